@@ -1,0 +1,34 @@
+# Two sets of flags, as interface targets: the runtime's (freestanding-ish C++17) and the host's (C++20).
+set(QPLAN_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
+option(QPLAN_COVERAGE "Instrument for gcov" OFF)
+
+add_library(qplan_common_flags INTERFACE)
+target_include_directories(qplan_common_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+target_compile_options(qplan_common_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla $<$<BOOL:${QPLAN_WERROR}>:-Werror>
+  # One arithmetic on every machine: no contraction, no reassociation.
+  -ffp-contract=off -fno-fast-math
+  -fvisibility=hidden)
+if(QPLAN_SANITIZE)
+  target_compile_options(qplan_common_flags INTERFACE
+    -fsanitize=${QPLAN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(qplan_common_flags INTERFACE -fsanitize=${QPLAN_SANITIZE})
+endif()
+if(QPLAN_COVERAGE)
+  target_compile_options(qplan_common_flags INTERFACE --coverage)
+  target_link_options(qplan_common_flags INTERFACE --coverage)
+endif()
+
+add_library(qplan_runtime_flags INTERFACE)
+target_link_libraries(qplan_runtime_flags INTERFACE qplan_common_flags)
+target_compile_features(qplan_runtime_flags INTERFACE cxx_std_17)
+target_compile_options(qplan_runtime_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
+  -ffunction-sections -fdata-sections -fno-stack-protector -U_FORTIFY_SOURCE -fno-math-errno)
+# FlatBuffers asserts on our own misuse of it only; its default would pull in __assert_fail.
+target_compile_definitions(qplan_runtime_flags INTERFACE "FLATBUFFERS_ASSERT(x)=((void)0)" FLATBUFFERS_ASSERT_INCLUDE=<stddef.h>)
+
+add_library(qplan_host_flags INTERFACE)
+target_link_libraries(qplan_host_flags INTERFACE qplan_common_flags)
+target_compile_features(qplan_host_flags INTERFACE cxx_std_20)

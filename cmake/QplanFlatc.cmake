@@ -1,0 +1,23 @@
+# qplan_flatc(<interface target> <directory under the repository> <schema>...)
+# Generates <directory>/<schema>_generated.h into the build tree; users include it as "<directory>/<schema>_generated.h".
+find_program(QPLAN_FLATC flatc)
+if(NOT QPLAN_FLATC)
+  message(FATAL_ERROR "qplan: flatc was not found; on Debian: apt-get install flatbuffers-compiler")
+endif()
+set(QPLAN_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
+function(qplan_flatc target directory)
+  set(outputs)
+  foreach(schema IN LISTS ARGN)
+    set(output ${QPLAN_GENERATED_DIR}/${directory}/${schema}_generated.h)
+    set(input ${PROJECT_SOURCE_DIR}/${directory}/${schema}.fbs)
+    add_custom_command(OUTPUT ${output}
+      COMMAND ${QPLAN_FLATC} --cpp -o ${QPLAN_GENERATED_DIR}/${directory} ${input}
+      DEPENDS ${input} VERBATIM COMMENT "flatc ${directory}/${schema}.fbs")
+    list(APPEND outputs ${output})
+  endforeach()
+  add_custom_target(${target}_headers DEPENDS ${outputs})
+  add_library(${target} INTERFACE)
+  add_dependencies(${target} ${target}_headers)
+  target_include_directories(${target} SYSTEM INTERFACE $<BUILD_INTERFACE:${QPLAN_GENERATED_DIR}>)
+  target_link_libraries(${target} INTERFACE qplan_third_party)
+endfunction()

@@ -1,0 +1,24 @@
+# ISA files are found by their suffix: <family>_avx2.cc, <family>_avx512vnni.cc. They are compiled at -O2 in every
+# preset (unoptimised intrinsics would emit weak copies of inline functions) and without sanitizers' calls only where
+# the symbol checks run. QPLAN_ISAS lists what this build holds.
+include(CheckCXXCompilerFlag)
+set(QPLAN_ISA_FLAGS_avx2 -mavx2 -mfma)
+set(QPLAN_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma)
+set(QPLAN_ISAS)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  list(APPEND QPLAN_ISAS avx2 avx512vnni)
+endif()
+
+# qplan_isa_sources(<target> <file>...): adds the files whose ISA this build holds, with its flags.
+function(qplan_isa_sources target)
+  foreach(isa IN LISTS QPLAN_ISAS)
+    foreach(file IN LISTS ARGN)
+      if(file MATCHES "_${isa}\\.cc$")
+        target_sources(${target} PRIVATE ${file})
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-O2;${QPLAN_ISA_FLAGS_${isa}}")
+      endif()
+    endforeach()
+    string(TOUPPER ${isa} upper)
+    target_compile_definitions(${target} PUBLIC QPLAN_HAVE_${upper}=1)
+  endforeach()
+endfunction()

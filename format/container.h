@@ -1,0 +1,36 @@
+// The fixed header of a plan file. Little-endian; plans are used in place, so a host of the other order refuses them.
+#ifndef QPLAN_FORMAT_CONTAINER_H_
+#define QPLAN_FORMAT_CONTAINER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace qplan::format {
+
+inline constexpr uint8_t kMagic[4] = {'Q', 'P', 'L', 'N'};
+inline constexpr uint16_t kVersionMajor = 1;  // readers refuse another major version
+inline constexpr uint16_t kVersionMinor = 0;  // informative: additions that old readers may ignore
+inline constexpr size_t kFileAlignment = 64;  // of the plan in memory, and of every segment in it
+inline constexpr uint32_t kMaxRank = 6;
+
+// Bits of Header::required_features. A reader refuses a plan that has a bit it does not know, and names the bit.
+inline constexpr uint32_t kKnownFeatures = 0;
+
+// [header 64][Plan flatbuffer, root_size][zeros to 64][constant segments, each at 64]...[zeros to 64][Names flatbuffer]
+//                                                                       content_size ^                      file_size ^
+struct Header {
+  uint8_t magic[4];
+  uint16_t version_major;
+  uint16_t version_minor;
+  uint32_t required_features;
+  uint32_t root_size;     // bytes of the Plan flatbuffer, which begins at 64
+  uint64_t content_size;  // bytes from the file's begin to the end of all that is executed
+  uint64_t file_size;     // bytes; == content_size when names are stripped
+  uint8_t digest[32];     // SHA-256 of all bytes after the header, up to file_size
+};
+static_assert(sizeof(Header) == 64, "the header is 64 bytes");
+static_assert(offsetof(Header, content_size) == 16 && offsetof(Header, digest) == 32, "header layout is ABI");
+
+}  // namespace qplan::format
+
+#endif  // QPLAN_FORMAT_CONTAINER_H_

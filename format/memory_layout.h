@@ -1,0 +1,61 @@
+// How the bytes of bank 0 are laid out: the one formula that the packer prints, memory_needs answers and init uses.
+// pointer_size is 4 or 8: the device's, which need not be the packer's.
+//
+//   [session][step records][tensor addresses][activations (arena size)][worker 0 scratch][worker 1 scratch]...
+//
+// Every part begins at a multiple of kArenaAlignment and the memory itself is aligned to it.
+#ifndef QPLAN_FORMAT_MEMORY_LAYOUT_H_
+#define QPLAN_FORMAT_MEMORY_LAYOUT_H_
+
+#include <stdint.h>
+
+#include "src/base/checked.h"
+
+namespace qplan::format {
+
+inline constexpr uint64_t kArenaAlignment = 64;
+
+// Bytes of the session struct; runtime/session.h asserts that it fits on each kind of device.
+constexpr uint64_t session_bytes(uint64_t pointer_size) { return pointer_size == 4 ? 448 : 576; }
+// Family and variant.
+constexpr uint64_t step_record_bytes(uint64_t pointer_size) { return 2 * pointer_size; }
+
+struct MemoryCounts {
+  uint64_t num_steps = 0;      // of the function
+  uint64_t num_tensors = 0;    // of the plan
+  uint64_t arena_bytes = 0;    // of bank 0's activations
+  uint64_t scratch_bytes = 0;  // per worker
+};
+
+struct MemoryLayout {
+  uint64_t steps = 0;    // offsets in bank 0
+  uint64_t tensors = 0;
+  uint64_t arena = 0;
+  uint64_t scratch = 0;
+  uint64_t total = 0;
+};
+
+// False when a size does not fit into 64 bits.
+[[nodiscard]] inline bool memory_layout(const MemoryCounts& counts, uint64_t pointer_size, uint64_t num_workers,
+                                        MemoryLayout* layout) {
+  constexpr uint64_t kLimit = uint64_t{1} << 48;
+  if (counts.num_steps > kLimit / 64 || counts.num_tensors > kLimit / 64 || counts.arena_bytes > kLimit ||
+      counts.scratch_bytes > kLimit / 4096 || num_workers > 4096) {
+    return false;
+  }
+  uint64_t at = round_up(session_bytes(pointer_size), kArenaAlignment);
+  layout->steps = at;
+  at += round_up(counts.num_steps * step_record_bytes(pointer_size), kArenaAlignment);
+  layout->tensors = at;
+  at += round_up(counts.num_tensors * pointer_size, kArenaAlignment);
+  layout->arena = at;
+  at += round_up(counts.arena_bytes, kArenaAlignment);
+  layout->scratch = at;
+  at += round_up(counts.scratch_bytes, kArenaAlignment) * num_workers;
+  layout->total = at;
+  return true;
+}
+
+}  // namespace qplan::format
+
+#endif  // QPLAN_FORMAT_MEMORY_LAYOUT_H_

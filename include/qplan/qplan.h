@@ -1,0 +1,228 @@
+/* qplan.h -- the runtime's C API: open a plan, give it memory, run it. C99, C11, C++17.
+ *
+ * The life of an inference:
+ *   qplan_plan_open             bytes (flash, mmap, RAM) -> a verified view; nothing is copied
+ *   qplan_session_memory_needs  how many bytes, with which alignment, the session wants
+ *   qplan_session_init          the caller's memories -> a session; nothing is allocated, now or later
+ *   qplan_session_write / bind  inputs in;   qplan_session_invoke;   qplan_session_read / view   outputs out
+ *
+ * Ownership: whatever the caller passes stays the caller's and must outlive the plan or session that uses it:
+ *   plan bytes, memories, kernel set, platform, thread pool. There is nothing to free.
+ * Threads: an opened plan and a kernel set are immutable and may be shared; one session is used by one thread at a
+ *   time. There is no global state.
+ * Structs that cross the line start with struct_size = sizeof(the struct); a field beyond it counts as zero, and zero
+ *   means "default". They only ever grow at the end.
+ * Errors: every call returns a status. Calls made before a session exists also fill an optional qplan_error. */
+#ifndef QPLAN_QPLAN_H_
+#define QPLAN_QPLAN_H_
+
+#include <dlpack/dlpack.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define QPLAN_API
+#else
+#define QPLAN_API __attribute__((visibility("default")))
+#endif
+
+#define QPLAN_API_VERSION 1u /* grows only on an incompatible change; additions grow struct_size */
+QPLAN_API uint32_t qplan_api_version(void);
+
+/* ---- status: >= 0 is not an error. Values are grouped and never renumbered. ---- */
+typedef int32_t qplan_status;
+enum {
+  QPLAN_OK = 0,
+  QPLAN_PENDING = 1,
+  /* the call is wrong */
+  QPLAN_INVALID_ARGUMENT = -1,
+  QPLAN_INVALID_STATE = -2,
+  QPLAN_SHAPE_MISMATCH = -3,
+  QPLAN_DTYPE_MISMATCH = -4,
+  QPLAN_MISALIGNED = -5,
+  QPLAN_MEMORY_TOO_SMALL = -6,
+  QPLAN_NOT_FOUND = -7,
+  /* the bytes are wrong */
+  QPLAN_PLAN_CORRUPT = -16,
+  QPLAN_PLAN_VERSION = -17,
+  /* the build or the machine lacks something */
+  QPLAN_KERNEL_MISSING = -18,
+  QPLAN_DRIVER_MISSING = -19,
+  /* the device */
+  QPLAN_DEVICE_ERROR = -32,
+  QPLAN_DEVICE_TIMEOUT = -33,
+  QPLAN_CANCELLED = -34,
+  /* host side: packer, files */
+  QPLAN_MODEL_INVALID = -48,
+  QPLAN_MODEL_UNSUPPORTED = -49,
+  QPLAN_FILE_ERROR = -50,
+  QPLAN_OUT_OF_MEMORY = -51,
+  QPLAN_INTERNAL = -64
+};
+QPLAN_API const char* qplan_status_name(qplan_status status); /* "QPLAN_MISALIGNED"; static storage */
+
+/* One error, in the caller's storage. text is one line, empty where texts are compiled out. */
+typedef struct qplan_error {
+  uint32_t struct_size;
+  qplan_status status;
+  int32_t step;   /* index of the step concerned, or -1 */
+  int32_t tensor; /* index of the tensor concerned, or -1 */
+  char text[240]; /* NUL-terminated */
+} qplan_error;
+
+/* ---- plan: a zero-copy view over flash, mmap or RAM ---- */
+typedef struct qplan_plan { /* caller-owned storage; nothing to destroy */
+  uint64_t opaque[8];
+} qplan_plan;
+
+enum {
+  QPLAN_PLAN_DIGEST = 1u /* also check the SHA-256 of the file; memory safety never relies on it */
+};
+/* bytes: 64-byte aligned, size bytes long (the file may be followed by anything). Verifies the whole plan in linear
+ * time: what is accepted, execution can run blindly. error may be NULL.
+ * QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED, QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_plan_open(qplan_plan* plan, const void* bytes, size_t size, uint32_t flags,
+                                       qplan_error* error);
+
+enum { QPLAN_INPUT = 0, QPLAN_OUTPUT = 1 };
+
+typedef struct qplan_tensor_info {
+  uint32_t struct_size;
+  int32_t ndim;
+  const char* name;     /* "" where names are stripped; this and all pointers below point into the plan */
+  const int64_t* shape; /* ndim extents, outermost first; a packed row-major tensor */
+  DLDataType dtype;
+  uint32_t alignment;          /* bytes, for qplan_session_bind */
+  uint64_t size_bytes;         /* of the packed tensor */
+  const float* scales;         /* real = scale * (q - zero_point); num_scales of them */
+  const int32_t* zero_points;  /* num_scales of them */
+  uint32_t num_scales;         /* 0: not quantised, 1: per tensor, n: along quant_axis */
+  int32_t quant_axis;
+} qplan_tensor_info;
+/* function: an entry point of the plan, NULL for "main". */
+QPLAN_API uint32_t qplan_plan_io_count(const qplan_plan* plan, const char* function, int direction);
+QPLAN_API qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* function, int direction,
+                                          uint32_t index, qplan_tensor_info* info);
+
+/* ---- platform hooks: all optional, all the caller's ---- */
+/* Runs task(ctx, index, worker) for each index in [0, count) and returns when all are done. worker < num_threads;
+ * two tasks running at the same time have different workers. Results never depend on num_threads or on the order. */
+typedef struct qplan_thread_pool {
+  uint32_t struct_size;
+  uint32_t num_threads; /* >= 1, constant while a session uses the pool */
+  void* user;
+  void (*parallel_for)(void* user, uint32_t count, void (*task)(void* ctx, uint32_t index, uint32_t worker),
+                       void* ctx);
+} qplan_thread_pool;
+
+typedef struct qplan_event { /* one plan step */
+  uint32_t struct_size;
+  uint32_t step;
+  const char* op;     /* kernel family: "conv2d" */
+  const char* kernel; /* the variant that runs: "conv2d_u8_avx512vnni" */
+  const char* name;   /* the source operator's name, "" where stripped */
+  uint64_t macs;      /* multiply-accumulates of the step */
+  uint64_t bytes;     /* bytes of its operands: inputs, constants, outputs */
+} qplan_event;
+
+enum { QPLAN_LOG_OFF = 0, QPLAN_LOG_ERROR = 1, QPLAN_LOG_WARNING = 2, QPLAN_LOG_INFO = 3, QPLAN_LOG_DEBUG = 4 };
+typedef struct qplan_platform {
+  uint32_t struct_size;
+  uint32_t log_level; /* QPLAN_LOG_*: texts above it are not made */
+  void* user;
+  void (*log)(void* user, uint32_t level, const char* text); /* text is valid during the call */
+  void (*step_begin)(void* user, const qplan_event* event);
+  void (*step_end)(void* user, const qplan_event* event, qplan_status status);
+  uint64_t (*now_ns)(void* user);
+  const qplan_thread_pool* thread_pool; /* NULL: everything on the calling thread */
+} qplan_platform;
+
+/* ---- kernels: passed in, never registered in a global, so that the linker drops what is not used ---- */
+typedef struct qplan_kernel_set qplan_kernel_set;
+QPLAN_API const qplan_kernel_set* qplan_kernels_all(void);       /* every family, every ISA of this build */
+QPLAN_API const qplan_kernel_set* qplan_kernels_reference(void); /* every family, reference kernels only: small */
+
+/* ---- session ---- */
+typedef struct qplan_session qplan_session; /* lives inside memories[0] */
+typedef struct qplan_memory {
+  void* base;
+  size_t size; /* bytes */
+} qplan_memory;
+
+/* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine lacks is
+ * QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. */
+enum {
+  QPLAN_ISA_AUTO = 0,
+  QPLAN_ISA_REFERENCE = 1,
+  QPLAN_ISA_AVX2 = 16,
+  QPLAN_ISA_AVX512VNNI = 17
+};
+typedef struct qplan_session_config {
+  uint32_t struct_size;
+  uint32_t isa_limit;              /* QPLAN_ISA_* */
+  const char* function;            /* entry point of the plan; NULL: "main" */
+  const qplan_kernel_set* kernels; /* required */
+  const qplan_platform* platform;  /* may be NULL */
+} qplan_session_config;
+
+typedef struct qplan_memory_need {
+  uint32_t bank;      /* the plan's memory bank, in the order of qplan_memory in init */
+  uint32_t alignment; /* bytes */
+  uint64_t size;      /* bytes; usage equals it to the byte, for bank 0 runtime structures included */
+} qplan_memory_need;
+/* *count in: room in needs; out: number of banks. needs may be NULL to ask for the count. error may be NULL. */
+QPLAN_API qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_session_config* config,
+                                                  qplan_memory_need* needs, uint32_t* count, qplan_error* error);
+/* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL.
+ * QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
+                                          const qplan_memory* memories, uint32_t num_memories,
+                                          qplan_session** session, qplan_error* error);
+QPLAN_API void qplan_session_deinit(qplan_session* session); /* the memories are the caller's again; frees nothing */
+
+/* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
+QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view);
+/* The session uses the caller's buffer from now on: packed row-major, aligned as qplan_tensor_info says, on the CPU.
+ * byte_offset is honoured. NULL unbinds. A buffer bound as an input is only read, as an output only written to. */
+QPLAN_API qplan_status qplan_session_bind(qplan_session* session, int direction, uint32_t index,
+                                          const DLTensor* tensor);
+/* Copies in and out; any strides (in elements, may be negative or zero on write), byte_offset honoured. */
+QPLAN_API qplan_status qplan_session_write(qplan_session* session, uint32_t input, const DLTensor* tensor);
+QPLAN_API qplan_status qplan_session_read(qplan_session* session, uint32_t output, const DLTensor* tensor);
+
+QPLAN_API qplan_status qplan_session_invoke(qplan_session* session); /* submit, then wait without limit */
+QPLAN_API qplan_status qplan_session_submit(qplan_session* session); /* QPLAN_OK when it ran to the end */
+QPLAN_API qplan_status qplan_session_poll(qplan_session* session);   /* QPLAN_PENDING while it runs */
+QPLAN_API qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us);
+QPLAN_API qplan_status qplan_session_reset_state(qplan_session* session); /* state tensors to their initial values */
+
+typedef struct qplan_session_info {
+  uint32_t struct_size;
+  uint32_t num_steps;
+  uint32_t num_threads;
+  uint32_t isa;           /* the highest QPLAN_ISA_* among the chosen kernels */
+  const char* isa_name;   /* "avx512vnni"; static storage */
+  uint64_t macs;          /* of one invoke */
+  uint64_t memory_bytes;  /* of all banks, as qplan_session_memory_needs says */
+} qplan_session_info;
+QPLAN_API qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_info* info);
+/* What step `index` is, as events describe it. */
+QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uint32_t index, qplan_event* event);
+
+/* The last error of this session; status QPLAN_OK when there was none. */
+QPLAN_API void qplan_session_last_error(const qplan_session* session, qplan_error* error);
+
+/* "reference", "avx2", ...: the name of a QPLAN_ISA_* value, NULL when unknown; and back: 0 and QPLAN_NOT_FOUND. */
+QPLAN_API const char* qplan_isa_name(uint32_t isa);
+QPLAN_API qplan_status qplan_isa_from_name(const char* name, uint32_t* isa);
+/* Whether this machine and this build can run kernels of that ISA. */
+QPLAN_API int qplan_isa_available(uint32_t isa);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* QPLAN_QPLAN_H_ */

@@ -1,0 +1,81 @@
+// What the runtime, the packer, tests and benchmarks know of a kernel family. A family is a folder of kernels/ with
+//   <family>.h         the contract: the formula, a plain struct <Family>Args, the reference's declaration
+//   <family>_ref.cc    the reference: the formula as written, for every layout and dtype; never optimised
+//   <family>_<isa>.cc  variants, one instruction set each, equal to the reference in every bit
+//   variants.def       the variants, best first, the reference last
+//   <family>_step.cc   glue: a plan's step -> Args, completely checked; the KernelFamily descriptor
+// Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. Work comes in *units* (output
+// rows, blocks of channels, ...: the variant says how many a given Args has); any partition of the units into ranges,
+// run in any order by any workers, gives the same bytes.
+#ifndef QPLAN_KERNELS_KERNEL_H_
+#define QPLAN_KERNELS_KERNEL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/plan_generated.h"
+#include "qplan/qplan.h"
+#include "src/base/error.h"
+
+namespace qplan {
+
+// Storage the executor keeps for any family's Args.
+inline constexpr size_t kMaxArgsBytes = 512;
+inline constexpr size_t kArgsAlignment = 16;
+
+// One step of a verified plan with the addresses of its tensors. data may be null for all tensors that are not
+// constants (checks, scratch queries): then only shapes and constants are looked at.
+struct StepView {
+  const format::Plan* plan = nullptr;
+  const format::KernelStep* step = nullptr;
+  // data[t] is the address of plan tensor t; null where it has none yet. Constants are always there.
+  void* const* data = nullptr;
+
+  uint32_t num_inputs() const { return step->inputs() ? step->inputs()->size() : 0; }
+  uint32_t num_outputs() const { return step->outputs() ? step->outputs()->size() : 0; }
+  const format::Tensor& input(uint32_t i) const { return *plan->tensors()->Get(step->inputs()->Get(i)); }
+  const format::Tensor& output(uint32_t i) const { return *plan->tensors()->Get(step->outputs()->Get(i)); }
+  void* input_data(uint32_t i) const { return data[step->inputs()->Get(i)]; }
+  void* output_data(uint32_t i) const { return data[step->outputs()->Get(i)]; }
+  bool input_is_constant(uint32_t i) const {
+    return plan->banks()->Get(input(i).bank())->kind() == format::BankKind_CONSTANT;
+  }
+};
+
+struct KernelVariant {
+  const char* name;  // "conv2d_u8_avx512vnni"
+  uint32_t isa;      // QPLAN_ISA_*
+  // Whether this variant computes exactly these args; refusals are about dtype, layout and shape, never about data.
+  bool (*accepts)(const void* args);
+  size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
+  uint32_t (*units)(const void* args);        // >= 1
+  // Units [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
+  void (*run)(const void* args, uint32_t begin, uint32_t end, void* scratch);
+};
+
+struct KernelFamily {
+  uint16_t id;       // format/kernels.def
+  const char* name;  // "conv2d"
+  // Whether output o may share its whole buffer with input i.
+  bool (*in_place)(const StepView& step, uint32_t output, uint32_t input);
+  // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that act as
+  // parameters) and fills args. With check off, the plan has been checked before and only args are filled.
+  qplan_status (*bind)(const StepView& step, bool check, void* args, Error* error);
+  const KernelVariant* variants;  // best first; the last is the reference and accepts whatever bind accepts
+  uint32_t num_variants;
+};
+
+// The first variant that accepts args, with isa <= isa_limit's family rules and scratch within scratch_limit bytes;
+// never null for bound args.
+const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
+                                    size_t scratch_limit);
+
+}  // namespace qplan
+
+// A set of families, indexed by kernel id (null where absent), passed in by the caller.
+struct qplan_kernel_set {
+  const qplan::KernelFamily* const* families;
+  uint32_t num_families;
+};
+
+#endif  // QPLAN_KERNELS_KERNEL_H_
