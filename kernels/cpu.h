@@ -1,4 +1,5 @@
-// Which instruction sets this machine has. QPLAN_ISA_* values are grouped by architecture and ordered within it.
+// Which instruction sets this machine has. QPLAN_ISA_* values are grouped by architecture and ordered within it: a
+// machine that has one has all lower ones of its architecture. CPUID is slow in virtual machines: ask once per session.
 #ifndef QPLAN_KERNELS_CPU_H_
 #define QPLAN_KERNELS_CPU_H_
 

@@ -65,8 +65,8 @@ struct KernelFamily {
   uint32_t num_variants;
 };
 
-// The first variant that accepts args, with isa <= isa_limit's family rules and scratch within scratch_limit bytes;
-// never null for bound args.
+// The first variant that accepts args, with isa <= isa_limit and scratch within scratch_limit bytes; never null for
+// bound args. isa_limit has been resolved before (cpu.h): the machine has it and all that is below it.
 const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
                                     size_t scratch_limit);
 

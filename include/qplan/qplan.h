@@ -158,8 +158,8 @@ typedef struct qplan_memory {
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
-  QPLAN_ISA_AVX2 = 16,
-  QPLAN_ISA_AVX512VNNI = 17
+  QPLAN_ISA_AVX2 = 32,
+  QPLAN_ISA_AVX512VNNI = 48
 };
 typedef struct qplan_session_config {
   uint32_t struct_size;

@@ -1,0 +1,58 @@
+/* host.h -- what only hosts have, around qplan.h: a mapped plan file, two thread pools, a trace file, a log sink.
+ * C99 and C++17. Unlike the runtime these allocate, and what is created here is destroyed here. */
+#ifndef QPLAN_HOST_H_
+#define QPLAN_HOST_H_
+
+#include <qplan/qplan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- files ---- */
+typedef struct qplan_file {
+  const void* bytes; /* page aligned */
+  size_t size;
+  void* opaque;
+} qplan_file;
+/* Maps a file read-only. error (may be NULL) tells path and reason. QPLAN_FILE_ERROR. */
+QPLAN_API qplan_status qplan_file_map(const char* path, qplan_file* file, qplan_error* error);
+QPLAN_API void qplan_file_unmap(qplan_file* file);
+/* Writes to a temporary name beside path and renames: path holds all of it or what it held before. */
+QPLAN_API qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, qplan_error* error);
+
+/* ---- memory: what qplan_session_memory_needs asks for, from the heap ---- */
+typedef struct qplan_host_session qplan_host_session;
+/* Allocates the memories and inits a session in them. config as for qplan_session_init. */
+QPLAN_API qplan_status qplan_host_session_create(const qplan_plan* plan, const qplan_session_config* config,
+                                                 qplan_host_session** host_session, qplan_error* error);
+QPLAN_API qplan_session* qplan_host_session_get(qplan_host_session* host_session);
+QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
+
+/* ---- thread pools: the caller takes part as worker 0; idle workers sleep ---- */
+/* Threads with condition variables. num_threads 0: as many as the machine has processors. NULL when out of memory.
+ * Takes no number from the environment. One parallel_for at a time. */
+QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
+QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
+/* OpenMP's threads. How they wait between steps follows OMP_WAIT_POLICY; their number is num_threads, not
+ * OMP_NUM_THREADS. */
+QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
+QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
+
+/* ---- trace: every step as an event, in the JSON that Perfetto and chrome://tracing open ---- */
+typedef struct qplan_trace qplan_trace;
+QPLAN_API qplan_trace* qplan_trace_create(void);
+/* Sets user, step_begin, step_end and now_ns of platform; other fields stay. */
+QPLAN_API void qplan_trace_attach(qplan_trace* trace, qplan_platform* platform);
+QPLAN_API qplan_status qplan_trace_write(const qplan_trace* trace, const char* path, qplan_error* error);
+QPLAN_API void qplan_trace_destroy(qplan_trace* trace);
+
+/* Nanoseconds of a steady clock: qplan_platform.now_ns. */
+QPLAN_API uint64_t qplan_host_now_ns(void* user);
+/* A qplan_platform.log that writes through spdlog to stderr: "[warning] text". */
+QPLAN_API void qplan_host_log(void* user, uint32_t level, const char* text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* QPLAN_HOST_H_ */
