@@ -26,8 +26,9 @@ target_compile_features(qplan_runtime_flags INTERFACE cxx_std_17)
 target_compile_options(qplan_runtime_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
   -ffunction-sections -fdata-sections -fno-stack-protector -U_FORTIFY_SOURCE -fno-math-errno)
-# FlatBuffers asserts on our own misuse of it only; its default would pull in __assert_fail.
-target_compile_definitions(qplan_runtime_flags INTERFACE "FLATBUFFERS_ASSERT(x)=((void)0)" FLATBUFFERS_ASSERT_INCLUDE=<stddef.h>)
+target_compile_definitions(qplan_runtime_flags INTERFACE
+  FLATBUFFERS_ASSERT=QPLAN_FLATBUFFERS_ASSERT
+  FLATBUFFERS_ASSERT_INCLUDE="format/flatbuffers_assert.h")
 
 add_library(qplan_host_flags INTERFACE)
 target_link_libraries(qplan_host_flags INTERFACE qplan_common_flags)
