@@ -1,0 +1,23 @@
+// The packer's one exception type. what() is one line: what, where, found, expected, what to do.
+#ifndef QPLAN_SRC_PACKER_ERROR_H_
+#define QPLAN_SRC_PACKER_ERROR_H_
+
+#include <stdexcept>
+#include <string>
+
+#include "qplan/qplan.h"
+
+namespace qplan {
+
+class PackError : public std::runtime_error {
+ public:
+  PackError(qplan_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  qplan_status status() const { return status_; }
+
+ private:
+  qplan_status status_;
+};
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_PACKER_ERROR_H_

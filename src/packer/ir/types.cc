@@ -1,0 +1,67 @@
+#include "src/packer/ir/types.h"
+
+#include <array>
+#include <utility>
+
+namespace qplan::ir {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, DType>, 14> kNames = {{
+    {"int4", kInt4},
+    {"int8", kInt8},
+    {"uint8", kUint8},
+    {"int16", kInt16},
+    {"uint16", {kDLUInt, 16, 1}},
+    {"int32", kInt32},
+    {"uint32", {kDLUInt, 32, 1}},
+    {"int64", kInt64},
+    {"uint64", {kDLUInt, 64, 1}},
+    {"float16", {kDLFloat, 16, 1}},
+    {"float32", kFloat32},
+    {"float64", {kDLFloat, 64, 1}},
+    {"bool", kBool},
+    {"uint4", {kDLUInt, 4, 1}},
+}};
+
+}  // namespace
+
+int64_t DType::min() const { return is_signed_int() ? -(int64_t{1} << (bits - 1)) : 0; }
+int64_t DType::max() const { return (int64_t{1} << (is_signed_int() ? bits - 1 : bits)) - 1; }
+
+std::string to_string(DType dtype) {
+  for (const auto& [name, known] : kNames) {
+    if (known == dtype) return std::string(name);
+  }
+  return "dtype(" + std::to_string(dtype.code) + ", " + std::to_string(dtype.bits) + ", " +
+         std::to_string(dtype.lanes) + ")";
+}
+
+std::optional<DType> dtype_from_string(std::string_view name) {
+  for (const auto& [known, dtype] : kNames) {
+    if (known == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+int64_t TensorType::num_elements() const {
+  int64_t n = 1;
+  for (const int64_t extent : shape) n *= extent;
+  return n;
+}
+
+int64_t TensorType::size_bytes() const {
+  if (dtype.bits < 8) return dtype == kBool ? num_elements() : (num_elements() * dtype.bits + 7) / 8;
+  return num_elements() * (dtype.bits / 8);
+}
+
+std::string to_string(const TensorType& type) {
+  if (type.shape.empty()) return to_string(type.dtype);
+  std::string text = "Tensor[(";
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(type.shape[i]);
+  }
+  return text + "), " + to_string(type.dtype) + "]";
+}
+
+}  // namespace qplan::ir

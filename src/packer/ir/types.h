@@ -1,0 +1,57 @@
+// Types of the IR: dtypes as DLPack writes them, static shapes.
+#ifndef QPLAN_SRC_PACKER_IR_TYPES_H_
+#define QPLAN_SRC_PACKER_IR_TYPES_H_
+
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qplan::ir {
+
+struct DType {
+  uint8_t code = kDLInt;  // DLDataTypeCode
+  uint8_t bits = 8;
+  uint16_t lanes = 1;
+  bool operator==(const DType&) const = default;
+
+  bool is_float() const { return code == kDLFloat; }
+  bool is_signed_int() const { return code == kDLInt; }
+  bool is_unsigned_int() const { return code == kDLUInt; }
+  // Range of an integer dtype of at most 32 bits.
+  int64_t min() const;
+  int64_t max() const;
+};
+
+inline constexpr DType kInt4{kDLInt, 4, 1};
+inline constexpr DType kInt8{kDLInt, 8, 1};
+inline constexpr DType kUint8{kDLUInt, 8, 1};
+inline constexpr DType kInt16{kDLInt, 16, 1};
+inline constexpr DType kInt32{kDLInt, 32, 1};
+inline constexpr DType kInt64{kDLInt, 64, 1};
+inline constexpr DType kFloat32{kDLFloat, 32, 1};
+inline constexpr DType kBool{kDLUInt, 1, 1};
+
+std::string to_string(DType dtype);                           // "int8", "float32", "bool"
+std::optional<DType> dtype_from_string(std::string_view name);
+
+using Shape = std::vector<int64_t>;
+
+struct TensorType {
+  DType dtype;
+  Shape shape;  // [] is a scalar
+  bool operator==(const TensorType&) const = default;
+
+  int64_t num_elements() const;
+  // Packed; int4 takes one byte for two elements, bool one byte each.
+  int64_t size_bytes() const;
+};
+
+std::string to_string(const TensorType& type);  // "Tensor[(1, 3), int8]", scalars "int32"
+
+}  // namespace qplan::ir
+
+#endif  // QPLAN_SRC_PACKER_IR_TYPES_H_
