@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: every #include line of the project against the layers below.
+
+usage: check_layers.py REPOSITORY
+Exit status 1 and one line per offence: file:line: layer 'x' may not include "y" (layer 'z').
+"""
+import os
+import re
+import sys
+
+# Layer of a path (first match wins), and the layers it may include. "kernels/glue" are the *_step.cc files, the family
+# table and the shared glue helpers; "kernels/isa" the files with an instruction set as suffix.
+LAYERS = [
+    ("include", r"^(include/)?qplan/", []),
+    ("schema", r"^format/\w+_generated\.h$|^format/flatbuffers_assert\.h$", []),
+    ("tflite_schema", r"^src/packer/import/tflite/\w+_generated\.h$", []),
+    ("base", r"^src/base/", ["include"]),
+    ("layout", r"^format/(layouts|kernels)\.def$|^format/(container|memory_layout)\.h$", ["base"]),
+    ("format", r"^format/", ["base", "include", "schema", "layout"]),
+    ("kernels/numeric", r"^kernels/numeric/", []),
+    ("kernels/contract", r"^kernels/(kernel\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc)$",
+     ["include", "base", "schema", "layout"]),
+    ("kernels/glue", r"^kernels/(common/.*|families.*|.*_step\.(cc|h))$",
+     ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
+    ("kernels/isa", r"^kernels/.*_(sse41|avx2|avxvnni|avx512vnni|neon|dot|mve)\.(cc|inl)$",
+     ["kernels/family", "kernels/numeric", "kernels/isa"]),
+    ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
+    ("npu/isa", r"^src/npu/isa/", ["include", "base"]),
+    ("npu/sim", r"^src/npu/sim/", ["include", "npu/isa", "kernels/numeric"]),
+    ("runtime", r"^src/(runtime|npu)/", ["kernels/contract", "kernels/glue", "format", "schema", "layout", "base",
+                                          "include"]),
+    ("host", r"^src/host/", ["base", "include"]),
+    ("packer/ir", r"^src/packer/(ir/|error\.h)", ["packer/op_def"]),
+    ("packer/op_def", r"^src/packer/op/op_def\.h", ["packer/ir"]),
+    ("packer/text", r"^src/packer/text/", ["packer/ir", "packer/op"]),
+    ("packer/op", r"^src/packer/op/", ["packer/ir"]),
+    ("packer/pattern", r"^src/packer/pattern/", ["packer/ir", "packer/op", "packer/text"]),
+    ("packer/passes", r"^src/packer/passes/", ["packer/pattern", "packer/op", "packer/text", "packer/ir"]),
+    ("packer/import", r"^src/packer/import/", ["packer/pattern", "packer/op", "packer/text", "packer/ir",
+                                                "tflite_schema"]),
+    ("packer/target", r"^src/packer/target/", ["packer/passes", "packer/pattern", "packer/op", "packer/text",
+                                                "packer/ir"]),
+    ("packer/partition", r"^src/packer/partition/", ["packer/target", "packer/passes", "packer/pattern", "packer/op",
+                                                      "packer/text", "packer/ir"]),
+    ("packer/memory", r"^src/packer/memory/", ["packer/partition", "packer/target", "packer/op", "packer/ir"]),
+    ("packer/emit", r"^src/packer/emit/", ["packer/memory", "packer/partition", "packer/target", "packer/passes",
+                                            "packer/op", "packer/text", "packer/ir"]),
+    ("packer/pipeline", r"^src/packer/pipeline/", ["packer/emit", "packer/memory", "packer/partition",
+                                                    "packer/target", "packer/passes", "packer/import",
+                                                    "packer/pattern", "packer/op", "packer/text", "packer/ir"]),
+    ("capi/pack", r"^capi/pack\.cc$", ["packer/pipeline", "packer/emit", "packer/ir", "include", "base"]),
+    ("capi", r"^capi/", ["runtime", "kernels/glue", "kernels/contract", "format", "schema", "layout", "base",
+                          "include"]),
+    ("tools", r"^tools/", ["include"]),
+    ("samples", r"^samples/", ["include"]),
+    ("python", r"^python/", []),
+    ("tests", r"^(tests|benchmarks)/", None),  # anything
+]
+# What every part of the packer may include below it.
+PACKER_BELOW = ["kernels/contract", "kernels/glue", "kernels/family", "kernels/numeric", "runtime", "format", "schema",
+                "layout", "host", "base", "include", "packer/op_def", "packer/ir"]
+# The families' contract headers may be seen by glue (and the packer); their references may not see plan or runtime.
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^">]+)[">]')
+OURS = re.compile(r"^(qplan|include|src|format|kernels|capi|tools|tests|samples|benchmarks)/")
+SOURCES = (".cc", ".h", ".c", ".hpp", ".inl", ".def")
+
+
+def layer_of(path):
+    for name, pattern, _ in LAYERS:
+        if re.search(pattern, path):
+            return name
+    return None
+
+
+def allowed(layer):
+    for name, _, may in LAYERS:
+        if name == layer:
+            if may is None:
+                return None
+            below = PACKER_BELOW if name.startswith("packer/") else []
+            return set(may) | set(below) | {name}
+    raise KeyError(layer)
+
+
+def isa_file_includes(path):
+    """ISA files may name, beside their contract, only freestanding headers and intrinsics."""
+    return layer_of(path) == "kernels/isa"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    root = sys.argv[1]
+    offences, files = [], 0
+    for top in ("include", "src", "capi", "kernels", "format", "tests", "samples", "tools", "benchmarks"):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in sorted(names):
+                if not name.endswith(SOURCES):
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), root)
+                layer = layer_of(path)
+                if layer is None:
+                    offences.append(f"{path}:1: belongs to no layer of cmake/check_layers.py")
+                    continue
+                files += 1
+                may = allowed(layer)
+                with open(os.path.join(root, path), encoding="utf-8") as text:
+                    for number, line in enumerate(text, 1):
+                        match = INCLUDE.match(line)
+                        if not match:
+                            continue
+                        target = match.group(1)
+                        if isa_file_includes(path) and not OURS.match(target):
+                            if target not in ("stdint.h", "stddef.h", "immintrin.h", "arm_neon.h", "arm_mve.h"):
+                                offences.append(f"{path}:{number}: an ISA file may not include <{target}>: inline "
+                                                "functions compiled for one ISA would reach the others")
+                            continue
+                        if may is None or not OURS.match(target):
+                            continue
+                        other = layer_of(target)
+                        if other not in may:
+                            offences.append(f"{path}:{number}: layer '{layer}' may not include \"{target}\" "
+                                            f"(layer '{other}')")
+    for offence in offences:
+        print(offence)
+    print(f"{files} files, {len(offences)} offences")
+    sys.exit(1 if offences or files == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()
