@@ -1,0 +1,72 @@
+// Builds the descriptors of a family from typed functions. In <family>_step.cc:
+//
+//   constexpr KernelVariant kVariants[] = {
+//   #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Conv2dArgs, name, isa),
+//   #include "kernels/conv2d/variants.def"
+//   #undef QPLAN_VARIANT
+//   };
+//   constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE)};
+//   constexpr KernelFamily kConv2dFamily =
+//       make_family<Conv2dArgs, bind, in_place>(kKernel_conv2d, "conv2d", kVariants);
+//   constexpr KernelFamily kConv2dFamilyReference =
+//       make_family<Conv2dArgs, bind, in_place>(kKernel_conv2d, "conv2d", kReference);
+#ifndef QPLAN_KERNELS_COMMON_FAMILY_H_
+#define QPLAN_KERNELS_COMMON_FAMILY_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <type_traits>
+
+#include "kernels/families.h"
+#include "kernels/kernel.h"
+
+namespace qplan {
+
+template <typename Args, bool (*kAccepts)(const Args&), size_t (*kScratchBytes)(const Args&),
+          uint32_t (*kUnits)(const Args&), void (*kRun)(const Args&, uint32_t, uint32_t, void*)>
+constexpr KernelVariant make_variant(const char* name, uint32_t isa) {
+  return {
+      name,
+      isa,
+      [](const void* args) { return kAccepts(*static_cast<const Args*>(args)); },
+      [](const void* args) { return kScratchBytes(*static_cast<const Args*>(args)); },
+      [](const void* args) { return kUnits(*static_cast<const Args*>(args)); },
+      [](const void* args, uint32_t begin, uint32_t end, void* scratch) {
+        kRun(*static_cast<const Args*>(args), begin, end, scratch);
+      },
+  };
+}
+
+#define QPLAN_VARIANT_ROW(Args, name, isa) \
+  ::qplan::make_variant<Args, name::accepts, name::scratch_bytes, name::units, name::run>(#name, isa)
+
+// kBind fills args, of which every field has its default value.
+template <typename Args, qplan_status (*kBind)(const StepView&, bool check, Args& args, Error* error),
+          bool (*kInPlace)(const StepView&, uint32_t output, uint32_t input), size_t num_variants>
+constexpr KernelFamily make_family(KernelId id, const char* name,
+                                   const KernelVariant (&variants)[num_variants]) {
+  static_assert(sizeof(Args) <= kMaxArgsBytes && alignof(Args) <= kArgsAlignment,
+                "the executor keeps this much");
+  static_assert(std::is_trivially_copyable<Args>::value && std::is_trivially_destructible<Args>::value,
+                "args are plain data");
+  return {
+      id,
+      name,
+      kInPlace,
+      [](const StepView& step, bool check, void* storage, Error* error) {
+        Args& args = *static_cast<Args*>(storage);
+        args = Args{};
+        return kBind(step, check, args, error);
+      },
+      variants,
+      num_variants,
+  };
+}
+
+// For families whose outputs never share a buffer with an input.
+inline bool never_in_place(const StepView&, uint32_t, uint32_t) { return false; }
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_COMMON_FAMILY_H_
