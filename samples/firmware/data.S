@@ -1,0 +1,14 @@
+/* The plan, one input and the expected output, as const arrays in flash. A plan must lie at a multiple of 64. */
+  .macro file name, path
+  .section .plan.\name, "a"
+  .balign 64
+  .global \name
+  .global \name\()_end
+\name:
+  .incbin \path
+\name\()_end:
+  .endm
+
+  file plan_bytes, FIRMWARE_PLAN
+  file input_bytes, FIRMWARE_INPUT
+  file expected_bytes, FIRMWARE_EXPECTED

@@ -1,0 +1,102 @@
+/* Runs a plan in place from flash, in memory known at build time, without heap, and compares the output with the bytes
+ * that the framework gave. Exit status 0: equal. C99. */
+#include <qplan/qplan.h>
+#include <string.h>
+
+#include "semihosting.h"
+
+extern const uint8_t plan_bytes[], plan_bytes_end[];
+extern const uint8_t input_bytes[], input_bytes_end[];
+extern const uint8_t expected_bytes[], expected_bytes_end[];
+
+/* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figure here. */
+#define ARENA_BYTES (1024u * 1024u)
+static uint8_t arena[ARENA_BYTES] __attribute__((aligned(64)));
+
+static void print(const char* label, uint32_t value) {
+  char digits[12];
+  int at = 11;
+  digits[at] = '\0';
+  do {
+    digits[--at] = (char)('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  semihosting_write(label);
+  semihosting_write(digits + at);
+  semihosting_write("\n");
+}
+
+static int fail(const char* what, const qplan_error* error) {
+  semihosting_write("firmware: ");
+  semihosting_write(what);
+  semihosting_write(": ");
+  semihosting_write(qplan_status_name(error->status));
+  semihosting_write(": ");
+  semihosting_write(error->text);
+  semihosting_write("\n");
+  return 1;
+}
+
+int main(void) {
+  qplan_error error;
+  memset(&error, 0, sizeof(error));
+  error.struct_size = sizeof(error);
+
+  qplan_plan plan;
+  if (qplan_plan_open(&plan, plan_bytes, (size_t)(plan_bytes_end - plan_bytes), QPLAN_PLAN_DIGEST, &error) < 0) {
+    return fail("open", &error);
+  }
+
+  qplan_session_config config;
+  memset(&config, 0, sizeof(config));
+  config.struct_size = sizeof(config);
+  config.kernels = qplan_kernels_reference();
+
+  qplan_memory_need need;
+  uint32_t num_banks = 1;
+  if (qplan_session_memory_needs(&plan, &config, &need, &num_banks, &error) < 0) return fail("memory", &error);
+  print("memory_bytes ", (uint32_t)need.size);
+
+  qplan_memory memory;
+  memory.base = arena;
+  memory.size = (size_t)need.size; /* exactly: the declared size must do */
+  if (need.size > sizeof(arena)) {
+    print("firmware: the arena is too small, bytes: ", sizeof(arena));
+    return 1;
+  }
+  qplan_session* session;
+  if (qplan_session_init(&plan, &config, &memory, 1, &session, &error) < 0) return fail("init", &error);
+
+  DLTensor input;
+  if (qplan_session_view(session, QPLAN_INPUT, 0, &input) < 0) {
+    qplan_session_last_error(session, &error);
+    return fail("input", &error);
+  }
+  memcpy(input.data, input_bytes, (size_t)(input_bytes_end - input_bytes));
+
+  if (qplan_session_invoke(session) < 0) {
+    qplan_session_last_error(session, &error);
+    return fail("invoke", &error);
+  }
+
+  DLTensor output;
+  if (qplan_session_view(session, QPLAN_OUTPUT, 0, &output) < 0) {
+    qplan_session_last_error(session, &error);
+    return fail("output", &error);
+  }
+  const size_t size = (size_t)(expected_bytes_end - expected_bytes);
+  const uint8_t* bytes = (const uint8_t*)output.data + output.byte_offset;
+  uint32_t different = 0;
+  for (size_t i = 0; i < size; ++i) different += bytes[i] != expected_bytes[i];
+  print("output_bytes ", (uint32_t)size);
+  print("different ", different);
+
+  for (size_t i = (size_t)need.size; i < sizeof(arena); ++i) {
+    if (arena[i] != 0) {
+      print("firmware: a byte beyond the declared memory was written, offset ", (uint32_t)i);
+      return 1;
+    }
+  }
+  qplan_session_deinit(session);
+  return different == 0 ? 0 : 2;
+}

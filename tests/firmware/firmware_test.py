@@ -1,0 +1,115 @@
+"""The runtime on a Cortex-M4: cross-compiled, run in QEMU, equal to the host and to the golden output.
+
+usage: firmware_test.py QPLAN BUILD_DIR    (run by ctest; needs gcc-arm-none-eabi and qemu-system-arm)
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.environ.get("QPLAN_SHARED", os.path.join(ROOT, os.pardir, "shared"))
+PREFIX = "arm-none-eabi-"
+HEAP = re.compile(r" (_?malloc(_r)?|_?free(_r)?|_?sbrk(_r)?|calloc|realloc|_Znwj|_Znaj|_ZdlPv|__cxa_throw|"
+                  r"_Unwind_RaiseException|printf)$", re.M)
+QPLAN = BUILD = None
+
+
+def run(*command, check=True):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}")
+    return done
+
+
+def models():
+    """(name, model, input, expected output): the repository's own, and kws where the data directory is."""
+    own = os.path.join(ROOT, "tests", "data", "digits")
+    cases = [("digits", os.path.join(ROOT, "samples", "models", "digits.tflite"),
+              os.path.join(own, "digit0_input.bin"), os.path.join(own, "digit0_output.bin"))]
+    golden = os.path.join(DATA, "golden", "kws_ref_model", "rand1")
+    if os.path.isdir(golden):
+        cases.append(("kws", os.path.join(DATA, "models", "kws_ref_model.tflite"),
+                      os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")))
+    return cases
+
+
+class Firmware(unittest.TestCase):
+    def setUp(self):
+        for tool in (PREFIX + "gcc", PREFIX + "g++", "qemu-system-arm"):
+            if not shutil.which(tool):
+                self.skipTest(f"{tool} is not installed (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi "
+                              "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
+
+    def build(self, name, model, input_file, expected):
+        """Packs for the device, builds the image; returns the plan's path and the image's."""
+        folder = os.path.join(BUILD, name)
+        os.makedirs(folder, exist_ok=True)
+        plan = os.path.join(folder, "model.qplan")
+        run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m")
+        # One build tree for all images: the runtime is compiled once.
+        tree = os.path.join(BUILD, "tree")
+        run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",
+            "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
+            "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DFIRMWARE_PLAN=" + plan,
+            "-DFIRMWARE_INPUT=" + os.path.abspath(input_file), "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
+        run("cmake", "--build", tree)
+        image = os.path.join(folder, "firmware.elf")
+        shutil.copy(os.path.join(tree, "firmware.elf"), image)
+        return plan, image, os.path.join(tree, "lib", "libqplan.a")
+
+    def test_outputs_equal_the_goldens_in_the_declared_memory(self):
+        for name, model, input_file, expected in models():
+            with self.subTest(name):
+                plan, image, _ = self.build(name, model, input_file, expected)
+                done = run("qemu-system-arm", "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none",
+                           "-semihosting-config", "enable=on,target=native", "-kernel", image, check=False)
+                print(f"{name}: {' '.join(done.stdout.split())}")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+                self.assertEqual(int(said["output_bytes"]), os.path.getsize(expected))
+                self.assertEqual(int(said["different"]), 0)
+                inspected = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)
+                figures = [total["bytes"] for total in inspected["memory"]["totals"]
+                           if total["pointer_bits"] == 32 and total["workers"] == 1]
+                self.assertEqual([int(said["memory_bytes"])], figures, "the packer's figure for 32 bits")
+
+    def test_image_has_no_heap_and_no_static_constructors(self):
+        name, model, input_file, expected = models()[0]
+        _, image, archive = self.build(name, model, input_file, expected)
+        symbols = run(PREFIX + "nm", image).stdout
+        self.assertIn("qplan_session_invoke", symbols)
+        self.assertEqual(HEAP.findall(symbols), [], "heap, exceptions or stdio in the image")
+        sections = run(PREFIX + "readelf", "-SW", image).stdout
+        for line in sections.splitlines():
+            if ".init_array" in line:
+                self.assertRegex(line, r"\s000000\s", "a static constructor in the image")
+        done = run(sys.executable, os.path.join(ROOT, "cmake", "check_symbols.py"), PREFIX + "nm", PREFIX + "ld",
+                   PREFIX + "readelf", archive, r"__aeabi_\w+|__\w+di3")
+        print(done.stdout.strip())
+
+    def test_size_of_the_runtime_is_reported(self):
+        name, model, input_file, expected = models()[0]
+        _, image, archive = self.build(name, model, input_file, expected)
+        groups = {}
+        for line in run(PREFIX + "size", archive).stdout.splitlines()[1:]:
+            fields = line.split()
+            member = fields[5]
+            group = "core" if re.match(r"(error|sha256|plan|session|execute|status|verify|tensor|io|memory)", member) \
+                else "kernels and their glue"
+            groups[group] = groups.get(group, 0) + int(fields[0])
+        for group, text in sorted(groups.items()):
+            print(f"text of libqplan.a for Cortex-M4, {group}: {text} bytes")
+        linked = run(PREFIX + "nm", "-S", "--size-sort", image).stdout
+        code = sum(int(line.split()[1], 16) for line in linked.splitlines() if line.split()[2] in "tTrR"
+                   and not re.search(r"(plan|input|expected)_bytes", line))
+        print(f"code and constants linked into the image: {code} bytes")
+        self.assertGreater(groups["core"], 0)
+
+
+if __name__ == "__main__":
+    QPLAN, BUILD = (os.path.abspath(argument) for argument in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1], verbosity=2)
