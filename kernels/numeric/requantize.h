@@ -1,0 +1,63 @@
+// How an int32 accumulator becomes an output, contract by contract. docs/numerics.md states the same
+// formulas; the sources are TFLite's reference kernels (gemmlowp's fixed point) for TFL2, TVM's
+// fixed_point_multiply (UPWARD) and TFLite built with single rounding for TFL1, ONNX Runtime and FBGEMM for
+// F32E. Internal linkage only, no libm: ISA files include this, and use it for what is left over of their
+// vectors.
+#ifndef QPLAN_KERNELS_NUMERIC_REQUANTIZE_H_
+#define QPLAN_KERNELS_NUMERIC_REQUANTIZE_H_
+
+#include <stdint.h>
+
+#include "kernels/numeric/saturate.h"
+
+namespace qplan {
+
+// Doubling high multiplication: floor((a * m + 2^30) / 2^31), for m >= 0. That is a * m / 2^31 rounded to
+// nearest, ties upwards, and equals gemmlowp's SaturatingRoundingDoublingHighMul for every a (its only
+// saturating case is a == m == -2^31).
+static constexpr int32_t doubling_high_mul(int32_t a, int32_t m) {
+  return static_cast<int32_t>((int64_t{a} * m + (int64_t{1} << 30)) >> 31);
+}
+
+// a / 2^count rounded to nearest, ties away from zero; count in [0, 31]. gemmlowp's RoundingDivideByPOT.
+static constexpr int32_t rounding_shift_right(int32_t a, int32_t count) {
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  const uint32_t remainder = static_cast<uint32_t>(a) & mask;
+  const uint32_t threshold = (mask >> 1) + (a < 0 ? 1u : 0u);
+  return (a >> count) + (remainder > threshold ? 1 : 0);
+}
+
+// TFL2: two roundings. multiplier is 0 or in [2^30, 2^31), shift in [-31, 30], positive to the left. The left
+// shift wraps: a packer that knows the range of its accumulators can tell that it does not.
+static constexpr int32_t requantize_tfl2(int32_t a, int32_t multiplier, int32_t shift) {
+  const int32_t left = shift > 0 ? shift : 0;
+  const int32_t right = shift > 0 ? 0 : -shift;
+  return rounding_shift_right(doubling_high_mul(wrap_shift_left(a, left), multiplier), right);
+}
+
+// TFL1: one rounding, ties upwards: floor((a * multiplier + 2^(30 - shift)) / 2^(31 - shift)), of which the
+// low 32 bits are kept (a positive shift can make it wider). Parameters as for TFL2.
+static constexpr int32_t requantize_tfl1(int32_t a, int32_t multiplier, int32_t shift) {
+  const int32_t right = 31 - shift;  // [1, 62]
+  const int64_t half = int64_t{1} << (right - 1);
+  return static_cast<int32_t>(static_cast<uint32_t>((int64_t{a} * multiplier + half) >> right));
+}
+
+// F32E: clamp(round_half_even(float(a) * scale) + zero_point, lo, hi), the product in float32, float(a) to
+// nearest even. scale is finite and positive; lo - zero_point and hi - zero_point lie within +-2^21 (8 and 16
+// bit outputs do), since the clamp comes before the rounding: both ends are integers, so the order does not
+// matter.
+static inline int32_t requantize_f32e(int32_t a, float scale, int32_t zero_point, int32_t lo, int32_t hi) {
+  const float low = static_cast<float>(lo - zero_point);
+  const float high = static_cast<float>(hi - zero_point);
+  float x = static_cast<float>(a) * scale;
+  x = x < low ? low : x > high ? high : x;
+  // Adding 1.5 * 2^23 leaves no fraction bits, so that the addition itself rounds half to even.
+  const float magic = 12582912.0f;
+  const float rounded = (x + magic) - magic;
+  return static_cast<int32_t>(rounded) + zero_point;
+}
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_NUMERIC_REQUANTIZE_H_

@@ -1,0 +1,72 @@
+// Running a family's variants in tests: a new row of variants.def is tested without new code.
+#ifndef QPLAN_TESTS_SUPPORT_VARIANTS_H_
+#define QPLAN_TESTS_SUPPORT_VARIANTS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu.h"
+#include "kernels/kernel.h"
+
+namespace qplan::testing {
+
+// All variants of the family, for ::testing::ValuesIn.
+inline std::vector<const KernelVariant*> variants_of(const KernelFamily& family) {
+  std::vector<const KernelVariant*> variants;
+  for (uint32_t i = 0; i < family.num_variants; ++i) variants.push_back(&family.variants[i]);
+  return variants;
+}
+
+// Names a parameterised test after its variant.
+inline std::string variant_test_name(const ::testing::TestParamInfo<const KernelVariant*>& info) {
+  return info.param->name;
+}
+
+// One range of units with scratch of exactly the size the variant asked for, 64-byte aligned, filled with
+// garbage.
+inline void run_units(const KernelVariant& variant, const void* args, uint32_t begin, uint32_t end) {
+  const size_t scratch_bytes = variant.scratch_bytes(args);
+  EXPECT_EQ(scratch_bytes % 64, 0u) << variant.name;
+  void* scratch = ::operator new (scratch_bytes, std::align_val_t{64});
+  std::memset(scratch, 0xa5, scratch_bytes);
+  variant.run(args, begin, end, scratch);
+  ::operator delete (scratch, std::align_val_t{64});
+}
+
+inline void run_variant(const KernelVariant& variant, const void* args) {
+  run_units(variant, args, 0, variant.units(args));
+}
+
+// All units in ranges drawn by the seed, run in a shuffled order.
+inline void run_variant_in_pieces(const KernelVariant& variant, const void* args, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const uint32_t units = variant.units(args);
+  std::vector<std::pair<uint32_t, uint32_t>> ranges;
+  for (uint32_t begin = 0; begin < units;) {
+    const uint32_t most = units - begin;
+    const uint32_t count = 1 + static_cast<uint32_t>(random() % (most < 5 ? most : 5));
+    ranges.emplace_back(begin, begin + count);
+    begin += count;
+  }
+  std::shuffle(ranges.begin(), ranges.end(), random);
+  for (const auto& [begin, end] : ranges) run_units(variant, args, begin, end);
+}
+
+}  // namespace qplan::testing
+
+// Leaves the test unless this machine can run the variant.
+#define QPLAN_SKIP_UNLESS_RUNNABLE(variant)                       \
+  if (!::qplan::cpu_has_isa((variant).isa)) {                     \
+    GTEST_SKIP() << "this machine cannot run " << (variant).name; \
+  }                                                               \
+  static_assert(true, "the macro wants a semicolon")
+
+#endif  // QPLAN_TESTS_SUPPORT_VARIANTS_H_
