@@ -1,7 +1,8 @@
-// How the bytes of bank 0 are laid out: the one formula that the packer prints, memory_needs answers and init uses.
-// pointer_size is 4 or 8: the device's, which need not be the packer's.
+// How the bytes of bank 0 are laid out: the one formula that the packer prints, memory_needs answers and init
+// uses. pointer_size is 4 or 8: the device's, which need not be the packer's.
 //
-//   [session][step records][tensor addresses][activations (arena size)][worker 0 scratch][worker 1 scratch]...
+//   [session][step records][tensor addresses][activations (arena size)][worker 0 scratch][worker 1
+//   scratch]...
 //
 // Every part begins at a multiple of kArenaAlignment and the memory itself is aligned to it.
 #ifndef QPLAN_FORMAT_MEMORY_LAYOUT_H_
@@ -14,6 +15,7 @@
 namespace qplan::format {
 
 inline constexpr uint64_t kArenaAlignment = 64;
+inline constexpr uint32_t kMaxWorkers = 4096;
 
 // Bytes of the session struct; runtime/session.h asserts that it fits on each kind of device.
 constexpr uint64_t session_bytes(uint64_t pointer_size) { return pointer_size == 4 ? 448 : 576; }
@@ -28,7 +30,7 @@ struct MemoryCounts {
 };
 
 struct MemoryLayout {
-  uint64_t steps = 0;    // offsets in bank 0
+  uint64_t steps = 0;  // offsets in bank 0
   uint64_t tensors = 0;
   uint64_t arena = 0;
   uint64_t scratch = 0;
@@ -36,11 +38,11 @@ struct MemoryLayout {
 };
 
 // False when a size does not fit into 64 bits.
-[[nodiscard]] inline bool memory_layout(const MemoryCounts& counts, uint64_t pointer_size, uint64_t num_workers,
-                                        MemoryLayout* layout) {
+[[nodiscard]] inline bool memory_layout(const MemoryCounts& counts, uint64_t pointer_size,
+                                        uint64_t num_workers, MemoryLayout* layout) {
   constexpr uint64_t kLimit = uint64_t{1} << 48;
   if (counts.num_steps > kLimit / 64 || counts.num_tensors > kLimit / 64 || counts.arena_bytes > kLimit ||
-      counts.scratch_bytes > kLimit / 4096 || num_workers > 4096) {
+      counts.scratch_bytes > kLimit / kMaxWorkers || num_workers > kMaxWorkers) {
     return false;
   }
   uint64_t at = round_up(session_bytes(pointer_size), kArenaAlignment);

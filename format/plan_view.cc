@@ -1,1 +1,159 @@
-// being written
+#include "format/plan_view.h"
+
+#include <string.h>
+
+#include "format/text.h"
+#include "format/verify.h"
+#include "src/base/checked.h"
+#include "src/base/sha256.h"
+
+namespace qplan::format {
+namespace {
+
+// Nesting of the schemas is Plan > Step > KernelStep > params; more is not a plan.
+constexpr uint32_t kMaxDepth = 8;
+
+// The root of a flatbuffer after FlatBuffers' verifier has passed it; null when it has not. (Its own
+// VerifyBuffer would compare file identifiers with strncmp, which the runtime does without.)
+template <typename Root>
+const Root* verified_root(const uint8_t* bytes, size_t size) {
+  if (size < 8 || size >= FLATBUFFERS_MAX_BUFFER_SIZE) return nullptr;
+  flatbuffers::Verifier::Options options;
+  options.max_depth = kMaxDepth;
+  // A reference takes four bytes and leads to at most three tables.
+  options.max_tables = static_cast<flatbuffers::uoffset_t>(size);
+  flatbuffers::Verifier verifier(bytes, size, options);
+  const flatbuffers::uoffset_t offset = verifier.VerifyOffset(size_t{0});
+  if (offset == 0) return nullptr;
+  const Root* root = reinterpret_cast<const Root*>(bytes + offset);
+  return root->Verify(verifier) ? root : nullptr;
+}
+
+bool is_little_endian() {
+  const uint16_t one = 1;
+  uint8_t first = 0;
+  memcpy(&first, &one, 1);
+  return first == 1;
+}
+
+const char* string_at(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* strings,
+                      uint32_t index) {
+  return index < count_of(strings) ? strings->Get(index)->c_str() : "";
+}
+
+bool digest_matches(const Header& header, const uint8_t* bytes) {
+  Sha256 sha;
+  sha.update(bytes + sizeof(Header), static_cast<size_t>(header.file_size) - sizeof(Header));
+  uint8_t digest[Sha256::kDigestBytes];
+  sha.finish(digest);
+  return memcmp(digest, header.digest, sizeof(digest)) == 0;
+}
+
+}  // namespace
+
+qplan_status PlanView::open(const void* bytes, size_t size, bool check_digest, Error* error) {
+  *this = PlanView();
+  qplan_status status = open_header(bytes, size, error);
+  if (status == QPLAN_OK && check_digest && !digest_matches(header(), bytes_)) {
+    status = error->set(QPLAN_PLAN_CORRUPT)
+             << "plan: the SHA-256 of the file differs from the header's; copy or pack it again";
+  }
+  if (status == QPLAN_OK) status = open_tables(error);
+  if (status == QPLAN_OK) {
+    tag_ = kTag;
+  } else {
+    *this = PlanView();
+  }
+  return status;
+}
+
+qplan_status PlanView::open_header(const void* bytes, size_t size, Error* error) {
+  if (reinterpret_cast<uintptr_t>(bytes) % kFileAlignment != 0) {
+    return error->set(QPLAN_MISALIGNED) << "plan: bytes begin at an address that is not a multiple of 64";
+  }
+  if (size < sizeof(Header)) {
+    return error->set(QPLAN_PLAN_CORRUPT)
+           << "plan: " << static_cast<uint64_t>(size) << " bytes are fewer than the header's 64";
+  }
+  bytes_ = static_cast<const uint8_t*>(bytes);
+  const Header& header = this->header();
+  if (memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
+    return error->set(QPLAN_PLAN_CORRUPT) << "plan: the file does not begin with 'QPLN': it is not a plan";
+  }
+  if (!is_little_endian()) {
+    return error->set(QPLAN_PLAN_VERSION) << "plan: plans are little-endian and this machine is not";
+  }
+  if (header.version_major != kVersionMajor) {
+    return error->set(QPLAN_PLAN_VERSION) << "plan: format version " << uint32_t{header.version_major} << "."
+                                          << uint32_t{header.version_minor} << " is not readable, expected "
+                                          << uint32_t{kVersionMajor} << ".x; pack the model again";
+  }
+  const uint32_t unknown = header.required_features & ~kKnownFeatures;
+  for (uint32_t bit = 0; bit < 32; ++bit) {
+    if ((unknown >> bit & 1) != 0) {
+      return error->set(QPLAN_PLAN_VERSION)
+             << "plan: needs feature bit " << bit << ", which this runtime does not know; update the runtime";
+    }
+  }
+  if (header.file_size > size) {
+    return error->set(QPLAN_PLAN_CORRUPT)
+           << "plan: truncated: " << static_cast<uint64_t>(size) << " bytes of " << header.file_size;
+  }
+  const uint64_t root_end = sizeof(Header) + uint64_t{header.root_size};
+  if (root_end > header.content_size || header.content_size > header.file_size) {
+    return error->set(QPLAN_PLAN_CORRUPT)
+           << "plan: header: root ends at " << root_end << ", content at " << header.content_size
+           << ", file at " << header.file_size << ": expected rising numbers";
+  }
+  return QPLAN_OK;
+}
+
+qplan_status PlanView::open_tables(Error* error) {
+  const Header& header = this->header();
+  plan_ = verified_root<Plan>(bytes_ + sizeof(Header), header.root_size);
+  if (plan_ == nullptr) {
+    return error->set(QPLAN_PLAN_CORRUPT)
+           << "plan: the flatbuffer of " << header.root_size << " bytes after the header is damaged";
+  }
+  if (header.file_size > header.content_size) {
+    const uint64_t begin = round_up(header.content_size, kFileAlignment);
+    if (begin < header.file_size) {
+      names_ = verified_root<Names>(bytes_ + begin, static_cast<size_t>(header.file_size - begin));
+    }
+    if (names_ == nullptr) {
+      return error->set(QPLAN_PLAN_CORRUPT) << "plan: the names between byte " << header.content_size
+                                            << " and " << header.file_size << " are damaged";
+    }
+  }
+  PlanVerifier verifier(header, *plan_, names_, error);
+  if (!verifier.names() || !verifier.banks() || !verifier.tensors() || !verifier.steps() ||
+      !verifier.functions()) {
+    return error->status();
+  }
+  main_bank_ = verifier.main_bank();
+  return QPLAN_OK;
+}
+
+const char* PlanView::tensor_name(uint32_t tensor) const {
+  return names_ == nullptr ? "" : string_at(names_->tensors(), tensor);
+}
+
+const char* PlanView::step_name(uint32_t step) const {
+  return names_ == nullptr ? "" : string_at(names_->steps(), step);
+}
+
+const Function* PlanView::find_function(const char* name) const {
+  if (name == nullptr) name = kMainFunction;
+  for (uint32_t i = 0; i < num_functions(); ++i) {
+    if (same_text(function(i).name()->c_str(), name)) return &function(i);
+  }
+  return nullptr;
+}
+
+const void* PlanView::constant_data(uint32_t tensor_index) const {
+  if (!is_constant(tensor_index)) return nullptr;
+  const Tensor& t = tensor(tensor_index);
+  return bytes_ + bank(t.bank()).file_offset() + t.offset();
+}
+
+}  // namespace qplan::format

@@ -34,6 +34,7 @@ class Error {
 
   qplan_status status() const { return record_.status; }
   int32_t step() const { return record_.step; }
+  int32_t tensor() const { return record_.tensor; }
   const char* text() const { return record_.text; }
   void set_step(int32_t step) { record_.step = step; }
   // As far as the caller's struct_size reaches. to may be null.

@@ -1,1 +1,166 @@
-// being written
+#include "src/runtime/session.h"
+
+#include <new>
+
+#include "format/text.h"
+#include "src/base/checked.h"
+
+namespace qplan {
+namespace {
+
+using format::PlanView;
+
+format::MemoryCounts counts_of(const PlanView& plan, const format::Function& function) {
+  format::MemoryCounts counts;
+  counts.num_steps = function.num_steps();
+  counts.num_tensors = plan.num_tensors();
+  counts.arena_bytes = plan.bank(plan.main_bank()).size();
+  counts.scratch_bytes = function.scratch_per_worker();
+  return counts;
+}
+
+// One need per ARENA bank; the first ARENA bank is the session's own.
+struct Needs {
+  uint32_t count = 0;
+  qplan_memory_need need[format::kMaxBanks];
+  format::MemoryLayout layout;  // of need[0]
+};
+
+qplan_status needs_of(const PlanView& plan, const SessionOptions& options, Needs* needs, Error* error) {
+  if (!format::memory_layout(counts_of(plan, *options.function), sizeof(void*), options.pool.num_threads,
+                             &needs->layout)) {
+    return error->set(QPLAN_PLAN_CORRUPT) << "session: the plan's memory does not fit into 64 bits";
+  }
+  for (uint32_t i = 0; i < plan.num_banks(); ++i) {
+    const format::Bank& bank = plan.bank(i);
+    if (bank.kind() != format::BankKind_ARENA) continue;
+    const bool is_main = i == plan.main_bank();
+    needs->need[needs->count++] = {i, is_main ? uint32_t{format::kArenaAlignment} : bank.alignment(),
+                                   is_main ? needs->layout.total : bank.size()};
+  }
+  return QPLAN_OK;
+}
+
+bool overlap(const void* a, uint64_t a_size, const void* b, uint64_t b_size) {
+  const auto begin_a = reinterpret_cast<uintptr_t>(a), begin_b = reinterpret_cast<uintptr_t>(b);
+  return begin_a < begin_b ? begin_b - begin_a < a_size : begin_a - begin_b < b_size;
+}
+
+qplan_status check_memories(const PlanView& plan, const Needs& needs, const qplan_memory* memories,
+                            uint32_t num_memories, Error* error) {
+  if (num_memories != needs.count || memories == nullptr) {
+    return error->set(QPLAN_INVALID_ARGUMENT) << "session: " << (memories == nullptr ? 0 : num_memories)
+                                              << " memories, expected " << needs.count;
+  }
+  for (uint32_t i = 0; i < num_memories; ++i) {
+    const qplan_memory& memory = memories[i];
+    const qplan_memory_need& need = needs.need[i];
+    if (memory.size < need.size) {
+      return error->set(QPLAN_MEMORY_TOO_SMALL)
+             << "session: memory " << i << " has " << static_cast<uint64_t>(memory.size)
+             << " bytes, expected " << need.size;
+    }
+    if (need.size == 0) continue;
+    if (memory.base == nullptr) {
+      return error->set(QPLAN_INVALID_ARGUMENT) << "session: memory " << i << " is NULL";
+    }
+    if (reinterpret_cast<uintptr_t>(memory.base) % need.alignment != 0) {
+      return error->set(QPLAN_MISALIGNED)
+             << "session: memory " << i << " does not begin at a multiple of " << need.alignment;
+    }
+    if (overlap(memory.base, need.size, plan.bytes(), plan.header().file_size)) {
+      return error->set(QPLAN_INVALID_ARGUMENT) << "session: memory " << i << " overlaps the plan";
+    }
+    for (uint32_t j = 0; j < i; ++j) {
+      if (overlap(memory.base, need.size, memories[j].base, needs.need[j].size)) {
+        return error->set(QPLAN_INVALID_ARGUMENT) << "session: memories " << j << " and " << i << " overlap";
+      }
+    }
+  }
+  return QPLAN_OK;
+}
+
+// All sizes fit size_t: check_memories compared them with real memories.
+Session* place_session(const PlanView& plan, const SessionOptions& options, const Needs& needs,
+                       const qplan_memory* memories) {
+  auto* base = static_cast<uint8_t*>(memories[0].base);
+  const format::MemoryLayout& layout = needs.layout;
+  Session* session = new (base) qplan_session();
+  session->plan = plan;
+  session->function = options.function;
+  session->steps = reinterpret_cast<StepRecord*>(base + layout.steps);
+  session->data = reinterpret_cast<void**>(base + layout.tensors);
+  session->scratch = base + layout.scratch;
+  session->scratch_stride = static_cast<size_t>(options.function->scratch_per_worker());
+  session->main_bytes = static_cast<size_t>(layout.total);
+  for (uint32_t i = 0; i < needs.count; ++i) {
+    const uint32_t bank = needs.need[i].bank;
+    session->arenas[bank] = i == 0 ? base + layout.arena : static_cast<uint8_t*>(memories[i].base);
+    session->memory_bytes += needs.need[i].size;
+  }
+  session->platform = options.platform;
+  session->pool = options.pool;
+  return session;
+}
+
+void log_session(const Session& session) {
+  if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_INFO) return;
+  Error text;
+  text << "session: function '" << session.function->name()->c_str() << "', " << session.num_steps()
+       << " steps, isa '" << qplan_isa_name(session.isa) << "', " << session.pool.num_threads << " threads, "
+       << session.memory_bytes << " bytes";
+  log_text(session.platform, QPLAN_LOG_INFO, text.text());
+}
+
+}  // namespace
+
+void* Session::planned_address(uint32_t tensor) const {
+  const format::Tensor& t = plan.tensor(tensor);
+  return arenas[t.bank()] + static_cast<size_t>(t.offset());
+}
+
+qplan_status memory_needs(const PlanView& plan, const qplan_session_config* config, qplan_memory_need* needs,
+                          uint32_t* count, Error* error) {
+  SessionOptions options;
+  Needs found;
+  if (read_options(plan, config, false, &options, error) != QPLAN_OK ||
+      needs_of(plan, options, &found, error) != QPLAN_OK) {
+    return error->status();
+  }
+  const uint32_t room = *count;
+  *count = found.count;
+  if (needs == nullptr) return QPLAN_OK;
+  if (room < found.count) {
+    return error->set(QPLAN_INVALID_ARGUMENT)
+           << "session: room for " << room << " memory needs, expected " << found.count;
+  }
+  for (uint32_t i = 0; i < found.count; ++i) needs[i] = found.need[i];
+  return QPLAN_OK;
+}
+
+qplan_status session_init(const PlanView& plan, const qplan_session_config* config,
+                          const qplan_memory* memories, uint32_t num_memories, Session** session,
+                          Error* error) {
+  SessionOptions options;
+  Needs needs;
+  if (read_options(plan, config, true, &options, error) != QPLAN_OK) {
+    log_text(options.platform, QPLAN_LOG_ERROR, error->text());
+    return error->status();
+  }
+  if (needs_of(plan, options, &needs, error) != QPLAN_OK ||
+      check_memories(plan, needs, memories, num_memories, error) != QPLAN_OK) {
+    log_text(options.platform, QPLAN_LOG_ERROR, error->text());
+    return error->status();
+  }
+  Session* placed = place_session(plan, options, needs, memories);
+  if (prepare(options, placed, error) != QPLAN_OK) {
+    placed->tag = 0;
+    log_text(options.platform, QPLAN_LOG_ERROR, error->text());
+    return error->status();
+  }
+  log_session(*placed);
+  *session = placed;
+  return QPLAN_OK;
+}
+
+}  // namespace qplan

@@ -1,0 +1,79 @@
+// qplan_plan_*: a plan file as a verified view.
+#include "capi/plan_handle.h"
+#include "format/plan_view.h"
+#include "qplan/qplan.h"
+#include "src/base/error.h"
+#include "src/runtime/structs.h"
+
+using qplan::Error;
+using qplan::format::count_of;
+using qplan::format::Function;
+using qplan::format::PlanView;
+using qplan::format::Tensor;
+
+namespace {
+
+// Null when there is no such function or direction.
+const flatbuffers::Vector<uint32_t>* io_list(const PlanView& view, const char* function, int direction) {
+  if (!view.is_open()) return nullptr;
+  const Function* found = view.find_function(function);
+  if (found == nullptr) return nullptr;
+  if (direction == QPLAN_INPUT) return found->inputs();
+  return direction == QPLAN_OUTPUT ? found->outputs() : nullptr;
+}
+
+qplan_status finish(const Error& error, qplan_error* to) {
+  error.copy_to(to);
+  return error.status();
+}
+
+}  // namespace
+
+qplan_status qplan_plan_open(qplan_plan* plan, const void* bytes, size_t size, uint32_t flags,
+                             qplan_error* error) {
+  Error result;
+  PlanView view;
+  if (plan != nullptr) qplan::put_view(view, plan);
+  if (plan == nullptr || bytes == nullptr) {
+    result.set(QPLAN_INVALID_ARGUMENT) << "plan: " << (plan == nullptr ? "plan" : "bytes") << " is NULL";
+  } else if ((flags & ~uint32_t{QPLAN_PLAN_DIGEST}) != 0) {
+    result.set(QPLAN_INVALID_ARGUMENT)
+        << "plan: unknown flags " << flags << ", expected 0 or QPLAN_PLAN_DIGEST";
+  } else if (view.open(bytes, size, (flags & QPLAN_PLAN_DIGEST) != 0, &result) == QPLAN_OK) {
+    qplan::put_view(view, plan);
+  }
+  return finish(result, error);
+}
+
+uint32_t qplan_plan_io_count(const qplan_plan* plan, const char* function, int direction) {
+  return count_of(io_list(qplan::get_view(plan), function, direction));
+}
+
+qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* function, int direction, uint32_t index,
+                                qplan_tensor_info* info) {
+  const PlanView view = qplan::get_view(plan);
+  if (!view.is_open() || info == nullptr || (direction != QPLAN_INPUT && direction != QPLAN_OUTPUT)) {
+    return QPLAN_INVALID_ARGUMENT;
+  }
+  if (view.find_function(function) == nullptr) return QPLAN_NOT_FOUND;
+  const auto* list = io_list(view, function, direction);
+  if (index >= count_of(list)) return QPLAN_INVALID_ARGUMENT;
+  const uint32_t tensor_index = list->Get(index);
+  const Tensor& tensor = view.tensor(tensor_index);
+  qplan_tensor_info found = {};
+  found.ndim = static_cast<int32_t>(qplan::format::rank_of(tensor));
+  found.name = view.tensor_name(tensor_index);
+  found.shape = qplan::format::extents_of(tensor);
+  found.dtype.code = tensor.type_code();
+  found.dtype.bits = tensor.type_bits();
+  found.dtype.lanes = 1;
+  found.alignment = qplan::format::element_bytes(tensor);
+  found.size_bytes = tensor.size();
+  if (tensor.quantization() != nullptr && count_of(tensor.quantization()->scales()) > 0) {
+    found.scales = tensor.quantization()->scales()->data();
+    found.zero_points = tensor.quantization()->zero_points()->data();
+    found.num_scales = tensor.quantization()->scales()->size();
+    found.quant_axis = tensor.quantization()->axis();
+  }
+  return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
+}

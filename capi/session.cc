@@ -1,0 +1,164 @@
+// qplan_session_*: argument checks of the C API around src/runtime.
+#include "src/runtime/session.h"
+
+#include "capi/plan_handle.h"
+#include "qplan/qplan.h"
+#include "src/base/error.h"
+#include "src/runtime/structs.h"
+
+using qplan::Error;
+using qplan::Session;
+using qplan::SessionState;
+using qplan::format::PlanView;
+
+namespace {
+
+// Null for NULL and for a session that was taken down.
+Session* live(qplan_session* session) {
+  return session != nullptr && session->tag == Session::kLive ? session : nullptr;
+}
+const Session* live(const qplan_session* session) {
+  return session != nullptr && session->tag == Session::kLive ? session : nullptr;
+}
+
+// Every error of a living session passes here.
+qplan_status finish(Session* session, qplan_status status) {
+  if (status < 0) qplan::log_text(session->platform, QPLAN_LOG_ERROR, session->error.text());
+  return status;
+}
+
+qplan_status finish(const Error& error, qplan_error* to) {
+  error.copy_to(to);
+  return error.status();
+}
+
+}  // namespace
+
+qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_session_config* config,
+                                        qplan_memory_need* needs, uint32_t* count, qplan_error* error) {
+  Error result;
+  const PlanView view = qplan::get_view(plan);
+  if (!view.is_open() || count == nullptr) {
+    result.set(QPLAN_INVALID_ARGUMENT)
+        << "session: " << (count == nullptr ? "count is NULL" : "the plan is not open");
+  } else {
+    (void)qplan::memory_needs(view, config, needs, count, &result);
+  }
+  return finish(result, error);
+}
+
+qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
+                                const qplan_memory* memories, uint32_t num_memories, qplan_session** session,
+                                qplan_error* error) {
+  Error result;
+  if (session != nullptr) *session = nullptr;
+  const PlanView view = qplan::get_view(plan);
+  if (!view.is_open() || session == nullptr) {
+    result.set(QPLAN_INVALID_ARGUMENT)
+        << "session: " << (session == nullptr ? "session is NULL" : "the plan is not open");
+    return finish(result, error);
+  }
+  Session* placed = nullptr;
+  if (qplan::session_init(view, config, memories, num_memories, &placed, &result) == QPLAN_OK) {
+    *session = static_cast<qplan_session*>(placed);
+  }
+  return finish(result, error);
+}
+
+void qplan_session_deinit(qplan_session* session) {
+  if (Session* s = live(session)) s->tag = 0;
+}
+
+qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  return finish(s, qplan::view_tensor(s, direction, index, view));
+}
+
+qplan_status qplan_session_bind(qplan_session* session, int direction, uint32_t index,
+                                const DLTensor* tensor) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  return finish(s, qplan::bind_tensor(s, direction, index, tensor));
+}
+
+qplan_status qplan_session_write(qplan_session* session, uint32_t input, const DLTensor* tensor) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  return finish(s, qplan::write_input(s, input, tensor));
+}
+
+qplan_status qplan_session_read(qplan_session* session, uint32_t output, const DLTensor* tensor) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  return finish(s, qplan::read_output(s, output, tensor));
+}
+
+qplan_status qplan_session_submit(qplan_session* session) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  if (s->state == SessionState::kRunning) {
+    return finish(s, s->error.set(QPLAN_INVALID_STATE) << "submit: the session is running");
+  }
+  s->state = SessionState::kRunning;
+  s->last_run = qplan::execute(s);
+  s->state = SessionState::kDone;
+  return finish(s, s->last_run);
+}
+
+qplan_status qplan_session_poll(qplan_session* session) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  if (s->state == SessionState::kRunning) return QPLAN_PENDING;
+  if (s->state == SessionState::kReady) {
+    return finish(s, s->error.set(QPLAN_INVALID_STATE) << "poll: nothing was submitted");
+  }
+  return s->last_run;
+}
+
+// All steps are the CPU's: submit has run them, there is nothing to wait for.
+qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us) {
+  (void)timeout_us;
+  return qplan_session_poll(session);
+}
+
+qplan_status qplan_session_invoke(qplan_session* session) { return qplan_session_submit(session); }
+
+// No tensor of this plan version is state.
+qplan_status qplan_session_reset_state(qplan_session* session) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  if (s->state == SessionState::kRunning) {
+    return finish(s, s->error.set(QPLAN_INVALID_STATE) << "reset_state: the session is running");
+  }
+  return QPLAN_OK;
+}
+
+qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_info* info) {
+  const Session* s = live(session);
+  if (s == nullptr || info == nullptr) return QPLAN_INVALID_ARGUMENT;
+  qplan_session_info found = {};
+  found.num_steps = s->num_steps();
+  found.num_threads = s->pool.num_threads;
+  found.isa = s->isa;
+  found.isa_name = qplan_isa_name(s->isa);
+  found.macs = s->macs;
+  found.memory_bytes = s->memory_bytes;
+  return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
+}
+
+qplan_status qplan_session_step_info(const qplan_session* session, uint32_t index, qplan_event* event) {
+  const Session* s = live(session);
+  if (s == nullptr || event == nullptr || index >= s->num_steps()) return QPLAN_INVALID_ARGUMENT;
+  return qplan::fill_fields(qplan::step_event(*s, index), event) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
+}
+
+void qplan_session_last_error(const qplan_session* session, qplan_error* error) {
+  if (const Session* s = live(session)) {
+    s->error.copy_to(error);
+    return;
+  }
+  Error none;
+  none.set(QPLAN_INVALID_ARGUMENT) << "session: NULL or taken down";
+  none.copy_to(error);
+}

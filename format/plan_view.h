@@ -1,0 +1,103 @@
+// A plan file in memory: opened once, verified as a whole, read in place from then on.
+// README.md ("What verification promises") states what open() checks and what is left to session init.
+#ifndef QPLAN_FORMAT_PLAN_VIEW_H_
+#define QPLAN_FORMAT_PLAN_VIEW_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/container.h"
+#include "format/names_generated.h"
+#include "format/plan_generated.h"
+#include "src/base/error.h"
+
+namespace qplan::format {
+
+// Limits of this reader. They bound the work per byte of an untrusted file and what a session stores; a later
+// reader may raise them.
+inline constexpr uint32_t kMaxBanks = 8;
+inline constexpr uint32_t kMaxStepInputs = 4096;
+inline constexpr uint32_t kMaxStepOutputs = 256;
+inline constexpr uint32_t kMaxFunctions = 64;
+inline constexpr uint32_t kMaxFunctionInputs = 256;
+inline constexpr uint32_t kMaxFunctionOutputs = 256;
+inline constexpr uint32_t kMaxFunctionNameBytes = 127;
+inline constexpr uint32_t kMaxAlignment = 4096;
+// Kernels may index a tensor with int32.
+inline constexpr int64_t kMaxElements = INT32_MAX;
+inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 47;
+inline constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 35;
+inline constexpr char kMainFunction[] = "main";
+
+// Number of entries; an absent vector has none.
+template <typename Vector>
+inline uint32_t count_of(const Vector* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+// Trivially copyable; refers to the file's bytes and owns nothing.
+class PlanView {
+ public:
+  // bytes: the file, at a multiple of kFileAlignment; size: how much may be read, at least the file. On an
+  // error the view is closed and *error tells why: QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED.
+  [[nodiscard]] qplan_status open(const void* bytes, size_t size, bool check_digest, Error* error);
+  // False for a view that was never opened, whatever its bytes are (but for one in 2^32).
+  bool is_open() const { return tag_ == kTag; }
+
+  const uint8_t* bytes() const { return bytes_; }
+  const Header& header() const { return *reinterpret_cast<const Header*>(bytes_); }
+  const Plan& plan() const { return *plan_; }
+  const Names* names() const { return names_; }  // null when stripped
+
+  uint32_t num_banks() const { return plan_->banks()->size(); }
+  uint32_t num_tensors() const { return count_of(plan_->tensors()); }
+  uint32_t num_steps() const { return count_of(plan_->steps()); }
+  uint32_t num_functions() const { return plan_->functions()->size(); }
+  const Bank& bank(uint32_t i) const { return *plan_->banks()->Get(i); }
+  const Tensor& tensor(uint32_t i) const { return *plan_->tensors()->Get(i); }
+  const KernelStep& step(uint32_t i) const { return *plan_->steps()->Get(i)->body_as_KernelStep(); }
+  const Function& function(uint32_t i) const { return *plan_->functions()->Get(i); }
+
+  // "" where stripped or unnamed.
+  const char* tensor_name(uint32_t tensor) const;
+  const char* step_name(uint32_t step) const;
+  // Null when absent. name null: "main".
+  const Function* find_function(const char* name) const;
+  bool is_constant(uint32_t tensor_index) const {
+    return bank(tensor(tensor_index).bank()).kind() == BankKind_CONSTANT;
+  }
+  // Address of a constant in the file; null for other tensors.
+  const void* constant_data(uint32_t tensor_index) const;
+  // Index of the bank that shares memory 0 with the session: the first ARENA bank.
+  uint32_t main_bank() const { return main_bank_; }
+
+ private:
+  static constexpr uint32_t kTag = 0x51504c4e;
+
+  qplan_status open_header(const void* bytes, size_t size, Error* error);
+  qplan_status open_tables(Error* error);
+
+  const uint8_t* bytes_ = nullptr;
+  const Plan* plan_ = nullptr;
+  const Names* names_ = nullptr;
+  uint32_t main_bank_ = 0;
+  uint32_t tag_ = 0;
+};
+
+inline uint32_t element_bytes(const Tensor& tensor) { return tensor.type_bits() / 8u; }
+inline uint32_t rank_of(const Tensor& tensor) { return count_of(tensor.shape()); }
+// Null for rank 0.
+inline const int64_t* extents_of(const Tensor& tensor) {
+  return rank_of(tensor) == 0 ? nullptr : tensor.shape()->data();
+}
+inline bool same_range(const Tensor& a, const Tensor& b) {
+  return a.bank() == b.bank() && a.offset() == b.offset() && a.size() == b.size();
+}
+// Of verified tensors: offset + size does not wrap.
+inline bool ranges_overlap(const Tensor& a, const Tensor& b) {
+  return a.bank() == b.bank() && a.offset() < b.offset() + b.size() && b.offset() < a.offset() + a.size();
+}
+
+}  // namespace qplan::format
+
+#endif  // QPLAN_FORMAT_PLAN_VIEW_H_

@@ -1,0 +1,25 @@
+#include "format/text.h"
+
+namespace qplan::format {
+
+Error& operator<<(Error& error, Quoted quoted) {
+  constexpr uint32_t kMaxBytes = 60;
+  if (quoted.text == nullptr || quoted.text[0] == '\0') return error;
+  char text[kMaxBytes + 1];
+  uint32_t size = 0;
+  for (; size < kMaxBytes && quoted.text[size] != '\0'; ++size) {
+    const char c = quoted.text[size];
+    const bool control = (c >= 0 && c < ' ') || c == 0x7f;
+    text[size] = control ? '?' : c;
+  }
+  text[size] = '\0';
+  return error << "'" << text << (quoted.text[size] == '\0' ? "'" : "...'");
+}
+
+Error& operator<<(Error& error, Extents shape) {
+  error << "[";
+  for (uint32_t i = 0; i < shape.count; ++i) error << (i > 0 ? ", " : "") << shape.extents[i];
+  return error << "]";
+}
+
+}  // namespace qplan::format

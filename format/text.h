@@ -1,0 +1,31 @@
+// Text without stdio: comparison, and pieces of error texts that come from untrusted bytes.
+#ifndef QPLAN_FORMAT_TEXT_H_
+#define QPLAN_FORMAT_TEXT_H_
+
+#include <stdint.h>
+
+#include "src/base/error.h"
+
+namespace qplan::format {
+
+// 'text', or nothing at all for "". Control characters become '?', long texts end in "...".
+struct Quoted {
+  const char* text;
+};
+Error& operator<<(Error& error, Quoted quoted);
+
+// "[1, 2, 3]"
+struct Extents {
+  const int64_t* extents;
+  uint32_t count;
+};
+Error& operator<<(Error& error, Extents shape);
+
+inline bool same_text(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+}  // namespace qplan::format
+
+#endif  // QPLAN_FORMAT_TEXT_H_

@@ -1,0 +1,60 @@
+// What open() checks beyond the flatbuffer's own structure: every number that the runtime later follows
+// blindly.
+#ifndef QPLAN_FORMAT_VERIFY_H_
+#define QPLAN_FORMAT_VERIFY_H_
+
+#include <stdint.h>
+
+#include "format/plan_view.h"
+#include "src/base/error.h"
+
+namespace qplan::format {
+
+// Checks a plan whose flatbuffers passed FlatBuffers' verifier. Linear in the size of the file: vectors may
+// be shared by several tables, but all the entries reached through all references are at most as many as the
+// root has bytes.
+class PlanVerifier {
+ public:
+  PlanVerifier(const Header& header, const Plan& plan, const Names* names, Error* error)
+      : header_(header), plan_(plan), names_(names), error_(*error), budget_(header.root_size) {}
+
+  // In this order: each relies on those before it.
+  [[nodiscard]] bool names();
+  [[nodiscard]] bool banks();
+  [[nodiscard]] bool tensors();
+  [[nodiscard]] bool steps();
+  [[nodiscard]] bool functions();
+
+  uint32_t main_bank() const { return main_bank_; }
+
+ private:
+  bool bank(uint32_t index, const Bank& bank);
+  bool tensor(uint32_t index, const Tensor& tensor);
+  bool tensor_shape(uint32_t index, const Tensor& tensor);
+  bool tensor_place(uint32_t index, const Tensor& tensor);
+  bool tensor_quantization(uint32_t index, const Tensor& tensor);
+  bool step(uint32_t index, const Step& step);
+  bool function(uint32_t index, const Function& function);
+  bool function_name(uint32_t index, const Function& function);
+  bool function_io(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, uint32_t limit,
+                   const char* what);
+
+  // Counts entries that are about to be visited.
+  bool spend(uint32_t entries);
+  // Begins the error; each returns it for the rest of the text, which ends in `false`.
+  Error& corrupt();
+  Error& corrupt_bank(uint32_t index);
+  Error& corrupt_tensor(uint32_t index);
+  Error& corrupt_step(uint32_t index);
+
+  const Header& header_;
+  const Plan& plan_;
+  const Names* names_;
+  Error& error_;
+  uint64_t budget_;
+  uint32_t main_bank_ = 0;
+};
+
+}  // namespace qplan::format
+
+#endif  // QPLAN_FORMAT_VERIFY_H_

@@ -1,0 +1,172 @@
+// Verification of steps and functions.
+#include "format/text.h"
+#include "format/verify.h"
+
+namespace qplan::format {
+namespace {
+
+// The table a kernel's parameters are; NONE for a kernel this build has never heard of.
+KernelParams params_of_kernel(uint16_t kernel) {
+  switch (kernel) {
+#define QPLAN_KERNEL(id, family, descriptor, params) \
+  case id:                                           \
+    return KernelParams_##params;
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+    default:
+      return KernelParams_NONE;
+  }
+}
+
+}  // namespace
+
+Error& PlanVerifier::corrupt_step(uint32_t index) {
+  error_.set(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(index)) << "plan: step " << index;
+  if (names_ != nullptr && index < count_of(names_->steps())) {
+    error_ << " " << Quoted{names_->steps()->Get(index)->c_str()};
+  }
+  return error_ << ": ";
+}
+
+bool PlanVerifier::steps() {
+  const uint32_t count = count_of(plan_.steps());
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!step(i, *plan_.steps()->Get(i))) return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::step(uint32_t index, const Step& step) {
+  if (step.body_type() != StepBody_KernelStep || step.body() == nullptr) {
+    corrupt_step(index) << "unknown kind " << static_cast<uint32_t>(step.body_type());
+    return false;
+  }
+  const KernelStep& body = *step.body_as_KernelStep();
+  if (body.kernel() == 0) {
+    corrupt_step(index) << "names no kernel";
+    return false;
+  }
+  // A kernel that only a newer build knows is refused by the session, by number; nobody reads its parameters.
+  const KernelParams expected = params_of_kernel(body.kernel());
+  if (body.params() == nullptr || (expected != KernelParams_NONE && body.params_type() != expected)) {
+    corrupt_step(index) << "kernel " << uint32_t{body.kernel()} << " with parameters of type "
+                        << static_cast<uint32_t>(body.params_type()) << ", expected "
+                        << static_cast<uint32_t>(expected);
+    return false;
+  }
+  const uint32_t num_tensors = count_of(plan_.tensors());
+  const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
+  if (num_inputs > kMaxStepInputs || num_outputs > kMaxStepOutputs) {
+    corrupt_step(index) << num_inputs << " inputs and " << num_outputs << " outputs, expected at most "
+                        << kMaxStepInputs << " and " << kMaxStepOutputs;
+    return false;
+  }
+  if (!spend(num_inputs) || !spend(num_outputs)) return false;
+  for (uint32_t i = 0; i < num_inputs; ++i) {
+    if (body.inputs()->Get(i) >= num_tensors) {
+      corrupt_step(index) << "input " << i << " is tensor " << body.inputs()->Get(i) << " of " << num_tensors;
+      return false;
+    }
+  }
+  if (num_outputs == 0) {
+    corrupt_step(index) << "has no output";
+    return false;
+  }
+  for (uint32_t i = 0; i < num_outputs; ++i) {
+    const uint32_t output = body.outputs()->Get(i);
+    if (output >= num_tensors) {
+      corrupt_step(index) << "output " << i << " is tensor " << output << " of " << num_tensors;
+      return false;
+    }
+    const uint32_t bank = plan_.tensors()->Get(output)->bank();
+    if (plan_.banks()->Get(bank)->kind() == BankKind_CONSTANT) {
+      corrupt_step(index) << "output " << i << " (tensor " << output << ") is a constant";
+      return false;
+    }
+  }
+  return true;
+}
+
+bool PlanVerifier::functions() {
+  const uint32_t count = count_of(plan_.functions());
+  if (count == 0 || count > kMaxFunctions) {
+    corrupt() << count << " functions, expected 1 to " << kMaxFunctions;
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!function(i, *plan_.functions()->Get(i))) return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::function(uint32_t index, const Function& function) {
+  if (!function_name(index, function) ||
+      !function_io(index, function.inputs(), kMaxFunctionInputs, "input") ||
+      !function_io(index, function.outputs(), kMaxFunctionOutputs, "output")) {
+    return false;
+  }
+  const uint32_t num_steps = count_of(plan_.steps());
+  const char* name = function.name()->c_str();
+  if (function.first_step() > num_steps || function.num_steps() > num_steps - function.first_step()) {
+    corrupt() << "function " << Quoted{name} << ": " << function.num_steps() << " steps from step "
+              << function.first_step() << " on reach beyond the plan's " << num_steps;
+    return false;
+  }
+  const uint64_t scratch = function.scratch_per_worker();
+  if (scratch % kFileAlignment != 0 || scratch > kMaxScratchBytes) {
+    corrupt() << "function " << Quoted{name} << ": " << scratch
+              << " bytes of scratch per worker, expected a multiple of 64 up to " << kMaxScratchBytes;
+    return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::function_name(uint32_t index, const Function& function) {
+  const flatbuffers::String* name = function.name();
+  const uint32_t size = count_of(name);
+  bool valid = size >= 1 && size <= kMaxFunctionNameBytes;
+  for (uint32_t i = 0; valid && i < size; ++i) valid = name->c_str()[i] != '\0';
+  if (!valid) {
+    corrupt() << "function " << index << ": expected a name of 1 to " << kMaxFunctionNameBytes << " bytes";
+    return false;
+  }
+  if (index == 0 && !same_text(name->c_str(), kMainFunction)) {
+    corrupt() << "the first function is " << Quoted{name->c_str()} << ", expected '" << kMainFunction << "'";
+    return false;
+  }
+  for (uint32_t i = 0; i < index; ++i) {
+    if (same_text(plan_.functions()->Get(i)->name()->c_str(), name->c_str())) {
+      corrupt() << "functions " << i << " and " << index << " are both called " << Quoted{name->c_str()};
+      return false;
+    }
+  }
+  return true;
+}
+
+bool PlanVerifier::function_io(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, uint32_t limit,
+                               const char* what) {
+  const uint32_t count = count_of(tensors);
+  const char* name = plan_.functions()->Get(index)->name()->c_str();
+  if (count > limit) {
+    corrupt() << "function " << Quoted{name} << ": " << count << " " << what << "s, expected at most "
+              << limit;
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t tensor = tensors->Get(i);
+    if (tensor >= count_of(plan_.tensors())) {
+      corrupt() << "function " << Quoted{name} << ": " << what << " " << i << " is tensor " << tensor
+                << " of " << count_of(plan_.tensors());
+      return false;
+    }
+    const uint32_t bank = plan_.tensors()->Get(tensor)->bank();
+    if (plan_.banks()->Get(bank)->kind() == BankKind_CONSTANT) {
+      corrupt() << "function " << Quoted{name} << ": " << what << " " << i << " (tensor " << tensor
+                << ") is a constant";
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace qplan::format

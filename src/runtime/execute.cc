@@ -1,0 +1,95 @@
+#include "src/runtime/session.h"
+
+namespace qplan {
+namespace {
+
+// Tasks per worker where the work suffices: enough to even out workers of different speed.
+constexpr uint32_t kTasksPerWorker = 4;
+
+struct TaskContext {
+  const KernelVariant* variant;
+  const void* args;
+  uint8_t* scratch;
+  size_t scratch_stride;
+  uint32_t units;
+  uint32_t num_tasks;
+  uint32_t num_workers;
+  uint32_t bad_worker;  // 1 + a worker number that is out of range, written atomically
+};
+
+// Task `index` has the units [units * index / num_tasks, units * (index + 1) / num_tasks).
+void run_task(void* context, uint32_t index, uint32_t worker) {
+  auto* task = static_cast<TaskContext*>(context);
+  if (worker >= task->num_workers || index >= task->num_tasks) {
+    __atomic_store_n(&task->bad_worker, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  const auto begin = static_cast<uint32_t>(uint64_t{task->units} * index / task->num_tasks);
+  const auto end = static_cast<uint32_t>(uint64_t{task->units} * (index + 1) / task->num_tasks);
+  task->variant->run(task->args, begin, end, task->scratch + worker * task->scratch_stride);
+}
+
+uint32_t num_tasks(uint32_t units, uint32_t min_units_per_task, uint32_t num_workers) {
+  if (num_workers < 2 || min_units_per_task == 0) return 1;
+  const uint32_t worthwhile = units / min_units_per_task;
+  const uint32_t wanted = num_workers * kTasksPerWorker;
+  return worthwhile < wanted ? worthwhile : wanted;
+}
+
+qplan_status run_step(const Session& session, uint32_t i, Error* error) {
+  const StepView view = session.step_view(i);
+  const StepRecord& record = session.steps[i];
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  const qplan_status bound = record.family->bind(view, false, args, error);
+  if (bound < 0) return bound;
+  const KernelVariant& variant = *record.variant;
+  const uint32_t units = variant.units(args);
+  const uint32_t tasks = num_tasks(units, view.step->min_units_per_task(), session.pool.num_threads);
+  if (tasks < 2) {
+    variant.run(args, 0, units, session.scratch);
+    return QPLAN_OK;
+  }
+  TaskContext context = {&variant, args,  session.scratch,          session.scratch_stride,
+                         units,    tasks, session.pool.num_threads, 0};
+  session.pool.parallel_for(session.pool.user, tasks, run_task, &context);
+  if (context.bad_worker != 0) {
+    return error->set(QPLAN_INVALID_STATE, static_cast<int32_t>(session.step_index(i)))
+           << "invoke: the thread pool gave a task or worker number out of range; it has "
+           << session.pool.num_threads << " threads";
+  }
+  return QPLAN_OK;
+}
+
+}  // namespace
+
+qplan_event step_event(const Session& session, uint32_t i) {
+  const uint32_t index = session.step_index(i);
+  const StepView view = session.step_view(i);
+  qplan_event event;
+  event.struct_size = sizeof(event);
+  event.step = index;
+  event.op = session.steps[i].family->name;
+  event.kernel = session.steps[i].variant->name;
+  event.name = session.plan.step_name(index);
+  event.macs = view.step->macs();
+  event.bytes = 0;
+  for (uint32_t k = 0; k < view.num_inputs(); ++k) event.bytes += view.input(k).size();
+  for (uint32_t k = 0; k < view.num_outputs(); ++k) event.bytes += view.output(k).size();
+  return event;
+}
+
+qplan_status execute(Session* session) {
+  const qplan_platform& platform = session->platform;
+  const bool has_events = platform.step_begin != nullptr || platform.step_end != nullptr;
+  for (uint32_t i = 0; i < session->num_steps(); ++i) {
+    qplan_event event;
+    if (has_events) event = step_event(*session, i);
+    if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
+    const qplan_status status = run_step(*session, i, &session->error);
+    if (platform.step_end != nullptr) platform.step_end(platform.user, &event, status);
+    if (status < 0) return status;
+  }
+  return QPLAN_OK;
+}
+
+}  // namespace qplan

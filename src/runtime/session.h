@@ -1,0 +1,106 @@
+// A session: one function of a plan, bound to the caller's memories and to kernels. Everything it needs lies
+// in those memories (format/memory_layout.h); it is written by init and only its tensors change afterwards.
+//
+//   options.cc    the caller's config, made whole
+//   session.cc    memory needs, init
+//   prepare.cc    init's check of every step, choice of variants
+//   execute.cc    the loop over steps
+//   bindings.cc   inputs and outputs: view, bind, write, read
+#ifndef QPLAN_SRC_RUNTIME_SESSION_H_
+#define QPLAN_SRC_RUNTIME_SESSION_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/memory_layout.h"
+#include "format/plan_view.h"
+#include "kernels/kernel.h"
+#include "qplan/qplan.h"
+#include "src/base/error.h"
+
+namespace qplan {
+
+// The caller's config with defaults in place; every pointer and count in it is usable.
+struct SessionOptions {
+  uint32_t isa_limit = QPLAN_ISA_REFERENCE;  // resolved: the machine has it
+  const format::Function* function = nullptr;
+  const qplan_kernel_set* kernels = nullptr;
+  qplan_platform platform = {};
+  qplan_thread_pool pool = {};  // num_threads 1 and no parallel_for where there is none
+};
+
+struct StepRecord {
+  const KernelFamily* family;
+  const KernelVariant* variant;
+};
+static_assert(sizeof(StepRecord) == format::step_record_bytes(sizeof(void*)), "memory_layout.h counts these");
+
+enum class SessionState : uint32_t { kReady, kRunning, kDone };
+
+struct Session {
+  static constexpr uint32_t kLive = 0x51534553;
+
+  uint32_t tag = kLive;  // cleared by deinit
+  SessionState state = SessionState::kReady;
+  format::PlanView plan;
+  const format::Function* function = nullptr;
+  StepRecord* steps = nullptr;  // of the function, in order
+  void** data = nullptr;        // address of each tensor of the plan; null where the function never has it
+  uint8_t* scratch = nullptr;   // worker w's begins at scratch + w * scratch_stride
+  size_t scratch_stride = 0;
+  size_t main_bytes = 0;                    // of memory 0, all included
+  uint8_t* arenas[format::kMaxBanks] = {};  // where the activations of each bank begin; null for constants
+  uint64_t memory_bytes = 0;                // of all memories
+  uint64_t macs = 0;                        // of one invoke
+  uint32_t isa = QPLAN_ISA_REFERENCE;       // the highest among the chosen variants
+  qplan_status last_run = QPLAN_INVALID_STATE;  // of the last submit
+  qplan_platform platform = {};
+  qplan_thread_pool pool = {};
+  Error error;
+
+  uint32_t num_steps() const { return function->num_steps(); }
+  // Position in the plan of the function's step i.
+  uint32_t step_index(uint32_t i) const { return function->first_step() + i; }
+  StepView step_view(uint32_t i) const { return {&plan.plan(), &plan.step(step_index(i)), data}; }
+  // Where the memory planner put a tensor; binding may have moved it since.
+  void* planned_address(uint32_t tensor) const;
+};
+static_assert(sizeof(Session) <= format::session_bytes(sizeof(void*)), "memory_layout.h promises this much");
+static_assert(alignof(Session) <= format::kArenaAlignment, "memory 0 is aligned to it");
+
+// ---- options.cc ----
+[[nodiscard]] qplan_status read_options(const format::PlanView& plan, const qplan_session_config* config,
+                                        bool need_kernels, SessionOptions* options, Error* error);
+// Hands text to the platform's log if it asks for that level.
+void log_text(const qplan_platform& platform, uint32_t level, const char* text);
+
+// ---- session.cc ----
+[[nodiscard]] qplan_status memory_needs(const format::PlanView& plan, const qplan_session_config* config,
+                                        qplan_memory_need* needs, uint32_t* count, Error* error);
+[[nodiscard]] qplan_status session_init(const format::PlanView& plan, const qplan_session_config* config,
+                                        const qplan_memory* memories, uint32_t num_memories,
+                                        Session** session, Error* error);
+
+// ---- prepare.cc ----
+// Checks every step of the function, fills steps and data. What it accepts, execute() runs blindly.
+[[nodiscard]] qplan_status prepare(const SessionOptions& options, Session* session, Error* error);
+
+// ---- execute.cc ----
+[[nodiscard]] qplan_status execute(Session* session);
+// What step i of the function is, for events.
+qplan_event step_event(const Session& session, uint32_t i);
+
+// ---- bindings.cc ----
+// All record their error in the session.
+[[nodiscard]] qplan_status view_tensor(Session* session, int direction, uint32_t index, DLTensor* view);
+[[nodiscard]] qplan_status bind_tensor(Session* session, int direction, uint32_t index,
+                                       const DLTensor* tensor);
+[[nodiscard]] qplan_status write_input(Session* session, uint32_t index, const DLTensor* tensor);
+[[nodiscard]] qplan_status read_output(Session* session, uint32_t index, const DLTensor* tensor);
+
+}  // namespace qplan
+
+struct qplan_session final : qplan::Session {};
+static_assert(sizeof(qplan_session) == sizeof(qplan::Session), "adds nothing");
+
+#endif  // QPLAN_SRC_RUNTIME_SESSION_H_
