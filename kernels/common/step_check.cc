@@ -2,6 +2,7 @@
 
 #include <dlpack/dlpack.h>
 
+#include "kernels/layout.h"
 #include "src/base/checked.h"
 
 namespace qplan {
@@ -79,6 +80,13 @@ bool StepCheck::contract(format::Contract found, format::Contract computed) cons
     failure << "contract " << static_cast<uint32_t>(found);
   }
   return failure << " is not implemented, only " << format::EnumNameContract(computed) << " is";
+}
+
+bool StepCheck::layout(uint16_t found, uint16_t first, uint16_t second) const {
+  if (found == first || found == second) return true;
+  return fail(QPLAN_KERNEL_MISSING) << "no variant reads weight layout " << uint32_t{found} << " ("
+                                    << layout_name(found) << "), only " << layout_name(first) << " and "
+                                    << layout_name(second);
 }
 
 bool StepCheck::tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes,

@@ -94,6 +94,9 @@ class StepCheck {
   // QPLAN_KERNEL_MISSING unless the contract is the one this family computes.
   bool contract(format::Contract found, format::Contract computed) const;
 
+  // QPLAN_KERNEL_MISSING unless the weight layout is one of the two that this family reads.
+  bool layout(uint16_t found, uint16_t first, uint16_t second) const;
+
   // An activation: its dtype is in the set, its rank as given, its extents legal, its bytes exactly those of
   // a packed tensor, aligned to its element. shape may be null.
   bool input(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const;

@@ -1,0 +1,69 @@
+// conv2d, grouped convolution included:
+//
+// out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]), clamp_min,
+// clamp_max) acc[n,y,x,o] = bias[o] + sum over ky, kx, i of
+//                (in[n, y * stride_h + ky * dilation_h - pad_top, x * stride_w + kx * dilation_w - pad_left,
+//                g * I + i]
+//                 - input_zero_point) * (weights[o, ky, kx, i] - weights_zero_point)
+//
+// I = input_c / groups input channels a group, g = o / (output_c / groups); outside its extents in[...] is
+// pad_value. requant is TFL2 (kernels/numeric/requantize.h). Sums are taken modulo 2^32. Weights lie in the
+// layout weights_layout: ohwi or o16k4 (kernels/layout.h), num_k = kernel_h * kernel_w * I. bias, multiplier
+// and shift have layout_channels(weights_layout, output_c) entries.
+#ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
+#define QPLAN_KERNELS_CONV2D_CONV2D_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/variant.h"
+
+namespace qplan {
+
+// Ranges that bind has checked: every extent is in [1, 2^31); y * stride_h + ky * dilation_h and pad_top are
+// below 2^31, so that positions and their differences fit int32 (horizontally too); groups divides input_c
+// and output_c; zero points and clamps lie within their dtypes, weights_zero_point within int8; output rows
+// (batch * output_h) fit uint32.
+struct Conv2dArgs {
+  const void* input = nullptr;  // [batch, input_h, input_w, input_c]
+  const int8_t* weights = nullptr;
+  const int32_t* bias = nullptr;
+  const int32_t* multiplier = nullptr;
+  const int32_t* shift = nullptr;
+  void* output = nullptr;  // [batch, output_h, output_w, output_c]
+  uint32_t batch = 0;
+  uint32_t input_h = 0;
+  uint32_t input_w = 0;
+  uint32_t input_c = 0;
+  uint32_t output_h = 0;
+  uint32_t output_w = 0;
+  uint32_t output_c = 0;
+  uint32_t kernel_h = 0;
+  uint32_t kernel_w = 0;
+  uint32_t stride_h = 0;
+  uint32_t stride_w = 0;
+  uint32_t dilation_h = 0;
+  uint32_t dilation_w = 0;
+  uint32_t pad_top = 0;
+  uint32_t pad_left = 0;
+  uint32_t groups = 0;
+  int32_t input_zero_point = 0;
+  int32_t weights_zero_point = 0;
+  int32_t pad_value = 0;
+  int32_t output_zero_point = 0;
+  int32_t clamp_min = 0;
+  int32_t clamp_max = 0;
+  Dtype input_dtype = Dtype::kOther;   // uint8 or int8
+  Dtype output_dtype = Dtype::kOther;  // uint8 or int8
+  uint16_t weights_layout = 0;         // layouts.def
+};
+
+// Units of the reference: output rows, n * output_h + y.
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Conv2dArgs)
+#include "kernels/conv2d/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_CONV2D_CONV2D_H_

@@ -1,0 +1,132 @@
+#include "kernels/conv2d/conv2d_step.h"
+
+#include "kernels/common/family.h"
+#include "kernels/layout.h"
+#include "src/base/checked.h"
+
+namespace qplan {
+namespace {
+
+enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs };
+
+const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
+
+}  // namespace
+
+bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
+  Shape input, output;
+  if (!check.arity(kNumInputs, 1) || !check.params(format::KernelParams_Conv2dParams) ||
+      !check.input(kInput, "input", kDtypesU8S8, 4, &input) ||
+      !check.output(0, "output", kDtypesU8S8, 4, &output)) {
+    return false;
+  }
+  const format::Conv2dParams& p = params_of(step);
+  const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
+  if (!check.contract(p.contract(), format::Contract_TFL2) ||
+      !check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
+      !check.in_dtype("pad value", p.pad_value(), input_dtype) ||
+      !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
+      !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
+      !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype) ||
+      !check.window(
+          {"height", input[1], output[1], p.kernel_h(), p.stride_h(), p.dilation_h(), p.pad_top()}) ||
+      !check.window(
+          {"width", input[2], output[2], p.kernel_w(), p.stride_w(), p.dilation_w(), p.pad_left()})) {
+    return false;
+  }
+  if (input[0] != output[0]) {
+    return check.fail() << "input batch " << input[0] << " is not the output's " << output[0];
+  }
+  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX);
+}
+
+bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
+  const format::Conv2dParams& p = params_of(step);
+  const Shape input = shape_of(step.input(kInput)), output = shape_of(step.output(0));
+  // Kernel extents are at most 2^31, so that their product fits and times the channels may not. With num_k below 2^31
+  // the layout's sizes fit 64 bits.
+  uint64_t num_k = uint64_t{p.kernel_h()} * p.kernel_w();
+  if (!checked_mul(num_k, uint64_t{input[3] / p.groups()}, &num_k) || num_k > INT32_MAX) {
+    return check.fail() << "kernel " << p.kernel_h() << " x " << p.kernel_w() << " over "
+                        << input[3] / p.groups() << " channels is too large";
+  }
+  return check.constant(kWeights, "weights", Dtype::kS8,
+                        layout_bytes(p.weights_layout(), output[3], num_k)) &&
+         check.channel_constants(kBias, layout_channels(p.weights_layout(), output[3]));
+}
+
+void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
+  const format::Conv2dParams& p = params_of(step);
+  const Shape input = shape_of(step.input(kInput)), output = shape_of(step.output(0));
+  args.input = step.input_data(kInput);
+  args.weights = static_cast<const int8_t*>(step.input_data(kWeights));
+  args.bias = static_cast<const int32_t*>(step.input_data(kBias));
+  args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
+  args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+  args.output = step.output_data(0);
+  args.batch = input[0];
+  args.input_h = input[1];
+  args.input_w = input[2];
+  args.input_c = input[3];
+  args.output_h = output[1];
+  args.output_w = output[2];
+  args.output_c = output[3];
+  args.kernel_h = p.kernel_h();
+  args.kernel_w = p.kernel_w();
+  args.stride_h = p.stride_h();
+  args.stride_w = p.stride_w();
+  args.dilation_h = p.dilation_h();
+  args.dilation_w = p.dilation_w();
+  args.pad_top = p.pad_top();
+  args.pad_left = p.pad_left();
+  args.groups = p.groups();
+  args.input_zero_point = p.input_zero_point();
+  args.weights_zero_point = p.weights_zero_point();
+  args.pad_value = p.pad_value();
+  args.output_zero_point = p.output_zero_point();
+  args.clamp_min = p.clamp_min();
+  args.clamp_max = p.clamp_max();
+  args.input_dtype = dtype_of(step.input(kInput));
+  args.output_dtype = dtype_of(step.output(0));
+  args.weights_layout = p.weights_layout();
+}
+
+namespace {
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  if (!check_conv2d_operands(check, step)) return false;
+  const format::Conv2dParams& p = params_of(step);
+  const int64_t input_c = step.input(kInput).shape()->Get(3), output_c = step.output(0).shape()->Get(3);
+  if (p.groups() < 1 || input_c % p.groups() != 0) {
+    return check.fail() << "input channels " << input_c << " are not divisible by groups " << p.groups();
+  }
+  if (output_c % p.groups() != 0) {
+    return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
+  }
+  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) && check_conv2d_constants(check, step);
+}
+
+qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {
+  if (check) {
+    const StepCheck checker(step, "conv2d", error);
+    if (!check_step(checker, step)) return checker.status();
+  }
+  fill_conv2d_args(step, args);
+  return QPLAN_OK;
+}
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Conv2dArgs, name, isa),
+#include "kernels/conv2d/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kConv2dFamily =
+    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kVariants);
+constexpr KernelFamily kConv2dFamilyReference =
+    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kReference);
+
+}  // namespace qplan

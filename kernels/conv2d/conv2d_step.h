@@ -1,0 +1,24 @@
+// From a plan's step to Conv2dArgs, for conv2d and depthwise_conv2d, which have the same operands and
+// parameters.
+#ifndef QPLAN_KERNELS_CONV2D_CONV2D_STEP_H_
+#define QPLAN_KERNELS_CONV2D_CONV2D_STEP_H_
+
+#include <stdint.h>
+
+#include "kernels/common/step_check.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/kernel.h"
+
+namespace qplan {
+
+// Everything about the step but its groups and layout, which are the family's own business, and the sizes of
+// the constants, which follow from these.
+bool check_conv2d_operands(const StepCheck& check, const StepView& step);
+// Weights, bias, multiplier and shift, once the layout is known and groups divides the input channels.
+bool check_conv2d_constants(const StepCheck& check, const StepView& step);
+
+void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_CONV2D_CONV2D_STEP_H_

@@ -1,0 +1,76 @@
+// The formula of depthwise_conv2d.h as it stands there, for every dtype and layout.
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/layout.h"
+#include "kernels/numeric/requantize.h"
+#include "kernels/numeric/saturate.h"
+
+namespace qplan::depthwise_conv2d_ref {
+namespace {
+
+// The accumulator of output channel o where the window begins at (y0, x0) of image n.
+template <typename In>
+int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
+  const uint32_t c = o / (a.output_c / a.input_c);
+  const uint64_t num_k = uint64_t{a.kernel_h} * a.kernel_w;
+  uint32_t sum = static_cast<uint32_t>(a.bias[o]);
+  uint64_t k = 0;
+  for (uint32_t ky = 0; ky < a.kernel_h; ++ky) {
+    const int32_t y = y0 + static_cast<int32_t>(ky * a.dilation_h);
+    for (uint32_t kx = 0; kx < a.kernel_w; ++kx, ++k) {
+      const int32_t x = x0 + static_cast<int32_t>(kx * a.dilation_w);
+      int32_t v = a.pad_value;
+      if (y >= 0 && x >= 0 && static_cast<uint32_t>(y) < a.input_h && static_cast<uint32_t>(x) < a.input_w) {
+        v = image[(uint64_t{static_cast<uint32_t>(y)} * a.input_w + static_cast<uint32_t>(x)) * a.input_c +
+                  c];
+      }
+      const int32_t w = a.weights[layout_index(a.weights_layout, o, k, a.output_c, num_k)];
+      // Both factors are within +-255.
+      sum += static_cast<uint32_t>((v - a.input_zero_point) * (w - a.weights_zero_point));
+    }
+  }
+  return static_cast<int32_t>(sum);
+}
+
+template <typename In, typename Out>
+void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
+  for (uint32_t row = begin; row < end; ++row) {
+    const uint32_t n = row / a.output_h, y = row % a.output_h;
+    const In* image = static_cast<const In*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
+    Out* out = static_cast<Out*>(a.output) + uint64_t{row} * a.output_w * a.output_c;
+    const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
+    for (uint32_t x = 0; x < a.output_w; ++x) {
+      const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
+      for (uint32_t o = 0; o < a.output_c; ++o) {
+        const int32_t scaled = requantize_tfl2(accumulate(a, image, y0, x0, o), a.multiplier[o], a.shift[o]);
+        *out++ = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
+      }
+    }
+  }
+}
+
+template <typename In>
+void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
+  if (a.output_dtype == Dtype::kS8) {
+    run_rows<In, int8_t>(a, begin, end);
+  } else {
+    run_rows<In, uint8_t>(a, begin, end);
+  }
+}
+
+}  // namespace
+
+bool accepts(const DepthwiseConv2dArgs&) { return true; }
+
+size_t scratch_bytes(const DepthwiseConv2dArgs&) { return 0; }
+
+uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+
+void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void*) {
+  if (args.input_dtype == Dtype::kS8) {
+    run_output<int8_t>(args, begin, end);
+  } else {
+    run_output<uint8_t>(args, begin, end);
+  }
+}
+
+}  // namespace qplan::depthwise_conv2d_ref
