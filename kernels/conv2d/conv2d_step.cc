@@ -43,8 +43,8 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
 bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
   const format::Conv2dParams& p = params_of(step);
   const Shape input = shape_of(step.input(kInput)), output = shape_of(step.output(0));
-  // Kernel extents are at most 2^31, so that their product fits and times the channels may not. With num_k below 2^31
-  // the layout's sizes fit 64 bits.
+  // Kernel extents are at most 2^31, so that their product fits and times the channels may not. With num_k
+  // below 2^31 the layout's sizes fit 64 bits.
   uint64_t num_k = uint64_t{p.kernel_h()} * p.kernel_w();
   if (!checked_mul(num_k, uint64_t{input[3] / p.groups()}, &num_k) || num_k > INT32_MAX) {
     return check.fail() << "kernel " << p.kernel_h() << " x " << p.kernel_w() << " over "

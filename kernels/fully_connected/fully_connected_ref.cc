@@ -1,0 +1,68 @@
+// The formula of fully_connected.h as it stands there, for every dtype and layout.
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/layout.h"
+#include "kernels/numeric/requantize.h"
+#include "kernels/numeric/saturate.h"
+
+namespace qplan::fully_connected_ref {
+namespace {
+
+constexpr uint32_t kBlock = 16;
+
+uint32_t blocks_of(const FullyConnectedArgs& a) { return (a.output_c + kBlock - 1) / kBlock; }
+
+template <typename In, uint16_t kLayout>
+int32_t accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
+  uint32_t sum = static_cast<uint32_t>(a.bias[o]);
+  for (uint32_t k = 0; k < a.input_c; ++k) {
+    const int32_t w = a.weights[layout_index(kLayout, o, k, a.output_c, a.input_c)];
+    // Both factors are within +-255.
+    sum += static_cast<uint32_t>((row[k] - a.input_zero_point) * (w - a.weights_zero_point));
+  }
+  return static_cast<int32_t>(sum);
+}
+
+template <typename In, typename Out>
+void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
+  const uint32_t blocks = blocks_of(a);
+  for (uint32_t unit = begin; unit < end; ++unit) {
+    const uint64_t r = unit / blocks;
+    const uint32_t first = unit % blocks * kBlock;
+    const uint32_t last = a.output_c - first < kBlock ? a.output_c : first + kBlock;
+    const In* row = static_cast<const In*>(a.input) + r * a.input_c;
+    Out* out = static_cast<Out*>(a.output) + r * a.output_c;
+    for (uint32_t o = first; o < last; ++o) {
+      const int32_t sum = a.weights_layout == kLayout_o16k4 ? accumulate<In, kLayout_o16k4>(a, row, o)
+                                                            : accumulate<In, kLayout_ohwi>(a, row, o);
+      const int32_t scaled = requantize_tfl2(sum, a.multiplier[o], a.shift[o]);
+      out[o] = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
+    }
+  }
+}
+
+template <typename In>
+void run_output(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
+  if (a.output_dtype == Dtype::kS8) {
+    run_blocks<In, int8_t>(a, begin, end);
+  } else {
+    run_blocks<In, uint8_t>(a, begin, end);
+  }
+}
+
+}  // namespace
+
+bool accepts(const FullyConnectedArgs&) { return true; }
+
+size_t scratch_bytes(const FullyConnectedArgs&) { return 0; }
+
+uint32_t units(const FullyConnectedArgs& args) { return args.rows * blocks_of(args); }
+
+void run(const FullyConnectedArgs& args, uint32_t begin, uint32_t end, void*) {
+  if (args.input_dtype == Dtype::kS8) {
+    run_output<int8_t>(args, begin, end);
+  } else {
+    run_output<uint8_t>(args, begin, end);
+  }
+}
+
+}  // namespace qplan::fully_connected_ref

@@ -1,0 +1,87 @@
+#include "kernels/common/family.h"
+#include "kernels/common/step_check.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/layout.h"
+
+namespace qplan {
+namespace {
+
+enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs };
+
+// The last extent; the others together are the rows.
+uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  Shape input, output;
+  if (!check.arity(kNumInputs, 1) || !check.params(format::KernelParams_FullyConnectedParams) ||
+      !check.input(kInput, "input", kDtypesU8S8, kAnyRank, &input) ||
+      !check.output(0, "output", kDtypesU8S8, kAnyRank, &output)) {
+    return false;
+  }
+  const auto& p = check.params_as<format::FullyConnectedParams>();
+  const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
+  if (!check.contract(p.contract(), format::Contract_TFL2) ||
+      !check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
+      !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
+      !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
+      !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype)) {
+    return false;
+  }
+  if (input.rank < 1 || output.rank < 1)
+    return check.fail() << "input and output must have an axis of channels";
+  const uint64_t rows = input.elements() / columns(input), output_rows = output.elements() / columns(output);
+  if (rows != output_rows) {
+    return check.fail() << "input rows " << rows << " are not the output's " << output_rows;
+  }
+  const uint64_t units = rows * ((uint64_t{columns(output)} + 15) / 16);
+  if (units > INT32_MAX)
+    return check.fail() << rows << " rows of " << columns(output) << " outputs are too many";
+  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) &&
+         check.constant(kWeights, "weights", Dtype::kS8,
+                        layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
+         check.channel_constants(kBias, layout_channels(p.weights_layout(), columns(output)));
+}
+
+qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Error* error) {
+  if (check) {
+    const StepCheck checker(step, "fully_connected", error);
+    if (!check_step(checker, step)) return checker.status();
+  }
+  const format::FullyConnectedParams& p = *step.step->params_as_FullyConnectedParams();
+  const Shape input = shape_of(step.input(kInput));
+  args.input = step.input_data(kInput);
+  args.weights = static_cast<const int8_t*>(step.input_data(kWeights));
+  args.bias = static_cast<const int32_t*>(step.input_data(kBias));
+  args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
+  args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+  args.output = step.output_data(0);
+  args.rows = static_cast<uint32_t>(input.elements() / columns(input));
+  args.input_c = columns(input);
+  args.output_c = columns(shape_of(step.output(0)));
+  args.input_zero_point = p.input_zero_point();
+  args.weights_zero_point = p.weights_zero_point();
+  args.output_zero_point = p.output_zero_point();
+  args.clamp_min = p.clamp_min();
+  args.clamp_max = p.clamp_max();
+  args.input_dtype = dtype_of(step.input(kInput));
+  args.output_dtype = dtype_of(step.output(0));
+  args.weights_layout = p.weights_layout();
+  return QPLAN_OK;
+}
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa),
+#include "kernels/fully_connected/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {
+    QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kFullyConnectedFamily = make_family<FullyConnectedArgs, bind, never_in_place>(
+    kKernel_fully_connected, "fully_connected", kVariants);
+constexpr KernelFamily kFullyConnectedFamilyReference = make_family<FullyConnectedArgs, bind, never_in_place>(
+    kKernel_fully_connected, "fully_connected", kReference);
+
+}  // namespace qplan
