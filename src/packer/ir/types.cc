@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "src/base/checked.h"
+
 namespace qplan::ir {
 namespace {
 
@@ -45,13 +47,21 @@ std::optional<DType> dtype_from_string(std::string_view name) {
 
 int64_t TensorType::num_elements() const {
   int64_t n = 1;
-  for (const int64_t extent : shape) n *= extent;
+  for (const int64_t extent : shape) {
+    if (extent <= 0) return 0;
+  }
+  for (const int64_t extent : shape) {
+    if (!checked_mul(n, extent, &n)) return INT64_MAX;
+  }
   return n;
 }
 
 int64_t TensorType::size_bytes() const {
-  if (dtype.bits < 8) return dtype == kBool ? num_elements() : (num_elements() * dtype.bits + 7) / 8;
-  return num_elements() * (dtype.bits / 8);
+  const int64_t n = num_elements();
+  if (dtype == kBool) return n;
+  if (dtype.bits < 8) return n / 8 * dtype.bits + (n % 8 * dtype.bits + 7) / 8;
+  int64_t bytes = 0;
+  return checked_mul(n, int64_t{dtype.bits} / 8, &bytes) ? bytes : INT64_MAX;
 }
 
 std::string to_string(const TensorType& type) {

@@ -35,7 +35,7 @@ inline constexpr DType kInt64{kDLInt, 64, 1};
 inline constexpr DType kFloat32{kDLFloat, 32, 1};
 inline constexpr DType kBool{kDLUInt, 1, 1};
 
-std::string to_string(DType dtype);                           // "int8", "float32", "bool"
+std::string to_string(DType dtype);  // "int8", "float32", "bool"
 std::optional<DType> dtype_from_string(std::string_view name);
 
 using Shape = std::vector<int64_t>;
@@ -45,8 +45,9 @@ struct TensorType {
   Shape shape;  // [] is a scalar
   bool operator==(const TensorType&) const = default;
 
+  // 0 when an extent is not positive, INT64_MAX where the product does not fit.
   int64_t num_elements() const;
-  // Packed; int4 takes one byte for two elements, bool one byte each.
+  // Packed; int4 takes one byte for two elements, bool one byte each. INT64_MAX where it does not fit.
   int64_t size_bytes() const;
 };
 

@@ -1,5 +1,5 @@
-// What the packer knows of an operator, one OpDef each. The list of all is ops.def; a definition lies in the file of its
-// family (qnn_conv2d.cc, ...). README.md tells operands, attributes and meaning of each in words.
+// What the packer knows of an operator, one OpDef each. The list of all is ops.def; a definition lies in the
+// file of its family (qnn_conv2d.cc, ...). README.md tells operands, attributes and meaning of each in words.
 #ifndef QPLAN_SRC_PACKER_OP_OP_DEF_H_
 #define QPLAN_SRC_PACKER_OP_OP_DEF_H_
 
@@ -13,32 +13,36 @@
 
 namespace qplan::op {
 
-enum class AttrKind { kBool, kInt, kFloat, kString, kInts, kIntLists };
+// kFloat takes integers too; kIntOrInts is an integer or a list of integers, with different meanings.
+enum class AttrKind { kBool, kInt, kFloat, kString, kInts, kIntLists, kIntOrInts };
 
 struct AttrDef {
   std::string name;
   AttrKind kind;
-  std::optional<ir::AttrValue> fallback;  // nullopt: required
+  std::optional<ir::AttrValue> fallback = std::nullopt;  // nullopt: required, or
+  bool optional = false;  // may be absent: look with Attrs::find, attr*() refuse it
 };
 
-// What inference sees: operand types, constant operands' contents, attributes with fallbacks filled in.
+// What inference sees: operand types, constant operands' contents, the node's attributes (attr*() fill in
+// fallbacks).
 struct InferInput {
   const ir::Function& function;
   const ir::Node& node;
 
   const ir::TensorType& type(size_t operand) const { return function.type(node.operands.at(operand)); }
-  const ir::Attrs& attrs() const { return node.attrs; }
 };
 
 struct OpDef {
   std::string name;                   // "qnn.conv2d"
   std::vector<std::string> operands;  // names, in order
-  bool variadic = false;              // any number (>= 1) of operands, written as one tuple: concatenate((%a, %b), …)
-  std::vector<AttrDef> attrs;         // printed in this order, only where they differ from the fallback
-  // Result types. Throws PackError with a text that begins after the node's name: "input channels 24 are not ...".
+  bool variadic = false;  // any number (>= 1) of operands, written as one tuple: concatenate((%a, %b), …)
+  std::vector<AttrDef> attrs;  // printed in this order, only where they differ from the fallback
+  // Result types. Throws PackError with a text that begins after the node's name: "input channels 24 are not
+  // ...".
   std::vector<ir::TensorType> (*infer)(const InferInput& input) = nullptr;
   // Host-only evaluation for operators without a kernel (shape arithmetic); null for the others.
-  std::vector<ir::ConstantRef> (*evaluate)(const ir::Node& node, std::span<const ir::ConstantRef> operands) = nullptr;
+  std::vector<ir::ConstantRef> (*evaluate)(const ir::Node& node,
+                                           std::span<const ir::ConstantRef> operands) = nullptr;
 };
 
 // The operator of that name; null when unknown.

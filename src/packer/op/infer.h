@@ -1,0 +1,70 @@
+// What the inference functions share: refusals, and checks of dtypes, axes and quantisation constants. A
+// refusal's text begins after the node's name, which infer_types puts in front.
+#ifndef QPLAN_SRC_PACKER_OP_INFER_H_
+#define QPLAN_SRC_PACKER_OP_INFER_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/packer/op/op_def.h"
+
+namespace qplan::op {
+
+namespace detail {
+inline void append(std::string* text, std::string_view part) { text->append(part); }
+inline void append(std::string* text, const char* part) { text->append(part); }
+inline void append(std::string* text, const ir::TensorType& type) { text->append(ir::to_string(type)); }
+inline void append(std::string* text, ir::DType dtype) { text->append(ir::to_string(dtype)); }
+inline void append(std::string* text, int64_t number) { text->append(std::to_string(number)); }
+inline void append(std::string* text, int number) { text->append(std::to_string(number)); }
+inline void append(std::string* text, size_t number) { text->append(std::to_string(number)); }
+}  // namespace detail
+
+template <typename... Parts>
+std::string cat(const Parts&... parts) {
+  std::string text;
+  (detail::append(&text, parts), ...);
+  return text;
+}
+std::string to_text(const ir::Ints& values);  // "[1, 2]"
+
+[[noreturn]] void invalid(const std::string& text);      // PackError, QPLAN_MODEL_INVALID
+[[noreturn]] void unsupported(const std::string& text);  // PackError, QPLAN_MODEL_UNSUPPORTED
+
+// `'weight'`: the operand's name for messages.
+std::string operand_name(const InferInput& input, size_t operand);
+
+void check_rank(const InferInput& input, size_t operand, size_t rank);
+void check_dtype(const InferInput& input, size_t operand, std::initializer_list<ir::DType> allowed);
+void check_quantized(const InferInput& input, size_t operand);  // int8, uint8
+void check_same_dtype(const InferInput& input, size_t operand, size_t as);
+// The dtype that a string attribute names, one of the allowed.
+ir::DType dtype_attr(const ir::Node& node, std::string_view name, std::initializer_list<ir::DType> allowed);
+// The string attribute, one of the allowed; another is unsupported.
+const std::string& choice_attr(const ir::Node& node, std::string_view name,
+                               std::initializer_list<std::string_view> allowed);
+void check_contract(const ir::Node& node);
+
+// The contents of an operand that must be a constant.
+const ir::Constant& constant_operand(const InferInput& input, size_t operand);
+
+// Along which extent quantisation constants may vary; without a value they are scalars.
+using PerAxis = std::optional<int64_t>;
+// A float32 constant, positive and finite; a scalar, or as many values as per_axis says.
+void check_scale(const InferInput& input, size_t operand, PerAxis per_axis = std::nullopt);
+// An int32 constant whose values lie in the range of the dtype; a scalar, or as many values as per_axis says.
+void check_zero_point(const InferInput& input, size_t operand, ir::DType dtype,
+                      PerAxis per_axis = std::nullopt);
+// Both, scale at `operand` and zero point after it.
+void check_qparams(const InferInput& input, size_t operand, ir::DType dtype, PerAxis per_axis = std::nullopt);
+// The extent of the data's axis that attribute `axis` names, when the constants at `operand` (scale) or after
+// it (zero point) are per axis; no value when both are scalars (then the axis means nothing and is not
+// checked).
+PerAxis per_axis_extent(const InferInput& input, size_t operand, const ir::TensorType& data);
+
+}  // namespace qplan::op
+
+#endif  // QPLAN_SRC_PACKER_OP_INFER_H_

@@ -1,0 +1,47 @@
+// Axes and windows in normal form. Lowerings read them here instead of interpreting attributes a second time.
+#ifndef QPLAN_SRC_PACKER_OP_SHAPE_H_
+#define QPLAN_SRC_PACKER_OP_SHAPE_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "src/packer/ir/module.h"
+
+namespace qplan::op {
+
+// axis in [-rank, rank) as [0, rank); PackError otherwise.
+int64_t normalized_axis(int64_t axis, size_t rank);
+// Sorted, each once; all axes for an empty list. PackError when one is out of range or named twice.
+ir::Ints normalized_axes(const ir::Ints& axes, size_t rank);
+
+// Where the axes of a four-dimensional tensor stand. For activations c is the channel axis; for weights o and
+// i.
+struct DataLayout {
+  size_t n, h, w, c;
+};
+struct WeightLayout {
+  size_t o, h, w, i;
+};
+DataLayout data_layout(std::string_view name);      // "NCHW", "NHWC"
+WeightLayout weight_layout(std::string_view name);  // "OIHW", "OHWI", "HWIO"
+
+// A convolution's or pool's window over height and width.
+struct Window2d {
+  int64_t kernel_h = 1, kernel_w = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+
+  int64_t out_h(int64_t in_h) const;  // at least 1; PackError where the window does not fit
+  int64_t out_w(int64_t in_w) const;
+};
+Window2d conv2d_window(const ir::Node& node, const ir::TensorType& weight);  // qnn.conv2d
+Window2d pool2d_window(const ir::Node& node);                                // qnn.avg_pool2d, nn.max_pool2d
+
+// NumPy's broadcasting; PackError naming the extents that do not fit.
+ir::Shape broadcast_shape(const ir::Shape& a, const ir::Shape& b);
+
+}  // namespace qplan::op
+
+#endif  // QPLAN_SRC_PACKER_OP_SHAPE_H_
