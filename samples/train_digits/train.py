@@ -29,9 +29,14 @@ def as_float(inputs):
     return torch.from_numpy((inputs.astype(np.float32) + 128) / 255)[:, None]
 
 
-def choose_samples(labels, predictions):
-    """One held-out picture of each digit, the first that the network reads rightly."""
-    return [int(np.flatnonzero((labels == digit) & (predictions == digit))[0]) for digit in range(10)]
+def choose_samples(pixels, labels, predictions):
+    """One held-out picture of each digit that the network reads rightly: the one most like the digit's average."""
+    chosen = []
+    for digit in range(10):
+        mean = pixels[labels == digit].astype(np.float64).mean(axis=0)
+        distance = ((pixels - mean) ** 2).sum(axis=(1, 2))
+        chosen.append(int(np.where((labels == digit) & (predictions == digit), distance, np.inf).argmin()))
+    return chosen
 
 
 def main():
@@ -67,7 +72,7 @@ def main():
     held_inputs.tofile(os.path.join(test_data, "held_out_inputs.bin"))
     outputs.tofile(os.path.join(test_data, "held_out_outputs.bin"))
     held_labels.astype(np.uint8).tofile(os.path.join(test_data, "held_out_labels.bin"))
-    for index in choose_samples(held_labels, predictions):
+    for index in choose_samples(held_pixels, held_labels, predictions):
         digit = held_labels[index]
         picture = data.sample_picture(held_pixels[index])
         sample = data.network_input(picture)
