@@ -1,5 +1,6 @@
-// Patches of a convolution: the kernel_h * kernel_w * input_c bytes under one output pixel, gathered into a row, as
-// uint8 (int8 plus 128). Shared by the ISA files, which pass their ways to copy and fill; internal linkage only.
+// Patches of a convolution: the kernel_h * kernel_w * input_c bytes under one output pixel, gathered into a
+// row, as uint8 (int8 plus 128). Shared by the ISA files, which pass their ways to copy and fill; internal
+// linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_PATCH_INL_
 #define QPLAN_KERNELS_CONV2D_CONV2D_PATCH_INL_
 
@@ -15,12 +16,13 @@ namespace {
 // Output pixels of one work unit: their patches and row terms lie in scratch.
 constexpr uint32_t kPatchRows = 24;
 
-// What the vector variants compute: everything but groups, with the input zero point at the dtype's minimum (where the
-// packer puts it), so that the bytes, seen as uint8, are the factors.
+// What the vector variants compute: everything but groups, with the input zero point at the dtype's minimum
+// (where the packer puts it), so that the bytes, seen as uint8, are the factors.
 inline bool patch_accepts(const Conv2dArgs& a) {
   const uint64_t pixels = uint64_t{a.batch} * a.output_h * a.output_w;
-  return a.groups == 1 && a.weights_layout == kLayout_o16k4 && a.input_zero_point == dtype_min(a.input_dtype) &&
-         a.output_w < (1u << 30) && uint64_t{a.batch} * a.output_h < (1u << 30) && pixels < (1u << 31) &&
+  return a.groups == 1 && a.weights_layout == kLayout_o16k4 &&
+         a.input_zero_point == dtype_min(a.input_dtype) && a.output_w < (1u << 30) &&
+         uint64_t{a.batch} * a.output_h < (1u << 30) && pixels < (1u << 31) &&
          uint64_t{a.kernel_h} * a.kernel_w * a.input_c < (1u << 30);
 }
 
@@ -32,9 +34,9 @@ inline uint32_t patch_units(const Conv2dArgs& a) {
 
 // Whether the input itself is the matrix of patches.
 inline bool patch_is_input(const Conv2dArgs& a) {
-  return a.input_dtype == Dtype::kU8 && a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 && a.stride_w == 1 &&
-         a.pad_top == 0 && a.pad_left == 0 && a.input_c % 4 == 0 && a.output_h == a.input_h &&
-         a.output_w == a.input_w;
+  return a.input_dtype == Dtype::kU8 && a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 &&
+         a.stride_w == 1 && a.pad_top == 0 && a.pad_left == 0 && a.input_c % 4 == 0 &&
+         a.output_h == a.input_h && a.output_w == a.input_w;
 }
 
 // Scratch: kPatchRows patches, then kPatchRows row terms.
@@ -44,7 +46,8 @@ inline size_t patch_scratch_bytes(const Conv2dArgs& a) {
 }
 
 // One row of the kernel at input row y, columns x0, x0 + dilation_w, ...
-template <void (*kCopyFlip)(uint8_t*, const uint8_t*, size_t, uint8_t), void (*kFill)(uint8_t*, uint8_t, size_t)>
+template <void (*kCopyFlip)(uint8_t*, const uint8_t*, size_t, uint8_t),
+          void (*kFill)(uint8_t*, uint8_t, size_t)>
 inline void gather_kernel_row(const Conv2dArgs& a, const uint8_t* row, int32_t x0, uint8_t flip, uint8_t pad,
                               uint8_t* to) {
   const uint32_t c = a.input_c;
@@ -56,11 +59,12 @@ inline void gather_kernel_row(const Conv2dArgs& a, const uint8_t* row, int32_t x
     if (before > 0) kFill(to, pad, size_t{c} * static_cast<uint32_t>(before));
     if (end > before) {
       kCopyFlip(to + size_t{c} * static_cast<uint32_t>(before),
-                row + size_t{c} * static_cast<uint32_t>(x0 + before), size_t{c} * static_cast<uint32_t>(end - before),
-                flip);
+                row + size_t{c} * static_cast<uint32_t>(x0 + before),
+                size_t{c} * static_cast<uint32_t>(end - before), flip);
     }
     if (end < kernel_w) {
-      kFill(to + size_t{c} * static_cast<uint32_t>(end), pad, size_t{c} * static_cast<uint32_t>(kernel_w - end));
+      kFill(to + size_t{c} * static_cast<uint32_t>(end), pad,
+            size_t{c} * static_cast<uint32_t>(kernel_w - end));
     }
     return;
   }
@@ -74,8 +78,10 @@ inline void gather_kernel_row(const Conv2dArgs& a, const uint8_t* row, int32_t x
   }
 }
 
-// Patches of output pixels [first, first + count) into rows of patch_stride bytes; up to three zero bytes follow each.
-template <void (*kCopyFlip)(uint8_t*, const uint8_t*, size_t, uint8_t), void (*kFill)(uint8_t*, uint8_t, size_t)>
+// Patches of output pixels [first, first + count) into rows of patch_stride bytes; up to three zero bytes
+// follow each.
+template <void (*kCopyFlip)(uint8_t*, const uint8_t*, size_t, uint8_t),
+          void (*kFill)(uint8_t*, uint8_t, size_t)>
 inline void gather_patches(const Conv2dArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
   const uint8_t flip = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
   const uint8_t pad = static_cast<uint8_t>(a.pad_value - a.input_zero_point);
@@ -91,7 +97,8 @@ inline void gather_patches(const Conv2dArgs& a, uint32_t first, uint32_t count, 
     for (uint32_t ky = 0; ky < a.kernel_h; ++ky, at += size_t{a.kernel_w} * a.input_c) {
       const int32_t iy = y0 + static_cast<int32_t>(ky * a.dilation_h);
       if (iy >= 0 && static_cast<uint32_t>(iy) < a.input_h) {
-        gather_kernel_row<kCopyFlip, kFill>(a, image + size_t{static_cast<uint32_t>(iy)} * row_bytes, x0, flip, pad, at);
+        gather_kernel_row<kCopyFlip, kFill>(a, image + size_t{static_cast<uint32_t>(iy)} * row_bytes, x0,
+                                            flip, pad, at);
       } else {
         kFill(at, pad, size_t{a.kernel_w} * a.input_c);
       }

@@ -12,9 +12,8 @@
 
 namespace qplan {
 
-// Doubling high multiplication: floor((a * m + 2^30) / 2^31), for m >= 0. That is a * m / 2^31 rounded to
-// nearest, ties upwards, and equals gemmlowp's SaturatingRoundingDoublingHighMul for every a (its only
-// saturating case is a == m == -2^31).
+// Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties upwards.
+// Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where that one saturates.
 static constexpr int32_t doubling_high_mul(int32_t a, int32_t m) {
   return static_cast<int32_t>((int64_t{a} * m + (int64_t{1} << 30)) >> 31);
 }

@@ -39,12 +39,13 @@ inline Requant256 set1_requant256(int32_t multiplier, int32_t shift) {
   return requant256(_mm256_set1_epi32(multiplier), _mm256_set1_epi32(shift));
 }
 
-// floor((a * multiplier + 2^30) / 2^31): even and odd lanes in 64 bits each, of which bits 31..62 are the result.
+// floor((a * multiplier + 2^30) / 2^31): even and odd lanes in 64 bits each, of which bits 31..62 are the
+// result.
 inline __m256i doubling_high_mul256(__m256i a, __m256i multiplier) {
   const __m256i half = _mm256_set1_epi64x(int64_t{1} << 30);
   const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(a, multiplier), half);
-  const __m256i odd = _mm256_add_epi64(
-      _mm256_mul_epi32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(multiplier, 32)), half);
+  const __m256i odd =
+      _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(multiplier, 32)), half);
   return _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xAA);
 }
 
@@ -60,7 +61,7 @@ inline __m256i requantize_tfl2_256(__m256i a, const Requant256& r) {
   return rounding_shift_right256(doubling_high_mul256(_mm256_sllv_epi32(a, r.left), r.multiplier), r);
 }
 
-// Zero point and clamp of an 8-bit output.
+// Zero point and clamp of an 8-bit output. The clamp comes first, less the zero point: that sum cannot wrap.
 struct Output256 {
   __m256i zero_point;
   __m256i clamp_min;
@@ -68,16 +69,17 @@ struct Output256 {
 };
 
 inline Output256 output256(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
-  return {_mm256_set1_epi32(zero_point), _mm256_set1_epi32(clamp_min), _mm256_set1_epi32(clamp_max)};
+  return {_mm256_set1_epi32(zero_point), _mm256_set1_epi32(clamp_min - zero_point),
+          _mm256_set1_epi32(clamp_max - zero_point)};
 }
 
-// The low byte of each lane after zero point and clamp, in the low 8 bytes. The sum wraps as the reference's does.
+// The low byte of each lane after zero point and clamp, in the low 8 bytes.
 inline __m128i finish256(__m256i v, const Output256& out) {
-  const __m256i sum = _mm256_add_epi32(v, out.zero_point);
-  const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(sum, out.clamp_min), out.clamp_max);
-  const __m256i low_bytes = _mm256_shuffle_epi8(
-      clamped, _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
-                                0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+  const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(v, out.clamp_min), out.clamp_max);
+  const __m256i low_bytes =
+      _mm256_shuffle_epi8(_mm256_add_epi32(clamped, out.zero_point),
+                          _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                                           0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
   return _mm_unpacklo_epi32(_mm256_castsi256_si128(low_bytes), _mm256_extracti128_si256(low_bytes, 1));
 }
 

@@ -37,12 +37,13 @@ inline Requant512 set1_requant512(int32_t multiplier, int32_t shift) {
   return requant512(_mm512_set1_epi32(multiplier), _mm512_set1_epi32(shift));
 }
 
-// floor((a * multiplier + 2^30) / 2^31): even and odd lanes in 64 bits each, of which bits 31..62 are the result.
+// floor((a * multiplier + 2^30) / 2^31): even and odd lanes in 64 bits each, of which bits 31..62 are the
+// result.
 inline __m512i doubling_high_mul512(__m512i a, __m512i multiplier) {
   const __m512i half = _mm512_set1_epi64(int64_t{1} << 30);
   const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, multiplier), half);
-  const __m512i odd = _mm512_add_epi64(
-      _mm512_mul_epi32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(multiplier, 32)), half);
+  const __m512i odd =
+      _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(multiplier, 32)), half);
   return _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
 }
 
@@ -59,7 +60,7 @@ inline __m512i requantize_tfl2_512(__m512i a, const Requant512& r) {
   return rounding_shift_right512(doubling_high_mul512(_mm512_sllv_epi32(a, r.left), r.multiplier), r);
 }
 
-// Zero point and clamp of an 8-bit output.
+// Zero point and clamp of an 8-bit output. The clamp comes first, less the zero point: that sum cannot wrap.
 struct Output512 {
   __m512i zero_point;
   __m512i clamp_min;
@@ -67,13 +68,14 @@ struct Output512 {
 };
 
 inline Output512 output512(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
-  return {_mm512_set1_epi32(zero_point), _mm512_set1_epi32(clamp_min), _mm512_set1_epi32(clamp_max)};
+  return {_mm512_set1_epi32(zero_point), _mm512_set1_epi32(clamp_min - zero_point),
+          _mm512_set1_epi32(clamp_max - zero_point)};
 }
 
-// The low byte of each lane after zero point and clamp. The sum wraps as the reference's does.
+// The low byte of each lane after zero point and clamp.
 inline __m128i finish512(__m512i v, const Output512& out) {
-  const __m512i sum = _mm512_add_epi32(v, out.zero_point);
-  return _mm512_cvtepi32_epi8(_mm512_min_epi32(_mm512_max_epi32(sum, out.clamp_min), out.clamp_max));
+  const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(v, out.clamp_min), out.clamp_max);
+  return _mm512_cvtepi32_epi8(_mm512_add_epi32(clamped, out.zero_point));
 }
 
 inline __mmask16 mask16(uint32_t count) {

@@ -1,0 +1,67 @@
+// depthwise_conv2d, 8 channels at a time: two taps make one vpmaddwd.
+#include <immintrin.h>
+
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_taps.inl"
+#include "kernels/numeric/gemm_avx2.inl"
+
+namespace qplan::depthwise_conv2d_avx2 {
+namespace {
+
+template <bool kTail>
+inline __m256i load_channels(const uint8_t* from, uint32_t count) {
+  if (!kTail) return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  uint64_t bytes = 0;
+  for (uint32_t i = count; i-- > 0;) bytes = bytes << 8 | from[i];
+  return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes)));
+}
+
+// One block of `count` channels (8 unless kTail) of one output row.
+template <bool kTail>
+inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint32_t count,
+                      uint8_t* out) {
+  const uint32_t num_pairs = num_tap_pairs(a);
+  const __m256i flip = _mm256_set1_epi32(a.input_dtype == Dtype::kS8 ? 0x00800080 : 0);
+  const __m256i bias = load256(a.bias + channel);
+  const Requant256 requant = load_requant256(a.multiplier + channel, a.shift + channel);
+  const Output256 output = output256(a.output_zero_point, a.clamp_min, a.clamp_max);
+  const uint8_t* const* at = taps.addresses;
+  for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
+    __m256i sum = bias;
+    for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
+      const __m256i low = load_channels<kTail>(at[0] + channel, count);
+      const __m256i high = _mm256_slli_epi32(load_channels<kTail>(at[1] + channel, count), 16);
+      const __m256i pair = _mm256_xor_si256(_mm256_or_si256(low, high), flip);
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pair, load256(taps.weights + 8 * t)));
+    }
+    store_low_bytes(out + channel, finish256(requantize_tfl2_256(sum, requant), output), count);
+  }
+}
+
+}  // namespace
+
+bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+
+size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
+
+uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+
+void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  const Taps taps = taps_in(args, scratch);
+  fill256(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  for (uint32_t row = begin; row < end; ++row) {
+    find_taps(args, row, taps);
+    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
+    for (uint32_t channel = 0; channel < args.input_c; channel += 8) {
+      widen_weights(args, channel, 8, taps.weights);
+      const uint32_t count = args.input_c - channel;
+      if (count >= 8) {
+        run_block<false>(args, taps, channel, 8, out);
+      } else {
+        run_block<true>(args, taps, channel, count, out);
+      }
+    }
+  }
+}
+
+}  // namespace qplan::depthwise_conv2d_avx2

@@ -1,0 +1,119 @@
+// uint8 rows times int8 weights in layout o16k4, requantised: the AVX2 sibling of gemm_avx512vnni.inl.
+// Products are formed in 16 bits and summed in 32 (vpmaddwd), where nothing can saturate. Internal linkage
+// only.
+#ifndef QPLAN_KERNELS_NUMERIC_GEMM_AVX2_INL_
+#define QPLAN_KERNELS_NUMERIC_GEMM_AVX2_INL_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/requantize_avx2.inl"
+
+namespace qplan {
+namespace {
+
+struct Gemm256 {
+  const uint8_t* rows = nullptr;  // num_rows of them, 4 * num_k4 readable bytes each
+  size_t row_stride = 0;          // bytes
+  uint32_t num_rows = 0;
+  uint32_t num_k4 = 0;              // groups of four products
+  const int8_t* weights = nullptr;  // o16k4
+  const int32_t* bias = nullptr;    // these three: one entry per channel, rounded up to 16
+  const int32_t* multiplier = nullptr;
+  const int32_t* shift = nullptr;
+  // Added to every channel of a row (the weights' zero point); null: nothing.
+  const int32_t* row_term = nullptr;
+  uint32_t num_channels = 0;
+  uint8_t* out = nullptr;  // out[p * out_stride + o]
+  size_t out_stride = 0;   // bytes
+  Output256 output;
+};
+
+// kRows rows by one block of 16 channels. sums[p][q] holds two partial sums for each of the channels 4q .. 4q
+// + 3.
+template <uint32_t kRows>
+inline void gemm_tile256(const Gemm256& g, uint32_t first_row, uint32_t block) {
+  __m256i sums[kRows][4];
+  for (uint32_t p = 0; p < kRows; ++p) {
+    for (uint32_t q = 0; q < 4; ++q) sums[p][q] = _mm256_setzero_si256();
+  }
+  const int8_t* weights = g.weights + size_t{block} * g.num_k4 * 64;
+  const uint8_t* rows = g.rows + first_row * g.row_stride;
+  for (uint32_t k = 0; k < g.num_k4; ++k, weights += 64) {
+    __m256i u[kRows];
+    for (uint32_t p = 0; p < kRows; ++p) {
+      int32_t four;
+      __builtin_memcpy(&four, rows + p * g.row_stride + size_t{k} * 4, 4);
+      u[p] = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
+    }
+    for (uint32_t q = 0; q < 4; ++q) {
+      const __m256i w =
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 16 * q)));
+      for (uint32_t p = 0; p < kRows; ++p) {
+        sums[p][q] = _mm256_add_epi32(sums[p][q], _mm256_madd_epi16(u[p], w));
+      }
+    }
+  }
+  const uint32_t first_channel = block * 16;
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint32_t channel = first_channel + half * 8;
+    if (channel >= g.num_channels) break;
+    const uint32_t count = g.num_channels - channel < 8 ? g.num_channels - channel : 8;
+    const Requant256 requant = load_requant256(g.multiplier + channel, g.shift + channel);
+    const __m256i bias = load256(g.bias + channel);
+    for (uint32_t p = 0; p < kRows; ++p) {
+      // hadd leaves channels 0 1 4 5 | 2 3 6 7 of the eight.
+      const __m256i pairs = _mm256_hadd_epi32(sums[p][2 * half], sums[p][2 * half + 1]);
+      __m256i sum = _mm256_add_epi32(_mm256_permute4x64_epi64(pairs, 0xD8), bias);
+      if (g.row_term != nullptr) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(g.row_term[first_row + p]));
+      uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
+      store_low_bytes(out, finish256(requantize_tfl2_256(sum, requant), g.output), count);
+    }
+  }
+}
+
+// Channels of blocks [first_block, end_block).
+inline void gemm256(const Gemm256& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t b = first_block; b < end_block; ++b) {
+    uint32_t p = 0;
+    for (; p + 2 <= g.num_rows; p += 2) gemm_tile256<2>(g, p, b);
+    for (; p < g.num_rows; ++p) gemm_tile256<1>(g, p, b);
+  }
+}
+
+// Sum of count bytes.
+inline uint32_t sum_bytes256(const uint8_t* bytes, size_t count) {
+  __m256i sum = _mm256_setzero_si256();
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    sum = _mm256_add_epi64(sum, _mm256_sad_epu8(load256(bytes + i), _mm256_setzero_si256()));
+  }
+  const __m128i halves = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+  uint32_t total =
+      static_cast<uint32_t>(_mm_cvtsi128_si64(halves)) + static_cast<uint32_t>(_mm_extract_epi64(halves, 1));
+  for (; i < count; ++i) total += bytes[i];
+  return total;
+}
+
+// to[i] = from[i] ^ flip: flip 0x80 turns int8 into uint8 plus 128.
+inline void copy_flip256(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(load256(from + i), flips));
+  }
+  for (; i < count; ++i) to[i] = from[i] ^ flip;
+}
+
+inline void fill256(uint8_t* to, uint8_t value, size_t count) {
+  const __m256i values = _mm256_set1_epi8(static_cast<char>(value));
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), values);
+  for (; i < count; ++i) to[i] = value;
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_NUMERIC_GEMM_AVX2_INL_
