@@ -30,7 +30,7 @@ LAYERS = [
     ("runtime", r"^src/(runtime|npu)/", ["kernels/contract", "kernels/glue", "format", "schema", "layout", "base",
                                           "include"]),
     ("host", r"^src/host/", ["base", "include"]),
-    ("packer/ir", r"^src/packer/(ir/|error\.h)", ["packer/op_def"]),
+    ("packer/ir", r"^src/packer/(ir/|(error|log)\.h)", ["packer/op_def"]),
     ("packer/op_def", r"^src/packer/op/op_def\.h", ["packer/ir"]),
     ("packer/text", r"^src/packer/text/", ["packer/ir", "packer/op"]),
     ("packer/op", r"^src/packer/op/", ["packer/ir"]),

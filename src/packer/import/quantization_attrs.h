@@ -1,0 +1,26 @@
+// Quantisation of a model's inputs and outputs, kept as attributes of the function for tools that show it
+// (README.md).
+#ifndef QPLAN_SRC_PACKER_IMPORT_QUANTIZATION_ATTRS_H_
+#define QPLAN_SRC_PACKER_IMPORT_QUANTIZATION_ATTRS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "src/packer/ir/module.h"
+
+namespace qplan {
+
+struct TensorQuantization {
+  float scale;
+  int32_t zero_point;
+};
+
+void set_input_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
+void set_output_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
+// nullopt: the input or output has none.
+std::optional<TensorQuantization> input_quantization(const ir::Function& function, size_t index);
+std::optional<TensorQuantization> output_quantization(const ir::Function& function, size_t index);
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_QUANTIZATION_ATTRS_H_

@@ -1,0 +1,38 @@
+#include "src/packer/passes/pass.h"
+
+namespace qplan::passes {
+
+#define PASS(name)                                                                            \
+  std::unique_ptr<ir::Function> run_##name(const ir::Module& module, const ir::Function& pre, \
+                                           PassContext& context);
+#include "src/packer/passes/passes.def"
+#undef PASS
+
+namespace {
+
+constexpr Pass kPasses[] = {
+#define PASS(name) {#name, run_##name},
+#include "src/packer/passes/passes.def"
+#undef PASS
+};
+
+}  // namespace
+
+void PassContext::fired(std::string_view pass, std::string_view node, std::string_view what) {
+  ++num_fired;
+  if (!log) return;
+  std::string text(pass);
+  text.append(": '").append(node).append("': ").append(what);
+  log(QPLAN_LOG_DEBUG, text);
+}
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  for (const Pass& pass : kPasses) {
+    if (name == pass.name) return &pass;
+  }
+  return nullptr;
+}
+
+}  // namespace qplan::passes

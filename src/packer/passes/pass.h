@@ -1,0 +1,59 @@
+// The contract between the pipeline and its passes. A pass reads one function and, where it has something to
+// change, builds the new one; it keeps no state and never changes what it reads. passes.def lists all in
+// canonical order.
+#ifndef QPLAN_SRC_PACKER_PASSES_PASS_H_
+#define QPLAN_SRC_PACKER_PASSES_PASS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/ir/module.h"
+#include "src/packer/log.h"
+
+namespace qplan::passes {
+
+// Evaluates a node whose operands are all constants, on the reference kernels: one constant per result.
+// nullopt: the node has no kernel, it stays as it is.
+using Evaluate = std::function<std::optional<std::vector<ir::ConstantRef>>(
+    const ir::Node& node, std::span<const ir::ConstantRef> operands)>;
+
+// Which zero point the target's convolution and fully connected kernels want of their input. The rest goes
+// into the bias (fold_zero_point).
+enum class ActivationZeroPoint : uint8_t {
+  kDtypeMinimum,  // x86: the kernels multiply uint8 by int8; int8 - (-128) and uint8 - 0 are the same uint8
+  kZero,          // signed by signed
+  kKeep,          // the kernels subtract it themselves
+};
+
+struct PassContext {
+  Evaluate evaluate;  // may be empty: only operators with a host-only evaluation are folded
+  ActivationZeroPoint activation_zero_point = ActivationZeroPoint::kDtypeMinimum;
+  LogFunction log;         // may be empty
+  uint64_t num_fired = 0;  // rewrites since the context was made
+
+  // A rewrite happened: counted, and logged at debug level as "<pass>: '<node>': <what>".
+  void fired(std::string_view pass, std::string_view node, std::string_view what);
+};
+
+struct Pass {
+  const char* name;
+  // The new function, which takes the old one's place in the module; null: nothing to change. The result type
+  // of every output is the old one's. The pipeline verifies the function afterwards.
+  std::unique_ptr<ir::Function> (*run)(const ir::Module& module, const ir::Function& pre,
+                                       PassContext& context);
+};
+
+// passes.def: running them in this order until none changes anything gives the canonical form.
+std::span<const Pass> all_passes();
+// Null when unknown.
+const Pass* find_pass(std::string_view name);
+
+}  // namespace qplan::passes
+
+#endif  // QPLAN_SRC_PACKER_PASSES_PASS_H_
