@@ -8,16 +8,11 @@
 namespace qplan::depthwise_conv2d_avx2 {
 namespace {
 
-template <bool kTail>
 inline __m256i load_channels(const uint8_t* from, uint32_t count) {
-  if (!kTail) return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-  uint64_t bytes = 0;
-  for (uint32_t i = count; i-- > 0;) bytes = bytes << 8 | from[i];
-  return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes)));
+  return _mm256_cvtepu8_epi32(load_low_bytes(from, count));
 }
 
-// One block of `count` channels (8 unless kTail) of one output row.
-template <bool kTail>
+// One block of `count` (<= 8) channels of one output row.
 inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint32_t count,
                       uint8_t* out) {
   const uint32_t num_pairs = num_tap_pairs(a);
@@ -29,8 +24,8 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
     __m256i sum = bias;
     for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
-      const __m256i low = load_channels<kTail>(at[0] + channel, count);
-      const __m256i high = _mm256_slli_epi32(load_channels<kTail>(at[1] + channel, count), 16);
+      const __m256i low = load_channels(at[0] + channel, count);
+      const __m256i high = _mm256_slli_epi32(load_channels(at[1] + channel, count), 16);
       const __m256i pair = _mm256_xor_si256(_mm256_or_si256(low, high), flip);
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pair, load256(taps.weights + 8 * t)));
     }
@@ -55,11 +50,7 @@ void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* sc
     for (uint32_t channel = 0; channel < args.input_c; channel += 8) {
       widen_weights(args, channel, 8, taps.weights);
       const uint32_t count = args.input_c - channel;
-      if (count >= 8) {
-        run_block<false>(args, taps, channel, 8, out);
-      } else {
-        run_block<true>(args, taps, channel, count, out);
-      }
+      run_block(args, taps, channel, count < 8 ? count : 8, out);
     }
   }
 }

@@ -83,6 +83,14 @@ inline __m128i finish256(__m256i v, const Output256& out) {
   return _mm_unpacklo_epi32(_mm256_castsi256_si128(low_bytes), _mm256_extracti128_si256(low_bytes, 1));
 }
 
+// count (<= 8) bytes in the low bytes of the result.
+inline __m128i load_low_bytes(const uint8_t* from, uint32_t count) {
+  if (count == 8) return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  uint64_t bytes = 0;
+  for (uint32_t i = count; i-- > 0;) bytes = bytes << 8 | from[i];
+  return _mm_cvtsi64_si128(static_cast<int64_t>(bytes));
+}
+
 // Stores the low count (<= 8) bytes of v.
 inline void store_low_bytes(uint8_t* to, __m128i v, uint32_t count) {
   if (count == 8) {

@@ -1,0 +1,95 @@
+// Glue of add and sub: they differ in a sign.
+#include "kernels/add/add.h"
+#include "kernels/common/family.h"
+#include "kernels/common/step_check.h"
+#include "kernels/elementwise/broadcast_step.h"
+
+namespace qplan {
+namespace {
+
+bool check_rescale(const StepCheck& check, const char* name, int32_t multiplier, int32_t shift) {
+  return check.multiplier(name, multiplier, shift) && check.range("shift", shift, -31, 0);
+}
+
+bool check_params(const StepCheck& check, const format::AddParams& params, Dtype dtype) {
+  return check.contract(params.contract(), format::Contract_TFL2) &&
+         check.range("left_shift", params.left_shift(), 0, AddArgs::kMaxLeftShift) &&
+         check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
+         check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
+         check_rescale(check, "input1", params.input1_multiplier(), params.input1_shift()) &&
+         check_rescale(check, "input2", params.input2_multiplier(), params.input2_shift()) &&
+         check_rescale(check, "output", params.output_multiplier(), params.output_shift()) &&
+         check.clamp(params.clamp_min(), params.clamp_max(), dtype);
+}
+
+qplan_status bind_named(const char* name, const StepView& step, bool checked, AddArgs& args, Error* error) {
+  const StepCheck check(step, name, error);
+  if (checked) {
+    if (!check.arity(2, 1) || !check.params(format::KernelParams_AddParams) ||
+        !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
+      return check.status();
+    }
+    const Dtype dtype = dtype_of(step.input(0));
+    if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
+        !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
+        !check_params(check, check.params_as<format::AddParams>(), dtype)) {
+      return check.status();
+    }
+  }
+  if (!make_broadcast(shape_of(step.input(0)), shape_of(step.input(1)), shape_of(step.output(0)),
+                      &args.broadcast)) {
+    check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
+    return check.status();
+  }
+  const format::AddParams& params = check.params_as<format::AddParams>();
+  args.dtype = dtype_of(step.input(0));
+  args.a = step.input_data(0);
+  args.b = step.input_data(1);
+  args.output = step.output_data(0);
+  args.left_shift = params.left_shift();
+  args.input1_zero_point = params.input1_zero_point();
+  args.input1_multiplier = params.input1_multiplier();
+  args.input1_shift = params.input1_shift();
+  args.input2_zero_point = params.input2_zero_point();
+  args.input2_multiplier = params.input2_multiplier();
+  args.input2_shift = params.input2_shift();
+  args.output_zero_point = params.output_zero_point();
+  args.output_multiplier = params.output_multiplier();
+  args.output_shift = params.output_shift();
+  args.clamp_min = params.clamp_min();
+  args.clamp_max = params.clamp_max();
+  return QPLAN_OK;
+}
+
+qplan_status bind_add(const StepView& step, bool check, AddArgs& args, Error* error) {
+  return bind_named("add", step, check, args, error);
+}
+
+qplan_status bind_sub(const StepView& step, bool check, AddArgs& args, Error* error) {
+  return bind_named("sub", step, check, args, error);
+}
+
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(AddArgs, name, isa),
+constexpr KernelVariant kAddVariants[] = {
+#include "kernels/add/add_variants.def"
+};
+constexpr KernelVariant kSubVariants[] = {
+#include "kernels/add/sub_variants.def"
+};
+#undef QPLAN_VARIANT
+constexpr KernelVariant kAddReference[] = {QPLAN_VARIANT_ROW(AddArgs, add_ref, QPLAN_ISA_REFERENCE)};
+constexpr KernelVariant kSubReference[] = {QPLAN_VARIANT_ROW(AddArgs, sub_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kAddFamily =
+    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddVariants);
+constexpr KernelFamily kAddFamilyReference =
+    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddReference);
+constexpr KernelFamily kSubFamily =
+    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubVariants);
+constexpr KernelFamily kSubFamilyReference =
+    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubReference);
+
+}  // namespace qplan

@@ -1,0 +1,45 @@
+#include "kernels/elementwise/chunks.h"
+#include "kernels/mul/mul.h"
+#include "kernels/numeric/requantize.h"
+
+namespace qplan {
+namespace mul_ref {
+namespace {
+
+template <typename T>
+void run_typed(const MulArgs& args, ElementRange range) {
+  const T* a = static_cast<const T*>(args.a);
+  const T* b = static_cast<const T*>(args.b);
+  T* output = static_cast<T*>(args.output);
+  const uint32_t last = args.broadcast.rank - 1;
+  const uint64_t a_step = args.broadcast.a_strides[last];
+  const uint64_t b_step = args.broadcast.b_strides[last];
+  for_each_broadcast_run(
+      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i) {
+          const int32_t product =
+              (a[a_at + i * a_step] - args.input1_zero_point) * (b[b_at + i * b_step] - args.input2_zero_point);
+          const int32_t scaled = requantize_tfl2(product, args.output_multiplier, args.output_shift);
+          output[out + i] =
+              static_cast<T>(add_clamp(scaled, args.output_zero_point, args.clamp_min, args.clamp_max));
+        }
+      });
+}
+
+}  // namespace
+
+bool accepts(const MulArgs&) { return true; }
+size_t scratch_bytes(const MulArgs&) { return 0; }
+uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
+
+void run(const MulArgs& args, uint32_t begin, uint32_t end, void*) {
+  const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
+  if (args.dtype == Dtype::kU8) {
+    run_typed<uint8_t>(args, range);
+  } else {
+    run_typed<int8_t>(args, range);
+  }
+}
+
+}  // namespace mul_ref
+}  // namespace qplan

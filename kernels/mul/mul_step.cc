@@ -1,0 +1,65 @@
+#include "kernels/common/family.h"
+#include "kernels/common/step_check.h"
+#include "kernels/elementwise/broadcast_step.h"
+#include "kernels/mul/mul.h"
+
+namespace qplan {
+namespace {
+
+bool check_params(const StepCheck& check, const format::MulParams& params, Dtype dtype) {
+  return check.contract(params.contract(), format::Contract_TFL2) &&
+         check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
+         check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
+         check.multiplier("output", params.output_multiplier(), params.output_shift()) &&
+         check.clamp(params.clamp_min(), params.clamp_max(), dtype);
+}
+
+qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* error) {
+  const StepCheck check(step, "mul", error);
+  if (checked) {
+    if (!check.arity(2, 1) || !check.params(format::KernelParams_MulParams) ||
+        !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
+      return check.status();
+    }
+    const Dtype dtype = dtype_of(step.input(0));
+    if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
+        !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
+        !check_params(check, check.params_as<format::MulParams>(), dtype)) {
+      return check.status();
+    }
+  }
+  if (!make_broadcast(shape_of(step.input(0)), shape_of(step.input(1)), shape_of(step.output(0)),
+                      &args.broadcast)) {
+    check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
+    return check.status();
+  }
+  const format::MulParams& params = check.params_as<format::MulParams>();
+  args.dtype = dtype_of(step.input(0));
+  args.a = step.input_data(0);
+  args.b = step.input_data(1);
+  args.output = step.output_data(0);
+  args.input1_zero_point = params.input1_zero_point();
+  args.input2_zero_point = params.input2_zero_point();
+  args.output_zero_point = params.output_zero_point();
+  args.output_multiplier = params.output_multiplier();
+  args.output_shift = params.output_shift();
+  args.clamp_min = params.clamp_min();
+  args.clamp_max = params.clamp_max();
+  return QPLAN_OK;
+}
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MulArgs, name, isa),
+#include "kernels/mul/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MulArgs, mul_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kMulFamily = make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kVariants);
+constexpr KernelFamily kMulFamilyReference =
+    make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kReference);
+
+}  // namespace qplan
