@@ -8,9 +8,8 @@ Error& operator<<(Error& error, Quoted quoted) {
   char text[kMaxBytes + 1];
   uint32_t size = 0;
   for (; size < kMaxBytes && quoted.text[size] != '\0'; ++size) {
-    const char c = quoted.text[size];
-    const bool control = (c >= 0 && c < ' ') || c == 0x7f;
-    text[size] = control ? '?' : c;
+    const auto c = static_cast<uint8_t>(quoted.text[size]);
+    text[size] = c < ' ' || c == 0x7f ? '?' : quoted.text[size];
   }
   text[size] = '\0';
   return error << "'" << text << (quoted.text[size] == '\0' ? "'" : "...'");

@@ -19,7 +19,8 @@ class Preparation {
     for (uint32_t i = 0; i < session_.num_steps(); ++i) {
       if (!step(i)) return error_.status();
     }
-    return check_outputs_written() ? QPLAN_OK : error_.status();
+    if (!check_outputs_written()) return error_.status();
+    return QPLAN_OK;
   }
 
  private:

@@ -1,0 +1,36 @@
+// Kernel families for tests of the runtime: trivial arithmetic on bytes, and every property of a family that
+// the runtime relies on. They stand at the numbers of real kernels whose parameters they borrow.
+#ifndef QPLAN_TESTS_SUPPORT_TEST_KERNELS_H_
+#define QPLAN_TESTS_SUPPORT_TEST_KERNELS_H_
+
+#include <cstdint>
+
+#include "qplan/qplan.h"
+#include "tests/support/plan_builder.h"
+
+namespace qplan::testing {
+
+// y[i] = x[i] + k, k in CopyParams. One unit per byte; may run in place; 64 bytes of scratch per worker,
+// used. Two variants: add_byte_avx2 (no intrinsics in it) and add_byte_ref. k = 255 is refused by bind.
+inline constexpr uint16_t kAddByte = 21;
+// y[i] = sum of all inputs, any number of them. Not in place.
+inline constexpr uint16_t kSum = 17;
+// output j: y[i] = x[i] + j.
+inline constexpr uint16_t kFan = 18;
+
+const qplan_kernel_set* test_kernels();
+
+// How often each has run since the last reset, and with how many different workers.
+struct KernelCalls {
+  uint32_t add_byte_ref;
+  uint32_t add_byte_avx2;
+};
+KernelCalls kernel_calls();
+void reset_kernel_calls();
+
+// x -> (+1) -> a -> (+2) -> b -> (+3) -> y, int8 [2, 3, 4]; scratch 64; two names of steps and tensors.
+PlanSpec chain_spec();
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_SUPPORT_TEST_KERNELS_H_
