@@ -1,0 +1,117 @@
+// Damaged .qplan files: open or init refuses them with a reason, or invoke runs to the end inside its
+// memories.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "format/container.h"
+#include "src/base/sha256.h"
+#include "tests/fuzz/case_watch.h"
+#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/run_plan.h"
+#include "tests/fuzz/sources.h"
+
+namespace qplan::testing {
+namespace {
+
+format::Header header_of(const Bytes& plan) {
+  format::Header header{};
+  std::memcpy(&header, plan.data(), sizeof(header));
+  return header;
+}
+
+// Makes the header's digest that of the bytes, as an attacker would. False when the header is too damaged for
+// that.
+bool renew_digest(Bytes* plan) {
+  const format::Header header = header_of(*plan);
+  if (header.file_size < sizeof(header) || header.file_size > plan->size()) return false;
+  Sha256 sha;
+  sha.update(plan->data() + sizeof(header), header.file_size - sizeof(header));
+  sha.finish(plan->data() + offsetof(format::Header, digest));
+  return true;
+}
+
+TEST(PlanFuzz, EmptyAndTinyFilesAreRefused) {
+  for (size_t size : {0, 1, 4, 63, 64, 65, 128}) {
+    for (uint32_t flags : {0u, static_cast<uint32_t>(QPLAN_PLAN_DIGEST)}) {
+      EXPECT_EQ(run_plan(Bytes(size, 0), flags, 0), Outcome::kRefused) << size << " zeros";
+      Bytes magic(size, 0);
+      std::memcpy(magic.data(), format::kMagic, std::min(size, sizeof(format::kMagic)));
+      EXPECT_EQ(run_plan(magic, flags, 0), Outcome::kRefused) << "'QPLN' and zeros, " << size << " bytes";
+    }
+  }
+}
+
+TEST(PlanFuzz, NullPlanIsRefused) {
+  qplan_plan plan;
+  qplan_error error = new_error();
+  EXPECT_LT(qplan_plan_open(&plan, nullptr, 0, 0, &error), 0);
+  EXPECT_LT(qplan_plan_open(&plan, nullptr, 4096, 0, nullptr), 0);
+  EXPECT_LT(qplan_inspect_json(nullptr, 0, ignore_text, nullptr, &error), 0);
+  EXPECT_LT(qplan_disassemble(nullptr, 0, ignore_text, nullptr, &error), 0);
+}
+
+class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const Bytes model = read_file(source_path(GetParam()));
+    if (model.empty()) GTEST_SKIP() << source_path(GetParam()) << " is not there; set QPLAN_SHARED";
+    qplan_error error = new_error();
+    ASSERT_EQ(pack(model, &plan_, &error), QPLAN_OK) << error.text;
+    ASSERT_EQ(run_plan(plan_, QPLAN_PLAN_DIGEST, 0), Outcome::kRan);
+  }
+
+  // Even seeds keep the digest of the sound plan, odd seeds renew it; of both, every other checks it.
+  void run_damaged(Damage damage) {
+    const size_t structure = sizeof(format::Header) + header_of(plan_).root_size;
+    CaseWatch watch;
+    Outcomes outcomes;
+    const SeedRange seeds = seeds_of(GetParam());
+    for (uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
+      watch.run(GetParam() + ".qplan, " + damage_name(damage) + ", seed " + std::to_string(seed), [&] {
+        Bytes bytes = damaged(plan_, damage, seed, structure);
+        const bool renewed = seed % 2 == 1 && renew_digest(&bytes);
+        const uint32_t flags = seed / 2 % 2 == 1 ? QPLAN_PLAN_DIGEST : 0;
+        const Outcome outcome = run_plan(bytes, flags, seed);
+        outcomes.add(outcome);
+        const bool body_damaged =
+            std::memcmp(bytes.data() + sizeof(format::Header), plan_.data() + sizeof(format::Header),
+                        plan_.size() - sizeof(format::Header)) != 0;
+        if (flags != 0 && !renewed && body_damaged) {
+          EXPECT_EQ(outcome, Outcome::kRefused) << "the digest is wrong and nobody noticed";
+        }
+      });
+    }
+    watch.report(outcomes.text());
+  }
+
+  Bytes plan_;
+};
+
+TEST_P(PlanFuzzSource, TruncatedAtEvery64thByte) {
+  CaseWatch watch;
+  for (size_t size = 0; size < plan_.size(); size += 64) {
+    watch.run(GetParam() + ".qplan, truncated to " + std::to_string(size), [&] {
+      EXPECT_EQ(run_plan(truncated(plan_, size), 0, size), Outcome::kRefused);
+      Bytes shortened = truncated(plan_, size);  // and the same with a header that agrees
+      if (size < sizeof(format::Header)) return;
+      format::Header header = header_of(shortened);
+      header.file_size = size;
+      header.content_size = std::min<uint64_t>(header.content_size, size);
+      std::memcpy(shortened.data(), &header, sizeof(header));
+      ASSERT_TRUE(renew_digest(&shortened));
+      run_plan(shortened, QPLAN_PLAN_DIGEST, size);
+    });
+  }
+  watch.report("all refused");
+}
+
+TEST_P(PlanFuzzSource, FlippedBits) { run_damaged(Damage::kBits); }
+TEST_P(PlanFuzzSource, OverwrittenWords) { run_damaged(Damage::kWords); }
+
+INSTANTIATE_TEST_SUITE_P(Models, PlanFuzzSource, ::testing::ValuesIn(source_names()),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace qplan::testing
