@@ -1,0 +1,186 @@
+// Every variant of conv2d against an oracle in double precision.
+#include "kernels/conv2d/conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/families.h"
+#include "kernels/layout.h"
+#include "tests/support/conv2d_problem.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace {
+
+using testing::Bias;
+using testing::Conv2dProblem;
+using testing::Conv2dRun;
+using testing::Random;
+using testing::Values;
+
+class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
+ protected:
+  void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
+
+  // True if the variant takes the problem; then its output was compared.
+  bool expect_correct(const Conv2dProblem& problem) {
+    const KernelVariant& variant = *GetParam();
+    Conv2dRun run(problem);
+    if (!variant.accepts(&run.args())) return false;
+    testing::run_variant(variant, &run.args());
+    EXPECT_EQ(run.output(), problem.expected) << problem.text();
+    EXPECT_TRUE(run.guards_intact()) << problem.text();
+    return true;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Conv2dVariant, ::testing::ValuesIn(testing::variants_of(kConv2dFamily)),
+                         testing::variant_test_name);
+
+const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4};
+const std::vector<uint32_t> kChannels = {1, 3, 4, 15, 16, 17, 31, 32, 33, 48, 64, 65};
+
+// Channels and groups of a random problem.
+void draw_channels(Random& random, Conv2dArgs* a) {
+  const std::vector<uint32_t> groups = {1, 1, 1, 2, 3, 5};
+  a->groups = random.pick(groups);
+  a->input_c = a->groups * static_cast<uint32_t>(random.integer(1, 20));
+  a->output_c = a->groups * static_cast<uint32_t>(random.integer(1, 20));
+  a->weights_layout = random.pick(kLayouts);
+}
+
+Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall) {
+  Random random(seed);
+  Conv2dProblem problem;
+  problem.seed = seed;
+  problem.values = values;
+  problem.bias_kind = bias;
+  draw_channels(random, &problem.args);
+  testing::draw_conv2d_geometry(random, &problem.args);
+  testing::draw_conv2d_scalars(random, &problem.args);
+  testing::fill_conv2d_problem(random, &problem);
+  return problem;
+}
+
+TEST_P(Conv2dVariant, EqualsTheOracleForRandomProblems) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed)
+    accepted += expect_correct(random_problem(seed));
+  EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
+}
+
+TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
+  uint64_t seed = 1000;
+  for (const uint32_t input_c : kChannels) {
+    for (const uint32_t output_c : kChannels) {
+      Random random(++seed);
+      Conv2dProblem problem;
+      problem.seed = seed;
+      Conv2dArgs& a = problem.args;
+      a.batch = 1;
+      a.groups = a.dilation_h = a.dilation_w = 1;
+      a.input_c = input_c;
+      a.output_c = output_c;
+      a.weights_layout = random.pick(kLayouts);
+      // Alternately 1x1 on a row of 1 to 20 pixels and 3x3 with padding.
+      const bool pointwise = seed % 2 == 0;
+      a.kernel_h = a.kernel_w = pointwise ? 1 : 3;
+      a.pad_top = a.pad_left = pointwise ? 0 : 1;
+      a.input_h = pointwise ? 1 : 4;
+      a.input_w = static_cast<uint32_t>(random.integer(pointwise ? 1 : 3, pointwise ? 20 : 6));
+      a.stride_h = a.stride_w = pointwise || random.chance(0.5) ? 1 : 2;
+      ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
+      testing::draw_conv2d_scalars(random, &a);
+      testing::fill_conv2d_problem(random, &problem);
+      expect_correct(problem);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(Conv2dVariant, SaturatesWhereEveryProductIsExtreme) {
+  for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
+    expect_correct(random_problem(seed, Values::kOnlyEnds));
+  }
+}
+
+// Real networks have such entries on channels whose weights are zero.
+TEST_P(Conv2dVariant, TakesBiasesNear2To30) {
+  for (uint64_t seed = 3000; seed < 3040 && !HasFailure(); ++seed) {
+    expect_correct(random_problem(seed, Values::kWithEnds, Bias::kLarge));
+  }
+}
+
+TEST_P(Conv2dVariant, SumsWrapModulo2To32) {
+  for (uint64_t seed = 4000; seed < 4040 && !HasFailure(); ++seed) {
+    expect_correct(random_problem(seed, Values::kWithEnds, Bias::kWrap));
+  }
+}
+
+// All combinations of zero points at the ends of their dtypes, in both signednesses and layouts.
+TEST_P(Conv2dVariant, TakesExtremeZeroPoints) {
+  uint64_t seed = 5000;
+  for (uint32_t ends = 0; ends < 64 && !HasFailure(); ++ends) {
+    Random random(++seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    problem.values = seed % 3 == 0 ? Values::kOnlyEnds : Values::kWithEnds;
+    Conv2dArgs& a = problem.args;
+    draw_channels(random, &a);
+    testing::draw_conv2d_geometry(random, &a);
+    testing::draw_conv2d_scalars(random, &a);
+    a.input_dtype = (ends & 1) != 0 ? Dtype::kU8 : Dtype::kS8;
+    a.output_dtype = (ends & 2) != 0 ? Dtype::kU8 : Dtype::kS8;
+    a.weights_layout = kLayouts[(ends >> 2) & 1];
+    a.input_zero_point = a.pad_value = (ends & 8) != 0 ? dtype_max(a.input_dtype) : dtype_min(a.input_dtype);
+    a.weights_zero_point = (ends & 16) != 0 ? INT8_MAX : INT8_MIN;
+    a.output_zero_point = (ends & 32) != 0 ? dtype_max(a.output_dtype) : dtype_min(a.output_dtype);
+    a.clamp_min = dtype_min(a.output_dtype);
+    a.clamp_max = dtype_max(a.output_dtype);
+    testing::fill_conv2d_problem(random, &problem);
+    expect_correct(problem);
+  }
+}
+
+TEST_P(Conv2dVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
+  const KernelVariant& variant = *GetParam();
+  for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) {
+    const Conv2dProblem problem = random_problem(seed);
+    Conv2dRun run(problem);
+    if (!variant.accepts(&run.args())) continue;
+    testing::run_variant_in_pieces(variant, &run.args(), seed);
+    EXPECT_EQ(run.output(), problem.expected) << problem.text();
+    EXPECT_TRUE(run.guards_intact()) << problem.text();
+  }
+}
+
+// A case small enough to be followed by hand: 1x2x2x1, kernel 2x2, SAME padding below and right.
+TEST_P(Conv2dVariant, PaddingUsesThePadValue) {
+  Conv2dProblem problem;
+  Conv2dArgs& a = problem.args;
+  a.batch = a.input_c = a.output_c = a.groups = 1;
+  a.input_h = a.input_w = a.output_h = a.output_w = a.kernel_h = a.kernel_w = 2;
+  a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+  a.input_zero_point = 1;
+  a.pad_value = 1;
+  a.output_zero_point = -1;
+  a.clamp_min = -128;
+  a.clamp_max = 10;
+  a.input_dtype = a.output_dtype = Dtype::kS8;
+  problem.input = {1, 2, 3, 4};  // less 1: 0 1 2 3
+  problem.weights = {1, 2, 3, -4};
+  problem.bias = {5};
+  problem.multiplier = {1 << 30};  // 0.5 * 2^1: the accumulator itself
+  problem.shift = {1};
+  // 5 + (2 + 6 - 12), 5 + (1 + 9), 5 + (2 + 6), 5 + 3; less 1; clamped to 10
+  problem.expected = {0, 10, 10, 7};
+  for (const uint16_t layout : kLayouts) {
+    a.weights_layout = layout;
+    expect_correct(problem);
+  }
+}
+
+}  // namespace
+}  // namespace qplan

@@ -1,0 +1,209 @@
+// Convolutions for tests: random problems, an oracle in double precision, and the buffers of one run.
+#ifndef QPLAN_TESTS_SUPPORT_CONV2D_PROBLEM_H_
+#define QPLAN_TESTS_SUPPORT_CONV2D_PROBLEM_H_
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xtensor.hpp>
+#include <xtensor/xview.hpp>
+
+#include "kernels/conv2d/conv2d.h"
+#include "tests/support/buffer.h"
+#include "tests/support/exact_requantize.h"
+#include "tests/support/operands.h"
+#include "tests/support/random.h"
+#include "tests/support/weights.h"
+
+namespace qplan::testing {
+
+struct Conv2dProblem {
+  uint64_t seed = 0;
+  // Geometry and scalars; the pointers stay null.
+  Conv2dArgs args;
+  Values values = Values::kWithEnds;
+  Bias bias_kind = Bias::kSmall;
+  // Operands in natural order: input NHWC, weights OHWI.
+  std::vector<int32_t> input;
+  std::vector<int8_t> weights;
+  std::vector<int32_t> bias, multiplier, shift;
+  std::vector<int32_t> expected;
+
+  size_t group_c() const { return args.input_c / args.groups; }
+  size_t num_k() const { return size_t{args.kernel_h} * args.kernel_w * group_c(); }
+  size_t num_outputs() const { return size_t{args.batch} * args.output_h * args.output_w * args.output_c; }
+
+  std::string text() const {
+    std::ostringstream out;
+    out << "seed " << seed << ": " << args.batch << "x" << args.input_h << "x" << args.input_w << "x"
+        << args.input_c << " -> " << args.output_h << "x" << args.output_w << "x" << args.output_c
+        << ", kernel " << args.kernel_h << "x" << args.kernel_w << ", stride " << args.stride_h << "x"
+        << args.stride_w << ", dilation " << args.dilation_h << "x" << args.dilation_w << ", pad "
+        << args.pad_top << "," << args.pad_left << ", groups " << args.groups << ", zero points "
+        << args.input_zero_point << " " << args.weights_zero_point << " " << args.output_zero_point
+        << ", pad value " << args.pad_value << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
+        << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
+        << layout_name(args.weights_layout);
+    return out.str();
+  }
+};
+
+// True sums [n, y, x, o], exact in double: the padded input, shifted by its zero point, is multiplied tap by
+// tap with the weights of a group, for all positions and outputs at once.
+inline xt::xtensor<double, 4> conv2d_sums(const Conv2dProblem& problem) {
+  const Conv2dArgs& a = problem.args;
+  const size_t reach_h = size_t{a.output_h - 1} * a.stride_h + size_t{a.kernel_h - 1} * a.dilation_h + 1;
+  const size_t reach_w = size_t{a.output_w - 1} * a.stride_w + size_t{a.kernel_w - 1} * a.dilation_w + 1;
+  const size_t padded_h = std::max<size_t>(reach_h, a.pad_top + a.input_h);
+  const size_t padded_w = std::max<size_t>(reach_w, a.pad_left + a.input_w);
+  xt::xtensor<double, 4> padded({a.batch, padded_h, padded_w, a.input_c}, a.pad_value);
+  xt::view(padded, xt::all(), xt::range(a.pad_top, a.pad_top + a.input_h),
+           xt::range(a.pad_left, a.pad_left + a.input_w), xt::all()) =
+      xt::adapt(problem.input, std::vector<size_t>{a.batch, a.input_h, a.input_w, a.input_c});
+  padded -= a.input_zero_point;
+  const size_t group_c = problem.group_c(), group_o = a.output_c / a.groups;
+  xt::xtensor<double, 4> weights =
+      xt::adapt(problem.weights, std::vector<size_t>{a.output_c, a.kernel_h, a.kernel_w, group_c});
+  weights -= a.weights_zero_point;
+
+  xt::xtensor<double, 4> sums({a.batch, a.output_h, a.output_w, a.output_c}, 0.0);
+  for (size_t o = 0; o < a.output_c; ++o)
+    xt::view(sums, xt::all(), xt::all(), xt::all(), o) = problem.bias[o];
+  for (size_t g = 0; g < a.groups; ++g) {
+    auto group_sums =
+        xt::view(sums, xt::all(), xt::all(), xt::all(), xt::range(g * group_o, (g + 1) * group_o));
+    for (size_t ky = 0; ky < a.kernel_h; ++ky) {
+      for (size_t kx = 0; kx < a.kernel_w; ++kx) {
+        const size_t y = ky * a.dilation_h, x = kx * a.dilation_w;
+        for (size_t i = 0; i < group_c; ++i) {
+          const xt::xtensor<double, 3> tap = xt::view(
+              padded, xt::all(), xt::range(y, y + size_t{a.output_h - 1} * a.stride_h + 1, a.stride_h),
+              xt::range(x, x + size_t{a.output_w - 1} * a.stride_w + 1, a.stride_w), g * group_c + i);
+          const xt::xtensor<double, 1> w =
+              xt::view(weights, xt::range(g * group_o, (g + 1) * group_o), ky, kx, i);
+          group_sums += xt::view(tap, xt::all(), xt::all(), xt::all(), xt::newaxis()) * w;
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+// Draws operands for the geometry in `args`, scales that suit them, and the expected output.
+inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
+  Conv2dArgs& a = problem->args;
+  problem->input.clear();
+  for (size_t i = 0; i < size_t{a.batch} * a.input_h * a.input_w * a.input_c; ++i) {
+    problem->input.push_back(random_value(random, a.input_dtype, problem->values));
+  }
+  problem->weights.clear();
+  for (size_t i = 0; i < problem->num_k() * a.output_c; ++i) {
+    problem->weights.push_back(static_cast<int8_t>(random_value(random, Dtype::kS8, problem->values)));
+  }
+  problem->bias.clear();
+  for (size_t o = 0; o < a.output_c; ++o) problem->bias.push_back(random_bias(random, problem->bias_kind));
+
+  const xt::xtensor<double, 4> sums = conv2d_sums(*problem);
+  problem->multiplier.clear();
+  problem->shift.clear();
+  for (size_t o = 0; o < a.output_c; ++o) {
+    const double largest = xt::amax(xt::abs(xt::view(sums, xt::all(), xt::all(), xt::all(), o)))();
+    const ChannelScale scale = random_scale(random, largest);
+    problem->multiplier.push_back(scale.multiplier);
+    problem->shift.push_back(scale.shift);
+  }
+  problem->expected.clear();
+  size_t at = 0;
+  for (const double sum : sums) {
+    const size_t o = at++ % a.output_c;
+    const auto wrapped = static_cast<int64_t>(wrap32(static_cast<int64_t>(sum)));
+    const int64_t scaled = exact_tfl2(wrapped, problem->multiplier[o], problem->shift[o]);
+    problem->expected.push_back(
+        static_cast<int32_t>(exact_clamp(scaled + a.output_zero_point, a.clamp_min, a.clamp_max)));
+  }
+}
+
+// Zero points, clamps, dtypes: anything legal.
+inline void draw_conv2d_scalars(Random& random, Conv2dArgs* a) {
+  const std::vector<Dtype> dtypes = {Dtype::kU8, Dtype::kS8};
+  a->input_dtype = random.pick(dtypes);
+  a->output_dtype = random.pick(dtypes);
+  a->input_zero_point = random_zero_point(random, a->input_dtype);
+  // Mostly symmetric weights and padding with zeros, as networks have them.
+  a->weights_zero_point = random.chance(0.5) ? 0 : random_zero_point(random, Dtype::kS8);
+  a->pad_value =
+      random.chance(0.75) ? a->input_zero_point : random_value(random, a->input_dtype, Values::kWithEnds);
+  a->output_zero_point = random_zero_point(random, a->output_dtype);
+  random_clamp(random, a->output_dtype, &a->clamp_min, &a->clamp_max);
+}
+
+// Output extents from the input's, with `after` rows or columns of padding behind it; false where nothing is
+// left.
+inline bool set_output_extents(Conv2dArgs* a, uint32_t pad_bottom, uint32_t pad_right) {
+  const int64_t room_h =
+      int64_t{a->input_h} + a->pad_top + pad_bottom - int64_t{a->kernel_h - 1} * a->dilation_h - 1;
+  const int64_t room_w =
+      int64_t{a->input_w} + a->pad_left + pad_right - int64_t{a->kernel_w - 1} * a->dilation_w - 1;
+  if (room_h < 0 || room_w < 0) return false;
+  a->output_h = static_cast<uint32_t>(room_h / a->stride_h) + 1;
+  a->output_w = static_cast<uint32_t>(room_w / a->stride_w) + 1;
+  return true;
+}
+
+// Windows, strides, dilations, pads for given channels; small images.
+inline void draw_conv2d_geometry(Random& random, Conv2dArgs* a) {
+  const auto draw = [&](int64_t lo, int64_t hi) { return static_cast<uint32_t>(random.integer(lo, hi)); };
+  do {
+    a->batch = draw(1, 2);
+    a->input_h = draw(1, 9);
+    a->input_w = draw(1, 9);
+    a->kernel_h = draw(1, 5);
+    a->kernel_w = random.chance(0.5) ? a->kernel_h : draw(1, 5);
+    a->stride_h = draw(1, 3);
+    a->stride_w = random.chance(0.5) ? a->stride_h : draw(1, 3);
+    a->dilation_h = random.chance(0.7) ? 1 : draw(1, 3);
+    a->dilation_w = random.chance(0.7) ? a->dilation_h : draw(1, 3);
+    a->pad_top = draw(0, a->kernel_h);
+    a->pad_left = draw(0, a->kernel_w);
+  } while (!set_output_extents(a, draw(0, 3), draw(0, 3)));
+}
+
+// The operands of one run where kernels expect them. Activations lie at any address.
+class Conv2dRun {
+ public:
+  explicit Conv2dRun(const Conv2dProblem& problem)
+      : args_(problem.args),
+        input_(to_bytes(problem.input), problem.seed % 5),
+        weights_(pack_weights(args_.weights_layout, problem.weights, args_.output_c, problem.num_k())),
+        bias_(pack_channels(args_.weights_layout, problem.bias, 12345)),
+        multiplier_(pack_channels(args_.weights_layout, problem.multiplier, INT32_MAX)),
+        shift_(pack_channels(args_.weights_layout, problem.shift, -31)),
+        output_(problem.num_outputs(), problem.seed % 3) {
+    args_.input = input_.data();
+    args_.weights = weights_.data();
+    args_.bias = bias_.data();
+    args_.multiplier = multiplier_.data();
+    args_.shift = shift_.data();
+    args_.output = output_.data();
+  }
+  Conv2dRun(const Conv2dRun&) = delete;
+  Conv2dRun& operator=(const Conv2dRun&) = delete;
+
+  const Conv2dArgs& args() const { return args_; }
+  std::vector<int32_t> output() { return from_bytes(output_.values(), args_.output_dtype); }
+  bool guards_intact() const { return output_.guards_intact(); }
+
+ private:
+  Conv2dArgs args_;
+  Buffer<uint8_t> input_;
+  Buffer<int8_t> weights_;
+  Buffer<int32_t> bias_, multiplier_, shift_;
+  OutputBuffer<uint8_t> output_;
+};
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_SUPPORT_CONV2D_PROBLEM_H_
