@@ -2,11 +2,12 @@
 //
 //   a' = rescale((a - input1_zero_point) << left_shift, input1_multiplier, input1_shift)
 //   b' = rescale((b - input2_zero_point) << left_shift, input2_multiplier, input2_shift)
-//   out = clamp(output_zero_point + rescale(a' + b', output_multiplier, output_shift), clamp_min, clamp_max)   add
-//   out = clamp(output_zero_point + rescale(a' - b', output_multiplier, output_shift), clamp_min, clamp_max)   sub
+//   out = clamp(output_zero_point + rescale(a' + b', output_multiplier, output_shift), clamp_min, clamp_max)
+//   add out = clamp(output_zero_point + rescale(a' - b', output_multiplier, output_shift), clamp_min,
+//   clamp_max)   sub
 //
-// where rescale(x, multiplier, shift) is requantize_tfl2 with shift <= 0: two roundings. Contract TFL2; the two inputs
-// and the output have one dtype, int8 or uint8. docs/numerics/add.md.
+// where rescale(x, multiplier, shift) is requantize_tfl2 with shift <= 0: two roundings. Contract TFL2; the
+// two inputs and the output have one dtype, int8 or uint8. docs/numerics/add.md.
 #ifndef QPLAN_KERNELS_ADD_ADD_H_
 #define QPLAN_KERNELS_ADD_ADD_H_
 
@@ -27,17 +28,17 @@ struct AddArgs {
   const void* b = nullptr;
   void* output = nullptr;
   Broadcast broadcast;
-  int32_t left_shift = 0;          // [0, kMaxLeftShift]
-  int32_t input1_zero_point = 0;   // zero points: of the dtype
-  int32_t input1_multiplier = 0;   // multipliers: [0, 2^31)
-  int32_t input1_shift = 0;        // shifts: [-31, 0]
+  int32_t left_shift = 0;         // [0, kMaxLeftShift]
+  int32_t input1_zero_point = 0;  // zero points: of the dtype
+  int32_t input1_multiplier = 0;  // multipliers: [0, 2^31)
+  int32_t input1_shift = 0;       // shifts: [-31, 0]
   int32_t input2_zero_point = 0;
   int32_t input2_multiplier = 0;
   int32_t input2_shift = 0;
   int32_t output_zero_point = 0;
   int32_t output_multiplier = 0;
   int32_t output_shift = 0;
-  int32_t clamp_min = 0;           // clamps: of the dtype, min <= max
+  int32_t clamp_min = 0;  // clamps: of the dtype, min <= max
   int32_t clamp_max = 0;
 };
 

@@ -16,7 +16,8 @@ void run_typed(const AddArgs& args, ElementRange range) {
   const uint64_t b_step = args.broadcast.b_strides[last];
   const int32_t one = int32_t{1} << args.left_shift;
   for_each_broadcast_run(
-      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
+      args.broadcast, range.begin, range.end,
+      [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
         for (uint64_t i = 0; i < count; ++i) {
           const int32_t a_value = (a[a_at + i * a_step] - args.input1_zero_point) * one;
           const int32_t b_value = (b[b_at + i * b_step] - args.input2_zero_point) * one;

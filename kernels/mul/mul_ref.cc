@@ -15,10 +15,11 @@ void run_typed(const MulArgs& args, ElementRange range) {
   const uint64_t a_step = args.broadcast.a_strides[last];
   const uint64_t b_step = args.broadcast.b_strides[last];
   for_each_broadcast_run(
-      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
+      args.broadcast, range.begin, range.end,
+      [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
         for (uint64_t i = 0; i < count; ++i) {
-          const int32_t product =
-              (a[a_at + i * a_step] - args.input1_zero_point) * (b[b_at + i * b_step] - args.input2_zero_point);
+          const int32_t product = (a[a_at + i * a_step] - args.input1_zero_point) *
+                                  (b[b_at + i * b_step] - args.input2_zero_point);
           const int32_t scaled = requantize_tfl2(product, args.output_multiplier, args.output_shift);
           output[out + i] =
               static_cast<T>(add_clamp(scaled, args.output_zero_point, args.clamp_min, args.clamp_max));

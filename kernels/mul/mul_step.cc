@@ -58,7 +58,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MulArgs, mul_ref, QPLA
 
 }  // namespace
 
-constexpr KernelFamily kMulFamily = make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kVariants);
+constexpr KernelFamily kMulFamily =
+    make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kVariants);
 constexpr KernelFamily kMulFamilyReference =
     make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kReference);
 

@@ -1,7 +1,7 @@
-// Exponential and reciprocal in 32-bit fixed point, bit for bit those of gemmlowp (fixedpoint.h), on which TFLite's
-// reference softmax and logistic stand. "Qm.n" has m integer bits beside the sign and n = 31 - m fraction bits.
-// A product of Qa and Qb is doubling_high_mul and has a + b integer bits.
-// Internal linkage only: ISA files include this.
+// Exponential and reciprocal in 32-bit fixed point, bit for bit those of gemmlowp (fixedpoint.h), on which
+// TFLite's reference softmax and logistic stand. "Qm.n" has m integer bits beside the sign and n = 31 - m
+// fraction bits. A product of Qa and Qb is doubling_high_mul and has a + b integer bits. Internal linkage
+// only: ISA files include this.
 #ifndef QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_
 #define QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_
 
@@ -31,8 +31,8 @@ static constexpr int32_t fixed_exp_quarter(int32_t a) {
   return kExpMinusEighth + doubling_high_mul(x + tail, kExpMinusEighth);
 }
 
-// exp(a) in Q0.31 for a <= 0 with kIntegerBits <= 5; exp(0) is 2^31 - 1. a is split into a multiple of -1/4, whose binary
-// digits select factors exp(-2^k), and a rest in [-1/4, 0).
+// exp(a) in Q0.31 for a <= 0 with kIntegerBits <= 5; exp(0) is 2^31 - 1. a is split into a multiple of -1/4,
+// whose binary digits select factors exp(-2^k), and a rest in [-1/4, 0).
 template <int kIntegerBits>
 static constexpr int32_t fixed_exp_negative(int32_t a) {
   static_assert(kIntegerBits >= 1 && kIntegerBits <= 5, "more would need a clamp at -32");

@@ -1,13 +1,15 @@
-// avg_pool2d, max_pool2d: windows over height and width of x [n,h,w,c]; input and output share scale, zero point and
-// dtype, int8 or uint8.
+// avg_pool2d, max_pool2d: windows over height and width of x [n,h,w,c]; input and output share scale, zero
+// point and dtype, int8 or uint8.
 //
-// The window of output (y, x) is the inputs (y * stride_h - pad_top + ky, x * stride_w - pad_left + kx), ky < pool_h,
-// kx < pool_w, as far as they exist; each window holds at least one. With their sum and their number `count`:
+// The window of output (y, x) is the inputs (y * stride_h - pad_top + ky, x * stride_w - pad_left + kx), ky <
+// pool_h, kx < pool_w, as far as they exist; each window holds at least one. With their sum and their number
+// `count`:
 //
 //   avg  out = clamp((sum + (sum > 0 ? count / 2 : -(count / 2))) / count, clamp_min, clamp_max)
 //   max  out = clamp(max of the window, clamp_min, clamp_max)
 //
-// All divisions truncate. avg is contract TFL2; max has one result under every contract. docs/numerics/pool2d.md.
+// All divisions truncate. avg is contract TFL2; max has one result under every contract.
+// docs/numerics/pool2d.md.
 #ifndef QPLAN_KERNELS_POOL2D_POOL2D_H_
 #define QPLAN_KERNELS_POOL2D_POOL2D_H_
 
@@ -45,7 +47,8 @@ struct PoolSpan {
   uint32_t end;
 };
 
-static constexpr PoolSpan pool_span(uint32_t at, uint32_t stride, uint32_t pad, uint32_t pool, uint32_t input) {
+static constexpr PoolSpan pool_span(uint32_t at, uint32_t stride, uint32_t pad, uint32_t pool,
+                                    uint32_t input) {
   const int64_t first = int64_t{at} * stride - pad;
   const int64_t last = first + pool;
   return {first > 0 ? static_cast<uint32_t>(first) : 0,

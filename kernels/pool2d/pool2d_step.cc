@@ -14,15 +14,14 @@ bool check_step(const StepCheck& check, const StepView& step) {
   const Dtype dtype = dtype_of(step.input(0));
   if (!check.output(0, "output", dtype_bit(dtype), 4, &output)) return false;
   if (output[0] != input[0] || output[3] != input[3]) {
-    return check.fail_output(0, "output")
-           << "has batch " << output[0] << " and " << output[3] << " channels, expected " << input[0] << " and "
-           << input[3];
+    return check.fail_output(0, "output") << "has batch " << output[0] << " and " << output[3]
+                                          << " channels, expected " << input[0] << " and " << input[3];
   }
   const format::Pool2dParams& params = check.params_as<format::Pool2dParams>();
-  const WindowAxis height = {"height", input[1],          output[1], params.pool_h(),
-                             params.stride_h(), 1, params.pad_top()};
-  const WindowAxis width = {"width", input[2],          output[2], params.pool_w(),
-                            params.stride_w(), 1, params.pad_left()};
+  const WindowAxis height = {"height",          input[1], output[1],       params.pool_h(),
+                             params.stride_h(), 1,        params.pad_top()};
+  const WindowAxis width = {"width",           input[2], output[2],        params.pool_w(),
+                            params.stride_w(), 1,        params.pad_left()};
   return check.window_touches_input(height) && check.window_touches_input(width) &&
          check.range("batch * output height", int64_t{output[0]} * output[1], 1, INT32_MAX) &&
          check.clamp(params.clamp_min(), params.clamp_max(), dtype);
@@ -76,8 +75,10 @@ constexpr KernelVariant kMaxVariants[] = {
 #include "kernels/pool2d/max_pool2d_variants.def"
 };
 #undef QPLAN_VARIANT
-constexpr KernelVariant kAvgReference[] = {QPLAN_VARIANT_ROW(Pool2dArgs, avg_pool2d_ref, QPLAN_ISA_REFERENCE)};
-constexpr KernelVariant kMaxReference[] = {QPLAN_VARIANT_ROW(Pool2dArgs, max_pool2d_ref, QPLAN_ISA_REFERENCE)};
+constexpr KernelVariant kAvgReference[] = {
+    QPLAN_VARIANT_ROW(Pool2dArgs, avg_pool2d_ref, QPLAN_ISA_REFERENCE)};
+constexpr KernelVariant kMaxReference[] = {
+    QPLAN_VARIANT_ROW(Pool2dArgs, max_pool2d_ref, QPLAN_ISA_REFERENCE)};
 
 }  // namespace
 

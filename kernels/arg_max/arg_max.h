@@ -1,0 +1,33 @@
+// arg_max: the index of the largest element along an axis; the first of equal ones.
+//
+//   out[o, i] = min { k : x[o, k, i] = max over k of x[o, k, i] }
+//
+// float32: a NaN is less than every number; where all are NaN the result is 0.
+#ifndef QPLAN_KERNELS_ARG_MAX_ARG_MAX_H_
+#define QPLAN_KERNELS_ARG_MAX_ARG_MAX_H_
+
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct ArgMaxArgs {
+  Dtype input_dtype = Dtype::kOther;   // kU8, kS8, kF32
+  Dtype output_dtype = Dtype::kOther;  // kS32, kS64
+  const void* input = nullptr;
+  void* output = nullptr;
+  // x is [outer, extent, inner], the output [outer, inner].
+  uint64_t outer = 1;
+  uint64_t inner = 1;
+  uint32_t extent = 1;
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, ArgMaxArgs)
+#include "kernels/arg_max/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_ARG_MAX_ARG_MAX_H_

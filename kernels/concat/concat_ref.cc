@@ -1,0 +1,24 @@
+// A unit is a row: all that lies under one position of the axes before the concatenated one.
+#include <string.h>
+
+#include "kernels/concat/concat.h"
+
+namespace qplan {
+namespace concat_ref {
+
+bool accepts(const ConcatArgs&) { return true; }
+size_t scratch_bytes(const ConcatArgs&) { return 0; }
+uint32_t units(const ConcatArgs& args) { return args.rows; }
+
+void run(const ConcatArgs& args, uint32_t begin, uint32_t end, void*) {
+  for (uint32_t row = begin; row < end; ++row) {
+    uint8_t* output = args.output + row * args.output_row_bytes;
+    for (uint32_t i = 0; i < args.num_inputs; ++i) {
+      memcpy(output, args.inputs[i] + row * args.row_bytes[i], static_cast<size_t>(args.row_bytes[i]));
+      output += args.row_bytes[i];
+    }
+  }
+}
+
+}  // namespace concat_ref
+}  // namespace qplan

@@ -1,0 +1,23 @@
+// copy: the same bytes, under another shape.
+#ifndef QPLAN_KERNELS_COPY_COPY_H_
+#define QPLAN_KERNELS_COPY_COPY_H_
+
+#include <stdint.h>
+
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct CopyArgs {
+  const void* input = nullptr;
+  void* output = nullptr;
+  uint64_t bytes = 0;
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, CopyArgs)
+#include "kernels/copy/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_COPY_COPY_H_

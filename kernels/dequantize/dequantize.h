@@ -1,0 +1,32 @@
+// dequantize: int8 or uint8 -> float32.
+//
+//   out = scale * float(x - zero_point)
+//
+// One float32 product: the difference has at most 9 bits, so that it is also the product of the reals,
+// rounded once. docs/numerics/dequantize.md.
+#ifndef QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_
+#define QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_
+
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct DequantizeArgs {
+  Dtype dtype = Dtype::kOther;  // of the input: kU8, kS8
+  const void* input = nullptr;
+  float* output = nullptr;
+  uint64_t elements = 0;
+  float scale = 1.0f;      // positive and finite
+  int32_t zero_point = 0;  // of the dtype
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, DequantizeArgs)
+#include "kernels/dequantize/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_

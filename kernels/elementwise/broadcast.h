@@ -1,0 +1,51 @@
+// Broadcasting of two inputs as NumPy does it, reduced to as few axes as possible: axes that both inputs walk
+// in the same way are one axis. Equal shapes are one axis of all elements; a scalar beside a tensor is one
+// axis, too. Internal linkage only: ISA files include this.
+#ifndef QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_
+#define QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_
+
+#include <stdint.h>
+
+namespace qplan {
+
+struct Broadcast {
+  static constexpr uint32_t kMaxRank = 6;
+
+  uint64_t elements = 1;  // of the output
+  uint32_t rank = 1;      // at least 1
+  // Outermost first. Strides count elements and are 0 where the input is repeated; along the last axis they
+  // are 0 or 1.
+  uint64_t extents[kMaxRank] = {1};
+  uint64_t a_strides[kMaxRank] = {};
+  uint64_t b_strides[kMaxRank] = {};
+};
+
+// Calls run(out, a, b, count) for the output elements [begin, end): `count` consecutive outputs from index
+// `out`, whose inputs begin at the indices `a` and `b` and advance by the strides of the last axis.
+template <typename Run>
+static inline void for_each_broadcast_run(const Broadcast& broadcast, uint64_t begin, uint64_t end,
+                                          const Run& run) {
+  const uint32_t last = broadcast.rank - 1;
+  uint64_t at = begin;
+  while (at < end) {
+    uint64_t rest = at;
+    uint64_t a = 0;
+    uint64_t b = 0;
+    uint64_t count = 0;
+    for (uint32_t axis = broadcast.rank; axis-- > 0;) {
+      const uint64_t extent = broadcast.extents[axis];
+      const uint64_t index = rest % extent;
+      rest /= extent;
+      a += index * broadcast.a_strides[axis];
+      b += index * broadcast.b_strides[axis];
+      if (axis == last) count = extent - index;
+    }
+    if (count > end - at) count = end - at;
+    run(at, a, b, count);
+    at += count;
+  }
+}
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_

@@ -1,0 +1,27 @@
+// lut8: out = table[x], x taken as the byte that it is (for int8 that is x + 256 where x < 0). Any function
+// of one 8-bit value: activations, rescaling, chains of both.
+#ifndef QPLAN_KERNELS_LUT8_LUT8_H_
+#define QPLAN_KERNELS_LUT8_LUT8_H_
+
+#include <stdint.h>
+
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct Lut8Args {
+  static constexpr uint32_t kTableEntries = 256;
+
+  const uint8_t* input = nullptr;
+  const uint8_t* table = nullptr;  // kTableEntries
+  uint8_t* output = nullptr;
+  uint64_t elements = 0;
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Lut8Args)
+#include "kernels/lut8/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_LUT8_LUT8_H_

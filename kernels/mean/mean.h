@@ -1,0 +1,49 @@
+// mean: the mean over some axes of a quantised tensor.
+//
+//   out = clamp(output_zero_point + requantize_tfl2(sum - n * input_zero_point, output_multiplier,
+//   output_shift))
+//
+// where sum runs over the n reduced elements, the multiplier holds the factor 1 / n (docs/numerics/mean.md
+// says how), and the clamp is the dtype's range. Contract TFL2; input and output have one dtype, int8 or
+// uint8.
+#ifndef QPLAN_KERNELS_MEAN_MEAN_H_
+#define QPLAN_KERNELS_MEAN_MEAN_H_
+
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct MeanArgs {
+  static constexpr uint32_t kMaxRank = 6;
+  // So that |sum - n * input_zero_point| <= 255 * n fits int32.
+  static constexpr uint32_t kMaxReduced = uint32_t{1} << 23;
+
+  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  const void* input = nullptr;
+  void* output = nullptr;
+  uint64_t num_outputs = 1;
+  uint32_t num_reduced = 1;  // [1, kMaxReduced]
+  // The axes that stay and those that are reduced, each outermost first, adjacent ones merged; strides in
+  // elements of the input. Outputs lie in the order of the axes that stay.
+  uint32_t kept_rank = 0;
+  uint32_t reduced_rank = 0;
+  uint64_t kept_extents[kMaxRank] = {};
+  uint64_t kept_strides[kMaxRank] = {};
+  uint64_t reduced_extents[kMaxRank] = {};
+  uint64_t reduced_strides[kMaxRank] = {};
+  int32_t input_zero_point = 0;  // zero points: of the dtype
+  int32_t output_zero_point = 0;
+  int32_t output_multiplier = 0;  // [0, 2^31)
+  int32_t output_shift = 0;       // [-31, 30]
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MeanArgs)
+#include "kernels/mean/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_MEAN_MEAN_H_

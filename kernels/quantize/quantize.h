@@ -1,0 +1,38 @@
+// quantize: float32 -> int8 or uint8.
+//
+//   kDivAway  out = clamp(round half away from zero (x / scale) + zero_point)       TFLite, TVM
+//   kDivEven  out = clamp(round half to even (x / scale) + zero_point)              ONNX
+//   kMulEven  out = clamp(round half to even (x * (1 / scale)) + zero_point)        PyTorch
+//
+// Division, reciprocal and product are float32; the clamp is the dtype's range. Infinities saturate, NaN
+// counts as 0. docs/numerics/quantize.md.
+#ifndef QPLAN_KERNELS_QUANTIZE_QUANTIZE_H_
+#define QPLAN_KERNELS_QUANTIZE_QUANTIZE_H_
+
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/variant.h"
+
+namespace qplan {
+
+// As in format/plan.fbs.
+enum class QuantizeRounding : uint8_t { kDivAway = 0, kDivEven = 1, kMulEven = 2 };
+
+struct QuantizeArgs {
+  Dtype dtype = Dtype::kOther;  // of the output: kU8, kS8
+  QuantizeRounding rule = QuantizeRounding::kDivAway;
+  const float* input = nullptr;
+  void* output = nullptr;
+  uint64_t elements = 0;
+  float scale = 1.0f;      // positive and finite
+  int32_t zero_point = 0;  // of the dtype
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, QuantizeArgs)
+#include "kernels/quantize/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_QUANTIZE_QUANTIZE_H_

@@ -1,0 +1,72 @@
+// A unit is a row.
+#include "kernels/numeric/fixed_point.h"
+#include "kernels/softmax/softmax.h"
+
+namespace qplan {
+namespace softmax_ref {
+namespace {
+
+constexpr int kAccumulatorIntegerBits = 12;
+
+int32_t scaled_exp(const SoftmaxArgs& args, int32_t difference) {
+  const int32_t shifted = wrap_shift_left(difference, args.input_left_shift);
+  return fixed_exp_negative<5>(doubling_high_mul(shifted, args.input_multiplier));
+}
+
+// a / 2^count for a in [0, 2^31), rounded to nearest; from 32 on that is 0.
+int32_t rounding_divide(int32_t a, int32_t count) { return count > 31 ? 0 : rounding_shift_right(a, count); }
+
+template <typename T>
+void run_row(const SoftmaxArgs& args, const T* input, T* output) {
+  int32_t max = dtype_min(args.dtype);
+  for (uint32_t i = 0; i < args.depth; ++i) max = input[i] > max ? input[i] : max;
+
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < args.depth; ++i) {
+    const int32_t difference = input[i] - max;
+    if (difference < args.diff_min) continue;
+    total +=
+        static_cast<uint32_t>(rounding_shift_right(scaled_exp(args, difference), kAccumulatorIntegerBits));
+  }
+  // The largest element contributes 2^19, so that the sum is not zero.
+  const uint32_t sum = total < INT32_MAX ? static_cast<uint32_t>(total) : INT32_MAX;
+  const int32_t headroom = __builtin_clz(sum);
+  const int32_t power = kAccumulatorIntegerBits - headroom;
+  const int32_t reciprocal =
+      fixed_reciprocal_one_plus(static_cast<int32_t>((sum << headroom) - (uint32_t{1} << 31)));
+
+  const int32_t zero = dtype_min(args.dtype);
+  for (uint32_t i = 0; i < args.depth; ++i) {
+    const int32_t difference = input[i] - max;
+    int32_t value = 0;
+    if (difference >= args.diff_min) {
+      value = rounding_divide(doubling_high_mul(reciprocal, scaled_exp(args, difference)), power + 23);
+    }
+    output[i] = static_cast<T>(zero + clamp_s32(value, 0, 255));
+  }
+}
+
+template <typename T>
+void run_typed(const SoftmaxArgs& args, uint32_t begin, uint32_t end) {
+  for (uint32_t row = begin; row < end; ++row) {
+    const uint64_t at = uint64_t{row} * args.depth;
+    run_row(args, static_cast<const T*>(args.input) + at, static_cast<T*>(args.output) + at);
+  }
+}
+
+}  // namespace
+
+bool accepts(const SoftmaxArgs&) { return true; }
+size_t scratch_bytes(const SoftmaxArgs&) { return 0; }
+uint32_t units(const SoftmaxArgs& args) { return args.rows; }
+
+void run(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void*) {
+  if (args.dtype == Dtype::kU8) {
+    run_typed<uint8_t>(args, begin, end);
+  } else {
+    run_typed<int8_t>(args, begin, end);
+  }
+}
+
+}  // namespace softmax_ref
+}  // namespace qplan

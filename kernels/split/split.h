@@ -1,0 +1,31 @@
+// split: one input, cut into n outputs along an axis; all dtypes and other extents agree. Elements are only
+// moved.
+#ifndef QPLAN_KERNELS_SPLIT_SPLIT_H_
+#define QPLAN_KERNELS_SPLIT_SPLIT_H_
+
+#include <stdint.h>
+
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct SplitArgs {
+  // What is cut into more parts is cut several times.
+  static constexpr uint32_t kMaxOutputs = 24;
+
+  const uint8_t* input = nullptr;
+  uint64_t input_row_bytes = 0;  // the sum of all row_bytes
+  uint32_t rows = 1;             // the product of the extents before the axis; fits int32
+  uint32_t num_outputs = 0;      // [1, kMaxOutputs]
+  uint8_t* outputs[kMaxOutputs] = {};
+  // From the axis on: what output i takes of each row of the input.
+  uint64_t row_bytes[kMaxOutputs] = {};
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, SplitArgs)
+#include "kernels/split/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SPLIT_SPLIT_H_

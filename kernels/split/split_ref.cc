@@ -1,0 +1,24 @@
+// A unit is a row: all that lies under one position of the axes before the one that is cut.
+#include <string.h>
+
+#include "kernels/split/split.h"
+
+namespace qplan {
+namespace split_ref {
+
+bool accepts(const SplitArgs&) { return true; }
+size_t scratch_bytes(const SplitArgs&) { return 0; }
+uint32_t units(const SplitArgs& args) { return args.rows; }
+
+void run(const SplitArgs& args, uint32_t begin, uint32_t end, void*) {
+  for (uint32_t row = begin; row < end; ++row) {
+    const uint8_t* input = args.input + row * args.input_row_bytes;
+    for (uint32_t i = 0; i < args.num_outputs; ++i) {
+      memcpy(args.outputs[i] + row * args.row_bytes[i], input, static_cast<size_t>(args.row_bytes[i]));
+      input += args.row_bytes[i];
+    }
+  }
+}
+
+}  // namespace split_ref
+}  // namespace qplan
