@@ -76,9 +76,9 @@ def main():
         digit = held_labels[index]
         picture = data.sample_picture(held_pixels[index])
         sample = data.network_input(picture)
-        images.write_png(os.path.join(pictures, f"digit_{digit}.png"), picture)
-        sample.tofile(os.path.join(test_data, f"digit_{digit}_input.bin"))
-        Model(content).run(sample[None, ..., None]).tofile(os.path.join(test_data, f"digit_{digit}_output.bin"))
+        images.write_png(os.path.join(pictures, f"digit{digit}.png"), picture)
+        sample.tofile(os.path.join(test_data, f"digit{digit}_input.bin"))
+        Model(content).run(sample[None, ..., None]).tofile(os.path.join(test_data, f"digit{digit}_output.bin"))
     with open(os.path.join(test_data, "summary.json"), "w", encoding="utf-8") as file:
         json.dump({"held_out": len(held_labels), "correct": int((predictions == held_labels).sum())}, file)
         file.write("\n")

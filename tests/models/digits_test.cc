@@ -104,7 +104,7 @@ TEST_F(Digits, InputAndOutputAreWhatTheTrainingScriptWrote) {
 
 TEST_F(Digits, SamplePicturesGiveTheExpectedBytes) {
   for (int digit = 0; digit < 10; ++digit) {
-    const std::string name = "digit_" + std::to_string(digit);
+    const std::string name = "digit" + std::to_string(digit);
     const std::vector<int8_t> output =
         run(read_file<int8_t>(data_path(name + "_input.bin")), QPLAN_ISA_AUTO, 1);
     EXPECT_EQ(output, read_file<int8_t>(data_path(name + "_output.bin"))) << name;
