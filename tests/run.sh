@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs all tests.
+# usage: bash tests/run.sh [ARGUMENT OF CTEST...]
+#   QPLAN_PRESET      release (default), asan, tsan, debug, ...: a preset of CMakePresets.json
+#   QPLAN_FUZZ_SEEDS  damaged files per fuzzer; 10,000 under asan, else the default of tests/fuzz/sources.h
+#   QPLAN_SHARED      directory of reference models and outputs; default ../shared. Tests that need it are skipped
+#                     where it is absent
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+preset="${QPLAN_PRESET:-release}"
+
+bash cmake/install_packages.sh build test
+cmake --preset "$preset" -DQPLAN_BUILD_TESTS=ON
+cmake --build --preset "$preset"
+if [[ $preset == asan ]]; then
+  export QPLAN_FUZZ_SEEDS="${QPLAN_FUZZ_SEEDS:-10000}"
+fi
+exec ctest --test-dir "build/$preset" -j2 --output-on-failure "$@"
