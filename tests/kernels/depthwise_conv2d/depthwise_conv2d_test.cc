@@ -1,0 +1,174 @@
+// Every variant of depthwise_conv2d against an oracle in double precision.
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/families.h"
+#include "kernels/layout.h"
+#include "tests/support/conv2d_problem.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace {
+
+using testing::Bias;
+using testing::Conv2dProblem;
+using testing::Conv2dRun;
+using testing::Random;
+using testing::Values;
+
+class DepthwiseConv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
+ protected:
+  void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
+
+  // True if the variant takes the problem; then its output was compared.
+  bool expect_correct(const Conv2dProblem& problem) {
+    const KernelVariant& variant = *GetParam();
+    Conv2dRun run(problem);
+    if (!variant.accepts(&run.args())) return false;
+    testing::run_variant(variant, &run.args());
+    EXPECT_EQ(run.output(), problem.expected) << problem.text();
+    EXPECT_TRUE(run.guards_intact()) << problem.text();
+    return true;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, DepthwiseConv2dVariant,
+                         ::testing::ValuesIn(testing::variants_of(kDepthwiseConv2dFamily)),
+                         testing::variant_test_name);
+
+const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_hwo16};
+const std::vector<uint32_t> kChannels = {1, 3, 4, 15, 16, 17, 31, 32, 33, 48, 64, 65, 96, 130};
+
+void set_channels(Conv2dArgs* a, uint32_t channels, uint32_t multiplier) {
+  a->input_c = a->groups = channels;
+  a->output_c = channels * multiplier;
+}
+
+Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall) {
+  Random random(seed);
+  Conv2dProblem problem;
+  problem.seed = seed;
+  problem.values = values;
+  problem.bias_kind = bias;
+  const std::vector<uint32_t> multipliers = {1, 1, 1, 2, 3, 8};
+  set_channels(&problem.args, static_cast<uint32_t>(random.integer(1, 40)), random.pick(multipliers));
+  problem.args.weights_layout = random.pick(kLayouts);
+  testing::draw_conv2d_geometry(random, &problem.args);
+  testing::draw_conv2d_scalars(random, &problem.args);
+  testing::fill_conv2d_problem(random, &problem);
+  return problem;
+}
+
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForRandomProblems) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed)
+    accepted += expect_correct(random_problem(seed));
+  EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
+}
+
+// 3x3 as networks have it, at strides 1 and 2, on images of odd and even width.
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
+  uint64_t seed = 1000;
+  for (const uint32_t channels : kChannels) {
+    for (const uint32_t stride : {1u, 2u}) {
+      for (const uint32_t width : {1u, 2u, 5u, 8u, 11u}) {
+        Random random(++seed);
+        Conv2dProblem problem;
+        problem.seed = seed;
+        Conv2dArgs& a = problem.args;
+        a.batch = seed % 4 == 0 ? 2 : 1;
+        set_channels(&a, channels, seed % 7 == 0 ? 2 : 1);
+        a.weights_layout = random.pick(kLayouts);
+        a.kernel_h = a.kernel_w = 3;
+        a.input_h = static_cast<uint32_t>(random.integer(2, 5));
+        a.input_w = width;
+        a.stride_h = a.stride_w = stride;
+        a.dilation_h = a.dilation_w = 1;
+        a.pad_top = a.pad_left = stride == 1 ? 1 : 0;
+        ASSERT_TRUE(testing::set_output_extents(&a, 1, width == 1 && stride == 2 ? 2 : 1));
+        testing::draw_conv2d_scalars(random, &a);
+        testing::fill_conv2d_problem(random, &problem);
+        expect_correct(problem);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(DepthwiseConv2dVariant, SaturatesWhereEveryProductIsExtreme) {
+  for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
+    expect_correct(random_problem(seed, Values::kOnlyEnds));
+  }
+}
+
+// Real networks have such entries on channels whose weights are zero.
+TEST_P(DepthwiseConv2dVariant, TakesBiasesNear2To30) {
+  for (uint64_t seed = 3000; seed < 3040 && !HasFailure(); ++seed) {
+    expect_correct(random_problem(seed, Values::kWithEnds, Bias::kLarge));
+  }
+}
+
+TEST_P(DepthwiseConv2dVariant, SumsWrapModulo2To32) {
+  for (uint64_t seed = 4000; seed < 4040 && !HasFailure(); ++seed) {
+    expect_correct(random_problem(seed, Values::kWithEnds, Bias::kWrap));
+  }
+}
+
+TEST_P(DepthwiseConv2dVariant, TakesExtremeZeroPoints) {
+  uint64_t seed = 5000;
+  for (uint32_t ends = 0; ends < 64 && !HasFailure(); ++ends) {
+    Random random(++seed);
+    Conv2dProblem problem = random_problem(seed, seed % 3 == 0 ? Values::kOnlyEnds : Values::kWithEnds);
+    Conv2dArgs& a = problem.args;
+    a.input_dtype = (ends & 1) != 0 ? Dtype::kU8 : Dtype::kS8;
+    a.output_dtype = (ends & 2) != 0 ? Dtype::kU8 : Dtype::kS8;
+    a.weights_layout = kLayouts[(ends >> 2) & 1];
+    a.input_zero_point = a.pad_value = (ends & 8) != 0 ? dtype_max(a.input_dtype) : dtype_min(a.input_dtype);
+    a.weights_zero_point = (ends & 16) != 0 ? INT8_MAX : INT8_MIN;
+    a.output_zero_point = (ends & 32) != 0 ? dtype_max(a.output_dtype) : dtype_min(a.output_dtype);
+    a.clamp_min = dtype_min(a.output_dtype);
+    a.clamp_max = dtype_max(a.output_dtype);
+    testing::fill_conv2d_problem(random, &problem);
+    expect_correct(problem);
+  }
+}
+
+TEST_P(DepthwiseConv2dVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
+  const KernelVariant& variant = *GetParam();
+  for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) {
+    const Conv2dProblem problem = random_problem(seed);
+    Conv2dRun run(problem);
+    if (!variant.accepts(&run.args())) continue;
+    testing::run_variant_in_pieces(variant, &run.args(), seed);
+    EXPECT_EQ(run.output(), problem.expected) << problem.text();
+    EXPECT_TRUE(run.guards_intact()) << problem.text();
+  }
+}
+
+// Two input channels make four outputs: 0 and 1 read channel 0, 2 and 3 read channel 1.
+TEST_P(DepthwiseConv2dVariant, OutputsOfAChannelStandTogether) {
+  Conv2dProblem problem;
+  Conv2dArgs& a = problem.args;
+  a.batch = a.input_h = a.input_w = a.output_h = a.output_w = a.kernel_h = a.kernel_w = 1;
+  a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+  set_channels(&a, 2, 2);
+  a.clamp_max = 255;
+  a.input_dtype = a.output_dtype = Dtype::kU8;
+  problem.input = {3, 10};
+  problem.weights = {1, 2, 3, 4};
+  problem.bias = {0, 0, 0, 1};
+  problem.multiplier = {1 << 30, 1 << 30, 1 << 30, 1 << 30};  // times 1
+  problem.shift = {1, 1, 1, 1};
+  problem.expected = {3, 6, 30, 41};
+  for (const uint16_t layout : kLayouts) {
+    a.weights_layout = layout;
+    expect_correct(problem);
+  }
+}
+
+}  // namespace
+}  // namespace qplan
