@@ -1,0 +1,133 @@
+// From a plan's step to Conv2dArgs.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/families.h"
+#include "tests/support/conv2d_step_spec.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace {
+
+using testing::ArgsStorage;
+using testing::Conv2dStepSpec;
+using testing::TestStep;
+
+TEST(Conv2dStep, FillsArgsFromAValidStep) {
+  Conv2dStepSpec spec;
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  for (const bool check : {true, false}) {
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<Conv2dArgs>();
+    EXPECT_EQ(args.input, step.view().data[0]);
+    EXPECT_EQ(args.weights, step.view().data[1]);
+    EXPECT_EQ(args.bias[0], 7);
+    EXPECT_EQ(args.multiplier[5], 1 << 30);
+    EXPECT_EQ(args.shift[5], 1);
+    EXPECT_EQ(args.output, step.view().data[5]);
+    EXPECT_EQ(args.batch, 2u);
+    EXPECT_EQ(args.input_h, 5u);
+    EXPECT_EQ(args.input_w, 4u);
+    EXPECT_EQ(args.input_c, 4u);
+    EXPECT_EQ(args.output_h, 3u);
+    EXPECT_EQ(args.output_w, 4u);
+    EXPECT_EQ(args.output_c, 6u);
+    EXPECT_EQ(args.kernel_h, 3u);
+    EXPECT_EQ(args.kernel_w, 3u);
+    EXPECT_EQ(args.stride_h, 2u);
+    EXPECT_EQ(args.stride_w, 1u);
+    EXPECT_EQ(args.pad_top, 1u);
+    EXPECT_EQ(args.pad_left, 1u);
+    EXPECT_EQ(args.groups, 2u);
+    EXPECT_EQ(args.input_zero_point, 3);
+    EXPECT_EQ(args.weights_zero_point, -2);
+    EXPECT_EQ(args.pad_value, 3);
+    EXPECT_EQ(args.output_zero_point, -5);
+    EXPECT_EQ(args.clamp_min, -128);
+    EXPECT_EQ(args.clamp_max, 127);
+    EXPECT_EQ(args.input_dtype, Dtype::kU8);
+    EXPECT_EQ(args.output_dtype, Dtype::kS8);
+    EXPECT_EQ(args.weights_layout, kLayout_ohwi);
+    testing::run_variant(kConv2dFamilyReference.variants[0], storage.bytes);
+  }
+}
+
+TEST(Conv2dStep, NeedsNoAddressesOfActivations) {
+  Conv2dStepSpec spec;
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  std::vector<void*> data(step.view().data, step.view().data + step.num_tensors());
+  data[0] = data[5] = nullptr;
+  StepView view = step.view();
+  view.data = data.data();
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(kConv2dFamily.bind(view, true, storage.bytes, &error), QPLAN_OK) << error.text();
+  EXPECT_GE(kConv2dFamilyReference.variants[0].units(storage.bytes), 1u);
+}
+
+TEST(Conv2dStep, TakesBothLayoutsAndAnyWindow) {
+  const std::vector<std::function<void(Conv2dStepSpec&)>> changes = {
+      [](Conv2dStepSpec& s) { s.set_constants(kLayout_o16k4, 6, 18); },
+      [](Conv2dStepSpec& s) { s.groups = 1, s.set_constants(kLayout_o16k4, 6, 36); },
+      [](Conv2dStepSpec& s) { s.pad_top = s.pad_left = 100; },  // windows beside the input
+      [](Conv2dStepSpec& s) { s.stride_h = 1000, s.dilation_w = 1000; },
+      [](Conv2dStepSpec& s) { s.pad_top = INT32_MAX, s.stride_h = INT32_MAX / 2 - 1; },
+      [](Conv2dStepSpec& s) { s.multiplier[0] = 0, s.shift[0] = -31, s.shift[1] = 30; },
+      [](Conv2dStepSpec& s) { s.clamp_min = s.clamp_max = 127; },
+  };
+  for (const auto& change : changes) {
+    Conv2dStepSpec spec;
+    change(spec);
+    TestStep step(kKernel_conv2d);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    EXPECT_EQ(step.bind(kConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+    for (uint32_t i = 0; i < kConv2dFamily.num_variants; ++i) {
+      const KernelVariant& variant = kConv2dFamily.variants[i];
+      if (cpu_has_isa(variant.isa) && variant.accepts(storage.bytes))
+        testing::run_variant(variant, storage.bytes);
+    }
+  }
+}
+
+TEST(Conv2dStep, RefusesWhatItCannotProve) {
+  testing::expect_refusals(kConv2dFamily, testing::common_conv2d_refusals());
+  testing::expect_refusals<Conv2dStepSpec>(
+      kConv2dFamily,
+      {
+          {[](Conv2dStepSpec& s) { s.groups = 3; }, "input channels 4 are not divisible by groups 3"},
+          {[](Conv2dStepSpec& s) { s.groups = 4; }, "output channels 6 are not divisible by groups 4"},
+          {[](Conv2dStepSpec& s) { s.groups = UINT32_MAX; },
+           "input channels 4 are not divisible by groups 4294967295"},
+          {[](Conv2dStepSpec& s) { s.groups = 1; }, "weights has 108 bytes, expected 216"},
+          {[](Conv2dStepSpec& s) { s.layout = kLayout_hwo16; },
+           "no variant reads weight layout 2 (hwo16), only ohwi and o16k4", QPLAN_KERNEL_MISSING},
+          {[](Conv2dStepSpec& s) { s.layout = kLayout_o16k4; }, "weights has 108 bytes, expected 320"},
+      });
+}
+
+TEST(Conv2dStep, NeverSharesABuffer) {
+  Conv2dStepSpec spec;
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  EXPECT_FALSE(kConv2dFamily.in_place(step.view(), 0, 0));
+}
+
+TEST(Conv2dStep, ReferenceFamilyHasTheReferenceOnly) {
+  EXPECT_EQ(kConv2dFamilyReference.num_variants, 1u);
+  EXPECT_EQ(kConv2dFamilyReference.id, kConv2dFamily.id);
+  EXPECT_EQ(std::string(kConv2dFamilyReference.variants[0].name), "conv2d_ref");
+  EXPECT_EQ(std::string(kConv2dFamily.variants[kConv2dFamily.num_variants - 1].name), "conv2d_ref");
+}
+
+}  // namespace
+}  // namespace qplan

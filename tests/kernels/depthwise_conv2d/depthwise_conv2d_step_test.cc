@@ -1,0 +1,79 @@
+// From a plan's step to DepthwiseConv2dArgs.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/families.h"
+#include "tests/support/conv2d_step_spec.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace {
+
+using testing::ArgsStorage;
+using testing::Conv2dStepSpec;
+using testing::TestStep;
+
+// Four channels, two outputs of each.
+struct Spec : Conv2dStepSpec {
+  Spec() {
+    output_shape[3] = 8;
+    groups = 4;
+    set_constants(kLayout_ohwi, 8, 9);
+  }
+};
+
+TEST(DepthwiseConv2dStep, FillsArgsFromAValidStep) {
+  for (const uint16_t layout : {kLayout_ohwi, kLayout_hwo16}) {
+    Spec spec;
+    spec.set_constants(layout, 8, 9);
+    TestStep step(kKernel_depthwise_conv2d);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kDepthwiseConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+    const auto& args = storage.as<DepthwiseConv2dArgs>();
+    EXPECT_EQ(args.input_c, 4u);
+    EXPECT_EQ(args.output_c, 8u);
+    EXPECT_EQ(args.groups, 4u);
+    EXPECT_EQ(args.weights_layout, layout);
+    for (uint32_t i = 0; i < kDepthwiseConv2dFamily.num_variants; ++i) {
+      const KernelVariant& variant = kDepthwiseConv2dFamily.variants[i];
+      if (cpu_has_isa(variant.isa) && variant.accepts(storage.bytes))
+        testing::run_variant(variant, storage.bytes);
+    }
+  }
+}
+
+TEST(DepthwiseConv2dStep, RefusesWhatItCannotProve) {
+  std::vector<testing::Refusal<Spec>> refusals = {
+      {[](Spec& s) { s.groups = 2; }, "groups 2 are not the input channels 4"},
+      {[](Spec& s) { s.output_shape[3] = 6; },
+       "output channels 6 are not a multiple of the input channels 4"},
+      {[](Spec& s) { s.output_shape[3] = 2; },
+       "output channels 2 are not a multiple of the input channels 4"},
+      {[](Spec& s) { s.output_shape[3] = 4; }, "weights has 72 bytes, expected 36"},
+      {[](Spec& s) { s.layout = kLayout_o16k4; },
+       "no variant reads weight layout 1 (o16k4), only ohwi and hwo16", QPLAN_KERNEL_MISSING},
+      {[](Spec& s) { s.layout = kLayout_hwo16; }, "weights has 72 bytes, expected 144"},
+      // hwo16 rounds the constants up.
+      {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 9), s.bias.resize(8); },
+       "bias has 32 bytes, expected 16"},
+      {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 9), s.shift[15] = 31; }, "shift 31 of channel 15"},
+  };
+  for (const auto& refusal : testing::common_conv2d_refusals()) {
+    refusals.push_back(
+        {[change = refusal.change](Spec& spec) { change(spec); }, refusal.text, refusal.status});
+  }
+  testing::expect_refusals(kDepthwiseConv2dFamily, refusals);
+}
+
+TEST(DepthwiseConv2dStep, ReferenceFamilyHasTheReferenceOnly) {
+  EXPECT_EQ(kDepthwiseConv2dFamilyReference.num_variants, 1u);
+  EXPECT_EQ(std::string(kDepthwiseConv2dFamilyReference.variants[0].name), "depthwise_conv2d_ref");
+}
+
+}  // namespace
+}  // namespace qplan

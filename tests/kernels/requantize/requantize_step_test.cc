@@ -1,0 +1,148 @@
+// From a plan's step to RequantizeArgs.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/families.h"
+#include "kernels/requantize/requantize.h"
+#include "tests/support/refusals.h"
+#include "tests/support/test_step.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace {
+
+using testing::ArgsStorage;
+using testing::TestStep;
+
+struct Spec {
+  enum : uint32_t { kInput, kOutput };
+
+  std::vector<int64_t> input_shape = {2, 3};
+  std::vector<int64_t> output_shape = {2, 3};
+  format::KernelParams params_type = format::KernelParams_RequantizeParams;
+  format::Contract contract = format::Contract_TFL2;
+  int32_t input_zero_point = 128;  // uint8
+  int32_t output_zero_point = -1;  // int8
+  int32_t multiplier = 1 << 30;
+  int32_t shift = 1;
+  int32_t clamp_min = -128, clamp_max = 127;
+  std::function<void(TestStep&)> edit = [](TestStep&) {};
+
+  void make(TestStep& step) {
+    size_t count = 1;
+    for (const int64_t extent : input_shape) count *= static_cast<size_t>(extent);
+    step.input<uint8_t>(input_shape, std::vector<uint8_t>(count, 130));
+    step.output<int8_t>(output_shape);
+    edit(step);
+    step.finish(params_type,
+                format::CreateRequantizeParams(step.builder(), contract, input_zero_point, output_zero_point,
+                                               multiplier, shift, clamp_min, clamp_max)
+                    .Union());
+  }
+};
+
+TEST(RequantizeStep, FillsArgsFromAValidStep) {
+  for (const bool check : {true, false}) {
+    Spec spec;
+    TestStep step(kKernel_requantize);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<RequantizeArgs>();
+    EXPECT_EQ(args.input, step.view().data[0]);
+    EXPECT_EQ(args.output, step.view().data[1]);
+    EXPECT_EQ(args.count, 6u);
+    EXPECT_EQ(args.input_zero_point, 128);
+    EXPECT_EQ(args.output_zero_point, -1);
+    EXPECT_EQ(args.multiplier, 1 << 30);
+    EXPECT_EQ(args.shift, 1);
+    EXPECT_EQ(args.clamp_min, -128);
+    EXPECT_EQ(args.clamp_max, 127);
+    EXPECT_EQ(args.input_dtype, Dtype::kU8);
+    EXPECT_EQ(args.output_dtype, Dtype::kS8);
+    testing::run_variant(kRequantizeFamilyReference.variants[0], storage.bytes);
+    EXPECT_EQ(std::vector<int8_t>(step.output_data<int8_t>(), step.output_data<int8_t>() + 6),
+              std::vector<int8_t>(6, 130 - 128 - 1));
+  }
+}
+
+TEST(RequantizeStep, TakesScalars) {
+  Spec spec;
+  spec.input_shape = spec.output_shape = {};
+  TestStep step(kKernel_requantize);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(storage.as<RequantizeArgs>().count, 1u);
+}
+
+TEST(RequantizeStep, SharesABufferWithAn8BitInputOnly) {
+  Spec bytes;
+  TestStep step(kKernel_requantize);
+  bytes.make(step);
+  EXPECT_TRUE(kRequantizeFamily.in_place(step.view(), 0, 0));
+
+  TestStep wide(kKernel_requantize);
+  Spec words;
+  words.edit = [](TestStep& s) {
+    s.tensor(Spec::kInput).type_code = 0, s.tensor(Spec::kInput).type_bits = 32;
+  };
+  words.make(wide);
+  EXPECT_FALSE(kRequantizeFamily.in_place(wide.view(), 0, 0));
+}
+
+TEST(RequantizeStep, RefusesWhatItCannotProve) {
+  const auto edit = [](std::function<void(TestStep&)> change) {
+    return [change](Spec& spec) { spec.edit = change; };
+  };
+  const auto dtype = [edit](uint32_t tensor, uint8_t code, uint8_t bits) {
+    return edit([=](TestStep& step) {
+      TestStep::TensorSpec& spec = step.tensor(tensor);
+      spec.size = spec.size * 8 / spec.type_bits * bits / 8;
+      spec.type_code = code;
+      spec.type_bits = bits;
+    });
+  };
+  testing::expect_refusals<Spec>(
+      kRequantizeFamily,
+      {
+          {edit([](TestStep& step) { step.inputs().push_back(0); }), "the step has 2 inputs, expected 1"},
+          {edit([](TestStep& step) { step.outputs().push_back(1); }), "the step has 2 outputs, expected 1"},
+          {[](Spec& s) { s.params_type = format::KernelParams_CopyParams; }, "expected RequantizeParams"},
+          {[](Spec& s) { s.contract = format::Contract_POT; }, "contract POT is not implemented, only TFL2",
+           QPLAN_KERNEL_MISSING},
+          {dtype(Spec::kInput, 2, 32), "input has float32"},
+          {dtype(Spec::kInput, 0, 64), "input has int64"},
+          {dtype(Spec::kOutput, 0, 32), "output has int32"},
+          {[](Spec& s) {
+             s.output_shape = {3, 2};
+           },
+           "input and output differ in shape"},
+          {[](Spec& s) { s.output_shape = {6}; }, "input and output differ in shape"},
+          {edit([](TestStep& step) {
+             for (const uint32_t tensor : {Spec::kInput, Spec::kOutput}) {
+               TestStep::TensorSpec& spec = step.tensor(tensor);
+               spec.shape.assign({1 << 24, 1 << 24});
+               spec.size = uint64_t{1} << 48;
+             }
+           }),
+           "281474976710656 elements are too many"},
+          {[](Spec& s) { s.input_zero_point = -1; }, "input zero point -1 is outside uint8"},
+          {[](Spec& s) { s.output_zero_point = 128; }, "output zero point 128 is outside int8"},
+          {[](Spec& s) { s.multiplier = -1; }, "output multiplier -1 is negative"},
+          {[](Spec& s) { s.shift = -32; }, "output shift -32 is not in -31 .. 30"},
+          {[](Spec& s) { s.shift = 31; }, "output shift 31 is not in -31 .. 30"},
+          {[](Spec& s) { s.clamp_min = -129; }, "clamp_min -129 is outside int8"},
+          {[](Spec& s) { s.clamp_max = 128; }, "clamp_max 128 is outside int8"},
+          {[](Spec& s) { s.clamp_min = 1, s.clamp_max = 0; }, "clamp_min 1 is above clamp_max 0"},
+      });
+}
+
+}  // namespace
+}  // namespace qplan
