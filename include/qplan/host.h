@@ -15,36 +15,42 @@ typedef struct qplan_file {
   size_t size;
   void* opaque;
 } qplan_file;
-/* Maps a file read-only. error (may be NULL) tells path and reason. QPLAN_FILE_ERROR. */
+/* Maps a regular file read-only; whoever shortens it while it is mapped makes reads fail (SIGBUS). error (may be NULL)
+ * tells path and reason. QPLAN_FILE_ERROR. */
 QPLAN_API qplan_status qplan_file_map(const char* path, qplan_file* file, qplan_error* error);
 QPLAN_API void qplan_file_unmap(qplan_file* file);
-/* Writes to a temporary name beside path and renames: path holds all of it or what it held before. */
+/* Writes to a temporary name in the same directory and renames: path holds all of it or what it held before, and an
+ * error leaves nothing behind. Links stay links; devices and pipes are written to. QPLAN_FILE_ERROR. */
 QPLAN_API qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, qplan_error* error);
 
 /* ---- memory: what qplan_session_memory_needs asks for, from the heap ---- */
 typedef struct qplan_host_session qplan_host_session;
-/* Allocates the memories and inits a session in them. config as for qplan_session_init. */
+/* Allocates the memories, zeroed, and inits a session in them. config as for qplan_session_init; besides its errors
+ * QPLAN_OUT_OF_MEMORY. */
 QPLAN_API qplan_status qplan_host_session_create(const qplan_plan* plan, const qplan_session_config* config,
                                                  qplan_host_session** host_session, qplan_error* error);
 QPLAN_API qplan_session* qplan_host_session_get(qplan_host_session* host_session);
 QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
 
-/* ---- thread pools: the caller takes part as worker 0; idle workers sleep ---- */
-/* Threads with condition variables. num_threads 0: as many as the machine has processors. NULL when out of memory.
- * Takes no number from the environment. One parallel_for at a time. */
+/* ---- thread pools: the caller takes part as worker 0; a pool may be shared, calls from several threads take turns.
+ * Tasks must not call parallel_for of the pool that runs them. Neither pool takes a number of threads from the
+ * environment. NULL when threads or memory run out. ---- */
+/* Threads that sleep on a condition variable whenever there is no work: nothing spins. num_threads 0: as many as there
+ * are processors for this process. */
 QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
-/* OpenMP's threads. How they wait between steps follows OMP_WAIT_POLICY; their number is num_threads, not
- * OMP_NUM_THREADS. */
+/* OpenMP's threads. How they wait between steps follows OMP_WAIT_POLICY. num_threads as above. */
 QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 
 /* ---- trace: every step as an event, in the JSON that Perfetto and chrome://tracing open ---- */
 typedef struct qplan_trace qplan_trace;
 QPLAN_API qplan_trace* qplan_trace_create(void);
-/* Sets user, step_begin, step_end and now_ns of platform; other fields stay. */
-QPLAN_API void qplan_trace_attach(qplan_trace* trace, qplan_platform* platform);
-QPLAN_API qplan_status qplan_trace_write(const qplan_trace* trace, const char* path, qplan_error* error);
+/* Puts the trace into platform (user, step_begin, step_end, now_ns). Functions that were there before are still called,
+ * with their own user. The trace must outlive the sessions that use platform. QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* platform);
+/* Writes all events so far. The trace holds copies of all names: plan and session may be gone. */
+QPLAN_API qplan_status qplan_trace_write(qplan_trace* trace, const char* path, qplan_error* error);
 QPLAN_API void qplan_trace_destroy(qplan_trace* trace);
 
 /* Nanoseconds of a steady clock: qplan_platform.now_ns. */

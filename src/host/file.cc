@@ -1,0 +1,179 @@
+// Files: mapped for reading, written as a whole or not at all.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "qplan/host.h"
+#include "src/host/host_error.h"
+
+namespace {
+
+using qplan::host::file_error;
+using qplan::host::report;
+
+// What an empty file is mapped to; mmap refuses no bytes.
+alignas(64) const unsigned char kNoBytes[64] = {};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  // False with errno set: a full disk may be noticed only now.
+  bool close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+int open_retrying(const char* path, int flags, mode_t mode = 0) {
+  for (;;) {
+    const int fd = ::open(path, flags | O_CLOEXEC, mode);
+    if (fd >= 0 || errno != EINTR) return fd;
+  }
+}
+
+bool write_all(int fd, const void* bytes, size_t size) {
+  const auto* at = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::write(fd, at, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      if (written == 0) errno = ENOSPC;
+      return false;
+    }
+    at += written;
+    size -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The file a path leads to, so that a symbolic link stays one. The path itself where there is no file yet.
+std::string resolved(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), ::free);
+  return real == nullptr ? path : std::string(real.get());
+}
+
+// A new file in the directory, with the permissions that the user's umask leaves; its name in *name.
+int create_temporary(const std::string& directory, std::string* name) {
+  static std::atomic<unsigned> counter{0};
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    *name = directory + "/.qplan-" + std::to_string(::getpid()) + "-" + std::to_string(++counter) + ".tmp";
+    const int fd = open_retrying(name->c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+// Devices and pipes are written to, never replaced.
+qplan_status write_in_place(const std::string& path, const void* bytes, size_t size, qplan_error* error) {
+  Descriptor file(open_retrying(path.c_str(), O_WRONLY));
+  if (file.get() < 0) return file_error(error, path, "cannot open for writing", errno);
+  if (!write_all(file.get(), bytes, size) || !file.close())
+    return file_error(error, path, "cannot write", errno);
+  return QPLAN_OK;
+}
+
+qplan_status write_and_rename(const std::string& path, const struct stat* old, const void* bytes, size_t size,
+                              qplan_error* error) {
+  const std::string directory = directory_of(path);
+  std::string temporary;
+  Descriptor file(create_temporary(directory, &temporary));
+  if (file.get() < 0) {
+    return file_error(error, path, "cannot create a file in " + qplan::host::quoted_path(directory), errno);
+  }
+  if (old != nullptr) (void)::fchmod(file.get(), old->st_mode & 07777);
+  // In this order: the new name must never lead to bytes that a power cut can still take back.
+  if (!write_all(file.get(), bytes, size) || ::fsync(file.get()) != 0 || !file.close() ||
+      ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int reason = errno;
+    ::unlink(temporary.c_str());
+    return file_error(error, path, "cannot write " + std::to_string(size) + " bytes", reason);
+  }
+  const Descriptor parent(open_retrying(directory.c_str(), O_RDONLY | O_DIRECTORY));
+  if (parent.get() >= 0) (void)::fsync(parent.get());
+  return QPLAN_OK;
+}
+
+}  // namespace
+
+qplan_status qplan_file_map(const char* path, qplan_file* file, qplan_error* error) {
+  if (file != nullptr) *file = {};
+  if (path == nullptr || file == nullptr) {
+    return report(error, QPLAN_INVALID_ARGUMENT,
+                  path == nullptr ? "file: path is NULL" : "file: file is NULL");
+  }
+  try {
+    // Not to hang on a pipe without a writer.
+    const Descriptor descriptor(open_retrying(path, O_RDONLY | O_NONBLOCK));
+    struct stat status;
+    if (descriptor.get() < 0) return file_error(error, path, "cannot open", errno);
+    if (::fstat(descriptor.get(), &status) != 0) return file_error(error, path, "cannot open", errno);
+    if (S_ISDIR(status.st_mode)) return file_error(error, path, "is a directory, expected a file");
+    if (!S_ISREG(status.st_mode)) return file_error(error, path, "is not a regular file");
+    if (status.st_size == 0) {
+      file->bytes = kNoBytes;
+      return QPLAN_OK;
+    }
+    if (static_cast<uint64_t>(status.st_size) > SIZE_MAX) return file_error(error, path, "is too large");
+    const auto size = static_cast<size_t>(status.st_size);
+    void* bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+    if (bytes == MAP_FAILED)
+      return file_error(error, path, "cannot map " + std::to_string(size) + " bytes", errno);
+    file->bytes = bytes;
+    file->size = size;
+    file->opaque = bytes;
+    return QPLAN_OK;
+  } catch (const std::bad_alloc&) {
+    return report(error, QPLAN_OUT_OF_MEMORY, "");
+  }
+}
+
+void qplan_file_unmap(qplan_file* file) {
+  if (file == nullptr) return;
+  if (file->opaque != nullptr) ::munmap(file->opaque, file->size);
+  *file = {};
+}
+
+qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, qplan_error* error) {
+  if (path == nullptr || (bytes == nullptr && size > 0)) {
+    return report(error, QPLAN_INVALID_ARGUMENT,
+                  path == nullptr ? "file: path is NULL" : "file: bytes is NULL");
+  }
+  try {
+    struct stat status;
+    if (::stat(path, &status) != 0) {
+      // A dangling link would be replaced by the file it should have led to.
+      if (errno != ENOENT) return file_error(error, path, "cannot open for writing", errno);
+      return write_and_rename(path, nullptr, bytes, size, error);
+    }
+    if (S_ISDIR(status.st_mode)) return file_error(error, path, "is a directory, expected a file");
+    if (!S_ISREG(status.st_mode)) return write_in_place(path, bytes, size, error);
+    return write_and_rename(resolved(path), &status, bytes, size, error);
+  } catch (const std::bad_alloc&) {
+    return report(error, QPLAN_OUT_OF_MEMORY, "");
+  }
+}

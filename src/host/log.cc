@@ -1,0 +1,46 @@
+// A log sink on spdlog. The logger is built on first use and stands in no registry, so that it meets no other
+// user of spdlog in the process.
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <memory>
+
+#include "qplan/host.h"
+
+namespace {
+
+spdlog::level::level_enum level_of(uint32_t level) {
+  switch (level) {
+    case QPLAN_LOG_ERROR:
+      return spdlog::level::err;
+    case QPLAN_LOG_WARNING:
+      return spdlog::level::warn;
+    case QPLAN_LOG_INFO:
+      return spdlog::level::info;
+    default:
+      return spdlog::level::debug;
+  }
+}
+
+spdlog::logger& logger() {
+  // Never destroyed: texts may still come from destructors of static objects.
+  static spdlog::logger* const instance = [] {
+    auto* made = new spdlog::logger("qplan", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("[%l] %v");
+    made->set_level(spdlog::level::debug);
+    made->flush_on(spdlog::level::debug);
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+void qplan_host_log(void*, uint32_t level, const char* text) {
+  if (text == nullptr || level == QPLAN_LOG_OFF) return;
+  try {
+    logger().log(level_of(level), spdlog::string_view_t(text));
+  } catch (...) {
+    // A log that cannot be written is no reason to fail.
+  }
+}

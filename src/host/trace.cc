@@ -1,0 +1,180 @@
+// Steps as complete events of the Trace Event Format (Perfetto, chrome://tracing).
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "qplan/host.h"
+#include "src/host/host_error.h"
+#include "src/host/json_text.h"
+
+namespace {
+
+using qplan::host::json_string;
+
+struct Record {
+  std::string name;
+  std::string op;
+  std::string kernel;
+  uint32_t step;
+  uint32_t thread;  // index into threads
+  uint64_t begin_ns;
+  uint64_t end_ns;
+  uint64_t macs;
+  uint64_t bytes;
+  qplan_status status;
+};
+
+struct Thread {
+  std::thread::id id;
+  uint64_t begin_ns = 0;  // of the step that runs on it
+};
+
+// Who was in the platform before; its functions are called as before.
+struct Attachment {
+  qplan_trace* trace;
+  qplan_platform before;
+};
+
+// Microseconds with three decimals, the same in every locale.
+std::string microseconds(uint64_t ns) {
+  std::string decimals = std::to_string(ns % 1000);
+  return std::to_string(ns / 1000) + "." + std::string(3 - decimals.size(), '0') + decimals;
+}
+
+}  // namespace
+
+struct qplan_trace {
+  uint64_t origin_ns = qplan_host_now_ns(nullptr);
+  std::deque<Attachment> attachments;  // addresses stay
+  std::mutex mutex;                    // guards all below: sessions of several threads may share a trace
+  std::vector<Thread> threads;
+  std::vector<Record> records;
+  bool is_complete = true;  // false when memory ran out
+};
+
+namespace {
+
+uint32_t current_thread(qplan_trace* trace) {
+  const std::thread::id id = std::this_thread::get_id();
+  for (size_t i = 0; i < trace->threads.size(); ++i) {
+    if (trace->threads[i].id == id) return static_cast<uint32_t>(i);
+  }
+  trace->threads.push_back({id, 0});
+  return static_cast<uint32_t>(trace->threads.size() - 1);
+}
+
+void step_begin(void* user, const qplan_event* event) {
+  auto* attachment = static_cast<Attachment*>(user);
+  if (attachment->before.step_begin != nullptr) attachment->before.step_begin(attachment->before.user, event);
+  qplan_trace* trace = attachment->trace;
+  try {
+    const std::lock_guard<std::mutex> lock(trace->mutex);
+    Thread& thread = trace->threads[current_thread(trace)];
+    thread.begin_ns = qplan_host_now_ns(nullptr);  // last, so that our own work is not the step's
+  } catch (const std::bad_alloc&) {
+    trace->is_complete = false;
+  }
+}
+
+void step_end(void* user, const qplan_event* event, qplan_status status) {
+  const uint64_t end_ns = qplan_host_now_ns(nullptr);
+  auto* attachment = static_cast<Attachment*>(user);
+  qplan_trace* trace = attachment->trace;
+  try {
+    const std::lock_guard<std::mutex> lock(trace->mutex);
+    const uint32_t thread = current_thread(trace);
+    trace->records.push_back({event->name, event->op, event->kernel, event->step, thread,
+                              trace->threads[thread].begin_ns, end_ns, event->macs, event->bytes, status});
+  } catch (const std::bad_alloc&) {
+    trace->is_complete = false;
+  }
+  if (attachment->before.step_end != nullptr)
+    attachment->before.step_end(attachment->before.user, event, status);
+}
+
+void forward_log(void* user, uint32_t level, const char* text) {
+  const auto* attachment = static_cast<const Attachment*>(user);
+  attachment->before.log(attachment->before.user, level, text);
+}
+
+std::string metadata(const char* what, uint32_t thread, const std::string& name) {
+  return std::string("{\"name\":\"") + what +
+         "\",\"ph\":\"M\",\"pid\":1,\"tid\":" + std::to_string(thread + 1) +
+         ",\"args\":{\"name\":" + json_string(name) + "}}";
+}
+
+std::string complete_event(const Record& record, uint64_t origin_ns) {
+  std::string json = "{\"name\":" + json_string(record.name.empty() ? record.op : record.name);
+  json += ",\"cat\":" + json_string(record.op) +
+          ",\"ph\":\"X\",\"pid\":1,\"tid\":" + std::to_string(record.thread + 1);
+  json += ",\"ts\":" + microseconds(record.begin_ns - origin_ns);
+  json += ",\"dur\":" + microseconds(record.end_ns - record.begin_ns);
+  json += ",\"args\":{\"step\":" + std::to_string(record.step) + ",\"op\":" + json_string(record.op);
+  json += ",\"kernel\":" + json_string(record.kernel) + ",\"macs\":" + std::to_string(record.macs);
+  json += ",\"bytes\":" + std::to_string(record.bytes);
+  if (record.status < 0) json += ",\"status\":" + json_string(qplan_status_name(record.status));
+  return json + "}}";
+}
+
+std::string to_json(qplan_trace* trace) {
+  const std::lock_guard<std::mutex> lock(trace->mutex);
+  std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + metadata("process_name", 0, "qplan");
+  for (uint32_t i = 0; i < trace->threads.size(); ++i) {
+    json += ",\n" + metadata("thread_name", i, i == 0 ? "invoke" : "invoke " + std::to_string(i + 1));
+  }
+  for (const Record& record : trace->records) json += ",\n" + complete_event(record, trace->origin_ns);
+  return json + "\n]}\n";
+}
+
+}  // namespace
+
+qplan_trace* qplan_trace_create(void) {
+  try {
+    return new qplan_trace();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* platform) {
+  // The struct must reach as far as what is set here.
+  if (trace == nullptr || platform == nullptr ||
+      platform->struct_size < offsetof(qplan_platform, now_ns) + sizeof(platform->now_ns)) {
+    return QPLAN_INVALID_ARGUMENT;
+  }
+  try {
+    trace->attachments.push_back({trace, {}});
+  } catch (...) {
+    return QPLAN_OUT_OF_MEMORY;
+  }
+  Attachment& attachment = trace->attachments.back();
+  memcpy(&attachment.before, platform, std::min<size_t>(platform->struct_size, sizeof(*platform)));
+  platform->user = &attachment;
+  platform->step_begin = step_begin;
+  platform->step_end = step_end;
+  platform->now_ns = qplan_host_now_ns;
+  if (platform->log != nullptr) platform->log = forward_log;
+  return QPLAN_OK;
+}
+
+qplan_status qplan_trace_write(qplan_trace* trace, const char* path, qplan_error* error) {
+  using qplan::host::report;
+  if (trace == nullptr) return report(error, QPLAN_INVALID_ARGUMENT, "trace: trace is NULL");
+  try {
+    if (!trace->is_complete)
+      return report(error, QPLAN_OUT_OF_MEMORY, "trace: memory ran out, events are missing");
+    const std::string json = to_json(trace);
+    return qplan_file_write(path, json.data(), json.size(), error);
+  } catch (const std::bad_alloc&) {
+    return report(error, QPLAN_OUT_OF_MEMORY, "");
+  }
+}
+
+void qplan_trace_destroy(qplan_trace* trace) { delete trace; }
