@@ -1,0 +1,96 @@
+// Runs a TestStep through its family's glue and one variant, and compares what different ways of running
+// give.
+#ifndef QPLAN_TESTS_SUPPORT_STEP_RUNNER_H_
+#define QPLAN_TESTS_SUPPORT_STEP_RUNNER_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "tests/support/test_step.h"
+#include "tests/support/variants.h"
+
+namespace qplan::testing {
+
+inline void fill_outputs(const StepView& view, uint8_t value) {
+  for (uint32_t o = 0; o < view.num_outputs(); ++o) {
+    std::memset(view.output_data(o), value, view.output(o).size());
+  }
+}
+
+inline std::vector<std::vector<uint8_t>> output_bytes(const StepView& view) {
+  std::vector<std::vector<uint8_t>> all;
+  for (uint32_t o = 0; o < view.num_outputs(); ++o) {
+    const auto* bytes = static_cast<const uint8_t*>(view.output_data(o));
+    all.emplace_back(bytes, bytes + view.output(o).size());
+  }
+  return all;
+}
+
+// Binds the step and runs the variant: all units at once, then in shuffled pieces with args that were bound
+// without checks; both must give the same bytes. False, without a failure, if the variant does not take the
+// args.
+inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVariant& variant,
+                     uint64_t seed) {
+  ArgsStorage args;
+  Error error;
+  const qplan_status status = step.bind(family, &args, &error);
+  EXPECT_EQ(status, QPLAN_OK) << error.text() << ", seed " << seed;
+  if (status != QPLAN_OK || !variant.accepts(args.bytes)) return false;
+  fill_outputs(step.view(), 0xcd);
+  run_variant(variant, args.bytes);
+  const auto whole = output_bytes(step.view());
+
+  ArgsStorage unchecked;
+  EXPECT_EQ(step.bind(family, &unchecked, &error, false), QPLAN_OK) << "seed " << seed;
+  fill_outputs(step.view(), 0x35);
+  run_variant_in_pieces(variant, unchecked.bytes, seed);
+  EXPECT_EQ(output_bytes(step.view()), whole) << "pieces differ from the whole, seed " << seed;
+  return true;
+}
+
+// The elements of output o.
+template <typename T>
+std::vector<T> output_values(const TestStep& step, uint32_t o = 0) {
+  const T* data = step.output_data<T>(o);
+  return std::vector<T>(data, data + step.view().output(o).size() / sizeof(T));
+}
+
+// A step's description, made wrong by `change`, and what bind must answer: the status, and a part of the
+// text.
+template <typename Spec>
+struct Refusal {
+  const char* text;
+  std::function<void(Spec&)> change;
+  qplan_status status = QPLAN_PLAN_CORRUPT;
+};
+
+// Spec() is legal; spec.make() gives the TestStep.
+template <typename Spec>
+void expect_refusals(const KernelFamily& family, const std::vector<Refusal<Spec>>& refusals) {
+  {
+    ArgsStorage args;
+    Error error;
+    TestStep step = Spec().make();
+    EXPECT_EQ(step.bind(family, &args, &error), QPLAN_OK) << error.text();
+  }
+  for (const Refusal<Spec>& refusal : refusals) {
+    Spec spec;
+    refusal.change(spec);
+    TestStep step = spec.make();
+    ArgsStorage args;
+    Error error;
+    EXPECT_EQ(step.bind(family, &args, &error), refusal.status) << refusal.text << ": " << error.text();
+    EXPECT_NE(std::string(error.text()).find(refusal.text), std::string::npos)
+        << "'" << error.text() << "' does not tell '" << refusal.text << "'";
+  }
+}
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_SUPPORT_STEP_RUNNER_H_
