@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "qplan/host.h"
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
+namespace {
+
+struct PoolKind {
+  const char* name;
+  const qplan_thread_pool* (*create)(uint32_t);
+  void (*destroy)(const qplan_thread_pool*);
+};
+void PrintTo(const PoolKind& kind, std::ostream* out) { *out << kind.name; }
+
+using Pool = std::unique_ptr<const qplan_thread_pool, void (*)(const qplan_thread_pool*)>;
+
+void parallel_for(const qplan_thread_pool& pool, uint32_t count,
+                  std::function<void(uint32_t, uint32_t)> task) {
+  pool.parallel_for(
+      pool.user, count,
+      [](void* ctx, uint32_t index, uint32_t worker) {
+        (*static_cast<std::function<void(uint32_t, uint32_t)>*>(ctx))(index, worker);
+      },
+      &task);
+}
+
+class HostPool : public ::testing::TestWithParam<PoolKind> {
+ protected:
+  void SetUp() override {
+    if (kThreadSanitizer && std::string(GetParam().name) == "OpenMP") {
+      GTEST_SKIP() << "libgomp's own synchronisation is invisible to ThreadSanitizer";
+    }
+  }
+  static Pool make(uint32_t num_threads) { return {GetParam().create(num_threads), GetParam().destroy}; }
+};
+
+TEST_P(HostPool, RunsEachIndexOnce) {
+  for (const uint32_t threads : {1u, 2u, 4u, 9u}) {
+    const Pool pool = make(threads);
+    ASSERT_NE(pool, nullptr);
+    EXPECT_EQ(pool->num_threads, threads);
+    for (const uint32_t count : {0u, 1u, 2u, 3u, 64u, 1000u}) {
+      std::vector<uint32_t> runs(count);  // not atomic: each index is one task's own
+      std::atomic<uint32_t> bad_workers{0};
+      parallel_for(*pool, count, [&](uint32_t index, uint32_t worker) {
+        ++runs[index];
+        if (worker >= threads) ++bad_workers;
+      });
+      EXPECT_EQ(runs, std::vector<uint32_t>(count, 1));
+      EXPECT_EQ(bad_workers, 0u);
+    }
+  }
+}
+
+TEST_P(HostPool, TasksAtTheSameTimeHaveDifferentWorkers) {
+  const Pool pool = make(4);
+  std::atomic<bool> busy[4] = {};
+  std::atomic<uint32_t> clashes{0};
+  for (int round = 0; round < 50; ++round) {
+    parallel_for(*pool, 16, [&](uint32_t, uint32_t worker) {
+      if (busy[worker].exchange(true)) ++clashes;
+      std::this_thread::yield();
+      busy[worker] = false;
+    });
+  }
+  EXPECT_EQ(clashes, 0u);
+}
+
+// What tasks wrote is visible after parallel_for, and what the caller wrote in tasks: plain memory, many
+// short calls.
+TEST_P(HostPool, CallsAreOrdered) {
+  const Pool pool = make(3);
+  std::vector<uint32_t> values(30, 0);
+  for (uint32_t round = 0; round < 2000; ++round) {
+    for (uint32_t& value : values) ASSERT_EQ(value, round);
+    parallel_for(*pool, 30, [&](uint32_t index, uint32_t) { ++values[index]; });
+  }
+}
+
+TEST_P(HostPool, SeveralPoolsAndSeveralCallers) {
+  const Pool a = make(3), b = make(2);
+  std::atomic<uint32_t> total{0};
+  const auto call = [&](const qplan_thread_pool& pool) {
+    for (int i = 0; i < 200; ++i) parallel_for(pool, 7, [&](uint32_t, uint32_t) { ++total; });
+  };
+  std::thread first([&] { call(*a); }), second([&] { call(*a); }), third([&] { call(*b); });
+  first.join();
+  second.join();
+  third.join();
+  EXPECT_EQ(total, 3u * 200 * 7);
+}
+
+TEST_P(HostPool, ZeroMeansAsManyAsProcessors) {
+  const Pool pool = make(0);
+  EXPECT_EQ(pool->num_threads, std::thread::hardware_concurrency());
+}
+
+TEST_P(HostPool, EnvironmentDoesNotChangeTheNumber) {
+  setenv("OMP_NUM_THREADS", "7", 1);
+  const Pool pool = make(2);
+  unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(pool->num_threads, 2u);
+  std::atomic<uint32_t> most{0};
+  parallel_for(*pool, 100, [&](uint32_t, uint32_t worker) {
+    if (worker > most) most = worker;
+  });
+  EXPECT_LT(most, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, HostPool,
+    ::testing::Values(PoolKind{"Small", qplan_pool_create, qplan_pool_destroy},
+                      PoolKind{"OpenMP", qplan_openmp_pool_create, qplan_openmp_pool_destroy}),
+    [](const ::testing::TestParamInfo<PoolKind>& kind) { return std::string(kind.param.name); });
+
+TEST(HostSmallPool, DoesNotSpinWhenIdle) {
+  const Pool pool(qplan_pool_create(4), qplan_pool_destroy);
+  parallel_for(*pool, 8, [](uint32_t, uint32_t) {});
+  const auto processor_us = [] {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000L + usage.ru_utime.tv_usec +
+           usage.ru_stime.tv_usec;
+  };
+  const long before = processor_us();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(processor_us() - before, 50000);
+}
+
+TEST(HostSmallPool, DestroyTakesNull) {
+  qplan_pool_destroy(nullptr);
+  qplan_openmp_pool_destroy(nullptr);
+}
+
+}  // namespace

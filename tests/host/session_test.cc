@@ -1,0 +1,210 @@
+// Heap sessions, the trace and the log around a real session.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "qplan/host.h"
+#include "src/host/json_text.h"
+#include "tests/runtime/session_fixture.h"
+
+namespace qplan::testing {
+namespace {
+
+TEST(HostSession, AllocatesWhatIsNeeded) {
+  PlanSpec spec = chain_spec();
+  spec.banks.push_back({format::BankKind_ARENA, 4096, 100, {}, {}});
+  const TestPlan plan(spec);
+  const qplan_session_config config = config_of();
+  qplan_error error = empty_error();
+  qplan_host_session* host = nullptr;
+  ASSERT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_OK) << error.text;
+  EXPECT_EQ(qplan_session_invoke(qplan_host_session_get(host)), QPLAN_OK);
+  HostTensor out({2, 3, 4}, counting(24));
+  EXPECT_EQ(qplan_session_read(qplan_host_session_get(host), 0, &out.tensor), QPLAN_OK);
+  EXPECT_EQ(out.bytes, std::vector<uint8_t>(24, 6));  // of an input that was never written: zeros
+  qplan_host_session_destroy(host);
+}
+
+TEST(HostSession, PassesErrorsOn) {
+  const TestPlan plan(chain_spec());
+  qplan_session_config config = config_of();
+  config.kernels = nullptr;
+  qplan_error error = empty_error();
+  qplan_host_session* host = reinterpret_cast<qplan_host_session*>(1);
+  EXPECT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(host, nullptr);
+  EXPECT_NE(std::string(error.text).find("kernels is NULL"), std::string::npos);
+  EXPECT_EQ(qplan_host_session_create(plan.get(), &config, nullptr, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_host_session_get(nullptr), nullptr);
+  qplan_host_session_destroy(nullptr);
+}
+
+TEST(HostSession, MemoryThatNobodyHasIsAnError) {
+  PlanSpec spec = chain_spec();
+  spec.banks.push_back({format::BankKind_ARENA, 64, uint64_t{1} << 47, {}, {}});
+  const TestPlan plan(spec);
+  const qplan_session_config config = config_of();
+  qplan_error error = empty_error();
+  qplan_host_session* host = nullptr;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer ends the process at once";
+#endif
+  EXPECT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_OUT_OF_MEMORY);
+  EXPECT_STREQ(error.text, "host session: no 140737488355328 bytes for bank 2");
+}
+
+TEST(HostSession, ThreadsOfBothPoolsGiveTheSameBytes) {
+#if defined(__SANITIZE_THREAD__)
+  const bool with_openmp = false;  // libgomp's synchronisation is invisible to ThreadSanitizer
+#else
+  const bool with_openmp = true;
+#endif
+  PlanSpec spec = chain_spec();
+  const TestPlan plan(spec);
+  for (uint32_t threads = 1; threads <= 4; ++threads) {
+    for (const bool openmp : {false, true}) {
+      if (openmp && !with_openmp) continue;
+      const qplan_thread_pool* pool = openmp ? qplan_openmp_pool_create(threads) : qplan_pool_create(threads);
+      qplan_platform platform = {};
+      platform.struct_size = sizeof(platform);
+      platform.thread_pool = pool;
+      {
+        const TestSession session(plan, config_of(&platform));
+        for (int round = 0; round < 20; ++round) {
+          HostTensor in({2, 3, 4}, counting(24, static_cast<uint8_t>(round))), out({2, 3, 4}, counting(24));
+          ASSERT_EQ(qplan_session_write(session.get(), 0, &in.tensor), QPLAN_OK);
+          ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+          ASSERT_EQ(qplan_session_read(session.get(), 0, &out.tensor), QPLAN_OK);
+          ASSERT_EQ(out.bytes, counting(24, static_cast<uint8_t>(round + 6)));
+        }
+      }
+      openmp ? qplan_openmp_pool_destroy(pool) : qplan_pool_destroy(pool);
+    }
+  }
+}
+
+class HostTrace : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = (std::filesystem::temp_directory_path() / ("qplan-trace-" + std::to_string(getpid()))).string();
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  nlohmann::json written(qplan_trace* trace) const {
+    qplan_error error = empty_error();
+    EXPECT_EQ(qplan_trace_write(trace, path_.c_str(), &error), QPLAN_OK) << error.text;
+    std::ifstream file(path_);
+    return nlohmann::json::parse(file);
+  }
+  std::string path_;
+};
+
+TEST_F(HostTrace, HoldsEveryStep) {
+  PlanSpec spec = chain_spec();
+  spec.steps[0].name = "a\"b\\c\n\x01\xff\xc3\xa9";
+  spec.steps[1].name = "";
+  qplan_trace* trace = qplan_trace_create();
+  qplan_platform platform = {};
+  platform.struct_size = sizeof(platform);
+  ASSERT_EQ(qplan_trace_attach(trace, &platform), QPLAN_OK);
+  {
+    const TestPlan plan(spec);
+    qplan_session_config config = config_of(&platform);
+    config.isa_limit = QPLAN_ISA_REFERENCE;
+    const TestSession session(plan, config);
+    ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+    ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+  }
+  const nlohmann::json json = written(trace);  // the plan is gone
+  std::vector<nlohmann::json> steps;
+  bool has_thread_name = false;
+  double last = 0;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("ph") == "M") {
+      has_thread_name = has_thread_name || event.at("name") == "thread_name";
+      continue;
+    }
+    EXPECT_EQ(event.at("ph"), "X");
+    EXPECT_GE(event.at("ts").get<double>(), last);
+    last = event.at("ts").get<double>();
+    EXPECT_GE(event.at("dur").get<double>(), 0);
+    steps.push_back(event);
+  }
+  EXPECT_TRUE(has_thread_name);
+  ASSERT_EQ(steps.size(), 6u);
+  EXPECT_EQ(steps[0].at("name"), "a\"b\\c\n\x01\xef\xbf\xbd\xc3\xa9");
+  EXPECT_EQ(steps[1].at("name"), "add_byte");
+  EXPECT_EQ(steps[2].at("name"), "third");
+  EXPECT_EQ(steps[2].at("cat"), "add_byte");
+  EXPECT_EQ(steps[2].at("args").at("kernel"), "add_byte_ref");
+  EXPECT_EQ(steps[2].at("args").at("macs"), 11);
+  EXPECT_EQ(steps[2].at("args").at("bytes"), 48);
+  EXPECT_EQ(steps[2].at("args").at("step"), 2);
+  qplan_trace_destroy(trace);
+}
+
+TEST_F(HostTrace, KeepsWhatThePlatformHadBefore) {
+  struct Seen {
+    int begins = 0, ends = 0, logs = 0;
+  } seen;
+  qplan_platform platform = {};
+  platform.struct_size = sizeof(platform);
+  platform.log_level = QPLAN_LOG_INFO;
+  platform.user = &seen;
+  platform.log = [](void* user, uint32_t, const char*) { ++static_cast<Seen*>(user)->logs; };
+  platform.step_begin = [](void* user, const qplan_event*) { ++static_cast<Seen*>(user)->begins; };
+  platform.step_end = [](void* user, const qplan_event*, qplan_status) { ++static_cast<Seen*>(user)->ends; };
+  qplan_trace* trace = qplan_trace_create();
+  ASSERT_EQ(qplan_trace_attach(trace, &platform), QPLAN_OK);
+  const TestPlan plan(chain_spec());
+  const TestSession session(plan, config_of(&platform));
+  ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+  EXPECT_EQ(seen.begins, 3);
+  EXPECT_EQ(seen.ends, 3);
+  EXPECT_EQ(seen.logs, 1);
+  qplan_trace_destroy(trace);
+}
+
+TEST_F(HostTrace, WrongArgumentsAreErrors) {
+  qplan_trace* trace = qplan_trace_create();
+  qplan_platform platform = {};
+  EXPECT_EQ(qplan_trace_attach(trace, &platform), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_trace_attach(nullptr, &platform), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_trace_attach(trace, nullptr), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_trace_write(nullptr, "x", nullptr), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_trace_write(trace, "/nonexistent/trace.json", nullptr), QPLAN_FILE_ERROR);
+  EXPECT_EQ(written(trace).at("traceEvents").size(), 1u);
+  qplan_trace_destroy(trace);
+  qplan_trace_destroy(nullptr);
+}
+
+TEST(HostJson, EscapesAndReplaces) {
+  using host::json_string;
+  EXPECT_EQ(json_string(""), "\"\"");
+  EXPECT_EQ(json_string("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
+  EXPECT_EQ(json_string("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\"");
+  EXPECT_EQ(json_string("\xc0\x80"), "\"\\ufffd\\ufffd\"");             // overlong
+  EXPECT_EQ(json_string("\xed\xa0\x80"), "\"\\ufffd\\ufffd\\ufffd\"");  // a surrogate
+  EXPECT_EQ(json_string("\xe2\x82"), "\"\\ufffd\\ufffd\"");             // cut
+}
+
+TEST(HostLog, WritesLevelAndTextToStderr) {
+  ::testing::internal::CaptureStderr();
+  qplan_host_log(nullptr, QPLAN_LOG_WARNING, "careful {}");
+  qplan_host_log(nullptr, QPLAN_LOG_OFF, "never");
+  qplan_host_log(nullptr, QPLAN_LOG_ERROR, nullptr);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "[warning] careful {}\n");
+}
+
+TEST(HostClock, IsSteady) {
+  const uint64_t a = qplan_host_now_ns(nullptr), b = qplan_host_now_ns(nullptr);
+  EXPECT_LE(a, b);
+}
+
+}  // namespace
+}  // namespace qplan::testing
