@@ -9,7 +9,7 @@ namespace {
 bool is_above(float candidate, float best) {
   return candidate > best || (best != best && candidate == candidate);
 }
-bool is_above(int32_t candidate, int32_t best) { return candidate > best; }
+bool is_above(int candidate, int best) { return candidate > best; }  // what 8-bit operands promote to
 
 template <typename T>
 uint32_t index_of_max(const T* at, uint32_t extent, uint64_t stride) {
