@@ -8,7 +8,7 @@ namespace qplan::depthwise_conv2d_ref {
 namespace {
 
 // The accumulator of output channel o where the window begins at (y0, x0) of image n.
-template <typename In>
+template <typename In, uint16_t kLayout>
 int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
   const uint32_t c = o / (a.output_c / a.input_c);
   const uint64_t num_k = uint64_t{a.kernel_h} * a.kernel_w;
@@ -23,7 +23,7 @@ int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, in
         v = image[(uint64_t{static_cast<uint32_t>(y)} * a.input_w + static_cast<uint32_t>(x)) * a.input_c +
                   c];
       }
-      const int32_t w = a.weights[layout_index(a.weights_layout, o, k, a.output_c, num_k)];
+      const int32_t w = a.weights[layout_index(kLayout, o, k, a.output_c, num_k)];
       // Both factors are within +-255.
       sum += static_cast<uint32_t>((v - a.input_zero_point) * (w - a.weights_zero_point));
     }
@@ -31,7 +31,7 @@ int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, in
   return static_cast<int32_t>(sum);
 }
 
-template <typename In, typename Out>
+template <typename In, typename Out, uint16_t kLayout>
 void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
@@ -41,19 +41,29 @@ void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
     for (uint32_t x = 0; x < a.output_w; ++x) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
       for (uint32_t o = 0; o < a.output_c; ++o) {
-        const int32_t scaled = requantize_tfl2(accumulate(a, image, y0, x0, o), a.multiplier[o], a.shift[o]);
+        const int32_t scaled =
+            requantize_tfl2(accumulate<In, kLayout>(a, image, y0, x0, o), a.multiplier[o], a.shift[o]);
         *out++ = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
       }
     }
   }
 }
 
+template <typename In, typename Out>
+void run_layout(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
+  if (a.weights_layout == kLayout_hwo16) {
+    run_rows<In, Out, kLayout_hwo16>(a, begin, end);
+  } else {
+    run_rows<In, Out, kLayout_ohwi>(a, begin, end);
+  }
+}
+
 template <typename In>
 void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   if (a.output_dtype == Dtype::kS8) {
-    run_rows<In, int8_t>(a, begin, end);
+    run_layout<In, int8_t>(a, begin, end);
   } else {
-    run_rows<In, uint8_t>(a, begin, end);
+    run_layout<In, uint8_t>(a, begin, end);
   }
 }
 
