@@ -31,7 +31,9 @@ inline Bytes damaged(const Bytes& original, Damage damage, uint64_t seed, size_t
   const size_t size = focus > 0 && focus < original.size() && random.chance(0.5) ? focus : original.size();
   Bytes bytes = original;
   while (bytes == original) {
-    for (int64_t count = random.integer(1, damage == Damage::kBits ? 16 : 4); count > 0; --count) {
+    // Often a single wound: with many, the first check that notices one hides the others.
+    const int64_t most = damage == Damage::kBits ? 16 : 4;
+    for (int64_t count = random.chance(0.4) ? 1 : random.integer(1, most); count > 0; --count) {
       if (damage == Damage::kBits) {
         const int64_t bit = random.integer(0, static_cast<int64_t>(size) * 8 - 1);
         bytes[static_cast<size_t>(bit / 8)] ^= static_cast<uint8_t>(1u << (bit % 8));

@@ -2,11 +2,14 @@
 // memories.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "format/container.h"
 #include "src/base/sha256.h"
+#include "tests/fuzz/all_kernels_plan.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/run_plan.h"
@@ -37,7 +40,7 @@ TEST(PlanFuzz, EmptyAndTinyFilesAreRefused) {
     for (uint32_t flags : {0u, static_cast<uint32_t>(QPLAN_PLAN_DIGEST)}) {
       EXPECT_EQ(run_plan(Bytes(size, 0), flags, 0), Outcome::kRefused) << size << " zeros";
       Bytes magic(size, 0);
-      std::memcpy(magic.data(), format::kMagic, std::min(size, sizeof(format::kMagic)));
+      std::copy_n(format::kMagic, std::min(size, sizeof(format::kMagic)), magic.begin());
       EXPECT_EQ(run_plan(magic, flags, 0), Outcome::kRefused) << "'QPLN' and zeros, " << size << " bytes";
     }
   }
@@ -52,13 +55,25 @@ TEST(PlanFuzz, NullPlanIsRefused) {
   EXPECT_LT(qplan_disassemble(nullptr, 0, ignore_text, nullptr, &error), 0);
 }
 
+constexpr char kAllKernels[] = "all_kernels";
+
+std::vector<std::string> plan_sources() {
+  std::vector<std::string> names = source_names();
+  names.push_back(kAllKernels);
+  return names;
+}
+
 class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const Bytes model = read_file(source_path(GetParam()));
-    if (model.empty()) GTEST_SKIP() << source_path(GetParam()) << " is not there; set QPLAN_SHARED";
-    qplan_error error = new_error();
-    ASSERT_EQ(pack(model, &plan_, &error), QPLAN_OK) << error.text;
+    if (GetParam() == kAllKernels) {
+      plan_ = AllKernelsPlan::make();
+    } else {
+      const Bytes model = read_file(source_path(GetParam()));
+      if (model.empty()) GTEST_SKIP() << source_path(GetParam()) << " is not there; set QPLAN_SHARED";
+      qplan_error error = new_error();
+      ASSERT_EQ(pack(model, &plan_, &error), QPLAN_OK) << error.text;
+    }
     ASSERT_EQ(run_plan(plan_, QPLAN_PLAN_DIGEST, 0), Outcome::kRan);
   }
 
@@ -110,7 +125,7 @@ TEST_P(PlanFuzzSource, TruncatedAtEvery64thByte) {
 TEST_P(PlanFuzzSource, FlippedBits) { run_damaged(Damage::kBits); }
 TEST_P(PlanFuzzSource, OverwrittenWords) { run_damaged(Damage::kWords); }
 
-INSTANTIATE_TEST_SUITE_P(Models, PlanFuzzSource, ::testing::ValuesIn(source_names()),
+INSTANTIATE_TEST_SUITE_P(Models, PlanFuzzSource, ::testing::ValuesIn(plan_sources()),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

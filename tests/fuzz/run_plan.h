@@ -6,14 +6,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "qplan/pack.h"
 #include "qplan/qplan.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/support/plan_builder.h"
 
 namespace qplan::testing {
 
@@ -37,28 +36,6 @@ struct Outcomes {
     return std::to_string(refused) + " refused, " + std::to_string(ran) + " ran, " +
            std::to_string(too_large) + " asked for too much memory";
   }
-};
-
-// `size` bytes at a multiple of `alignment`, with nothing behind them.
-class AlignedBytes {
- public:
-  AlignedBytes(size_t size, size_t alignment, uint8_t fill)
-      : alignment_(alignment),
-        size_(size),
-        base_(static_cast<uint8_t*>(::operator new (size, std::align_val_t{alignment}))) {
-    std::memset(base_, fill, size);
-  }
-  ~AlignedBytes() { ::operator delete (base_, std::align_val_t{alignment_}); }
-  AlignedBytes(const AlignedBytes&) = delete;
-  AlignedBytes& operator=(const AlignedBytes&) = delete;
-
-  uint8_t* data() { return base_; }
-  size_t size() const { return size_; }
-
- private:
-  size_t alignment_;
-  size_t size_;
-  uint8_t* base_;
 };
 
 // Two workers that take turns, last task first, on the calling thread.
@@ -102,7 +79,7 @@ inline void read_outputs(const qplan_plan& plan, qplan_session* session) {
     qplan_tensor_info info{};
     info.struct_size = sizeof(info);
     ASSERT_EQ(qplan_plan_io_info(&plan, nullptr, QPLAN_OUTPUT, i, &info), QPLAN_OK);
-    AlignedBytes copy(info.size_bytes, 64, 0);
+    const AlignedBytes copy(info.size_bytes);
     DLTensor tensor{};
     tensor.data = copy.data();
     tensor.device = {kDLCPU, 0};
@@ -140,11 +117,11 @@ inline Outcome run_session(const qplan_plan& plan, uint64_t seed) {
     if (need.size > kMostMemoryBytes - total || need.alignment > kMostAlignment) return Outcome::kTooLarge;
     total += need.size;
   }
-  std::vector<std::unique_ptr<AlignedBytes>> buffers;
+  std::vector<AlignedBytes> buffers;
   std::vector<qplan_memory> memories;
   for (const qplan_memory_need& need : needs) {
-    buffers.push_back(std::make_unique<AlignedBytes>(need.size, need.alignment, 0xa5));
-    memories.push_back({buffers.back()->data(), buffers.back()->size()});
+    buffers.emplace_back(need.size, need.alignment, 0xa5);
+    memories.push_back({buffers.back().data(), buffers.back().size()});
   }
   qplan_session* session = nullptr;
   status = qplan_session_init(&plan, &config, memories.data(), count, &session, &error);
@@ -162,8 +139,7 @@ inline Outcome run_session(const qplan_plan& plan, uint64_t seed) {
 
 // bytes: exactly as long as the allocation, so that a sanitizer sees whatever reads on.
 inline Outcome run_plan(const Bytes& plan_bytes, uint32_t flags, uint64_t seed) {
-  AlignedBytes bytes(plan_bytes.size(), 64, 0);
-  if (!plan_bytes.empty()) std::memcpy(bytes.data(), plan_bytes.data(), plan_bytes.size());
+  const AlignedBytes bytes(plan_bytes.data(), plan_bytes.size());
   qplan_error error = new_error();
   const qplan_status inspected = qplan_inspect_json(bytes.data(), bytes.size(), ignore_text, nullptr, &error);
   if (inspected != QPLAN_OK) expect_explained(inspected, error);

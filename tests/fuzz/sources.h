@@ -46,7 +46,8 @@ struct SeedRange {
   uint64_t end;
 };
 
-// This source's part of all seeds; sources without a file leave theirs to the first.
+// This source's part of all seeds, divided among the models that are there; what is no model gets a part of
+// the same size on top.
 inline SeedRange seeds_of(const std::string& name) {
   const uint64_t total = number_from_environment("QPLAN_FUZZ_SEEDS", 600);
   const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);

@@ -1,0 +1,216 @@
+// A plan by hand with a step of every kernel family, several layouts and dtypes: what no single model brings
+// together.
+#ifndef QPLAN_TESTS_FUZZ_ALL_KERNELS_PLAN_H_
+#define QPLAN_TESTS_FUZZ_ALL_KERNELS_PLAN_H_
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "format/plan_generated.h"
+#include "kernels/layout.h"
+#include "tests/fuzz/mutate.h"
+#include "tests/support/plan_builder.h"
+#include "tests/support/random.h"
+
+namespace qplan::testing {
+
+class AllKernelsPlan {
+ public:
+  static Bytes make() {
+    AllKernelsPlan plan;
+    plan.add_steps();
+    const AlignedBytes bytes = build_plan(plan.spec_);
+    return Bytes(bytes.data(), bytes.data() + bytes.size());
+  }
+
+ private:
+  using Builder = flatbuffers::FlatBufferBuilder;
+  enum Kernel : uint16_t {
+#define QPLAN_KERNEL(id, name, descriptor, params) k_##name = id,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+  };
+  static constexpr int32_t kMultiplier = 1 << 30;
+  static constexpr uint64_t kScratchBytes = 1 << 16;
+  static constexpr uint8_t kUint = 1, kFloat = 2;  // DLDataTypeCode
+
+  void add_steps() {
+    const uint32_t real = spec_.add_tensor({1, 6, 6, 8}, "real", kFloat, 32);
+    const uint32_t x = step(k_quantize, {real}, {1, 6, 6, 8}, quantize_params(format::QuantizeRule_DIV_AWAY));
+    const uint32_t u =
+        step(k_quantize, {real}, {1, 6, 6, 8}, quantize_params(format::QuantizeRule_MUL_EVEN), kUint);
+    const uint32_t packed = convolution(k_conv2d, x, {1, 6, 6, 16}, 8, 3, kLayout_o16k4, {1, 1, 1, 1});
+    const uint32_t grouped = convolution(k_conv2d, packed, {1, 6, 6, 24}, 8, 3, kLayout_ohwi, {1, 2, 2, 2});
+    const uint32_t depthwise =
+        convolution(k_depthwise_conv2d, grouped, {1, 3, 3, 24}, 1, 3, kLayout_hwo16, {2, 1, 0, 24});
+    const uint32_t padded = step(k_pad, {depthwise}, {1, 5, 5, 24}, [](Builder& b) {
+      const std::vector<uint32_t> before = {0, 1, 1, 0};
+      return done(format::KernelParams_PadParams, format::CreatePadParamsDirect(b, &before, -128));
+    });
+    const uint32_t average = step(k_avg_pool2d, {padded}, {1, 3, 3, 24}, pool_params());
+    const uint32_t maximum = step(k_max_pool2d, {padded}, {1, 3, 3, 24}, pool_params());
+    const uint32_t sum = step(k_add, {average, maximum}, {1, 3, 3, 24}, add_params());
+    const uint32_t row = spec_.add_constant({24}, random_bytes(24));
+    const uint32_t difference = step(k_sub, {sum, row}, {1, 3, 3, 24}, add_params());
+    const uint32_t product = step(k_mul, {difference, row}, {1, 3, 3, 24}, [](Builder& b) {
+      return done(format::KernelParams_MulParams,
+                  format::CreateMulParams(b, format::Contract_TFL2, 3, -4, 5, kMultiplier, -6, -128, 127));
+    });
+    const uint32_t joined = step(k_concat, {sum, product, difference}, {1, 3, 3, 72}, concat_params(3));
+    const uint32_t left = spec_.add_tensor({1, 3, 3, 40}, "left");
+    const uint32_t right = spec_.add_tensor({1, 3, 3, 32}, "right");
+    spec_.add_step(k_split, {joined}, {left, right}, split_params(3), "split");
+    const uint32_t table = spec_.add_constant({256}, random_bytes(256));
+    const uint32_t looked_up = step(k_lut8, {right, table}, {1, 3, 3, 32}, [](Builder& b) {
+      return done(format::KernelParams_Lut8Params, format::CreateLut8Params(b));
+    });
+    const uint32_t rescaled = step(
+        k_requantize, {looked_up}, {1, 3, 3, 32},
+        [](Builder& b) {
+          return done(
+              format::KernelParams_RequantizeParams,
+              format::CreateRequantizeParams(b, format::Contract_TFL2, 7, 10, kMultiplier, 1, 0, 255));
+        },
+        kUint);
+    const uint32_t turned = step(
+        k_transpose, {rescaled}, {1, 32, 3, 3},
+        [](Builder& b) {
+          const std::vector<uint32_t> permutation = {0, 3, 1, 2};
+          return done(format::KernelParams_TransposeParams,
+                      format::CreateTransposeParamsDirect(b, &permutation));
+        },
+        kUint);
+    const uint32_t resized = step(k_resize_bilinear, {left}, {1, 7, 4, 40},
+                                  resize_params(format::ResizeRule_TFL_INTEGER, false, true));
+    const uint32_t classes = step(
+        k_arg_max, {resized}, {1, 7, 4},
+        [](Builder& b) { return done(format::KernelParams_ArgMaxParams, format::CreateArgMaxParams(b, 3)); },
+        0, 32);
+    const uint32_t resized_float = step(k_resize_bilinear, {u}, {1, 4, 9, 8},
+                                        resize_params(format::ResizeRule_TFL_FLOAT, true, false), kUint);
+    const uint32_t mean = step(k_mean, {left}, {1, 40}, [](Builder& b) {
+      return done(format::KernelParams_MeanParams,
+                  format::CreateMeanParams(b, format::Contract_TFL2, 6, 1, 2, kMultiplier, -3));
+    });
+    const uint32_t dense = fully_connected(mean, 40, 18);
+    const uint32_t probabilities = step(k_softmax, {dense}, {1, 18}, [](Builder& b) {
+      return done(format::KernelParams_SoftmaxParams,
+                  format::CreateSoftmaxParams(b, format::Contract_TFL2, kMultiplier, 22, -248));
+    });
+    const uint32_t shaped = step(k_copy, {probabilities}, {3, 6}, copy_params(0));
+    const uint32_t result = step(
+        k_dequantize, {shaped}, {3, 6},
+        [](Builder& b) {
+          return done(format::KernelParams_DequantizeParams,
+                      format::CreateDequantizeParams(b, 0.00390625f, -128));
+        },
+        kFloat, 32);
+
+    set_lifetimes();
+    spec_.add_main({real}, {result, classes, turned, resized_float}, kScratchBytes);
+  }
+
+  struct Window {
+    uint32_t stride, dilation, pad, groups;
+  };
+
+  uint32_t step(uint16_t kernel, std::vector<uint32_t> inputs, std::vector<int64_t> shape,
+                ParamsWriter params, uint8_t code = 0, uint8_t bits = 8) {
+    const uint32_t output = spec_.add_tensor(std::move(shape), "t", code, bits);
+    spec_.add_step(kernel, std::move(inputs), {output}, std::move(params), "s");
+    return output;
+  }
+
+  uint32_t convolution(uint16_t kernel, uint32_t input, std::vector<int64_t> shape, uint32_t group_channels,
+                       uint32_t size, uint16_t layout, Window window) {
+    const uint64_t channels = static_cast<uint64_t>(shape[3]);
+    const uint64_t num_k = uint64_t{size} * size * group_channels;
+    const std::vector<uint32_t> constants = weights(channels, num_k, layout);
+    return step(kernel, {input, constants[0], constants[1], constants[2], constants[3]}, std::move(shape),
+                [=](Builder& b) {
+                  return done(
+                      format::KernelParams_Conv2dParams,
+                      format::CreateConv2dParams(b, format::Contract_TFL2, layout, size, size, window.stride,
+                                                 window.stride, window.dilation, window.dilation, window.pad,
+                                                 window.pad, window.groups, -3, 0, -3, 4, -128, 127));
+                });
+  }
+
+  uint32_t fully_connected(uint32_t input, uint64_t num_k, int64_t outputs) {
+    const std::vector<uint32_t> constants = weights(static_cast<uint64_t>(outputs), num_k, kLayout_o16k4);
+    return step(k_fully_connected, {input, constants[0], constants[1], constants[2], constants[3]},
+                {1, outputs}, [](Builder& b) {
+                  return done(format::KernelParams_FullyConnectedParams,
+                              format::CreateFullyConnectedParams(b, format::Contract_TFL2, kLayout_o16k4, 5,
+                                                                 0, -7, -128, 127));
+                });
+  }
+
+  // Weights, bias, multiplier, shift.
+  std::vector<uint32_t> weights(uint64_t channels, uint64_t num_k, uint16_t layout) {
+    const uint64_t bytes = layout_bytes(layout, channels, num_k);
+    const uint64_t entries = layout_channels(layout, channels);
+    std::vector<uint8_t> values = random_bytes(bytes);
+    for (uint64_t o = 0; o < entries; ++o) {  // what pads the layout is zero
+      for (uint64_t k = 0; layout != kLayout_ohwi && o >= channels && k < num_k; ++k) {
+        values[layout_index(layout, o, k, channels, num_k)] = 0;
+      }
+    }
+    return {spec_.add_constant({static_cast<int64_t>(bytes)}, values),
+            int32_constant(std::vector<int32_t>(entries, 1000)),
+            int32_constant(std::vector<int32_t>(entries, kMultiplier)),
+            int32_constant(std::vector<int32_t>(entries, -9))};
+  }
+
+  uint32_t int32_constant(const std::vector<int32_t>& values) {
+    std::vector<uint8_t> bytes(values.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return spec_.add_constant({static_cast<int64_t>(values.size())}, bytes, "", 0, 32);
+  }
+
+  std::vector<uint8_t> random_bytes(size_t count) { return random_.integers<uint8_t>(count, 0, 255); }
+
+  // Inputs and outputs of the plan live from the first step to the last, the rest while steps use them.
+  void set_lifetimes() {
+    for (TensorSpec& tensor : spec_.tensors) tensor.last_use = static_cast<uint32_t>(spec_.steps.size() - 1);
+  }
+
+  template <typename Params>
+  static std::pair<format::KernelParams, flatbuffers::Offset<void>> done(format::KernelParams type,
+                                                                         flatbuffers::Offset<Params> params) {
+    return {type, params.Union()};
+  }
+  static ParamsWriter quantize_params(format::QuantizeRule rule) {
+    return [=](Builder& b) {
+      return done(format::KernelParams_QuantizeParams, format::CreateQuantizeParams(b, rule, 0.02f, 3));
+    };
+  }
+  static ParamsWriter pool_params() {
+    return [](Builder& b) {
+      return done(format::KernelParams_Pool2dParams,
+                  format::CreatePool2dParams(b, format::Contract_TFL2, 3, 3, 2, 2, 1, 1, -128, 127));
+    };
+  }
+  static ParamsWriter add_params() {
+    return [](Builder& b) {
+      return done(format::KernelParams_AddParams,
+                  format::CreateAddParams(b, format::Contract_TFL2, 20, -3, kMultiplier, 0, 9, kMultiplier,
+                                          -1, 4, kMultiplier, -18, -128, 127));
+    };
+  }
+  static ParamsWriter resize_params(format::ResizeRule rule, bool align_corners, bool half_pixel_centers) {
+    return [=](Builder& b) {
+      return done(format::KernelParams_ResizeBilinearParams,
+                  format::CreateResizeBilinearParams(b, rule, align_corners, half_pixel_centers));
+    };
+  }
+
+  PlanSpec spec_;
+  Random random_{1};
+};
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_FUZZ_ALL_KERNELS_PLAN_H_
