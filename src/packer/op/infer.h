@@ -9,26 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 
 namespace qplan::op {
 
-namespace detail {
-inline void append(std::string* text, std::string_view part) { text->append(part); }
-inline void append(std::string* text, const char* part) { text->append(part); }
-inline void append(std::string* text, const ir::TensorType& type) { text->append(ir::to_string(type)); }
-inline void append(std::string* text, ir::DType dtype) { text->append(ir::to_string(dtype)); }
-inline void append(std::string* text, int64_t number) { text->append(std::to_string(number)); }
-inline void append(std::string* text, int number) { text->append(std::to_string(number)); }
-inline void append(std::string* text, size_t number) { text->append(std::to_string(number)); }
-}  // namespace detail
-
-template <typename... Parts>
-std::string cat(const Parts&... parts) {
-  std::string text;
-  (detail::append(&text, parts), ...);
-  return text;
-}
 std::string to_text(const ir::Ints& values);  // "[1, 2]"
 
 [[noreturn]] void invalid(const std::string& text);      // PackError, QPLAN_MODEL_INVALID

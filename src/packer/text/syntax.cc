@@ -1,0 +1,154 @@
+#include "src/packer/text/syntax.h"
+
+#include <algorithm>
+
+#include "src/packer/ir/limits.h"
+#include "src/packer/text/literal.h"
+
+namespace qplan::text {
+namespace {
+
+ir::DType parse_dtype(TokenStream* tokens) {
+  const Token token = tokens->take(TokenKind::kIdentifier, "a dtype like int8");
+  const std::optional<ir::DType> dtype = ir::dtype_from_string(token.text);
+  if (!dtype) tokens->fail_at(token, "unknown dtype '" + std::string(token.text) + "'");
+  return *dtype;
+}
+
+ir::Ints parse_ints(TokenStream* tokens) {
+  ir::Ints values;
+  tokens->expect("[");
+  while (!tokens->is("]")) {
+    values.push_back(parse_integer(tokens));
+    if (!tokens->accept(",")) break;
+  }
+  tokens->expect("]");
+  return values;
+}
+
+ir::AttrValue parse_list(TokenStream* tokens) {
+  if (!tokens->next_is("[")) return parse_ints(tokens);
+  std::vector<ir::Ints> lists;
+  tokens->expect("[");
+  while (!tokens->is("]")) {
+    lists.push_back(parse_ints(tokens));
+    if (!tokens->accept(",")) break;
+  }
+  tokens->expect("]");
+  return lists;
+}
+
+}  // namespace
+
+ir::TensorType parse_tensor_type(TokenStream* tokens) {
+  ir::TensorType type;
+  const Token begin = tokens->token();
+  if (!tokens->is_word("Tensor")) {
+    type.dtype = parse_dtype(tokens);
+    return type;
+  }
+  tokens->advance();
+  tokens->expect("[");
+  tokens->expect("(");
+  while (!tokens->is(")")) {
+    type.shape.push_back(parse_integer(tokens));
+    if (!tokens->accept(",")) break;
+  }
+  tokens->expect(")");
+  tokens->expect(",");
+  type.dtype = parse_dtype(tokens);
+  tokens->expect("]");
+  const std::string error = ir::type_error(type);
+  if (!error.empty()) tokens->fail_at(begin, error);
+  return type;
+}
+
+ResultType parse_result_type(TokenStream* tokens) {
+  ResultType result;
+  if (!tokens->accept("(")) {
+    result.types.push_back(parse_tensor_type(tokens));
+    return result;
+  }
+  result.tuple = true;
+  while (!tokens->is(")")) {
+    result.types.push_back(parse_tensor_type(tokens));
+    if (!tokens->accept(",")) break;
+  }
+  tokens->expect(")");
+  return result;
+}
+
+int64_t parse_integer(TokenStream* tokens) {
+  const Token token = tokens->take(TokenKind::kNumber, "an integer");
+  const std::optional<int64_t> value = parse_int(token.text);
+  if (!value) tokens->fail_at(token, "'" + std::string(token.text) + "' is not an integer of 64 bits");
+  return *value;
+}
+
+std::vector<std::string> parse_strings(TokenStream* tokens) {
+  std::vector<std::string> strings;
+  tokens->expect("[");
+  while (!tokens->is("]")) {
+    strings.push_back(tokens->take(TokenKind::kString, "a string").value);
+    if (!tokens->accept(",")) break;
+  }
+  tokens->expect("]");
+  return strings;
+}
+
+AttrName parse_attr_name(TokenStream* tokens) {
+  const Token token = tokens->take();
+  tokens->expect("=");
+  if (token.kind == TokenKind::kString) return {token.value, true};
+  return {std::string(token.text), false};
+}
+
+std::optional<ir::AttrValue> parse_attr_value(TokenStream* tokens) {
+  if (tokens->is("[")) return parse_list(tokens);
+  if (tokens->is_word("None")) {
+    tokens->advance();
+    return std::nullopt;
+  }
+  if (tokens->is_word("True") || tokens->is_word("False")) return tokens->take().text == "True";
+  if (tokens->token().kind == TokenKind::kString) return tokens->take().value;
+  if (tokens->token().kind != TokenKind::kNumber) tokens->unexpected("an attribute's value");
+  const Token token = tokens->token();
+  const std::optional<Number> number = split_number(token.text);
+  if (!number || !number->dtype.is_float()) return parse_integer(tokens);
+  const std::optional<double> value = parse_float(number->dtype, number->digits);
+  if (!value) {
+    tokens->fail("'" + std::string(token.text) + "' is not a value of " + ir::to_string(number->dtype));
+  }
+  tokens->advance();
+  return *value;
+}
+
+ir::AttrValue coerce_attr(const op::OpDef& op, const std::string& name, ir::AttrValue value) {
+  const auto def = std::ranges::find(op.attrs, name, &op::AttrDef::name);
+  if (def == op.attrs.end()) return value;
+  const auto* integer = std::get_if<int64_t>(&value);
+  const auto* ints = std::get_if<ir::Ints>(&value);
+  switch (def->kind) {
+    case op::AttrKind::kBool:
+      if (integer != nullptr && (*integer == 0 || *integer == 1)) return *integer == 1;
+      break;
+    case op::AttrKind::kInt:
+      if (ints != nullptr && ints->size() == 1) return (*ints)[0];
+      break;
+    case op::AttrKind::kFloat:
+      if (integer != nullptr) return static_cast<double>(*integer);
+      break;
+    case op::AttrKind::kInts:
+      if (integer != nullptr) return ir::Ints{*integer};
+      break;
+    case op::AttrKind::kIntLists:
+      if (ints != nullptr && ints->empty()) return std::vector<ir::Ints>{};
+      break;
+    case op::AttrKind::kString:
+    case op::AttrKind::kIntOrInts:
+      break;
+  }
+  return value;
+}
+
+}  // namespace qplan::text
