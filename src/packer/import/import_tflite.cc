@@ -1,0 +1,178 @@
+#include "src/packer/import/import_tflite.h"
+
+#include <map>
+#include <set>
+
+#include "src/packer/error.h"
+#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/tflite/model_file.h"
+#include "src/packer/import/tflite/op_context.h"
+#include "src/packer/import/tflite/ops.h"
+#include "src/packer/import/tflite/text.h"
+
+namespace qplan {
+namespace {
+
+using tfl::Graph;
+using tfl::ModelFile;
+using tfl::OpContext;
+using tfl::TensorInfo;
+
+// What the model uses and qplan does not import: text -> number of operators and the first one's name.
+class UnsupportedList {
+ public:
+  void add(const std::string& what, const std::string& node) {
+    Entry& entry = entries_[what];
+    if (entry.count++ == 0) entry.first = node;
+  }
+  bool empty() const { return entries_.empty(); }
+  std::string text() const {
+    constexpr size_t kMaxEntries = 64;
+    std::string text;
+    size_t shown = 0;
+    for (const auto& [what, entry] : entries_) {
+      if (shown++ == kMaxEntries) {
+        return text + " and " + std::to_string(entries_.size() - kMaxEntries) + " more";
+      }
+      text += (text.empty() ? "" : ", ") + what + " (" + std::to_string(entry.count) + "; " +
+              (entry.count > 1 ? "first " : "") + entry.first + ")";
+    }
+    return text;
+  }
+
+ private:
+  struct Entry {
+    size_t count = 0;
+    std::string first;
+  };
+  std::map<std::string, Entry> entries_;
+};
+
+std::string place_of(const ModelFile& file, const tflite::Operator& op, size_t index) {
+  return "operator " + std::to_string(index) + " " + file.operator_name(op);
+}
+
+// Gives every output of an operator that could not be imported a parameter's value, so that the rest of the
+// model can be looked through. The module is thrown away afterwards.
+void define_placeholders(Graph& graph, const tflite::Operator& op) {
+  if (op.outputs() == nullptr) return;
+  for (const int32_t index : *op.outputs()) {
+    const TensorInfo& tensor = graph.file().tensor(index);
+    if (tensor.is_variable || tensor.is_constant() || graph.is_defined(tensor)) continue;
+    graph.define(tensor, graph.function().add_param("", {tensor.dtype.value_or(ir::kFloat32), tensor.shape}));
+  }
+}
+
+// Operands of all operators together. Each takes four bytes of a file that does not share vectors among
+// operators; one that does could make a small file take for ever.
+void check_operand_count(const ModelFile& file) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < file.num_operators(); ++i) {
+    const tflite::Operator& op = file.op(i);
+    count += op.inputs() == nullptr ? 0 : op.inputs()->size();
+    count += op.outputs() == nullptr ? 0 : op.outputs()->size();
+  }
+  if (count > file.size_bytes()) tfl::invalid("the operators have more operands than the file has bytes");
+}
+
+void import_operators(Graph& graph, UnsupportedList* unsupported) {
+  for (size_t i = 0; i < graph.file().num_operators(); ++i) {
+    const tflite::Operator& op = graph.file().op(i);
+    const std::string op_name = graph.file().operator_name(op);
+    std::string node_name;
+    try {
+      OpContext context(graph, op, op_name, i);
+      node_name = tfl::quoted(context.name());
+      if (const tfl::ImportRow* row = tfl::find_row(graph.file().builtin_code(op))) {
+        row->import_op(context);
+        continue;
+      }
+      unsupported->add(op_name, node_name);
+    } catch (const tfl::Unsupported& use) {
+      unsupported->add(op_name + " with " + use.reason, node_name);
+    } catch (const PackError& error) {
+      // After a placeholder an error may be about the placeholder; the list is what the user needs.
+      if (unsupported->empty()) {
+        throw PackError(error.status(),
+                        place_of(graph.file(), op, i) + " " + node_name + ": " + error.what());
+      }
+    }
+    define_placeholders(graph, op);
+  }
+}
+
+void add_inputs(Graph& graph) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
+    const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
+    if (!tensor.dtype) {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + tfl::quoted(tensor.name) + " is a " +
+                                                   tfl::type_name(tensor.file_type) + " tensor");
+    }
+    if (!tensor.has_shape) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no shape");
+    std::string name = tensor.name.empty() ? "input_" + std::to_string(i) : tensor.name;
+    for (size_t suffix = 1; !names.insert(name).second; ++suffix) {
+      name = tensor.name + "_" + std::to_string(suffix);
+    }
+    graph.define(tensor, graph.function().add_param(name, {*tensor.dtype, tensor.shape}));
+  }
+}
+
+std::optional<TensorQuantization> plain_quantization(const TensorInfo& tensor) {
+  if (tensor.num_scales() != 1) return std::nullopt;
+  const auto* zero_points = tensor.quantization->zero_point();
+  const int64_t zero_point = zero_points == nullptr || zero_points->size() == 0 ? 0 : zero_points->Get(0);
+  return TensorQuantization{tensor.quantization->scale()->Get(0), static_cast<int32_t>(zero_point)};
+}
+
+void finish(Graph& graph) {
+  ir::Function& main = graph.function();
+  std::vector<ir::ValueId> outputs;
+  std::vector<std::string> names;
+  if (graph.file().outputs().empty()) tfl::invalid("the model has no outputs");
+  for (size_t i = 0; i < graph.file().outputs().size(); ++i) {
+    const TensorInfo& tensor = graph.file().tensor(graph.file().outputs()[i]);
+    outputs.push_back(graph.value(tensor));
+    names.push_back(tensor.name.empty() ? "output_" + std::to_string(i) : tensor.name);
+    if (const auto quantization = plain_quantization(tensor)) set_output_quantization(main, i, *quantization);
+  }
+  for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
+    const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
+    if (const auto quantization = plain_quantization(tensor)) set_input_quantization(main, i, *quantization);
+  }
+  main.set_outputs(std::move(outputs), std::move(names));
+}
+
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
+  ModelFile file(bytes);
+  check_operand_count(file);
+  ir::Module module;
+  Graph graph(file, module.add_function("main"), log);
+  add_inputs(graph);
+  UnsupportedList unsupported;
+  import_operators(graph, &unsupported);
+  if (!unsupported.empty()) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "operators that qplan does not import: " + unsupported.text());
+  }
+  finish(graph);
+  if (log && file.num_subgraphs() > 1) {
+    log(QPLAN_LOG_INFO,
+        place + "subgraphs 1 to " + std::to_string(file.num_subgraphs() - 1) + " are not used");
+  }
+  return module;
+}
+
+}  // namespace
+
+ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log) {
+  const std::string place = "tflite: " + tfl::quoted(name) + ": ";
+  try {
+    return import_checked(bytes, place, log);
+  } catch (const PackError& error) {
+    throw PackError(error.status(), place + error.what());
+  } catch (const tfl::Unsupported& use) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, place + "a model with " + use.reason);
+  }
+}
+
+}  // namespace qplan

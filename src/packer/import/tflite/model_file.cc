@@ -1,0 +1,205 @@
+#include "src/packer/import/tflite/model_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/packer/import/tflite/text.h"
+#include "src/packer/ir/limits.h"
+
+namespace qplan::tfl {
+namespace {
+
+constexpr uint32_t kVersion = 3;
+// Enough for networks of some 100,000 operators; bounds the time that verification takes.
+constexpr uint32_t kMaxTables = 4'000'000;
+constexpr uint32_t kMaxDepth = 16;
+
+std::optional<ir::DType> ir_dtype(tflite::TensorType type) {
+  switch (type) {
+    case tflite::TensorType_FLOAT32:
+      return ir::kFloat32;
+    case tflite::TensorType_FLOAT16:
+      return ir::DType{kDLFloat, 16, 1};
+    case tflite::TensorType_FLOAT64:
+      return ir::DType{kDLFloat, 64, 1};
+    case tflite::TensorType_INT4:
+      return ir::kInt4;
+    case tflite::TensorType_INT8:
+      return ir::kInt8;
+    case tflite::TensorType_UINT8:
+      return ir::kUint8;
+    case tflite::TensorType_INT16:
+      return ir::kInt16;
+    case tflite::TensorType_UINT16:
+      return ir::DType{kDLUInt, 16, 1};
+    case tflite::TensorType_INT32:
+      return ir::kInt32;
+    case tflite::TensorType_UINT32:
+      return ir::DType{kDLUInt, 32, 1};
+    case tflite::TensorType_INT64:
+      return ir::kInt64;
+    case tflite::TensorType_UINT64:
+      return ir::DType{kDLUInt, 64, 1};
+    case tflite::TensorType_BOOL:
+      return ir::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Shape and, where the type is known, the size; throws with a text that begins after the tensor's name.
+void read_shape(const tflite::Tensor& tensor, TensorInfo* info) {
+  const auto* shape = tensor.shape();
+  if (shape != nullptr) {
+    if (shape->size() > ir::kMaxRank) {
+      invalid("rank " + std::to_string(shape->size()) + " is larger than " + std::to_string(ir::kMaxRank));
+    }
+    info->shape.assign(shape->begin(), shape->end());
+  }
+  info->has_shape = !info->shape.empty() || tensor.has_rank();
+  const std::string error = ir::type_error({info->dtype.value_or(ir::kFloat32), info->shape});
+  if (!error.empty()) invalid(error);
+}
+
+}  // namespace
+
+std::string type_name(tflite::TensorType type) {
+  const std::optional<ir::DType> dtype = ir_dtype(type);
+  if (dtype) return ir::to_string(*dtype);
+  std::string name = tflite::EnumNameTensorType(type);
+  if (name.empty()) return "type " + std::to_string(type);
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  return name;
+}
+
+ModelFile::ModelFile(std::span<const uint8_t> bytes) : bytes_(bytes) {
+  // The root offset and the identifier; a verifier that is given less reads nothing.
+  if (bytes.size() < 8) {
+    invalid("the file has " + std::to_string(bytes.size()) +
+            " bytes, which is too short for a .tflite model");
+  }
+  if (std::memcmp(bytes.data() + 4, "TFL3", 4) != 0) {
+    invalid("the file identifier is not \"TFL3\": this is not a .tflite model");
+  }
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(uint64_t) != 0) {
+    aligned_copy_.resize((bytes.size() + 7) / 8);
+    std::memcpy(aligned_copy_.data(), bytes.data(), bytes.size());
+    bytes_ = {reinterpret_cast<const uint8_t*>(aligned_copy_.data()), bytes.size()};
+  }
+  // Offsets of a flatbuffer reach 2 GiB; larger files keep their constants behind it.
+  const size_t flatbuffer_size = std::min<size_t>(bytes_.size(), FLATBUFFERS_MAX_BUFFER_SIZE - 1);
+  flatbuffers::Verifier verifier(bytes_.data(), flatbuffer_size, kMaxDepth, kMaxTables);
+  if (!tflite::VerifyModelBuffer(verifier)) invalid("the flatbuffer is damaged or truncated");
+  model_ = tflite::GetModel(bytes_.data());
+
+  if (model_->version() != kVersion) {
+    invalid("schema version " + std::to_string(model_->version()) + ", expected " + std::to_string(kVersion));
+  }
+  if (num_subgraphs() == 0) invalid("the model has no subgraph");
+  graph_ = model_->subgraphs()->Get(0);
+  if (graph_->tensors() != nullptr) tensors_.resize(graph_->tensors()->size());
+  const auto copy = [&](const flatbuffers::Vector<int32_t>* indices, std::vector<int32_t>* to) {
+    if (indices != nullptr) to->assign(indices->begin(), indices->end());
+  };
+  copy(graph_->inputs(), &inputs_);
+  copy(graph_->outputs(), &outputs_);
+}
+
+size_t ModelFile::num_subgraphs() const {
+  return model_->subgraphs() == nullptr ? 0 : model_->subgraphs()->size();
+}
+
+size_t ModelFile::num_operators() const {
+  return graph_->operators() == nullptr ? 0 : graph_->operators()->size();
+}
+
+const tflite::Operator& ModelFile::op(size_t index) const {
+  return *graph_->operators()->Get(static_cast<flatbuffers::uoffset_t>(index));
+}
+
+const TensorInfo& ModelFile::tensor(int32_t index) {
+  if (index < 0 || static_cast<size_t>(index) >= tensors_.size()) {
+    invalid("tensor index " + std::to_string(index) + " is out of range: there are " +
+            std::to_string(tensors_.size()) + " tensors");
+  }
+  std::unique_ptr<TensorInfo>& slot = tensors_[static_cast<size_t>(index)];
+  if (slot) return *slot;
+
+  const tflite::Tensor& tensor = *graph_->tensors()->Get(static_cast<flatbuffers::uoffset_t>(index));
+  auto info = std::make_unique<TensorInfo>();
+  info->index = index;
+  if (tensor.name() != nullptr) info->name = clean_name(tensor.name()->string_view());
+  info->file_type = tensor.type();
+  info->dtype = ir_dtype(tensor.type());
+  info->is_variable = tensor.is_variable();
+  info->is_sparse = tensor.sparsity() != nullptr;
+  info->quantization = tensor.quantization();
+  try {
+    read_shape(tensor, info.get());
+    info->data = buffer(tensor.buffer());
+    if (info->is_constant() && info->dtype && !info->is_sparse) {
+      const int64_t expected = ir::TensorType{*info->dtype, info->shape}.size_bytes();
+      if (static_cast<int64_t>(info->data.size()) != expected) {
+        invalid("its buffer has " + std::to_string(info->data.size()) + " bytes, expected " +
+                std::to_string(expected) + " for " + type_name(info->file_type) + " " + to_text(info->shape));
+      }
+    }
+  } catch (const std::exception& error) {
+    invalid("tensor " + std::to_string(index) + " " + quoted(info->name) + ": " + error.what());
+  }
+  slot = std::move(info);
+  return *slot;
+}
+
+// Buffer 0 stands for "no data" by convention.
+std::span<const uint8_t> ModelFile::buffer(uint32_t index) const {
+  if (index == 0) return {};
+  const auto* buffers = model_->buffers();
+  const size_t count = buffers == nullptr ? 0 : buffers->size();
+  if (index >= count) {
+    invalid("buffer index " + std::to_string(index) + " is out of range: there are " + std::to_string(count) +
+            " buffers");
+  }
+  const tflite::Buffer& entry = *buffers->Get(index);
+  if (entry.offset() > 1) {
+    if (entry.offset() > bytes_.size() || entry.size() > bytes_.size() - entry.offset()) {
+      invalid("buffer " + std::to_string(index) + " at offset " + std::to_string(entry.offset()) + " with " +
+              std::to_string(entry.size()) + " bytes ends behind the file's " +
+              std::to_string(bytes_.size()));
+    }
+    return bytes_.subspan(entry.offset(), entry.size());
+  }
+  if (entry.data() == nullptr) return {};
+  return {entry.data()->data(), entry.data()->size()};
+}
+
+const tflite::OperatorCode& ModelFile::operator_code(const tflite::Operator& op) const {
+  const auto* codes = model_->operator_codes();
+  const size_t count = codes == nullptr ? 0 : codes->size();
+  if (op.opcode_index() >= count) {
+    invalid("operator code index " + std::to_string(op.opcode_index()) + " is out of range: there are " +
+            std::to_string(count) + " operator codes");
+  }
+  return *codes->Get(op.opcode_index());
+}
+
+int32_t ModelFile::builtin_code(const tflite::Operator& op) const {
+  const tflite::OperatorCode& code = operator_code(op);
+  // Files from before the wide field have 0 there; newer ones fill both, the narrow one with 127 for what
+  // does not fit.
+  return std::max<int32_t>(code.builtin_code(), code.deprecated_builtin_code());
+}
+
+std::string ModelFile::operator_name(const tflite::Operator& op) const {
+  const int32_t number = builtin_code(op);
+  if (number == tflite::BuiltinOperator_CUSTOM) {
+    const auto* custom = operator_code(op).custom_code();
+    return "custom operator " + quoted(custom == nullptr ? std::string_view() : custom->string_view());
+  }
+  if (number >= 0 && number <= tflite::BuiltinOperator_MAX) {
+    return tflite::EnumNameBuiltinOperator(static_cast<tflite::BuiltinOperator>(number));
+  }
+  return "builtin operator " + std::to_string(number);
+}
+
+}  // namespace qplan::tfl

@@ -1,0 +1,74 @@
+// A .tflite file behind checks: after open() every access by index is checked, and what it returns lies in
+// the file.
+#ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_
+#define QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/packer/import/tflite/tflite_subset_generated.h"
+#include "src/packer/ir/types.h"
+
+namespace qplan::tfl {
+
+struct TensorInfo {
+  int32_t index = 0;
+  std::string name;                // may be empty
+  tflite::TensorType file_type{};  // as the file says
+  std::optional<ir::DType> dtype;  // nullopt: a type that the IR does not know
+  ir::Shape shape;                 // every extent at least 1
+  bool has_shape = true;           // false: rank unknown, shape is empty
+  bool is_variable = false;
+  bool is_sparse = false;
+  const tflite::QuantizationParameters* quantization = nullptr;  // may be null
+  std::span<const uint8_t> data;                                 // empty: not a constant
+
+  bool is_constant() const { return !data.empty(); }
+  size_t num_scales() const {
+    return quantization == nullptr || quantization->scale() == nullptr ? 0 : quantization->scale()->size();
+  }
+};
+
+std::string type_name(tflite::TensorType type);  // "float32", "string"
+
+class ModelFile {
+ public:
+  // Verifies the flatbuffer; PackError when it is not one, or not a model. bytes must outlive the object.
+  explicit ModelFile(std::span<const uint8_t> bytes);
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+
+  uint64_t size_bytes() const { return bytes_.size(); }
+  size_t num_subgraphs() const;
+  size_t num_operators() const;
+  const tflite::Operator& op(size_t index) const;
+  size_t num_tensors() const { return tensors_.size(); }
+  // The tensor, decoded and checked at its first use: unused ones may be anything.
+  const TensorInfo& tensor(int32_t index);
+  std::span<const int32_t> inputs() const { return inputs_; }
+  std::span<const int32_t> outputs() const { return outputs_; }
+
+  // The number of a builtin operator (CUSTOM included); PackError when the operator's code is out of range.
+  int32_t builtin_code(const tflite::Operator& op) const;
+  // "CONV_2D", "custom operator 'FlexErf'", "builtin operator 300".
+  std::string operator_name(const tflite::Operator& op) const;
+
+ private:
+  std::span<const uint8_t> buffer(uint32_t index) const;
+  const tflite::OperatorCode& operator_code(const tflite::Operator& op) const;
+
+  std::vector<uint64_t> aligned_copy_;  // holds the bytes where the caller's are not aligned
+  std::span<const uint8_t> bytes_;
+  const tflite::Model* model_ = nullptr;
+  const tflite::SubGraph* graph_ = nullptr;
+  std::vector<int32_t> inputs_, outputs_;
+  std::vector<std::unique_ptr<TensorInfo>> tensors_;  // null: not decoded yet
+};
+
+}  // namespace qplan::tfl
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_

@@ -1,0 +1,118 @@
+// What an importer row sees of one operator, and how it writes the IR. A row reads the operator's tensors and
+// options, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes
+// and defines the outputs.
+#ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_OP_CONTEXT_H_
+#define QPLAN_SRC_PACKER_IMPORT_TFLITE_OP_CONTEXT_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/import/tflite/model_file.h"
+#include "src/packer/import/tflite/text.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/log.h"
+
+namespace qplan::tfl {
+
+// The function that is built, and which of its values stands for which tensor.
+class Graph {
+ public:
+  Graph(ModelFile& file, ir::Function& function, const LogFunction& log)
+      : file_(file), function_(function), log_(log), values_(file.num_tensors()) {}
+
+  ModelFile& file() const { return file_; }
+  ir::Function& function() const { return function_; }
+  const LogFunction& log() const { return log_; }
+
+  // The value of a tensor that is read: a constant enters the function now, anything else must be defined
+  // before.
+  ir::ValueId value(const TensorInfo& tensor);
+  void define(const TensorInfo& tensor, ir::ValueId value);
+  bool is_defined(const TensorInfo& tensor) const {
+    return values_[static_cast<size_t>(tensor.index)].valid();
+  }
+  // Counts bytes of constants. Tensors may share a buffer, so that a small file could ask for any amount of
+  // them.
+  void charge(uint64_t bytes);
+
+ private:
+  ModelFile& file_;
+  ir::Function& function_;
+  const LogFunction& log_;
+  std::vector<ir::ValueId> values_;  // by tensor index
+  uint64_t constant_bytes_ = 0;
+};
+
+// One scale and one zero point.
+struct QuantParams {
+  float scale;
+  int32_t zero_point;
+  bool operator==(const QuantParams&) const = default;
+};
+
+class OpContext {
+ public:
+  OpContext(Graph& graph, const tflite::Operator& op, std::string op_name, size_t index);
+
+  // Name of the nodes: of the first output, or "<OP>_<index>".
+  const std::string& name() const { return name_; }
+  void warn(const std::string& text) const;
+
+  // -- the operator as the file has it
+  size_t num_inputs() const { return op_.inputs() == nullptr ? 0 : op_.inputs()->size(); }
+  size_t num_outputs() const { return op_.outputs() == nullptr ? 0 : op_.outputs()->size(); }
+  void expect_counts(size_t min_inputs, size_t max_inputs, size_t outputs) const;
+  const TensorInfo& input(size_t i) const;
+  const TensorInfo* optional_input(size_t i) const;  // null: absent
+  const TensorInfo& output(size_t i = 0) const;
+  // The options table; null when the operator has none, or another kind.
+  template <typename Options>
+  const Options* optional_options() const {
+    return op_.builtin_options_as<Options>();
+  }
+  template <typename Options>
+  const Options& options() const {
+    const Options* found = optional_options<Options>();
+    if (found == nullptr) missing_options(tflite::BuiltinOptionsTraits<Options>::enum_value);
+    return *found;
+  }
+  // Contents of an int32 or int64 tensor that must be a constant; what: "axes".
+  std::vector<int64_t> constant_ints(const TensorInfo& tensor, const std::string& what) const;
+  // An axis in [-rank, rank) as [0, rank).
+  static int64_t axis_of(int64_t axis, size_t rank);
+
+  // -- refusals
+  // Unsupported unless int8 or uint8; what: "input", "weights".
+  void require_8bit(const TensorInfo& tensor, const std::string& what) const;
+  // All of them int8, or all uint8.
+  void require_same_8bit(std::initializer_list<const TensorInfo*> tensors) const;
+  // One scale for the whole tensor, in range; Unsupported when it has one per channel.
+  QuantParams quantization(const TensorInfo& tensor) const;
+
+  // -- writing the IR
+  ir::ValueId value(const TensorInfo& tensor) const;
+  const ir::TensorType& type(ir::ValueId value) const { return graph_.function().type(value); }
+  const ir::Shape& shape(ir::ValueId value) const { return type(value).shape; }
+  ir::ValueId constant(ir::ConstantRef constant, const std::string& name = "");
+  ir::ValueId scale(float scale) { return constant(ir::make_scalar(scale)); }
+  ir::ValueId zero_point(int32_t zero_point) { return constant(ir::make_scalar(zero_point)); }
+  ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
+  std::vector<ir::ValueId> emit_many(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
+  // value becomes the tensor; its type must be the one that the file declares.
+  void define(const TensorInfo& tensor, ir::ValueId value);
+
+ private:
+  [[noreturn]] static void missing_options(tflite::BuiltinOptions kind);
+
+  Graph& graph_;
+  const tflite::Operator& op_;
+  std::string op_name_;
+  std::string name_;
+};
+
+}  // namespace qplan::tfl
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_TFLITE_OP_CONTEXT_H_

@@ -1,0 +1,34 @@
+// ADD, SUB, MUL.
+#include "src/packer/import/tflite/activation.h"
+#include "src/packer/import/tflite/ops.h"
+
+namespace qplan::tfl {
+namespace {
+
+template <typename Options>
+void import_binary(OpContext& op, const char* ir_op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& lhs = op.input(0);
+  const TensorInfo& rhs = op.input(1);
+  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
+                    out = op.quantization(op.output());
+  const auto* options = op.optional_options<Options>();  // absent: no activation
+  const ir::ValueId value =
+      op.emit(ir_op,
+              {op.value(lhs), op.value(rhs), op.scale(left.scale), op.zero_point(left.zero_point),
+               op.scale(right.scale), op.zero_point(right.zero_point), op.scale(out.scale),
+               op.zero_point(out.zero_point)},
+              {});
+  const auto activation =
+      options == nullptr ? tflite::ActivationFunctionType_NONE : options->fused_activation_function();
+  op.define(op.output(), emit_activation(op, value, activation, out));
+}
+
+}  // namespace
+
+void import_add(OpContext& op) { import_binary<tflite::AddOptions>(op, "qnn.add"); }
+void import_sub(OpContext& op) { import_binary<tflite::SubOptions>(op, "qnn.subtract"); }
+void import_mul(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.mul"); }
+
+}  // namespace qplan::tfl

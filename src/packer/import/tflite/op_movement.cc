@@ -1,0 +1,92 @@
+// RESHAPE, TRANSPOSE, PAD, SPLIT, RESIZE_BILINEAR: bytes move (or are interpolated) without regard to scales.
+#include "src/packer/import/tflite/ops.h"
+
+namespace qplan::tfl {
+
+void import_reshape(OpContext& op) {
+  op.expect_counts(1, 2, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  // The shape operand counts; models from before it have the option only.
+  ir::Ints shape;
+  if (const TensorInfo* operand = op.optional_input(1)) {
+    shape = op.constant_ints(*operand, "shape values");
+  } else if (const auto* options = op.optional_options<tflite::ReshapeOptions>();
+             options != nullptr && options->new_shape() != nullptr) {
+    shape.assign(options->new_shape()->begin(), options->new_shape()->end());
+  } else {
+    invalid("there is neither a shape operand nor the option new_shape");
+  }
+  op.define(op.output(), op.emit("reshape", {op.value(input)}, {{"newshape", shape}}));
+}
+
+void import_transpose(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const ir::ValueId data = op.value(input);
+  ir::Ints axes = op.constant_ints(op.input(1), "permutation values");
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(data).size());
+  op.define(op.output(), op.emit("transpose", {data}, {{"axes", axes}}));
+}
+
+// The pad value is the output's zero point: real 0.
+void import_pad(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const QuantParams out = op.quantization(op.output());
+  const ir::ValueId data = op.value(input);
+  const std::vector<int64_t> flat = op.constant_ints(op.input(1), "paddings");
+  const size_t rank = op.shape(data).size();
+  if (flat.size() != 2 * rank) {
+    invalid("there are " + std::to_string(flat.size()) + " paddings, expected " + std::to_string(2 * rank) +
+            ", two per dimension");
+  }
+  std::vector<ir::Ints> pad_width;
+  for (size_t i = 0; i < flat.size(); i += 2) pad_width.push_back({flat[i], flat[i + 1]});
+  op.define(op.output(),
+            op.emit("nn.pad", {data, op.zero_point(out.zero_point)}, {{"pad_width", pad_width}}));
+}
+
+void import_split(OpContext& op) {
+  op.expect_counts(2, 2, op.num_outputs());
+  const std::vector<int64_t> axis = op.constant_ints(op.input(0), "axis");
+  if (axis.size() != 1) invalid("there are " + std::to_string(axis.size()) + " axes, expected 1");
+  const TensorInfo& input = op.input(1);
+  op.require_8bit(input, "input");
+  const ir::ValueId data = op.value(input);
+  const auto sections = static_cast<int64_t>(op.num_outputs());
+  if (op.options<tflite::SplitOptions>().num_splits() != sections) {
+    invalid("num_splits is " + std::to_string(op.options<tflite::SplitOptions>().num_splits()) +
+            ", but there are " + std::to_string(sections) + " outputs");
+  }
+  const std::vector<ir::ValueId> parts = op.emit_many(
+      "split", {data},
+      {{"indices_or_sections", sections}, {"axis", OpContext::axis_of(axis[0], op.shape(data).size())}});
+  for (size_t i = 0; i < parts.size(); ++i) op.define(op.output(i), parts[i]);
+}
+
+void import_resize_bilinear(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const std::vector<int64_t> size = op.constant_ints(op.input(1), "size values");
+  if (size.size() != 2) {
+    invalid("there are " + std::to_string(size.size()) + " size values, expected height and width");
+  }
+  const auto& options = op.options<tflite::ResizeBilinearOptions>();
+  if (options.align_corners() && options.half_pixel_centers()) {
+    invalid("align_corners and half_pixel_centers exclude each other");
+  }
+  const char* mode = options.align_corners()        ? "align_corners"
+                     : options.half_pixel_centers() ? "half_pixel"
+                                                    : "asymmetric";
+  op.define(op.output(), op.emit("image.resize2d", {op.value(input)},
+                                 {{"size", ir::Ints{size[0], size[1]}},
+                                  {"layout", std::string("NHWC")},
+                                  {"method", std::string("linear")},
+                                  {"coordinate_transformation_mode", std::string(mode)}}));
+}
+
+}  // namespace qplan::tfl

@@ -1,0 +1,75 @@
+#include "src/packer/import/tflite/text.h"
+
+#include <charconv>
+
+#include "src/packer/error.h"
+
+namespace qplan::tfl {
+namespace {
+
+constexpr size_t kMaxNameBytes = 1024;
+constexpr size_t kMaxQuotedBytes = 120;
+
+// Length of the well-formed UTF-8 sequence (RFC 3629) at the beginning of text, 0 when there is none.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xc2 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf5 ? 4
+                                       : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  if (length >= 3) {
+    const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+    const bool surrogate = first == 0xed && byte(1) >= 0xa0;
+    const bool too_large = first == 0xf4 && byte(1) >= 0x90;
+    if (overlong || surrogate || too_large) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string clean_name(std::string_view name) {
+  std::string clean;
+  size_t i = 0;
+  while (i < name.size()) {
+    const size_t length = utf8_length(name.substr(i, 4));
+    if (clean.size() + (length == 0 ? 1 : length) > kMaxNameBytes) break;
+    const bool control = length == 1 && (name[i] < 0x20 || name[i] == 0x7f);
+    if (length == 0 || control) {
+      clean += '?';
+      ++i;
+    } else {
+      clean.append(name, i, length);
+      i += length;
+    }
+  }
+  return clean;
+}
+
+std::string quoted(std::string_view name) {
+  std::string text = clean_name(name.substr(0, kMaxQuotedBytes));
+  if (name.size() > kMaxQuotedBytes) text += "...";
+  return "'" + text + "'";
+}
+
+std::string to_text(const ir::Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::string to_text(float value) {
+  char buffer[64];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+void invalid(const std::string& text) { throw PackError(QPLAN_MODEL_INVALID, text); }
+
+}  // namespace qplan::tfl

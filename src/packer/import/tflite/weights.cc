@@ -1,0 +1,120 @@
+#include "src/packer/import/tflite/weights.h"
+
+#include <cmath>
+
+#include "src/packer/import/tflite/activation.h"
+
+namespace qplan::tfl {
+namespace {
+
+// The most that a bias scale may differ from input scale * weight scale, in units of the output scale: beyond
+// it TFLite refuses to run the model. The kernels use the product in any case.
+constexpr double kBiasScaleTolerance = 0.02;
+
+ir::ValueId scales_constant(OpContext& op, std::vector<float> scales) {
+  if (scales.size() == 1) return op.scale(scales[0]);
+  const auto count = static_cast<int64_t>(scales.size());
+  return op.constant(ir::make_constant(ir::kFloat32, {count}, scales));
+}
+
+ir::ValueId bias_constant(OpContext& op, const TensorInfo* bias, int64_t channels) {
+  const ir::TensorType type{ir::kInt32, {channels}};
+  if (bias == nullptr) {
+    const std::vector<int32_t> zeros(static_cast<size_t>(channels));
+    return op.constant(ir::make_constant(ir::kInt32, type.shape, zeros));
+  }
+  if (bias->dtype != ir::kInt32) throw Unsupported{type_name(bias->file_type) + " bias"};
+  if (!bias->is_constant()) throw Unsupported{"bias that is not constant"};
+  if (ir::TensorType{ir::kInt32, bias->shape}.num_elements() != channels) {
+    invalid("the bias has shape " + to_text(bias->shape) + ", expected one value for each of " +
+            std::to_string(channels) + " output channels");
+  }
+  return op.constant(
+      std::make_shared<const ir::Constant>(type, std::vector<uint8_t>(bias->data.begin(), bias->data.end())),
+      bias->name);
+}
+
+// Only what one scale says: per-channel scales and the axis of a bias are not looked at, TFLite does not
+// either (person_detect names an axis that its bias does not have).
+void check_bias_scale(const OpContext& op, const MatmulTail& tail, QuantParams output) {
+  if (tail.bias == nullptr || tail.bias->num_scales() != 1 || tail.weights.per_channel()) return;
+  const double product = tail.input.scale * tail.weights.scales[0];
+  const double bias = tail.bias->quantization->scale()->Get(0);
+  if (std::fabs(product - bias) / output.scale <= kBiasScaleTolerance) return;
+  op.warn("bias scale " + to_text(static_cast<float>(bias)) + " is not input scale * weight scale, " +
+          to_text(static_cast<float>(product)) + "; the product is used");
+}
+
+}  // namespace
+
+WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t channel_axis) {
+  op.require_8bit(weights, "weights");
+  if (!weights.is_constant()) throw Unsupported{"weights that are not constant"};
+  WeightQuantization result;
+  if (weights.num_scales() <= 1) {
+    const QuantParams one = op.quantization(weights);
+    result.scales = {one.scale};
+    result.zero_point = one.zero_point;
+    return result;
+  }
+
+  const tflite::QuantizationParameters& q = *weights.quantization;
+  if (weights.dtype != ir::kInt8) throw Unsupported{"per-channel uint8 weights"};
+  if (q.details_type() != tflite::QuantizationDetails_NONE) throw Unsupported{"custom quantisation"};
+  if (q.quantized_dimension() != static_cast<int32_t>(channel_axis)) {
+    throw Unsupported{"weights quantised along axis " + std::to_string(q.quantized_dimension())};
+  }
+  const int64_t channels = weights.shape.at(channel_axis);
+  if (static_cast<int64_t>(q.scale()->size()) != channels) {
+    invalid("the weights have " + std::to_string(q.scale()->size()) + " scales, expected " +
+            std::to_string(channels) + ", one per output channel");
+  }
+  result.scales.assign(q.scale()->begin(), q.scale()->end());
+  for (const float scale : result.scales) {
+    if (std::isfinite(scale) && scale > 0) continue;
+    invalid("the weights have scale " + to_text(scale) + ", expected positive finite numbers");
+  }
+  if (q.zero_point() != nullptr) {
+    for (const int64_t zero_point : *q.zero_point()) {
+      if (zero_point != 0) throw Unsupported{"per-channel weights whose zero points are not 0"};
+    }
+  }
+  return result;
+}
+
+ir::ValueId emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail) {
+  const QuantParams output = op.quantization(tail.output);
+  check_bias_scale(op, tail, output);
+  const ir::ValueId bias = bias_constant(op, tail.bias, tail.channels);
+  ir::ValueId value = op.emit("nn.bias_add", {accumulator, bias}, {{"axis", tail.channel_axis}});
+
+  std::vector<float> scales = tail.weights.scales;
+  for (float& scale : scales) {
+    const float weight_scale = scale;
+    scale = tail.input.scale * weight_scale;
+    if (!std::isnormal(scale)) {
+      invalid("input scale " + to_text(tail.input.scale) + " times weight scale " + to_text(weight_scale) +
+              " leaves the range of float32");
+    }
+  }
+  ir::Attrs attrs{{"out_dtype", ir::to_string(*tail.output.dtype)}};
+  if (scales.size() > 1) attrs.set("axis", tail.channel_axis);
+  if (tail.multiplier == Multiplier::kProductF32) attrs.set("multiplier", std::string("product_f32"));
+  value = op.emit("qnn.requantize",
+                  {value, scales_constant(op, std::move(scales)), op.zero_point(0), op.scale(output.scale),
+                   op.zero_point(output.zero_point)},
+                  std::move(attrs));
+  return emit_activation(op, value, tail.activation, output);
+}
+
+std::vector<ir::ValueId> matmul_operands(OpContext& op, ir::ValueId data, ir::ValueId weights,
+                                         QuantParams input, const WeightQuantization& quantization) {
+  return {data,
+          weights,
+          op.zero_point(input.zero_point),
+          op.zero_point(quantization.zero_point),
+          op.scale(input.scale),
+          scales_constant(op, quantization.scales)};
+}
+
+}  // namespace qplan::tfl

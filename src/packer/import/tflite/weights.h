@@ -1,0 +1,45 @@
+// What convolutions and fully connected layers share: quantisation of weights, bias, and the way from the
+// accumulator to the output.
+#ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_WEIGHTS_H_
+#define QPLAN_SRC_PACKER_IMPORT_TFLITE_WEIGHTS_H_
+
+#include <vector>
+
+#include "src/packer/import/tflite/op_context.h"
+
+namespace qplan::tfl {
+
+struct WeightQuantization {
+  std::vector<float> scales;  // one, or one per output channel
+  int32_t zero_point = 0;
+
+  bool per_channel() const { return scales.size() > 1; }
+};
+
+// Unsupported unless the weights are int8 or uint8 constants. channel_axis: of the output channels in the
+// file's layout. uint8 weights have one scale; int8 weights of convolutions have no zero point.
+WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t channel_axis);
+
+// How the real multiplier is formed from the scales (src/packer/op/README.md).
+enum class Multiplier { kProductF32, kProductF64 };
+
+struct MatmulTail {
+  const TensorInfo* bias;  // may be null: zeros
+  const TensorInfo& output;
+  QuantParams input;
+  const WeightQuantization& weights;
+  int64_t channels;
+  int64_t channel_axis;  // of the accumulator
+  Multiplier multiplier;
+  tflite::ActivationFunctionType activation;
+};
+// accumulator -> nn.bias_add -> qnn.requantize -> clip where the activation needs one.
+ir::ValueId emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail);
+
+// The operands of qnn.conv2d and qnn.dense.
+std::vector<ir::ValueId> matmul_operands(OpContext& op, ir::ValueId data, ir::ValueId weights,
+                                         QuantParams input, const WeightQuantization& quantization);
+
+}  // namespace qplan::tfl
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_TFLITE_WEIGHTS_H_
