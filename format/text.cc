@@ -15,6 +15,11 @@ Error& operator<<(Error& error, Quoted quoted) {
   return error << "'" << text << (quoted.text[size] == '\0' ? "'" : "...'");
 }
 
+Error& operator<<(Error& error, Named named) {
+  if (named.text == nullptr || named.text[0] == '\0') return error;
+  return error << " " << Quoted{named.text};
+}
+
 Error& operator<<(Error& error, Extents shape) {
   error << "[";
   for (uint32_t i = 0; i < shape.count; ++i) error << (i > 0 ? ", " : "") << shape.extents[i];

@@ -14,6 +14,12 @@ struct Quoted {
 };
 Error& operator<<(Error& error, Quoted quoted);
 
+// " 'text'" after a noun, or nothing at all for "".
+struct Named {
+  const char* text;
+};
+Error& operator<<(Error& error, Named named);
+
 // "[1, 2, 3]"
 struct Extents {
   const int64_t* extents;

@@ -32,7 +32,7 @@ Error& PlanVerifier::corrupt_bank(uint32_t index) { return corrupt() << "bank " 
 Error& PlanVerifier::corrupt_tensor(uint32_t index) {
   error_.set(QPLAN_PLAN_CORRUPT, -1, static_cast<int32_t>(index)) << "plan: tensor " << index;
   if (names_ != nullptr && index < count_of(names_->tensors())) {
-    error_ << " " << Quoted{names_->tensors()->Get(index)->c_str()};
+    error_ << Named{names_->tensors()->Get(index)->c_str()};
   }
   return error_ << ": ";
 }

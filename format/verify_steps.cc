@@ -23,7 +23,7 @@ KernelParams params_of_kernel(uint16_t kernel) {
 Error& PlanVerifier::corrupt_step(uint32_t index) {
   error_.set(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(index)) << "plan: step " << index;
   if (names_ != nullptr && index < count_of(names_->steps())) {
-    error_ << " " << Quoted{names_->steps()->Get(index)->c_str()};
+    error_ << Named{names_->steps()->Get(index)->c_str()};
   }
   return error_ << ": ";
 }

@@ -7,7 +7,7 @@ namespace qplan {
 namespace {
 
 using format::Extents;
-using format::Quoted;
+using format::Named;
 using format::Tensor;
 
 // One call about one input or output.
@@ -23,8 +23,7 @@ class Binding {
   Error& fail(qplan_status status) {
     session_.error.set(status, -1, static_cast<int32_t>(tensor_index_))
         << verb_ << ": " << noun() << " " << index_;
-    const char* name = session_.plan.tensor_name(tensor_index_);
-    return session_.error << (name[0] == '\0' ? "" : " ") << Quoted{name} << ": ";
+    return session_.error << Named{session_.plan.tensor_name(tensor_index_)} << ": ";
   }
 
   bool find() {

@@ -6,7 +6,7 @@
 namespace qplan {
 namespace {
 
-using format::Quoted;
+using format::Named;
 using format::Tensor;
 
 class Preparation {
@@ -78,7 +78,7 @@ class Preparation {
     const KernelFamily* family = find_family(view.step->kernel());
     if (family == nullptr) {
       error_.set(QPLAN_KERNEL_MISSING, static_cast<int32_t>(index))
-          << "session: step " << index << " " << Quoted{plan_.step_name(index)} << " needs kernel "
+          << "session: step " << index << Named{plan_.step_name(index)} << " needs kernel "
           << uint32_t{view.step->kernel()} << " (" << kernel_name(view.step->kernel())
           << "), which is not in the kernel set";
       return false;
@@ -159,7 +159,7 @@ class Preparation {
     session_.macs += plan_.step(index).macs();
     if (session_.platform.log != nullptr && session_.platform.log_level >= QPLAN_LOG_DEBUG) {
       Error text;
-      text << "session: step " << index << " " << Quoted{plan_.step_name(index)} << ": " << variant->name;
+      text << "session: step " << index << Named{plan_.step_name(index)} << ": " << variant->name;
       log_text(session_.platform, QPLAN_LOG_DEBUG, text.text());
     }
     return true;
@@ -193,8 +193,7 @@ class Preparation {
   }
 
   Error& put_step(uint32_t index, const KernelFamily& family) {
-    const char* name = plan_.step_name(index);
-    error_ << family.name << (name[0] == '\0' ? "" : " ") << Quoted{name} << " (step " << index << "): ";
+    error_ << family.name << Named{plan_.step_name(index)} << " (step " << index << "): ";
     return error_;
   }
 

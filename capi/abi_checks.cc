@@ -1,0 +1,94 @@
+// The layout of every public struct is ABI: applications, ctypes and other languages rely on it. A line that
+// fails here means that a struct grew in the middle or that a field changed its type; structs grow at their
+// end only, and then their size here grows with them. Pointers count as P bytes; int64_t is aligned to 8 on
+// all supported devices.
+#include <stddef.h>
+
+#include "qplan/qplan.h"
+
+#define QPLAN_SIZE(type, bits32, bits64) \
+  static_assert(sizeof(type) == (sizeof(void*) == 4 ? (bits32) : (bits64)), "size of " #type " is ABI")
+#define QPLAN_FIELD(type, field, bits32, bits64)                                     \
+  static_assert(offsetof(type, field) == (sizeof(void*) == 4 ? (bits32) : (bits64)), \
+                "offset of " #type "." #field " is ABI")
+
+static_assert(sizeof(void*) == 4 || sizeof(void*) == 8, "qplan knows 32-bit and 64-bit devices");
+static_assert(alignof(uint64_t) == 8, "uint64_t is aligned to 8 in structs");
+static_assert(sizeof(int) == 4, "DLTensor holds ints");
+
+QPLAN_SIZE(qplan_status, 4, 4);
+
+QPLAN_SIZE(qplan_error, 256, 256);
+QPLAN_FIELD(qplan_error, struct_size, 0, 0);
+QPLAN_FIELD(qplan_error, status, 4, 4);
+QPLAN_FIELD(qplan_error, step, 8, 8);
+QPLAN_FIELD(qplan_error, tensor, 12, 12);
+QPLAN_FIELD(qplan_error, text, 16, 16);
+
+QPLAN_SIZE(qplan_plan, 64, 64);
+
+QPLAN_SIZE(DLDataType, 4, 4);
+QPLAN_SIZE(DLTensor, 40, 48);
+
+QPLAN_SIZE(qplan_tensor_info, 48, 64);
+QPLAN_FIELD(qplan_tensor_info, struct_size, 0, 0);
+QPLAN_FIELD(qplan_tensor_info, ndim, 4, 4);
+QPLAN_FIELD(qplan_tensor_info, name, 8, 8);
+QPLAN_FIELD(qplan_tensor_info, shape, 12, 16);
+QPLAN_FIELD(qplan_tensor_info, dtype, 16, 24);
+QPLAN_FIELD(qplan_tensor_info, alignment, 20, 28);
+QPLAN_FIELD(qplan_tensor_info, size_bytes, 24, 32);
+QPLAN_FIELD(qplan_tensor_info, scales, 32, 40);
+QPLAN_FIELD(qplan_tensor_info, zero_points, 36, 48);
+QPLAN_FIELD(qplan_tensor_info, num_scales, 40, 56);
+QPLAN_FIELD(qplan_tensor_info, quant_axis, 44, 60);
+
+QPLAN_SIZE(qplan_thread_pool, 16, 24);
+QPLAN_FIELD(qplan_thread_pool, struct_size, 0, 0);
+QPLAN_FIELD(qplan_thread_pool, num_threads, 4, 4);
+QPLAN_FIELD(qplan_thread_pool, user, 8, 8);
+QPLAN_FIELD(qplan_thread_pool, parallel_for, 12, 16);
+
+QPLAN_SIZE(qplan_event, 40, 48);
+QPLAN_FIELD(qplan_event, struct_size, 0, 0);
+QPLAN_FIELD(qplan_event, step, 4, 4);
+QPLAN_FIELD(qplan_event, op, 8, 8);
+QPLAN_FIELD(qplan_event, kernel, 12, 16);
+QPLAN_FIELD(qplan_event, name, 16, 24);
+QPLAN_FIELD(qplan_event, macs, 24, 32);
+QPLAN_FIELD(qplan_event, bytes, 32, 40);
+
+QPLAN_SIZE(qplan_platform, 32, 56);
+QPLAN_FIELD(qplan_platform, struct_size, 0, 0);
+QPLAN_FIELD(qplan_platform, log_level, 4, 4);
+QPLAN_FIELD(qplan_platform, user, 8, 8);
+QPLAN_FIELD(qplan_platform, log, 12, 16);
+QPLAN_FIELD(qplan_platform, step_begin, 16, 24);
+QPLAN_FIELD(qplan_platform, step_end, 20, 32);
+QPLAN_FIELD(qplan_platform, now_ns, 24, 40);
+QPLAN_FIELD(qplan_platform, thread_pool, 28, 48);
+
+QPLAN_SIZE(qplan_memory, 8, 16);
+QPLAN_FIELD(qplan_memory, base, 0, 0);
+QPLAN_FIELD(qplan_memory, size, 4, 8);
+
+QPLAN_SIZE(qplan_session_config, 20, 32);
+QPLAN_FIELD(qplan_session_config, struct_size, 0, 0);
+QPLAN_FIELD(qplan_session_config, isa_limit, 4, 4);
+QPLAN_FIELD(qplan_session_config, function, 8, 8);
+QPLAN_FIELD(qplan_session_config, kernels, 12, 16);
+QPLAN_FIELD(qplan_session_config, platform, 16, 24);
+
+QPLAN_SIZE(qplan_memory_need, 16, 16);
+QPLAN_FIELD(qplan_memory_need, bank, 0, 0);
+QPLAN_FIELD(qplan_memory_need, alignment, 4, 4);
+QPLAN_FIELD(qplan_memory_need, size, 8, 8);
+
+QPLAN_SIZE(qplan_session_info, 40, 40);
+QPLAN_FIELD(qplan_session_info, struct_size, 0, 0);
+QPLAN_FIELD(qplan_session_info, num_steps, 4, 4);
+QPLAN_FIELD(qplan_session_info, num_threads, 8, 8);
+QPLAN_FIELD(qplan_session_info, isa, 12, 12);
+QPLAN_FIELD(qplan_session_info, isa_name, 16, 16);
+QPLAN_FIELD(qplan_session_info, macs, 24, 24);
+QPLAN_FIELD(qplan_session_info, memory_bytes, 32, 32);

@@ -1,0 +1,4 @@
+// The public headers as C++17.
+#include "tests/capi/header_host.c"
+#include "tests/capi/header_pack.c"
+#include "tests/capi/header_qplan.c"
