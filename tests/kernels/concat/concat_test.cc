@@ -1,0 +1,129 @@
+#include "kernels/concat/concat.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/families.h"
+#include "tests/support/nd.h"
+#include "tests/support/step_runner.h"
+
+namespace qplan {
+namespace {
+
+using testing::Extents;
+using testing::Random;
+using testing::TestStep;
+
+struct ConcatSpec {
+  std::vector<Extents> inputs = {{2, 3}, {2, 4}};
+  Extents output = {2, 7};
+  uint32_t axis = 1;
+  std::function<void(TestStep&)> tweak;
+
+  template <typename T>
+  TestStep make_of(const std::vector<std::vector<T>>& values) const {
+    TestStep step(kKernel_concat);
+    for (size_t i = 0; i < inputs.size(); ++i) step.input<T>(inputs[i], values[i]);
+    step.output<T>(output);
+    if (tweak) tweak(step);
+    step.finish(format::KernelParams_ConcatParams, format::CreateConcatParams(step.builder(), axis).Union());
+    return step;
+  }
+  TestStep make() const {
+    std::vector<std::vector<int8_t>> values;
+    for (const Extents& input : inputs) values.emplace_back(testing::num_elements(input));
+    return make_of<int8_t>(values);
+  }
+};
+
+class ConcatVariant : public ::testing::TestWithParam<const KernelVariant*> {
+ protected:
+  void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
+
+  template <typename T>
+  void expect_concatenated(uint64_t seed) {
+    Random random(seed);
+    ConcatSpec spec;
+    spec.output = testing::random_shape(random, random.integer(1, 6), 5);
+    spec.axis = static_cast<uint32_t>(random.integer(0, std::ssize(spec.output) - 1));
+    spec.output[spec.axis] = 0;
+    spec.inputs.clear();
+    const int64_t count = random.chance(0.1) ? ConcatArgs::kMaxInputs : random.integer(1, 5);
+    std::vector<std::vector<T>> values;
+    for (int64_t i = 0; i < count; ++i) {
+      Extents input = spec.output;
+      input[spec.axis] = random.integer(1, 5);
+      values.push_back(random.integers<T>(testing::num_elements(input), -100, 100));
+      spec.inputs.push_back(input);
+    }
+    for (const Extents& input : spec.inputs) spec.output[spec.axis] += input[spec.axis];
+    TestStep step = spec.make_of<T>(values);
+    if (!testing::run_step(step, kConcatFamily, *GetParam(), seed)) return;
+    std::vector<T> expected;
+    testing::for_each_position(spec.output, [&](Extents at) {
+      size_t i = 0;
+      while (at[spec.axis] >= spec.inputs[i][spec.axis]) at[spec.axis] -= spec.inputs[i++][spec.axis];
+      expected.push_back(values[i][testing::broadcast_index(spec.inputs[i], at)]);
+    });
+    EXPECT_EQ(testing::output_values<T>(step), expected) << "seed " << seed;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ConcatVariant, ::testing::ValuesIn(testing::variants_of(kConcatFamily)),
+                         testing::variant_test_name);
+
+TEST_P(ConcatVariant, PutsInputsSideBySideOfAnyDtypeAndAxis) {
+  for (uint64_t seed = 1; seed <= 100 && !HasFailure(); ++seed) {
+    expect_concatenated<uint8_t>(seed);
+    expect_concatenated<int16_t>(seed);
+    expect_concatenated<float>(seed);
+    expect_concatenated<int64_t>(seed);
+  }
+}
+
+TEST(Concat, BindRefusesWhatIsWrong) {
+  testing::expect_refusals<ConcatSpec>(
+      kConcatFamily,
+      {
+          {"number of inputs 0", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.inputs().clear(); }; }},
+          {"number of inputs 25",
+           [](ConcatSpec& s) {
+             s.inputs.assign(25, {2, 1});
+             s.output = {2, 25};
+           }},
+          {"outputs", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.outputs().push_back(2); }; }},
+          {"output", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_bits = 4; }; }},
+          {"input", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
+          {"axis 2", [](ConcatSpec& s) { s.axis = 2; }},
+          {"axis 4294967295", [](ConcatSpec& s) { s.axis = UINT32_MAX; }},
+          {"axis 0",
+           [](ConcatSpec& s) {
+             s.inputs = {{}};
+             s.output = {};
+             s.axis = 0;
+           }},
+          {"rank", [](ConcatSpec& s) { s.inputs[0] = {6}; }},
+          {"another axis",
+           [](ConcatSpec& s) {
+             s.inputs[0] = {3, 3};
+           }},
+          {"the inputs together 7",
+           [](ConcatSpec& s) {
+             s.output = {2, 6};
+           }},
+          {"number of rows",
+           [](ConcatSpec& s) {
+             s.axis = 2;
+             s.inputs = {{1, 1, 1}};
+             s.output = {1, 1, 1};
+             s.tweak = [](TestStep& t) {
+               for (uint32_t i = 0; i < 2; ++i) {
+                 t.tensor(i).shape = {65536, 65536, 1};
+                 t.tensor(i).size = uint64_t{1} << 32;
+               }
+             };
+           }},
+      });
+}
+
+}  // namespace
+}  // namespace qplan
