@@ -127,6 +127,10 @@ std::optional<TensorQuantization> plain_quantization(const TensorInfo& tensor) {
 
 void finish(Graph& graph) {
   ir::Function& main = graph.function();
+  for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
+    const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
+    if (const auto quantization = plain_quantization(tensor)) set_input_quantization(main, i, *quantization);
+  }
   std::vector<ir::ValueId> outputs;
   std::vector<std::string> names;
   if (graph.file().outputs().empty()) tfl::invalid("the model has no outputs");
@@ -135,10 +139,6 @@ void finish(Graph& graph) {
     outputs.push_back(graph.value(tensor));
     names.push_back(tensor.name.empty() ? "output_" + std::to_string(i) : tensor.name);
     if (const auto quantization = plain_quantization(tensor)) set_output_quantization(main, i, *quantization);
-  }
-  for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
-    const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
-    if (const auto quantization = plain_quantization(tensor)) set_input_quantization(main, i, *quantization);
   }
   main.set_outputs(std::move(outputs), std::move(names));
 }

@@ -1,13 +1,8 @@
 #include "src/packer/passes/pass.h"
 
+#include "src/packer/passes/passes.h"
+
 namespace qplan::passes {
-
-#define PASS(name)                                                                            \
-  std::unique_ptr<ir::Function> run_##name(const ir::Module& module, const ir::Function& pre, \
-                                           PassContext& context);
-#include "src/packer/passes/passes.def"
-#undef PASS
-
 namespace {
 
 constexpr Pass kPasses[] = {

@@ -1,0 +1,56 @@
+// nn.pad in front of a qnn.conv2d becomes part of the convolution's padding: only if it pads height and width
+// alone, with the value that the convolution pads with (its input zero point, or pad_value), and nothing else
+// reads it.
+#include "src/packer/op/shape.h"
+#include "src/packer/passes/passes.h"
+#include "src/packer/pattern/rebuild.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::PreNode;
+using pattern::Rebuild;
+
+// The value of a scalar constant of any dtype that nn.pad takes.
+std::optional<double> scalar_value(const ir::Constant& constant) {
+  const ir::DType dtype = constant.type().dtype;
+  if (dtype == ir::kFloat32) return constant.as<float>()[0];
+  if (dtype == ir::kInt32) return constant.as<int32_t>()[0];
+  if (dtype == ir::kInt8) return constant.as<int8_t>()[0];
+  if (dtype == ir::kUint8) return constant.as<uint8_t>()[0];
+  return std::nullopt;
+}
+
+bool rewrite(Rebuild& r, PreNode conv, PassContext& context) {
+  const auto& pre = r.pre();
+  if (!conv.is("qnn.conv2d")) return false;
+  const auto pad = pre.producer(conv.operand(0), "nn.pad");
+  if (!pad || pre.num_uses(pad->result()) != 1) return false;
+
+  const op::DataLayout layout = op::data_layout(op::attr_string(conv.node(), "data_layout"));
+  const std::vector<ir::Ints>& pads = op::attr_int_lists(pad->node(), "pad_width");
+  for (const size_t axis : {layout.n, layout.c}) {
+    if (pads[axis] != ir::Ints{0, 0}) return false;
+  }
+  const int64_t input_zero_point = pre.constant(conv.operand(2))->as<int32_t>()[0];
+  const auto conv_pads_with = static_cast<double>(conv.attrs().get_int("pad_value", input_zero_point));
+  if (scalar_value(*pre.constant(pad->operand(1))) != conv_pads_with) return false;
+
+  op::Window2d window = op::conv2d_window(conv.node(), pre.type(conv.operand(1)));
+  ir::Attrs attrs = conv.attrs();
+  attrs.set("padding", ir::Ints{window.pad_top + pads[layout.h][0], window.pad_left + pads[layout.w][0],
+                                window.pad_bottom + pads[layout.h][1], window.pad_right + pads[layout.w][1]});
+  std::vector<pattern::PostValue> operands = r.operands(conv);
+  operands[0] = r[pad->operand(0)];
+  r.replace(conv.result(), r.post().call("qnn.conv2d", operands, std::move(attrs), conv.name()));
+  context.fired("fold_pad", conv.name(), "took over the padding of '" + pad->name() + "'");
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<ir::Function> run_fold_pad(const ir::Module&, const ir::Function& pre, PassContext& context) {
+  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) { return rewrite(r, node, context); });
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,115 @@
+// Gives convolutions and fully connected layers the input zero point z' that the target wants (PassContext)
+// and corrects the bias:
+//   sum (x - zx) * (w - zw) = sum (x - z') * (w - zw) - (zx - z') * sum (w - zw)
+// Padded positions go on holding zx: their sum over the whole window is what the correction assumes, so
+// pad_value keeps the old zero point. Sums are modulo 2^32, as in the accumulator. Weights must be constant.
+#include "src/packer/op/shape.h"
+#include "src/packer/passes/passes.h"
+#include "src/packer/pattern/rebuild.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::PostValue;
+using pattern::PreNode;
+using pattern::Rebuild;
+
+int32_t wanted_zero_point(ActivationZeroPoint wanted, ir::DType dtype) {
+  return wanted == ActivationZeroPoint::kDtypeMinimum ? static_cast<int32_t>(dtype.min()) : 0;
+}
+
+// Per output channel: factor * sum (w - zw), modulo 2^32. outer * channels * inner is the shape of the
+// weights around the axis of the output channels.
+std::vector<int32_t> scaled_weight_sums(const ir::Constant& weights, const ir::Constant& zero_points,
+                                        size_t axis, int32_t factor) {
+  const ir::Shape& shape = weights.type().shape;
+  size_t outer = 1, inner = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i != axis) (i < axis ? outer : inner) *= static_cast<size_t>(shape[i]);
+  }
+  const auto channels = static_cast<size_t>(shape[axis]);
+  const bool is_signed = weights.type().dtype == ir::kInt8;
+  std::vector<int32_t> sums(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    int64_t sum = 0;  // at most 2^40 weights
+    for (size_t o = 0; o < outer; ++o) {
+      const uint8_t* row = weights.bytes().data() + (o * channels + c) * inner;
+      for (size_t i = 0; i < inner; ++i) sum += is_signed ? static_cast<int8_t>(row[i]) : row[i];
+    }
+    const auto values = zero_points.as<int32_t>();
+    sum -= int64_t{values[values.size() == 1 ? 0 : c]} * static_cast<int64_t>(outer * inner);
+    sums[c] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(sum)) *
+                                   static_cast<uint32_t>(factor));
+  }
+  return sums;
+}
+
+PostValue bias_value(Rebuild& r, const std::vector<int32_t>& bias) {
+  return r.post().constant_value(ir::make_constant(ir::kInt32, {static_cast<int64_t>(bias.size())}, bias));
+}
+
+bool rewrite_layer(Rebuild& r, PreNode layer, PassContext& context) {
+  const auto& pre = r.pre();
+  const bool is_conv = layer.is("qnn.conv2d");
+  const ir::ConstantRef weights = pre.constant(layer.operand(1));
+  const int32_t old_zero_point = pre.constant(layer.operand(2))->as<int32_t>()[0];
+  const int32_t zero_point =
+      wanted_zero_point(context.activation_zero_point, pre.type(layer.operand(0)).dtype);
+  if (weights == nullptr || old_zero_point == zero_point) return false;
+
+  ir::Attrs attrs = layer.attrs();
+  size_t out_axis = 0;
+  auto channel_axis = static_cast<int64_t>(pre.type(layer.result()).shape.size()) - 1;
+  if (is_conv) {
+    out_axis = op::weight_layout(op::attr_string(layer.node(), "kernel_layout")).o;
+    channel_axis = static_cast<int64_t>(op::data_layout(op::attr_string(layer.node(), "data_layout")).c);
+    const op::Window2d window = op::conv2d_window(layer.node(), weights->type());
+    const bool padded = (window.pad_top | window.pad_left | window.pad_bottom | window.pad_right) != 0;
+    if (padded && !attrs.has("pad_value")) attrs.set("pad_value", int64_t{old_zero_point});
+  }
+  const std::vector<int32_t> correction =
+      scaled_weight_sums(*weights, *pre.constant(layer.operand(3)), out_axis, zero_point - old_zero_point);
+  std::vector<PostValue> operands = r.operands(layer);
+  operands[2] = r.post().scalar(zero_point);
+  const PostValue sum = r.post().call(layer.op()->name, operands, std::move(attrs), layer.name());
+  r.replace(layer.result(), r.post().call("nn.bias_add", {sum, bias_value(r, correction)},
+                                          {{"axis", channel_axis}}, layer.name()));
+  context.fired("fold_zero_point", layer.name(),
+                "input zero point " + std::to_string(old_zero_point) + " is now " +
+                    std::to_string(zero_point) + ", the rest is bias");
+  return true;
+}
+
+// The layer's own bias behind the correction: one addition with the sum of both.
+bool merge_bias(Rebuild& r, PreNode node, PassContext& context) {
+  const auto inner = r.post().producer(r[node.operand(0)], "nn.bias_add");
+  const ir::ConstantRef second = r.pre().constant(node.operand(1));
+  if (!inner || second == nullptr || second->type().dtype != ir::kInt32) return false;
+  const ir::ConstantRef first = r.post().constant(inner->operand(1));
+  const size_t rank = r.pre().type(node.result()).shape.size();
+  const int64_t axis = op::normalized_axis(op::attr_int(node.node(), "axis"), rank);
+  if (first == nullptr || axis != op::normalized_axis(op::attr_int(inner->node(), "axis"), rank))
+    return false;
+  std::vector<int32_t> sum(first->as<int32_t>().begin(), first->as<int32_t>().end());
+  for (size_t i = 0; i < sum.size(); ++i) {
+    sum[i] =
+        static_cast<int32_t>(static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(second->as<int32_t>()[i]));
+  }
+  r.replace(node.result(),
+            r.post().call("nn.bias_add", {inner->operand(0), bias_value(r, sum)}, node.attrs(), node.name()));
+  context.fired("fold_zero_point", node.name(), "merged with the bias before it");
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<ir::Function> run_fold_zero_point(const ir::Module&, const ir::Function& pre,
+                                                  PassContext& context) {
+  if (context.activation_zero_point == ActivationZeroPoint::kKeep) return nullptr;
+  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
+    if (node.is("qnn.conv2d") || node.is("qnn.dense")) return rewrite_layer(r, node, context);
+    return node.is("nn.bias_add") && merge_bias(r, node, context);
+  });
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,92 @@
+// Clamps in their shortest form: bounds within the dtype, chains merged, what does nothing dropped (a clip to
+// the whole dtype, an 8-bit requantisation to the same scale and zero point, a cast to the same dtype). What
+// is left of a clip stands directly behind the operator into whose output range lowering folds it.
+#include <algorithm>
+
+#include "src/packer/passes/passes.h"
+#include "src/packer/pattern/rebuild.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::PostValue;
+using pattern::PreNode;
+using pattern::Rebuild;
+
+struct Bounds {
+  double min, max;
+  bool operator==(const Bounds&) const = default;
+};
+
+template <typename Node>
+Bounds bounds_of(const Node& clip) {
+  return {op::attr_float(clip.node(), "a_min"), op::attr_float(clip.node(), "a_max")};
+}
+
+// Why the node changes nothing; null when it may.
+const char* identity_reason(Rebuild& r, PreNode node) {
+  const auto same_constant = [&](size_t a, size_t b) { return r[node.operand(a)] == r[node.operand(b)]; };
+  const auto& pre = r.pre();
+  if (node.is("cast")) {
+    return pre.type(node.operand(0)) == pre.type(node.result()) ? "a cast to the same dtype, dropped"
+                                                                : nullptr;
+  }
+  if (node.is("qnn.requantize")) {
+    // A multiplier of 1 is exact in every contract; beyond 24 bits F32E would round.
+    const ir::TensorType& type = pre.type(node.operand(0));
+    const bool identity =
+        type.dtype.bits == 8 && type == pre.type(node.result()) && same_constant(1, 3) && same_constant(2, 4);
+    return identity ? "the same scale and zero point, dropped" : nullptr;
+  }
+  return nullptr;
+}
+
+bool rewrite_clip(Rebuild& r, PreNode node, PassContext& context) {
+  const ir::DType dtype = r.pre().type(node.result()).dtype;
+  const Bounds old = bounds_of(node);
+  const Bounds whole{static_cast<double>(dtype.min()), static_cast<double>(dtype.max())};
+  // Float clamps lower differently; bounds that keep nothing of the dtype are left to whoever executes them.
+  if (dtype.is_float() || old.min > whole.max || old.max < whole.min) return false;
+  Bounds bounds{std::max(old.min, whole.min), std::min(old.max, whole.max)};
+
+  PostValue data = r[node.operand(0)];
+  const auto inner = r.post().producer(data, "clip");
+  if (inner) {
+    // clamp after clamp is the clamp to the inner bounds, clamped to the outer ones.
+    const Bounds within = bounds_of(*inner);
+    bounds = {std::clamp(within.min, bounds.min, bounds.max), std::clamp(within.max, bounds.min, bounds.max)};
+    if (bounds == within) {
+      r.replace(node.result(), data);
+      context.fired("fuse_activation", node.name(), "a clip within the bounds of the one before it, dropped");
+      return true;
+    }
+    data = inner->operand(0);
+  }
+  if (bounds == whole) {
+    r.replace(node.result(), data);
+    context.fired("fuse_activation", node.name(), "a clip to the whole dtype, dropped");
+    return true;
+  }
+  if (!inner && bounds == old) return false;
+  r.replace(node.result(),
+            r.post().call("clip", {data}, {{"a_min", bounds.min}, {"a_max", bounds.max}}, node.name()));
+  context.fired("fuse_activation", node.name(),
+                inner ? "merged with the clip before it" : "bounds limited to the dtype");
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<ir::Function> run_fuse_activation(const ir::Module&, const ir::Function& pre,
+                                                  PassContext& context) {
+  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
+    if (node.is("clip")) return rewrite_clip(r, node, context);
+    const char* reason = identity_reason(r, node);
+    if (reason == nullptr) return false;
+    r.replace(node.result(), r[node.operand(0)]);
+    context.fired("fuse_activation", node.name(), reason);
+    return true;
+  });
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,117 @@
+#include "src/packer/pattern/rebuild.h"
+
+#include <algorithm>
+
+#include "src/packer/error.h"
+
+namespace qplan::pattern {
+namespace {
+
+std::vector<ir::ValueId> ids(const std::vector<PostValue>& values) {
+  std::vector<ir::ValueId> result;
+  result.reserve(values.size());
+  for (const PostValue value : values) result.push_back(value.id);
+  return result;
+}
+
+}  // namespace
+
+PostValue Post::constant_value(ir::ConstantRef constant, const std::string& name) {
+  return {function_->add_constant(std::move(constant), name)};
+}
+
+PostValue Post::call(std::string_view op, const std::vector<PostValue>& operands, ir::Attrs attrs,
+                     const std::string& name) {
+  const ir::Node& node = function_->add_node(op::get_op(op), ids(operands), std::move(attrs), name);
+  return {node.results.at(0)};
+}
+
+Rebuild::Rebuild(const ir::Function& function)
+    : old_(function),
+      new_(std::make_unique<ir::Function>(function.name())),
+      pre_(function),
+      post_(*new_),
+      map_(function.num_values()) {
+  new_->attrs() = function.attrs();
+  for (const ir::ValueId param : function.params()) {
+    map_[param.index] = {new_->add_param(function.value(param).name, function.type(param))};
+  }
+}
+
+PostValue Rebuild::operator[](PreValue value) {
+  PostValue& mapped = map_.at(value.id.index);
+  if (!mapped.id.valid()) {
+    const ir::Value& known = old_.value(value.id);
+    if (known.kind != ir::ValueKind::kConstant) {
+      throw PackError(QPLAN_INTERNAL, "rebuild: value '" + known.name + "' is used before it is defined");
+    }
+    mapped = post_.constant_value(known.constant, known.name);
+  }
+  return mapped;
+}
+
+std::vector<PostValue> Rebuild::operands(PreNode node) {
+  std::vector<PostValue> values;
+  values.reserve(node.num_operands());
+  for (size_t i = 0; i < node.num_operands(); ++i) values.push_back((*this)[node.operand(i)]);
+  return values;
+}
+
+void Rebuild::copy(PreNode node) {
+  std::vector<ir::ValueId> mapped = ids(operands(node));
+  const ir::Node* copied = nullptr;
+  if (node.op() != nullptr) {
+    copied = &new_->add_node(*node.op(), std::move(mapped), node.attrs(), node.name());
+  } else {
+    std::vector<ir::TensorType> types;
+    for (size_t i = 0; i < node.num_results(); ++i) types.push_back(pre_.type(node.result(i)));
+    ir::Node& call = new_->add_call(node.node().callee, std::move(mapped), std::move(types), node.name());
+    call.attrs = node.attrs();
+    copied = &call;
+  }
+  for (size_t i = 0; i < node.num_results(); ++i) replace(node.result(i), {copied->results.at(i)});
+}
+
+void Rebuild::replace(PreValue value, PostValue replacement) {
+  if (pre_.type(value) != post_.type(replacement)) {
+    throw PackError(QPLAN_INTERNAL, "rebuild: value '" + pre_.name(value) + "' of type " +
+                                        ir::to_string(pre_.type(value)) + " is replaced by one of type " +
+                                        ir::to_string(post_.type(replacement)));
+  }
+  map_.at(value.id.index) = replacement;
+  const ir::Value& known = new_->value(replacement.id);
+  if (known.kind == ir::ValueKind::kResult && known.name.empty()) {
+    new_->set_value_name(replacement.id, pre_.name(value));
+  }
+}
+
+std::unique_ptr<ir::Function> Rebuild::finish() {
+  std::vector<ir::ValueId> outputs;
+  for (const ir::ValueId output : old_.outputs()) outputs.push_back((*this)[PreValue{output}].id);
+  new_->set_outputs(std::move(outputs), old_.output_names());
+
+  const std::vector<bool> live = live_nodes(*new_);
+  if (std::ranges::all_of(live, [](bool alive) { return alive; })) return std::move(new_);
+  Rebuild sweep(*new_);
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (live[i]) sweep.copy(PreNode(*new_, i));
+  }
+  return sweep.finish();
+}
+
+std::vector<bool> live_nodes(const ir::Function& function) {
+  const std::span<const ir::Node> nodes = function.nodes();
+  std::vector<bool> live(nodes.size());
+  const auto mark = [&](ir::ValueId value) {
+    const ir::Value& known = function.value(value);
+    if (known.kind == ir::ValueKind::kResult) live[known.producer] = true;
+  };
+  for (const ir::ValueId output : function.outputs()) mark(output);
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (!live[i]) continue;
+    for (const ir::ValueId operand : nodes[i].operands) mark(operand);
+  }
+  return live;
+}
+
+}  // namespace qplan::pattern
