@@ -1,1 +1,176 @@
-// being written
+// The packer's C API: options in, exceptions out as status and text.
+#include "qplan/pack.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "qplan/host.h"
+#include "src/base/error.h"
+#include "src/packer/emit/disassemble.h"
+#include "src/packer/emit/inspect_json.h"
+#include "src/packer/emit/plan_reader.h"
+#include "src/packer/error.h"
+#include "src/packer/pipeline/pipeline.h"
+
+namespace qplan {
+namespace {
+
+// The caller's options with what its struct_size leaves out set to zero.
+qplan_pack_options whole_options(const qplan_pack_options* options) {
+  qplan_pack_options whole = {};
+  if (options != nullptr) std::memcpy(&whole, options, std::min<size_t>(options->struct_size, sizeof(whole)));
+  return whole;
+}
+
+qplan_status report(qplan_status status, const char* text, const qplan_pack_options& options,
+                    qplan_error* error) {
+  if (options.error_text != nullptr) options.error_text(options.user, text, std::strlen(text));
+  if (error != nullptr) {
+    Error record;
+    record.set(status) << text;
+    record.copy_to(error);
+  }
+  return status;
+}
+
+// Runs work; what it throws becomes the status and the text.
+template <typename Work>
+qplan_status guarded(const qplan_pack_options& options, qplan_error* error, const Work& work) noexcept {
+  try {
+    try {
+      work();
+      return QPLAN_OK;
+    } catch (const PackError& e) {
+      return report(e.status(), e.what(), options, error);
+    } catch (const std::bad_alloc&) {
+      return report(QPLAN_OUT_OF_MEMORY, "pack: out of memory", options, error);
+    } catch (const std::exception& e) {
+      const std::string text = std::string("pack: ") + e.what() + "; this is a defect of the packer";
+      return report(QPLAN_INTERNAL, text.c_str(), options, error);
+    }
+  } catch (...) {  // a text that did not fit into memory, or an exception of the caller's own
+    return report(QPLAN_INTERNAL, "pack: an unknown exception", {}, error);
+  }
+}
+
+[[noreturn]] void fail(qplan_status status, const std::string& text) { throw PackError(status, text); }
+
+PackOptions read_options(const qplan_pack_options& options) {
+  PackOptions result;
+  if (options.target != nullptr) result.target = options.target;
+  result.strip_names = options.strip_names != 0;
+  result.planner_iterations = options.planner_budget;
+  if (options.dump_after != nullptr) result.dump_after = options.dump_after;
+  if (options.log != nullptr) {
+    result.log = [options](uint32_t level, const std::string& text) {
+      if (level <= options.log_level) options.log(options.user, level, text.c_str());
+    };
+  }
+  if (options.dump != nullptr) {
+    result.dump = [options](std::string_view text) { options.dump(options.user, text.data(), text.size()); };
+  }
+  if (options.progress != nullptr) {
+    result.progress = [options](const char* stage, uint32_t done, uint32_t total) {
+      options.progress(options.user, stage, done, total);
+    };
+  }
+  return result;
+}
+
+// A file's bytes for as long as this lives.
+class MappedFile {
+ public:
+  explicit MappedFile(const char* path) {
+    if (path == nullptr) fail(QPLAN_INVALID_ARGUMENT, "pack: model_path is NULL");
+    qplan_error error = {};
+    error.struct_size = sizeof(error);
+    const qplan_status status = qplan_file_map(path, &file_, &error);
+    if (status < 0) fail(status, error.text);
+  }
+  ~MappedFile() { qplan_file_unmap(&file_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(file_.bytes), file_.size}; }
+
+ private:
+  qplan_file file_ = {};
+};
+
+std::span<const uint8_t> bytes_of(const void* bytes, size_t size, const char* what) {
+  if (bytes == nullptr && size != 0) fail(QPLAN_INVALID_ARGUMENT, std::string("pack: ") + what + " is NULL");
+  return {static_cast<const uint8_t*>(bytes), size};
+}
+
+void check_write(qplan_write_fn write) {
+  if (write == nullptr) fail(QPLAN_INVALID_ARGUMENT, "pack: write is NULL");
+}
+
+void write_text(const std::string& text, qplan_write_fn write, void* user) {
+  write(user, text.data(), text.size());
+}
+
+void pack_to(std::span<const uint8_t> model, const char* name, const qplan_pack_options& options,
+             qplan_write_fn write, void* user) {
+  const emit::AlignedBytes plan = pack(model, name, read_options(options));
+  write(user, reinterpret_cast<const char*>(plan.data()), plan.size());
+}
+
+}  // namespace
+}  // namespace qplan
+
+qplan_status qplan_pack_file(const char* model_path, const qplan_pack_options* options, qplan_write_fn write,
+                             void* write_user, qplan_error* error) {
+  const qplan_pack_options whole = qplan::whole_options(options);
+  return qplan::guarded(whole, error, [&] {
+    qplan::check_write(write);
+    const qplan::MappedFile file(model_path);
+    qplan::pack_to(file.bytes(), model_path, whole, write, write_user);
+  });
+}
+
+qplan_status qplan_pack_bytes(const void* model, size_t size, const char* name,
+                              const qplan_pack_options* options, qplan_write_fn write, void* write_user,
+                              qplan_error* error) {
+  const qplan_pack_options whole = qplan::whole_options(options);
+  return qplan::guarded(whole, error, [&] {
+    qplan::check_write(write);
+    const std::span<const uint8_t> bytes = qplan::bytes_of(model, size, "model");
+    qplan::pack_to(bytes, name == nullptr ? "model" : name, whole, write, write_user);
+  });
+}
+
+qplan_status qplan_import_text(const char* model_path, const qplan_pack_options* options, int canonical,
+                               qplan_write_fn write, void* write_user, qplan_error* error) {
+  const qplan_pack_options whole = qplan::whole_options(options);
+  return qplan::guarded(whole, error, [&] {
+    qplan::check_write(write);
+    const qplan::MappedFile file(model_path);
+    const std::string text =
+        qplan::model_text(file.bytes(), model_path, qplan::read_options(whole), canonical != 0);
+    qplan::write_text(text, write, write_user);
+  });
+}
+
+qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
+                                qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    qplan::check_write(write);
+    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    qplan::write_text(qplan::emit::inspect_json(reader.view()), write, user);
+  });
+}
+
+qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn write, void* user,
+                               qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    qplan::check_write(write);
+    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    qplan::write_text(qplan::emit::disassemble(reader.view()), write, user);
+  });
+}

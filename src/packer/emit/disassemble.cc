@@ -1,0 +1,74 @@
+#include "src/packer/emit/disassemble.h"
+
+#include "src/packer/emit/plan_reader.h"
+
+namespace qplan::emit {
+namespace {
+
+using format::PlanView;
+
+// Names come from models: a line stays a line.
+std::string quoted(const char* name) {
+  std::string text = "'";
+  for (const char* at = name; *at != '\0'; ++at) {
+    const auto byte = static_cast<unsigned char>(*at);
+    text += byte < 0x20 || byte == 0x7f ? '?' : *at;
+  }
+  return text + "'";
+}
+
+std::string place_text(const PlanView& view, uint32_t index) {
+  const format::Tensor& tensor = view.tensor(index);
+  const std::string bank = view.is_constant(index)             ? "constants"
+                           : tensor.bank() == view.main_bank() ? "arena"
+                                                               : "bank" + std::to_string(tensor.bank());
+  return bank + "+" + std::to_string(tensor.offset());
+}
+
+std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_t>* tensors) {
+  std::string text;
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+    const uint32_t index = tensors->Get(i);
+    const format::Tensor& tensor = view.tensor(index);
+    text += (i == 0 ? "" : ", ") + std::string("%") + std::to_string(index) + " " + place_text(view, index) +
+            " " + dtype_text(tensor) + " " + shape_text(tensor);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string step_text(const PlanView& view, uint32_t index) {
+  const format::KernelStep& step = view.step(index);
+  std::string text = std::to_string(index) + "  " + kernel_name(step.kernel()) + "  " +
+                     quoted(view.step_name(index)) + "  " + tensors_text(view, step.inputs()) + " -> " +
+                     tensors_text(view, step.outputs()) + "  {";
+  bool first = true;
+  for (const auto& [name, value] : step_params(step)) {
+    text += (first ? "" : ", ") + name + "=" + value;
+    first = false;
+  }
+  text += "}";
+  if (step.macs() != 0) text += "  " + std::to_string(step.macs()) + " macs";
+  return text + "\n";
+}
+
+std::string function_text(const PlanView& view, const format::Function& function) {
+  std::string text = "function " + quoted(function.name()->c_str()) + "  " +
+                     tensors_text(view, function.inputs()) + " -> " + tensors_text(view, function.outputs()) +
+                     "  scratch " + std::to_string(function.scratch_per_worker()) + " bytes a worker\n";
+  for (uint32_t i = 0; i < function.num_steps(); ++i)
+    text += "  " + step_text(view, function.first_step() + i);
+  return text;
+}
+
+}  // namespace
+
+std::string disassemble(const PlanView& view) {
+  std::string text = "plan " + std::to_string(view.header().version_major) + "." +
+                     std::to_string(view.header().version_minor) + "  " +
+                     std::to_string(view.header().file_size) + " bytes, arena " +
+                     std::to_string(view.bank(view.main_bank()).size()) + " bytes\n";
+  for (uint32_t i = 0; i < view.num_functions(); ++i) text += function_text(view, view.function(i));
+  return text;
+}
+
+}  // namespace qplan::emit

@@ -1,0 +1,156 @@
+#include "src/packer/emit/inspect_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "format/memory_layout.h"
+#include "src/packer/emit/content_digest.h"
+#include "src/packer/emit/plan_reader.h"
+
+namespace qplan::emit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using format::PlanView;
+
+constexpr uint64_t kWorkerCounts[] = {1, 2, 4};
+
+std::string text_of(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
+
+Json tensor_json(const PlanView& view, uint32_t index) {
+  const format::Tensor& tensor = view.tensor(index);
+  Json json;
+  json["name"] = view.tensor_name(index);
+  json["dtype"] = dtype_text(tensor);
+  json["shape"] = Json::array();
+  for (uint32_t i = 0; i < format::rank_of(tensor); ++i) json["shape"].push_back(tensor.shape()->Get(i));
+  json["bytes"] = tensor.size();
+  json["scale"] = nullptr;
+  json["zero_point"] = nullptr;
+  const format::Quantization* quantization = tensor.quantization();
+  const uint32_t count = quantization == nullptr ? 0 : format::count_of(quantization->scales());
+  if (count == 1) {
+    json["scale"] = quantization->scales()->Get(0);
+    json["zero_point"] = quantization->zero_points()->Get(0);
+  } else if (count > 1) {
+    json["scale"] = std::vector<float>(quantization->scales()->begin(), quantization->scales()->end());
+    json["zero_point"] =
+        std::vector<int32_t>(quantization->zero_points()->begin(), quantization->zero_points()->end());
+    json["axis"] = quantization->axis();
+  }
+  return json;
+}
+
+Json tensors_json(const PlanView& view, const flatbuffers::Vector<uint32_t>* tensors) {
+  Json json = Json::array();
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) json.push_back(tensor_json(view, tensors->Get(i)));
+  return json;
+}
+
+uint64_t constants_bytes(const PlanView& view) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < view.num_banks(); ++i) {
+    if (view.bank(i).kind() == format::BankKind_CONSTANT) bytes += view.bank(i).size();
+  }
+  return bytes;
+}
+
+// Bytes of memory 0 of a session of the function, on a device with such pointers.
+uint64_t total_bytes(const PlanView& view, const format::Function& function, uint64_t pointer_size,
+                     uint64_t num_workers) {
+  format::MemoryCounts counts;
+  counts.num_steps = function.num_steps();
+  counts.num_tensors = view.num_tensors();
+  counts.arena_bytes = view.bank(view.main_bank()).size();
+  counts.scratch_bytes = function.scratch_per_worker();
+  format::MemoryLayout layout;
+  return format::memory_layout(counts, pointer_size, num_workers, &layout) ? layout.total : UINT64_MAX;
+}
+
+Json memory_json(const PlanView& view) {
+  const format::Function& main = *view.find_function(nullptr);
+  Json json;
+  json["arena_bytes"] = view.bank(view.main_bank()).size();
+  json["arena_lower_bound_bytes"] = view.plan().arena_lower_bound();
+  json["scratch_per_worker_bytes"] = main.scratch_per_worker();
+  json["constants_bytes"] = constants_bytes(view);
+  // Everything a session needs beside the plan itself.
+  json["session_bytes"] = Json::object();
+  for (const uint64_t pointer_size : {uint64_t{4}, uint64_t{8}}) {
+    Json by_workers;
+    for (const uint64_t workers : kWorkerCounts) {
+      by_workers[std::to_string(workers)] = total_bytes(view, main, pointer_size, workers);
+    }
+    json["session_bytes"][pointer_size == 4 ? "32_bit" : "64_bit"] = by_workers;
+  }
+  return json;
+}
+
+Json step_json(const PlanView& view, uint32_t index) {
+  const format::KernelStep& step = view.step(index);
+  Json json;
+  json["index"] = index;
+  json["op"] = kernel_name(step.kernel());
+  json["name"] = view.step_name(index);
+  json["inputs"] = Json::array();
+  json["outputs"] = Json::array();
+  json["input_shapes"] = Json::array();
+  json["output_shapes"] = Json::array();
+  for (uint32_t i = 0; i < format::count_of(step.inputs()); ++i) {
+    json["inputs"].push_back(step.inputs()->Get(i));
+    json["input_shapes"].push_back(shape_text(view.tensor(step.inputs()->Get(i))));
+  }
+  for (uint32_t i = 0; i < format::count_of(step.outputs()); ++i) {
+    json["outputs"].push_back(step.outputs()->Get(i));
+    json["output_shapes"].push_back(shape_text(view.tensor(step.outputs()->Get(i))));
+  }
+  json["macs"] = step.macs();
+  json["params"] = Json::object();
+  for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
+  return json;
+}
+
+Json function_json(const PlanView& view, const format::Function& function) {
+  uint64_t macs = 0;
+  for (uint32_t i = 0; i < function.num_steps(); ++i) macs += view.step(function.first_step() + i).macs();
+  Json json;
+  json["name"] = text_of(function.name());
+  json["first_step"] = function.first_step();
+  json["num_steps"] = function.num_steps();
+  json["macs"] = macs;
+  return json;
+}
+
+}  // namespace
+
+std::string inspect_json(const PlanView& view) {
+  const format::Header& header = view.header();
+  const format::Function& main = *view.find_function(nullptr);
+  Json json;
+  json["version"] = std::to_string(header.version_major) + "." + std::to_string(header.version_minor);
+  json["file_bytes"] = header.file_size;
+  json["content_digest"] = content_digest(view);
+  json["provenance"] = nullptr;
+  if (view.names() != nullptr) {
+    json["provenance"] = Json::object();
+    json["provenance"]["producer"] = text_of(view.names()->producer());
+    json["provenance"]["source"] = text_of(view.names()->source());
+    json["provenance"]["source_digest"] = text_of(view.names()->source_digest());
+  }
+  json["targets"] = Json::array();
+  for (uint32_t i = 0; i < format::count_of(view.plan().targets()); ++i) {
+    const format::Target& target = *view.plan().targets()->Get(i);
+    json["targets"].push_back({{"name", text_of(target.name())}, {"options", text_of(target.options())}});
+  }
+  json["functions"] = Json::array();
+  for (uint32_t i = 0; i < view.num_functions(); ++i)
+    json["functions"].push_back(function_json(view, view.function(i)));
+  json["inputs"] = tensors_json(view, main.inputs());
+  json["outputs"] = tensors_json(view, main.outputs());
+  json["memory"] = memory_json(view);
+  json["steps"] = Json::array();
+  for (uint32_t i = 0; i < view.num_steps(); ++i) json["steps"].push_back(step_json(view, i));
+  // Names come from models: bytes that are no UTF-8 are replaced, not refused.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace qplan::emit

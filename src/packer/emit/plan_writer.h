@@ -1,0 +1,29 @@
+// From a program to the bytes of a plan file.
+#ifndef QPLAN_SRC_PACKER_EMIT_PLAN_WRITER_H_
+#define QPLAN_SRC_PACKER_EMIT_PLAN_WRITER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/target/profile.h"
+#include "src/packer/target/program.h"
+
+namespace qplan::emit {
+
+struct EmitOptions {
+  bool strip_names = false;
+  uint32_t planner_iterations = 0;  // 0: the planner's default
+  std::string source;               // base name of the model file
+  std::string source_digest;        // its SHA-256, hexadecimal
+};
+
+// Plans memory and writes the plan: the same program, profile and options give the same bytes. The plan is
+// opened and prepared as the runtime does it before it is handed out; what the runtime refuses is PackError
+// (QPLAN_INTERNAL).
+AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
+                        const EmitOptions& options);
+
+}  // namespace qplan::emit
+
+#endif  // QPLAN_SRC_PACKER_EMIT_PLAN_WRITER_H_

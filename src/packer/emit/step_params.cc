@@ -1,0 +1,124 @@
+// The parameters of steps as text, one function per table of the schema.
+#include <nlohmann/json.hpp>
+
+#include "kernels/layout.h"
+#include "src/packer/emit/plan_reader.h"
+
+namespace qplan::emit {
+namespace {
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+std::string text(float value) { return nlohmann::json(value).dump(); }
+std::string text(bool value) { return value ? "true" : "false"; }
+template <typename Integer>
+std::string text(Integer value) {
+  return std::to_string(value);
+}
+std::string text(const flatbuffers::Vector<uint32_t>* values) {
+  std::string result = "[";
+  for (uint32_t i = 0; i < format::count_of(values); ++i) {
+    result += (i == 0 ? "" : ", ") + std::to_string(values->Get(i));
+  }
+  return result + "]";
+}
+std::string text(format::Contract contract) { return format::EnumNameContract(contract); }
+std::string text(format::QuantizeRule rule) { return format::EnumNameQuantizeRule(rule); }
+std::string text(format::ResizeRule rule) { return format::EnumNameResizeRule(rule); }
+
+#define QPLAN_FIELD(name) \
+  { #name, text(p.name()) }
+
+Fields fields(const format::Conv2dParams& p) {
+  return {QPLAN_FIELD(contract),
+          {"weights_layout", layout_name(p.weights_layout())},
+          QPLAN_FIELD(kernel_h),
+          QPLAN_FIELD(kernel_w),
+          QPLAN_FIELD(stride_h),
+          QPLAN_FIELD(stride_w),
+          QPLAN_FIELD(dilation_h),
+          QPLAN_FIELD(dilation_w),
+          QPLAN_FIELD(pad_top),
+          QPLAN_FIELD(pad_left),
+          QPLAN_FIELD(groups),
+          QPLAN_FIELD(input_zero_point),
+          QPLAN_FIELD(weights_zero_point),
+          QPLAN_FIELD(pad_value),
+          QPLAN_FIELD(output_zero_point),
+          QPLAN_FIELD(clamp_min),
+          QPLAN_FIELD(clamp_max)};
+}
+Fields fields(const format::FullyConnectedParams& p) {
+  return {QPLAN_FIELD(contract),          {"weights_layout", layout_name(p.weights_layout())},
+          QPLAN_FIELD(input_zero_point),  QPLAN_FIELD(weights_zero_point),
+          QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),
+          QPLAN_FIELD(clamp_max)};
+}
+Fields fields(const format::Pool2dParams& p) {
+  return {QPLAN_FIELD(contract), QPLAN_FIELD(pool_h),    QPLAN_FIELD(pool_w),
+          QPLAN_FIELD(stride_h), QPLAN_FIELD(stride_w),  QPLAN_FIELD(pad_top),
+          QPLAN_FIELD(pad_left), QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max)};
+}
+Fields fields(const format::AddParams& p) {
+  return {QPLAN_FIELD(contract),          QPLAN_FIELD(left_shift),   QPLAN_FIELD(input1_zero_point),
+          QPLAN_FIELD(input1_multiplier), QPLAN_FIELD(input1_shift), QPLAN_FIELD(input2_zero_point),
+          QPLAN_FIELD(input2_multiplier), QPLAN_FIELD(input2_shift), QPLAN_FIELD(output_zero_point),
+          QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift), QPLAN_FIELD(clamp_min),
+          QPLAN_FIELD(clamp_max)};
+}
+Fields fields(const format::MulParams& p) {
+  return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_zero_point), QPLAN_FIELD(input2_zero_point),
+          QPLAN_FIELD(output_zero_point), QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift),
+          QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
+}
+Fields fields(const format::MeanParams& p) {
+  return {QPLAN_FIELD(contract),          QPLAN_FIELD(axes),
+          QPLAN_FIELD(input_zero_point),  QPLAN_FIELD(output_zero_point),
+          QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift)};
+}
+Fields fields(const format::SoftmaxParams& p) {
+  return {QPLAN_FIELD(contract), QPLAN_FIELD(input_multiplier), QPLAN_FIELD(input_left_shift),
+          QPLAN_FIELD(diff_min)};
+}
+Fields fields(const format::Lut8Params&) { return {}; }
+Fields fields(const format::QuantizeParams& p) {
+  return {QPLAN_FIELD(rule), QPLAN_FIELD(scale), QPLAN_FIELD(zero_point)};
+}
+Fields fields(const format::DequantizeParams& p) { return {QPLAN_FIELD(scale), QPLAN_FIELD(zero_point)}; }
+Fields fields(const format::RequantizeParams& p) {
+  return {QPLAN_FIELD(contract),
+          QPLAN_FIELD(input_zero_point),
+          QPLAN_FIELD(output_zero_point),
+          QPLAN_FIELD(multiplier),
+          QPLAN_FIELD(shift),
+          QPLAN_FIELD(clamp_min),
+          QPLAN_FIELD(clamp_max)};
+}
+Fields fields(const format::PadParams& p) { return {QPLAN_FIELD(before), QPLAN_FIELD(value)}; }
+Fields fields(const format::TransposeParams& p) { return {QPLAN_FIELD(permutation)}; }
+Fields fields(const format::ConcatParams& p) { return {QPLAN_FIELD(axis)}; }
+Fields fields(const format::SplitParams& p) { return {QPLAN_FIELD(axis)}; }
+Fields fields(const format::ResizeBilinearParams& p) {
+  return {QPLAN_FIELD(rule), QPLAN_FIELD(align_corners), QPLAN_FIELD(half_pixel_centers)};
+}
+Fields fields(const format::ArgMaxParams& p) { return {QPLAN_FIELD(axis)}; }
+Fields fields(const format::CopyParams&) { return {}; }
+
+#undef QPLAN_FIELD
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> step_params(const format::KernelStep& step) {
+  switch (step.kernel()) {
+    // open() has checked that the table is the kernel's.
+#define QPLAN_KERNEL(id, family, descriptor, Params) \
+  case id:                                           \
+    return fields(*step.params_as_##Params());
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+    default:
+      return {};
+  }
+}
+
+}  // namespace qplan::emit

@@ -1,0 +1,111 @@
+#include "src/packer/memory/lifetimes.h"
+
+#include <algorithm>
+
+namespace qplan::memory {
+namespace {
+
+using target::Program;
+using target::ProgramStep;
+using target::TensorId;
+
+class Finder {
+ public:
+  Finder(const Program& program, const InPlaceQuery& may_be_in_place)
+      : program_(program), may_be_in_place_(may_be_in_place), kept_(program.tensors.size(), false) {}
+
+  Lifetimes run() {
+    result_.first.assign(program_.tensors.size(), 0);
+    result_.last.assign(program_.tensors.size(), 0);
+    result_.replaces.assign(program_.tensors.size(), kNone);
+    result_.buffer.assign(program_.tensors.size(), kNone);
+    find_uses();
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) take_over_inputs(s);
+    make_buffers();
+    return std::move(result_);
+  }
+
+ private:
+  void find_uses() {
+    std::vector<bool> used(program_.tensors.size(), false);
+    const auto use = [&](TensorId tensor, uint32_t step) {
+      if (!used[tensor]) result_.first[tensor] = step;
+      used[tensor] = true;
+      result_.last[tensor] = step;
+    };
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      for (const TensorId tensor : program_.steps[s].inputs) use(tensor, s);
+      for (const TensorId tensor : program_.steps[s].outputs) use(tensor, s);
+    }
+    const uint32_t last_step = program_.steps.empty() ? 0 : static_cast<uint32_t>(program_.steps.size() - 1);
+    for (const TensorId tensor : program_.inputs) {
+      result_.first[tensor] = 0;
+      result_.last[tensor] = last_step;
+      kept_[tensor] = true;
+    }
+    for (const TensorId tensor : program_.outputs) {
+      result_.last[tensor] = last_step;
+      kept_[tensor] = true;
+    }
+  }
+
+  void take_over_inputs(uint32_t s) {
+    const ProgramStep& step = program_.steps[s];
+    std::vector<TensorId> taken;
+    for (uint32_t o = 0; o < step.outputs.size(); ++o) {
+      for (const TensorId input : step.inputs) {
+        if (std::ranges::find(taken, input) != taken.end() || !can_replace(s, o, input)) continue;
+        result_.replaces[step.outputs[o]] = input;
+        taken.push_back(input);
+        break;
+      }
+    }
+  }
+
+  bool can_replace(uint32_t s, uint32_t o, TensorId input) const {
+    const ProgramStep& step = program_.steps[s];
+    const target::ProgramTensor& from = program_.tensors[input];
+    const target::ProgramTensor& to = program_.tensors[step.outputs[o]];
+    if (from.is_constant() || kept_[input] || result_.last[input] != s) return false;
+    if (from.type.size_bytes() != to.type.size_bytes()) return false;
+    for (uint32_t i = 0; i < step.inputs.size(); ++i) {
+      if (step.inputs[i] == input && !may_be_in_place_(s, o, i)) return false;
+    }
+    return true;
+  }
+
+  // Tensors in the order in which they begin to live: a tensor comes after the one it replaces.
+  void make_buffers() {
+    for (const TensorId tensor : program_.inputs) new_buffer(tensor);
+    for (const ProgramStep& step : program_.steps) {
+      for (const TensorId tensor : step.outputs) {
+        const uint32_t replaced = result_.replaces[tensor];
+        if (replaced == kNone) {
+          new_buffer(tensor);
+        } else {
+          result_.buffer[tensor] = result_.buffer[replaced];
+          result_.buffers[result_.buffer[tensor]].last = result_.last[tensor];
+        }
+      }
+    }
+  }
+
+  void new_buffer(TensorId tensor) {
+    result_.buffer[tensor] = static_cast<uint32_t>(result_.buffers.size());
+    const auto size = static_cast<uint64_t>(program_.tensors[tensor].type.size_bytes());
+    result_.buffers.push_back({size, result_.first[tensor], result_.last[tensor]});
+  }
+
+  const Program& program_;
+  const InPlaceQuery& may_be_in_place_;
+  std::vector<bool> kept_;  // inputs and outputs of the function
+  Lifetimes result_;
+};
+
+}  // namespace
+
+Lifetimes find_lifetimes(const Program& program, const InPlaceQuery& may_be_in_place) {
+  return Finder(program, may_be_in_place).run();
+}
+
+}  // namespace qplan::memory

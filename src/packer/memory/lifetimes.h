@@ -1,0 +1,36 @@
+// From the steps of a program to buffers: which tensors share one, and from when to when each is needed.
+#ifndef QPLAN_SRC_PACKER_MEMORY_LIFETIMES_H_
+#define QPLAN_SRC_PACKER_MEMORY_LIFETIMES_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "src/packer/memory/planner.h"
+#include "src/packer/target/program.h"
+
+namespace qplan::memory {
+
+inline constexpr uint32_t kNone = UINT32_MAX;
+
+struct Lifetimes {
+  std::vector<uint32_t> first;  // per tensor: index of the first and last step that needs it
+  std::vector<uint32_t> last;
+  // Per tensor: the tensor whose bytes it takes over in the step that writes it, kNone for most.
+  std::vector<uint32_t> replaces;
+  std::vector<uint32_t> buffer;  // per tensor; kNone for constants
+  std::vector<Buffer> buffers;
+};
+
+// Whether the step's output may be computed in the bytes of the step's input.
+using InPlaceQuery = std::function<bool(uint32_t step, uint32_t output, uint32_t input)>;
+
+// Inputs of the function are needed from the first to the last step: they stay as they were written, so that
+// a second invoke sees them, and nothing is computed in their place. Outputs are needed until the last step.
+// In place goes what the query allows, where the input is an activation of the same size that nothing needs
+// afterwards.
+Lifetimes find_lifetimes(const target::Program& program, const InPlaceQuery& may_be_in_place);
+
+}  // namespace qplan::memory
+
+#endif  // QPLAN_SRC_PACKER_MEMORY_LIFETIMES_H_

@@ -1,0 +1,223 @@
+#include "src/packer/memory/planner.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "src/base/checked.h"
+#include "src/packer/memory/conflicts.h"
+#include "src/packer/memory/sweep_placement.h"
+
+namespace qplan::memory {
+namespace {
+
+// Above this many pairs of conflicting buffers only the sweep is done: time and memory stay bounded.
+constexpr size_t kMaxPairs = 4'000'000;
+// Bounds the time of hill climbing on large graphs: buffers and pairs visited.
+constexpr uint64_t kMaxWork = 60'000'000;
+
+// SplitMix64: the same numbers on every machine.
+class Random {
+ public:
+  uint32_t below(size_t limit) {
+    state_ += 0x9e3779b97f4a7c15u;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return static_cast<uint32_t>((z ^ (z >> 31)) % limit);
+  }
+
+ private:
+  uint64_t state_ = 0;
+};
+
+using Order = std::vector<uint32_t>;
+
+class Placer {
+ public:
+  Placer(std::span<const Buffer> buffers, const Conflicts& conflicts, uint64_t alignment)
+      : conflicts_(conflicts), placed_(buffers.size()) {
+    for (const Buffer& buffer : buffers) sizes_.push_back(round_up(buffer.size, alignment));
+  }
+
+  // Fills offsets, returns the peak.
+  uint64_t place(const Order& order, std::vector<uint64_t>* offsets) {
+    placed_.assign(placed_.size(), false);
+    uint64_t peak = 0;
+    for (const uint32_t buffer : order) {
+      (*offsets)[buffer] = first_gap(buffer, *offsets);
+      placed_[buffer] = true;
+      peak = std::max(peak, (*offsets)[buffer] + sizes_[buffer]);
+    }
+    return peak;
+  }
+
+  uint64_t size(uint32_t buffer) const { return sizes_[buffer]; }
+
+ private:
+  uint64_t first_gap(uint32_t buffer, const std::vector<uint64_t>& offsets) {
+    taken_.clear();
+    for (const uint32_t other : conflicts_.of(buffer)) {
+      if (placed_[other]) taken_.emplace_back(offsets[other], offsets[other] + sizes_[other]);
+    }
+    std::ranges::sort(taken_);
+    uint64_t offset = 0;
+    for (const auto& [begin, end] : taken_) {
+      if (begin >= offset + sizes_[buffer]) break;
+      offset = std::max(offset, end);
+    }
+    return offset;
+  }
+
+  const Conflicts& conflicts_;
+  std::vector<uint64_t> sizes_;
+  std::vector<bool> placed_;
+  std::vector<std::pair<uint64_t, uint64_t>> taken_;
+};
+
+// Orders worth trying first. Ties are broken by the buffers' order.
+std::vector<Order> start_orders(std::span<const Buffer> buffers) {
+  Order by_index(buffers.size());
+  std::iota(by_index.begin(), by_index.end(), 0u);
+  const auto size = [&](uint32_t i) { return buffers[i].size; };
+  const auto lifetime = [&](uint32_t i) { return uint64_t{buffers[i].last} - buffers[i].first + 1; };
+  const auto area = [&](uint32_t i) { return size(i) * lifetime(i); };
+  const auto first = [&](uint32_t i) { return buffers[i].first; };
+  std::vector<Order> orders(4, by_index);
+  std::ranges::stable_sort(orders[0], std::greater<>(), size);
+  std::ranges::stable_sort(orders[1], std::greater<>(), area);
+  std::ranges::stable_sort(orders[2], std::greater<>(), lifetime);
+  std::ranges::stable_sort(orders[3], std::less<>(), first);
+  return orders;
+}
+
+class HillClimb {
+ public:
+  HillClimb(Placer& placer, const Conflicts& conflicts, Order order, Placement* best)
+      : placer_(placer),
+        conflicts_(conflicts),
+        order_(std::move(order)),
+        position_(order_.size()),
+        best_(*best) {
+    for (uint32_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+    offsets_.resize(order_.size());
+    current_ = placer_.place(order_, &offsets_);
+  }
+
+  void run(uint64_t iterations) {
+    for (uint64_t i = 0; i < iterations && best_.peak > best_.lower_bound; ++i) {
+      const uint32_t a = pick_at_peak();
+      const uint32_t b = pick_near(a);
+      if (a == b) continue;
+      swap(a, b);
+      const uint64_t peak = placer_.place(order_, &offsets_);
+      if (peak <= current_) {
+        current_ = peak;
+        if (peak < best_.peak) {
+          best_.peak = peak;
+          best_.offsets = offsets_;
+        }
+      } else {
+        swap(a, b);
+        // pick_at_peak looks at the offsets of the order that stands.
+        current_ = placer_.place(order_, &offsets_);
+      }
+    }
+  }
+
+ private:
+  // One of the buffers that end at the peak.
+  uint32_t pick_at_peak() {
+    candidates_.clear();
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      if (offsets_[i] + placer_.size(i) == current_) candidates_.push_back(i);
+    }
+    return candidates_[random_.below(candidates_.size())];
+  }
+
+  // A neighbour, or a neighbour's neighbour: what stands in its way.
+  uint32_t pick_near(uint32_t buffer) {
+    uint32_t near = buffer;
+    const uint32_t hops = 1 + random_.below(2);
+    for (uint32_t hop = 0; hop < hops; ++hop) {
+      const std::span<const uint32_t> neighbours = conflicts_.of(near);
+      if (neighbours.empty()) break;
+      near = neighbours[random_.below(neighbours.size())];
+    }
+    return near;
+  }
+
+  void swap(uint32_t a, uint32_t b) {
+    std::swap(order_[position_[a]], order_[position_[b]]);
+    std::swap(position_[a], position_[b]);
+  }
+
+  Placer& placer_;
+  const Conflicts& conflicts_;
+  Order order_;
+  std::vector<uint32_t> position_;
+  std::vector<uint64_t> offsets_;
+  std::vector<uint32_t> candidates_;
+  uint64_t current_ = 0;
+  Placement& best_;
+  Random random_;
+};
+
+uint64_t peak_of(std::span<const Buffer> buffers, const std::vector<uint64_t>& offsets, uint64_t alignment) {
+  uint64_t peak = 0;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    peak = std::max(peak, offsets[i] + round_up(buffers[i].size, alignment));
+  return peak;
+}
+
+}  // namespace
+
+uint64_t live_bytes_peak(std::span<const Buffer> buffers, uint64_t alignment) {
+  uint32_t steps = 0;
+  for (const Buffer& buffer : buffers) steps = std::max(steps, buffer.last + 1);
+  // Differences: what begins at a step, less what ended before it. Sums of unsigned differences wrap back.
+  std::vector<uint64_t> change(size_t{steps} + 1, 0);
+  for (const Buffer& buffer : buffers) {
+    change[buffer.first] += round_up(buffer.size, alignment);
+    change[buffer.last + 1] -= round_up(buffer.size, alignment);
+  }
+  uint64_t live = 0, peak = 0;
+  for (const uint64_t delta : change) {
+    live += delta;
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+Placement place_buffers(std::span<const Buffer> buffers, const PlannerOptions& options) {
+  Placement best;
+  best.lower_bound = live_bytes_peak(buffers, options.alignment);
+  best.offsets = place_by_sweep(buffers, options.alignment);
+  best.peak = peak_of(buffers, best.offsets, options.alignment);
+  if (best.peak == best.lower_bound) return best;
+
+  const std::optional<Conflicts> conflicts = Conflicts::find(buffers, kMaxPairs);
+  if (!conflicts) return best;
+  Placer placer(buffers, *conflicts, options.alignment);
+  Order best_order;
+  uint64_t best_order_peak = UINT64_MAX;
+  std::vector<uint64_t> offsets(buffers.size());
+  for (Order& order : start_orders(buffers)) {
+    const uint64_t peak = placer.place(order, &offsets);
+    if (peak < best.peak) {
+      best.peak = peak;
+      best.offsets = offsets;
+    }
+    if (peak < best_order_peak) {
+      best_order_peak = peak;
+      best_order = std::move(order);
+    }
+  }
+  const uint64_t iterations = options.iterations == 0 ? kDefaultIterations : options.iterations;
+  const uint64_t work = 2 * (buffers.size() + conflicts->num_pairs());
+  HillClimb(placer, *conflicts, std::move(best_order), &best).run(std::min(iterations, kMaxWork / work));
+  return best;
+}
+
+}  // namespace qplan::memory

@@ -1,0 +1,67 @@
+#include "src/packer/pipeline/canonicalize.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/packer/emit/evaluate.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/verifier.h"
+#include "src/packer/passes/pass.h"
+
+namespace qplan::pipeline {
+namespace {
+
+// Each round must bring the module nearer to its canonical form; passes that undo each other's work never
+// end.
+constexpr uint32_t kMaxRounds = 100;
+
+passes::ActivationZeroPoint activation_zero_point(target::InputOrigin origin) {
+  return origin == target::InputOrigin::kDtypeMin ? passes::ActivationZeroPoint::kDtypeMinimum
+                                                  : passes::ActivationZeroPoint::kZero;
+}
+
+bool run_pass(const passes::Pass& pass, ir::Module* module, passes::PassContext& context) {
+  // What is replaced stays valid until the next function is read: only names are kept.
+  std::vector<std::string> names;
+  for (const auto& function : module->functions()) names.push_back(function->name());
+  bool changed = false;
+  for (const std::string& name : names) {
+    std::unique_ptr<ir::Function> post = pass.run(*module, *module->find(name), context);
+    if (post == nullptr) continue;
+    module->replace_function(std::move(post));
+    changed = true;
+  }
+  if (!changed) return false;
+  try {
+    ir::verify(*module);
+  } catch (const PackError& error) {
+    throw PackError(QPLAN_INTERNAL,
+                    std::string("pass '") + pass.name + "' broke the module: " + error.what());
+  }
+  return true;
+}
+
+}  // namespace
+
+void canonicalize(ir::Module* module, const target::TargetProfile& profile, const Observer& observer) {
+  passes::PassContext context;
+  context.evaluate = emit::evaluate_node;
+  context.activation_zero_point = activation_zero_point(profile.input_origin);
+  context.log = observer.log_function();
+  for (uint32_t round = 0; round < kMaxRounds; ++round) {
+    bool any = false;
+    for (const passes::Pass& pass : passes::all_passes()) {
+      const Timer timer(observer, std::string("pass '") + pass.name + "'");
+      const bool changed = run_pass(pass, module, context);
+      if (changed || round == 0) observer.dump(pass.name, *module);
+      any = any || changed;
+    }
+    if (!any) return;
+  }
+  throw PackError(QPLAN_INTERNAL,
+                  "the passes still change the module after " + std::to_string(kMaxRounds) + " rounds");
+}
+
+}  // namespace qplan::pipeline

@@ -1,0 +1,46 @@
+// What a caller sees of a pack while it runs: dumps, log, progress. Never part of the result.
+#ifndef QPLAN_SRC_PACKER_PIPELINE_OBSERVER_H_
+#define QPLAN_SRC_PACKER_PIPELINE_OBSERVER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "src/packer/ir/module.h"
+#include "src/packer/pipeline/pipeline.h"
+
+namespace qplan::pipeline {
+
+class Observer {
+ public:
+  // PackError (QPLAN_INVALID_ARGUMENT) when dump_after names no stage. options must outlive the observer.
+  explicit Observer(const PackOptions& options);
+
+  const LogFunction& log_function() const { return options_.log; }
+  void log(uint32_t level, const std::string& text) const;
+  // The module's text, where the caller asked for this stage.
+  void dump(std::string_view stage, const ir::Module& module) const;
+  void stage(const char* name, uint32_t done, uint32_t total) const;
+
+ private:
+  const PackOptions& options_;
+};
+
+// Logs at debug level how long something took.
+class Timer {
+ public:
+  Timer(const Observer& observer, std::string what);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  const Observer& observer_;
+  std::string what_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace qplan::pipeline
+
+#endif  // QPLAN_SRC_PACKER_PIPELINE_OBSERVER_H_

@@ -1,0 +1,63 @@
+#include "src/packer/pipeline/pipeline.h"
+
+#include "src/packer/emit/plan_writer.h"
+#include "src/packer/pipeline/canonicalize.h"
+#include "src/packer/pipeline/observer.h"
+#include "src/packer/pipeline/source.h"
+#include "src/packer/target/lower.h"
+#include "src/packer/text/text.h"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kNumStages = 4;
+
+}  // namespace
+
+ir::Module import_model(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
+  const pipeline::Observer observer(options);
+  ir::Module module = pipeline::import_any(model, name, options.log);
+  observer.dump("import", module);
+  return module;
+}
+
+ir::Module canonical_module(std::span<const uint8_t> model, std::string_view name,
+                            const PackOptions& options) {
+  const pipeline::Observer observer(options);
+  const target::TargetProfile profile = target::parse_target(options.target);
+  ir::Module module = import_model(model, name, options);
+  pipeline::canonicalize(&module, profile, observer);
+  return module;
+}
+
+std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
+                       bool canonical) {
+  return text::print(canonical ? canonical_module(model, name, options) : import_model(model, name, options));
+}
+
+emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
+  const pipeline::Observer observer(options);
+  const target::TargetProfile profile = target::parse_target(options.target);
+
+  observer.stage("import", 0, kNumStages);
+  ir::Module module = import_model(model, name, options);
+
+  observer.stage("rewrite", 1, kNumStages);
+  pipeline::canonicalize(&module, profile, observer);
+
+  observer.stage("lower", 2, kNumStages);
+  const target::Program program = target::lower_function(module.main(), profile);
+  module = ir::Module();  // the program holds its own constants: no second copy while the plan is written
+
+  observer.stage("plan memory and write", 3, kNumStages);
+  emit::EmitOptions emit_options;
+  emit_options.strip_names = options.strip_names;
+  emit_options.planner_iterations = options.planner_iterations;
+  emit_options.source = pipeline::last_component(name);
+  emit_options.source_digest = pipeline::sha256_text(model);
+  emit::AlignedBytes plan = emit::write_plan(program, profile, emit_options);
+  observer.stage("done", kNumStages, kNumStages);
+  return plan;
+}
+
+}  // namespace qplan

@@ -1,0 +1,42 @@
+// What happens to a model, from its bytes to a plan.
+#ifndef QPLAN_SRC_PACKER_PIPELINE_PIPELINE_H_
+#define QPLAN_SRC_PACKER_PIPELINE_PIPELINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/log.h"
+
+namespace qplan {
+
+struct PackOptions {
+  std::string target = "cpu";
+  bool strip_names = false;
+  uint32_t planner_iterations = 0;  // 0: the planner's default
+  std::string dump_after;           // "", "all", "import" or the name of a pass
+  // All may be empty.
+  LogFunction log;
+  std::function<void(std::string_view text)> dump;
+  std::function<void(const char* stage, uint32_t done, uint32_t total)> progress;
+};
+
+// A plan of the model. name: the file's, for messages; its last component is the plan's provenance. The same
+// bytes, last component and options (functions aside) give the same plan, on every machine. PackError.
+emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
+
+// The module as imported, or in canonical form for the target.
+ir::Module import_model(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
+ir::Module canonical_module(std::span<const uint8_t> model, std::string_view name,
+                            const PackOptions& options);
+// The imported or canonical module as Relay text, constants included.
+std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
+                       bool canonical);
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_PACKER_PIPELINE_PIPELINE_H_

@@ -1,0 +1,53 @@
+#include "src/packer/pipeline/source.h"
+
+#include <cstring>
+
+#include "src/base/sha256.h"
+#include "src/packer/emit/content_digest.h"
+#include "src/packer/error.h"
+#include "src/packer/import/import_tflite.h"
+
+namespace qplan::pipeline {
+namespace {
+
+struct Format {
+  const char* name;
+  bool (*matches)(std::span<const uint8_t> model);
+  ir::Module (*import)(std::span<const uint8_t> model, std::string_view name, const LogFunction& log);
+};
+
+// FlatBuffers puts a schema's file identifier after the root offset.
+bool is_tflite(std::span<const uint8_t> model) {
+  return model.size() >= 8 && std::memcmp(&model[4], "TFL3", 4) == 0;
+}
+
+constexpr Format kFormats[] = {
+    {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite},
+};
+
+}  // namespace
+
+ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log) {
+  std::string known;
+  for (const Format& format : kFormats) {
+    if (format.matches(model)) return format.import(model, name, log);
+    known += (known.empty() ? "" : ", ") + std::string(format.name);
+  }
+  throw PackError(QPLAN_MODEL_INVALID, "'" + std::string(name) + "': " + std::to_string(model.size()) +
+                                           " bytes in no format that is known; known: " + known);
+}
+
+std::string last_component(std::string_view path) {
+  const size_t slash = path.find_last_of("/\\");
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string sha256_text(std::span<const uint8_t> bytes) {
+  Sha256 sha;
+  sha.update(bytes.data(), bytes.size());
+  uint8_t digest[Sha256::kDigestBytes];
+  sha.finish(digest);
+  return emit::hexadecimal(digest, sizeof(digest));
+}
+
+}  // namespace qplan::pipeline

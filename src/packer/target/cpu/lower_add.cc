@@ -1,0 +1,89 @@
+// qnn.add, qnn.subtract: families add and sub, with the parameters that TFLite's Prepare computes for 8 bits.
+#include <algorithm>
+
+#include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/target/cpu/families.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+enum Operand {
+  kLhs,
+  kRhs,
+  kLhsScale,
+  kLhsZeroPoint,
+  kRhsScale,
+  kRhsZeroPoint,
+  kOutputScale,
+  kOutputZeroPoint
+};
+
+constexpr int32_t kLeftShift = 20;
+
+QuantizedMultiplier smaller_than_one(double real) {
+  const QuantizedMultiplier result = quantize_multiplier(real);
+  if (result.shift > 0) refuse("the output's scale is too small for those of the inputs");
+  return result;
+}
+
+void check_dtypes(const Lowering& lowering, const ir::Node& node) {
+  const ir::DType dtype = lowering.type(node.results[0]).dtype;
+  if (!is_8_bit(dtype) || lowering.type(node.operands[kRhs]).dtype != dtype ||
+      lowering.type(node.operands[kLhs]).dtype != dtype) {
+    refuse("the kernel takes inputs and output of one dtype, int8 or uint8");
+  }
+}
+
+void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
+  const ir::Node& node = lowering.node(chain.front());
+  check_dtypes(lowering, node);
+  const format::Contract contract = tfl2_contract(node);
+  const Clamp clamp = chain_clamp(lowering, chain);
+  const double scale1 = lowering.scale(node.operands[kLhsScale], "the left scale");
+  const double scale2 = lowering.scale(node.operands[kRhsScale], "the right scale");
+  const double output_scale = lowering.scale(node.operands[kOutputScale], "the output's scale");
+  const int32_t zero_point1 = lowering.zero_point(node.operands[kLhsZeroPoint], "the left zero point");
+  const int32_t zero_point2 = lowering.zero_point(node.operands[kRhsZeroPoint], "the right zero point");
+  const int32_t output_zero_point =
+      lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
+  const double twice_max_scale = 2.0 * std::max(scale1, scale2);
+  const QuantizedMultiplier multiplier1 = smaller_than_one(scale1 / twice_max_scale);
+  const QuantizedMultiplier multiplier2 = smaller_than_one(scale2 / twice_max_scale);
+  const QuantizedMultiplier output_multiplier =
+      smaller_than_one(twice_max_scale / (static_cast<double>(1 << kLeftShift) * output_scale));
+
+  ProgramStep step = make_step(kernel, node);
+  step.inputs = {lowering.tensor(node.operands[kLhs]), lowering.tensor(node.operands[kRhs])};
+  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.params_type = format::KernelParams_AddParams;
+  step.write_params = params_writer<format::AddParamsBuilder>([=](format::AddParamsBuilder& p) {
+    p.add_contract(contract);
+    p.add_left_shift(kLeftShift);
+    p.add_input1_zero_point(zero_point1);
+    p.add_input1_multiplier(multiplier1.multiplier);
+    p.add_input1_shift(multiplier1.shift);
+    p.add_input2_zero_point(zero_point2);
+    p.add_input2_multiplier(multiplier2.multiplier);
+    p.add_input2_shift(multiplier2.shift);
+    p.add_output_zero_point(output_zero_point);
+    p.add_output_multiplier(output_multiplier.multiplier);
+    p.add_output_shift(output_multiplier.shift);
+    p.add_clamp_min(clamp.min);
+    p.add_clamp_max(clamp.max);
+  });
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+Chain match_add(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.add") ? with_clip(lowering, node) : Chain{};
+}
+void lower_add(Lowering& lowering, const Chain& chain) { lower_sum(lowering, chain, kKernel_add); }
+
+Chain match_subtract(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.subtract") ? with_clip(lowering, node) : Chain{};
+}
+void lower_subtract(Lowering& lowering, const Chain& chain) { lower_sum(lowering, chain, kKernel_sub); }
+
+}  // namespace qplan::target::cpu

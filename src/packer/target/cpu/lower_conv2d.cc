@@ -1,0 +1,92 @@
+// qconv2d: families conv2d and depthwise_conv2d.
+#include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/requantization.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+enum Operand { kData, kWeight, kInputZeroPoint, kKernelZeroPoint };
+
+void check_layouts(const ir::Node& node) {
+  const std::string& data = op::attr_string(node, "data_layout");
+  const std::string& kernel = op::attr_string(node, "kernel_layout");
+  if (data != "NHWC" || kernel != "OHWI") {
+    refuse("layouts " + data + " and " + kernel + ", the kernels take NHWC and OHWI");
+  }
+}
+
+int32_t pad_value(const ir::Node& node, int32_t input_zero_point) {
+  const ir::AttrValue* value = node.attrs.find("pad_value");
+  return value == nullptr ? input_zero_point : static_cast<int32_t>(std::get<int64_t>(*value));
+}
+
+}  // namespace
+
+Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
+  const Chain chain = match_weighted_layer(lowering, node, "qnn.conv2d");
+  if (chain.empty() && lowering.is(node, "qnn.conv2d")) {
+    refuse("it is not followed by a bias and qnn.requantize that nothing else uses");
+  }
+  return chain;
+}
+
+void lower_qconv2d(Lowering& lowering, const Chain& chain) {
+  const WeightedLayer layer = read_weighted_layer(lowering, chain);
+  const ir::Node& conv = *layer.product;
+  check_layouts(conv);
+  const ir::TensorType& input = lowering.type(conv.operands[kData]);
+  const ir::TensorType& weight = lowering.type(conv.operands[kWeight]);
+  const ir::TensorType& output = lowering.type(layer.result);
+  if (!is_8_bit(input.dtype) || !is_8_bit(output.dtype)) {
+    refuse(ir::to_string(input.dtype) + " to " + ir::to_string(output.dtype) +
+           ", the kernels take 8 bits to 8 bits");
+  }
+  const op::Window2d window = op::conv2d_window(conv, weight);
+  const int64_t groups = op::attr_int(conv, "groups");
+  // With one input channel a depthwise convolution is an ordinary one.
+  const bool depthwise = groups > 1 && groups == input.shape[3] && weight.shape[3] == 1;
+  const uint16_t layout = depthwise ? lowering.profile().depthwise_layout : lowering.profile().conv2d_layout;
+  const auto num_o = static_cast<uint64_t>(weight.shape[0]);
+  const auto num_k = static_cast<uint64_t>(weight.shape[1] * weight.shape[2] * weight.shape[3]);
+
+  const int32_t input_zero_point =
+      lowering.zero_point(conv.operands[kInputZeroPoint], "the input's zero point");
+  const int32_t kernel_zero_point =
+      lowering.zero_point(conv.operands[kKernelZeroPoint], "the weights' zero point");
+  const int32_t outside = pad_value(conv, input_zero_point);
+  const int32_t output_zero_point =
+      lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
+  const format::Contract contract = tfl2_contract(*layer.requantize);
+
+  ProgramStep step = make_step(depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, conv);
+  const PackedWeights weights =
+      pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
+  step.inputs = {lowering.tensor(conv.operands[kData]), weights.tensor};
+  append_channel_constants(lowering, layer, layout, num_o, &step.inputs);
+  step.outputs = {lowering.define(layer.result)};
+  step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
+  step.params_type = format::KernelParams_Conv2dParams;
+  step.write_params = params_writer<format::Conv2dParamsBuilder>([=](format::Conv2dParamsBuilder& p) {
+    p.add_contract(contract);
+    p.add_weights_layout(layout);
+    p.add_kernel_h(static_cast<uint32_t>(window.kernel_h));
+    p.add_kernel_w(static_cast<uint32_t>(window.kernel_w));
+    p.add_stride_h(static_cast<uint32_t>(window.stride_h));
+    p.add_stride_w(static_cast<uint32_t>(window.stride_w));
+    p.add_dilation_h(static_cast<uint32_t>(window.dilation_h));
+    p.add_dilation_w(static_cast<uint32_t>(window.dilation_w));
+    p.add_pad_top(static_cast<uint32_t>(window.pad_top));
+    p.add_pad_left(static_cast<uint32_t>(window.pad_left));
+    p.add_groups(static_cast<uint32_t>(groups));
+    p.add_input_zero_point(input_zero_point);
+    p.add_weights_zero_point(weights.zero_point);
+    p.add_pad_value(outside);
+    p.add_output_zero_point(output_zero_point);
+    p.add_clamp_min(layer.clamp.min);
+    p.add_clamp_max(layer.clamp.max);
+  });
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace qplan::target::cpu

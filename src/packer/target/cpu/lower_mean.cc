@@ -1,0 +1,60 @@
+// qnn.mean: family mean.
+#include <algorithm>
+#include <bit>
+
+#include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/requantization.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+
+// scale factor / count: the count is divided into the multiplier's significand (docs/numerics/mean.md).
+QuantizedMultiplier divided(QuantizedMultiplier factor, uint64_t count) {
+  const int32_t room = std::min({static_cast<int32_t>(std::bit_width(count)) - 1, 32, 31 + factor.shift});
+  const uint64_t significand = static_cast<uint64_t>(factor.multiplier) << room;
+  return {static_cast<int32_t>(significand / count), factor.shift - room};
+}
+
+}  // namespace
+
+Chain match_mean(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.mean") ? Chain{node} : Chain{};
+}
+
+void lower_mean(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
+  const ir::TensorType& input = lowering.type(node.operands[kData]);
+  const format::Contract contract = tfl2_contract(node);
+  uint32_t axes = 0;
+  uint64_t count = 1;
+  for (const int64_t axis : op::normalized_axes(op::attr_ints(node, "axis"), input.shape.size())) {
+    axes |= uint32_t{1} << axis;
+    count *= static_cast<uint64_t>(input.shape[static_cast<size_t>(axis)]);
+  }
+  const int32_t input_zero_point =
+      lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point");
+  const int32_t output_zero_point =
+      lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
+  const double real = static_cast<double>(lowering.scale(node.operands[kInputScale], "the input's scale")) /
+                      static_cast<double>(lowering.scale(node.operands[kOutputScale], "the output's scale"));
+  const QuantizedMultiplier multiplier = divided(checked_multiplier(real), count);
+
+  ProgramStep step = make_step(kKernel_mean, node);
+  step.inputs = {lowering.tensor(node.operands[kData])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params_type = format::KernelParams_MeanParams;
+  step.write_params = params_writer<format::MeanParamsBuilder>([=](format::MeanParamsBuilder& p) {
+    p.add_contract(contract);
+    p.add_axes(axes);
+    p.add_input_zero_point(input_zero_point);
+    p.add_output_zero_point(output_zero_point);
+    p.add_output_multiplier(multiplier.multiplier);
+    p.add_output_shift(multiplier.shift);
+  });
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace qplan::target::cpu

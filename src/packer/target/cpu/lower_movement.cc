@@ -1,0 +1,95 @@
+// pad, transpose, reshape: one tensor in, the same elements elsewhere.
+#include "src/packer/target/cpu/families.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+// The fill of nn.pad: a scalar of the data's dtype, or the float that Relay prints for it.
+int32_t integer_fill(const ir::Constant& value) {
+  const ir::DType dtype = value.type().dtype;
+  if (value.type().num_elements() != 1) refuse("its pad value must be a scalar");
+  if (dtype == ir::kInt8) return value.as<int8_t>()[0];
+  if (dtype == ir::kUint8) return value.as<uint8_t>()[0];
+  if (dtype == ir::kInt32) return value.as<int32_t>()[0];
+  if (dtype != ir::kFloat32) refuse("its pad value is " + ir::to_string(dtype));
+  const float fill = value.as<float>()[0];
+  if (!(fill >= -16777216.0f && fill <= 16777216.0f) ||
+      static_cast<float>(static_cast<int32_t>(fill)) != fill) {
+    refuse("its pad value is not an integer");
+  }
+  return static_cast<int32_t>(fill);
+}
+
+std::vector<uint32_t> to_uint32(const ir::Ints& values) {
+  std::vector<uint32_t> result;
+  for (const int64_t value : values) result.push_back(static_cast<uint32_t>(value));
+  return result;
+}
+
+}  // namespace
+
+Chain match_pad(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.pad") ? Chain{node} : Chain{};
+}
+
+void lower_pad(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
+  const ir::DType dtype = lowering.type(node.operands[0]).dtype;
+  if (op::attr_string(node, "pad_mode") != "constant") {
+    refuse("pad_mode '" + op::attr_string(node, "pad_mode") + "', the kernel knows 'constant'");
+  }
+  const ir::Constant& fill = lowering.constant(node.operands[1], "the pad value");
+  if (dtype.is_float() && integer_fill(fill) != 0) refuse("the kernel pads float32 with 0 only");
+  const int32_t value = integer_fill(fill);
+  if (!dtype.is_float() && dtype.bits <= 32 && (value < dtype.min() || value > dtype.max())) {
+    refuse("pad value " + std::to_string(value) + " is not a value of " + ir::to_string(dtype));
+  }
+  ir::Ints before;
+  for (const ir::Ints& pair : op::attr_int_lists(node, "pad_width")) {
+    if (pair.size() != 2 || pair[0] < 0 || pair[1] < 0)
+      refuse("pad_width must be pairs that are not negative");
+    before.push_back(pair[0]);
+  }
+  const std::vector<uint32_t> counts = to_uint32(before);
+  ProgramStep step = make_step(kKernel_pad, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params_type = format::KernelParams_PadParams;
+  step.write_params = [=](flatbuffers::FlatBufferBuilder& fbb) {
+    return format::CreatePadParams(fbb, fbb.CreateVector(counts), value).Union();
+  };
+  lowering.add_step(std::move(step));
+}
+
+Chain match_transpose(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "transpose") ? Chain{node} : Chain{};
+}
+
+void lower_transpose(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
+  const std::vector<uint32_t> permutation = to_uint32(op::attr_ints(node, "axes"));
+  ProgramStep step = make_step(kKernel_transpose, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params_type = format::KernelParams_TransposeParams;
+  step.write_params = [=](flatbuffers::FlatBufferBuilder& fbb) {
+    return format::CreateTransposeParams(fbb, fbb.CreateVector(permutation)).Union();
+  };
+  lowering.add_step(std::move(step));
+}
+
+Chain match_reshape(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "reshape") ? Chain{node} : Chain{};
+}
+
+void lower_reshape(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
+  ProgramStep step = make_step(kKernel_copy, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params_type = format::KernelParams_CopyParams;
+  step.write_params = params_writer<format::CopyParamsBuilder>([](format::CopyParamsBuilder&) {});
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace qplan::target::cpu

@@ -1,0 +1,64 @@
+// qnn.avg_pool2d, nn.max_pool2d.
+#include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/families.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, format::Contract contract) {
+  const ir::Node& node = lowering.node(chain.front());
+  const ir::TensorType& input = lowering.type(node.operands[0]);
+  if (!is_8_bit(input.dtype))
+    refuse("its dtype is " + ir::to_string(input.dtype) + ", expected int8 or uint8");
+  const std::string& layout = op::attr_string(node, "layout");
+  if (layout != "NHWC") refuse("layout " + layout + ", the kernel takes NHWC");
+  const op::Window2d window = op::pool2d_window(node);
+  if (window.dilation_h != 1 || window.dilation_w != 1) refuse("the kernel has no dilation");
+  const Clamp clamp = chain_clamp(lowering, chain);
+
+  ProgramStep step = make_step(kernel, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.params_type = format::KernelParams_Pool2dParams;
+  step.write_params = params_writer<format::Pool2dParamsBuilder>([=](format::Pool2dParamsBuilder& p) {
+    p.add_contract(contract);
+    p.add_pool_h(static_cast<uint32_t>(window.kernel_h));
+    p.add_pool_w(static_cast<uint32_t>(window.kernel_w));
+    p.add_stride_h(static_cast<uint32_t>(window.stride_h));
+    p.add_stride_w(static_cast<uint32_t>(window.stride_w));
+    p.add_pad_top(static_cast<uint32_t>(window.pad_top));
+    p.add_pad_left(static_cast<uint32_t>(window.pad_left));
+    p.add_clamp_min(clamp.min);
+    p.add_clamp_max(clamp.max);
+  });
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+Chain match_avg_pool2d(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.avg_pool2d") ? with_clip(lowering, node) : Chain{};
+}
+
+void lower_avg_pool2d(Lowering& lowering, const Chain& chain) {
+  enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+  const ir::Node& node = lowering.node(chain.front());
+  if (op::attr_bool(node, "count_include_pad")) refuse("the kernel does not count what is padded");
+  if (lowering.scale(node.operands[kInputScale], "the input's scale") !=
+          lowering.scale(node.operands[kOutputScale], "the output's scale") ||
+      lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point") !=
+          lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point")) {
+    refuse("input and output have different scales or zero points, the kernel takes equal ones");
+  }
+  add_pool_step(lowering, chain, kKernel_avg_pool2d, tfl2_contract(node));
+}
+
+Chain match_max_pool2d(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.max_pool2d") ? with_clip(lowering, node) : Chain{};
+}
+
+void lower_max_pool2d(Lowering& lowering, const Chain& chain) {
+  add_pool_step(lowering, chain, kKernel_max_pool2d, format::Contract_NONE);
+}
+
+}  // namespace qplan::target::cpu

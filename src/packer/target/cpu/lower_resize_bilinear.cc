@@ -1,0 +1,36 @@
+// image.resize2d: family resize_bilinear.
+#include "src/packer/target/cpu/families.h"
+
+namespace qplan::target::cpu {
+
+Chain match_resize_bilinear(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "image.resize2d") ? Chain{node} : Chain{};
+}
+
+void lower_resize_bilinear(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
+  tfl2_contract(node);
+  const ir::DType dtype = lowering.type(node.operands[0]).dtype;
+  if (!is_8_bit(dtype)) refuse("its dtype is " + ir::to_string(dtype) + ", expected int8 or uint8");
+  const std::string& layout = op::attr_string(node, "layout");
+  if (layout != "NHWC") refuse("layout " + layout + ", the kernel takes NHWC");
+  const std::string& mode = op::attr_string(node, "coordinate_transformation_mode");
+  const bool align_corners = mode == "align_corners", half_pixel = mode == "half_pixel";
+  // TFLite interpolates uint8 in float32 and int8 in integers.
+  const format::ResizeRule rule =
+      dtype == ir::kUint8 ? format::ResizeRule_TFL_FLOAT : format::ResizeRule_TFL_INTEGER;
+
+  ProgramStep step = make_step(kKernel_resize_bilinear, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params_type = format::KernelParams_ResizeBilinearParams;
+  step.write_params =
+      params_writer<format::ResizeBilinearParamsBuilder>([=](format::ResizeBilinearParamsBuilder& p) {
+        p.add_rule(rule);
+        p.add_align_corners(align_corners);
+        p.add_half_pixel_centers(half_pixel);
+      });
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace qplan::target::cpu

@@ -1,0 +1,198 @@
+#include "src/packer/target/cpu/lowering.h"
+
+#include <algorithm>
+
+#include "format/container.h"
+#include "src/packer/error.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+constexpr TensorId kNoTensor = UINT32_MAX;
+
+// Of an integer-valued clip bound, which may be infinite.
+int32_t bound_in(double bound, ir::DType dtype) {
+  if (bound <= static_cast<double>(dtype.min())) return static_cast<int32_t>(dtype.min());
+  if (bound >= static_cast<double>(dtype.max())) return static_cast<int32_t>(dtype.max());
+  return static_cast<int32_t>(bound);
+}
+
+// Attributes that importers leave: input_scale_0, input_zero_point_0, ...
+Quantization quantization_attr(const ir::Attrs& attrs, const std::string& kind, size_t index) {
+  const std::string suffix = "_" + std::to_string(index);
+  if (!attrs.has(kind + "_scale" + suffix)) return {};
+  Quantization quantization;
+  quantization.scales.push_back(static_cast<float>(attrs.get_double(kind + "_scale" + suffix, 1.0)));
+  quantization.zero_points.push_back(static_cast<int32_t>(attrs.get_int(kind + "_zero_point" + suffix, 0)));
+  return quantization;
+}
+
+}  // namespace
+
+Lowering::Lowering(const ir::Function& function, const TargetProfile& profile)
+    : function_(function),
+      profile_(profile),
+      tensor_of_(function.num_values(), kNoTensor),
+      uses_(ir::count_uses(function)),
+      user_(function.num_values(), kNoNode) {
+  program_.name = function.name();
+  for (uint32_t n = 0; n < function.nodes().size(); ++n) {
+    for (const ir::ValueId operand : node(n).operands) user_[operand.index] = n;
+  }
+  for (const ir::ValueId param : function.params()) {
+    program_.inputs.push_back(add_activation(type(param), function.value(param).name));
+    tensor_of_[param.index] = program_.inputs.back();
+  }
+}
+
+bool Lowering::is(uint32_t index, std::string_view op) const {
+  return index != kNoNode && node(index).op != nullptr && node(index).op->name == op;
+}
+
+uint32_t Lowering::only_user(uint32_t index) const {
+  const ir::Node& from = node(index);
+  if (from.results.size() != 1 || uses_[from.results[0].index] != 1) return kNoNode;
+  return user_[from.results[0].index];
+}
+
+const ir::Constant& Lowering::constant(ir::ValueId value, const char* what) const {
+  if (!function_.is_constant(value)) refuse(std::string(what) + " must be a constant");
+  return *function_.value(value).constant;
+}
+
+float Lowering::scale(ir::ValueId value, const char* what) const {
+  const ir::Constant& scale = constant(value, what);
+  if (scale.type().dtype != ir::kFloat32 || scale.type().num_elements() != 1) {
+    refuse(std::string(what) + " must be one float32, found " + ir::to_string(scale.type()));
+  }
+  return scale.as<float>()[0];
+}
+
+int32_t Lowering::zero_point(ir::ValueId value, const char* what) const {
+  const ir::Constant& zero_point = constant(value, what);
+  if (zero_point.type().dtype != ir::kInt32) {
+    refuse(std::string(what) + " must be int32, found " + ir::to_string(zero_point.type()));
+  }
+  const std::span<const int32_t> values = zero_point.as<int32_t>();
+  for (const int32_t other : values) {
+    if (other != values[0]) refuse(std::string(what) + " must be the same for all channels");
+  }
+  if (values.empty()) refuse(std::string(what) + " is empty");
+  return values[0];
+}
+
+TensorId Lowering::tensor(ir::ValueId value) {
+  TensorId& tensor = tensor_of_[value.index];
+  if (tensor != kNoTensor) return tensor;
+  // What a refused node should have defined is given a tensor all the same: the list of refusals goes on.
+  if (!function_.is_constant(value)) return define(value);
+  const ir::Constant& constant = *function_.value(value).constant;
+  const std::span<const uint8_t> bytes = constant.bytes();
+  tensor =
+      add_constant(constant.type(), std::make_shared<const std::vector<uint8_t>>(bytes.begin(), bytes.end()),
+                   function_.value(value).name);
+  return tensor;
+}
+
+TensorId Lowering::define(ir::ValueId value) {
+  const ir::Value& source = function_.value(value);
+  const ir::Node* producer = function_.producer(value);
+  const std::string& name = source.name.empty() && producer != nullptr ? producer->name : source.name;
+  tensor_of_[value.index] = add_activation(source.type, name);
+  return tensor_of_[value.index];
+}
+
+TensorId Lowering::add_activation(ir::TensorType type, std::string name) {
+  if (type.shape.size() > format::kMaxRank) {
+    refuse("its tensor " + ir::to_string(type) + " has more than " + std::to_string(format::kMaxRank) +
+           " axes");
+  }
+  program_.tensors.push_back({std::move(type), std::move(name), nullptr, {}});
+  return static_cast<TensorId>(program_.tensors.size() - 1);
+}
+
+TensorId Lowering::add_constant(ir::TensorType type, Bytes bytes, std::string name) {
+  program_.tensors.push_back({std::move(type), std::move(name), std::move(bytes), {}});
+  return static_cast<TensorId>(program_.tensors.size() - 1);
+}
+
+Program Lowering::finish() {
+  for (const ir::ValueId output : function_.outputs()) {
+    TensorId id = tensor(output);
+    if (program_.tensors[id].is_constant()) {
+      // A plan's outputs are written by steps.
+      const TensorId copy = add_activation(type(output), program_.tensors[id].name);
+      ProgramStep step;
+      step.kernel = kKernel_copy;
+      step.name = program_.tensors[id].name;
+      step.inputs = {id};
+      step.outputs = {copy};
+      step.params_type = format::KernelParams_CopyParams;
+      step.write_params = params_writer<format::CopyParamsBuilder>([](format::CopyParamsBuilder&) {});
+      add_step(std::move(step));
+      id = copy;
+    }
+    program_.outputs.push_back(id);
+  }
+  set_io_quantization();
+  return std::move(program_);
+}
+
+void Lowering::set_io_quantization() {
+  const ir::Attrs& attrs = function_.attrs();
+  for (size_t i = 0; i < program_.outputs.size(); ++i) {
+    ProgramTensor& tensor = program_.tensors[program_.outputs[i]];
+    tensor.quantization = quantization_attr(attrs, "output", i);
+    if (i < function_.output_names().size()) tensor.name = function_.output_names()[i];
+  }
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    program_.tensors[program_.inputs[i]].quantization = quantization_attr(attrs, "input", i);
+    program_.tensors[program_.inputs[i]].name = function_.value(function_.params()[i]).name;
+  }
+}
+
+ProgramStep make_step(KernelId kernel, const ir::Node& node) {
+  ProgramStep step;
+  step.kernel = kernel;
+  step.name = node.name;
+  return step;
+}
+
+void refuse(const std::string& reason) { throw PackError(QPLAN_MODEL_UNSUPPORTED, reason); }
+
+Clamp full_clamp(ir::DType dtype) {
+  return {static_cast<int32_t>(dtype.min()), static_cast<int32_t>(dtype.max())};
+}
+
+Clamp clip_clamp(const ir::Node& clip, ir::DType dtype) {
+  return {bound_in(op::attr_float(clip, "a_min"), dtype), bound_in(op::attr_float(clip, "a_max"), dtype)};
+}
+
+Chain with_clip(const Lowering& lowering, uint32_t node) {
+  Chain chain{node};
+  const uint32_t user = lowering.only_user(node);
+  if (lowering.is(user, "clip") && is_8_bit(lowering.type(lowering.node(user).results[0]).dtype)) {
+    chain.push_back(user);
+  }
+  return chain;
+}
+
+Clamp chain_clamp(const Lowering& lowering, const Chain& chain) {
+  const ir::Node& last = lowering.node(chain.back());
+  const ir::DType dtype = lowering.type(last.results[0]).dtype;
+  return lowering.is(chain.back(), "clip") ? clip_clamp(last, dtype) : full_clamp(dtype);
+}
+
+ir::ValueId chain_result(const Lowering& lowering, const Chain& chain) {
+  return lowering.node(chain.back()).results[0];
+}
+
+bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
+
+format::Contract tfl2_contract(const ir::Node& node) {
+  const std::string& contract = op::attr_string(node, "contract");
+  if (contract != "tfl2") refuse("contract '" + contract + "' has no kernels, expected 'tfl2'");
+  return format::Contract_TFL2;
+}
+
+}  // namespace qplan::target::cpu

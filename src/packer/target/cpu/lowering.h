@@ -1,0 +1,99 @@
+// What the lowerings of all families share: the function being lowered, the program that grows, access to
+// operands.
+#ifndef QPLAN_SRC_PACKER_TARGET_CPU_LOWERING_H_
+#define QPLAN_SRC_PACKER_TARGET_CPU_LOWERING_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/families.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/target/profile.h"
+#include "src/packer/target/program.h"
+
+namespace qplan::target::cpu {
+
+// Indices of nodes, each the only user of the one before it.
+using Chain = std::vector<uint32_t>;
+
+// A clamp in units of the output.
+struct Clamp {
+  int32_t min;
+  int32_t max;
+};
+
+class Lowering {
+ public:
+  Lowering(const ir::Function& function, const TargetProfile& profile);
+
+  const TargetProfile& profile() const { return profile_; }
+  const ir::Function& function() const { return function_; }
+  const ir::Node& node(uint32_t index) const { return function_.nodes()[index]; }
+  bool is(uint32_t node, std::string_view op) const;
+  const ir::TensorType& type(ir::ValueId value) const { return function_.type(value); }
+  // The node that alone uses the node's only result; kNoNode when there are several or the function returns
+  // it.
+  static constexpr uint32_t kNoNode = UINT32_MAX;
+  uint32_t only_user(uint32_t node) const;
+
+  // ---- operands: PackError (QPLAN_MODEL_UNSUPPORTED) when they are not what is asked for ----
+  const ir::Constant& constant(ir::ValueId value, const char* what) const;
+  float scale(ir::ValueId value, const char* what) const;
+  int32_t zero_point(ir::ValueId value, const char* what) const;
+
+  // ---- the program ----
+  TensorId tensor(
+      ir::ValueId value);  // that holds the value, which is a parameter, a constant or defined before
+  TensorId define(ir::ValueId value);  // a new activation for a result
+  TensorId add_activation(ir::TensorType type, std::string name);
+  TensorId add_constant(ir::TensorType type, Bytes bytes, std::string name);
+  void add_step(ProgramStep step) { program_.steps.push_back(std::move(step)); }
+
+  Program finish();
+
+ private:
+  void set_io_quantization();
+
+  const ir::Function& function_;
+  const TargetProfile& profile_;
+  Program program_;
+  std::vector<TensorId> tensor_of_;  // per value
+  std::vector<uint32_t> uses_;       // per value
+  std::vector<uint32_t> user_;       // per value: the last node that uses it
+};
+
+// A step of the kernel with no inputs, outputs and parameters yet.
+ProgramStep make_step(KernelId kernel, const ir::Node& node);
+// Writes the parameters of a step: `fill` adds the fields to the table's builder. For tables without vectors.
+template <typename Builder, typename Fill>
+ParamsWriter params_writer(Fill fill) {
+  return [fill](flatbuffers::FlatBufferBuilder& fbb) {
+    Builder builder(fbb);
+    fill(builder);
+    return builder.Finish().Union();
+  };
+}
+
+[[noreturn]] void refuse(const std::string& reason);
+
+// The dtype's range, cut by the clip when there is one.
+Clamp full_clamp(ir::DType dtype);
+Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
+// node, then the clip of 8-bit values that alone uses it, if there is one.
+Chain with_clip(const Lowering& lowering, uint32_t node);
+// Of a chain made by with_clip.
+Clamp chain_clamp(const Lowering& lowering, const Chain& chain);
+// The only result of the chain's last node.
+ir::ValueId chain_result(const Lowering& lowering, const Chain& chain);
+
+bool is_8_bit(ir::DType dtype);
+// Refuses contracts other than tfl2.
+format::Contract tfl2_contract(const ir::Node& node);
+
+}  // namespace qplan::target::cpu
+
+#endif  // QPLAN_SRC_PACKER_TARGET_CPU_LOWERING_H_

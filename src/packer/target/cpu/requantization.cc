@@ -1,0 +1,153 @@
+#include "src/packer/target/cpu/requantization.h"
+
+#include <cstring>
+
+#include "kernels/layout.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+// A requantize operand this far from the product of the scales is meant instead of it.
+constexpr double kScaleTolerance = 1e-5;
+constexpr int32_t kMaxShift = 30;
+
+struct Scales {
+  float input;
+  std::span<const float> weights;  // one or one per channel
+  std::span<const float> product;  // the requantize operand: one or one per channel
+  float output;
+  bool product_in_float = false;
+
+  // Real multiplier of channel o: docs/numerics.md, "Scales".
+  double multiplier(size_t o) const {
+    const float weight = weights[weights.size() == 1 ? 0 : o];
+    const float given = product[product.size() == 1 ? 0 : o];
+    const float rounded = input * weight;
+    const double distance = static_cast<double>(given) - static_cast<double>(rounded);
+    const double tolerance = kScaleTolerance * static_cast<double>(given);
+    if (distance > tolerance || -distance > tolerance) {
+      return static_cast<double>(given) / static_cast<double>(output);
+    }
+    if (product_in_float) return static_cast<double>(rounded) / static_cast<double>(output);
+    return static_cast<double>(input) * static_cast<double>(weight) / static_cast<double>(output);
+  }
+};
+
+Scales read_scales(const Lowering& lowering, const WeightedLayer& layer, size_t num_o) {
+  Scales scales;
+  scales.input = lowering.scale(layer.product->operands[4], "the input's scale");
+  scales.weights = lowering.constant(layer.product->operands[5], "the weights' scale").as<float>();
+  scales.product = lowering.constant(layer.requantize->operands[1], "the accumulator's scale").as<float>();
+  scales.output = lowering.scale(layer.requantize->operands[3], "the output's scale");
+  for (const size_t count : {scales.weights.size(), scales.product.size()}) {
+    if (count != 1 && count != num_o) {
+      refuse(std::to_string(count) + " scales for " + std::to_string(num_o) + " channels");
+    }
+  }
+  const std::string& rule = op::attr_string(*layer.requantize, "multiplier");
+  scales.product_in_float = rule == "product_f32";
+  if (!scales.product_in_float && rule != "product_f64") {
+    refuse("multiplier rule '" + rule + "' is not known, expected 'product_f64' or 'product_f32'");
+  }
+  return scales;
+}
+
+TensorId add_int32s(Lowering& lowering, const std::vector<int32_t>& values, const std::string& name) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(int32_t));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return lowering.add_constant({ir::kInt32, {static_cast<int64_t>(values.size())}},
+                               std::make_shared<const std::vector<uint8_t>>(std::move(bytes)), name);
+}
+
+void copy_bias(const Lowering& lowering, const WeightedLayer& layer, size_t num_o,
+               std::vector<int32_t>* bias) {
+  if (layer.bias_add == nullptr) return;
+  const ir::Constant& constant = lowering.constant(layer.bias_add->operands[1], "the bias");
+  if (constant.type().dtype != ir::kInt32 || constant.as<int32_t>().size() != num_o) {
+    refuse("bias " + ir::to_string(constant.type()) + ", expected " + std::to_string(num_o) + " int32");
+  }
+  std::memcpy(bias->data(), constant.bytes().data(), constant.bytes().size());
+}
+
+}  // namespace
+
+QuantizedMultiplier checked_multiplier(double real) {
+  const QuantizedMultiplier result = quantize_multiplier(real);
+  if (result.shift > kMaxShift)
+    refuse("its scales make a factor of 2^30 or more between accumulator and output");
+  return result;
+}
+
+Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product) {
+  if (!lowering.is(node, product)) return {};
+  Chain chain{node};
+  uint32_t next = lowering.only_user(node);
+  if (lowering.is(next, "nn.bias_add")) {
+    chain.push_back(next);
+    next = lowering.only_user(next);
+  }
+  if (!lowering.is(next, "qnn.requantize")) return {};
+  const Chain tail = with_clip(lowering, next);
+  chain.insert(chain.end(), tail.begin(), tail.end());
+  return chain;
+}
+
+WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain) {
+  WeightedLayer layer;
+  for (const uint32_t index : chain) {
+    const ir::Node& node = lowering.node(index);
+    if (index == chain.front()) layer.product = &node;
+    if (node.op->name == "nn.bias_add") layer.bias_add = &node;
+    if (node.op->name == "qnn.requantize") layer.requantize = &node;
+  }
+  if (lowering.zero_point(layer.requantize->operands[2], "the accumulator's zero point") != 0) {
+    refuse("the accumulator's zero point must be 0");
+  }
+  layer.clamp = chain_clamp(lowering, chain);
+  layer.result = chain_result(lowering, chain);
+  return layer;
+}
+
+PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
+                           uint64_t num_o, uint64_t num_k) {
+  const ir::Constant& weights = lowering.constant(value, "the weights");
+  const bool is_unsigned = weights.type().dtype == ir::kUint8;
+  if (!is_unsigned && weights.type().dtype != ir::kInt8) {
+    refuse("weights " + ir::to_string(weights.type()) + ", expected int8 or uint8");
+  }
+  // value - 128 as int8 is the byte with its highest bit flipped.
+  const uint8_t flip = is_unsigned ? 0x80 : 0;
+  const uint8_t* from = weights.bytes().data();
+  std::vector<uint8_t> packed(static_cast<size_t>(layout_bytes(layout, num_o, num_k)), 0);
+  for (uint64_t o = 0; o < num_o; ++o) {
+    for (uint64_t k = 0; k < num_k; ++k) {
+      packed[static_cast<size_t>(layout_index(layout, o, k, num_o, num_k))] = from[o * num_k + k] ^ flip;
+    }
+  }
+  const auto size = static_cast<int64_t>(packed.size());
+  PackedWeights result;
+  result.tensor = lowering.add_constant({ir::kInt8, {size}},
+                                        std::make_shared<const std::vector<uint8_t>>(std::move(packed)),
+                                        lowering.function().value(value).name);
+  result.zero_point = is_unsigned ? zero_point - 128 : zero_point;
+  return result;
+}
+
+void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, uint16_t layout, uint64_t num_o,
+                              std::vector<TensorId>* inputs) {
+  const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
+  std::vector<int32_t> bias(entries, 0), multiplier(entries, 0), shift(entries, 0);
+  copy_bias(lowering, layer, num_o, &bias);
+  const Scales scales = read_scales(lowering, layer, num_o);
+  for (size_t o = 0; o < num_o; ++o) {
+    const QuantizedMultiplier quantized = checked_multiplier(scales.multiplier(o));
+    multiplier[o] = quantized.multiplier;
+    shift[o] = quantized.shift;
+  }
+  const std::string& name = layer.product->name;
+  inputs->push_back(add_int32s(lowering, bias, name + "/bias"));
+  inputs->push_back(add_int32s(lowering, multiplier, name + "/multiplier"));
+  inputs->push_back(add_int32s(lowering, shift, name + "/shift"));
+}
+
+}  // namespace qplan::target::cpu

@@ -1,0 +1,128 @@
+#include "src/packer/target/profile.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "qplan/qplan.h"
+#include "src/packer/error.h"
+
+namespace qplan::target {
+namespace {
+
+struct Isa {
+  const char* name;
+  uint32_t id;
+};
+
+struct Arch {
+  const char* name;
+  uint64_t pointer_size;
+  std::vector<Isa> isas;  // lowest first; the reference is always the first
+};
+
+const std::vector<Arch>& known_archs() {
+  static const std::vector<Arch> archs = {
+      {"x86_64",
+       8,
+       {{"reference", QPLAN_ISA_REFERENCE}, {"avx2", QPLAN_ISA_AVX2}, {"avx512vnni", QPLAN_ISA_AVX512VNNI}}},
+      {"cortex-m", 4, {{"reference", QPLAN_ISA_REFERENCE}}},
+  };
+  return archs;
+}
+
+// About what a core does in ten microseconds, the price of waking another.
+constexpr uint64_t kX86TaskWork = 400'000;
+
+template <typename Range>
+std::string list_names(const Range& range) {
+  std::string text;
+  for (const auto& entry : range) text += (text.empty() ? "" : ", ") + std::string(entry.name);
+  return text;
+}
+
+[[noreturn]] void fail(const std::string& text) {
+  throw PackError(QPLAN_INVALID_ARGUMENT, "target: " + text);
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split_at_commas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t comma = text.find(',');
+    parts.push_back(trim(text.substr(0, comma)));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+struct Options {
+  std::string_view arch = "x86_64";
+  std::string_view isa;  // "": the best
+};
+
+Options parse_options(const std::vector<std::string_view>& parts) {
+  Options options;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const size_t equals = parts[i].find('=');
+    const std::string_view key = trim(parts[i].substr(0, equals));
+    if (equals == std::string_view::npos)
+      fail("option " + quoted(parts[i]) + " is not of the form key=value");
+    const std::string_view value = trim(parts[i].substr(equals + 1));
+    if (key == "arch") {
+      options.arch = value;
+    } else if (key == "isa") {
+      options.isa = value;
+    } else {
+      fail("option " + quoted(key) + " of 'cpu' is not known; known: arch, isa");
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+TargetProfile parse_target(std::string_view text) {
+  const std::vector<std::string_view> parts = split_at_commas(text);
+  if (parts[0] != "cpu") fail(quoted(parts[0]) + " is not known; known: cpu");
+  const Options options = parse_options(parts);
+
+  const std::vector<Arch>& archs = known_archs();
+  const auto arch =
+      std::ranges::find_if(archs, [&](const Arch& known) { return options.arch == known.name; });
+  if (arch == archs.end()) {
+    fail("arch " + quoted(options.arch) + " is not known; known: " + list_names(archs));
+  }
+  auto best = std::prev(arch->isas.end());
+  if (!options.isa.empty()) {
+    best = std::ranges::find_if(arch->isas, [&](const Isa& known) { return options.isa == known.name; });
+    if (best == arch->isas.end()) {
+      fail("isa " + quoted(options.isa) + " of arch '" + arch->name +
+           "' is not known; known: " + list_names(arch->isas));
+    }
+  }
+
+  TargetProfile profile;
+  profile.name = "cpu";
+  profile.options = std::string("arch=") + arch->name + ",isa=" + best->name;
+  profile.pointer_size = arch->pointer_size;
+  for (auto isa = arch->isas.begin(); isa <= best; ++isa) profile.isas.push_back(isa->id);
+  if (best->id == QPLAN_ISA_AVX2 || best->id == QPLAN_ISA_AVX512VNNI) {
+    profile.conv2d_layout = kLayout_o16k4;
+    profile.fully_connected_layout = kLayout_o16k4;
+    profile.depthwise_layout = kLayout_hwo16;
+    profile.input_origin = InputOrigin::kDtypeMin;
+  }
+  if (arch->pointer_size == 8) profile.task_work = kX86TaskWork;
+  return profile;
+}
+
+TargetProfile reference_profile() { return parse_target("cpu,isa=reference"); }
+
+}  // namespace qplan::target
