@@ -1,1 +1,30 @@
+# cmake --install: headers, libraries, the command, the Python package, and a CMake package for find_package(qplan).
+# The package's targets are written by hand (qplanConfig.cmake.in): an export would drag in the flags and object
+# libraries that exist only inside this build.
 include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Python looks in <prefix>/lib/python3/dist-packages by itself only where the prefix is /usr; else name it in PYTHONPATH.
+set(QPLAN_INSTALL_PYTHONDIR lib/python3/dist-packages CACHE STRING "Where the Python package goes, under the prefix")
+set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
+
+install(FILES include/qplan/qplan.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
+install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(QPLAN_BUILD_PACKER)
+  install(FILES include/qplan/host.h include/qplan/pack.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
+  install(TARGETS qplan_host qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TARGET qplan_shared)
+    install(TARGETS qplan_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} FILES_MATCHING PATTERN "*.py")
+  # What -l flags OpenMP stands for with this compiler: "gomp;pthread".
+  set(QPLAN_OPENMP_LIBRARIES ${OpenMP_CXX_LIB_NAMES})
+endif()
+
+configure_package_config_file(cmake/qplanConfig.cmake.in ${PROJECT_BINARY_DIR}/qplanConfig.cmake
+  INSTALL_DESTINATION ${QPLAN_INSTALL_CMAKEDIR}
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/qplanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/qplanConfig.cmake ${PROJECT_BINARY_DIR}/qplanConfigVersion.cmake
+  DESTINATION ${QPLAN_INSTALL_CMAKEDIR})

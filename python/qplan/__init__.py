@@ -1,0 +1,21 @@
+"""Runs quantised neural networks ahead-of-time compiled into plans.
+
+    import numpy
+    import qplan
+
+    plan = qplan.pack("model.tflite", "model.qplan")     # or qplan.Plan("model.qplan")
+    with qplan.Session(plan, threads=2) as session:
+        (scores,) = session.run(numpy.zeros(plan.inputs[0].shape, plan.inputs[0].dtype))
+
+Everything here is the C API (qplan.h, host.h, pack.h) through ctypes, with NumPy arrays in and out. Errors are
+qplan.Error, with the status of the C API and its text. The shared library is looked for when it is first needed; the
+environment variable QPLAN_LIBRARY names it when it lies at an unusual place.
+"""
+
+from ._errors import Error
+from ._pack import import_text, pack
+from ._plan import Plan, TensorInfo
+from ._session import Session, SessionInfo, available_isas
+
+__version__ = "0.1.0"
+__all__ = ["Error", "Plan", "Session", "SessionInfo", "TensorInfo", "available_isas", "import_text", "pack"]

@@ -1,0 +1,223 @@
+"""The C API as ctypes sees it: constants, structs, prototypes. The one file that must match include/qplan/*.h."""
+
+import ctypes as c
+
+API_VERSION = 1
+
+# qplan_status
+OK = 0
+INVALID_ARGUMENT = -1
+INVALID_STATE = -2
+SHAPE_MISMATCH = -3
+DTYPE_MISMATCH = -4
+NOT_FOUND = -7
+FILE_ERROR = -50
+OUT_OF_MEMORY = -51
+
+INPUT = 0
+OUTPUT = 1
+PLAN_DIGEST = 1
+
+ISA_AUTO = 0
+MAX_ISA = 255  # every QPLAN_ISA_* lies below
+
+LOG_WARNING = 2
+
+# DLDataTypeCode, DLDeviceType
+DL_INT = 0
+DL_UINT = 1
+DL_FLOAT = 2
+DL_CPU = 1
+
+
+class DLDevice(c.Structure):
+    _fields_ = [("device_type", c.c_int32), ("device_id", c.c_int32)]
+
+
+class DLDataType(c.Structure):
+    _fields_ = [("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16)]
+
+
+class DLTensor(c.Structure):
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("device", DLDevice),
+        ("ndim", c.c_int32),
+        ("dtype", DLDataType),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("byte_offset", c.c_uint64),
+    ]
+
+
+class Sized(c.Structure):
+    """A struct that starts with struct_size, which is filled in."""
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=c.sizeof(self), **fields)
+
+
+class Error(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("status", c.c_int32),
+        ("step", c.c_int32),
+        ("tensor", c.c_int32),
+        ("text", c.c_char * 240),
+    ]
+
+
+class Plan(c.Structure):
+    _fields_ = [("opaque", c.c_uint64 * 8)]
+
+
+class TensorInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("ndim", c.c_int32),
+        ("name", c.c_char_p),
+        ("shape", c.POINTER(c.c_int64)),
+        ("dtype", DLDataType),
+        ("alignment", c.c_uint32),
+        ("size_bytes", c.c_uint64),
+        ("scales", c.POINTER(c.c_float)),
+        ("zero_points", c.POINTER(c.c_int32)),
+        ("num_scales", c.c_uint32),
+        ("quant_axis", c.c_int32),
+    ]
+
+
+class ThreadPool(c.Structure):
+    """Made and used by the library only."""
+
+
+class Platform(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("log_level", c.c_uint32),
+        ("user", c.c_void_p),
+        ("log", c.c_void_p),
+        ("step_begin", c.c_void_p),
+        ("step_end", c.c_void_p),
+        ("now_ns", c.c_void_p),
+        ("thread_pool", c.POINTER(ThreadPool)),
+    ]
+
+
+class SessionConfig(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("isa_limit", c.c_uint32),
+        ("function", c.c_char_p),
+        ("kernels", c.c_void_p),
+        ("platform", c.POINTER(Platform)),
+    ]
+
+
+class SessionInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("num_steps", c.c_uint32),
+        ("num_threads", c.c_uint32),
+        ("isa", c.c_uint32),
+        ("isa_name", c.c_char_p),
+        ("macs", c.c_uint64),
+        ("memory_bytes", c.c_uint64),
+    ]
+
+
+# The bytes are not NUL-terminated, so their address is taken, not a c_char_p.
+WriteFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_size_t)
+LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint32, c.c_char_p)
+ProgressFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint32)
+
+
+class PackOptions(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("strip_names", c.c_uint32),
+        ("target", c.c_char_p),
+        ("dump_after", c.c_char_p),
+        ("planner_budget", c.c_uint32),
+        ("log_level", c.c_uint32),
+        ("user", c.c_void_p),
+        ("log", LogFunction),
+        ("dump", WriteFunction),
+        ("error_text", WriteFunction),
+        ("progress", ProgressFunction),
+    ]
+
+
+_ERROR = c.POINTER(Error)
+_PLAN = c.POINTER(Plan)
+_POOL = c.POINTER(ThreadPool)
+_SESSION = c.c_void_p
+_TENSOR = c.POINTER(DLTensor)
+
+# name -> (result, arguments)
+PROTOTYPES = {
+    "qplan_api_version": (c.c_uint32, []),
+    "qplan_status_name": (c.c_char_p, [c.c_int32]),
+    "qplan_plan_open": (c.c_int32, [_PLAN, c.c_void_p, c.c_size_t, c.c_uint32, _ERROR]),
+    "qplan_plan_io_count": (c.c_uint32, [_PLAN, c.c_char_p, c.c_int]),
+    "qplan_plan_io_info": (c.c_int32, [_PLAN, c.c_char_p, c.c_int, c.c_uint32, c.POINTER(TensorInfo)]),
+    "qplan_kernels_all": (c.c_void_p, []),
+    "qplan_isa_name": (c.c_char_p, [c.c_uint32]),
+    "qplan_isa_from_name": (c.c_int32, [c.c_char_p, c.POINTER(c.c_uint32)]),
+    "qplan_isa_available": (c.c_int, [c.c_uint32]),
+    "qplan_session_write": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
+    "qplan_session_read": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
+    "qplan_session_invoke": (c.c_int32, [_SESSION]),
+    "qplan_session_get_info": (c.c_int32, [_SESSION, c.POINTER(SessionInfo)]),
+    "qplan_session_last_error": (None, [_SESSION, _ERROR]),
+    "qplan_file_write": (c.c_int32, [c.c_char_p, c.c_void_p, c.c_size_t, _ERROR]),
+    "qplan_host_session_create": (
+        c.c_int32,
+        [_PLAN, c.POINTER(SessionConfig), c.POINTER(c.c_void_p), _ERROR],
+    ),
+    "qplan_host_session_get": (_SESSION, [c.c_void_p]),
+    "qplan_host_session_destroy": (None, [c.c_void_p]),
+    "qplan_pool_create": (_POOL, [c.c_uint32]),
+    "qplan_pool_destroy": (None, [_POOL]),
+    "qplan_openmp_pool_create": (_POOL, [c.c_uint32]),
+    "qplan_openmp_pool_destroy": (None, [_POOL]),
+    "qplan_pack_file": (
+        c.c_int32,
+        [c.c_char_p, c.POINTER(PackOptions), WriteFunction, c.c_void_p, _ERROR],
+    ),
+    "qplan_pack_bytes": (
+        c.c_int32,
+        [c.c_void_p, c.c_size_t, c.c_char_p, c.POINTER(PackOptions), WriteFunction, c.c_void_p, _ERROR],
+    ),
+    "qplan_import_text": (
+        c.c_int32,
+        [c.c_char_p, c.POINTER(PackOptions), c.c_int, WriteFunction, c.c_void_p, _ERROR],
+    ),
+    "qplan_inspect_json": (c.c_int32, [c.c_void_p, c.c_size_t, WriteFunction, c.c_void_p, _ERROR]),
+    "qplan_disassemble": (c.c_int32, [c.c_void_p, c.c_size_t, WriteFunction, c.c_void_p, _ERROR]),
+}
+
+
+def declare(library):
+    """Gives the functions of a loaded library their prototypes."""
+    for name, (result, arguments) in PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+
+
+class Pieces:
+    """Collects what the library hands to a qplan_write_fn."""
+
+    def __init__(self):
+        self._pieces = []
+        self.function = WriteFunction(self._append)  # kept alive here: C holds no reference
+
+    def _append(self, _user, address, size):
+        self._pieces.append(c.string_at(address, size))
+
+    def bytes(self):
+        return b"".join(self._pieces)
+
+    def text(self):
+        return self.bytes().decode("utf-8", "replace")

@@ -1,0 +1,198 @@
+"""A session: a plan with memory and threads."""
+
+import collections.abc
+import ctypes
+import dataclasses
+import threading
+import weakref
+
+import numpy
+
+from . import _capi
+from ._errors import Error, check
+from ._library import library
+from ._plan import Plan
+
+_DTYPE_CODES = {"i": _capi.DL_INT, "u": _capi.DL_UINT, "f": _capi.DL_FLOAT}
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionInfo:
+    steps: int
+    threads: int
+    isa: str  # the highest instruction set among the kernels that run
+    macs: int  # of one run
+    memory_bytes: int
+
+
+def available_isas():
+    """Names of the instruction sets that this machine and build can run."""
+    lib = library()
+    found = []
+    for isa in range(_capi.ISA_AUTO + 1, _capi.MAX_ISA + 1):
+        name = lib.qplan_isa_name(isa)
+        if name and lib.qplan_isa_available(isa):
+            found.append(name.decode())
+    return found
+
+
+def _parse_isa(name):
+    isa = ctypes.c_uint32()
+    if library().qplan_isa_from_name(str(name).encode(), isa) < 0:
+        known = ", ".join(available_isas())
+        raise Error(_capi.INVALID_ARGUMENT, f"unknown instruction set '{name}'; this machine has auto, {known}")
+    if isa.value != _capi.ISA_AUTO and not library().qplan_isa_available(isa):
+        known = ", ".join(available_isas())
+        raise Error(_capi.INVALID_ARGUMENT, f"this machine or build lacks '{name}'; it has {known}")
+    return isa.value
+
+
+class _Tensor:
+    """A DLTensor over a NumPy array; both live as long as this."""
+
+    def __init__(self, array):
+        itemsize = array.itemsize
+        if any(stride % itemsize for stride in array.strides):
+            array = numpy.ascontiguousarray(array)  # strides that DLPack cannot say: they count elements
+        extents = ctypes.c_int64 * array.ndim
+        self._array = array
+        self._shape = extents(*array.shape)
+        self._strides = extents(*(stride // itemsize for stride in array.strides))
+        self.struct = _capi.DLTensor(
+            data=array.ctypes.data,
+            device=_capi.DLDevice(_capi.DL_CPU, 0),
+            ndim=array.ndim,
+            dtype=_capi.DLDataType(_DTYPE_CODES[array.dtype.kind], itemsize * 8, 1),
+            shape=self._shape,
+            strides=self._strides,
+        )
+
+
+def _release(lib, host_session, pool, destroy_pool, *_kept_alive):
+    lib.qplan_host_session_destroy(host_session)
+    if pool:
+        destroy_pool(pool)
+
+
+class Session:
+    """Runs a plan. Calls from several threads are served one after the other.
+
+    plan: a Plan, a path or the bytes of a plan file. threads: that work on one run. isa: "auto", "reference", "avx2",
+    "avx512vnni": use nothing beyond it. pool: "threads" or "openmp". The outputs are the same bits for all of these.
+    """
+
+    def __init__(self, plan, threads=1, isa="auto", *, pool="threads"):
+        lib = library()
+        self._plan = plan if isinstance(plan, Plan) else Plan(plan)
+        self._lock = threading.Lock()
+        if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024:
+            raise Error(_capi.INVALID_ARGUMENT, f"threads is {threads!r}, expected a number from 1 to 1024")
+        pools = {
+            "threads": (lib.qplan_pool_create, lib.qplan_pool_destroy),
+            "openmp": (lib.qplan_openmp_pool_create, lib.qplan_openmp_pool_destroy),
+        }
+        if pool not in pools:
+            raise Error(_capi.INVALID_ARGUMENT, f"pool is {pool!r}, expected 'threads' or 'openmp'")
+        isa_limit = _parse_isa(isa)
+        create_pool, destroy_pool = pools[pool]
+        thread_pool = create_pool(threads) if threads > 1 else None
+        if threads > 1 and not thread_pool:
+            raise Error(_capi.OUT_OF_MEMORY, f"a pool of {threads} threads cannot be made")
+        self._platform = _capi.Platform(thread_pool=thread_pool)
+        config = _capi.SessionConfig(
+            isa_limit=isa_limit,
+            kernels=lib.qplan_kernels_all(),
+            platform=ctypes.pointer(self._platform),
+        )
+        host_session = ctypes.c_void_p()
+        error = _capi.Error()
+        status = lib.qplan_host_session_create(self._plan._plan, config, host_session, error)
+        if status < 0:
+            if thread_pool:
+                destroy_pool(thread_pool)
+            check(status, error)
+        # The finalizer's arguments keep plan and platform alive until the session is gone.
+        self._finalizer = weakref.finalize(
+            self, _release, lib, host_session, thread_pool, destroy_pool, self._plan, self._platform
+        )
+        self._session = lib.qplan_host_session_get(host_session)
+
+    @property
+    def plan(self):
+        return self._plan
+
+    @property
+    def info(self) -> SessionInfo:
+        """Steps, threads, instruction set, multiply-accumulates and memory."""
+        with self._lock:
+            info = _capi.SessionInfo()
+            self._check(library().qplan_session_get_info(self._handle(), info))
+            return SessionInfo(info.num_steps, info.num_threads, info.isa_name.decode(), info.macs, info.memory_bytes)
+
+    def run(self, *inputs):
+        """One inference: the outputs as a tuple of new arrays.
+
+        inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
+        must be the model's, nothing is converted.
+        """
+        tensors = [
+            _Tensor(self._input_array(info, index, value))
+            for index, (info, value) in enumerate(zip(self._plan.inputs, self._ordered(inputs)))
+        ]
+        outputs = tuple(numpy.empty(info.shape, info.dtype) for info in self._plan.outputs)
+        lib = library()
+        with self._lock:
+            session = self._handle()
+            for index, tensor in enumerate(tensors):
+                self._check(lib.qplan_session_write(session, index, tensor.struct))
+            self._check(lib.qplan_session_invoke(session))
+            for index, output in enumerate(outputs):
+                self._check(lib.qplan_session_read(session, index, _Tensor(output).struct))
+        return outputs
+
+    def _ordered(self, inputs):
+        infos = self._plan.inputs
+        if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping):
+            named = dict(inputs[0])
+            names = [info.name for info in infos]
+            if "" in names or len(set(names)) != len(names):
+                raise Error(_capi.NOT_FOUND, "the plan's inputs have no names, or not unique ones; give arrays in order")
+            if sorted(named) != sorted(names):
+                raise Error(_capi.NOT_FOUND, f"inputs are named {sorted(named)}, expected {names}")
+            return [named[name] for name in names]
+        if len(inputs) != len(infos):
+            expected = "; ".join(map(str, infos))
+            raise Error(_capi.INVALID_ARGUMENT, f"found {len(inputs)} inputs, expected {len(infos)}: {expected}")
+        return inputs
+
+    @staticmethod
+    def _input_array(info, index, value):
+        array = numpy.asarray(value)
+        where = f"input {index} '{info.name}'" if info.name else f"input {index}"
+        if array.dtype != info.dtype:
+            raise Error(_capi.DTYPE_MISMATCH, f"{where}: dtype is {array.dtype}, expected {info.dtype}")
+        if array.shape != info.shape:
+            raise Error(_capi.SHAPE_MISMATCH, f"{where}: shape is {array.shape}, expected {info.shape}")
+        return array
+
+    def _handle(self):
+        if not self._finalizer.alive:
+            raise Error(_capi.INVALID_STATE, "the session is closed")
+        return self._session
+
+    def _check(self, status):
+        if status < 0:
+            error = _capi.Error()
+            library().qplan_session_last_error(self._session, error)
+            check(status, error)
+
+    def close(self):
+        """Gives memory and threads back; more calls change nothing."""
+        with self._lock:
+            self._finalizer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,38 @@
+// How a subcommand fails: main prints the text as one line, "qplan: ...", and exits with the code.
+#ifndef TOOLS_ERROR_H_
+#define TOOLS_ERROR_H_
+
+#include <stdexcept>
+#include <string>
+
+#include "qplan/qplan.h"
+
+namespace qplan::tools {
+
+enum ExitCode { kExitOk = 0, kExitFailure = 1, kExitUsage = 2 };
+
+// Something about the model, the plan, a file or the machine.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Something about the command line alone.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// An empty qplan_error, ready to be filled.
+qplan_error make_error();
+
+// Throws Failure unless status is a success: "where: text" with the text of error, or the status' name where
+// the library gave none. where may be empty.
+void check(qplan_status status, const qplan_error& error, const std::string& where);
+
+// Control characters (a line break in a file name, say) become '?': an error stays one line.
+std::string one_line(std::string text);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_ERROR_H_

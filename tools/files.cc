@@ -1,0 +1,106 @@
+#include "tools/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "qplan/host.h"
+#include "tools/error.h"
+
+namespace qplan::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(std::string_view what, const std::string& path, const std::string& reason) {
+  throw Failure(std::string(what) + " '" + path + "': " + reason);
+}
+
+// Closes on every way out.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::vector<uint8_t> read_file(const std::string& path, std::string_view what) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail(what, path, std::strerror(errno));
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0) fail(what, path, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) fail(what, path, "is a directory, expected a file");
+  constexpr size_t kPiece = 1 << 16;
+  std::vector<uint8_t> bytes;
+  if (S_ISREG(status.st_mode)) bytes.reserve(static_cast<size_t>(status.st_size) + kPiece);
+  size_t size = 0;
+  for (;;) {
+    bytes.resize(size + kPiece);
+    const ssize_t got = ::read(file.get(), bytes.data() + size, kPiece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(what, path, std::strerror(errno));
+    size += static_cast<size_t>(got);
+    if (got == 0) break;
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void finish_stdout() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    const std::string reason = errno != 0 ? std::strerror(errno) : "write error";
+    throw Failure("standard output: " + reason);
+  }
+}
+
+void check_output_directory(const std::string& directory) {
+  std::error_code error;
+  const fs::file_status status = fs::status(directory, error);
+  if (fs::is_directory(status)) {
+    if (::access(directory.c_str(), W_OK) != 0) fail("output directory", directory, std::strerror(errno));
+    return;
+  }
+  if (fs::exists(status)) fail("output directory", directory, "exists and is not a directory");
+  if (error && error != std::errc::no_such_file_or_directory) {
+    fail("output directory", directory, error.message());
+  }
+}
+
+void write_files(const std::string& directory, const std::vector<NamedBytes>& files) {
+  check_output_directory(directory);
+  std::error_code error;
+  const bool created = fs::create_directories(directory, error);
+  if (error) fail("output directory", directory, error.message());
+  std::vector<std::string> written;
+  for (const NamedBytes& file : files) {
+    const std::string path = (fs::path(directory) / file.name).string();
+    qplan_error problem = make_error();
+    const qplan_status status = qplan_file_write(path.c_str(), file.bytes, file.size, &problem);
+    if (status < 0) {
+      for (const std::string& name : written) fs::remove(name, error);
+      if (created) fs::remove(directory, error);
+      check(status, problem, "");
+    }
+    written.push_back(path);
+  }
+}
+
+}  // namespace qplan::tools

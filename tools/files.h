@@ -1,0 +1,34 @@
+// Files in and out. Errors are Failure with the path and the system's reason.
+#ifndef TOOLS_FILES_H_
+#define TOOLS_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qplan::tools {
+
+// The whole file. what names its role in errors: "image", "labels".
+std::vector<uint8_t> read_file(const std::string& path, std::string_view what);
+
+// Text to standard output; finish_stdout tells whether all of it arrived (a full disk shows only there).
+void print(std::string_view text);
+void finish_stdout();
+
+// Several files that belong together in one directory, which is created when it is missing. Each is written
+// atomically; when one fails, those already written by this call are removed, and the directory if it is new.
+struct NamedBytes {
+  std::string name;
+  const void* bytes;
+  size_t size;
+};
+void write_files(const std::string& directory, const std::vector<NamedBytes>& files);
+
+// Fails where write_files would, before any work is done: directory is something else, or cannot be created.
+void check_output_directory(const std::string& directory);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_FILES_H_

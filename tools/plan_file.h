@@ -1,0 +1,34 @@
+// A plan file, mapped and opened.
+#ifndef TOOLS_PLAN_FILE_H_
+#define TOOLS_PLAN_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "qplan/host.h"
+
+namespace qplan::tools {
+
+class PlanFile {
+ public:
+  // flags: QPLAN_PLAN_*. Failure when path cannot be mapped or holds no valid plan.
+  explicit PlanFile(const std::string& path, uint32_t flags = 0);
+  ~PlanFile();
+  PlanFile(const PlanFile&) = delete;
+  PlanFile& operator=(const PlanFile&) = delete;
+
+  [[nodiscard]] const qplan_plan& plan() const { return plan_; }
+  [[nodiscard]] const void* bytes() const { return file_.bytes; }
+  [[nodiscard]] size_t size() const { return file_.size; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  qplan_file file_{};
+  qplan_plan plan_{};
+};
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_PLAN_FILE_H_

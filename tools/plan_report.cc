@@ -1,0 +1,129 @@
+#include "tools/plan_report.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "qplan/pack.h"
+#include "tools/error.h"
+#include "tools/text_sink.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string bytes_text(const Json& bytes) {
+  return std::to_string(bytes.get<uint64_t>()) + " bytes (" + size_text(bytes.get<uint64_t>()) + ")";
+}
+
+std::string number_text(const Json& number) {
+  if (number.is_array()) return std::to_string(number.size()) + " of them, one per channel";
+  return number.dump();
+}
+
+std::string tensor_line(const char* role, size_t index, const Json& tensor) {
+  std::string line = std::string(role) + " " + std::to_string(index) + ":  ";
+  line += one_line(tensor.at("name").get<std::string>()) + "  " + tensor.at("dtype").get<std::string>() +
+          tensor.at("shape").dump() + "  " + tensor.at("bytes").dump() + " bytes";
+  if (!tensor.at("scale").is_null()) {
+    line +=
+        "  scale " + number_text(tensor.at("scale")) + ", zero point " + number_text(tensor.at("zero_point"));
+  }
+  return line + "\n";
+}
+
+uint64_t total_macs(const Json& plan) {
+  uint64_t macs = 0;
+  for (const Json& step : plan.at("steps")) macs += step.at("macs").get<uint64_t>();
+  return macs;
+}
+
+// "conv2d 15, depthwise_conv2d 13, ..." in the order of first use.
+std::string op_counts(const Json& steps) {
+  std::vector<std::pair<std::string, uint64_t>> counts;
+  for (const Json& step : steps) {
+    const auto op = step.at("op").get<std::string>();
+    auto at = counts.begin();
+    while (at != counts.end() && at->first != op) ++at;
+    if (at == counts.end()) at = counts.insert(at, {op, 0});
+    ++at->second;
+  }
+  std::string text;
+  for (const auto& [op, count] : counts)
+    text += (text.empty() ? "" : ", ") + op + " " + std::to_string(count);
+  return text;
+}
+
+}  // namespace
+
+std::string inspect_text(const void* plan, size_t size, const std::string& label) {
+  std::string text;
+  qplan_error error = make_error();
+  check(qplan_inspect_json(plan, size, append_to_string, &text, &error), error, label);
+  return text;
+}
+
+std::string size_text(uint64_t bytes) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f %s", unit == 0 || value >= 99.95 ? 0 : 1, value, units[unit]);
+  return text;
+}
+
+std::string inspect_page(const Json& plan) {
+  const Json& memory = plan.at("memory");
+  std::string page = "plan:      version " + plan.at("version").get<std::string>() + ", " +
+                     bytes_text(plan.at("file_bytes")) + "\n";
+  page += "digest:    " + plan.at("content_digest").get<std::string>() + "\n";
+  if (!plan.at("provenance").is_null()) {
+    page += "source:    " + one_line(plan.at("provenance").at("source").get<std::string>()) + ", packed by " +
+            one_line(plan.at("provenance").at("producer").get<std::string>()) + "\n";
+  }
+  for (const Json& target : plan.at("targets")) {
+    const auto options = target.at("options").get<std::string>();
+    page +=
+        "target:    " + target.at("name").get<std::string>() + (options.empty() ? "" : ", " + options) + "\n";
+  }
+  for (size_t i = 0; i < plan.at("inputs").size(); ++i) page += tensor_line("input", i, plan.at("inputs")[i]);
+  for (size_t i = 0; i < plan.at("outputs").size(); ++i)
+    page += tensor_line("output", i, plan.at("outputs")[i]);
+  page += "steps:     " + std::to_string(plan.at("steps").size()) + " (" + op_counts(plan.at("steps")) +
+          "), " + std::to_string(total_macs(plan)) + " MACs\n";
+  page += "constants: " + bytes_text(memory.at("constants_bytes")) + "\n";
+  page += "arena:     " + bytes_text(memory.at("arena_bytes")) + ", lower bound " +
+          memory.at("arena_lower_bound_bytes").dump() + "; scratch " +
+          memory.at("scratch_per_worker_bytes").dump() + " bytes a worker\n";
+  // What a caller must provide, runtime structures included.
+  for (const auto& [width, by_workers] : memory.at("session_bytes").items()) {
+    std::string line = "session:   ";
+    line += width == "32_bit" ? "32 bit: " : "64 bit: ";
+    bool first = true;
+    for (const auto& [workers, bytes] : by_workers.items()) {
+      line += (first ? "" : ", ") + bytes.dump() + " bytes with " + workers +
+              (workers == "1" ? " worker" : " workers");
+      first = false;
+    }
+    page += line + "\n";
+  }
+  return page;
+}
+
+std::string pack_summary(const Json& plan) {
+  const Json& memory = plan.at("memory");
+  return std::to_string(plan.at("steps").size()) + " ops, " + std::to_string(total_macs(plan)) +
+         " MACs, constants " + memory.at("constants_bytes").dump() + " bytes, arena peak " +
+         memory.at("arena_bytes").dump() + " bytes (lower bound " +
+         memory.at("arena_lower_bound_bytes").dump() + "), file " + plan.at("file_bytes").dump() + " bytes";
+}
+
+}  // namespace qplan::tools

@@ -1,0 +1,129 @@
+#include "tools/session.h"
+
+#include <string_view>
+
+#include "tools/error.h"
+
+namespace qplan::tools {
+namespace {
+
+constexpr uint32_t kMaxThreads = 1024;
+constexpr uint32_t kMaxIsa = 255;  // QPLAN_ISA_* lie below
+
+void no_pool(const qplan_thread_pool*) {}
+
+}  // namespace
+
+void add_session_options(CLI::App& command, SessionOptions& options) {
+  command.add_option("--threads", options.threads, "Threads that work on one inference (default 1)")
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        uint32_t value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMaxThreads)
+          return std::string();
+        return "'" + text + "' is not a number of threads from 1 to " + std::to_string(kMaxThreads);
+      });
+  command
+      .add_option(
+          "--isa", options.isa,
+          "Use no instructions beyond this set: reference, avx2, avx512vnni or auto (default: the best of "
+          "this machine); the results are the same")
+      ->type_name("ISA");
+  command
+      .add_option("--pool", options.pool,
+                  "What runs the threads: threads (sleeps when idle) or openmp (default threads)")
+      ->type_name("POOL")
+      ->check([](const std::string& text) {
+        if (text == "threads" || text == "openmp") return std::string();
+        return "unknown pool '" + text + "', expected threads or openmp";
+      });
+}
+
+std::string available_isas() {
+  std::string names;
+  for (uint32_t isa = QPLAN_ISA_REFERENCE; isa <= kMaxIsa; ++isa) {
+    const char* name = qplan_isa_name(isa);
+    if (name != nullptr && qplan_isa_available(isa) != 0)
+      names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return names;
+}
+
+uint32_t parse_isa(const std::string& name) {
+  uint32_t isa = QPLAN_ISA_AUTO;
+  if (qplan_isa_from_name(name.c_str(), &isa) < 0) {
+    throw UsageError("--isa: unknown instruction set '" + name + "'; this machine has " + available_isas());
+  }
+  if (isa != QPLAN_ISA_AUTO && qplan_isa_available(isa) == 0) {
+    throw Failure("--isa: this machine or build lacks '" + name + "'; it has " + available_isas());
+  }
+  return isa;
+}
+
+Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_platform* hooks)
+    : label_("plan '" + plan.path() + "'"),
+      pool_(nullptr, no_pool),
+      host_session_(nullptr, qplan_host_session_destroy) {
+  if (options.pool == "openmp") {
+    pool_ = Pool(qplan_openmp_pool_create(options.threads), qplan_openmp_pool_destroy);
+  } else if (options.threads > 1) {
+    pool_ = Pool(qplan_pool_create(options.threads), qplan_pool_destroy);
+  }
+  if (pool_ == nullptr && (options.threads > 1 || options.pool == "openmp")) {
+    throw Failure("a pool of " + std::to_string(options.threads) + " threads cannot be made: out of memory");
+  }
+  own_platform_.struct_size = sizeof own_platform_;
+  qplan_platform* platform = hooks != nullptr ? hooks : &own_platform_;
+  platform->thread_pool = pool_.get();
+
+  qplan_session_config config{};
+  config.struct_size = sizeof config;
+  config.isa_limit = parse_isa(options.isa);
+  config.kernels = qplan_kernels_all();
+  config.platform = platform;
+  qplan_host_session* host_session = nullptr;
+  qplan_error error = make_error();
+  check(qplan_host_session_create(&plan.plan(), &config, &host_session, &error), error, label_);
+  host_session_.reset(host_session);
+  session_ = qplan_host_session_get(host_session);
+}
+
+void Session::check_call(qplan_status status) const {
+  if (status >= 0) return;
+  qplan_error error = make_error();
+  qplan_session_last_error(session_, &error);
+  check(status, error, label_);
+}
+
+void Session::write(uint32_t input, const DLTensor& tensor) {
+  check_call(qplan_session_write(session_, input, &tensor));
+}
+void Session::read(uint32_t output, const DLTensor& tensor) {
+  check_call(qplan_session_read(session_, output, &tensor));
+}
+void Session::invoke() { check_call(qplan_session_invoke(session_)); }
+
+qplan_session_info Session::info() const {
+  qplan_session_info info{};
+  info.struct_size = sizeof info;
+  check_call(qplan_session_get_info(session_, &info));
+  return info;
+}
+
+qplan_event Session::step(uint32_t index) const {
+  qplan_event event{};
+  event.struct_size = sizeof event;
+  check_call(qplan_session_step_info(session_, index, &event));
+  return event;
+}
+
+qplan_platform make_platform(uint32_t log_level) {
+  qplan_platform platform{};
+  platform.struct_size = sizeof platform;
+  platform.log_level = log_level;
+  platform.log = qplan_host_log;
+  platform.now_ns = qplan_host_now_ns;
+  return platform;
+}
+
+}  // namespace qplan::tools

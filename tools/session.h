@@ -1,0 +1,61 @@
+// A session on the heap, and the options every running subcommand shares.
+#ifndef TOOLS_SESSION_H_
+#define TOOLS_SESSION_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "qplan/host.h"
+#include "tools/plan_file.h"
+
+namespace qplan::tools {
+
+struct SessionOptions {
+  uint32_t threads = 1;
+  std::string isa = "auto";
+  std::string pool = "threads";
+};
+
+// --threads, --isa, --pool.
+void add_session_options(CLI::App& command, SessionOptions& options);
+
+// The names of the ISAs that this machine and build can run, "reference, avx2".
+std::string available_isas();
+
+// QPLAN_ISA_* of a name. UsageError for an unknown one, Failure for one that the machine lacks.
+uint32_t parse_isa(const std::string& name);
+
+class Session {
+ public:
+  // hooks: platform functions beside the thread pool, which is set here; may be NULL, else it must outlive
+  // the session.
+  Session(const PlanFile& plan, const SessionOptions& options, qplan_platform* hooks = nullptr);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void write(uint32_t input, const DLTensor& tensor);
+  void read(uint32_t output, const DLTensor& tensor);
+  void invoke();
+  [[nodiscard]] qplan_session_info info() const;
+  [[nodiscard]] qplan_event step(uint32_t index) const;
+
+ private:
+  void check_call(qplan_status status) const;
+
+  using Pool = std::unique_ptr<const qplan_thread_pool, void (*)(const qplan_thread_pool*)>;
+  using HostSession = std::unique_ptr<qplan_host_session, void (*)(qplan_host_session*)>;
+  std::string label_;
+  Pool pool_;  // outlives the session
+  qplan_platform own_platform_{};
+  HostSession host_session_;
+  qplan_session* session_ = nullptr;
+};
+
+// A platform that logs warnings to stderr.
+qplan_platform make_platform(uint32_t log_level);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_SESSION_H_

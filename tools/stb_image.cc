@@ -1,0 +1,2 @@
+#define STB_IMAGE_IMPLEMENTATION
+#include "tools/stb_image.h"

@@ -1,0 +1,39 @@
+// What the command says about tensors, and how it reads their elements.
+#ifndef TOOLS_TENSOR_H_
+#define TOOLS_TENSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "qplan/qplan.h"
+
+namespace qplan::tools {
+
+std::string dtype_name(DLDataType dtype);                    // "uint8"
+std::string shape_text(const int64_t* shape, int32_t ndim);  // "[1,128,128,3]"
+std::string describe(int direction, uint32_t index,
+                     const qplan_tensor_info& info);  // "input 0 'x' uint8[1,64]"
+
+[[nodiscard]] bool is_type(DLDataType dtype, uint8_t code, uint8_t bits);
+[[nodiscard]] uint64_t element_count(const qplan_tensor_info& info);
+
+// All inputs or outputs of the plan's main function.
+std::vector<qplan_tensor_info> tensor_infos(const qplan_plan& plan, int direction);
+
+// The element as it stands, without scale; nothing for dtypes that have no plain C type (int4, float16, ...).
+std::optional<double> element(const qplan_tensor_info& info, const void* bytes, uint64_t index);
+// The real number it stands for: scale * (element - zero_point), per axis where the tensor is quantised so.
+std::optional<double> real_value(const qplan_tensor_info& info, const void* bytes, uint64_t index);
+
+// The element as text: integers in full, float32 with nine digits (reads back to the same value).
+std::string element_text(const qplan_tensor_info& info, const void* bytes, uint64_t index);
+
+// A packed row-major DLTensor over bytes.
+DLTensor packed_tensor(const qplan_tensor_info& info, void* bytes);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_TENSOR_H_
