@@ -1,0 +1,123 @@
+// Packs a model and runs it through the public C API.
+#ifndef QPLAN_TESTS_MODELS_MODEL_SESSION_H_
+#define QPLAN_TESTS_MODELS_MODEL_SESSION_H_
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "qplan/host.h"
+#include "qplan/pack.h"
+#include "qplan/qplan.h"
+#include "tests/support/buffer.h"
+
+namespace qplan::testing {
+
+inline void append_bytes(void* user, const char* bytes, size_t size) {
+  auto& to = *static_cast<std::vector<uint8_t>*>(user);
+  to.insert(to.end(), bytes, bytes + size);
+}
+
+inline qplan_error empty_error() {
+  qplan_error error{};
+  error.struct_size = sizeof(error);
+  return error;
+}
+
+inline qplan_pack_options pack_options(const char* target = nullptr) {
+  qplan_pack_options options{};
+  options.struct_size = sizeof(options);
+  options.target = target;
+  return options;
+}
+
+// The plan of a model file; throws with the packer's whole text.
+inline std::vector<uint8_t> pack_model(const std::string& path, const char* target = nullptr) {
+  qplan_pack_options options = pack_options(target);
+  std::string text;
+  options.user = &text;
+  options.error_text = [](void* user, const char* bytes, size_t size) {
+    static_cast<std::string*>(user)->append(bytes, size);
+  };
+  qplan_error error = empty_error();
+  std::vector<uint8_t> plan;
+  if (qplan_pack_file(path.c_str(), &options, append_bytes, &plan, &error) < 0)
+    throw std::runtime_error(text);
+  return plan;
+}
+
+class ModelSession {
+ public:
+  // Throws when the runtime refuses the plan or the ISA.
+  ModelSession(const std::vector<uint8_t>& plan, uint32_t isa, uint32_t num_threads)
+      : bytes_(plan), pool_(qplan_pool_create(num_threads)) {
+    qplan_platform platform{};
+    platform.struct_size = sizeof(platform);
+    platform.thread_pool = pool_;
+    qplan_session_config config{};
+    config.struct_size = sizeof(config);
+    config.isa_limit = isa;
+    config.kernels = qplan_kernels_all();
+    config.platform = &platform;
+    qplan_error error = empty_error();
+    if (qplan_plan_open(&plan_, bytes_.data(), bytes_.size(), QPLAN_PLAN_DIGEST, &error) < 0 ||
+        qplan_host_session_create(&plan_, &config, &host_session_, &error) < 0) {
+      qplan_pool_destroy(pool_);
+      throw std::runtime_error(error.text);
+    }
+  }
+  ~ModelSession() {
+    qplan_host_session_destroy(host_session_);
+    qplan_pool_destroy(pool_);
+  }
+  ModelSession(const ModelSession&) = delete;
+  ModelSession& operator=(const ModelSession&) = delete;
+
+  const qplan_plan* plan() const { return &plan_; }
+  qplan_session* get() { return qplan_host_session_get(host_session_); }
+
+  std::vector<std::vector<uint8_t>> run(const std::vector<std::vector<uint8_t>>& inputs) {
+    for (uint32_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].size() != size(QPLAN_INPUT, i))
+        throw std::runtime_error("input " + std::to_string(i) + " has another size");
+      std::memcpy(data(QPLAN_INPUT, i), inputs[i].data(), inputs[i].size());
+    }
+    if (qplan_session_invoke(get()) != QPLAN_OK) {
+      qplan_error error = empty_error();
+      qplan_session_last_error(get(), &error);
+      throw std::runtime_error(error.text);
+    }
+    std::vector<std::vector<uint8_t>> outputs;
+    for (uint32_t i = 0; i < qplan_plan_io_count(&plan_, nullptr, QPLAN_OUTPUT); ++i) {
+      const uint8_t* bytes = data(QPLAN_OUTPUT, i);
+      outputs.emplace_back(bytes, bytes + size(QPLAN_OUTPUT, i));
+    }
+    return outputs;
+  }
+
+ private:
+  uint8_t* data(int direction, uint32_t index) {
+    DLTensor view{};
+    if (qplan_session_view(get(), direction, index, &view) < 0)
+      throw std::runtime_error("no such input or output");
+    return static_cast<uint8_t*>(view.data) + view.byte_offset;
+  }
+  size_t size(int direction, uint32_t index) const {
+    qplan_tensor_info info{};
+    info.struct_size = sizeof(info);
+    if (qplan_plan_io_info(&plan_, nullptr, direction, index, &info) < 0)
+      throw std::runtime_error("no such tensor");
+    return static_cast<size_t>(info.size_bytes);
+  }
+
+  Buffer<uint8_t> bytes_;
+  const qplan_thread_pool* pool_;
+  qplan_plan plan_{};
+  qplan_host_session* host_session_ = nullptr;
+};
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_MODELS_MODEL_SESSION_H_
