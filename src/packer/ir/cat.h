@@ -1,4 +1,6 @@
-// cat("axis ", 3, " of ", type): one string of texts, whole numbers, dtypes and types, in decimal in every locale.
+// cat("axis ", 3, " of ", type): one string of texts, whole numbers, dtypes and types, the same in every
+// locale.
+// locale.
 #ifndef QPLAN_SRC_PACKER_IR_CAT_H_
 #define QPLAN_SRC_PACKER_IR_CAT_H_
 

@@ -6,9 +6,7 @@ std::string type_error(const TensorType& type) {
   if (type.shape.size() > kMaxRank) {
     return "rank " + std::to_string(type.shape.size()) + " is larger than " + std::to_string(kMaxRank);
   }
-  if (type.dtype.lanes != 1 || type.dtype.bits == 0) {
-    return "dtype " + to_string(type.dtype) + " must have one lane and at least one bit";
-  }
+  if (!dtype_from_string(to_string(type.dtype))) return to_string(type.dtype) + " is not a dtype of the IR";
   for (const int64_t extent : type.shape) {
     if (extent < 1) {
       return "extent " + std::to_string(extent) + " of " + to_string(type) + " must be at least 1";

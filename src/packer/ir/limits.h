@@ -13,8 +13,9 @@ namespace qplan::ir {
 inline constexpr size_t kMaxRank = 8;
 inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 
-// Empty when the type is one that a value may have (rank at most kMaxRank, every extent at least 1, at most
-// kMaxTensorBytes, one lane), otherwise what is wrong: "extent 0 of Tensor[(1, 0), int8] must be at least 1".
+// Empty when the type is one that a value may have: rank at most kMaxRank, every extent at least 1, at most
+// kMaxTensorBytes, a dtype with a name. Otherwise what is wrong: "extent 0 of Tensor[(1, 0), int8] must be at
+// least 1".
 std::string type_error(const TensorType& type);
 
 }  // namespace qplan::ir

@@ -9,8 +9,8 @@
 namespace qplan::op {
 namespace {
 
-// A hostile model could ask for 2^31 results with one number.
-constexpr int64_t kMaxSplitResults = 65536;
+// Far beyond what networks do; a hostile model could ask for 2^31 results with one number.
+constexpr int64_t kMaxSplitResults = 4096;
 
 std::vector<ir::TensorType> infer_reshape(const InferInput& input) {
   const ir::TensorType& data = input.type(0);

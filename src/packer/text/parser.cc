@@ -16,6 +16,8 @@ namespace {
 
 // Expressions inside of expressions; bodies as Relay prints them need 2.
 constexpr size_t kMaxDepth = 100;
+// Of one function or node. Attributes are looked up one after the other.
+constexpr size_t kMaxAttrs = 1000;
 
 // What a name or expression stands for. A node of several results and a written tuple are tuples.
 struct Binding {
@@ -24,6 +26,14 @@ struct Binding {
 };
 
 Binding single(ir::ValueId value) { return Binding{std::vector<ir::ValueId>{value}, false}; }
+
+// Whether the attribute may be added.
+void check_attr(const TokenStream& tokens, const Token& place, const ir::Attrs& attrs,
+                const std::string& name) {
+  if (attrs.has(name)) tokens.fail_at(place, "attribute '" + name + "' is there twice");
+  if (attrs.size() == kMaxAttrs)
+    tokens.fail_at(place, "more than " + std::to_string(kMaxAttrs) + " attributes");
+}
 
 std::string excerpt(const Token& token) { return "'" + std::string(token.text) + "'"; }
 
@@ -189,8 +199,7 @@ void Parser::parse_header_item() {
     tokens_.unexpected("a parameter like %x: Tensor[(1, 3), int8], or an attribute like Compiler=\"vta\"");
   }
   const AttrName name = parse_attr_name(&tokens_);
-  if (function_->attrs().has(name.text))
-    tokens_.fail_at(place, "attribute '" + name.text + "' is there twice");
+  check_attr(tokens_, place, function_->attrs(), name.text);
   std::optional<ir::AttrValue> value = parse_attr_value(&tokens_);
   if (value) function_->attrs().set(name.text, std::move(*value));
 }
@@ -352,7 +361,7 @@ void Parser::parse_node_attr(const op::OpDef* op, ir::Node* node) {
     node->name = tokens_.take(TokenKind::kString, "the node's name as a string").value;
     return;
   }
-  if (node->attrs.has(name.text)) tokens_.fail_at(place, "attribute '" + name.text + "' is there twice");
+  check_attr(tokens_, place, node->attrs, name.text);
   std::optional<ir::AttrValue> value = parse_attr_value(&tokens_);
   if (!value) return;
   if (op != nullptr) value = coerce_attr(*op, name.text, std::move(*value));

@@ -79,7 +79,7 @@ TEST(InferSplit, SectionsOrIndices) {
                   ", expected increasing indices from 1 to 2");
   }
   EXPECT_EQ(infer_text("%x: Tensor[(1073741824), int8]", "split(%x, indices_or_sections=1073741824)"),
-            "split (node 0): 1073741824 results are more than 65536");
+            "split (node 0): 1073741824 results are more than 4096");
 }
 
 TEST(InferPad, ValueMayBeWrittenAsFloat) {
