@@ -1,0 +1,87 @@
+#include "src/packer/memory/lifetimes.h"
+
+#include <gtest/gtest.h>
+
+#include "src/packer/memory/arena.h"
+
+namespace qplan::memory {
+namespace {
+
+using target::Program;
+using target::ProgramStep;
+
+// Activations of these sizes, steps {inputs} -> {outputs}.
+Program make_program(const std::vector<int64_t>& sizes,
+                     const std::vector<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>>& steps,
+                     std::vector<uint32_t> inputs, std::vector<uint32_t> outputs) {
+  Program program;
+  for (const int64_t size : sizes) program.tensors.push_back({{ir::kInt8, {size}}, "", nullptr, {}});
+  for (const auto& [step_inputs, step_outputs] : steps) {
+    ProgramStep step;
+    step.inputs = step_inputs;
+    step.outputs = step_outputs;
+    program.steps.push_back(std::move(step));
+  }
+  program.inputs = std::move(inputs);
+  program.outputs = std::move(outputs);
+  return program;
+}
+
+bool never(uint32_t, uint32_t, uint32_t) { return false; }
+bool always(uint32_t, uint32_t, uint32_t) { return true; }
+
+TEST(Lifetimes, FromTheStepThatWritesToTheLastThatReads) {
+  const Program program = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{1, 2}, {3}}}, {0}, {3});
+  const Lifetimes lifetimes = find_lifetimes(program, never);
+  EXPECT_EQ(lifetimes.first, (std::vector<uint32_t>{0, 0, 1, 2}));
+  EXPECT_EQ(lifetimes.last, (std::vector<uint32_t>{2, 2, 2, 2}));  // the input stays
+  EXPECT_EQ(lifetimes.buffers.size(), 4u);
+}
+
+TEST(Lifetimes, InPlaceWhereTheFamilyAllowsAndNothingElseNeedsTheInput) {
+  const Program program = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{2}, {3}}}, {0}, {3});
+  const Lifetimes lifetimes = find_lifetimes(program, always);
+  EXPECT_EQ(lifetimes.replaces,
+            (std::vector<uint32_t>{kNone, kNone, 1, 2}));  // never of the function's input
+  EXPECT_EQ(lifetimes.buffers.size(), 2u);
+  EXPECT_EQ(lifetimes.buffer[1], lifetimes.buffer[3]);
+}
+
+TEST(Lifetimes, NotInPlaceOfWhatIsReadLaterOrHasAnotherSizeOrIsAnOutput) {
+  const Program later = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{1, 2}, {3}}}, {0}, {3});
+  EXPECT_EQ(find_lifetimes(later, always).replaces[2], kNone);
+  const Program size = make_program({64, 64, 32}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
+  EXPECT_EQ(find_lifetimes(size, always).replaces[2], kNone);
+  const Program output = make_program({64, 64, 64}, {{{0}, {1}}, {{1}, {2}}}, {0}, {1, 2});
+  EXPECT_EQ(find_lifetimes(output, always).replaces[2], kNone);
+}
+
+TEST(Lifetimes, TwoOutputsDoNotTakeTheSameInput) {
+  const Program program = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2, 3}}}, {0}, {2, 3});
+  const Lifetimes lifetimes = find_lifetimes(program, always);
+  EXPECT_EQ(lifetimes.replaces[2], 1u);
+  EXPECT_EQ(lifetimes.replaces[3], kNone);
+}
+
+TEST(Lifetimes, AnInputThatIsReadTwiceMustBeAllowedAtBothPlaces) {
+  const Program program = make_program({64, 64, 64}, {{{0}, {1}}, {{1, 1}, {2}}}, {0}, {2});
+  const InPlaceQuery first_only = [](uint32_t, uint32_t, uint32_t input) { return input == 0; };
+  EXPECT_EQ(find_lifetimes(program, first_only).replaces[2], kNone);
+  EXPECT_EQ(find_lifetimes(program, always).replaces[2], 1u);
+}
+
+TEST(Arena, OffsetsOfTensorsInOneBufferAreEqual) {
+  const Program program = make_program({100, 100, 100}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
+  const Arena arena = plan_arena(program, always, 0);
+  EXPECT_EQ(arena.offsets[1], arena.offsets[2]);
+  EXPECT_EQ(arena.size, 256u);
+  EXPECT_EQ(arena.lower_bound, 256u);
+}
+
+TEST(Arena, AnUnusedInputAndAnUnusedResultHavePlaces) {
+  const Program program = make_program({64, 64, 64, 64}, {{{0}, {2, 3}}}, {0, 1}, {2});
+  EXPECT_EQ(plan_arena(program, never, 0).size, 256u);
+}
+
+}  // namespace
+}  // namespace qplan::memory

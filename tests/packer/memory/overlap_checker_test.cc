@@ -1,0 +1,101 @@
+#include "src/packer/memory/overlap_checker.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "src/packer/error.h"
+#include "src/packer/memory/planner.h"
+
+namespace qplan::memory {
+namespace {
+
+constexpr uint32_t kNobody = UINT32_MAX;
+
+std::string refusal(const std::vector<PlacedValue>& values, uint64_t arena = 1024, uint64_t alignment = 64) {
+  try {
+    check_no_overlap(values, arena, alignment);
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INTERNAL);
+    return error.what();
+  }
+  return "";
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(OverlapChecker, TakesWhatLiesApartInSpaceOrTime) {
+  EXPECT_EQ(
+      refusal({{0, 128, 0, 2, kNobody, "a"}, {128, 64, 1, 3, kNobody, "b"}, {0, 128, 3, 4, kNobody, "c"}}),
+      "");
+}
+
+TEST(OverlapChecker, NamesTwoThatShareBytes) {
+  const std::string text = refusal({{0, 128, 0, 2, kNobody, "a"}, {64, 64, 2, 3, kNobody, "b"}});
+  EXPECT_TRUE(mentions(text, "'a'") && mentions(text, "'b'")) << text;
+}
+
+TEST(OverlapChecker, FindsOneInsideAnother) {
+  EXPECT_NE(refusal({{0, 512, 0, 9, kNobody, "a"}, {128, 64, 4, 4, kNobody, "b"}}), "");
+  EXPECT_NE(refusal({{128, 64, 0, 9, kNobody, "a"}, {0, 512, 4, 4, kNobody, "b"}}), "");
+  EXPECT_NE(refusal({{64, 64, 3, 3, kNobody, "a"}, {64, 64, 3, 3, kNobody, "b"}}), "");
+}
+
+TEST(OverlapChecker, OneStepIsEnoughToMeet) {
+  EXPECT_NE(refusal({{0, 64, 0, 5, kNobody, "a"}, {0, 64, 5, 6, kNobody, "b"}}), "");
+  EXPECT_EQ(refusal({{0, 64, 0, 4, kNobody, "a"}, {0, 64, 5, 6, kNobody, "b"}}), "");
+}
+
+TEST(OverlapChecker, InPlaceIsTheSameBytesAndTheEndOfTheOld) {
+  EXPECT_EQ(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 2, 3, 1, "c"}}), "");
+  EXPECT_NE(refusal({{0, 64, 0, 2, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}}), "");  // a is needed later
+  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 32, 1, 2, 0, "b"}}), "");  // other bytes
+  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 7, "b"}}), "");  // nobody
+  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 1, 1, 0, "c"}}),
+            "");  // twice
+  // What takes the place of a value at one step does not excuse a third that lies there, too.
+  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 1, 2, kNobody, "c"}}), "");
+}
+
+TEST(OverlapChecker, StaysInTheArenaAndAligned) {
+  EXPECT_TRUE(mentions(refusal({{960, 65, 0, 1, kNobody, "a"}}), "beyond the arena"));
+  EXPECT_TRUE(mentions(refusal({{UINT64_MAX - 63, 64, 0, 1, kNobody, "a"}}), "beyond the arena"));
+  EXPECT_TRUE(mentions(refusal({{32, 64, 0, 1, kNobody, "a"}}), "aligned"));
+  EXPECT_NE(refusal({{0, 64, 2, 1, kNobody, "a"}}), "");
+}
+
+// Valid plans pass; one value moved onto another that is alive does not.
+TEST(OverlapChecker, FindsPlantedOverlapsInRandomPlans) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    std::vector<Buffer> buffers(3 + random() % 60);
+    for (Buffer& buffer : buffers) {
+      buffer.size = 1 + random() % 500;
+      buffer.first = random() % 40;
+      buffer.last = buffer.first + random() % 8;
+    }
+    const Placement placement = place_buffers(buffers, {});
+    std::vector<PlacedValue> values;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      values.push_back(
+          {placement.offsets[i], buffers[i].size, buffers[i].first, buffers[i].last, kNobody, ""});
+    }
+    ASSERT_EQ(refusal(values, placement.peak), "");
+    bool planted = false;
+    for (size_t i = 1; i < values.size() && !planted; ++i) {
+      if (values[0].first > values[i].last || values[i].first > values[0].last) continue;
+      values[i].offset = values[0].offset;
+      planted = true;
+    }
+    if (planted) {
+      EXPECT_NE(refusal(values, 2 * placement.peak + 1024), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qplan::memory

@@ -1,0 +1,214 @@
+// What becomes which step, and that the steps compute what the operators mean. Expected values are worked out
+// by hand.
+#include "src/packer/target/lower.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/packer/target/lower_helpers.h"
+
+namespace qplan::testing {
+namespace {
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// 1x1 convolution of two channels into one: x0 - 2 * x1 + 3, half of it.
+std::string conv_text(const std::string& tail) {
+  return main_text(
+      "%x: Tensor[(1, 1, 2, 2), int8]",
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 1, 1, 2), int8], [1, -2]), 0, 0, 1f, 1f, data_layout=\"NHWC\", "
+      "kernel_layout=\"OHWI\", name=\"conv\");\n"
+      "  %1 = nn.bias_add(%0, const(Tensor[(1), int32], [3]), axis=3, name=\"conv\");\n"
+      "  %2 = qnn.requantize(%1, 1f, 0, 2f, 0, name=\"conv\");\n" +
+          tail);
+}
+
+TEST(LowerConv2d, BiasRequantizeAndClipAreOneStep) {
+  const std::string text = conv_text("  %3 = clip(%2, a_min=-4f, a_max=5f, name=\"conv\");\n  %3");
+  EXPECT_EQ(kernels_of(lower_text(text)), "conv2d");
+  // (1 - 4 + 3) / 2 = 0; (20 - 2 + 3) / 2 = 10.5, clipped to 5.
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{1, 2, 20, 1})), (std::vector<int8_t>{0, 5}));
+}
+
+TEST(LowerConv2d, HalvesRoundUpInTheDoublingMultiplication) {
+  const std::string text = conv_text("  %2");
+  // (4 + 3) / 2 = 3.5 -> 4; (-8 + 3) / 2 = -2.5 -> -2
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{4, 0, -8, 0})), (std::vector<int8_t>{4, -2}));
+}
+
+TEST(LowerConv2d, WithoutBiasTheBiasIsZero) {
+  const std::string text = main_text(
+      "%x: Tensor[(1, 1, 1, 1), int8]",
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 1, 1, 1), int8], [3]), 0, 0, 1f, 1f, data_layout=\"NHWC\", "
+      "kernel_layout=\"OHWI\");\n  %1 = qnn.requantize(%0, 1f, 0, 1f, 7);\n  %1");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{5})), (std::vector<int8_t>{22}));
+}
+
+TEST(LowerConv2d, UnsignedWeightsAreStoredSigned) {
+  const std::string text = main_text(
+      "%x: Tensor[(1, 1, 1, 2), uint8]",
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 1, 1, 2), uint8], [130, 0]), 10, 128, 1f, 1f, "
+      "data_layout=\"NHWC\", "
+      "kernel_layout=\"OHWI\");\n  %1 = qnn.requantize(%0, 1f, 0, 1f, 100, out_dtype=\"uint8\");\n  %1");
+  // (20 - 10) * 2 + (11 - 10) * -128 + 100
+  EXPECT_EQ((run_text<uint8_t>(text, std::vector<uint8_t>{20, 11})), (std::vector<uint8_t>{0}));
+  EXPECT_EQ((run_text<uint8_t>(text, std::vector<uint8_t>{20, 10})), (std::vector<uint8_t>{120}));
+}
+
+TEST(LowerConv2d, PadValueNeedNotBeTheInputZeroPoint) {
+  const std::string text = main_text(
+      "%x: Tensor[(1, 1, 1, 1), int8]",
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 1, 3, 1), int8], [1, 1, 1]), 0, 0, 1f, 1f, padding=[0, 1, 0, "
+      "1], pad_value=5, "
+      "data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  %1 = qnn.requantize(%0, 1f, 0, 1f, 0);\n  %1");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{2})), (std::vector<int8_t>{12}));
+}
+
+TEST(LowerConv2d, GroupsOfOneChannelAreDepthwise) {
+  const auto text = [](int channels) {
+    const std::string c = std::to_string(channels);
+    std::string ones = "1";
+    for (int i = 1; i < channels; ++i) ones += ", 1";
+    return main_text("%x: Tensor[(1, 2, 2, " + c + "), int8]",
+                     "  %0 = qnn.conv2d(%x, const(Tensor[(" + c + ", 1, 1, 1), int8], [" + ones +
+                         "]), 0, 0, 1f, 1f, groups=" + c +
+                         ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+                         "  %1 = qnn.requantize(%0, 1f, 0, 1f, 0);\n  %1");
+  };
+  EXPECT_EQ(kernels_of(lower_text(text(3))), "depthwise_conv2d");
+  EXPECT_EQ(kernels_of(lower_text(text(1))), "conv2d");  // the same computation, and a faster kernel
+}
+
+TEST(LowerConv2d, ASecondUserOfTheAccumulatorIsRefused) {
+  const std::string refusal = lower_refusal(conv_text("  (%1, %2)"));
+  EXPECT_TRUE(mentions(refusal, "qnn.conv2d 'conv': it is not followed by a bias and qnn.requantize"))
+      << refusal;
+}
+
+TEST(LowerDense, MultiplierRulesDiffer) {
+  // 0.1f * 0.3f rounds up in float32: 0.03f * 2^k ties break differently.
+  const auto text = [](const std::string& rule) {
+    return main_text("%x: Tensor[(1, 1), int8]",
+                     "  %0 = qnn.dense(%x, const(Tensor[(1, 1), int8], [1]), 0, 0, 0.1f, 0.3f, units=1);\n"
+                     "  %1 = qnn.requantize(%0, 0.030000001f, 0, 1f, 0, multiplier=\"" +
+                         rule + "\");\n  %1");
+  };
+  const auto multiplier = [&](const std::string& rule) {
+    const target::Program program = lower_text(text(rule));
+    int32_t value = 0;
+    std::memcpy(&value, program.tensors[program.steps.at(0).inputs.at(3)].constant->data(), sizeof(value));
+    return value;
+  };
+  // 0.1f = 13421773 * 2^-27, 0.3f = 10066330 * 2^-25; the exact product times 2^36, rounded, and that of
+  // float32(0.1f * 0.3f) = 16106128 * 2^-29.
+  EXPECT_EQ(multiplier("product_f64"), 2061584415);
+  EXPECT_EQ(multiplier("product_f32"), 16106128 * 128);
+}
+
+TEST(LowerDense, ARequantizeScaleOfItsOwnIsMeant) {
+  const std::string text =
+      main_text("%x: Tensor[(1, 1), int8]",
+                "  %0 = qnn.dense(%x, const(Tensor[(1, 1), int8], [1]), 0, 0, 1f, 1f, units=1);\n"
+                "  %1 = qnn.requantize(%0, 2f, 0, 1f, 0);\n  %1");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{5})), (std::vector<int8_t>{10}));
+}
+
+TEST(LowerAdd, RescalesBothInputs) {
+  const std::string text = main_text("%a: Tensor[(1, 3), int8], %b: Tensor[(1, 3), int8]",
+                                     "  %0 = qnn.add(%a, %b, 1f, 0, 0.5f, 0, 1f, -1);\n  %0");
+  EXPECT_EQ(kernels_of(lower_text(text)), "add");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{1, 100, -7}, std::vector<int8_t>{4, 100, 2})),
+            (std::vector<int8_t>{2, 127, -7}));
+}
+
+TEST(LowerSubtract, AndMul) {
+  EXPECT_EQ((run_text<uint8_t>(main_text("%a: Tensor[(2), uint8], %b: Tensor[(2), uint8]",
+                                         "  %0 = qnn.subtract(%a, %b, 1f, 128, 1f, 128, 1f, 128);\n  %0"),
+                               std::vector<uint8_t>{130, 128}, std::vector<uint8_t>{127, 130})),
+            (std::vector<uint8_t>{131, 126}));
+  EXPECT_EQ((run_text<int8_t>(main_text("%a: Tensor[(2), int8], %b: Tensor[(2), int8]",
+                                        "  %0 = qnn.mul(%a, %b, 0.5f, 0, 0.5f, 0, 1f, 3);\n  %0"),
+                              std::vector<int8_t>{6, -4}, std::vector<int8_t>{2, 4})),
+            (std::vector<int8_t>{6, -1}));
+}
+
+TEST(LowerUnary, AChainIsOneTable) {
+  const std::string text = main_text("%x: Tensor[(4), uint8]",
+                                     "  %0 = qnn.requantize(%x, 1f, 128, 1f, 0);\n"
+                                     "  %1 = clip(%0, a_min=-100f, a_max=100f);\n"
+                                     "  %2 = qnn.requantize(%1, 1f, 0, 2f, 5);\n  %2");
+  EXPECT_EQ(kernels_of(lower_text(text)), "lut8");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<uint8_t>{128, 255, 0, 129})),
+            (std::vector<int8_t>{5, 55, -45, 6}));
+}
+
+TEST(LowerUnary, SigmoidIsATable) {
+  const std::string text =
+      main_text("%x: Tensor[(3), int8]", "  %0 = qnn.sigmoid(%x, 0.1f, 0, 0.00390625f, -128);\n  %0");
+  EXPECT_EQ(kernels_of(lower_text(text)), "lut8");
+  // 256 / (1 + exp(-v)) - 128 for v = 0, 12.7, -12.8
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{0, 127, -128})), (std::vector<int8_t>{0, 127, -128}));
+}
+
+TEST(LowerMean, DividesByTheCount) {
+  const std::string text = main_text("%x: Tensor[(1, 2, 2, 1), int8]",
+                                     "  %0 = qnn.mean(%x, 1f, 0, 1f, 0, axis=[1, 2], keepdims=False);\n  %0");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{1, 2, 3, 6})), (std::vector<int8_t>{3}));
+}
+
+TEST(LowerPool, AverageRefusesRescaling) {
+  const auto text = [](const std::string& scale) {
+    return main_text("%x: Tensor[(1, 2, 2, 1), int8]",
+                     "  %0 = qnn.avg_pool2d(%x, 1f, 0, " + scale +
+                         ", 0, pool_size=[2, 2], layout=\"NHWC\", name=\"pool\");\n  %0");
+  };
+  EXPECT_EQ((run_text<int8_t>(text("1f"), std::vector<int8_t>{1, 2, 3, 5})), (std::vector<int8_t>{3}));
+  EXPECT_TRUE(
+      mentions(lower_refusal(text("2f")), "qnn.avg_pool2d 'pool': input and output have different scales"));
+}
+
+TEST(LowerMovement, ReshapeIsACopyInPlace) {
+  const std::string text = main_text("%x: Tensor[(2, 3), int8]",
+                                     "  %0 = transpose(%x, axes=[1, 0]);\n  %1 = reshape(%0, newshape=[6]);\n"
+                                     "  %2 = nn.pad(%1, 9f, pad_width=[[1, 0]]);\n  %2");
+  EXPECT_EQ(kernels_of(lower_text(text)), "transpose copy pad");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{1, 2, 3, 4, 5, 6})),
+            (std::vector<int8_t>{9, 1, 4, 2, 5, 3, 6}));
+}
+
+TEST(LowerMovement, WideConcatenationsAndSplitsTakeSeveralSteps) {
+  std::string parts, results;
+  for (int i = 0; i < 60; ++i) parts += (i == 0 ? "%0." : ", %0.") + std::to_string(59 - i);
+  const std::string text = main_text("%x: Tensor[(1, 60), int8]",
+                                     "  %0 = split(%x, indices_or_sections=60, axis=1);\n"
+                                     "  %1 = concatenate((" +
+                                         parts + "), axis=1);\n  %1");
+  std::vector<int8_t> input, reversed;
+  for (int8_t i = 0; i < 60; ++i) input.push_back(i);
+  reversed.assign(input.rbegin(), input.rend());
+  EXPECT_EQ((run_text<int8_t>(text, input)), reversed);
+}
+
+TEST(LowerOutputs, AConstantIsCopiedAndAnInputIsItself) {
+  const std::string constant = main_text("%x: Tensor[(2), int8]", "  const(Tensor[(3), int8], [7, 8, 9])");
+  EXPECT_EQ(kernels_of(lower_text(constant)), "copy");
+  EXPECT_EQ((run_text<int8_t>(constant, std::vector<int8_t>{0, 0})), (std::vector<int8_t>{7, 8, 9}));
+  const std::string identity = main_text("%x: Tensor[(2), int8]", "  %x");
+  EXPECT_EQ(kernels_of(lower_text(identity)), "");
+  EXPECT_EQ((run_text<int8_t>(identity, std::vector<int8_t>{4, 5})), (std::vector<int8_t>{4, 5}));
+}
+
+TEST(LowerRefusals, AllAreListedInOneError) {
+  const std::string text = main_text("%x: Tensor[(1, 4), float32]",
+                                     "  %0 = clip(%x, a_min=0f, a_max=6f, name=\"relu6\");\n"
+                                     "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
+                                     "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
+  EXPECT_EQ(lower_refusal(text),
+            "target 'cpu' cannot run 2 of 3 operators: clip 'relu6': no kernel computes it; cast 'widen': no "
+            "kernel "
+            "computes it");
+}
+
+}  // namespace
+}  // namespace qplan::testing

@@ -1,0 +1,64 @@
+#include "src/packer/target/profile.h"
+
+#include <gtest/gtest.h>
+
+#include "qplan/qplan.h"
+#include "src/packer/error.h"
+
+namespace qplan::target {
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_target(text);
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TargetProfile, CpuIsTheWidestFamilyOfX86) {
+  const TargetProfile profile = parse_target("cpu");
+  EXPECT_EQ(profile.options, "arch=x86_64,isa=avx512vnni");
+  EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2, QPLAN_ISA_AVX512VNNI}));
+  EXPECT_EQ(profile.conv2d_layout, kLayout_o16k4);
+  EXPECT_EQ(profile.fully_connected_layout, kLayout_o16k4);
+  EXPECT_EQ(profile.depthwise_layout, kLayout_hwo16);
+  EXPECT_EQ(profile.input_origin, InputOrigin::kDtypeMin);
+  EXPECT_EQ(profile.pointer_size, 8u);
+}
+
+TEST(TargetProfile, LowerIsasOfX86ShareTheLayout) {
+  const TargetProfile profile = parse_target(" cpu , isa = avx2 ");
+  EXPECT_EQ(profile.options, "arch=x86_64,isa=avx2");
+  EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2}));
+  EXPECT_EQ(profile.conv2d_layout, kLayout_o16k4);
+}
+
+TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
+  for (const char* text : {"cpu,isa=reference", "cpu,arch=cortex-m"}) {
+    const TargetProfile profile = parse_target(text);
+    EXPECT_EQ(profile.isas, std::vector<uint32_t>{QPLAN_ISA_REFERENCE});
+    EXPECT_EQ(profile.conv2d_layout, kLayout_ohwi);
+    EXPECT_EQ(profile.depthwise_layout, kLayout_ohwi);
+    EXPECT_EQ(profile.input_origin, InputOrigin::kZero);
+  }
+  EXPECT_EQ(parse_target("cpu,arch=cortex-m").pointer_size, 4u);
+  EXPECT_EQ(parse_target("cpu,arch=cortex-m").task_work, 0u);
+}
+
+TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
+  EXPECT_EQ(refusal("gpu"), "target: 'gpu' is not known; known: cpu");
+  EXPECT_EQ(refusal(""), "target: '' is not known; known: cpu");
+  EXPECT_EQ(refusal("cpu,speed=11"), "target: option 'speed' of 'cpu' is not known; known: arch, isa");
+  EXPECT_EQ(refusal("cpu,fast"), "target: option 'fast' is not of the form key=value");
+  EXPECT_EQ(refusal("cpu,arch=z80"), "target: arch 'z80' is not known; known: x86_64, cortex-m");
+  EXPECT_EQ(refusal("cpu,isa=mmx"),
+            "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, avx2, avx512vnni");
+  EXPECT_EQ(refusal("cpu,arch=cortex-m,isa=avx2"),
+            "target: isa 'avx2' of arch 'cortex-m' is not known; known: reference");
+}
+
+}  // namespace
+}  // namespace qplan::target
