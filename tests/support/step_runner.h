@@ -7,8 +7,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -59,36 +57,6 @@ template <typename T>
 std::vector<T> output_values(const TestStep& step, uint32_t o = 0) {
   const T* data = step.output_data<T>(o);
   return std::vector<T>(data, data + step.view().output(o).size() / sizeof(T));
-}
-
-// A step's description, made wrong by `change`, and what bind must answer: the status, and a part of the
-// text.
-template <typename Spec>
-struct Refusal {
-  const char* text;
-  std::function<void(Spec&)> change;
-  qplan_status status = QPLAN_PLAN_CORRUPT;
-};
-
-// Spec() is legal; spec.make() gives the TestStep.
-template <typename Spec>
-void expect_refusals(const KernelFamily& family, const std::vector<Refusal<Spec>>& refusals) {
-  {
-    ArgsStorage args;
-    Error error;
-    TestStep step = Spec().make();
-    EXPECT_EQ(step.bind(family, &args, &error), QPLAN_OK) << error.text();
-  }
-  for (const Refusal<Spec>& refusal : refusals) {
-    Spec spec;
-    refusal.change(spec);
-    TestStep step = spec.make();
-    ArgsStorage args;
-    Error error;
-    EXPECT_EQ(step.bind(family, &args, &error), refusal.status) << refusal.text << ": " << error.text();
-    EXPECT_NE(std::string(error.text()).find(refusal.text), std::string::npos)
-        << "'" << error.text() << "' does not tell '" << refusal.text << "'";
-  }
 }
 
 }  // namespace qplan::testing

@@ -9,6 +9,7 @@
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -53,8 +54,8 @@ struct AddSpec {
             .Union());
     return step;
   }
-  TestStep make() const {
-    return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(a)),
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(a)),
                            std::vector<int8_t>(testing::num_elements(b)));
   }
 };
@@ -218,45 +219,33 @@ TEST(Add, TakesTheLargestParametersWithoutOverflow) {
 
 TEST(Add, BindRefusesWhatIsWrong) {
   const std::vector<testing::Refusal<AddSpec>> refusals = {
-      {"expected 2", [](AddSpec& s) { s.tweak = [](TestStep& t) { t.inputs().pop_back(); }; }},
-      {"outputs", [](AddSpec& s) { s.tweak = [](TestStep& t) { t.outputs().push_back(2); }; }},
-      {"input 1", [](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }},
-      {"input 2", [](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-      {"output", [](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_code = 1; }; }},
-      {"output has 6 bytes", [](AddSpec& s) { s.tweak = [](TestStep& t) {
-                                                t.tensor(2).shape = {2, 4};
-                                              }; }},
-      {"broadcast to",
-       [](AddSpec& s) {
-         s.output = {3, 2};
-       }},
-      {"broadcast to",
-       [](AddSpec& s) {
-         s.output = {1, 2, 3};
-       }},
-      {"broadcast to",
-       [](AddSpec& s) {
-         s.b = {2, 2};
-       }},
-      {"broadcast to",
-       [](AddSpec& s) {
-         s.a = s.b = {1, 3};
-       }},
-      {"contract F32E", [](AddSpec& s) { s.contract = format::Contract_F32E; }, QPLAN_KERNEL_MISSING},
-      {"left_shift -1", [](AddSpec& s) { s.left_shift = -1; }},
-      {"left_shift 23", [](AddSpec& s) { s.left_shift = 23; }},
-      {"input1_zero_point", [](AddSpec& s) { s.input1.zero_point = 128; }},
-      {"input2_zero_point", [](AddSpec& s) { s.input2.zero_point = -129; }},
-      {"output_zero_point", [](AddSpec& s) { s.result.zero_point = INT32_MAX; }},
-      {"input1 multiplier -1", [](AddSpec& s) { s.input1.multiplier = -1; }},
-      {"input2 multiplier", [](AddSpec& s) { s.input2.multiplier = INT32_MIN; }},
-      {"output multiplier", [](AddSpec& s) { s.result.multiplier = -7; }},
-      {"shift 1", [](AddSpec& s) { s.input1.shift = 1; }},
-      {"shift -32", [](AddSpec& s) { s.input2.shift = -32; }},
-      {"shift 31", [](AddSpec& s) { s.result.shift = 31; }},
-      {"clamp_min", [](AddSpec& s) { s.clamp_min = -129; }},
-      {"clamp_max", [](AddSpec& s) { s.clamp_max = 128; }},
-      {"above", [](AddSpec& s) { s.clamp_min = 5, s.clamp_max = 4; }},
+      // clang-format off
+      {[](AddSpec& s) { s.tweak = [](TestStep& t) { t.inputs().pop_back(); }; }, "expected 2"},
+      {[](AddSpec& s) { s.tweak = [](TestStep& t) { t.outputs().push_back(2); }; }, "outputs"},
+      {[](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }, "input 1"},
+      {[](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "input 2"},
+      {[](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_code = 1; }; }, "output"},
+      {[](AddSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).shape = {2, 4}; }; }, "output has 6 bytes"},
+      {[](AddSpec& s) { s.output = {3, 2}; }, "broadcast to"},
+      {[](AddSpec& s) { s.output = {1, 2, 3}; }, "broadcast to"},
+      {[](AddSpec& s) { s.b = {2, 2}; }, "broadcast to"},
+      {[](AddSpec& s) { s.a = s.b = {1, 3}; }, "broadcast to"},
+      {[](AddSpec& s) { s.contract = format::Contract_F32E; }, "contract F32E", QPLAN_KERNEL_MISSING},
+      {[](AddSpec& s) { s.left_shift = -1; }, "left_shift -1"},
+      {[](AddSpec& s) { s.left_shift = 23; }, "left_shift 23"},
+      {[](AddSpec& s) { s.input1.zero_point = 128; }, "input1_zero_point"},
+      {[](AddSpec& s) { s.input2.zero_point = -129; }, "input2_zero_point"},
+      {[](AddSpec& s) { s.result.zero_point = INT32_MAX; }, "output_zero_point"},
+      {[](AddSpec& s) { s.input1.multiplier = -1; }, "input1 multiplier -1"},
+      {[](AddSpec& s) { s.input2.multiplier = INT32_MIN; }, "input2 multiplier"},
+      {[](AddSpec& s) { s.result.multiplier = -7; }, "output multiplier"},
+      {[](AddSpec& s) { s.input1.shift = 1; }, "shift 1"},
+      {[](AddSpec& s) { s.input2.shift = -32; }, "shift -32"},
+      {[](AddSpec& s) { s.result.shift = 31; }, "shift 31"},
+      {[](AddSpec& s) { s.clamp_min = -129; }, "clamp_min"},
+      {[](AddSpec& s) { s.clamp_max = 128; }, "clamp_max"},
+      {[](AddSpec& s) { s.clamp_min = 5, s.clamp_max = 4; }, "above"},
+      // clang-format on
   };
   testing::expect_refusals(kAddFamily, refusals);
   testing::expect_refusals(kSubFamily, refusals);
@@ -265,7 +254,8 @@ TEST(Add, BindRefusesWhatIsWrong) {
 TEST(Add, WorksInPlaceOnlyOnAnInputOfTheOutputsShape) {
   AddSpec spec;
   spec.b = {3};
-  TestStep step = spec.make();
+  TestStep step(kKernel_add);
+  spec.make(step);
   EXPECT_TRUE(kAddFamily.in_place(step.view(), 0, 0));
   EXPECT_FALSE(kAddFamily.in_place(step.view(), 0, 1));
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -30,8 +31,8 @@ struct ArgMaxSpec {
     step.finish(format::KernelParams_ArgMaxParams, format::CreateArgMaxParams(step.builder(), axis).Union());
     return step;
   }
-  TestStep make() const {
-    return make_of<int8_t, int32_t>(std::vector<int8_t>(testing::num_elements(input)));
+  void make(TestStep& step) const {
+    step = make_of<int8_t, int32_t>(std::vector<int8_t>(testing::num_elements(input)));
   }
 };
 
@@ -114,26 +115,19 @@ TEST_P(ArgMaxVariant, NaNIsBelowEveryNumber) {
 }
 
 TEST(ArgMax, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<ArgMaxSpec>(
-      kArgMaxFamily,
-      {
-          {"expected 1", [](ArgMaxSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](ArgMaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }},
-          {"output", [](ArgMaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"axis 3", [](ArgMaxSpec& s) { s.axis = 3; }},
-          {"axis 4294967295", [](ArgMaxSpec& s) { s.axis = UINT32_MAX; }},
-          {"axis 1",
-           [](ArgMaxSpec& s) {
-             s.input = {};
-             s.output = {};
-           }},
-          {"reduced along axis 0", [](ArgMaxSpec& s) { s.axis = 0; }},
-          {"reduced along axis 1",
-           [](ArgMaxSpec& s) {
-             s.output = {2, 3, 1};
-           }},
-          {"reduced along axis 1", [](ArgMaxSpec& s) { s.output = {8}; }},
-      });
+  // clang-format off
+  testing::expect_refusals<ArgMaxSpec>(kArgMaxFamily, {
+    {[](ArgMaxSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](ArgMaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }, "input"},
+    {[](ArgMaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](ArgMaxSpec& s) { s.axis = 3; }, "axis 3"},
+    {[](ArgMaxSpec& s) { s.axis = UINT32_MAX; }, "axis 4294967295"},
+    {[](ArgMaxSpec& s) { s.input = {}; s.output = {}; }, "axis 1"},
+    {[](ArgMaxSpec& s) { s.axis = 0; }, "reduced along axis 0"},
+    {[](ArgMaxSpec& s) { s.output = {2, 3, 1}; }, "reduced along axis 1"},
+    {[](ArgMaxSpec& s) { s.output = {8}; }, "reduced along axis 1"},
+  });
+  // clang-format on
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -28,10 +29,10 @@ struct ConcatSpec {
     step.finish(format::KernelParams_ConcatParams, format::CreateConcatParams(step.builder(), axis).Union());
     return step;
   }
-  TestStep make() const {
+  void make(TestStep& step) const {
     std::vector<std::vector<int8_t>> values;
     for (const Extents& input : inputs) values.emplace_back(testing::num_elements(input));
-    return make_of<int8_t>(values);
+    step = make_of<int8_t>(values);
   }
 };
 
@@ -81,48 +82,33 @@ TEST_P(ConcatVariant, PutsInputsSideBySideOfAnyDtypeAndAxis) {
 }
 
 TEST(Concat, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<ConcatSpec>(
-      kConcatFamily,
-      {
-          {"number of inputs 0", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.inputs().clear(); }; }},
-          {"number of inputs 25",
-           [](ConcatSpec& s) {
-             s.inputs.assign(25, {2, 1});
-             s.output = {2, 25};
-           }},
-          {"outputs", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.outputs().push_back(2); }; }},
-          {"output", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_bits = 4; }; }},
-          {"input", [](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"axis 2", [](ConcatSpec& s) { s.axis = 2; }},
-          {"axis 4294967295", [](ConcatSpec& s) { s.axis = UINT32_MAX; }},
-          {"axis 0",
-           [](ConcatSpec& s) {
-             s.inputs = {{}};
-             s.output = {};
-             s.axis = 0;
-           }},
-          {"rank", [](ConcatSpec& s) { s.inputs[0] = {6}; }},
-          {"another axis",
-           [](ConcatSpec& s) {
-             s.inputs[0] = {3, 3};
-           }},
-          {"the inputs together 7",
-           [](ConcatSpec& s) {
-             s.output = {2, 6};
-           }},
-          {"number of rows",
-           [](ConcatSpec& s) {
-             s.axis = 2;
-             s.inputs = {{1, 1, 1}};
-             s.output = {1, 1, 1};
-             s.tweak = [](TestStep& t) {
-               for (uint32_t i = 0; i < 2; ++i) {
-                 t.tensor(i).shape = {65536, 65536, 1};
-                 t.tensor(i).size = uint64_t{1} << 32;
-               }
-             };
-           }},
-      });
+  // clang-format off
+  testing::expect_refusals<ConcatSpec>(kConcatFamily, {
+    {[](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.inputs().clear(); }; }, "number of inputs 0"},
+    {[](ConcatSpec& s) { s.inputs.assign(25, {2, 1}); s.output = {2, 25}; }, "number of inputs 25"},
+    {[](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.outputs().push_back(2); }; }, "outputs"},
+    {[](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_bits = 4; }; }, "output"},
+    {[](ConcatSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "input"},
+    {[](ConcatSpec& s) { s.axis = 2; }, "axis 2"},
+    {[](ConcatSpec& s) { s.axis = UINT32_MAX; }, "axis 4294967295"},
+    {[](ConcatSpec& s) { s.inputs = {{}}; s.output = {}; s.axis = 0; }, "axis 0"},
+    {[](ConcatSpec& s) { s.inputs[0] = {6}; }, "rank"},
+    {[](ConcatSpec& s) { s.inputs[0] = {3, 3}; }, "another axis"},
+    {[](ConcatSpec& s) { s.output = {2, 6}; }, "the inputs together 7"},
+    {[](ConcatSpec& s) {
+       s.axis = 2;
+       s.inputs = {{1, 1, 1}};
+       s.output = {1, 1, 1};
+       s.tweak = [](TestStep& t) {
+         for (uint32_t i = 0; i < 2; ++i) {
+           t.tensor(i).shape = {65536, 65536, 1};
+           t.tensor(i).size = uint64_t{1} << 32;
+         }
+       };
+     },
+     "number of rows"},
+  });
+  // clang-format on
 }
 
 }  // namespace

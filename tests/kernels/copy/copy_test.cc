@@ -4,6 +4,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -27,7 +28,9 @@ struct CopySpec {
     step.finish(format::KernelParams_CopyParams, format::CreateCopyParams(step.builder()).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 class CopyVariant : public ::testing::TestWithParam<const KernelVariant*> {
@@ -59,15 +62,15 @@ TEST_P(CopyVariant, MovesAllDtypes) {
 }
 
 TEST(Copy, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<CopySpec>(
-      kCopyFamily,
-      {
-          {"expected 1", [](CopySpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](CopySpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }},
-          {"output", [](CopySpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"bytes", [](CopySpec& s) { s.output = {7}; }},
-          {"extent 0", [](CopySpec& s) { s.output = {0}; }},
-      });
+  // clang-format off
+  testing::expect_refusals<CopySpec>(kCopyFamily, {
+    {[](CopySpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](CopySpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }, "input"},
+    {[](CopySpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](CopySpec& s) { s.output = {7}; }, "bytes"},
+    {[](CopySpec& s) { s.output = {0}; }, "extent 0"},
+  });
+  // clang-format on
 }
 
 }  // namespace

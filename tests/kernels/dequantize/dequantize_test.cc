@@ -8,6 +8,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -34,7 +35,9 @@ struct DequantizeSpec {
                 format::CreateDequantizeParams(step.builder(), scale, zero_point).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 class DequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> {
@@ -81,21 +84,18 @@ TEST_P(DequantizeVariant, TakesTheSmallestAndTheLargestScale) {
 }
 
 TEST(Dequantize, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<DequantizeSpec>(
-      kDequantizeFamily,
-      {
-          {"expected 1", [](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }},
-          {"output", [](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 0; }; }},
-          {"another shape",
-           [](DequantizeSpec& s) {
-             s.output = {3, 2};
-           }},
-          {"scale", [](DequantizeSpec& s) { s.scale = 0.0f; }},
-          {"scale", [](DequantizeSpec& s) { s.scale = INFINITY; }},
-          {"scale", [](DequantizeSpec& s) { s.scale = NAN; }},
-          {"zero_point", [](DequantizeSpec& s) { s.zero_point = -129; }},
-      });
+  // clang-format off
+  testing::expect_refusals<DequantizeSpec>(kDequantizeFamily, {
+    {[](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }, "input"},
+    {[](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 0; }; }, "output"},
+    {[](DequantizeSpec& s) { s.output = {3, 2}; }, "another shape"},
+    {[](DequantizeSpec& s) { s.scale = 0.0f; }, "scale"},
+    {[](DequantizeSpec& s) { s.scale = INFINITY; }, "scale"},
+    {[](DequantizeSpec& s) { s.scale = NAN; }, "scale"},
+    {[](DequantizeSpec& s) { s.zero_point = -129; }, "zero_point"},
+  });
+  // clang-format on
 }
 
 }  // namespace

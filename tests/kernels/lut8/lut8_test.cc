@@ -4,6 +4,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -29,8 +30,8 @@ struct Lut8Spec {
     step.finish(format::KernelParams_Lut8Params, format::CreateLut8Params(step.builder()).Union());
     return step;
   }
-  TestStep make() const {
-    return make_of<int8_t, uint8_t>(std::vector<int8_t>(testing::num_elements(input)),
+  void make(TestStep& step) const {
+    step = make_of<int8_t, uint8_t>(std::vector<int8_t>(testing::num_elements(input)),
                                     std::vector<uint8_t>(entries));
   }
 };
@@ -69,21 +70,18 @@ TEST_P(Lut8Variant, LooksUpEveryByteOfBothDtypes) {
 }
 
 TEST(Lut8, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<Lut8Spec>(
-      kLut8Family,
-      {
-          {"expected 2", [](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.inputs().pop_back(); }; }},
-          {"input", [](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }},
-          {"output", [](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_bits = 16; }; }},
-          {"another shape",
-           [](Lut8Spec& s) {
-             s.output = {3, 2};
-           }},
-          {"table", [](Lut8Spec& s) { s.entries = 255; }},
-          {"table", [](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 0; }; }},
-          {"table is not a constant",
-           [](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(1).bank = TestStep::kArenaBank; }; }},
-      });
+  // clang-format off
+  testing::expect_refusals<Lut8Spec>(kLut8Family, {
+    {[](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.inputs().pop_back(); }; }, "expected 2"},
+    {[](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }, "input"},
+    {[](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_bits = 16; }; }, "output"},
+    {[](Lut8Spec& s) { s.output = {3, 2}; }, "another shape"},
+    {[](Lut8Spec& s) { s.entries = 255; }, "table"},
+    {[](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 0; }; }, "table"},
+    {[](Lut8Spec& s) { s.tweak = [](TestStep& t) { t.tensor(1).bank = TestStep::kArenaBank; }; },
+     "table is not a constant"},
+  });
+  // clang-format on
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/families.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -38,7 +39,9 @@ struct MeanSpec {
                     .Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 template <typename T>
@@ -144,36 +147,30 @@ TEST(Mean, ValuesByHand) {
 }
 
 TEST(Mean, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<MeanSpec>(
-      kMeanFamily,
-      {
-          {"expected 1", [](MeanSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](MeanSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }},
-          {"output", [](MeanSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"contract TFL1", [](MeanSpec& s) { s.contract = format::Contract_TFL1; }, QPLAN_KERNEL_MISSING},
-          {"axes 0", [](MeanSpec& s) { s.axes = 0; }},
-          {"axes 16", [](MeanSpec& s) { s.axes = 16; }},
-          {"axes", [](MeanSpec& s) { s.axes = 0x80000000u; }},
-          {"reduced along axes", [](MeanSpec& s) { s.axes = 0b0010; }},
-          {"reduced along axes",
-           [](MeanSpec& s) {
-             s.output = {1, 4, 1};
-           }},
-          {"reduced along axes",
-           [](MeanSpec& s) {
-             s.output = {1, 1, 4};
-           }},
-          {"reduced along axes", [](MeanSpec& s) { s.output = {1}; }},
-          {"number of reduced elements 8388609",
-           [](MeanSpec& s) {
-             s.input = {1, (1 << 23) + 1, 1, 1};
-             s.output = {1, 1};
-           }},
-          {"input_zero_point", [](MeanSpec& s) { s.input_zero_point = 128; }},
-          {"output_zero_point", [](MeanSpec& s) { s.output_zero_point = -129; }},
-          {"multiplier", [](MeanSpec& s) { s.multiplier = -1; }},
-          {"shift", [](MeanSpec& s) { s.shift = 31; }},
-      });
+  // clang-format off
+  testing::expect_refusals<MeanSpec>(kMeanFamily, {
+    {[](MeanSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](MeanSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }, "input"},
+    {[](MeanSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](MeanSpec& s) { s.contract = format::Contract_TFL1; }, "contract TFL1", QPLAN_KERNEL_MISSING},
+    {[](MeanSpec& s) { s.axes = 0; }, "axes 0"},
+    {[](MeanSpec& s) { s.axes = 16; }, "axes 16"},
+    {[](MeanSpec& s) { s.axes = 0x80000000u; }, "axes"},
+    {[](MeanSpec& s) { s.axes = 0b0010; }, "reduced along axes"},
+    {[](MeanSpec& s) { s.output = {1, 4, 1}; }, "reduced along axes"},
+    {[](MeanSpec& s) { s.output = {1, 1, 4}; }, "reduced along axes"},
+    {[](MeanSpec& s) { s.output = {1}; }, "reduced along axes"},
+    {[](MeanSpec& s) {
+       s.input = {1, (1 << 23) + 1, 1, 1};
+       s.output = {1, 1};
+     },
+     "number of reduced elements 8388609"},
+    {[](MeanSpec& s) { s.input_zero_point = 128; }, "input_zero_point"},
+    {[](MeanSpec& s) { s.output_zero_point = -129; }, "output_zero_point"},
+    {[](MeanSpec& s) { s.multiplier = -1; }, "multiplier"},
+    {[](MeanSpec& s) { s.shift = 31; }, "shift"},
+  });
+  // clang-format on
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -45,8 +46,8 @@ struct MulSpec {
                     .Union());
     return step;
   }
-  TestStep make() const {
-    return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(a)),
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(a)),
                            std::vector<int8_t>(testing::num_elements(b)));
   }
 };
@@ -129,28 +130,24 @@ TEST(Mul, ValuesByHand) {
 
 TEST(Mul, BindRefusesWhatIsWrong) {
   const std::vector<testing::Refusal<MulSpec>> refusals = {
-      {"expected 2", [](MulSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-      {"input 1", [](MulSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }},
-      {"input 2", [](MulSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-      {"output", [](MulSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_code = 1; }; }},
-      {"broadcast to",
-       [](MulSpec& s) {
-         s.output = {3, 2};
-       }},
-      {"broadcast to",
-       [](MulSpec& s) {
-         s.b = {2, 1, 3};
-       }},
-      {"contract ACC32", [](MulSpec& s) { s.contract = format::Contract_ACC32; }, QPLAN_KERNEL_MISSING},
-      {"input1_zero_point", [](MulSpec& s) { s.input1_zero_point = 128; }},
-      {"input2_zero_point", [](MulSpec& s) { s.input2_zero_point = -129; }},
-      {"output_zero_point", [](MulSpec& s) { s.output_zero_point = 255; }},
-      {"output multiplier", [](MulSpec& s) { s.multiplier = -1; }},
-      {"output shift 31", [](MulSpec& s) { s.shift = 31; }},
-      {"output shift -32", [](MulSpec& s) { s.shift = -32; }},
-      {"clamp_min", [](MulSpec& s) { s.clamp_min = -129; }},
-      {"clamp_max", [](MulSpec& s) { s.clamp_max = 128; }},
-      {"above", [](MulSpec& s) { s.clamp_min = 5, s.clamp_max = 4; }},
+      // clang-format off
+      {[](MulSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 2"},
+      {[](MulSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }, "input 1"},
+      {[](MulSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "input 2"},
+      {[](MulSpec& s) { s.tweak = [](TestStep& t) { t.tensor(2).type_code = 1; }; }, "output"},
+      {[](MulSpec& s) { s.output = {3, 2}; }, "broadcast to"},
+      {[](MulSpec& s) { s.b = {2, 1, 3}; }, "broadcast to"},
+      {[](MulSpec& s) { s.contract = format::Contract_ACC32; }, "contract ACC32", QPLAN_KERNEL_MISSING},
+      {[](MulSpec& s) { s.input1_zero_point = 128; }, "input1_zero_point"},
+      {[](MulSpec& s) { s.input2_zero_point = -129; }, "input2_zero_point"},
+      {[](MulSpec& s) { s.output_zero_point = 255; }, "output_zero_point"},
+      {[](MulSpec& s) { s.multiplier = -1; }, "output multiplier"},
+      {[](MulSpec& s) { s.shift = 31; }, "output shift 31"},
+      {[](MulSpec& s) { s.shift = -32; }, "output shift -32"},
+      {[](MulSpec& s) { s.clamp_min = -129; }, "clamp_min"},
+      {[](MulSpec& s) { s.clamp_max = 128; }, "clamp_max"},
+      {[](MulSpec& s) { s.clamp_min = 5, s.clamp_max = 4; }, "above"},
+      // clang-format on
   };
   testing::expect_refusals(kMulFamily, refusals);
 }

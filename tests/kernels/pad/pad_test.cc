@@ -6,6 +6,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -32,7 +33,9 @@ struct PadSpec {
                 format::CreatePadParamsDirect(step.builder(), &before, value).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 class PadVariant : public ::testing::TestWithParam<const KernelVariant*> {
@@ -88,48 +91,33 @@ TEST_P(PadVariant, PadsAnyAxesOfAnyDtype) {
 }
 
 TEST(Pad, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<PadSpec>(
-      kPadFamily,
-      {
-          {"expected 1", [](PadSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](PadSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }},
-          {"output", [](PadSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"rank",
-           [](PadSpec& s) {
-             s.output = {4, 3, 1};
-           }},
-          {"before has 1", [](PadSpec& s) { s.before = {1}; }},
-          {"before has 3",
-           [](PadSpec& s) {
-             s.before = {1, 0, 0};
-           }},
-          {"less than before + input",
-           [](PadSpec& s) {
-             s.before = {3, 0};
-           }},
-          {"less than before + input",
-           [](PadSpec& s) {
-             s.before = {UINT32_MAX, 0};
-           }},
-          {"less than before + input",
-           [](PadSpec& s) {
-             s.output = {4, 2};
-           }},
-          {"value 128", [](PadSpec& s) { s.value = 128; }},
-          {"value -129", [](PadSpec& s) { s.value = -129; }},
-          {"number of rows",
-           [](PadSpec& s) {
-             s.before = {0, 1, 0};
-             s.input = {1, 1, 1};
-             s.output = {1, 2, 2};
-             s.tweak = [](TestStep& t) {
-               t.tensor(0).shape = {1 << 30, 1, 1};
-               t.tensor(0).size = uint64_t{1} << 30;
-               t.tensor(1).shape = {1 << 30, 2, 2};
-               t.tensor(1).size = uint64_t{1} << 32;
-             };
-           }},
-      });
+  // clang-format off
+  testing::expect_refusals<PadSpec>(kPadFamily, {
+    {[](PadSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](PadSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }, "input"},
+    {[](PadSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](PadSpec& s) { s.output = {4, 3, 1}; }, "rank"},
+    {[](PadSpec& s) { s.before = {1}; }, "before has 1"},
+    {[](PadSpec& s) { s.before = {1, 0, 0}; }, "before has 3"},
+    {[](PadSpec& s) { s.before = {3, 0}; }, "less than before + input"},
+    {[](PadSpec& s) { s.before = {UINT32_MAX, 0}; }, "less than before + input"},
+    {[](PadSpec& s) { s.output = {4, 2}; }, "less than before + input"},
+    {[](PadSpec& s) { s.value = 128; }, "value 128"},
+    {[](PadSpec& s) { s.value = -129; }, "value -129"},
+    {[](PadSpec& s) {
+       s.before = {0, 1, 0};
+       s.input = {1, 1, 1};
+       s.output = {1, 2, 2};
+       s.tweak = [](TestStep& t) {
+         t.tensor(0).shape = {1 << 30, 1, 1};
+         t.tensor(0).size = uint64_t{1} << 30;
+         t.tensor(1).shape = {1 << 30, 2, 2};
+         t.tensor(1).size = uint64_t{1} << 32;
+       };
+     },
+     "number of rows"},
+  });
+  // clang-format on
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -45,7 +46,9 @@ struct PoolSpec {
                     .Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 // One output, from its definition: taps outside the input are left out.
@@ -174,47 +177,34 @@ TEST(MaxPool2d, ValuesByHand) {
 }
 
 const std::vector<testing::Refusal<PoolSpec>> kRefusals = {
-    {"expected 1", [](PoolSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-    {"input", [](PoolSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 32; }; }},
-    {"output", [](PoolSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-    {"rank 3",
-     [](PoolSpec& s) {
-       s.input = {4, 4, 2};
-     }},
-    {"batch",
-     [](PoolSpec& s) {
-       s.output = {2, 2, 2, 2};
-     }},
-    {"channels",
-     [](PoolSpec& s) {
-       s.output = {1, 2, 2, 1};
-     }},
-    {"height", [](PoolSpec& s) { s.pool_h = 0; }},
-    {"width", [](PoolSpec& s) { s.pool_w = 0; }},
-    {"height", [](PoolSpec& s) { s.stride_h = 0; }},
-    {"width", [](PoolSpec& s) { s.stride_w = 0; }},
-    {"height", [](PoolSpec& s) { s.pad_top = 2; }},
-    {"width", [](PoolSpec& s) { s.pad_left = UINT32_MAX; }},
-    {"height",
-     [](PoolSpec& s) {
-       s.output = {1, 3, 2, 2};
-     }},
-    {"width",
-     [](PoolSpec& s) {
-       s.output = {1, 2, 3, 2};
-     }},
-    {"height", [](PoolSpec& s) { s.pool_h = UINT32_MAX; }},
-    {"width", [](PoolSpec& s) { s.stride_w = UINT32_MAX; }},
-    {"clamp_min", [](PoolSpec& s) { s.clamp_min = -129; }},
-    {"clamp_max", [](PoolSpec& s) { s.clamp_max = 128; }},
-    {"above", [](PoolSpec& s) { s.clamp_min = 5, s.clamp_max = 4; }},
+    // clang-format off
+    {[](PoolSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](PoolSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 32; }; }, "input"},
+    {[](PoolSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](PoolSpec& s) { s.input = {4, 4, 2}; }, "rank 3"},
+    {[](PoolSpec& s) { s.output = {2, 2, 2, 2}; }, "batch"},
+    {[](PoolSpec& s) { s.output = {1, 2, 2, 1}; }, "channels"},
+    {[](PoolSpec& s) { s.pool_h = 0; }, "height"},
+    {[](PoolSpec& s) { s.pool_w = 0; }, "width"},
+    {[](PoolSpec& s) { s.stride_h = 0; }, "height"},
+    {[](PoolSpec& s) { s.stride_w = 0; }, "width"},
+    {[](PoolSpec& s) { s.pad_top = 2; }, "height"},
+    {[](PoolSpec& s) { s.pad_left = UINT32_MAX; }, "width"},
+    {[](PoolSpec& s) { s.output = {1, 3, 2, 2}; }, "height"},
+    {[](PoolSpec& s) { s.output = {1, 2, 3, 2}; }, "width"},
+    {[](PoolSpec& s) { s.pool_h = UINT32_MAX; }, "height"},
+    {[](PoolSpec& s) { s.stride_w = UINT32_MAX; }, "width"},
+    {[](PoolSpec& s) { s.clamp_min = -129; }, "clamp_min"},
+    {[](PoolSpec& s) { s.clamp_max = 128; }, "clamp_max"},
+    {[](PoolSpec& s) { s.clamp_min = 5, s.clamp_max = 4; }, "above"},
+    // clang-format on
 };
 
 TEST(AvgPool2d, BindRefusesWhatIsWrong) {
   testing::expect_refusals(kAvgPool2dFamily, kRefusals);
   testing::expect_refusals<PoolSpec>(
       kAvgPool2dFamily,
-      {{"contract POT", [](PoolSpec& s) { s.contract = format::Contract_POT; }, QPLAN_KERNEL_MISSING}});
+      {{[](PoolSpec& s) { s.contract = format::Contract_POT; }, "contract POT", QPLAN_KERNEL_MISSING}});
 }
 
 TEST(MaxPool2d, BindRefusesWhatIsWrong) { testing::expect_refusals(kMaxPool2dFamily, kRefusals); }

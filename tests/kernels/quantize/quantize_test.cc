@@ -8,6 +8,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -35,7 +36,9 @@ struct QuantizeSpec {
                 format::CreateQuantizeParams(step.builder(), rule, scale, zero_point).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<float>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<float>(testing::num_elements(input)));
+  }
 };
 
 const format::QuantizeRule kRules[] = {format::QuantizeRule_DIV_AWAY, format::QuantizeRule_DIV_EVEN,
@@ -138,26 +141,23 @@ TEST(Quantize, ValuesByHand) {
 }
 
 TEST(Quantize, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<QuantizeSpec>(
-      kQuantizeFamily,
-      {
-          {"expected 1", [](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 0; }; }},
-          {"output", [](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_bits = 16; }; }},
-          {"another shape",
-           [](QuantizeSpec& s) {
-             s.output = {3, 2};
-           }},
-          {"rule 3", [](QuantizeSpec& s) { s.rule = static_cast<format::QuantizeRule>(3); },
-           QPLAN_KERNEL_MISSING},
-          {"scale", [](QuantizeSpec& s) { s.scale = 0.0f; }},
-          {"scale", [](QuantizeSpec& s) { s.scale = -1.0f; }},
-          {"scale", [](QuantizeSpec& s) { s.scale = INFINITY; }},
-          {"scale", [](QuantizeSpec& s) { s.scale = NAN; }},
-          {"zero_point", [](QuantizeSpec& s) { s.zero_point = 128; }},
-          {"zero_point", [](QuantizeSpec& s) { s.zero_point = INT32_MIN; }},
-          {"not aligned", [](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).offset = 2; }; }},
-      });
+  // clang-format off
+  testing::expect_refusals<QuantizeSpec>(kQuantizeFamily, {
+    {[](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 0; }; }, "input"},
+    {[](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_bits = 16; }; }, "output"},
+    {[](QuantizeSpec& s) { s.output = {3, 2}; }, "another shape"},
+    {[](QuantizeSpec& s) { s.rule = static_cast<format::QuantizeRule>(3); }, "rule 3",
+     QPLAN_KERNEL_MISSING},
+    {[](QuantizeSpec& s) { s.scale = 0.0f; }, "scale"},
+    {[](QuantizeSpec& s) { s.scale = -1.0f; }, "scale"},
+    {[](QuantizeSpec& s) { s.scale = INFINITY; }, "scale"},
+    {[](QuantizeSpec& s) { s.scale = NAN; }, "scale"},
+    {[](QuantizeSpec& s) { s.zero_point = 128; }, "zero_point"},
+    {[](QuantizeSpec& s) { s.zero_point = INT32_MIN; }, "zero_point"},
+    {[](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).offset = 2; }; }, "not aligned"},
+  });
+  // clang-format on
 }
 
 }  // namespace

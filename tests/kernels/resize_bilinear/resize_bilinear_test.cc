@@ -10,6 +10,7 @@
 #include "kernels/families.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -38,7 +39,9 @@ struct ResizeSpec {
         format::CreateResizeBilinearParams(step.builder(), rule, align_corners, half_pixel_centers).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 // Where output o lies, in elements of the input.
@@ -216,45 +219,23 @@ TEST(ResizeBilinear, ValuesByHand) {
 }
 
 TEST(ResizeBilinear, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<ResizeSpec>(
-      kResizeBilinearFamily,
-      {
-          {"expected 1", [](ResizeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](ResizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }},
-          {"output", [](ResizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"input has int8", [](ResizeSpec& s) { s.rule = format::ResizeRule_TFL_FLOAT; }},
-          {"rule 2", [](ResizeSpec& s) { s.rule = static_cast<format::ResizeRule>(2); },
-           QPLAN_KERNEL_MISSING},
-          {"exclude", [](ResizeSpec& s) { s.align_corners = s.half_pixel_centers = true; }},
-          {"rank",
-           [](ResizeSpec& s) {
-             s.input = {2, 2, 1};
-           }},
-          {"batch",
-           [](ResizeSpec& s) {
-             s.output = {2, 3, 3, 1};
-           }},
-          {"channels",
-           [](ResizeSpec& s) {
-             s.output = {1, 3, 3, 2};
-           }},
-          {"output width",
-           [](ResizeSpec& s) {
-             s.output = {1, 1, (1 << 20) + 1, 1};
-           }},
-          {"output height",
-           [](ResizeSpec& s) {
-             s.output = {1, (1 << 20) + 1, 1, 1};
-           }},
-          {"input width",
-           [](ResizeSpec& s) {
-             s.input = {1, 1, (1 << 20) + 1, 1};
-           }},
-          {"input height",
-           [](ResizeSpec& s) {
-             s.input = {1, (1 << 20) + 1, 1, 1};
-           }},
-      });
+  // clang-format off
+  testing::expect_refusals<ResizeSpec>(kResizeBilinearFamily, {
+    {[](ResizeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](ResizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }, "input"},
+    {[](ResizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](ResizeSpec& s) { s.rule = format::ResizeRule_TFL_FLOAT; }, "input has int8"},
+    {[](ResizeSpec& s) { s.rule = static_cast<format::ResizeRule>(2); }, "rule 2", QPLAN_KERNEL_MISSING},
+    {[](ResizeSpec& s) { s.align_corners = s.half_pixel_centers = true; }, "exclude"},
+    {[](ResizeSpec& s) { s.input = {2, 2, 1}; }, "rank"},
+    {[](ResizeSpec& s) { s.output = {2, 3, 3, 1}; }, "batch"},
+    {[](ResizeSpec& s) { s.output = {1, 3, 3, 2}; }, "channels"},
+    {[](ResizeSpec& s) { s.output = {1, 1, (1 << 20) + 1, 1}; }, "output width"},
+    {[](ResizeSpec& s) { s.output = {1, (1 << 20) + 1, 1, 1}; }, "output height"},
+    {[](ResizeSpec& s) { s.input = {1, 1, (1 << 20) + 1, 1}; }, "input width"},
+    {[](ResizeSpec& s) { s.input = {1, (1 << 20) + 1, 1, 1}; }, "input height"},
+  });
+  // clang-format on
 }
 
 }  // namespace

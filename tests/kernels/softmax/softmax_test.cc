@@ -11,6 +11,7 @@
 #include "kernels/numeric/quantize_multiplier.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -87,7 +88,9 @@ struct SoftmaxSpec {
                     .Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(shape))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(shape)));
+  }
 };
 
 template <typename T>
@@ -194,25 +197,22 @@ TEST(Softmax, ValuesByHand) {
 }
 
 TEST(Softmax, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<SoftmaxSpec>(
-      kSoftmaxFamily,
-      {
-          {"expected 1", [](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.inputs().clear(); }; }},
-          {"input", [](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }},
-          {"output", [](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"scalar", [](SoftmaxSpec& s) { s.shape = s.output = {}; }},
-          {"another shape",
-           [](SoftmaxSpec& s) {
-             s.output = {10, 2};
-           }},
-          {"contract F32E", [](SoftmaxSpec& s) { s.contract = format::Contract_F32E; }, QPLAN_KERNEL_MISSING},
-          {"input_multiplier", [](SoftmaxSpec& s) { s.scaling.multiplier = -1; }},
-          {"input_left_shift 32", [](SoftmaxSpec& s) { s.scaling.left_shift = 32; }},
-          {"input_left_shift -1", [](SoftmaxSpec& s) { s.scaling.left_shift = -1; }},
-          {"diff_min 1", [](SoftmaxSpec& s) { s.scaling.diff_min = 1; }},
-          {"diff_min", [](SoftmaxSpec& s) { s.scaling.diff_min -= 1; }},
-          {"diff_min", [](SoftmaxSpec& s) { s.scaling.diff_min = INT32_MIN; }},
-      });
+  // clang-format off
+  testing::expect_refusals<SoftmaxSpec>(kSoftmaxFamily, {
+    {[](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.inputs().clear(); }; }, "expected 1"},
+    {[](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 2; }; }, "input"},
+    {[](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](SoftmaxSpec& s) { s.shape = s.output = {}; }, "scalar"},
+    {[](SoftmaxSpec& s) { s.output = {10, 2}; }, "another shape"},
+    {[](SoftmaxSpec& s) { s.contract = format::Contract_F32E; }, "contract F32E", QPLAN_KERNEL_MISSING},
+    {[](SoftmaxSpec& s) { s.scaling.multiplier = -1; }, "input_multiplier"},
+    {[](SoftmaxSpec& s) { s.scaling.left_shift = 32; }, "input_left_shift 32"},
+    {[](SoftmaxSpec& s) { s.scaling.left_shift = -1; }, "input_left_shift -1"},
+    {[](SoftmaxSpec& s) { s.scaling.diff_min = 1; }, "diff_min 1"},
+    {[](SoftmaxSpec& s) { s.scaling.diff_min -= 1; }, "diff_min"},
+    {[](SoftmaxSpec& s) { s.scaling.diff_min = INT32_MIN; }, "diff_min"},
+  });
+  // clang-format on
 }
 
 }  // namespace

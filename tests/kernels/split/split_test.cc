@@ -4,6 +4,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -28,7 +29,9 @@ struct SplitSpec {
     step.finish(format::KernelParams_SplitParams, format::CreateSplitParams(step.builder(), axis).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 class SplitVariant : public ::testing::TestWithParam<const KernelVariant*> {
@@ -79,29 +82,19 @@ TEST_P(SplitVariant, CutsAnyDtypeAlongAnyAxis) {
 }
 
 TEST(Split, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<SplitSpec>(
-      kSplitFamily,
-      {
-          {"number of outputs 0", [](SplitSpec& s) { s.tweak = [](TestStep& t) { t.outputs().clear(); }; }},
-          {"number of outputs 25",
-           [](SplitSpec& s) {
-             s.outputs.assign(25, {2, 1});
-             s.input = {2, 25};
-           }},
-          {"inputs", [](SplitSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](SplitSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }},
-          {"output", [](SplitSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"axis 2", [](SplitSpec& s) { s.axis = 2; }},
-          {"rank", [](SplitSpec& s) { s.outputs[1] = {8}; }},
-          {"another axis",
-           [](SplitSpec& s) {
-             s.outputs[1] = {1, 4};
-           }},
-          {"the outputs together 6",
-           [](SplitSpec& s) {
-             s.outputs[1] = {2, 3};
-           }},
-      });
+  // clang-format off
+  testing::expect_refusals<SplitSpec>(kSplitFamily, {
+    {[](SplitSpec& s) { s.tweak = [](TestStep& t) { t.outputs().clear(); }; }, "number of outputs 0"},
+    {[](SplitSpec& s) { s.outputs.assign(25, {2, 1}); s.input = {2, 25}; }, "number of outputs 25"},
+    {[](SplitSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "inputs"},
+    {[](SplitSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }, "input"},
+    {[](SplitSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](SplitSpec& s) { s.axis = 2; }, "axis 2"},
+    {[](SplitSpec& s) { s.outputs[1] = {8}; }, "rank"},
+    {[](SplitSpec& s) { s.outputs[1] = {1, 4}; }, "another axis"},
+    {[](SplitSpec& s) { s.outputs[1] = {2, 3}; }, "the outputs together 6"},
+  });
+  // clang-format on
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {
@@ -31,7 +32,9 @@ struct TransposeSpec {
                 format::CreateTransposeParamsDirect(step.builder(), &permutation).Union());
     return step;
   }
-  TestStep make() const { return make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input))); }
+  void make(TestStep& step) const {
+    step = make_of<int8_t>(std::vector<int8_t>(testing::num_elements(input)));
+  }
 };
 
 class TransposeVariant : public ::testing::TestWithParam<const KernelVariant*> {
@@ -95,41 +98,20 @@ TEST_P(TransposeVariant, TurnsImagesBetweenChannelsFirstAndLast) {
 }
 
 TEST(Transpose, BindRefusesWhatIsWrong) {
-  testing::expect_refusals<TransposeSpec>(
-      kTransposeFamily,
-      {
-          {"expected 1", [](TransposeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }},
-          {"input", [](TransposeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }},
-          {"output", [](TransposeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }},
-          {"rank",
-           [](TransposeSpec& s) {
-             s.output = {4, 6};
-           }},
-          {"permutation has 2",
-           [](TransposeSpec& s) {
-             s.permutation = {2, 0};
-           }},
-          {"permutation has 4",
-           [](TransposeSpec& s) {
-             s.permutation = {2, 0, 1, 3};
-           }},
-          {"permutation entry 1 is 2",
-           [](TransposeSpec& s) {
-             s.permutation = {2, 2, 1};
-           }},
-          {"permutation entry 2 is 3",
-           [](TransposeSpec& s) {
-             s.permutation = {2, 0, 3};
-           }},
-          {"permutation entry 0",
-           [](TransposeSpec& s) {
-             s.permutation = {UINT32_MAX, 0, 1};
-           }},
-          {"extent",
-           [](TransposeSpec& s) {
-             s.output = {4, 3, 2};
-           }},
-      });
+  // clang-format off
+  testing::expect_refusals<TransposeSpec>(kTransposeFamily, {
+    {[](TransposeSpec& s) { s.tweak = [](TestStep& t) { t.inputs().push_back(0); }; }, "expected 1"},
+    {[](TransposeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 4; }; }, "input"},
+    {[](TransposeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
+    {[](TransposeSpec& s) { s.output = {4, 6}; }, "rank"},
+    {[](TransposeSpec& s) { s.permutation = {2, 0}; }, "permutation has 2"},
+    {[](TransposeSpec& s) { s.permutation = {2, 0, 1, 3}; }, "permutation has 4"},
+    {[](TransposeSpec& s) { s.permutation = {2, 2, 1}; }, "permutation entry 1 is 2"},
+    {[](TransposeSpec& s) { s.permutation = {2, 0, 3}; }, "permutation entry 2 is 3"},
+    {[](TransposeSpec& s) { s.permutation = {UINT32_MAX, 0, 1}; }, "permutation entry 0"},
+    {[](TransposeSpec& s) { s.output = {4, 3, 2}; }, "extent"},
+  });
+  // clang-format on
 }
 
 }  // namespace
