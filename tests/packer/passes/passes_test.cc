@@ -1,0 +1,69 @@
+// The table of passes, and properties that hold for all of them.
+#include "src/packer/op/op_def.h"
+#include "tests/packer/passes/pass_test_support.h"
+
+namespace qplan::passes_test {
+namespace {
+
+TEST(Passes, AreListedInCanonicalOrder) {
+  std::vector<std::string> names;
+  for (const passes::Pass& pass : passes::all_passes()) names.emplace_back(pass.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"fold_constants", "fuse_activation", "eliminate_layout",
+                                             "fold_pad", "common_subexpressions", "convert_uint8_weights",
+                                             "fold_zero_point", "dead_code"}));
+  EXPECT_EQ(passes::find_pass("nonsense"), nullptr);
+}
+
+TEST(Passes, LogWhatTheyDoWithThePlace) {
+  const ir::Module module =
+      parse_main("%x: Tensor[(4), int8]", "  clip(%x, a_min=-128f, a_max=127f, name=\"act\")\n");
+  passes::PassContext context;
+  std::vector<std::string> lines;
+  context.log = [&](uint32_t level, const std::string& text) {
+    EXPECT_EQ(level, uint32_t{QPLAN_LOG_DEBUG});
+    lines.push_back(text);
+  };
+  passes::find_pass("fuse_activation")->run(module, module.main(), context);
+  EXPECT_EQ(lines, std::vector<std::string>{"fuse_activation: 'act': a clip to the whole dtype, dropped"});
+}
+
+TEST(Passes, KeepAttributesNamesAndSignature) {
+  const ir::Module module = parse_main("%x: Tensor[(4), int8], input_scale_0=0.5f, output_names=[\"top\"]",
+                                       "  clip(%x, a_min=0f, a_max=500f, name=\"act\")\n");
+  passes::PassContext context;
+  const auto result = passes::find_pass("fuse_activation")->run(module, module.main(), context);
+  ASSERT_NE(result, nullptr);
+  EXPECT_EQ(result->attrs(), module.main().attrs());
+  EXPECT_EQ(result->output_names(), std::vector<std::string>{"top"});
+  EXPECT_EQ(result->nodes()[0].name, "act");
+}
+
+// Nothing recurses, and nothing is quadratic: a chain of 100,000 operators through every pass.
+TEST(Passes, AChainOf100000OperatorsIsLinear) {
+  ir::Module module;
+  ir::Function& main = module.add_function("main");
+  ir::ValueId value = main.add_param("x", {ir::kInt8, {2, 3}});
+  for (int i = 0; i < 25000; ++i) {
+    value = main.add_node(op::get_op("clip"), {value}, {{"a_min", -100.0}, {"a_max", 100.0 - i % 7}}, "")
+                .results[0];
+    value = main.add_node(op::get_op("transpose"), {value}, {{"axes", ir::Ints{1, 0}}}, "").results[0];
+    value = main.add_node(op::get_op("transpose"), {value}, {{"axes", ir::Ints{1, 0}}}, "").results[0];
+    value = main.add_node(op::get_op("reshape"), {value}, {{"newshape", ir::Ints{2, 3}}}, "").results[0];
+  }
+  main.set_outputs({value});
+  passes::PassContext context;
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const passes::Pass& pass : passes::all_passes()) {
+      if (auto result = pass.run(module, module.main(), context)) {
+        module.replace_function(std::move(result));
+        changed = true;
+      }
+    }
+  }
+  EXPECT_EQ(print_body(module.main()), "%0 = clip(%x, a_min=-100f, a_max=94f);\n%0\n");
+}
+
+}  // namespace
+}  // namespace qplan::passes_test
