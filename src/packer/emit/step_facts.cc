@@ -11,6 +11,8 @@ namespace qplan::emit {
 namespace {
 
 constexpr uint64_t kScratchAlignment = 64;
+// Moving a byte takes about as long as this many multiply-accumulates.
+constexpr uint64_t kMacsPerByte = 16;
 
 const KernelFamily& family_of(uint16_t kernel) {
   const qplan_kernel_set& all = *qplan_kernels_all();
@@ -90,8 +92,8 @@ StepFacts DraftPlan::step_facts() const {
     }
     const KernelVariant* variant = choose_variant(family, args, best_isa, SIZE_MAX);
     uint64_t work = view.step->macs();
-    for (uint32_t i = 0; i < view.num_inputs(); ++i) work += view.input(i).size();
-    for (uint32_t i = 0; i < view.num_outputs(); ++i) work += view.output(i).size();
+    for (uint32_t i = 0; i < view.num_inputs(); ++i) work += kMacsPerByte * view.input(i).size();
+    for (uint32_t i = 0; i < view.num_outputs(); ++i) work += kMacsPerByte * view.output(i).size();
     facts.min_units_per_task.push_back(task_grain(work, variant->units(args), profile_.task_work));
   }
   facts.scratch_per_worker = round_up(facts.scratch_per_worker, kScratchAlignment);

@@ -30,8 +30,8 @@ const std::vector<Arch>& known_archs() {
   return archs;
 }
 
-// About what a core does in ten microseconds, the price of waking another.
-constexpr uint64_t kX86TaskWork = 400'000;
+// About what a core does in ten microseconds, which is the price of waking another.
+constexpr uint64_t kX86TaskWork = 1'000'000;
 
 template <typename Range>
 std::string list_names(const Range& range) {
