@@ -5,17 +5,22 @@
 namespace qplan::format {
 namespace {
 
-// The table a kernel's parameters are; NONE for a kernel this build has never heard of.
-KernelParams params_of_kernel(uint16_t kernel) {
-  switch (kernel) {
-#define QPLAN_KERNEL(id, family, descriptor, params) \
-  case id:                                           \
-    return KernelParams_##params;
+struct KernelParamsEntry {
+  uint16_t kernel;
+  KernelParams params;
+};
+constexpr KernelParamsEntry kKernelParams[] = {
+#define QPLAN_KERNEL(id, family, descriptor, params) {id, KernelParams_##params},
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
-    default:
-      return KernelParams_NONE;
+};
+
+// The table a kernel's parameters are; NONE for a kernel this build has never heard of.
+KernelParams params_of_kernel(uint16_t kernel) {
+  for (const KernelParamsEntry& entry : kKernelParams) {
+    if (entry.kernel == kernel) return entry.params;
   }
+  return KernelParams_NONE;
 }
 
 }  // namespace

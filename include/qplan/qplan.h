@@ -83,7 +83,7 @@ enum {
   QPLAN_PLAN_DIGEST = 1u /* also check the SHA-256 of the file; memory safety never relies on it */
 };
 /* bytes: 64-byte aligned, size bytes long (the file may be followed by anything). Verifies the whole plan in linear
- * time: what is accepted, execution can run blindly. error may be NULL.
+ * time; session init checks the rest, once: what both accept, execution can run blindly. error may be NULL.
  * QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_plan_open(qplan_plan* plan, const void* bytes, size_t size, uint32_t flags,
                                        qplan_error* error);
@@ -121,7 +121,7 @@ typedef struct qplan_thread_pool {
 
 typedef struct qplan_event { /* one plan step */
   uint32_t struct_size;
-  uint32_t step;
+  uint32_t step;      /* its position in the plan */
   const char* op;     /* kernel family: "conv2d" */
   const char* kernel; /* the variant that runs: "conv2d_u8_avx512vnni" */
   const char* name;   /* the source operator's name, "" where stripped */
@@ -187,10 +187,13 @@ QPLAN_API void qplan_session_deinit(qplan_session* session); /* the memories are
 /* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
 QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view);
 /* The session uses the caller's buffer from now on: packed row-major, aligned as qplan_tensor_info says, on the CPU.
- * byte_offset is honoured. NULL unbinds. A buffer bound as an input is only read, as an output only written to. */
+ * byte_offset is honoured. NULL unbinds. A buffer bound as an input is only read; what a buffer held when it was bound as
+ * an output does not matter. It may overlap neither the session's memories nor, where one of the two is an output,
+ * another bound buffer. A tensor that the function lists several times is bound through its first mention. */
 QPLAN_API qplan_status qplan_session_bind(qplan_session* session, int direction, uint32_t index,
                                           const DLTensor* tensor);
-/* Copies in and out; any strides (in elements, may be negative or zero on write), byte_offset honoured. */
+/* Copies in and out; any strides (in elements, may be negative, on write also zero), byte_offset honoured. A bound input
+ * is not written: QPLAN_INVALID_STATE. */
 QPLAN_API qplan_status qplan_session_write(qplan_session* session, uint32_t input, const DLTensor* tensor);
 QPLAN_API qplan_status qplan_session_read(qplan_session* session, uint32_t output, const DLTensor* tensor);
 
@@ -210,7 +213,7 @@ typedef struct qplan_session_info {
   uint64_t memory_bytes;  /* of all banks, as qplan_session_memory_needs says */
 } qplan_session_info;
 QPLAN_API qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_info* info);
-/* What step `index` is, as events describe it. */
+/* What step `index` of the session's function is, as events describe it. */
 QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uint32_t index, qplan_event* event);
 
 /* The last error of this session; status QPLAN_OK when there was none. */

@@ -90,7 +90,7 @@ class Binding {
     }
     const uintptr_t address =
         reinterpret_cast<uintptr_t>(given.data) + static_cast<uintptr_t>(given.byte_offset);
-    if (address % format::element_bytes(t) != 0) {
+    if ((address & (format::element_bytes(t) - 1)) != 0) {
       fail(QPLAN_MISALIGNED) << "data + byte_offset is not a multiple of " << format::element_bytes(t);
       return false;
     }

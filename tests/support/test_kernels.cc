@@ -71,6 +71,7 @@ uint32_t one_unit(const void*) { return 1; }
 // Args of the other two: the step itself.
 qplan_status step_bind(const StepView& step, bool check, void* storage, Error* error) {
   if (check) {
+    if (step.num_inputs() == 0) return error->set(QPLAN_PLAN_CORRUPT) << "expected an input";
     for (uint32_t i = 0; i < step.num_inputs(); ++i) {
       if (step.input(i).size() != step.output(0).size()) {
         return error->set(QPLAN_PLAN_CORRUPT) << "inputs and outputs differ in size";
