@@ -21,29 +21,41 @@ std::optional<double> scalar_value(const ir::Constant& constant) {
   return std::nullopt;
 }
 
-bool rewrite(Rebuild& r, PreNode conv, PassContext& context) {
-  const auto& pre = r.pre();
-  if (!conv.is("qnn.conv2d")) return false;
-  const auto pad = pre.producer(conv.operand(0), "nn.pad");
-  if (!pad || pre.num_uses(pad->result()) != 1) return false;
-
-  const op::DataLayout layout = op::data_layout(op::attr_string(conv.node(), "data_layout"));
-  const std::vector<ir::Ints>& pads = op::attr_int_lists(pad->node(), "pad_width");
+// Height and width padding alone, with this value.
+bool pads_spatially(const pattern::Pre& pre, PreNode pad, const op::DataLayout& layout, double value) {
+  const std::vector<ir::Ints>& pads = op::attr_int_lists(pad.node(), "pad_width");
   for (const size_t axis : {layout.n, layout.c}) {
     if (pads[axis] != ir::Ints{0, 0}) return false;
   }
-  const int64_t input_zero_point = pre.constant(conv.operand(2))->as<int32_t>()[0];
-  const auto conv_pads_with = static_cast<double>(conv.attrs().get_int("pad_value", input_zero_point));
-  if (scalar_value(*pre.constant(pad->operand(1))) != conv_pads_with) return false;
+  return scalar_value(*pre.constant(pad.operand(1))) == value;
+}
 
+bool rewrite(Rebuild& r, PreNode conv, PassContext& context) {
+  const pattern::Pre& pre = r.pre();
+  if (!conv.is("qnn.conv2d")) return false;
+  const op::DataLayout layout = op::data_layout(op::attr_string(conv.node(), "data_layout"));
+  const int64_t input_zero_point = pre.constant(conv.operand(2))->as<int32_t>()[0];
+  const auto value = static_cast<double>(conv.attrs().get_int("pad_value", input_zero_point));
   op::Window2d window = op::conv2d_window(conv.node(), pre.type(conv.operand(1)));
+
+  pattern::PreValue data = conv.operand(0);
+  while (const auto pad = pre.producer(data, "nn.pad")) {
+    if (pre.num_uses(data) != 1 || !pads_spatially(pre, *pad, layout, value)) break;
+    const std::vector<ir::Ints>& pads = op::attr_int_lists(pad->node(), "pad_width");
+    window.pad_top += pads[layout.h][0];
+    window.pad_bottom += pads[layout.h][1];
+    window.pad_left += pads[layout.w][0];
+    window.pad_right += pads[layout.w][1];
+    data = pad->operand(0);
+    context.fired("fold_pad", conv.name(), "took over the padding of '" + pad->name() + "'");
+  }
+  if (data == conv.operand(0)) return false;
+
   ir::Attrs attrs = conv.attrs();
-  attrs.set("padding", ir::Ints{window.pad_top + pads[layout.h][0], window.pad_left + pads[layout.w][0],
-                                window.pad_bottom + pads[layout.h][1], window.pad_right + pads[layout.w][1]});
+  attrs.set("padding", ir::Ints{window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
   std::vector<pattern::PostValue> operands = r.operands(conv);
-  operands[0] = r[pad->operand(0)];
+  operands[0] = r[data];
   r.replace(conv.result(), r.post().call("qnn.conv2d", operands, std::move(attrs), conv.name()));
-  context.fired("fold_pad", conv.name(), "took over the padding of '" + pad->name() + "'");
   return true;
 }
 

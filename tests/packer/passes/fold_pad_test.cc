@@ -27,6 +27,13 @@ TEST(FoldPad, AddsToThePaddingThatIsThere) {
             "%0 = " + conv("%x", "padding=[2, 3, 1, 4], ") + ";\n%0\n");
 }
 
+TEST(FoldPad, ChainsFoldInOneStep) {
+  EXPECT_EQ(fold("  %0 = nn.pad(%x, 7, pad_width=[[0, 0], [1, 0], [0, 0], [0, 0]]);\n"
+                 "  %1 = nn.pad(%0, 7, pad_width=[[0, 0], [1, 1], [0, 2], [0, 0]]);\n  " +
+                 conv("%1", "") + "\n"),
+            "%0 = " + conv("%x", "padding=[2, 0, 1, 2], ") + ";\n%0\n");
+}
+
 TEST(FoldPad, ThePadValueOfTheConvolutionCounts) {
   const std::string tail = "data_layout=\"NHWC\", kernel_layout=\"OHWI\", pad_value=5)";
   const auto with_value = [&](const std::string& data, const std::string& attrs) {
