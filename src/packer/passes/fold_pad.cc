@@ -38,10 +38,13 @@ bool rewrite(Rebuild& r, PreNode conv, PassContext& context) {
   const auto value = static_cast<double>(conv.attrs().get_int("pad_value", input_zero_point));
   op::Window2d window = op::conv2d_window(conv.node(), pre.type(conv.operand(1)));
 
+  constexpr int64_t kMaxPadding = INT32_MAX;  // what a step can say
   pattern::PreValue data = conv.operand(0);
   while (const auto pad = pre.producer(data, "nn.pad")) {
     if (pre.num_uses(data) != 1 || !pads_spatially(pre, *pad, layout, value)) break;
     const std::vector<ir::Ints>& pads = op::attr_int_lists(pad->node(), "pad_width");
+    const int64_t total = pads[layout.h][0] + pads[layout.h][1] + pads[layout.w][0] + pads[layout.w][1];
+    if (window.pad_top + window.pad_bottom + window.pad_left + window.pad_right + total > kMaxPadding) break;
     window.pad_top += pads[layout.h][0];
     window.pad_bottom += pads[layout.h][1];
     window.pad_left += pads[layout.w][0];
