@@ -22,7 +22,7 @@ void add_disasm_command(CLI::App& app) {
     const PlanFile plan(*path);
     qplan_error error = make_error();
     check(qplan_disassemble(plan.bytes(), plan.size(), write_to_stdout, nullptr, &error), error,
-          "plan '" + *path + "'");
+          "'" + *path + "'");
   });
 }
 

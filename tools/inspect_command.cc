@@ -18,7 +18,7 @@ struct InspectOptions {
 
 void run(const InspectOptions& options) {
   const PlanFile plan(options.plan);
-  const std::string text = inspect_text(plan.bytes(), plan.size(), "plan '" + options.plan + "'");
+  const std::string text = inspect_text(plan.bytes(), plan.size(), "'" + options.plan + "'");
   print(options.json ? text : inspect_page(nlohmann::ordered_json::parse(text)));
 }
 

@@ -1,8 +1,10 @@
 // qplan: packs models, runs plans, tells what is in them.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -12,6 +14,29 @@
 
 namespace qplan::tools {
 namespace {
+
+// Help with descriptions wrapped at 100 columns.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    constexpr size_t kColumns = 100;
+    const size_t width = kColumns - get_column_width();
+    const std::string text = CLI::Formatter::make_option_desc(option);
+    std::string wrapped;
+    size_t line_begin = 0;
+    for (size_t word = 0; word < text.size();) {
+      const size_t end = std::min(text.find(' ', word), text.size());
+      if (!wrapped.empty()) {
+        const bool fits = wrapped.size() - line_begin + 1 + (end - word) <= width;
+        wrapped += fits ? ' ' : '\n';
+        if (!fits) line_begin = wrapped.size();
+      }
+      wrapped.append(text, word, end - word);
+      word = end + 1;
+    }
+    return wrapped;
+  }
+};
 
 int fail(const std::string& text, int exit_code) {
   std::fprintf(stderr, "qplan: %s\n", one_line(text).c_str());
@@ -24,11 +49,21 @@ std::string command_name(const CLI::App& app) {
   return subcommands.empty() ? "qplan" : "qplan " + subcommands.front()->get_name();
 }
 
+// The library starts its texts with a capital; ours do not.
+std::string lower_first(std::string text) {
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z' &&
+      (text.size() < 2 || text[1] < 'A' || text[1] > 'Z')) {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Packs quantised neural networks into plans and runs them.", "qplan");
   app.set_version_flag("--version", "qplan " QPLAN_VERSION, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is our own error: the library's would hide a misspelt one
+  app.formatter(std::make_shared<HelpFormatter>());
   app.footer(
       "Examples:\n"
       "  qplan pack model.tflite -o model.qplan\n"
@@ -45,6 +80,7 @@ int run(int argc, char** argv) {
   add_import_command(app);
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw UsageError("a command is required");
     finish_stdout();
     return kExitOk;
   } catch (const CLI::ParseError& error) {
@@ -54,7 +90,7 @@ int run(int argc, char** argv) {
       finish_stdout();
       return kExitOk;
     }
-    return fail(std::string(error.what()) + "; see '" + command_name(app) + " --help'", kExitUsage);
+    return fail(lower_first(error.what()) + "; see '" + command_name(app) + " --help'", kExitUsage);
   } catch (const UsageError& error) {
     return fail(std::string(error.what()) + "; see '" + command_name(app) + " --help'", kExitUsage);
   }

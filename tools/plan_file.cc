@@ -25,7 +25,7 @@ PlanFile::PlanFile(const std::string& path, uint32_t flags) : path_(path) {
     throw Failure("plan '" + path + "': is a TFLite model; make a plan of it first: qplan pack '" + path +
                   "' -o model.qplan");
   }
-  check(status, error, "plan '" + path + "'");
+  check(status, error, "'" + path + "'");
 }
 
 PlanFile::~PlanFile() { qplan_file_unmap(&file_); }

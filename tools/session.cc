@@ -61,7 +61,7 @@ uint32_t parse_isa(const std::string& name) {
 }
 
 Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_platform* hooks)
-    : label_("plan '" + plan.path() + "'"),
+    : label_("'" + plan.path() + "'"),
       pool_(nullptr, no_pool),
       host_session_(nullptr, qplan_host_session_destroy) {
   if (options.pool == "openmp") {

@@ -85,7 +85,7 @@ class Plan:
             data, where = source, "plan"
         else:
             path = os.fspath(source)
-            where = f"plan '{path}'"
+            where = f"'{path}'"
             try:
                 with open(path, "rb") as file:
                     data = file.read()

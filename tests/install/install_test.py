@@ -1,0 +1,159 @@
+"""Installs a build into an empty prefix and uses it from outside: find_package(qplan), the command, Python.
+
+usage: install_test.py CMAKE BUILD_DIRECTORY [unittest's arguments]
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = REPOSITORY / "samples" / "models" / "digits.tflite"
+DATA = REPOSITORY / "tests" / "data" / "digits"
+
+HOST_PROGRAM = """
+#include <qplan/host.h>
+#include <qplan/pack.h>
+#include <stdio.h>
+#include <string.h>
+static void count(void* user, const char* bytes, size_t size) { (void)bytes; *(size_t*)user += size; }
+int main(int argc, char** argv) {
+  size_t size = 0;
+  qplan_error error;
+  const qplan_thread_pool* pools[2];
+  memset(&error, 0, sizeof error);
+  error.struct_size = sizeof error;
+  if (argc != 2 || qplan_pack_file(argv[1], NULL, count, &size, &error) < 0) return 1;
+  pools[0] = qplan_pool_create(2);
+  pools[1] = qplan_openmp_pool_create(2);
+  printf("%u %u %d\\n", pools[0]->num_threads, pools[1]->num_threads, size > 1000);
+  qplan_pool_destroy(pools[0]);
+  qplan_openmp_pool_destroy(pools[1]);
+  return 0;
+}
+"""
+
+HOST_PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(host_program LANGUAGES C)
+find_package(qplan 0.1 REQUIRED COMPONENTS host pack shared)
+set(CMAKE_C_STANDARD 99)
+add_executable(static_program main.c)
+target_link_libraries(static_program PRIVATE qplan::pack)
+add_executable(shared_program main.c)
+target_link_libraries(shared_program PRIVATE qplan::shared)
+"""
+
+
+class Install(unittest.TestCase):
+    cmake = ""
+    build = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="qplan_install_"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "a prefix"  # a path with a blank
+        cls.run_command(cls.cmake, "--install", cls.build, "--prefix", cls.prefix)
+        cls.plan = cls.folder / "digits.qplan"
+        cls.run_command(cls.prefix / "bin" / "qplan", "pack", DIGITS, "-o", cls.plan)
+
+    @staticmethod
+    def run_command(*arguments, **options):
+        result = subprocess.run(
+            [str(argument) for argument in arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+            **options,
+        )
+        assert result.returncode == 0, f"{arguments}: {result.stdout}"
+        return result.stdout
+
+    def build_project(self, source, name, *options):
+        directory = self.folder / name
+        self.run_command(self.cmake, "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+                         "-DCMAKE_BUILD_TYPE=Release", *options)
+        self.run_command(self.cmake, "--build", directory)
+        return directory
+
+    def test_files(self):
+        files = {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if path.is_file()}
+        libdir = next(path for path in files if path.endswith("/libqplan.a")).rsplit("/", 1)[0]
+        expected = {f"{libdir}/{name}" for name in ("libqplan.a", "libqplan_host.a", "libqplan_pack.a", "libqplan.so")}
+        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "host.h", "pack.h")}
+        expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake"}
+        self.assertLessEqual(expected, files)
+        for path in files:
+            self.assertNotIn("__pycache__", path)
+
+    def test_a_c99_program_finds_and_uses_it(self):
+        program = self.build_project(REPOSITORY / "samples" / "c_api", "c_api") / "qplan_c_api"
+        for digit in (0, 7):
+            output = self.folder / "output.bin"
+            text = self.run_command(program, self.plan, DATA / f"digit{digit}_input.bin", "-o", output)
+            self.assertIn(f"value {digit}:", text)
+            self.assertEqual(output.read_bytes(), (DATA / f"digit{digit}_output.bin").read_bytes())
+
+    def test_components(self):
+        source = self.folder / "host_source"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(HOST_PROJECT)
+        (source / "main.c").write_text(HOST_PROGRAM)
+        build = self.build_project(source, "host_build")
+        for program in ("static_program", "shared_program"):
+            self.assertEqual(self.run_command(build / program, DIGITS), "2 2 1\n")
+
+    def test_missing_dlpack_is_told(self):
+        result = subprocess.run(
+            [self.cmake, "-S", REPOSITORY / "samples" / "c_api", "-B", self.folder / "no_dlpack",
+             f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DQPLAN_DLPACK_INCLUDE_DIR=QPLAN_DLPACK_INCLUDE_DIR-NOTFOUND",
+             "-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("libdlpack-dev", result.stdout)
+
+    def test_python_finds_the_installed_library(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("NumPy is not installed")
+        environment = {name: value for name, value in os.environ.items() if name != "QPLAN_LIBRARY"}
+        environment["PYTHONPATH"] = str(self.prefix / "lib" / "python3" / "dist-packages")
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        script = (
+            "import numpy, qplan, qplan._library as l, sys\n"
+            "plan = qplan.Plan(sys.argv[1])\n"
+            "print(l.library()._name)\n"
+            "print(qplan.Session(plan).run(numpy.fromfile(sys.argv[2], numpy.int8).reshape(1, 16, 16, 1))[0].argmax())\n"
+        )
+        text = self.run_command(sys.executable, "-c", script, self.plan, DATA / "digit4_input.bin",
+                                cwd=self.folder, env=environment)
+        library, digit = text.splitlines()
+        self.assertTrue(library.startswith(str(self.prefix)), library)
+        self.assertEqual(digit, "4")
+        # The sample, as the installation's user would call it.
+        text = self.run_command(sys.executable, REPOSITORY / "samples" / "python" / "classify.py", self.plan,
+                                self.npy("digit6"), "--labels", DIGITS.with_name("digits_labels.txt"),
+                                cwd=self.folder, env=environment)
+        self.assertIn(": six ", text)
+
+    def npy(self, name):
+        import numpy
+
+        path = self.folder / f"{name}.npy"
+        numpy.save(path, numpy.fromfile(DATA / f"{name}_input.bin", numpy.int8).reshape(1, 16, 16, 1))
+        return path
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    Install.cmake, Install.build = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

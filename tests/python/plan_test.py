@@ -1,0 +1,138 @@
+"""qplan.pack, qplan.Plan, qplan.Error."""
+
+import pathlib
+import pickle
+import tempfile
+import unittest
+
+from support import DIGITS, REPOSITORY, numpy, qplan
+
+
+class Pack(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="qplan_test_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_returns_a_plan(self):
+        plan = qplan.pack(DIGITS)
+        self.assertEqual(plan.inputs[0].shape, (1, 16, 16, 1))
+        self.assertEqual(plan.inputs[0].dtype, numpy.int8)
+
+    def test_writes_the_same_plan(self):
+        path = self.folder / "x.qplan"
+        plan = qplan.pack(str(DIGITS), output=path)
+        self.assertEqual(path.read_bytes(), bytes(plan))
+        self.assertEqual(bytes(qplan.Plan(path)), bytes(plan))
+
+    def test_packs_bytes(self):
+        digests = {qplan.pack(model).inspect()["content_digest"] for model in (DIGITS, DIGITS.read_bytes())}
+        self.assertEqual(len(digests), 1)
+
+    def test_targets(self):
+        plan = qplan.pack(DIGITS, target="cpu,isa=reference", strip_names=True)
+        self.assertEqual(plan.outputs[0].shape, (1, 10))
+        with self.assertRaisesRegex(qplan.Error, "abacus"):
+            qplan.pack(DIGITS, target="abacus")
+
+    def test_errors_tell_status_and_text(self):
+        with self.assertRaises(qplan.Error) as caught:
+            qplan.pack(self.folder / "none.tflite", self.folder / "x.qplan")
+        self.assertEqual(caught.exception.status_name, "QPLAN_FILE_ERROR")
+        self.assertEqual(caught.exception.status, -50)
+        self.assertIn("none.tflite", str(caught.exception))
+        with self.assertRaises(qplan.Error) as caught:
+            qplan.pack(b"this is not a model")
+        self.assertEqual(caught.exception.status_name, "QPLAN_MODEL_INVALID")
+        self.assertEqual(list(self.folder.iterdir()), [])
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((again.status, again.text), (caught.exception.status, caught.exception.text))
+
+    def test_output_that_cannot_be_written(self):
+        with self.assertRaisesRegex(qplan.Error, "none"):
+            qplan.pack(DIGITS, self.folder / "none" / "x.qplan")
+
+    def test_import_text(self):
+        for canonical in (False, True):
+            self.assertIn("def @main", qplan.import_text(DIGITS, canonical))
+        with self.assertRaisesRegex(qplan.Error, "none.tflite"):
+            qplan.import_text("none.tflite")
+
+
+class Plan(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.plan = qplan.pack(DIGITS)
+
+    def test_tells_inputs_and_outputs(self):
+        tensor = self.plan.outputs[0]
+        self.assertEqual((tensor.shape, tensor.dtype, tensor.size_bytes), ((1, 10), numpy.dtype("int8"), 10))
+        self.assertEqual((tensor.scale, tensor.zero_point), (1 / 256, -128))
+        self.assertIn("int8[1, 10]", str(tensor))
+        self.assertIn("int8", repr(self.plan))
+
+    def test_inspect_and_disasm(self):
+        report = self.plan.inspect()
+        self.assertLessEqual({"content_digest", "inputs", "outputs", "memory", "steps"}, set(report))
+        self.assertIn(report["steps"][0]["op"], self.plan.disasm())
+
+    def test_opens_bytes_of_every_kind(self):
+        data = bytes(self.plan)
+        for source in (data, bytearray(data), memoryview(data), memoryview(b"x" + data)[1:], self.plan):
+            self.assertEqual(bytes(qplan.Plan(source)), data)
+
+    def test_refuses_damaged_plans(self):
+        data = bytes(self.plan)
+        for size in (0, 10, 64, len(data) - 1):
+            with self.assertRaises(qplan.Error):
+                qplan.Plan(data[:size])
+        flipped = bytearray(data)
+        flipped[-1] ^= 1
+        with self.assertRaisesRegex(qplan.Error, "SHA-256") as caught:
+            qplan.Plan(flipped)
+        self.assertEqual(caught.exception.status_name, "QPLAN_PLAN_CORRUPT")
+
+    def test_refuses_missing_files_and_models(self):
+        with self.assertRaisesRegex(qplan.Error, "none.qplan.*No such file"):
+            qplan.Plan("none.qplan")
+        with self.assertRaises(qplan.Error):
+            qplan.Plan(DIGITS)
+        with self.assertRaises(TypeError):
+            qplan.Plan(7)
+
+    def test_is_a_context_manager(self):
+        with qplan.Plan(self.plan) as plan:
+            self.assertEqual(len(plan.inputs), 1)
+
+
+class StructLayouts(unittest.TestCase):
+    """Fields and their order as in the headers, for the structs that both sides fill."""
+
+    def test_fields_are_those_of_the_headers(self):
+        import re
+
+        from qplan import _capi
+
+        text = "".join((REPOSITORY / "include" / "qplan" / name).read_text() for name in ("qplan.h", "pack.h"))
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        structs = {
+            "qplan_error": _capi.Error,
+            "qplan_tensor_info": _capi.TensorInfo,
+            "qplan_platform": _capi.Platform,
+            "qplan_session_config": _capi.SessionConfig,
+            "qplan_session_info": _capi.SessionInfo,
+            "qplan_pack_options": _capi.PackOptions,
+        }
+        for name, struct in structs.items():
+            body = re.search(rf"typedef struct {name} \{{(.*?)\}} {name};", text, flags=re.S).group(1)
+            fields = [
+                re.search(r"\(\*(\w+)\)|(\w+)(?:\[\d+\])?$", declaration.strip()).group(1, 2)
+                for declaration in body.split(";")
+                if declaration.strip()
+            ]
+            expected = [pointer or plain for pointer, plain in fields]
+            self.assertEqual([field[0] for field in struct._fields_], expected, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+"""What the tests of the Python package share."""
+
+import os
+import pathlib
+import sys
+import unittest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = REPOSITORY / "samples" / "models" / "digits.tflite"
+DIGITS_DATA = REPOSITORY / "tests" / "data" / "digits"
+SHARED = pathlib.Path(os.environ.get("QPLAN_SHARED", REPOSITORY.parent / "shared"))
+
+sys.path.insert(0, str(REPOSITORY / "python"))
+
+try:
+    import numpy
+    import qplan
+    import qplan._library
+
+    qplan._library.library()
+except ImportError as error:  # no NumPy, no library
+    raise unittest.SkipTest(str(error)) from error
+
+
+def digit_input(digit):
+    return numpy.fromfile(DIGITS_DATA / f"digit{digit}_input.bin", numpy.int8).reshape(1, 16, 16, 1)
+
+
+def digit_output(digit):
+    return numpy.fromfile(DIGITS_DATA / f"digit{digit}_output.bin", numpy.int8).reshape(1, 10)

@@ -1,0 +1,204 @@
+"""qplan pack, inspect, disasm, import, check, bench, --help, --version."""
+
+import os
+import re
+import stat
+import subprocess
+import unittest
+
+from support import DIGITS, REPOSITORY, CommandTest, run
+
+SUBCOMMANDS = ("pack", "run", "inspect", "bench", "check", "disasm", "import")
+
+
+class Pack(CommandTest):
+    def test_prints_one_summary_line(self):
+        line = self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan")
+        self.assertEqual(line.count("\n"), 1)
+        size = (self.folder / "x.qplan").stat().st_size
+        self.assertRegex(
+            line,
+            r"\d+ ops, \d+ MACs, constants \d+ bytes, arena peak \d+ bytes \(lower bound \d+\), "
+            rf"file {size} bytes, \d+\.\d\d s",
+        )
+
+    def test_same_model_gives_same_bytes(self):
+        (self.folder / "sub").mkdir()
+        copy = self.file("sub/digits.tflite", DIGITS.read_bytes())
+        for name, locale in (("a.qplan", "C"), ("b.qplan", "tr_TR.UTF-8")):
+            subprocess.run(
+                [os.environ.get("QPLAN_COMMAND", REPOSITORY / "build/release/bin/qplan"), "pack", copy.name, "-o",
+                 self.folder / name],
+                cwd=copy.parent, env={**os.environ, "LC_ALL": locale}, check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual((self.folder / "a.qplan").read_bytes(), (self.folder / "b.qplan").read_bytes())
+
+    def test_strip_names_makes_a_smaller_plan_of_the_same_content(self):
+        stripped = self.folder / "x.qplan"
+        self.succeed("pack", DIGITS, "-o", stripped, "--strip-names")
+        self.assertLess(stripped.stat().st_size, self.plan.stat().st_size)
+        digest = [self.succeed_json("inspect", plan, "--json")["content_digest"] for plan in (stripped, self.plan)]
+        self.assertEqual(digest[0], digest[1])
+
+    def test_dump_after_prints_the_ir_alone(self):
+        result = run("pack", DIGITS, "-o", self.folder / "x.qplan", "--dump-after", "all")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("def @main", result.stdout)
+        self.assertIn("arena peak", result.stderr)
+        self.assertNotIn("arena peak", result.stdout)
+
+    def test_unknown_pass_is_an_error(self):
+        self.refused(1, ["no_such_pass"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--dump-after", "no_such_pass")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_unknown_target_is_an_error(self):
+        self.refused(1, ["abacus"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--target", "abacus")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_wrong_models_leave_nothing_behind(self):
+        output = self.folder / "out" / "x.qplan"
+        output.parent.mkdir()
+        cases = {
+            "empty": (self.file("empty.tflite", b""), "empty.tflite"),
+            "text": (self.file("text.tflite", b"no model at all, just text" * 9), "text.tflite"),
+            "cut": (self.file("cut.tflite", DIGITS.read_bytes()[:5000]), "cut.tflite"),
+            "missing": (self.folder / "missing.tflite", "missing.tflite"),
+            "folder": (self.folder, str(self.folder)),
+        }
+        for name, (model, text) in cases.items():
+            with self.subTest(name):
+                self.refused(1, [text], "pack", model, "-o", output)
+                self.assertEqual(list(output.parent.iterdir()), [])
+
+    def test_output_that_cannot_be_written(self):
+        self.refused(1, [str(self.folder)], "pack", DIGITS, "-o", self.folder)
+        self.refused(1, ["none"], "pack", DIGITS, "-o", self.folder / "none" / "x.qplan")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_full_disk_leaves_nothing_behind(self):
+        self.refused(1, ["x.qplan"], "pack", DIGITS, "-o", self.folder / "x.qplan", file_size_limit=4096)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_full_disk_keeps_the_plan_that_was_there(self):
+        old = self.file("x.qplan", b"the old plan")
+        self.refused(1, ["x.qplan"], "pack", DIGITS, "-o", old, file_size_limit=4096)
+        self.assertEqual((old.read_bytes(), self.left_behind()), (b"the old plan", ["x.qplan"]))
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_dev_full_is_an_error_and_stays_a_device(self):
+        self.refused(1, ["/dev/full"], "pack", DIGITS, "-o", "/dev/full")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
+
+
+class Reports(CommandTest):
+    def test_inspect_json_has_what_scripts_need(self):
+        plan = self.succeed_json("inspect", self.plan, "--json")
+        self.assertRegex(plan["content_digest"], r"[0-9a-f]{64}$")
+        for tensor in plan["inputs"] + plan["outputs"]:
+            self.assertLessEqual({"name", "dtype", "shape", "bytes", "scale", "zero_point"}, set(tensor))
+        self.assertEqual((plan["inputs"][0]["dtype"], plan["inputs"][0]["shape"]), ("int8", [1, 16, 16, 1]))
+        self.assertIn("memory", plan)
+        self.assertGreater(len(plan["steps"]), 0)
+
+    def test_inspect_tells_people(self):
+        page = self.succeed("inspect", self.plan)
+        for text in ("digest:", "input 0:", "int8[1,16,16,1]", "output 0:", "steps:", "arena:", "session:"):
+            self.assertIn(text, page)
+
+    def test_disasm_has_a_line_per_step(self):
+        steps = self.succeed_json("inspect", self.plan, "--json")["steps"]
+        lines = self.succeed("disasm", self.plan).splitlines()
+        for step in steps:
+            self.assertTrue(any(re.match(rf"\s*{step['index']}\s+{step['op']}\b", line) for line in lines), step)
+
+    def test_import_prints_relay(self):
+        imported = self.succeed("import", DIGITS, "--print")
+        canonical = self.succeed("import", DIGITS, "--canonical", "--print")
+        for text in (imported, canonical):
+            self.assertIn("def @main", text)
+        self.assertEqual(self.succeed("import", DIGITS), "")
+
+    def test_check_says_ok(self):
+        self.assertRegex(self.succeed("check", self.plan), r"^OK: .*steps")
+
+    def test_check_finds_one_flipped_bit(self):
+        data = bytearray(self.plan.read_bytes())
+        data[-1] ^= 1
+        self.refused(1, ["bad.qplan", "SHA-256"], "check", self.file("bad.qplan", data))
+
+    def test_truncated_plans_are_refused(self):
+        data = self.plan.read_bytes()
+        for size in (0, 1, 63, 64, 65, len(data) // 2, len(data) - 1):
+            with self.subTest(size=size):
+                cut = self.file("cut.qplan", data[:size])
+                for command in ("check", "inspect", "disasm", "bench"):
+                    self.refused(1, ["cut.qplan"], command, cut)
+
+    def test_a_model_is_not_a_plan(self):
+        for command in ("inspect", "disasm", "check", "bench", "run"):
+            self.refused(1, ["qplan pack"], command, DIGITS)
+
+    def test_missing_plan_and_directory(self):
+        for command in ("inspect", "disasm", "check", "bench", "run"):
+            self.refused(1, ["none.qplan"], command, self.folder / "none.qplan")
+            self.refused(1, ["directory"], command, self.folder)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_standard_output_is_an_error(self):
+        for arguments in (("inspect", self.plan, "--json"), ("disasm", self.plan), ("--help",), ("--version",)):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.refused(1, ["standard output"], *arguments, stdout=full)
+
+
+class Bench(CommandTest):
+    def test_json_has_the_figures(self):
+        report = self.succeed_json("bench", self.plan, "--runs", "30", "--threads", "2", "--json")
+        self.assertEqual((report["runs"], report["threads"]), (30, 2))
+        self.assertLessEqual(report["min_ns"], report["median_ns"])
+        self.assertLessEqual(report["median_ns"], report["p90_ns"])
+        self.assertGreater(report["min_ns"], 0)
+        self.assertGreater(report["macs"], 0)
+        self.assertGreater(report["arena_bytes"], 0)
+        self.assertIsInstance(report["isa"], str)
+
+    def test_runs_thirty_times_at_least(self):
+        self.assertGreaterEqual(self.succeed_json("bench", self.plan, "--json")["runs"], 30)
+
+    def test_isa_limit_is_kept(self):
+        self.assertEqual(self.succeed_json("bench", self.plan, "--isa", "reference", "--json")["isa"], "reference")
+
+    def test_per_step(self):
+        steps = self.succeed_json("inspect", self.plan, "--json")["steps"]
+        report = self.succeed_json("bench", self.plan, "--per-step", "--runs", "30", "--json")
+        self.assertEqual([step["op"] for step in report["steps"]], [step["op"] for step in steps])
+        self.assertIn("conv2d", self.succeed("bench", self.plan, "--per-step", "--runs", "30", "--pool=openmp"))
+
+    def test_wrong_options(self):
+        self.refused(2, ["--runs"], "bench", self.plan, "--runs", "0")
+        self.refused(2, ["--threads"], "bench", self.plan, "--threads", "0")
+        self.refused(2, ["--pool"], "bench", self.plan, "--pool=swimming")
+
+
+class Usage(CommandTest):
+    def test_help_has_examples(self):
+        self.assertIn("qplan pack", self.succeed("--help"))
+        for command in SUBCOMMANDS:
+            text = self.succeed(command, "--help")
+            self.assertIn("Example", text)
+            self.assertIn(f"qplan {command} ", text)
+
+    def test_version(self):
+        self.assertRegex(self.succeed("--version"), r"^qplan \d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage_exits_with_2(self):
+        self.refused(2, ["--help"])
+        self.refused(2, ["no-such-command"], "no-such-command")
+        self.refused(2, ["qplan pack --help"], "pack")
+        self.refused(2, ["--output"], "pack", DIGITS)
+        self.refused(2, ["--no-such-option"], "inspect", self.plan, "--no-such-option")
+
+    def test_a_line_break_in_a_name_stays_in_one_line(self):
+        self.refused(1, ["a?b.qplan"], "check", self.folder / "a\nb.qplan")
+
+
+if __name__ == "__main__":
+    unittest.main()

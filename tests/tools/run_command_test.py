@@ -1,0 +1,254 @@
+"""qplan run: inputs of every kind, outputs, labels, and every way to get it wrong."""
+
+import json
+import os
+import unittest
+
+from support import (
+    DIGITS_BYTES,
+    DIGITS_LABELS,
+    PICTURES,
+    SHARED,
+    CommandTest,
+    needs_numpy,
+    needs_shared,
+    numpy,
+    run,
+)
+
+
+class Run(CommandTest):
+    def run_to_folder(self, *arguments):
+        out = self.folder / "out"
+        self.assertEqual(self.succeed("run", self.plan, *arguments, "--output-dir", out), "")
+        return {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def test_raw_inputs_give_the_oracles_bytes(self):
+        for digit in range(10):
+            with self.subTest(digit=digit):
+                outputs = self.run_to_folder("--input", self.digit_input(digit))
+                self.assertEqual(outputs, {"output0.bin": self.digit_output(digit)})
+
+    def test_every_isa_pool_and_thread_count_gives_the_same_bytes(self):
+        for isa in self.isas():
+            for pool in ("threads", "openmp"):
+                for threads in ("1", "2", "3"):
+                    with self.subTest(isa=isa, pool=pool, threads=threads):
+                        outputs = self.run_to_folder("--input", self.digit_input(4), "--isa", isa, f"--pool={pool}",
+                                                     "--threads", threads)
+                        self.assertEqual(outputs["output0.bin"], self.digit_output(4))
+
+    def isas(self):
+        """What the command says this machine has."""
+        line = run("run", self.plan, "--input", self.digit_input(0), "--isa", "none").stderr
+        names = line.split("this machine has ")[1].split(";")[0].split(", ")
+        self.assertIn("reference", names)
+        return [*names, "auto"]
+
+    def test_pictures_are_the_raw_inputs(self):
+        for digit in range(10):
+            with self.subTest(digit=digit):
+                outputs = self.run_to_folder("--input", PICTURES / f"digit{digit}.png")
+                self.assertEqual(outputs["output0.bin"], self.digit_output(digit))
+
+    @needs_numpy
+    def test_npy_inputs(self):
+        array = numpy.fromfile(self.digit_input(7), numpy.int8).reshape(1, 16, 16, 1)
+        for version in ((1, 0), (2, 0), (3, 0)):
+            path = self.folder / "x.npy"
+            with open(path, "wb") as file:
+                numpy.lib.format.write_array(file, array, version=version)
+            self.assertEqual(self.run_to_folder("--input", path)["output0.bin"], self.digit_output(7))
+
+    def test_options_may_come_before_the_plan(self):
+        text = self.succeed("run", "--input", self.digit_input(3), self.plan)
+        self.assertIn("output 0", text)
+
+    def test_prints_name_shape_dtype_and_values(self):
+        text = self.succeed("run", self.plan, "--input", self.digit_input(3))
+        self.assertRegex(text, r"^output 0 .*int8\[1,10\]: -?\d+( -?\d+){7} \.\.\.\n$")
+
+    def test_labels_print_the_best_five(self):
+        for digit in range(10):
+            lines = self.succeed("run", self.plan, "--input", self.digit_input(digit), "--labels", DIGITS_LABELS)
+            lines = lines.splitlines()
+            self.assertEqual(len(lines), 5)
+            scores = [float(line.split()[0]) for line in lines]
+            self.assertEqual(scores, sorted(scores, reverse=True))
+            self.assertEqual(lines[0].split(None, 1)[1], DIGITS_LABELS.read_text().splitlines()[digit])
+
+    def test_one_label_more_means_background_first(self):
+        labels = self.file("labels.txt", b"background\r\n" + b"".join(b"number %d\r\n" % i for i in range(10)) + b"\r\n")
+        text = self.succeed("run", self.plan, "--input", self.digit_input(6), "--labels", labels, "--top", "1")
+        self.assertRegex(text, r"^\d\.\d+  number 6\n$")
+
+    def test_top_without_labels_prints_indices(self):
+        text = self.succeed("run", self.plan, "--input", self.digit_input(6), "--top", "2")
+        self.assertEqual(text.splitlines()[0].split()[1], "6")
+        self.assertEqual(len(text.splitlines()), 2)
+
+    def test_json(self):
+        out = self.folder / "out"
+        report = self.succeed_json("run", self.plan, "--input", self.digit_input(5), "--labels", DIGITS_LABELS, "--json",
+                                   "--output-dir", out, "--threads", "2")
+        self.assertEqual(report["threads"], 2)
+        self.assertGreater(report["invoke_ns"], 0)
+        output = report["outputs"][0]
+        self.assertEqual((output["dtype"], output["shape"], output["bytes"]), ("int8", [1, 10], 10))
+        self.assertEqual(output["first_values"], [b - 256 if b > 127 else b for b in self.digit_output(5)[:8]])
+        self.assertEqual(output["top"][0]["index"], 5)
+        self.assertEqual((out / output["file"]).read_bytes(), self.digit_output(5))
+
+    def test_trace_has_an_event_per_step(self):
+        trace = self.folder / "trace.json"
+        self.succeed("run", self.plan, "--input", self.digit_input(5), "--trace", trace)
+        steps = self.succeed_json("inspect", self.plan, "--json")["steps"]
+        document = json.loads(trace.read_text())
+        events = document["traceEvents"] if isinstance(document, dict) else document
+        self.assertEqual(len([event for event in events if event.get("ph") == "X"]), len(steps))
+
+    def test_existing_outputs_are_replaced(self):
+        (self.folder / "out").mkdir()
+        self.file("out/output0.bin", b"old")
+        self.assertEqual(self.run_to_folder("--input", self.digit_input(1)), {"output0.bin": self.digit_output(1)})
+
+
+class RunErrors(CommandTest):
+    def refuse(self, texts, *arguments, exit_code=1, **options):
+        """The command fails and writes no output."""
+        before = self.left_behind()
+        out = self.folder / "out"
+        self.refused(exit_code, texts, "run", self.plan, *arguments, "--output-dir", out, **options)
+        self.assertEqual(self.left_behind(), before)
+
+    def test_number_of_inputs(self):
+        one = self.digit_input(0)
+        self.refuse(["has 1 input", "found 0"])
+        self.refuse(["has 1 input", "found 2"], "--input", one, "--input", one)
+        self.refuse(["has 1 input", "found 2"], "--input", one, one)
+
+    def test_file_size(self):
+        for size in (0, DIGITS_BYTES - 1, DIGITS_BYTES + 1):
+            path = self.file("x.bin", b"x" * size)
+            self.refuse(["x.bin", f"has {size} bytes", f"needs {DIGITS_BYTES}"], "--input", path)
+
+    def test_missing_file_and_directory(self):
+        for name in ("none.bin", "none.npy", "none.png"):
+            self.refuse([name, "No such file"], "--input", self.folder / name)
+        for name in ("dir.bin", "dir.npy", "dir.bmp"):
+            (self.folder / name).mkdir()
+            self.refuse([name, "directory"], "--input", self.folder / name)
+
+    @needs_numpy
+    def test_npy_dtype_shape_and_order(self):
+        path = self.folder / "x.npy"
+        numpy.save(path, numpy.zeros((1, 16, 16, 1), numpy.uint8))
+        self.refuse(["x.npy", "uint8[1,16,16,1]", "int8[1,16,16,1]"], "--input", path)
+        numpy.save(path, numpy.zeros((1, 16, 16, 1), numpy.float32))
+        self.refuse(["x.npy", "float32"], "--input", path)
+        numpy.save(path, numpy.zeros((16, 16), numpy.int8))
+        self.refuse(["x.npy", "int8[16,16]"], "--input", path)
+        numpy.save(path, numpy.asfortranarray(numpy.zeros((1, 16, 16, 1), numpy.int8).transpose(0, 2, 1, 3)[:, ::2]))
+        self.refuse(["x.npy", "order"], "--input", path)
+        numpy.save(path, numpy.zeros(3, ">i4"))
+        self.refuse(["x.npy", "big-endian"], "--input", path)
+        path.write_bytes(b"\x93NUMPY")
+        self.refuse(["x.npy"], "--input", path)
+
+    def test_unreadable_pictures(self):
+        picture = (PICTURES / "digit0.png").read_bytes()
+        for name, data in (("empty.png", b""), ("text.bmp", b"hello"), ("cut.png", picture[: len(picture) // 2])):
+            self.refuse([name], "--input", self.file(name, data))
+
+    def test_output_directory(self):
+        path = self.file("out", b"a file")
+        self.refused(1, ["out", "not a directory"], "run", self.plan, "--input", self.digit_input(0), "--output-dir", path)
+        self.assertEqual(path.read_bytes(), b"a file")
+        self.refused(1, ["out"], "run", self.plan, "--input", self.digit_input(0), "--output-dir", path / "below")
+        (self.folder / "taken" / "output0.bin").mkdir(parents=True)
+        self.refused(1, ["output0.bin"], "run", self.plan, "--input", self.digit_input(0), "--output-dir",
+                  self.folder / "taken")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_disk(self):
+        self.refuse(["output0.bin"], "--input", self.digit_input(0), file_size_limit=4)
+        self.refuse(["/dev/full"], "--input", self.digit_input(0), "--trace", "/dev/full")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.refused(1, ["standard output"], "run", self.plan, "--input", self.digit_input(0), stdout=full)
+
+    def test_isa(self):
+        self.refuse(["'sse9'", "reference"], "--input", self.digit_input(0), "--isa", "sse9", exit_code=2)
+
+    @unittest.skipIf("avx512_vnni" in open("/proc/cpuinfo", encoding="utf-8").read(), "this machine has VNNI")
+    def test_isa_that_the_machine_lacks(self):
+        self.refuse(["lacks 'avx512vnni'", "reference"], "--input", self.digit_input(0), "--isa", "avx512vnni")
+
+    def test_numbers(self):
+        for threads in ("0", "-1", "two", "100000", ""):
+            self.refuse(["--threads"], "--input", self.digit_input(0), f"--threads={threads}", exit_code=2)
+        self.refuse(["--mean"], "--input", self.digit_input(0), "--mean", "1,2", exit_code=2)
+        self.refuse(["--std"], "--input", self.digit_input(0), "--std", "0", exit_code=2)
+        self.refuse(["--pool"], "--input", self.digit_input(0), "--pool=tide", exit_code=2)
+
+    def test_labels(self):
+        few = self.file("few.txt", b"a\nb\n")
+        self.refuse(["few.txt", "2 names", "int8[1,10]"], "--input", self.digit_input(0), "--labels", few)
+        empty = self.file("empty.txt", b"\n\n")
+        self.refuse(["empty.txt"], "--input", self.digit_input(0), "--labels", empty)
+        self.refuse(["none.txt"], "--input", self.digit_input(0), "--labels", self.folder / "none.txt")
+
+
+@needs_shared
+class ReferenceModels(CommandTest):
+    """Pictures in, the framework's bytes out."""
+
+    def check(self, model, case, picture, *options):
+        plan = self.folder / "x.qplan"
+        out = self.folder / "out"
+        self.succeed("pack", SHARED / "models" / f"{model}.tflite", "-o", plan)
+        self.succeed("run", plan, "--input", picture, "--output-dir", out, *options)
+        golden = SHARED / "golden" / model / case / "output0.bin"
+        self.assertEqual((out / "output0.bin").read_bytes(), golden.read_bytes(), (model, case))
+
+    def test_pictures(self):
+        for model, case in (
+            ("mobilenet_v1_0.25_128_quant", "cat"),
+            ("mobilenet_v1_0.25_128_quant", "grace_hopper"),
+            ("mobilenet_v2_1.0_224_quant", "cat"),
+            ("tf2_mobilenet_v2_1.0_224_ptq", "sunflower"),
+            ("pretrainedResnet_quant", "bird"),
+        ):
+            with self.subTest(model=model, case=case):
+                self.check(model, case, SHARED / "images" / f"{case}.bmp")
+
+    def test_channels_first_and_normalised(self):
+        self.check("mobilenet_v2_quantized_1x3x224x224", "cat", SHARED / "images" / "cat.bmp",
+                   "--mean", "123.675,116.28,103.53", "--std", "58.395,57.12,57.375")
+
+    @needs_numpy
+    def test_grey_picture_for_one_channel(self):
+        golden = SHARED / "golden" / "person_detect" / "person"
+        grey = (numpy.fromfile(golden / "input0.bin", numpy.int8).astype(int) + 128).astype(numpy.uint8).reshape(96, 96)
+        self.check("person_detect", "person", self.file("person.bmp", colour_bmp(numpy.stack([grey] * 3, axis=2))))
+
+    def test_thousand_and_one_labels(self):
+        plan = self.folder / "x.qplan"
+        self.succeed("pack", SHARED / "models" / "mobilenet_v2_1.0_224_quant.tflite", "-o", plan)
+        text = self.succeed("run", plan, "--input", SHARED / "images" / "grace_hopper.bmp", "--labels",
+                            SHARED / "images" / "imagenet_labels.txt")
+        self.assertIn("military uniform", text.splitlines()[0])
+
+
+def colour_bmp(pixels):
+    """uint8 [h, w, 3], red first, as a BMP of 24 bits."""
+    height, width, _ = pixels.shape
+    rows = b"".join(row[:, ::-1].tobytes().ljust((width * 3 + 3) // 4 * 4, b"\0") for row in pixels[::-1])
+    def number(value, size):
+        return value.to_bytes(size, "little")
+    header = b"BM" + number(54 + len(rows), 4) + number(0, 4) + number(54, 4)
+    info = number(40, 4) + number(width, 4) + number(height, 4) + number(1, 2) + number(24, 2) + bytes(24)
+    return header + info + rows
+
+
+if __name__ == "__main__":
+    unittest.main()
