@@ -75,13 +75,17 @@ if [[ ${#images[@]} -gt 0 ]]; then
     run_options+=(--labels "$labels")
   fi
   for image in "${images[@]}"; do
-    scores="$("$qplan" run "$plan" --input "$image" "${run_options[@]}")"
-    printf '%-24s %s\n' "$(basename "$image")" "$(paste -sd '|' <<<"$scores" | sed 's/|/   /g')"
+    scores="$("$qplan" run "$plan" --input "$image" "${run_options[@]}")"  # "0.972656  seven", best first
+    printf '%-20s %s\n' "$(basename "$image")" "$(awk '{
+        score = $1
+        sub(/^[^ ]+ +/, "")
+        printf "%s%s (%s)", (NR == 1 ? "" : NR == 2 ? "; then " : ", "), $0, score
+      }' <<<"$scores")"
   done
 fi
 
 echo
-echo "== memory =="
+echo "== plan and memory =="
 "$qplan" inspect "$plan"
 
 echo

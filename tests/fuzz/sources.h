@@ -1,5 +1,5 @@
 // The sound files that are damaged, and how many damaged copies of each are tried.
-//   QPLAN_FUZZ_SEEDS       damaged copies per format and kind of damage, all sources together; default 600
+//   QPLAN_FUZZ_SEEDS       damaged copies per format and kind of damage, all sources together; default 2000
 //   QPLAN_FUZZ_FIRST_SEED  the first seed, default 0: with QPLAN_FUZZ_SEEDS=1 and a filter it runs one case
 //   again
 #ifndef QPLAN_TESTS_FUZZ_SOURCES_H_
@@ -49,7 +49,7 @@ struct SeedRange {
 // This source's part of all seeds, divided among the models that are there; what is no model gets a part of
 // the same size on top.
 inline SeedRange seeds_of(const std::string& name) {
-  const uint64_t total = number_from_environment("QPLAN_FUZZ_SEEDS", 600);
+  const uint64_t total = number_from_environment("QPLAN_FUZZ_SEEDS", 2000);
   const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);
   uint64_t present = 0;
   uint64_t position = 0;
