@@ -1,4 +1,5 @@
-// The fixed header of a plan file. Little-endian; plans are used in place, so a host of the other order refuses them.
+// The fixed header of a plan file. Little-endian; plans are used in place, so a host of the other order
+// refuses them.
 #ifndef QPLAN_FORMAT_CONTAINER_H_
 #define QPLAN_FORMAT_CONTAINER_H_
 
@@ -13,11 +14,13 @@ inline constexpr uint16_t kVersionMinor = 0;  // informative: additions that old
 inline constexpr size_t kFileAlignment = 64;  // of the plan in memory, and of every segment in it
 inline constexpr uint32_t kMaxRank = 6;
 
-// Bits of Header::required_features. A reader refuses a plan that has a bit it does not know, and names the bit.
+// Bits of Header::required_features. A reader refuses a plan that has a bit it does not know, and names the
+// bit.
 inline constexpr uint32_t kKnownFeatures = 0;
 
-// [header 64][Plan flatbuffer, root_size][zeros to 64][constant segments, each at 64]...[zeros to 64][Names flatbuffer]
-//                                                                       content_size ^                      file_size ^
+// [header 64][Plan flatbuffer, root_size][zeros to 64][constant segments, each at 64]...[zeros to 64][Names
+// flatbuffer]
+//                                                                       content_size ^ file_size ^
 struct Header {
   uint8_t magic[4];
   uint16_t version_major;
