@@ -18,9 +18,9 @@ inline constexpr uint32_t kMaxRank = 6;
 // bit.
 inline constexpr uint32_t kKnownFeatures = 0;
 
-// [header 64][Plan flatbuffer, root_size][zeros to 64][constant segments, each at 64]...[zeros to 64][Names
-// flatbuffer]
-//                                                                       content_size ^ file_size ^
+// [header 64][Plan, root_size][zeros][constant segments, each at 64]...[zeros][Names flatbuffer]
+//                                                        content_size ^              file_size ^
+// The Plan flatbuffer begins at 64; zeros fill up to a multiple of 64. README.md has the table.
 struct Header {
   uint8_t magic[4];
   uint16_t version_major;
