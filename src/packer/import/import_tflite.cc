@@ -118,11 +118,13 @@ void add_inputs(Graph& graph) {
   }
 }
 
+// Of an input or output of the model; what stands beside floats and wide integers means nothing.
 std::optional<TensorQuantization> plain_quantization(const TensorInfo& tensor) {
-  if (tensor.num_scales() != 1) return std::nullopt;
-  const auto* zero_points = tensor.quantization->zero_point();
-  const int64_t zero_point = zero_points == nullptr || zero_points->size() == 0 ? 0 : zero_points->Get(0);
-  return TensorQuantization{tensor.quantization->scale()->Get(0), static_cast<int32_t>(zero_point)};
+  if (tensor.num_scales() != 1 || !tensor.dtype || tensor.dtype->is_float() || tensor.dtype->bits > 32) {
+    return std::nullopt;
+  }
+  const tfl::QuantParams params = tfl::checked_quantization(tensor);
+  return TensorQuantization{params.scale, params.zero_point};
 }
 
 void finish(Graph& graph) {

@@ -63,6 +63,20 @@ TEST(TfliteGraph, InputsAndOutputsKeepTheirQuantisation) {
   EXPECT_FALSE(output_quantization(module.main(), 1));
 }
 
+// No operator looks at the scales of what it only moves.
+TEST(TfliteGraph, ImpossibleQuantisationOfInputsAndOutputsIsRefused) {
+  const auto error = [](float scale, int64_t zero_point, tflite::TensorType type) {
+    TfliteBuilder b;
+    const int32_t x = b.activation("x", {2}, 0.5f, 0);
+    const int32_t z = b.activation("z", {2}, scale, zero_point, type);
+    return import_error(b.finish({x, z}, {x}));
+  };
+  const std::string input = "-48: " + kFile + "tensor 1 'z' has ";
+  EXPECT_EQ(error(0.5f, 524416, tflite::TensorType_UINT8), input + "zero point 524416, outside of uint8");
+  EXPECT_EQ(error(0.0f, 0, tflite::TensorType_INT8), input + "scale 0, expected a positive finite number");
+  EXPECT_EQ(error(-1.0f, 0, tflite::TensorType_INT8), input + "scale -1, expected a positive finite number");
+}
+
 TEST(TfliteGraph, AnOutputMayBeAnInputOrNamedTwice) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {2}, 0.5f, 0);

@@ -140,8 +140,22 @@ void OpContext::require_same_8bit(std::initializer_list<const TensorInfo*> tenso
   }
 }
 
-QuantParams OpContext::quantization(const TensorInfo& tensor) const {
+QuantParams checked_quantization(const TensorInfo& tensor) {
   const auto place = [&] { return "tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name); };
+  const float scale = tensor.quantization->scale()->Get(0);
+  if (!std::isfinite(scale) || scale <= 0) {
+    invalid(place() + " has scale " + to_text(scale) + ", expected a positive finite number");
+  }
+  const auto* zero_points = tensor.quantization->zero_point();
+  const int64_t zero_point = zero_points == nullptr || zero_points->size() == 0 ? 0 : zero_points->Get(0);
+  if (zero_point < tensor.dtype->min() || zero_point > tensor.dtype->max()) {
+    invalid(place() + " has zero point " + std::to_string(zero_point) + ", outside of " +
+            ir::to_string(*tensor.dtype));
+  }
+  return {scale, static_cast<int32_t>(zero_point)};
+}
+
+QuantParams OpContext::quantization(const TensorInfo& tensor) const {
   const tflite::QuantizationParameters* q = tensor.quantization;
   if (q != nullptr && q->details_type() != tflite::QuantizationDetails_NONE) {
     throw Unsupported{"custom quantisation"};
@@ -149,17 +163,7 @@ QuantParams OpContext::quantization(const TensorInfo& tensor) const {
   if (tensor.num_scales() == 0)
     throw Unsupported{type_name(tensor.file_type) + " tensors without quantisation"};
   if (tensor.num_scales() > 1) throw Unsupported{"per-channel quantisation of activations"};
-  const float scale = q->scale()->Get(0);
-  if (!std::isfinite(scale) || scale <= 0) {
-    invalid(place() + " has scale " + to_text(scale) + ", expected a positive finite number");
-  }
-  int64_t zero_point = 0;
-  if (q->zero_point() != nullptr && q->zero_point()->size() > 0) zero_point = q->zero_point()->Get(0);
-  if (zero_point < tensor.dtype->min() || zero_point > tensor.dtype->max()) {
-    invalid(place() + " has zero point " + std::to_string(zero_point) + ", outside of " +
-            ir::to_string(*tensor.dtype));
-  }
-  return {scale, static_cast<int32_t>(zero_point)};
+  return checked_quantization(tensor);
 }
 
 ir::ValueId OpContext::value(const TensorInfo& tensor) const { return graph_.value(tensor); }

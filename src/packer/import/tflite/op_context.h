@@ -52,6 +52,9 @@ struct QuantParams {
   int32_t zero_point;
   bool operator==(const QuantParams&) const = default;
 };
+// Of a tensor that has one scale: a positive finite number, and a zero point in the range of its integer
+// dtype.
+QuantParams checked_quantization(const TensorInfo& tensor);
 
 class OpContext {
  public:
