@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "format/plan_view.h"
 #include "kernels/kernel.h"
 #include "src/base/checked.h"
 #include "src/packer/error.h"
@@ -81,8 +82,8 @@ StepFacts DraftPlan::step_facts() const {
     const KernelFamily& family = family_of(view.step->kernel());
     Error error;
     if (family.bind(view, true, args, &error) < 0) {
-      throw PackError(QPLAN_INTERNAL, "emit: step " + std::to_string(s) + " '" + program_.steps[s].name +
-                                          "' is not what its kernel expects: " + error.text());
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, std::string(family.name) + " '" + program_.steps[s].name +
+                                                   "': its kernel refuses: " + error.text());
     }
     for (uint32_t v = 0; v < family.num_variants; ++v) {
       const KernelVariant& variant = family.variants[v];
@@ -97,6 +98,11 @@ StepFacts DraftPlan::step_facts() const {
     facts.min_units_per_task.push_back(task_grain(work, variant->units(args), profile_.task_work));
   }
   facts.scratch_per_worker = round_up(facts.scratch_per_worker, kScratchAlignment);
+  if (facts.scratch_per_worker > format::kMaxScratchBytes) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "the kernels need " + std::to_string(facts.scratch_per_worker) +
+                                                 " bytes of scratch, a plan has at most " +
+                                                 std::to_string(format::kMaxScratchBytes));
+  }
   return facts;
 }
 

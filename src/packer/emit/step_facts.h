@@ -15,7 +15,8 @@ class DraftPlan {
   DraftPlan(const target::Program& program, const target::TargetProfile& profile,
             const ConstantSegment& constants);
 
-  // Every step must be accepted by its family: PackError (QPLAN_INTERNAL) with the family's text.
+  // PackError (QPLAN_MODEL_UNSUPPORTED) with the family's text when a kernel refuses its step: extents beyond
+  // what it computes with, and the like.
   StepFacts step_facts() const;
   // As memory::InPlaceQuery.
   bool may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const;

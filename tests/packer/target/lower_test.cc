@@ -199,6 +199,18 @@ TEST(LowerOutputs, AConstantIsCopiedAndAnInputIsItself) {
   EXPECT_EQ((run_text<int8_t>(identity, std::vector<int8_t>{4, 5})), (std::vector<int8_t>{4, 5}));
 }
 
+TEST(LowerRefusals, LimitsOfPlansAreToldBeforeTheRuntimeTellsThem) {
+  EXPECT_TRUE(
+      mentions(lower_refusal(main_text("%x: Tensor[(1, 1, 1, 1, 1, 1, 2), int8]", "  %x")), "rank 7"));
+  EXPECT_TRUE(
+      mentions(lower_refusal(main_text("%x: Tensor[(65536, 65536), int8]", "  %x")), "2^31 - 1 elements"));
+  EXPECT_TRUE(mentions(lower_refusal(main_text("%x: Tensor[(2), int4]", "  %x")), "dtype"));
+  std::string params;
+  for (int i = 0; i < 257; ++i)
+    params += (i == 0 ? "%x" : ", %x") + std::to_string(i) + ": Tensor[(1), int8]";
+  EXPECT_EQ(lower_refusal(main_text(params, "  %x0")), "the model has 257 inputs, a plan at most 256");
+}
+
 TEST(LowerRefusals, AllAreListedInOneError) {
   const std::string text = main_text("%x: Tensor[(1, 4), float32]",
                                      "  %0 = clip(%x, a_min=0f, a_max=6f, name=\"relu6\");\n"

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "format/container.h"
+#include "format/dtype.h"
+#include "format/plan_view.h"
 #include "src/packer/error.h"
 
 namespace qplan::target::cpu {
@@ -15,6 +17,25 @@ int32_t bound_in(double bound, ir::DType dtype) {
   if (bound <= static_cast<double>(dtype.min())) return static_cast<int32_t>(dtype.min());
   if (bound >= static_cast<double>(dtype.max())) return static_cast<int32_t>(dtype.max());
   return static_cast<int32_t>(bound);
+}
+
+// What every reader of plans takes (format/plan_view.h). IR tensors may be larger.
+void check_tensor(const ir::TensorType& type, const std::string& name) {
+  const std::string tensor = "tensor '" + name + "' (" + ir::to_string(type) + ")";
+  if (format::dtype_name(type.dtype.code, type.dtype.bits) == nullptr)
+    refuse(tensor + ": plans do not hold its dtype");
+  if (type.shape.size() > format::kMaxRank) {
+    refuse(tensor + ": rank " + std::to_string(type.shape.size()) + ", plans hold at most " +
+           std::to_string(format::kMaxRank));
+  }
+  if (type.num_elements() > format::kMaxElements) refuse(tensor + ": more than 2^31 - 1 elements");
+}
+
+void check_count(size_t count, uint32_t limit, const char* what) {
+  if (count > limit) {
+    refuse("the model has " + std::to_string(count) + " " + what + ", a plan at most " +
+           std::to_string(limit));
+  }
 }
 
 // Attributes that importers leave: input_scale_0, input_zero_point_0, ...
@@ -36,6 +57,8 @@ Lowering::Lowering(const ir::Function& function, const TargetProfile& profile)
       uses_(ir::count_uses(function)),
       user_(function.num_values(), kNoNode) {
   program_.name = function.name();
+  check_count(function.params().size(), format::kMaxFunctionInputs, "inputs");
+  check_count(function.outputs().size(), format::kMaxFunctionOutputs, "outputs");
   for (uint32_t n = 0; n < function.nodes().size(); ++n) {
     for (const ir::ValueId operand : node(n).operands) user_[operand.index] = n;
   }
@@ -103,15 +126,13 @@ TensorId Lowering::define(ir::ValueId value) {
 }
 
 TensorId Lowering::add_activation(ir::TensorType type, std::string name) {
-  if (type.shape.size() > format::kMaxRank) {
-    refuse("its tensor " + ir::to_string(type) + " has more than " + std::to_string(format::kMaxRank) +
-           " axes");
-  }
+  check_tensor(type, name);
   program_.tensors.push_back({std::move(type), std::move(name), nullptr, {}});
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
 
 TensorId Lowering::add_constant(ir::TensorType type, Bytes bytes, std::string name) {
+  check_tensor(type, name);
   program_.tensors.push_back({std::move(type), std::move(name), std::move(bytes), {}});
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
