@@ -175,8 +175,8 @@ TEST(PlanReader, ReadsMisalignedBytesAndRefusesDamage) {
 
 TEST(Evaluate, ANodeOfConstants) {
   const ir::Module module = text::parse(
-      main_text(
-          "", "  %0 = qnn.quantize(const(Tensor[(4), float32], [0, 0.6, -0.5, 1000]), 0.5f, 10);\n  %0"),
+      main_text("",
+                "  %0 = qnn.quantize(const(Tensor[(4), float32], [0, 0.6, -0.5, 1000]), 0.5f, 10);\n  %0"),
       "test");
   const ir::Node& node = module.main().nodes()[0];
   std::vector<ir::ConstantRef> operands;
