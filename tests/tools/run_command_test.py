@@ -238,6 +238,19 @@ class ReferenceModels(CommandTest):
                             SHARED / "images" / "imagenet_labels.txt")
         self.assertIn("military uniform", text.splitlines()[0])
 
+    def test_thousand_values_skip_the_background_label(self):
+        plan = self.folder / "x.qplan"
+        self.succeed("pack", SHARED / "models" / "mobilenet_v2_quantized_1x3x224x224.tflite", "-o", plan)
+        golden = SHARED / "golden" / "mobilenet_v2_quantized_1x3x224x224" / "cat"
+        labels = SHARED / "images" / "imagenet_labels.txt"
+        report = self.succeed_json("run", plan, "--input", golden / "input0.bin", "--labels", labels, "--json")
+        output = [byte - 256 if byte > 127 else byte for byte in (golden / "output0.bin").read_bytes()]
+        best = max(range(1000), key=lambda i: output[i])
+        top = report["outputs"][0]["top"]
+        self.assertEqual((len(output), top[0]["index"]), (1000, best))
+        self.assertEqual(top[0]["label"], labels.read_text().splitlines()[best + 1])
+        self.assertIn("cat", top[0]["label"])
+
 
 def colour_bmp(pixels):
     """uint8 [h, w, 3], red first, as a BMP of 24 bits."""
