@@ -5,7 +5,7 @@
   .global \name
   .global \name\()_end
 \name:
-  .incbin \path
+  .incbin "\path"
 \name\()_end:
   .endm
 

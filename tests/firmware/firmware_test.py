@@ -61,7 +61,7 @@ class Firmware(unittest.TestCase):
         run("cmake", "--build", tree)
         image = os.path.join(folder, "firmware.elf")
         shutil.copy(os.path.join(tree, "firmware.elf"), image)
-        return plan, image, os.path.join(tree, "lib", "libqplan.a")
+        return plan, image, os.path.join(tree, "qplan", "lib", "libqplan.a")
 
     def test_outputs_equal_the_goldens_in_the_declared_memory(self):
         for name, model, input_file, expected in models():
