@@ -64,7 +64,7 @@ uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.outpu
 
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Taps taps = taps_in(args, scratch);
-  fill512(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
   for (uint32_t row = begin; row < end; ++row) {
     find_taps(args, row, taps);
     uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;

@@ -13,7 +13,7 @@
 namespace qplan {
 namespace {
 
-struct Gemm256 {
+struct Gemm {
   const uint8_t* rows = nullptr;  // num_rows of them, 4 * num_k4 readable bytes each
   size_t row_stride = 0;          // bytes
   uint32_t num_rows = 0;
@@ -27,13 +27,16 @@ struct Gemm256 {
   uint32_t num_channels = 0;
   uint8_t* out = nullptr;  // out[p * out_stride + o]
   size_t out_stride = 0;   // bytes
-  Output256 output;
+  int32_t output_zero_point = 0;
+  int32_t clamp_min = 0;
+  int32_t clamp_max = 0;
 };
 
 // kRows rows by one block of 16 channels. sums[p][q] holds two partial sums for each of the channels 4q .. 4q
 // + 3.
 template <uint32_t kRows>
-inline void gemm_tile256(const Gemm256& g, uint32_t first_row, uint32_t block) {
+inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
+  const Output256 output = output256(g.output_zero_point, g.clamp_min, g.clamp_max);
   __m256i sums[kRows][4];
   for (uint32_t p = 0; p < kRows; ++p) {
     for (uint32_t q = 0; q < 4; ++q) sums[p][q] = _mm256_setzero_si256();
@@ -68,13 +71,13 @@ inline void gemm_tile256(const Gemm256& g, uint32_t first_row, uint32_t block) {
       __m256i sum = _mm256_add_epi32(_mm256_permute4x64_epi64(pairs, 0xD8), bias);
       if (g.row_term != nullptr) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(g.row_term[first_row + p]));
       uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
-      store_low_bytes(out, finish256(requantize_tfl2_256(sum, requant), g.output), count);
+      store_low_bytes(out, finish256(requantize_tfl2_256(sum, requant), output), count);
     }
   }
 }
 
 // Channels of blocks [first_block, end_block).
-inline void gemm256(const Gemm256& g, uint32_t first_block, uint32_t end_block) {
+inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   for (uint32_t b = first_block; b < end_block; ++b) {
     uint32_t p = 0;
     for (; p + 2 <= g.num_rows; p += 2) gemm_tile256<2>(g, p, b);
@@ -83,7 +86,7 @@ inline void gemm256(const Gemm256& g, uint32_t first_block, uint32_t end_block) 
 }
 
 // Sum of count bytes.
-inline uint32_t sum_bytes256(const uint8_t* bytes, size_t count) {
+inline uint32_t sum_bytes(const uint8_t* bytes, size_t count) {
   __m256i sum = _mm256_setzero_si256();
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -97,7 +100,7 @@ inline uint32_t sum_bytes256(const uint8_t* bytes, size_t count) {
 }
 
 // to[i] = from[i] ^ flip: flip 0x80 turns int8 into uint8 plus 128.
-inline void copy_flip256(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+inline void copy_flip(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
   const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -106,7 +109,7 @@ inline void copy_flip256(uint8_t* to, const uint8_t* from, size_t count, uint8_t
   for (; i < count; ++i) to[i] = from[i] ^ flip;
 }
 
-inline void fill256(uint8_t* to, uint8_t value, size_t count) {
+inline void fill(uint8_t* to, uint8_t value, size_t count) {
   const __m256i values = _mm256_set1_epi8(static_cast<char>(value));
   size_t i = 0;
   for (; i + 32 <= count; i += 32) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), values);

@@ -13,7 +13,7 @@
 namespace qplan {
 namespace {
 
-struct Gemm512 {
+struct Gemm {
   const uint8_t* rows = nullptr;  // num_rows of them, 4 * num_k4 readable bytes each
   size_t row_stride = 0;          // bytes
   uint32_t num_rows = 0;
@@ -27,7 +27,9 @@ struct Gemm512 {
   uint32_t num_channels = 0;
   uint8_t* out = nullptr;  // out[p * out_stride + o]
   size_t out_stride = 0;   // bytes
-  Output512 output;
+  int32_t output_zero_point = 0;
+  int32_t clamp_min = 0;
+  int32_t clamp_max = 0;
 };
 
 // In assembly: GCC 12 moves the accumulators to and fro around the intrinsic.
@@ -37,7 +39,8 @@ inline void dot_u8s8_512(__m512i& sum, __m512i u8, __m512i s8) {
 
 // kRows rows by kBlocks blocks of 16 channels.
 template <uint32_t kRows, uint32_t kBlocks>
-inline void gemm_tile512(const Gemm512& g, uint32_t first_row, uint32_t first_block) {
+inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
+  const Output512 output = output512(g.output_zero_point, g.clamp_min, g.clamp_max);
   __m512i sums[kRows][kBlocks];
   const size_t block_bytes = size_t{g.num_k4} * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
@@ -66,13 +69,13 @@ inline void gemm_tile512(const Gemm512& g, uint32_t first_row, uint32_t first_bl
       __m512i sum = sums[p][b];
       if (g.row_term != nullptr) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(g.row_term[first_row + p]));
       uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
-      _mm_mask_storeu_epi8(out, mask, finish512(requantize_tfl2_512(sum, requant), g.output));
+      _mm_mask_storeu_epi8(out, mask, finish512(requantize_tfl2_512(sum, requant), output));
     }
   }
 }
 
 template <uint32_t kBlocks>
-inline void gemm_rows512(const Gemm512& g, uint32_t first_block) {
+inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
   uint32_t p = 0;
   for (; p + 6 <= g.num_rows; p += 6) gemm_tile512<6, kBlocks>(g, p, first_block);
   for (; p + 3 <= g.num_rows; p += 3) gemm_tile512<3, kBlocks>(g, p, first_block);
@@ -80,7 +83,7 @@ inline void gemm_rows512(const Gemm512& g, uint32_t first_block) {
 }
 
 // Channels of blocks [first_block, end_block).
-inline void gemm512(const Gemm512& g, uint32_t first_block, uint32_t end_block) {
+inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   uint32_t b = first_block;
   for (; b + 4 <= end_block; b += 4) gemm_rows512<4>(g, b);
   for (; b + 2 <= end_block; b += 2) gemm_rows512<2>(g, b);
@@ -88,7 +91,7 @@ inline void gemm512(const Gemm512& g, uint32_t first_block, uint32_t end_block) 
 }
 
 // Sum of count bytes.
-inline uint32_t sum_bytes512(const uint8_t* bytes, size_t count) {
+inline uint32_t sum_bytes(const uint8_t* bytes, size_t count) {
   __m512i sum = _mm512_setzero_si512();
   for (size_t i = 0; i < count; i += 64) {
     const uint64_t left = count - i;
@@ -100,7 +103,7 @@ inline uint32_t sum_bytes512(const uint8_t* bytes, size_t count) {
 }
 
 // to[i] = from[i] ^ flip: flip 0x80 turns int8 into uint8 plus 128.
-inline void copy_flip512(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+inline void copy_flip(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
   const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
   for (size_t i = 0; i < count; i += 64) {
     const uint64_t left = count - i;
@@ -110,7 +113,7 @@ inline void copy_flip512(uint8_t* to, const uint8_t* from, size_t count, uint8_t
   }
 }
 
-inline void fill512(uint8_t* to, uint8_t value, size_t count) {
+inline void fill(uint8_t* to, uint8_t value, size_t count) {
   const __m512i values = _mm512_set1_epi8(static_cast<char>(value));
   for (size_t i = 0; i < count; i += 64) {
     const uint64_t left = count - i;
