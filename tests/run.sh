@@ -15,4 +15,10 @@ cmake --build --preset "$preset"
 if [[ $preset == asan ]]; then
   export QPLAN_FUZZ_SEEDS="${QPLAN_FUZZ_SEEDS:-10000}"
 fi
+if [[ $preset == release && $# -eq 0 ]]; then
+  # A passing test is silent; what the runtime costs on a Cortex-M4 is worth a look each time.
+  echo "firmware (Cortex-M4, QEMU):"
+  ctest --test-dir "build/$preset" -R '^firmware/' --verbose 2>&1 |
+    sed -nE 's/^[0-9]+: (.*\.\.\. )?((text of|code and constants|[a-z]+: memory_bytes).*)$/  \2/p'
+fi
 exec ctest --test-dir "build/$preset" -j2 --output-on-failure "$@"
