@@ -42,6 +42,16 @@ TEST(TfliteConv2d, PerChannelScalesMultiplyTheInputScale) {
       << body;
 }
 
+// Training drives the weights of unused channels towards 0: their scales are of any size.
+TEST(TfliteConv2d, AScaleOfADeadChannelMayBeSubnormal) {
+  const std::string body = import_body(conv_model(
+      {.input_scale = 0.5f, .weight_scales = {0.25f, 1e-38f, 1e-41f}, .weight_zero_points = {0, 0, 0}}));
+  EXPECT_NE(body.find("qnn.requantize(%1, const(Tensor[(3), float32], [0.125, 5e-39, 5e-42]), 0, 0.25f, -5, "
+                      "axis=3)"),
+            std::string::npos)
+      << body;
+}
+
 TEST(TfliteConv2d, AnAbsentBiasIsZeros) {
   const std::string body = import_body(conv_model({.bias = false}));
   EXPECT_NE(body.find("nn.bias_add(%0, const(Tensor[(3), int32], [0, 0, 0]), axis=3)"), std::string::npos)

@@ -92,7 +92,7 @@ ir::ValueId emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& 
   for (float& scale : scales) {
     const float weight_scale = scale;
     scale = tail.input.scale * weight_scale;
-    if (!std::isnormal(scale)) {
+    if (!std::isfinite(scale) || scale <= 0) {  // channels that training left unused are subnormal
       invalid("input scale " + to_text(tail.input.scale) + " times weight scale " + to_text(weight_scale) +
               " leaves the range of float32");
     }

@@ -1,0 +1,164 @@
+// Networks whose training left channels unused: weights near 0 with scales that are as small, and a bias near
+// +-2^30, where converters stop. Sums wrap around 2^32 there (the bias, the input's zero point folded into
+// it, the products), in every kernel alike; the output is what TFLite's reference computes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/models/model_session.h"
+#include "tests/packer/import/tflite_builder.h"
+
+namespace qplan::testing {
+namespace {
+
+using tflite_test::bytes_of;
+using tflite_test::TfliteBuilder;
+
+constexpr int32_t kSide = 5, kChannels = 16;
+constexpr int64_t kInputZeroPoint = 127, kOutputZeroPoint = -3;
+constexpr float kInputScale = 0.5f, kOutputScale = 0.25f;
+
+struct Channel {
+  int32_t bias;
+  float weight_scale;  // powers of two: the multiplier of the channel is 2 * weight_scale, exactly
+  int8_t weight;
+};
+
+// Bias and scales of dead channels (1, 2: the bias is worth about +-64 outputs) between live ones; 3 to 6 are
+// at the ends of int32, where sums wrap; 7 and 8 have a multiplier that is 0.
+std::vector<Channel> channels() {
+  const float tiny = std::ldexp(1.0f, -25);
+  std::vector<Channel> all = {{100, 0.0625f, 3},
+                              {1 << 30, tiny, 127},
+                              {-(1 << 30), tiny, -127},
+                              {INT32_MAX, tiny, 127},
+                              {INT32_MAX, tiny, -127},
+                              {INT32_MIN, tiny, 127},
+                              {INT32_MIN, tiny, -127},
+                              {1 << 30, std::ldexp(1.0f, -40), 1},
+                              {-(1 << 30), std::ldexp(1.0f, -140), 1}};
+  while (all.size() < static_cast<size_t>(kChannels)) all.push_back({-50, 0.125f, -1});
+  return all;
+}
+
+int64_t wrap(int64_t value) { return static_cast<int32_t>(static_cast<uint32_t>(value)); }
+
+// For a multiplier of 2^exponent, exponent <= 0: the doubling high product with 2^30 is floor((a + 1) / 2),
+// the rest a shift that rounds half away from zero. Of 2^-32 and less TFLite makes 0.
+int64_t requantized(int64_t sum, int exponent) {
+  const int shift = exponent + 1;  // multiplier 2^30 / 2^31
+  if (shift < -31) return 0;
+  const int64_t left = shift > 0 ? int64_t{1} << shift : 1;
+  const int right = shift > 0 ? 0 : -shift;
+  const int64_t high = (sum * left + 1) >> 1;
+  const double rounded = std::round(std::ldexp(static_cast<double>(high), -right));
+  return static_cast<int64_t>(rounded);
+}
+
+int8_t expected_output(const Channel& channel, int64_t sum_of_inputs) {
+  const int64_t sum = wrap(sum_of_inputs * channel.weight + channel.bias);
+  const int exponent = std::ilogb(channel.weight_scale) + 1;
+  return static_cast<int8_t>(
+      std::clamp<int64_t>(requantized(sum, exponent) + kOutputZeroPoint, INT8_MIN, INT8_MAX));
+}
+
+// All weights of a channel are equal, so that an output follows from the sum of its window.
+struct Network {
+  std::vector<uint8_t> model;
+  std::vector<uint8_t> input;
+  std::vector<uint8_t> expected;
+};
+
+int8_t input_value(int32_t y, int32_t x, int32_t c) {
+  return static_cast<int8_t>((y * 37 + x * 101 + c * 53) % 256 - 128);
+}
+
+// 3 x 3, SAME: what lies outside holds the zero point, and adds nothing.
+Network conv_network(bool depthwise) {
+  const std::vector<Channel> all = channels();
+  const int32_t window = depthwise ? 9 : 9 * kChannels;
+  std::vector<float> scales;
+  std::vector<int32_t> bias;
+  std::vector<uint8_t> weights(static_cast<size_t>(kChannels * window));
+  for (int32_t o = 0; o < kChannels; ++o) {
+    const Channel& channel = all[static_cast<size_t>(o)];
+    scales.push_back(channel.weight_scale);
+    bias.push_back(channel.bias);
+    for (int32_t k = 0; k < window; ++k) {
+      weights[static_cast<size_t>(depthwise ? k * kChannels + o : o * window + k)] =
+          static_cast<uint8_t>(channel.weight);
+    }
+  }
+  TfliteBuilder b;
+  const std::vector<int32_t> shape = {1, kSide, kSide, kChannels};
+  const int32_t x = b.activation("x", shape, kInputScale, kInputZeroPoint);
+  const int32_t w = b.tensor({.name = "w",
+                              .shape = {depthwise ? 1 : kChannels, 3, 3, kChannels},
+                              .scales = scales,
+                              .zero_points = std::vector<int64_t>(static_cast<size_t>(kChannels), 0),
+                              .quantized_dimension = depthwise ? 3 : 0,
+                              .data = weights});
+  const int32_t bias_tensor =
+      b.tensor({.name = "b", .type = tflite::TensorType_INT32, .shape = {kChannels}, .data = bytes_of(bias)});
+  const int32_t y = b.activation("y", shape, kOutputScale, kOutputZeroPoint);
+  if (depthwise) {
+    b.op(tflite::BuiltinOperator_DEPTHWISE_CONV_2D, {x, w, bias_tensor}, {y},
+         tflite::BuiltinOptions_DepthwiseConv2DOptions,
+         tflite::CreateDepthwiseConv2DOptions(b.fbb(), tflite::Padding_SAME, 1, 1, 1).Union());
+  } else {
+    b.op(tflite::BuiltinOperator_CONV_2D, {x, w, bias_tensor}, {y}, tflite::BuiltinOptions_Conv2DOptions,
+         tflite::CreateConv2DOptions(b.fbb(), tflite::Padding_SAME, 1, 1).Union());
+  }
+  Network network{b.finish({x}, {y}), {}, {}};
+  for (int32_t row = 0; row < kSide; ++row) {
+    for (int32_t column = 0; column < kSide; ++column) {
+      for (int32_t c = 0; c < kChannels; ++c) {
+        network.input.push_back(static_cast<uint8_t>(input_value(row, column, c)));
+        int64_t sum = 0;
+        for (int32_t i = std::max(row - 1, 0); i <= std::min(row + 1, kSide - 1); ++i) {
+          for (int32_t j = std::max(column - 1, 0); j <= std::min(column + 1, kSide - 1); ++j) {
+            for (int32_t k = depthwise ? c : 0; k < (depthwise ? c + 1 : kChannels); ++k) {
+              sum += input_value(i, j, k) - kInputZeroPoint;
+            }
+          }
+        }
+        network.expected.push_back(static_cast<uint8_t>(expected_output(all[static_cast<size_t>(c)], sum)));
+      }
+    }
+  }
+  return network;
+}
+
+std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* target) {
+  const qplan_pack_options options = pack_options(target);
+  qplan_error error = empty_error();
+  std::vector<uint8_t> plan;
+  if (qplan_pack_bytes(model.data(), model.size(), "net.tflite", &options, append_bytes, &plan, &error) < 0)
+    throw std::runtime_error(error.text);
+  return plan;
+}
+
+void expect_exact(const Network& network, const std::string& what) {
+  for (const char* target : {"cpu", "cpu,isa=avx2", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
+    const std::vector<uint8_t> plan = pack_bytes(network.model, target);
+    for (const uint32_t isa : {QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2, QPLAN_ISA_AVX512VNNI}) {
+      if (qplan_isa_available(isa) == 0) continue;
+      ModelSession session(plan, isa, 2);
+      EXPECT_EQ(session.run({network.input}).at(0), network.expected)
+          << what << ", " << target << ", " << qplan_isa_name(isa);
+    }
+  }
+}
+
+TEST(DeadChannels, ConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(false), "conv2d"); }
+
+TEST(DeadChannels, DepthwiseConvolutionsWrapAsTheReferenceDoes) {
+  expect_exact(conv_network(true), "depthwise_conv2d");
+}
+
+}  // namespace
+}  // namespace qplan::testing
