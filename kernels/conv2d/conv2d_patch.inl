@@ -54,8 +54,8 @@ inline void gather_kernel_row(const Conv2dArgs& a, const uint8_t* row, int32_t x
   if (a.dilation_w == 1) {  // one run of bytes, with padding before and after
     const int32_t kernel_w = static_cast<int32_t>(a.kernel_w);
     const int32_t before = x0 >= 0 ? 0 : (-x0 < kernel_w ? -x0 : kernel_w);
-    const int32_t room = static_cast<int32_t>(a.input_w) - x0;
-    const int32_t end = room >= kernel_w ? kernel_w : (room > before ? room : before);
+    const int64_t room = int64_t{a.input_w} - x0;  // wider than int32 where x0 is negative
+    const int32_t end = room >= kernel_w ? kernel_w : (room > before ? static_cast<int32_t>(room) : before);
     if (before > 0) kFill(to, pad, size_t{c} * static_cast<uint32_t>(before));
     if (end > before) {
       kCopyFlip(to + size_t{c} * static_cast<uint32_t>(before),
