@@ -1,5 +1,6 @@
 // The small pool: threads that sleep on a condition variable.
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -17,6 +18,17 @@ namespace {
 
 using Task = void (*)(void* ctx, uint32_t index, uint32_t worker);
 
+// Those that the calling thread may run on: hardware_concurrency counts what taskset and cpusets withhold.
+uint32_t num_processors() {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+    return std::max(1u, static_cast<uint32_t>(CPU_COUNT(&allowed)));
+  }
+#endif
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
 class Pool {
  public:
   explicit Pool(uint32_t num_threads) {
@@ -26,10 +38,12 @@ class Pool {
     api_.parallel_for = [](void* user, uint32_t count, Task task, void* ctx) {
       static_cast<Pool*>(user)->parallel_for(count, task, ctx);
     };
-    // The application's signals are for its own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    // The application's signals are for its own threads; but a fault is the thread's that makes it, and where
+    // its signal is blocked the kernel kills the process past every handler.
+    sigset_t others, before;
+    sigfillset(&others);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&others, fault);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     try {
       for (uint32_t worker = 1; worker < num_threads; ++worker) {
         threads_.emplace_back([this, worker] { work(worker); });
@@ -122,7 +136,7 @@ class Pool {
 
 const qplan_thread_pool* qplan_pool_create(uint32_t num_threads) {
   try {
-    if (num_threads == 0) num_threads = std::max(1u, std::thread::hardware_concurrency());
+    if (num_threads == 0) num_threads = num_processors();
     return (new Pool(num_threads))->api();
   } catch (...) {
     return nullptr;

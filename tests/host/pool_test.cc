@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -105,9 +109,23 @@ TEST_P(HostPool, SeveralPoolsAndSeveralCallers) {
   EXPECT_EQ(total, 3u * 200 * 7);
 }
 
-TEST_P(HostPool, ZeroMeansAsManyAsProcessors) {
+TEST_P(HostPool, ZeroMeansAsManyAsProcessorsForThisProcess) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
   const Pool pool = make(0);
-  EXPECT_EQ(pool->num_threads, std::thread::hardware_concurrency());
+  EXPECT_EQ(pool->num_threads, static_cast<uint32_t>(CPU_COUNT(&allowed)));
+}
+
+TEST_P(HostPool, ZeroHeedsTheAffinityOfTheCaller) {
+  uint32_t num_threads = 0;
+  std::thread restricted([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof(one), &one) == 0) num_threads = make(0)->num_threads;
+  });
+  restricted.join();
+  EXPECT_EQ(num_threads, 1u);
 }
 
 TEST_P(HostPool, EnvironmentDoesNotChangeTheNumber) {
@@ -140,6 +158,24 @@ TEST(HostSmallPool, DoesNotSpinWhenIdle) {
   const long before = processor_us();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_LT(processor_us() - before, 50000);
+}
+
+// The application's handlers run on its own threads, but a fault is the affair of the thread that makes it:
+// where its signal is blocked, the kernel kills the process past every handler.
+TEST(HostSmallPool, WorkersBlockSignalsButNotFaults) {
+  const Pool pool(qplan_pool_create(2), qplan_pool_destroy);
+  std::atomic<uint32_t> arrived{0};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  parallel_for(*pool, 2, [&](uint32_t, uint32_t worker) {
+    if (worker == 1) pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    // Both at once, so that worker 1 has one of them.
+    for (++arrived; arrived < 2;) std::this_thread::yield();
+  });
+  for (const int signal : {SIGINT, SIGTERM, SIGALRM, SIGCHLD}) EXPECT_EQ(sigismember(&blocked, signal), 1);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    EXPECT_EQ(sigismember(&blocked, signal), 0) << strsignal(signal);
+  }
 }
 
 TEST(HostSmallPool, DestroyTakesNull) {
