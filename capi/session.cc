@@ -32,6 +32,29 @@ qplan_status finish(const Error& error, qplan_error* to) {
   return error.status();
 }
 
+// verb: what the caller called.
+qplan_status submit(qplan_session* session, const char* verb) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  if (s->state == SessionState::kRunning) {
+    return finish(s, s->error.set(QPLAN_INVALID_STATE) << verb << ": the session is running");
+  }
+  s->state = SessionState::kRunning;
+  s->last_run = qplan::execute(s);
+  s->state = SessionState::kDone;
+  return finish(s, s->last_run);
+}
+
+qplan_status poll(qplan_session* session, const char* verb) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  if (s->state == SessionState::kRunning) return QPLAN_PENDING;
+  if (s->state == SessionState::kReady) {
+    return finish(s, s->error.set(QPLAN_INVALID_STATE) << verb << ": nothing was submitted");
+  }
+  return s->last_run;
+}
+
 }  // namespace
 
 qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_session_config* config,
@@ -94,35 +117,17 @@ qplan_status qplan_session_read(qplan_session* session, uint32_t output, const D
   return finish(s, qplan::read_output(s, output, tensor));
 }
 
-qplan_status qplan_session_submit(qplan_session* session) {
-  Session* s = live(session);
-  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
-  if (s->state == SessionState::kRunning) {
-    return finish(s, s->error.set(QPLAN_INVALID_STATE) << "submit: the session is running");
-  }
-  s->state = SessionState::kRunning;
-  s->last_run = qplan::execute(s);
-  s->state = SessionState::kDone;
-  return finish(s, s->last_run);
-}
+qplan_status qplan_session_submit(qplan_session* session) { return submit(session, "submit"); }
 
-qplan_status qplan_session_poll(qplan_session* session) {
-  Session* s = live(session);
-  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
-  if (s->state == SessionState::kRunning) return QPLAN_PENDING;
-  if (s->state == SessionState::kReady) {
-    return finish(s, s->error.set(QPLAN_INVALID_STATE) << "poll: nothing was submitted");
-  }
-  return s->last_run;
-}
+qplan_status qplan_session_poll(qplan_session* session) { return poll(session, "poll"); }
 
 // All steps are the CPU's: submit has run them, there is nothing to wait for.
 qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us) {
   (void)timeout_us;
-  return qplan_session_poll(session);
+  return poll(session, "wait");
 }
 
-qplan_status qplan_session_invoke(qplan_session* session) { return qplan_session_submit(session); }
+qplan_status qplan_session_invoke(qplan_session* session) { return submit(session, "invoke"); }
 
 // No tensor of this plan version is state.
 qplan_status qplan_session_reset_state(qplan_session* session) {

@@ -41,7 +41,9 @@ qplan_status needs_of(const PlanView& plan, const SessionOptions& options, Needs
   return QPLAN_OK;
 }
 
+// Nothing overlaps no bytes.
 bool overlap(const void* a, uint64_t a_size, const void* b, uint64_t b_size) {
+  if (a_size == 0 || b_size == 0) return false;
   const auto begin_a = reinterpret_cast<uintptr_t>(a), begin_b = reinterpret_cast<uintptr_t>(b);
   return begin_a < begin_b ? begin_b - begin_a < a_size : begin_a - begin_b < b_size;
 }

@@ -102,7 +102,7 @@ TEST(Platform, CallsFromAHookAreRefused) {
   recorder.session = session.get();
   EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
   EXPECT_EQ(recorder.nested, QPLAN_INVALID_STATE);
-  EXPECT_EQ(session.last_error(), "submit: the session is running");
+  EXPECT_EQ(session.last_error(), "invoke: the session is running");
 }
 
 // ---- struct_size ----

@@ -167,6 +167,25 @@ TEST(SessionMemory, WrongMemoriesAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(text, "session: memory 1 overlaps the plan");
 }
 
+// A bank without bytes overlaps nothing, wherever its memory is said to be.
+TEST(SessionMemory, EmptyBanksOverlapNothing) {
+  PlanSpec spec = chain_spec();
+  spec.banks.push_back({format::BankKind_ARENA, 64, 0, {}, {}});
+  spec.banks.push_back({format::BankKind_ARENA, 64, 128, {}, {}});
+  const TestPlan plan(spec);
+  const qplan_session_config config = config_of();
+  const auto needs = needs_of(plan.get(), config);
+  ASSERT_EQ(needs.size(), 3u);
+  ASSERT_EQ(needs[1].size, 0u);
+  GuardedMemories memories(needs.data(), 3);
+  memories.get()[1].base = static_cast<uint8_t*>(memories.get()[2].base) + 64;
+  qplan_session* session = nullptr;
+  qplan_error error = empty_error();
+  EXPECT_EQ(qplan_session_init(plan.get(), &config, memories.get().data(), 3, &session, &error), QPLAN_OK)
+      << error.text;
+  qplan_session_deinit(session);
+}
+
 TEST(SessionMemory, SecondArenaHoldsItsTensors) {
   PlanSpec spec = chain_spec();
   spec.banks.push_back({format::BankKind_ARENA, 256, 24, {}, {}});
@@ -402,6 +421,8 @@ TEST(SessionState, PollTellsOfTheLastRun) {
   const TestSession session(plan, config_of());
   EXPECT_EQ(qplan_session_poll(session.get()), QPLAN_INVALID_STATE);
   EXPECT_EQ(session.last_error(), "poll: nothing was submitted");
+  EXPECT_EQ(qplan_session_wait(session.get(), 0), QPLAN_INVALID_STATE);
+  EXPECT_EQ(session.last_error(), "wait: nothing was submitted");
   EXPECT_EQ(qplan_session_submit(session.get()), QPLAN_OK);
   EXPECT_EQ(qplan_session_poll(session.get()), QPLAN_OK);
   EXPECT_EQ(qplan_session_wait(session.get(), 0), QPLAN_OK);
