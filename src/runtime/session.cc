@@ -108,9 +108,9 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
 void log_session(const Session& session) {
   if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_INFO) return;
   Error text;
-  text << "session: function '" << session.function->name()->c_str() << "', " << session.num_steps()
-       << " steps, isa '" << qplan_isa_name(session.isa) << "', " << session.pool.num_threads << " threads, "
-       << session.memory_bytes << " bytes";
+  text << "session: function " << format::Quoted{session.function->name()->c_str()} << ", "
+       << session.num_steps() << " steps, isa '" << qplan_isa_name(session.isa) << "', "
+       << session.pool.num_threads << " threads, " << session.memory_bytes << " bytes";
   log_text(session.platform, QPLAN_LOG_INFO, text.text());
 }
 

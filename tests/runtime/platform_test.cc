@@ -80,6 +80,22 @@ TEST(Platform, LogTellsOfInitAndErrors) {
   EXPECT_EQ(recorder.lines, std::vector<std::string>{"log 1 read: output 3 of 1"});
 }
 
+// Names come from the plan, which is untrusted: a text stays one line.
+TEST(Platform, LogQuotesNamesOfThePlan) {
+  PlanSpec spec = chain_spec();
+  spec.functions.push_back(spec.functions[0]);
+  spec.functions[1].name = "a\nb\x1b[2J";
+  const TestPlan plan(spec);
+  Recorder recorder;
+  recorder.platform.log_level = QPLAN_LOG_INFO;
+  qplan_session_config config = reference_config(&recorder.platform);
+  config.function = spec.functions[1].name.c_str();
+  const TestSession session(plan, config);
+  ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+  ASSERT_EQ(recorder.lines.size(), 1u);
+  EXPECT_EQ(recorder.lines[0].find("log 3 session: function 'a?b?[2J', 3 steps"), 0u) << recorder.lines[0];
+}
+
 TEST(Platform, LogLevelIsObeyed) {
   const TestPlan plan(chain_spec());
   for (const uint32_t level :
