@@ -31,9 +31,17 @@ enum class ActivationZeroPoint : uint8_t {
   kKeep,          // the kernels subtract it themselves
 };
 
+// What fold_constants may still spend, over all rounds: a small file could pad or broadcast a constant to any
+// size, and pool it with any window.
+struct FoldBudget {
+  int64_t bytes = int64_t{256} << 20;  // of the constants it makes
+  int64_t work = int64_t{1} << 32;     // bytes read and written, and elements that windows cover
+};
+
 struct PassContext {
   Evaluate evaluate;  // may be empty: only operators with a host-only evaluation are folded
   ActivationZeroPoint activation_zero_point = ActivationZeroPoint::kDtypeMinimum;
+  FoldBudget fold_budget;
   LogFunction log;         // may be empty
   uint64_t num_fired = 0;  // rewrites since the context was made
 

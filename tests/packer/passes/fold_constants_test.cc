@@ -58,6 +58,48 @@ TEST(FoldConstants, LeavesWhatWouldTakeTooMuchMemory) {
             "unchanged");
 }
 
+// The body after each of two runs with one context.
+std::vector<std::string> run_twice(const std::string& body, passes::PassContext context) {
+  const ir::Module module = parse_main("%x: Tensor[(1), int8]", body);
+  const passes::Pass* pass = passes::find_pass("fold_constants");
+  const auto first = pass->run(module, module.main(), context);
+  if (first == nullptr) return {};
+  const auto second = pass->run(module, *first, context);
+  return {print_body(*first), second == nullptr ? "unchanged" : print_body(*second)};
+}
+
+TEST(FoldConstants, TheBudgetOfBytesIsForAllRuns) {
+  passes::PassContext made = context();
+  made.fold_budget.bytes = 3;
+  const std::string other = "clip(const(Tensor[(2), int8], [3, 4]), a_min=0f, a_max=1f)";
+  EXPECT_EQ(run_twice("  %0 = " + kClip + ";\n  %1 = " + other + ";\n  concatenate((%x, %0, %1))\n", made),
+            (std::vector<std::string>{"%0 = " + other + ";\n%1 = concatenate((%x, const(Tensor[(2), int8], " +
+                                          "[0, 0]), %0));\n%1\n",
+                                      "unchanged"}));
+}
+
+TEST(FoldConstants, ReadingCostsWorkAsWritingDoes) {
+  passes::PassContext made = context();
+  made.fold_budget.work = 3;  // two bytes are read and two written
+  EXPECT_EQ(run_pass("fold_constants", "", "  " + kClip + "\n", made), "unchanged");
+  made.fold_budget.work = 4;
+  EXPECT_EQ(run_pass("fold_constants", "", "  " + kClip + "\n", made), "const(Tensor[(2), int8], [0, 0])\n");
+}
+
+TEST(FoldConstants, LeavesAPoolWhoseWindowTakesTooMuchTime) {
+  passes::PassContext made = context(
+      [](const ir::Node&, std::span<const ir::ConstantRef>) -> std::optional<std::vector<ir::ConstantRef>> {
+        return {{ir::make_constant(ir::kInt8, {1, 1, 3, 1}, std::vector<int8_t>{1, 2, 3})}};
+      });
+  const std::string pool =
+      "  nn.max_pool2d(const(Tensor[(1, 1, 4, 1), int8], [1, 2, 3, 4]), pool_size=[1, 2], strides=[1, 1], "
+      "padding=[0], layout=\"NHWC\")\n";
+  made.fold_budget.work = 4 + 3 * 2 - 1;
+  EXPECT_EQ(run_pass("fold_constants", "", pool, made), "unchanged");
+  made.fold_budget.work = 4 + 3 * 2;
+  EXPECT_NE(run_pass("fold_constants", "", pool, made), "unchanged");
+}
+
 TEST(FoldConstants, AnEvaluationOfAnotherTypeIsAnError) {
   const auto wrong = [](const ir::Node&, std::span<const ir::ConstantRef>) {
     return std::optional<std::vector<ir::ConstantRef>>({ir::make_scalar(1.0f)});
