@@ -7,8 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
-#include <memory>
+#include <cstdint>
 #include <new>
 #include <string>
 
@@ -71,10 +70,17 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The file a path leads to, so that a symbolic link stays one. The path itself where there is no file yet.
-std::string resolved(const std::string& path) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), ::free);
-  return real == nullptr ? path : std::string(real.get());
+// The file a path leads to, which need not be there yet, so that a symbolic link stays one.
+std::string resolved(std::string path) {
+  constexpr int kMaxLinks = 40;  // as in Linux
+  for (int i = 0; i < kMaxLinks; ++i) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(path.c_str(), target, sizeof(target));
+    if (size <= 0 || size == sizeof(target)) break;  // no link, as a rule
+    const std::string to(target, static_cast<size_t>(size));
+    path = to[0] == '/' ? to : directory_of(path) + "/" + to;
+  }
+  return path;
 }
 
 // A new file in the directory, with the permissions that the user's umask leaves; its name in *name.
@@ -166,9 +172,8 @@ qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, 
   try {
     struct stat status;
     if (::stat(path, &status) != 0) {
-      // A dangling link would be replaced by the file it should have led to.
       if (errno != ENOENT) return file_error(error, path, "cannot open for writing", errno);
-      return write_and_rename(path, nullptr, bytes, size, error);
+      return write_and_rename(resolved(path), nullptr, bytes, size, error);
     }
     if (S_ISDIR(status.st_mode)) return file_error(error, path, "is a directory, expected a file");
     if (!S_ISREG(status.st_mode)) return write_in_place(path, bytes, size, error);

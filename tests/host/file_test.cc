@@ -104,6 +104,18 @@ TEST_F(HostFile, WriteFollowsLinks) {
   EXPECT_EQ(read(path("target")), "new");
 }
 
+// As open() with O_CREAT does.
+TEST_F(HostFile, WriteFollowsLinksToFilesThatAreNotThereYet) {
+  fs::create_directory(directory_ / "sub");
+  fs::create_symlink("sub/second", directory_ / "first");
+  fs::create_symlink("target", directory_ / "sub" / "second");
+  ASSERT_EQ(write(path("first"), "new"), QPLAN_OK);
+  EXPECT_TRUE(fs::is_symlink(directory_ / "first"));
+  EXPECT_TRUE(fs::is_symlink(directory_ / "sub" / "second"));
+  EXPECT_FALSE(fs::is_symlink(directory_ / "sub" / "target"));
+  EXPECT_EQ(fs::file_size(directory_ / "sub" / "target"), 3u);
+}
+
 TEST_F(HostFile, WriteTellsWhyNot) {
   EXPECT_EQ(write(directory_.string(), "x"), QPLAN_FILE_ERROR);
   EXPECT_EQ(error_.text, "file '" + directory_.string() + "': is a directory, expected a file");
