@@ -14,7 +14,7 @@ struct TaskContext {
   uint32_t units;
   uint32_t num_tasks;
   uint32_t num_workers;
-  uint32_t bad_worker;  // 1 + a worker number that is out of range, written atomically
+  uint32_t bad_worker;  // 1 once a task or worker number was out of range, written atomically
 };
 
 // Task `index` has the units [units * index / num_tasks, units * (index + 1) / num_tasks).

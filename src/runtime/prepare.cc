@@ -1,5 +1,6 @@
 // What session init checks and open() cannot: the flow of data through one function, and every step by its
-// kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors.
+// kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors; besides, a family
+// reads the constants that act as parameters, which steps may share: about what one invoke reads.
 #include "format/text.h"
 #include "src/runtime/session.h"
 
