@@ -1,8 +1,7 @@
 // How the bytes of bank 0 are laid out: the one formula that the packer prints, memory_needs answers and init
 // uses. pointer_size is 4 or 8: the device's, which need not be the packer's.
 //
-//   [session][step records][tensor addresses][activations (arena size)][worker 0 scratch][worker 1
-//   scratch]...
+//   [session][step records][tensor addresses][activations (arena size)][scratch of worker 0][of worker 1]...
 //
 // Every part begins at a multiple of kArenaAlignment and the memory itself is aligned to it.
 #ifndef QPLAN_FORMAT_MEMORY_LAYOUT_H_

@@ -2,9 +2,8 @@
 //
 //   a' = rescale((a - input1_zero_point) << left_shift, input1_multiplier, input1_shift)
 //   b' = rescale((b - input2_zero_point) << left_shift, input2_multiplier, input2_shift)
-//   out = clamp(output_zero_point + rescale(a' + b', output_multiplier, output_shift), clamp_min, clamp_max)
-//   add out = clamp(output_zero_point + rescale(a' - b', output_multiplier, output_shift), clamp_min,
-//   clamp_max)   sub
+//   c   = a' + b' for add, a' - b' for sub
+//   out = clamp(output_zero_point + rescale(c, output_multiplier, output_shift), clamp_min, clamp_max)
 //
 // where rescale(x, multiplier, shift) is requantize_tfl2 with shift <= 0: two roundings. Contract TFL2; the
 // two inputs and the output have one dtype, int8 or uint8. docs/numerics/add.md.

@@ -1,10 +1,12 @@
 // conv2d, grouped convolution included:
 //
-// out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]), clamp_min,
-// clamp_max) acc[n,y,x,o] = bias[o] + sum over ky, kx, i of
-//                (in[n, y * stride_h + ky * dilation_h - pad_top, x * stride_w + kx * dilation_w - pad_left,
-//                g * I + i]
-//                 - input_zero_point) * (weights[o, ky, kx, i] - weights_zero_point)
+//   out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]),
+//                        clamp_min, clamp_max)
+//   acc[n,y,x,o] = bias[o] + sum over ky, kx, i of
+//                  (in[n, in_y, in_x, g * I + i] - input_zero_point)
+//                  * (weights[o, ky, kx, i] - weights_zero_point)
+//   in_y         = y * stride_h + ky * dilation_h - pad_top
+//   in_x         = x * stride_w + kx * dilation_w - pad_left
 //
 // I = input_c / groups input channels a group, g = o / (output_c / groups); outside its extents in[...] is
 // pad_value. requant is TFL2 (kernels/numeric/requantize.h). Sums are taken modulo 2^32. Weights lie in the

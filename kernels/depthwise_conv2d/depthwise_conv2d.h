@@ -1,11 +1,13 @@
 // depthwise_conv2d: conv2d (kernels/conv2d/conv2d.h) with groups == input_c, so that output channel o = c * m
 // + j reads input channel c alone, m = output_c / input_c:
 //
-// out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]), clamp_min,
-// clamp_max) acc[n,y,x,o] = bias[o] + sum over ky, kx of
-//                (in[n, y * stride_h + ky * dilation_h - pad_top, x * stride_w + kx * dilation_w - pad_left,
-//                o / m]
-//                 - input_zero_point) * (weights[o, ky, kx] - weights_zero_point)
+//   out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]),
+//                        clamp_min, clamp_max)
+//   acc[n,y,x,o] = bias[o] + sum over ky, kx of
+//                  (in[n, in_y, in_x, o / m] - input_zero_point)
+//                  * (weights[o, ky, kx] - weights_zero_point)
+//   in_y         = y * stride_h + ky * dilation_h - pad_top
+//   in_x         = x * stride_w + kx * dilation_w - pad_left
 //
 // Weights [output_c, kernel_h, kernel_w, 1] lie in the layout ohwi or hwo16; the rest is as in conv2d.
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_CONV2D_H_

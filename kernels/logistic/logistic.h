@@ -4,8 +4,8 @@
 //
 // TFLite's own kernels, for both dtypes; all operations in float32 but exp, which is computed in double and
 // then rounded:
-//   v = input_scale * (x - input_zero_point);   out = min + clamp(round half away (256 / (1 + exp(-v))), 0,
-//   255)
+//   v   = input_scale * (x - input_zero_point)
+//   out = min + clamp(round half away (256 / (1 + exp(-v))), 0, 255)
 // TFLite Micro's kernel for int8, in fixed point: docs/numerics/logistic.md.
 #ifndef QPLAN_KERNELS_LOGISTIC_LOGISTIC_H_
 #define QPLAN_KERNELS_LOGISTIC_LOGISTIC_H_

@@ -1,7 +1,7 @@
 // mean: the mean over some axes of a quantised tensor.
 //
-//   out = clamp(output_zero_point + requantize_tfl2(sum - n * input_zero_point, output_multiplier,
-//   output_shift))
+//   out = clamp(output_zero_point
+//               + requantize_tfl2(sum - n * input_zero_point, output_multiplier, output_shift))
 //
 // where sum runs over the n reduced elements, the multiplier holds the factor 1 / n (docs/numerics/mean.md
 // says how), and the clamp is the dtype's range. Contract TFL2; input and output have one dtype, int8 or

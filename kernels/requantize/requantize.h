@@ -1,7 +1,7 @@
 // requantize, element by element:
 //
-// out[i] = clamp(output_zero_point + requant(in[i] - input_zero_point, multiplier, shift), clamp_min,
-// clamp_max)
+//   out[i] = clamp(output_zero_point + requant(in[i] - input_zero_point, multiplier, shift),
+//                  clamp_min, clamp_max)
 //
 // requant is TFL2 (kernels/numeric/requantize.h). The difference is taken modulo 2^32.
 #ifndef QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_H_

@@ -5,13 +5,13 @@
 //   kFloat    float32: s = in / out, or (in - 1) / (out - 1) for align_corners and out > 1;
 //             p = o * s, or (o + 0.5) * s - 0.5 for half-pixel centres;
 //             lower = max(floor(p), 0), upper = min(ceil(p), in - 1)
-//   kInteger  units of 1/1024, all divisions truncate: s = (1024 * in + out / 2) / out, or for align_corners
-//   and out > 1
-//             (1024 * (in - 1) + (out - 1) / 2) / (out - 1); p = o * s, or o * s + s / 2 - 512 for half-pixel
-//             centres; lower = max(p / 1024, 0), upper = min((p + 1023) / 1024, in - 1)
+//   kInteger  units of 1/1024, all divisions truncate: s = (1024 * in + out / 2) / out, or
+//             (1024 * (in - 1) + (out - 1) / 2) / (out - 1) for align_corners and out > 1;
+//             p = o * s, or o * s + s / 2 - 512 for half-pixel centres;
+//             lower = max(p / 1024, 0), upper = min((p + 1023) / 1024, in - 1)
 // lower and upper are besides at most in - 1. With dy = p - lower of the height and dx of the width:
-//   kFloat    out = trunc(x00 * (1 - dy) * (1 - dx) + x10 * dy * (1 - dx) + x01 * (1 - dy) * dx + x11 * dy *
-//   dx + 0.5)
+//   kFloat    out = trunc(x00 * (1 - dy) * (1 - dx) + x10 * dy * (1 - dx)
+//                         + x01 * (1 - dy) * dx + x11 * dy * dx + 0.5)
 //             in float32, from left to right; uint8 only
 //   kInteger  the same sum with 1024 in the place of 1, divided by 2^20 and rounded half away from zero
 // docs/numerics/resize_bilinear.md.

@@ -1,10 +1,14 @@
 // softmax along the last axis, in fixed point; output scale 1/256, zero point the dtype's least value.
 //
-//   d(i)   = x(i) - max x                                                                   in [-255, 0]
-//   e(i)   = exp(Q5.26 of doubling_high_mul(d(i) << input_left_shift, input_multiplier))    Q0.31; d(i) >=
-//   diff_min sum    = sum over those i of e(i) / 2^12, each rounded                                  Q12.19,
-//   at most 2^31 - 1 2^k    = the power of two with 1 <= sum / 2^k < 2;   r = 1 / (sum / 2^k) Q0.31 out(i) =
-//   min + clamp(round(doubling_high_mul(r, e(i)) / 2^(k + 23)), 0, 255);           min where d(i) < diff_min
+//   d(i)   = x(i) - max x                                       in [-255, 0]
+//   z(i)   = doubling_high_mul(d(i) << input_left_shift, input_multiplier)
+//                                                               Q5.26, where d(i) >= diff_min
+//   e(i)   = exp(z(i))                                          Q0.31
+//   sum    = sum over those i of e(i) / 2^12, each rounded      Q12.19, at most 2^31 - 1
+//   2^k    = the power of two with 1 <= sum / 2^k < 2
+//   r      = 1 / (sum / 2^k)                                    Q0.31
+//   out(i) = min + clamp(round(doubling_high_mul(r, e(i)) / 2^(k + 23)), 0, 255)
+//            min where d(i) < diff_min
 //
 // with exp and 1 / (1 + a) of numeric/fixed_point.h. Contract TFL2; input and output have one dtype, int8 or
 // uint8. docs/numerics/softmax.md.
