@@ -78,8 +78,8 @@ class Install(unittest.TestCase):
 
     def build_project(self, source, name, *options):
         directory = self.folder / name
-        self.run_command(self.cmake, "-S", source, "-B", directory, f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                         "-DCMAKE_BUILD_TYPE=Release", *options)
+        self.run_command(self.cmake, "-G", "Ninja", "-S", source, "-B", directory,
+                         f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_BUILD_TYPE=Release", *options)
         self.run_command(self.cmake, "--build", directory)
         return directory
 
@@ -112,7 +112,7 @@ class Install(unittest.TestCase):
 
     def test_missing_dlpack_is_told(self):
         result = subprocess.run(
-            [self.cmake, "-S", REPOSITORY / "samples" / "c_api", "-B", self.folder / "no_dlpack",
+            [self.cmake, "-G", "Ninja", "-S", REPOSITORY / "samples" / "c_api", "-B", self.folder / "no_dlpack",
              f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DQPLAN_DLPACK_INCLUDE_DIR=QPLAN_DLPACK_INCLUDE_DIR-NOTFOUND",
              "-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
