@@ -20,6 +20,7 @@ struct Quantization {
   std::vector<float> scales;  // empty: not quantised
   std::vector<int32_t> zero_points;
   int32_t axis = 0;
+  bool operator==(const Quantization&) const = default;
 };
 
 struct ProgramTensor {

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::testing {
@@ -197,6 +200,45 @@ TEST(LowerOutputs, AConstantIsCopiedAndAnInputIsItself) {
   const std::string identity = main_text("%x: Tensor[(2), int8]", "  %x");
   EXPECT_EQ(kernels_of(lower_text(identity)), "");
   EXPECT_EQ((run_text<int8_t>(identity, std::vector<int8_t>{4, 5})), (std::vector<int8_t>{4, 5}));
+}
+
+// "<name> <scale>" of each output, and whether it is a tensor of its own.
+std::vector<std::string> outputs_of(const target::Program& program) {
+  std::vector<std::string> texts;
+  std::vector<target::TensorId> seen = program.inputs;
+  for (const target::TensorId output : program.outputs) {
+    const target::ProgramTensor& tensor = program.tensors[output];
+    const bool shared = std::ranges::find(seen, output) != seen.end();
+    const float scale = tensor.quantization.scales.empty() ? 0.0f : tensor.quantization.scales[0];
+    texts.push_back(tensor.name + " " + std::to_string(static_cast<int>(scale)) + (shared ? " shared" : ""));
+    seen.push_back(output);
+  }
+  return texts;
+}
+
+// Rewrites can make several outputs, or an input and an output, one value: the model still has all of them.
+TEST(LowerOutputs, OutputsOfOneValueKeepTheirNamesAndQuantisation) {
+  ir::Module module = text::parse(
+      main_text("%x: Tensor[(2), int8]", "  %0 = clip(%x, a_min=0f, a_max=9f);\n  (%0, %0, %0, %0, %x, %x)"),
+      "test");
+  ir::Function& main = *module.functions()[0];
+  main.set_outputs({main.outputs().begin(), main.outputs().end()}, {"a", "b", "a", "a", "x", "y"});
+  set_input_quantization(main, 0, {2.0f, 1});
+  for (const size_t i : {0, 1, 2}) set_output_quantization(main, i, {3.0f, 0});
+  set_output_quantization(main, 3, {4.0f, 0});
+  set_output_quantization(main, 4, {2.0f, 1});
+  set_output_quantization(main, 5, {2.0f, 1});
+  const target::Program program = target::lower_function(main, target::parse_target("cpu"));
+  EXPECT_EQ(outputs_of(program),
+            (std::vector<std::string>{"a 3", "b 3", "a 3 shared", "a 4", "x 2 shared", "y 2"}));
+  EXPECT_EQ(program.tensors[program.inputs[0]].name, "x");
+  const std::vector<ir::ConstantRef> results =
+      emit::run_function(main, std::vector{ir::make_constant(ir::kInt8, {2}, std::vector<int8_t>{-3, 5})});
+  const std::vector<std::vector<int8_t>> expected = {{0, 5}, {0, 5}, {0, 5}, {0, 5}, {-3, 5}, {-3, 5}};
+  ASSERT_EQ(results.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(results[i]->as<int8_t>(), expected[i])) << i;
+  }
 }
 
 TEST(LowerRefusals, LimitsOfPlansAreToldBeforeTheRuntimeTellsThem) {

@@ -137,39 +137,45 @@ TensorId Lowering::add_constant(ir::TensorType type, Bytes bytes, std::string na
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
 
+// Outputs are tensors of their own where they must be: a constant is not written by a step, and a tensor that
+// is an input or an earlier output already has its name and quantisation.
 Program Lowering::finish() {
-  for (const ir::ValueId output : function_.outputs()) {
-    TensorId id = tensor(output);
-    if (program_.tensors[id].is_constant()) {
-      // A plan's outputs are written by steps.
-      const TensorId copy = add_activation(type(output), program_.tensors[id].name);
-      ProgramStep step;
-      step.kernel = kKernel_copy;
-      step.name = program_.tensors[id].name;
-      step.inputs = {id};
-      step.outputs = {copy};
-      step.params_type = format::KernelParams_CopyParams;
-      step.write_params = params_writer<format::CopyParamsBuilder>([](format::CopyParamsBuilder&) {});
-      add_step(std::move(step));
-      id = copy;
-    }
+  const ir::Attrs& attrs = function_.attrs();
+  std::vector<bool> described(program_.tensors.size(), false);
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    program_.tensors[program_.inputs[i]].quantization = quantization_attr(attrs, "input", i);
+    described[program_.inputs[i]] = true;
+  }
+  for (size_t i = 0; i < function_.outputs().size(); ++i) {
+    TensorId id = tensor(function_.outputs()[i]);
+    described.resize(program_.tensors.size(), false);
+    const std::string name = i < function_.output_names().size() ? function_.output_names()[i]
+                                                                 : std::string(program_.tensors[id].name);
+    const Quantization quantization = quantization_attr(attrs, "output", i);
+    const ProgramTensor& found = program_.tensors[id];
+    const bool differs = found.name != name || found.quantization != quantization;
+    if (found.is_constant() || (described[id] && differs)) id = add_copy(id);
+    described.resize(program_.tensors.size(), false);
+    described[id] = true;
+    program_.tensors[id].name = name;
+    program_.tensors[id].quantization = quantization;
     program_.outputs.push_back(id);
   }
-  set_io_quantization();
   return std::move(program_);
 }
 
-void Lowering::set_io_quantization() {
-  const ir::Attrs& attrs = function_.attrs();
-  for (size_t i = 0; i < program_.outputs.size(); ++i) {
-    ProgramTensor& tensor = program_.tensors[program_.outputs[i]];
-    tensor.quantization = quantization_attr(attrs, "output", i);
-    if (i < function_.output_names().size()) tensor.name = function_.output_names()[i];
-  }
-  for (size_t i = 0; i < program_.inputs.size(); ++i) {
-    program_.tensors[program_.inputs[i]].quantization = quantization_attr(attrs, "input", i);
-    program_.tensors[program_.inputs[i]].name = function_.value(function_.params()[i]).name;
-  }
+TensorId Lowering::add_copy(TensorId from) {
+  const ProgramTensor source = program_.tensors[from];
+  const TensorId copy = add_activation(source.type, source.name);
+  ProgramStep step;
+  step.kernel = kKernel_copy;
+  step.name = source.name;
+  step.inputs = {from};
+  step.outputs = {copy};
+  step.params_type = format::KernelParams_CopyParams;
+  step.write_params = params_writer<format::CopyParamsBuilder>([](format::CopyParamsBuilder&) {});
+  add_step(std::move(step));
+  return copy;
 }
 
 ProgramStep make_step(KernelId kernel, const ir::Node& node) {

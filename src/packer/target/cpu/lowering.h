@@ -56,7 +56,7 @@ class Lowering {
   Program finish();
 
  private:
-  void set_io_quantization();
+  TensorId add_copy(TensorId from);
 
   const ir::Function& function_;
   const TargetProfile& profile_;
