@@ -32,14 +32,15 @@ QPLAN_API qplan_status qplan_host_session_create(const qplan_plan* plan, const q
 QPLAN_API qplan_session* qplan_host_session_get(qplan_host_session* host_session);
 QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
 
-/* ---- thread pools: the caller takes part as worker 0; a pool may be shared, calls from several threads take turns.
+/* ---- thread pools: the caller takes part as worker 0; a pool may be shared by several threads.
  * Tasks must not call parallel_for of the pool that runs them. Neither pool takes a number of threads from the
  * environment. NULL when threads or memory run out. ---- */
-/* Threads that sleep on a condition variable whenever there is no work: nothing spins. num_threads 0: as many as there
- * are processors for this process. */
+/* Threads that sleep on a condition variable whenever there is no work: nothing spins. Calls from several threads take
+ * turns. num_threads 0: as many as there are processors for this process. */
 QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
-/* OpenMP's threads. How they wait between steps follows OMP_WAIT_POLICY. num_threads as above. */
+/* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait between steps
+ * follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above. */
 QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 

@@ -1,6 +1,7 @@
 // OpenMP's threads behind the pool hook.
 #include <omp.h>
 
+#include <climits>
 #include <cstdint>
 #include <new>
 
@@ -19,6 +20,7 @@ void parallel_for(void* user, uint32_t count, Task task, void* ctx) {
 }  // namespace
 
 const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads) {
+  if (num_threads > INT_MAX) return nullptr;  // OpenMP counts threads with int
   auto* pool = new (std::nothrow) qplan_thread_pool();
   if (pool == nullptr) return nullptr;
   pool->struct_size = sizeof(*pool);

@@ -178,6 +178,11 @@ TEST(HostSmallPool, WorkersBlockSignalsButNotFaults) {
   }
 }
 
+TEST(HostOpenMpPool, MoreThreadsThanOpenMpCanCountAreRefused) {
+  EXPECT_EQ(qplan_openmp_pool_create(0x80000000u), nullptr);
+  EXPECT_EQ(qplan_openmp_pool_create(UINT32_MAX), nullptr);
+}
+
 TEST(HostSmallPool, DestroyTakesNull) {
   qplan_pool_destroy(nullptr);
   qplan_openmp_pool_destroy(nullptr);
