@@ -40,10 +40,27 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// A locale that writes 0.5 in another way than C does, for as long as this lives.
+// Writes 1000.5 as "1'000,5".
+class OtherNumbers : public std::numpunct<char> {
+ protected:
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '\''; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+// Numbers are written in another way than in C for as long as this lives: in streams always, in printf and
+// strtod where the machine has such a locale.
 class OtherLocale {
  public:
   OtherLocale() : before_(std::locale()) {
+    set_named();
+    std::locale::global(std::locale(std::locale(), new OtherNumbers));
+  }
+  ~OtherLocale() { std::locale::global(before_); }
+  const std::string& name() const { return name_; }
+
+ private:
+  void set_named() {
     for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "tr_TR.UTF-8", "C.UTF-8"}) {
       try {
         std::locale::global(std::locale(name));
@@ -53,10 +70,6 @@ class OtherLocale {
       }
     }
   }
-  ~OtherLocale() { std::locale::global(before_); }
-  const std::string& name() const { return name_; }
-
- private:
   std::locale before_;
   std::string name_ = "none";
 };
