@@ -82,7 +82,7 @@ class Plan:
         if isinstance(source, Plan):
             data, where = source._bytes, source._where
         elif isinstance(source, (bytes, bytearray, memoryview)):
-            data, where = source, "plan"
+            data, where = source, "bytes"
         else:
             path = os.fspath(source)
             where = f"'{path}'"

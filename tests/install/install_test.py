@@ -128,9 +128,10 @@ class Install(unittest.TestCase):
         environment["PYTHONPATH"] = str(self.prefix / "lib" / "python3" / "dist-packages")
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         script = (
-            "import numpy, qplan, qplan._library as l, sys\n"
+            "import numpy, qplan, sys\n"
+            "from qplan._library import library\n"
             "plan = qplan.Plan(sys.argv[1])\n"
-            "print(l.library()._name)\n"
+            "print(library()._name)\n"
             "print(qplan.Session(plan).run(numpy.fromfile(sys.argv[2], numpy.int8).reshape(1, 16, 16, 1))[0].argmax())\n"
         )
         text = self.run_command(sys.executable, "-c", script, self.plan, DATA / "digit4_input.bin",

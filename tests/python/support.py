@@ -15,9 +15,9 @@ sys.path.insert(0, str(REPOSITORY / "python"))
 try:
     import numpy
     import qplan
-    import qplan._library
+    from qplan._library import library
 
-    qplan._library.library()
+    library()
 except ImportError as error:  # no NumPy, no library
     raise unittest.SkipTest(str(error)) from error
 
