@@ -13,6 +13,6 @@ out="benchmarks/results/$(date +%Y-%m-%d)-$commit.txt"
   sed -n 's/^model name[^:]*: /cpu /p' /proc/cpuinfo | head -n 1
   c++ --version | head -n 1
   build/release/bin/kernel_benchmarks --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true \
-    --benchmark_report_aggregates_only=true "$@" 2>/dev/null | grep -E '_median|^Benchmark'
+    --benchmark_report_aggregates_only=true "$@" 2>/dev/null | grep _median | sort -t/ -k2,2
 } | tee "$out.tmp"
 mv "$out.tmp" "$out"
