@@ -11,6 +11,7 @@ std::vector<ir::TensorType> infer_quantize(const InferInput& input) {
   const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt32});
   check_qparams(input, 1, out, per_axis_extent(input, 1, data));
   check_contract(input.node);
+  choice_attr(input.node, "rule", {"", "div_away", "div_even", "mul_even"});
   return {{out, data.shape}};
 }
 
@@ -40,7 +41,8 @@ OpDef list::qnn_quantize() {
           .operands = {"data", "output_scale", "output_zero_point"},
           .attrs = {{"out_dtype", AttrKind::kString, "int8"},
                     {"axis", AttrKind::kInt, -1},
-                    {"contract", AttrKind::kString, "tfl2"}},
+                    {"contract", AttrKind::kString, "tfl2"},
+                    {"rule", AttrKind::kString, ""}},
           .infer = infer_quantize};
 }
 
