@@ -1,15 +1,13 @@
 // The packer's C API: options in, exceptions out as status and text.
 #include "qplan/pack.h"
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 
+#include "capi/pack_options.h"
 #include "qplan/host.h"
 #include "src/base/error.h"
 #include "src/packer/emit/disassemble.h"
@@ -20,13 +18,6 @@
 
 namespace qplan {
 namespace {
-
-// The caller's options with what its struct_size leaves out set to zero.
-qplan_pack_options whole_options(const qplan_pack_options* options) {
-  qplan_pack_options whole = {};
-  if (options != nullptr) std::memcpy(&whole, options, std::min<size_t>(options->struct_size, sizeof(whole)));
-  return whole;
-}
 
 qplan_status report(qplan_status status, const char* text, const qplan_pack_options& options,
                     qplan_error* error) {
@@ -60,28 +51,6 @@ qplan_status guarded(const qplan_pack_options& options, qplan_error* error, cons
 }
 
 [[noreturn]] void fail(qplan_status status, const std::string& text) { throw PackError(status, text); }
-
-PackOptions read_options(const qplan_pack_options& options) {
-  PackOptions result;
-  if (options.target != nullptr) result.target = options.target;
-  result.strip_names = options.strip_names != 0;
-  result.planner_iterations = options.planner_budget;
-  if (options.dump_after != nullptr) result.dump_after = options.dump_after;
-  if (options.log != nullptr) {
-    result.log = [options](uint32_t level, const std::string& text) {
-      if (level <= options.log_level) options.log(options.user, level, text.c_str());
-    };
-  }
-  if (options.dump != nullptr) {
-    result.dump = [options](std::string_view text) { options.dump(options.user, text.data(), text.size()); };
-  }
-  if (options.progress != nullptr) {
-    result.progress = [options](const char* stage, uint32_t done, uint32_t total) {
-      options.progress(options.user, stage, done, total);
-    };
-  }
-  return result;
-}
 
 // A file's bytes for as long as this lives.
 class MappedFile {

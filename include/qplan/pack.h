@@ -13,6 +13,20 @@ extern "C" {
 /* Receives text or bytes in pieces. */
 typedef void (*qplan_write_fn)(void* user, const char* bytes, size_t size);
 
+/* A tensor by name: data for a parameter of the model. Strides are honoured. */
+typedef struct qplan_named_tensor {
+  const char* name;
+  const DLTensor* tensor;
+} qplan_named_tensor;
+
+/* A type by name: of an input whose extents or dtype the model leaves open. */
+typedef struct qplan_named_type {
+  const char* name;
+  DLDataType dtype;
+  int32_t ndim;
+  const int64_t* shape; /* extents of at least 1 */
+} qplan_named_type;
+
 /* The packer's errors may be long (a list of all unsupported operators): whole text through error_text. */
 typedef struct qplan_pack_options {
   uint32_t struct_size;
@@ -27,6 +41,20 @@ typedef struct qplan_pack_options {
   qplan_write_fn dump;
   qplan_write_fn error_text;  /* the whole error, where 240 bytes are too few */
   void (*progress)(void* user, const char* stage, uint32_t done, uint32_t total);
+  const char* contract;       /* numeric contract of all operators: "tfl2", "f32e"; NULL: what the model means */
+  const char* io;             /* dtype of the plan's inputs and outputs: "int8", "uint8", "float"; NULL: the model's */
+  const char* io_layout;      /* of its four-dimensional ones: "nhwc", "nchw"; NULL: the model's */
+  uint32_t keep_float;        /* 1: rewrites that give a float pattern an integer meaning are left out */
+  uint32_t num_skip;
+  const char* const* skip;    /* names of passes or rewrites that are left out */
+  const qplan_named_tensor* bindings;  /* become constants */
+  uint32_t num_bindings;
+  uint32_t num_input_types;
+  const qplan_named_type* input_types;
+  uint32_t synthesize_constants; /* 1: constants that a text names without data get data made of the seed */
+  uint32_t canonical_body;    /* 1: qplan_import_text writes the body alone, without names */
+  uint64_t synthesize_seed;
+  const char* why_not;        /* NULL or the name of a rewrite: qplan_import_text tells where it does not apply, and why */
 } qplan_pack_options;
 
 /* Packs the model at model_path (.tflite; the content decides, not the name) and hands the plan's bytes to write, in

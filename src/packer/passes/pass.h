@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@
 
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
+
+namespace qplan::pattern {
+struct Rewrite;
+}
 
 namespace qplan::passes {
 
@@ -42,9 +47,14 @@ struct PassContext {
   Evaluate evaluate;  // may be empty: only operators with a host-only evaluation are folded
   ActivationZeroPoint activation_zero_point = ActivationZeroPoint::kDtypeMinimum;
   FoldBudget fold_budget;
+  bool keep_float = false;  // no lowering rewrites: those that give a float pattern a numeric contract
+  // Names of passes and of rewrites that are left out. The pipeline leaves out passes; a pass asks for its
+  // rewrites.
+  std::set<std::string, std::less<>> skip;
   LogFunction log;         // may be empty
   uint64_t num_fired = 0;  // rewrites since the context was made
 
+  bool skipped(std::string_view name) const { return skip.contains(name); }
   // A rewrite happened: counted, and logged at debug level as "<pass>: '<node>': <what>".
   void fired(std::string_view pass, std::string_view node, std::string_view what);
 };
@@ -55,12 +65,18 @@ struct Pass {
   // of every output is the old one's. The pipeline verifies the function afterwards.
   std::unique_ptr<ir::Function> (*run)(const ir::Module& module, const ir::Function& pre,
                                        PassContext& context);
+  // What the pass is made of, for --skip and near-miss reports; null where it is not made of rewrites.
+  std::span<const pattern::Rewrite> (*rewrites)() = nullptr;
 };
 
 // passes.def: running them in this order until none changes anything gives the canonical form.
 std::span<const Pass> all_passes();
 // Null when unknown.
 const Pass* find_pass(std::string_view name);
+// Of all passes; null when unknown.
+const pattern::Rewrite* find_rewrite(std::string_view name);
+// In the order of the passes, each once.
+std::vector<std::string> rewrite_names();
 
 }  // namespace qplan::passes
 

@@ -11,7 +11,11 @@ namespace qplan::passes {
 #define PASS(name)                                                                            \
   std::unique_ptr<ir::Function> run_##name(const ir::Module& module, const ir::Function& pre, \
                                            PassContext& context);
+#define REWRITE_PASS(name) \
+  PASS(name)               \
+  std::span<const pattern::Rewrite> name##_rewrites();
 #include "src/packer/passes/passes.def"
+#undef REWRITE_PASS
 #undef PASS
 
 }  // namespace qplan::passes

@@ -49,10 +49,13 @@ void canonicalize(ir::Module* module, const target::TargetProfile& profile, cons
   passes::PassContext context;
   context.evaluate = emit::evaluate_node;
   context.activation_zero_point = activation_zero_point(profile.input_origin);
+  context.keep_float = observer.options().keep_float;
+  context.skip = {observer.options().skip.begin(), observer.options().skip.end()};
   context.log = observer.log_function();
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     bool any = false;
     for (const passes::Pass& pass : passes::all_passes()) {
+      if (context.skipped(pass.name)) continue;
       const Timer timer(observer, std::string("pass '") + pass.name + "'");
       const bool changed = run_pass(pass, module, context);
       if (changed || round == 0) observer.dump(pass.name, *module);

@@ -8,12 +8,31 @@
 
 namespace qplan::pipeline {
 
-Observer::Observer(const PackOptions& options) : options_(options) {
-  const std::string& stage = options.dump_after;
+namespace {
+
+void check_dump_after(const std::string& stage) {
   if (stage.empty() || stage == "all" || stage == "import" || passes::find_pass(stage) != nullptr) return;
   std::string known = "all, import";
   for (const passes::Pass& pass : passes::all_passes()) known += std::string(", ") + pass.name;
   throw PackError(QPLAN_INVALID_ARGUMENT, "dump after: no pass '" + stage + "'; known: " + known);
+}
+
+void check_skip(const std::vector<std::string>& skip) {
+  for (const std::string& name : skip) {
+    if (passes::find_pass(name) != nullptr || passes::find_rewrite(name) != nullptr) continue;
+    std::string known;
+    for (const passes::Pass& pass : passes::all_passes())
+      known += (known.empty() ? "" : ", ") + std::string(pass.name);
+    for (const std::string& rewrite : passes::rewrite_names()) known += ", " + rewrite;
+    throw PackError(QPLAN_INVALID_ARGUMENT, "skip: no pass or rewrite '" + name + "'; known: " + known);
+  }
+}
+
+}  // namespace
+
+Observer::Observer(const PackOptions& options) : options_(options) {
+  check_dump_after(options.dump_after);
+  check_skip(options.skip);
 }
 
 void Observer::log(uint32_t level, const std::string& text) const {

@@ -14,9 +14,11 @@ namespace qplan::pipeline {
 
 class Observer {
  public:
-  // PackError (QPLAN_INVALID_ARGUMENT) when dump_after names no stage. options must outlive the observer.
+  // PackError (QPLAN_INVALID_ARGUMENT) when dump_after names no stage, skip no pass or rewrite. options must
+  // outlive the observer.
   explicit Observer(const PackOptions& options);
 
+  const PackOptions& options() const { return options_; }
   const LogFunction& log_function() const { return options_.log; }
   void log(uint32_t level, const std::string& text) const;
   // The module's text, where the caller asked for this stage.

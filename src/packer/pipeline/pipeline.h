@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 
@@ -19,6 +21,15 @@ struct PackOptions {
   bool strip_names = false;
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
+  // What stands in the plan in place of what the model says; empty: the model decides.
+  std::string contract;           // numeric contract of every operator: "tfl2", "f32e"
+  std::string io;                 // dtype of the function's inputs and outputs: "int8", "uint8", "float"
+  std::string io_layout;          // of its four-dimensional ones: "nhwc", "nchw"
+  bool keep_float = false;        // no lowering rewrites: float patterns are not given integer meaning
+  std::vector<std::string> skip;  // passes and rewrites to leave out
+  ImportOptions import;
+  std::string why_not;          // a rewrite: model_text tells where it does not apply, and why
+  bool canonical_body = false;  // model_text prints the body alone: no names, no types of the function's ends
   // All may be empty.
   LogFunction log;
   std::function<void(std::string_view text)> dump;

@@ -1,0 +1,28 @@
+// What a caller tells an importer that the model does not say. An importer leaves alone what its format has
+// no use for; names that the model does not have are refused.
+#ifndef QPLAN_SRC_PACKER_IMPORT_IMPORT_OPTIONS_H_
+#define QPLAN_SRC_PACKER_IMPORT_IMPORT_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "src/packer/ir/module.h"
+
+namespace qplan {
+
+struct ImportOptions {
+  // Inputs and unbound parameters that become constants, by name.
+  std::map<std::string, ir::ConstantRef, std::less<>> bindings;
+  // Types of inputs: they fix dynamic extents, and type the free variables of Relay text.
+  std::map<std::string, ir::TensorType, std::less<>> input_types;
+  // Data for constants that a text names without giving them, the same for the same seed on every host.
+  // Without a seed such a text is refused.
+  std::optional<uint64_t> synthesize_constants;
+};
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_IMPORT_OPTIONS_H_
