@@ -1,6 +1,5 @@
 #include "src/packer/import/import_tflite.h"
 
-#include <map>
 #include <set>
 
 #include "src/packer/error.h"
@@ -9,44 +8,16 @@
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/ops.h"
 #include "src/packer/import/tflite/text.h"
+#include "src/packer/import/unsupported_list.h"
 
 namespace qplan {
 namespace {
 
+using importer::UnsupportedList;
 using tfl::Graph;
 using tfl::ModelFile;
 using tfl::OpContext;
 using tfl::TensorInfo;
-
-// What the model uses and qplan does not import: text -> number of operators and the first one's name.
-class UnsupportedList {
- public:
-  void add(const std::string& what, const std::string& node) {
-    Entry& entry = entries_[what];
-    if (entry.count++ == 0) entry.first = node;
-  }
-  bool empty() const { return entries_.empty(); }
-  std::string text() const {
-    constexpr size_t kMaxEntries = 64;
-    std::string text;
-    size_t shown = 0;
-    for (const auto& [what, entry] : entries_) {
-      if (shown++ == kMaxEntries) {
-        return text + " and " + std::to_string(entries_.size() - kMaxEntries) + " more";
-      }
-      text += (text.empty() ? "" : ", ") + what + " (" + std::to_string(entry.count) + "; " +
-              (entry.count > 1 ? "first " : "") + entry.first + ")";
-    }
-    return text;
-  }
-
- private:
-  struct Entry {
-    size_t count = 0;
-    std::string first;
-  };
-  std::map<std::string, Entry> entries_;
-};
 
 std::string place_of(const ModelFile& file, const tflite::Operator& op, size_t index) {
   return "operator " + std::to_string(index) + " " + file.operator_name(op);

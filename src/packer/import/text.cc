@@ -1,10 +1,10 @@
-#include "src/packer/import/tflite/text.h"
+#include "src/packer/import/text.h"
 
 #include <charconv>
 
 #include "src/packer/error.h"
 
-namespace qplan::tfl {
+namespace qplan::importer {
 namespace {
 
 constexpr size_t kMaxNameBytes = 1024;
@@ -72,4 +72,4 @@ std::string to_text(float value) {
 
 void invalid(const std::string& text) { throw PackError(QPLAN_MODEL_INVALID, text); }
 
-}  // namespace qplan::tfl
+}  // namespace qplan::importer
