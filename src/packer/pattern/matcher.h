@@ -30,7 +30,9 @@ class Matches {
 
 // Where a pattern came furthest before it failed.
 struct NearMiss {
-  std::string place;         // the node's name and the way from the root: "'conv_1': operand 0 (data)"
+  // The way from the root: "qnn.requantize 'rq': operand 0 (data) -> qnn.conv2d 'conv_1': operand 1
+  // (weight)".
+  std::string place;
   std::string expected;      // "qnn.quantize of (a constant, ...)"
   std::string found;         // "parameter '%w' (Tensor[(8), float32])"
   uint32_t depth = 0;        // conditions that held before

@@ -6,10 +6,10 @@
 //                             weight | constant()}).one_use()})).as("layer");
 //
 // Operands are matched in order. A pattern of op() that lists fewer operands than the node has leaves the
-// rest alone; one that lists more does not match. Matching is deterministic: alternatives left to right,
-// operands of a commutative operator first as written, then swapped; the first complete match is the one. It
-// is linear in the size of the pattern for patterns without alternatives under commutative operators, and
-// bounded by kMaxSteps in all cases.
+// rest alone; one that lists more does not match. Matching is deterministic and complete: alternatives left
+// to right, operands of a commutative operator first as written, then swapped, and whatever fails later is
+// tried with the next choice; the first complete match is the one. A match takes time linear in the pattern
+// where there are no choices, and kMaxSteps in all cases.
 #ifndef QPLAN_SRC_PACKER_PATTERN_PATTERN_H_
 #define QPLAN_SRC_PACKER_PATTERN_PATTERN_H_
 
@@ -17,13 +17,19 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/packer/ir/module.h"
 
 namespace qplan::pattern {
 
-struct PatternNode;  // matcher.h
+struct PatternNode;  // pattern_node.h
+
+// A match that takes more steps is given up with a PackError: the pattern has too many choices for the graph.
+inline constexpr uint32_t kMaxSteps = 1u << 21;
+// Deeper patterns are refused when they are made.
+inline constexpr uint32_t kMaxDepth = 500;
 
 class Pattern {
  public:
@@ -31,18 +37,20 @@ class Pattern {
   const PatternNode& node() const { return *node_; }
 
   // ---- further conditions; each returns a new pattern ----
-  // The matched value under this name. The same name twice in one pattern: the same value both times.
+  // The matched value under this name. The same name twice in one pattern: the same value both times
+  // (constants of the same type and content are one value).
   Pattern as(std::string name) const;
   Pattern dtype(ir::DType dtype) const;
   Pattern dtypes(std::vector<ir::DType> any_of) const;
   Pattern shape(ir::Shape shape) const;
   Pattern rank(size_t rank) const;
-  // Nothing but the node above reads the value (counted over operands and outputs of the function). Not for
-  // the root.
+  // The value is read once, counted over operands and outputs of the function: by the node above and nothing
+  // else. Not for the root.
   Pattern one_use() const;
-  // The attribute, or its fallback, is this value.
+  // The attribute of the node that makes the value, or its fallback, is this value.
   Pattern attr(std::string name, ir::AttrValue value) const;
-  // Any other condition on a value: `text` ends the sentence "expected a value ...".
+  // Any other condition on a value, asked after all others below this pattern held: `text` ends the sentence
+  // "expected a value ...".
   Pattern where(std::string text, std::function<bool(const ir::Function&, ir::ValueId)> holds) const;
 
  private:
@@ -52,20 +60,22 @@ class Pattern {
 Pattern any();       // any value: wildcard
 Pattern constant();  // any constant
 Pattern param();     // any parameter of the function
-// A result of the operator.
-Pattern op(std::string name, std::vector<Pattern> operands = {});
+// A result of the operator. PackError (QPLAN_INVALID_ARGUMENT) for names that are not in op/ops.def, here and
+// below.
+Pattern op(std::string_view name, std::vector<Pattern> operands = {});
 // A result of one of the operators.
-Pattern one_of(std::vector<std::string> names, std::vector<Pattern> operands = {});
-// The first two operands in either order.
-Pattern commutative(std::string name, std::vector<Pattern> operands);
+Pattern one_of(const std::vector<std::string>& names, std::vector<Pattern> operands = {});
+// The first two operands in either order; a single one stands for itself and any().
+Pattern commutative(std::string_view name, std::vector<Pattern> operands);
 // `first`, else `second`.
 Pattern operator|(Pattern first, Pattern second);
 // The operator on `inner` (its first operand; `others` are the following ones), or `inner` alone.
-Pattern optional(std::string name, Pattern inner, std::vector<Pattern> others = {});
-// A value that matches `child`, whose first operand leads through nodes of `path` (operator names, any number
-// of them, each on the first operand of the next and each the only use of what it reads) to a value that
-// matches `parent`: `parent` dominates `child`.
-Pattern dominates(Pattern parent, std::vector<std::string> path, Pattern child);
+Pattern optional(std::string_view name, Pattern inner, std::vector<Pattern> others = {});
+// A value that matches `child`, whose first operand leads through nodes of `path` (operator names; any number
+// of nodes, each on the first operand of the next; the shortest way that matches is taken) to a value that
+// matches `parent`. `parent` dominates `child`: of the values on the way, the parent's included, each is read
+// once.
+Pattern dominates(Pattern parent, const std::vector<std::string>& path, Pattern child);
 
 }  // namespace qplan::pattern
 

@@ -66,13 +66,19 @@ class FunctionView {
   const ir::TensorType& type(Value value) const { return function_->type(value.id); }
   const std::string& name(Value value) const { return function_->value(value.id).name; }
   ir::ConstantRef constant(Value value) const { return function_->value(value.id).constant; }  // null: none
-  // The node that makes the value, when it is one of this operator.
-  std::optional<NodeView<Value>> producer(Value value, std::string_view op) const {
+  // The node that makes the value; nullopt for parameters and constants.
+  std::optional<NodeView<Value>> producer(Value value) const {
     const ir::Value& known = function_->value(value.id);
     if (known.kind != ir::ValueKind::kResult) return std::nullopt;
-    const NodeView<Value> node(*function_, known.producer);
-    return node.is(op) ? std::optional(node) : std::nullopt;
+    return NodeView<Value>(*function_, known.producer);
   }
+  // The same, when it is one of this operator.
+  std::optional<NodeView<Value>> producer(Value value, std::string_view op) const {
+    const std::optional<NodeView<Value>> node = producer(value);
+    return node && node->is(op) ? node : std::nullopt;
+  }
+  // For reading what the views do not show.
+  const ir::Function& function() const { return *function_; }
 
  private:
   const ir::Function* function_;

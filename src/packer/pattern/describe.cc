@@ -1,0 +1,134 @@
+// Patterns in words.
+#include <charconv>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/pattern/matcher.h"
+#include "src/packer/pattern/pattern_node.h"
+
+namespace qplan::pattern {
+namespace {
+
+constexpr size_t kMaxChars = 600;
+
+std::string join(const std::vector<const op::OpDef*>& ops, std::string_view separator) {
+  std::string text;
+  for (const op::OpDef* op : ops) text += (text.empty() ? std::string() : std::string(separator)) + op->name;
+  return text;
+}
+
+std::string to_text(const ir::Ints& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(values[i]);
+  return text + "]";
+}
+
+struct ConditionText {
+  std::string operator()(const condition::Capture& c) const { return cat("as '", c.name, "'"); }
+  std::string operator()(const condition::DTypeIn& c) const {
+    std::string text;
+    for (const ir::DType dtype : c.any_of)
+      text += (text.empty() ? "of dtype " : " or ") + ir::to_string(dtype);
+    return text;
+  }
+  std::string operator()(const condition::ShapeIs& c) const { return "of shape " + to_text(c.shape); }
+  std::string operator()(const condition::RankIs& c) const { return cat("of rank ", c.rank); }
+  std::string operator()(const condition::OneUse&) const { return "read once"; }
+  std::string operator()(const condition::AttrIs& c) const {
+    return cat("with ", c.name, "=", describe(c.value));
+  }
+  std::string operator()(const condition::Where& c) const { return c.text; }
+};
+
+// A pattern is a tree that may share branches, so that its text may be exponential: the writer stops when it
+// has enough. It recurses no deeper than kMaxDepth.
+class Writer {
+ public:
+  explicit Writer(size_t max_chars) : max_chars_(max_chars) {}
+
+  void write(const PatternNode& pattern, bool with_conditions) {
+    if (text_.size() > max_chars_) return;
+    switch (pattern.kind) {
+      case PatternKind::kAny:
+        text_ += "any";
+        break;
+      case PatternKind::kConstant:
+        text_ += "constant";
+        break;
+      case PatternKind::kParam:
+        text_ += "parameter";
+        break;
+      case PatternKind::kOp:
+        if (pattern.commutative) text_ += "commutative ";
+        text_ += join(pattern.ops, "|");
+        if (!pattern.children.empty()) list(pattern);
+        break;
+      case PatternKind::kEither:
+        text_ += "(";
+        write(pattern.children[0].node(), true);
+        text_ += " | ";
+        write(pattern.children[1].node(), true);
+        text_ += ")";
+        break;
+      case PatternKind::kOptional:
+        text_ += "optional " + pattern.ops[0]->name;
+        list(pattern);
+        break;
+      case PatternKind::kDominates:
+        write(pattern.children[0].node(), true);
+        text_ += " over {" + join(pattern.ops, ", ") + "} over ";
+        write(pattern.children[1].node(), true);
+        break;
+    }
+    if (!with_conditions) return;
+    for (const Condition& condition : pattern.conditions) text_ += " " + describe(condition);
+  }
+
+  std::string take() {
+    if (text_.size() > max_chars_) text_ = text_.substr(0, max_chars_ - 3) + "...";
+    return std::move(text_);
+  }
+
+ private:
+  void list(const PatternNode& pattern) {
+    text_ += "(";
+    for (size_t i = 0; i < pattern.children.size(); ++i) {
+      if (i > 0) text_ += ", ";
+      write(pattern.children[i].node(), true);
+    }
+    text_ += ")";
+  }
+
+  size_t max_chars_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string describe(const PatternNode& pattern, bool with_conditions, size_t max_chars) {
+  Writer writer(max_chars);
+  writer.write(pattern, with_conditions);
+  return writer.take();
+}
+
+std::string describe(const Condition& condition) { return std::visit(ConditionText(), condition); }
+
+std::string describe(const ir::AttrValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* number = std::get_if<double>(&value)) {
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof(digits), *number).ptr;
+    return std::string(digits, end);
+  }
+  if (const auto* text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
+  if (const auto* ints = std::get_if<ir::Ints>(&value)) return to_text(*ints);
+  std::string text = "[";
+  for (const ir::Ints& row : std::get<std::vector<ir::Ints>>(value)) {
+    text += (text.size() > 1 ? ", " : "") + to_text(row);
+  }
+  return text + "]";
+}
+
+std::string to_string(const Pattern& pattern) { return describe(pattern.node(), true, kMaxChars); }
+
+}  // namespace qplan::pattern

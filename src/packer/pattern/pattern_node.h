@@ -1,0 +1,64 @@
+// What a Pattern is made of; for the matcher and for printing.
+#ifndef QPLAN_SRC_PACKER_PATTERN_PATTERN_NODE_H_
+#define QPLAN_SRC_PACKER_PATTERN_PATTERN_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "src/packer/op/op_def.h"
+#include "src/packer/pattern/pattern.h"
+
+namespace qplan::pattern {
+
+namespace condition {
+struct Capture {
+  std::string name;
+};
+struct DTypeIn {
+  std::vector<ir::DType> any_of;
+};
+struct ShapeIs {
+  ir::Shape shape;
+};
+struct RankIs {
+  size_t rank;
+};
+struct OneUse {};
+struct AttrIs {
+  std::string name;
+  ir::AttrValue value;
+};
+struct Where {
+  std::string text;
+  std::function<bool(const ir::Function&, ir::ValueId)> holds;
+};
+}  // namespace condition
+
+using Condition = std::variant<condition::Capture, condition::DTypeIn, condition::ShapeIs, condition::RankIs,
+                               condition::OneUse, condition::AttrIs, condition::Where>;
+
+enum class PatternKind : uint8_t { kAny, kConstant, kParam, kOp, kEither, kOptional, kDominates };
+
+struct PatternNode {
+  PatternKind kind = PatternKind::kAny;
+  std::vector<const op::OpDef*> ops;  // kOp: one of; kOptional: the one; kDominates: the path
+  bool commutative = false;           // kOp
+  // kOp: operands. kEither: first, second. kOptional: inner, others. kDominates: child, parent.
+  std::vector<Pattern> children;
+  std::vector<Condition> conditions;
+  uint32_t depth = 1;  // of the tree below and with this node
+};
+
+// Bounded in length: "qnn.quantize(constant of dtype float32, constant, constant)". Without the node's own
+// conditions where only what the value is stands to question.
+std::string describe(const PatternNode& pattern, bool with_conditions, size_t max_chars);
+std::string describe(const Condition& condition);  // "of dtype int8", "read once"
+// "[1, 2]", "\"NHWC\"", "0.5".
+std::string describe(const ir::AttrValue& value);
+
+}  // namespace qplan::pattern
+
+#endif  // QPLAN_SRC_PACKER_PATTERN_PATTERN_NODE_H_
