@@ -32,7 +32,11 @@ inline constexpr DType kUint8{kDLUInt, 8, 1};
 inline constexpr DType kInt16{kDLInt, 16, 1};
 inline constexpr DType kInt32{kDLInt, 32, 1};
 inline constexpr DType kInt64{kDLInt, 64, 1};
+inline constexpr DType kUint16{kDLUInt, 16, 1};
+inline constexpr DType kUint32{kDLUInt, 32, 1};
+inline constexpr DType kUint64{kDLUInt, 64, 1};
 inline constexpr DType kFloat32{kDLFloat, 32, 1};
+inline constexpr DType kFloat64{kDLFloat, 64, 1};
 inline constexpr DType kBool{kDLUInt, 1, 1};
 
 std::string to_string(DType dtype);  // "int8", "float32", "bool"

@@ -14,6 +14,11 @@
 
 namespace qplan::op {
 
+// The dtypes that arithmetic on constants knows (evaluate.h); all have at least 8 bits, bool among them.
+inline constexpr std::initializer_list<ir::DType> kArithmetic = {
+    ir::kInt8,  ir::kUint8,  ir::kInt16,   ir::kUint16,  ir::kInt32, ir::kUint32,
+    ir::kInt64, ir::kUint64, ir::kFloat32, ir::kFloat64, ir::kBool};
+
 std::string to_text(const ir::Ints& values);  // "[1, 2]"
 
 [[noreturn]] void invalid(const std::string& text);      // PackError, QPLAN_MODEL_INVALID

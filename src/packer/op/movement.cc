@@ -1,7 +1,9 @@
-// reshape, transpose, concatenate, split: elements move, none is computed.
+// reshape and its kin, transpose, concatenate, split: elements move, none is computed.
 #include <algorithm>
 
 #include "src/base/checked.h"
+#include "src/packer/ir/limits.h"
+#include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_list.h"
 #include "src/packer/op/shape.h"
@@ -37,6 +39,39 @@ std::vector<ir::TensorType> infer_reshape(const InferInput& input) {
     invalid(describe());
   }
   return {std::move(out)};
+}
+
+std::vector<ir::TensorType> infer_squeeze(const InferInput& input) {
+  const ir::TensorType& data = input.type(0);
+  const ir::Ints& named = attr_ints(input.node, "axis");
+  const ir::Ints axes = normalized_axes(named, data.shape.size());
+  ir::TensorType out{data.dtype, {}};
+  for (size_t i = 0; i < data.shape.size(); ++i) {
+    const bool chosen = std::ranges::binary_search(axes, static_cast<int64_t>(i));
+    if (chosen && !named.empty() && data.shape[i] != 1) {
+      invalid(cat("axis ", i, " of ", data, " cannot be squeezed: its extent is not 1"));
+    }
+    if (!chosen || data.shape[i] != 1) out.shape.push_back(data.shape[i]);
+  }
+  return {std::move(out)};
+}
+
+// axis is where the first new axis stands in the result.
+std::vector<ir::TensorType> infer_expand_dims(const InferInput& input) {
+  ir::TensorType out = input.type(0);
+  const int64_t count = attr_int(input.node, "num_newaxis");
+  if (count < 0 || count > static_cast<int64_t>(ir::kMaxRank)) {
+    invalid(cat("attribute 'num_newaxis' is ", count, ", expected 0 to ", ir::kMaxRank));
+  }
+  const int64_t axis = normalized_axis(attr_int(input.node, "axis"), out.shape.size() + 1);
+  out.shape.insert(out.shape.begin() + axis, static_cast<size_t>(count), 1);
+  return {std::move(out)};
+}
+
+std::vector<ir::TensorType> infer_batch_flatten(const InferInput& input) {
+  const ir::TensorType& data = input.type(0);
+  if (data.shape.empty()) invalid(cat("'data' is ", data, ", expected rank 1 or more"));
+  return {{data.dtype, {data.shape[0], data.num_elements() / data.shape[0]}}};
 }
 
 std::vector<ir::TensorType> infer_transpose(const InferInput& input) {
@@ -116,14 +151,39 @@ OpDef list::reshape() {
   return {.name = "reshape",
           .operands = {"data"},
           .attrs = {{"newshape", AttrKind::kInts}},
-          .infer = infer_reshape};
+          .infer = infer_reshape,
+          .evaluate = evaluate_reshape};
+}
+
+OpDef list::squeeze() {
+  return {.name = "squeeze",
+          .operands = {"data"},
+          .attrs = {{"axis", AttrKind::kInts, ir::Ints{}}},
+          .infer = infer_squeeze,
+          .evaluate = evaluate_reshape};
+}
+
+OpDef list::expand_dims() {
+  return {.name = "expand_dims",
+          .operands = {"data"},
+          .attrs = {{"axis", AttrKind::kInt}, {"num_newaxis", AttrKind::kInt, 1}},
+          .infer = infer_expand_dims,
+          .evaluate = evaluate_reshape};
+}
+
+OpDef list::nn_batch_flatten() {
+  return {.name = "nn.batch_flatten",
+          .operands = {"data"},
+          .infer = infer_batch_flatten,
+          .evaluate = evaluate_reshape};
 }
 
 OpDef list::transpose() {
   return {.name = "transpose",
           .operands = {"data"},
           .attrs = {{"axes", AttrKind::kInts}},
-          .infer = infer_transpose};
+          .infer = infer_transpose,
+          .evaluate = evaluate_transpose};
 }
 
 OpDef list::concatenate() {
@@ -131,14 +191,16 @@ OpDef list::concatenate() {
           .operands = {"data"},
           .variadic = true,
           .attrs = {{"axis", AttrKind::kInt, 0}},
-          .infer = infer_concatenate};
+          .infer = infer_concatenate,
+          .evaluate = evaluate_concatenate};
 }
 
 OpDef list::split() {
   return {.name = "split",
           .operands = {"data"},
           .attrs = {{"indices_or_sections", AttrKind::kIntOrInts}, {"axis", AttrKind::kInt, 0}},
-          .infer = infer_split};
+          .infer = infer_split,
+          .evaluate = evaluate_split};
 }
 
 }  // namespace qplan::op

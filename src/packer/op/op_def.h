@@ -36,7 +36,7 @@ struct OpDef {
   std::string name;                   // "qnn.conv2d"
   std::vector<std::string> operands;  // names, in order
   bool variadic = false;  // any number (>= 1) of operands, written as one tuple: concatenate((%a, %b), …)
-  std::vector<AttrDef> attrs;  // printed in this order, only where they differ from the fallback
+  std::vector<AttrDef> attrs = {};  // printed in this order, only where they differ from the fallback
   // Result types. Throws PackError with a text that begins after the node's name: "input channels 24 are not
   // ...".
   std::vector<ir::TensorType> (*infer)(const InferInput& input) = nullptr;

@@ -1,4 +1,4 @@
-// qnn.avg_pool2d and nn.max_pool2d.
+// qnn.avg_pool2d, nn.max_pool2d, nn.avg_pool2d, nn.global_avg_pool2d.
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_list.h"
 #include "src/packer/op/shape.h"
@@ -36,28 +36,57 @@ std::vector<ir::TensorType> infer_max_pool2d(const InferInput& input) {
   return {pooled(input)};
 }
 
+std::vector<ir::TensorType> infer_float_avg_pool2d(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32});
+  return {pooled(input)};
+}
+
+std::vector<ir::TensorType> infer_global_avg_pool2d(const InferInput& input) {
+  check_rank(input, 0, 4);
+  check_dtype(input, 0, {ir::kFloat32});
+  const DataLayout d = data_layout(attr_string(input.node, "layout"));
+  ir::TensorType out = input.type(0);
+  out.shape[d.h] = out.shape[d.w] = 1;
+  return {std::move(out)};
+}
+
+std::vector<AttrDef> window_attrs() {
+  return {{"pool_size", AttrKind::kInts},
+          {"strides", AttrKind::kInts, ir::Ints{1, 1}},
+          {"padding", AttrKind::kInts, ir::Ints{0, 0, 0, 0}},
+          {"layout", AttrKind::kString, "NCHW"}};
+}
+
 }  // namespace
 
 OpDef list::qnn_avg_pool2d() {
+  std::vector<AttrDef> attrs = window_attrs();
+  attrs.push_back({"count_include_pad", AttrKind::kBool, false});
+  attrs.push_back({"contract", AttrKind::kString, "tfl2"});
   return {.name = "qnn.avg_pool2d",
           .operands = {"data", "input_scale", "input_zero_point", "output_scale", "output_zero_point"},
-          .attrs = {{"pool_size", AttrKind::kInts},
-                    {"strides", AttrKind::kInts, ir::Ints{1, 1}},
-                    {"padding", AttrKind::kInts, ir::Ints{0, 0, 0, 0}},
-                    {"layout", AttrKind::kString, "NCHW"},
-                    {"count_include_pad", AttrKind::kBool, false},
-                    {"contract", AttrKind::kString, "tfl2"}},
+          .attrs = std::move(attrs),
           .infer = infer_avg_pool2d};
 }
 
 OpDef list::nn_max_pool2d() {
-  return {.name = "nn.max_pool2d",
+  return {.name = "nn.max_pool2d", .operands = {"data"}, .attrs = window_attrs(), .infer = infer_max_pool2d};
+}
+
+OpDef list::nn_avg_pool2d() {
+  std::vector<AttrDef> attrs = window_attrs();
+  attrs.push_back({"count_include_pad", AttrKind::kBool, false});
+  return {.name = "nn.avg_pool2d",
           .operands = {"data"},
-          .attrs = {{"pool_size", AttrKind::kInts},
-                    {"strides", AttrKind::kInts, ir::Ints{1, 1}},
-                    {"padding", AttrKind::kInts, ir::Ints{0, 0, 0, 0}},
-                    {"layout", AttrKind::kString, "NCHW"}},
-          .infer = infer_max_pool2d};
+          .attrs = std::move(attrs),
+          .infer = infer_float_avg_pool2d};
+}
+
+OpDef list::nn_global_avg_pool2d() {
+  return {.name = "nn.global_avg_pool2d",
+          .operands = {"data"},
+          .attrs = {{"layout", AttrKind::kString, "NCHW"}},
+          .infer = infer_global_avg_pool2d};
 }
 
 }  // namespace qplan::op

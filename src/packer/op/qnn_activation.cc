@@ -1,6 +1,7 @@
-// qnn.softmax and qnn.sigmoid.
+// qnn.softmax, qnn.sigmoid, nn.softmax.
 #include <cmath>
 
+#include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_list.h"
 #include "src/packer/op/shape.h"
@@ -23,6 +24,12 @@ std::vector<ir::TensorType> infer_softmax(const InferInput& input) {
   return infer_sigmoid(input);
 }
 
+std::vector<ir::TensorType> infer_float_softmax(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32, ir::kFloat64});
+  normalized_axis(attr_int(input.node, "axis"), input.type(0).shape.size());
+  return {input.type(0)};
+}
+
 }  // namespace
 
 OpDef list::qnn_softmax() {
@@ -39,6 +46,14 @@ OpDef list::qnn_sigmoid() {
           .operands = {"data", "scale", "zero_point", "output_scale", "output_zero_point"},
           .attrs = {{"contract", AttrKind::kString, "tfl2"}},
           .infer = infer_sigmoid};
+}
+
+OpDef list::nn_softmax() {
+  return {.name = "nn.softmax",
+          .operands = {"data"},
+          .attrs = {{"axis", AttrKind::kInt, -1}},
+          .infer = infer_float_softmax,
+          .evaluate = evaluate_softmax};
 }
 
 }  // namespace qplan::op

@@ -1,4 +1,4 @@
-// qnn.mean and argmax: operators that remove axes, or keep them with extent 1.
+// qnn.mean, mean and argmax: operators that remove axes, or keep them with extent 1.
 #include <algorithm>
 
 #include "src/packer/op/infer.h"
@@ -30,6 +30,13 @@ std::vector<ir::TensorType> infer_mean(const InferInput& input) {
   return {{data.dtype, reduced(data.shape, axes, attr_bool(input.node, "keepdims"))}};
 }
 
+std::vector<ir::TensorType> infer_float_mean(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32});
+  const ir::TensorType& data = input.type(0);
+  const ir::Ints axes = normalized_axes(attr_ints(input.node, "axis"), data.shape.size());
+  return {{data.dtype, reduced(data.shape, axes, attr_bool(input.node, "keepdims"))}};
+}
+
 std::vector<ir::TensorType> infer_argmax(const InferInput& input) {
   check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt32, ir::kFloat32});
   const ir::TensorType& data = input.type(0);
@@ -47,6 +54,13 @@ OpDef list::qnn_mean() {
                     {"keepdims", AttrKind::kBool, false},
                     {"contract", AttrKind::kString, "tfl2"}},
           .infer = infer_mean};
+}
+
+OpDef list::mean() {
+  return {.name = "mean",
+          .operands = {"data"},
+          .attrs = {{"axis", AttrKind::kInts, ir::Ints{}}, {"keepdims", AttrKind::kBool, false}},
+          .infer = infer_float_mean};
 }
 
 OpDef list::argmax() {

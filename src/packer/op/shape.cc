@@ -139,6 +139,43 @@ Window2d pool2d_window(const ir::Node& node) {
   return window;
 }
 
+std::vector<SliceRange> slice_ranges(const ir::Node& node, const ir::Shape& shape) {
+  const ir::Ints& begin = attr_ints(node, "begin");
+  const ir::Ints& end = attr_ints(node, "end");
+  const ir::Ints& strides = attr_ints(node, "strides");
+  const ir::Ints& axes = attr_ints(node, "axes");
+  const size_t n = begin.size();
+  const auto check_length = [&](std::string_view name, const ir::Ints& values, bool may_be_empty) {
+    if (values.size() == n || (may_be_empty && values.empty())) return;
+    invalid(cat("attribute '", name, "' has ", values.size(), " values, but 'begin' has ", n));
+  };
+  check_length("end", end, false);
+  check_length("strides", strides, true);
+  check_length("axes", axes, true);
+  if (axes.empty() && n > shape.size()) {
+    invalid(cat("attribute 'begin' has ", n, " values, but 'data' has rank ", shape.size()));
+  }
+  std::vector<SliceRange> ranges;
+  for (const int64_t extent : shape) ranges.push_back({.begin = 0, .step = 1, .count = extent});
+  normalized_axes(axes, shape.size());  // refuses those that do not exist or stand twice
+  for (size_t i = 0; i < n; ++i) {
+    const auto axis = axes.empty() ? i : static_cast<size_t>(normalized_axis(axes[i], shape.size()));
+    const int64_t step = strides.empty() ? 1 : strides[i], extent = shape[axis];
+    if (step == 0 || step == INT64_MIN) invalid(cat("attribute 'strides' has ", step, " for axis ", axis));
+    // Negative positions count from the end; then both lie within what the direction can reach.
+    const auto position = [&](int64_t value) {
+      const int64_t from_begin = value < 0 ? std::max(value, -extent - 1) + extent : value;
+      return step > 0 ? std::clamp<int64_t>(from_begin, 0, extent)
+                      : std::clamp<int64_t>(from_begin, -1, extent - 1);
+    };
+    const int64_t first = position(begin[i]), last = position(end[i]);
+    const int64_t distance = step > 0 ? last - first : first - last;
+    const int64_t size = step > 0 ? step : -step;
+    ranges[axis] = {.begin = first, .step = step, .count = distance <= 0 ? 0 : (distance - 1) / size + 1};
+  }
+  return ranges;
+}
+
 ir::Shape broadcast_shape(const ir::Shape& a, const ir::Shape& b) {
   ir::Shape shape(std::max(a.size(), b.size()), 1);
   for (size_t i = 0; i < shape.size(); ++i) {  // from the innermost axis outwards

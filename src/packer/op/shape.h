@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "src/packer/ir/module.h"
 
@@ -36,8 +37,16 @@ struct Window2d {
   int64_t out_h(int64_t in_h) const;  // at least 1; PackError where the window does not fit
   int64_t out_w(int64_t in_w) const;
 };
-Window2d conv2d_window(const ir::Node& node, const ir::TensorType& weight);  // qnn.conv2d
-Window2d pool2d_window(const ir::Node& node);                                // qnn.avg_pool2d, nn.max_pool2d
+Window2d conv2d_window(const ir::Node& node, const ir::TensorType& weight);  // qnn.conv2d, nn.conv2d
+Window2d pool2d_window(const ir::Node& node);                                // the pools
+
+// One axis of a strided_slice: count elements from begin on, step apart. A step may be negative, a count 0.
+struct SliceRange {
+  int64_t begin = 0, step = 1, count = 0;
+};
+// Of every axis in order; those that the node does not name are whole. PackError for lists of different
+// lengths, a step of 0, an axis named twice.
+std::vector<SliceRange> slice_ranges(const ir::Node& node, const ir::Shape& shape);
 
 // NumPy's broadcasting; PackError naming the extents that do not fit.
 ir::Shape broadcast_shape(const ir::Shape& a, const ir::Shape& b);
