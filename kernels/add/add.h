@@ -5,8 +5,15 @@
 //   c   = a' + b' for add, a' - b' for sub
 //   out = clamp(output_zero_point + rescale(c, output_multiplier, output_shift), clamp_min, clamp_max)
 //
-// where rescale(x, multiplier, shift) is requantize_tfl2 with shift <= 0: two roundings. Contract TFL2; the
-// two inputs and the output have one dtype, int8 or uint8. docs/numerics/add.md.
+// where rescale(x, multiplier, shift) is requantize_tfl2 with shift <= 0: two roundings. That is contract
+// TFL2. Contract F32E, in float32, each operation rounded:
+//
+//   a'  = float(a - input1_zero_point) * input1_scale
+//   b'  = float(b - input2_zero_point) * input2_scale
+//   c   = a' + b' for add, a' - b' for sub
+//   out = clamp(output_zero_point + round half even (c / output_scale), clamp_min, clamp_max)
+//
+// The two inputs and the output have one dtype, int8 or uint8. docs/numerics/add.md.
 #ifndef QPLAN_KERNELS_ADD_ADD_H_
 #define QPLAN_KERNELS_ADD_ADD_H_
 
@@ -14,6 +21,7 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -22,7 +30,8 @@ struct AddArgs {
   // With zero points of the dtype, |x - zero_point| <= 255, so that nothing overflows up to this left shift.
   static constexpr int32_t kMaxLeftShift = 22;
 
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  Contract contract = Contract::kTfl2;  // or kF32e
+  Dtype dtype = Dtype::kOther;          // kU8, kS8
   const void* a = nullptr;
   const void* b = nullptr;
   void* output = nullptr;
@@ -39,6 +48,10 @@ struct AddArgs {
   int32_t output_shift = 0;
   int32_t clamp_min = 0;  // clamps: of the dtype, min <= max
   int32_t clamp_max = 0;
+  // F32E, which does not look at left_shift, multipliers and shifts: in (0, 2^100].
+  float input1_scale = 0.0f;
+  float input2_scale = 0.0f;
+  float output_scale = 0.0f;
 };
 
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, AddArgs)

@@ -25,14 +25,14 @@ inline void run_any(const AddArgs& args, uint32_t begin, uint32_t end) {
 }  // namespace
 
 namespace add_avx512vnni {
-bool accepts(const AddArgs&) { return true; }
+bool accepts(const AddArgs& args) { return args.contract == Contract::kTfl2; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { run_any<false>(args, begin, end); }
 }  // namespace add_avx512vnni
 
 namespace sub_avx512vnni {
-bool accepts(const AddArgs&) { return true; }
+bool accepts(const AddArgs& args) { return args.contract == Contract::kTfl2; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { run_any<true>(args, begin, end); }

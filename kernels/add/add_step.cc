@@ -11,15 +11,23 @@ bool check_rescale(const StepCheck& check, const char* name, int32_t multiplier,
   return check.multiplier(name, multiplier, shift) && check.range("shift", shift, -31, 0);
 }
 
+bool check_scaling(const StepCheck& check, const format::AddParams& params) {
+  if (params.contract() == format::Contract_F32E) {
+    return check.scale("input1_scale", params.input1_scale()) &&
+           check.scale("input2_scale", params.input2_scale()) &&
+           check.scale("output_scale", params.output_scale());
+  }
+  return check.range("left_shift", params.left_shift(), 0, AddArgs::kMaxLeftShift) &&
+         check_rescale(check, "input1", params.input1_multiplier(), params.input1_shift()) &&
+         check_rescale(check, "input2", params.input2_multiplier(), params.input2_shift()) &&
+         check_rescale(check, "output", params.output_multiplier(), params.output_shift());
+}
+
 bool check_params(const StepCheck& check, const format::AddParams& params, Dtype dtype) {
-  return check.contract(params.contract(), format::Contract_TFL2) &&
-         check.range("left_shift", params.left_shift(), 0, AddArgs::kMaxLeftShift) &&
+  return check.contract(params.contract(), kContractsTfl2F32e) && check_scaling(check, params) &&
          check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
          check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
          check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
-         check_rescale(check, "input1", params.input1_multiplier(), params.input1_shift()) &&
-         check_rescale(check, "input2", params.input2_multiplier(), params.input2_shift()) &&
-         check_rescale(check, "output", params.output_multiplier(), params.output_shift()) &&
          check.clamp(params.clamp_min(), params.clamp_max(), dtype);
 }
 
@@ -43,6 +51,7 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
     return check.status();
   }
   const format::AddParams& params = check.params_as<format::AddParams>();
+  args.contract = contract_of(params.contract());
   args.dtype = dtype_of(step.input(0));
   args.a = step.input_data(0);
   args.b = step.input_data(1);
@@ -59,6 +68,9 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
   args.output_shift = params.output_shift();
   args.clamp_min = params.clamp_min();
   args.clamp_max = params.clamp_max();
+  args.input1_scale = params.input1_scale();
+  args.input2_scale = params.input2_scale();
+  args.output_scale = params.output_scale();
   return QPLAN_OK;
 }
 

@@ -1,11 +1,18 @@
 #include "kernels/common/step_check.h"
 
 #include <dlpack/dlpack.h>
+#include <float.h>
 
 #include "kernels/layout.h"
 #include "src/base/checked.h"
 
 namespace qplan {
+
+static_assert(static_cast<int>(Contract::kTfl2) == format::Contract_TFL2 &&
+                  static_cast<int>(Contract::kTfl1) == format::Contract_TFL1 &&
+                  static_cast<int>(Contract::kF32e) == format::Contract_F32E,
+              "the plan's numbers");
+
 namespace {
 
 constexpr int64_t kMaxExtent = INT32_MAX;
@@ -70,8 +77,8 @@ bool StepCheck::params(format::KernelParams type) const {
                 << ", expected " << format::EnumNameKernelParams(type);
 }
 
-bool StepCheck::contract(format::Contract found, format::Contract computed) const {
-  if (found == computed) return true;
+bool StepCheck::contract(format::Contract found, uint32_t computed) const {
+  if (found <= format::Contract_MAX && (computed & contract_bit(found)) != 0) return true;
   Failure failure = fail(QPLAN_KERNEL_MISSING);
   const char* name = format::EnumNameContract(found);
   if (name[0] != '\0') {
@@ -79,7 +86,14 @@ bool StepCheck::contract(format::Contract found, format::Contract computed) cons
   } else {
     failure << "contract " << static_cast<uint32_t>(found);
   }
-  return failure << " is not implemented, only " << format::EnumNameContract(computed) << " is";
+  failure << " is not implemented, only ";
+  const char* separator = "";
+  for (const format::Contract contract : format::EnumValuesContract()) {
+    if ((computed & contract_bit(contract)) == 0) continue;
+    failure << separator << format::EnumNameContract(contract);
+    separator = ", ";
+  }
+  return failure;
 }
 
 bool StepCheck::layout(uint16_t found, uint16_t first, uint16_t second) const {
@@ -168,9 +182,22 @@ bool StepCheck::constant_range(uint32_t i, const char* role, uint64_t count, int
   return true;
 }
 
-bool StepCheck::channel_constants(uint32_t first, uint64_t count) const {
-  return constant(first, "bias", Dtype::kS32, count) &&
-         constant(first + 1, "multiplier", Dtype::kS32, count) &&
+bool StepCheck::constant_scales(uint32_t i, const char* role, uint64_t count) const {
+  const auto* values = static_cast<const float*>(step_.input_data(i));
+  for (uint64_t at = 0; at < count; ++at) {
+    if (!(values[at] >= 0.0f && values[at] <= FLT_MAX)) {
+      return fail_input(i, role) << "of channel " << at << " is negative or not finite";
+    }
+  }
+  return true;
+}
+
+bool StepCheck::channel_constants(format::Contract contract, uint32_t first, uint64_t count) const {
+  if (!constant(first, "bias", Dtype::kS32, count)) return false;
+  if (contract == format::Contract_F32E) {
+    return constant(first + 1, "scale", Dtype::kF32, count) && constant_scales(first + 1, "scale", count);
+  }
+  return constant(first + 1, "multiplier", Dtype::kS32, count) &&
          constant(first + 2, "shift", Dtype::kS32, count) &&
          constant_range(first + 1, "multiplier", count, 0, INT32_MAX) &&
          constant_range(first + 2, "shift", count, -31, 30);
@@ -196,6 +223,11 @@ bool StepCheck::multiplier(const char* name, int32_t multiplier, int32_t shift) 
   if (multiplier < 0) return fail() << name << " multiplier " << multiplier << " is negative";
   if (shift >= -31 && shift <= 30) return true;
   return fail() << name << " shift " << shift << " is not in -31 .. 30";
+}
+
+bool StepCheck::scale(const char* name, float value) const {
+  if (value > 0.0f && value <= kMaxScale) return true;
+  return fail() << name << " is not in (0, 2^100]";
 }
 
 bool StepCheck::window(const WindowAxis& axis) const {

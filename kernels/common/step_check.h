@@ -9,6 +9,7 @@
 #include "format/container.h"
 #include "kernels/kernel.h"
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 
 namespace qplan {
 
@@ -42,6 +43,19 @@ constexpr uint32_t dtype_bit(Dtype dtype) { return 1u << static_cast<uint32_t>(d
 inline constexpr uint32_t kDtypesU8S8 = dtype_bit(Dtype::kU8) | dtype_bit(Dtype::kS8);
 inline constexpr uint32_t kDtypesAny8To64 = kDtypesU8S8 | dtype_bit(Dtype::kS16) | dtype_bit(Dtype::kS32) |
                                             dtype_bit(Dtype::kS64) | dtype_bit(Dtype::kF32);
+
+// Sets of contracts.
+constexpr uint32_t contract_bit(format::Contract contract) { return 1u << contract; }
+inline constexpr uint32_t kContractsTfl2F32e =
+    contract_bit(format::Contract_TFL2) | contract_bit(format::Contract_F32E);
+// Those of layers with one multiplier per channel, and of requantize.
+inline constexpr uint32_t kContractsAccumulator = kContractsTfl2F32e | contract_bit(format::Contract_TFL1);
+// The contract of a step that has been checked.
+constexpr Contract contract_of(format::Contract contract) { return static_cast<Contract>(contract); }
+
+// 2^100, beyond any scale that is meant: (x - zero_point) * scale stays finite, sums of two of them too, and
+// what is divided by a scale may become infinite but not NaN.
+inline constexpr float kMaxScale = 0x1p100f;
 
 inline constexpr uint32_t kAnyRank = ~0u;
 
@@ -91,8 +105,8 @@ class StepCheck {
   const Params& params_as() const {
     return *step_.step->params_as<Params>();
   }
-  // QPLAN_KERNEL_MISSING unless the contract is the one this family computes.
-  bool contract(format::Contract found, format::Contract computed) const;
+  // QPLAN_KERNEL_MISSING unless the contract is of the set that this family computes.
+  bool contract(format::Contract found, uint32_t computed) const;
 
   // QPLAN_KERNEL_MISSING unless the weight layout is one of the two that this family reads.
   bool layout(uint16_t found, uint16_t first, uint16_t second) const;
@@ -106,8 +120,10 @@ class StepCheck {
   bool constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const;
   // The contents of a constant int32 input of `count` entries.
   bool constant_range(uint32_t i, const char* role, uint64_t count, int32_t min, int32_t max) const;
-  // bias, multiplier, shift of `count` channels, at inputs first .. first + 2.
-  bool channel_constants(uint32_t first, uint64_t count) const;
+  // The contents of a constant float32 input of `count` entries: finite and not negative.
+  bool constant_scales(uint32_t i, const char* role, uint64_t count) const;
+  // bias, multiplier, shift of `count` channels, at inputs first .. first + 2; under F32E bias and scale.
+  bool channel_constants(format::Contract contract, uint32_t first, uint64_t count) const;
 
   bool range(const char* name, int64_t value, int64_t min, int64_t max) const;
   // A zero point or another value that must lie in the dtype.
@@ -116,6 +132,8 @@ class StepCheck {
   bool clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const;
   // A multiplier in [0, 2^31) and a shift in [-31, 30], as requantize_tfl2 wants them (numeric/requantize.h).
   bool multiplier(const char* name, int32_t multiplier, int32_t shift) const;
+  // A scale under F32E: in (0, kMaxScale].
+  bool scale(const char* name, float value) const;
 
   // Kernel, stride and dilation are >= 1 and every o * stride + k * dilation, and pad, is below 2^31:
   // positions and their differences fit int32. Windows may lie outside the input completely.

@@ -1,7 +1,6 @@
 // conv2d, grouped convolution included:
 //
-//   out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]),
-//                        clamp_min, clamp_max)
+//   out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], o), clamp_min, clamp_max)
 //   acc[n,y,x,o] = bias[o] + sum over ky, kx, i of
 //                  (in[n, in_y, in_x, g * I + i] - input_zero_point)
 //                  * (weights[o, ky, kx, i] - weights_zero_point)
@@ -9,9 +8,13 @@
 //   in_x         = x * stride_w + kx * dilation_w - pad_left
 //
 // I = input_c / groups input channels a group, g = o / (output_c / groups); outside its extents in[...] is
-// pad_value. requant is TFL2 (kernels/numeric/requantize.h). Sums are taken modulo 2^32. Weights lie in the
-// layout weights_layout: ohwi or o16k4 (kernels/layout.h), num_k = kernel_h * kernel_w * I. bias, multiplier
-// and shift have layout_channels(weights_layout, output_c) entries.
+// pad_value. Sums are taken modulo 2^32. requant (kernels/numeric/requantize.h) is, under the contract
+//
+//   TFL2, TFL1   requantize_tfl2, requantize_tfl1 (acc, multiplier[o], shift[o])
+//   F32E         round half even (float(acc) * scale[o])
+//
+// Weights lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h), num_k = kernel_h * kernel_w *
+// I. bias, multiplier, shift and scale have layout_channels(weights_layout, output_c) entries.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_H_
 
@@ -19,6 +22,7 @@
 #include <stdint.h>
 
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -26,14 +30,15 @@ namespace qplan {
 // Ranges that bind has checked: every extent is in [1, 2^31); y * stride_h + ky * dilation_h and pad_top are
 // below 2^31, so that positions and their differences fit int32 (horizontally too); groups divides input_c
 // and output_c; zero points and clamps lie within their dtypes, weights_zero_point within int8; output rows
-// (batch * output_h) fit uint32.
+// (batch * output_h) fit uint32; scales are finite and not negative.
 struct Conv2dArgs {
   const void* input = nullptr;  // [batch, input_h, input_w, input_c]
   const int8_t* weights = nullptr;
   const int32_t* bias = nullptr;
-  const int32_t* multiplier = nullptr;
-  const int32_t* shift = nullptr;
-  void* output = nullptr;  // [batch, output_h, output_w, output_c]
+  const int32_t* multiplier = nullptr;  // null under F32E
+  const int32_t* shift = nullptr;       // null under F32E
+  const float* scale = nullptr;         // F32E only
+  void* output = nullptr;               // [batch, output_h, output_w, output_c]
   uint32_t batch = 0;
   uint32_t input_h = 0;
   uint32_t input_w = 0;
@@ -56,6 +61,7 @@ struct Conv2dArgs {
   int32_t output_zero_point = 0;
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
+  Contract contract = Contract::kTfl2;
   Dtype input_dtype = Dtype::kOther;   // uint8 or int8
   Dtype output_dtype = Dtype::kOther;  // uint8 or int8
   uint16_t weights_layout = 0;         // layouts.def

@@ -2,7 +2,6 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 
 namespace qplan::conv2d_ref {
 namespace {
@@ -47,8 +46,7 @@ void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
       for (uint32_t o = 0; o < a.output_c; ++o) {
         const int32_t sum = accumulate<In, kLayout>(a, image, y0, x0, o);
-        const int32_t scaled = requantize_tfl2(sum, a.multiplier[o], a.shift[o]);
-        *out++ = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
+        *out++ = static_cast<Out>(requantize_channel(a, sum, o));
       }
     }
   }

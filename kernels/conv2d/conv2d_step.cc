@@ -7,7 +7,8 @@
 namespace qplan {
 namespace {
 
-enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs };
+// Under F32E the scales stand where the multipliers do, and there are no shifts.
+enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
 
 const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
 
@@ -15,15 +16,17 @@ const format::Conv2dParams& params_of(const StepView& step) { return *step.step-
 
 bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
   Shape input, output;
-  if (!check.arity(kNumInputs, 1) || !check.params(format::KernelParams_Conv2dParams) ||
+  if (!check.params(format::KernelParams_Conv2dParams)) return false;
+  const format::Conv2dParams& p = params_of(step);
+  const bool is_f32e = p.contract() == format::Contract_F32E;
+  if (!check.contract(p.contract(), kContractsAccumulator) ||
+      !check.arity(is_f32e ? kNumInputs - 1 : kNumInputs, 1) ||
       !check.input(kInput, "input", kDtypesU8S8, 4, &input) ||
       !check.output(0, "output", kDtypesU8S8, 4, &output)) {
     return false;
   }
-  const format::Conv2dParams& p = params_of(step);
   const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
-  if (!check.contract(p.contract(), format::Contract_TFL2) ||
-      !check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
+  if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("pad value", p.pad_value(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
       !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
@@ -52,7 +55,7 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
   }
   return check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), output[3], num_k)) &&
-         check.channel_constants(kBias, layout_channels(p.weights_layout(), output[3]));
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3]));
 }
 
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
@@ -61,8 +64,13 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
   args.input = step.input_data(kInput);
   args.weights = static_cast<const int8_t*>(step.input_data(kWeights));
   args.bias = static_cast<const int32_t*>(step.input_data(kBias));
-  args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
-  args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+  args.contract = contract_of(p.contract());
+  if (args.contract == Contract::kF32e) {
+    args.scale = static_cast<const float*>(step.input_data(kScale));
+  } else {
+    args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
+    args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+  }
   args.output = step.output_data(0);
   args.batch = input[0];
   args.input_h = input[1];

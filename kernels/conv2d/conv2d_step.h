@@ -14,7 +14,8 @@ namespace qplan {
 // Everything about the step but its groups and layout, which are the family's own business, and the sizes of
 // the constants, which follow from these.
 bool check_conv2d_operands(const StepCheck& check, const StepView& step);
-// Weights, bias, multiplier and shift, once the layout is known and groups divides the input channels.
+// Weights, bias, multiplier and shift or scale, once the layout is known and groups divides the input
+// channels.
 bool check_conv2d_constants(const StepCheck& check, const StepView& step);
 
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);

@@ -1,8 +1,7 @@
 // depthwise_conv2d: conv2d (kernels/conv2d/conv2d.h) with groups == input_c, so that output channel o = c * m
 // + j reads input channel c alone, m = output_c / input_c:
 //
-//   out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], multiplier[o], shift[o]),
-//                        clamp_min, clamp_max)
+//   out[n,y,x,o] = clamp(output_zero_point + requant(acc[n,y,x,o], o), clamp_min, clamp_max)
 //   acc[n,y,x,o] = bias[o] + sum over ky, kx of
 //                  (in[n, in_y, in_x, o / m] - input_zero_point)
 //                  * (weights[o, ky, kx] - weights_zero_point)

@@ -2,7 +2,6 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 
 namespace qplan::depthwise_conv2d_ref {
 namespace {
@@ -41,9 +40,8 @@ void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
     for (uint32_t x = 0; x < a.output_w; ++x) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
       for (uint32_t o = 0; o < a.output_c; ++o) {
-        const int32_t scaled =
-            requantize_tfl2(accumulate<In, kLayout>(a, image, y0, x0, o), a.multiplier[o], a.shift[o]);
-        *out++ = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
+        const int32_t sum = accumulate<In, kLayout>(a, image, y0, x0, o);
+        *out++ = static_cast<Out>(requantize_channel(a, sum, o));
       }
     }
   }

@@ -1,11 +1,11 @@
 // fully_connected: a matrix product of rows.
 //
-// out[r,o] = clamp(output_zero_point + requant(acc[r,o], multiplier[o], shift[o]), clamp_min, clamp_max)
+// out[r,o] = clamp(output_zero_point + requant(acc[r,o], o), clamp_min, clamp_max)
 // acc[r,o] = bias[o] + sum over k of (in[r,k] - input_zero_point) * (weights[o,k] - weights_zero_point)
 //
-// requant is TFL2 (kernels/numeric/requantize.h). Sums are taken modulo 2^32.
+// Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts.
 // Weights [output_c, input_c] lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h). bias,
-// multiplier and shift have layout_channels(weights_layout, output_c) entries.
+// multiplier, shift and scale have layout_channels(weights_layout, output_c) entries.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 
@@ -13,19 +13,22 @@
 #include <stdint.h>
 
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
 
 // Ranges that bind has checked: extents are in [1, 2^31); zero points and clamps lie within their dtypes,
-// weights_zero_point within int8; rows * ceil(output_c / 16) is below 2^31.
+// weights_zero_point within int8; rows * ceil(output_c / 16) is below 2^31; scales are finite and not
+// negative.
 struct FullyConnectedArgs {
   const void* input = nullptr;  // [rows, input_c]
   const int8_t* weights = nullptr;
   const int32_t* bias = nullptr;
-  const int32_t* multiplier = nullptr;
-  const int32_t* shift = nullptr;
-  void* output = nullptr;  // [rows, output_c]
+  const int32_t* multiplier = nullptr;  // null under F32E
+  const int32_t* shift = nullptr;       // null under F32E
+  const float* scale = nullptr;         // F32E only
+  void* output = nullptr;               // [rows, output_c]
   uint32_t rows = 0;
   uint32_t input_c = 0;
   uint32_t output_c = 0;
@@ -34,6 +37,7 @@ struct FullyConnectedArgs {
   int32_t output_zero_point = 0;
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
+  Contract contract = Contract::kTfl2;
   Dtype input_dtype = Dtype::kOther;   // uint8 or int8
   Dtype output_dtype = Dtype::kOther;  // uint8 or int8
   uint16_t weights_layout = 0;         // layouts.def

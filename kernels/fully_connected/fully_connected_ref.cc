@@ -2,7 +2,6 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 
 namespace qplan::fully_connected_ref {
 namespace {
@@ -34,8 +33,7 @@ void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
     for (uint32_t o = first; o < last; ++o) {
       const int32_t sum = a.weights_layout == kLayout_o16k4 ? accumulate<In, kLayout_o16k4>(a, row, o)
                                                             : accumulate<In, kLayout_ohwi>(a, row, o);
-      const int32_t scaled = requantize_tfl2(sum, a.multiplier[o], a.shift[o]);
-      out[o] = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
+      out[o] = static_cast<Out>(requantize_channel(a, sum, o));
     }
   }
 }

@@ -26,7 +26,7 @@ inline uint32_t row_units(const FullyConnectedArgs& a) {
 
 // As for conv2d: the input zero point is the dtype's minimum, where the packer puts it.
 inline bool rows_accepts(const FullyConnectedArgs& a) {
-  return a.weights_layout == kLayout_o16k4 && a.input_zero_point == dtype_min(a.input_dtype) &&
+  return a.contract == Contract::kTfl2 && a.weights_layout == kLayout_o16k4 && a.input_zero_point == dtype_min(a.input_dtype) &&
          a.input_c < (1u << 30);
 }
 

@@ -6,22 +6,25 @@
 namespace qplan {
 namespace {
 
-enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs };
+// Under F32E the scales stand where the multipliers do, and there are no shifts.
+enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
 
 // The last extent; the others together are the rows.
 uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
 
 bool check_step(const StepCheck& check, const StepView& step) {
   Shape input, output;
-  if (!check.arity(kNumInputs, 1) || !check.params(format::KernelParams_FullyConnectedParams) ||
+  if (!check.params(format::KernelParams_FullyConnectedParams)) return false;
+  const auto& p = check.params_as<format::FullyConnectedParams>();
+  const bool is_f32e = p.contract() == format::Contract_F32E;
+  if (!check.contract(p.contract(), kContractsAccumulator) ||
+      !check.arity(is_f32e ? kNumInputs - 1 : kNumInputs, 1) ||
       !check.input(kInput, "input", kDtypesU8S8, kAnyRank, &input) ||
       !check.output(0, "output", kDtypesU8S8, kAnyRank, &output)) {
     return false;
   }
-  const auto& p = check.params_as<format::FullyConnectedParams>();
   const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
-  if (!check.contract(p.contract(), format::Contract_TFL2) ||
-      !check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
+  if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
       !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
       !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype)) {
@@ -39,7 +42,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) &&
          check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
-         check.channel_constants(kBias, layout_channels(p.weights_layout(), columns(output)));
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)));
 }
 
 qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Error* error) {
@@ -52,8 +55,13 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Er
   args.input = step.input_data(kInput);
   args.weights = static_cast<const int8_t*>(step.input_data(kWeights));
   args.bias = static_cast<const int32_t*>(step.input_data(kBias));
-  args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
-  args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+  args.contract = contract_of(p.contract());
+  if (args.contract == Contract::kF32e) {
+    args.scale = static_cast<const float*>(step.input_data(kScale));
+  } else {
+    args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
+    args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+  }
   args.output = step.output_data(0);
   args.rows = static_cast<uint32_t>(input.elements() / columns(input));
   args.input_c = columns(input);

@@ -4,14 +4,18 @@
 //               + requantize_tfl2(sum - n * input_zero_point, output_multiplier, output_shift))
 //
 // where sum runs over the n reduced elements, the multiplier holds the factor 1 / n (docs/numerics/mean.md
-// says how), and the clamp is the dtype's range. Contract TFL2; input and output have one dtype, int8 or
-// uint8.
+// says how), and the clamp is the dtype's range. That is contract TFL2. Contract F32E:
+//
+//   out = clamp(output_zero_point + round half even (float(sum - n * input_zero_point) * scale))
+//
+// with the factor 1 / n in the scale. Input and output have one dtype, int8 or uint8.
 #ifndef QPLAN_KERNELS_MEAN_MEAN_H_
 #define QPLAN_KERNELS_MEAN_MEAN_H_
 
 #include <stdint.h>
 
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -21,7 +25,8 @@ struct MeanArgs {
   // So that |sum - n * input_zero_point| <= 255 * n fits int32.
   static constexpr uint32_t kMaxReduced = uint32_t{1} << 23;
 
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  Contract contract = Contract::kTfl2;  // or kF32e
+  Dtype dtype = Dtype::kOther;          // kU8, kS8
   const void* input = nullptr;
   void* output = nullptr;
   uint64_t num_outputs = 1;
@@ -38,6 +43,7 @@ struct MeanArgs {
   int32_t output_zero_point = 0;
   int32_t output_multiplier = 0;  // [0, 2^31)
   int32_t output_shift = 0;       // [-31, 30]
+  float scale = 0.0f;             // F32E, in the place of multiplier and shift: (0, 2^100]
 };
 
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MeanArgs)

@@ -34,16 +34,22 @@ int32_t sum_of(const MeanArgs& args, const T* input) {
   return sum;
 }
 
+int32_t mean_of(const MeanArgs& args, int32_t sum) {
+  const int32_t lo = dtype_min(args.dtype), hi = dtype_max(args.dtype);
+  if (args.contract == Contract::kF32e) {
+    return requantize_f32e(sum, args.scale, args.output_zero_point, lo, hi);
+  }
+  const int32_t scaled = requantize_tfl2(sum, args.output_multiplier, args.output_shift);
+  return add_clamp(scaled, args.output_zero_point, lo, hi);
+}
+
 template <typename T>
 void run_typed(const MeanArgs& args, uint64_t begin, uint64_t end) {
   const T* input = static_cast<const T*>(args.input);
   T* output = static_cast<T*>(args.output);
   for (uint64_t at = begin; at < end; ++at) {
     const uint64_t offset = offset_of(at, args.kept_rank, args.kept_extents, args.kept_strides);
-    const int32_t scaled =
-        requantize_tfl2(sum_of(args, input + offset), args.output_multiplier, args.output_shift);
-    output[at] = static_cast<T>(
-        add_clamp(scaled, args.output_zero_point, dtype_min(args.dtype), dtype_max(args.dtype)));
+    output[at] = static_cast<T>(mean_of(args, sum_of(args, input + offset)));
   }
 }
 

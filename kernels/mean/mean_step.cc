@@ -16,7 +16,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   const Dtype dtype = dtype_of(step.input(0));
   if (!check.output(0, "output", dtype_bit(dtype), kAnyRank, &output)) return false;
   const format::MeanParams& params = check.params_as<format::MeanParams>();
-  if (!check.contract(params.contract(), format::Contract_TFL2)) return false;
+  if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
   if (params.axes() == 0 || params.axes() >> input.rank != 0) {
     return check.fail() << "axes " << params.axes() << " names no axis or one beyond the input's rank "
                         << input.rank;
@@ -28,10 +28,14 @@ bool check_step(const StepCheck& check, const StepView& step) {
   for (uint32_t axis = 0; axis < input.rank; ++axis) {
     if (reduces(params.axes(), axis)) reduced *= input[axis];
   }
-  return check.range("number of reduced elements", static_cast<int64_t>(reduced), 1, MeanArgs::kMaxReduced) &&
-         check.in_dtype("input_zero_point", params.input_zero_point(), dtype) &&
-         check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
-         check.multiplier("output", params.output_multiplier(), params.output_shift());
+  if (!check.range("number of reduced elements", static_cast<int64_t>(reduced), 1, MeanArgs::kMaxReduced)) {
+    return false;
+  }
+  const bool scaling = params.contract() == format::Contract_F32E
+                           ? check.scale("scale", params.scale())
+                           : check.multiplier("output", params.output_multiplier(), params.output_shift());
+  return scaling && check.in_dtype("input_zero_point", params.input_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", params.output_zero_point(), dtype);
 }
 
 // Appends an axis inside those that are there.
@@ -52,6 +56,7 @@ qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* err
   if (checked && !check_step(check, step)) return check.status();
   const format::MeanParams& params = check.params_as<format::MeanParams>();
   const Shape input = shape_of(step.input(0));
+  args.contract = contract_of(params.contract());
   args.dtype = dtype_of(step.input(0));
   args.input = step.input_data(0);
   args.output = step.output_data(0);
@@ -71,6 +76,7 @@ qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* err
   args.output_zero_point = params.output_zero_point();
   args.output_multiplier = params.output_multiplier();
   args.output_shift = params.output_shift();
+  args.scale = params.scale();
   return QPLAN_OK;
 }
 

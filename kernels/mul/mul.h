@@ -3,7 +3,12 @@
 //   out = clamp(output_zero_point + requantize_tfl2((a - input1_zero_point) * (b - input2_zero_point),
 //                                                   output_multiplier, output_shift), clamp_min, clamp_max)
 //
-// Contract TFL2; the two inputs and the output have one dtype, int8 or uint8. docs/numerics/mul.md.
+// That is contract TFL2. Contract F32E, in float32, each operation rounded:
+//
+//   product = (float(a - input1_zero_point) * input1_scale) * (float(b - input2_zero_point) * input2_scale)
+//   out     = clamp(output_zero_point + round half even (product / output_scale), clamp_min, clamp_max)
+//
+// The two inputs and the output have one dtype, int8 or uint8. docs/numerics/mul.md.
 #ifndef QPLAN_KERNELS_MUL_MUL_H_
 #define QPLAN_KERNELS_MUL_MUL_H_
 
@@ -11,12 +16,14 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
 
 struct MulArgs {
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  Contract contract = Contract::kTfl2;  // or kF32e
+  Dtype dtype = Dtype::kOther;          // kU8, kS8
   const void* a = nullptr;
   const void* b = nullptr;
   void* output = nullptr;
@@ -28,6 +35,10 @@ struct MulArgs {
   int32_t output_shift = 0;       // [-31, 30]
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
+  // F32E, which does not look at multiplier and shift: in (0, 2^100].
+  float input1_scale = 0.0f;
+  float input2_scale = 0.0f;
+  float output_scale = 0.0f;
 };
 
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MulArgs)

@@ -4,7 +4,7 @@
 
 namespace qplan::mul_avx512vnni {
 
-bool accepts(const MulArgs&) { return true; }
+bool accepts(const MulArgs& args) { return args.contract == Contract::kTfl2; }
 
 size_t scratch_bytes(const MulArgs&) { return 0; }
 

@@ -6,12 +6,20 @@
 namespace qplan {
 namespace {
 
+bool check_scaling(const StepCheck& check, const format::MulParams& params) {
+  if (params.contract() == format::Contract_F32E) {
+    return check.scale("input1_scale", params.input1_scale()) &&
+           check.scale("input2_scale", params.input2_scale()) &&
+           check.scale("output_scale", params.output_scale());
+  }
+  return check.multiplier("output", params.output_multiplier(), params.output_shift());
+}
+
 bool check_params(const StepCheck& check, const format::MulParams& params, Dtype dtype) {
-  return check.contract(params.contract(), format::Contract_TFL2) &&
+  return check.contract(params.contract(), kContractsTfl2F32e) && check_scaling(check, params) &&
          check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
          check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
          check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
-         check.multiplier("output", params.output_multiplier(), params.output_shift()) &&
          check.clamp(params.clamp_min(), params.clamp_max(), dtype);
 }
 
@@ -35,6 +43,7 @@ qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* erro
     return check.status();
   }
   const format::MulParams& params = check.params_as<format::MulParams>();
+  args.contract = contract_of(params.contract());
   args.dtype = dtype_of(step.input(0));
   args.a = step.input_data(0);
   args.b = step.input_data(1);
@@ -46,6 +55,9 @@ qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* erro
   args.output_shift = params.output_shift();
   args.clamp_min = params.clamp_min();
   args.clamp_max = params.clamp_max();
+  args.input1_scale = params.input1_scale();
+  args.input2_scale = params.input2_scale();
+  args.output_scale = params.output_scale();
   return QPLAN_OK;
 }
 

@@ -12,8 +12,12 @@
 
 namespace qplan {
 
-// Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties upwards.
-// Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where that one saturates.
+// The contracts that kernels compute, by their numbers in format/plan.fbs.
+enum class Contract : uint8_t { kTfl2 = 1, kTfl1 = 2, kF32e = 3 };
+
+// Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties
+// upwards. Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where
+// that one saturates.
 static constexpr int32_t doubling_high_mul(int32_t a, int32_t m) {
   return static_cast<int32_t>((int64_t{a} * m + (int64_t{1} << 30)) >> 31);
 }
@@ -42,19 +46,38 @@ static constexpr int32_t requantize_tfl1(int32_t a, int32_t multiplier, int32_t 
   return static_cast<int32_t>(static_cast<uint32_t>((int64_t{a} * multiplier + half) >> right));
 }
 
-// F32E: clamp(round_half_even(float(a) * scale) + zero_point, lo, hi), the product in float32, float(a) to
-// nearest even. scale is finite and positive; lo - zero_point and hi - zero_point lie within +-2^21 (8 and 16
-// bit outputs do), since the clamp comes before the rounding: both ends are integers, so the order does not
-// matter.
-static inline int32_t requantize_f32e(int32_t a, float scale, int32_t zero_point, int32_t lo, int32_t hi) {
+// The end of every operator under F32E: clamp(round_half_even(real) + zero_point, lo, hi). real may be
+// infinite but not NaN; lo - zero_point and hi - zero_point lie within +-2^21 (those of 8 and 16 bit outputs
+// do). The clamp comes before the rounding, so that every float converts: both ends are integers, and the
+// order does not matter.
+static inline int32_t quantize_f32e(float real, int32_t zero_point, int32_t lo, int32_t hi) {
   const float low = static_cast<float>(lo - zero_point);
   const float high = static_cast<float>(hi - zero_point);
-  float x = static_cast<float>(a) * scale;
-  x = x < low ? low : x > high ? high : x;
+  const float x = real < low ? low : real > high ? high : real;
   // Adding 1.5 * 2^23 leaves no fraction bits, so that the addition itself rounds half to even.
   const float magic = 12582912.0f;
-  const float rounded = (x + magic) - magic;
-  return static_cast<int32_t>(rounded) + zero_point;
+  return static_cast<int32_t>((x + magic) - magic) + zero_point;
+}
+
+// F32E: float(a) rounded to nearest even, one float32 product. scale is finite and not negative.
+static inline int32_t requantize_f32e(int32_t a, float scale, int32_t zero_point, int32_t lo, int32_t hi) {
+  return quantize_f32e(static_cast<float>(a) * scale, zero_point, lo, hi);
+}
+
+// The output of channel o for the accumulator a, under the contract of args: those of convolutions and fully
+// connected layers.
+template <typename Args>
+static inline int32_t requantize_channel(const Args& args, int32_t a, uint32_t o) {
+  const int32_t zero_point = args.output_zero_point, lo = args.clamp_min, hi = args.clamp_max;
+  switch (args.contract) {
+    case Contract::kF32e:
+      return requantize_f32e(a, args.scale[o], zero_point, lo, hi);
+    case Contract::kTfl1:
+      return add_clamp(requantize_tfl1(a, args.multiplier[o], args.shift[o]), zero_point, lo, hi);
+    case Contract::kTfl2:
+      break;
+  }
+  return add_clamp(requantize_tfl2(a, args.multiplier[o], args.shift[o]), zero_point, lo, hi);
 }
 
 }  // namespace qplan

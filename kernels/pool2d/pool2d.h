@@ -1,5 +1,5 @@
-// avg_pool2d, max_pool2d: windows over height and width of x [n,h,w,c]; input and output share scale, zero
-// point and dtype, int8 or uint8.
+// avg_pool2d, max_pool2d: windows over height and width of x [n,h,w,c]; input and output have one dtype, int8
+// or uint8, and, but for avg under F32E, one scale and zero point.
 //
 // The window of output (y, x) is the inputs (y * stride_h - pad_top + ky, x * stride_w - pad_left + kx), ky <
 // pool_h, kx < pool_w, as far as they exist; each window holds at least one. With their sum and their number
@@ -8,7 +8,13 @@
 //   avg  out = clamp((sum + (sum > 0 ? count / 2 : -(count / 2))) / count, clamp_min, clamp_max)
 //   max  out = clamp(max of the window, clamp_min, clamp_max)
 //
-// All divisions truncate. avg is contract TFL2; max has one result under every contract.
+// All divisions truncate. This avg is contract TFL2; max has one result under every contract. Contract F32E,
+// in float32, each operation rounded but for the sums, which are exact:
+//
+//   avg  out   = clamp(output_zero_point + round half even (float(sum - count * input_zero_point) * scale),
+//                      clamp_min, clamp_max)
+//        scale = input_scale / (output_scale * float(count_include_pad ? pool_h * pool_w : count))
+//
 // docs/numerics/pool2d.md.
 #ifndef QPLAN_KERNELS_POOL2D_POOL2D_H_
 #define QPLAN_KERNELS_POOL2D_POOL2D_H_
@@ -16,12 +22,14 @@
 #include <stdint.h>
 
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
 
 struct Pool2dArgs {
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  Contract contract = Contract::kTfl2;  // or kF32e; not looked at by max
+  Dtype dtype = Dtype::kOther;          // kU8, kS8
   const void* input = nullptr;
   void* output = nullptr;
   // Extents and window positions fit int32; batch * output_h does, too.
@@ -39,7 +47,19 @@ struct Pool2dArgs {
   uint32_t pad_left = 0;
   int32_t clamp_min = 0;  // of the dtype, min <= max
   int32_t clamp_max = 0;
+  // avg under F32E: scales in (0, 2^100] with a finite quotient, zero points of the dtype.
+  float input_scale = 0.0f;
+  float output_scale = 0.0f;
+  int32_t input_zero_point = 0;
+  int32_t output_zero_point = 0;
+  bool count_include_pad = false;
 };
+
+// The factor between the centred sum of a window of `count` elements and the output, under F32E.
+static inline float pool_scale_f32e(const Pool2dArgs& args, uint64_t count) {
+  const uint64_t divisor = args.count_include_pad ? uint64_t{args.pool_h} * args.pool_w : count;
+  return args.input_scale / (args.output_scale * static_cast<float>(divisor));
+}
 
 // The part [begin, end) of an axis that the window of output `at` covers.
 struct PoolSpan {

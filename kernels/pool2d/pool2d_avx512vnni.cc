@@ -58,7 +58,9 @@ inline void run_rows(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
 }  // namespace
 
 namespace avg_pool2d_avx512vnni {
-bool accepts(const Pool2dArgs& args) { return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount; }
+bool accepts(const Pool2dArgs& args) {
+  return args.contract == Contract::kTfl2 && uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount;
+}
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { run_rows<Average>(args, begin, end); }

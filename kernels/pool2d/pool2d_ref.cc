@@ -1,5 +1,5 @@
 // The references of avg_pool2d and max_pool2d. A unit is an output row.
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/pool2d/pool2d.h"
 
 namespace qplan {
@@ -9,7 +9,13 @@ template <typename T>
 struct Average {
   int64_t sum = 0;
   void add(T value) { sum += value; }
-  int32_t result(int64_t count) const {
+  int32_t result(const Pool2dArgs& args, int64_t count) const {
+    if (args.contract == Contract::kF32e) {
+      const int64_t centered = sum - count * args.input_zero_point;
+      const float scale = pool_scale_f32e(args, static_cast<uint64_t>(count));
+      return quantize_f32e(static_cast<float>(centered) * scale, args.output_zero_point, args.clamp_min,
+                           args.clamp_max);
+    }
     const int64_t half = sum > 0 ? count / 2 : -(count / 2);
     return static_cast<int32_t>((sum + half) / count);
   }
@@ -19,7 +25,7 @@ template <typename T>
 struct Maximum {
   int32_t max = INT32_MIN;
   void add(T value) { max = value > max ? value : max; }
-  int32_t result(int64_t) const { return max; }
+  int32_t result(const Pool2dArgs&, int64_t) const { return max; }
 };
 
 template <typename T, typename Reduction>
@@ -41,7 +47,7 @@ void run_rows(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
             reduction.add(image[in_y * row_elements + uint64_t{in_x} * args.channels + c]);
           }
         }
-        *output++ = static_cast<T>(clamp_s32(reduction.result(count), args.clamp_min, args.clamp_max));
+        *output++ = static_cast<T>(clamp_s32(reduction.result(args, count), args.clamp_min, args.clamp_max));
       }
     }
   }

@@ -1,4 +1,6 @@
 // Glue of avg_pool2d and max_pool2d: the same parameters, checked alike.
+#include <float.h>
+
 #include "kernels/common/family.h"
 #include "kernels/common/step_check.h"
 #include "kernels/pool2d/pool2d.h"
@@ -27,6 +29,21 @@ bool check_step(const StepCheck& check, const StepView& step) {
          check.clamp(params.clamp_min(), params.clamp_max(), dtype);
 }
 
+// Of avg_pool2d.
+bool check_average(const StepCheck& check, const format::Pool2dParams& params, Dtype dtype) {
+  if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
+  if (params.contract() != format::Contract_F32E) return true;
+  if (!check.scale("input_scale", params.input_scale()) ||
+      !check.scale("output_scale", params.output_scale()) ||
+      !check.in_dtype("input_zero_point", params.input_zero_point(), dtype) ||
+      !check.in_dtype("output_zero_point", params.output_zero_point(), dtype)) {
+    return false;
+  }
+  // The largest of the windows' factors.
+  if (params.input_scale() / params.output_scale() <= FLT_MAX) return true;
+  return check.fail() << "input_scale / output_scale is not finite";
+}
+
 void fill(const StepView& step, const format::Pool2dParams& params, Pool2dArgs& args) {
   const Shape input = shape_of(step.input(0));
   const Shape output = shape_of(step.output(0));
@@ -53,10 +70,17 @@ qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Erro
   const StepCheck check(step, "avg_pool2d", error);
   if (checked) {
     if (!check_step(check, step)) return check.status();
-    const format::Contract contract = check.params_as<format::Pool2dParams>().contract();
-    if (!check.contract(contract, format::Contract_TFL2)) return check.status();
+    const auto& params = check.params_as<format::Pool2dParams>();
+    if (!check_average(check, params, dtype_of(step.input(0)))) return check.status();
   }
-  fill(step, check.params_as<format::Pool2dParams>(), args);
+  const auto& params = check.params_as<format::Pool2dParams>();
+  fill(step, params, args);
+  args.contract = contract_of(params.contract());
+  args.input_scale = params.input_scale();
+  args.output_scale = params.output_scale();
+  args.input_zero_point = params.input_zero_point();
+  args.output_zero_point = params.output_zero_point();
+  args.count_include_pad = params.count_include_pad();
   return QPLAN_OK;
 }
 

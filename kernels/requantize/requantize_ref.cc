@@ -6,6 +6,15 @@
 namespace qplan::requantize_ref {
 namespace {
 
+int32_t requantize_one(const RequantizeArgs& a, int32_t x) {
+  if (a.contract == Contract::kF32e) {
+    return requantize_f32e(x, a.scale, a.output_zero_point, a.clamp_min, a.clamp_max);
+  }
+  const int32_t scaled = a.contract == Contract::kTfl1 ? requantize_tfl1(x, a.multiplier, a.shift)
+                                                       : requantize_tfl2(x, a.multiplier, a.shift);
+  return add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max);
+}
+
 template <typename In, typename Out>
 void run_chunks(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
   const In* in = static_cast<const In*>(a.input);
@@ -14,8 +23,7 @@ void run_chunks(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
   const uint64_t stop = uint64_t{end} * kRequantizeChunk;
   const uint64_t last = stop < a.count ? stop : a.count;
   for (uint64_t i = first; i < last; ++i) {
-    const int32_t scaled = requantize_tfl2(wrap_sub(in[i], a.input_zero_point), a.multiplier, a.shift);
-    out[i] = static_cast<Out>(add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max));
+    out[i] = static_cast<Out>(requantize_one(a, wrap_sub(in[i], a.input_zero_point)));
   }
 }
 

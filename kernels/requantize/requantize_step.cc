@@ -14,10 +14,17 @@ bool check_step(const StepCheck& check, const StepView& step) {
   }
   const auto& p = check.params_as<format::RequantizeParams>();
   const Dtype output_dtype = dtype_of(step.output(0));
-  if (!check.contract(p.contract(), format::Contract_TFL2) ||
-      !check.in_dtype("input zero point", p.input_zero_point(), dtype_of(step.input(0))) ||
+  if (!check.contract(p.contract(), kContractsAccumulator)) return false;
+  if (p.contract() != format::Contract_F32E) {
+    if (!check.multiplier("output", p.multiplier(), p.shift())) return false;
+  } else if (!check.scale("scale", p.scale())) {
+    return false;
+  } else if (dtype_of(step.input(0)) != Dtype::kS32) {
+    return check.fail_input(0, "input")
+           << "has " << dtype_name(dtype_of(step.input(0))) << ", expected int32 under contract F32E";
+  }
+  if (!check.in_dtype("input zero point", p.input_zero_point(), dtype_of(step.input(0))) ||
       !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
-      !check.multiplier("output", p.multiplier(), p.shift()) ||
       !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype)) {
     return false;
   }
@@ -41,6 +48,8 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
   args.output_zero_point = p.output_zero_point();
   args.multiplier = p.multiplier();
   args.shift = p.shift();
+  args.scale = p.scale();
+  args.contract = contract_of(p.contract());
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
   args.input_dtype = dtype_of(step.input(0));

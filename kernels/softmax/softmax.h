@@ -1,4 +1,5 @@
-// softmax along the last axis, in fixed point; output scale 1/256, zero point the dtype's least value.
+// softmax along the last axis. Contract TFL2: in fixed point; output scale 1/256, zero point the dtype's
+// least value.
 //
 //   d(i)   = x(i) - max x                                       in [-255, 0]
 //   z(i)   = doubling_high_mul(d(i) << input_left_shift, input_multiplier)
@@ -10,14 +11,20 @@
 //   out(i) = min + clamp(round(doubling_high_mul(r, e(i)) / 2^(k + 23)), 0, 255)
 //            min where d(i) < diff_min
 //
-// with exp and 1 / (1 + a) of numeric/fixed_point.h. Contract TFL2; input and output have one dtype, int8 or
-// uint8. docs/numerics/softmax.md.
+// with exp and 1 / (1 + a) of numeric/fixed_point.h. Contract F32E: in float32, each operation rounded:
+//
+//   sum    = ((e(0) + e(1)) + e(2)) + ...                       e(i) = table[max x - x(i)]
+//   out(i) = clamp(output_zero_point + round half even ((e(i) / sum) / output_scale))
+//
+// where table[d] = exp(-input_scale * d). Input and output have one dtype, int8 or uint8.
+// docs/numerics/softmax.md.
 #ifndef QPLAN_KERNELS_SOFTMAX_SOFTMAX_H_
 #define QPLAN_KERNELS_SOFTMAX_SOFTMAX_H_
 
 #include <stdint.h>
 
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -26,7 +33,10 @@ struct SoftmaxArgs {
   // |d << input_left_shift| is at most 31 in Q5.26.
   static constexpr int64_t kMaxShifted = int64_t{31} << 26;
 
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  static constexpr uint32_t kTableEntries = 256;
+
+  Contract contract = Contract::kTfl2;  // or kF32e
+  Dtype dtype = Dtype::kOther;          // kU8, kS8
   const void* input = nullptr;
   void* output = nullptr;
   uint32_t rows = 1;  // fits int32
@@ -34,6 +44,10 @@ struct SoftmaxArgs {
   int32_t input_multiplier = 0;  // [0, 2^31)
   int32_t input_left_shift = 0;  // [0, 31]
   int32_t diff_min = 0;          // <= 0, -diff_min * 2^input_left_shift <= kMaxShifted
+  // F32E, which does not look at the three before.
+  const float* table = nullptr;   // kTableEntries, in [0, 1], the first is 1
+  float output_scale = 0.0f;      // (0, 2^100]
+  int32_t output_zero_point = 0;  // of the dtype
 };
 
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, SoftmaxArgs)

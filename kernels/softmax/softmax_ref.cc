@@ -17,10 +17,15 @@ int32_t scaled_exp(const SoftmaxArgs& args, int32_t difference) {
 int32_t rounding_divide(int32_t a, int32_t count) { return count > 31 ? 0 : rounding_shift_right(a, count); }
 
 template <typename T>
-void run_row(const SoftmaxArgs& args, const T* input, T* output) {
+int32_t max_of(const SoftmaxArgs& args, const T* input) {
   int32_t max = dtype_min(args.dtype);
   for (uint32_t i = 0; i < args.depth; ++i) max = input[i] > max ? input[i] : max;
+  return max;
+}
 
+template <typename T>
+void run_row_tfl2(const SoftmaxArgs& args, const T* input, T* output) {
+  const int32_t max = max_of(args, input);
   uint64_t total = 0;
   for (uint32_t i = 0; i < args.depth; ++i) {
     const int32_t difference = input[i] - max;
@@ -47,10 +52,28 @@ void run_row(const SoftmaxArgs& args, const T* input, T* output) {
 }
 
 template <typename T>
+void run_row_f32e(const SoftmaxArgs& args, const T* input, T* output) {
+  const int32_t max = max_of(args, input);
+  float sum = 0.0f;  // at least 1 in the end: that is what the largest element adds
+  for (uint32_t i = 0; i < args.depth; ++i) sum += args.table[max - input[i]];
+  for (uint32_t i = 0; i < args.depth; ++i) {
+    const float share = args.table[max - input[i]] / sum;
+    output[i] = static_cast<T>(quantize_f32e(share / args.output_scale, args.output_zero_point,
+                                             dtype_min(args.dtype), dtype_max(args.dtype)));
+  }
+}
+
+template <typename T>
 void run_typed(const SoftmaxArgs& args, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint64_t at = uint64_t{row} * args.depth;
-    run_row(args, static_cast<const T*>(args.input) + at, static_cast<T*>(args.output) + at);
+    const T* input = static_cast<const T*>(args.input) + at;
+    T* output = static_cast<T*>(args.output) + at;
+    if (args.contract == Contract::kF32e) {
+      run_row_f32e(args, input, output);
+    } else {
+      run_row_tfl2(args, input, output);
+    }
   }
 }
 

@@ -26,6 +26,12 @@ std::string text(format::Contract contract) { return format::EnumNameContract(co
 std::string text(format::QuantizeRule rule) { return format::EnumNameQuantizeRule(rule); }
 std::string text(format::ResizeRule rule) { return format::EnumNameResizeRule(rule); }
 
+Fields joined(Fields first, const Fields& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// Only the fields that the step's contract looks at are shown.
 #define QPLAN_FIELD(name) \
   { #name, text(p.name()) }
 
@@ -55,11 +61,20 @@ Fields fields(const format::FullyConnectedParams& p) {
           QPLAN_FIELD(clamp_max)};
 }
 Fields fields(const format::Pool2dParams& p) {
-  return {QPLAN_FIELD(contract), QPLAN_FIELD(pool_h),    QPLAN_FIELD(pool_w),
-          QPLAN_FIELD(stride_h), QPLAN_FIELD(stride_w),  QPLAN_FIELD(pad_top),
-          QPLAN_FIELD(pad_left), QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max)};
+  Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(pool_h),    QPLAN_FIELD(pool_w),
+                   QPLAN_FIELD(stride_h), QPLAN_FIELD(stride_w),  QPLAN_FIELD(pad_top),
+                   QPLAN_FIELD(pad_left), QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max)};
+  if (p.contract() != format::Contract_F32E) return result;
+  return joined(std::move(result),
+                {QPLAN_FIELD(input_scale), QPLAN_FIELD(input_zero_point), QPLAN_FIELD(output_scale),
+                 QPLAN_FIELD(output_zero_point), QPLAN_FIELD(count_include_pad)});
 }
 Fields fields(const format::AddParams& p) {
+  if (p.contract() == format::Contract_F32E) {
+    return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_scale),      QPLAN_FIELD(input1_zero_point),
+            QPLAN_FIELD(input2_scale),      QPLAN_FIELD(input2_zero_point), QPLAN_FIELD(output_scale),
+            QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
+  }
   return {QPLAN_FIELD(contract),          QPLAN_FIELD(left_shift),   QPLAN_FIELD(input1_zero_point),
           QPLAN_FIELD(input1_multiplier), QPLAN_FIELD(input1_shift), QPLAN_FIELD(input2_zero_point),
           QPLAN_FIELD(input2_multiplier), QPLAN_FIELD(input2_shift), QPLAN_FIELD(output_zero_point),
@@ -67,16 +82,25 @@ Fields fields(const format::AddParams& p) {
           QPLAN_FIELD(clamp_max)};
 }
 Fields fields(const format::MulParams& p) {
+  if (p.contract() == format::Contract_F32E) {
+    return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_scale),      QPLAN_FIELD(input1_zero_point),
+            QPLAN_FIELD(input2_scale),      QPLAN_FIELD(input2_zero_point), QPLAN_FIELD(output_scale),
+            QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
+  }
   return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_zero_point), QPLAN_FIELD(input2_zero_point),
           QPLAN_FIELD(output_zero_point), QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift),
           QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
 }
 Fields fields(const format::MeanParams& p) {
-  return {QPLAN_FIELD(contract),          QPLAN_FIELD(axes),
-          QPLAN_FIELD(input_zero_point),  QPLAN_FIELD(output_zero_point),
-          QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift)};
+  Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(axes), QPLAN_FIELD(input_zero_point),
+                   QPLAN_FIELD(output_zero_point)};
+  if (p.contract() == format::Contract_F32E) return joined(std::move(result), {QPLAN_FIELD(scale)});
+  return joined(std::move(result), {QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift)});
 }
 Fields fields(const format::SoftmaxParams& p) {
+  if (p.contract() == format::Contract_F32E) {
+    return {QPLAN_FIELD(contract), QPLAN_FIELD(output_scale), QPLAN_FIELD(output_zero_point)};
+  }
   return {QPLAN_FIELD(contract), QPLAN_FIELD(input_multiplier), QPLAN_FIELD(input_left_shift),
           QPLAN_FIELD(diff_min)};
 }
@@ -86,13 +110,11 @@ Fields fields(const format::QuantizeParams& p) {
 }
 Fields fields(const format::DequantizeParams& p) { return {QPLAN_FIELD(scale), QPLAN_FIELD(zero_point)}; }
 Fields fields(const format::RequantizeParams& p) {
-  return {QPLAN_FIELD(contract),
-          QPLAN_FIELD(input_zero_point),
-          QPLAN_FIELD(output_zero_point),
-          QPLAN_FIELD(multiplier),
-          QPLAN_FIELD(shift),
-          QPLAN_FIELD(clamp_min),
-          QPLAN_FIELD(clamp_max)};
+  Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(input_zero_point), QPLAN_FIELD(output_zero_point)};
+  const Fields scale = p.contract() == format::Contract_F32E
+                           ? Fields{QPLAN_FIELD(scale)}
+                           : Fields{QPLAN_FIELD(multiplier), QPLAN_FIELD(shift)};
+  return joined(joined(std::move(result), scale), {QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max)});
 }
 Fields fields(const format::PadParams& p) { return {QPLAN_FIELD(before), QPLAN_FIELD(value)}; }
 Fields fields(const format::TransposeParams& p) { return {QPLAN_FIELD(permutation)}; }

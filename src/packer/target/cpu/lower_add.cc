@@ -1,4 +1,5 @@
-// qnn.add, qnn.subtract: families add and sub, with the parameters that TFLite's Prepare computes for 8 bits.
+// qnn.add, qnn.subtract: families add and sub; under tfl2 with the parameters that TFLite's Prepare computes
+// for 8 bits.
 #include <algorithm>
 
 #include "kernels/numeric/quantize_multiplier.h"
@@ -34,23 +35,44 @@ void check_dtypes(const Lowering& lowering, const ir::Node& node) {
   }
 }
 
+// What stands in the plan; the other contract's fields are 0.
+struct Scaling {
+  int32_t left_shift = 0;  // tfl2: this and the multipliers
+  QuantizedMultiplier multiplier1 = {}, multiplier2 = {}, output_multiplier = {};
+  float scale1 = 0.0f, scale2 = 0.0f, output_scale = 0.0f;  // f32e
+};
+
+Scaling tfl2_scaling(double scale1, double scale2, double output_scale) {
+  const double twice_max_scale = 2.0 * std::max(scale1, scale2);
+  Scaling scaling;
+  scaling.left_shift = kLeftShift;
+  scaling.multiplier1 = smaller_than_one(scale1 / twice_max_scale);
+  scaling.multiplier2 = smaller_than_one(scale2 / twice_max_scale);
+  scaling.output_multiplier =
+      smaller_than_one(twice_max_scale / (static_cast<double>(1 << kLeftShift) * output_scale));
+  return scaling;
+}
+
+Scaling read_scaling(const Lowering& lowering, const ir::Node& node, format::Contract contract) {
+  Scaling scaling;
+  scaling.scale1 = lowering.scale(node.operands[kLhsScale], "the left scale");
+  scaling.scale2 = lowering.scale(node.operands[kRhsScale], "the right scale");
+  scaling.output_scale = lowering.scale(node.operands[kOutputScale], "the output's scale");
+  if (contract == format::Contract_F32E) return scaling;
+  return tfl2_scaling(static_cast<double>(scaling.scale1), static_cast<double>(scaling.scale2),
+                      static_cast<double>(scaling.output_scale));
+}
+
 void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
   const ir::Node& node = lowering.node(chain.front());
   check_dtypes(lowering, node);
-  const format::Contract contract = tfl2_contract(node);
+  const format::Contract contract = contract_of(node, {format::Contract_TFL2, format::Contract_F32E});
   const Clamp clamp = chain_clamp(lowering, chain);
-  const double scale1 = lowering.scale(node.operands[kLhsScale], "the left scale");
-  const double scale2 = lowering.scale(node.operands[kRhsScale], "the right scale");
-  const double output_scale = lowering.scale(node.operands[kOutputScale], "the output's scale");
+  const Scaling scaling = read_scaling(lowering, node, contract);
   const int32_t zero_point1 = lowering.zero_point(node.operands[kLhsZeroPoint], "the left zero point");
   const int32_t zero_point2 = lowering.zero_point(node.operands[kRhsZeroPoint], "the right zero point");
   const int32_t output_zero_point =
       lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
-  const double twice_max_scale = 2.0 * std::max(scale1, scale2);
-  const QuantizedMultiplier multiplier1 = smaller_than_one(scale1 / twice_max_scale);
-  const QuantizedMultiplier multiplier2 = smaller_than_one(scale2 / twice_max_scale);
-  const QuantizedMultiplier output_multiplier =
-      smaller_than_one(twice_max_scale / (static_cast<double>(1 << kLeftShift) * output_scale));
 
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[kLhs]), lowering.tensor(node.operands[kRhs])};
@@ -58,18 +80,21 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
   step.params_type = format::KernelParams_AddParams;
   step.write_params = params_writer<format::AddParamsBuilder>([=](format::AddParamsBuilder& p) {
     p.add_contract(contract);
-    p.add_left_shift(kLeftShift);
+    p.add_left_shift(scaling.left_shift);
     p.add_input1_zero_point(zero_point1);
-    p.add_input1_multiplier(multiplier1.multiplier);
-    p.add_input1_shift(multiplier1.shift);
+    p.add_input1_multiplier(scaling.multiplier1.multiplier);
+    p.add_input1_shift(scaling.multiplier1.shift);
     p.add_input2_zero_point(zero_point2);
-    p.add_input2_multiplier(multiplier2.multiplier);
-    p.add_input2_shift(multiplier2.shift);
+    p.add_input2_multiplier(scaling.multiplier2.multiplier);
+    p.add_input2_shift(scaling.multiplier2.shift);
     p.add_output_zero_point(output_zero_point);
-    p.add_output_multiplier(output_multiplier.multiplier);
-    p.add_output_shift(output_multiplier.shift);
+    p.add_output_multiplier(scaling.output_multiplier.multiplier);
+    p.add_output_shift(scaling.output_multiplier.shift);
     p.add_clamp_min(clamp.min);
     p.add_clamp_max(clamp.max);
+    p.add_input1_scale(scaling.scale1);
+    p.add_input2_scale(scaling.scale2);
+    p.add_output_scale(scaling.output_scale);
   });
   lowering.add_step(std::move(step));
 }

@@ -57,13 +57,13 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const int32_t outside = pad_value(conv, input_zero_point);
   const int32_t output_zero_point =
       lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
-  const format::Contract contract = tfl2_contract(*layer.requantize);
+  const format::Contract contract = layer_contract(layer);
 
   ProgramStep step = make_step(depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, conv);
   const PackedWeights weights =
       pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
   step.inputs = {lowering.tensor(conv.operands[kData]), weights.tensor};
-  append_channel_constants(lowering, layer, layout, num_o, &step.inputs);
+  append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
   step.params_type = format::KernelParams_Conv2dParams;

@@ -36,13 +36,13 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
       lowering.zero_point(dense.operands[kKernelZeroPoint], "the weights' zero point");
   const int32_t output_zero_point =
       lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
-  const format::Contract contract = tfl2_contract(*layer.requantize);
+  const format::Contract contract = layer_contract(layer);
 
   ProgramStep step = make_step(kKernel_fully_connected, dense);
   const PackedWeights weights =
       pack_weights(lowering, dense.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
   step.inputs = {lowering.tensor(dense.operands[kData]), weights.tensor};
-  append_channel_constants(lowering, layer, layout, num_o, &step.inputs);
+  append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
   step.params_type = format::KernelParams_FullyConnectedParams;

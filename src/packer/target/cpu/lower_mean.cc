@@ -27,7 +27,7 @@ Chain match_mean(const Lowering& lowering, uint32_t node) {
 void lower_mean(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
   const ir::TensorType& input = lowering.type(node.operands[kData]);
-  const format::Contract contract = tfl2_contract(node);
+  const format::Contract contract = contract_of(node, {format::Contract_TFL2, format::Contract_F32E});
   uint32_t axes = 0;
   uint64_t count = 1;
   for (const int64_t axis : op::normalized_axes(op::attr_ints(node, "axis"), input.shape.size())) {
@@ -38,9 +38,15 @@ void lower_mean(Lowering& lowering, const Chain& chain) {
       lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point");
   const int32_t output_zero_point =
       lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
-  const double real = static_cast<double>(lowering.scale(node.operands[kInputScale], "the input's scale")) /
-                      static_cast<double>(lowering.scale(node.operands[kOutputScale], "the output's scale"));
-  const QuantizedMultiplier multiplier = divided(checked_multiplier(real), count);
+  const float input_scale = lowering.scale(node.operands[kInputScale], "the input's scale");
+  const float output_scale = lowering.scale(node.operands[kOutputScale], "the output's scale");
+  Rescale scaling;
+  if (contract == format::Contract_F32E) {
+    scaling.scale = input_scale / (output_scale * static_cast<float>(count));
+  } else {
+    scaling = rescale(contract, input_scale, output_scale);
+    scaling.quantized = divided(scaling.quantized, count);
+  }
 
   ProgramStep step = make_step(kKernel_mean, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
@@ -51,8 +57,9 @@ void lower_mean(Lowering& lowering, const Chain& chain) {
     p.add_axes(axes);
     p.add_input_zero_point(input_zero_point);
     p.add_output_zero_point(output_zero_point);
-    p.add_output_multiplier(multiplier.multiplier);
-    p.add_output_shift(multiplier.shift);
+    p.add_output_multiplier(scaling.quantized.multiplier);
+    p.add_output_shift(scaling.quantized.shift);
+    p.add_scale(scaling.scale);
   });
   lowering.add_step(std::move(step));
 }

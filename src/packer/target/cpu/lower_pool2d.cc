@@ -5,7 +5,17 @@
 namespace qplan::target::cpu {
 namespace {
 
-void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, format::Contract contract) {
+// What an average under f32e looks at.
+struct Rescaling {
+  float input_scale = 0.0f;
+  int32_t input_zero_point = 0;
+  float output_scale = 0.0f;
+  int32_t output_zero_point = 0;
+  bool count_include_pad = false;
+};
+
+void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, format::Contract contract,
+                   const Rescaling& rescaling) {
   const ir::Node& node = lowering.node(chain.front());
   const ir::TensorType& input = lowering.type(node.operands[0]);
   if (!is_8_bit(input.dtype))
@@ -30,6 +40,11 @@ void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, form
     p.add_pad_left(static_cast<uint32_t>(window.pad_left));
     p.add_clamp_min(clamp.min);
     p.add_clamp_max(clamp.max);
+    p.add_input_scale(rescaling.input_scale);
+    p.add_input_zero_point(rescaling.input_zero_point);
+    p.add_output_scale(rescaling.output_scale);
+    p.add_output_zero_point(rescaling.output_zero_point);
+    p.add_count_include_pad(rescaling.count_include_pad);
   });
   lowering.add_step(std::move(step));
 }
@@ -43,14 +58,22 @@ Chain match_avg_pool2d(const Lowering& lowering, uint32_t node) {
 void lower_avg_pool2d(Lowering& lowering, const Chain& chain) {
   enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
   const ir::Node& node = lowering.node(chain.front());
-  if (op::attr_bool(node, "count_include_pad")) refuse("the kernel does not count what is padded");
-  if (lowering.scale(node.operands[kInputScale], "the input's scale") !=
-          lowering.scale(node.operands[kOutputScale], "the output's scale") ||
-      lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point") !=
-          lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point")) {
+  const format::Contract contract = contract_of(node, {format::Contract_TFL2, format::Contract_F32E});
+  const Rescaling rescaling = {
+      lowering.scale(node.operands[kInputScale], "the input's scale"),
+      lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point"),
+      lowering.scale(node.operands[kOutputScale], "the output's scale"),
+      lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point"),
+      op::attr_bool(node, "count_include_pad")};
+  if (contract == format::Contract_F32E) {
+    return add_pool_step(lowering, chain, kKernel_avg_pool2d, contract, rescaling);
+  }
+  if (rescaling.count_include_pad) refuse("the kernel does not count what is padded, but under 'f32e'");
+  if (rescaling.input_scale != rescaling.output_scale ||
+      rescaling.input_zero_point != rescaling.output_zero_point) {
     refuse("input and output have different scales or zero points, the kernel takes equal ones");
   }
-  add_pool_step(lowering, chain, kKernel_avg_pool2d, tfl2_contract(node));
+  add_pool_step(lowering, chain, kKernel_avg_pool2d, contract, {});
 }
 
 Chain match_max_pool2d(const Lowering& lowering, uint32_t node) {
@@ -58,7 +81,7 @@ Chain match_max_pool2d(const Lowering& lowering, uint32_t node) {
 }
 
 void lower_max_pool2d(Lowering& lowering, const Chain& chain) {
-  add_pool_step(lowering, chain, kKernel_max_pool2d, format::Contract_NONE);
+  add_pool_step(lowering, chain, kKernel_max_pool2d, format::Contract_NONE, {});
 }
 
 }  // namespace qplan::target::cpu

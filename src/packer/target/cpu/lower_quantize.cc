@@ -6,6 +6,20 @@ namespace {
 
 enum Operand { kData, kScale, kZeroPoint };
 
+// The attribute names a rule where the source's differs from its contract's (PyTorch).
+format::QuantizeRule quantize_rule(const ir::Node& node) {
+  const format::Contract contract =
+      contract_of(node, {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
+  const std::string& rule = op::attr_string(node, "rule");
+  if (rule == "div_away") return format::QuantizeRule_DIV_AWAY;
+  if (rule == "div_even") return format::QuantizeRule_DIV_EVEN;
+  if (rule == "mul_even") return format::QuantizeRule_MUL_EVEN;
+  if (!rule.empty()) {
+    refuse("rounding rule '" + rule + "' is not known, expected 'div_away', 'div_even' or 'mul_even'");
+  }
+  return contract == format::Contract_F32E ? format::QuantizeRule_DIV_EVEN : format::QuantizeRule_DIV_AWAY;
+}
+
 }  // namespace
 
 Chain match_quantize(const Lowering& lowering, uint32_t node) {
@@ -14,7 +28,7 @@ Chain match_quantize(const Lowering& lowering, uint32_t node) {
 
 void lower_quantize(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  tfl2_contract(node);
+  const format::QuantizeRule rule = quantize_rule(node);
   const ir::DType dtype = lowering.type(node.results[0]).dtype;
   if (!is_8_bit(dtype)) refuse("its dtype is " + ir::to_string(dtype) + ", expected int8 or uint8");
   const float scale = lowering.scale(node.operands[kScale], "the scale");
@@ -24,7 +38,7 @@ void lower_quantize(Lowering& lowering, const Chain& chain) {
   step.outputs = {lowering.define(node.results[0])};
   step.params_type = format::KernelParams_QuantizeParams;
   step.write_params = params_writer<format::QuantizeParamsBuilder>([=](format::QuantizeParamsBuilder& p) {
-    p.add_rule(format::QuantizeRule_DIV_AWAY);
+    p.add_rule(rule);
     p.add_scale(scale);
     p.add_zero_point(zero_point);
   });

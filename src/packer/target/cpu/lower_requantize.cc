@@ -15,16 +15,16 @@ Chain match_requantize(const Lowering& lowering, uint32_t node) {
 
 void lower_requantize(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  const format::Contract contract = tfl2_contract(node);
+  const format::Contract contract =
+      contract_of(node, {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
   if (!is_8_bit(lowering.type(node.results[0]).dtype)) refuse("the kernel's output is int8 or uint8");
   const Clamp clamp = chain_clamp(lowering, chain);
   const int32_t input_zero_point =
       lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point");
   const int32_t output_zero_point =
       lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
-  const double real = static_cast<double>(lowering.scale(node.operands[kInputScale], "the input's scale")) /
-                      static_cast<double>(lowering.scale(node.operands[kOutputScale], "the output's scale"));
-  const QuantizedMultiplier multiplier = checked_multiplier(real);
+  const Rescale scaling = rescale(contract, lowering.scale(node.operands[kInputScale], "the input's scale"),
+                                  lowering.scale(node.operands[kOutputScale], "the output's scale"));
 
   ProgramStep step = make_step(kKernel_requantize, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
@@ -34,10 +34,11 @@ void lower_requantize(Lowering& lowering, const Chain& chain) {
     p.add_contract(contract);
     p.add_input_zero_point(input_zero_point);
     p.add_output_zero_point(output_zero_point);
-    p.add_multiplier(multiplier.multiplier);
-    p.add_shift(multiplier.shift);
+    p.add_multiplier(scaling.quantized.multiplier);
+    p.add_shift(scaling.quantized.shift);
     p.add_clamp_min(clamp.min);
     p.add_clamp_max(clamp.max);
+    p.add_scale(scaling.scale);
   });
   lowering.add_step(std::move(step));
 }

@@ -9,7 +9,7 @@ Chain match_resize_bilinear(const Lowering& lowering, uint32_t node) {
 
 void lower_resize_bilinear(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  tfl2_contract(node);
+  contract_of(node, {format::Contract_TFL2});
   const ir::DType dtype = lowering.type(node.operands[0]).dtype;
   if (!is_8_bit(dtype)) refuse("its dtype is " + ir::to_string(dtype) + ", expected int8 or uint8");
   const std::string& layout = op::attr_string(node, "layout");

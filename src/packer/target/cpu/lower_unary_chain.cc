@@ -1,6 +1,7 @@
 // Functions of one 8-bit value, and compositions of them: family lut8. The table is what the operators' own
 // arithmetic gives for each of the 256 values.
 #include "kernels/logistic/logistic.h"
+#include "kernels/numeric/exp.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/families.h"
@@ -11,7 +12,7 @@ namespace {
 
 bool is_unary(const Lowering& lowering, uint32_t index) {
   if (!lowering.is(index, "qnn.requantize") && !lowering.is(index, "qnn.sigmoid") &&
-      !lowering.is(index, "clip")) {
+      !lowering.is(index, "qnn.lookup") && !lowering.is(index, "clip")) {
     return false;
   }
   const ir::Node& node = lowering.node(index);
@@ -26,37 +27,84 @@ void apply_clip(const Lowering& lowering, const ir::Node& node, Table* table) {
   for (int32_t& value : *table) value = value < clamp.min ? clamp.min : value > clamp.max ? clamp.max : value;
 }
 
-void apply_requantize(const Lowering& lowering, const ir::Node& node, Table* table) {
-  enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
-  tfl2_contract(node);
-  const Clamp clamp = full_clamp(lowering.type(node.results[0]).dtype);
-  const int32_t input_zero_point =
-      lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point");
-  const int32_t output_zero_point =
-      lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
-  const double real = static_cast<double>(lowering.scale(node.operands[kInputScale], "the input's scale")) /
-                      static_cast<double>(lowering.scale(node.operands[kOutputScale], "the output's scale"));
-  const QuantizedMultiplier multiplier = checked_multiplier(real);
+// The operands of qnn.requantize and qnn.sigmoid.
+enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+
+struct Scales {
+  float input;
+  int32_t input_zero_point;
+  float output;
+  int32_t output_zero_point;
+};
+
+Scales read_scales(const Lowering& lowering, const ir::Node& node) {
+  return {lowering.scale(node.operands[kInputScale], "the input's scale"),
+          lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point"),
+          lowering.scale(node.operands[kOutputScale], "the output's scale"),
+          lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point")};
+}
+
+// f32e: the real number that the value stands for, the function of it, rounded to float32, and that
+// quantised.
+template <typename Function>
+void apply_f32e(const Scales& scales, Clamp clamp, Function function, Table* table) {
   for (int32_t& value : *table) {
-    const int32_t scaled = requantize_tfl2(value - input_zero_point, multiplier.multiplier, multiplier.shift);
-    const int64_t shifted = int64_t{scaled} + output_zero_point;
-    value = static_cast<int32_t>(shifted < clamp.min ? clamp.min : shifted > clamp.max ? clamp.max : shifted);
+    const float real = static_cast<float>(value - scales.input_zero_point) * scales.input;
+    value = quantize_f32e(function(real) / scales.output, scales.output_zero_point, clamp.min, clamp.max);
+  }
+}
+
+void apply_requantize(const Lowering& lowering, const ir::Node& node, Table* table) {
+  const format::Contract contract =
+      contract_of(node, {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
+  const Clamp clamp = full_clamp(lowering.type(node.results[0]).dtype);
+  const Scales scales = read_scales(lowering, node);
+  if (contract == format::Contract_F32E) {
+    return apply_f32e(
+        scales, clamp, [](float real) { return real; }, table);
+  }
+  const QuantizedMultiplier multiplier = rescale(contract, scales.input, scales.output).quantized;
+  for (int32_t& value : *table) {
+    const int32_t centered = value - scales.input_zero_point;
+    const int32_t scaled = contract == format::Contract_TFL1
+                               ? requantize_tfl1(centered, multiplier.multiplier, multiplier.shift)
+                               : requantize_tfl2(centered, multiplier.multiplier, multiplier.shift);
+    value = add_clamp(scaled, scales.output_zero_point, clamp.min, clamp.max);
   }
 }
 
 void apply_sigmoid(const Lowering& lowering, const ir::Node& node, Table* table) {
-  enum Operand { kData, kScale, kZeroPoint, kOutputScale, kOutputZeroPoint };
-  tfl2_contract(node);
+  const format::Contract contract = contract_of(node, {format::Contract_TFL2, format::Contract_F32E});
   const ir::DType dtype = lowering.type(node.results[0]).dtype;
-  if (lowering.scale(node.operands[kOutputScale], "the output's scale") != 1.0f / 256.0f ||
-      lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point") != dtype.min()) {
+  const Scales scales = read_scales(lowering, node);
+  if (contract == format::Contract_F32E) {
+    const auto logistic = [](float real) {
+      return static_cast<float>(1.0 / (1.0 + exp_double(-static_cast<double>(real))));
+    };
+    return apply_f32e(scales, full_clamp(dtype), logistic, table);
+  }
+  if (scales.output != 1.0f / 256.0f || scales.output_zero_point != dtype.min()) {
     refuse("its output must have scale 1/256 and zero point " + std::to_string(dtype.min()));
   }
-  const float scale = lowering.scale(node.operands[kScale], "the input's scale");
-  const int32_t zero_point = lowering.zero_point(node.operands[kZeroPoint], "the input's zero point");
   for (int32_t& value : *table) {
-    value = dtype == ir::kInt8 ? int32_t{logistic_s8(static_cast<int8_t>(value), scale, zero_point)}
-                               : int32_t{logistic_u8(static_cast<uint8_t>(value), scale, zero_point)};
+    value = dtype == ir::kInt8
+                ? int32_t{logistic_s8(static_cast<int8_t>(value), scales.input, scales.input_zero_point)}
+                : int32_t{logistic_u8(static_cast<uint8_t>(value), scales.input, scales.input_zero_point)};
+  }
+}
+
+// The integer that a byte stands for.
+int32_t byte_value(ir::DType dtype, uint8_t byte) {
+  return dtype == ir::kInt8 ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte};
+}
+
+void apply_lookup(const Lowering& lowering, const ir::Node& node, Table* table) {
+  const ir::Constant& entries = lowering.constant(node.operands[1], "the table");
+  if (!is_8_bit(entries.type().dtype) || entries.type().num_elements() != 256) {
+    refuse("its table is " + ir::to_string(entries.type()) + ", expected 256 values of 8 bits");
+  }
+  for (int32_t& value : *table) {
+    value = byte_value(entries.type().dtype, entries.bytes()[static_cast<uint8_t>(value)]);
   }
 }
 
@@ -64,7 +112,7 @@ void apply_sigmoid(const Lowering& lowering, const ir::Node& node, Table* table)
 Table identity(ir::DType dtype) {
   Table table(256);
   for (int32_t byte = 0; byte < 256; ++byte) {
-    table[static_cast<size_t>(byte)] = dtype == ir::kInt8 ? int32_t{static_cast<int8_t>(byte)} : byte;
+    table[static_cast<size_t>(byte)] = byte_value(dtype, static_cast<uint8_t>(byte));
   }
   return table;
 }
@@ -89,6 +137,8 @@ void lower_unary_chain(Lowering& lowering, const Chain& chain) {
       apply_clip(lowering, node, &table);
     } else if (node.op->name == "qnn.requantize") {
       apply_requantize(lowering, node, &table);
+    } else if (node.op->name == "qnn.lookup") {
+      apply_lookup(lowering, node, &table);
     } else {
       apply_sigmoid(lowering, node, &table);
     }

@@ -4,6 +4,8 @@
 #define QPLAN_SRC_PACKER_TARGET_CPU_LOWERING_H_
 
 #include <cstdint>
+#include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +68,16 @@ class Lowering {
   std::vector<uint32_t> user_;       // per value: the last node that uses it
 };
 
+// A vector constant.
+template <typename T>
+TensorId add_values(Lowering& lowering, ir::DType dtype, const std::vector<T>& values, std::string name) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return lowering.add_constant({dtype, {static_cast<int64_t>(values.size())}},
+                               std::make_shared<const std::vector<uint8_t>>(std::move(bytes)),
+                               std::move(name));
+}
+
 // A step of the kernel with no inputs, outputs and parameters yet.
 ProgramStep make_step(KernelId kernel, const ir::Node& node);
 // Writes the parameters of a step: `fill` adds the fields to the table's builder. For tables without vectors.
@@ -91,8 +103,8 @@ Clamp chain_clamp(const Lowering& lowering, const Chain& chain);
 ir::ValueId chain_result(const Lowering& lowering, const Chain& chain);
 
 bool is_8_bit(ir::DType dtype);
-// Refuses contracts other than tfl2.
-format::Contract tfl2_contract(const ir::Node& node);
+// The node's contract; refuses those that are not among `computed`.
+format::Contract contract_of(const ir::Node& node, std::initializer_list<format::Contract> computed);
 
 }  // namespace qplan::target::cpu
 

@@ -18,18 +18,24 @@ struct Scales {
   float output;
   bool product_in_float = false;
 
+  float weight(size_t o) const { return weights[weights.size() == 1 ? 0 : o]; }
+  float given(size_t o) const { return product[product.size() == 1 ? 0 : o]; }
+  bool given_is_meant(size_t o) const {
+    const double distance = static_cast<double>(given(o)) - static_cast<double>(input * weight(o));
+    const double tolerance = kScaleTolerance * static_cast<double>(given(o));
+    return distance > tolerance || -distance > tolerance;
+  }
+
   // Real multiplier of channel o: docs/numerics.md, "Scales".
   double multiplier(size_t o) const {
-    const float weight = weights[weights.size() == 1 ? 0 : o];
-    const float given = product[product.size() == 1 ? 0 : o];
-    const float rounded = input * weight;
-    const double distance = static_cast<double>(given) - static_cast<double>(rounded);
-    const double tolerance = kScaleTolerance * static_cast<double>(given);
-    if (distance > tolerance || -distance > tolerance) {
-      return static_cast<double>(given) / static_cast<double>(output);
-    }
-    if (product_in_float) return static_cast<double>(rounded) / static_cast<double>(output);
-    return static_cast<double>(input) * static_cast<double>(weight) / static_cast<double>(output);
+    if (given_is_meant(o)) return static_cast<double>(given(o)) / static_cast<double>(output);
+    if (product_in_float) return static_cast<double>(input * weight(o)) / static_cast<double>(output);
+    return static_cast<double>(input) * static_cast<double>(weight(o)) / static_cast<double>(output);
+  }
+  // The same under f32e: product and quotient are float32.
+  float f32e(size_t o) const {
+    const float product_scale = given_is_meant(o) ? given(o) : input * weight(o);
+    return product_scale / output;
   }
 };
 
@@ -52,13 +58,6 @@ Scales read_scales(const Lowering& lowering, const WeightedLayer& layer, size_t 
   return scales;
 }
 
-TensorId add_int32s(Lowering& lowering, const std::vector<int32_t>& values, const std::string& name) {
-  std::vector<uint8_t> bytes(values.size() * sizeof(int32_t));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return lowering.add_constant({ir::kInt32, {static_cast<int64_t>(values.size())}},
-                               std::make_shared<const std::vector<uint8_t>>(std::move(bytes)), name);
-}
-
 void copy_bias(const Lowering& lowering, const WeightedLayer& layer, size_t num_o,
                std::vector<int32_t>* bias) {
   if (layer.bias_add == nullptr) return;
@@ -75,6 +74,17 @@ QuantizedMultiplier checked_multiplier(double real) {
   const QuantizedMultiplier result = quantize_multiplier(real);
   if (result.shift > kMaxShift)
     refuse("its scales make a factor of 2^30 or more between accumulator and output");
+  return result;
+}
+
+Rescale rescale(format::Contract contract, float input_scale, float output_scale) {
+  Rescale result;
+  if (contract == format::Contract_F32E) {
+    result.scale = input_scale / output_scale;
+  } else {
+    result.quantized =
+        checked_multiplier(static_cast<double>(input_scale) / static_cast<double>(output_scale));
+  }
   return result;
 }
 
@@ -133,21 +143,33 @@ PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_p
   return result;
 }
 
-void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, uint16_t layout, uint64_t num_o,
-                              std::vector<TensorId>* inputs) {
+format::Contract layer_contract(const WeightedLayer& layer) {
+  return contract_of(*layer.requantize,
+                     {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
+}
+
+void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, format::Contract contract,
+                              uint16_t layout, uint64_t num_o, std::vector<TensorId>* inputs) {
   const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
-  std::vector<int32_t> bias(entries, 0), multiplier(entries, 0), shift(entries, 0);
+  const std::string& name = layer.product->name;
+  std::vector<int32_t> bias(entries, 0);
   copy_bias(lowering, layer, num_o, &bias);
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
   const Scales scales = read_scales(lowering, layer, num_o);
+  if (contract == format::Contract_F32E) {
+    std::vector<float> scale(entries, 0.0f);
+    for (size_t o = 0; o < num_o; ++o) scale[o] = scales.f32e(o);
+    inputs->push_back(add_values<float>(lowering, ir::kFloat32, scale, name + "/scale"));
+    return;
+  }
+  std::vector<int32_t> multiplier(entries, 0), shift(entries, 0);
   for (size_t o = 0; o < num_o; ++o) {
     const QuantizedMultiplier quantized = checked_multiplier(scales.multiplier(o));
     multiplier[o] = quantized.multiplier;
     shift[o] = quantized.shift;
   }
-  const std::string& name = layer.product->name;
-  inputs->push_back(add_int32s(lowering, bias, name + "/bias"));
-  inputs->push_back(add_int32s(lowering, multiplier, name + "/multiplier"));
-  inputs->push_back(add_int32s(lowering, shift, name + "/shift"));
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, multiplier, name + "/multiplier"));
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, shift, name + "/shift"));
 }
 
 }  // namespace qplan::target::cpu

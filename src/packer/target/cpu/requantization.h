@@ -1,5 +1,5 @@
-// Multipliers of convolutions and fully connected layers, formed as the model's source forms them, and
-// constants in the kernels' layouts.
+// How real scales become the parameters of steps, contract by contract, and constants in the kernels'
+// layouts.
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_REQUANTIZATION_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_REQUANTIZATION_H_
 
@@ -13,6 +13,15 @@ namespace qplan::target::cpu {
 
 // real as a multiplier that kernels accept; refuses what is too large.
 QuantizedMultiplier checked_multiplier(double real);
+
+// The scales of a rescaling as a step holds them: multiplier and shift under tfl2 and tfl1, `scale` under
+// f32e.
+struct Rescale {
+  QuantizedMultiplier quantized = {};
+  float scale = 0.0f;
+};
+// Of one quotient, divided as the contract divides: in double, or in float32.
+Rescale rescale(format::Contract contract, float input_scale, float output_scale);
 
 // A layer of weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?
 struct WeightedLayer {
@@ -36,10 +45,13 @@ struct PackedWeights {
 PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
                            uint64_t num_o, uint64_t num_k);
 
-// Tensors of bias, multiplier and shift, one entry per channel, padded as the layout wants it; appended to
-// inputs.
-void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, uint16_t layout, uint64_t num_o,
-                              std::vector<TensorId>* inputs);
+// The contracts that layers of weights are computed under, named by their requantize.
+format::Contract layer_contract(const WeightedLayer& layer);
+
+// Tensors of bias, multiplier and shift, under f32e of bias and scale, one entry per channel, padded as the
+// layout wants it; appended to inputs.
+void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, format::Contract contract,
+                              uint16_t layout, uint64_t num_o, std::vector<TensorId>* inputs);
 
 }  // namespace qplan::target::cpu
 
