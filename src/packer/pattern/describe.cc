@@ -9,6 +9,7 @@ namespace qplan::pattern {
 namespace {
 
 constexpr size_t kMaxChars = 600;
+constexpr size_t kMaxKindChars = 160;  // of a pattern within a near miss
 
 std::string join(const std::vector<const op::OpDef*>& ops, std::string_view separator) {
   std::string text;
@@ -43,10 +44,20 @@ struct ConditionText {
 // has enough. It recurses no deeper than kMaxDepth.
 class Writer {
  public:
-  explicit Writer(size_t max_chars) : max_chars_(max_chars) {}
+  Writer(size_t max_chars, bool captures) : max_chars_(max_chars), captures_(captures) {}
 
-  void write(const PatternNode& pattern, bool with_conditions) {
+  void write(const PatternNode& pattern) {
     if (text_.size() > max_chars_) return;
+    if (pattern.kind == PatternKind::kOptional) text_ += "optional ";
+    write_kind(pattern);
+    for (const Condition& condition : pattern.conditions) {
+      if (!captures_ && std::holds_alternative<condition::Capture>(condition)) continue;
+      text_ += " " + describe(condition);
+    }
+  }
+
+  // Without conditions, and an optional operator as if it had to be there.
+  void write_kind(const PatternNode& pattern) {
     switch (pattern.kind) {
       case PatternKind::kAny:
         text_ += "any";
@@ -60,27 +71,25 @@ class Writer {
       case PatternKind::kOp:
         if (pattern.commutative) text_ += "commutative ";
         text_ += join(pattern.ops, "|");
-        if (!pattern.children.empty()) list(pattern);
+        write_operands(pattern);
+        break;
+      case PatternKind::kOptional:
+        text_ += pattern.ops[0]->name;
+        write_operands(pattern);
         break;
       case PatternKind::kEither:
         text_ += "(";
-        write(pattern.children[0].node(), true);
+        write(pattern.children[0].node());
         text_ += " | ";
-        write(pattern.children[1].node(), true);
+        write(pattern.children[1].node());
         text_ += ")";
         break;
-      case PatternKind::kOptional:
-        text_ += "optional " + pattern.ops[0]->name;
-        list(pattern);
-        break;
       case PatternKind::kDominates:
-        write(pattern.children[0].node(), true);
+        write(pattern.children[0].node());
         text_ += " over {" + join(pattern.ops, ", ") + "} over ";
-        write(pattern.children[1].node(), true);
+        write(pattern.children[1].node());
         break;
     }
-    if (!with_conditions) return;
-    for (const Condition& condition : pattern.conditions) text_ += " " + describe(condition);
   }
 
   std::string take() {
@@ -89,26 +98,22 @@ class Writer {
   }
 
  private:
-  void list(const PatternNode& pattern) {
+  void write_operands(const PatternNode& pattern) {
+    if (pattern.children.empty()) return;
     text_ += "(";
     for (size_t i = 0; i < pattern.children.size(); ++i) {
       if (i > 0) text_ += ", ";
-      write(pattern.children[i].node(), true);
+      write(pattern.children[i].node());
     }
     text_ += ")";
   }
 
   size_t max_chars_;
+  bool captures_;  // whether names are told
   std::string text_;
 };
 
 }  // namespace
-
-std::string describe(const PatternNode& pattern, bool with_conditions, size_t max_chars) {
-  Writer writer(max_chars);
-  writer.write(pattern, with_conditions);
-  return writer.take();
-}
 
 std::string describe(const Condition& condition) { return std::visit(ConditionText(), condition); }
 
@@ -129,6 +134,35 @@ std::string describe(const ir::AttrValue& value) {
   return text + "]";
 }
 
-std::string to_string(const Pattern& pattern) { return describe(pattern.node(), true, kMaxChars); }
+std::string describe_kind(const PatternNode& pattern) {
+  Writer writer(kMaxKindChars, false);
+  writer.write_kind(pattern);
+  return writer.take();
+}
+
+std::string node_label(const ir::Function& function, uint32_t index) {
+  const ir::Node& node = function.nodes()[index];
+  const std::string what = node.op != nullptr ? node.op->name : cat("call of '@", node.callee, "'");
+  return node.name.empty() ? cat(what, " (node ", index, ")") : cat(what, " '", node.name, "'");
+}
+
+std::string label(const ir::Function& function, ir::ValueId id) {
+  const ir::Value& value = function.value(id);
+  if (value.kind == ir::ValueKind::kParam) return cat("parameter '%", value.name, "'");
+  if (value.kind == ir::ValueKind::kConstant) {
+    return value.name.empty() ? "a constant" : cat("constant '", value.name, "'");
+  }
+  return node_label(function, value.producer);
+}
+
+std::string describe(const ir::Function& function, ir::ValueId value) {
+  return cat(label(function, value), " (", function.type(value), ")");
+}
+
+std::string to_string(const Pattern& pattern) {
+  Writer writer(kMaxChars, true);
+  writer.write(pattern.node());
+  return writer.take();
+}
 
 }  // namespace qplan::pattern

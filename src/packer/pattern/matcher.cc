@@ -14,7 +14,6 @@ namespace qplan::pattern {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
-constexpr size_t kMaxExpectedChars = 160;
 
 struct Goal {
   enum class Kind : uint8_t {
@@ -73,8 +72,8 @@ class Matcher {
     while (head_ != kNone) {
       if (++steps_ > kMaxSteps) {
         throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                        cat("pattern '", to_string(pattern), "' at ", label(value), ": more than ", kMaxSteps,
-                            " steps; write it with fewer choices under each other"));
+                        cat("pattern '", to_string(pattern), "' at ", label(function_, value), ": more than ",
+                            kMaxSteps, " steps; write it with fewer choices under each other"));
       }
       const Goal goal = goals_[head_];
       head_ = goal.next;
@@ -201,7 +200,7 @@ class Matcher {
     if (num_operands <= node->operands.size()) return true;
     return fail(
         goal, [&] { return cat(node->op->name, " with at least ", num_operands, " operands"); },
-        [&] { return cat(node->operands.size(), " in ", label(goal.value)); });
+        [&] { return cat(node->operands.size(), " in ", label(function_, goal.value)); });
   }
 
   bool holds_conditions(const Goal& goal) {
@@ -217,8 +216,8 @@ class Matcher {
       if (value == goal.value) return held();
       const ir::ValueId bound = value;
       return fail(
-          goal, [&] { return cat("the value '", c.name, "' again, ", describe_value(bound)); },
-          [&] { return describe_value(goal.value); });
+          goal, [&] { return cat("the value '", c.name, "' again, ", describe(function_, bound)); },
+          [&] { return describe(function_, goal.value); });
     }
     captures_.emplace_back(&c.name, goal.value);
     return true;
@@ -239,7 +238,7 @@ class Matcher {
     if (uses == 1) return held();
     return fail(
         goal, [] { return std::string("a value that is read once"); },
-        [&] { return cat(describe_value(goal.value), ", read ", uses, " times"); });
+        [&] { return cat(describe(function_, goal.value), ", read ", uses, " times"); });
   }
   bool holds(const Goal& goal, const condition::AttrIs& c) {
     const ir::Node* node = function_.producer(goal.value);
@@ -249,7 +248,8 @@ class Matcher {
     return fail(
         goal, [&] { return cat(c.name, "=", describe(c.value)); },
         [&] {
-          return cat(found == nullptr ? "no such attribute" : describe(*found), " in ", label(goal.value));
+          return cat(found == nullptr ? "no such attribute" : describe(*found), " in ",
+                     label(function_, goal.value));
         });
   }
   // Asked by a goal of its own, after what lies below the pattern.
@@ -264,7 +264,7 @@ class Matcher {
         continue;
       }
       return fail(
-          goal, [&] { return "a value " + where->text; }, [&] { return describe_value(goal.value); });
+          goal, [&] { return "a value " + where->text; }, [&] { return describe(function_, goal.value); });
     }
     return true;
   }
@@ -294,7 +294,7 @@ class Matcher {
     if (uses != 1) {
       return fail(
           goal, [] { return std::string("a value that is read once, between a parent and its child"); },
-          [&] { return cat(describe_value(goal.value), ", read ", uses, " times"); });
+          [&] { return cat(describe(function_, goal.value), ", read ", uses, " times"); });
     }
     push_choice({Goal::Kind::kDominatorNext, goal.pattern, goal.value, goal.way, kNone});
     push({Goal::Kind::kMatch, &goal.pattern->children[1].node(), goal.value, goal.way, kNone});
@@ -311,10 +311,11 @@ class Matcher {
           [&] {
             std::string names;
             for (const op::OpDef* op : path) names += op->name + " or ";
-            return names + describe(goal.pattern->children[1].node(), true, kMaxExpectedChars);
+            return names + describe_kind(goal.pattern->children[1].node());
           },
-          [&] { return describe_value(goal.value); });
+          [&] { return describe(function_, goal.value); });
     }
+    held();
     Way way = ways_[goal.way];
     ++way.through;
     ways_.push_back(way);
@@ -344,31 +345,15 @@ class Matcher {
   }
   bool fail_kind(const Goal& goal) {
     return fail(
-        goal, [&] { return describe(*goal.pattern, false, kMaxExpectedChars); },
-        [&] { return describe_value(goal.value); });
+        goal, [&] { return describe_kind(*goal.pattern); }, [&] { return describe(function_, goal.value); });
   }
   template <typename C>
   bool fail_condition(const Goal& goal, const C& c) {
     return fail(
         goal, [&] { return "a value " + describe(Condition(c)); },
-        [&] { return describe_value(goal.value); });
+        [&] { return describe(function_, goal.value); });
   }
 
-  // "qnn.conv2d 'conv_1'" for what makes the value.
-  std::string label(ir::ValueId id) const {
-    const ir::Value& value = function_.value(id);
-    if (value.kind == ir::ValueKind::kParam) return cat("parameter '%", value.name, "'");
-    if (value.kind == ir::ValueKind::kConstant) {
-      return value.name.empty() ? "a constant" : cat("constant '", value.name, "'");
-    }
-    return node_label(value.producer);
-  }
-  std::string node_label(uint32_t index) const {
-    const ir::Node& node = function_.nodes()[index];
-    const std::string what = node.op != nullptr ? node.op->name : cat("call of '@", node.callee, "'");
-    return node.name.empty() ? cat(what, " (node ", index, ")") : cat(what, " '", node.name, "'");
-  }
-  std::string describe_value(ir::ValueId id) const { return cat(label(id), " (", function_.type(id), ")"); }
   std::string place(const Goal& goal) const {
     constexpr size_t kMaxHops = 6;
     std::vector<std::string> hops;  // from the value to the root
@@ -379,14 +364,14 @@ class Matcher {
       }
       const Way& hop = ways_[way];
       const ir::Node& node = function_.nodes()[hop.node];
-      std::string text = cat(node_label(hop.node), ": operand ", hop.operand);
+      std::string text = cat(node_label(function_, hop.node), ": operand ", hop.operand);
       if (node.op != nullptr && !node.op->variadic && hop.operand < node.op->operands.size()) {
         text += " (" + node.op->operands[hop.operand] + ")";
       }
       if (hop.through > 0) text += cat(" through ", hop.through, hop.through == 1 ? " node" : " nodes");
       hops.push_back(std::move(text));
     }
-    if (hops.empty()) return label(root_);
+    if (hops.empty()) return label(function_, root_);
     std::string text;
     for (size_t i = hops.size(); i-- > 0;) text += (text.empty() ? "" : " -> ") + hops[i];
     return text;

@@ -52,12 +52,16 @@ struct PatternNode {
   uint32_t depth = 1;  // of the tree below and with this node
 };
 
-// Bounded in length: "qnn.quantize(constant of dtype float32, constant, constant)". Without the node's own
-// conditions where only what the value is stands to question.
-std::string describe(const PatternNode& pattern, bool with_conditions, size_t max_chars);
+// ---- texts for near misses ----
+// The pattern without its own conditions and without names: "qnn.quantize(constant of dtype float32, any)".
+// Bounded in length.
+std::string describe_kind(const PatternNode& pattern);
 std::string describe(const Condition& condition);  // "of dtype int8", "read once"
-// "[1, 2]", "\"NHWC\"", "0.5".
-std::string describe(const ir::AttrValue& value);
+std::string describe(const ir::AttrValue& value);  // "[1, 2]", "\"NHWC\"", "0.5"
+// What makes the value: "qnn.conv2d 'conv_1'", "parameter '%x'"; with its type.
+std::string label(const ir::Function& function, ir::ValueId value);
+std::string node_label(const ir::Function& function, uint32_t node);
+std::string describe(const ir::Function& function, ir::ValueId value);
 
 }  // namespace qplan::pattern
 

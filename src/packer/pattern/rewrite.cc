@@ -5,15 +5,10 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/pattern/pattern_node.h"
 
 namespace qplan::pattern {
 namespace {
-
-std::string label(PreNode node) {
-  const std::string what =
-      node.op() != nullptr ? node.op()->name : cat("call of '@", node.node().callee, "'");
-  return node.name().empty() ? what : cat(what, " '", node.name(), "'");
-}
 
 // Higher benefit first, equal ones in the order of the list.
 std::vector<const Rewrite*> by_benefit(std::span<const Rewrite> rewrites) {
@@ -31,7 +26,8 @@ std::optional<PostValue> build(const Rewrite& rewrite, Rebuild& r, const Matches
     if (result) r.replace(node.result(), *result);
     return result;
   } catch (const PackError& error) {
-    throw PackError(error.status(), cat("rewrite '", rewrite.name, "' at ", label(node), ": ", error.what()));
+    throw PackError(error.status(), cat("rewrite '", rewrite.name, "' at ",
+                                        label(r.pre().function(), node.result().id), ": ", error.what()));
   }
 }
 
@@ -89,7 +85,8 @@ std::string why_not(const Rewrite& rewrite, const ir::Function& function, ir::Va
   const Matches matches = *match(rewrite.pattern, r.pre(), PreValue{value});
   std::string why;
   if (build(rewrite, r, matches, *node, &why)) return "";
-  return cat(label(*node), ": the pattern matches, but ", why.empty() ? "the rewrite leaves it alone" : why);
+  return cat(label(function, value), ": the pattern matches, but ",
+             why.empty() ? "the rewrite leaves it alone" : why);
 }
 
 }  // namespace qplan::pattern
