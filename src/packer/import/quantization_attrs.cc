@@ -14,6 +14,11 @@ void set(ir::Function& function, const char* side, size_t index, TensorQuantizat
   function.attrs().set(attr_name(side, "_zero_point_", index), int64_t{quantization.zero_point});
 }
 
+void clear(ir::Function& function, const char* side, size_t index) {
+  function.attrs().erase(attr_name(side, "_scale_", index));
+  function.attrs().erase(attr_name(side, "_zero_point_", index));
+}
+
 std::optional<TensorQuantization> get(const ir::Function& function, const char* side, size_t index) {
   const std::string scale = attr_name(side, "_scale_", index);
   if (!function.attrs().has(scale)) return std::nullopt;
@@ -31,6 +36,10 @@ void set_input_quantization(ir::Function& function, size_t index, TensorQuantiza
 void set_output_quantization(ir::Function& function, size_t index, TensorQuantization quantization) {
   set(function, "output", index, quantization);
 }
+
+void clear_input_quantization(ir::Function& function, size_t index) { clear(function, "input", index); }
+
+void clear_output_quantization(ir::Function& function, size_t index) { clear(function, "output", index); }
 
 std::optional<TensorQuantization> input_quantization(const ir::Function& function, size_t index) {
   return get(function, "input", index);

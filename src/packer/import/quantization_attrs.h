@@ -17,6 +17,8 @@ struct TensorQuantization {
 
 void set_input_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
 void set_output_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
+void clear_input_quantization(ir::Function& function, size_t index);
+void clear_output_quantization(ir::Function& function, size_t index);
 // nullopt: the input or output has none.
 std::optional<TensorQuantization> input_quantization(const ir::Function& function, size_t index);
 std::optional<TensorQuantization> output_quantization(const ir::Function& function, size_t index);

@@ -22,11 +22,18 @@ PostValue Post::constant_value(ir::ConstantRef constant, const std::string& name
 
 PostValue Post::call(std::string_view op, const std::vector<PostValue>& operands, ir::Attrs attrs,
                      const std::string& name) {
-  const ir::Node& node = function_->add_node(op::get_op(op), ids(operands), std::move(attrs), name);
-  return {node.results.at(0)};
+  return call_all(op, operands, std::move(attrs), name).at(0);
 }
 
-Rebuild::Rebuild(const ir::Function& function)
+std::vector<PostValue> Post::call_all(std::string_view op, const std::vector<PostValue>& operands,
+                                      ir::Attrs attrs, const std::string& name) {
+  const ir::Node& node = function_->add_node(op::get_op(op), ids(operands), std::move(attrs), name);
+  std::vector<PostValue> results;
+  for (const ir::ValueId result : node.results) results.push_back({result});
+  return results;
+}
+
+Rebuild::Rebuild(const ir::Function& function, const ParamType& param_type)
     : old_(function),
       new_(std::make_unique<ir::Function>(function.name())),
       pre_(function),
@@ -34,7 +41,10 @@ Rebuild::Rebuild(const ir::Function& function)
       map_(function.num_values()) {
   new_->attrs() = function.attrs();
   for (const ir::ValueId param : function.params()) {
-    map_[param.index] = {new_->add_param(function.value(param).name, function.type(param))};
+    const ir::TensorType& old = function.type(param);
+    const ir::TensorType type = param_type ? param_type(params_.size(), old) : old;
+    params_.push_back({new_->add_param(function.value(param).name, type)});
+    if (type == old) map_[param.index] = params_.back();
   }
 }
 
@@ -86,9 +96,13 @@ void Rebuild::replace(PreValue value, PostValue replacement) {
 }
 
 std::unique_ptr<ir::Function> Rebuild::finish() {
-  std::vector<ir::ValueId> outputs;
-  for (const ir::ValueId output : old_.outputs()) outputs.push_back((*this)[PreValue{output}].id);
-  new_->set_outputs(std::move(outputs), old_.output_names());
+  std::vector<PostValue> outputs;
+  for (const ir::ValueId output : old_.outputs()) outputs.push_back((*this)[PreValue{output}]);
+  return finish(outputs);
+}
+
+std::unique_ptr<ir::Function> Rebuild::finish(const std::vector<PostValue>& outputs) {
+  new_->set_outputs(ids(outputs), old_.output_names());
 
   const std::vector<bool> live = live_nodes(*new_);
   if (std::ranges::all_of(live, [](bool alive) { return alive; })) return std::move(new_);

@@ -13,6 +13,7 @@
 #define QPLAN_SRC_PACKER_PATTERN_REBUILD_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -104,6 +105,9 @@ class Post : public FunctionView<PostValue> {
   // A call of an operator with one result.
   PostValue call(std::string_view op, const std::vector<PostValue>& operands, ir::Attrs attrs,
                  const std::string& name);
+  // All results.
+  std::vector<PostValue> call_all(std::string_view op, const std::vector<PostValue>& operands,
+                                  ir::Attrs attrs, const std::string& name);
   using FunctionView::constant;
 
  private:
@@ -113,10 +117,14 @@ class Post : public FunctionView<PostValue> {
 
 class Rebuild {
  public:
-  explicit Rebuild(const ir::Function& function);
+  // The new function's parameters are the old one's, except for the types that param_type changes: what
+  // stands for such a parameter must be given with replace() before it is read.
+  using ParamType = std::function<ir::TensorType(size_t index, const ir::TensorType& old)>;
+  explicit Rebuild(const ir::Function& function, const ParamType& param_type = {});
 
   const Pre& pre() const { return pre_; }
   Post& post() { return post_; }
+  PostValue param(size_t index) const { return params_.at(index); }
 
   // What stands for the old value in the new function.
   PostValue operator[](PreValue value);
@@ -125,14 +133,16 @@ class Rebuild {
   void copy(PreNode node);
   // The types must be the same.
   void replace(PreValue value, PostValue replacement);
-  // The new function, without the nodes that nothing uses any more.
+  // The new function, without the nodes that nothing uses any more. outputs: in place of the old one's.
   std::unique_ptr<ir::Function> finish();
+  std::unique_ptr<ir::Function> finish(const std::vector<PostValue>& outputs);
 
  private:
   const ir::Function& old_;
   std::unique_ptr<ir::Function> new_;
   Pre pre_;
   Post post_;
+  std::vector<PostValue> params_;
   std::vector<PostValue> map_;  // by old value
 };
 

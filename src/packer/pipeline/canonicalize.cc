@@ -9,6 +9,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/verifier.h"
 #include "src/packer/passes/pass.h"
+#include "src/packer/pipeline/interface.h"
 
 namespace qplan::pipeline {
 namespace {
@@ -43,15 +44,8 @@ bool run_pass(const passes::Pass& pass, ir::Module* module, passes::PassContext&
   return true;
 }
 
-}  // namespace
-
-void canonicalize(ir::Module* module, const target::TargetProfile& profile, const Observer& observer) {
-  passes::PassContext context;
-  context.evaluate = emit::evaluate_node;
-  context.activation_zero_point = activation_zero_point(profile.input_origin);
-  context.keep_float = observer.options().keep_float;
-  context.skip = {observer.options().skip.begin(), observer.options().skip.end()};
-  context.log = observer.log_function();
+// Runs all passes in rounds until none changes anything.
+void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Observer& observer) {
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     bool any = false;
     for (const passes::Pass& pass : passes::all_passes()) {
@@ -65,6 +59,26 @@ void canonicalize(ir::Module* module, const target::TargetProfile& profile, cons
   }
   throw PackError(QPLAN_INTERNAL,
                   "the passes still change the module after " + std::to_string(kMaxRounds) + " rounds");
+}
+
+}  // namespace
+
+void canonicalize(ir::Module* module, const target::TargetProfile& profile, const Observer& observer) {
+  const PackOptions& options = observer.options();
+  passes::PassContext context;
+  context.evaluate = emit::evaluate_node;
+  context.activation_zero_point = activation_zero_point(profile.input_origin);
+  context.keep_float = options.keep_float;
+  context.skip = {options.skip.begin(), options.skip.end()};
+  context.log = observer.log_function();
+
+  set_contract(module, options.contract);
+  set_io_layout(module, options.io_layout, context.log);
+  run_to_fixpoint(module, context, observer);
+  if (options.io.empty()) return;
+  // Only now inputs are quantised first thing, wherever the source did it.
+  set_io_dtype(module, options.io, context.log);
+  run_to_fixpoint(module, context, observer);
 }
 
 }  // namespace qplan::pipeline

@@ -1,6 +1,7 @@
 #include "src/packer/pipeline/pipeline.h"
 
 #include "src/packer/emit/plan_writer.h"
+#include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/source.h"
@@ -32,7 +33,10 @@ ir::Module canonical_module(std::span<const uint8_t> model, std::string_view nam
 
 std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
                        bool canonical) {
-  return text::print(canonical ? canonical_module(model, name, options) : import_model(model, name, options));
+  if (!canonical) return text::print(import_model(model, name, options));
+  const ir::Module module = canonical_module(model, name, options);
+  if (!options.canonical_body) return text::print(module);
+  return text::print(pipeline::canonical_body(module.main()), {.metadata = false, .names = false});
 }
 
 emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {

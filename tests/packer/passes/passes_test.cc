@@ -8,9 +8,10 @@ namespace {
 TEST(Passes, AreListedInCanonicalOrder) {
   std::vector<std::string> names;
   for (const passes::Pass& pass : passes::all_passes()) names.emplace_back(pass.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"fold_constants", "fuse_activation", "eliminate_layout",
-                                             "fold_pad", "common_subexpressions", "convert_uint8_weights",
-                                             "fold_zero_point", "dead_code"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"fold_constants", "convert_layout", "normalize_operators",
+                                             "fuse_activation", "eliminate_layout", "fold_pad",
+                                             "common_subexpressions", "convert_uint8_weights",
+                                             "fold_zero_point", "dead_code", "canonical_order"}));
   EXPECT_EQ(passes::find_pass("nonsense"), nullptr);
 }
 

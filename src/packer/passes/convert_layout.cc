@@ -1,0 +1,225 @@
+// Activations become NHWC and weights OHWI, whatever the source wrote. One walk in node order: beside the
+// value itself a value of four axes may have a twin, the same elements with the channels last. Operators that
+// work on channels are given twins and make twins; operators that treat all elements alike follow their
+// operands; everybody else goes on reading the value itself, which is a transpose of the twin and disappears
+// where nobody does. So transposes stay only where data enters, leaves, or meets an operator that depends on
+// the order.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <unordered_map>
+
+#include "src/packer/op/shape.h"
+#include "src/packer/passes/layout.h"
+#include "src/packer/passes/passes.h"
+#include "src/packer/pattern/rebuild.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::PostValue;
+using pattern::PreNode;
+using pattern::PreValue;
+using pattern::Rebuild;
+
+// Where an axis of NCHW stands in NHWC.
+constexpr std::array<int64_t, 4> kAxisInNhwc = {0, 3, 1, 2};
+
+bool is_one_of(PreNode node, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) { return node.is(name); });
+}
+
+class LayoutConverter {
+ public:
+  LayoutConverter(Rebuild& r, PassContext& context) : r_(r), context_(context) {}
+
+  bool visit(PreNode node) {
+    if (node.op() == nullptr) return false;
+    if (is_one_of(node, {"qnn.conv2d", "nn.conv2d"})) return convolution(node);
+    if (has_layout(node)) return windowed(node);
+    if (node.is("transpose")) return transpose(node);
+    if (node.is("nn.pad")) return pad(node);
+    if (is_one_of(node, {"qnn.mean", "mean"})) return mean(node);
+    const size_t num_data = num_layout_free_operands(node.node());
+    return num_data > 0 && follow(node, num_data);
+  }
+
+ private:
+  static bool has_layout(PreNode node) {
+    return std::ranges::any_of(node.op()->attrs,
+                               [](const op::AttrDef& attr) { return attr.name == "layout"; });
+  }
+
+  size_t rank(PreValue value) const { return r_.pre().type(value).shape.size(); }
+  bool has_twin(PreValue value) const { return twins_.contains(value.id.index); }
+
+  PostValue transposed(PostValue value, const ir::Ints& axes, const std::string& name) {
+    return r_.post().call("transpose", {value}, {{"axes", axes}}, name);
+  }
+
+  // The value with its channels last.
+  PostValue twin(PreValue value, const std::string& name) {
+    const auto known = twins_.find(value.id.index);
+    if (known != twins_.end()) return known->second;
+    const PostValue made = transposed(r_[value], kToNhwc, name);
+    twins_.emplace(value.id.index, made);
+    return made;
+  }
+
+  // An operand of a broadcasting operator whose result has its channels last.
+  PostValue broadcast_twin(PreValue value, const std::string& name) {
+    const ir::Shape& shape = r_.pre().type(value).shape;
+    if (shape.size() == 4) return twin(value, name);
+    if (r_.pre().type(value).num_elements() == 1) return r_[value];
+    ir::Shape whole(4, 1);
+    std::ranges::copy(shape, whole.end() - static_cast<std::ptrdiff_t>(shape.size()));
+    return transposed(r_.post().call("reshape", {r_[value]}, {{"newshape", whole}}, name), kToNhwc, name);
+  }
+
+  // The node's results are the channels-last ones given.
+  void define_twins(PreNode node, const std::vector<PostValue>& results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      const PreValue value = node.result(i);
+      twins_.insert_or_assign(value.id.index, results[i]);
+      r_.replace(value, transposed(results[i], kToNchw, node.name()));
+    }
+  }
+
+  bool convolution(PreNode conv) {
+    const std::string& data_layout = op::attr_string(conv.node(), "data_layout");
+    const std::string& kernel_layout = op::attr_string(conv.node(), "kernel_layout");
+    if (data_layout == "NHWC" && kernel_layout == "OHWI") return false;
+    std::vector<PostValue> operands = r_.operands(conv);
+    ir::Attrs attrs = conv.attrs();
+    if (kernel_layout != "OHWI") {
+      const op::WeightLayout w = op::weight_layout(kernel_layout);
+      const ir::Ints axes{static_cast<int64_t>(w.o), static_cast<int64_t>(w.h), static_cast<int64_t>(w.w),
+                          static_cast<int64_t>(w.i)};
+      operands[1] = transposed(operands[1], axes, conv.name());
+      attrs.set("kernel_layout", std::string("OHWI"));
+    }
+    context_.fired("convert_layout", conv.name(),
+                   data_layout + " and " + kernel_layout + " are now NHWC and OHWI");
+    if (data_layout == "NHWC") {
+      r_.replace(conv.result(), r_.post().call(conv.op()->name, operands, std::move(attrs), conv.name()));
+      return true;
+    }
+    operands[0] = twin(conv.operand(0), conv.name());
+    attrs.set("data_layout", std::string("NHWC"));
+    define_twins(conv, {r_.post().call(conv.op()->name, operands, std::move(attrs), conv.name())});
+    return true;
+  }
+
+  // Pools and resizing: attribute `layout`, the data is the first operand.
+  bool windowed(PreNode node) {
+    if (op::attr_string(node.node(), "layout") != "NCHW" || rank(node.operand(0)) != 4) return false;
+    std::vector<PostValue> operands = r_.operands(node);
+    operands[0] = twin(node.operand(0), node.name());
+    ir::Attrs attrs = node.attrs();
+    attrs.set("layout", std::string("NHWC"));
+    context_.fired("convert_layout", node.name(), "NCHW is now NHWC");
+    define_twins(node, {r_.post().call(node.op()->name, operands, std::move(attrs), node.name())});
+    return true;
+  }
+
+  bool transpose(PreNode node) {
+    const ir::Ints& axes = op::attr_ints(node.node(), "axes");
+    const PreValue data = node.operand(0);
+    if (axes == kToNhwc && has_twin(data)) {
+      context_.fired("convert_layout", node.name(),
+                     "its operand is there with channels last already, dropped");
+      r_.replace(node.result(), twin(data, node.name()));
+      return true;
+    }
+    // What reads the result may as well read what it was made of.
+    if (axes == kToNchw) twins_.emplace(node.result().id.index, r_[data]);
+    return false;
+  }
+
+  // Attribute `axis`, one axis or several, counted in NHWC. Fallbacks count too; an axis that the operator
+  // does not have is none.
+  static void move_axis(PreNode node, ir::Attrs* attrs) {
+    const auto def = std::ranges::find(node.op()->attrs, "axis", &op::AttrDef::name);
+    if (def == node.op()->attrs.end()) return;
+    const ir::AttrValue& value = op::attr(node.node(), "axis");
+    if (const auto* one = std::get_if<int64_t>(&value)) {
+      if (*one >= -4 && *one < 4)
+        attrs->set("axis", kAxisInNhwc[static_cast<size_t>(op::normalized_axis(*one, 4))]);
+    } else if (const auto* axes = std::get_if<ir::Ints>(&value)) {
+      ir::Ints moved;
+      for (const int64_t axis : op::normalized_axes(*axes, 4))
+        moved.push_back(kAxisInNhwc[static_cast<size_t>(axis)]);
+      std::ranges::sort(moved);
+      attrs->set("axis", moved);
+    }
+  }
+
+  // The first num_data operands are data; with one of them there as a twin the results are twins.
+  bool follow(PreNode node, size_t num_data) {
+    if (rank(node.result()) != 4) return false;
+    bool any = false;
+    for (size_t i = 0; i < num_data; ++i) any = any || has_twin(node.operand(i));
+    if (!any) return false;
+    std::vector<PostValue> operands;
+    for (size_t i = 0; i < node.num_operands(); ++i) {
+      operands.push_back(i < num_data ? broadcast_twin(node.operand(i), node.name()) : r_[node.operand(i)]);
+    }
+    ir::Attrs attrs = node.attrs();
+    move_axis(node, &attrs);
+    finish(node, operands, std::move(attrs));
+    return true;
+  }
+
+  bool pad(PreNode node) {
+    if (!has_twin(node.operand(0))) return false;
+    std::vector<PostValue> operands = r_.operands(node);
+    operands[0] = twin(node.operand(0), node.name());
+    const std::vector<ir::Ints>& pads = op::attr_int_lists(node.node(), "pad_width");
+    ir::Attrs attrs = node.attrs();
+    attrs.set("pad_width", std::vector<ir::Ints>{pads[0], pads[2], pads[3], pads[1]});
+    finish(node, operands, std::move(attrs));
+    return true;
+  }
+
+  // Without the reduced axes what is left of NCHW and of NHWC must come in the same order.
+  bool mean(PreNode node) {
+    if (!has_twin(node.operand(0))) return false;
+    const bool keepdims = op::attr_bool(node.node(), "keepdims");
+    const ir::Ints axes = op::normalized_axes(op::attr_ints(node.node(), "axis"), 4);
+    const auto reduced = [&](int64_t axis) { return std::ranges::find(axes, axis) != axes.end(); };
+    if (!keepdims && !reduced(1) && !(reduced(2) && reduced(3))) return false;
+    std::vector<PostValue> operands = r_.operands(node);
+    operands[0] = twin(node.operand(0), node.name());
+    ir::Attrs attrs = node.attrs();
+    move_axis(node, &attrs);
+    if (keepdims) {
+      finish(node, operands, std::move(attrs));
+    } else {
+      r_.replace(node.result(), r_.post().call(node.op()->name, operands, std::move(attrs), node.name()));
+      context_.fired("convert_layout", node.name(), "follows its operand to NHWC");
+    }
+    return true;
+  }
+
+  void finish(PreNode node, const std::vector<PostValue>& operands, ir::Attrs attrs) {
+    context_.fired("convert_layout", node.name(), "follows its operand to NHWC");
+    define_twins(node, r_.post().call_all(node.op()->name, operands, std::move(attrs), node.name()));
+  }
+
+  Rebuild& r_;
+  PassContext& context_;
+  std::unordered_map<uint32_t, PostValue> twins_;  // by value of the old function
+};
+
+}  // namespace
+
+std::unique_ptr<ir::Function> run_convert_layout(const ir::Module&, const ir::Function& pre,
+                                                 PassContext& context) {
+  std::optional<LayoutConverter> converter;
+  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
+    if (!converter) converter.emplace(r, context);
+    return converter->visit(node);
+  });
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,111 @@
+#include "tests/packer/passes/pass_test_support.h"
+
+namespace qplan::passes_test {
+namespace {
+
+std::string convert(const std::string& params, const std::string& body) {
+  return run_pass("convert_layout", params, body);
+}
+
+// 1 image of 2 channels, 3 x 4; weights of 2 output channels, 1 x 1.
+const std::string kParams = "%x: Tensor[(1, 2, 3, 4), int8], %w: Tensor[(2, 2, 1, 1), int8]";
+const std::string kConv = "qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f)";
+
+TEST(ConvertLayout, AConvolutionReadsAndMakesChannelsLast) {
+  EXPECT_EQ(convert(kParams, "  " + kConv + "\n"),
+            "%0 = transpose(%w, axes=[0, 2, 3, 1]);\n"
+            "%1 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%2 = qnn.conv2d(%1, %0, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+            "%3 = transpose(%2, axes=[0, 3, 1, 2]);\n"
+            "%3\n");
+}
+
+TEST(ConvertLayout, WeightsOfAnNhwcConvolutionBecomeOhwi) {
+  EXPECT_EQ(convert("%x: Tensor[(1, 3, 4, 2), int8], %w: Tensor[(1, 1, 2, 5), int8]",
+                    "  qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"HWIO\")\n"),
+            "%0 = transpose(%w, axes=[3, 0, 1, 2]);\n"
+            "%1 = qnn.conv2d(%x, %0, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+            "%1\n");
+}
+
+TEST(ConvertLayout, WhatIsInItsFormAlreadyStays) {
+  EXPECT_EQ(convert("%x: Tensor[(1, 3, 4, 2), int8], %w: Tensor[(5, 1, 1, 2), int8]",
+                    "  qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\")\n"),
+            "unchanged");
+}
+
+TEST(ConvertLayout, ElementwiseOperatorsFollowAndTheirAxesMove) {
+  EXPECT_EQ(convert(kParams, "  %0 = " + kConv +
+                                 ";\n"
+                                 "  %1 = nn.bias_add(%0, const(Tensor[(2), int32], [1, 2]), axis=1);\n"
+                                 "  %2 = qnn.requantize(%1, 0.25f, 0, 1f, 0, axis=1, out_dtype=\"int8\");\n"
+                                 "  clip(%2, a_min=0f, a_max=6f)\n"),
+            "%0 = transpose(%w, axes=[0, 2, 3, 1]);\n"
+            "%1 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%2 = qnn.conv2d(%1, %0, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+            "%3 = nn.bias_add(%2, const(Tensor[(2), int32], [1, 2]), axis=3);\n"
+            "%4 = qnn.requantize(%3, 0.25f, 0, 1f, 0, axis=3);\n"
+            "%5 = clip(%4, a_min=0f, a_max=6f);\n"
+            "%6 = transpose(%5, axes=[0, 3, 1, 2]);\n"
+            "%6\n");
+}
+
+TEST(ConvertLayout, BetweenTwoConvolutionsNothingIsTransposed) {
+  const std::string text =
+      convert(kParams, "  %0 = " + kConv +
+                           ";\n  %1 = qnn.requantize(%0, 0.25f, 0, 1f, 0);\n"
+                           "  %2 = nn.pad(%1, 0, pad_width=[[0, 0], [0, 0], [1, 2], [3, 4]]);\n"
+                           "  nn.max_pool2d(%2, pool_size=[2, 2])\n");
+  EXPECT_NE(text.find("nn.pad(%3, 0, pad_width=[[0, 0], [1, 2], [3, 4], [0, 0]])"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("nn.max_pool2d(%4, pool_size=[2, 2], layout=\"NHWC\")"), std::string::npos) << text;
+  size_t transposes = 0;
+  for (size_t at = 0; (at = text.find("transpose(", at)) != std::string::npos; ++at) ++transposes;
+  EXPECT_EQ(transposes, 3u) << "weights, input, output:\n" << text;
+}
+
+TEST(ConvertLayout, ABroadcastConstantIsGivenFourAxes) {
+  // A value per channel, [2, 1, 1].
+  EXPECT_EQ(convert(kParams,
+                    "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"
+                    "  qnn.add(%0, const(Tensor[(2, 1, 1), int8], [1, 2]), 1f, 0, 1f, 0, 1f, 0)\n"),
+            "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%1 = nn.max_pool2d(%0, pool_size=[1, 1], layout=\"NHWC\");\n"
+            "%2 = reshape(const(Tensor[(2, 1, 1), int8], [1, 2]), newshape=[1, 2, 1, 1]);\n"
+            "%3 = transpose(%2, axes=[0, 2, 3, 1]);\n"
+            "%4 = qnn.add(%1, %3, 1f, 0, 1f, 0, 1f, 0);\n"
+            "%5 = transpose(%4, axes=[0, 3, 1, 2]);\n"
+            "%5\n");
+}
+
+TEST(ConvertLayout, MeanOverHeightAndWidthFollows) {
+  EXPECT_EQ(convert(kParams,
+                    "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"
+                    "  qnn.mean(%0, 1f, 0, 1f, 0, axis=[2, 3])\n"),
+            "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%1 = nn.max_pool2d(%0, pool_size=[1, 1], layout=\"NHWC\");\n"
+            "%2 = qnn.mean(%1, 1f, 0, 1f, 0, axis=[1, 2]);\n"
+            "%2\n");
+}
+
+TEST(ConvertLayout, AMeanThatLeavesChannelsBesideHeightReadsTheOldOrder) {
+  const std::string text = convert(kParams,
+                                   "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"
+                                   "  qnn.mean(%0, 1f, 0, 1f, 0, axis=[3])\n");
+  EXPECT_NE(text.find("qnn.mean(%2, 1f, 0, 1f, 0, axis=[3])"), std::string::npos) << text;
+}
+
+TEST(ConvertLayout, TransposesOfTheSourceMeetTheTwin) {
+  EXPECT_EQ(
+      convert(kParams, "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n  transpose(%0, axes=[0, 2, 3, 1])\n"),
+      "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+      "%1 = nn.max_pool2d(%0, pool_size=[1, 1], layout=\"NHWC\");\n"
+      "%1\n");
+  EXPECT_EQ(convert("%x: Tensor[(1, 3, 4, 2), int8]",
+                    "  %0 = transpose(%x, axes=[0, 3, 1, 2]);\n  %1 = nn.max_pool2d(%0, pool_size=[1, 1]);\n"
+                    "  transpose(%1, axes=[0, 2, 3, 1])\n"),
+            "%0 = nn.max_pool2d(%x, pool_size=[1, 1], layout=\"NHWC\");\n%0\n");
+}
+
+}  // namespace
+}  // namespace qplan::passes_test
