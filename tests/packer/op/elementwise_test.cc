@@ -101,15 +101,15 @@ TEST(InferClip, BoundsAreOrderedAndWhole) {
   EXPECT_EQ(
       infer("clip(%h, a_min=0f, a_max=1f)"),
       "clip (node 0): dtype float16 of 'data' is not supported, expected one of int8, uint8, int16, int32, "
-      "float32");
+      "int64, float32, float64");
 }
 
 TEST(InferCast, AnyOfTheKnownDtypes) {
   EXPECT_EQ(infer("cast(%b, dtype=\"int8\")"), "Tensor[(2, 3), int8]");
   EXPECT_EQ(infer("cast(%s, dtype=\"int64\")"), "int64");
   EXPECT_EQ(infer("cast(%s, dtype=\"float16\")"),
-            "cast (node 0): attribute 'dtype' is float16, expected one of int8, uint8, int16, int32, int64, "
-            "float32");
+            "cast (node 0): attribute 'dtype' is float16, expected one of int8, uint8, int16, uint16, int32, "
+            "uint32, int64, uint64, float32, float64, bool");
   EXPECT_EQ(infer("cast(%s, dtype=3)"), "cast (node 0): attribute 'dtype' must be a string");
 }
 
