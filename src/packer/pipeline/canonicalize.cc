@@ -10,6 +10,7 @@
 #include "src/packer/ir/verifier.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/interface.h"
+#include "src/packer/pipeline/left_out.h"
 
 namespace qplan::pipeline {
 namespace {
@@ -63,7 +64,8 @@ void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Obs
 
 }  // namespace
 
-void canonicalize(ir::Module* module, const target::TargetProfile& profile, const Observer& observer) {
+std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
+                                      const Observer& observer) {
   const PackOptions& options = observer.options();
   passes::PassContext context;
   context.evaluate = emit::evaluate_node;
@@ -75,10 +77,14 @@ void canonicalize(ir::Module* module, const target::TargetProfile& profile, cons
   set_contract(module, options.contract);
   set_io_layout(module, options.io_layout, context.log);
   run_to_fixpoint(module, context, observer);
-  if (options.io.empty()) return;
-  // Only now inputs are quantised first thing, wherever the source did it.
-  set_io_dtype(module, options.io, context.log);
-  run_to_fixpoint(module, context, observer);
+  if (!options.io.empty()) {
+    // Only now inputs are quantised first thing, wherever the source did it.
+    set_io_dtype(module, options.io, context.log);
+    run_to_fixpoint(module, context, observer);
+  }
+  std::vector<std::string> undone = left_out(*module, context);
+  for (const std::string& line : undone) observer.log(QPLAN_LOG_WARNING, line);
+  return undone;
 }
 
 }  // namespace qplan::pipeline

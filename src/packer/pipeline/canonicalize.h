@@ -2,14 +2,20 @@
 #ifndef QPLAN_SRC_PACKER_PIPELINE_CANONICALIZE_H_
 #define QPLAN_SRC_PACKER_PIPELINE_CANONICALIZE_H_
 
+#include <string>
+#include <vector>
+
 #include "src/packer/ir/module.h"
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::pipeline {
 
-// Every function that a pass makes is verified before the next pass sees it.
-void canonicalize(ir::Module* module, const target::TargetProfile& profile, const Observer& observer);
+// The module in canonical form, with the contract and the border that the options ask for. Every function
+// that a pass makes is verified before the next pass sees it. Returns what options.skip left undone
+// (left_out.h), which is logged too: a reason when the target then refuses the module.
+std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
+                                      const Observer& observer);
 
 }  // namespace qplan::pipeline
 

@@ -1,6 +1,7 @@
 #include "src/packer/pipeline/pipeline.h"
 
 #include "src/packer/emit/plan_writer.h"
+#include "src/packer/error.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
@@ -12,6 +13,19 @@ namespace qplan {
 namespace {
 
 constexpr uint32_t kNumStages = 4;
+
+// A refusal also says which rewrites were left out that might have helped.
+target::Program lower(const ir::Function& main, const target::TargetProfile& profile,
+                      const std::vector<std::string>& undone) {
+  try {
+    return target::lower_function(main, profile);
+  } catch (const PackError& error) {
+    if (undone.empty()) throw;
+    std::string text = error.what();
+    for (const std::string& line : undone) text += "; " + line;
+    throw PackError(error.status(), text);
+  }
+}
 
 }  // namespace
 
@@ -47,10 +61,10 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   ir::Module module = import_model(model, name, options);
 
   observer.stage("rewrite", 1, kNumStages);
-  pipeline::canonicalize(&module, profile, observer);
+  const std::vector<std::string> undone = pipeline::canonicalize(&module, profile, observer);
 
   observer.stage("lower", 2, kNumStages);
-  const target::Program program = target::lower_function(module.main(), profile);
+  const target::Program program = lower(module.main(), profile, undone);
   module = ir::Module();  // the program holds its own constants: no second copy while the plan is written
 
   observer.stage("plan memory and write", 3, kNumStages);

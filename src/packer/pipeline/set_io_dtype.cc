@@ -75,7 +75,12 @@ class IoChange {
       return changes_input(index) ? ir::TensorType{wanted_, type.shape} : type;
     });
     for (size_t i = 0; i < main_.params().size(); ++i) {
-      if (changes_input(i)) change_input(r, i);
+      const ir::Value& param = main_.value(main_.params()[i]);
+      if (changes_input(i)) {
+        change_input(r, i);
+      } else if (param.type.dtype == ir::kFloat32 && wanted_ != ir::kFloat32) {
+        tell("input", param.name, "something other than one qnn.quantize reads it");
+      }
     }
     for (size_t i = 0; i < main_.nodes().size(); ++i) {
       const PreNode node(main_, i);

@@ -1,0 +1,112 @@
+#include "src/packer/pipeline/interface.h"
+
+#include <gtest/gtest.h>
+
+#include "src/packer/error.h"
+#include "src/packer/import/quantization_attrs.h"
+#include "tests/packer/passes/pass_test_support.h"
+
+namespace qplan::pipeline {
+namespace {
+
+using passes_test::parse_main;
+
+std::string body_of(const ir::Module& module) { return passes_test::print_body(module.main()); }
+
+std::string input_type(const ir::Module& module, size_t index = 0) {
+  return ir::to_string(module.main().type(module.main().params()[index]));
+}
+
+TEST(SetContract, MultipliersAreFormedAsTfliteFormsThem) {
+  const std::string conv =
+      "  %0 = qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+      "  qnn.requantize(%0, 0.25f, 0, 1f, 0, out_dtype=\"int8\", contract=\"f32e\")\n";
+  for (const auto& [dtype, rule] :
+       {std::pair{"uint8", ", multiplier=\"product_f32\""}, std::pair{"int8", ""}}) {
+    ir::Module module = parse_main(
+        std::string("%x: Tensor[(1, 1, 1, 2), ") + dtype + "], %w: Tensor[(2, 1, 1, 2), int8]", conv);
+    set_contract(&module, "tfl2");
+    EXPECT_NE(body_of(module).find(std::string("qnn.requantize(%0, 0.25f, 0, 1f, 0") + rule + ");"),
+              std::string::npos)
+        << body_of(module);
+  }
+}
+
+TEST(SetContract, RefusesAnUnknownOne) {
+  ir::Module module = parse_main("%x: Tensor[(2), int8]", "  clip(%x, a_min=0f, a_max=1f)\n");
+  EXPECT_THROW(set_contract(&module, "float"), PackError);
+}
+
+TEST(SetIoLayout, AnInputAndAnOutputAreTransposed) {
+  ir::Module module = parse_main("%x: Tensor[(1, 2, 3, 4), int8]", "  nn.max_pool2d(%x, pool_size=[1, 1])\n");
+  set_io_layout(&module, "nhwc", {});
+  EXPECT_EQ(input_type(module), "Tensor[(1, 3, 4, 2), int8]");
+  EXPECT_EQ(body_of(module),
+            "%0 = transpose(%x, axes=[0, 3, 1, 2]);\n"
+            "%1 = nn.max_pool2d(%0, pool_size=[1, 1]);\n"
+            "%2 = transpose(%1, axes=[0, 2, 3, 1]);\n%2\n");
+  ir::Module same = parse_main("%x: Tensor[(1, 2, 3, 4), int8]", "  nn.max_pool2d(%x, pool_size=[1, 1])\n");
+  set_io_layout(&same, "nchw", {});
+  EXPECT_EQ(body_of(same), "%0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n%0\n");
+}
+
+TEST(SetIoLayout, WhatNothingIsKnownOfStaysAndIsLogged) {
+  ir::Module module = parse_main("%x: Tensor[(1, 2, 3, 4), int8]", "  clip(%x, a_min=0f, a_max=1f)\n");
+  std::string logged;
+  set_io_layout(&module, "nhwc", [&](uint32_t, const std::string& text) { logged += text + "\n"; });
+  EXPECT_EQ(input_type(module), "Tensor[(1, 2, 3, 4), int8]");
+  EXPECT_NE(logged.find("input 'x'"), std::string::npos) << logged;
+}
+
+TEST(SetIoDtype, AQuantisedFloatInputBecomesAnInteger) {
+  ir::Module module = parse_main("%x: Tensor[(2), float32]",
+                                 "  %0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"int8\");\n"
+                                 "  %1 = clip(%0, a_min=0f, a_max=1f);\n  qnn.dequantize(%1, 0.5f, 3)\n");
+  set_io_dtype(&module, "int8", {});
+  EXPECT_EQ(input_type(module), "Tensor[(2), int8]");
+  EXPECT_EQ(body_of(module), "%0 = clip(%x, a_min=0f, a_max=1f);\n%0\n");
+  ASSERT_TRUE(input_quantization(module.main(), 0));
+  EXPECT_EQ(input_quantization(module.main(), 0)->zero_point, 3);
+  ASSERT_TRUE(output_quantization(module.main(), 0));
+  EXPECT_EQ(output_quantization(module.main(), 0)->scale, 0.5f);
+}
+
+TEST(SetIoDtype, TheOtherSignednessIsAStepAway) {
+  ir::Module module = parse_main("%x: Tensor[(2), float32]",
+                                 "  %0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"int8\");\n"
+                                 "  clip(%0, a_min=0f, a_max=1f)\n");
+  set_io_dtype(&module, "uint8", {});
+  EXPECT_EQ(input_type(module), "Tensor[(2), uint8]");
+  EXPECT_EQ(body_of(module),
+            "%0 = qnn.requantize(%x, 0.5f, 131, 0.5f, 3);\n"
+            "%1 = clip(%0, a_min=0f, a_max=1f);\n"
+            "%2 = qnn.requantize(%1, 1f, -128, 1f, 0, out_dtype=\"uint8\");\n%2\n");
+}
+
+TEST(SetIoDtype, AnIntegerInputBecomesFloatWhereItsScaleIsKnown) {
+  ir::Module module = parse_main("%x: Tensor[(2), int8]", "  clip(%x, a_min=0f, a_max=1f)\n");
+  EXPECT_THROW(set_io_dtype(&module, "float", {}), PackError);
+  auto main = std::make_unique<ir::Function>(module.main());
+  set_input_quantization(*main, 0, {0.5f, 3});
+  set_output_quantization(*main, 0, {0.5f, 3});
+  module.replace_function(std::move(main));
+  set_io_dtype(&module, "float", {});
+  EXPECT_EQ(input_type(module), "Tensor[(2), float32]");
+  EXPECT_EQ(body_of(module),
+            "%0 = qnn.quantize(%x, 0.5f, 3);\n%1 = clip(%0, a_min=0f, a_max=1f);\n%2 = qnn.dequantize(%1, "
+            "0.5f, 3);\n%2\n");
+  EXPECT_FALSE(input_quantization(module.main(), 0));
+}
+
+TEST(SetIoDtype, AnInputThatIsComputedWithInFloatStays) {
+  const std::string body = "  add(%x, %x)\n";
+  ir::Module module = parse_main("%x: Tensor[(2), float32]", body);
+  std::string logged;
+  set_io_dtype(&module, "int8", [&](uint32_t, const std::string& text) { logged += text + "\n"; });
+  EXPECT_EQ(input_type(module), "Tensor[(2), float32]");
+  EXPECT_NE(logged.find("input 'x' stays as it is"), std::string::npos) << logged;
+  EXPECT_NE(logged.find("stays as it is: it is computed in float"), std::string::npos) << logged;
+}
+
+}  // namespace
+}  // namespace qplan::pipeline
