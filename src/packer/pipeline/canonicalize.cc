@@ -7,6 +7,7 @@
 
 #include "src/packer/emit/evaluate.h"
 #include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
 #include "src/packer/ir/verifier.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/interface.h"
@@ -24,7 +25,7 @@ passes::ActivationZeroPoint activation_zero_point(target::InputOrigin origin) {
                                                   : passes::ActivationZeroPoint::kZero;
 }
 
-bool run_pass(const passes::Pass& pass, ir::Module* module, passes::PassContext& context) {
+bool run_pass(const passes::Stage& pass, ir::Module* module, passes::PassContext& context) {
   // What is replaced stays valid until the next function is read: only names are kept.
   std::vector<std::string> names;
   for (const auto& function : module->functions()) names.push_back(function->name());
@@ -39,27 +40,28 @@ bool run_pass(const passes::Pass& pass, ir::Module* module, passes::PassContext&
   try {
     ir::verify(*module);
   } catch (const PackError& error) {
-    throw PackError(QPLAN_INTERNAL,
-                    std::string("pass '") + pass.name + "' broke the module: " + error.what());
+    throw PackError(QPLAN_INTERNAL, cat("pass '", pass.name(), "' broke the module: ", error.what()));
   }
   return true;
 }
 
 // Runs all passes in rounds until none changes anything.
 void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Observer& observer) {
+  std::string_view last;  // pass that changed something
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     bool any = false;
-    for (const passes::Pass& pass : passes::all_passes()) {
-      if (context.skipped(pass.name)) continue;
-      const Timer timer(observer, std::string("pass '") + pass.name + "'");
+    for (const passes::Stage& pass : observer.passes()) {
+      if (context.skipped(pass.name())) continue;
+      const Timer timer(observer, cat("pass '", pass.name(), "'"));
       const bool changed = run_pass(pass, module, context);
-      if (changed || round == 0) observer.dump(pass.name, *module);
+      if (changed || round == 0) observer.dump(pass.name(), *module);
+      if (changed) last = pass.name();
       any = any || changed;
     }
     if (!any) return;
   }
-  throw PackError(QPLAN_INTERNAL,
-                  "the passes still change the module after " + std::to_string(kMaxRounds) + " rounds");
+  throw PackError(QPLAN_INTERNAL, cat("the passes still change the module after ", kMaxRounds,
+                                      " rounds; the last that did is '", last, "'"));
 }
 
 }  // namespace

@@ -1,38 +1,52 @@
 #include "src/packer/pipeline/observer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/packer/error.h"
-#include "src/packer/passes/pass.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/pattern/rewrite.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::pipeline {
 
 namespace {
 
-void check_dump_after(const std::string& stage) {
-  if (stage.empty() || stage == "all" || stage == "import" || passes::find_pass(stage) != nullptr) return;
-  std::string known = "all, import";
-  for (const passes::Pass& pass : passes::all_passes()) known += std::string(", ") + pass.name;
-  throw PackError(QPLAN_INVALID_ARGUMENT, "dump after: no pass '" + stage + "'; known: " + known);
+bool has_pass(const std::vector<passes::Stage>& known, std::string_view name) {
+  return std::ranges::find(known, name, &passes::Stage::name) != known.end();
 }
 
-void check_skip(const std::vector<std::string>& skip) {
+bool has_rewrite(const std::vector<passes::Stage>& known, std::string_view name) {
+  return std::ranges::any_of(known, [&](const passes::Stage& pass) {
+    return std::ranges::find(pass.rewrites(), name, &pattern::Rewrite::name) != pass.rewrites().end();
+  });
+}
+
+void check_dump_after(const std::string& stage, const std::vector<passes::Stage>& known) {
+  if (stage.empty() || stage == "all" || stage == "import" || has_pass(known, stage)) return;
+  std::string names = "all, import";
+  for (const passes::Stage& pass : known) names += cat(", ", pass.name());
+  throw PackError(QPLAN_INVALID_ARGUMENT, "dump after: no pass '" + stage + "'; known: " + names);
+}
+
+void check_skip(const std::vector<std::string>& skip, const std::vector<passes::Stage>& known) {
   for (const std::string& name : skip) {
-    if (passes::find_pass(name) != nullptr || passes::find_rewrite(name) != nullptr) continue;
-    std::string known;
-    for (const passes::Pass& pass : passes::all_passes())
-      known += (known.empty() ? "" : ", ") + std::string(pass.name);
-    for (const std::string& rewrite : passes::rewrite_names()) known += ", " + rewrite;
-    throw PackError(QPLAN_INVALID_ARGUMENT, "skip: no pass or rewrite '" + name + "'; known: " + known);
+    if (has_pass(known, name) || has_rewrite(known, name)) continue;
+    std::string names;
+    for (const passes::Stage& pass : known) names += cat(names.empty() ? "" : ", ", pass.name());
+    for (const passes::Stage& pass : known) {
+      for (const pattern::Rewrite& rewrite : pass.rewrites()) names += ", " + rewrite.name;
+    }
+    throw PackError(QPLAN_INVALID_ARGUMENT, "skip: no pass or rewrite '" + name + "'; known: " + names);
   }
 }
 
 }  // namespace
 
-Observer::Observer(const PackOptions& options) : options_(options) {
-  check_dump_after(options.dump_after);
-  check_skip(options.skip);
+Observer::Observer(const PackOptions& options)
+    : options_(options), passes_(passes::all_stages(options.user_passes)) {
+  check_dump_after(options.dump_after, passes_);
+  check_skip(options.skip, passes_);
 }
 
 void Observer::log(uint32_t level, const std::string& text) const {

@@ -6,19 +6,23 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/packer/ir/module.h"
+#include "src/packer/passes/user_pass.h"
 #include "src/packer/pipeline/pipeline.h"
 
 namespace qplan::pipeline {
 
 class Observer {
  public:
-  // PackError (QPLAN_INVALID_ARGUMENT) when dump_after names no stage, skip no pass or rewrite. options must
-  // outlive the observer.
+  // PackError (QPLAN_INVALID_ARGUMENT) when dump_after names no stage, skip no pass or rewrite, or a pass of
+  // the caller has no place. options must outlive the observer.
   explicit Observer(const PackOptions& options);
 
   const PackOptions& options() const { return options_; }
+  // All passes, in order.
+  const std::vector<passes::Stage>& passes() const { return passes_; }
   const LogFunction& log_function() const { return options_.log; }
   void log(uint32_t level, const std::string& text) const;
   // The module's text, where the caller asked for this stage.
@@ -27,6 +31,7 @@ class Observer {
 
  private:
   const PackOptions& options_;
+  const std::vector<passes::Stage> passes_;
 };
 
 // Logs at debug level how long something took.

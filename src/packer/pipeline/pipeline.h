@@ -13,6 +13,7 @@
 #include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
+#include "src/packer/passes/user_pass.h"
 
 namespace qplan {
 
@@ -28,7 +29,8 @@ struct PackOptions {
   bool keep_float = false;        // no lowering rewrites: float patterns are not given integer meaning
   std::vector<std::string> skip;  // passes and rewrites to leave out
   ImportOptions import;
-  std::string why_not;          // a rewrite: model_text tells where it does not apply, and why
+  std::string why_not;                        // a rewrite: model_text tells where it does not apply, and why
+  std::vector<passes::UserPass> user_passes;  // in addition to the built-in ones
   bool canonical_body = false;  // model_text prints the body alone: no names, no types of the function's ends
   // All may be empty.
   LogFunction log;
