@@ -31,7 +31,7 @@ target::Program lower(const ir::Function& main, const target::TargetProfile& pro
 
 ir::Module import_model(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
   const pipeline::Observer observer(options);
-  ir::Module module = pipeline::import_any(model, name, options.log);
+  ir::Module module = pipeline::import_any(model, name, options.log, options.import);
   observer.dump("import", module);
   return module;
 }

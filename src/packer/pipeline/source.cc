@@ -5,6 +5,7 @@
 #include "src/base/sha256.h"
 #include "src/packer/emit/content_digest.h"
 #include "src/packer/error.h"
+#include "src/packer/import/import_pytorch.h"
 #include "src/packer/import/import_tflite.h"
 
 namespace qplan::pipeline {
@@ -13,7 +14,8 @@ namespace {
 struct Format {
   const char* name;
   bool (*matches)(std::span<const uint8_t> model);
-  ir::Module (*import)(std::span<const uint8_t> model, std::string_view name, const LogFunction& log);
+  ir::Module (*import)(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
+                       const ImportOptions& options);
 };
 
 // FlatBuffers puts a schema's file identifier after the root offset.
@@ -21,16 +23,29 @@ bool is_tflite(std::span<const uint8_t> model) {
   return model.size() >= 8 && std::memcmp(&model[4], "TFL3", 4) == 0;
 }
 
+// A zip: of its kinds only TorchScript archives are models.
+bool is_pytorch(std::span<const uint8_t> model) {
+  return model.size() >= 4 && std::memcmp(model.data(), "PK\3\4", 4) == 0;
+}
+
+// A .tflite model says everything itself.
+ir::Module import_tflite_alone(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
+                               const ImportOptions&) {
+  return import_tflite(model, name, log);
+}
+
 constexpr Format kFormats[] = {
-    {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite},
+    {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite_alone},
+    {"PyTorch (.pt, a zip of TorchScript)", is_pytorch, import_pytorch},
 };
 
 }  // namespace
 
-ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log) {
+ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
+                      const ImportOptions& options) {
   std::string known;
   for (const Format& format : kFormats) {
-    if (format.matches(model)) return format.import(model, name, log);
+    if (format.matches(model)) return format.import(model, name, log, options);
     known += (known.empty() ? "" : ", ") + std::string(format.name);
   }
   throw PackError(QPLAN_MODEL_INVALID, "'" + std::string(name) + "': " + std::to_string(model.size()) +

@@ -7,13 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 
 namespace qplan::pipeline {
 
 // The content decides, not the name. PackError (QPLAN_MODEL_INVALID) with the formats known.
-ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log);
+ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
+                      const ImportOptions& options);
 
 std::string last_component(std::string_view path);
 std::string sha256_text(std::span<const uint8_t> bytes);

@@ -1,0 +1,141 @@
+#include "src/packer/import/import_pytorch.h"
+
+#include <algorithm>
+
+#include "src/packer/error.h"
+#include "src/packer/import/pytorch/archive.h"
+#include "src/packer/import/pytorch/evaluator.h"
+#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/text.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan {
+namespace {
+
+using importer::invalid;
+using importer::quoted;
+using pt::Archive;
+using pt::Evaluator;
+using pt::Flow;
+using pt::Ref;
+
+constexpr char kFreezeHint[] = "; freeze the model: m = torch.jit.freeze(m.eval()), m.save('model.pt')";
+
+[[noreturn]] void wrong_options(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
+
+// Parameters of forward after self.
+std::vector<pt::Parameter> inputs_of(Archive& archive) {
+  const std::string& class_name = archive.values().get<pt::Object>(archive.module())->class_name;
+  const pt::FunctionBody* forward = archive.find_method(class_name, "forward");
+  if (forward == nullptr) invalid("class " + quoted(class_name) + " has no method 'forward'");
+  if (forward->parameters.empty()) invalid("'forward' has no parameter 'self'");
+  return {forward->parameters.begin() + 1, forward->parameters.end()};
+}
+
+void check_names(const std::vector<pt::Parameter>& inputs, const ImportOptions& options) {
+  std::string known;
+  for (const pt::Parameter& input : inputs) known += (known.empty() ? "" : ", ") + quoted(input.name);
+  const auto check = [&](const std::string& name, const char* what) {
+    if (std::ranges::find(inputs, name, &pt::Parameter::name) != inputs.end()) return;
+    wrong_options(cat(what, " for ", quoted(name), ", which is no input; inputs are ", known));
+  };
+  for (const auto& [name, type] : options.input_types) check(name, "a type is given");
+  for (const auto& [name, constant] : options.bindings) check(name, "a constant is given");
+}
+
+std::vector<Ref> add_inputs(Archive& archive, ir::Function& main, const ImportOptions& options) {
+  const std::vector<pt::Parameter> inputs = inputs_of(archive);
+  check_names(inputs, options);
+  std::vector<Ref> values;
+  std::string missing;
+  for (const pt::Parameter& input : inputs) {
+    if (!input.type.empty() && input.type != "Tensor") {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      "input " + quoted(input.name) + " is " + quoted(input.type) + ", expected a Tensor");
+    }
+    const auto bound = options.bindings.find(input.name);
+    const auto typed = options.input_types.find(input.name);
+    if (bound != options.bindings.end()) {
+      values.push_back(archive.values().add(Flow{main.add_constant(bound->second, input.name)}));
+    } else if (typed != options.input_types.end()) {
+      values.push_back(archive.values().add(Flow{main.add_param(input.name, typed->second)}));
+    } else {
+      missing += (missing.empty() ? "" : " ") + ("--input-shape " + input.name) + "=1x3x224x224:float32";
+    }
+  }
+  if (!missing.empty()) {
+    wrong_options("TorchScript does not record the shapes of inputs; give them, for example: " + missing);
+  }
+  return values;
+}
+
+// The tensors that forward returns: one, or a tuple or list of them.
+void finish(Archive& archive, ir::Function& main, Ref returned) {
+  pt::ValueTable& values = archive.values();
+  std::vector<Ref> refs = {returned};
+  if (const std::vector<Ref>* items = pt::items_of(values, returned)) refs = *items;
+  std::vector<ir::ValueId> outputs;
+  std::vector<std::string> names;
+  if (refs.empty()) invalid("'forward' returns nothing");
+  for (const Ref ref : refs) {
+    const Flow* flow = values.get<Flow>(ref);
+    if (flow == nullptr) {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("output ", outputs.size(), " is ",
+                                                   pt::kind_name(values.at(ref)), ", expected a tensor"));
+    }
+    if (flow->quantization) {
+      set_output_quantization(main, outputs.size(),
+                              {flow->quantization->scale, flow->quantization->zero_point});
+    }
+    names.push_back("output_" + std::to_string(outputs.size()));
+    outputs.push_back(flow->value);
+  }
+  main.set_outputs(std::move(outputs), std::move(names));
+}
+
+void log_biases(const pt::BiasCounts& counts, const std::string& place, const LogFunction& log) {
+  if (!log || counts.total == 0) return;
+  log(QPLAN_LOG_INFO, cat(place, counts.total,
+                          " bias values became int32, rounded half to even; truncation (as "
+                          "torch.onnx.export does) would give ",
+                          counts.truncated, " of them another value"));
+  if (counts.saturated > 0) {
+    log(QPLAN_LOG_WARNING, cat(place, counts.saturated, " bias values do not fit int32 and were clamped"));
+  }
+}
+
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
+                          const ImportOptions& options) {
+  Archive archive(bytes);
+  const std::string hint = archive.is_frozen() ? "" : kFreezeHint;
+  ir::Module module;
+  ir::Function& main = module.add_function("main");
+  try {
+    const std::vector<Ref> inputs = add_inputs(archive, main, options);
+    Evaluator evaluator(archive, main, log);
+    const Ref returned = evaluator.run(inputs);
+    if (!evaluator.unsupported().empty()) {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      "operators that qplan does not import: " + evaluator.unsupported().text() + hint);
+    }
+    finish(archive, main, returned);
+    log_biases(evaluator.biases(), place, log);
+  } catch (const importer::Unsupported& use) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "a model with " + use.reason + hint);
+  }
+  return module;
+}
+
+}  // namespace
+
+ir::Module import_pytorch(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
+                          const ImportOptions& options) {
+  const std::string place = "pytorch: " + quoted(name) + ": ";
+  try {
+    return import_checked(bytes, place, log, options);
+  } catch (const PackError& error) {
+    throw PackError(error.status(), place + error.what());
+  }
+}
+
+}  // namespace qplan

@@ -1,0 +1,27 @@
+// What a PyTorch archive may ask for. Archives are untrusted: a small file can describe any amount of work,
+// so that each kind of work is counted against one of these.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace qplan::pt {
+
+// Contents of zip entries, and, counted separately, bytes of constants.
+inline constexpr uint64_t kContentBytesPerFileByte = 16;
+constexpr uint64_t content_budget(uint64_t file_size) {
+  return (uint64_t{64} << 20) + kContentBytesPerFileByte * file_size;
+}
+
+// Values that the pickles and the code make: a network of 1,000 layers has some 50,000.
+inline constexpr size_t kMaxValues = 1'000'000;
+// Statements and operators that are read while forward is followed through the modules.
+inline constexpr size_t kMaxSteps = 1'000'000;
+// Nesting of brackets in one expression, and of expressions and calls while they are followed.
+inline constexpr size_t kMaxExpressionDepth = 200;
+inline constexpr size_t kMaxCallDepth = 1000;
+
+}  // namespace qplan::pt
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_

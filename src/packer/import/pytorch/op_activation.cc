@@ -1,0 +1,143 @@
+// Activations. On quantised tensors a clamp keeps the quantisation; other functions go through float32.
+#include <algorithm>
+#include <cmath>
+
+#include "src/packer/import/pytorch/activation.h"
+#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/quantize_value.h"
+
+namespace qplan::pt {
+namespace {
+
+Ref clamp(OpContext& op, RealRange range) {
+  const Flow input = op.flow(0);
+  if (range.min > range.max) invalid("the lower bound is above the upper one");
+  if (input.quantization) return op.result(input, emit_clamp(op, input.value, range, *input.quantization));
+  if (range.min == 0 && std::isinf(range.max)) return op.result(op.emit("nn.relu", {input.value}, {}));
+  constexpr double kLeast = std::numeric_limits<float>::lowest(), kMost = std::numeric_limits<float>::max();
+  // Float32 bounds, as PyTorch compares with.
+  const auto bound = [=](double value) {
+    return static_cast<double>(static_cast<float>(std::clamp(value, kLeast, kMost)));
+  };
+  return op.result(
+      op.emit("clip", {input.value}, {{"a_min", bound(range.min)}, {"a_max", bound(range.max)}}));
+}
+
+// What the quantised sigmoid and its like give: the function's range in 256 steps.
+QuantParams unit_range(ir::DType dtype) { return {1.0f / 256, static_cast<int32_t>(dtype.min())}; }
+QuantParams symmetric_unit_range(ir::DType dtype) { return {2.0f / 256, dtype == ir::kInt8 ? 0 : 128}; }
+
+// f on floats: quantised tensors are taken apart before and put together behind, which the passes make a
+// table of.
+template <typename Function>
+Ref through_floats(OpContext& op, const Flow& input, std::optional<QuantParams> output, Function f) {
+  if (!input.quantization) return op.result(f(input.value));
+  const ir::ValueId real = op.emit_quantized("qnn.dequantize", {input.value}, {*input.quantization}, {});
+  const ir::ValueId value =
+      op.emit_quantized("qnn.quantize", {f(real)}, {*output},
+                        {{"out_dtype", ir::to_string(op.dtype(input))}, {"rule", std::string("mul_even")}});
+  return op.result(value, output);
+}
+
+// min(max(x + 3, 0), 6) / 6
+ir::ValueId hard_sigmoid(OpContext& op, ir::ValueId x) {
+  return op.emit("hard_sigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}});
+}
+
+Ref sigmoid(OpContext& op, const Flow& input, std::optional<QuantParams> output) {
+  if (!input.quantization) return op.result(op.emit("sigmoid", {input.value}, {}));
+  return op.result(op.emit_quantized("qnn.sigmoid", {input.value}, {*input.quantization, *output}, {}),
+                   output);
+}
+
+Ref hardswish(OpContext& op, const Flow& input, std::optional<QuantParams> output) {
+  return through_floats(op, input, output, [&](ir::ValueId x) {
+    return op.emit("multiply", {x, hard_sigmoid(op, x)}, {});
+  });
+}
+
+Ref leaky_relu(OpContext& op, const Flow& input, double slope, std::optional<QuantParams> output) {
+  return through_floats(op, input, output, [&](ir::ValueId x) {
+    return op.emit("nn.leaky_relu", {x}, {{"alpha", slope}});
+  });
+}
+
+}  // namespace
+
+ir::ValueId emit_clamp(OpContext& op, ir::ValueId value, RealRange range, QuantParams quantization) {
+  const ir::DType dtype = op.dtype(Flow{value});
+  const int64_t min = quantize_value(range.min, quantization, dtype);
+  const int64_t max = quantize_value(range.max, quantization, dtype);
+  if (min == dtype.min() && max == dtype.max()) return value;
+  return op.emit("clip", {value}, {{"a_min", static_cast<double>(min)}, {"a_max", static_cast<double>(max)}});
+}
+
+Ref import_relu(OpContext& op) { return clamp(op, {.min = 0}); }
+Ref import_relu6(OpContext& op) { return clamp(op, {0, 6}); }
+Ref import_hardtanh(OpContext& op) { return clamp(op, {op.number(1, -1.0), op.number(2, 1.0)}); }
+
+Ref import_clamp(OpContext& op) {
+  constexpr RealRange kAll;
+  return clamp(op, {op.number(1, kAll.min), op.number(2, kAll.max)});
+}
+
+Ref import_sigmoid(OpContext& op) {
+  const Flow input = op.flow(0);
+  return sigmoid(op, input, unit_range(op.dtype(input)));
+}
+
+Ref import_quantized_sigmoid(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  return sigmoid(op, input, op.quantization(1, 2, op.dtype(input)));
+}
+
+Ref import_tanh(OpContext& op) {
+  const Flow input = op.flow(0);
+  return through_floats(op, input, symmetric_unit_range(op.dtype(input)),
+                        [&](ir::ValueId x) { return op.emit("tanh", {x}, {}); });
+}
+
+Ref import_hardsigmoid(OpContext& op) {
+  const Flow input = op.flow(0);
+  return through_floats(op, input, unit_range(op.dtype(input)),
+                        [&](ir::ValueId x) { return hard_sigmoid(op, x); });
+}
+
+Ref import_hardswish(OpContext& op) {
+  const Flow input = op.flow(0);
+  if (input.quantization) throw Unsupported{"a quantised tensor"};
+  return hardswish(op, input, std::nullopt);
+}
+
+Ref import_quantized_hardswish(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  return hardswish(op, input, op.quantization(1, 2, op.dtype(input)));
+}
+
+Ref import_leaky_relu(OpContext& op) {
+  const Flow input = op.flow(0);
+  return leaky_relu(op, input, op.number(1, 0.01), input.quantization);
+}
+
+Ref import_quantized_leaky_relu(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  return leaky_relu(op, input, op.number(1), op.quantization(3, 4, op.dtype(input)));
+}
+
+Ref import_softmax(OpContext& op) {
+  const Flow input = op.flow(0);
+  if (input.quantization) throw Unsupported{"a quantised tensor"};
+  const int64_t axis = OpContext::axis_of(op.integer(1), op.shape(input).size());
+  return op.result(op.emit("nn.softmax", {input.value}, {{"axis", axis}}));
+}
+
+Ref import_quantized_softmax(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  const QuantParams output = op.quantization(2, 3, op.dtype(input));
+  const int64_t axis = OpContext::axis_of(op.integer(1), op.shape(input).size());
+  return op.result(
+      op.emit_quantized("qnn.softmax", {input.value}, {*input.quantization, output}, {{"axis", axis}}),
+      output);
+}
+
+}  // namespace qplan::pt

@@ -1,0 +1,164 @@
+#include "src/packer/import/pytorch/op_context.h"
+
+#include <cmath>
+
+#include "src/packer/import/pytorch/quantize_value.h"
+#include "src/packer/op/op_def.h"
+
+namespace qplan::pt {
+
+std::string_view OpContext::short_name() const {
+  return std::string_view(op_name_).substr(op_name_.rfind(':') + 1);
+}
+
+void OpContext::warn(const std::string& text) const {
+  if (evaluator_.log()) {
+    evaluator_.log()(QPLAN_LOG_WARNING, "pytorch: " + op_name_ + " " + quoted(node_name_) + ": " + text);
+  }
+}
+
+// -- arguments
+
+bool OpContext::has(size_t i) const {
+  const Ref ref = arguments_.at(i);
+  return ref.valid() && evaluator_.values().get<None>(ref) == nullptr;
+}
+
+Ref OpContext::ref(size_t i) const {
+  if (!arguments_.at(i).valid()) invalid(cat("argument ", i, " is missing"));
+  return arguments_[i];
+}
+
+std::optional<double> OpContext::as_number(Ref ref) {
+  if (const auto* integer = values().get<int64_t>(ref)) return static_cast<double>(*integer);
+  if (const auto* number = values().get<double>(ref)) return *number;
+  if (const auto* boolean = values().get<bool>(ref)) return *boolean ? 1.0 : 0.0;
+  const Tensor* tensor = values().get<Tensor>(ref);
+  if (tensor == nullptr || tensor->quantizer.valid()) return std::nullopt;
+  int64_t count = 1;
+  for (const int64_t size : tensor->sizes) count = size == 1 ? count : 0;
+  if (count != 1) return std::nullopt;
+  return tensors().read_numbers(*tensor, "a constant")[0];
+}
+
+double OpContext::number(size_t i, std::optional<double> fallback) {
+  if (fallback && !has(i)) return *fallback;
+  const std::optional<double> found = as_number(ref(i));
+  if (!found) invalid(cat("argument ", i, " is ", kind_name(values().at(ref(i))), ", expected a number"));
+  return *found;
+}
+
+int64_t OpContext::integer(size_t i, std::optional<int64_t> fallback) {
+  if (fallback && !has(i)) return *fallback;
+  if (const auto* value = values().get<int64_t>(ref(i))) return *value;
+  const double found = number(i);
+  if (!(std::fabs(found) < 9007199254740992.0) || found != std::trunc(found)) {
+    invalid(cat("argument ", i, " is ", to_text(static_cast<float>(found)), ", expected an integer"));
+  }
+  return static_cast<int64_t>(found);
+}
+
+bool OpContext::boolean(size_t i, std::optional<bool> fallback) {
+  if (fallback && !has(i)) return *fallback;
+  if (const auto* value = values().get<bool>(ref(i))) return *value;
+  invalid(cat("argument ", i, " is ", kind_name(values().at(ref(i))), ", expected a boolean"));
+}
+
+std::vector<int64_t> OpContext::integers(size_t i) {
+  constexpr size_t kMost = 16;  // axes, extents and the like: one per dimension, or two
+  const std::vector<Ref>* items = items_of(values(), ref(i));
+  if (items == nullptr) return {integer(i)};
+  if (items->size() > kMost) invalid(cat("argument ", i, " has ", items->size(), " items"));
+  std::vector<int64_t> numbers;
+  for (const Ref item : *items) {
+    const auto* value = values().get<int64_t>(item);
+    if (value == nullptr) {
+      if (values().get<Flow>(item) != nullptr) throw Unsupported{"extents that the model computes"};
+      invalid(cat("argument ", i, " holds ", kind_name(values().at(item)), ", expected integers"));
+    }
+    numbers.push_back(*value);
+  }
+  return numbers;
+}
+
+std::string OpContext::text(size_t i, std::string_view fallback) {
+  if (!has(i)) return std::string(fallback);
+  if (const auto* value = values().get<std::string>(ref(i))) return *value;
+  invalid(cat("argument ", i, " is ", kind_name(values().at(ref(i))), ", expected a string"));
+}
+
+std::vector<int64_t> OpContext::pair(size_t i, std::optional<std::vector<int64_t>> fallback) {
+  std::vector<int64_t> numbers;
+  if (has(i)) numbers = integers(i);
+  if (numbers.empty() && fallback) numbers = *fallback;  // an empty list stands for the fallback, too
+  if (numbers.size() == 1) numbers.push_back(numbers[0]);
+  if (numbers.size() != 2) invalid(cat("argument ", i, " has ", numbers.size(), " items, expected 2"));
+  return numbers;
+}
+
+bool OpContext::is_flow(size_t i) const { return evaluator_.values().get<Flow>(ref(i)) != nullptr; }
+
+Flow OpContext::as_flow(Ref ref) {
+  if (const auto* flow = values().get<Flow>(ref)) return *flow;
+  const Tensor* tensor = values().get<Tensor>(ref);
+  if (tensor == nullptr) invalid(cat("found ", kind_name(values().at(ref)), ", expected a tensor"));
+  if (tensor->quantizer.valid()) {
+    const TensorScales scales = tensors().read_scales(*tensor);
+    if (scales.axis) throw Unsupported{"a constant with one scale per channel"};
+    return {constant(tensors().read(*tensor)), QuantParams{scales.scales[0], scales.zero_points[0]}};
+  }
+  return {constant(tensors().read(*tensor))};
+}
+
+Flow OpContext::quantized_flow(size_t i) {
+  const Flow found = flow(i);
+  const ir::DType found_dtype = dtype(found);
+  if (!found.quantization || (found_dtype != ir::kInt8 && found_dtype != ir::kUint8)) {
+    throw Unsupported{"a " + ir::to_string(found_dtype) + " tensor that is not quantised"};
+  }
+  return found;
+}
+
+std::vector<Flow> OpContext::flows(size_t i) {
+  const std::vector<Ref>* items = items_of(values(), ref(i));
+  if (items == nullptr)
+    invalid(cat("argument ", i, " is ", kind_name(values().at(ref(i))), ", expected a list"));
+  const std::vector<Ref> refs = *items;  // a constant may add values
+  std::vector<Flow> flows;
+  for (const Ref item : refs) flows.push_back(as_flow(item));
+  if (flows.empty()) invalid(cat("argument ", i, " is an empty list"));
+  return flows;
+}
+
+QuantParams OpContext::quantization(size_t scale, size_t zero_point, ir::DType dtype) {
+  return checked_quantization(number(scale), integer(zero_point), dtype);
+}
+
+int64_t OpContext::axis_of(int64_t axis, size_t rank) {
+  const auto extent = static_cast<int64_t>(rank);
+  if (axis < -extent || axis >= extent) invalid(cat("axis ", axis, " is out of range for rank ", rank));
+  return axis < 0 ? axis + extent : axis;
+}
+
+// -- writing the IR
+
+ir::ValueId OpContext::emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs) {
+  ir::Function& function = evaluator_.function();
+  return function.add_node(op::get_op(op), std::move(operands), std::move(attrs), node_name_).results.front();
+}
+
+ir::ValueId OpContext::emit_quantized(std::string_view op, std::vector<ir::ValueId> operands,
+                                      const std::vector<QuantParams>& params, ir::Attrs attrs) {
+  for (const QuantParams& p : params) {
+    operands.push_back(scale(p.scale));
+    operands.push_back(zero_point(p.zero_point));
+  }
+  attrs.set("contract", std::string("f32e"));
+  return emit(op, std::move(operands), std::move(attrs));
+}
+
+Ref OpContext::result(ir::ValueId value, std::optional<QuantParams> quantization) {
+  return add(Flow{value, quantization});
+}
+
+}  // namespace qplan::pt

@@ -1,0 +1,89 @@
+// What an importer row sees of one call of an operator, and how it writes the IR. A row reads the arguments,
+// refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes and
+// returns the result.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/import/pytorch/evaluator.h"
+#include "src/packer/import/text.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::pt {
+
+using importer::invalid;
+using importer::quoted;
+using importer::to_text;
+using importer::Unsupported;
+
+class OpContext {
+ public:
+  // arguments: in the order of the row's names; an invalid Ref where a call leaves one out.
+  OpContext(Evaluator& evaluator, std::string op_name, std::string node_name, std::vector<Ref> arguments)
+      : evaluator_(evaluator),
+        op_name_(std::move(op_name)),
+        node_name_(std::move(node_name)),
+        arguments_(std::move(arguments)) {}
+
+  // The operator without its namespace: "conv2d_relu".
+  std::string_view short_name() const;
+  BiasCounts& biases() { return evaluator_.biases(); }
+  TensorReader& tensors() { return evaluator_.archive().tensors(); }
+  ValueTable& values() { return evaluator_.values(); }
+  void warn(const std::string& text) const;
+
+  // -- arguments; a fallback is for one that the call leaves out or that is None
+  bool has(size_t i) const;
+  Ref ref(size_t i) const;  // PackError when it is left out
+  int64_t integer(size_t i, std::optional<int64_t> fallback = std::nullopt);
+  double number(size_t i, std::optional<double> fallback = std::nullopt);
+  bool boolean(size_t i, std::optional<bool> fallback = std::nullopt);
+  std::vector<int64_t> integers(size_t i);  // an integer counts as a list of one
+  std::string text(size_t i, std::string_view fallback);
+  // A number in any of the forms that code has them in: a constant tensor of one element, too.
+  std::optional<double> as_number(Ref ref);
+  // One value for each of height and width; one may stand for both.
+  std::vector<int64_t> pair(size_t i, std::optional<std::vector<int64_t>> fallback = std::nullopt);
+
+  // A tensor that the model computes, or a constant one.
+  Flow flow(size_t i) { return as_flow(ref(i)); }
+  Flow as_flow(Ref ref);
+  bool is_flow(size_t i) const;
+  Flow quantized_flow(size_t i);      // Unsupported unless it is quantised, qint8 or quint8
+  std::vector<Flow> flows(size_t i);  // a list of tensors
+  ir::DType dtype(const Flow& flow) const { return evaluator_.function().type(flow.value).dtype; }
+  const ir::Shape& shape(const Flow& flow) const { return evaluator_.function().type(flow.value).shape; }
+  // Scale and zero point that the call gives its result, of this dtype.
+  QuantParams quantization(size_t scale, size_t zero_point, ir::DType dtype);
+  // An axis in [-rank, rank) as [0, rank).
+  static int64_t axis_of(int64_t axis, size_t rank);
+
+  // -- writing the IR
+  ir::ValueId constant(ir::ConstantRef constant) {
+    return evaluator_.function().add_constant(std::move(constant));
+  }
+  ir::ValueId scale(float value) { return constant(ir::make_scalar(value)); }
+  ir::ValueId zero_point(int32_t value) { return constant(ir::make_scalar(value)); }
+  ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
+  // Operands, then scale and zero point of each of params; contract f32e.
+  ir::ValueId emit_quantized(std::string_view op, std::vector<ir::ValueId> operands,
+                             const std::vector<QuantParams>& params, ir::Attrs attrs);
+  Ref result(ir::ValueId value, std::optional<QuantParams> quantization = std::nullopt);
+  Ref result(const Flow& like, ir::ValueId value) { return result(value, like.quantization); }
+  Ref add(Value value) { return values().add(std::move(value)); }
+
+ private:
+  Evaluator& evaluator_;
+  std::string op_name_;
+  std::string node_name_;
+  std::vector<Ref> arguments_;
+};
+
+}  // namespace qplan::pt
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_

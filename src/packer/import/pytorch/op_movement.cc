@@ -1,0 +1,113 @@
+// What moves or reshapes a tensor, and what leaves it as it is; quantisation stays.
+#include <algorithm>
+#include <numeric>
+
+#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/quantize_value.h"
+
+namespace qplan::pt {
+namespace {
+
+Ref reshape(OpContext& op, const Flow& input, const std::vector<int64_t>& shape) {
+  return op.result(input, op.emit("reshape", {input.value}, {{"newshape", shape}}));
+}
+
+Ref permute(OpContext& op, const Flow& input, const std::vector<int64_t>& axes) {
+  return op.result(input, op.emit("transpose", {input.value}, {{"axes", axes}}));
+}
+
+// pad: [before, after] of the last axis, then of the one before it, ...
+Ref pad(OpContext& op, double value) {
+  const Flow input = op.flow(0);
+  const std::vector<int64_t> pads = op.integers(1);
+  const size_t rank = op.shape(input).size();
+  if (pads.size() % 2 != 0 || pads.size() / 2 > rank) {
+    invalid(cat("there are ", pads.size(), " pads for a tensor of rank ", rank));
+  }
+  std::vector<ir::Ints> widths(rank, ir::Ints{0, 0});
+  for (size_t i = 0; i < pads.size(); ++i) {
+    if (pads[i] < 0) throw Unsupported{"negative pads"};
+    widths[rank - 1 - i / 2][i % 2] = pads[i];
+  }
+  ir::ValueId fill;
+  if (input.quantization) {
+    fill = op.zero_point(static_cast<int32_t>(quantize_value(value, *input.quantization, op.dtype(input))));
+  } else {
+    fill = op.scale(static_cast<float>(value));
+  }
+  return op.result(input, op.emit("nn.pad", {input.value, fill}, {{"pad_width", std::move(widths)}}));
+}
+
+}  // namespace
+
+Ref import_pad(OpContext& op) {
+  if (const std::string mode = op.text(2, "constant"); mode != "constant")
+    throw Unsupported{"mode " + quoted(mode)};
+  return pad(op, op.number(3, 0.0));
+}
+
+Ref import_constant_pad_nd(OpContext& op) { return pad(op, op.number(2, 0.0)); }
+
+Ref import_flatten(OpContext& op) {
+  const Flow input = op.flow(0);
+  const ir::Shape shape = op.shape(input);
+  if (shape.empty()) return reshape(op, input, {1});
+  const auto first = static_cast<size_t>(OpContext::axis_of(op.integer(1, 0), shape.size()));
+  const auto last = static_cast<size_t>(OpContext::axis_of(op.integer(2, -1), shape.size()));
+  if (first > last) invalid(cat("start_dim ", first, " is behind end_dim ", last));
+  ir::Shape flat(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first));
+  flat.push_back(1);
+  for (size_t i = first; i <= last; ++i) flat.back() *= shape[i];  // bounded by ir/limits.h
+  flat.insert(flat.end(), shape.begin() + static_cast<std::ptrdiff_t>(last) + 1, shape.end());
+  return reshape(op, input, flat);
+}
+
+Ref import_reshape(OpContext& op) { return reshape(op, op.flow(0), op.integers(1)); }
+
+Ref import_squeeze(OpContext& op) {
+  const Flow input = op.flow(0);
+  const ir::Shape shape = op.shape(input);
+  std::vector<int64_t> axes;
+  if (op.has(1)) axes = op.integers(1);
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, shape.size());
+  ir::Shape squeezed;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool named = !op.has(1) || std::ranges::count(axes, static_cast<int64_t>(i)) > 0;
+    if (shape[i] != 1 || !named) squeezed.push_back(shape[i]);
+  }
+  return reshape(op, input, squeezed);
+}
+
+Ref import_unsqueeze(OpContext& op) {
+  const Flow input = op.flow(0);
+  ir::Shape shape = op.shape(input);
+  const int64_t axis = OpContext::axis_of(op.integer(1), shape.size() + 1);
+  shape.insert(shape.begin() + axis, 1);
+  return reshape(op, input, shape);
+}
+
+Ref import_permute(OpContext& op) {
+  const Flow input = op.flow(0);
+  std::vector<int64_t> axes = op.integers(1);
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(input).size());
+  return permute(op, input, axes);
+}
+
+Ref import_transpose(OpContext& op) {
+  const Flow input = op.flow(0);
+  const size_t rank = op.shape(input).size();
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[static_cast<size_t>(OpContext::axis_of(op.integer(1), rank))],
+            axes[static_cast<size_t>(OpContext::axis_of(op.integer(2), rank))]);
+  return permute(op, input, axes);
+}
+
+Ref import_same(OpContext& op) { return op.ref(0); }
+
+Ref import_dropout(OpContext& op) {
+  if (op.boolean(2, false)) throw Unsupported{"train=True"};
+  return op.ref(0);
+}
+
+}  // namespace qplan::pt

@@ -1,0 +1,105 @@
+// Pools and means, which keep their input's quantisation.
+#include <algorithm>
+
+#include "src/packer/import/pytorch/ops.h"
+
+namespace qplan::pt {
+namespace {
+
+// NCHW, or CHW, which is refused.
+void require_rank_4(const OpContext& op, const Flow& input) {
+  if (op.shape(input).size() != 4) throw Unsupported{cat("a tensor of rank ", op.shape(input).size())};
+}
+
+struct Window {
+  std::vector<int64_t> kernel, stride, padding;  // height and width
+};
+
+void check_window(const OpContext& op, const Flow& input, const Window& window, bool ceil_mode) {
+  for (size_t i = 0; i < 2; ++i) {
+    constexpr int64_t kMost = 1 << 20;
+    const int64_t extent = op.shape(input)[2 + i];
+    if (window.kernel[i] < 1 || window.kernel[i] > kMost) invalid(cat("kernel size ", window.kernel[i]));
+    if (window.stride[i] < 1 || window.stride[i] > kMost) invalid(cat("stride ", window.stride[i]));
+    if (window.padding[i] < 0 || window.padding[i] > window.kernel[i] / 2) {
+      invalid(cat("padding ", window.padding[i], " is not from 0 to half of kernel size ", window.kernel[i]));
+    }
+    const int64_t rest = extent + 2 * window.padding[i] - window.kernel[i];
+    if (rest < 0) invalid(cat("kernel size ", window.kernel[i], " does not fit the extent ", extent));
+    if (ceil_mode && rest % window.stride[i] != 0) throw Unsupported{"ceil_mode"};
+  }
+}
+
+ir::Attrs window_attrs(const Window& window) {
+  const std::vector<int64_t>& p = window.padding;
+  return {{"pool_size", window.kernel},
+          {"strides", window.stride},
+          {"padding", ir::Ints{p[0], p[1], p[0], p[1]}},
+          {"layout", std::string("NCHW")}};
+}
+
+Ref average(OpContext& op, const Flow& input, const Window& window, bool count_include_pad) {
+  ir::Attrs attrs = window_attrs(window);
+  attrs.set("count_include_pad", count_include_pad);
+  if (!input.quantization) return op.result(op.emit("nn.avg_pool2d", {input.value}, std::move(attrs)));
+  return op.result(input, op.emit_quantized("qnn.avg_pool2d", {input.value},
+                                            {*input.quantization, *input.quantization}, std::move(attrs)));
+}
+
+}  // namespace
+
+Ref import_max_pool2d(OpContext& op) {
+  const Flow input = op.flow(0);
+  require_rank_4(op, input);
+  Window window{.kernel = op.pair(1), .stride = {}, .padding = op.pair(3, {{0, 0}})};
+  window.stride = op.pair(2, window.kernel);
+  if (op.pair(4, {{1, 1}}) != std::vector<int64_t>{1, 1}) throw Unsupported{"dilation other than 1"};
+  check_window(op, input, window, op.boolean(5, false));
+  return op.result(input, op.emit("nn.max_pool2d", {input.value}, window_attrs(window)));
+}
+
+Ref import_avg_pool2d(OpContext& op) {
+  const Flow input = op.flow(0);
+  require_rank_4(op, input);
+  Window window{.kernel = op.pair(1), .stride = {}, .padding = op.pair(3, {{0, 0}})};
+  window.stride = op.pair(2, window.kernel);
+  if (op.has(6)) throw Unsupported{"divisor_override"};
+  check_window(op, input, window, op.boolean(4, false));
+  const bool padded = window.padding != std::vector<int64_t>{0, 0};
+  return average(op, input, window, padded && op.boolean(5, true));
+}
+
+// Windows of one size, side by side: the output's extents must divide the input's.
+Ref import_adaptive_avg_pool2d(OpContext& op) {
+  const Flow input = op.flow(0);
+  require_rank_4(op, input);
+  const std::vector<int64_t> output = op.pair(1);
+  Window window{.kernel = {}, .stride = {}, .padding = {0, 0}};
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t extent = op.shape(input)[2 + i];
+    if (output[i] < 1) invalid(cat("output extent ", output[i], " is not positive"));
+    if (extent % output[i] != 0)
+      throw Unsupported{cat("output extent ", output[i], " of ", extent, ", windows of two sizes")};
+    window.kernel.push_back(extent / output[i]);
+  }
+  window.stride = window.kernel;
+  return average(op, input, window, false);
+}
+
+Ref import_mean(OpContext& op) {
+  const Flow input = op.flow(0);
+  const size_t rank = op.shape(input).size();
+  if (op.has(3)) throw Unsupported{"another dtype"};
+  std::vector<int64_t> axes;
+  if (op.has(1)) axes = op.integers(1);
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, rank);
+  for (size_t axis = 0; axes.size() < rank && !op.has(1); ++axis) axes.push_back(static_cast<int64_t>(axis));
+  std::ranges::sort(axes);
+  if (axes.empty()) throw Unsupported{"an empty list of axes"};
+  ir::Attrs attrs{{"axis", axes}, {"keepdims", op.boolean(2, false)}};
+  if (!input.quantization) return op.result(op.emit("mean", {input.value}, std::move(attrs)));
+  return op.result(input, op.emit_quantized("qnn.mean", {input.value},
+                                            {*input.quantization, *input.quantization}, std::move(attrs)));
+}
+
+}  // namespace qplan::pt

@@ -1,0 +1,42 @@
+#include "src/packer/import/pytorch/value.h"
+
+#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/text.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::pt {
+
+const char* kind_name(const Value& value) {
+  static constexpr const char* kNames[] = {"None",
+                                           "a boolean",
+                                           "an integer",
+                                           "a number",
+                                           "a string",
+                                           "a name",
+                                           "a tuple",
+                                           "a list",
+                                           "a dict",
+                                           "an object",
+                                           "a storage",
+                                           "a tensor",
+                                           "a computed tensor",
+                                           "an unknown value"};
+  static_assert(std::size(kNames) == std::variant_size_v<Value>);
+  return kNames[value.index()];
+}
+
+Ref ValueTable::add(Value value) {
+  if (values_.size() >= kMaxValues) {
+    importer::invalid(cat("the archive makes more than ", kMaxValues, " values: it is no network"));
+  }
+  values_.push_back(std::move(value));
+  return {static_cast<uint32_t>(values_.size() - 1)};
+}
+
+const std::vector<Ref>* items_of(const ValueTable& values, Ref ref) {
+  if (const auto* tuple = values.get<Tuple>(ref)) return &tuple->items;
+  if (const auto* list = values.get<List>(ref)) return &list->items;
+  return nullptr;
+}
+
+}  // namespace qplan::pt

@@ -1,0 +1,55 @@
+// What quantised convolutions and linear layers share: packed parameters, the bias, and the way from the
+// accumulator to the output.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
+
+#include <vector>
+
+#include "src/packer/import/pytorch/op_context.h"
+
+namespace qplan::pt {
+
+// torch.classes.quantized.Conv2dPackedParamsBase.
+struct ConvParameters {
+  Ref weight;  // Tensor, qint8 OIHW
+  Ref bias;    // Tensor float32, or None
+  std::vector<int64_t> stride, padding, dilation;
+  int64_t groups = 1;
+};
+ConvParameters conv_parameters(OpContext& op, size_t argument);
+
+// torch.classes.quantized.LinearPackedParamsBase.
+struct LinearParameters {
+  Ref weight;  // Tensor, qint8 [outputs, inputs]
+  Ref bias;
+};
+LinearParameters linear_parameters(OpContext& op, size_t argument);
+
+// An object of packed parameters as the prepack operators make it.
+Ref make_packed(OpContext& op, const char* class_name, std::map<std::string, Ref, std::less<>> members);
+
+struct Weights {
+  ir::ValueId value;
+  int64_t channels = 0;
+  TensorScales scales;  // of axis 0, or one
+};
+// Unsupported unless the tensor is qint8 and quantised along axis 0 or as a whole.
+Weights read_weights(OpContext& op, Ref tensor, size_t rank);
+
+// The operands of qnn.conv2d and qnn.dense.
+std::vector<ir::ValueId> matmul_operands(OpContext& op, const Flow& input, const Weights& weights);
+
+struct MatmulTail {
+  Ref bias;  // None: zeros
+  Flow input;
+  const Weights& weights;
+  int64_t channel_axis;  // of the accumulator
+  QuantParams output;
+  bool relu;
+};
+// accumulator -> nn.bias_add -> qnn.requantize -> clip where the activation needs one.
+Ref emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail);
+
+}  // namespace qplan::pt
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_

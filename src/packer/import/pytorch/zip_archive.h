@@ -1,0 +1,53 @@
+// A zip file in memory, read-only: nothing is ever written to a path. The file is untrusted.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_ZIP_ARCHIVE_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_ZIP_ARCHIVE_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qplan::pt {
+
+// Stored and deflated entries, zip64 or not, as PyTorch and common tools write them; one part, not encrypted.
+class ZipArchive {
+ public:
+  // Reads the central directory. The bytes must outlive the archive. PackError (QPLAN_MODEL_INVALID).
+  explicit ZipArchive(std::span<const uint8_t> bytes);
+
+  const std::string& first_name() const { return first_name_; }
+  bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  std::vector<std::string> names_under(std::string_view prefix) const;
+  // Contents of an entry, which live as long as the archive. The first call inflates and checks length and
+  // CRC. PackError when there is no such entry, when it is damaged, or when the entries read so far take more
+  // than a file of this size may hold (README.md).
+  std::span<const uint8_t> read(std::string_view name);
+  uint64_t size_bytes() const { return bytes_.size(); }
+
+ private:
+  struct Entry {
+    uint64_t header_offset = 0;  // of the local header
+    uint64_t packed_size = 0;
+    uint64_t size = 0;
+    uint32_t crc = 0;
+    uint16_t method = 0;
+    uint16_t flags = 0;
+    bool checked = false;
+    std::vector<uint8_t> inflated;      // of deflated entries
+    std::span<const uint8_t> contents;  // once checked
+  };
+
+  void read_directory(uint64_t offset, uint64_t size, uint64_t count);
+  std::span<const uint8_t> packed(std::string_view name, const Entry& entry) const;
+
+  std::span<const uint8_t> bytes_;
+  std::map<std::string, Entry, std::less<>> entries_;
+  std::string first_name_;
+  uint64_t charged_ = 0;
+};
+
+}  // namespace qplan::pt
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_ZIP_ARCHIVE_H_
