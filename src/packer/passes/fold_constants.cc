@@ -1,5 +1,7 @@
 // Nodes whose operands are all constants become constants: by the operator's host-only evaluation, or on the
-// reference kernels that PassContext::evaluate stands for.
+// reference kernels that PassContext::evaluate stands for. Not so what says how a constant is quantised:
+// qnn.dequantize, since integers under it are what layers are made of, and qnn.quantize, whose own pass
+// counts what it saturates.
 #include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/op/shape.h"
@@ -14,6 +16,7 @@ using Constants = std::vector<ir::ConstantRef>;
 // The operands, when all of them are constants.
 std::optional<Constants> constant_operands(pattern::Rebuild& r, pattern::PreNode node) {
   if (node.op() == nullptr || node.num_operands() == 0) return std::nullopt;
+  if (node.is("qnn.quantize") || node.is("qnn.dequantize")) return std::nullopt;
   Constants operands;
   for (const pattern::PostValue operand : r.operands(node)) {
     operands.push_back(r.post().constant(operand));

@@ -5,33 +5,34 @@
 namespace qplan::passes_test {
 namespace {
 
-// Evaluates `clip` to a constant of zeros, nothing else.
-std::optional<std::vector<ir::ConstantRef>> zeros_for_clip(const ir::Node& node,
-                                                           std::span<const ir::ConstantRef> operands) {
-  if (node.op->name != "clip") return std::nullopt;
+// Evaluates `qnn.requantize`, which has no evaluation of its own, to a constant of zeros, nothing else.
+std::optional<std::vector<ir::ConstantRef>> zeros_for_requantize(const ir::Node& node,
+                                                                 std::span<const ir::ConstantRef> operands) {
+  if (node.op->name != "qnn.requantize") return std::nullopt;
   const ir::TensorType& type = operands[0]->type();
   return {{std::make_shared<const ir::Constant>(
       type, std::vector<uint8_t>(static_cast<size_t>(type.size_bytes())))}};
 }
 
-passes::PassContext context(passes::Evaluate evaluate = zeros_for_clip) {
+passes::PassContext context(passes::Evaluate evaluate = zeros_for_requantize) {
   passes::PassContext made;
   made.evaluate = std::move(evaluate);
   return made;
 }
 
-const std::string kClip = "clip(const(Tensor[(2), int8], [1, 2]), a_min=0f, a_max=1f)";
+const std::string kRequantize = "qnn.requantize(const(Tensor[(2), int8], [1, 2]), 1f, 0, 0.5f, 0)";
 
 TEST(FoldConstants, ANodeOfConstantsBecomesItsValue) {
-  EXPECT_EQ(run_pass("fold_constants", "", "  " + kClip + "\n", context()),
+  EXPECT_EQ(run_pass("fold_constants", "", "  " + kRequantize + "\n", context()),
             "const(Tensor[(2), int8], [0, 0])\n");
 }
 
 TEST(FoldConstants, FoldsThroughChains) {
-  EXPECT_EQ(run_pass("fold_constants", "%x: Tensor[(4), int8]",
-                     "  %0 = " + kClip + ";\n  %1 = clip(%0, a_min=0f, a_max=5f);\n  concatenate((%x, %1))\n",
-                     context()),
-            "%0 = concatenate((%x, const(Tensor[(2), int8], [0, 0])));\n%0\n");
+  EXPECT_EQ(
+      run_pass("fold_constants", "%x: Tensor[(4), int8]",
+               "  %0 = " + kRequantize + ";\n  %1 = clip(%0, a_min=0f, a_max=5f);\n  concatenate((%x, %1))\n",
+               context()),
+      "%0 = concatenate((%x, const(Tensor[(2), int8], [0, 0])));\n%0\n");
 }
 
 TEST(FoldConstants, LeavesWhatDependsOnAnInput) {
@@ -41,10 +42,11 @@ TEST(FoldConstants, LeavesWhatDependsOnAnInput) {
 }
 
 TEST(FoldConstants, LeavesWhatHasNoKernel) {
-  EXPECT_EQ(run_pass("fold_constants", "", "  " + kClip + "\n"), "unchanged");
-  EXPECT_EQ(run_pass("fold_constants", "", "  reshape(const(Tensor[(2), int8], [1, 2]), newshape=[1, 2])\n",
-                     context()),
-            "unchanged");
+  EXPECT_EQ(run_pass("fold_constants", "", "  " + kRequantize + "\n"), "unchanged");
+  EXPECT_EQ(
+      run_pass("fold_constants", "",
+               "  nn.max_pool2d(const(Tensor[(1, 1, 1, 1), int8], [1]), pool_size=[1, 1])\n", context()),
+      "unchanged");
 }
 
 TEST(FoldConstants, LeavesWhatWouldTakeTooMuchMemory) {
@@ -71,19 +73,21 @@ std::vector<std::string> run_twice(const std::string& body, passes::PassContext 
 TEST(FoldConstants, TheBudgetOfBytesIsForAllRuns) {
   passes::PassContext made = context();
   made.fold_budget.bytes = 3;
-  const std::string other = "clip(const(Tensor[(2), int8], [3, 4]), a_min=0f, a_max=1f)";
-  EXPECT_EQ(run_twice("  %0 = " + kClip + ";\n  %1 = " + other + ";\n  concatenate((%x, %0, %1))\n", made),
-            (std::vector<std::string>{"%0 = " + other + ";\n%1 = concatenate((%x, const(Tensor[(2), int8], " +
-                                          "[0, 0]), %0));\n%1\n",
-                                      "unchanged"}));
+  const std::string other = "qnn.requantize(const(Tensor[(2), int8], [3, 4]), 1f, 0, 0.5f, 0)";
+  EXPECT_EQ(
+      run_twice("  %0 = " + kRequantize + ";\n  %1 = " + other + ";\n  concatenate((%x, %0, %1))\n", made),
+      (std::vector<std::string>{
+          "%0 = " + other + ";\n%1 = concatenate((%x, const(Tensor[(2), int8], " + "[0, 0]), %0));\n%1\n",
+          "unchanged"}));
 }
 
 TEST(FoldConstants, ReadingCostsWorkAsWritingDoes) {
   passes::PassContext made = context();
-  made.fold_budget.work = 3;  // two bytes are read and two written
-  EXPECT_EQ(run_pass("fold_constants", "", "  " + kClip + "\n", made), "unchanged");
-  made.fold_budget.work = 4;
-  EXPECT_EQ(run_pass("fold_constants", "", "  " + kClip + "\n", made), "const(Tensor[(2), int8], [0, 0])\n");
+  made.fold_budget.work = 19;  // two bytes, two scales and two zero points are read, and two bytes written
+  EXPECT_EQ(run_pass("fold_constants", "", "  " + kRequantize + "\n", made), "unchanged");
+  made.fold_budget.work = 20;
+  EXPECT_EQ(run_pass("fold_constants", "", "  " + kRequantize + "\n", made),
+            "const(Tensor[(2), int8], [0, 0])\n");
 }
 
 TEST(FoldConstants, LeavesAPoolWhoseWindowTakesTooMuchTime) {
@@ -104,7 +108,20 @@ TEST(FoldConstants, AnEvaluationOfAnotherTypeIsAnError) {
   const auto wrong = [](const ir::Node&, std::span<const ir::ConstantRef>) {
     return std::optional<std::vector<ir::ConstantRef>>({ir::make_scalar(1.0f)});
   };
-  EXPECT_THROW(run_pass("fold_constants", "", "  " + kClip + "\n", context(wrong)), PackError);
+  EXPECT_THROW(run_pass("fold_constants", "", "  " + kRequantize + "\n", context(wrong)), PackError);
+}
+
+TEST(FoldConstants, LeavesQuantisationOfConstants) {
+  const auto everything = [](const ir::Node& node, std::span<const ir::ConstantRef>) {
+    ADD_FAILURE() << node.op->name << " must not be evaluated";
+    return std::optional<std::vector<ir::ConstantRef>>();
+  };
+  EXPECT_EQ(run_pass("fold_constants", "", "  qnn.dequantize(const(Tensor[(2), int8], [1, 2]), 0.5f, 0)\n",
+                     context(everything)),
+            "unchanged");
+  EXPECT_EQ(run_pass("fold_constants", "", "  qnn.quantize(const(Tensor[(2), float32], [1, 2]), 0.5f, 0)\n",
+                     context(everything)),
+            "unchanged");
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// Constants with one value per output channel of a layer, as models write them: [c], [1, c, 1, 1], ...
+#ifndef QPLAN_SRC_PACKER_PASSES_CHANNELS_H_
+#define QPLAN_SRC_PACKER_PASSES_CHANNELS_H_
+
+#include <cstddef>
+
+#include "src/packer/ir/module.h"
+
+namespace qplan::passes {
+
+// The axis of the output channels in the result of a convolution or a dense layer, float or quantised.
+size_t channel_axis(const ir::Node& product, size_t result_rank);
+// Whether a tensor of this shape, broadcast to `data`, has one value per index of `axis` (and as many
+// elements).
+bool is_per_channel(const ir::Shape& shape, const ir::Shape& data, size_t axis);
+
+}  // namespace qplan::passes
+
+#endif  // QPLAN_SRC_PACKER_PASSES_CHANNELS_H_

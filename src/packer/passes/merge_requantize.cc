@@ -1,0 +1,137 @@
+// Chains of requantisations where merging them is exact. A requantisation between int8 and uint8 with one
+// scale and with zero points that are 128 apart moves every integer by 128 (a "re-signing"): whoever stands
+// before or behind it can move its zero point instead. Other chains round twice, and stay.
+#include <algorithm>
+#include <array>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/shape.h"
+#include "src/packer/passes/passes.h"
+#include "src/packer/passes/rewrite_pass.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::any;
+using pattern::one_of;
+using pattern::op;
+using pattern::Pattern;
+using pattern::PostValue;
+using pattern::PreNode;
+using pattern::Rewrite;
+using pattern::RewriteContext;
+
+using Result = std::optional<PostValue>;
+
+enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+
+// By how much the requantisation moves integers.
+int32_t offset_of(const pattern::Pre& pre, PreNode resign) {
+  return static_cast<int32_t>(pre.type(resign.result()).dtype.min() -
+                              pre.type(resign.operand(kData)).dtype.min());
+}
+
+bool is_resigning(const ir::Function& function, ir::ValueId value) {
+  const ir::Node& node = *function.producer(value);
+  const ir::DType from = function.type(node.operands[kData]).dtype, to = function.type(value).dtype;
+  if (from.bits != 8 || to.bits != 8 || from == to) return false;
+  const auto scalar = [&](Operand operand) { return function.type(node.operands[operand]).shape.empty(); };
+  if (!scalar(kInputScale) || !scalar(kOutputScale) || !scalar(kInputZeroPoint) ||
+      !scalar(kOutputZeroPoint)) {
+    return false;
+  }
+  const auto scale = [&](Operand operand) {
+    return function.value(node.operands[operand]).constant->as<float>()[0];
+  };
+  const auto zero_point = [&](Operand operand) {
+    return function.value(node.operands[operand]).constant->as<int32_t>()[0];
+  };
+  return scale(kInputScale) == scale(kOutputScale) &&
+         zero_point(kOutputZeroPoint) - zero_point(kInputZeroPoint) == to.min() - from.min();
+}
+
+Pattern resigned(Pattern data) {
+  return op("qnn.requantize", {std::move(data)})
+      .where("that a requantisation between int8 and uint8 made, with one scale and zero points 128 apart",
+             is_resigning);
+}
+
+PostValue moved_zero_points(const RewriteContext& context, pattern::PreValue value, int32_t offset) {
+  const ir::Constant& old = *context.pre().constant(value);
+  std::vector<int32_t> values(old.as<int32_t>().begin(), old.as<int32_t>().end());
+  for (int32_t& zero_point : values) zero_point += offset;  // within the other dtype
+  return context.post().constant_value(ir::make_constant(ir::kInt32, old.type().shape, values));
+}
+
+// resign(first(x)): first makes the other dtype itself.
+Result into_producer(const RewriteContext& context, std::string* why) {
+  const PreNode first = context.node("first");
+  const size_t zero_point = first.num_operands() - 1;
+  std::vector<PostValue> operands = context.r.operands(first);
+  operands[zero_point] =
+      moved_zero_points(context, first.operand(zero_point), offset_of(context.pre(), context.root));
+  ir::Attrs attrs = first.attrs();
+  const ir::DType dtype = context.pre().type(context.root.result()).dtype;
+  attrs.set("out_dtype", ir::to_string(dtype));
+  *why = cat("exact: '", first.name(), "' makes ", dtype, " itself");
+  return context.post().call(first.op()->name, operands, std::move(attrs), first.name());
+}
+
+// resign(clip(x)): the clip in the other dtype, behind.
+Result below_clip(const RewriteContext& context, std::string* why) {
+  const PreNode clip = context.node("clip");
+  const ir::DType from = context.pre().type(clip.result()).dtype;
+  const int32_t offset = offset_of(context.pre(), context.root);
+  const auto bound = [&](const char* name) {
+    const auto least = static_cast<double>(from.min()), most = static_cast<double>(from.max());
+    return std::clamp(op::attr_float(clip.node(), name), least, most) + offset;
+  };
+  std::vector<PostValue> operands = context.r.operands(context.root);
+  operands[kData] = context.r[clip.operand(0)];
+  *why = "exact: the clip comes behind it";
+  const PostValue value =
+      context.post().call("qnn.requantize", operands, context.root.attrs(), context.root.name());
+  return context.post().call("clip", {value}, {{"a_min", bound("a_min")}, {"a_max", bound("a_max")}},
+                             clip.name());
+}
+
+// reader(resign(x)): reads x itself, with its zero point in x's dtype.
+Result into_reader(const RewriteContext& context, std::string* why) {
+  const PreNode resign = context.node("resign");
+  const int32_t offset = offset_of(context.pre(), resign);
+  std::vector<PostValue> operands = context.r.operands(context.root);
+  operands[0] = context.r[resign.operand(kData)];
+  constexpr size_t kZeroPoint = 2;  // of qnn.requantize, qnn.dequantize, qnn.conv2d and qnn.dense
+  operands[kZeroPoint] = moved_zero_points(context, context.root.operand(kZeroPoint), -offset);
+  ir::Attrs attrs = context.root.attrs();
+  if (const ir::AttrValue* pad_value = attrs.find("pad_value")) {
+    attrs.set("pad_value", std::get<int64_t>(*pad_value) - offset);
+  }
+  *why = cat("exact: reads what '", resign.name(), "' reads");
+  return context.post().call(context.root.op()->name, operands, std::move(attrs), context.root.name());
+}
+
+}  // namespace
+
+std::span<const Rewrite> merge_requantize_rewrites() {
+  static const std::array<Rewrite, 3> kRewrites = [] {
+    const Pattern first =
+        one_of({"qnn.requantize", "qnn.quantize"}).dtypes({ir::kInt8, ir::kUint8}).one_use().as("first");
+    return std::array<Rewrite, 3>{
+        Rewrite{"merge_resign_into_producer", 0, resigned(first), into_producer},
+        Rewrite{"move_resign_above_clip", 0, resigned(op("clip").one_use().as("clip")), below_clip},
+        Rewrite{"merge_resign_into_reader", 0,
+                one_of({"qnn.requantize", "qnn.dequantize", "qnn.conv2d", "qnn.dense"},
+                       {resigned(any()).as("resign")}),
+                into_reader},
+    };
+  }();
+  return kRewrites;
+}
+
+std::unique_ptr<ir::Function> run_merge_requantize(const ir::Module&, const ir::Function& pre,
+                                                   PassContext& context) {
+  return run_rewrites(merge_requantize_rewrites(), pre, context);
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,66 @@
+#include "src/packer/passes/rewrite_pass.h"
+
+#include <utility>
+#include <vector>
+
+#include "src/packer/ir/cat.h"
+
+namespace qplan::passes {
+namespace {
+
+// Rows move at most a few steps in each visit; what they uncover for one another is done after as many.
+constexpr int kMaxVisits = 16;
+
+}  // namespace
+
+std::unique_ptr<ir::Function> run_rewrites(std::span<const pattern::Rewrite> rewrites,
+                                           const ir::Function& pre, PassContext& context) {
+  std::vector<pattern::Rewrite> rows;
+  for (const pattern::Rewrite& row : rewrites) {
+    if (!context.skipped(row.name)) rows.push_back(row);
+  }
+  const pattern::Fired fired = [&](std::string_view rewrite, std::string_view node, std::string_view why) {
+    context.fired(rewrite, node, why);
+  };
+  std::unique_ptr<ir::Function> result;
+  for (int visit = 0; visit < kMaxVisits; ++visit) {
+    std::unique_ptr<ir::Function> next = pattern::rewrite_once(result ? *result : pre, rows, fired);
+    if (next == nullptr) break;
+    result = std::move(next);
+  }
+  return result;
+}
+
+pattern::Pattern scalar_constant() { return pattern::constant().shape({}); }
+
+pattern::Pattern dequantized(const std::string& name) {
+  return pattern::op("qnn.dequantize", {pattern::any().dtypes({ir::kInt8, ir::kUint8}).as(name),
+                                        scalar_constant(), scalar_constant()})
+      .as("dq_" + name);
+}
+
+pattern::Pattern quantized(pattern::Pattern data) {
+  return pattern::op("qnn.quantize", {std::move(data), scalar_constant(), scalar_constant()})
+      .dtypes({ir::kInt8, ir::kUint8});
+}
+
+float scale_of(const pattern::Pre& pre, pattern::PreValue value) {
+  return pre.constant(value)->as<float>()[0];
+}
+
+int32_t zero_point_of(const pattern::Pre& pre, pattern::PreValue value) {
+  return pre.constant(value)->as<int32_t>()[0];
+}
+
+std::string describe(const pattern::Pre& pre, pattern::PreValue value) {
+  if (const auto producer = pre.producer(value)) {
+    return cat(producer->op() != nullptr ? producer->op()->name : "a call", " '", producer->name(), "'");
+  }
+  return pre.constant(value) != nullptr ? "a constant" : cat("parameter '%", pre.name(value), "'");
+}
+
+std::string count_text(uint64_t count, std::string_view noun) {
+  return cat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,236 @@
+// Several ways of saying one thing become one, before the passes that look for whole layers. All exact, for
+// numbers: the sign of a zero may change.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/shape.h"
+#include "src/packer/passes/channels.h"
+#include "src/packer/passes/passes.h"
+#include "src/packer/passes/rewrite_pass.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::any;
+using pattern::commutative;
+using pattern::constant;
+using pattern::one_of;
+using pattern::op;
+using pattern::Pattern;
+using pattern::PostValue;
+using pattern::Pre;
+using pattern::PreNode;
+using pattern::Rewrite;
+using pattern::RewriteContext;
+
+using Result = std::optional<PostValue>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Result reshape(const RewriteContext& context, std::string* why) {
+  *why = cat(context.root.op()->name, " is a reshape");
+  const ir::Shape& shape = context.pre().type(context.root.result()).shape;
+  return context.post().call("reshape", {context["data"]}, {{"newshape", shape}}, context.root.name());
+}
+
+Result whole_window(const RewriteContext& context, std::string* why) {
+  const std::string& layout = op::attr_string(context.root.node(), "layout");
+  const op::DataLayout axes = op::data_layout(layout);
+  const ir::Shape& shape = context.pre().type(context.matches["data"]).shape;
+  *why = "a global pool is one with the window of its input's size";
+  return context.post().call("nn.avg_pool2d", {context["data"]},
+                             {{"pool_size", ir::Ints{shape[axes.h], shape[axes.w]}}, {"layout", layout}},
+                             context.root.name());
+}
+
+// ---- clamps ----
+
+PostValue clip(const RewriteContext& context, PostValue data, double min, double max) {
+  return context.post().call("clip", {data}, {{"a_min", min}, {"a_max", max}}, context.root.name());
+}
+
+Result relu_to_clip(const RewriteContext& context, std::string* why) {
+  *why = "a clip with no upper bound";
+  return clip(context, context["data"], 0.0, kInfinity);
+}
+
+Result limit_to_clip(const RewriteContext& context, std::string* why) {
+  const auto limit = static_cast<double>(context.constant("limit")->as<float>()[0]);
+  const bool widens =
+      context.pre().type(context.root.result()) != context.pre().type(context.matches["data"]);
+  if (std::isnan(limit) || widens) return std::nullopt;
+  *why = "a clip with one bound";
+  const bool lower = context.root.is("maximum");
+  return clip(context, context["data"], lower ? limit : -kInfinity, lower ? kInfinity : limit);
+}
+
+// The clip before it is looked for in the new function, so that one visit merges a chain of any length.
+Result merge_clips(const RewriteContext& context, std::string* why) {
+  const auto bounds = [](const auto& node) {
+    return std::pair{op::attr_float(node.node(), "a_min"), op::attr_float(node.node(), "a_max")};
+  };
+  const auto [min, max] = bounds(context.root);
+  const PostValue data = context["data"];
+  if (min == -kInfinity && max == kInfinity) {
+    *why = "limits nothing, dropped";
+    return data;
+  }
+  const auto inner = context.post().producer(data, "clip");
+  if (!inner) {
+    *why = "there is no clip before it";
+    return std::nullopt;
+  }
+  // clamp after clamp is the clamp to the inner bounds, clamped to the outer ones.
+  const auto within = bounds(*inner);
+  const std::pair merged{std::clamp(within.first, min, max), std::clamp(within.second, min, max)};
+  *why = "merged with the clip before it";
+  return merged == within ? data : clip(context, inner->operand(0), merged.first, merged.second);
+}
+
+// ---- what changes nothing ----
+
+bool all_equal(const ir::Constant& constant, float value) {
+  return std::ranges::all_of(constant.as<float>(), [value](float element) { return element == value; });
+}
+
+Result drop_neutral(const RewriteContext& context, std::string* why) {
+  const bool factor = context.root.is("multiply") || context.root.is("divide");
+  if (!all_equal(*context.constant("neutral"), factor ? 1.0f : 0.0f)) {
+    *why = factor ? "the constant is not 1" : "the constant is not 0";
+    return std::nullopt;
+  }
+  if (context.pre().type(context.root.result()) != context.pre().type(context.matches["data"])) {
+    *why = "the constant widens the shape";
+    return std::nullopt;
+  }
+  *why = cat(context.root.op()->name, " of ", factor ? "1" : "0", ", dropped");
+  return context["data"];
+}
+
+Result drop_cast(const RewriteContext& context, std::string* why) {
+  if (context.pre().type(context.root.result()) != context.pre().type(context.matches["data"]))
+    return std::nullopt;
+  *why = "a cast to the same dtype, dropped";
+  return context["data"];
+}
+
+Result drop_zero_bias(const RewriteContext& context, std::string* why) {
+  const ir::ConstantRef bias = context.constant("bias");
+  // 0.0f is four zero bytes too; a bias of -0.0f is left, it is rare.
+  if (!std::ranges::all_of(bias->bytes(), [](uint8_t byte) { return byte == 0; })) return std::nullopt;
+  *why = "a bias of zeros, dropped";
+  return context["data"];
+}
+
+// ---- one way of writing it ----
+
+// An addend per channel behind a layer is its bias.
+Result add_to_bias_add(const RewriteContext& context, std::string* why) {
+  const Pre& pre = context.pre();
+  const PreNode product = context.node("product");
+  const ir::Shape& shape = pre.type(context.root.result()).shape;
+  const size_t axis = channel_axis(product.node(), pre.type(context.matches["product"]).shape.size());
+  const ir::TensorType& addend = pre.type(context.matches["addend"]);
+  if (shape != pre.type(context.matches["product"]).shape || !is_per_channel(addend.shape, shape, axis)) {
+    *why = cat("the addend ", addend, " is not one per channel of ", pre.type(context.root.result()));
+    return std::nullopt;
+  }
+  *why = "one addend per channel is a bias";
+  const ir::Attrs newshape = {{"newshape", ir::Ints{shape[axis]}}};
+  // Not folded here: a reshape of a constant is one for fold_constants.
+  const PostValue bias = context.post().call("reshape", {context["addend"]}, newshape, context.root.name());
+  return context.post().call("nn.bias_add", {context["product"], bias},
+                             {{"axis", static_cast<int64_t>(axis)}}, context.root.name());
+}
+
+// Along an axis where the window covers the whole input, padding included, the stride says nothing.
+Result unit_strides(const RewriteContext& context, std::string* why) {
+  const PreNode node = context.root;
+  const bool conv = node.is("nn.conv2d") || node.is("qnn.conv2d");
+  const op::DataLayout axes = op::data_layout(op::attr_string(node.node(), conv ? "data_layout" : "layout"));
+  const ir::Shape& shape = context.pre().type(node.operand(0)).shape;
+  op::Window2d window = conv ? op::conv2d_window(node.node(), context.pre().type(node.operand(1)))
+                             : op::pool2d_window(node.node());
+  const ir::Ints strides = {window.stride_h, window.stride_w};
+  window.stride_h = window.stride_w = 1;
+  const ir::Ints unit = {window.out_h(shape[axes.h]) == 1 ? 1 : strides[0],
+                         window.out_w(shape[axes.w]) == 1 ? 1 : strides[1]};
+  if (unit == strides) return std::nullopt;
+  *why = "one window has no stride";
+  ir::Attrs attrs = node.attrs();
+  attrs.set("strides", unit);
+  return context.post().call(node.op()->name, context.r.operands(node), std::move(attrs), node.name());
+}
+
+// For integers Relay prints a float and TFLite has the dtype of the data.
+Result pad_value_to_int32(const RewriteContext& context, std::string* why) {
+  const ir::Constant& value = *context.constant("value");
+  const ir::DType dtype = value.type().dtype;
+  int32_t integer = 0;
+  if (dtype == ir::kFloat32) {
+    integer = static_cast<int32_t>(value.as<float>()[0]);
+  } else if (dtype == ir::kInt8) {
+    integer = value.as<int8_t>()[0];
+  } else if (dtype == ir::kUint8) {
+    integer = value.as<uint8_t>()[0];
+  } else {
+    return std::nullopt;
+  }
+  *why = "its pad value is int32";
+  return context.post().call("nn.pad", {context["data"], context.post().scalar(integer)},
+                             context.root.attrs(), context.root.name());
+}
+
+std::vector<Rewrite> make_rewrites() {
+  const Pattern data = any().as("data");
+  const Pattern number = constant().dtype(ir::kFloat32);
+  const Pattern one_number =
+      number.where("of one element", [](const ir::Function& function, ir::ValueId value) {
+        return function.type(value).num_elements() == 1;
+      });
+  const Pattern product = one_of({"nn.conv2d", "nn.dense"}).as("product");
+  const Pattern addend = (number | op("qnn.dequantize", {constant()})).as("addend");
+  std::vector<Rewrite> rows = {
+      {"squeeze_to_reshape", 0, one_of({"squeeze", "expand_dims", "nn.batch_flatten"}, {data}), reshape},
+      {"global_to_avg_pool2d", 0, op("nn.global_avg_pool2d", {data}), whole_window},
+      {"relu_to_clip", 0, op("nn.relu", {data}).dtypes({ir::kInt8, ir::kUint8, ir::kInt32, ir::kFloat32}),
+       relu_to_clip},
+      {"merge_clips", 0, op("clip", {data}).dtype(ir::kFloat32), merge_clips},
+      {"drop_cast", 0, op("cast", {data}), drop_cast},
+      {"drop_zero_bias", 0, op("nn.bias_add", {data, constant().as("bias")}), drop_zero_bias},
+      {"unit_strides", 0,
+       one_of({"nn.conv2d", "qnn.conv2d", "nn.avg_pool2d", "qnn.avg_pool2d", "nn.max_pool2d"}), unit_strides},
+      {"pad_value_to_int32", 0,
+       op("nn.pad", {data, constant().as("value")}).dtypes({ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32}),
+       pad_value_to_int32},
+  };
+  // An addend of zeros is dropped, not made a bias.
+  for (const char* name : {"add", "multiply"}) {
+    rows.push_back(
+        {cat("drop_neutral_", name), 1, commutative(name, {data, number.as("neutral")}), drop_neutral});
+  }
+  for (const char* name : {"subtract", "divide"}) {
+    rows.push_back({cat("drop_neutral_", name), 1, op(name, {data, number.as("neutral")}), drop_neutral});
+  }
+  rows.push_back({"add_to_bias_add", 0, commutative("add", {product, addend}), add_to_bias_add});
+  for (const char* name : {"maximum", "minimum"}) {
+    rows.push_back(
+        {cat(name, "_to_clip"), 0, commutative(name, {data, one_number.as("limit")}), limit_to_clip});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::span<const Rewrite> simplify_rewrites() {
+  static const std::vector<Rewrite> kRewrites = make_rewrites();
+  return kRewrites;
+}
+
+std::unique_ptr<ir::Function> run_simplify(const ir::Module&, const ir::Function& pre, PassContext& context) {
+  return run_rewrites(simplify_rewrites(), pre, context);
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,131 @@
+#include "tests/packer/passes/rewrite_test_support.h"
+
+namespace qplan::passes_test {
+namespace {
+
+std::string simplify(const std::string& params, const std::string& body) {
+  return run_pass("simplify", params, body);
+}
+
+const std::string kX = "%x: Tensor[(1, 2, 4, 4), float32]";
+
+TEST(Simplify, SqueezesAreReshapes) {
+  EXPECT_EQ(simplify("%x: Tensor[(1, 8, 1, 1), float32]", "  squeeze(%x, axis=[2, 3])\n"),
+            "%0 = reshape(%x, newshape=[1, 8]);\n%0\n");
+  EXPECT_EQ(simplify("%x: Tensor[(8), int8]", "  expand_dims(%x, axis=0, num_newaxis=2)\n"),
+            "%0 = reshape(%x, newshape=[1, 1, 8]);\n%0\n");
+  EXPECT_EQ(simplify(kX, "  nn.batch_flatten(%x)\n"), "%0 = reshape(%x, newshape=[1, 32]);\n%0\n");
+}
+
+TEST(Simplify, AGlobalPoolHasTheWholeWindow) {
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2, 5, 4), float32]", "  nn.global_avg_pool2d(%x)\n"),
+            "%0 = nn.avg_pool2d(%x, pool_size=[5, 4]);\n%0\n");
+  EXPECT_EQ(simplify("%x: Tensor[(1, 5, 4, 2), float32]", "  nn.global_avg_pool2d(%x, layout=\"NHWC\")\n"),
+            "%0 = nn.avg_pool2d(%x, pool_size=[5, 4], layout=\"NHWC\");\n%0\n");
+}
+
+TEST(Simplify, ClampsAreClips) {
+  EXPECT_EQ(simplify(kX, "  nn.relu(%x)\n"), "%0 = clip(%x, a_min=0f, a_max=inff);\n%0\n");
+  EXPECT_EQ(simplify(kX, "  maximum(%x, -1f)\n"), "%0 = clip(%x, a_min=-1f, a_max=inff);\n%0\n");
+  EXPECT_EQ(simplify(kX, "  minimum(6f, %x)\n"), "%0 = clip(%x, a_min=-inff, a_max=6f);\n%0\n");
+}
+
+TEST(Simplify, AClampThatBroadcastsStays) {
+  EXPECT_EQ(simplify("%x: Tensor[(4), float32]", "  maximum(%x, const(Tensor[(1, 1), float32], [1]))\n"),
+            "unchanged");
+}
+
+TEST(Simplify, ChainsOfClipsAreOne) {
+  EXPECT_EQ(simplify(kX,
+                     "  %0 = nn.relu(%x);\n  %1 = clip(%0, a_min=-1f, a_max=6f);\n"
+                     "  %2 = clip(%1, a_min=0.5f, a_max=8f);\n  clip(%2, a_min=-inff, a_max=inff)\n"),
+            "%0 = clip(%x, a_min=0.5f, a_max=6f);\n%0\n");
+}
+
+TEST(Simplify, NeutralConstantsGo) {
+  const std::string zeros = "const(Tensor[(2, 1, 1), float32], [0, 0])";
+  EXPECT_EQ(simplify(kX, "  add(%x, " + zeros + ")\n"), "%x\n");
+  EXPECT_EQ(simplify(kX, "  add(0f, %x)\n"), "%x\n");
+  EXPECT_EQ(simplify(kX, "  subtract(%x, 0f)\n"), "%x\n");
+  EXPECT_EQ(simplify(kX, "  multiply(1f, %x)\n"), "%x\n");
+  EXPECT_EQ(simplify(kX, "  divide(%x, 1f)\n"), "%x\n");
+}
+
+TEST(Simplify, OtherConstantsStay) {
+  EXPECT_EQ(simplify(kX, "  subtract(0f, %x)\n"), "unchanged");
+  EXPECT_EQ(simplify(kX, "  divide(1f, %x)\n"), "unchanged");
+  EXPECT_EQ(simplify(kX, "  multiply(%x, 0f)\n"), "unchanged");
+  EXPECT_EQ(simplify("%x: Tensor[(4), float32]", "  add(%x, const(Tensor[(2, 1), float32], [0, 0]))\n"),
+            "unchanged");
+}
+
+TEST(Simplify, CastsToTheSameDtypeGo) {
+  EXPECT_EQ(simplify("%x: Tensor[(4), uint8]", "  cast(%x, dtype=\"uint8\")\n"), "%x\n");
+  EXPECT_EQ(simplify("%x: Tensor[(4), uint8]", "  cast(%x, dtype=\"int8\")\n"), "unchanged");
+}
+
+const std::string kWeights = "const(Tensor[(2, 2, 1, 1), float32], [1, 2, 3, 4])";
+const std::string kConv = "  %0 = nn.conv2d(%x, " + kWeights + ");\n";
+
+TEST(Simplify, AnAddendPerChannelIsABias) {
+  EXPECT_EQ(simplify(kX, kConv + "  add(%0, const(Tensor[(1, 2, 1, 1), float32], [5, 6]))\n"),
+            "%0 = nn.conv2d(%x, " + kWeights +
+                ");\n%1 = reshape(const(Tensor[(1, 2, 1, 1), float32], [5, 6]), newshape=[2]);\n"
+                "%2 = nn.bias_add(%0, %1);\n%2\n");
+}
+
+TEST(Simplify, AnAddendOfAMatrixProductIsABias) {
+  const std::string dense = "nn.dense(%x, const(Tensor[(2, 3), float32], [1, 2, 3, 4, 5, 6]))";
+  const std::string bias = "const(Tensor[(2), int32], [7, 8])";
+  EXPECT_EQ(simplify("%x: Tensor[(1, 3), float32]",
+                     "  %0 = " + dense + ";\n  %1 = qnn.dequantize(" + bias + ", 0.5f, 0);\n  add(%1, %0)\n"),
+            "%0 = " + dense + ";\n%1 = qnn.dequantize(" + bias +
+                ", 0.5f, 0);\n%2 = reshape(%1, newshape=[2]);\n%3 = nn.bias_add(%0, %2);\n%3\n");
+}
+
+TEST(Simplify, AnAddendPerColumnIsNoBias) {
+  EXPECT_EQ(simplify(kX, kConv + "  add(%0, const(Tensor[(4), float32], [5, 6, 7, 8]))\n"), "unchanged");
+  EXPECT_EQ(why_not("simplify", "add_to_bias_add", kX,
+                    kConv + "  add(%0, const(Tensor[(4), float32], [5, 6, 7, 8]), name=\"a\")\n"),
+            "add 'a': the pattern matches, but the addend Tensor[(4), float32] is not one per channel of "
+            "Tensor[(1, 2, 4, 4), float32]");
+}
+
+TEST(Simplify, ABiasOfZerosGoes) {
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2), int32]", "  nn.bias_add(%x, const(Tensor[(2), int32], [0, 0]))\n"),
+            "%x\n");
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2), int32]", "  nn.bias_add(%x, const(Tensor[(2), int32], [0, 1]))\n"),
+            "unchanged");
+}
+
+TEST(Simplify, AWindowOverEverythingHasNoStride) {
+  EXPECT_EQ(simplify(kX, "  nn.avg_pool2d(%x, pool_size=[4, 4], strides=[4, 4])\n"),
+            "%0 = nn.avg_pool2d(%x, pool_size=[4, 4]);\n%0\n");
+  EXPECT_EQ(simplify(kX, "  nn.max_pool2d(%x, pool_size=[4, 2], strides=[4, 2])\n"),
+            "%0 = nn.max_pool2d(%x, pool_size=[4, 2], strides=[1, 2]);\n%0\n");
+  // One window, but not over everything: with stride 1 there would be two.
+  EXPECT_EQ(simplify(kX, "  nn.max_pool2d(%x, pool_size=[3, 3], strides=[3, 3])\n"), "unchanged");
+}
+
+TEST(Simplify, PadValuesOfIntegersAreInt32) {
+  const std::string pad = "nn.pad(%x, -3, pad_width=[[1, 1]])";
+  EXPECT_EQ(simplify("%x: Tensor[(4), int8]", "  nn.pad(%x, -3f, pad_width=[[1, 1]])\n"),
+            "%0 = " + pad + ";\n%0\n");
+  EXPECT_EQ(simplify("%x: Tensor[(4), int8]", "  nn.pad(%x, -3i8, pad_width=[[1, 1]])\n"),
+            "%0 = " + pad + ";\n%0\n");
+  EXPECT_EQ(simplify("%x: Tensor[(4), int8]", "  " + pad + "\n"), "unchanged");
+}
+
+TEST(Simplify, AChainOfManyClipsTakesOneVisit) {
+  std::string body = "  %0 = clip(%x, a_min=0f, a_max=1000000f);\n";
+  constexpr int kLength = 20000;
+  for (int i = 1; i < kLength; ++i) {
+    body += "  %" + std::to_string(i) + " = clip(%" + std::to_string(i - 1) +
+            ", a_min=0f, a_max=" + std::to_string(1000000 - i) + "f);\n";
+  }
+  EXPECT_EQ(simplify("%x: Tensor[(4), float32]", body + "  %" + std::to_string(kLength - 1) + "\n"),
+            "%0 = clip(%x, a_min=0f, a_max=980001f);\n%0\n");
+}
+
+}  // namespace
+}  // namespace qplan::passes_test
