@@ -22,6 +22,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.bias = args.bias;
   product.multiplier = args.multiplier;
   product.shift = args.shift;
+  product.scale = args.scale;
   product.num_channels = args.output_c;
   product.out_stride = args.output_c;
   product.output_zero_point = args.output_zero_point;

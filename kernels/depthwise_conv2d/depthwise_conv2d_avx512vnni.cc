@@ -16,14 +16,13 @@ inline __m512i load_channels(const uint8_t* from, __mmask16 mask) {
 }
 
 // One block of channels of one output row. kPairs 0: any number of pairs of taps.
-template <bool kTail, uint32_t kPairs>
+template <typename Epilogue, bool kTail, uint32_t kPairs>
 inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint8_t* out) {
   const uint32_t num_pairs = kPairs != 0 ? kPairs : num_tap_pairs(a);
   const __mmask16 mask = mask16(a.input_c - channel);
   const __m512i flip = _mm512_set1_epi32(a.input_dtype == Dtype::kS8 ? 0x00800080 : 0);
   const __m512i bias = _mm512_loadu_si512(a.bias + channel);
-  const Requant512 requant = load_requant512(a.multiplier + channel, a.shift + channel);
-  const Output512 output = output512(a.output_zero_point, a.clamp_min, a.clamp_max);
+  const Epilogue epilogue(a, channel);
   __m512i weights[kPairs != 0 ? kPairs : 1];
   for (uint32_t t = 0; t < kPairs; ++t) weights[t] = _mm512_loadu_si512(taps.weights + 16 * t);
   const uint8_t* const* at = taps.addresses;
@@ -36,7 +35,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
       sum = _mm512_dpwssd_epi32(sum, pair,
                                 kPairs != 0 ? weights[t] : _mm512_loadu_si512(taps.weights + 16 * t));
     }
-    const __m128i bytes = finish512(requantize_tfl2_512(sum, requant), output);
+    const __m128i bytes = epilogue.bytes(sum);
     if (kTail) {
       _mm_mask_storeu_epi8(out + channel, mask, bytes);
     } else {
@@ -45,12 +44,30 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   }
 }
 
-template <bool kTail>
+template <typename Epilogue, bool kTail>
 inline void run_any_pairs(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint8_t* out) {
   if (num_tap_pairs(a) == 5) {  // 3 x 3
-    run_block<kTail, 5>(a, taps, channel, out);
+    run_block<Epilogue, kTail, 5>(a, taps, channel, out);
   } else {
-    run_block<kTail, 0>(a, taps, channel, out);
+    run_block<Epilogue, kTail, 0>(a, taps, channel, out);
+  }
+}
+
+template <typename Epilogue>
+void run_rows(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  const Taps taps = taps_in(args, scratch);
+  fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  for (uint32_t row = begin; row < end; ++row) {
+    find_taps(args, row, taps);
+    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
+    for (uint32_t channel = 0; channel < args.input_c; channel += 16) {
+      widen_weights(args, channel, 16, taps.weights);
+      if (args.input_c - channel >= 16) {
+        run_any_pairs<Epilogue, false>(args, taps, channel, out);
+      } else {
+        run_any_pairs<Epilogue, true>(args, taps, channel, out);
+      }
+    }
   }
 }
 
@@ -63,19 +80,10 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_byte
 uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
 
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  const Taps taps = taps_in(args, scratch);
-  fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
-  for (uint32_t row = begin; row < end; ++row) {
-    find_taps(args, row, taps);
-    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
-    for (uint32_t channel = 0; channel < args.input_c; channel += 16) {
-      widen_weights(args, channel, 16, taps.weights);
-      if (args.input_c - channel >= 16) {
-        run_any_pairs<false>(args, taps, channel, out);
-      } else {
-        run_any_pairs<true>(args, taps, channel, out);
-      }
-    }
+  if (args.contract == Contract::kF32e) {
+    run_rows<F32eEpilogue512>(args, begin, end, scratch);
+  } else {
+    run_rows<Tfl2Epilogue512>(args, begin, end, scratch);
   }
 }
 

@@ -23,6 +23,11 @@ inline __m256i load_elements256(const uint8_t* from, uint64_t step, uint32_t cou
   return widen256(bytes, dtype);
 }
 
+// F32E: what quantised values stand for.
+inline __m256 dequantize256(__m256i v, __m256i zero_point, __m256 scale) {
+  return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(v, zero_point)), scale);
+}
+
 // Calls compute(a, b), which returns 8 output bytes, over the work units [begin, end) of a broadcast
 // operation.
 template <typename Args, typename Compute>

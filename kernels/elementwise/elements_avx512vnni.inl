@@ -24,6 +24,11 @@ inline __m512i load_elements512(const uint8_t* from, uint64_t step, __mmask16 ma
   return widen512(bytes, dtype);
 }
 
+// F32E: what quantised values stand for.
+inline __m512 dequantize512(__m512i v, __m512i zero_point, __m512 scale) {
+  return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(v, zero_point)), scale);
+}
+
 // Calls compute(a, b), which returns 16 output bytes, over the work units [begin, end) of a broadcast
 // operation.
 template <typename Args, typename Compute>

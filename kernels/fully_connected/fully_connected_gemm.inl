@@ -24,6 +24,7 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   product.bias = args.bias;
   product.multiplier = args.multiplier;
   product.shift = args.shift;
+  product.scale = args.scale;
   product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   product.num_channels = args.output_c;
   product.out_stride = args.output_c;

@@ -19,9 +19,10 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_k4 = 0;              // groups of four products
   const int8_t* weights = nullptr;  // o16k4
-  const int32_t* bias = nullptr;    // these three: one entry per channel, rounded up to 16
+  const int32_t* bias = nullptr;    // these four: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
+  const float* scale = nullptr;  // not null: F32E, without multiplier and shift
   // Added to every channel of a row (the weights' zero point); null: nothing.
   const int32_t* row_term = nullptr;
   uint32_t num_channels = 0;
@@ -32,11 +33,31 @@ struct Gemm {
   int32_t clamp_max = 0;
 };
 
+// Requantises and stores the sums of a tile. Inlined by force: the sums stay in registers.
+template <typename Epilogue, uint32_t kRows>
+__attribute__((always_inline)) inline void store_tile256(const Gemm& g, const __m256i (&sums)[kRows][4],
+                                                         uint32_t first_row, uint32_t first_channel) {
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint32_t channel = first_channel + half * 8;
+    if (channel >= g.num_channels) break;
+    const uint32_t count = g.num_channels - channel < 8 ? g.num_channels - channel : 8;
+    const Epilogue epilogue(g, channel);
+    const __m256i bias = load256(g.bias + channel);
+    for (uint32_t p = 0; p < kRows; ++p) {
+      // hadd leaves channels 0 1 4 5 | 2 3 6 7 of the eight.
+      const __m256i pairs = _mm256_hadd_epi32(sums[p][2 * half], sums[p][2 * half + 1]);
+      __m256i sum = _mm256_add_epi32(_mm256_permute4x64_epi64(pairs, 0xD8), bias);
+      if (g.row_term != nullptr) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(g.row_term[first_row + p]));
+      uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
+      store_low_bytes(out, epilogue.bytes(sum), count);
+    }
+  }
+}
+
 // kRows rows by one block of 16 channels. sums[p][q] holds two partial sums for each of the channels 4q .. 4q
 // + 3.
 template <uint32_t kRows>
 inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
-  const Output256 output = output256(g.output_zero_point, g.clamp_min, g.clamp_max);
   __m256i sums[kRows][4];
   for (uint32_t p = 0; p < kRows; ++p) {
     for (uint32_t q = 0; q < 4; ++q) sums[p][q] = _mm256_setzero_si256();
@@ -58,21 +79,10 @@ inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
       }
     }
   }
-  const uint32_t first_channel = block * 16;
-  for (uint32_t half = 0; half < 2; ++half) {
-    const uint32_t channel = first_channel + half * 8;
-    if (channel >= g.num_channels) break;
-    const uint32_t count = g.num_channels - channel < 8 ? g.num_channels - channel : 8;
-    const Requant256 requant = load_requant256(g.multiplier + channel, g.shift + channel);
-    const __m256i bias = load256(g.bias + channel);
-    for (uint32_t p = 0; p < kRows; ++p) {
-      // hadd leaves channels 0 1 4 5 | 2 3 6 7 of the eight.
-      const __m256i pairs = _mm256_hadd_epi32(sums[p][2 * half], sums[p][2 * half + 1]);
-      __m256i sum = _mm256_add_epi32(_mm256_permute4x64_epi64(pairs, 0xD8), bias);
-      if (g.row_term != nullptr) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(g.row_term[first_row + p]));
-      uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
-      store_low_bytes(out, finish256(requantize_tfl2_256(sum, requant), output), count);
-    }
+  if (g.scale != nullptr) {
+    store_tile256<F32eEpilogue256>(g, sums, first_row, block * 16);
+  } else {
+    store_tile256<Tfl2Epilogue256>(g, sums, first_row, block * 16);
   }
 }
 

@@ -1,6 +1,6 @@
-// uint8 rows times int8 weights in layout o16k4, requantised: out[p][o] = clamp(zero_point + tfl2(bias[o] +
-// row_term[p] + sum_k rows[p][k] * weights[o][k])). The heart of convolution and of fully connected layers.
-// Internal linkage only.
+// uint8 rows times int8 weights in layout o16k4, requantised: out[p][o] = clamp(zero_point + requant(bias[o]
+// + row_term[p] + sum_k rows[p][k] * weights[o][k])), under TFL2 or F32E. The heart of convolution and of
+// fully connected layers. Internal linkage only.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_AVX512VNNI_INL_
 #define QPLAN_KERNELS_NUMERIC_GEMM_AVX512VNNI_INL_
 
@@ -19,9 +19,10 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_k4 = 0;              // groups of four products
   const int8_t* weights = nullptr;  // o16k4
-  const int32_t* bias = nullptr;    // these three: one entry per channel, rounded up to 16
+  const int32_t* bias = nullptr;    // these four: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
+  const float* scale = nullptr;  // not null: F32E, without multiplier and shift
   // Added to every channel of a row (the weights' zero point); null: nothing.
   const int32_t* row_term = nullptr;
   uint32_t num_channels = 0;
@@ -37,10 +38,26 @@ inline void dot_u8s8_512(__m512i& sum, __m512i u8, __m512i s8) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u8), "v"(s8));
 }
 
+// Requantises and stores the sums of a tile. Inlined by force: the sums stay in registers.
+template <typename Epilogue, uint32_t kRows, uint32_t kBlocks>
+__attribute__((always_inline)) inline void store_tile512(const Gemm& g, const __m512i (&sums)[kRows][kBlocks],
+                                                         uint32_t first_row, uint32_t first_channel) {
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    const uint32_t channel = first_channel + b * 16;
+    const Epilogue epilogue(g, channel);
+    const __mmask16 mask = mask16(g.num_channels - channel);
+    for (uint32_t p = 0; p < kRows; ++p) {
+      __m512i sum = sums[p][b];
+      if (g.row_term != nullptr) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(g.row_term[first_row + p]));
+      uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
+      _mm_mask_storeu_epi8(out, mask, epilogue.bytes(sum));
+    }
+  }
+}
+
 // kRows rows by kBlocks blocks of 16 channels.
 template <uint32_t kRows, uint32_t kBlocks>
 inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
-  const Output512 output = output512(g.output_zero_point, g.clamp_min, g.clamp_max);
   __m512i sums[kRows][kBlocks];
   const size_t block_bytes = size_t{g.num_k4} * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
@@ -61,16 +78,10 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
       for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p][b], u, w[b]);
     }
   }
-  for (uint32_t b = 0; b < kBlocks; ++b) {
-    const uint32_t channel = first_channel + b * 16;
-    const Requant512 requant = load_requant512(g.multiplier + channel, g.shift + channel);
-    const __mmask16 mask = mask16(g.num_channels - channel);
-    for (uint32_t p = 0; p < kRows; ++p) {
-      __m512i sum = sums[p][b];
-      if (g.row_term != nullptr) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(g.row_term[first_row + p]));
-      uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
-      _mm_mask_storeu_epi8(out, mask, finish512(requantize_tfl2_512(sum, requant), output));
-    }
+  if (g.scale != nullptr) {
+    store_tile512<F32eEpilogue512>(g, sums, first_row, first_channel);
+  } else {
+    store_tile512<Tfl2Epilogue512>(g, sums, first_row, first_channel);
   }
 }
 

@@ -1,4 +1,6 @@
-// TFL2 on 8 accumulators at a time, equal to requantize_tfl2 in every bit. Internal linkage only.
+// TFL2 and F32E on 8 accumulators at a time, equal to requantize_tfl2 and requantize_f32e in every bit. F32E
+// relies on the floating point environment that programs start with: rounding to nearest even, subnormals
+// kept. Internal linkage only.
 #ifndef QPLAN_KERNELS_NUMERIC_REQUANTIZE_AVX2_INL_
 #define QPLAN_KERNELS_NUMERIC_REQUANTIZE_AVX2_INL_
 
@@ -73,15 +75,62 @@ inline Output256 output256(int32_t zero_point, int32_t clamp_min, int32_t clamp_
           _mm256_set1_epi32(clamp_max - zero_point)};
 }
 
-// The low byte of each lane after zero point and clamp, in the low 8 bytes.
-inline __m128i finish256(__m256i v, const Output256& out) {
-  const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(v, out.clamp_min), out.clamp_max);
+// The low byte of each lane, in the low 8 bytes.
+inline __m128i low_bytes256(__m256i v) {
   const __m256i low_bytes =
-      _mm256_shuffle_epi8(_mm256_add_epi32(clamped, out.zero_point),
-                          _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
-                                           0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+      _mm256_shuffle_epi8(v, _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                                              0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
   return _mm_unpacklo_epi32(_mm256_castsi256_si128(low_bytes), _mm256_extracti128_si256(low_bytes, 1));
 }
+
+// The bytes after zero point and clamp.
+inline __m128i finish256(__m256i v, const Output256& out) {
+  const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(v, out.clamp_min), out.clamp_max);
+  return low_bytes256(_mm256_add_epi32(clamped, out.zero_point));
+}
+
+// The same for F32E, where the clamp is one of reals.
+struct RealOutput256 {
+  __m256i zero_point;
+  __m256 clamp_min;
+  __m256 clamp_max;
+};
+
+inline RealOutput256 real_output256(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+  return {_mm256_set1_epi32(zero_point), _mm256_set1_ps(static_cast<float>(clamp_min - zero_point)),
+          _mm256_set1_ps(static_cast<float>(clamp_max - zero_point))};
+}
+
+// quantize_f32e.
+inline __m128i finish_real256(__m256 real, const RealOutput256& out) {
+  const __m256 clamped = _mm256_min_ps(_mm256_max_ps(real, out.clamp_min), out.clamp_max);
+  return low_bytes256(_mm256_add_epi32(_mm256_cvtps_epi32(clamped), out.zero_point));
+}
+
+// What a contract makes of the accumulators of channels channel .. channel + 7: `bytes`, one per channel.
+// Args has multiplier and shift or scale, rounded up to whole vectors, output_zero_point, clamp_min and
+// clamp_max.
+struct Tfl2Epilogue256 {
+  Requant256 requant;
+  Output256 output;
+  template <typename Args>
+  Tfl2Epilogue256(const Args& args, uint32_t channel)
+      : requant(load_requant256(args.multiplier + channel, args.shift + channel)),
+        output(output256(args.output_zero_point, args.clamp_min, args.clamp_max)) {}
+  __m128i bytes(__m256i sum) const { return finish256(requantize_tfl2_256(sum, requant), output); }
+};
+
+struct F32eEpilogue256 {
+  __m256 scale;
+  RealOutput256 output;
+  template <typename Args>
+  F32eEpilogue256(const Args& args, uint32_t channel)
+      : scale(_mm256_loadu_ps(args.scale + channel)),
+        output(real_output256(args.output_zero_point, args.clamp_min, args.clamp_max)) {}
+  __m128i bytes(__m256i sum) const {
+    return finish_real256(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale), output);
+  }
+};
 
 // count (<= 8) bytes in the low bytes of the result.
 inline __m128i load_low_bytes(const uint8_t* from, uint32_t count) {

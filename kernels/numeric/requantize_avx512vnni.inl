@@ -1,4 +1,6 @@
-// TFL2 on 16 accumulators at a time, equal to requantize_tfl2 in every bit. Internal linkage only.
+// TFL2 and F32E on 16 accumulators at a time, equal to requantize_tfl2 and requantize_f32e in every bit. F32E
+// relies on the floating point environment that programs start with: rounding to nearest even, subnormals
+// kept. Internal linkage only.
 #ifndef QPLAN_KERNELS_NUMERIC_REQUANTIZE_AVX512VNNI_INL_
 #define QPLAN_KERNELS_NUMERIC_REQUANTIZE_AVX512VNNI_INL_
 
@@ -77,6 +79,49 @@ inline __m128i finish512(__m512i v, const Output512& out) {
   const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(v, out.clamp_min), out.clamp_max);
   return _mm512_cvtepi32_epi8(_mm512_add_epi32(clamped, out.zero_point));
 }
+
+// The same for F32E, where the clamp is one of reals.
+struct RealOutput512 {
+  __m512i zero_point;
+  __m512 clamp_min;
+  __m512 clamp_max;
+};
+
+inline RealOutput512 real_output512(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+  return {_mm512_set1_epi32(zero_point), _mm512_set1_ps(static_cast<float>(clamp_min - zero_point)),
+          _mm512_set1_ps(static_cast<float>(clamp_max - zero_point))};
+}
+
+// quantize_f32e.
+inline __m128i finish_real512(__m512 real, const RealOutput512& out) {
+  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(real, out.clamp_min), out.clamp_max);
+  return _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(clamped), out.zero_point));
+}
+
+// What a contract makes of the accumulators of channels channel .. channel + 15: `bytes`, one per channel.
+// Args has multiplier and shift or scale, rounded up to whole vectors, output_zero_point, clamp_min and
+// clamp_max.
+struct Tfl2Epilogue512 {
+  Requant512 requant;
+  Output512 output;
+  template <typename Args>
+  Tfl2Epilogue512(const Args& args, uint32_t channel)
+      : requant(load_requant512(args.multiplier + channel, args.shift + channel)),
+        output(output512(args.output_zero_point, args.clamp_min, args.clamp_max)) {}
+  __m128i bytes(__m512i sum) const { return finish512(requantize_tfl2_512(sum, requant), output); }
+};
+
+struct F32eEpilogue512 {
+  __m512 scale;
+  RealOutput512 output;
+  template <typename Args>
+  F32eEpilogue512(const Args& args, uint32_t channel)
+      : scale(_mm512_loadu_ps(args.scale + channel)),
+        output(real_output512(args.output_zero_point, args.clamp_min, args.clamp_max)) {}
+  __m128i bytes(__m512i sum) const {
+    return finish_real512(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale), output);
+  }
+};
 
 inline __mmask16 mask16(uint32_t count) {
   return count >= 16 ? static_cast<__mmask16>(0xFFFF) : static_cast<__mmask16>((1u << count) - 1);

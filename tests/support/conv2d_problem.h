@@ -13,6 +13,7 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "tests/support/buffer.h"
+#include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
@@ -30,6 +31,7 @@ struct Conv2dProblem {
   std::vector<int32_t> input;
   std::vector<int8_t> weights;
   std::vector<int32_t> bias, multiplier, shift;
+  std::vector<float> scale;
   std::vector<int32_t> expected;
 
   size_t group_c() const { return args.input_c / args.groups; }
@@ -46,7 +48,7 @@ struct Conv2dProblem {
         << args.input_zero_point << " " << args.weights_zero_point << " " << args.output_zero_point
         << ", pad value " << args.pad_value << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
-        << layout_name(args.weights_layout);
+        << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract);
     return out.str();
   }
 };
@@ -109,20 +111,20 @@ inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
   const xt::xtensor<double, 4> sums = conv2d_sums(*problem);
   problem->multiplier.clear();
   problem->shift.clear();
+  problem->scale.clear();
   for (size_t o = 0; o < a.output_c; ++o) {
     const double largest = xt::amax(xt::abs(xt::view(sums, xt::all(), xt::all(), xt::all(), o)))();
     const ChannelScale scale = random_scale(random, largest);
     problem->multiplier.push_back(scale.multiplier);
     problem->shift.push_back(scale.shift);
+    problem->scale.push_back(scale.scale);
   }
   problem->expected.clear();
   size_t at = 0;
   for (const double sum : sums) {
     const size_t o = at++ % a.output_c;
     const auto wrapped = static_cast<int64_t>(wrap32(static_cast<int64_t>(sum)));
-    const int64_t scaled = exact_tfl2(wrapped, problem->multiplier[o], problem->shift[o]);
-    problem->expected.push_back(
-        static_cast<int32_t>(exact_clamp(scaled + a.output_zero_point, a.clamp_min, a.clamp_max)));
+    problem->expected.push_back(exact_output(a, *problem, wrapped, o));
   }
 }
 
@@ -138,6 +140,7 @@ inline void draw_conv2d_scalars(Random& random, Conv2dArgs* a) {
       random.chance(0.75) ? a->input_zero_point : random_value(random, a->input_dtype, Values::kWithEnds);
   a->output_zero_point = random_zero_point(random, a->output_dtype);
   random_clamp(random, a->output_dtype, &a->clamp_min, &a->clamp_max);
+  a->contract = random_contract(random);
 }
 
 // Output extents from the input's, with `after` rows or columns of padding behind it; false where nothing is
@@ -180,13 +183,18 @@ class Conv2dRun {
         weights_(pack_weights(args_.weights_layout, problem.weights, args_.output_c, problem.num_k())),
         bias_(pack_channels(args_.weights_layout, problem.bias, 12345)),
         multiplier_(pack_channels(args_.weights_layout, problem.multiplier, INT32_MAX)),
+        scale_(pack_channels(args_.weights_layout, problem.scale, FLT_MAX)),
         shift_(pack_channels(args_.weights_layout, problem.shift, -31)),
         output_(problem.num_outputs(), problem.seed % 3) {
     args_.input = input_.data();
     args_.weights = weights_.data();
     args_.bias = bias_.data();
-    args_.multiplier = multiplier_.data();
-    args_.shift = shift_.data();
+    if (args_.contract == Contract::kF32e) {
+      args_.scale = scale_.data();
+    } else {
+      args_.multiplier = multiplier_.data();
+      args_.shift = shift_.data();
+    }
     args_.output = output_.data();
   }
   Conv2dRun(const Conv2dRun&) = delete;
@@ -200,7 +208,9 @@ class Conv2dRun {
   Conv2dArgs args_;
   Buffer<uint8_t> input_;
   Buffer<int8_t> weights_;
-  Buffer<int32_t> bias_, multiplier_, shift_;
+  Buffer<int32_t> bias_, multiplier_;
+  Buffer<float> scale_;
+  Buffer<int32_t> shift_;
   OutputBuffer<uint8_t> output_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "kernels/layout.h"
@@ -22,6 +23,7 @@ struct Conv2dStepSpec {
   std::vector<int32_t> bias = std::vector<int32_t>(6, 7);
   std::vector<int32_t> multiplier = std::vector<int32_t>(6, 1 << 30);
   std::vector<int32_t> shift = std::vector<int32_t>(6, 1);
+  std::vector<float> scale;  // not empty: in the place of multiplier and shift; then the output is tensor 4
   format::KernelParams params_type = format::KernelParams_Conv2dParams;
   format::Contract contract = format::Contract_TFL2;
   uint16_t layout = kLayout_ohwi;
@@ -55,8 +57,12 @@ struct Conv2dStepSpec {
     step.input<uint8_t>(input_shape, input);
     step.constant<int8_t>({static_cast<int64_t>(weights.size())}, weights);
     step.constant<int32_t>({static_cast<int64_t>(bias.size())}, bias);
-    step.constant<int32_t>({static_cast<int64_t>(multiplier.size())}, multiplier);
-    step.constant<int32_t>({static_cast<int64_t>(shift.size())}, shift);
+    if (!scale.empty()) {
+      step.constant<float>({static_cast<int64_t>(scale.size())}, scale);
+    } else {
+      step.constant<int32_t>({static_cast<int64_t>(multiplier.size())}, multiplier);
+      step.constant<int32_t>({static_cast<int64_t>(shift.size())}, shift);
+    }
     step.output<int8_t>(output_shape);
     edit(step);
     step.finish(params_type, format::CreateConv2dParams(
@@ -66,6 +72,41 @@ struct Conv2dStepSpec {
                                  .Union());
   }
 };
+
+// The same under F32E.
+inline Conv2dStepSpec f32e_conv2d_step() {
+  Conv2dStepSpec spec;
+  spec.contract = format::Contract_F32E;
+  spec.scale = std::vector<float>(6, 0.5f);
+  return spec;
+}
+
+inline std::vector<Refusal<Conv2dStepSpec>> f32e_conv2d_refusals() {
+  using Spec = Conv2dStepSpec;
+  constexpr uint32_t kScale = Spec::kMultiplier;
+  const auto change = [](std::function<void(Spec&)> apply) {
+    return [apply](Spec& spec) {
+      spec = f32e_conv2d_step();
+      apply(spec);
+    };
+  };
+  const auto scale = [change](float value) { return change([value](Spec& s) { s.scale[3] = value; }); };
+  return {
+      {change([](Spec& s) { s.scale.clear(); }), "the step has 5 inputs, expected 4"},
+      {change([](Spec& s) { s.contract = format::Contract_TFL2; }), "the step has 4 inputs, expected 5"},
+      {change([](Spec& s) { s.scale.pop_back(); }), "scale has 20 bytes, expected 6 elements of 4"},
+      {change([](Spec& s) { s.edit = [](TestStep& step) { step.tensor(kScale).type_code = 0; }; }),
+       "scale has int32, expected float32"},
+      {change(
+           [](Spec& s) { s.edit = [](TestStep& step) { step.tensor(kScale).bank = TestStep::kArenaBank; }; }),
+       "scale is not a constant"},
+      {change([](Spec& s) { s.edit = [](TestStep& step) { step.tensor(kScale).offset = 2; }; }),
+       "scale at offset 2 is not aligned to 4"},
+      {scale(-1.0f), "scale of channel 3 is negative or not finite"},
+      {scale(std::numeric_limits<float>::infinity()), "scale of channel 3 is negative or not finite"},
+      {scale(std::numeric_limits<float>::quiet_NaN()), "scale of channel 3 is negative or not finite"},
+  };
+}
 
 // What both families refuse in the same words.
 inline std::vector<Refusal<Conv2dStepSpec>> common_conv2d_refusals() {

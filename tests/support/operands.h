@@ -2,11 +2,13 @@
 #ifndef QPLAN_TESTS_SUPPORT_OPERANDS_H_
 #define QPLAN_TESTS_SUPPORT_OPERANDS_H_
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/random.h"
 
@@ -39,23 +41,34 @@ inline int32_t random_bias(Random& random, Bias bias) {
   return static_cast<int32_t>(near);
 }
 
-// Multiplier and shift of a channel whose accumulators reach `largest` in magnitude, so that outputs fill
-// their dtype or saturate a little; one in sixteen is any legal pair, with the ends preferred.
+// Multiplier and shift, and scale under F32E, of a channel whose accumulators reach `largest` in magnitude,
+// so that outputs fill their dtype or saturate a little; one in sixteen is any legal pair, with the ends
+// preferred. One scale in four is a power of two, which makes ties.
 struct ChannelScale {
   int32_t multiplier;
   int32_t shift;
+  float scale;
 };
+inline Contract random_contract(Random& random) {
+  const std::vector<Contract> contracts = {Contract::kTfl2, Contract::kTfl2, Contract::kF32e, Contract::kF32e,
+                                           Contract::kTfl1};
+  return random.pick(contracts);
+}
 inline ChannelScale random_scale(Random& random, double largest) {
   constexpr int64_t kLowest = int64_t{1} << 30;
   if (random.integer(0, 15) == 0) {
     const std::vector<int64_t> multipliers = {0, kLowest, INT32_MAX, random.integer(kLowest, INT32_MAX)};
     const std::vector<int64_t> shifts = {-31, 30, 0, -1, 1, random.integer(-31, 30)};
-    return {static_cast<int32_t>(random.pick(multipliers)), static_cast<int32_t>(random.pick(shifts))};
+    const std::vector<float> scales = {0.0f, FLT_MAX, FLT_MIN, FLT_TRUE_MIN, 1.0f, 0.5f};
+    return {static_cast<int32_t>(random.pick(multipliers)), static_cast<int32_t>(random.pick(shifts)),
+            random.pick(scales)};
   }
   const int bits = std::ilogb(largest < 1 ? 1 : largest);
   const int64_t shift = random.integer(6, 9) - bits;
+  const double significand = random.chance(0.25) ? 0.5 : 0.5 + random.unit() / 2;
   return {static_cast<int32_t>(random.integer(kLowest, INT32_MAX)),
-          static_cast<int32_t>(exact_clamp(shift, -31, 30))};
+          static_cast<int32_t>(exact_clamp(shift, -31, 30)),
+          static_cast<float>(std::ldexp(significand, static_cast<int>(shift)))};
 }
 
 // lo <= hi within the dtype: the whole range half of the time.

@@ -36,7 +36,8 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
 }
 
 // Per-channel constants with as many entries as the layout wants; what no channel reads is `filler`.
-inline std::vector<int32_t> pack_channels(uint16_t layout, std::vector<int32_t> values, int32_t filler) {
+template <typename T>
+std::vector<T> pack_channels(uint16_t layout, std::vector<T> values, T filler) {
   if (layout != kLayout_ohwi) values.resize((values.size() + 15) & ~size_t{15}, filler);
   return values;
 }

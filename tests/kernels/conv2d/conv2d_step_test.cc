@@ -1,6 +1,7 @@
 // From a plan's step to Conv2dArgs.
 #include <gtest/gtest.h>
 
+#include <cfloat>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -99,8 +100,27 @@ TEST(Conv2dStep, TakesBothLayoutsAndAnyWindow) {
   }
 }
 
+TEST(Conv2dStep, UnderF32eOneScaleIsMeant) {
+  Conv2dStepSpec spec = testing::f32e_conv2d_step();
+  spec.scale = {0.0f, 1.0f, FLT_MAX, FLT_TRUE_MIN, 0.5f, 0.25f};
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  for (const bool check : {true, false}) {
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<Conv2dArgs>();
+    EXPECT_EQ(args.contract, Contract::kF32e);
+    EXPECT_EQ(args.scale[5], 0.25f);
+    EXPECT_EQ(args.multiplier, nullptr);
+    EXPECT_EQ(args.shift, nullptr);
+    testing::run_variant(kConv2dFamilyReference.variants[0], storage.bytes);
+  }
+}
+
 TEST(Conv2dStep, RefusesWhatItCannotProve) {
   testing::expect_refusals(kConv2dFamily, testing::common_conv2d_refusals());
+  testing::expect_refusals(kConv2dFamily, testing::f32e_conv2d_refusals());
   testing::expect_refusals<Conv2dStepSpec>(
       kConv2dFamily,
       {

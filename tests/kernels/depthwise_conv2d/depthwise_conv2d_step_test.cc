@@ -47,6 +47,19 @@ TEST(DepthwiseConv2dStep, FillsArgsFromAValidStep) {
   }
 }
 
+TEST(DepthwiseConv2dStep, UnderF32eOneScaleIsMeant) {
+  Spec spec;
+  spec.contract = format::Contract_F32E;
+  spec.scale = std::vector<float>(8, 0.5f);
+  TestStep step(kKernel_depthwise_conv2d);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kDepthwiseConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(storage.as<DepthwiseConv2dArgs>().contract, Contract::kF32e);
+  EXPECT_EQ(storage.as<DepthwiseConv2dArgs>().scale[7], 0.5f);
+}
+
 TEST(DepthwiseConv2dStep, RefusesWhatItCannotProve) {
   std::vector<testing::Refusal<Spec>> refusals = {
       {[](Spec& s) { s.groups = 2; }, "groups 2 are not the input channels 4"},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Spec {
   std::vector<int32_t> bias = std::vector<int32_t>(7, 3);
   std::vector<int32_t> multiplier = std::vector<int32_t>(7, 1 << 30);
   std::vector<int32_t> shift = std::vector<int32_t>(7, 1);
+  std::vector<float> scale;  // not empty: in the place of multiplier and shift
   format::KernelParams params_type = format::KernelParams_FullyConnectedParams;
   format::Contract contract = format::Contract_TFL2;
   uint16_t layout = kLayout_ohwi;
@@ -53,8 +55,12 @@ struct Spec {
     step.input<int8_t>(input_shape, std::vector<int8_t>(count, 4));
     step.constant<int8_t>({static_cast<int64_t>(weights.size())}, weights);
     step.constant<int32_t>({static_cast<int64_t>(bias.size())}, bias);
-    step.constant<int32_t>({static_cast<int64_t>(multiplier.size())}, multiplier);
-    step.constant<int32_t>({static_cast<int64_t>(shift.size())}, shift);
+    if (!scale.empty()) {
+      step.constant<float>({static_cast<int64_t>(scale.size())}, scale);
+    } else {
+      step.constant<int32_t>({static_cast<int64_t>(multiplier.size())}, multiplier);
+      step.constant<int32_t>({static_cast<int64_t>(shift.size())}, shift);
+    }
     step.output<uint8_t>(output_shape);
     edit(step);
     step.finish(params_type, format::CreateFullyConnectedParams(step.builder(), contract, layout,
@@ -124,6 +130,33 @@ TEST(FullyConnectedStep, RowsMayBeCutOtherwise) {
         testing::run_variant(variant, storage.bytes);
     }
   }
+}
+
+TEST(FullyConnectedStep, UnderF32eOneScaleIsMeant) {
+  Spec spec;
+  spec.contract = format::Contract_F32E;
+  spec.scale = std::vector<float>(7, 0.5f);
+  TestStep step(kKernel_fully_connected);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kFullyConnectedFamily, &storage, &error), QPLAN_OK) << error.text();
+  testing::run_variant(kFullyConnectedFamilyReference.variants[0], storage.bytes);
+  // 3 halves, to even, plus 200
+  EXPECT_EQ(step.output_data<uint8_t>()[0], 202);
+}
+
+TEST(FullyConnectedStep, UnderF32eRefusesWhatItCannotProve) {
+  const auto scales = [](std::vector<float> values) {
+    return [values](Spec& s) { s.contract = format::Contract_F32E, s.scale = values; };
+  };
+  testing::expect_refusals<Spec>(
+      kFullyConnectedFamily,
+      {{scales({}), "the step has 5 inputs, expected 4"},
+       {scales({1, 1, 1, 1, 1, 1}), "scale has 24 bytes, expected 7 elements of 4"},
+       {scales({1, -1, 1, 1, 1, 1, 1}), "scale of channel 1 is negative or not finite"},
+       {scales({1, 1, 1, 1, 1, 1, std::numeric_limits<float>::infinity()}),
+        "scale of channel 6 is negative or not finite"}});
 }
 
 TEST(FullyConnectedStep, RefusesWhatItCannotProve) {

@@ -15,6 +15,7 @@
 #include "kernels/families.h"
 #include "kernels/layout.h"
 #include "tests/support/buffer.h"
+#include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
@@ -38,6 +39,7 @@ struct Problem {
   std::vector<int32_t> input;
   std::vector<int8_t> weights;
   std::vector<int32_t> bias, multiplier, shift;
+  std::vector<float> scale;
   std::vector<int32_t> expected;
 
   std::string text() const {
@@ -46,7 +48,7 @@ struct Problem {
         << ", zero points " << args.input_zero_point << " " << args.weights_zero_point << " "
         << args.output_zero_point << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
-        << layout_name(args.weights_layout);
+        << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract);
     return out.str();
   }
 };
@@ -79,19 +81,19 @@ void fill(Random& random, Values values, Bias bias, Problem* problem) {
 
   problem->multiplier.clear();
   problem->shift.clear();
+  problem->scale.clear();
   for (size_t o = 0; o < output_c; ++o) {
     const testing::ChannelScale scale =
         testing::random_scale(random, xt::amax(xt::abs(xt::view(sums, xt::all(), o)))());
     problem->multiplier.push_back(scale.multiplier);
     problem->shift.push_back(scale.shift);
+    problem->scale.push_back(scale.scale);
   }
   problem->expected.clear();
   for (size_t r = 0; r < rows; ++r) {
     for (size_t o = 0; o < output_c; ++o) {
       const auto wrapped = static_cast<int64_t>(testing::wrap32(static_cast<int64_t>(sums(r, o))));
-      const int64_t scaled = testing::exact_tfl2(wrapped, problem->multiplier[o], problem->shift[o]);
-      problem->expected.push_back(
-          static_cast<int32_t>(testing::exact_clamp(scaled + a.output_zero_point, a.clamp_min, a.clamp_max)));
+      problem->expected.push_back(testing::exact_output(a, *problem, wrapped, o));
     }
   }
 }
@@ -105,6 +107,7 @@ void draw_scalars(Random& random, FullyConnectedArgs* a) {
   a->weights_zero_point = random.chance(0.5) ? 0 : testing::random_zero_point(random, Dtype::kS8);
   a->output_zero_point = testing::random_zero_point(random, a->output_dtype);
   testing::random_clamp(random, a->output_dtype, &a->clamp_min, &a->clamp_max);
+  a->contract = testing::random_contract(random);
 }
 
 Problem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall) {
@@ -134,13 +137,18 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
     const Buffer<int32_t> bias(testing::pack_channels(args.weights_layout, problem.bias, 12345));
     const Buffer<int32_t> multiplier(
         testing::pack_channels(args.weights_layout, problem.multiplier, INT32_MAX));
+    const Buffer<float> scale(testing::pack_channels(args.weights_layout, problem.scale, FLT_MAX));
     const Buffer<int32_t> shift(testing::pack_channels(args.weights_layout, problem.shift, -31));
     OutputBuffer<uint8_t> output(problem.expected.size(), problem.seed % 3);
     args.input = input.data();
     args.weights = weights.data();
     args.bias = bias.data();
-    args.multiplier = multiplier.data();
-    args.shift = shift.data();
+    if (args.contract == Contract::kF32e) {
+      args.scale = scale.data();
+    } else {
+      args.multiplier = multiplier.data();
+      args.shift = shift.data();
+    }
     args.output = output.data();
     if (!variant.accepts(&args)) return false;
     if (in_pieces) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,23 @@ struct Spec {
   int32_t multiplier = 1 << 30;
   int32_t shift = 1;
   int32_t clamp_min = -128, clamp_max = 127;
+  float scale = 0.0f;
+  bool is_wide = false;  // the input is int32
   std::function<void(TestStep&)> edit = [](TestStep&) {};
 
   void make(TestStep& step) {
     size_t count = 1;
     for (const int64_t extent : input_shape) count *= static_cast<size_t>(extent);
-    step.input<uint8_t>(input_shape, std::vector<uint8_t>(count, 130));
+    if (is_wide) {
+      step.input<int32_t>(input_shape, std::vector<int32_t>(count, 1000));
+    } else {
+      step.input<uint8_t>(input_shape, std::vector<uint8_t>(count, 130));
+    }
     step.output<int8_t>(output_shape);
     edit(step);
     step.finish(params_type,
                 format::CreateRequantizeParams(step.builder(), contract, input_zero_point, output_zero_point,
-                                               multiplier, shift, clamp_min, clamp_max)
+                                               multiplier, shift, clamp_min, clamp_max, scale)
                     .Union());
   }
 };
@@ -69,6 +76,40 @@ TEST(RequantizeStep, FillsArgsFromAValidStep) {
     EXPECT_EQ(std::vector<int8_t>(step.output_data<int8_t>(), step.output_data<int8_t>() + 6),
               std::vector<int8_t>(6, 130 - 128 - 1));
   }
+}
+
+// int32 under F32E.
+Spec f32e_spec() {
+  Spec spec;
+  spec.contract = format::Contract_F32E;
+  spec.is_wide = true;
+  spec.input_zero_point = 0;
+  spec.multiplier = -1;  // not looked at
+  spec.scale = 0.0625f;
+  return spec;
+}
+
+TEST(RequantizeStep, UnderF32eTheScaleIsMeant) {
+  Spec spec = f32e_spec();
+  TestStep step(kKernel_requantize);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error), QPLAN_OK) << error.text();
+  testing::run_variant(kRequantizeFamilyReference.variants[0], storage.bytes);
+  // 62.5 to even, less 1
+  EXPECT_EQ(step.output_data<int8_t>()[0], 61);
+}
+
+TEST(RequantizeStep, UnderF32eRefusesWhatItCannotProve) {
+  const auto scale = [](float value) { return [=](Spec& s) { s = f32e_spec(), s.scale = value; }; };
+  testing::expect_refusals<Spec>(
+      kRequantizeFamily, {{scale(0.0f), "scale is not in (0, 2^100]"},
+                          {scale(-1.0f), "scale is not in (0, 2^100]"},
+                          {scale(std::numeric_limits<float>::infinity()), "scale is not in (0, 2^100]"},
+                          {scale(std::numeric_limits<float>::quiet_NaN()), "scale is not in (0, 2^100]"},
+                          {[](Spec& s) { s = f32e_spec(), s.is_wide = false; },
+                           "input has uint8, expected int32 under contract F32E"}});
 }
 
 TEST(RequantizeStep, TakesScalars) {

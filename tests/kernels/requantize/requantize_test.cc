@@ -9,6 +9,7 @@
 
 #include "kernels/families.h"
 #include "tests/support/buffer.h"
+#include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
@@ -20,6 +21,12 @@ namespace {
 using testing::Buffer;
 using testing::OutputBuffer;
 using testing::Random;
+
+// What testing::exact_output asks for.
+struct Channel {
+  std::vector<int32_t> multiplier, shift;
+  std::vector<float> scale;
+};
 
 class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> {
  protected:
@@ -33,9 +40,8 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
     std::vector<int32_t> expected;
     for (const In value : values) {
       const auto difference = static_cast<int64_t>(testing::wrap32(int64_t{value} - args.input_zero_point));
-      const int64_t scaled = testing::exact_tfl2(difference, args.multiplier, args.shift);
-      expected.push_back(static_cast<int32_t>(
-          testing::exact_clamp(scaled + args.output_zero_point, args.clamp_min, args.clamp_max)));
+      expected.push_back(
+          testing::exact_output(args, Channel{{args.multiplier}, {args.shift}, {args.scale}}, difference, 0));
     }
     const Buffer<In> input(values, seed % 5);
     OutputBuffer<uint8_t> output(values.size(), seed % 3);
@@ -75,8 +81,12 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
       }
     }
     const testing::ChannelScale scale = testing::random_scale(random, largest);
+    args.contract = testing::random_contract(random);
+    // 8 bits to 8 bits are a table under F32E.
+    if (sizeof(In) == 1 && args.contract == Contract::kF32e) args.contract = Contract::kTfl2;
     args.multiplier = scale.multiplier;
     args.shift = scale.shift;
+    args.scale = scale.scale;
     return expect_correct(args, values, seed, in_pieces);
   }
 
