@@ -27,6 +27,8 @@ typedef struct qplan_named_type {
   const int64_t* shape; /* extents of at least 1 */
 } qplan_named_type;
 
+struct qplan_user_pass; /* below */
+
 /* The packer's errors may be long (a list of all unsupported operators): whole text through error_text. */
 typedef struct qplan_pack_options {
   uint32_t struct_size;
@@ -54,7 +56,10 @@ typedef struct qplan_pack_options {
   uint32_t synthesize_constants; /* 1: constants that a text names without data get data made of the seed */
   uint32_t canonical_body;    /* 1: qplan_import_text writes the body alone, without names */
   uint64_t synthesize_seed;
-  const char* why_not;        /* NULL or the name of a rewrite: qplan_import_text tells where it does not apply, and why */
+  const char* why_not;        /* NULL or a rewrite: qplan_import_text tells where it does not apply, and why */
+  const struct qplan_user_pass* const* passes; /* of the caller, in addition to the built-in ones */
+  uint32_t num_passes;
+  uint32_t reserved;
 } qplan_pack_options;
 
 /* Packs the model at model_path (.tflite; the content decides, not the name) and hands the plan's bytes to write, in
@@ -75,6 +80,200 @@ QPLAN_API qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_w
 /* A listing of the plan's steps for people: one per line with kernel, tensors, addresses, parameters. */
 QPLAN_API qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn write, void* user,
                                          qplan_error* error);
+
+/* ==== patterns, rewrites and passes of the caller (docs/passes.md; C++: <qplan/pass.hpp>, Python: qplan.passes) ====
+ * A rewrite is a pattern and a function that builds what stands for the value that matched. A pass is a list of
+ * rewrites, or a function of its own. They are part of the pipeline like the built-in ones: what they make is verified,
+ * they are logged, dumped (dump_after), left out by name (skip) and asked why they do not apply (why_not).
+ *
+ * pre is the function as it was and is only read; post is the one that takes its place and is only added to. Their
+ *   values are of different types; qplan_post_value_of alone leads from the first to the second.
+ * Lifetimes: a pattern is its creator's until qplan_pattern_destroy. It keeps what it is made of: operand patterns may
+ *   be destroyed before it. Passes, rewrites and all that they point to must stay until the packing call returns. pre,
+ *   post, matches, values, nodes and all pointers got from them are good until the callback returns, pointers into
+ *   post until the next call on it.
+ * Threads: patterns are immutable. Callbacks run in the thread that packs.
+ * Errors: a callback returns a status; with a negative one packing fails. The text is the one given to qplan_pre_fail,
+ *   else that of the last call that failed within the callback. No exception may leave a callback. */
+typedef struct qplan_pattern qplan_pattern;
+typedef struct qplan_pre qplan_pre;
+typedef struct qplan_post qplan_post;
+typedef struct qplan_matches qplan_matches;
+typedef struct qplan_pre_value {
+  uint32_t index;
+} qplan_pre_value;
+typedef struct qplan_pre_node { /* nodes are numbered from 0 in topological order */
+  uint32_t index;
+} qplan_pre_node;
+typedef struct qplan_post_value {
+  uint32_t index;
+} qplan_post_value;
+
+enum { QPLAN_VALUE_ANY = 0, QPLAN_VALUE_PARAM = 1, QPLAN_VALUE_CONSTANT = 2, QPLAN_VALUE_RESULT = 3 };
+enum {
+  QPLAN_ATTR_BOOL = 0,
+  QPLAN_ATTR_INT = 1,
+  QPLAN_ATTR_FLOAT = 2,
+  QPLAN_ATTR_STRING = 3,
+  QPLAN_ATTR_INTS = 4,
+  QPLAN_ATTR_INT_LISTS = 5
+};
+
+/* An attribute; what its kind does not use is ignored. */
+typedef struct qplan_attr {
+  const char* name;
+  uint32_t kind;              /* QPLAN_ATTR_* */
+  uint32_t count;             /* INTS: of values; INT_LISTS: of lists */
+  int64_t integer;            /* INT; BOOL: 0 or 1 */
+  double number;              /* FLOAT */
+  const char* text;           /* STRING */
+  const int64_t* ints;        /* INTS; INT_LISTS: the values of all lists, one list after the other */
+  const uint32_t* list_sizes; /* INT_LISTS: count of them */
+} qplan_attr;
+
+/* ---- patterns: every call makes a new one ---- */
+/* QPLAN_VALUE_ANY, _PARAM or _CONSTANT. */
+QPLAN_API qplan_status qplan_pattern_value(uint32_t kind, qplan_pattern** pattern, qplan_error* error);
+/* A result of one of the operators. Fewer operands than the node has: the others may be anything. commutative 1: the
+ * first two in either order. */
+QPLAN_API qplan_status qplan_pattern_op(const char* const* names, uint32_t num_names,
+                                        const qplan_pattern* const* operands, uint32_t num_operands,
+                                        int commutative, qplan_pattern** pattern, qplan_error* error);
+/* first, else second. */
+QPLAN_API qplan_status qplan_pattern_either(const qplan_pattern* first, const qplan_pattern* second,
+                                            qplan_pattern** pattern, qplan_error* error);
+/* The operator on inner (its first operand) and others, or inner alone. */
+QPLAN_API qplan_status qplan_pattern_optional(const char* name, const qplan_pattern* inner,
+                                              const qplan_pattern* const* others, uint32_t num_others,
+                                              qplan_pattern** pattern, qplan_error* error);
+/* A value that matches child, whose first operand leads through nodes of the operators path, each on the first operand
+ * of the next, to one that matches parent; what lies between is read once each. */
+QPLAN_API qplan_status qplan_pattern_dominates(const qplan_pattern* parent, const char* const* path,
+                                               uint32_t num_path, const qplan_pattern* child,
+                                               qplan_pattern** pattern, qplan_error* error);
+/* The same pattern with a further condition on the value: */
+/* found under this name (qplan_matches_find); the same name twice is the same value twice */
+QPLAN_API qplan_status qplan_pattern_as(const qplan_pattern* of, const char* name, qplan_pattern** pattern,
+                                        qplan_error* error);
+QPLAN_API qplan_status qplan_pattern_dtypes(const qplan_pattern* of, const DLDataType* any_of, uint32_t count,
+                                            qplan_pattern** pattern, qplan_error* error);
+QPLAN_API qplan_status qplan_pattern_shape(const qplan_pattern* of, const int64_t* shape, uint32_t ndim,
+                                           qplan_pattern** pattern, qplan_error* error);
+QPLAN_API qplan_status qplan_pattern_rank(const qplan_pattern* of, uint32_t ndim, qplan_pattern** pattern,
+                                          qplan_error* error);
+/* read by one operand or output, no more */
+QPLAN_API qplan_status qplan_pattern_one_use(const qplan_pattern* of, qplan_pattern** pattern, qplan_error* error);
+/* the attribute of the node that makes it, or the operator's fallback, is this */
+QPLAN_API qplan_status qplan_pattern_attr(const qplan_pattern* of, const qplan_attr* attr, qplan_pattern** pattern,
+                                          qplan_error* error);
+/* anything else: holds returns 1, 0 or a negative status; asked when all other conditions at and below the value held.
+ * text ends the sentence "expected a value ...". release (or NULL) is called when no pattern needs user any more. */
+QPLAN_API qplan_status qplan_pattern_where(const qplan_pattern* of, const char* text,
+                                           qplan_status (*holds)(void* user, const qplan_pre* pre,
+                                                                 qplan_pre_value value),
+                                           void* user, void (*release)(void* user), qplan_pattern** pattern,
+                                           qplan_error* error);
+/* The pattern in words, as in near-miss reports. */
+QPLAN_API qplan_status qplan_pattern_text(const qplan_pattern* pattern, qplan_write_fn write, void* user,
+                                          qplan_error* error);
+QPLAN_API void qplan_pattern_destroy(qplan_pattern* pattern); /* NULL is fine */
+
+/* ---- reading ---- */
+typedef struct qplan_function_info {
+  uint32_t struct_size;
+  uint32_t num_params;
+  uint32_t num_outputs;
+  uint32_t num_nodes;
+  const char* name;
+} qplan_function_info;
+typedef struct qplan_value_info {
+  uint32_t struct_size;
+  uint32_t kind; /* QPLAN_VALUE_PARAM, _CONSTANT or _RESULT */
+  DLDataType dtype;
+  int32_t ndim;
+  const int64_t* shape;
+  const char* name;    /* of the source model, may be "" */
+  const void* data;    /* _CONSTANT: packed, row-major, little-endian */
+  uint64_t size_bytes; /* of data */
+  uint32_t num_uses;   /* by operands and outputs; 0 for values of post, whose uses are not known yet */
+  uint32_t reserved;
+} qplan_value_info;
+typedef struct qplan_node_info {
+  uint32_t struct_size;
+  uint32_t num_operands;
+  uint32_t num_results;
+  uint32_t num_attrs; /* those that are written; others have the operator's fallback */
+  const char* op;     /* "qnn.conv2d"; "" for a call of a function of the module */
+  const char* callee; /* that function, else "" */
+  const char* name;   /* of the source model, may be "" */
+} qplan_node_info;
+/* Info structs: set struct_size before the call. */
+QPLAN_API qplan_status qplan_pre_function_info(const qplan_pre* pre, qplan_function_info* info);
+QPLAN_API qplan_status qplan_pre_param(const qplan_pre* pre, uint32_t index, qplan_pre_value* value);
+QPLAN_API qplan_status qplan_pre_output(const qplan_pre* pre, uint32_t index, qplan_pre_value* value);
+QPLAN_API qplan_status qplan_pre_value_info(const qplan_pre* pre, qplan_pre_value value, qplan_value_info* info);
+/* The node that makes the value; QPLAN_NOT_FOUND for parameters and constants. */
+QPLAN_API qplan_status qplan_pre_producer(const qplan_pre* pre, qplan_pre_value value, qplan_pre_node* node);
+QPLAN_API qplan_status qplan_pre_node_info(const qplan_pre* pre, qplan_pre_node node, qplan_node_info* info);
+QPLAN_API qplan_status qplan_pre_operand(const qplan_pre* pre, qplan_pre_node node, uint32_t index,
+                                         qplan_pre_value* value);
+QPLAN_API qplan_status qplan_pre_result(const qplan_pre* pre, qplan_pre_node node, uint32_t index,
+                                        qplan_pre_value* value);
+/* The attribute, or the operator's fallback; QPLAN_NOT_FOUND where it has neither. */
+QPLAN_API qplan_status qplan_pre_attr(const qplan_pre* pre, qplan_pre_node node, const char* name, qplan_attr* attr);
+/* One of the num_attrs that are written. */
+QPLAN_API qplan_status qplan_pre_attr_at(const qplan_pre* pre, qplan_pre_node node, uint32_t index,
+                                         qplan_attr* attr);
+/* Sets the text of the error with which the callback is about to end; returns status. */
+QPLAN_API qplan_status qplan_pre_fail(const qplan_pre* pre, qplan_status status, const char* text);
+/* The text of the last call that failed within this callback, "" where none did. */
+QPLAN_API const char* qplan_pre_error(const qplan_pre* pre);
+/* QPLAN_NOT_FOUND for what an alternative or an optional operator left out. */
+QPLAN_API qplan_status qplan_matches_find(const qplan_matches* matches, const char* name, qplan_pre_value* value);
+QPLAN_API qplan_status qplan_matches_root(const qplan_matches* matches, qplan_pre_node* node);
+
+/* ---- building ---- */
+/* What stands for the old value in the new function. */
+QPLAN_API qplan_status qplan_post_value_of(qplan_post* post, qplan_pre_value value, qplan_post_value* result);
+/* A copy of the tensor's data (CPU memory; strides are honoured). name may be NULL. The same type and content give the
+ * same value. */
+QPLAN_API qplan_status qplan_post_constant(qplan_post* post, const DLTensor* tensor, const char* name,
+                                           qplan_post_value* result);
+/* A node. results: room for num_results, as many as the operator has. name (of the source operator, for messages) may
+ * be NULL. Types are inferred; what does not fit is an error. */
+QPLAN_API qplan_status qplan_post_call(qplan_post* post, const char* op, const qplan_post_value* operands,
+                                       uint32_t num_operands, const qplan_attr* attrs, uint32_t num_attrs,
+                                       const char* name, qplan_post_value* results, uint32_t num_results);
+QPLAN_API qplan_status qplan_post_value_info(const qplan_post* post, qplan_post_value value, qplan_value_info* info);
+/* For run() of a pass: from here on readers of the old value read the new one, which has the same type. In the order
+ * of the nodes; nodes whose results are not replaced stay as they are. */
+QPLAN_API qplan_status qplan_post_replace(qplan_post* post, qplan_pre_value value, qplan_post_value replacement);
+/* Why a rewrite fires, or why it does not: one line for the log or the near-miss report. */
+QPLAN_API qplan_status qplan_post_why(qplan_post* post, const char* text);
+
+/* ---- rewrites and passes ---- */
+typedef struct qplan_user_rewrite {
+  uint32_t struct_size;
+  int32_t benefit; /* at one value higher ones are tried first; equal ones in the order of the list */
+  const char* name;
+  const qplan_pattern* pattern; /* matched against the result of each node that has one */
+  void* user;
+  /* Builds what stands for the matched value, of the same type. result untouched: the rewrite does not apply. */
+  qplan_status (*build)(void* user, const qplan_pre* pre, qplan_post* post, const qplan_matches* matches,
+                        qplan_post_value* result);
+} qplan_user_rewrite;
+
+typedef struct qplan_user_pass {
+  uint32_t struct_size;
+  uint32_t num_rewrites;
+  const char* name;  /* not that of another pass */
+  const char* after; /* the pass, built-in or earlier in the list, that it follows; NULL: before all */
+  const qplan_user_rewrite* const* rewrites; /* run until none fires */
+  void* user;
+  /* NULL where the pass is made of rewrites. Called for each function of the module, whenever its turn comes: passes
+   * run in rounds until none changes anything, so that run must come to an end too. */
+  qplan_status (*run)(void* user, const qplan_pre* pre, qplan_post* post);
+} qplan_user_pass;
 
 #ifdef __cplusplus
 }

@@ -259,7 +259,7 @@ class Matcher {
     for (const Condition& condition : goal.pattern->conditions) {
       const auto* where = std::get_if<condition::Where>(&condition);
       if (where == nullptr) continue;
-      if (where->holds(function_, goal.value)) {
+      if (where->holds(pre_, PreValue{goal.value})) {
         held();
         continue;
       }

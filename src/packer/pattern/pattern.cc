@@ -70,8 +70,13 @@ Pattern Pattern::one_use() const { return with(*this, condition::OneUse{}); }
 Pattern Pattern::attr(std::string name, ir::AttrValue value) const {
   return with(*this, condition::AttrIs{std::move(name), std::move(value)});
 }
-Pattern Pattern::where(std::string text, std::function<bool(const ir::Function&, ir::ValueId)> holds) const {
+Pattern Pattern::where(std::string text, std::function<bool(const Pre&, PreValue)> holds) const {
   return with(*this, condition::Where{std::move(text), std::move(holds)});
+}
+Pattern Pattern::where(std::string text, std::function<bool(const ir::Function&, ir::ValueId)> holds) const {
+  return where(std::move(text), [holds = std::move(holds)](const Pre& pre, PreValue value) {
+    return holds(pre.function(), value.id);
+  });
 }
 
 Pattern any() { return leaf(PatternKind::kAny); }

@@ -25,6 +25,8 @@
 namespace qplan::pattern {
 
 struct PatternNode;  // pattern_node.h
+class Pre;           // rebuild.h
+struct PreValue;
 
 // A match that takes more steps is given up with a PackError: the pattern has too many choices for the graph.
 inline constexpr uint32_t kMaxSteps = 1u << 21;
@@ -52,6 +54,7 @@ class Pattern {
   // Any other condition on a value, asked after all others below this pattern held: `text` ends the sentence
   // "expected a value ...".
   Pattern where(std::string text, std::function<bool(const ir::Function&, ir::ValueId)> holds) const;
+  Pattern where(std::string text, std::function<bool(const Pre&, PreValue)> holds) const;
 
  private:
   std::shared_ptr<const PatternNode> node_;

@@ -10,6 +10,7 @@
 
 #include "src/packer/op/op_def.h"
 #include "src/packer/pattern/pattern.h"
+#include "src/packer/pattern/rebuild.h"
 
 namespace qplan::pattern {
 
@@ -33,7 +34,7 @@ struct AttrIs {
 };
 struct Where {
   std::string text;
-  std::function<bool(const ir::Function&, ir::ValueId)> holds;
+  std::function<bool(const Pre&, PreValue)> holds;
 };
 }  // namespace condition
 

@@ -276,7 +276,9 @@ TEST(Pattern, ReadsAsWords) {
   EXPECT_EQ(to_string(optional("clip", op("qnn.requantize", {any().as("data"), constant()}).one_use())),
             "optional clip(qnn.requantize(any as 'data', constant) read once)");
   EXPECT_EQ(to_string((constant() | param()).dtype(ir::kInt8)), "(constant | parameter) of dtype int8");
-  EXPECT_EQ(to_string(commutative("add", {any()}).attr("axis", ir::Ints{1, 2}).where("that sings", {})),
+  EXPECT_EQ(to_string(commutative("add", {any()})
+                          .attr("axis", ir::Ints{1, 2})
+                          .where("that sings", [](const Pre&, PreValue) { return true; })),
             "commutative add(any, any) with axis=[1, 2] that sings");
   EXPECT_EQ(to_string(dominates(any(), {"clip", "cast"}, one_of({"add", "multiply"}))),
             "add|multiply over {clip, cast} over any");
