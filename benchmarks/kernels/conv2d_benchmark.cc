@@ -10,8 +10,9 @@
 namespace qplan::benchmarks {
 namespace {
 
-void run_variant(benchmark::State& state, const KernelVariant& variant, const Layer& layer, bool depthwise) {
-  ConvProblem problem(layer, depthwise);
+void run_variant(benchmark::State& state, const KernelVariant& variant, const Layer& layer, bool depthwise,
+                 Contract contract) {
+  ConvProblem problem(layer, depthwise, contract);
   if (!variant.accepts(&problem.args)) {
     state.SkipWithError("the variant does not accept this layer");
     return;
@@ -26,18 +27,22 @@ void run_variant(benchmark::State& state, const KernelVariant& variant, const La
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void add_family(const KernelFamily& family, const Layer& layer, bool depthwise) {
+void add_family(const KernelFamily& family, const Layer& layer, bool depthwise,
+                Contract contract = Contract::kTfl2) {
+  const std::string suffix = contract == Contract::kF32e ? "_f32e" : "";
   for (uint32_t i = 0; i < family.num_variants; ++i) {
     const KernelVariant& variant = family.variants[i];
     if (!cpu_has_isa(variant.isa)) continue;
-    benchmark::RegisterBenchmark((std::string(variant.name) + "/" + layer.name).c_str(), run_variant, variant,
-                                 layer, depthwise);
+    benchmark::RegisterBenchmark((std::string(variant.name) + "/" + layer.name + suffix).c_str(), run_variant,
+                                 variant, layer, depthwise, contract);
   }
 }
 
 const bool kRegistered = [] {
   for (const Layer& layer : kConvLayers) add_family(kConv2dFamily, layer, false);
   for (const Layer& layer : kDepthwiseLayers) add_family(kDepthwiseConv2dFamily, layer, true);
+  add_family(kConv2dFamily, kF32eConvLayer, false, Contract::kF32e);
+  add_family(kDepthwiseConv2dFamily, kF32eDepthwiseLayer, true, Contract::kF32e);
   return true;
 }();
 

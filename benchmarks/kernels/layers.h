@@ -35,6 +35,10 @@ inline constexpr Layer kDepthwiseLayers[] = {
     {"14_576_s1", 14, 576, 576, 3, 1}, {"7_960_s1", 7, 960, 960, 3, 1},
 };
 
+// These stand in the table under F32E, too: what the contract costs.
+inline constexpr Layer kF32eConvLayer = kConvLayers[2];
+inline constexpr Layer kF32eDepthwiseLayer = kDepthwiseLayers[2];
+
 struct Aligned {
   void operator()(void* p) const { std::free(p); }
 };
@@ -46,10 +50,10 @@ inline Buffer aligned_buffer(size_t bytes) {
 // A layer with "same" padding, uint8 in and out.
 struct ConvProblem {
   Conv2dArgs args;
-  Buffer input, weights, bias, multiplier, shift, output;
+  Buffer input, weights, bias, multiplier, shift, scale, output;
   uint64_t macs = 0;
 
-  ConvProblem(const Layer& layer, bool depthwise) {
+  ConvProblem(const Layer& layer, bool depthwise, Contract contract) {
     std::mt19937 random(1);
     args.batch = 1;
     args.input_h = args.input_w = layer.size;
@@ -82,17 +86,25 @@ struct ConvProblem {
     bias = aligned_buffer(channels * 4);
     multiplier = aligned_buffer(channels * 4);
     shift = aligned_buffer(channels * 4);
+    scale = aligned_buffer(channels * 4);
     for (uint64_t i = 0; i < channels; ++i) {
       reinterpret_cast<int32_t*>(bias.get())[i] = static_cast<int32_t>(random() % 10000) - 5000;
       reinterpret_cast<int32_t*>(multiplier.get())[i] =
           static_cast<int32_t>(random() % (1u << 30)) + (1 << 30);
       reinterpret_cast<int32_t*>(shift.get())[i] = -9;
+      reinterpret_cast<float*>(scale.get())[i] =
+          0x1p-10f * (1.0f + static_cast<float>(random() % 1000) / 1000);
     }
     args.input = input.get();
     args.weights = reinterpret_cast<const int8_t*>(weights.get());
     args.bias = reinterpret_cast<const int32_t*>(bias.get());
-    args.multiplier = reinterpret_cast<const int32_t*>(multiplier.get());
-    args.shift = reinterpret_cast<const int32_t*>(shift.get());
+    args.contract = contract;
+    if (contract == Contract::kF32e) {
+      args.scale = reinterpret_cast<const float*>(scale.get());
+    } else {
+      args.multiplier = reinterpret_cast<const int32_t*>(multiplier.get());
+      args.shift = reinterpret_cast<const int32_t*>(shift.get());
+    }
     args.output = output.get();
   }
 };
