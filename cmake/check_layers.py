@@ -62,6 +62,8 @@ LAYERS = [
 PACKER_BELOW = ["kernels/contract", "kernels/glue", "kernels/family", "kernels/numeric", "runtime", "format", "schema",
                 "layout", "host", "base", "include", "packer/op_def", "packer/ir"]
 # The families' contract headers may be seen by glue (and the packer); their references may not see plan or runtime.
+# Libraries that one folder hides from the rest: headers, who may include them.
+HIDDEN = [("protobuf and ONNX's schema", r"^(onnx/onnx|google/protobuf/)", r"^src/packer/import/onnx/")]
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^">]+)[">]')
 OURS = re.compile(r"^(qplan|include|src|format|kernels|capi|tools|tests|samples|benchmarks)/")
 SOURCES = (".cc", ".h", ".c", ".hpp", ".inl", ".def")
@@ -112,6 +114,9 @@ def main():
                         if not match:
                             continue
                         target = match.group(1)
+                        for what, header, folder in HIDDEN:
+                            if re.match(header, target) and not re.match(folder, path):
+                                offences.append(f"{path}:{number}: only {folder[1:]} may include {what}")
                         if isa_file_includes(path) and not OURS.match(target):
                             if target not in ("stdint.h", "stddef.h", "immintrin.h", "arm_neon.h", "arm_mve.h"):
                                 offences.append(f"{path}:{number}: an ISA file may not include <{target}>: inline "

@@ -45,6 +45,13 @@ class CheckLayers(unittest.TestCase):
         status, _ = check({"src/packer/passes/fold.cc": '#include "src/packer/emit/plan_writer.h"\n'})
         self.assertEqual(status, 1)
 
+    def test_one_folder_knows_protobuf(self):
+        status, _ = check({"src/packer/import/onnx/model_file.cc": "#include <onnx/onnx_pb.h>\n"})
+        self.assertEqual(status, 0)
+        status, text = check({"src/packer/pipeline/source.cc": "#include <onnx/onnx_pb.h>\n"})
+        self.assertEqual(status, 1)
+        self.assertIn("only src/packer/import/onnx/ may include", text)
+
 
 if __name__ == "__main__":
     unittest.main()

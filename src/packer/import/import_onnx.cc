@@ -1,0 +1,166 @@
+#include "src/packer/import/import_onnx.h"
+
+#include <algorithm>
+
+#include "src/packer/error.h"
+#include "src/packer/import/onnx/interface.h"
+#include "src/packer/import/onnx/model_file.h"
+#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/unsupported_list.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan {
+namespace {
+
+using importer::UnsupportedList;
+using onnx::Graph;
+using onnx::ImportRow;
+using onnx::Model;
+using onnx::NodeInfo;
+using onnx::OpContext;
+
+// Versions of operators are known up to this opset of ONNX's own domain. A newer one may have changed an
+// operator; what it could have added, attributes and inputs, is refused where it is used.
+constexpr int64_t kNewestOpset = 25;
+
+// "Conv", "com.microsoft.QGemm".
+std::string operator_name(const NodeInfo& node) {
+  std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  if (name.empty()) name = "?";
+  return onnx::clean_name(name.substr(0, 120));
+}
+
+int64_t opset_of(const Model& model, const std::string& domain) {
+  for (const onnx::OpsetImport& opset : model.opsets) {
+    if (opset.domain == domain) return opset.version;
+  }
+  onnx::invalid("the model names no opset of domain " + onnx::quoted(domain));
+}
+
+void check_opsets(const Model& model, const std::string& place, const LogFunction& log) {
+  for (size_t i = 0; i < model.opsets.size(); ++i) {
+    const onnx::OpsetImport& opset = model.opsets[i];
+    for (size_t k = 0; k < i; ++k) {
+      if (model.opsets[k].domain == opset.domain && model.opsets[k].version != opset.version) {
+        onnx::invalid("the model names two opsets of domain " + onnx::quoted(opset.domain));
+      }
+    }
+    if (log && opset.domain.empty() && opset.version > kNewestOpset) {
+      log(QPLAN_LOG_WARNING, place + "opset " + std::to_string(opset.version) + " is newer than " +
+                                 std::to_string(kNewestOpset) +
+                                 ", the newest that is known: its operators are read as of that one");
+    }
+  }
+}
+
+bool reads_unknown(Graph& graph, const NodeInfo& node) {
+  return std::ranges::any_of(
+      node.inputs, [&](const std::string& name) { return !name.empty() && !graph.value(name).is_known(); });
+}
+
+// What a node's outputs are after an operator that is not imported: the rest of the model is looked through
+// for more of them, and the module is thrown away.
+void define_unknown(Graph& graph, const NodeInfo& node) {
+  for (const std::string& output : node.outputs) {
+    if (!output.empty() && !graph.is_defined(output)) graph.define(output, {});
+  }
+}
+
+// An inference text without the operator and node name that it begins with.
+std::string reason_of(const PackError& error, const std::string& node_name) {
+  const std::string text = error.what();
+  const std::string place = "'" + node_name + "': ";
+  const size_t at = text.find(place);
+  return at == std::string::npos ? text : text.substr(at + place.size());
+}
+
+void import_node(Graph& graph, const NodeInfo& node, size_t index, UnsupportedList* unsupported) {
+  const std::string op_name = operator_name(node);
+  const int64_t opset = opset_of(graph.model(), node.domain);
+  const OpContext context(graph, node, index, opset);
+  const std::string node_name = onnx::quoted(context.name());
+  try {
+    const ImportRow* row = onnx::find_row(node.domain, node.op_type);
+    if (row == nullptr) {
+      unsupported->add(op_name, node_name);
+    } else if (opset < row->oldest) {
+      unsupported->add(cat(op_name, " of opset ", opset, " (known from ", row->oldest, " on)"), node_name);
+    } else if (!reads_unknown(graph, node)) {
+      row->import_op(context);
+      context.refuse_unread_attributes();
+    }
+  } catch (const onnx::Unsupported& use) {
+    unsupported->add(op_name + " with " + use.reason, node_name);
+  } catch (const PackError& error) {
+    if (error.status() == QPLAN_MODEL_UNSUPPORTED) {
+      unsupported->add(op_name + " (" + reason_of(error, context.name()) + ")", node_name);
+    } else {
+      throw PackError(error.status(), cat("node ", index, " ", op_name, " ", node_name, ": ", error.what()));
+    }
+  }
+  define_unknown(graph, node);
+}
+
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
+                          const ImportOptions& options) {
+  const Model model = onnx::read_model(bytes);
+  check_opsets(model, place, log);
+  ir::Module module;
+  Graph graph(model, module.add_function("main"), log);
+  onnx::define_inputs(graph, options);
+  UnsupportedList unsupported;
+  for (size_t i = 0; i < model.nodes.size(); ++i) import_node(graph, model.nodes[i], i, &unsupported);
+  if (!unsupported.empty()) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "operators that qplan does not import: " + unsupported.text());
+  }
+  onnx::define_outputs(graph);
+  return module;
+}
+
+// Protobuf's variable-length number; nullopt where the bytes end.
+std::optional<uint64_t> read_varint(std::span<const uint8_t>* bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < bytes->size() && i < 10; ++i) {
+    number |= uint64_t{(*bytes)[i] & 0x7fu} << (7 * i);
+    if ((*bytes)[i] < 0x80) {
+      *bytes = bytes->subspan(i + 1);
+      return number;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Walks over the fields of a ModelProto until its graph, field 7. Its others are numbers and byte strings.
+bool looks_like_onnx(std::span<const uint8_t> bytes) {
+  constexpr uint64_t kGraph = 7, kNewestField = 64;
+  constexpr uint64_t kVarint = 0, kLengthDelimited = 2;
+  while (!bytes.empty()) {
+    const std::optional<uint64_t> tag = read_varint(&bytes);
+    if (!tag || *tag >> 3 == 0 || *tag >> 3 > kNewestField) return false;
+    const std::optional<uint64_t> number = read_varint(&bytes);
+    if (!number) return false;
+    if ((*tag & 7) == kVarint) continue;
+    if ((*tag & 7) != kLengthDelimited) return false;
+    if (*tag >> 3 == kGraph) return true;
+    if (*number > bytes.size()) return false;
+    bytes = bytes.subspan(*number);
+  }
+  return false;
+}
+
+ir::Module import_onnx(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
+                       const ImportOptions& options) {
+  const std::string place = "onnx: " + onnx::quoted(name) + ": ";
+  try {
+    return import_checked(bytes, place, log, options);
+  } catch (const PackError& error) {
+    throw PackError(error.status(), place + error.what());
+  } catch (const onnx::Unsupported& use) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, place + "a model with " + use.reason);
+  }
+}
+
+}  // namespace qplan

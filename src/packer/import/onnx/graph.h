@@ -1,0 +1,80 @@
+// The function that is built, and which of its values stands for which name of the file. Constants stay
+// outside of the function until a node needs them: shape arithmetic is done on them at once, and may be done
+// on tensors without elements, which no value of a function may be.
+#ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_GRAPH_H_
+#define QPLAN_SRC_PACKER_IMPORT_ONNX_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/packer/import/onnx/model_file.h"
+#include "src/packer/import/onnx/text.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/log.h"
+
+namespace qplan::onnx {
+
+// A constant, a value of the function, or, after an operator that is not imported, nothing.
+struct Value {
+  ir::ConstantRef constant;
+  ir::ValueId id;
+  std::string name = {};  // of a constant
+
+  Value() = default;
+  Value(ir::ConstantRef c) : constant(std::move(c)) {}  // NOLINT: rows return either kind
+  Value(ir::ValueId i) : id(i) {}                       // NOLINT
+  bool is_constant() const { return constant != nullptr; }
+  bool is_known() const { return is_constant() || id.valid(); }
+};
+
+class Graph {
+ public:
+  Graph(const Model& model, ir::Function& function, const LogFunction& log)
+      : model_(model), function_(function), log_(log) {}
+
+  const Model& model() const { return model_; }
+  ir::Function& function() const { return function_; }
+  const LogFunction& log() const { return log_; }
+
+  // Names of initializers, whose contents are read when they are used.
+  void declare(const Tensor& initializer);
+  void declare_sparse(const std::string& name);
+  // PackError when the name is taken.
+  void define(const std::string& name, Value value);
+  bool is_defined(const std::string& name) const { return entries_.contains(name); }
+  const Value& value(const std::string& name);
+
+  // The value as an operand; a constant enters the function now.
+  ir::ValueId id(const Value& value);
+  const ir::TensorType& type(const Value& value) const;
+  // The node's results. A node whose operands are all constants is computed at once, if its operator can be.
+  std::vector<Value> emit(std::string_view op, const std::vector<Value>& operands, ir::Attrs attrs,
+                          const std::string& name);
+
+  // Count bytes of constants, and of what is read and written in computing them: a small file could ask for
+  // any amount of both.
+  void charge(uint64_t bytes);
+  void charge_work(uint64_t bytes);
+
+ private:
+  struct Entry {
+    Value value;
+    const Tensor* initializer = nullptr;  // not read yet
+    bool is_sparse = false;
+  };
+  std::vector<Value> evaluate(const ir::Node& node, const std::vector<ir::ConstantRef>& operands);
+
+  const Model& model_;
+  ir::Function& function_;
+  const LogFunction& log_;
+  std::unordered_map<std::string, Entry> entries_;
+  uint64_t constant_bytes_ = 0;
+  uint64_t work_bytes_ = 0;
+};
+
+}  // namespace qplan::onnx
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_ONNX_GRAPH_H_

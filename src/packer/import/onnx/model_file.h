@@ -1,0 +1,75 @@
+// An ONNX file as own structs: protobuf and ONNX's generated classes stay behind model_file.cc. Nothing is
+// checked here beyond what protobuf checks; names, indices, shapes and sizes are checked where they are used.
+#ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_FILE_H_
+#define QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/import/onnx/tensor.h"
+
+namespace qplan::onnx {
+
+enum class AttributeKind { kFloat, kInt, kString, kTensor, kFloats, kInts, kStrings, kOther };
+
+struct Attribute {
+  std::string name;
+  AttributeKind kind = AttributeKind::kOther;  // kOther: graphs, sparse tensors, types, references
+  float f = 0;
+  int64_t i = 0;
+  std::string s;
+  std::vector<float> floats;
+  std::vector<int64_t> ints;
+  Tensor tensor;
+};
+
+struct NodeInfo {
+  std::string op_type;
+  std::string domain;                        // "" for ONNX's own, which files also call "ai.onnx"
+  std::string name;                          // may be empty
+  std::vector<std::string> inputs, outputs;  // "" where an optional one is absent
+  std::vector<Attribute> attributes;
+};
+
+// An extent that the file leaves open has a symbol, which may be empty.
+struct Dim {
+  std::optional<int64_t> extent;
+  std::string symbol;
+};
+
+struct ValueInfo {
+  std::string name;
+  bool is_tensor = false;  // else a sequence, a map, an optional or nothing
+  int32_t data_type = 0;
+  std::optional<std::vector<Dim>> dims;  // nullopt: the rank is unknown too
+};
+
+struct OpsetImport {
+  std::string domain;
+  int64_t version = 0;
+};
+
+struct Model {
+  std::vector<OpsetImport> opsets;
+  std::vector<ValueInfo> inputs, outputs;
+  std::vector<Tensor> initializers;
+  std::vector<std::string> sparse_initializers;  // names only: they are refused where they are used
+  std::vector<NodeInfo> nodes;
+  uint64_t size_bytes = 0;              // of the file
+  std::shared_ptr<const void> message;  // what the tensors point into
+};
+
+// PackError when the bytes are not a ModelProto with a graph.
+Model read_model(std::span<const uint8_t> bytes);
+
+// A file that holds one TensorProto, as ONNX's test data does.
+ir::ConstantRef read_tensor_file(std::span<const uint8_t> bytes);
+
+}  // namespace qplan::onnx
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_FILE_H_

@@ -1,0 +1,144 @@
+// Functions of one tensor: Relu and its kin, Clip, Softmax, batch normalisation.
+#include <algorithm>
+#include <limits>
+
+#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/softmax.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+namespace {
+
+void unary(const OpContext& op, std::string_view ir_op, ir::Attrs attrs = {}) {
+  op.expect_counts(1, 1);
+  op.define(0, op.emit(ir_op, {op.input(0)}, std::move(attrs)));
+}
+
+// What stands for an absent bound: the end of the dtype's range, as ONNX Runtime does for floats too.
+double lowest(ir::DType dtype) {
+  if (dtype == ir::kFloat64) return std::numeric_limits<double>::lowest();
+  if (dtype.is_float()) return static_cast<double>(std::numeric_limits<float>::lowest());
+  return dtype.bits > 32 ? -std::numeric_limits<double>::infinity() : static_cast<double>(dtype.min());
+}
+double highest(ir::DType dtype) {
+  if (dtype == ir::kFloat64) return std::numeric_limits<double>::max();
+  if (dtype.is_float()) return static_cast<double>(std::numeric_limits<float>::max());
+  return dtype.bits > 32 ? std::numeric_limits<double>::infinity() : static_cast<double>(dtype.max());
+}
+
+// Doubles hold every value of the narrower dtypes.
+bool fits_clip(ir::DType dtype) {
+  return dtype.is_float() || (dtype.bits <= 32 && !dtype.is_unsigned_int()) || dtype == ir::kUint8;
+}
+
+Value clip(const OpContext& op, const Value& data, double min, double max) {
+  // The upper bound wins where they cross.
+  return op.emit("clip", {data}, {{"a_min", std::min(min, max)}, {"a_max", max}});
+}
+
+Value scalar_input(const OpContext& op, size_t i) {
+  const Value& bound = op.input(i);
+  if (op.type(bound).num_elements() != 1) invalid(cat("a bound is ", op.type(bound), ", expected a scalar"));
+  return op.reshape(bound, {});
+}
+
+// Bounds that are inputs; both optional. Those that are not constants are compared with.
+void clip_to_inputs(const OpContext& op) {
+  op.expect_counts(1, 3);
+  Value data = op.input(0);
+  const ir::DType dtype = op.type(data).dtype;
+  Value bounds[2];
+  bool constant = fits_clip(dtype);
+  for (size_t i = 0; i < 2; ++i) {
+    if (!op.has_input(i + 1)) continue;
+    bounds[i] = scalar_input(op, i + 1);
+    if (op.type(bounds[i]).dtype != dtype) {
+      invalid(cat("a bound is ", op.type(bounds[i]), ", but the data is ", op.type(data)));
+    }
+    constant = constant && bounds[i].is_constant();
+  }
+  if (constant) {
+    const double min = bounds[0].is_known() ? numbers_of(*bounds[0].constant)[0] : lowest(dtype);
+    const double max = bounds[1].is_known() ? numbers_of(*bounds[1].constant)[0] : highest(dtype);
+    op.define(0, clip(op, data, min, max));
+    return;
+  }
+  if (bounds[0].is_known()) data = op.emit("maximum", {data, bounds[0]});
+  if (bounds[1].is_known()) data = op.emit("minimum", {data, bounds[1]});
+  op.define(0, data);
+}
+
+}  // namespace
+
+void import_abs(const OpContext& op) { unary(op, "abs"); }
+void import_ceil(const OpContext& op) { unary(op, "ceil"); }
+void import_exp(const OpContext& op) { unary(op, "exp"); }
+void import_floor(const OpContext& op) { unary(op, "floor"); }
+void import_neg(const OpContext& op) { unary(op, "negative"); }
+void import_relu(const OpContext& op) { unary(op, "nn.relu"); }
+void import_round(const OpContext& op) { unary(op, "round"); }
+void import_sigmoid(const OpContext& op) { unary(op, "sigmoid"); }
+void import_sqrt(const OpContext& op) { unary(op, "sqrt"); }
+void import_tanh(const OpContext& op) { unary(op, "tanh"); }
+
+void import_leaky_relu(const OpContext& op) {
+  unary(op, "nn.leaky_relu", {{"alpha", static_cast<double>(op.attr_float("alpha", 0.01f))}});
+}
+
+void import_hard_sigmoid(const OpContext& op) {
+  unary(op, "hard_sigmoid",
+        {{"alpha", static_cast<double>(op.attr_float("alpha", 0.2f))},
+         {"beta", static_cast<double>(op.attr_float("beta", 0.5f))}});
+}
+
+void import_hard_swish(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& data = op.input(0);
+  const Value gate =
+      op.emit("hard_sigmoid", {data}, {{"alpha", static_cast<double>(1.0f / 6.0f)}, {"beta", 0.5}});
+  op.define(0, op.emit("multiply", {data, gate}));
+}
+
+void import_clip(const OpContext& op) {
+  if (op.opset() >= 11) return clip_to_inputs(op);
+  op.expect_counts(1, 1);
+  const float min = op.attr_float("min", std::numeric_limits<float>::lowest());
+  const float max = op.attr_float("max", std::numeric_limits<float>::max());
+  op.define(0, clip(op, op.input(0), static_cast<double>(min), static_cast<double>(max)));
+}
+
+SoftmaxShape softmax_shape(const OpContext& op, const ir::Shape& shape, int64_t opset) {
+  const int64_t axis = OpContext::axis_of(op.attr_int("axis", opset >= 13 ? -1 : 1), shape.size());
+  if (opset >= 13) return {shape, axis};
+  int64_t outer = 1, inner = 1, behind = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    (at < axis ? outer : inner) *= shape[i];
+    if (at > axis) behind *= shape[i];
+  }
+  if (behind == 1) return {shape, axis};
+  return {{outer, inner}, 1};
+}
+
+void import_softmax(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& data = op.input(0);
+  if (op.shape(data).empty()) invalid("the data is a scalar");
+  const SoftmaxShape shape = softmax_shape(op, op.shape(data), op.opset());
+  const Value result = op.emit("nn.softmax", {op.reshape(data, shape.shape)}, {{"axis", shape.axis}});
+  op.define(0, op.reshape(result, op.shape(data)));
+}
+
+// As inference applies it: the later outputs are statistics of training.
+void import_batch_normalization(const OpContext& op) {
+  if (op.attr_int("training_mode", 0) != 0) throw Unsupported{"attribute 'training_mode'"};
+  op.expect_counts(5, 5, 1);
+  op.attr_float("momentum", 0.9f);  // of training
+  if (op.opset() < 9 && op.attr_int("spatial", 1) == 0) throw Unsupported{"attribute 'spatial'"};
+  const double epsilon = op.attr_float("epsilon", 1e-5f);
+  if (op.shape(op.input(0)).size() < 2) throw Unsupported{"data without a channel axis"};
+  op.define(0, op.emit("nn.batch_norm", {op.input(0), op.input(1), op.input(2), op.input(3), op.input(4)},
+                       {{"axis", int64_t{1}}, {"epsilon", epsilon}}));
+}
+
+}  // namespace qplan::onnx

@@ -1,0 +1,99 @@
+// What an importer row sees of one node, and how it writes the IR. A row reads inputs and attributes, refuses
+// what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes and defines the
+// outputs. Attributes that a row does not read are refused after it: they may change what the operator means.
+#ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_OP_CONTEXT_H_
+#define QPLAN_SRC_PACKER_IMPORT_ONNX_OP_CONTEXT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/import/onnx/graph.h"
+
+namespace qplan::onnx {
+
+// Scale (float32) and zero point (int32) as the IR wants them: scalars, or one value per index of an axis.
+struct QParams {
+  ir::ConstantRef scale;
+  ir::ConstantRef zero_point;
+  bool per_axis() const { return !scale->type().shape.empty(); }
+};
+
+class OpContext {
+ public:
+  // opset: of the node's domain.
+  OpContext(Graph& graph, const NodeInfo& node, size_t index, int64_t opset);
+
+  // Name of the nodes: the node's, or its first output's, or "<Op>_<index>".
+  const std::string& name() const { return name_; }
+  int64_t opset() const { return opset_; }
+  void warn(const std::string& text) const;
+  Graph& graph() const { return graph_; }
+
+  // -- inputs and outputs
+  void expect_counts(size_t min_inputs, size_t max_inputs, size_t max_outputs = 1) const;
+  size_t num_inputs() const { return node_.inputs.size(); }
+  size_t num_outputs() const { return node_.outputs.size(); }
+  bool has_input(size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty(); }
+  bool has_output(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  const Value& input(size_t i) const;
+  const ir::TensorType& type(const Value& value) const { return graph_.type(value); }
+  const ir::Shape& shape(const Value& value) const { return type(value).shape; }
+  // Contents of an input that must be a constant; what: "axes".
+  ir::ConstantRef constant(size_t i, const std::string& what) const;
+  std::vector<int64_t> ints(size_t i, const std::string& what) const;  // int32 or int64
+  // The scale at input i and the zero point after it, which may be absent: 0.
+  QParams qparams(size_t i) const { return qparams(i, i + 1); }
+  QParams qparams(size_t scale, size_t zero_point) const;
+  QParams per_tensor_qparams(size_t i) const;
+  // The dtype of the zero point at input i, uint8 where it is absent: that of the quantised tensor.
+  ir::DType zero_point_dtype(size_t i) const;
+
+  // -- attributes
+  bool has_attr(std::string_view name) const { return find_attr(name) != nullptr; }
+  int64_t attr_int(std::string_view name, int64_t fallback) const;
+  float attr_float(std::string_view name, float fallback) const;
+  std::string attr_string(std::string_view name, std::string_view fallback) const;
+  std::optional<ir::Ints> attr_ints(std::string_view name) const;
+  const Attribute* find_attr(std::string_view name, AttributeKind kind) const;
+  // Of whatever kind; it counts as read.
+  const Attribute* find_attr(std::string_view name) const;
+  // Unsupported where one was never read.
+  void refuse_unread_attributes() const;
+
+  // An axis in [-rank, rank) as [0, rank).
+  static int64_t axis_of(int64_t axis, size_t rank);
+
+  // -- writing the IR
+  Value emit(std::string_view op, const std::vector<Value>& operands, ir::Attrs attrs = {}) const;
+  std::vector<Value> emit_many(std::string_view op, const std::vector<Value>& operands,
+                               ir::Attrs attrs = {}) const;
+  Value reshape(const Value& value, const ir::Shape& shape) const;
+  // Operators on a quantised tensor and its parameters, with contract F32E.
+  Value quantize(const Value& data, const QParams& params, ir::DType dtype, int64_t axis = -1) const;
+  Value dequantize(const Value& data, const QParams& params, int64_t axis = -1) const;
+  void define(size_t output, Value value) const;
+
+ private:
+  Graph& graph_;
+  const NodeInfo& node_;
+  std::string name_;
+  int64_t opset_;
+  mutable std::vector<bool> read_;  // by attribute
+};
+
+// A scalar or a vector of one dtype as a constant.
+template <typename T>
+ir::ConstantRef make_vector(ir::DType dtype, const std::vector<T>& values) {
+  return ir::make_constant(dtype, {static_cast<int64_t>(values.size())}, values);
+}
+// The number as a scalar of the dtype; Unsupported where the dtype is none that arithmetic knows.
+ir::ConstantRef scalar_of(double value, ir::DType dtype);
+// All values of a constant of a number dtype.
+std::vector<double> numbers_of(const ir::Constant& constant);
+
+}  // namespace qplan::onnx
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_ONNX_OP_CONTEXT_H_

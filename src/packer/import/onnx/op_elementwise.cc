@@ -1,0 +1,44 @@
+// Arithmetic, comparison and selection, with NumPy's broadcasting.
+#include "src/packer/import/onnx/ops.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+namespace {
+
+constexpr size_t kMaxOperands = 4096;
+
+void binary(const OpContext& op, std::string_view ir_op) {
+  op.expect_counts(2, 2);
+  op.define(0, op.emit(ir_op, {op.input(0), op.input(1)}));
+}
+
+// Any number of operands, the first two first.
+void variadic(const OpContext& op, std::string_view ir_op) {
+  op.expect_counts(1, kMaxOperands);
+  Value result = op.input(0);
+  for (size_t i = 1; i < op.num_inputs(); ++i) result = op.emit(ir_op, {result, op.input(i)});
+  op.define(0, result);
+}
+
+}  // namespace
+
+void import_add(const OpContext& op) { binary(op, "add"); }
+void import_sub(const OpContext& op) { binary(op, "subtract"); }
+void import_mul(const OpContext& op) { binary(op, "multiply"); }
+void import_div(const OpContext& op) { binary(op, "divide"); }
+void import_max(const OpContext& op) { variadic(op, "maximum"); }
+void import_min(const OpContext& op) { variadic(op, "minimum"); }
+void import_less(const OpContext& op) { binary(op, "less"); }
+void import_equal(const OpContext& op) { binary(op, "equal"); }
+
+void import_greater(const OpContext& op) {
+  op.expect_counts(2, 2);
+  op.define(0, op.emit("less", {op.input(1), op.input(0)}));
+}
+
+void import_where(const OpContext& op) {
+  op.expect_counts(3, 3);
+  op.define(0, op.emit("where", {op.input(0), op.input(1), op.input(2)}));
+}
+
+}  // namespace qplan::onnx

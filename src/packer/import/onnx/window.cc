@@ -1,0 +1,95 @@
+#include "src/packer/import/onnx/window.h"
+
+#include <algorithm>
+
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+namespace {
+
+// What the IR takes; sums and products of such numbers do not wrap.
+constexpr int64_t kMaxWindow = int64_t{1} << 31;
+
+ir::Ints window_attr(const OpContext& op, std::string_view name, const ir::Ints& fallback, int64_t least) {
+  const std::optional<ir::Ints> found = op.attr_ints(name);
+  if (!found) return fallback;
+  if (found->size() != fallback.size()) {
+    invalid(cat("attribute '", name, "' has ", found->size(), " values, expected ", fallback.size()));
+  }
+  for (const int64_t value : *found) {
+    if (value < 0 && least == 0) throw Unsupported{cat("negative ", name)};
+    if (value < least || value > kMaxWindow) {
+      invalid(cat("attribute '", name, "' is ", to_text(*found), ", expected values from ", least, " to ",
+                  kMaxWindow));
+    }
+  }
+  return *found;
+}
+
+// SAME_UPPER, SAME_LOWER: as many outputs as ceil(input / stride), the odd element of padding behind or
+// before.
+void pad_same(const ir::Ints& input, bool upper, Window* window) {
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t stride = window->strides[i];
+    const int64_t covered = window->dilations[i] * (window->kernel[i] - 1) + 1;
+    const int64_t outputs = (input[i] - 1) / stride + 1;
+    const int64_t total = std::max<int64_t>((outputs - 1) * stride + covered - input[i], 0);
+    window->padding[i] = upper ? total / 2 : total - total / 2;
+    window->padding[i + 2] = total - window->padding[i];
+  }
+}
+
+// Padding behind for the last, incomplete window; one that would begin in the padding is left out.
+void pad_ceil(const ir::Ints& input, Window* window) {
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t stride = window->strides[i];
+    const int64_t covered = window->dilations[i] * (window->kernel[i] - 1) + 1;
+    const int64_t padded = input[i] + window->padding[i] + window->padding[i + 2];
+    if (padded < covered) continue;  // the window does not fit: inference says so
+    int64_t outputs = (padded - covered + stride - 1) / stride + 1;
+    if ((outputs - 1) * stride >= input[i] + window->padding[i]) --outputs;
+    const int64_t missing = (outputs - 1) * stride + covered - padded;
+    if (missing <= 0) continue;
+    window->padding[i + 2] += missing;
+    window->ceil_padding = true;
+  }
+}
+
+}  // namespace
+
+Layout layout_of(const OpContext& op) {
+  return op.attr_int("channels_last", 0) != 0 ? Layout::kNhwc : Layout::kNchw;
+}
+
+ir::Ints spatial(const ir::Shape& shape, Layout layout) {
+  if (shape.size() != 4) throw Unsupported{cat("data of rank ", shape.size(), " (only 4 is known)")};
+  return layout == Layout::kNchw ? ir::Ints{shape[2], shape[3]} : ir::Ints{shape[1], shape[2]};
+}
+
+Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel) {
+  Window window;
+  window.kernel = window_attr(op, "kernel_shape", kernel.empty() ? ir::Ints{0, 0} : kernel, 1);
+  if (window.kernel == ir::Ints{0, 0}) invalid("attribute 'kernel_shape' is missing");
+  if (!kernel.empty() && window.kernel != kernel) {
+    invalid(cat("attribute 'kernel_shape' is ", to_text(window.kernel), ", but the weights have ",
+                to_text(kernel)));
+  }
+  window.strides = window_attr(op, "strides", {1, 1}, 1);
+  window.dilations = window_attr(op, "dilations", {1, 1}, 1);
+  window.padding = window_attr(op, "pads", {0, 0, 0, 0}, 0);
+  if (window.kernel[0] > kMaxWindow || window.kernel[1] > kMaxWindow) invalid("the window is too large");
+
+  const std::string auto_pad = op.attr_string("auto_pad", "NOTSET");
+  const bool ceil_mode = op.attr_int("ceil_mode", 0) != 0;
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+    pad_same(input, auto_pad == "SAME_UPPER", &window);
+  } else if (auto_pad == "VALID") {
+    window.padding = {0, 0, 0, 0};
+  } else if (auto_pad != "NOTSET") {
+    invalid("attribute 'auto_pad' is " + quoted(auto_pad));
+  }
+  if (ceil_mode && (auto_pad == "NOTSET" || auto_pad == "VALID")) pad_ceil(input, &window);
+  return window;
+}
+
+}  // namespace qplan::onnx
