@@ -1,0 +1,186 @@
+// What becomes of each operator of a TorchScript archive.
+#include <gtest/gtest.h>
+
+#include "tests/packer/import/pytorch_helpers.h"
+
+namespace qplan::pytorch_test {
+namespace {
+
+constexpr char kQuantize[] = "    q = torch.quantize_per_tensor(x, 0.5, 3, 13)\n";
+constexpr char kQuantizeLine[] =
+    "%0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"uint8\", contract=\"f32e\", rule=\"mul_even\");\n";
+
+// The lines behind the quantise of `return <expression>`, where q is a quantised tensor of scale 0.5, zero
+// point 3.
+std::string of_quantized(const std::string& expression, const ir::Shape& shape = {1, 2, 4, 4}) {
+  const std::string body = import_forward(kQuantize + ("    return " + expression + "\n"), shape);
+  return body.starts_with(kQuantizeLine) ? body.substr(sizeof(kQuantizeLine) - 1) : body;
+}
+
+TEST(PytorchOperators, QuantizeMultipliesByTheReciprocal) {
+  EXPECT_EQ(import_forward("    return torch.quantize_per_tensor(x, 0.5, 3, 13)\n"),
+            std::string(kQuantizeLine) + "%0\n");
+  EXPECT_EQ(import_forward("    return torch.quantize_per_tensor(x, 0.5, -3, 12)\n"),
+            "%0 = qnn.quantize(%x, 0.5f, -3, contract=\"f32e\", rule=\"mul_even\");\n%0\n");
+}
+
+TEST(PytorchOperators, QuantizeToInt32IsUnsupported) {
+  EXPECT_EQ(
+      import_forward("    return torch.quantize_per_tensor(x, 0.5, 0, 14)\n"),
+      "-49: pytorch: 'net.pt': operators that qplan does not import: aten::quantize_per_tensor with dtype 14 "
+      "instead of quint8 (13) or qint8 (12) (1; 'quantize_per_tensor')");
+}
+
+TEST(PytorchOperators, DequantizeOfFloatsIsNothing) {
+  EXPECT_EQ(of_quantized("torch.dequantize(q)"),
+            "%1 = qnn.dequantize(%0, 0.5f, 3, contract=\"f32e\");\n%1\n");
+  EXPECT_EQ(import_forward("    return torch.relu(torch.dequantize(x))\n"), "%0 = nn.relu(%x);\n%0\n");
+}
+
+// Bias / (input scale * weight scale): 1 / 0.25 and -2 / 0.125.
+TEST(PytorchOperators, ConvolutionOfPackedParameters) {
+  EXPECT_EQ(
+      of_quantized("ops.quantized.conv2d(q, CONSTANTS.c0, 2., 7)"),
+      "%1 = qnn.conv2d(%0, const(Tensor[(2, 2, 1, 1), int8], [1, 2, 3, 4]), 3, 0, 0.5f, const(Tensor[(2), "
+      "float32], [0.5, 0.25]));\n"
+      "%2 = nn.bias_add(%1, const(Tensor[(2), int32], [4, -16]));\n"
+      "%3 = qnn.requantize(%2, const(Tensor[(2), float32], [0.25, 0.125]), 0, 2f, 7, axis=1, "
+      "out_dtype=\"uint8\", contract=\"f32e\");\n%3\n");
+}
+
+TEST(PytorchOperators, ConvolutionsWindowComesFromItsConfiguration) {
+  ArchiveBuilder builder(std::string(kQuantize) +
+                         "    return ops.quantized.conv2d(q, CONSTANTS.c0, 2., 7)\n");
+  builder.conv_config = {2, 2, 1, 1, 0, 1, 1, 0, 0, 1, 0};
+  EXPECT_NE(
+      import_text(builder.build(), with_input({1, 2, 4, 4})).find("strides=[2, 1], padding=[1, 0, 1, 0]"),
+      std::string::npos);
+}
+
+TEST(PytorchOperators, TransposedConvolutionIsUnsupported) {
+  ArchiveBuilder builder(std::string(kQuantize) +
+                         "    return ops.quantized.conv2d(q, CONSTANTS.c0, 2., 7)\n");
+  builder.conv_config.back() = 1;
+  EXPECT_EQ(
+      import_text(builder.build(), with_input({1, 2, 4, 4})),
+      "-49: pytorch: 'net.pt': operators that qplan does not import: quantized::conv2d with a transposed "
+      "convolution (1; 'conv2d')");
+}
+
+TEST(PytorchOperators, ReluIsAClampAtTheZeroPoint) {
+  EXPECT_NE(of_quantized("ops.quantized.conv2d_relu(q, CONSTANTS.c0, 2., 7)")
+                .find("%4 = clip(%3, a_min=7f, a_max=255f);\n%4\n"),
+            std::string::npos);
+  EXPECT_EQ(of_quantized("ops.quantized.conv2d_relu(q, CONSTANTS.c0, 2., 0)").find("clip"),
+            std::string::npos);
+  EXPECT_EQ(of_quantized("torch.relu(q)"), "%1 = clip(%0, a_min=3f, a_max=255f);\n%1\n");
+}
+
+TEST(PytorchOperators, LinearWithoutBias) {
+  EXPECT_EQ(
+      of_quantized("ops.quantized.linear(q, CONSTANTS.c1, 2., 7)", {1, 4}),
+      "%1 = qnn.dense(%0, const(Tensor[(3, 4), int8], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), 3, 0, 0.5f, "
+      "0.5f);\n"
+      "%2 = nn.bias_add(%1, const(Tensor[(3), int32], [0, 0, 0]));\n"
+      "%3 = qnn.requantize(%2, 0.25f, 0, 2f, 7, out_dtype=\"uint8\", contract=\"f32e\");\n%3\n");
+}
+
+// 6 * (1 / 0.5) + 3; 0.25 / 0.5 = 0.5 is half way and goes to the even 0.
+TEST(PytorchOperators, ClampsAreInQuantisedUnits) {
+  EXPECT_EQ(of_quantized("torch.hardtanh(q, 0., 6.)"), "%1 = clip(%0, a_min=3f, a_max=15f);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.hardtanh(q)"), "%1 = clip(%0, a_min=1f, a_max=5f);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.clamp(q, 0.25, None)"), "%1 = clip(%0, a_min=3f, a_max=255f);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.clamp(q, -100., 1000.)"), "%0\n");
+}
+
+TEST(PytorchOperators, SumsAndProducts) {
+  EXPECT_EQ(of_quantized("ops.quantized.add(q, q, 0.25, 9)"),
+            "%1 = qnn.add(%0, %0, 0.5f, 3, 0.5f, 3, 0.25f, 9, contract=\"f32e\");\n%1\n");
+  EXPECT_EQ(of_quantized("ops.quantized.mul_relu(q, q, 0.25, 9)"),
+            "%1 = qnn.mul(%0, %0, 0.5f, 3, 0.5f, 3, 0.25f, 9, contract=\"f32e\");\n"
+            "%2 = clip(%1, a_min=9f, a_max=255f);\n%2\n");
+  EXPECT_EQ(import_forward("    return torch.mul(torch.add(x, x), 2.)\n"),
+            "%0 = add(%x, %x);\n%1 = multiply(%0, 2f);\n%1\n");
+}
+
+TEST(PytorchOperators, ConcatenationRescalesWhatHasAnotherScale) {
+  EXPECT_EQ(of_quantized("ops.quantized.cat([q, torch.relu(q)], 1, 0.5, 3)"),
+            "%1 = clip(%0, a_min=3f, a_max=255f);\n%2 = concatenate((%0, %1), axis=1);\n%2\n");
+  EXPECT_EQ(of_quantized("ops.quantized.cat([q], -3, 0.25, 1)"),
+            "%1 = qnn.requantize(%0, 0.5f, 3, 0.25f, 1, out_dtype=\"uint8\", contract=\"f32e\");\n"
+            "%2 = concatenate((%1,), axis=1);\n%2\n");
+}
+
+TEST(PytorchOperators, PoolsKeepTheQuantisation) {
+  EXPECT_EQ(of_quantized("torch.max_pool2d(q, [2, 2], [2, 2], [0, 0])"),
+            "%1 = nn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2]);\n%1\n");
+  EXPECT_EQ(
+      of_quantized("torch.avg_pool2d(q, [2], [], [1])"),
+      "%1 = qnn.avg_pool2d(%0, 0.5f, 3, 0.5f, 3, pool_size=[2, 2], strides=[2, 2], padding=[1, 1, 1, 1], "
+      "count_include_pad=True, contract=\"f32e\");\n%1\n");
+  EXPECT_EQ(of_quantized("torch.adaptive_avg_pool2d(q, [2, 1])"),
+            "%1 = qnn.avg_pool2d(%0, 0.5f, 3, 0.5f, 3, pool_size=[2, 4], strides=[2, 4], "
+            "contract=\"f32e\");\n%1\n");
+  EXPECT_EQ(of_quantized("torch.mean(q, [-1, 2], True)"),
+            "%1 = qnn.mean(%0, 0.5f, 3, 0.5f, 3, axis=[2, 3], keepdims=True, contract=\"f32e\");\n%1\n");
+}
+
+TEST(PytorchOperators, AdaptivePoolWithWindowsOfTwoSizesIsUnsupported) {
+  EXPECT_NE(
+      of_quantized("torch.adaptive_avg_pool2d(q, [3, 3])").find("output extent 3 of 4, windows of two sizes"),
+      std::string::npos);
+}
+
+TEST(PytorchOperators, Movement) {
+  EXPECT_EQ(of_quantized("torch.flatten(q, 1)"), "%1 = reshape(%0, newshape=[1, 32]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.view(q, [torch.size(q, 0), -1])"),
+            "%1 = reshape(%0, newshape=[1, -1]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.permute(q, [0, 2, -1, 1])"), "%1 = transpose(%0, axes=[0, 2, 3, 1]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.transpose(q, 1, -1)"), "%1 = transpose(%0, axes=[0, 3, 2, 1]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.squeeze(q, 0)"), "%1 = reshape(%0, newshape=[2, 4, 4]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.unsqueeze(q, -1)"), "%1 = reshape(%0, newshape=[1, 2, 4, 4, 1]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.dropout(torch.contiguous(q), 0.5, False)"), "%0\n");
+}
+
+TEST(PytorchOperators, PadsStandInPairsFromTheLastAxis) {
+  EXPECT_EQ(import_forward("    return torch.pad(x, [0, 1, 2, 3], \"constant\", 0.)\n"),
+            "%0 = nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [2, 3], [0, 1]]);\n%0\n");
+  EXPECT_EQ(of_quantized("torch.constant_pad_nd(q, [1, 1], 2)"),
+            "%1 = nn.pad(%0, 7, pad_width=[[0, 0], [0, 0], [0, 0], [1, 1]]);\n%1\n");
+  EXPECT_NE(
+      import_forward("    return torch.pad(x, [1, 1], \"reflect\")\n").find("aten::pad with mode 'reflect'"),
+      std::string::npos);
+}
+
+TEST(PytorchOperators, FunctionsOfQuantisedTensors) {
+  EXPECT_EQ(of_quantized("torch.sigmoid(q)"),
+            "%1 = qnn.sigmoid(%0, 0.5f, 3, 0.00390625f, 0, contract=\"f32e\");\n%1\n");
+  EXPECT_EQ(
+      of_quantized("ops.quantized.hardswish(q, 0.25, 1)"),
+      "%1 = qnn.dequantize(%0, 0.5f, 3, contract=\"f32e\");\n"
+      "%2 = hard_sigmoid(%1, alpha=0.16666666666666666f64);\n"
+      "%3 = multiply(%1, %2);\n"
+      "%4 = qnn.quantize(%3, 0.25f, 1, out_dtype=\"uint8\", contract=\"f32e\", rule=\"mul_even\");\n%4\n");
+  EXPECT_EQ(of_quantized("ops.quantized.softmax(q, -1, 0.00390625, 0)"),
+            "%1 = qnn.softmax(%0, 0.5f, 3, 0.00390625f, 0, axis=3, contract=\"f32e\");\n%1\n");
+  EXPECT_EQ(import_forward("    return torch.softmax(x, 1)\n"), "%0 = nn.softmax(%x, axis=1);\n%0\n");
+}
+
+TEST(PytorchOperators, EverythingThatIsNotImportedIsListed) {
+  EXPECT_EQ(import_forward("    a = torch.cumsum(x, 1)\n    b = torch.relu(torch.cumsum(a, 1))\n"
+                           "    return torch.add(b, torch.fft(x), alpha=2)\n"),
+            "-49: pytorch: 'net.pt': operators that qplan does not import: aten::cumsum (2; first 'a'), "
+            "aten::fft (1; "
+            "'fft')");
+}
+
+TEST(PytorchOperators, ErrorsNameTheOperatorAndTheVariable) {
+  EXPECT_EQ(import_forward("    y = torch.quantize_per_tensor(x, 0., 3, 13)\n    return y\n"),
+            "-48: pytorch: 'net.pt': aten::quantize_per_tensor 'y': the scale is 0, expected a positive "
+            "finite number");
+  EXPECT_EQ(of_quantized("torch.flatten(q, 5)"),
+            "-48: pytorch: 'net.pt': aten::flatten 'flatten': axis 5 is out of range for rank 4");
+}
+
+}  // namespace
+}  // namespace qplan::pytorch_test

@@ -1,0 +1,137 @@
+// The code of archives: what is followed, what is refused, and with which line.
+#include <gtest/gtest.h>
+
+#include "tests/packer/import/pytorch_helpers.h"
+
+namespace qplan::pytorch_test {
+namespace {
+
+constexpr char kUnsupported[] = "-49: pytorch: 'net.pt': operators that qplan does not import: ";
+
+// What a forward with these statements answers where it does not import.
+std::string refusal(const std::string& body) { return import_forward(body, {1, 4}); }
+
+TEST(PytorchScript, TuplesAreTakenApartAndLinesJoinInBrackets) {
+  EXPECT_EQ(import_forward("    a, b, = (torch.relu(x),\n"
+                           "  2.)  # a comment (\n"
+                           "    _0 = [a, torch.mul(\n"
+                           "a, b)]\n"
+                           "    c, d = _0\n"
+                           "    return torch.add(c, d)\n"),
+            "%0 = nn.relu(%x);\n%1 = multiply(%0, 2f);\n%2 = add(%0, %1);\n%2\n");
+}
+
+TEST(PytorchScript, ConditionsOnKnownValuesAreFollowed) {
+  EXPECT_EQ(import_forward("    if torch.eq(torch.size(x, 1), 2):\n"
+                           "      if torch.__isnot__(None, None):\n        y = torch.cumsum(x)\n"
+                           "      else:\n        y = torch.relu(x)\n"
+                           "    else:\n      y = torch.fft(x)\n"
+                           "    return y\n"),
+            "%0 = nn.relu(%x);\n%0\n");
+}
+
+TEST(PytorchScript, ConditionsOnComputedValuesAreUnsupported) {
+  EXPECT_EQ(refusal("    if torch.gt(x, 0):\n      y = x\n    else:\n      y = x\n    return y\n"),
+            std::string(kUnsupported) + "aten::gt with tensors that the model computes (1; 'gt')");
+}
+
+TEST(PytorchScript, LoopsAreUnsupported) {
+  EXPECT_EQ(refusal("    for i in range(3):\n      y = x\n    return y\n"),
+            "-49: pytorch: 'net.pt': a model with control flow: 'for' in line 4");
+}
+
+TEST(PytorchScript, ModulesAndFunctionsAreFollowedInPlace) {
+  PickleWriter module;  // Net { inner: Inner { slope: 0.5 } }
+  module.global("__torch__", "Net").raw(")\x81}(").text("inner");
+  module.global("__torch__.layers.block", "Inner").raw(")\x81}(").text("slope").number(0.5).raw("ubub");
+  ArchiveBuilder builder(
+      "    inner = self.inner\n"
+      "    return (inner).forward((getattr(self, \"inner\")).forward(x, ), )\n");
+  builder.module(module);
+  builder.file("__torch__/layers/block.py",
+               "class Inner(Module):\n"
+               "  slope : float\n"
+               "  def forward(self: __torch__.layers.block.Inner,\n"
+               "    x: Tensor) -> Tensor:\n"
+               "    slope = self.slope\n"
+               "    y = __torch__.layers.f.leaky(x, slope=slope)\n"
+               "    return y\n");
+  builder.file(
+      "__torch__/layers/f.py",
+      "def leaky(input: Tensor,\n    slope: float=0.25,\n    unused: Optional[int]=None) -> Tensor:\n"
+      "  return torch.leaky_relu(input, slope)\n");
+  EXPECT_EQ(import_text(builder.build(), with_input({1, 4})),
+            "%0 = nn.leaky_relu(%x, alpha=0.5f);\n%1 = nn.leaky_relu(%0, alpha=0.5f);\n%1\n");
+}
+
+TEST(PytorchScript, NodesAreNamedAfterModulesAndVariables) {
+  PickleWriter module;
+  module.global("__torch__", "Net").raw(")\x81}(").text("0");
+  module.global("__torch__", "Inner").raw(")\x81}bub");
+  ArchiveBuilder builder("    _0 = getattr(self, \"0\")\n    return (_0).forward(torch.relu(x), )\n");
+  builder.module(module);
+  Bytes bytes = builder.build();
+  ArchiveBuilder with_inner(
+      "    _0 = getattr(self, \"0\")\n    return (_0).forward(torch.relu(x), )\n"
+      "class Inner(Module):\n  def forward(self, x: Tensor) -> Tensor:\n"
+      "    y = torch.sigmoid(torch.tanh(x))\n    return y\n");
+  with_inner.module(module);
+  const ir::Module imported = import_pytorch(with_inner.build(), "net.pt", {}, with_input({1, 4}));
+  const auto nodes = imported.main().nodes();
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0].name, "relu");
+  EXPECT_EQ(nodes[1].name, "0/y/tanh");
+  EXPECT_EQ(nodes[2].name, "0/y");
+  EXPECT_EQ(imported.main().value(nodes[2].results[0]).name, "0/y");
+}
+
+// torch.jit.trace keeps the quantised modules' own state, which their __setstate__ packs.
+TEST(PytorchScript, StateOfModulesIsSetByTheirCode) {
+  PickleWriter module;
+  module.global("__torch__", "Net").raw(")\x81(").integers({1, 1});
+  module.begin_quantized("5", 12, {3, 4}, {4, 1}).global("torch", "per_tensor_affine").number(0.5).integer(0);
+  module.end_quantized().op('t').op('b');
+  ArchiveBuilder builder(
+      "    q = torch.quantize_per_tensor(x, 0.5, 3, 13)\n"
+      "    return ops.quantized.linear(q, self.packed, 2., 7)\n"
+      "  def __setstate__(self: __torch__.Net,\n    state: Tuple[Tuple[int, int], Tensor]) -> NoneType:\n"
+      "    self.packed = ops.quantized.linear_prepack((state)[1], None)\n"
+      "    return None\n");
+  builder.module(module);
+  builder.storage("data/5", bytes_of<int8_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_NE(import_text(builder.build(), with_input({1, 4})).find("qnn.dense"), std::string::npos);
+}
+
+TEST(PytorchScript, ErrorsSayTheLine) {
+  EXPECT_EQ(refusal("    y = torch.relu(x\n    return y\n"),
+            "-48: pytorch: 'net.pt': 'net/code/__torch__.py', line 6: a bracket is not closed");
+  EXPECT_EQ(refusal("    y = * x\n    return y\n"),
+            "-48: pytorch: 'net.pt': line 4: found '*', expected an expression");
+  EXPECT_EQ(refusal("    return y\n"), "-48: pytorch: 'net.pt': line 4: 'y' is not defined");
+  EXPECT_EQ(refusal("    a, b = x\n    return a\n"),
+            "-48: pytorch: 'net.pt': line 4: a computed tensor cannot be taken apart into 2 values");
+  EXPECT_EQ(refusal("    return CONSTANTS.c9\n"),
+            "-48: pytorch: 'net.pt': the code uses CONSTANTS.c9, but there are 2 constants");
+}
+
+TEST(PytorchScript, DeepAndEndlessCodeIsRefused) {
+  const std::string deep = std::string(5000, '(') + "x" + std::string(5000, ')');
+  EXPECT_NE(refusal("    return " + deep + "\n").find("the code is nested too deeply"), std::string::npos);
+  EXPECT_NE(refusal("    return (self).forward(x, )\n").find("calls and expressions are nested too deeply"),
+            std::string::npos);
+  // Each function calls the next one twice: 2^60 calls.
+  std::string functions;
+  for (int i = 0; i < 60; ++i) {
+    const std::string next = "__torch__.f.f" + std::to_string(i + 1) + "(a)";
+    functions += "def f" + std::to_string(i) + "(a: int) -> int:\n  b = " + next + "\n  c = " + next +
+                 "\n  return a\n";
+  }
+  functions += "def f60(a: int) -> int:\n  return a\n";
+  ArchiveBuilder builder("    a = __torch__.f.f0(1)\n    return x\n");
+  builder.file("__torch__/f.py", functions);
+  EXPECT_NE(import_text(builder.build(), with_input({1, 4})).find("steps: it is no network"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace qplan::pytorch_test
