@@ -114,9 +114,9 @@ def main():
                         if not match:
                             continue
                         target = match.group(1)
-                        for what, header, folder in HIDDEN:
-                            if re.match(header, target) and not re.match(folder, path):
-                                offences.append(f"{path}:{number}: only {folder[1:]} may include {what}")
+                        for what, header, home in HIDDEN:
+                            if re.match(header, target) and not re.match(home, path):
+                                offences.append(f"{path}:{number}: only {home[1:]} may include {what}")
                         if isa_file_includes(path) and not OURS.match(target):
                             if target not in ("stdint.h", "stddef.h", "immintrin.h", "arm_neon.h", "arm_mve.h"):
                                 offences.append(f"{path}:{number}: an ISA file may not include <{target}>: inline "
