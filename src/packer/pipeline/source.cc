@@ -6,6 +6,7 @@
 #include "src/packer/emit/content_digest.h"
 #include "src/packer/error.h"
 #include "src/packer/import/import_pytorch.h"
+#include "src/packer/import/import_relay.h"
 #include "src/packer/import/import_tflite.h"
 
 namespace qplan::pipeline {
@@ -30,13 +31,23 @@ bool is_pytorch(std::span<const uint8_t> model) {
 
 // A .tflite model says everything itself.
 ir::Module import_tflite_alone(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
-                               const ImportOptions&) {
+                               const ImportOptions& options) {
+  for (const bool given : {!options.bindings.empty(), !options.input_types.empty()}) {
+    if (!given) continue;
+    const std::string& first =
+        options.bindings.empty() ? options.input_types.begin()->first : options.bindings.begin()->first;
+    throw PackError(QPLAN_INVALID_ARGUMENT,
+                    "'" + std::string(name) +
+                        "': a TensorFlow Lite model has its own types and data, nothing can be given for '" +
+                        first + "'");
+  }
   return import_tflite(model, name, log);
 }
 
 constexpr Format kFormats[] = {
     {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite_alone},
     {"PyTorch (.pt, a zip of TorchScript)", is_pytorch, import_pytorch},
+    {"Relay text", is_text, import_relay},  // last: any text
 };
 
 }  // namespace

@@ -62,6 +62,9 @@ void Lexer::skip_comment() {
       ++position_;
     }
   } while (depth > 0);
+  std::string_view content = text_.substr(begin + 2, position_ - begin - 4);
+  content.remove_prefix(std::min(content.find_first_not_of(' '), content.size()));
+  if (content.starts_with("ty=")) type_comment_ = content;
 }
 
 void Lexer::skip_blank() {
@@ -133,9 +136,11 @@ void Lexer::skip_number() {
 }
 
 Token Lexer::next() {
+  type_comment_ = {};
   skip_blank();
   Token token;
   token.begin = position_;
+  token.type_comment = type_comment_;
   if (at_end()) return token;
   const char c = peek();
   if (c == '%' || c == '@') {

@@ -25,6 +25,7 @@ struct Token {
   std::string_view text;  // as written
   std::string value;      // strings and names: without quotes, % and @
   bool quoted = false;
+  std::string_view type_comment;  // "ty=..." of the last such comment between the token before and this one
 
   bool is(std::string_view punctuation) const {
     return kind == TokenKind::kPunctuation && text == punctuation;
@@ -39,6 +40,7 @@ class Lexer {
 
   // Skips white space and comments (/* */ nests, // ends with the line). kEnd at the end, again and again.
   Token next();
+  std::string_view name() const { return name_; }
   size_t position() const { return position_; }
   void set_position(size_t position) { position_ = position; }
   std::string_view rest() const { return text_.substr(position_); }
@@ -61,6 +63,7 @@ class Lexer {
   std::string_view text_;
   std::string_view name_;
   size_t position_ = 0;
+  std::string_view type_comment_;
 };
 
 }  // namespace qplan::text

@@ -4,10 +4,15 @@
 #define QPLAN_SRC_PACKER_TEXT_TEXT_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "src/packer/ir/module.h"
+#include "src/packer/log.h"
 
 namespace qplan::text {
 
@@ -25,8 +30,19 @@ struct PrintOptions {
 std::string print(const ir::Module& module, const PrintOptions& options = {});
 std::string print(const ir::Function& function, const PrintOptions& options = {});
 
+// What the text itself does not say.
+struct ParseOptions {
+  // By name of main's parameters and free variables: types of those that have none, and data of those that
+  // become constants. A name that main does not have is refused.
+  std::map<std::string, ir::TensorType, std::less<>> input_types;
+  std::map<std::string, ir::ConstantRef, std::less<>> bindings;
+  // Constants without data, and parameters of main that are weights by their use, get data made of the seed.
+  std::optional<uint64_t> synthesize_constants;
+  LogFunction log;  // may be empty
+};
+
 // The module, verified. name: of the file, for messages ("net.relay:3:17: expected ...").
-ir::Module parse(std::string_view text, std::string_view name);
+ir::Module parse(std::string_view text, std::string_view name, const ParseOptions& options = {});
 
 }  // namespace qplan::text
 

@@ -13,6 +13,7 @@ namespace qplan::text {
 class TokenStream {
  public:
   TokenStream(std::string_view text, std::string_view name) : lexer_(text, name) { advance(); }
+  std::string_view name() const { return lexer_.name(); }
 
   const Token& token() const { return token_; }
   bool is(std::string_view punctuation) const { return token_.is(punctuation); }
@@ -38,9 +39,8 @@ class TokenStream {
     lexer_.fail(token.begin, text);
   }
   [[noreturn]] void unexpected(const std::string& expected) const;
-  std::string locate(const Token& token, const std::string& text) const {
-    return lexer_.locate(token.begin, text);
-  }
+  [[noreturn]] void fail_at(size_t place, const std::string& text) const { lexer_.fail(place, text); }
+  std::string locate(size_t place, const std::string& text) const { return lexer_.locate(place, text); }
 
  private:
   Lexer lexer_;

@@ -52,12 +52,14 @@ TEST(TextErrors, TellPlaceAndLine) {
 
 TEST(TextErrors, Headers) {
   EXPECT_EQ(refusal(""), "t:1:1: there is no function, expected 'def @main(...) { ... }': ``");
-  EXPECT_EQ(refusal("fn (%x) {}"), "t:1:1: expected 'def', found 'fn': `fn (%x) {}`");
+  EXPECT_EQ(refusal("fn (%x) {}"), "t:1:10: expected an expression, found '}': `fn (%x) {}`");
   EXPECT_EQ(
       refusal("#[version = \"0.0.4\"]"),
       "t:1:13: unknown version '\"0.0.4\"' of the text format, expected \"0.0.5\": `#[version = \"0.0.4\"]`");
-  EXPECT_EQ(refusal("def @f(%x) { %x }"),
-            "t:1:10: expected ':' and the type of parameter '%x', found ')': `def @f(%x) { %x }`");
+  EXPECT_EQ(
+      refusal("def @f(%x) { %x }"),
+      "t:1:8: the type of '%x' is unknown: neither the text nor its uses tell it; write it behind the name, "
+      "%x: Tensor[(1, 3), float32]: `def @f(%x) { %x }`");
   EXPECT_EQ(refusal("def @f(%x: int8, %x: int8) { %x }"),
             "t:1:18: '%x' is defined twice: `def @f(%x: int8, %x: int8) { %x }`");
   EXPECT_EQ(refusal("def @f(%x: int7) { %x }"), "t:1:12: unknown dtype 'int7': `def @f(%x: int7) { %x }`");

@@ -1,0 +1,165 @@
+#include "src/packer/text/build.h"
+
+#include <algorithm>
+
+#include "src/base/checked.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/text/deduce.h"
+#include "src/packer/text/relay_calls.h"
+#include "src/packer/text/syntax.h"
+#include "src/packer/text/synthesize.h"
+
+namespace qplan::text {
+namespace {
+
+constexpr int64_t kMaxSynthesisedBytes = int64_t{1} << 30;
+
+using Kind = DraftValue::Kind;
+
+// "Tensor[(1, 3), int8]", or what is known of it.
+std::string known_type(const DraftValue& value) {
+  if (value.known()) return ir::to_string(value.type());
+  if (value.dtype) return ir::to_string(*value.dtype) + " of unknown shape";
+  return "unknown";
+}
+
+// What a comment says of a value; nothing where it says something else.
+std::optional<ir::TensorType> comment_type(const DraftValue& value) {
+  constexpr std::string_view kPrefix = "ty=";
+  try {
+    TokenStream tokens(value.comment.substr(kPrefix.size()), "comment");
+    const ResultType result = parse_result_type(&tokens);
+    const size_t index = result.types.size() == 1 ? 0 : value.result_index;
+    if (index < result.types.size()) return result.types[index];
+  } catch (const PackError&) {  // a comment may say anything
+  }
+  return std::nullopt;
+}
+
+void apply_options(DraftValue* value, Resolution* resolution) {
+  const ParseOptions& options = resolution->options;
+  resolution->inputs.push_back(value->name);
+  const auto check = [&](const ir::TensorType& given, const char* by) {
+    if (!value->known() || value->type() == given) return;
+    resolution->fail_at(QPLAN_MODEL_INVALID, value->place,
+                        cat("'%", value->name, "' is ", value->type(), ", but ", by, given));
+  };
+  if (const auto it = options.input_types.find(value->name); it != options.input_types.end()) {
+    check(it->second, "its input type is ");
+    value->set_type(it->second);
+  }
+  if (const auto it = options.bindings.find(value->name); it != options.bindings.end()) {
+    check(it->second->type(), "what is bound to it is ");
+    value->set_type(it->second->type());
+    value->constant = it->second;
+  }
+}
+
+bool is_open(const DraftValue& value) {
+  return (value.kind == Kind::kParam && !value.known()) || value.kind == Kind::kPlaceholder;
+}
+
+void fill(DraftValue* value, const Recipe& recipe, Resolution* resolution) {
+  const ir::TensorType type = value->type();
+  if (!checked_add(resolution->synthesised_bytes, type.size_bytes(), &resolution->synthesised_bytes) ||
+      resolution->synthesised_bytes > kMaxSynthesisedBytes) {
+    resolution->fail_at(QPLAN_MODEL_INVALID, value->place,
+                        cat("synthesised constants take more than ", kMaxSynthesisedBytes, " bytes"));
+  }
+  value->constant = synthesize(type, recipe, *resolution->options.synthesize_constants, value->name);
+  resolution->synthesised.push_back(value->name);
+}
+
+void refuse_open(const DraftValue& value, bool is_main, Resolution* resolution) {
+  if (value.kind == Kind::kParam && !value.known()) {
+    const std::string what = cat("the type of '%", value.name, "' is ", known_type(value),
+                                 ": neither the text nor its uses tell it; ");
+    const std::string help =
+        is_main ? cat("give it with --input-shape ", value.name,
+                      "=EXTENTS:DTYPE, 1x3x224x224:float32, or data with --bind ", value.name, "=FILE")
+                : cat("write it behind the name, %", value.name, ": Tensor[(1, 3), float32]");
+    resolution->fail_at(QPLAN_MODEL_INVALID, value.place, what + help);
+  }
+  if (value.kind != Kind::kPlaceholder || value.constant != nullptr) return;
+  if (!value.known()) {
+    resolution->fail_at(QPLAN_MODEL_INVALID, value.place,
+                        cat("the type of ", value.name, " is ", known_type(value),
+                            ": there is no section #[metadata] with its data, and neither a comment /* "
+                            "ty=... */ behind it nor its use tell the type"));
+  }
+  resolution->fail_at(QPLAN_MODEL_INVALID, value.place,
+                      cat("there is no section #[metadata] with the data of ", value.name, ", ", value.type(),
+                          "; --synthesize-constants=SEED makes data up"));
+}
+
+}  // namespace
+
+void resolve(Draft* draft, bool is_main, Resolution* resolution) {
+  if (is_main) {
+    for (DraftValue& value : draft->values) {
+      if (value.kind == Kind::kParam) apply_options(&value, resolution);
+    }
+  }
+  const bool synthesise = resolution->options.synthesize_constants.has_value();
+  if (!(synthesise && is_main) && std::ranges::none_of(draft->values, is_open)) return;
+  for (DraftValue& value : draft->values) {
+    if (value.comment.empty() || value.known()) continue;
+    if (const auto type = comment_type(value)) value.set_type(*type);
+  }
+  const std::vector<Recipe> recipes = find_recipes(*draft);
+  const auto failure = deduce_types(draft, [&](ir::ValueId id) {
+    DraftValue& value = (*draft)[id];
+    const bool wanted =
+        value.kind == Kind::kPlaceholder || (is_main && recipes[id.index].kind != Recipe::Kind::kData);
+    if (synthesise && wanted) fill(&value, recipes[id.index], resolution);
+  });
+  const auto unknown = [](const DraftValue& value) { return is_open(value) && !value.known(); };
+  if (failure && std::ranges::any_of(draft->values, unknown)) {
+    resolution->fail_at(failure->status, failure->place, failure->text);
+  }
+  for (const DraftValue& value : draft->values) refuse_open(value, is_main, resolution);
+}
+
+std::vector<ir::ValueId> build_function(const Draft& draft, ir::Function* function, const FailAt& fail_at) {
+  std::vector<ir::ValueId> built(draft.values.size());
+  for (size_t i = 0; i < draft.values.size(); ++i) {
+    const DraftValue& value = draft.values[i];
+    if (value.constant != nullptr) {
+      const bool named = value.kind == Kind::kParam;
+      built[i] = function->add_constant(value.constant, named ? value.name : "");
+    } else if (value.kind == Kind::kParam) {
+      built[i] = function->add_param(value.name, value.type());
+    }
+  }
+  for (const DraftNode& draft_node : draft.nodes) {
+    ir::Node node = draft_node.node;
+    std::vector<ir::TensorType> types;
+    for (ir::ValueId& operand : node.operands) {
+      operand = built[operand.index];
+      types.push_back(function->type(operand));
+    }
+    node.results.clear();
+    try {
+      complete_relay_call(&node, types);
+      ir::Node* added = nullptr;
+      if (node.op != nullptr) {
+        added = &function->add_node(*node.op, std::move(node.operands), std::move(node.attrs),
+                                    std::move(node.name));
+      } else {
+        added = &function->add_call(std::move(node.callee), std::move(node.operands), draft_node.call_types,
+                                    std::move(node.name));
+        added->attrs = std::move(node.attrs);
+      }
+      for (size_t i = 0; i < draft_node.node.results.size(); ++i) {
+        built[draft_node.node.results[i].index] = added->results.at(i);
+      }
+    } catch (const PackError& error) {
+      fail_at(error.status(), draft_node.place, error.what());
+    }
+  }
+  return built;
+}
+
+}  // namespace qplan::text
