@@ -3,6 +3,7 @@
 // reads it.
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
+#include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {
@@ -10,16 +11,6 @@ namespace {
 
 using pattern::PreNode;
 using pattern::Rebuild;
-
-// The value of a scalar constant of any dtype that nn.pad takes.
-std::optional<double> scalar_value(const ir::Constant& constant) {
-  const ir::DType dtype = constant.type().dtype;
-  if (dtype == ir::kFloat32) return constant.as<float>()[0];
-  if (dtype == ir::kInt32) return constant.as<int32_t>()[0];
-  if (dtype == ir::kInt8) return constant.as<int8_t>()[0];
-  if (dtype == ir::kUint8) return constant.as<uint8_t>()[0];
-  return std::nullopt;
-}
 
 // Height and width padding alone, with this value.
 bool pads_spatially(const pattern::Pre& pre, PreNode pad, const op::DataLayout& layout, double value) {

@@ -52,6 +52,15 @@ int32_t zero_point_of(const pattern::Pre& pre, pattern::PreValue value) {
   return pre.constant(value)->as<int32_t>()[0];
 }
 
+std::optional<double> scalar_value(const ir::Constant& constant) {
+  const ir::DType dtype = constant.type().dtype;
+  if (dtype == ir::kFloat32) return constant.as<float>()[0];
+  if (dtype == ir::kInt32) return constant.as<int32_t>()[0];
+  if (dtype == ir::kInt8) return constant.as<int8_t>()[0];
+  if (dtype == ir::kUint8) return constant.as<uint8_t>()[0];
+  return std::nullopt;
+}
+
 std::string describe(const pattern::Pre& pre, pattern::PreValue value) {
   if (const auto producer = pre.producer(value)) {
     return cat(producer->op() != nullptr ? producer->op()->name : "a call", " '", producer->name(), "'");
