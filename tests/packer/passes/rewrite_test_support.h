@@ -68,8 +68,8 @@ inline std::vector<uint8_t> results_of(const std::string& params, const std::str
   for (const ir::ValueId param : module.main().params()) {
     inputs.push_back(random_bytes(module.main().type(param), seed + static_cast<uint32_t>(inputs.size())));
   }
-  const auto bytes = emit::run_function(module.main(), inputs).at(0)->bytes();
-  return {bytes.begin(), bytes.end()};
+  const ir::ConstantRef output = emit::run_function(module.main(), inputs).at(0);
+  return {output->bytes().begin(), output->bytes().end()};
 }
 
 }  // namespace qplan::passes_test

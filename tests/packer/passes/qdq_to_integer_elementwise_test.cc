@@ -1,0 +1,70 @@
+#include "tests/packer/passes/rewrite_test_support.h"
+
+namespace qplan::passes_test {
+namespace {
+
+std::string lower(const std::string& params, const std::string& body) {
+  return run_pass("qdq_to_integer", params, body);
+}
+
+const std::string kTwo = "%x: Tensor[(1, 4), int8], %y: Tensor[(1, 4), int8]";
+const std::string kDequantize = "  %0 = qnn.dequantize(%x, 0.5f, 3);\n";
+const std::string kBoth = kDequantize + "  %1 = qnn.dequantize(%y, 0.25f, -3);\n";
+
+TEST(QdqElementwise, SumsDifferencesAndProducts) {
+  for (const auto& [from, to] :
+       {std::pair{"add", "qnn.add"}, {"subtract", "qnn.subtract"}, {"multiply", "qnn.mul"}}) {
+    EXPECT_EQ(
+        lower(kTwo, kBoth + "  %2 = " + from + "(%0, %1);\n  qnn.quantize(%2, 1f, 5, contract=\"f32e\")\n"),
+        std::string("%0 = ") + to + "(%x, %y, 0.5f, 3, 0.25f, -3, 1f, 5, contract=\"f32e\");\n%0\n");
+  }
+}
+
+TEST(QdqElementwise, OneOperandMayBeAConstantOrTheSame) {
+  EXPECT_EQ(
+      lower(kTwo, kDequantize + "  %1 = qnn.dequantize(const(Tensor[(4), int8], [1, 2, 3, 4]), 0.25f, 0);\n"
+                                "  %2 = add(%0, %1);\n  qnn.quantize(%2, 1f, 5)\n"),
+      "%0 = qnn.add(%x, const(Tensor[(4), int8], [1, 2, 3, 4]), 0.5f, 3, 0.25f, 0, 1f, 5);\n%0\n");
+  EXPECT_EQ(lower(kTwo, kDequantize + "  %1 = multiply(%0, %0);\n  qnn.quantize(%1, 1f, 5)\n"),
+            "%0 = qnn.mul(%x, %x, 0.5f, 3, 0.5f, 3, 1f, 5);\n%0\n");
+}
+
+TEST(QdqElementwise, OperandsTakeTheDtypeOfTheResult) {
+  EXPECT_EQ(lower("%x: Tensor[(1, 4), int8], %y: Tensor[(1, 4), uint8]",
+                  kDequantize + "  %1 = qnn.dequantize(%y, 0.25f, 200);\n  %2 = add(%0, %1);\n"
+                                "  qnn.quantize(%2, 1f, 5, contract=\"f32e\")\n"),
+            "%0 = qnn.requantize(%y, 0.25f, 200, 0.25f, 72, contract=\"f32e\");\n"
+            "%1 = qnn.add(%x, %0, 0.5f, 3, 0.25f, 72, 1f, 5, contract=\"f32e\");\n%1\n");
+}
+
+TEST(QdqElementwise, ASumWithAFloatStays) {
+  EXPECT_EQ(why_not("qdq_to_integer", "lower_add", "%x: Tensor[(1, 4), int8], %y: Tensor[(1, 4), float32]",
+                    kDequantize + "  %1 = add(%0, %y, name=\"a\");\n  qnn.quantize(%1, 1f, 5, name=\"q\")\n"),
+            "qnn.quantize 'q': operand 0 (data) -> add 'a': operand 1 (rhs): expected "
+            "qnn.dequantize(any of dtype int8 or uint8, constant of shape [], constant of shape []), found "
+            "parameter "
+            "'%y' (Tensor[(1, 4), float32])");
+}
+
+TEST(QdqElementwise, Pools) {
+  const std::string params = "%x: Tensor[(1, 2, 4, 4), int8]";
+  EXPECT_EQ(lower(params, kDequantize +
+                              "  %1 = nn.avg_pool2d(%0, pool_size=[2, 2], strides=[2, 2], padding=[1, 1], "
+                              "count_include_pad=True);\n  qnn.quantize(%1, 1f, 5, contract=\"f32e\")\n"),
+            "%0 = qnn.avg_pool2d(%x, 0.5f, 3, 1f, 5, pool_size=[2, 2], strides=[2, 2], padding=[1, 1], "
+            "count_include_pad=True, contract=\"f32e\");\n%0\n");
+  EXPECT_EQ(lower(params,
+                  kDequantize + "  %1 = mean(%0, axis=[2, 3], keepdims=True);\n  qnn.quantize(%1, 1f, 5)\n"),
+            "%0 = qnn.mean(%x, 0.5f, 3, 1f, 5, axis=[2, 3], keepdims=True);\n%0\n");
+}
+
+TEST(QdqElementwise, SoftmaxAndSigmoid) {
+  EXPECT_EQ(
+      lower(kTwo, kDequantize + "  %1 = nn.softmax(%0, axis=1);\n  qnn.quantize(%1, 0.00390625f, -128)\n"),
+      "%0 = qnn.softmax(%x, 0.5f, 3, 0.00390625f, -128, axis=1);\n%0\n");
+  EXPECT_EQ(lower(kTwo, kDequantize + "  %1 = sigmoid(%0);\n  qnn.quantize(%1, 0.00390625f, -128)\n"),
+            "%0 = qnn.sigmoid(%x, 0.5f, 3, 0.00390625f, -128);\n%0\n");
+}
+
+}  // namespace
+}  // namespace qplan::passes_test

@@ -1,0 +1,148 @@
+#include "tests/packer/passes/rewrite_test_support.h"
+
+namespace qplan::passes_test {
+namespace {
+
+std::string lower(const std::string& params, const std::string& body) {
+  return run_pass("qdq_to_integer", params, body);
+}
+
+const std::string kData = "%x: Tensor[(1, 2, 3, 3), uint8]";
+const std::string kWeights = "const(Tensor[(2, 2, 1, 1), int8], [1, -2, 3, 4])";
+const std::string kScales = "const(Tensor[(2), float32], [0.5, 0.25])";
+
+// dequantize(x) -> conv2d with weights, bias and quantize as given.
+std::string conv(const std::string& weights, const std::string& bias, const std::string& quantize) {
+  return "  %0 = qnn.dequantize(%x, 0.5f, 100);\n  %1 = qnn.dequantize(" + weights +
+         ", name=\"w\");\n  %2 = nn.conv2d(%0, %1, padding=[1, 1], name=\"c\");\n" + bias +
+         "  qnn.quantize(" + (bias.empty() ? "%2" : "%b") + ", 0.125f, 7, " + quantize + "name=\"q\")\n";
+}
+
+const std::string kPerTensor = kWeights + ", 0.25f, 0";
+const std::string kIntBias =
+    "  %3 = qnn.dequantize(const(Tensor[(2), int32], [10, -20]), 0.125f, 0);\n"
+    "  %b = nn.bias_add(%2, %3);\n";
+const std::string kFloatBias = "  %b = nn.bias_add(%2, const(Tensor[(2), float32], [0.3125, -1]));\n";
+const std::string kF32e = "out_dtype=\"uint8\", contract=\"f32e\", ";
+
+std::string lowered(const std::string& bias) {
+  return "%0 = qnn.conv2d(%x, " + kWeights +
+         ", 100, 0, 0.5f, 0.25f, padding=[1, 1]);\n%1 = nn.bias_add(%0, " + bias +
+         ");\n%2 = qnn.requantize(%1, 0.125f, 0, 0.125f, 7, out_dtype=\"uint8\", contract=\"f32e\");\n%2\n";
+}
+
+TEST(QdqLayers, AConvolutionOfIntegers) {
+  EXPECT_EQ(lower(kData, conv(kPerTensor, kIntBias, kF32e)), lowered("const(Tensor[(2), int32], [10, -20])"));
+}
+
+TEST(QdqLayers, TheContractIsTheQuantizes) {
+  EXPECT_EQ(log_of("qdq_to_integer", kData, conv(kPerTensor, kIntBias, kF32e)),
+            std::vector<std::string>{"lower_conv2d: 'q': contract f32e; bias as it is"});
+}
+
+// TFLite multiplies the scales in float32 for uint8 convolutions, in float64 for int8 ones.
+TEST(QdqLayers, TheMultiplierFollowsTflite) {
+  const std::string after = lower(kData, conv(kPerTensor, "", "out_dtype=\"uint8\", "));
+  EXPECT_NE(
+      after.find("qnn.requantize(%0, 0.125f, 0, 0.125f, 7, out_dtype=\"uint8\", multiplier=\"product_f32\")"),
+      std::string::npos)
+      << after;
+  const std::string signed_after = lower("%x: Tensor[(1, 2, 3, 3), int8]", conv(kPerTensor, "", ""));
+  EXPECT_EQ(signed_after.find("multiplier"), std::string::npos) << signed_after;
+}
+
+TEST(QdqLayers, WeightsPerChannel) {
+  EXPECT_EQ(lower(kData,
+                  conv(kWeights + ", " + kScales + ", const(Tensor[(2), int32], [0, 0]), axis=0", "", kF32e)),
+            "%0 = qnn.conv2d(%x, " + kWeights + ", 100, const(Tensor[(2), int32], [0, 0]), 0.5f, " + kScales +
+                ", padding=[1, 1]);\n"
+                "%1 = qnn.requantize(%0, const(Tensor[(2), float32], [0.25, 0.125]), 0, 0.125f, 7, axis=1, "
+                "out_dtype=\"uint8\", contract=\"f32e\");\n%1\n");
+}
+
+TEST(QdqLayers, WeightsPerInputChannelStay) {
+  EXPECT_EQ(why_not("qdq_to_integer", "lower_conv2d", kData,
+                    conv(kWeights + ", " + kScales + ", 0, axis=1", "", kF32e)),
+            "qnn.quantize 'q': the pattern matches, but the weights Tensor[(2, 2, 1, 1), int8] have a scale "
+            "per index "
+            "of axis 1, expected one per output channel (axis 0)");
+}
+
+TEST(QdqLayers, AFloatBiasIsRoundedHalfToEven) {
+  // 0.3125 / 0.125 is 2.5.
+  EXPECT_EQ(lower(kData, conv(kPerTensor, kFloatBias, kF32e)), lowered("const(Tensor[(2), int32], [2, -8])"));
+}
+
+TEST(QdqLayers, WhatSaturatesInABiasIsCounted) {
+  const std::string bias = "  %b = nn.bias_add(%2, const(Tensor[(2), float32], [3, 1e9]));\n";
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias, kF32e)),
+            lowered("const(Tensor[(2), int32], [24, 2147483647])"));
+  EXPECT_EQ(log_of("qdq_to_integer", kData, conv(kPerTensor, bias, kF32e)),
+            std::vector<std::string>{
+                "lower_conv2d: 'q': contract f32e; bias 2 values rounded half to even, 1 saturated"});
+}
+
+TEST(QdqLayers, ABiasOfNearlyTheSameScaleIsKept) {
+  const std::string bias =
+      "  %3 = qnn.dequantize(const(Tensor[(2), int32], [100000000, -20]), 0.125001f, 0);\n"
+      "  %b = nn.bias_add(%2, %3);\n";
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias, kF32e)),
+            lowered("const(Tensor[(2), int32], [100000000, -20])"));
+}
+
+TEST(QdqLayers, ABiasOfAnotherScaleIsRoundedAgain) {
+  const std::string bias =
+      "  %3 = qnn.dequantize(const(Tensor[(2), int32], [10, -30]), 0.0625f, 0);\n"
+      "  %b = nn.bias_add(%2, %3);\n";
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias, kF32e)), lowered("const(Tensor[(2), int32], [5, -15])"));
+}
+
+TEST(QdqLayers, AFullyConnectedLayer) {
+  const std::string weights = "const(Tensor[(2, 3), uint8], [1, 2, 3, 4, 5, 6])";
+  EXPECT_EQ(lower("%x: Tensor[(1, 3), int8]",
+                  "  %0 = qnn.dequantize(%x, 0.5f, -1);\n  %1 = qnn.dequantize(" + weights +
+                      ", 0.25f, 4);\n  %2 = nn.dense(%0, %1);\n"
+                      "  %3 = nn.bias_add(%2, const(Tensor[(2), float32], [1, 2]), axis=-1);\n"
+                      "  qnn.quantize(%3, 2f, 0)\n"),
+            "%0 = qnn.dense(%x, " + weights +
+                ", -1, 4, 0.5f, 0.25f);\n%1 = nn.bias_add(%0, const(Tensor[(2), int32], [8, 16]));\n"
+                "%2 = qnn.requantize(%1, 0.125f, 0, 2f, 0, multiplier=\"product_f32\");\n%2\n");
+}
+
+TEST(QdqLayers, AMatrixProductWithTransposedWeightsPerColumn) {
+  const std::string weights = "const(Tensor[(3, 2), int8], [1, 2, 3, 4, 5, 6])";
+  EXPECT_EQ(
+      run_passes({"fold_constants", "simplify", "qdq_to_integer", "dead_code"}, "%x: Tensor[(1, 3), int8]",
+                 "  %0 = qnn.dequantize(%x, 0.5f, -1);\n  %1 = qnn.dequantize(" + weights + ", " + kScales +
+                     ", 0, axis=1);\n  %2 = transpose(%1, axes=[1, 0]);\n  %3 = nn.dense(%0, %2);\n"
+                     "  %4 = qnn.dequantize(const(Tensor[(1, 2), int32], [8, 9]), "
+                     "const(Tensor[(2), float32], [0.25, 0.125]), 0, axis=1);\n"
+                     "  %5 = add(%3, %4);\n  qnn.quantize(%5, 2f, 0)\n"),
+      "%0 = qnn.dense(%x, const(Tensor[(2, 3), int8], [1, 3, 5, 2, 4, 6]), -1, 0, 0.5f, " + kScales +
+          ");\n%1 = nn.bias_add(%0, const(Tensor[(2), int32], [8, 9]));\n"
+          "%2 = qnn.requantize(%1, const(Tensor[(2), float32], [0.25, 0.125]), 0, 2f, 0, axis=1);\n%2\n");
+}
+
+TEST(QdqLayers, AnActivationBetweenBecomesAClip) {
+  const std::string body = conv(kPerTensor, "  %b = clip(%2, a_min=0f, a_max=6f);\n", kF32e);
+  const std::string after = lower(kData, body);
+  EXPECT_TRUE(after.ends_with("contract=\"f32e\");\n%2 = clip(%1, a_min=7f, a_max=55f);\n%2\n")) << after;
+}
+
+TEST(QdqLayers, SharedResultsStay) {
+  EXPECT_EQ(
+      lower(kData, "  %0 = qnn.dequantize(%x, 0.5f, 100);\n  %1 = qnn.dequantize(" + kPerTensor +
+                       ");\n  %2 = nn.conv2d(%0, %1);\n  %3 = qnn.quantize(%2, 0.125f, 7);\n  (%3, %2)\n"),
+      "unchanged");
+}
+
+TEST(QdqLayers, SaysWhatStandsInThePlaceOfTheWeights) {
+  EXPECT_EQ(why_not("qdq_to_integer", "lower_conv2d", kData + ", %w: Tensor[(2, 2, 1, 1), int8]",
+                    conv("%w, 0.25f, 0", "", kF32e)),
+            "qnn.quantize 'q': operand 0 (data) -> nn.conv2d 'c': operand 1 (weight) -> qnn.dequantize 'w': "
+            "operand 0 "
+            "(data): expected constant, found parameter '%w' (Tensor[(2, 2, 1, 1), int8])");
+}
+
+}  // namespace
+}  // namespace qplan::passes_test
