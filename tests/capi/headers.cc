@@ -1,4 +1,6 @@
 // The public headers as C++17.
+#include <qplan/pass.hpp>
+
 #include "tests/capi/header_host.c"
 #include "tests/capi/header_pack.c"
 #include "tests/capi/header_qplan.c"
