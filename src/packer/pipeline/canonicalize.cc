@@ -1,5 +1,6 @@
 #include "src/packer/pipeline/canonicalize.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,15 +46,34 @@ bool run_pass(const passes::Stage& pass, ir::Module* module, passes::PassContext
   return true;
 }
 
+// What the passes did, over all rounds.
+struct PassSummary {
+  uint64_t num_fired = 0;
+  std::chrono::steady_clock::duration time{};
+};
+
+void log_summaries(const std::vector<PassSummary>& summaries, const Observer& observer) {
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(summaries[i].time).count();
+    observer.log(QPLAN_LOG_INFO, cat("pass '", observer.passes()[i].name(), "': ", summaries[i].num_fired,
+                                     summaries[i].num_fired == 1 ? " rewrite, " : " rewrites, ", us, " us"));
+  }
+}
+
 // Runs all passes in rounds until none changes anything.
-void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Observer& observer) {
+void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Observer& observer,
+                     std::vector<PassSummary>* summaries) {
   std::string_view last;  // pass that changed something
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     bool any = false;
-    for (const passes::Stage& pass : observer.passes()) {
+    for (size_t i = 0; i < observer.passes().size(); ++i) {
+      const passes::Stage& pass = observer.passes()[i];
       if (context.skipped(pass.name())) continue;
-      const Timer timer(observer, cat("pass '", pass.name(), "'"));
+      const uint64_t num_fired = context.num_fired;
+      const auto begin = std::chrono::steady_clock::now();
       const bool changed = run_pass(pass, module, context);
+      (*summaries)[i].time += std::chrono::steady_clock::now() - begin;
+      (*summaries)[i].num_fired += context.num_fired - num_fired;
       if (changed || round == 0) observer.dump(pass.name(), *module);
       if (changed) last = pass.name();
       any = any || changed;
@@ -78,12 +98,14 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
 
   set_contract(module, options.contract);
   set_io_layout(module, options.io_layout, context.log);
-  run_to_fixpoint(module, context, observer);
+  std::vector<PassSummary> summaries(observer.passes().size());
+  run_to_fixpoint(module, context, observer, &summaries);
   if (!options.io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.
     set_io_dtype(module, options.io, context.log);
-    run_to_fixpoint(module, context, observer);
+    run_to_fixpoint(module, context, observer, &summaries);
   }
+  log_summaries(summaries, observer);
   std::vector<std::string> undone = left_out(*module, context);
   for (const std::string& line : undone) observer.log(QPLAN_LOG_WARNING, line);
   return undone;

@@ -6,6 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/pattern/rewrite.h"
+#include "src/packer/pipeline/why_not.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::pipeline {
@@ -47,6 +48,7 @@ Observer::Observer(const PackOptions& options)
     : options_(options), passes_(passes::all_stages(options.user_passes)) {
   check_dump_after(options.dump_after, passes_);
   check_skip(options.skip, passes_);
+  if (!options.why_not.empty()) check_rewrite(options.why_not, passes_);
 }
 
 void Observer::log(uint32_t level, const std::string& text) const {
@@ -63,20 +65,6 @@ void Observer::dump(std::string_view stage, const ir::Module& module) const {
 void Observer::stage(const char* name, uint32_t done, uint32_t total) const {
   log(QPLAN_LOG_DEBUG, std::string("pack: ") + name);
   if (options_.progress) options_.progress(name, done, total);
-}
-
-Timer::Timer(const Observer& observer, std::string what)
-    : observer_(observer), what_(std::move(what)), begin_(std::chrono::steady_clock::now()) {}
-
-Timer::~Timer() {
-  const auto passed = std::chrono::steady_clock::now() - begin_;
-  try {
-    observer_.log(QPLAN_LOG_DEBUG,
-                  what_ + ": " +
-                      std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(passed).count()) +
-                      " us");
-  } catch (...) {  // a lost message is no reason to die while another exception is under way
-  }
 }
 
 }  // namespace qplan::pipeline

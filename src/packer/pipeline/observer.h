@@ -2,7 +2,6 @@
 #ifndef QPLAN_SRC_PACKER_PIPELINE_OBSERVER_H_
 #define QPLAN_SRC_PACKER_PIPELINE_OBSERVER_H_
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,20 +31,6 @@ class Observer {
  private:
   const PackOptions& options_;
   const std::vector<passes::Stage> passes_;
-};
-
-// Logs at debug level how long something took.
-class Timer {
- public:
-  Timer(const Observer& observer, std::string what);
-  ~Timer();
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
- private:
-  const Observer& observer_;
-  std::string what_;
-  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace qplan::pipeline

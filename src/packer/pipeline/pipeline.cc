@@ -6,6 +6,7 @@
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/source.h"
+#include "src/packer/pipeline/why_not.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
 
@@ -45,8 +46,26 @@ ir::Module canonical_module(std::span<const uint8_t> model, std::string_view nam
   return module;
 }
 
+namespace {
+
+// The rewrites' log tells how often the one in question applied.
+std::string why_not_text(std::span<const uint8_t> model, std::string_view name, PackOptions options) {
+  uint64_t num_fired = 0;
+  options.log = [log = options.log, prefix = options.why_not + ": '", &num_fired](uint32_t level,
+                                                                                  const std::string& text) {
+    if (text.starts_with(prefix)) ++num_fired;
+    if (log) log(level, text);
+  };
+  const pipeline::Observer observer(options);
+  const ir::Module module = canonical_module(model, name, options);
+  return pipeline::why_not_report(options.why_not, observer.passes(), module, num_fired);
+}
+
+}  // namespace
+
 std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
                        bool canonical) {
+  if (!options.why_not.empty()) return why_not_text(model, name, options);
   if (!canonical) return text::print(import_model(model, name, options));
   const ir::Module module = canonical_module(model, name, options);
   if (!options.canonical_body) return text::print(module);

@@ -46,7 +46,7 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
 ir::Module import_model(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
 ir::Module canonical_module(std::span<const uint8_t> model, std::string_view name,
                             const PackOptions& options);
-// The imported or canonical module as Relay text, constants included.
+// The imported or canonical module as Relay text, constants included. With options.why_not: its report.
 std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
                        bool canonical);
 
