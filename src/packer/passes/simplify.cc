@@ -183,6 +183,61 @@ Result pad_value_to_int32(const RewriteContext& context, std::string* why) {
                              context.root.attrs(), context.root.name());
 }
 
+// Which axis of the operand each axis of the result is, -1 for one of extent 1 that comes from nowhere;
+// nullopt: a reshape that does more than moving extents of 1.
+std::optional<ir::Ints> axis_origins(const Pre& pre, PreNode movement) {
+  if (movement.is("transpose")) return op::attr_ints(movement.node(), "axes");
+  const ir::Shape& from = pre.type(movement.operand(0)).shape;
+  ir::Ints origins;
+  size_t next = 0;
+  for (const int64_t extent : pre.type(movement.result()).shape) {
+    while (extent != 1 && next < from.size() && from[next] == 1) ++next;
+    if (extent != 1 && (next == from.size() || from[next] != extent)) return std::nullopt;
+    origins.push_back(extent == 1 ? -1 : static_cast<int64_t>(next++));
+  }
+  return origins;
+}
+
+// Then a convolution finds the padding directly before it, and less is moved.
+Result move_before_pads(const RewriteContext& context, std::string* why) {
+  const Pre& pre = context.pre();
+  const std::optional<ir::Ints> origins = axis_origins(pre, context.root);
+  if (!origins) {
+    *why = "the reshape does more than moving extents of 1";
+    return std::nullopt;
+  }
+  std::vector<PreNode> pads;
+  pattern::PreValue data = context.root.operand(0);
+  for (auto pad = pre.producer(data, "nn.pad"); pad && pre.num_uses(data) == 1;
+       pad = pre.producer(data, "nn.pad")) {
+    pads.push_back(*pad);
+    data = pad->operand(0);
+  }
+  ir::Attrs attrs = context.root.attrs();
+  if (context.root.is("reshape")) {
+    ir::Ints shape;
+    for (const int64_t axis : *origins) {
+      shape.push_back(axis < 0 ? 1 : pre.type(data).shape[static_cast<size_t>(axis)]);
+    }
+    attrs.set("newshape", shape);
+  }
+  PostValue value =
+      context.post().call(context.root.op()->name, {context.r[data]}, std::move(attrs), context.root.name());
+  for (auto pad = pads.rbegin(); pad != pads.rend(); ++pad) {
+    const std::vector<ir::Ints>& widths = op::attr_int_lists(pad->node(), "pad_width");
+    std::vector<ir::Ints> moved;
+    for (const int64_t axis : *origins) {
+      moved.push_back(axis < 0 ? ir::Ints{0, 0} : widths[static_cast<size_t>(axis)]);
+    }
+    ir::Attrs pad_attrs = pad->attrs();
+    pad_attrs.set("pad_width", moved);
+    value =
+        context.post().call("nn.pad", {value, context.r[pad->operand(1)]}, std::move(pad_attrs), pad->name());
+  }
+  *why = cat("before ", count_text(pads.size(), "padding"));
+  return value;
+}
+
 std::vector<Rewrite> make_rewrites() {
   const Pattern data = any().as("data");
   const Pattern number = constant().dtype(ir::kFloat32);
@@ -205,6 +260,7 @@ std::vector<Rewrite> make_rewrites() {
       {"pad_value_to_int32", 0,
        op("nn.pad", {data, constant().as("value")}).dtypes({ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32}),
        pad_value_to_int32},
+      {"move_before_pad", 0, one_of({"transpose", "reshape"}, {op("nn.pad").one_use()}), move_before_pads},
   };
   // An addend of zeros is dropped, not made a bias.
   for (const char* name : {"add", "multiply"}) {

@@ -116,6 +116,32 @@ TEST(Simplify, PadValuesOfIntegersAreInt32) {
   EXPECT_EQ(simplify("%x: Tensor[(4), int8]", "  " + pad + "\n"), "unchanged");
 }
 
+TEST(Simplify, TransposesGoBeforePads) {
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2, 4, 4), int8]",
+                     "  %0 = nn.pad(%x, 3, pad_width=[[0, 0], [1, 2], [0, 0], [0, 0]]);\n"
+                     "  %1 = nn.pad(%0, 4, pad_width=[[0, 0], [0, 0], [5, 6], [7, 8]]);\n"
+                     "  transpose(%1, axes=[0, 2, 3, 1])\n"),
+            "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%1 = nn.pad(%0, 3, pad_width=[[0, 0], [0, 0], [0, 0], [1, 2]]);\n"
+            "%2 = nn.pad(%1, 4, pad_width=[[0, 0], [5, 6], [7, 8], [0, 0]]);\n%2\n");
+  EXPECT_EQ(simplify("%x: Tensor[(2, 4), int8]",
+                     "  %0 = nn.pad(%x, 3, pad_width=[[0, 0], [1, 2]]);\n  %1 = transpose(%0, axes=[1, 0]);\n"
+                     "  (%0, %1)\n"),
+            "unchanged");
+}
+
+TEST(Simplify, ReshapesThatMoveExtentsOfOneGoBeforePads) {
+  EXPECT_EQ(simplify("%x: Tensor[(1, 1, 4, 1), int8]",
+                     "  %0 = nn.pad(%x, 3, pad_width=[[0, 0], [0, 0], [1, 2], [3, 4]]);\n"
+                     "  reshape(%0, newshape=[1, 7, 8, 1])\n"),
+            "%0 = reshape(%x, newshape=[1, 4, 1, 1]);\n"
+            "%1 = nn.pad(%0, 3, pad_width=[[0, 0], [1, 2], [3, 4], [0, 0]]);\n%1\n");
+  EXPECT_EQ(simplify("%x: Tensor[(1, 1, 4, 1), int8]",
+                     "  %0 = nn.pad(%x, 3, pad_width=[[0, 0], [0, 0], [1, 2], [3, 4]]);\n"
+                     "  reshape(%0, newshape=[8, 7])\n"),
+            "unchanged");
+}
+
 TEST(Simplify, AChainOfManyClipsTakesOneVisit) {
   std::string body = "  %0 = clip(%x, a_min=0f, a_max=1000000f);\n";
   constexpr int kLength = 20000;
