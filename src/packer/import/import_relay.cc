@@ -6,15 +6,12 @@
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/scales.h"
 #include "src/packer/text/literal.h"
 #include "src/packer/text/text.h"
 
 namespace qplan {
 namespace {
-
-// The operand of a requantisation this far from the product of the scales is meant in its place
-// (docs/numerics.md).
-constexpr double kScaleTolerance = 1e-5;
 
 // The qnn.conv2d or qnn.dense whose accumulators the node rescales; null for another.
 const ir::Node* find_product(const ir::Function& function, const ir::Node& requantize) {
@@ -53,9 +50,7 @@ void report_scales(const ir::Function& function, const ir::Node& requantize, std
     const double from_product =
         static_cast<double>(input) * static_cast<double>(weight) / static_cast<double>(output);
     const double from_printed = static_cast<double>(printed) / static_cast<double>(output);
-    const double distance = static_cast<double>(printed) - static_cast<double>(made);
-    const double tolerance = kScaleTolerance * static_cast<double>(printed);
-    const bool is_meant = distance > tolerance || -distance > tolerance;
+    const bool is_meant = !op::means_product(static_cast<double>(printed), static_cast<double>(made));
     const std::string where = cat(name, ": qnn.requantize '", requantize.name, "' %",
                                   function.value(requantize.results[0]).producer,
                                   weights.size() + given.size() > 2 ? cat(", channel ", o) : std::string());

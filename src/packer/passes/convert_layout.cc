@@ -31,7 +31,10 @@ bool is_one_of(PreNode node, std::initializer_list<const char*> names) {
 
 class LayoutConverter {
  public:
-  LayoutConverter(Rebuild& r, PassContext& context) : r_(r), context_(context) {}
+  LayoutConverter(Rebuild& r, const ir::Function& function, PassContext& context)
+      : r_(r), context_(context), wanting_(function.num_values(), 0) {
+    for (size_t i = function.nodes().size(); i-- > 0;) find_wanted(PreNode(function, i));
+  }
 
   bool visit(PreNode node) {
     if (node.op() == nullptr) return false;
@@ -48,6 +51,27 @@ class LayoutConverter {
   static bool has_layout(PreNode node) {
     return std::ranges::any_of(node.op()->attrs,
                                [](const op::AttrDef& attr) { return attr.name == "layout"; });
+  }
+
+  // Users before what they use: a value that is read with its channels last and in no other way is made so
+  // from the start, back to where the data enters or is quantised (one byte an element is cheaper to
+  // transpose than four).
+  void find_wanted(PreNode node) {
+    if (node.op() == nullptr || node.is("qnn.quantize")) return;
+    const bool names_layout = is_one_of(node, {"qnn.conv2d", "nn.conv2d"})
+                                  ? op::attr_string(node.node(), "data_layout") == "NCHW"
+                                  : has_layout(node) && op::attr_string(node.node(), "layout") == "NCHW";
+    if (names_layout) {
+      ++wanting_[node.operand(0).id.index];
+      return;
+    }
+    if (!is_wanted(node.result())) return;
+    const size_t num_data = node.is("nn.pad") ? 1 : num_layout_free_operands(node.node());
+    for (size_t i = 0; i < num_data; ++i) ++wanting_[node.operand(i).id.index];
+  }
+  bool is_wanted(PreValue value) const {
+    return rank(value) == 4 && wanting_[value.id.index] != 0 &&
+           wanting_[value.id.index] == r_.pre().num_uses(value);
   }
 
   size_t rank(PreValue value) const { return r_.pre().type(value).shape.size(); }
@@ -157,7 +181,7 @@ class LayoutConverter {
   // The first num_data operands are data; with one of them there as a twin the results are twins.
   bool follow(PreNode node, size_t num_data) {
     if (rank(node.result()) != 4) return false;
-    bool any = false;
+    bool any = is_wanted(node.result()) && !node.is("qnn.quantize");
     for (size_t i = 0; i < num_data; ++i) any = any || has_twin(node.operand(i));
     if (!any) return false;
     std::vector<PostValue> operands;
@@ -171,7 +195,7 @@ class LayoutConverter {
   }
 
   bool pad(PreNode node) {
-    if (!has_twin(node.operand(0))) return false;
+    if (rank(node.result()) != 4 || !(has_twin(node.operand(0)) || is_wanted(node.result()))) return false;
     std::vector<PostValue> operands = r_.operands(node);
     operands[0] = twin(node.operand(0), node.name());
     const std::vector<ir::Ints>& pads = op::attr_int_lists(node.node(), "pad_width");
@@ -208,6 +232,7 @@ class LayoutConverter {
 
   Rebuild& r_;
   PassContext& context_;
+  std::vector<uint32_t> wanting_;  // by value of the old function: reads that want channels last
   std::unordered_map<uint32_t, PostValue> twins_;  // by value of the old function
 };
 
@@ -217,7 +242,7 @@ std::unique_ptr<ir::Function> run_convert_layout(const ir::Module&, const ir::Fu
                                                  PassContext& context) {
   std::optional<LayoutConverter> converter;
   return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
-    if (!converter) converter.emplace(r, context);
+    if (!converter) converter.emplace(r, pre, context);
     return converter->visit(node);
   });
 }

@@ -3,6 +3,7 @@
 // removed.
 #include <algorithm>
 
+#include "src/packer/op/scales.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rebuild.h"
@@ -91,6 +92,30 @@ void normalize_pool2d(PreNode pool, ir::Attrs* attrs) {
   if (!is_padded(window)) attrs->erase("count_include_pad");
 }
 
+// The accumulators' scale of a convolution's or fully connected layer's requantisation, where it is the
+// product of the layer's scales rounded by whoever printed it, as that product; null: it stays.
+ir::ConstantRef product_scale(const Rebuild& r, PreNode requantize) {
+  const pattern::Pre& pre = r.pre();
+  pattern::PreValue accumulator = requantize.operand(0);
+  while (const auto bias = pre.producer(accumulator, "nn.bias_add")) accumulator = bias->operand(0);
+  const auto conv = pre.producer(accumulator, "qnn.conv2d");
+  const auto layer = conv ? conv : pre.producer(accumulator, "qnn.dense");
+  if (!layer) return nullptr;
+  const ir::ConstantRef given = pre.constant(requantize.operand(1));
+  const float input = pre.constant(layer->operand(4))->as<float>()[0];
+  const auto weights = pre.constant(layer->operand(5))->as<float>();
+  std::vector<float> products(given->as<float>().begin(), given->as<float>().end());
+  // One scale for all channels cannot become several: the axis of the requantisation would have to follow.
+  if (weights.size() != 1 && weights.size() != products.size()) return nullptr;
+  for (size_t o = 0; o < products.size(); ++o) {
+    const float product = input * weights[weights.size() == 1 ? 0 : o];
+    if (op::means_product(static_cast<double>(products[o]), static_cast<double>(product)))
+      products[o] = product;
+  }
+  ir::ConstantRef result = ir::make_constant(ir::kFloat32, given->type().shape, products);
+  return result->content_hash() == given->content_hash() ? nullptr : result;
+}
+
 // What only other contracts look at.
 void drop_multiplier_rule(PreNode node, ir::Attrs* attrs) {
   if (node.is("qnn.requantize") && op::attr_string(node.node(), "contract") == "f32e")
@@ -114,6 +139,12 @@ bool rewrite(Rebuild& r, PreNode node, PassContext& context) {
       const ir::ConstantRef scalar = as_scalar(r.pre().constant(node.operand(i)), node.op()->operands[i]);
       if (scalar == nullptr) continue;
       operands[i] = r.post().constant_value(scalar);
+      changed = true;
+    }
+  }
+  if (node.is("qnn.requantize")) {
+    if (const ir::ConstantRef product = product_scale(r, node)) {
+      operands[1] = r.post().constant_value(product);
       changed = true;
     }
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/scales.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/channels.h"
 #include "src/packer/passes/qdq_to_integer.h"
@@ -25,10 +26,6 @@ using pattern::Rewrite;
 using pattern::RewriteContext;
 
 using Result = std::optional<PostValue>;
-
-// A bias whose scale is this near to the accumulator's is one in its units: the source rounded the product in
-// its own way.
-constexpr double kScaleTolerance = 1e-5;
 
 template <typename T>
 T entry(const ir::Constant& constant, size_t index) {
@@ -103,8 +100,8 @@ Bias integer_bias(const Pre& pre, const Layer& layer, PreNode dequantize) {
   bool same = true;
   for (size_t o = 0; o < layer.channels; ++o) {
     const auto given = static_cast<double>(entry<float>(scale, o));
-    same = same && std::abs(given - layer.accumulator_scale(o)) <= kScaleTolerance * given &&
-           steps(o) >= INT32_MIN && steps(o) <= INT32_MAX;
+    same = same && op::means_product(given, layer.accumulator_scale(o)) && steps(o) >= INT32_MIN &&
+           steps(o) <= INT32_MAX;
   }
   if (!same) {
     Bias bias = rounded(layer, [&](size_t o) {
@@ -143,22 +140,11 @@ Result add_bias(const RewriteContext& context, const Layer& layer, PostValue acc
   return context.post().call("nn.bias_add", {accumulator, constant}, {{"axis", axis}}, bias_add.name());
 }
 
-// TFLite's rule for each of its layers, docs/numerics.md, "Scales"; other contracts do not look at it.
-const char* multiplier_rule(const Pre& pre, const Layer& layer, const std::string& contract) {
-  const bool one_scale = layer.weight_scale->as<float>().size() == 1;
-  const bool unsigned_input =
-      pre.type(pre.producer(layer.product.operand(0))->operand(0)).dtype == ir::kUint8;
-  const bool in_float = layer.product.is("nn.dense") ? one_scale : unsigned_input;
-  return contract == "tfl2" && in_float ? "product_f32" : "product_f64";
-}
-
 ir::Attrs requantize_attrs(const Pre& pre, const Layer& layer) {
   const std::string& contract = op::attr_string(layer.quantize.node(), "contract");
   ir::Attrs attrs = {{"out_dtype", ir::to_string(pre.type(layer.quantize.result()).dtype)},
                      {"contract", contract}};
   if (layer.weight_scale->as<float>().size() > 1) attrs.set("axis", static_cast<int64_t>(layer.axis));
-  const std::string rule = multiplier_rule(pre, layer, contract);
-  if (rule != "product_f64") attrs.set("multiplier", rule);
   return attrs;
 }
 

@@ -62,12 +62,13 @@ void log_summaries(const std::vector<PassSummary>& summaries, const Observer& ob
 
 // Runs all passes in rounds until none changes anything.
 void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Observer& observer,
-                     std::vector<PassSummary>* summaries) {
+                     std::vector<PassSummary>* summaries, LeftOut* left_out) {
   std::string_view last;  // pass that changed something
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     bool any = false;
     for (size_t i = 0; i < observer.passes().size(); ++i) {
       const passes::Stage& pass = observer.passes()[i];
+      if (!context.skip.empty()) left_out->look(pass, *module, context);
       if (context.skipped(pass.name())) continue;
       const uint64_t num_fired = context.num_fired;
       const auto begin = std::chrono::steady_clock::now();
@@ -99,16 +100,21 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   set_contract(module, options.contract);
   set_io_layout(module, options.io_layout, context.log);
   std::vector<PassSummary> summaries(observer.passes().size());
-  run_to_fixpoint(module, context, observer, &summaries);
+  LeftOut left_out;
+  const auto run = [&] { run_to_fixpoint(module, context, observer, &summaries, &left_out); };
+  run();
+  if (!options.contract.empty()) {
+    set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
+    run();
+  }
   if (!options.io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.
     set_io_dtype(module, options.io, context.log);
-    run_to_fixpoint(module, context, observer, &summaries);
+    run();
   }
   log_summaries(summaries, observer);
-  std::vector<std::string> undone = left_out(*module, context);
-  for (const std::string& line : undone) observer.log(QPLAN_LOG_WARNING, line);
-  return undone;
+  for (const std::string& line : left_out.lines()) observer.log(QPLAN_LOG_WARNING, line);
+  return left_out.lines();
 }
 
 }  // namespace qplan::pipeline

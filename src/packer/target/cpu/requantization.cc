@@ -3,12 +3,11 @@
 #include <cstring>
 
 #include "kernels/layout.h"
+#include "src/packer/op/scales.h"
 
 namespace qplan::target::cpu {
 namespace {
 
-// A requantize operand this far from the product of the scales is meant instead of it.
-constexpr double kScaleTolerance = 1e-5;
 constexpr int32_t kMaxShift = 30;
 
 struct Scales {
@@ -21,9 +20,7 @@ struct Scales {
   float weight(size_t o) const { return weights[weights.size() == 1 ? 0 : o]; }
   float given(size_t o) const { return product[product.size() == 1 ? 0 : o]; }
   bool given_is_meant(size_t o) const {
-    const double distance = static_cast<double>(given(o)) - static_cast<double>(input * weight(o));
-    const double tolerance = kScaleTolerance * static_cast<double>(given(o));
-    return distance > tolerance || -distance > tolerance;
+    return !op::means_product(static_cast<double>(given(o)), static_cast<double>(input * weight(o)));
   }
 
   // Real multiplier of channel o: docs/numerics.md, "Scales".
