@@ -11,6 +11,7 @@ INVALID_STATE = -2
 SHAPE_MISMATCH = -3
 DTYPE_MISMATCH = -4
 NOT_FOUND = -7
+CANCELLED = -34
 FILE_ERROR = -50
 OUT_OF_MEMORY = -51
 
@@ -22,6 +23,17 @@ ISA_AUTO = 0
 MAX_ISA = 255  # every QPLAN_ISA_* lies below
 
 LOG_WARNING = 2
+
+VALUE_ANY = 0
+VALUE_PARAM = 1
+VALUE_CONSTANT = 2
+
+ATTR_BOOL = 0
+ATTR_INT = 1
+ATTR_FLOAT = 2
+ATTR_STRING = 3
+ATTR_INTS = 4
+ATTR_INT_LISTS = 5
 
 # DLDataTypeCode, DLDeviceType
 DL_INT = 0
@@ -132,6 +144,112 @@ LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint32, c.c_char_p)
 ProgressFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint32)
 
 
+class NamedTensor(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("tensor", c.POINTER(DLTensor))]
+
+
+class NamedType(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("dtype", DLDataType),
+        ("ndim", c.c_int32),
+        ("shape", c.POINTER(c.c_int64)),
+    ]
+
+
+# Patterns, rewrites and passes of the caller. Handles of values and nodes are structs of their own in C; each is one
+# number here and gets its own class.
+class PreValueHandle(c.Structure):
+    _fields_ = [("index", c.c_uint32)]
+
+
+class PreNodeHandle(c.Structure):
+    _fields_ = [("index", c.c_uint32)]
+
+
+class PostValueHandle(c.Structure):
+    _fields_ = [("index", c.c_uint32)]
+
+
+class Attr(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("kind", c.c_uint32),
+        ("count", c.c_uint32),
+        ("integer", c.c_int64),
+        ("number", c.c_double),
+        ("text", c.c_char_p),
+        ("ints", c.POINTER(c.c_int64)),
+        ("list_sizes", c.POINTER(c.c_uint32)),
+    ]
+
+
+class FunctionInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("num_params", c.c_uint32),
+        ("num_outputs", c.c_uint32),
+        ("num_nodes", c.c_uint32),
+        ("name", c.c_char_p),
+    ]
+
+
+class ValueInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("kind", c.c_uint32),
+        ("dtype", DLDataType),
+        ("ndim", c.c_int32),
+        ("shape", c.POINTER(c.c_int64)),
+        ("name", c.c_char_p),
+        ("data", c.c_void_p),
+        ("size_bytes", c.c_uint64),
+        ("num_uses", c.c_uint32),
+        ("reserved", c.c_uint32),
+    ]
+
+
+class NodeInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("num_operands", c.c_uint32),
+        ("num_results", c.c_uint32),
+        ("num_attrs", c.c_uint32),
+        ("op", c.c_char_p),
+        ("callee", c.c_char_p),
+        ("name", c.c_char_p),
+    ]
+
+
+HoldsFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, PreValueHandle)
+ReleaseFunction = c.CFUNCTYPE(None, c.c_void_p)
+BuildFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(PostValueHandle))
+RunFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p)
+
+
+class UserRewrite(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("benefit", c.c_int32),
+        ("name", c.c_char_p),
+        ("pattern", c.c_void_p),
+        ("user", c.c_void_p),
+        ("build", BuildFunction),
+    ]
+
+
+class UserPass(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("num_rewrites", c.c_uint32),
+        ("name", c.c_char_p),
+        ("after", c.c_char_p),
+        ("rewrites", c.POINTER(c.POINTER(UserRewrite))),
+        ("user", c.c_void_p),
+        ("run", RunFunction),
+    ]
+
+
 class PackOptions(Sized):
     _fields_ = [
         ("struct_size", c.c_uint32),
@@ -145,6 +263,23 @@ class PackOptions(Sized):
         ("dump", WriteFunction),
         ("error_text", WriteFunction),
         ("progress", ProgressFunction),
+        ("contract", c.c_char_p),
+        ("io", c.c_char_p),
+        ("io_layout", c.c_char_p),
+        ("keep_float", c.c_uint32),
+        ("num_skip", c.c_uint32),
+        ("skip", c.POINTER(c.c_char_p)),
+        ("bindings", c.POINTER(NamedTensor)),
+        ("num_bindings", c.c_uint32),
+        ("num_input_types", c.c_uint32),
+        ("input_types", c.POINTER(NamedType)),
+        ("synthesize_constants", c.c_uint32),
+        ("canonical_body", c.c_uint32),
+        ("synthesize_seed", c.c_uint64),
+        ("why_not", c.c_char_p),
+        ("passes", c.POINTER(c.POINTER(UserPass))),
+        ("num_passes", c.c_uint32),
+        ("reserved", c.c_uint32),
     ]
 
 
@@ -153,6 +288,14 @@ _PLAN = c.POINTER(Plan)
 _POOL = c.POINTER(ThreadPool)
 _SESSION = c.c_void_p
 _TENSOR = c.POINTER(DLTensor)
+_NEW_PATTERN = [c.POINTER(c.c_void_p), _ERROR]
+_PATTERNS = c.POINTER(c.c_void_p)
+_TEXTS = c.POINTER(c.c_char_p)
+_PRE = c.c_void_p
+_POST = c.c_void_p
+_PRE_VALUE = c.POINTER(PreValueHandle)
+_PRE_NODE = c.POINTER(PreNodeHandle)
+_POST_VALUE = c.POINTER(PostValueHandle)
 
 # name -> (result, arguments)
 PROTOTYPES = {
@@ -195,6 +338,46 @@ PROTOTYPES = {
     ),
     "qplan_inspect_json": (c.c_int32, [c.c_void_p, c.c_size_t, WriteFunction, c.c_void_p, _ERROR]),
     "qplan_disassemble": (c.c_int32, [c.c_void_p, c.c_size_t, WriteFunction, c.c_void_p, _ERROR]),
+    "qplan_pattern_value": (c.c_int32, [c.c_uint32, *_NEW_PATTERN]),
+    "qplan_pattern_op": (c.c_int32, [_TEXTS, c.c_uint32, _PATTERNS, c.c_uint32, c.c_int, *_NEW_PATTERN]),
+    "qplan_pattern_either": (c.c_int32, [c.c_void_p, c.c_void_p, *_NEW_PATTERN]),
+    "qplan_pattern_optional": (c.c_int32, [c.c_char_p, c.c_void_p, _PATTERNS, c.c_uint32, *_NEW_PATTERN]),
+    "qplan_pattern_dominates": (c.c_int32, [c.c_void_p, _TEXTS, c.c_uint32, c.c_void_p, *_NEW_PATTERN]),
+    "qplan_pattern_as": (c.c_int32, [c.c_void_p, c.c_char_p, *_NEW_PATTERN]),
+    "qplan_pattern_dtypes": (c.c_int32, [c.c_void_p, c.POINTER(DLDataType), c.c_uint32, *_NEW_PATTERN]),
+    "qplan_pattern_shape": (c.c_int32, [c.c_void_p, c.POINTER(c.c_int64), c.c_uint32, *_NEW_PATTERN]),
+    "qplan_pattern_rank": (c.c_int32, [c.c_void_p, c.c_uint32, *_NEW_PATTERN]),
+    "qplan_pattern_one_use": (c.c_int32, [c.c_void_p, *_NEW_PATTERN]),
+    "qplan_pattern_attr": (c.c_int32, [c.c_void_p, c.POINTER(Attr), *_NEW_PATTERN]),
+    "qplan_pattern_where": (
+        c.c_int32,
+        [c.c_void_p, c.c_char_p, HoldsFunction, c.c_void_p, ReleaseFunction, *_NEW_PATTERN],
+    ),
+    "qplan_pattern_text": (c.c_int32, [c.c_void_p, WriteFunction, c.c_void_p, _ERROR]),
+    "qplan_pattern_destroy": (None, [c.c_void_p]),
+    "qplan_pre_function_info": (c.c_int32, [_PRE, c.POINTER(FunctionInfo)]),
+    "qplan_pre_param": (c.c_int32, [_PRE, c.c_uint32, _PRE_VALUE]),
+    "qplan_pre_output": (c.c_int32, [_PRE, c.c_uint32, _PRE_VALUE]),
+    "qplan_pre_value_info": (c.c_int32, [_PRE, PreValueHandle, c.POINTER(ValueInfo)]),
+    "qplan_pre_producer": (c.c_int32, [_PRE, PreValueHandle, _PRE_NODE]),
+    "qplan_pre_node_info": (c.c_int32, [_PRE, PreNodeHandle, c.POINTER(NodeInfo)]),
+    "qplan_pre_operand": (c.c_int32, [_PRE, PreNodeHandle, c.c_uint32, _PRE_VALUE]),
+    "qplan_pre_result": (c.c_int32, [_PRE, PreNodeHandle, c.c_uint32, _PRE_VALUE]),
+    "qplan_pre_attr": (c.c_int32, [_PRE, PreNodeHandle, c.c_char_p, c.POINTER(Attr)]),
+    "qplan_pre_attr_at": (c.c_int32, [_PRE, PreNodeHandle, c.c_uint32, c.POINTER(Attr)]),
+    "qplan_pre_fail": (c.c_int32, [_PRE, c.c_int32, c.c_char_p]),
+    "qplan_pre_error": (c.c_char_p, [_PRE]),
+    "qplan_matches_find": (c.c_int32, [c.c_void_p, c.c_char_p, _PRE_VALUE]),
+    "qplan_matches_root": (c.c_int32, [c.c_void_p, _PRE_NODE]),
+    "qplan_post_value_of": (c.c_int32, [_POST, PreValueHandle, _POST_VALUE]),
+    "qplan_post_constant": (c.c_int32, [_POST, _TENSOR, c.c_char_p, _POST_VALUE]),
+    "qplan_post_call": (
+        c.c_int32,
+        [_POST, c.c_char_p, _POST_VALUE, c.c_uint32, c.POINTER(Attr), c.c_uint32, c.c_char_p, _POST_VALUE, c.c_uint32],
+    ),
+    "qplan_post_value_info": (c.c_int32, [_POST, PostValueHandle, c.POINTER(ValueInfo)]),
+    "qplan_post_replace": (c.c_int32, [_POST, PreValueHandle, PostValueHandle]),
+    "qplan_post_why": (c.c_int32, [_POST, c.c_char_p]),
 }
 
 

@@ -12,8 +12,7 @@ from . import _capi
 from ._errors import Error, check
 from ._library import library
 from ._plan import Plan
-
-_DTYPE_CODES = {"i": _capi.DL_INT, "u": _capi.DL_UINT, "f": _capi.DL_FLOAT}
+from ._tensor import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,27 +44,6 @@ def _parse_isa(name):
         known = ", ".join(available_isas())
         raise Error(_capi.INVALID_ARGUMENT, f"this machine or build lacks '{name}'; it has {known}")
     return isa.value
-
-
-class _Tensor:
-    """A DLTensor over a NumPy array; both live as long as this."""
-
-    def __init__(self, array):
-        itemsize = array.itemsize
-        if any(stride % itemsize for stride in array.strides):
-            array = numpy.ascontiguousarray(array)  # strides that DLPack cannot say: they count elements
-        extents = ctypes.c_int64 * array.ndim
-        self._array = array
-        self._shape = extents(*array.shape)
-        self._strides = extents(*(stride // itemsize for stride in array.strides))
-        self.struct = _capi.DLTensor(
-            data=array.ctypes.data,
-            device=_capi.DLDevice(_capi.DL_CPU, 0),
-            ndim=array.ndim,
-            dtype=_capi.DLDataType(_DTYPE_CODES[array.dtype.kind], itemsize * 8, 1),
-            shape=self._shape,
-            strides=self._strides,
-        )
 
 
 def _release(lib, host_session, pool, destroy_pool, *_kept_alive):
@@ -136,7 +114,7 @@ class Session:
         must be the model's, nothing is converted.
         """
         tensors = [
-            _Tensor(self._input_array(info, index, value))
+            Tensor(self._input_array(info, index, value))
             for index, (info, value) in enumerate(zip(self._plan.inputs, self._ordered(inputs)))
         ]
         outputs = tuple(numpy.empty(info.shape, info.dtype) for info in self._plan.outputs)
@@ -147,7 +125,7 @@ class Session:
                 self._check(lib.qplan_session_write(session, index, tensor.struct))
             self._check(lib.qplan_session_invoke(session))
             for index, output in enumerate(outputs):
-                self._check(lib.qplan_session_read(session, index, _Tensor(output).struct))
+                self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
         return outputs
 
     def _ordered(self, inputs):
