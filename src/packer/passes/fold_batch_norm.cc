@@ -20,7 +20,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::any;
 using pattern::PostValue;
 using pattern::Pre;
 using pattern::PreNode;
@@ -252,8 +251,8 @@ bool has_quantized_weights(const Pre& pre, PreNode layer, std::string* why) {
 std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const Chain chain = find_chain(pre, context.matches["data"]);
-  if (chain.nodes.empty() || !chain.layer) {
-    *why = "there is no factor or addend behind a convolution or dense layer before it";
+  if (!chain.layer) {
+    *why = "what is multiplied or added to is not the result of a convolution or dense layer";
     return std::nullopt;
   }
   if (!chain.multiplies && chain.nodes.size() == 1 && chain.nodes[0].is("nn.bias_add")) {
@@ -306,8 +305,12 @@ std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
 }  // namespace
 
 std::span<const Rewrite> fold_batch_norm_rewrites() {
-  static const std::array<Rewrite, 1> kRewrites = {
-      Rewrite{"fold_batch_norm", 0, quantized(any().as("data")), fold}};
+  static const std::array<Rewrite, 1> kRewrites = [] {
+    const pattern::Pattern last =
+        pattern::one_of({"nn.batch_norm", "multiply", "divide", "add", "subtract", "nn.bias_add"});
+    return std::array<Rewrite, 1>{
+        Rewrite{"fold_batch_norm", 0, quantized((last | pattern::op("clip", {last})).as("data")), fold}};
+  }();
   return kRewrites;
 }
 

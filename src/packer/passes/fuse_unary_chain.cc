@@ -15,7 +15,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::any;
 using pattern::PostValue;
 using pattern::Pre;
 using pattern::PreNode;
@@ -25,13 +24,13 @@ using pattern::RewriteContext;
 
 constexpr size_t kMaxOperators = 64;
 
-constexpr std::array<const char*, 19> kElementwise = {
-    "add",      "subtract",      "multiply", "divide", "maximum",     "minimum", "clip",
-    "nn.relu",  "nn.leaky_relu", "sigmoid",  "tanh",   "exp",         "sqrt",    "abs",
-    "negative", "round",         "floor",    "ceil",   "hard_sigmoid"};
+const std::vector<std::string> kElementwise = {"add",     "subtract", "multiply", "divide",        "maximum",
+                                               "minimum", "clip",     "nn.relu",  "nn.leaky_relu", "sigmoid",
+                                               "tanh",    "exp",      "sqrt",     "abs",           "negative",
+                                               "round",   "floor",    "ceil",     "hard_sigmoid"};
 
 bool is_elementwise(PreNode node) {
-  return std::ranges::any_of(kElementwise, [&](const char* name) { return node.is(name); });
+  return std::ranges::any_of(kElementwise, [&](const std::string& name) { return node.is(name); });
 }
 
 // The operators between one 8-bit value and the quantize, operands before users.
@@ -50,7 +49,7 @@ class Walk {
   }
 
   const std::vector<PreNode>& operators() const { return order_; }
-  // Valid once run() returned true.
+  bool has_input() const { return input_.has_value(); }
   PreNode input() const { return *input_; }
 
  private:
@@ -155,8 +154,8 @@ std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
   const PreValue result = context.matches["data"];
   Walk walk(pre, why);
   if (!walk.run(result)) return std::nullopt;
-  if (walk.operators().empty() || pre.constant(walk.input().operand(0)) != nullptr) {
-    *why = "there is no operator between dequantize and quantize";
+  if (!walk.has_input()) {
+    *why = "it is a function of constants alone";
     return std::nullopt;
   }
   const PreNode quantize = context.root;
@@ -180,7 +179,7 @@ std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
 
 std::span<const Rewrite> fuse_unary_chain_rewrites() {
   static const std::array<Rewrite, 1> kRewrites = {
-      Rewrite{"fuse_unary_chain", 0, quantized(any().as("data")), fuse}};
+      Rewrite{"fuse_unary_chain", 0, quantized(pattern::one_of(kElementwise).as("data")), fuse}};
   return kRewrites;
 }
 

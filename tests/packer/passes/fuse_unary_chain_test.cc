@@ -91,8 +91,10 @@ TEST(FuseUnaryChain, SaysWhatIsNoFunctionOfOneValue) {
           "  %2 = add(%0, %1);\n  qnn.quantize(%2" +
               kQuantize),
       "qnn.quantize 'q': the pattern matches, but it is a function of two values, 'a' and 'b'");
-  EXPECT_EQ(reason(kData, kDequantize + "  %1 = nn.softmax(%0, name=\"s\");\n  qnn.quantize(%1" + kQuantize),
-            "qnn.quantize 'q': the pattern matches, but nn.softmax 's' is no function of one 8-bit value");
+  EXPECT_EQ(
+      reason(kData, kDequantize + "  %1 = nn.softmax(%0, name=\"s\");\n  %2 = abs(%1);\n  qnn.quantize(%2" +
+                        kQuantize),
+      "qnn.quantize 'q': the pattern matches, but nn.softmax 's' is no function of one 8-bit value");
 }
 
 TEST(FuseUnaryChain, TheLogNamesOperatorsAndContract) {

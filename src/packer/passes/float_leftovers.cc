@@ -1,0 +1,121 @@
+#include "src/packer/passes/float_leftovers.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/pattern/rewrite.h"
+
+namespace qplan::passes {
+namespace {
+
+constexpr size_t kMaxPlaces = 3;
+constexpr size_t kMaxNamed = 4;  // operators of a place
+
+// Targets may move floats.
+bool computes(const ir::Function& function, const ir::Node& node) {
+  constexpr std::array<std::string_view, 8> kOthers = {"qnn.quantize", "qnn.dequantize", "reshape",
+                                                       "transpose",    "concatenate",    "split",
+                                                       "nn.pad",       "strided_slice"};
+  return node.op != nullptr && function.type(node.results[0]).dtype.is_float() &&
+         std::ranges::find(kOthers, node.op->name) == kOthers.end();
+}
+
+std::string label(const ir::Node& node) { return cat(node.op->name, " '", node.name, "'"); }
+
+// Operators that one qnn.quantize reads, directly or through others; or, without one, a single operator.
+struct Place {
+  std::vector<const ir::Node*> nodes;
+  const ir::Node* quantize = nullptr;
+};
+
+// Each operator in the place of the first quantize that reads it; in the order of the graph, backwards.
+// Linear: each node is entered once.
+std::vector<Place> find_places(const ir::Function& function) {
+  std::vector<Place> places;
+  std::vector<bool> seen(function.nodes().size());
+  std::vector<const ir::Node*> open;
+  const auto enter = [&](const ir::Node& node) {
+    for (const ir::ValueId operand : node.operands) {
+      const ir::Node* producer = function.producer(operand);
+      if (producer == nullptr || !function.type(operand).dtype.is_float()) continue;
+      const size_t index = static_cast<size_t>(producer - function.nodes().data());
+      if (seen[index]) continue;
+      seen[index] = true;
+      open.push_back(producer);
+    }
+  };
+  for (const ir::Node& node : function.nodes()) {
+    if (node.op == nullptr || node.op->name != "qnn.quantize") continue;
+    Place place{{}, &node};
+    enter(node);
+    while (!open.empty()) {
+      const ir::Node* next = open.back();
+      open.pop_back();
+      if (computes(function, *next)) place.nodes.push_back(next);
+      enter(*next);
+    }
+    if (!place.nodes.empty()) places.push_back(std::move(place));
+  }
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const ir::Node& node = function.nodes()[i];
+    if (!seen[i] && computes(function, node)) places.push_back({{&node}, nullptr});
+  }
+  return places;
+}
+
+// Of all rewrites the one whose pattern held longest, and those whose pattern matches but which refused.
+std::string near_misses(const ir::Function& function, ir::ValueId root) {
+  const pattern::Pre pre(function);
+  std::string nearest;
+  std::vector<std::string> refusals;
+  uint32_t depth = 0;
+  bool same_operator = false;  // the nearest one got past the operator in front of the quantize
+  for (const Pass& pass : all_passes()) {
+    if (pass.rewrites == nullptr) continue;
+    for (const pattern::Rewrite& rewrite : pass.rewrites()) {
+      const auto miss = pattern::explain(rewrite.pattern, pre, pattern::PreValue{root});
+      if (!miss) {
+        refusals.push_back(cat("rewrite '", rewrite.name, "': ", pattern::why_not(rewrite, function, root)));
+        continue;
+      }
+      if (miss->depth == 0) continue;  // for other operators than qnn.quantize
+      const bool past = miss->place.find(" -> ") != std::string::npos;
+      if (past > same_operator || (past == same_operator && miss->depth > depth)) {
+        same_operator = past;
+        depth = miss->depth;
+        nearest = cat("rewrite '", rewrite.name, "': ", miss->text());
+      }
+    }
+  }
+  std::string text = same_operator || refusals.empty() ? nearest : "";
+  for (const std::string& refusal : refusals) text += cat(text.empty() ? "" : ", ", refusal);
+  return text;
+}
+
+std::string explain(const ir::Function& function, const Place& place) {
+  if (place.quantize == nullptr) return cat(label(*place.nodes[0]), ": no qnn.quantize stands behind it");
+  std::string names;
+  const size_t named = std::min(place.nodes.size(), kMaxNamed);
+  for (size_t i = 0; i < named; ++i) names += cat(i == 0 ? "" : ", ", label(*place.nodes[i]));
+  if (named < place.nodes.size()) names += cat(" and ", place.nodes.size() - named, " more");
+  return cat(names, " before ", label(*place.quantize), ": ",
+             near_misses(function, place.quantize->results[0]));
+}
+
+}  // namespace
+
+std::string explain_float_leftovers(const ir::Function& function, const PassContext& context) {
+  const std::vector<Place> places = find_places(function);
+  if (places.empty()) return "";
+  std::string text = "float operators are left: ";
+  if (context.keep_float) return text + "rewrites that make them integers are left out (keep_float)";
+  for (size_t i = 0; i < std::min(places.size(), kMaxPlaces); ++i) {
+    text += cat(i == 0 ? "" : "; ", explain(function, places[i]));
+  }
+  if (places.size() > kMaxPlaces) text += cat("; and ", places.size() - kMaxPlaces, " more places");
+  return text;
+}
+
+}  // namespace qplan::passes
