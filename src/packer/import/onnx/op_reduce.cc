@@ -47,7 +47,7 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
     }
     if (!gone || keepdims) result_shape.push_back(kept[i]);
   }
-  op.graph().charge_work(data.bytes().size() * 2);
+  op.graph().charge_work(data.bytes().size() * 8);  // doubles are made of them
   const std::vector<double> values = numbers_of(data);
   constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold every integer up to here
   std::vector<double> results(static_cast<size_t>(ir::TensorType{dtype, kept}.num_elements()),

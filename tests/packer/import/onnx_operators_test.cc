@@ -1,0 +1,459 @@
+// What each operator of a current opset becomes.
+#include <gtest/gtest.h>
+
+#include "tests/packer/import/onnx_helpers.h"
+
+namespace qplan::onnx_test {
+namespace {
+
+TEST(OnnxQuantize, PerTensorAndPerAxis) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 3}).scale("s", 0.5f).zero_point("z", 3);
+  b.constant<float>("ss", kFloat, {3}, {0.25f, 0.5f, 1.0f}).constant<int8_t>("zz", kInt8, {3}, {0, 1, 2});
+  b.node("QuantizeLinear", {"x", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  b.node("QuantizeLinear", {"d", "ss", "zz"}, {"y"}, {attr_int("axis", -1)}).output("y", kInt8, {2, 3});
+  EXPECT_EQ(import_body(b),
+            "%0 = qnn.quantize(%x, 0.5f, 3, contract=\"f32e\");\n"
+            "%1 = qnn.dequantize(%0, 0.5f, 3, contract=\"f32e\");\n"
+            "%2 = qnn.quantize(%1, const(Tensor[(3), float32], [0.25, 0.5, 1]), "
+            "const(Tensor[(3), int32], [0, 1, 2]), axis=1, contract=\"f32e\");\n%2\n");
+}
+
+TEST(OnnxQuantize, WithoutAZeroPointIsUint8) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2}).constant<float>("s", kFloat, {1}, {0.5f});
+  b.node("QuantizeLinear", {"x", "s"}, {"y"}).output("y", kUint8, {2});
+  EXPECT_EQ(import_body(b), "%0 = qnn.quantize(%x, 0.5f, 0, out_dtype=\"uint8\", contract=\"f32e\");\n%0\n");
+}
+
+TEST(OnnxQuantize, WeightsStayAsTheSourceHasThem) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2})
+      .constant<float>("w", kFloat, {1, 2}, {0.5f, 1.0f})
+      .scale("s", 0.5f)
+      .zero_point("z", 0);
+  b.node("QuantizeLinear", {"w", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  b.node("Gemm", {"x", "d"}, {"y"}, {attr_int("transB", 1)}).output("y", kFloat, {1, 1});
+  EXPECT_EQ(import_body(b),
+            "%0 = qnn.quantize(const(Tensor[(1, 2), float32], [0.5, 1]), 0.5f, 0, contract=\"f32e\");\n"
+            "%1 = qnn.dequantize(%0, 0.5f, 0, contract=\"f32e\");\n"
+            "%2 = nn.dense(%x, %1);\n%2\n");
+}
+
+TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
+  const auto model = [](int type, const std::vector<Message>& attributes, int64_t opset = 21) {
+    OnnxBuilder b(opset);
+    b.input("x", kFloat, {2, 4}).scale("s", 0.5f);
+    b.initializer(tensor_header("z", type, {}).bytes(9, std::string(type == kInt16 ? 2 : 1, '\0')));
+    b.node("QuantizeLinear", {"x", "s", "z"}, {"y"}, attributes).output("y", type, {2, 4});
+    return refusal(b);
+  };
+  EXPECT_EQ(model(kInt8, {attr_int("block_size", 2)}),
+            kList + "QuantizeLinear with quantisation in blocks (1; 'y')");
+  EXPECT_EQ(
+      model(kInt16, {}),
+      kList + "QuantizeLinear (attribute 'out_dtype' is int16, expected one of int8, uint8, int32) (1; 'y')");
+  EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn (1; 'y')");
+  EXPECT_EQ(model(kInt8, {attr_int("output_dtype", 16)}),
+            kList + "QuantizeLinear with bfloat16 output (1; 'y')");
+}
+
+OnnxBuilder conv_model(const std::vector<Message>& attributes, bool bias,
+                       const std::vector<int64_t>& kernel) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2, 5, 6});
+  const int64_t count = kernel[0] * kernel[1] * kernel[2] * kernel[3];
+  b.constant("w", kFloat, kernel, std::vector<float>(static_cast<size_t>(count)));
+  b.constant("b", kFloat, {kernel[0]}, std::vector<float>(static_cast<size_t>(kernel[0])));
+  b.node("Conv", bias ? Names{"x", "w", "b"} : Names{"x", "w"}, {"y"}, attributes);
+  b.graph().message(12, Message().bytes(1, "y"));
+  return b;
+}
+
+// Without the constants.
+std::string conv_attrs(const std::vector<Message>& attributes, const std::vector<int64_t>& kernel) {
+  const std::string body = import_body(conv_model(attributes, false, kernel));
+  const size_t begin =
+      body.find("strides=") == std::string::npos ? body.find("padding=") : body.find("strides=");
+  return body.substr(begin, body.find(");") - begin);
+}
+
+TEST(OnnxConv, BiasIsABiasAdd) {
+  EXPECT_EQ(
+      import_body(conv_model({}, true, {1, 2, 1, 1})),
+      "%0 = nn.conv2d(%x, const(Tensor[(1, 2, 1, 1), float32], [0, 0]), channels=1, kernel_size=[1, 1]);\n"
+      "%1 = nn.bias_add(%0, const(Tensor[(1), float32], [0]));\n%1\n");
+}
+
+TEST(OnnxConv, WindowAttributes) {
+  EXPECT_EQ(
+      conv_attrs({attr_ints("strides", {2, 1}), attr_ints("pads", {0, 1, 2, 3}),
+                  attr_ints("dilations", {1, 2}), attr_int("group", 2), attr_ints("kernel_shape", {3, 2})},
+                 {2, 1, 3, 2}),
+      "strides=[2, 1], padding=[0, 1, 2, 3], dilation=[1, 2], groups=2, channels=2, kernel_size=[3, 2]");
+}
+
+// Height 5, width 6, kernel 3 x 2, strides 2 x 2: totals of padding 2 and 0; stride 1 x 1: 2 and 1.
+TEST(OnnxConv, AutoPad) {
+  const std::vector<int64_t> kernel{1, 2, 3, 2};
+  EXPECT_EQ(conv_attrs({attr_string("auto_pad", "SAME_UPPER"), attr_ints("strides", {1, 1})}, kernel),
+            "padding=[1, 0, 1, 1], channels=1, kernel_size=[3, 2]");
+  EXPECT_EQ(conv_attrs({attr_string("auto_pad", "SAME_LOWER")}, kernel),
+            "padding=[1, 1, 1, 0], channels=1, kernel_size=[3, 2]");
+  EXPECT_EQ(conv_attrs({attr_string("auto_pad", "SAME_UPPER"), attr_ints("strides", {2, 2})}, kernel),
+            "strides=[2, 2], padding=[1, 0, 1, 0], channels=1, kernel_size=[3, 2]");
+  EXPECT_EQ(conv_attrs({attr_string("auto_pad", "VALID"), attr_ints("strides", {2, 2})}, kernel),
+            "strides=[2, 2], channels=1, kernel_size=[3, 2]");
+}
+
+TEST(OnnxConv, OtherRanksAndBrokenWindows) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2, 5}).constant("w", kFloat, {1, 2, 1}, std::vector<float>(2));
+  b.node("Conv", {"x", "w"}, {"y"}).output("y", kFloat, {1, 1, 5});
+  EXPECT_EQ(refusal(b), kList + "Conv with data of rank 3 (only 4 is known) (1; 'y')");
+  EXPECT_EQ(refusal(conv_model({attr_ints("pads", {-1, 0, 0, 0})}, false, {1, 2, 1, 1})),
+            kList + "Conv with negative pads (1; 'y')");
+  EXPECT_EQ(
+      refusal(conv_model({attr_ints("strides", {0, 1})}, false, {1, 2, 1, 1})),
+      kInvalid + "node 0 Conv 'y': attribute 'strides' is [0, 1], expected values from 1 to 2147483648");
+  EXPECT_EQ(refusal(conv_model({attr_ints("kernel_shape", {3, 3})}, false, {1, 2, 1, 1})),
+            kInvalid + "node 0 Conv 'y': attribute 'kernel_shape' is [3, 3], but the weights have [1, 1]");
+  EXPECT_EQ(refusal(conv_model({attr_int("group", 0)}, false, {1, 2, 1, 1})),
+            kInvalid + "node 0 Conv 'y': nn.conv2d 'y': attribute 'groups' is 0, expected at least 1");
+}
+
+TEST(OnnxQLinearConv, BecomesIntegersAtOnce) {
+  for (const bool bias : {false, true}) {
+    OnnxBuilder b;
+    b.input("x", kUint8, {1, 1, 2, 2}).scale("xs", 0.5f).constant<uint8_t>("xz", kUint8, {}, {128});
+    b.constant<int8_t>("w", kInt8, {2, 1, 1, 1}, {1, -2}).constant<float>("ws", kFloat, {2}, {0.25f, 0.125f});
+    b.constant<int8_t>("wz", kInt8, {2}, {0, 0}).scale("ys", 2).constant<uint8_t>("yz", kUint8, {}, {7});
+    b.constant<int32_t>("b", kInt32, {2}, {10, 20});
+    Names inputs{"x", "xs", "xz", "w", "ws", "wz", "ys", "yz"};
+    if (bias) inputs.push_back("b");
+    b.node("QLinearConv", inputs, {"y"}).output("y", kUint8, {1, 2, 2, 2});
+    EXPECT_EQ(import_body(b),
+              "%0 = qnn.conv2d(%x, const(Tensor[(2, 1, 1, 1), int8], [1, -2]), 128, const(Tensor[(2), "
+              "int32], [0, 0]), "
+              "0.5f, const(Tensor[(2), float32], [0.25, 0.125]), channels=2, kernel_size=[1, 1]);\n"
+              "%1 = nn.bias_add(%0, const(Tensor[(2), int32], " +
+                  std::string(bias ? "[10, 20]" : "[0, 0]") +
+                  "));\n"
+                  "%2 = qnn.requantize(%1, const(Tensor[(2), float32], [0.125, 0.0625]), 0, 2f, 7, axis=1, "
+                  "out_dtype=\"uint8\", contract=\"f32e\");\n%2\n");
+  }
+}
+
+// ONNX Runtime's own QLinearConv keeps the weights OIHW when the data is NHWC.
+TEST(OnnxQLinearConv, ChannelsLast) {
+  OnnxBuilder b;
+  b.import_opset("com.microsoft", 1).input("x", kInt8, {1, 4, 4, 2}).scale("s", 1).zero_point("z", 0);
+  b.constant("w", kInt8, {1, 2, 3, 3}, std::vector<int8_t>(18));
+  b.node("QLinearConv", {"x", "s", "z", "w", "s", "z", "s", "z"}, {"y"}, {attr_int("channels_last", 1)},
+         "com.microsoft");
+  b.output("y", kInt8, {1, 2, 2, 1});
+  const std::string body = import_body(b);
+  EXPECT_NE(body.find("channels=1, kernel_size=[3, 3], data_layout=\"NHWC\");"), std::string::npos) << body;
+  EXPECT_NE(body.find("nn.bias_add(%0, const(Tensor[(1), int32], [0]), axis=3);"), std::string::npos) << body;
+}
+
+TEST(OnnxMatMul, TheSecondOperandIsTransposed) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 3, 2}).constant<float>("w", kFloat, {2, 2}, {1, 2, 3, 4});
+  b.node("MatMul", {"x", "w"}, {"y"}).output("y", kFloat, {2, 3, 2});
+  EXPECT_EQ(import_body(b), "%0 = nn.dense(%x, const(Tensor[(2, 2), float32], [1, 3, 2, 4]));\n%0\n");
+}
+
+TEST(OnnxMatMul, VectorsLoseTheirAxis) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {3}).constant<float>("w", kFloat, {3}, {1, 2, 3}).node("MatMul", {"x", "w"}, {"y"});
+  b.output("y", kFloat, {});
+  EXPECT_EQ(import_body(b),
+            "%0 = reshape(%x, newshape=[1, 3]);\n"
+            "%1 = nn.dense(%0, const(Tensor[(1, 3), float32], [1, 2, 3]));\n"
+            "%2 = reshape(%1, newshape=[]);\n%2\n");
+  OnnxBuilder m;
+  m.input("x", kFloat, {3})
+      .constant("w", kFloat, {3, 2}, std::vector<float>(6))
+      .node("MatMul", {"x", "w"}, {"y"});
+  m.output("y", kFloat, {2});
+  EXPECT_EQ(import_builder(m).main().type(import_builder(m).main().outputs()[0]).shape, ir::Shape{2});
+}
+
+TEST(OnnxMatMul, BatchesOfWeightsAreRefused) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 3, 4}).input("w", kFloat, {2, 4, 3}).node("MatMul", {"x", "w"}, {"y"});
+  b.output("y", kFloat, {2, 3, 3});
+  EXPECT_EQ(refusal(b), kList + "MatMul with a second operand of rank 3 (1; 'y')");
+}
+
+TEST(OnnxGemm, BiasAlphaBeta) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2})
+      .constant<float>("w", kFloat, {1, 2}, {1, 2})
+      .constant<float>("c", kFloat, {1, 1}, {3});
+  b.node("Gemm", {"x", "w", "c"}, {"y"},
+         {attr_float("alpha", 0.5f), attr_float("beta", 2), attr_int("transB", 1)});
+  b.output("y", kFloat, {1, 1});
+  EXPECT_EQ(import_body(b),
+            "%0 = nn.dense(%x, const(Tensor[(1, 2), float32], [1, 2]));\n"
+            "%1 = multiply(%0, 0.5f);\n"
+            "%2 = nn.bias_add(%1, const(Tensor[(1), float32], [6]));\n%2\n");
+}
+
+TEST(OnnxGemm, TransposedDataAndOtherAddends) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 3})
+      .constant<float>("w", kFloat, {1, 2}, {1, 2})
+      .constant<float>("c", kFloat, {3, 1}, {3, 4, 5});
+  b.node("Gemm", {"x", "w", "c"}, {"y"}, {attr_int("transA", 1), attr_int("transB", 1)});
+  b.output("y", kFloat, {3, 1});
+  EXPECT_EQ(import_body(b),
+            "%0 = transpose(%x, axes=[1, 0]);\n"
+            "%1 = nn.dense(%0, const(Tensor[(1, 2), float32], [1, 2]));\n"
+            "%2 = add(%1, const(Tensor[(3, 1), float32], [3, 4, 5]));\n%2\n");
+}
+
+TEST(OnnxQLinear, MatMulAndGemm) {
+  OnnxBuilder b;
+  b.import_opset("com.microsoft", 1).input("x", kInt8, {1, 2}).scale("s", 0.5f).zero_point("z", 1);
+  b.constant<int8_t>("w", kInt8, {2, 1}, {3, 4}).constant<int32_t>("c", kInt32, {1}, {9});
+  b.node("QLinearMatMul", {"x", "s", "z", "w", "s", "z", "s", "z"}, {"m"});
+  b.constant<int8_t>("v", kInt8, {1, 1}, {5});
+  b.node("QGemm", {"m", "s", "z", "v", "s", "z", "c", "s", "z"}, {"y"}, {}, "com.microsoft");
+  b.output("y", kInt8, {1, 1});
+  EXPECT_EQ(import_body(b),
+            "%0 = qnn.dense(%x, const(Tensor[(1, 2), int8], [3, 4]), 1, 1, 0.5f, 0.5f);\n"
+            "%1 = nn.bias_add(%0, const(Tensor[(1), int32], [0]));\n"
+            "%2 = qnn.requantize(%1, 0.25f, 0, 0.5f, 1, contract=\"f32e\");\n"
+            "%3 = qnn.dense(%2, const(Tensor[(1, 1), int8], [5]), 1, 1, 0.5f, 0.5f);\n"
+            "%4 = nn.bias_add(%3, const(Tensor[(1), int32], [9]));\n"
+            "%5 = qnn.requantize(%4, 0.25f, 0, 0.5f, 1, contract=\"f32e\");\n%5\n");
+}
+
+TEST(OnnxQLinear, ElementwiseAndPools) {
+  OnnxBuilder b;
+  b.import_opset("com.microsoft", 1)
+      .input("x", kInt8, {1, 1, 2, 2})
+      .scale("s", 0.5f)
+      .scale("t", 1)
+      .zero_point("z", 1);
+  const auto ms = [&](const char* op, const Names& inputs, const char* to,
+                      const std::vector<Message>& attributes = {}) {
+    b.node(op, inputs, {to}, attributes, "com.microsoft");
+  };
+  ms("QLinearAdd", {"x", "s", "z", "x", "t", "z", "s", "z"}, "a");
+  ms("QLinearMul", {"a", "s", "z", "x", "t", "z", "s", "z"}, "m");
+  ms("QLinearSigmoid", {"m", "s", "z", "t", "z"}, "g");
+  ms("QLinearLeakyRelu", {"g", "s", "z", "t", "z"}, "l", {attr_float("alpha", 0.25f)});
+  ms("QLinearConcat", {"s", "z", "l", "t", "z", "x", "s", "z"}, "c", {attr_int("axis", 1)});
+  ms("QLinearAveragePool", {"c", "s", "z", "t", "z"}, "p",
+     {attr_ints("kernel_shape", {2, 2}), attr_ints("pads", {1, 0, 0, 0}), attr_int("count_include_pad", 1)});
+  ms("QLinearGlobalAveragePool", {"p", "s", "z", "t", "z"}, "h");
+  ms("QLinearSoftmax", {"h", "s", "z", "t", "z"}, "y", {attr_int("opset", 13), attr_int("axis", 1)});
+  b.output("y", kInt8, {1, 2, 1, 1});
+  EXPECT_EQ(import_body(b),
+            "%0 = qnn.add(%x, %x, 0.5f, 1, 1f, 1, 0.5f, 1, contract=\"f32e\");\n"
+            "%1 = qnn.mul(%0, %x, 0.5f, 1, 1f, 1, 0.5f, 1, contract=\"f32e\");\n"
+            "%2 = qnn.sigmoid(%1, 0.5f, 1, 1f, 1, contract=\"f32e\");\n"
+            "%3 = qnn.dequantize(%2, 0.5f, 1, contract=\"f32e\");\n"
+            "%4 = nn.leaky_relu(%3, alpha=0.25f);\n"
+            "%5 = qnn.quantize(%4, 1f, 1, contract=\"f32e\");\n"
+            "%6 = qnn.requantize(%5, 1f, 1, 0.5f, 1, contract=\"f32e\");\n"
+            "%7 = concatenate((%6, %x), axis=1);\n"
+            "%8 = qnn.avg_pool2d(%7, 0.5f, 1, 1f, 1, pool_size=[2, 2], padding=[1, 0, 0, 0], "
+            "count_include_pad=True, "
+            "contract=\"f32e\");\n"
+            "%9 = qnn.avg_pool2d(%8, 0.5f, 1, 1f, 1, pool_size=[2, 1], contract=\"f32e\");\n"
+            "%10 = qnn.softmax(%9, 0.5f, 1, 1f, 1, axis=1, contract=\"f32e\");\n%10\n");
+}
+
+TEST(OnnxPool, Windows) {
+  EXPECT_EQ(unary_body({"MaxPool", {attr_ints("kernel_shape", {2, 2}), attr_ints("strides", {2, 2})}}),
+            "%0 = nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2]);\n%0\n");
+  EXPECT_EQ(unary_body({"AveragePool",
+                        {attr_ints("kernel_shape", {3, 3}), attr_ints("pads", {1, 1, 1, 1}),
+                         attr_int("count_include_pad", 1)}}),
+            "%0 = nn.avg_pool2d(%x, pool_size=[3, 3], padding=[1, 1, 1, 1], count_include_pad=True);\n%0\n");
+  EXPECT_EQ(unary_body({"GlobalAveragePool"}), "%0 = nn.global_avg_pool2d(%x);\n%0\n");
+  EXPECT_EQ(unary_body({"GlobalMaxPool"}), "%0 = nn.max_pool2d(%x, pool_size=[4, 4]);\n%0\n");
+}
+
+// 4 elements, window 3, stride 2: the second window hangs over by one.
+TEST(OnnxPool, CeilModePadsBehind) {
+  EXPECT_EQ(unary_body({"MaxPool",
+                        {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
+                         attr_int("ceil_mode", 1)}}),
+            "%0 = nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[0, 0, 1, 1]);\n%0\n");
+  // Window 1, stride 5 over 4 elements and one of padding: a window that begins in the padding is left out.
+  EXPECT_EQ(unary_body({"MaxPool",
+                        {attr_ints("kernel_shape", {2, 2}), attr_ints("strides", {4, 4}),
+                         attr_ints("pads", {0, 0, 1, 1}), attr_int("ceil_mode", 1)}}),
+            "%0 = nn.max_pool2d(%x, pool_size=[2, 2], strides=[4, 4], padding=[0, 0, 1, 1]);\n%0\n");
+  EXPECT_EQ(unary_refusal({"AveragePool",
+                           {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
+                            attr_int("ceil_mode", 1), attr_int("count_include_pad", 1)}}),
+            kList + "AveragePool with count_include_pad together with ceil_mode (1; 'y')");
+}
+
+TEST(OnnxPool, IndicesAndDilationsAreRefused) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2, 4, 4}).node("MaxPool", {"x"}, {"y", "i"}, {attr_ints("kernel_shape", {2, 2})});
+  b.output("y", kFloat, {1, 2, 3, 3});
+  EXPECT_EQ(refusal(b), kList + "MaxPool with output 2 in use (1; 'y')");
+  EXPECT_EQ(unary_refusal({"MaxPool", {attr_ints("kernel_shape", {2, 2}), attr_ints("dilations", {2, 2})}}),
+            kList + "MaxPool with dilations (1; 'y')");
+}
+
+TEST(OnnxActivation, FunctionsOfOneTensor) {
+  EXPECT_EQ(unary_body({"Relu"}), "%0 = nn.relu(%x);\n%0\n");
+  EXPECT_EQ(unary_body({"LeakyRelu", {attr_float("alpha", 0.5f)}}),
+            "%0 = nn.leaky_relu(%x, alpha=0.5f);\n%0\n");
+  EXPECT_EQ(unary_body({"HardSigmoid"}), "%0 = hard_sigmoid(%x, alpha=0.2f);\n%0\n");
+  EXPECT_EQ(unary_body({"HardSwish", {}, 14}),
+            "%0 = hard_sigmoid(%x, alpha=0.16666667f);\n%1 = multiply(%x, %0);\n%1\n");
+  for (const auto& [onnx, relay] : {std::pair{"Abs", "abs"},
+                                    {"Ceil", "ceil"},
+                                    {"Exp", "exp"},
+                                    {"Floor", "floor"},
+                                    {"Neg", "negative"},
+                                    {"Round", "round"},
+                                    {"Sigmoid", "sigmoid"},
+                                    {"Sqrt", "sqrt"},
+                                    {"Tanh", "tanh"}}) {
+    EXPECT_EQ(unary_body({onnx}), "%0 = " + std::string(relay) + "(%x);\n%0\n");
+  }
+}
+
+TEST(OnnxActivation, BatchNormalization) {
+  const auto model = [](const std::vector<Message>& attributes) {
+    OnnxBuilder b(15);
+    b.input("x", kFloat, {1, 1, 2, 2}).constant<float>("p", kFloat, {1}, {1});
+    b.node("BatchNormalization", {"x", "p", "p", "p", "p"}, {"y"}, attributes)
+        .output("y", kFloat, {1, 1, 2, 2});
+    return b;
+  };
+  const std::string one = "const(Tensor[(1), float32], [1])";
+  EXPECT_EQ(
+      import_body(model({attr_float("epsilon", 0.5f), attr_float("momentum", 0.1f)})),
+      "%0 = nn.batch_norm(%x, " + one + ", " + one + ", " + one + ", " + one + ", epsilon=0.5f);\n%0\n");
+  EXPECT_EQ(refusal(model({attr_int("training_mode", 1)})),
+            kList + "BatchNormalization with attribute 'training_mode' (1; 'y')");
+}
+
+TEST(OnnxElementwise, BroadcastsAndChains) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 2}).input("v", kFloat, {2}).scale("s", 3);
+  b.node("Add", {"x", "v"}, {"a"}).node("Sub", {"a", "s"}, {"b"}).node("Mul", {"b", "s"}, {"c"});
+  b.node("Div", {"c", "v"}, {"d"}).node("Max", {"d", "v", "s"}, {"e"}).node("Min", {"e"}, {"f"});
+  b.node("Less", {"f", "v"}, {"l"}).node("Where", {"l", "f", "v"}, {"g"}).node("Greater", {"g", "v"}, {"h"});
+  b.node("Equal", {"h", "l"}, {"y"}).output("y", kBool, {2, 2});
+  EXPECT_EQ(import_body(b),
+            "%0 = add(%x, %v);\n%1 = subtract(%0, 3f);\n%2 = multiply(%1, 3f);\n%3 = divide(%2, %v);\n"
+            "%4 = maximum(%3, %v);\n%5 = maximum(%4, 3f);\n%6 = less(%5, %v);\n%7 = where(%6, %5, %v);\n"
+            "%8 = less(%v, %7);\n%9 = equal(%8, %6);\n%9\n");
+}
+
+TEST(OnnxReduce, MeanAndArgMax) {
+  EXPECT_EQ(unary_body({"ReduceMean", {attr_ints("axes", {-1, 2}), attr_int("keepdims", 0)}}),
+            "%0 = mean(%x, axis=[2, 3]);\n%0\n");
+  EXPECT_EQ(unary_body({"ReduceMean"}), "%0 = mean(%x, axis=[0, 1, 2, 3], keepdims=True);\n%0\n");
+  EXPECT_EQ(unary_body({"ArgMax", {attr_int("axis", 1)}}),
+            "%0 = argmax(%x, axis=1, keepdims=True, dtype=\"int64\");\n%0\n");
+  EXPECT_EQ(unary_refusal({"ReduceSum"}), kList + "ReduceSum with data that is not constant (1; 'y')");
+}
+
+TEST(OnnxMovement, ShapesOnly) {
+  EXPECT_EQ(unary_body({.op = "Reshape", .ints = {{0, -1, 2}}}),
+            "%0 = reshape(%x, newshape=[1, 16, 2]);\n%0\n");
+  EXPECT_EQ(unary_body({"Flatten", {attr_int("axis", 3)}}), "%0 = reshape(%x, newshape=[8, 4]);\n%0\n");
+  EXPECT_EQ(unary_body({"Flatten", {attr_int("axis", -4)}}), "%0 = reshape(%x, newshape=[1, 32]);\n%0\n");
+  EXPECT_EQ(unary_body({"Squeeze"}), "%0 = reshape(%x, newshape=[2, 4, 4]);\n%0\n");
+  EXPECT_EQ(unary_body({.op = "Squeeze", .ints = {{-4}}}), "%0 = reshape(%x, newshape=[2, 4, 4]);\n%0\n");
+  EXPECT_EQ(unary_body({.op = "Unsqueeze", .ints = {{0, -1}}}),
+            "%0 = reshape(%x, newshape=[1, 1, 2, 4, 4, 1]);\n%0\n");
+  EXPECT_EQ(unary_body({"Transpose"}), "%0 = transpose(%x, axes=[3, 2, 1, 0]);\n%0\n");
+  EXPECT_EQ(unary_body({"Transpose", {attr_ints("perm", {0, 2, 3, 1})}}),
+            "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n%0\n");
+}
+
+TEST(OnnxMovement, ReshapeSaysWhatDoesNotFit) {
+  const auto refused = [](const std::vector<int64_t>& shape) {
+    const std::string text = unary_refusal({.op = "Reshape", .ints = {shape}});
+    const std::string place = kInvalid + "node 0 Reshape 'y': shape ";
+    return text.starts_with(place) ? text.substr(place.size()) : text;
+  };
+  EXPECT_EQ(refused({-1, -1}), "[-1, -1] for data of shape [1, 2, 4, 4]: -1 stands twice");
+  EXPECT_EQ(refused({7}), "[7] for data of shape [1, 2, 4, 4]: 32 elements become 7");
+  EXPECT_EQ(refused({3, -1}), "[3, -1] for data of shape [1, 2, 4, 4]: -1 stands for no whole number");
+  EXPECT_EQ(refused({1, 2, 4, 4, 0}),
+            "[1, 2, 4, 4, 0] for data of shape [1, 2, 4, 4]: 0 stands where the data has no axis");
+  EXPECT_EQ(refused({-2}), "[-2] for data of shape [1, 2, 4, 4]: a negative extent");
+  EXPECT_EQ(refused({INT64_MAX, 4}),
+            "[9223372036854775807, 4] for data of shape [1, 2, 4, 4]: too many elements");
+}
+
+TEST(OnnxParts, ConcatSplitSliceGatherPad) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 6}).ints("sizes", {1, 2, 3}).ints("i", {-1, 0});
+  b.node("Split", {"x", "sizes"}, {"a", "b", "c"}, {attr_int("axis", 1)});
+  b.node("Split", {"x"}, {"d", "e"}, {attr_int("axis", -1)});
+  b.node("Concat", {"a", "b", "d"}, {"f"}, {attr_int("axis", -1)});
+  b.ints("begin", {5, INT64_MAX}).ints("end", {INT64_MIN, 0}).ints("axes", {1, 0}).ints("steps", {-2, -1});
+  b.node("Slice", {"f", "begin", "end", "axes", "steps"}, {"g"});
+  b.node("Gather", {"g", "i"}, {"h"}, {attr_int("axis", 1)});
+  b.ints("pads", {0, 1, 2, 0}).constant<float>("v", kFloat, {1}, {1.5f});
+  b.node("Pad", {"h", "pads", "v"}, {"y"}).output("y", kFloat, {3, 3});
+  EXPECT_EQ(import_body(b),
+            "%0 = split(%x, indices_or_sections=[1, 3], axis=1);\n"
+            "%1 = split(%x, indices_or_sections=2, axis=1);\n"
+            "%2 = concatenate((%0.0, %0.1, %1.0), axis=1);\n"
+            "%3 = strided_slice(%2, begin=[5, 9223372036854775807], end=[-9223372036854775808, 0], "
+            "strides=[-2, -1], axes=[1, 0]);\n"
+            "%4 = take(%3, const(Tensor[(2), int64], [-1, 0]), axis=1);\n"
+            "%5 = nn.pad(%4, 1.5f, pad_width=[[0, 2], [1, 0]]);\n%5\n");
+}
+
+TEST(OnnxParts, PadModesAndNegativePadsAreRefused) {
+  EXPECT_EQ(
+      unary_refusal(
+          {.op = "Pad", .attributes = {attr_string("mode", "reflect")}, .ints = {{0, 0, 1, 0, 0, 0, 0, 0}}}),
+      kList + "Pad with mode 'reflect' (1; 'y')");
+  EXPECT_EQ(unary_refusal({.op = "Pad", .ints = {{0, 0, -1, 0, 0, 0, 0, 0}}}),
+            kList + "Pad with negative pads (1; 'y')");
+  EXPECT_EQ(unary_body({.op = "Pad", .ints = {{0, 0, 0, 0, 0, 0, 0, 0}}}), "%x\n");
+}
+
+TEST(OnnxParts, NothingLeftIsRefused) {
+  EXPECT_EQ(unary_refusal({.op = "Slice", .ints = {{4}, {4}, {2}}}),
+            kList + "Slice with a result without elements (1; 'y')");
+  EXPECT_EQ(unary_refusal({.op = "Slice", .ints = {{0}, {4}, {2}, {0}}}),
+            kInvalid + "node 0 Slice 'y': attribute 'strides' has 0 for axis 2");
+}
+
+TEST(OnnxResize, BilinearOnly) {
+  const auto model = [](const std::vector<Message>& attributes, const std::vector<float>& scales,
+                        const std::vector<int64_t>& sizes) {
+    OnnxBuilder b(13);
+    b.input("x", kFloat, {1, 2, 4, 4}).constant("s", kFloat, {static_cast<int64_t>(scales.size())}, scales);
+    b.ints("n", sizes)
+        .node("Resize", sizes.empty() ? Names{"x", "", "s"} : Names{"x", "", "", "n"}, {"y"}, attributes);
+    b.graph().message(12, Message().bytes(1, "y"));
+    return b;
+  };
+  const Message linear = attr_string("mode", "linear");
+  EXPECT_EQ(import_body(model({linear}, {1, 1, 2, 0.5f}, {})),
+            "%0 = image.resize2d(%x, size=[8, 2], contract=\"f32e\");\n%0\n");
+  EXPECT_EQ(import_body(model({linear, attr_string("coordinate_transformation_mode", "align_corners")}, {},
+                              {1, 2, 5, 6})),
+            "%0 = image.resize2d(%x, size=[5, 6], coordinate_transformation_mode=\"align_corners\", "
+            "contract=\"f32e\");\n%0\n");
+  EXPECT_EQ(refusal(model({}, {1, 1, 2, 2}, {})), kList + "Resize with mode 'nearest' (1; 'y')");
+  EXPECT_EQ(refusal(model({linear}, {1, 1, 1.3f, 2}, {})),
+            kList + "Resize with scale 1.3 of extent 4, which is no whole number (1; 'y')");
+  EXPECT_EQ(refusal(model({linear}, {1, 2, 2, 2}, {})),
+            kList + "Resize with another axis than height and width (1; 'y')");
+}
+
+}  // namespace
+}  // namespace qplan::onnx_test
