@@ -16,6 +16,18 @@ from ._errors import Error
 from ._pack import import_text, pack
 from ._plan import Plan, TensorInfo
 from ._session import Session, SessionInfo, available_isas
+from .passes import Pass, rewrite
 
 __version__ = "0.1.0"
-__all__ = ["Error", "Plan", "Session", "SessionInfo", "TensorInfo", "available_isas", "import_text", "pack"]
+__all__ = [
+    "Error",
+    "Pass",
+    "Plan",
+    "Session",
+    "SessionInfo",
+    "TensorInfo",
+    "available_isas",
+    "import_text",
+    "pack",
+    "rewrite",
+]
