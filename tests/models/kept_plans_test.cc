@@ -1,5 +1,6 @@
-// Plans of earlier packers, kept in tests/data/plans for ever: today's runtime reads each, with the same output bytes
-// (format/README.md, "Compatibility"). They hold the digits model; adding a version is adding a file.
+// Plans of earlier packers, kept in tests/data/plans for ever: today's runtime reads each, with the same
+// output bytes (format/README.md, "Compatibility"). A plan <model>_v<version>_<target>.qplan goes with the
+// inputs and outputs in tests/data/<model>; adding a version is adding a file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,6 @@ namespace qplan::testing {
 namespace {
 
 constexpr char kPlans[] = "tests/data/plans";
-constexpr char kDigits[] = "tests/data/digits";
 
 std::vector<uint8_t> read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -33,24 +33,42 @@ std::vector<std::string> plan_names() {
   return names;
 }
 
+// The inputs of the model that a plan holds: those of which the output is kept beside them.
+std::vector<std::filesystem::path> cases_of(const std::string& plan) {
+  std::vector<std::filesystem::path> inputs;
+  const std::filesystem::path folder = "tests/data/" + plan.substr(0, plan.find("_v"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().stem().string().ends_with("_input")) inputs.push_back(entry.path());
+  }
+  return inputs;
+}
+
+std::filesystem::path output_of(const std::filesystem::path& input) {
+  std::string name = input.filename().string();
+  name.replace(name.rfind("_input"), 6, "_output");
+  return input.parent_path() / name;
+}
+
 class KeptPlan : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KeptPlan, GivesTheBytesItAlwaysGave) {
   const std::vector<uint8_t> plan = read_file(std::filesystem::path(kPlans) / (GetParam() + ".qplan"));
+  const std::vector<std::filesystem::path> inputs = cases_of(GetParam());
+  ASSERT_FALSE(inputs.empty());
   for (const uint32_t isa : {QPLAN_ISA_REFERENCE, QPLAN_ISA_AUTO}) {
     ModelSession session(plan, isa, 2);
-    for (int digit = 0; digit < 10; ++digit) {
-      const std::string name = "digit" + std::to_string(digit);
-      const auto outputs = session.run({read_file(std::filesystem::path(kDigits) / (name + "_input.bin"))});
+    for (const std::filesystem::path& input : inputs) {
+      const auto outputs = session.run({read_file(input)});
       ASSERT_EQ(outputs.size(), 1u);
-      EXPECT_EQ(outputs[0], read_file(std::filesystem::path(kDigits) / (name + "_output.bin"))) << name;
+      EXPECT_EQ(outputs[0], read_file(output_of(input))) << input;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPlan, ::testing::ValuesIn(plan_names()), [](const auto& plan) {
   std::string name = plan.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
   return name;
 });
 

@@ -1,5 +1,5 @@
 // The parameters of steps as text, one function per table of the schema.
-#include <nlohmann/json.hpp>
+#include <charconv>
 
 #include "kernels/layout.h"
 #include "src/packer/emit/plan_reader.h"
@@ -9,7 +9,11 @@ namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-std::string text(float value) { return nlohmann::json(value).dump(); }
+// The shortest decimal that reads back as the same float.
+std::string text(float value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
+}
 std::string text(bool value) { return value ? "true" : "false"; }
 template <typename Integer>
 std::string text(Integer value) {
