@@ -5,31 +5,33 @@
 #include "qplan/pack.h"
 #include "tools/command.h"
 #include "tools/error.h"
+#include "tools/model_options.h"
 #include "tools/text_sink.h"
 
 namespace qplan::tools {
 namespace {
 
 struct ImportOptions {
-  std::string model;
+  ModelOptions model;
   bool canonical = false;
+  bool body = false;
   bool print = false;
+  std::string why_not;
 };
 
 void run(const ImportOptions& options) {
+  if (options.body && !options.canonical)
+    throw UsageError("--body is of the canonical form, add --canonical");
+  PackArguments arguments(options.model);
+  qplan_pack_options& pack_options = arguments.pack_options();
+  pack_options.canonical_body = options.body ? 1 : 0;
+  pack_options.why_not = options.why_not.empty() ? nullptr : options.why_not.c_str();
   std::string text;
-  std::string error_text;
-  qplan_pack_options pack_options{};
-  pack_options.struct_size = sizeof pack_options;
-  pack_options.log_level = QPLAN_LOG_WARNING;
-  pack_options.user = &error_text;
-  pack_options.error_text = append_to_string;
   qplan_error error = make_error();
-  const qplan_status status = qplan_import_text(options.model.c_str(), &pack_options,
-                                                options.canonical ? 1 : 0, append_to_string, &text, &error);
-  if (status < 0 && !error_text.empty()) throw Failure(error_text);
-  check(status, error, "");
-  if (options.print) print(text);
+  arguments.check(qplan_import_text(options.model.model.c_str(), &pack_options, options.canonical ? 1 : 0,
+                                    append_to_string, &text, &error),
+                  error);
+  if (options.print || pack_options.why_not != nullptr) print(text);
 }
 
 }  // namespace
@@ -37,13 +39,24 @@ void run(const ImportOptions& options) {
 void add_import_command(CLI::App& app) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command = app.add_subcommand("import", "Read a model and print its IR");
-  command->add_option("MODEL", options->model, "Model file (.tflite)")->required()->type_name("");
+  add_model_options(*command, options->model);
   command->add_flag("--canonical", options->canonical, "After all rewrites; without it as imported");
-  command->add_flag("--print", options->print, "Print the IR as text; without it the model is only checked");
+  command->add_flag("--print", options->print,
+                    "Print the IR as Relay text; without it the model is only checked");
+  command->add_flag(
+      "--body", options->body,
+      "With --canonical: the body alone, without names and contracts, as all sources of a network have it");
+  command
+      ->add_option("--why-not", options->why_not,
+                   "Print where this rewrite does not apply after all passes, and what was missing")
+      ->type_name("REWRITE");
   command->footer(
       "Examples:\n"
-      "  qplan import model.tflite --print\n"
-      "  qplan import model.tflite --canonical --print");
+      "  qplan import model.onnx --print\n"
+      "  qplan import model.tflite --canonical --body --print\n"
+      "  qplan import layer.relay --input-shape input=1x3x224x224:float32 --print\n"
+      "  qplan import model.onnx --why-not lower_conv2d\n"
+      "  qplan import model.onnx --canonical --log-level debug");
   command->callback([options]() { run(*options); });
 }
 

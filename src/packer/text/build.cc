@@ -72,6 +72,15 @@ void fill(DraftValue* value, const Recipe& recipe, Resolution* resolution) {
   resolution->synthesised.push_back(value->name);
 }
 
+void note_unbound(const Draft& draft, const std::vector<Recipe>& recipes, Resolution* resolution) {
+  for (size_t i = 0; i < draft.values.size(); ++i) {
+    const DraftValue& value = draft.values[i];
+    if (value.kind != Kind::kParam || value.constant != nullptr || recipes[i].kind == Recipe::Kind::kData)
+      continue;
+    resolution->unbound.push_back(value.name);
+  }
+}
+
 void refuse_open(const DraftValue& value, bool is_main, Resolution* resolution) {
   if (value.kind == Kind::kParam && !value.known()) {
     const std::string what = cat("the type of '%", value.name, "' is ", known_type(value),
@@ -103,12 +112,13 @@ void resolve(Draft* draft, bool is_main, Resolution* resolution) {
     }
   }
   const bool synthesise = resolution->options.synthesize_constants.has_value();
+  const std::vector<Recipe> recipes = find_recipes(*draft);
+  if (!synthesise && is_main) note_unbound(*draft, recipes, resolution);
   if (!(synthesise && is_main) && std::ranges::none_of(draft->values, is_open)) return;
   for (DraftValue& value : draft->values) {
     if (value.comment.empty() || value.known()) continue;
     if (const auto type = comment_type(value)) value.set_type(*type);
   }
-  const std::vector<Recipe> recipes = find_recipes(*draft);
   const auto failure = deduce_types(draft, [&](ir::ValueId id) {
     DraftValue& value = (*draft)[id];
     const bool wanted =

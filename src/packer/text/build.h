@@ -19,6 +19,7 @@ struct Resolution {
   FailAt fail_at;
   std::vector<std::string> inputs;       // names of main's parameters, for refusals
   std::vector<std::string> synthesised;  // names
+  std::vector<std::string> unbound;      // parameters of main that are weights by their use
   int64_t synthesised_bytes = 0;
 };
 

@@ -12,6 +12,15 @@ namespace {
 // Of one function or node. Attributes are looked up one after the other.
 constexpr size_t kMaxAttrs = 1000;
 
+// "'a', 'b'", at most so many.
+std::string list_names(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 20;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i == 0 ? "'" : ", '") + names[i] + "'";
+  if (names.size() > kShown) text += cat(" and ", names.size() - kShown, " more");
+  return text;
+}
+
 }  // namespace
 
 void check_attr(const TokenStream& tokens, const Token& place, const ir::Attrs& attrs,
@@ -43,6 +52,7 @@ ir::Module Parser::run() {
   if (module_.functions().empty()) tokens_.fail("there is no function, expected 'def @main(...) { ... }'");
   check_options();
   ir::verify(module_);
+  log_constants();
   return std::move(module_);
 }
 
@@ -252,22 +262,28 @@ void Parser::check_options() const {
   const auto check = [&](const std::string& name, const char* option) {
     const std::vector<std::string>& inputs = resolution_.inputs;
     if (std::ranges::find(inputs, name) != inputs.end()) return;
-    std::string known;
-    constexpr size_t kShown = 20;
-    for (size_t i = 0; i < inputs.size() && i < kShown; ++i)
-      known += (i == 0 ? "'" : ", '") + inputs[i] + "'";
-    if (inputs.size() > kShown) known += cat(" and ", inputs.size() - kShown, " more");
     throw PackError(QPLAN_INVALID_ARGUMENT,
                     cat(tokens_.name(), ": ", option, ": there is no input or free variable '", name,
-                        "'; there ", inputs.empty() ? "are none" : "are " + known));
+                        "'; there ", inputs.empty() ? "are none" : "are " + list_names(inputs)));
   };
   for (const auto& [name, type] : options_.input_types) check(name, "--input-shape");
   for (const auto& [name, constant] : options_.bindings) check(name, "--bind");
-  if (resolution_.synthesised.empty() || !options_.log) return;
-  options_.log(
-      QPLAN_LOG_WARNING,
-      cat(tokens_.name(), ": ", resolution_.synthesised.size(), " constants, ", resolution_.synthesised_bytes,
-          " bytes, are synthesised, the first is '", resolution_.synthesised[0], "': results mean nothing"));
+}
+
+void Parser::log_constants() const {
+  if (!options_.log) return;
+  if (!resolution_.unbound.empty()) {
+    options_.log(QPLAN_LOG_WARNING,
+                 cat(tokens_.name(), ": parameters that are weights by their use, without data: ",
+                     list_names(resolution_.unbound),
+                     "; --bind NAME=FILE gives them data, --synthesize-constants=SEED makes it up"));
+  }
+  if (!resolution_.synthesised.empty()) {
+    options_.log(QPLAN_LOG_WARNING,
+                 cat(tokens_.name(), ": ", resolution_.synthesised.size(), " constants, ",
+                     resolution_.synthesised_bytes, " bytes, are synthesised, the first is '",
+                     resolution_.synthesised[0], "': results mean nothing"));
+  }
 }
 
 ir::Module parse(std::string_view text, std::string_view name, const ParseOptions& options) {

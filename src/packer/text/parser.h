@@ -52,6 +52,7 @@ class Parser {
   std::vector<ir::ValueId> finish_function();
   void check_result(const Token& place, const ResultType& declared) const;
   void check_options() const;
+  void log_constants() const;
   void bind(const Token& name, Binding binding);
 
   Binding parse_expression(size_t depth);

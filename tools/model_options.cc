@@ -1,0 +1,244 @@
+#include "tools/model_options.h"
+
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "qplan/host.h"
+#include "tools/error.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+#include "tools/tensor.h"
+#include "tools/text_sink.h"
+
+namespace qplan::tools {
+namespace {
+
+const std::map<std::string, uint32_t>& log_levels() {
+  static const std::map<std::string, uint32_t> kLevels = {{"error", QPLAN_LOG_ERROR},
+                                                          {"warning", QPLAN_LOG_WARNING},
+                                                          {"info", QPLAN_LOG_INFO},
+                                                          {"debug", QPLAN_LOG_DEBUG}};
+  return kLevels;
+}
+
+const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+void on_log(void*, uint32_t level, const char* text) { qplan_host_log(nullptr, level, text); }
+
+// "NAME=value" at the first '='.
+std::pair<std::string, std::string> split_named(const std::string& text, const char* option,
+                                                const char* expected) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw UsageError(std::string(option) + ": found '" + text + "', expected " + expected);
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+template <typename T>
+bool parse_whole(const std::string& text, T* value) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *value);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+bool parse_dtype(const std::string& name, DLDataType* dtype) {
+  if (name == "bool") {
+    *dtype = {kDLUInt, 1, 1};
+    return true;
+  }
+  for (const auto& [prefix, code] :
+       {std::pair<const char*, uint8_t>{"int", kDLInt}, {"uint", kDLUInt}, {"float", kDLFloat}}) {
+    if (name.rfind(prefix, 0) != 0) continue;
+    uint8_t bits = 0;
+    if (!parse_whole(name.substr(std::strlen(prefix)), &bits)) return false;
+    *dtype = {code, bits, 1};
+    return bits == 8 || bits == 16 || bits == 32 || bits == 64;
+  }
+  return false;
+}
+
+bool parse_extents(const std::string& text, std::vector<int64_t>* shape) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('x', begin), text.size());
+    int64_t extent = 0;
+    if (!parse_whole(text.substr(begin, end - begin), &extent) || extent < 1) return false;
+    shape->push_back(extent);
+    begin = end + 1;
+    if (begin == text.size()) return false;  // a last 'x'
+  }
+  return true;
+}
+
+bool has_extension(const std::string& path, const std::string& extension) {
+  return path.size() > extension.size() &&
+         path.compare(path.size() - extension.size(), extension.size(), extension) == 0;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("MODEL", options.model, "Model file: .tflite, .onnx, .pt, Relay text; its content decides")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("--target", options.target,
+                  "What the plan is for: cpu (default), cpu,isa=reference, cpu,arch=cortex-m, ...")
+      ->type_name("TARGET");
+  command
+      .add_option("--contract", options.contract,
+                  "Numeric contract of every operator: tfl2, f32e; without it what the model's source means")
+      ->type_name("NAME");
+  command
+      .add_option("--io", options.io,
+                  "Dtype of inputs and outputs: int8, uint8, float; without it the model's")
+      ->type_name("DTYPE");
+  command
+      .add_option("--io-layout", options.io_layout,
+                  "Layout of four-dimensional inputs and outputs: nhwc, nchw; without it the model's")
+      ->type_name("LAYOUT");
+  command
+      .add_option("--input-shape", options.input_shapes,
+                  "Type of an input that the model leaves open, NAME=1x3x224x224:float32 (float32 may be "
+                  "left out); may "
+                  "be repeated")
+      ->type_name("NAME=SHAPE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--bind", options.bindings,
+                  "Make a parameter a constant, NAME=FILE: .npy, or raw bytes of the type that --input-shape "
+                  "gives; may "
+                  "be repeated")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--synthesize-constants", options.seed,
+          "Make up data for constants that a text names without giving them; the same for the same seed")
+      ->type_name("SEED");
+  command.add_flag("--keep-float", options.keep_float,
+                   "Leave out rewrites that give a float pattern an integer meaning");
+  command.add_option("--skip", options.skip, "Leave out passes or rewrites, by name; may be repeated")
+      ->type_name("NAME[,NAME]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--dump-after", options.dump_after,
+                  "Print the IR after every pass (all), after one, or as imported (import)")
+      ->type_name("PASS");
+  command
+      .add_option("--log-level", options.log_level,
+                  "error, warning (default), info (what each pass did), debug (each rewrite)")
+      ->type_name("LEVEL");
+  command.add_flag("-v,--verbose", options.verbose, "As --log-level info");
+}
+
+NamedType parse_input_shape(const std::string& text) {
+  constexpr const char* kExpected = "NAME=EXTENTS:DTYPE like x=1x3x224x224:float32";
+  auto [name, type] = split_named(text, "--input-shape", kExpected);
+  const size_t colon = type.rfind(':');
+  NamedType result;
+  result.name = std::move(name);
+  const std::string dtype = colon == std::string::npos ? "float32" : type.substr(colon + 1);
+  if (!parse_extents(type.substr(0, colon), &result.shape) || !parse_dtype(dtype, &result.dtype)) {
+    throw UsageError("--input-shape: found '" + text + "', expected " + kExpected);
+  }
+  return result;
+}
+
+PackArguments::PackArguments(const ModelOptions& options) {
+  const auto level = log_levels().find(options.log_level);
+  if (level == log_levels().end()) {
+    throw UsageError("--log-level: found '" + options.log_level +
+                     "', expected error, warning, info or debug");
+  }
+  for (const std::string& text : options.input_shapes) types_.push_back(parse_input_shape(text));
+  for (const NamedType& type : types_) {
+    named_types_.push_back(
+        {type.name.c_str(), type.dtype, static_cast<int32_t>(type.shape.size()), type.shape.data()});
+  }
+  for (const std::string& text : options.bindings) add_binding(text);
+  for (const Binding& binding : bindings_) named_tensors_.push_back({binding.name.c_str(), &binding.tensor});
+  for (const std::string& name : options.skip) skip_.push_back(name.c_str());
+
+  options_.struct_size = sizeof options_;
+  options_.target = options.target.c_str();
+  options_.dump_after = or_null(options.dump_after);
+  options_.log_level = options.verbose ? std::max<uint32_t>(level->second, QPLAN_LOG_INFO) : level->second;
+  options_.user = this;
+  options_.log = on_log;
+  options_.dump = write_to_stdout;
+  options_.error_text = [](void* user, const char* bytes, size_t size) {
+    static_cast<PackArguments*>(user)->error_text_.append(bytes, size);
+  };
+  options_.progress = [](void* user, const char* stage, uint32_t done, uint32_t total) {
+    static_cast<PackArguments*>(user)->progress_.update(stage, done, total);
+  };
+  options_.contract = or_null(options.contract);
+  options_.io = or_null(options.io);
+  options_.io_layout = or_null(options.io_layout);
+  options_.keep_float = options.keep_float ? 1 : 0;
+  options_.skip = skip_.data();
+  options_.num_skip = static_cast<uint32_t>(skip_.size());
+  options_.bindings = named_tensors_.data();
+  options_.num_bindings = static_cast<uint32_t>(named_tensors_.size());
+  options_.input_types = named_types_.data();
+  options_.num_input_types = static_cast<uint32_t>(named_types_.size());
+  if (options.seed.empty()) return;
+  options_.synthesize_constants = 1;
+  if (!parse_whole(options.seed, &options_.synthesize_seed)) {
+    throw UsageError("--synthesize-constants: found '" + options.seed +
+                     "', expected a number from 0 to 2^64 - 1");
+  }
+}
+
+void PackArguments::add_binding(const std::string& text) {
+  const auto [name, path] = split_named(text, "--bind", "NAME=FILE like w=w.npy");
+  Binding& binding = bindings_.emplace_back();
+  binding.name = name;
+  binding.file = read_file(path, "binding");
+  size_t offset = 0;
+  if (has_extension(path, ".npy")) {
+    NpyHeader header = parse_npy(binding.file, path);
+    binding.tensor.dtype = header.dtype;
+    binding.shape = std::move(header.shape);
+    offset = header.data_offset;
+  } else {
+    const NamedType* type = nullptr;
+    for (const NamedType& candidate : types_) {
+      if (candidate.name == name) type = &candidate;
+    }
+    if (type == nullptr) {
+      throw UsageError("--bind: '" + path + "' has raw bytes, whose type --input-shape " + name +
+                       "=... must give");
+    }
+    binding.tensor.dtype = type->dtype;
+    binding.shape = type->shape;
+  }
+  binding.tensor.data = binding.file.data() + offset;
+  binding.tensor.device = {kDLCPU, 0};
+  binding.tensor.ndim = static_cast<int32_t>(binding.shape.size());
+  binding.tensor.shape = binding.shape.data();
+  uint64_t expected = (binding.tensor.dtype.bits + 7U) / 8U;
+  const uint64_t found = binding.file.size() - offset;
+  for (const int64_t extent : binding.shape) {
+    // Beyond what any file has, a product no longer matters.
+    expected =
+        static_cast<uint64_t>(extent) > found + 1 ? found + 1 : expected * static_cast<uint64_t>(extent);
+    if (expected > found) break;
+  }
+  if (expected != found) {
+    throw Failure("binding '" + path + "': " + std::to_string(found) + " bytes of data do not fit " +
+                  dtype_name(binding.tensor.dtype) + shape_text(binding.tensor.shape, binding.tensor.ndim));
+  }
+}
+
+void PackArguments::check(qplan_status status, const qplan_error& error) const {
+  if (status < 0 && !error_text_.empty()) throw Failure(error_text_);
+  tools::check(status, error, "");
+}
+
+}  // namespace qplan::tools

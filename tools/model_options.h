@@ -1,0 +1,76 @@
+// The options of `qplan pack` and `qplan import` about how a model is read and rewritten, and the packer's
+// struct of them.
+#ifndef TOOLS_MODEL_OPTIONS_H_
+#define TOOLS_MODEL_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "qplan/pack.h"
+#include "tools/progress.h"
+
+namespace qplan::tools {
+
+struct ModelOptions {
+  std::string model;
+  std::string target = "cpu";
+  std::string contract, io, io_layout;
+  std::vector<std::string> input_shapes;  // "x=1x3x224x224:float32"
+  std::vector<std::string> bindings;      // "w=w.npy"
+  std::string seed;                       // of synthesised constants; empty: none
+  bool keep_float = false;
+  std::vector<std::string> skip;
+  std::string dump_after;
+  std::string log_level = "warning";
+  bool verbose = false;
+};
+
+// MODEL and all the options.
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+// "x=1x3x224x224:float32". UsageError.
+struct NamedType {
+  std::string name;
+  DLDataType dtype{};
+  std::vector<int64_t> shape;
+};
+NamedType parse_input_shape(const std::string& text);
+
+// What the options say to the packer, with everything it points to. Dumps go to standard output, the log to
+// standard error.
+class PackArguments {
+ public:
+  // Reads the files of the bindings. UsageError, Failure.
+  explicit PackArguments(const ModelOptions& options);
+  PackArguments(const PackArguments&) = delete;
+  PackArguments& operator=(const PackArguments&) = delete;
+
+  qplan_pack_options& pack_options() { return options_; }
+  // Throws Failure with the packer's whole text unless status is a success.
+  void check(qplan_status status, const qplan_error& error) const;
+
+ private:
+  struct Binding {
+    std::string name;
+    std::vector<uint8_t> file;
+    std::vector<int64_t> shape;
+    DLTensor tensor{};
+  };
+  void add_binding(const std::string& text);
+
+  qplan_pack_options options_{};
+  std::deque<NamedType> types_;
+  std::deque<Binding> bindings_;
+  std::vector<qplan_named_type> named_types_;
+  std::vector<qplan_named_tensor> named_tensors_;
+  std::vector<const char*> skip_;
+  Progress progress_;
+  std::string error_text_;
+};
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_MODEL_OPTIONS_H_
