@@ -23,6 +23,8 @@ ISA_AUTO = 0
 MAX_ISA = 255  # every QPLAN_ISA_* lies below
 
 LOG_WARNING = 2
+LOG_INFO = 3
+LOG_DEBUG = 4
 
 VALUE_ANY = 0
 VALUE_PARAM = 1

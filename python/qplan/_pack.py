@@ -2,13 +2,17 @@
 
 import ctypes
 import logging
+import numbers
 import os
+
+import numpy
 
 from . import _capi
 from ._callbacks import raising
 from ._errors import check
 from ._library import library
 from ._plan import Plan
+from ._tensor import Tensor, dl_dtype
 from .passes import attach
 
 _logger = logging.getLogger("qplan")
@@ -19,40 +23,123 @@ def _log(_user, level, text):
     _logger.log(_LEVELS.get(level, logging.INFO), "%s", text.decode("utf-8", "replace"))
 
 
+def _log_level():
+    """What the logger lets through, no more is asked of the packer."""
+    if _logger.isEnabledFor(logging.DEBUG):
+        return _capi.LOG_DEBUG
+    return _capi.LOG_INFO if _logger.isEnabledFor(logging.INFO) else _capi.LOG_WARNING
+
+
+def _text(value):
+    return None if value is None else value.encode()
+
+
+def _named_types(types):
+    """An array of qplan_named_type, and what it points to. types: {name: shape} or {name: (shape, dtype)}."""
+    structs, kept = [], []
+    for name, value in types.items():
+        whole = len(value) == 2 and not isinstance(value[0], numbers.Integral)  # a shape and a dtype
+        shape, dtype = value if whole else (value, numpy.float32)
+        extents = (ctypes.c_int64 * len(shape))(*shape)
+        kept.append(extents)
+        structs.append(_capi.NamedType(name.encode(), dl_dtype(dtype), len(shape), extents))
+    return (_capi.NamedType * len(structs))(*structs), kept
+
+
+def _named_tensors(arrays):
+    """An array of qplan_named_tensor, and what it points to."""
+    tensors = {name: Tensor(numpy.asarray(array)) for name, array in arrays.items()}
+    structs = [_capi.NamedTensor(name.encode(), ctypes.pointer(tensor.struct)) for name, tensor in tensors.items()]
+    return (_capi.NamedTensor * len(structs))(*structs), tensors
+
+
 class _Call:
     """Options of one call of the packer, and what has to live as long as the call."""
 
-    def __init__(self, target, strip_names=False, passes=(), skip=()):
+    def __init__(
+        self,
+        target="cpu",
+        *,
+        strip_names=False,
+        contract=None,
+        io=None,
+        io_layout=None,
+        keep_float=False,
+        skip=(),
+        passes=(),
+        input_types=None,
+        bindings=None,
+        synthesize_constants=None,
+        dump_after=None,
+        dump=None,
+        why_not=None,
+        body=False,
+    ):
         self.output = _capi.Pieces()
         self.error = _capi.Error()
         self._long_text = _capi.Pieces()
+        self._dump = dump if dump is not None else print
+        self._dumps = []
+        names = [name.encode() for name in skip]
+        types, kept_types = _named_types(input_types or {})
+        tensors, kept_tensors = _named_tensors(bindings or {})
         self.options = _capi.PackOptions(
             strip_names=int(strip_names),
             target=target.encode(),
-            log_level=_capi.LOG_WARNING,
+            dump_after=_text(dump_after),
+            log_level=_log_level(),
             log=_capi.LogFunction(_log),
+            dump=_capi.WriteFunction(self._on_dump),
             error_text=self._long_text.function,
+            contract=_text(contract),
+            io=_text(io),
+            io_layout=_text(io_layout),
+            keep_float=int(keep_float),
+            num_skip=len(names),
+            skip=(ctypes.c_char_p * len(names))(*names),
+            bindings=tensors,
+            num_bindings=len(tensors),
+            num_input_types=len(types),
+            input_types=types,
+            synthesize_constants=int(synthesize_constants is not None),
+            canonical_body=int(body),
+            synthesize_seed=synthesize_constants or 0,
+            why_not=_text(why_not),
         )
-        self._kept = attach(self.options, passes)
-        names = [name.encode() for name in skip]
-        self.options.skip, self.options.num_skip = (ctypes.c_char_p * len(names))(*names), len(names)
+        self._kept = (kept_types, kept_tensors, attach(self.options, passes))
+
+    def _on_dump(self, _user, address, size):
+        self._dumps.append(ctypes.string_at(address, size).decode("utf-8", "replace"))
 
     def run(self, function, *arguments):
         """Calls the C function and raises what it, or a callback, reports."""
         with raising():
             status = getattr(library(), function)(*arguments, self.error)
+            for text in self._dumps:
+                self._dump(text)
             check(status, self.error, self._long_text.text().strip())
 
 
-def pack(model, output=None, target="cpu", *, strip_names=False, passes=(), skip=()):
+def pack(model, output=None, target="cpu", *, strip_names=False, **options):
     """Packs a model and returns the Plan.
 
-    model: path of a .tflite file, or its bytes. output: where the plan file is written, atomically; None: nowhere
-    (Plan.save does it later). target: "cpu" with options, "cpu,isa=reference". strip_names: leave names and provenance
-    out of the plan. passes: qplan.passes.Pass or Rewrite objects of the caller. skip: names of passes and rewrites that
-    are left out. Warnings of the packer go to the logger "qplan".
+    model: path of a file (.tflite, .onnx, .pt, Relay text; the content decides), or its bytes. output: where the plan
+    file is written, atomically; None: nowhere (Plan.save does it later). target: "cpu" with options,
+    "cpu,isa=reference". strip_names: leave names and provenance out of the plan. Warnings of the packer go to the
+    logger "qplan", more of its log where that logger's level lets it through.
+
+    options, as those of `qplan pack` (docs/cli.md):
+      contract: "tfl2" or "f32e", the numeric contract of every operator.
+      io, io_layout: dtype ("int8", "uint8", "float") and layout ("nhwc", "nchw") of inputs and outputs.
+      input_types: {name: shape} or {name: (shape, dtype)} for inputs that the model leaves open; float32 by default.
+      bindings: {name: array} for parameters that become constants.
+      synthesize_constants: a seed; constants that a Relay text names without data get data made of it.
+      keep_float: leave out rewrites that give a float pattern an integer meaning.
+      skip: names of passes and rewrites that are left out.
+      passes: qplan.passes.Pass or Rewrite objects of the caller.
+      dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
-    call = _Call(target, strip_names, passes, skip)
+    call = _Call(target, strip_names=strip_names, **options)
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = bytes(model)
         address = ctypes.cast(data, ctypes.c_void_p)
@@ -65,8 +152,13 @@ def pack(model, output=None, target="cpu", *, strip_names=False, passes=(), skip
     return plan
 
 
-def import_text(model, canonical=False, *, passes=(), skip=()):
-    """The imported model as Relay text, before any rewrite or, canonical, after all; as `qplan import --print`."""
-    call = _Call("cpu", passes=passes, skip=skip)
+def import_text(model, canonical=False, **options):
+    """The imported model as Relay text, before any rewrite or, canonical, after all; as `qplan import --print`.
+
+    options: those of pack, and
+      body: with canonical the body alone, without names, as all sources of a network have it.
+      why_not: a rewrite's name; gives the report of where it does not apply, and why, in place of the IR.
+    """
+    call = _Call(**options)
     call.run("qplan_import_text", os.fsencode(model), call.options, int(canonical), call.output.function, None)
     return call.output.text()

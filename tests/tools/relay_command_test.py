@@ -58,7 +58,7 @@ class Relay(CommandTest):
             plan = self.folder / f"{name}.qplan"
             result = run("pack", self.layer, "-o", plan, *SHAPE, "--synthesize-constants", seed)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("2 constants, 24 bytes, are synthesised, the first is 'weight'", result.stderr)
+            self.assertIn("2 constants, 24 bytes, synthesised, the first is 'weight'", result.stderr)
             plans.append(plan.read_bytes())
         self.assertEqual(plans[0], plans[1])
         self.assertNotEqual(plans[0], plans[2])

@@ -279,10 +279,10 @@ void Parser::log_constants() const {
                      "; --bind NAME=FILE gives them data, --synthesize-constants=SEED makes it up"));
   }
   if (!resolution_.synthesised.empty()) {
-    options_.log(QPLAN_LOG_WARNING,
-                 cat(tokens_.name(), ": ", resolution_.synthesised.size(), " constants, ",
-                     resolution_.synthesised_bytes, " bytes, are synthesised, the first is '",
-                     resolution_.synthesised[0], "': results mean nothing"));
+    options_.log(QPLAN_LOG_WARNING, cat(tokens_.name(), ": ", resolution_.synthesised.size(),
+                                        resolution_.synthesised.size() == 1 ? " constant, " : " constants, ",
+                                        resolution_.synthesised_bytes, " bytes, synthesised, the first is '",
+                                        resolution_.synthesised[0], "': results mean nothing"));
   }
 }
 

@@ -89,7 +89,7 @@ TEST(RelayFragment, WeightsAreSynthesisedAndInputsStay) {
   EXPECT_EQ(signature(kFloatsAtRest, options),
             "input: Tensor[(1, 3, 224, 224), float32] -> Tensor[(1, 32, 112, 112), uint8]");
   EXPECT_EQ(logged,
-            "t: 2 constants, 3584 bytes, are synthesised, the first is 'features.0.0_weight': results mean "
+            "t: 2 constants, 3584 bytes, synthesised, the first is 'features.0.0_weight': results mean "
             "nothing");
 
   const auto weight_of = [&] {

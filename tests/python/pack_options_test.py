@@ -1,0 +1,81 @@
+"""Options of qplan.pack and qplan.import_text, on Relay text."""
+
+import logging
+import tempfile
+import unittest
+from pathlib import Path
+
+from support import DIGITS, numpy, qplan
+
+LAYER = b"""\
+%0 = qnn.quantize(%input, 0.5f, 3, out_dtype="uint8", axis=1);
+%1 = qnn.quantize(%weight, 0.25f, 0, out_dtype="int8", axis=0);
+%2 = qnn.conv2d(%0, %1, 3, 0, 0.5f, 0.25f, channels=2, kernel_size=[1, 1], out_dtype="int32");
+%3 = qnn.requantize(%2, 0.125f, 0, 1f, 0, axis=1, out_dtype="uint8");
+"""
+SHAPE = {"input": (1, 2, 2, 2)}
+WEIGHT = numpy.array([1, -2, 0.5, 4], numpy.float32).reshape(2, 2, 1, 1)
+INPUT = numpy.arange(1, 9, dtype=numpy.float32).reshape(1, 2, 2, 2)
+
+
+class Options(unittest.TestCase):
+    def run_plan(self, plan):
+        with qplan.Session(plan) as session:
+            return session.run(INPUT)[0]
+
+    def test_bound_weights_compute(self):
+        plan = qplan.pack(LAYER, input_types=SHAPE, bindings={"weight": WEIGHT})
+        # x0 - 2 x1 is never positive; 0.5 x0 + 4 x1, halves away from zero
+        expected = [[[[0, 0], [0, 0]], [[21, 25], [30, 34]]]]
+        self.assertEqual(self.run_plan(plan).tolist(), expected)
+
+    def test_bindings_may_have_strides(self):
+        transposed = numpy.ascontiguousarray(WEIGHT.transpose(1, 0, 2, 3)).transpose(1, 0, 2, 3)
+        plans = [qplan.pack(LAYER, input_types=SHAPE, bindings={"weight": w}) for w in (WEIGHT, transposed)]
+        self.assertEqual(bytes(plans[0]), bytes(plans[1]))
+
+    def test_types_with_a_dtype(self):
+        types = {"input": ((1, 2, 2, 2), "float32")}
+        self.assertEqual(qplan.pack(LAYER, input_types=types, synthesize_constants=3).inputs[0].shape, (1, 2, 2, 2))
+        with self.assertRaisesRegex(qplan.Error, "int8"):
+            qplan.pack(LAYER, input_types={"input": ((1, 2, 2, 2), "int8")})
+
+    def test_synthesised_constants_follow_the_seed(self):
+        plans = [bytes(qplan.pack(LAYER, input_types=SHAPE, synthesize_constants=seed)) for seed in (0, 0, 1)]
+        self.assertEqual(plans[0], plans[1])
+        self.assertNotEqual(plans[0], plans[2])
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(qplan.Error, "--input-shape input="):
+            qplan.pack(LAYER)
+        with self.assertRaisesRegex(qplan.Error, "no input or free variable 'w'"):
+            qplan.pack(LAYER, input_types=SHAPE, bindings={"w": WEIGHT})
+        with self.assertRaisesRegex(qplan.Error, "no pass or rewrite 'nothing'"):
+            qplan.pack(DIGITS, skip=["nothing"])
+        with self.assertRaisesRegex(TypeError, "dtype"):
+            qplan.pack(LAYER, input_types={"input": ((1,), "U3")})
+
+    def test_dump_after(self):
+        dumps = []
+        qplan.pack(DIGITS, dump_after="import", dump=dumps.append)
+        self.assertEqual(len(dumps), 1)
+        self.assertTrue(dumps[0].startswith("// after import\n"))
+
+    def test_log_follows_the_level_of_the_logger(self):
+        with self.assertLogs("qplan", logging.DEBUG) as log:
+            qplan.pack(DIGITS)
+        self.assertTrue(any(record.levelno == logging.INFO for record in log.records))
+        self.assertTrue(any(record.levelno == logging.DEBUG for record in log.records))
+
+    def test_why_not_and_body(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "layer.relay"
+            path.write_bytes(LAYER)
+            report = qplan.import_text(path, input_types=SHAPE, why_not="quantize_constant")
+            self.assertIn("expected constant, found parameter '%weight'", report)
+            body = qplan.import_text(path, True, input_types=SHAPE, bindings={"weight": WEIGHT}, body=True)
+            self.assertIn("def @body(", body)
+
+
+if __name__ == "__main__":
+    unittest.main()
