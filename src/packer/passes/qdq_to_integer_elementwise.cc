@@ -76,6 +76,25 @@ Rewrite binary_row(const std::string& name, const std::string& float_op, const s
   return {name, 0, quantized(op(float_op, {dequantized("a"), dequantized("b")}).one_use().as("node")), build};
 }
 
+// TFLite's sigmoid has one output scale, whatever the real one; with another it is a table
+// (fuse_unary_chain).
+Rewrite sigmoid_row() {
+  Rewrite row = unary_row("lower_sigmoid", "sigmoid", "qnn.sigmoid");
+  const auto build = [any_scale = row.build](const RewriteContext& context, std::string* why) -> Result {
+    const float scale = scale_of(context.pre(), context.root.operand(1));
+    const int32_t zero_point = zero_point_of(context.pre(), context.root.operand(2));
+    const ir::DType dtype = context.pre().type(context.root.result()).dtype;
+    if (contract_of(context) != "f32e" && (scale != 1.0f / 256.0f || zero_point != dtype.min())) {
+      *why = cat("contract ", contract_of(context), " has a sigmoid with output scale 1/256 and zero point ",
+                 dtype.min(), " only");
+      return std::nullopt;
+    }
+    return any_scale(context, why);
+  };
+  row.build = build;
+  return row;
+}
+
 Result lower_requantize(const RewriteContext& context, std::string* why) {
   const PreNode input = context.node("dq_x");
   const ir::TensorType& from = context.pre().type(input.operand(0));
@@ -104,7 +123,7 @@ std::vector<Rewrite> elementwise_rewrites() {
       unary_row("lower_avg_pool2d", "nn.avg_pool2d", "qnn.avg_pool2d"),
       unary_row("lower_mean", "mean", "qnn.mean"),
       unary_row("lower_softmax", "nn.softmax", "qnn.softmax"),
-      unary_row("lower_sigmoid", "sigmoid", "qnn.sigmoid"),
+      sigmoid_row(),
   };
 }
 

@@ -71,6 +71,7 @@ ir::ConstantRef product_scale(const Layer& layer, std::string* why) {
     *why = "the product of input and weight scale is not a positive finite float32";
     return nullptr;
   }
+  if (scales.size() == 1) return ir::make_scalar(scales[0]);
   return ir::make_constant(ir::kFloat32, layer.weight_scale->type().shape, scales);
 }
 

@@ -35,6 +35,11 @@ bool is_movement(PreNode node) {
   return std::ranges::any_of(kMovements, [&](const std::string& name) { return node.is(name); });
 }
 
+float pad_value(const Pre& pre, PreNode pad) {
+  // float32 or int32, says inference.
+  return static_cast<float>(scalar_value(*pre.constant(pad.operand(1))).value_or(0.0));
+}
+
 // ---- sinking: tried at the movement; the qnn.dequantize is looked for in the new function, so that one
 // visit sinks through a chain of any length ----
 
@@ -110,7 +115,7 @@ Result sink_movement(const RewriteContext& context, std::string* why) {
   std::vector<PostValue> operands = context.r.operands(context.root);
   operands[0] = dequantize->data();
   if (context.root.is("nn.pad")) {
-    const float value = context.pre().constant(context.root.operand(1))->as<float>()[0];
+    const float value = pad_value(context.pre(), context.root);
     const std::optional<int32_t> integer = exact_integer(value, *dequantize, dtype);
     if (!integer) {
       *why = "no integer stands for its pad value exactly";
@@ -216,8 +221,7 @@ Result raise_above_movement(const RewriteContext& context, std::string* why) {
     std::vector<PostValue> operands = context.r.operands(*node);
     operands[0] = moved;
     if (node->is("nn.pad")) {
-      const float value = pre.constant(node->operand(1))->as<float>()[0];
-      operands[1] = context.post().scalar(quantizer_of(context)(value).value);
+      operands[1] = context.post().scalar(quantizer_of(context)(pad_value(pre, *node)).value);
     }
     moved = context.post().call(node->op()->name, operands, node->attrs(), node->name());
   }

@@ -30,7 +30,7 @@ float scale_of(const pattern::Pre& pre, pattern::PreValue value);
 int32_t zero_point_of(const pattern::Pre& pre, pattern::PreValue value);
 // The value of a scalar constant of a dtype that nn.pad takes.
 std::optional<double> scalar_value(const ir::Constant& constant);
-// "float32 operator", for reasons: "a result of add 'x'", "parameter 'y'", "a constant".
+// For reasons: "add 'x'", "parameter '%y'", "a constant".
 std::string describe(const pattern::Pre& pre, pattern::PreValue value);
 std::string count_text(uint64_t count, std::string_view noun);  // "1 value", "3 values"
 

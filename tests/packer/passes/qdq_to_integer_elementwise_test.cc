@@ -66,5 +66,15 @@ TEST(QdqElementwise, SoftmaxAndSigmoid) {
             "%0 = qnn.sigmoid(%x, 0.5f, 3, 0.00390625f, -128);\n%0\n");
 }
 
+TEST(QdqElementwise, TflitesSigmoidHasOneOutputScale) {
+  const std::string body = kDequantize + "  %1 = sigmoid(%0);\n  qnn.quantize(%1, 0.01f, 0, name=\"q\")\n";
+  EXPECT_EQ(why_not("qdq_to_integer", "lower_sigmoid", kTwo, body),
+            "qnn.quantize 'q': the pattern matches, but contract tfl2 has a sigmoid with output scale 1/256 "
+            "and zero "
+            "point -128 only");
+  EXPECT_NE(run_passes({"qdq_to_integer", "fuse_unary_chain"}, kTwo, body).find("qnn.lookup(%x"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace qplan::passes_test

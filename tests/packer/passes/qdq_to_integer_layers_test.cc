@@ -40,17 +40,6 @@ TEST(QdqLayers, TheContractIsTheQuantizes) {
             std::vector<std::string>{"lower_conv2d: 'q': contract f32e; bias as it is"});
 }
 
-// TFLite multiplies the scales in float32 for uint8 convolutions, in float64 for int8 ones.
-TEST(QdqLayers, TheMultiplierFollowsTflite) {
-  const std::string after = lower(kData, conv(kPerTensor, "", "out_dtype=\"uint8\", "));
-  EXPECT_NE(
-      after.find("qnn.requantize(%0, 0.125f, 0, 0.125f, 7, out_dtype=\"uint8\", multiplier=\"product_f32\")"),
-      std::string::npos)
-      << after;
-  const std::string signed_after = lower("%x: Tensor[(1, 2, 3, 3), int8]", conv(kPerTensor, "", ""));
-  EXPECT_EQ(signed_after.find("multiplier"), std::string::npos) << signed_after;
-}
-
 TEST(QdqLayers, WeightsPerChannel) {
   EXPECT_EQ(lower(kData,
                   conv(kWeights + ", " + kScales + ", const(Tensor[(2), int32], [0, 0]), axis=0", "", kF32e)),
@@ -106,7 +95,7 @@ TEST(QdqLayers, AFullyConnectedLayer) {
                       "  qnn.quantize(%3, 2f, 0)\n"),
             "%0 = qnn.dense(%x, " + weights +
                 ", -1, 4, 0.5f, 0.25f);\n%1 = nn.bias_add(%0, const(Tensor[(2), int32], [8, 16]));\n"
-                "%2 = qnn.requantize(%1, 0.125f, 0, 2f, 0, multiplier=\"product_f32\");\n%2\n");
+                "%2 = qnn.requantize(%1, 0.125f, 0, 2f, 0);\n%2\n");
 }
 
 TEST(QdqLayers, AMatrixProductWithTransposedWeightsPerColumn) {

@@ -31,6 +31,9 @@ TEST(QdqMovement, APadValueMustBeExact) {
   EXPECT_EQ(lower(kInt8, pad("-2.5f")),
             "%0 = nn.pad(%x, -2, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]);\n%1 = qnn.dequantize(%0, 0.5f, "
             "3);\n%1\n");
+  EXPECT_EQ(lower(kInt8, pad("-2")),
+            "%0 = nn.pad(%x, -1, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]);\n"
+            "%1 = qnn.dequantize(%0, 0.5f, 3);\n%1\n");
   EXPECT_EQ(lower(kInt8, pad("0.25f")), "unchanged");
   EXPECT_EQ(lower(kInt8, pad("100f")), "unchanged");
   EXPECT_EQ(why_not("qdq_to_integer", "sink_dequantize", kInt8, pad("0.25f")),
