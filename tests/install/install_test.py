@@ -87,7 +87,7 @@ class Install(unittest.TestCase):
         files = {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if path.is_file()}
         libdir = next(path for path in files if path.endswith("/libqplan.a")).rsplit("/", 1)[0]
         expected = {f"{libdir}/{name}" for name in ("libqplan.a", "libqplan_host.a", "libqplan_pack.a", "libqplan.so")}
-        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "host.h", "pack.h")}
+        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "host.h", "pack.h", "pass.hpp", "pattern.hpp")}
         expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake"}
         self.assertLessEqual(expected, files)
         for path in files:
@@ -100,6 +100,20 @@ class Install(unittest.TestCase):
             text = self.run_command(program, self.plan, DATA / f"digit{digit}_input.bin", "-o", output)
             self.assertIn(f"value {digit}:", text)
             self.assertEqual(output.read_bytes(), (DATA / f"digit{digit}_output.bin").read_bytes())
+
+    def test_a_program_with_a_pass_of_its_own(self):
+        source = REPOSITORY / "samples" / "custom_pass"
+        plan = self.folder / "average.qplan"
+        refused = subprocess.run(
+            [self.prefix / "bin" / "qplan", "pack", source / "average.relay", "-o", plan],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("multiply 'half'", refused.stdout)
+        for name, options in (("installed", []), ("build_tree", [f"-DQPLAN_BUILD_DIR={self.build}"])):
+            program = self.build_project(source, f"custom_pass_{name}", *options) / "custom_pass"
+            text = self.run_command(program, source / "average.relay", plan)
+            self.assertEqual(text, "factor_into_scales: 'half': the factor is in the scales now\n1 x qnn.add\n")
+            self.assertIn("add", self.run_command(self.prefix / "bin" / "qplan", "inspect", plan))
 
     def test_components(self):
         source = self.folder / "host_source"

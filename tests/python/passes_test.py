@@ -1,7 +1,10 @@
 """qplan.passes: patterns, rewrites and passes in Python."""
 
 import gc
+import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import traceback
 import unittest
@@ -162,6 +165,20 @@ class Passes(Canonical):
             self.canonical(CLIP, [Pass("mine")])
         with self.assertRaisesRegex(TypeError, "neither a Pass nor a Rewrite"):
             self.canonical(CLIP, [42])
+
+
+class Sample(unittest.TestCase):
+    def test_folds_constants_to_the_bytes_of_the_built_in_pass(self):
+        result = subprocess.run(
+            [sys.executable, "-B", support.REPOSITORY / "samples" / "custom_pass" / "quantize_constants.py"],
+            env={**os.environ, "PYTHONPATH": str(support.REPOSITORY / "python")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("the same as with the built-in pass", result.stdout)
 
 
 class Patterns(unittest.TestCase):
