@@ -5,6 +5,7 @@
 #include "src/base/sha256.h"
 #include "src/packer/emit/content_digest.h"
 #include "src/packer/error.h"
+#include "src/packer/import/import_onnx.h"
 #include "src/packer/import/import_pytorch.h"
 #include "src/packer/import/import_relay.h"
 #include "src/packer/import/import_tflite.h"
@@ -47,6 +48,7 @@ ir::Module import_tflite_alone(std::span<const uint8_t> model, std::string_view 
 constexpr Format kFormats[] = {
     {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite_alone},
     {"PyTorch (.pt, a zip of TorchScript)", is_pytorch, import_pytorch},
+    {"ONNX (.onnx, a ModelProto)", looks_like_onnx, import_onnx},
     {"Relay text", is_text, import_relay},  // last: any text
 };
 
