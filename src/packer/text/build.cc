@@ -14,7 +14,7 @@
 namespace qplan::text {
 namespace {
 
-constexpr int64_t kMaxSynthesisedBytes = int64_t{1} << 30;
+constexpr int64_t kMaxSynthesisedBytes = int64_t{512} << 20;
 
 using Kind = DraftValue::Kind;
 
