@@ -26,3 +26,91 @@ QPLAN_FIELD(qplan_pack_options, log, 40);
 QPLAN_FIELD(qplan_pack_options, dump, 48);
 QPLAN_FIELD(qplan_pack_options, error_text, 56);
 QPLAN_FIELD(qplan_pack_options, progress, 64);
+QPLAN_FIELD(qplan_pack_options, contract, 72);
+QPLAN_FIELD(qplan_pack_options, io, 80);
+QPLAN_FIELD(qplan_pack_options, io_layout, 88);
+QPLAN_FIELD(qplan_pack_options, keep_float, 96);
+QPLAN_FIELD(qplan_pack_options, num_skip, 100);
+QPLAN_FIELD(qplan_pack_options, skip, 104);
+QPLAN_FIELD(qplan_pack_options, bindings, 112);
+QPLAN_FIELD(qplan_pack_options, num_bindings, 120);
+QPLAN_FIELD(qplan_pack_options, num_input_types, 124);
+QPLAN_FIELD(qplan_pack_options, input_types, 128);
+QPLAN_FIELD(qplan_pack_options, synthesize_constants, 136);
+QPLAN_FIELD(qplan_pack_options, canonical_body, 140);
+QPLAN_FIELD(qplan_pack_options, synthesize_seed, 144);
+QPLAN_FIELD(qplan_pack_options, why_not, 152);
+QPLAN_FIELD(qplan_pack_options, passes, 160);
+QPLAN_FIELD(qplan_pack_options, num_passes, 168);
+QPLAN_FIELD(qplan_pack_options, reserved, 172);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_named_tensor) == 16, "size of qplan_named_tensor is ABI");
+QPLAN_FIELD(qplan_named_tensor, name, 0);
+QPLAN_FIELD(qplan_named_tensor, tensor, 8);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_named_type) == 24, "size of qplan_named_type is ABI");
+QPLAN_FIELD(qplan_named_type, name, 0);
+QPLAN_FIELD(qplan_named_type, dtype, 8);
+QPLAN_FIELD(qplan_named_type, ndim, 12);
+QPLAN_FIELD(qplan_named_type, shape, 16);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_pre_value) == 4, "size of qplan_pre_value is ABI");
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_pre_node) == 4, "size of qplan_pre_node is ABI");
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_post_value) == 4, "size of qplan_post_value is ABI");
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_attr) == 56, "size of qplan_attr is ABI");
+QPLAN_FIELD(qplan_attr, name, 0);
+QPLAN_FIELD(qplan_attr, kind, 8);
+QPLAN_FIELD(qplan_attr, count, 12);
+QPLAN_FIELD(qplan_attr, integer, 16);
+QPLAN_FIELD(qplan_attr, number, 24);
+QPLAN_FIELD(qplan_attr, text, 32);
+QPLAN_FIELD(qplan_attr, ints, 40);
+QPLAN_FIELD(qplan_attr, list_sizes, 48);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_function_info) == 24, "size of qplan_function_info is ABI");
+QPLAN_FIELD(qplan_function_info, struct_size, 0);
+QPLAN_FIELD(qplan_function_info, num_params, 4);
+QPLAN_FIELD(qplan_function_info, num_outputs, 8);
+QPLAN_FIELD(qplan_function_info, num_nodes, 12);
+QPLAN_FIELD(qplan_function_info, name, 16);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_value_info) == 56, "size of qplan_value_info is ABI");
+QPLAN_FIELD(qplan_value_info, struct_size, 0);
+QPLAN_FIELD(qplan_value_info, kind, 4);
+QPLAN_FIELD(qplan_value_info, dtype, 8);
+QPLAN_FIELD(qplan_value_info, ndim, 12);
+QPLAN_FIELD(qplan_value_info, shape, 16);
+QPLAN_FIELD(qplan_value_info, name, 24);
+QPLAN_FIELD(qplan_value_info, data, 32);
+QPLAN_FIELD(qplan_value_info, size_bytes, 40);
+QPLAN_FIELD(qplan_value_info, num_uses, 48);
+QPLAN_FIELD(qplan_value_info, reserved, 52);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_node_info) == 40, "size of qplan_node_info is ABI");
+QPLAN_FIELD(qplan_node_info, struct_size, 0);
+QPLAN_FIELD(qplan_node_info, num_operands, 4);
+QPLAN_FIELD(qplan_node_info, num_results, 8);
+QPLAN_FIELD(qplan_node_info, num_attrs, 12);
+QPLAN_FIELD(qplan_node_info, op, 16);
+QPLAN_FIELD(qplan_node_info, callee, 24);
+QPLAN_FIELD(qplan_node_info, name, 32);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_user_rewrite) == 40, "size of qplan_user_rewrite is ABI");
+QPLAN_FIELD(qplan_user_rewrite, struct_size, 0);
+QPLAN_FIELD(qplan_user_rewrite, benefit, 4);
+QPLAN_FIELD(qplan_user_rewrite, name, 8);
+QPLAN_FIELD(qplan_user_rewrite, pattern, 16);
+QPLAN_FIELD(qplan_user_rewrite, user, 24);
+QPLAN_FIELD(qplan_user_rewrite, build, 32);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_user_pass) == 48, "size of qplan_user_pass is ABI");
+QPLAN_FIELD(qplan_user_pass, struct_size, 0);
+QPLAN_FIELD(qplan_user_pass, num_rewrites, 4);
+QPLAN_FIELD(qplan_user_pass, name, 8);
+QPLAN_FIELD(qplan_user_pass, after, 16);
+QPLAN_FIELD(qplan_user_pass, rewrites, 24);
+QPLAN_FIELD(qplan_user_pass, user, 32);
+QPLAN_FIELD(qplan_user_pass, run, 40);
