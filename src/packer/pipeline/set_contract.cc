@@ -24,10 +24,11 @@ std::optional<PreNode> product_of(const pattern::Pre& pre, PreValue accumulator)
   return pre.producer(accumulator, "qnn.dense");
 }
 
+// TFLite's uint8 convolutions have one scale; with several, an int8 one had its input requantised before it.
 const char* tflite_multiplier_rule(const pattern::Pre& pre, PreNode product) {
   const bool one_scale = pre.type(product.operand(5)).num_elements() == 1;
   const bool product_f32 =
-      product.is("qnn.dense") ? one_scale : pre.type(product.operand(0)).dtype == ir::kUint8;
+      one_scale && (product.is("qnn.dense") || pre.type(product.operand(0)).dtype == ir::kUint8);
   return product_f32 ? "product_f32" : "product_f64";
 }
 
