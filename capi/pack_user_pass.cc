@@ -29,6 +29,7 @@ std::optional<pattern::PostValue> build(const qplan_user_rewrite& rewrite,
   check_callback(rewrite.build(rewrite.user, &pre, &post, &matches, &result), pre);
   *why = post.why;
   if (result.index == UINT32_MAX) return std::nullopt;
+  if (why->empty()) *why = "replaced";
   return read_value(post, result);
 }
 

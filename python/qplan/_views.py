@@ -90,6 +90,7 @@ class _Value:
         return info
 
     def _c(self):
+        self._view._handle  # the callback is still running
         return self._handle_type(self._index)
 
     def __eq__(self, other):
@@ -238,7 +239,7 @@ class Matches:
     def get(self, name):
         """None where an alternative or an optional operator left it out."""
         handle = _capi.PreValueHandle()
-        self._pre._handle  # the callback is still running
+        self._pre._handle
         status = library().qplan_matches_find(self._handle, name.encode(), handle)
         if status == _capi.NOT_FOUND:
             return None

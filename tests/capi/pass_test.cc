@@ -19,6 +19,7 @@ static_assert(!std::is_constructible_v<PostValue, PreValue> &&
               !std::is_constructible_v<PostValue, qplan_pre_value>);
 static_assert(!std::is_invocable_v<decltype(&Post::replace), Post&, PostValue, PostValue>);
 static_assert(!std::is_invocable_v<decltype(&Post::replace), Post&, PreValue, PreValue>);
+static_assert(!std::is_constructible_v<std::vector<PostValue>, std::initializer_list<PreValue>>);
 
 void append(void* user, const char* bytes, size_t size) {
   static_cast<std::string*>(user)->append(bytes, size);

@@ -122,6 +122,11 @@ class Rewrites(Canonical):
         keep = qplan.rewrite(op("clip"))(lambda pre, post, matches: kept.append((pre, post, matches, matches.root)))
         self.canonical(CLIP, [keep])
         pre, post, matches, root = kept[0]
+        stale = []
+        later = qplan.rewrite(op("clip"))(lambda pre, post, matches: stale[0] if stale else stale.append(post[pre.params[0]]))
+        self.canonical(CLIP, [later])
+        with self.assertRaisesRegex(qplan.Error, "after it has returned"):
+            self.canonical(CLIP, [later])
         for use in (lambda: pre.nodes, lambda: post.why("x"), lambda: matches.root, lambda: root.op):
             with self.assertRaisesRegex(RuntimeError, "after it has returned"):
                 use()
