@@ -29,9 +29,12 @@ def run(*command, check=True):
 
 def models():
     """(name, model, input, expected output): the repository's own, and kws where the data directory is."""
+    f32e = os.path.join(ROOT, "tests", "data", "f32e")
     own = os.path.join(ROOT, "tests", "data", "digits")
     cases = [("digits", os.path.join(ROOT, "samples", "models", "digits.tflite"),
-              os.path.join(own, "digit0_input.bin"), os.path.join(own, "digit0_output.bin"))]
+              os.path.join(own, "digit0_input.bin"), os.path.join(own, "digit0_output.bin")),
+             ("f32e", os.path.join(f32e, "model.relay"),
+              os.path.join(f32e, "case0_input.bin"), os.path.join(f32e, "case0_output.bin"))]
     golden = os.path.join(DATA, "golden", "kws_ref_model", "rand1")
     if os.path.isdir(golden):
         cases.append(("kws", os.path.join(DATA, "models", "kws_ref_model.tflite"),

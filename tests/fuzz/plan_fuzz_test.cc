@@ -56,10 +56,13 @@ TEST(PlanFuzz, NullPlanIsRefused) {
 }
 
 constexpr char kAllKernels[] = "all_kernels";
+constexpr char kF32e[] = "f32e";  // every operator under the contract of floats
+constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 
 std::vector<std::string> plan_sources() {
   std::vector<std::string> names = source_names();
   names.push_back(kAllKernels);
+  names.push_back(kF32e);
   return names;
 }
 
@@ -68,6 +71,9 @@ class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     if (GetParam() == kAllKernels) {
       plan_ = AllKernelsPlan::make();
+    } else if (GetParam() == kF32e) {
+      plan_ = read_file(kF32ePlan);
+      ASSERT_FALSE(plan_.empty()) << kF32ePlan;
     } else {
       const Bytes model = read_file(source_path(GetParam()));
       if (model.empty()) GTEST_SKIP() << source_path(GetParam()) << " is not there; set QPLAN_SHARED";
