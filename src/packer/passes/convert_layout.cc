@@ -43,6 +43,8 @@ class LayoutConverter {
     if (node.is("transpose")) return transpose(node);
     if (node.is("nn.pad")) return pad(node);
     if (is_one_of(node, {"qnn.mean", "mean"})) return mean(node);
+    // What follows is transposed behind; qdq_to_integer would move a qnn.dequantize behind that again.
+    if (node.is("qnn.dequantize")) return false;
     const size_t num_data = num_layout_free_operands(node.node());
     return num_data > 0 && follow(node, num_data);
   }

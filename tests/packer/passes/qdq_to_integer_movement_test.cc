@@ -134,6 +134,16 @@ TEST(QdqMovement, DequantiseAndQuantiseMeet) {
       "%0 = clip(%x, a_min=3f, a_max=15f);\n%0\n");
 }
 
+// The layout of a float result is changed before it is dequantised: passes of both kinds must agree on that.
+TEST(QdqMovement, ADequantisedResultInAnotherLayoutIsAFixpoint) {
+  EXPECT_EQ(
+      run_passes({"qdq_to_integer", "convert_layout", "eliminate_layout", "dead_code"},
+                 "%x: Tensor[(1, 2, 4, 4), int8]",
+                 "  %0 = nn.max_pool2d(%x, pool_size=[2, 2]);\n  qnn.dequantize(%0, 0.5f, 3)\n"),
+      "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n%1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n"
+      "%2 = transpose(%1, axes=[0, 3, 1, 2]);\n%3 = qnn.dequantize(%2, 0.5f, 3);\n%3\n");
+}
+
 TEST(QdqMovement, KeepFloatLeavesEverything) {
   passes::PassContext context;
   context.keep_float = true;

@@ -41,7 +41,10 @@ inline std::string run_passes(const std::vector<std::string>& names, const std::
                               const std::string& body, passes::PassContext context = {}) {
   ir::Module module = parse_main(params, body);
   context.evaluate = emit::evaluate_node;
-  for (bool changed = true; changed;) {
+  constexpr int kMaxRounds = 20;
+  bool changed = true;
+  for (int round = 0; changed; ++round) {
+    if (round == kMaxRounds) return "no fixpoint";
     changed = false;
     for (const std::string& name : names) {
       auto result = passes::find_pass(name)->run(module, module.main(), context);
