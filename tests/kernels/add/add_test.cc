@@ -230,7 +230,7 @@ TEST(Add, BindRefusesWhatIsWrong) {
       {[](AddSpec& s) { s.output = {1, 2, 3}; }, "broadcast to"},
       {[](AddSpec& s) { s.b = {2, 2}; }, "broadcast to"},
       {[](AddSpec& s) { s.a = s.b = {1, 3}; }, "broadcast to"},
-      {[](AddSpec& s) { s.contract = format::Contract_TFL1; }, "contract TFL1 is not implemented, only TFL2, F32E", QPLAN_KERNEL_MISSING},
+      {[](AddSpec& s) { s.contract = format::Contract_TFL1; }, "only TFL2, F32E", QPLAN_KERNEL_MISSING},
       {[](AddSpec& s) { s.left_shift = -1; }, "left_shift -1"},
       {[](AddSpec& s) { s.left_shift = 23; }, "left_shift 23"},
       {[](AddSpec& s) { s.input1.zero_point = 128; }, "input1_zero_point"},

@@ -204,7 +204,7 @@ TEST(Softmax, BindRefusesWhatIsWrong) {
     {[](SoftmaxSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 1; }; }, "output"},
     {[](SoftmaxSpec& s) { s.shape = s.output = {}; }, "scalar"},
     {[](SoftmaxSpec& s) { s.output = {10, 2}; }, "another shape"},
-    {[](SoftmaxSpec& s) { s.contract = format::Contract_TFL1; }, "contract TFL1 is not implemented, only TFL2, F32E", QPLAN_KERNEL_MISSING},
+    {[](SoftmaxSpec& s) { s.contract = format::Contract_TFL1; }, "only TFL2, F32E", QPLAN_KERNEL_MISSING},
     {[](SoftmaxSpec& s) { s.scaling.multiplier = -1; }, "input_multiplier"},
     {[](SoftmaxSpec& s) { s.scaling.left_shift = 32; }, "input_left_shift 32"},
     {[](SoftmaxSpec& s) { s.scaling.left_shift = -1; }, "input_left_shift -1"},
