@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 set(QPLAN_INSTALL_PYTHONDIR lib/python3/dist-packages CACHE STRING "Where the Python package goes, under the prefix")
 set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
 
-install(FILES include/qplan/qplan.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
+install(FILES include/qplan/qplan.h include/qplan/npu_driver.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
 install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(QPLAN_BUILD_PACKER)
   install(FILES include/qplan/host.h include/qplan/pack.h include/qplan/pass.hpp include/qplan/pattern.hpp

@@ -2,5 +2,6 @@
 #include <qplan/pass.hpp>
 
 #include "tests/capi/header_host.c"
+#include "tests/capi/header_npu_driver.c"
 #include "tests/capi/header_pack.c"
 #include "tests/capi/header_qplan.c"
