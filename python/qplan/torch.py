@@ -1,0 +1,65 @@
+"""Packs quantised PyTorch modules, in a process that has torch.
+
+    import qplan.torch
+
+    plan = qplan.torch.pack(quantised_module, torch.rand(1, 3, 224, 224), "model.qplan")
+
+The module has gone through PyTorch's static quantisation (torch.ao.quantization: eager mode or FX), or is a ScriptModule
+of such a one. A file that torch.jit.save wrote needs no torch: qplan.pack("model.pt", input_types=...).
+"""
+
+import io
+import warnings
+
+import torch
+
+from . import _capi
+from ._errors import Error
+from ._pack import pack as _pack
+
+
+def archive(module, example_inputs):
+    """(bytes of a frozen TorchScript archive, types of its inputs by name) of the module.
+
+    example_inputs: a tensor, or a tuple of tensors in the order of forward's parameters. Plans have fixed shapes: the
+    examples'.
+    """
+    examples = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
+    frozen = _freeze(module, examples)
+    names = [argument.name for argument in frozen.forward.schema.arguments[1:]]
+    if len(names) != len(examples):
+        raise Error(_capi.INVALID_ARGUMENT, f"found {len(examples)} example inputs, expected {len(names)}: {names}")
+    buffer = io.BytesIO()
+    torch.jit.save(frozen, buffer)
+    types = {name: (tuple(value.shape), _dtype(name, value)) for name, value in zip(names, examples)}
+    return buffer.getvalue(), types
+
+
+def pack(module, example_inputs, output=None, target="cpu", **options):
+    """Packs a quantised module and returns the Plan; output, target and options as qplan.pack."""
+    data, types = archive(module, example_inputs)
+    return _pack(data, output, target, input_types=types, **options)
+
+
+def _freeze(module, examples):
+    if not isinstance(module, torch.nn.Module):
+        raise Error(
+            _capi.INVALID_ARGUMENT,
+            f"found a {type(module).__name__}, expected a quantised torch.nn.Module or a ScriptModule; "
+            "export other programs to ONNX",
+        )
+    if not isinstance(module, torch.jit.ScriptModule):
+        # Shapes, scales and zero points are fixed in any case, so that a trace loses nothing that a plan could keep,
+        # whatever its warnings say.
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", torch.jit.TracerWarning)
+            module = torch.jit.trace(module.eval(), examples, check_trace=False)
+    if not hasattr(module, "training"):  # freezing takes the attribute away
+        return module
+    return torch.jit.freeze(module.eval())
+
+
+def _dtype(name, value):
+    if value.dtype != torch.float32:
+        raise Error(_capi.DTYPE_MISMATCH, f"example input '{name}' is {value.dtype}, expected torch.float32")
+    return "float32"

@@ -1,0 +1,102 @@
+"""qplan.torch: modules that PyTorch quantises here, against PyTorch itself."""
+
+import io
+import sys
+import unittest
+
+import support
+import numpy
+import qplan
+
+try:
+    import torch
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)  # ctest's SKIP_RETURN_CODE
+
+import qplan.torch
+
+SHAPE = (1, 3, 8, 8)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.quant = torch.ao.quantization.QuantStub()
+        self.conv = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.relu = torch.nn.ReLU()
+        self.depthwise = torch.nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.add = torch.ao.nn.quantized.FloatFunctional()
+        self.pool = torch.nn.AdaptiveAvgPool2d((1, 1))
+        self.linear = torch.nn.Linear(8, 4)
+        self.dequant = torch.ao.quantization.DeQuantStub()
+
+    def forward(self, x):
+        x = self.relu(self.conv(self.quant(x)))
+        x = self.add.add(self.depthwise(x), x)
+        return self.dequant(self.linear(torch.flatten(self.pool(x), 1)))
+
+
+def quantised():
+    """The network, quantised with QNNPACK's settings (no reduced range), and calibrated with noise."""
+    torch.manual_seed(7)
+    torch.backends.quantized.engine = "qnnpack"
+    net = Net().eval()
+    net = torch.ao.quantization.fuse_modules(net, [["conv", "relu"]])
+    net.qconfig = torch.ao.quantization.get_default_qconfig("qnnpack")
+    torch.ao.quantization.prepare(net, inplace=True)
+    for _ in range(4):
+        net(torch.randn(SHAPE))
+    return torch.ao.quantization.convert(net)
+
+
+@unittest.skipUnless("qnnpack" in torch.backends.quantized.supported_engines, "torch has no quantised engine")
+class TorchTest(unittest.TestCase):
+    def setUp(self):
+        self.module = quantised()
+        self.example = torch.randn(SHAPE)
+
+    def check_outputs(self, plan):
+        step = self.module.linear.scale
+        with qplan.Session(plan) as session:
+            for seed in range(8):
+                torch.manual_seed(seed)
+                x = torch.randn(SHAPE)
+                (found,) = session.run(x.numpy())
+                expected = self.module(x).numpy()
+                self.assertLessEqual(numpy.abs(found - expected).max(), 1.01 * step, f"seed {seed}")
+
+    def test_module(self):
+        plan = qplan.torch.pack(self.module, self.example)
+        self.assertEqual([(i.name, i.shape) for i in plan.inputs], [("x", SHAPE)])
+        self.check_outputs(plan)
+
+    def test_script_modules_frozen_or_not(self):
+        traced = torch.jit.trace(self.module, self.example)
+        frozen = torch.jit.freeze(traced.eval())
+        plans = [qplan.torch.pack(m, self.example) for m in (self.module, traced, frozen)]
+        digests = {plan.inspect()["content_digest"] for plan in plans}
+        self.assertEqual(len(digests), 1)
+
+    def test_a_traced_archive_that_is_not_frozen_gives_the_same_plan(self):
+        buffer = io.BytesIO()
+        torch.jit.save(torch.jit.trace(self.module, self.example), buffer)
+        plan = qplan.pack(buffer.getvalue(), input_types={"x": (SHAPE, "float32")})
+        frozen = qplan.torch.pack(self.module, self.example)
+        self.assertEqual(plan.inspect()["content_digest"], frozen.inspect()["content_digest"])
+
+    def test_wrong_arguments_are_explained(self):
+        with self.assertRaisesRegex(qplan.Error, "expected a quantised torch.nn.Module"):
+            qplan.torch.pack(lambda x: x, self.example)
+        with self.assertRaisesRegex(qplan.Error, "'x' is torch.float64, expected torch.float32"):
+            qplan.torch.pack(torch.jit.freeze(torch.jit.trace(self.module, self.example).eval()), self.example.double())
+        with self.assertRaisesRegex(qplan.Error, "--input-shape x="):
+            qplan.pack(qplan.torch.archive(self.module, self.example)[0])
+
+    def test_float_modules_are_refused_by_operator(self):
+        with self.assertRaisesRegex(qplan.Error, "aten::"):
+            qplan.torch.pack(torch.nn.Conv2d(3, 8, 3), self.example)
+
+
+if __name__ == "__main__":
+    unittest.main()
