@@ -2,6 +2,7 @@
 
 #include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
+#include "src/packer/passes/float_leftovers.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
@@ -15,15 +16,18 @@ namespace {
 
 constexpr uint32_t kNumStages = 4;
 
-// A refusal also says which rewrites were left out that might have helped.
+// A refusal also says which rewrites were left out that might have helped, and which came near.
 target::Program lower(const ir::Function& main, const target::TargetProfile& profile,
-                      const std::vector<std::string>& undone) {
+                      const std::vector<std::string>& undone, const PackOptions& options) {
   try {
     return target::lower_function(main, profile);
   } catch (const PackError& error) {
-    if (undone.empty()) throw;
     std::string text = error.what();
     for (const std::string& line : undone) text += "; " + line;
+    passes::PassContext context;
+    context.keep_float = options.keep_float;
+    const std::string leftovers = passes::explain_float_leftovers(main, context);
+    if (!leftovers.empty()) text += "; " + leftovers;
     throw PackError(error.status(), text);
   }
 }
@@ -83,7 +87,7 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   const std::vector<std::string> undone = pipeline::canonicalize(&module, profile, observer);
 
   observer.stage("lower", 2, kNumStages);
-  const target::Program program = lower(module.main(), profile, undone);
+  const target::Program program = lower(module.main(), profile, undone, options);
   module = ir::Module();  // the program holds its own constants: no second copy while the plan is written
 
   observer.stage("plan memory and write", 3, kNumStages);
