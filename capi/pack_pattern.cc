@@ -67,7 +67,7 @@ qplan_status create(qplan_pattern** out, qplan_error* error, const Work& work) n
   const qplan_status status = reported(&text, [&] {
     if (out == nullptr) fail("pattern is NULL");
     *out = nullptr;
-    *out = new qplan_pattern{work()};
+    *out = std::make_unique<qplan_pattern>(qplan_pattern{work()}).release();
     return QPLAN_OK;
   });
   return report(status, text, error);
@@ -180,7 +180,8 @@ qplan_status qplan_pattern_attr(const qplan_pattern* of, const qplan_attr* attr,
                                 qplan_error* error) {
   return create(pattern, error, [&] {
     if (attr == nullptr) fail("attr is NULL");
-    return get(of, "of").attr(text_of(attr->name, "name of an attribute"), read_attr(*attr));
+    std::string name = text_of(attr->name, "name of an attribute");
+    return get(of, "of").attr(std::move(name), read_attr(*attr));
   });
 }
 

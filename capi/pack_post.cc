@@ -16,7 +16,7 @@ ir::AttrValue read_attr(const qplan_attr& attr) {
       throw PackError(QPLAN_INVALID_ARGUMENT, cat("attribute '", attr.name, "': ", what, " is NULL"));
     }
   };
-  need(attr.name, "name");
+  if (attr.name == nullptr) throw PackError(QPLAN_INVALID_ARGUMENT, "an attribute has no name");
   switch (attr.kind) {
     case QPLAN_ATTR_BOOL:
       return attr.integer != 0;

@@ -293,6 +293,38 @@ TEST(UserPattern, EveryCombinatorIsThere) {
   }
 }
 
+TEST(UserPatternC, MissingPartsAreRefused) {
+  qplan_pattern* pattern = nullptr;
+  qplan_error error = {};
+  error.struct_size = sizeof(error);
+  EXPECT_EQ(qplan_pattern_value(QPLAN_VALUE_RESULT, &pattern, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "pattern: value kind 3, expected QPLAN_VALUE_ANY, _PARAM or _CONSTANT");
+  EXPECT_EQ(qplan_pattern_value(QPLAN_VALUE_ANY, nullptr, nullptr), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_pattern_op(nullptr, 1, nullptr, 0, 0, &pattern, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "pattern: name of an operator is NULL");
+  EXPECT_EQ(qplan_pattern_as(nullptr, "x", &pattern, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "pattern: of is NULL");
+  const Pattern some = any();
+  const qplan_attr nameless = {};
+  EXPECT_EQ(qplan_pattern_attr(some.c_pattern(), &nameless, &pattern, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "pattern: name of an attribute is NULL");
+  qplan_attr attr = {};
+  attr.name = "axis";
+  attr.kind = 99;
+  EXPECT_EQ(qplan_pattern_attr(some.c_pattern(), &attr, &pattern, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "attribute 'axis' has kind 99, expected QPLAN_ATTR_*");
+  attr.kind = QPLAN_ATTR_INTS;
+  attr.count = 2;
+  EXPECT_EQ(qplan_pattern_attr(some.c_pattern(), &attr, &pattern, &error), QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "attribute 'axis': ints is NULL");
+  EXPECT_EQ(pattern, nullptr);
+  qplan_pattern_destroy(nullptr);
+  qplan_value_info info = {};
+  EXPECT_EQ(qplan_pre_value_info(nullptr, {0}, &info), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_post_why(nullptr, ""), QPLAN_INVALID_ARGUMENT);
+  EXPECT_EQ(qplan_matches_find(nullptr, "x", nullptr), QPLAN_INVALID_ARGUMENT);
+}
+
 TEST(UserPattern, AConditionLivesAsLongAsThePatternsThatNeedIt) {
   const auto alive = std::make_shared<int>(0);
   {
