@@ -180,11 +180,22 @@ TEST(OnnxMatMul, VectorsLoseTheirAxis) {
   EXPECT_EQ(import_builder(m).main().type(import_builder(m).main().outputs()[0]).shape, ir::Shape{2});
 }
 
-TEST(OnnxMatMul, BatchesOfWeightsAreRefused) {
+// One data matrix, two of weights: the batch is written out.
+TEST(OnnxMatMul, BatchesOfWeightsBecomeLayers) {
   OnnxBuilder b;
-  b.input("x", kFloat, {2, 3, 4}).input("w", kFloat, {2, 4, 3}).node("MatMul", {"x", "w"}, {"y"});
-  b.output("y", kFloat, {2, 3, 3});
-  EXPECT_EQ(refusal(b), kList + "MatMul with a second operand of rank 3 (1; 'y')");
+  b.input("x", kFloat, {1, 3, 1}).constant<float>("w", kFloat, {2, 1, 2}, {1, 2, 3, 4});
+  b.node("MatMul", {"x", "w"}, {"y"}).output("y", kFloat, {2, 3, 2});
+  EXPECT_EQ(import_body(b),
+            "%0 = reshape(%x, newshape=[3, 1]);\n"
+            "%1 = nn.dense(%0, const(Tensor[(2, 1), float32], [1, 2]));\n"
+            "%2 = reshape(%1, newshape=[1, 3, 2]);\n"
+            "%3 = nn.dense(%0, const(Tensor[(2, 1), float32], [3, 4]));\n"
+            "%4 = reshape(%3, newshape=[1, 3, 2]);\n"
+            "%5 = concatenate((%2, %4));\n%5\n");
+  OnnxBuilder many;
+  many.input("x", kFloat, {65, 1, 1}).input("w", kFloat, {65, 1, 1}).node("MatMul", {"x", "w"}, {"y"});
+  many.output("y", kFloat, {65, 1, 1});
+  EXPECT_EQ(refusal(many), kList + "MatMul with 65 matrix products (at most 64) (1; 'y')");
 }
 
 TEST(OnnxGemm, BiasAlphaBeta) {

@@ -93,6 +93,20 @@ TEST(OnnxVersions, ReshapeAllowsZeroFrom14) {
       kInvalid + "node 0 Reshape 'y': shape [0, 32] for data of shape [1, 2, 4, 4]: 32 elements become 0");
 }
 
+TEST(OnnxVersions, ArithmeticBroadcastsByAttributesBefore7) {
+  const auto model = [](const std::vector<int64_t>& rhs, const std::vector<Message>& attributes) {
+    OnnxBuilder b(6);
+    b.input("x", kFloat, {2, 3, 4}).input("v", kFloat, rhs).node("Mul", {"x", "v"}, {"y"}, attributes);
+    return b.output("y", kFloat, {2, 3, 4});
+  };
+  EXPECT_EQ(import_body(model({3}, {attr_int("broadcast", 1), attr_int("axis", 1)})),
+            "%0 = reshape(%v, newshape=[3, 1]);\n%1 = multiply(%x, %0);\n%1\n");
+  EXPECT_EQ(import_body(model({3, 4}, {attr_int("broadcast", 1)})), "%0 = multiply(%x, %v);\n%0\n");
+  EXPECT_EQ(refusal(model({4}, {})), kInvalid +
+                                         "node 0 Mul 'y': the operands are Tensor[(2, 3, 4), float32] and "
+                                         "Tensor[(4), float32]");
+}
+
 TEST(OnnxVersions, DropoutInTrainingIsRefused) {
   EXPECT_EQ(unary_body({"Dropout", {attr_float("ratio", 0.3f)}, 10}), "%x\n");
   OnnxBuilder b(13);

@@ -132,6 +132,7 @@ void import_softmax(const OpContext& op) {
 // As inference applies it: the later outputs are statistics of training.
 void import_batch_normalization(const OpContext& op) {
   if (op.attr_int("training_mode", 0) != 0) throw Unsupported{"attribute 'training_mode'"};
+  if (op.opset() < 7 && op.attr_int("is_test", 0) == 0) throw Unsupported{"statistics of training"};
   op.expect_counts(5, 5, 1);
   op.attr_float("momentum", 0.9f);  // of training
   if (op.opset() < 9 && op.attr_int("spatial", 1) == 0) throw Unsupported{"attribute 'spatial'"};

@@ -7,9 +7,24 @@ namespace {
 
 constexpr size_t kMaxOperands = 4096;
 
+// Before opset 7 arithmetic broadcasts where attribute broadcast says so, from attribute axis on.
+Value aligned(const OpContext& op, const Value& lhs, const Value& rhs) {
+  const bool broadcast = op.attr_int("broadcast", 0) != 0;
+  const ir::Shape &to = op.shape(lhs), &from = op.shape(rhs);
+  if (!broadcast && from != to) invalid(cat("the operands are ", op.type(lhs), " and ", op.type(rhs)));
+  if (!op.has_attr("axis")) return rhs;
+  const auto axis = static_cast<size_t>(OpContext::axis_of(op.attr_int("axis", 0), to.size()));
+  if (from.size() > to.size() - axis)
+    invalid(cat("axis ", axis, " for ", op.type(lhs), " and ", op.type(rhs)));
+  ir::Shape shape = from;
+  shape.resize(to.size() - axis, 1);
+  return op.reshape(rhs, shape);
+}
+
 void binary(const OpContext& op, std::string_view ir_op) {
   op.expect_counts(2, 2);
-  op.define(0, op.emit(ir_op, {op.input(0), op.input(1)}));
+  const Value &lhs = op.input(0), &rhs = op.input(1);
+  op.define(0, op.emit(ir_op, {lhs, op.opset() < 7 ? aligned(op, lhs, rhs) : rhs}));
 }
 
 // Any number of operands, the first two first.

@@ -1,8 +1,12 @@
 // MatMul, Gemm, QLinearMatMul, QGemm: the second operand, [k, n] in ONNX, becomes the weights [n, k] of a
 // dense layer by a transpose.
+#include <functional>
+
 #include "src/packer/import/onnx/matmul_tail.h"
 #include "src/packer/import/onnx/ops.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/shape.h"
+#include "src/packer/op/strided.h"
 
 namespace qplan::onnx {
 namespace {
@@ -26,26 +30,71 @@ Value as_bias(const OpContext& op, const Value& addend, int64_t columns) {
   return {};
 }
 
-// The weights [n, k] for operand B, [k, n] or a vector [k].
-Value dense_weights(const OpContext& op, const Value& b) {
-  const ir::Shape& shape = op.shape(b);
-  if (shape.size() == 1) return op.reshape(b, {1, shape[0]});
-  if (shape.size() != 2) throw Unsupported{cat("a second operand of rank ", shape.size())};
-  return transposed(op, b);
+// The layer on data [..., k] and weights [n, k].
+using Dense = std::function<Value(const Value& data, const Value& weights)>;
+
+// A product of batches that is written out as layers.
+constexpr int64_t kMaxBatches = 64;
+
+ir::Shape batch_shape(const ir::Shape& shape) { return {shape.begin(), shape.end() - 2}; }
+int64_t num_matrices(const ir::Shape& batches) { return ir::TensorType{ir::kInt8, batches}.num_elements(); }
+
+// An operand [..., r, c] as its matrices, one by one.
+std::vector<Value> matrices_of(const OpContext& op, const Value& operand) {
+  const ir::Shape shape = op.shape(operand);
+  const ir::Shape matrix(shape.end() - 2, shape.end());
+  const int64_t count = num_matrices(batch_shape(shape));
+  if (count == 1) return {op.reshape(operand, matrix)};
+  const Value flat = op.reshape(operand, {count, matrix[0], matrix[1]});
+  std::vector<Value> parts =
+      op.emit_many("split", {flat}, {{"indices_or_sections", count}, {"axis", int64_t{0}}});
+  for (Value& part : parts) part = op.reshape(part, matrix);
+  return parts;
 }
 
-// A vector counts as a row [1, k]; its axis is not in the result.
-Value as_rows(const OpContext& op, const Value& a) {
-  const ir::Shape& shape = op.shape(a);
-  if (shape.empty()) invalid("the first operand is a scalar");
-  return shape.size() == 1 ? op.reshape(a, {1, shape[0]}) : a;
+// For each matrix of the result which one of an operand's, whose batches broadcast, it is made of.
+std::vector<size_t> broadcast_indices(const ir::Shape& own, const ir::Shape& batches) {
+  std::vector<size_t> indices;
+  op::walk<1>(
+      batches, {op::broadcast_strides(own, batches)}, {},
+      [&](int64_t, const std::array<int64_t, 1>& at) { indices.push_back(static_cast<size_t>(at[0])); });
+  return indices;
 }
 
-// Takes the axes that as_rows and dense_weights put in out of the result.
-Value without_vector_axes(const OpContext& op, const Value& result, bool a_is_vector, bool b_is_vector) {
+// MatMul of operands of rank 2 and more, the second a batch of matrices.
+Value batched(const OpContext& op, const Value& a, const Value& b, const Dense& dense) {
+  const ir::Shape batch_a = batch_shape(op.shape(a)), batch_b = batch_shape(op.shape(b));
+  const ir::Shape batches = op::broadcast_shape(batch_a, batch_b);
+  const int64_t count = num_matrices(batches);
+  if (count > kMaxBatches) throw Unsupported{cat(count, " matrix products (at most ", kMaxBatches, ")")};
+  const std::vector<Value> all_a = matrices_of(op, a), all_b = matrices_of(op, b);
+  const std::vector<size_t> from_a = broadcast_indices(batch_a, batches),
+                            from_b = broadcast_indices(batch_b, batches);
+  std::vector<Value> products;
+  for (size_t i = 0; i < from_a.size(); ++i) {
+    const Value product = dense(all_a[from_a[i]], transposed(op, all_b[from_b[i]]));
+    products.push_back(op.reshape(product, {1, op.shape(product)[0], op.shape(product)[1]}));
+  }
+  const Value all = count == 1 ? products[0] : op.emit("concatenate", products, {{"axis", int64_t{0}}});
+  ir::Shape shape = batches;
+  shape.insert(shape.end(), op.shape(all).begin() + 1, op.shape(all).end());
+  return op.reshape(all, shape);
+}
+
+// MatMul: a vector counts as a row [1, k] or a column [k, 1], whose axis is not in the result.
+Value product(const OpContext& op, const Value& a, const Value& b, const Dense& dense) {
+  const size_t rank_a = op.shape(a).size(), rank_b = op.shape(b).size();
+  if (rank_a == 0 || rank_b == 0) invalid("an operand is a scalar");
+  const Value rows = rank_a == 1 ? op.reshape(a, {1, op.shape(a)[0]}) : a;
+  Value result;
+  if (rank_b > 2) {
+    result = batched(op, rows, b, dense);
+  } else {
+    result = dense(rows, rank_b == 1 ? op.reshape(b, {1, op.shape(b)[0]}) : transposed(op, b));
+  }
   ir::Shape shape = op.shape(result);
-  if (b_is_vector) shape.pop_back();
-  if (a_is_vector) shape.erase(shape.end() - (b_is_vector ? 1 : 2));
+  if (rank_b == 1) shape.pop_back();
+  if (rank_a == 1) shape.erase(shape.end() - (rank_b == 1 ? 1 : 2));
   return op.reshape(result, shape);
 }
 
@@ -53,9 +102,9 @@ Value without_vector_axes(const OpContext& op, const Value& result, bool a_is_ve
 
 void import_mat_mul(const OpContext& op) {
   op.expect_counts(2, 2);
-  const Value &a = op.input(0), &b = op.input(1);
-  const Value result = op.emit("nn.dense", {as_rows(op, a), dense_weights(op, b)});
-  op.define(0, without_vector_axes(op, result, op.shape(a).size() == 1, op.shape(b).size() == 1));
+  op.define(0, product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
+              return op.emit("nn.dense", {data, weights});
+            }));
 }
 
 void import_gemm(const OpContext& op) {
@@ -82,19 +131,18 @@ void import_gemm(const OpContext& op) {
 
 void import_qlinear_mat_mul(const OpContext& op) {
   op.expect_counts(8, 8);
-  const Value &a = op.input(0), &b = op.input(3);
   MatmulTail tail;
   tail.input = op.per_tensor_qparams(1);
   tail.kernel = op.qparams(4);
   tail.output = op.per_tensor_qparams(6);
   tail.out_dtype = op.zero_point_dtype(7);
-  const Value data = as_rows(op, a);
-  const Value accumulator =
-      op.emit("qnn.dense", {data, dense_weights(op, b), tail.input.zero_point, tail.kernel.zero_point,
-                            tail.input.scale, tail.kernel.scale});
-  tail.channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
-  const Value result = emit_tail(op, accumulator, tail);
-  op.define(0, without_vector_axes(op, result, op.shape(a).size() == 1, op.shape(b).size() == 1));
+  op.define(0, product(op, op.input(0), op.input(3), [&](const Value& data, const Value& weights) {
+              const Value accumulator =
+                  op.emit("qnn.dense", {data, weights, tail.input.zero_point, tail.kernel.zero_point,
+                                        tail.input.scale, tail.kernel.scale});
+              tail.channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
+              return emit_tail(op, accumulator, tail);
+            }));
 }
 
 void import_qgemm(const OpContext& op) {
