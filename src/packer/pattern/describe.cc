@@ -44,7 +44,9 @@ struct ConditionText {
 // has enough. It recurses no deeper than kMaxDepth.
 class Writer {
  public:
-  Writer(size_t max_chars, bool captures) : max_chars_(max_chars), captures_(captures) {}
+  // Operators deeper than max_depth are written without their operands.
+  Writer(size_t max_chars, uint32_t max_depth, bool captures)
+      : max_chars_(max_chars), max_depth_(max_depth), captures_(captures) {}
 
   void write(const PatternNode& pattern) {
     if (text_.size() > max_chars_) return;
@@ -100,15 +102,23 @@ class Writer {
  private:
   void write_operands(const PatternNode& pattern) {
     if (pattern.children.empty()) return;
+    if (depth_ == max_depth_) {
+      text_ += "(...)";
+      return;
+    }
+    ++depth_;
     text_ += "(";
     for (size_t i = 0; i < pattern.children.size(); ++i) {
       if (i > 0) text_ += ", ";
       write(pattern.children[i].node());
     }
     text_ += ")";
+    --depth_;
   }
 
   size_t max_chars_;
+  uint32_t max_depth_;
+  uint32_t depth_ = 0;
   bool captures_;  // whether names are told
   std::string text_;
 };
@@ -135,7 +145,7 @@ std::string describe(const ir::AttrValue& value) {
 }
 
 std::string describe_kind(const PatternNode& pattern) {
-  Writer writer(kMaxKindChars, false);
+  Writer writer(kMaxKindChars, 1, false);
   writer.write_kind(pattern);
   return writer.take();
 }
@@ -160,7 +170,7 @@ std::string describe(const ir::Function& function, ir::ValueId value) {
 }
 
 std::string to_string(const Pattern& pattern) {
-  Writer writer(kMaxChars, true);
+  Writer writer(kMaxChars, kMaxDepth, true);
   writer.write(pattern.node());
   return writer.take();
 }

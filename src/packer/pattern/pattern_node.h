@@ -54,8 +54,8 @@ struct PatternNode {
 };
 
 // ---- texts for near misses ----
-// The pattern without its own conditions and without names: "qnn.quantize(constant of dtype float32, any)".
-// Bounded in length.
+// The pattern without its own conditions and without names: "qnn.quantize(clip(...), any)".
+// What operands are made of is left out.
 std::string describe_kind(const PatternNode& pattern);
 std::string describe(const Condition& condition);  // "of dtype int8", "read once"
 std::string describe(const ir::AttrValue& value);  // "[1, 2]", "\"NHWC\"", "0.5"

@@ -94,7 +94,7 @@ TEST(Matcher, OptionalIsThereOrLeftOut) {
   ASSERT_TRUE(without.matches(pattern));
   EXPECT_EQ((*without.match(pattern))["outer"], without.value(0));
   EXPECT_EQ(Graph("  cast(%x, dtype=\"int32\")\n").miss(pattern),
-            "cast (node 0): operand 0 (data): expected clip(reshape(any)), found parameter '%x' (Tensor[(1, "
+            "cast (node 0): operand 0 (data): expected clip(reshape(...)), found parameter '%x' (Tensor[(1, "
             "4), int8])");
 }
 
