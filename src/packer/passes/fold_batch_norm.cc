@@ -41,18 +41,12 @@ struct Affine {
   }
 };
 
-template <typename T>
-T entry(const ir::Constant& constant, size_t index) {
-  const auto values = constant.as<T>();
-  return values[values.size() == 1 ? 0 : index];
-}
-
 // The layer and what stands between it and the quantize, from the top down.
 struct Chain {
   std::vector<PreNode> nodes;
   std::optional<PreNode> layer;  // nn.conv2d or nn.dense
   std::optional<PreNode> clip;   // above all of them
-  bool shared = false;           // a value on the way is read by others too
+  bool shared = false;           // a value on the way is read by others too: the walk ended there
   bool multiplies = false;
 };
 
@@ -70,11 +64,12 @@ size_t data_operand(const Pre& pre, PreNode node) {
   return (node.is("add") || node.is("multiply")) && is_constant(pre, node.operand(0)) ? 1 : 0;
 }
 
+// Linear over all quantizes: what others read ends the walk, so that no node is in two chains.
 Chain find_chain(const Pre& pre, PreValue value) {
   Chain chain;
-  const auto step = [&](PreValue from) {
-    chain.shared = chain.shared || pre.num_uses(from) != 1;
-    return pre.producer(from);
+  const auto step = [&](PreValue from) -> std::optional<PreNode> {
+    chain.shared = pre.num_uses(from) != 1;
+    return chain.shared ? std::nullopt : pre.producer(from);
   };
   auto node = step(value);
   if (node && node->is("clip")) {
@@ -251,16 +246,16 @@ bool has_quantized_weights(const Pre& pre, PreNode layer, std::string* why) {
 std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const Chain chain = find_chain(pre, context.matches["data"]);
+  if (chain.shared) {
+    *why = "a value between the layer and the quantize has other uses";
+    return std::nullopt;
+  }
   if (!chain.layer) {
     *why = "what is multiplied or added to is not the result of a convolution or dense layer";
     return std::nullopt;
   }
   if (!chain.multiplies && chain.nodes.size() == 1 && chain.nodes[0].is("nn.bias_add")) {
     *why = "the layer has a bias and nothing else";
-    return std::nullopt;
-  }
-  if (chain.shared) {
-    *why = "a value on the way from the layer has other uses";
     return std::nullopt;
   }
   const PreNode layer = *chain.layer;
@@ -302,6 +297,17 @@ std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
                    context.root.attrs(), context.root.name());
 }
 
+// Turned weights are new ones.
+int64_t cost(const RewriteContext& context) {
+  const Pre& pre = context.pre();
+  const Chain chain = find_chain(pre, context.matches["data"]);
+  if (!chain.layer) return 0;
+  const PreValue weights = chain.layer->operand(1);
+  const auto dequantize = pre.producer(weights, "qnn.dequantize");
+  const bool shared = pre.num_uses(weights) > 1 || (dequantize && pre.num_uses(dequantize->operand(0)) > 1);
+  return shared ? pre.type(weights).num_elements() : 0;
+}
+
 }  // namespace
 
 std::span<const Rewrite> fold_batch_norm_rewrites() {
@@ -316,7 +322,7 @@ std::span<const Rewrite> fold_batch_norm_rewrites() {
 
 std::unique_ptr<ir::Function> run_fold_batch_norm(const ir::Module&, const ir::Function& pre,
                                                   PassContext& context) {
-  return context.keep_float ? nullptr : run_rewrites(fold_batch_norm_rewrites(), pre, context);
+  return context.keep_float ? nullptr : run_rewrites(fold_batch_norm_rewrites(), pre, context, cost);
 }
 
 }  // namespace qplan::passes

@@ -27,12 +27,6 @@ using pattern::RewriteContext;
 
 using Result = std::optional<PostValue>;
 
-template <typename T>
-T entry(const ir::Constant& constant, size_t index) {
-  const auto values = constant.as<T>();
-  return values[values.size() == 1 ? 0 : index];
-}
-
 struct Layer {
   PreNode quantize, product, weight;  // weight: its qnn.dequantize
   size_t channels, axis;              // of the result

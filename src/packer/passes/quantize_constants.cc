@@ -4,6 +4,7 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
+#include "src/packer/passes/channels.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/passes/rounding.h"
@@ -15,12 +16,6 @@ using pattern::constant;
 using pattern::PostValue;
 using pattern::Rewrite;
 using pattern::RewriteContext;
-
-template <typename T>
-T entry(const ir::Constant& constant, size_t index) {
-  const auto values = constant.as<T>();
-  return values[values.size() == 1 ? 0 : index];
-}
 
 // Elements of a tensor around one axis: [outer][axis][inner].
 struct AxisExtents {
@@ -70,6 +65,12 @@ std::optional<PostValue> build(const RewriteContext& context, std::string* why) 
   return context.post().constant_value(std::move(result), context.pre().name(context.matches["data"]));
 }
 
+// A constant that is quantised once is not larger afterwards.
+int64_t cost(const RewriteContext& context) {
+  const bool shared = context.pre().num_uses(context.matches["data"]) > 1;
+  return shared ? context.pre().type(context.root.result()).size_bytes() : 0;
+}
+
 }  // namespace
 
 std::span<const Rewrite> quantize_constants_rewrites() {
@@ -83,7 +84,7 @@ std::span<const Rewrite> quantize_constants_rewrites() {
 
 std::unique_ptr<ir::Function> run_quantize_constants(const ir::Module&, const ir::Function& pre,
                                                      PassContext& context) {
-  return run_rewrites(quantize_constants_rewrites(), pre, context);
+  return run_rewrites(quantize_constants_rewrites(), pre, context, cost);
 }
 
 }  // namespace qplan::passes

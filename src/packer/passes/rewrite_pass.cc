@@ -11,13 +11,30 @@ namespace {
 // Rows move at most a few steps in each visit; what they uncover for one another is done after as many.
 constexpr int kMaxVisits = 16;
 
+// The row, which fires only as long as there is memory for what it makes.
+pattern::Rewrite within_budget(pattern::Rewrite row, PassContext& context, const Cost& cost) {
+  row.build = [&context, &cost, build = std::move(row.build)](
+                  const pattern::RewriteContext& match,
+                  std::string* why) -> std::optional<pattern::PostValue> {
+    const int64_t bytes = cost(match);
+    if (bytes > context.fold_budget.bytes) {
+      *why = "its constants would take more memory than is left for folding";
+      return std::nullopt;
+    }
+    auto result = build(match, why);
+    if (result) context.fold_budget.bytes -= bytes;
+    return result;
+  };
+  return row;
+}
+
 }  // namespace
 
 std::unique_ptr<ir::Function> run_rewrites(std::span<const pattern::Rewrite> rewrites,
-                                           const ir::Function& pre, PassContext& context) {
+                                           const ir::Function& pre, PassContext& context, const Cost& cost) {
   std::vector<pattern::Rewrite> rows;
   for (const pattern::Rewrite& row : rewrites) {
-    if (!context.skipped(row.name)) rows.push_back(row);
+    if (!context.skipped(row.name)) rows.push_back(cost ? within_budget(row, context, cost) : row);
   }
   const pattern::Fired fired = [&](std::string_view rewrite, std::string_view node, std::string_view why) {
     context.fired(rewrite, node, why);

@@ -2,6 +2,7 @@
 #ifndef QPLAN_SRC_PACKER_PASSES_REWRITE_PASS_H_
 #define QPLAN_SRC_PACKER_PASSES_REWRITE_PASS_H_
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,8 +15,13 @@ namespace qplan::passes {
 
 // Visits until nothing fires, or until a round of the pipeline is better spent on the other passes: the rest
 // is left to the next one. Rows that the context skips are left out; each firing goes to PassContext::fired.
+// cost: of rows that make a large constant from one which others read too, so that a small file could ask for
+// any amount: the bytes, which are taken from PassContext::fold_budget. A row that would take more than is
+// left does not fire.
+using Cost = std::function<int64_t(const pattern::RewriteContext& context)>;
 std::unique_ptr<ir::Function> run_rewrites(std::span<const pattern::Rewrite> rewrites,
-                                           const ir::Function& pre, PassContext& context);
+                                           const ir::Function& pre, PassContext& context,
+                                           const Cost& cost = {});
 
 // ---- patterns ----
 pattern::Pattern scalar_constant();

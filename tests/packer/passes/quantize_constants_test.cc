@@ -58,6 +58,20 @@ TEST(QuantizeConstants, LeavesWhatIsNoConstant) {
       "qnn.quantize 'q': operand 0 (data): expected constant, found parameter '%w' (Tensor[(4), float32])");
 }
 
+// A constant of the file may be read any number of times, each time with another scale.
+TEST(QuantizeConstants, CopiesOfOneConstantAreLimited) {
+  passes::PassContext context;
+  context.fold_budget.bytes = 7;
+  const std::string second = "qnn.quantize(" + kHalves + ", 0.5f, 0)";
+  const std::string third = "qnn.quantize(" + kHalves + ", 0.25f, 0)";
+  EXPECT_EQ(
+      run_pass("quantize_constants", "",
+               "  %0 = qnn.quantize(" + kHalves + ", 1f, 0);\n  %1 = " + second + ";\n  %2 = " + third +
+                   ";\n  (%0, %1, %2)\n",
+               context),
+      "%0 = " + second + ";\n%1 = " + third + ";\n(const(Tensor[(4), int8], [1, 2, -1, -3]), %0, %1)\n");
+}
+
 TEST(QuantizeConstants, CanBeSkipped) {
   passes::PassContext context;
   context.skip = {"quantize_constant"};
