@@ -18,6 +18,7 @@ using importer::quoted;
 using importer::Unsupported;
 
 constexpr size_t kMaxPathBytes = 256;
+constexpr std::string_view kArchiveCode = "__torch__.";
 constexpr size_t kTextBytesPerStep = 16;
 
 // The walk cannot go on: a condition depends on an operator that is not imported.
@@ -281,7 +282,8 @@ Ref Evaluator::evaluate(Scope& scope, ExprId id) {
       const std::string name = qualified_name(scope, id);
       constexpr std::string_view kConstants = "CONSTANTS.";
       if (name.starts_with(kConstants)) return archive_.constant(name.substr(kConstants.size()));
-      if (!name.empty()) return not_imported(quoted(name), node_name(scope, id, ""));
+      if (name.starts_with(kArchiveCode)) return values().add(Name{name});  // a function, to be called later
+      if (!name.empty()) return not_imported(quoted(name), node_name(scope, id, "name"));
       return attribute(evaluate(scope, expr.children[0]), expr.text);
     }
     case ExprKind::kSubscript: {
@@ -297,9 +299,14 @@ Ref Evaluator::evaluate(Scope& scope, ExprId id) {
 Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   const Expr& expr = scope.body->exprs[id];
   const Expr& callee = scope.body->exprs[expr.children[0]];
-  const std::string name = qualified_name(scope, expr.children[0]);
+  std::string name = qualified_name(scope, expr.children[0]);
   Ref object;
   if (name.empty() && callee.kind == ExprKind::kAttribute) object = evaluate(scope, callee.children[0]);
+  if (name.empty() && callee.kind == ExprKind::kName) {
+    const Name* function = values().get<Name>(evaluate(scope, expr.children[0]));
+    if (function == nullptr) return not_imported("a call of variable " + quoted(callee.text), callee.text);
+    name = function->text;
+  }
 
   std::vector<Argument> arguments;
   const size_t num_positional = expr.children.size() - 1 - expr.names.size();
@@ -324,7 +331,7 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
     return not_imported("method " + quoted(callee.text) + " of class " + quoted(class_name),
                         node_name(scope, id, callee.text));
   }
-  if (name.starts_with("__torch__.")) {
+  if (name.starts_with(kArchiveCode)) {
     const FunctionBody* body = archive_.find_function(name);
     if (body != nullptr) return bind_and_call(*body, scope.path, {}, arguments);
     return not_imported("function " + quoted(name), node_name(scope, id, "call"));
