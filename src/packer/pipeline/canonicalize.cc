@@ -8,6 +8,7 @@
 
 #include "src/packer/emit/evaluate.h"
 #include "src/packer/error.h"
+#include "src/packer/import/io_quantization.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/verifier.h"
 #include "src/packer/passes/pass.h"
@@ -106,6 +107,10 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   if (!options.contract.empty()) {
     set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
     run();
+  }
+  // Sources whose tensors have no scales of their own: now the operators beside inputs and outputs tell them.
+  for (const auto& function : module->functions()) {
+    if (function->name() == "main") set_io_quantization(*function);
   }
   if (!options.io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.

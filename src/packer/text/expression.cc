@@ -132,6 +132,7 @@ Binding Parser::parse_local(const Token& name) {
 }
 
 Binding Parser::parse_call(const Token& callee, size_t depth) {
+  if (callee.is_word("qnn.concatenate")) return parse_qnn_concatenate(callee, depth);
   ir::Node node;
   if (callee.kind == TokenKind::kGlobal) {
     node.callee = callee.value;
@@ -156,6 +157,51 @@ Binding Parser::parse_call(const Token& callee, size_t depth) {
   if (node.op != nullptr) return add_operator(callee, std::move(node));
   if (node.operands.size() != 1) tokens_.fail_at(callee, excerpt(callee) + " takes one operand");
   return single(node.operands[0]);
+}
+
+// qnn.concatenate((%a, %b), (scale_a, scale_b), (zero_a, zero_b), scale, zero, axis=1) concatenates what is
+// requantised to the last two, where it has others.
+Binding Parser::parse_qnn_concatenate(const Token& callee, size_t depth) {
+  std::vector<Binding> arguments;
+  ir::Node node;
+  node.op = &op::get_op("concatenate");
+  tokens_.expect("(");
+  while (!tokens_.is(")")) {
+    if (tokens_.at_attr()) {
+      parse_node_attr(callee.text, node.op, &node);
+    } else {
+      arguments.push_back(parse_expression(depth + 1));
+    }
+    if (!tokens_.accept(",")) break;
+  }
+  tokens_.expect(")");
+  const size_t count = arguments.empty() ? 0 : arguments[0].values.size();
+  if (arguments.size() != 5 || arguments[1].values.size() != count || arguments[2].values.size() != count ||
+      arguments[3].values.size() != 1 || arguments[4].values.size() != 1) {
+    tokens_.fail_at(
+        callee,
+        "expected a tuple of data, as long ones of scales and of zero points, a scale and a zero point");
+  }
+  const ir::ValueId scale = arguments[3].values[0], zero_point = arguments[4].values[0];
+  const auto same = [&](ir::ValueId a, ir::ValueId b) {
+    const ir::ConstantRef &x = draft_[a].constant, &y = draft_[b].constant;
+    return a == b || (x != nullptr && y != nullptr && x->type() == y->type() &&
+                      std::ranges::equal(x->bytes(), y->bytes()));
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const ir::ValueId data = arguments[0].values[i], own_scale = arguments[1].values[i],
+                      own_zero_point = arguments[2].values[i];
+    if (same(own_scale, scale) && same(own_zero_point, zero_point)) {
+      node.operands.push_back(data);
+      continue;
+    }
+    ir::Node requantize;
+    requantize.op = &op::get_op("qnn.requantize");
+    requantize.operands = {data, own_scale, own_zero_point, scale, zero_point};
+    requantize.attrs.set("out_dtype", std::string(kOperandDtype));
+    node.operands.push_back(add_node(callee, std::move(requantize), 1, false).values[0]);
+  }
+  return add_node(callee, std::move(node), 1, false);
 }
 
 // The operands of a variadic operator are one argument, a tuple.

@@ -135,6 +135,11 @@ void complete_relay_call(ir::Node* node, const std::vector<ir::TensorType>& oper
       if (newshape[i] == 0) newshape[i] = shape[i];  // as the operand has it
     }
     node->attrs.set("newshape", std::move(newshape));
+  } else if (node->op->name == "qnn.requantize") {
+    const ir::AttrValue* value = node->attrs.find("out_dtype");
+    const auto* name = value != nullptr ? std::get_if<std::string>(value) : nullptr;
+    if (name != nullptr && *name == kOperandDtype)
+      node->attrs.set("out_dtype", ir::to_string(operands[0].dtype));
   } else if (node->op->name == "transpose") {
     const auto rank = static_cast<int64_t>(shape.size());
     ir::Ints axes;

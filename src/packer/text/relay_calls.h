@@ -27,7 +27,10 @@ struct RelayAttr {
 };
 RelayAttr read_relay_attr(std::string_view relay_name, const std::string& attr, const ir::AttrValue& value);
 
-// Attributes that Relay leaves to the operand's type: newshape 0, axes of transpose absent or negative.
+// Stands for the dtype of the first operand until that is known.
+inline constexpr std::string_view kOperandDtype = "as operand 0";
+// Attributes that are left to the operand's type: newshape 0, axes of transpose absent or negative,
+// kOperandDtype.
 void complete_relay_call(ir::Node* node, const std::vector<ir::TensorType>& operands);
 
 }  // namespace qplan::text

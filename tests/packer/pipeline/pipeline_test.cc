@@ -195,7 +195,7 @@ TEST_F(PipelineOnDigits, TextOfTheModuleAndOfThePlan) {
   EXPECT_EQ(qplan_inspect_json(call.plan.data(), call.plan.size(), append_text, &json, nullptr), QPLAN_OK);
   EXPECT_EQ(qplan_disassemble(call.plan.data(), call.plan.size(), append_text, &listing, nullptr), QPLAN_OK);
   EXPECT_EQ(json.front(), '{');
-  EXPECT_EQ(listing.rfind("plan 1.0", 0), 0u);
+  EXPECT_EQ(listing.rfind("plan 1.", 0), 0u);
   EXPECT_LT(qplan_inspect_json("nonsense", 8, append_text, &json, &call.error), 0);
   EXPECT_EQ(call.error.status, QPLAN_PLAN_CORRUPT);
 }

@@ -215,6 +215,22 @@ TEST(RelayCalls, OtherSpellings) {
       "-> Tensor[(1, 2, 8, 8), float32]");
 }
 
+TEST(RelayCalls, QnnConcatenateRequantisesWhatDiffers) {
+  const ir::Module module = parse(
+      "def @main(%a: Tensor[(1, 2), uint8], %b: Tensor[(1, 3), uint8]) {\n"
+      "  qnn.concatenate((%a, %b), (0.5f, 0.25f), (3, 4), 0.5f, 3, axis=1)\n}",
+      "t");
+  EXPECT_EQ(
+      print(module),
+      "#[version = \"0.0.5\"]\n"
+      "def @main(%a: Tensor[(1, 2), uint8], %b: Tensor[(1, 3), uint8]) -> Tensor[(1, 5), uint8] {\n"
+      "  %0 = qnn.requantize(%b, 0.25f, 4, 0.5f, 3, out_dtype=\"uint8\") /* ty=Tensor[(1, 3), uint8] */;\n"
+      "  %1 = concatenate((%a, %0), axis=1) /* ty=Tensor[(1, 5), uint8] */;\n"
+      "  %1\n}\n");
+  EXPECT_EQ(signature("qnn.concatenate((%a, %b), (1f,), (1, 2), 1f, 1)").substr(0, 50),
+            "t:1:1: expected a tuple of data, as long ones of s");
+}
+
 TEST(RelayCalls, RoundingIsAContract) {
   const std::string head = "def @main(%x: Tensor[(4), int32]) { qnn.requantize(%x, 1f, 0, 2f, 0, ";
   const auto contract = [&](const std::string& attrs) {

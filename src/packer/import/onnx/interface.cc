@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "src/packer/error.h"
-#include "src/packer/import/onnx/io_quantization.h"
+#include "src/packer/import/io_quantization.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/limits.h"
 

@@ -1,4 +1,4 @@
-#include "src/packer/import/onnx/io_quantization.h"
+#include "src/packer/import/io_quantization.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/op/op_def.h"
 
-namespace qplan::onnx {
+namespace qplan {
 namespace {
 
 using Known = std::vector<std::optional<TensorQuantization>>;  // by value
@@ -40,7 +40,7 @@ constexpr Place kPlaces[] = {
     {"qnn.sigmoid", kResult, 3, 4},
 };
 
-constexpr std::string_view kMovements[] = {"reshape", "transpose", "nn.max_pool2d", "strided_slice"};
+constexpr std::string_view kMovements[] = {"reshape", "transpose", "nn.max_pool2d", "strided_slice", "clip"};
 
 std::optional<TensorQuantization> read(const ir::Function& function, ir::ValueId scale,
                                        ir::ValueId zero_point) {
@@ -52,6 +52,7 @@ std::optional<TensorQuantization> read(const ir::Function& function, ir::ValueId
 }
 
 void read_node(const ir::Function& function, const ir::Node& node, Known* known) {
+  if (node.op == nullptr) return;
   for (const Place& place : kPlaces) {
     if (node.op->name != place.op) continue;
     const ir::ValueId tensor = place.tensor == kResult ? node.results[0] : node.operands[place.tensor];
@@ -68,7 +69,7 @@ void set_io_quantization(ir::Function& function) {
   for (const ir::Node& node : nodes) read_node(function, node, &known);
   // Forwards to outputs, backwards to inputs.
   const auto pass_on = [&](const ir::Node& node, bool forwards) {
-    if (std::ranges::find(kMovements, node.op->name) == std::end(kMovements)) return;
+    if (node.op == nullptr || std::ranges::find(kMovements, node.op->name) == std::end(kMovements)) return;
     auto &operand = known[node.operands[0].index], &result = known[node.results[0].index];
     if (forwards && !result) result = operand;
     if (!forwards && !operand) operand = result;
@@ -82,11 +83,13 @@ void set_io_quantization(ir::Function& function) {
     return dtype == ir::kInt8 || dtype == ir::kUint8 ? known[id.index] : kNone;
   };
   for (size_t i = 0; i < function.params().size(); ++i) {
-    if (const auto& q = found(function.params()[i])) set_input_quantization(function, i, *q);
+    const auto& q = found(function.params()[i]);
+    if (q && !input_quantization(function, i)) set_input_quantization(function, i, *q);
   }
   for (size_t i = 0; i < function.outputs().size(); ++i) {
-    if (const auto& q = found(function.outputs()[i])) set_output_quantization(function, i, *q);
+    const auto& q = found(function.outputs()[i]);
+    if (q && !output_quantization(function, i)) set_output_quantization(function, i, *q);
   }
 }
 
-}  // namespace qplan::onnx
+}  // namespace qplan
