@@ -62,8 +62,8 @@ typedef struct qplan_pack_options {
   uint32_t reserved;
 } qplan_pack_options;
 
-/* Packs the model at model_path (.tflite; the content decides, not the name) and hands the plan's bytes to write, in
- * order. Nothing is written on an error. QPLAN_MODEL_INVALID, QPLAN_MODEL_UNSUPPORTED, QPLAN_FILE_ERROR, ... */
+/* Packs the model at model_path (.tflite, .onnx, .pt, Relay text; the content decides, not the name) and hands the plan's
+ * bytes to write, in order. Nothing is written on an error. QPLAN_MODEL_INVALID, QPLAN_MODEL_UNSUPPORTED, QPLAN_FILE_ERROR, ... */
 QPLAN_API qplan_status qplan_pack_file(const char* model_path, const qplan_pack_options* options,
                                        qplan_write_fn write, void* write_user, qplan_error* error);
 /* The same from memory; name stands in errors and provenance. */

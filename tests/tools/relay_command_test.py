@@ -3,7 +3,7 @@
 import struct
 import unittest
 
-from support import DIGITS, CommandTest, numpy, needs_numpy, run
+from support import DIGITS, SHARED, CommandTest, needs_numpy, needs_shared, numpy, run
 
 LAYER = """\
 %0 = qnn.quantize(%input, 0.5f, 3, out_dtype="uint8", axis=1);
@@ -85,6 +85,25 @@ class Relay(CommandTest):
         model = self.file("bad.relay", b"%0 = nn.relu(%x);\n%1 = nn.pad(%0, 0f; pad_width=[[0, 0]]);\n")
         self.refused(1, ["bad.relay:2:19: expected ')', found ';': `%1 = nn.pad(%0, 0f; pad_width=[[0, 0]]);`"],
                      "import", model)
+
+
+class Text(CommandTest):
+    def digest(self, model):
+        self.succeed("pack", model, "-o", self.folder / "x.qplan")
+        return self.succeed_json("inspect", self.folder / "x.qplan", "--json")["content_digest"]
+
+    def check_text_of(self, model):
+        text = self.file("model.relay", self.succeed("import", model, "--print").encode())
+        self.assertEqual(self.digest(text), self.digest(model))
+
+    def test_the_text_of_a_model_gives_its_plan(self):
+        self.check_text_of(DIGITS)
+
+    @needs_shared
+    def test_the_text_of_an_onnx_model_gives_its_plan(self):
+        for form in ("A", "B", "qop"):
+            with self.subTest(form):
+                self.check_text_of(SHARED / "onnx" / f"kws_ref_model_{form}.onnx")
 
 
 class Rewrites(CommandTest):
