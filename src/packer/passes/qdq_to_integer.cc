@@ -24,7 +24,7 @@ std::vector<Rewrite> all_rows() {
 
 // As sink_dequantize, for the one movement with several results, which no row can replace.
 std::unique_ptr<ir::Function> sink_below_split(const ir::Function& pre, PassContext& context) {
-  constexpr const char* kName = "sink_dequantize_below_split";
+  constexpr const char* kName = "sink_dequantize";
   if (context.skipped(kName)) return nullptr;
   return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
     if (!node.is("split")) return false;

@@ -108,6 +108,36 @@ TEST(QdqResults, FullyConnectedLayer) {
               expected);
 }
 
+// Factors, one of them negative, and addends behind a convolution.
+TEST(QdqResults, FoldedBatchNormalisation) {
+  const std::string params = "%x: Tensor[(1, 8, 8, 2), int8]";
+  const ir::ConstantRef x = random_bytes({ir::kInt8, {1, 8, 8, 2}}, kSeed);
+  const double weights[2][2] = {{50, -70}, {127, 33}}, divisor[] = {0.4, 1.6};
+  const double gamma[] = {0.9, -1.3}, beta[] = {0.2, -0.7}, mean[] = {0.1, 0.3}, variance[] = {0.25, 4};
+  std::vector<int8_t> expected;
+  for (size_t i = 0; i < 64; ++i) {
+    for (size_t o = 0; o < 2; ++o) {
+      double sum = 0;
+      for (size_t c = 0; c < 2; ++c) sum += (x->as<int8_t>()[i * 2 + c] - 4) * 0.04 * weights[o][c] * 0.015;
+      const double normal = (sum / divisor[o] - mean[o]) / std::sqrt(variance[o] + 0.001);
+      expected.push_back(quantize(normal * gamma[o] + beta[o], 0.07, 11));
+    }
+  }
+  const std::string lowered =
+      run_passes({"fold_batch_norm", "qdq_to_integer", "dead_code"}, params,
+                 "  %0 = qnn.dequantize(%x, 0.04f, 4);\n"
+                 "  %1 = qnn.dequantize(const(Tensor[(2, 1, 1, 2), int8], [50, -70, 127, 33]), 0.015f, 0);\n"
+                 "  %2 = nn.conv2d(%0, %1, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+                 "  %3 = divide(%2, const(Tensor[(2), float32], [0.4, 1.6]));\n"
+                 "  %4 = nn.batch_norm(%3, const(Tensor[(2), float32], [0.9, -1.3]), const(Tensor[(2), "
+                 "float32], [0.2, -0.7]), "
+                 "const(Tensor[(2), float32], [0.1, 0.3]), const(Tensor[(2), float32], [0.25, 4]), axis=3, "
+                 "epsilon=0.001f);\n"
+                 "  qnn.quantize(%4, 0.07f, 11, contract=\"f32e\")\n");
+  const ir::ConstantRef output = emit::run_function(parse_main(params, "  " + lowered).main(), {{x}}).at(0);
+  expect_near({output->as<int8_t>().begin(), output->as<int8_t>().end()}, expected);
+}
+
 TEST(QdqResults, ElementwiseOperators) {
   const ir::TensorType type{ir::kInt8, {1, 64}};
   const ir::ConstantRef x = random_bytes(type, kSeed), y = random_bytes(type, kSeed + 1);
