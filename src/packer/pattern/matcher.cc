@@ -41,7 +41,7 @@ struct Way {
 
 struct Choice {
   Goal goal;  // to be tried next
-  size_t num_goals, num_ways, num_captures;
+  size_t num_goals, num_ways, num_captures, num_taken;
   uint32_t held;
 };
 
@@ -85,6 +85,7 @@ class Matcher {
   Matches matches() const {
     Matches result;
     for (const auto& [name, value] : captures_) result.set(*name, PreValue{value});
+    result.set_nodes(taken_);
     return result;
   }
   const NearMiss& near_miss() const { return near_miss_; }
@@ -98,7 +99,7 @@ class Matcher {
   // What is tried when anything after this fails.
   void push_choice(Goal goal) {
     goal.next = head_;
-    choices_.push_back({goal, goals_.size(), ways_.size(), captures_.size(), held_});
+    choices_.push_back({goal, goals_.size(), ways_.size(), captures_.size(), taken_.size(), held_});
   }
   bool backtrack() {
     if (choices_.empty()) return false;
@@ -107,6 +108,7 @@ class Matcher {
     goals_.resize(choice.num_goals);
     ways_.resize(choice.num_ways);
     captures_.resize(choice.num_captures);
+    taken_.resize(choice.num_taken);
     held_ = choice.held;
     head_ = static_cast<uint32_t>(goals_.size());
     goals_.push_back(choice.goal);
@@ -197,6 +199,7 @@ class Matcher {
       return fail_kind(goal);
     }
     held();
+    taken_.push_back(function_.value(goal.value).producer);
     if (num_operands <= node->operands.size()) return true;
     return fail(
         goal, [&] { return cat(node->op->name, " with at least ", num_operands, " operands"); },
@@ -316,6 +319,7 @@ class Matcher {
           [&] { return describe(function_, goal.value); });
     }
     held();
+    taken_.push_back(function_.value(goal.value).producer);
     Way way = ways_[goal.way];
     ++way.through;
     ways_.push_back(way);
@@ -385,6 +389,7 @@ class Matcher {
   uint32_t head_ = kNone;  // of the list of goals to reach
   std::vector<Way> ways_;
   std::vector<std::pair<const std::string*, ir::ValueId>> captures_;
+  std::vector<uint32_t> taken_;  // nodes that operators of the pattern stand for
   std::vector<Choice> choices_;
   uint32_t held_ = 0;  // conditions, since the root
   uint32_t steps_ = 0;
@@ -407,6 +412,12 @@ PreValue Matches::operator[](std::string_view name) const {
 }
 
 void Matches::set(std::string name, PreValue value) { values_.insert_or_assign(std::move(name), value); }
+
+void Matches::set_nodes(std::vector<uint32_t> nodes) {
+  std::ranges::sort(nodes);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  nodes_ = std::move(nodes);
+}
 
 std::string NearMiss::text() const { return cat(place, ": expected ", expected, ", found ", found); }
 

@@ -21,11 +21,21 @@ class Matches {
   PreValue operator[](std::string_view name) const;  // PackError (QPLAN_INTERNAL) when absent
   std::optional<PreValue> find(std::string_view name) const;
 
-  void set(std::string name, PreValue value);  // for the matcher
-  void clear() { values_.clear(); }
+  // The nodes that an operator of the pattern stands for, ascending, each once: what a match takes. Not those
+  // that make a value of any().
+  const std::vector<uint32_t>& nodes() const { return nodes_; }
+
+  // For the matcher.
+  void set(std::string name, PreValue value);
+  void set_nodes(std::vector<uint32_t> nodes);
+  void clear() {
+    values_.clear();
+    nodes_.clear();
+  }
 
  private:
   std::map<std::string, PreValue, std::less<>> values_;
+  std::vector<uint32_t> nodes_;
 };
 
 // Where a pattern came furthest before it failed.

@@ -3,41 +3,15 @@
 #include <cstring>
 
 #include "kernels/layout.h"
-#include "src/packer/op/scales.h"
+#include "src/packer/target/layer_scales.h"
 
 namespace qplan::target::cpu {
 namespace {
 
 constexpr int32_t kMaxShift = 30;
 
-struct Scales {
-  float input;
-  std::span<const float> weights;  // one or one per channel
-  std::span<const float> product;  // the requantize operand: one or one per channel
-  float output;
-  bool product_in_float = false;
-
-  float weight(size_t o) const { return weights[weights.size() == 1 ? 0 : o]; }
-  float given(size_t o) const { return product[product.size() == 1 ? 0 : o]; }
-  bool given_is_meant(size_t o) const {
-    return !op::means_product(static_cast<double>(given(o)), static_cast<double>(input * weight(o)));
-  }
-
-  // Real multiplier of channel o: docs/numerics.md, "Scales".
-  double multiplier(size_t o) const {
-    if (given_is_meant(o)) return static_cast<double>(given(o)) / static_cast<double>(output);
-    if (product_in_float) return static_cast<double>(input * weight(o)) / static_cast<double>(output);
-    return static_cast<double>(input) * static_cast<double>(weight(o)) / static_cast<double>(output);
-  }
-  // The same under f32e: product and quotient are float32.
-  float f32e(size_t o) const {
-    const float product_scale = given_is_meant(o) ? given(o) : input * weight(o);
-    return product_scale / output;
-  }
-};
-
-Scales read_scales(const Lowering& lowering, const WeightedLayer& layer, size_t num_o) {
-  Scales scales;
+LayerScales read_scales(const Lowering& lowering, const WeightedLayer& layer, size_t num_o) {
+  LayerScales scales;
   scales.input = lowering.scale(layer.product->operands[4], "the input's scale");
   scales.weights = lowering.constant(layer.product->operands[5], "the weights' scale").as<float>();
   scales.product = lowering.constant(layer.requantize->operands[1], "the accumulator's scale").as<float>();
@@ -152,7 +126,7 @@ void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, fo
   std::vector<int32_t> bias(entries, 0);
   copy_bias(lowering, layer, num_o, &bias);
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
-  const Scales scales = read_scales(lowering, layer, num_o);
+  const LayerScales scales = read_scales(lowering, layer, num_o);
   if (contract == format::Contract_F32E) {
     std::vector<float> scale(entries, 0.0f);
     for (size_t o = 0; o < num_o; ++o) scale[o] = scales.f32e(o);

@@ -1,0 +1,47 @@
+// What crosses the boundaries of regions, and whether a region is worth it.
+#ifndef QPLAN_SRC_PACKER_PARTITION_COST_GATE_H_
+#define QPLAN_SRC_PACKER_PARTITION_COST_GATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "src/packer/ir/module.h"
+#include "src/packer/partition/annotate.h"
+
+namespace qplan::partition {
+
+// A group of units of one device; it goes back to the CPU as a whole.
+struct Island {
+  std::vector<uint32_t> units;       // ascending
+  std::vector<ir::ValueId> inputs;   // what it reads of others, in the order of its first use; no constants
+  std::vector<ir::ValueId> outputs;  // what others read, in the order of its nodes
+  bool alive = true;                 // on its device
+};
+
+struct Islands {
+  std::vector<Island> islands;
+  std::vector<uint32_t> island_of;  // by unit; kNoRegion: none
+};
+
+// region_of: of each unit, as merge_regions numbers them.
+Islands find_islands(const ir::Function& function, const Annotation& annotation,
+                     std::vector<uint32_t> region_of);
+
+// Tensors that are copied between the CPU and the device: those that are not passed on between islands of one
+// device.
+struct Crossing {
+  uint32_t num_copies = 0;
+  uint64_t bytes = 0;
+};
+// By island, of those that are alive.
+std::vector<Crossing> crossings(const ir::Function& function, const Annotation& annotation,
+                                const Islands& islands);
+
+// Sends islands back to the CPU until each that is left pays; their units say why. Islands with pinned units
+// stay.
+void gate_by_cost(const ir::Function& function, const target::Target& cpu, Annotation* annotation,
+                  Islands* islands);
+
+}  // namespace qplan::partition
+
+#endif  // QPLAN_SRC_PACKER_PARTITION_COST_GATE_H_

@@ -1,0 +1,88 @@
+// What was decided about each operator, and why, as data, text and JSON. The same for the same model and
+// targets, on every host.
+#ifndef QPLAN_SRC_PACKER_PARTITION_EXPLAIN_H_
+#define QPLAN_SRC_PACKER_PARTITION_EXPLAIN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/packer/target/target.h"
+
+namespace qplan::partition {
+
+// A pattern of a target that came near.
+struct NearMissReport {
+  std::string composite;
+  std::string place, expected, found;
+};
+
+// Why one target does not run a unit.
+struct TargetVerdict {
+  std::string target;
+  std::vector<target::Reason> reasons;  // all; empty only where a higher priority or a pin decided
+  std::optional<NearMissReport> near_miss;
+  // Where a pattern matched and nothing stands against it.
+  std::optional<uint64_t> cycles, ns;
+};
+
+// Nodes that are placed together: one composite, or one node.
+struct UnitReport {
+  std::vector<uint32_t> nodes;
+  std::string composite;  // the row's name; empty where no pattern matched
+  std::string target;
+  std::string region;  // the function; empty on the CPU
+  bool pinned = false;
+  uint64_t macs = 0;
+  uint64_t bytes = 0;                   // activations read and written
+  uint64_t weight_bytes = 0;            // constants
+  uint64_t cpu_ns = 0;                  // estimated, if it runs there
+  std::optional<uint64_t> cycles, ns;   // estimated, of the target it runs on, when that is no CPU
+  std::vector<TargetVerdict> verdicts;  // of the other targets, highest priority first
+};
+
+struct NodeReport {
+  std::string op;    // "qnn.conv2d"
+  std::string name;  // of the source
+  std::string type;  // of its result
+  uint64_t macs = 0;
+  uint32_t unit = 0;
+};
+
+struct RegionReport {
+  std::string function, target;
+  uint32_t num_ops = 0, num_units = 0;
+  uint64_t macs = 0, bytes = 0, weight_bytes = 0;
+  uint64_t cycles = 0, ns = 0, cpu_ns = 0;
+  std::vector<std::string> inputs, outputs;  // types
+  uint32_t num_copies = 0;                   // boundary tensors from and to the CPU
+  uint64_t copy_bytes = 0;
+};
+
+struct DeviceReport {
+  std::string target, options;
+  uint32_t num_ops = 0, num_regions = 0;
+  uint64_t macs = 0, bytes = 0, weight_bytes = 0, ns = 0;
+};
+
+struct Explain {
+  std::vector<DeviceReport> devices;  // highest priority first
+  std::vector<RegionReport> regions;
+  std::vector<UnitReport> units;
+  std::vector<NodeReport> nodes;
+
+  // One line: ops, MACs and bytes per device, regions, boundary copies.
+  std::string summary() const;
+  std::string text() const;
+  std::string json() const;
+};
+
+// "qnn.conv2d 'block3/conv'", or "qnn.conv2d (%12)".
+std::string node_text(const NodeReport& node, uint32_t index);
+// "vta: 'softmax_1' stays on the CPU: ... [vta.op.softmax]; nothing to change in the model" for each reason.
+std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& unit);
+
+}  // namespace qplan::partition
+
+#endif  // QPLAN_SRC_PACKER_PARTITION_EXPLAIN_H_

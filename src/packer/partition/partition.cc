@@ -1,0 +1,226 @@
+#include "src/packer/partition/partition.h"
+
+#include <algorithm>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/ir/verifier.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/partition/annotate.h"
+#include "src/packer/partition/cost_gate.h"
+#include "src/packer/partition/outline.h"
+#include "src/packer/partition/regions.h"
+
+namespace qplan::partition {
+namespace {
+
+using target::Target;
+
+UnitGraph graph_of(const ir::Function& function, const Annotation& annotation,
+                   std::span<const Target* const> targets) {
+  UnitGraph graph;
+  graph.reads.resize(annotation.units.size());
+  for (uint32_t u = 0; u < annotation.units.size(); ++u) {
+    const Unit& unit = annotation.units[u];
+    const auto place = std::ranges::find(targets, unit.target) - targets.begin();
+    graph.device.push_back(unit.target->is_cpu ? kNoDevice : static_cast<int32_t>(place));
+    for (const uint32_t n : unit.nodes) {
+      for (const ir::ValueId operand : function.nodes()[n].operands) {
+        const ir::Value& value = function.value(operand);
+        if (value.kind != ir::ValueKind::kResult) continue;
+        const uint32_t from = annotation.unit_of[value.producer];
+        std::vector<uint32_t>& reads = graph.reads[u];
+        if (from != u && std::ranges::find(reads, from) == reads.end()) reads.push_back(from);
+      }
+    }
+  }
+  return graph;
+}
+
+std::string types_of(const ir::Function& function, const ir::Node& node) {
+  std::string text;
+  for (const ir::ValueId result : node.results) {
+    text += cat(text.empty() ? "" : ", ", function.type(result));
+  }
+  return text;
+}
+
+std::vector<std::string> types_of(const ir::Function& function, const std::vector<ir::ValueId>& values) {
+  std::vector<std::string> types;
+  for (const ir::ValueId value : values) types.push_back(ir::to_string(function.type(value)));
+  return types;
+}
+
+// Fills the report from what was decided.
+class Reporter {
+ public:
+  Reporter(const pattern::Pre& pre, std::span<const Target* const> targets, const Annotation& annotation,
+           const Islands& islands, const Outlined& outlined)
+      : pre_(pre), targets_(targets), annotation_(annotation), islands_(islands), outlined_(outlined) {}
+
+  Explain run() {
+    add_nodes();
+    for (const Unit& unit : annotation_.units) add_unit(unit);
+    add_regions();
+    for (const Target* target : targets_) add_device(*target);
+    return std::move(explain_);
+  }
+
+ private:
+  void add_nodes() {
+    const ir::Function& function = pre_.function();
+    for (uint32_t n = 0; n < function.nodes().size(); ++n) {
+      const ir::Node& node = function.nodes()[n];
+      explain_.nodes.push_back({node.op != nullptr ? node.op->name : "@" + node.callee, node.name,
+                                types_of(function, node), target::node_macs(function, node),
+                                annotation_.unit_of[n]});
+    }
+  }
+
+  void add_unit(const Unit& unit) {
+    const auto u = static_cast<uint32_t>(explain_.units.size());
+    UnitReport report;
+    report.nodes = unit.nodes;
+    report.composite = unit.row == nullptr ? "" : unit.row->name;
+    report.target = unit.target->name;
+    const uint32_t island = islands_.island_of[u];
+    if (island != kNoRegion) report.region = outlined_.function_name[island];
+    report.pinned = unit.pinned;
+    report.macs = unit.macs;
+    report.bytes = unit.bytes;
+    report.weight_bytes = unit.weight_bytes;
+    report.cpu_ns = unit.cpu_ns;
+    if (!unit.target->is_cpu && unit.cycles) {
+      report.cycles = unit.cycles;
+      report.ns = target::device_ns(unit.target->costs, *unit.cycles);
+    }
+    for (const Target* target : targets_) {
+      if (target != unit.target && !target->is_cpu)
+        report.verdicts.push_back(verdict(pre_, annotation_, unit, *target));
+    }
+    explain_.units.push_back(std::move(report));
+  }
+
+  void add_regions() {
+    const ir::Function& function = pre_.function();
+    const std::vector<Crossing> copies = crossings(function, annotation_, islands_);
+    for (const uint32_t i : outlined_.order) {
+      const Island& island = islands_.islands[i];
+      RegionReport report;
+      report.function = outlined_.function_name[i];
+      report.target = annotation_.units[island.units[0]].target->name;
+      report.num_units = static_cast<uint32_t>(island.units.size());
+      for (const uint32_t u : island.units) {
+        const UnitReport& unit = explain_.units[u];
+        report.num_ops += static_cast<uint32_t>(unit.nodes.size());
+        report.macs += unit.macs;
+        report.bytes += unit.bytes;
+        report.weight_bytes += unit.weight_bytes;
+        report.cycles += unit.cycles.value_or(0);
+        report.ns += unit.ns.value_or(0);
+        report.cpu_ns += unit.cpu_ns;
+      }
+      report.inputs = types_of(function, island.inputs);
+      report.outputs = types_of(function, island.outputs);
+      report.num_copies = copies[i].num_copies;
+      report.copy_bytes = copies[i].bytes;
+      explain_.regions.push_back(std::move(report));
+    }
+  }
+
+  void add_device(const Target& target) {
+    DeviceReport report;
+    report.target = target.name;
+    report.options = target.options;
+    for (const UnitReport& unit : explain_.units) {
+      if (unit.target != target.name) continue;
+      report.num_ops += static_cast<uint32_t>(unit.nodes.size());
+      report.macs += unit.macs;
+      report.bytes += unit.bytes;
+      report.weight_bytes += unit.weight_bytes;
+      report.ns += target.is_cpu ? unit.cpu_ns : unit.ns.value_or(0);
+    }
+    for (const RegionReport& region : explain_.regions) report.num_regions += region.target == target.name;
+    explain_.devices.push_back(std::move(report));
+  }
+
+  const pattern::Pre& pre_;
+  const std::span<const Target* const> targets_;
+  const Annotation& annotation_;
+  const Islands& islands_;
+  const Outlined& outlined_;
+  Explain explain_;
+};
+
+// Pins are the user's word against the policy's.
+void check_strict(const Explain& explain, const Target& preferred) {
+  size_t off = 0;
+  std::string text;
+  for (const UnitReport& unit : explain.units) {
+    if (unit.target == preferred.name || unit.pinned) continue;
+    off += unit.nodes.size();
+    std::string reasons;
+    for (const TargetVerdict& verdict : unit.verdicts) {
+      if (verdict.target != preferred.name) continue;
+      for (const target::Reason& reason : verdict.reasons) {
+        reasons += cat(reasons.empty() ? "" : ", ", reason.text, " [", reason.id, "]");
+      }
+    }
+    for (const uint32_t n : unit.nodes) {
+      text += cat("; ", node_text(explain.nodes[n], n));
+      if (n == unit.nodes.back()) text += cat(": ", reasons.empty() ? "no reason known" : reasons);
+    }
+  }
+  if (off == 0) return;
+  throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                  cat("placement strict: ", off, " of ", explain.nodes.size(), " operators are not on '",
+                      preferred.name, "'", text, "; --placement=soft runs them on the next target"));
+}
+
+}  // namespace
+
+Pin parse_pin(std::string_view text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
+    throw PackError(QPLAN_INVALID_ARGUMENT, cat("pin '", text, "' is not of the form NODE=TARGET"));
+  }
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+PartitionResult partition(const ir::Module& module, std::span<const Target> targets,
+                          const PartitionOptions& options) {
+  if (module.functions().size() != 1) {
+    throw PackError(QPLAN_INTERNAL, cat("partition: the module has ", module.functions().size(),
+                                        " functions, expected main alone"));
+  }
+  const std::vector<const Target*> order = target::by_priority(targets);
+  const auto cpu = std::ranges::find_if(order, [](const Target* target) { return target->is_cpu; });
+  if (cpu == order.end())
+    throw PackError(QPLAN_INVALID_ARGUMENT, "partition: there is no CPU among the targets");
+
+  const ir::Function& main = module.main();
+  const pattern::Pre pre(main);
+  Annotation annotation = annotate(pre, order, options.pins);
+  Islands islands = find_islands(main, annotation, merge_regions(graph_of(main, annotation, order)));
+  if (options.cost_gate && options.placement == Placement::kSoft)
+    gate_by_cost(main, **cpu, &annotation, &islands);
+
+  Outlined outlined = outline(main, annotation, islands);
+  PartitionResult result;
+  result.explain = Reporter(pre, order, annotation, islands, outlined).run();
+  if (options.placement == Placement::kStrict) check_strict(result.explain, *order.front());
+  for (const uint32_t i : outlined.order) {
+    Region region{outlined.function_name[i], annotation.units[islands.islands[i].units[0]].target, {}};
+    for (const uint32_t u : islands.islands[i].units) {
+      const std::vector<uint32_t>& nodes = annotation.units[u].nodes;
+      region.nodes.insert(region.nodes.end(), nodes.begin(), nodes.end());
+    }
+    std::ranges::sort(region.nodes);
+    result.regions.push_back(std::move(region));
+  }
+  result.module = std::move(outlined.module);
+  ir::verify(result.module);
+  return result;
+}
+
+}  // namespace qplan::partition

@@ -1,0 +1,41 @@
+// The scales of a layer of weights, and the real multiplier per channel that its contract makes of them
+// (docs/numerics.md, "Scales"): one place for all targets.
+#ifndef QPLAN_SRC_PACKER_TARGET_LAYER_SCALES_H_
+#define QPLAN_SRC_PACKER_TARGET_LAYER_SCALES_H_
+
+#include <cstddef>
+#include <span>
+
+#include "src/packer/op/scales.h"
+
+namespace qplan::target {
+
+struct LayerScales {
+  float input = 1.0f;
+  std::span<const float> weights;  // one or one per channel
+  std::span<const float> product;  // what the requantisation names: one or one per channel
+  float output = 1.0f;
+  bool product_in_float = false;  // multiplier="product_f32"
+
+  float weight(size_t o) const { return weights[weights.size() == 1 ? 0 : o]; }
+  float given(size_t o) const { return product[product.size() == 1 ? 0 : o]; }
+  bool given_is_meant(size_t o) const {
+    return !op::means_product(static_cast<double>(given(o)), static_cast<double>(input * weight(o)));
+  }
+
+  // Real multiplier of channel o under tfl2 and tfl1.
+  double multiplier(size_t o) const {
+    if (given_is_meant(o)) return static_cast<double>(given(o)) / static_cast<double>(output);
+    if (product_in_float) return static_cast<double>(input * weight(o)) / static_cast<double>(output);
+    return static_cast<double>(input) * static_cast<double>(weight(o)) / static_cast<double>(output);
+  }
+  // The same under f32e: product and quotient are float32.
+  float f32e(size_t o) const {
+    const float product_scale = given_is_meant(o) ? given(o) : input * weight(o);
+    return product_scale / output;
+  }
+};
+
+}  // namespace qplan::target
+
+#endif  // QPLAN_SRC_PACKER_TARGET_LAYER_SCALES_H_

@@ -1,0 +1,125 @@
+// What a target is to the packer: a description of a device that nodes can be placed on. All of it is data,
+// so that a device comes from the built-in list, from a file or from outside the tree in the same way: a
+// name, a priority, an ordered table of patterns with the constraints under which the device executes them
+// exactly, and what things cost.
+#ifndef QPLAN_SRC_PACKER_TARGET_TARGET_H_
+#define QPLAN_SRC_PACKER_TARGET_TARGET_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/ir/module.h"
+#include "src/packer/pattern/matcher.h"
+#include "src/packer/target/profile.h"
+
+namespace qplan::target {
+
+inline constexpr int32_t kCpuPriority = 50;
+inline constexpr int32_t kNpuPriority = 500;
+
+// What the cost gate and explain reckon with. All positive.
+struct DeviceCosts {
+  uint64_t clock_mhz = 100;
+  uint64_t dma_bytes_per_cycle = 8;
+  uint64_t dma_latency_cycles = 64;
+  uint64_t macs_per_cycle = 256;
+};
+// Of the CPU of the system, not of the machine that packs.
+struct CpuCosts {
+  uint64_t macs_per_us = 200;
+  uint64_t bytes_per_us = 400;
+};
+
+// Why a target does not take something.
+struct Reason {
+  std::string id;    // stable: "vta.conv2d.groups"
+  std::string text;  // what was found and what the limit is
+  std::string hint;  // what the user may do about it
+  bool operator==(const Reason&) const = default;
+};
+
+// What a pattern matched: the nodes that would become one composite.
+struct Candidate {
+  const pattern::Pre& pre;
+  const pattern::Matches& matches;
+
+  const ir::Function& function() const { return pre.function(); }
+  std::span<const uint32_t> nodes() const { return matches.nodes(); }
+  const ir::Node& root() const { return function().nodes()[nodes().back()]; }
+  // The node that makes the value matched as `name`; null where the pattern left it out.
+  const ir::Node* node(std::string_view name) const;
+};
+
+// One condition of a pattern. It speaks for itself: where what it looks at cannot be read because another
+// condition is violated, it has nothing to say.
+struct Constraint {
+  std::string id;           // "vta.conv2d.groups"
+  std::string requirement;  // for docs/supported_ops.md: "one group"
+  std::string hint;
+  // What stands against it, with the actual value and the limit; empty: it holds.
+  std::function<std::string(const Candidate&)> violation;
+};
+
+struct PatternRow {
+  // Of the composite ("qplan.qconv2d"), whose nodes become a function of their own; or of an operator
+  // ("nn.bias_add"), whose node stands in a region as it is.
+  std::string name;
+  std::string summary;  // for docs/supported_ops.md: "convolution"
+  pattern::Pattern pattern;
+  std::vector<Constraint> constraints;
+  // Cycles of the device from memory to memory, without what crosses a region's boundary.
+  std::function<uint64_t(const Candidate&, const DeviceCosts&)> cycles;
+
+  // All reasons against the candidate, in the order of the constraints; empty: the target takes it.
+  std::vector<Reason> check(const Candidate& candidate) const;
+  bool is_operator() const;
+};
+
+struct Target {
+  std::string name;     // [a-z][a-z0-9_]*: "vta"
+  std::string options;  // canonical, in a fixed order: "sram=quarter"
+  int32_t priority = kNpuPriority;
+  bool is_cpu = false;
+  TargetProfile profile;  // of the CPU
+  CpuCosts cpu_costs;     // of the CPU
+  DeviceCosts costs;      // of others
+  // The first row that takes a node wins. The CPU takes all nodes; its table, without constraints, says what
+  // its kernels compute in one go.
+  std::vector<PatternRow> table;
+  // For operators that no row knows, behind "operator qnn.softmax": why, and a hint.
+  std::string no_row_text = "is not known to this target";
+  std::string no_row_hint;
+};
+
+// "vta,sram=quarter, cpu,isa=avx512vnni": names, each with its options behind it; `priority=` for all of
+// them. As written: the first names are preferred among equal priorities. A list without "cpu" gets the
+// default one, since every region has its alternative there. PackError (QPLAN_INVALID_ARGUMENT) with the list
+// of what is known.
+std::vector<Target> parse_targets(std::string_view text);
+// The same from JSON: target_file.cc tells the format. file: for messages.
+std::vector<Target> parse_target_file(std::string_view json, std::string_view file);
+
+// Highest priority first, the order of the list among equal ones.
+std::vector<const Target*> by_priority(std::span<const Target> targets);
+
+// A device that takes single operators of the IR whatever their types are: to try placements, and for drivers
+// that bring constraints of their own. PackError for names that are no operators.
+Target operators_target(std::string name, const std::vector<std::string>& operators);
+
+// ---- what things cost ----
+// Multiply-accumulates of a node: convolutions and fully connected layers have some.
+uint64_t node_macs(const ir::Function& function, const ir::Node& node);
+uint64_t cpu_ns(const CpuCosts& costs, uint64_t macs, uint64_t bytes);
+// A copy of bytes between the CPU's and a device's layout, made by the CPU.
+uint64_t copy_ns(const CpuCosts& costs, uint64_t bytes);
+uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles);
+// Cycles of one transfer.
+uint64_t dma_cycles(const DeviceCosts& costs, uint64_t bytes);
+
+}  // namespace qplan::target
+
+#endif  // QPLAN_SRC_PACKER_TARGET_TARGET_H_

@@ -1,0 +1,138 @@
+// Target files:
+//   {"targets": [
+//     {"target": "vta,sram=quarter", "priority": 400,
+//      "memories": {"uop": 2048, "wgt": 256, "inp": 512, "acc": 512},     elements, in place of sram=
+//      "costs": {"clock_mhz": 100, "dma_bytes_per_cycle": 8, "dma_latency_cycles": 64, "macs_per_cycle":
+//      256}},
+//     {"name": "npu", "operators": ["nn.bias_add"]},                      operators as they are, with any
+//     types
+//     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 200, "bytes_per_us": 400}}]}
+// What is left out has its default.
+#include <nlohmann/json.hpp>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/target/target_list.h"
+
+namespace qplan::target {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint64_t kMaxCost = 1'000'000'000;
+
+void check_keys(const Json& object, const std::string& what, std::initializer_list<const char*> known) {
+  if (!object.is_object()) fail_target(cat(what, " is not an object"));
+  for (const auto& [key, value] : object.items()) {
+    std::string names;
+    bool found = false;
+    for (const char* name : known) {
+      found = found || key == name;
+      names += cat(names.empty() ? "" : ", ", name);
+    }
+    if (!found) fail_target(cat("key '", key, "' of ", what, " is not known; known: ", names));
+  }
+}
+
+void read_number(const Json& object, const char* key, uint64_t max, uint64_t* number) {
+  if (!object.contains(key)) return;
+  const Json& value = object[key];
+  if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 || value.get<uint64_t>() > max) {
+    fail_target(cat("'", key, "' is ", value.dump(), ", expected a whole number from 1 to ", max));
+  }
+  *number = value.get<uint64_t>();
+}
+
+std::string read_text(const Json& object, const char* key) {
+  if (!object.contains(key)) return "";
+  if (!object[key].is_string()) fail_target(cat("'", key, "' is not a text"));
+  return object[key].get<std::string>();
+}
+
+std::optional<vta::Config> read_memories(const Json& object) {
+  if (!object.contains("memories")) return std::nullopt;
+  const Json& memories = object["memories"];
+  check_keys(memories, "'memories'", {"uop", "wgt", "inp", "acc"});
+  vta::Config config;
+  const auto read = [&](const char* key, int64_t max, int64_t* number) {
+    auto value = static_cast<uint64_t>(*number);
+    read_number(memories, key, static_cast<uint64_t>(max), &value);
+    *number = static_cast<int64_t>(value);
+  };
+  read("uop", vta::kMaxUop, &config.uop);
+  read("wgt", vta::kMaxWgt, &config.wgt);
+  read("inp", vta::kMaxInp, &config.inp);
+  read("acc", vta::kMaxAcc, &config.acc);
+  return config;
+}
+
+bool is_name(const std::string& text) {
+  if (text.empty() || text[0] < 'a' || text[0] > 'z') return false;
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+}
+
+Target read_operators_target(const Json& object) {
+  const std::string name = read_text(object, "name");
+  if (!is_name(name)) fail_target(cat("name '", name, "' is not of letters a to z, digits and _"));
+  if (!object.contains("operators") || !object["operators"].is_array()) {
+    fail_target(cat("'", name, "' has no list 'operators'"));
+  }
+  std::vector<std::string> operators;
+  for (const Json& op : object["operators"]) {
+    if (!op.is_string()) fail_target(cat("'operators' of '", name, "' has ", op.dump(), ", expected texts"));
+    operators.push_back(op.get<std::string>());
+  }
+  return operators_target(name, operators);
+}
+
+Target read_target(const Json& object) {
+  check_keys(object, "a target", {"target", "name", "operators", "priority", "memories", "costs"});
+  Target target;
+  if (object.contains("name")) {
+    if (object.contains("target") || object.contains("memories")) {
+      fail_target("a target has either 'target' or 'name' and 'operators'");
+    }
+    target = read_operators_target(object);
+  } else {
+    if (object.contains("operators")) fail_target("'operators' goes with 'name'");
+    const std::vector<TargetText> texts = split_targets(read_text(object, "target"));
+    if (texts.size() != 1) fail_target("'target' names several targets, expected one");
+    target = make_named_target(texts[0], read_memories(object));
+  }
+  if (object.contains("priority")) target.priority = checked_priority(object["priority"].dump());
+  if (!object.contains("costs")) return target;
+  const Json& costs = object["costs"];
+  if (target.is_cpu) {
+    check_keys(costs, "'costs' of a CPU", {"macs_per_us", "bytes_per_us"});
+    read_number(costs, "macs_per_us", kMaxCost, &target.cpu_costs.macs_per_us);
+    read_number(costs, "bytes_per_us", kMaxCost, &target.cpu_costs.bytes_per_us);
+  } else {
+    check_keys(costs, "'costs'",
+               {"clock_mhz", "dma_bytes_per_cycle", "dma_latency_cycles", "macs_per_cycle"});
+    read_number(costs, "clock_mhz", kMaxCost, &target.costs.clock_mhz);
+    read_number(costs, "dma_bytes_per_cycle", kMaxCost, &target.costs.dma_bytes_per_cycle);
+    read_number(costs, "dma_latency_cycles", kMaxCost, &target.costs.dma_latency_cycles);
+    read_number(costs, "macs_per_cycle", kMaxCost, &target.costs.macs_per_cycle);
+  }
+  return target;
+}
+
+}  // namespace
+
+std::vector<Target> parse_target_file(std::string_view text, std::string_view file) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  try {
+    if (json.is_discarded()) fail_target("it is not JSON");
+    check_keys(json, "the file", {"targets"});
+    if (!json.contains("targets") || !json["targets"].is_array() || json["targets"].empty()) {
+      fail_target("there is no list 'targets'");
+    }
+    std::vector<Target> targets;
+    for (const Json& object : json["targets"]) targets.push_back(read_target(object));
+    return complete_list(std::move(targets));
+  } catch (const PackError& error) {
+    throw PackError(error.status(), cat(file, ": ", error.what()));
+  }
+}
+
+}  // namespace qplan::target

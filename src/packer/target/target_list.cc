@@ -1,0 +1,156 @@
+#include "src/packer/target/target_list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "qplan/qplan.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/target/patterns.h"
+#include "src/packer/target/vta/vta.h"
+
+namespace qplan::target {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+// What kernels compute in one go.
+std::vector<PatternRow> cpu_table() {
+  std::vector<PatternRow> table = {
+      {"qplan.qconv2d", "convolution", requantized(with_bias(convolution(Convolution::kAny))), {}, {}},
+      {"qplan.qdense", "fully connected layer", requantized(with_bias(dense())), {}, {}}};
+  for (const char* name : {"qnn.add", "qnn.subtract", "qnn.mul", "qnn.avg_pool2d", "nn.max_pool2d"}) {
+    table.push_back({name, "with its clip", with_clip(pattern::op(name)), {}, {}});
+  }
+  return table;
+}
+
+// parse_target knows the CPU's options.
+Target make_cpu(const Options& options, const std::optional<vta::Config>&) {
+  std::string text = "cpu";
+  for (const auto& [key, value] : options) text += cat(",", key, "=", value);
+  Target target;
+  target.profile = parse_target(text);
+  target.options = target.profile.options;
+  target.priority = kCpuPriority;
+  target.is_cpu = true;
+  target.table = cpu_table();
+  return target;
+}
+
+Target make_vta(const Options& options, const std::optional<vta::Config>& memories) {
+  vta::Config config;
+  std::string sram = "default", mul = "on";
+  for (const auto& [key, value] : options) {
+    if (key == "sram") {
+      if (value == "quarter") {
+        config = vta::quarter_config();
+      } else if (value != "default") {
+        fail_target(cat("sram '", value, "' of 'vta' is not known; known: default, quarter"));
+      }
+      sram = value;
+    } else if (key == "mul") {
+      if (value != "on" && value != "off")
+        fail_target(cat("mul '", value, "' of 'vta' is not known; known: on, off"));
+      mul = value;
+    } else {
+      fail_target(cat("option '", key, "' of 'vta' is not known; known: mul, priority, sram"));
+    }
+  }
+  if (memories) {
+    config = *memories;
+    sram = cat("uop:", config.uop, "/wgt:", config.wgt, "/inp:", config.inp, "/acc:", config.acc);
+  }
+  config.has_mul = mul == "on";
+  Target target = vta::make_target(config);
+  target.options = cat("sram=", sram, ",mul=", mul);
+  return target;
+}
+
+struct KnownTarget {
+  const char* name;
+  Target (*make)(const Options& options, const std::optional<vta::Config>& memories);
+};
+constexpr KnownTarget kKnown[] = {{"cpu", make_cpu}, {"vta", make_vta}};
+
+}  // namespace
+
+void fail_target(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, "target: " + text); }
+
+int32_t checked_priority(std::string_view text) {
+  int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > 1'000'000) {
+    fail_target(cat("priority '", text, "' is not a number from 0 to 1000000"));
+  }
+  return value;
+}
+
+// A part without '=' begins the next target.
+std::vector<TargetText> split_targets(std::string_view text) {
+  std::vector<TargetText> targets;
+  for (bool more = true; more;) {
+    const size_t comma = text.find(',');
+    const std::string_view part = trim(text.substr(0, comma));
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos) {
+      targets.push_back({std::string(part), {}});
+    } else if (targets.empty()) {
+      fail_target(
+          cat("option '", part, "' stands before any target; expected a name first, like \"vta, cpu\""));
+    } else {
+      targets.back().options.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
+    }
+  }
+  return targets;
+}
+
+Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories) {
+  const auto known = std::ranges::find_if(kKnown, [&](const KnownTarget& k) { return text.name == k.name; });
+  if (known == std::end(kKnown)) {
+    std::string names;
+    for (const KnownTarget& k : kKnown) names += cat(names.empty() ? "" : ", ", k.name);
+    fail_target(cat("'", text.name, "' is not known; known: ", names));
+  }
+  if (memories && text.name != "vta") fail_target(cat("'", text.name, "' has no memories to set"));
+  Options options;
+  std::optional<int32_t> priority;
+  for (const auto& [key, value] : text.options) {
+    if (key == "priority") {
+      priority = checked_priority(value);
+    } else {
+      options.emplace_back(key, value);
+    }
+  }
+  Target target = known->make(options, memories);
+  target.name = text.name;
+  if (priority) target.priority = *priority;
+  return target;
+}
+
+std::vector<Target> complete_list(std::vector<Target> targets) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (targets[k].name == targets[i].name) fail_target(cat("'", targets[i].name, "' is there twice"));
+    }
+  }
+  if (std::ranges::none_of(targets, &Target::is_cpu)) targets.push_back(make_named_target({"cpu", {}}, {}));
+  return targets;
+}
+
+std::vector<Target> parse_targets(std::string_view text) {
+  std::vector<Target> targets;
+  for (const TargetText& target : split_targets(text)) targets.push_back(make_named_target(target, {}));
+  return complete_list(std::move(targets));
+}
+
+}  // namespace qplan::target

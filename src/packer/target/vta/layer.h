@@ -1,0 +1,58 @@
+// A convolution or fully connected layer that a pattern of the VTA target matched, in the terms of its tiles.
+#ifndef QPLAN_SRC_PACKER_TARGET_VTA_LAYER_H_
+#define QPLAN_SRC_PACKER_TARGET_VTA_LAYER_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "src/packer/op/shape.h"
+#include "src/packer/target/target.h"
+#include "src/packer/target/vta/config.h"
+
+namespace qplan::target::vta {
+
+inline int64_t blocks(int64_t channels) { return (channels + kBlock - 1) / kBlock; }
+
+// A fully connected layer is a 1x1 convolution over a row of positions.
+struct Geometry {
+  int64_t batch = 1;
+  int64_t in_h = 1, in_w = 1, in_c = 1;  // with an nn.pad before the layer: its result
+  int64_t out_h = 1, out_w = 1, out_c = 1;
+  int64_t groups = 1;
+  op::Window2d window;
+
+  int64_t padded_h() const { return in_h + window.pad_top + window.pad_bottom; }
+  int64_t padded_w() const { return in_w + window.pad_left + window.pad_right; }
+  int64_t taps() const { return window.kernel_h * window.kernel_w; }
+  // Positions of the input that one position of the output looks at.
+  int64_t window_h() const { return (window.kernel_h - 1) * window.dilation_h + 1; }
+  int64_t window_w() const { return (window.kernel_w - 1) * window.dilation_w + 1; }
+  bool is_depthwise() const { return groups > 1 && groups == in_c; }
+};
+
+// Of "product" (qnn.conv2d, qnn.dense) or "pool". The layouts may be any that the IR knows.
+Geometry geometry(const Candidate& candidate);
+bool has_canonical_layout(const Candidate& candidate);  // NHWC and OHWI
+
+// Where an accumulator can lie, bias included, whatever the input is.
+struct AccumulatorRange {
+  int64_t min = 0, max = 0;
+  int64_t magnitude() const { return -min > max ? -min : max; }
+};
+// Per output channel, from the actual weights. nullopt: weights or bias are not constants of the usual types.
+std::optional<std::vector<AccumulatorRange>> accumulator_ranges(const Candidate& candidate);
+
+// Left shift of the multiplier of each output channel under TFL2, 0 where it shifts to the right. nullopt:
+// the scales do not fit the channels.
+std::optional<std::vector<int32_t>> left_shifts(const Candidate& candidate);
+
+// The least and the largest weight less its zero point.
+struct WeightRange {
+  int64_t min = 0, max = 0;
+};
+std::optional<WeightRange> weight_range(const Candidate& candidate);
+
+}  // namespace qplan::target::vta
+
+#endif  // QPLAN_SRC_PACKER_TARGET_VTA_LAYER_H_

@@ -1,0 +1,122 @@
+#include "src/packer/target/vta/vta.h"
+
+#include <algorithm>
+
+#include "src/packer/target/patterns.h"
+#include "src/packer/target/vta/constraints.h"
+#include "src/packer/target/vta/layer.h"
+
+namespace qplan::target::vta {
+namespace {
+
+using pattern::any;
+using pattern::op;
+
+// ---- estimates: what the compiler's tiles come to when loads and computation overlap
+
+// ALU instructions by register take two cycles, by immediate one, a reset one.
+constexpr uint64_t kTfl2Cycles = 65;         // bias, multiplication, rounding shift, zero point, clamp
+constexpr uint64_t kByteplaneCycles = 7;     // three shifts of a copy
+constexpr uint64_t kDepthwiseTapCycles = 7;  // reset, add, multiply, add
+constexpr uint64_t kAddCycles = 3 * kTfl2Cycles;
+
+struct Load {
+  uint64_t elements = 0;  // 16 channels of a position of the output
+  uint64_t in_bytes = 0, weight_bytes = 0, out_bytes = 0;
+};
+
+uint64_t unsigned_of(int64_t value) {
+  return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, int64_t{1} << 40));
+}
+
+Load load_of(const Geometry& g) {
+  Load load;
+  load.elements = unsigned_of(g.batch * g.out_h * g.out_w * blocks(g.out_c));
+  load.in_bytes = unsigned_of(g.batch * g.in_h * g.in_w * blocks(g.in_c) * kInpBytes);
+  load.out_bytes = load.elements * kInpBytes;
+  return load;
+}
+
+uint64_t overlapped(const Load& load, uint64_t compute, const DeviceCosts& costs) {
+  const uint64_t dma = dma_cycles(costs, load.in_bytes) + dma_cycles(costs, load.weight_bytes) +
+                       dma_cycles(costs, load.out_bytes);
+  return std::max(dma, compute) + 2 * costs.dma_latency_cycles;
+}
+
+constexpr uint64_t kChannelConstants = 7;  // ACC elements per block of output channels
+
+uint64_t gemm_cycles(const Candidate& c, const DeviceCosts& costs) {
+  const Geometry g = geometry(c);
+  Load load = load_of(g);
+  const uint64_t taps = unsigned_of(g.taps()) * unsigned_of(blocks(g.in_c));
+  load.weight_bytes = unsigned_of(blocks(g.out_c)) * (taps * kWgtBytes + kChannelConstants * kAccBytes);
+  const bool int32_leaves = c.node("requantize") == nullptr;
+  if (int32_leaves) load.out_bytes *= 4;
+  return overlapped(load, load.elements * (taps + (int32_leaves ? kByteplaneCycles : kTfl2Cycles)), costs);
+}
+
+uint64_t depthwise_cycles(const Candidate& c, const DeviceCosts& costs) {
+  const Geometry g = geometry(c);
+  Load load = load_of(g);
+  const uint64_t taps = unsigned_of(g.taps());
+  load.weight_bytes = unsigned_of(blocks(g.out_c)) * (taps + kChannelConstants) * kAccBytes;
+  return overlapped(load, load.elements * (taps * kDepthwiseTapCycles + kTfl2Cycles), costs);
+}
+
+uint64_t max_pool2d_cycles(const Candidate& c, const DeviceCosts& costs) {
+  const Geometry g = geometry(c);
+  return overlapped(load_of(g), load_of(g).elements * (unsigned_of(g.taps()) * 2 + 3), costs);
+}
+
+uint64_t elementwise_cycles(const Candidate& c, const DeviceCosts& costs, uint64_t inputs, uint64_t cycles) {
+  const ir::TensorType& type = c.function().type(c.root().results[0]);
+  const int64_t channels = type.shape.empty() ? 1 : type.shape.back();
+  Load load;
+  load.elements = unsigned_of(type.num_elements() / channels * blocks(channels));
+  load.out_bytes = load.elements * kInpBytes;
+  load.in_bytes = inputs * load.out_bytes;
+  return overlapped(load, load.elements * cycles, costs);
+}
+
+uint64_t add_cycles(const Candidate& c, const DeviceCosts& costs) {
+  return elementwise_cycles(c, costs, 2, kAddCycles);
+}
+uint64_t clip_cycles(const Candidate& c, const DeviceCosts& costs) {
+  return elementwise_cycles(c, costs, 1, 2);
+}
+
+}  // namespace
+
+std::vector<PatternRow> pattern_table(const Config& config) {
+  return {
+      {"qplan.qdepthwise", "depthwise convolution on the ALU",
+       requantized(with_bias(convolution(Convolution::kDepthwise))), depthwise_constraints(config),
+       depthwise_cycles},
+      {"qplan.qconv2d", "convolution", requantized(with_bias(convolution(Convolution::kOthers))),
+       conv2d_constraints(config), gemm_cycles},
+      {"qplan.qdense", "fully connected layer", requantized(with_bias(dense())), dense_constraints(config),
+       gemm_cycles},
+      {"qplan.qadd", "addition of two activations",
+       with_clip(op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("sum")), add_constraints(config),
+       add_cycles},
+      {"qplan.qmax_pool2d", "maximum over a window",
+       with_clip(op("nn.max_pool2d", {any().as("data")}).as("pool")), max_pool2d_constraints(config),
+       max_pool2d_cycles},
+      {"qplan.qclip", "clamp", op("clip", {any().as("data")}).as("clip"), clip_constraints(), clip_cycles},
+      {"qplan.qconv2d_acc32", "convolution whose int32 results leave the device",
+       with_bias(convolution(Convolution::kOthers)), conv2d_acc32_constraints(config), gemm_cycles},
+      {"qplan.qdense_acc32", "fully connected layer whose int32 results leave the device", with_bias(dense()),
+       dense_acc32_constraints(config), gemm_cycles},
+  };
+}
+
+Target make_target(const Config& config) {
+  Target target;
+  target.name = "vta";
+  target.table = pattern_table(config);
+  target.no_row_text = "has no exact sequence on this target";
+  target.no_row_hint = "nothing to change in the model";
+  return target;
+}
+
+}  // namespace qplan::target::vta
