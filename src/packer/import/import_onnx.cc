@@ -1,6 +1,9 @@
 #include "src/packer/import/import_onnx.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <unordered_map>
 
 #include "src/packer/error.h"
 #include "src/packer/import/onnx/interface.h"
@@ -31,27 +34,28 @@ std::string operator_name(const NodeInfo& node) {
   return onnx::clean_name(name.substr(0, 120));
 }
 
-int64_t opset_of(const Model& model, const std::string& domain) {
-  for (const onnx::OpsetImport& opset : model.opsets) {
-    if (opset.domain == domain) return opset.version;
-  }
-  onnx::invalid("the model names no opset of domain " + onnx::quoted(domain));
+using Opsets = std::unordered_map<std::string, int64_t>;  // by domain
+
+int64_t opset_of(const Opsets& opsets, const std::string& domain) {
+  const auto found = opsets.find(domain);
+  if (found == opsets.end()) onnx::invalid("the model names no opset of domain " + onnx::quoted(domain));
+  return found->second;
 }
 
-void check_opsets(const Model& model, const std::string& place, const LogFunction& log) {
-  for (size_t i = 0; i < model.opsets.size(); ++i) {
-    const onnx::OpsetImport& opset = model.opsets[i];
-    for (size_t k = 0; k < i; ++k) {
-      if (model.opsets[k].domain == opset.domain && model.opsets[k].version != opset.version) {
-        onnx::invalid("the model names two opsets of domain " + onnx::quoted(opset.domain));
-      }
+Opsets read_opsets(const Model& model, const std::string& place, const LogFunction& log) {
+  Opsets opsets;
+  for (const onnx::OpsetImport& opset : model.opsets) {
+    const auto [known, is_new] = opsets.emplace(opset.domain, opset.version);
+    if (!is_new && known->second != opset.version) {
+      onnx::invalid("the model names two opsets of domain " + onnx::quoted(opset.domain));
     }
-    if (log && opset.domain.empty() && opset.version > kNewestOpset) {
+    if (is_new && log && opset.domain.empty() && opset.version > kNewestOpset) {
       log(QPLAN_LOG_WARNING, place + "opset " + std::to_string(opset.version) + " is newer than " +
                                  std::to_string(kNewestOpset) +
                                  ", the newest that is known: its operators are read as of that one");
     }
   }
+  return opsets;
 }
 
 bool reads_unknown(Graph& graph, const NodeInfo& node) {
@@ -59,8 +63,8 @@ bool reads_unknown(Graph& graph, const NodeInfo& node) {
       node.inputs, [&](const std::string& name) { return !name.empty() && !graph.value(name).is_known(); });
 }
 
-// What a node's outputs are after an operator that is not imported: the rest of the model is looked through
-// for more of them, and the module is thrown away.
+// Outputs that no row defined: those of an operator that is not imported (the rest of the model is looked
+// through for more of them, and the module is thrown away), and optional ones that nobody reads.
 void define_unknown(Graph& graph, const NodeInfo& node) {
   for (const std::string& output : node.outputs) {
     if (!output.empty() && !graph.is_defined(output)) graph.define(output, {});
@@ -75,9 +79,10 @@ std::string reason_of(const PackError& error, const std::string& node_name) {
   return at == std::string::npos ? text : text.substr(at + place.size());
 }
 
-void import_node(Graph& graph, const NodeInfo& node, size_t index, UnsupportedList* unsupported) {
+void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_t index,
+                 UnsupportedList* unsupported) {
   const std::string op_name = operator_name(node);
-  const int64_t opset = opset_of(graph.model(), node.domain);
+  const int64_t opset = opset_of(opsets, node.domain);
   const OpContext context(graph, node, index, opset);
   const std::string node_name = onnx::quoted(context.name());
   try {
@@ -105,12 +110,12 @@ void import_node(Graph& graph, const NodeInfo& node, size_t index, UnsupportedLi
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
                           const ImportOptions& options) {
   const Model model = onnx::read_model(bytes);
-  check_opsets(model, place, log);
+  const Opsets opsets = read_opsets(model, place, log);
   ir::Module module;
   Graph graph(model, module.add_function("main"), log);
   onnx::define_inputs(graph, options);
   UnsupportedList unsupported;
-  for (size_t i = 0; i < model.nodes.size(); ++i) import_node(graph, model.nodes[i], i, &unsupported);
+  for (size_t i = 0; i < model.nodes.size(); ++i) import_node(graph, opsets, model.nodes[i], i, &unsupported);
   if (!unsupported.empty()) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED, "operators that qplan does not import: " + unsupported.text());
   }

@@ -311,6 +311,8 @@ TEST(OnnxPool, IndicesAndDilationsAreRefused) {
   OnnxBuilder b;
   b.input("x", kFloat, {1, 2, 4, 4}).node("MaxPool", {"x"}, {"y", "i"}, {attr_ints("kernel_shape", {2, 2})});
   b.output("y", kFloat, {1, 2, 3, 3});
+  EXPECT_EQ(import_body(b), "%0 = nn.max_pool2d(%x, pool_size=[2, 2]);\n%0\n");  // nobody reads them
+  b.output("i", kInt64, {1, 2, 3, 3});
   EXPECT_EQ(refusal(b), kList + "MaxPool with output 2 in use (1; 'y')");
   EXPECT_EQ(unary_refusal({"MaxPool", {attr_ints("kernel_shape", {2, 2}), attr_ints("dilations", {2, 2})}}),
             kList + "MaxPool with dilations (1; 'y')");

@@ -19,6 +19,12 @@ constexpr uint64_t kWorkBytesAlways = uint64_t{1} << 30;
 
 }  // namespace
 
+Graph::Graph(const Model& model, ir::Function& function, const LogFunction& log)
+    : model_(model), function_(function), log_(log) {
+  for (const NodeInfo& node : model.nodes) read_.insert(node.inputs.begin(), node.inputs.end());
+  for (const ValueInfo& output : model.outputs) read_.insert(output.name);
+}
+
 void Graph::charge(uint64_t bytes) {
   if (!checked_add(constant_bytes_, bytes, &constant_bytes_) ||
       (constant_bytes_ > kConstantBytesAlways &&

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "src/packer/import/onnx/model_file.h"
@@ -32,8 +33,7 @@ struct Value {
 
 class Graph {
  public:
-  Graph(const Model& model, ir::Function& function, const LogFunction& log)
-      : model_(model), function_(function), log_(log) {}
+  Graph(const Model& model, ir::Function& function, const LogFunction& log);
 
   const Model& model() const { return model_; }
   ir::Function& function() const { return function_; }
@@ -46,6 +46,8 @@ class Graph {
   void define(const std::string& name, Value value);
   bool is_defined(const std::string& name) const { return entries_.contains(name); }
   const Value& value(const std::string& name);
+  // Whether a node or an output of the model reads it.
+  bool is_read(const std::string& name) const { return read_.contains(name); }
 
   // The value as an operand; a constant enters the function now.
   ir::ValueId id(const Value& value);
@@ -71,6 +73,7 @@ class Graph {
   ir::Function& function_;
   const LogFunction& log_;
   std::unordered_map<std::string, Entry> entries_;
+  std::unordered_set<std::string_view> read_;
   uint64_t constant_bytes_ = 0;
   uint64_t work_bytes_ = 0;
 };

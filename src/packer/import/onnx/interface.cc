@@ -143,6 +143,7 @@ void define_outputs(Graph& graph) {
   std::vector<std::string> names;
   for (const ValueInfo& info : graph.model().outputs) {
     const Value& value = graph.value(info.name);
+    if (!value.is_known()) invalid("output " + quoted(info.name) + " is written by no operator");
     const ir::TensorType& type = graph.type(value);
     if (type.num_elements() == 0) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + quoted(info.name) + " has no elements");

@@ -75,7 +75,9 @@ void OpContext::expect_counts(size_t min_inputs, size_t max_inputs, size_t max_o
   for (size_t i = 0; i < min_inputs; ++i) input(i);
   if (!has_output(0)) invalid("the node has no output");
   for (size_t i = max_outputs; i < num_outputs(); ++i) {
-    if (has_output(i)) throw Unsupported{cat("output ", i + 1, " in use")};
+    if (has_output(i) && graph_.is_read(node_.outputs[i])) {
+      throw Unsupported{cat("output ", i + 1, " in use")};
+    }
   }
 }
 

@@ -33,8 +33,10 @@ Value as_bias(const OpContext& op, const Value& addend, int64_t columns) {
 // The layer on data [..., k] and weights [n, k].
 using Dense = std::function<Value(const Value& data, const Value& weights)>;
 
-// A product of batches that is written out as layers.
+// A product of batches is written out as layers. Each takes about this much memory, which a small file could
+// ask for often.
 constexpr int64_t kMaxBatches = 64;
+constexpr uint64_t kBytesPerProduct = 4096;
 
 ir::Shape batch_shape(const ir::Shape& shape) { return {shape.begin(), shape.end() - 2}; }
 int64_t num_matrices(const ir::Shape& batches) { return ir::TensorType{ir::kInt8, batches}.num_elements(); }
@@ -67,6 +69,7 @@ Value batched(const OpContext& op, const Value& a, const Value& b, const Dense& 
   const ir::Shape batches = op::broadcast_shape(batch_a, batch_b);
   const int64_t count = num_matrices(batches);
   if (count > kMaxBatches) throw Unsupported{cat(count, " matrix products (at most ", kMaxBatches, ")")};
+  op.graph().charge(static_cast<uint64_t>(count) * kBytesPerProduct);
   const std::vector<Value> all_a = matrices_of(op, a), all_b = matrices_of(op, b);
   const std::vector<size_t> from_a = broadcast_indices(batch_a, batches),
                             from_b = broadcast_indices(batch_b, batches);
