@@ -11,9 +11,9 @@ set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
 install(FILES include/qplan/qplan.h include/qplan/npu_driver.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
 install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(QPLAN_BUILD_PACKER)
-  install(FILES include/qplan/host.h include/qplan/pack.h include/qplan/pass.hpp include/qplan/pattern.hpp
-          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
-  install(TARGETS qplan_host qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES include/qplan/host.h include/qplan/npu_sim.h include/qplan/pack.h include/qplan/pass.hpp
+          include/qplan/pattern.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
+  install(TARGETS qplan_host qplan_npu_isa qplan_sim qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(TARGETS qplan_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} FILES_MATCHING PATTERN "*.py")

@@ -1,5 +1,5 @@
 /* Compiled as C99, C11 and C++17 with warnings as errors. */
-#include <qplan/npu_driver.h>
+#include <qplan/npu_sim.h>
 
 static qplan_npu_status enumerate(const qplan_device_hooks* hooks, uint32_t* count) {
   *count = hooks != NULL && hooks->platform != NULL ? 1u : 0u;

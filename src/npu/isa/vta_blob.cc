@@ -144,7 +144,8 @@ class Reader {
       const BlobRegion r = blob_region(blob_, i);
       if (r.kind > static_cast<uint32_t>(RegionKind::kScratch))
         return region_fails(i, "unknown kind", 4, r.kind);
-      if ((r.flags & ~uint32_t{kRegionHasData}) != 0) return region_fails(i, "unknown flags", 1, r.flags);
+      if ((r.flags & ~uint32_t{kRegionHasData | kRegionInitialised}) != 0)
+        return region_fails(i, "unknown flags", 3, r.flags);
       if (r.reserved != 0) return region_fails(i, "the reserved field is not zero", 0, r.reserved);
       if (r.alignment < kBlobAlignment || r.alignment > kMaxRegionAlignment ||
           (r.alignment & (r.alignment - 1)) != 0) {

@@ -59,6 +59,9 @@ enum class RegionKind : uint32_t { kWeights = 0, kConstants = 1, kInput = 2, kOu
 const char* region_kind_name(RegionKind kind);
 enum : uint32_t {
   kRegionHasData = 1u,  // the blob carries the bytes, and nobody binds the slot; weights and constants only
+  // Outputs and scratch: whoever binds it wrote its bytes before (a border, an earlier job's result). Without
+  // it a stream that loads what it has not stored is wrong.
+  kRegionInitialised = 2u,
 };
 struct BlobRegion {
   uint32_t kind;
