@@ -95,6 +95,7 @@ bool Evaluator::mentions_unknown(const std::vector<Argument>& arguments) {
 Ref Evaluator::run(const std::vector<Ref>& inputs) {
   const std::string class_name = values().get<Object>(archive_.module())->class_name;
   std::vector<Argument> arguments;
+  arguments.reserve(inputs.size());
   for (const Ref input : inputs) arguments.push_back({"", input});
   try {
     const FunctionBody* forward = archive_.find_method(class_name, "forward");

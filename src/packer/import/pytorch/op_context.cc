@@ -125,6 +125,7 @@ std::vector<Flow> OpContext::flows(size_t i) {
     invalid(cat("argument ", i, " is ", kind_name(values().at(ref(i))), ", expected a list"));
   const std::vector<Ref> refs = *items;  // a constant may add values
   std::vector<Flow> flows;
+  flows.reserve(refs.size());
   for (const Ref item : refs) flows.push_back(as_flow(item));
   if (flows.empty()) invalid(cat("argument ", i, " is an empty list"));
   return flows;
