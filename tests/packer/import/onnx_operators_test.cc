@@ -461,6 +461,12 @@ TEST(OnnxResize, BilinearOnly) {
                               {1, 2, 5, 6})),
             "%0 = image.resize2d(%x, size=[5, 6], coordinate_transformation_mode=\"align_corners\", "
             "contract=\"f32e\");\n%0\n");
+  EXPECT_EQ(import_body(model({linear, attr_string("coordinate_transformation_mode", "pytorch_half_pixel")},
+                              {}, {1, 2, 5, 6})),
+            "%0 = image.resize2d(%x, size=[5, 6], contract=\"f32e\");\n%0\n");
+  EXPECT_EQ(refusal(model({linear, attr_string("coordinate_transformation_mode", "pytorch_half_pixel")}, {},
+                          {1, 2, 1, 6})),
+            kList + "Resize with coordinate_transformation_mode 'pytorch_half_pixel' (1; 'y')");
   EXPECT_EQ(refusal(model({}, {1, 1, 2, 2}, {})), kList + "Resize with mode 'nearest' (1; 'y')");
   EXPECT_EQ(refusal(model({linear}, {1, 1, 1.3f, 2}, {})),
             kList + "Resize with scale 1.3 of extent 4, which is no whole number (1; 'y')");

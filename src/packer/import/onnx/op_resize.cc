@@ -11,10 +11,12 @@ namespace {
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
 // How positions of the output are positions of the input; opset 10 knows one way.
-std::string coordinates(const OpContext& op) {
+std::string coordinates(const OpContext& op, const ir::Shape& output) {
   if (op.opset() < 11) return "asymmetric";
   const std::string mode = op.attr_string("coordinate_transformation_mode", "half_pixel");
   if (mode == "half_pixel" || mode == "align_corners" || mode == "asymmetric") return mode;
+  // Another position for a single output element only.
+  if (mode == "pytorch_half_pixel" && output[2] > 1 && output[3] > 1) return "half_pixel";
   throw Unsupported{"coordinate_transformation_mode " + quoted(mode)};
 }
 
@@ -86,7 +88,6 @@ void import_resize(const OpContext& op) {
   op.attr_int("exclude_outside", 0);
   op.attr_float("extrapolation_value", 0);
   op.attr_string("nearest_mode", "");
-  const std::string coordinate_mode = coordinates(op);
   const Value& data = op.input(0);
   const ir::Shape& input = op.shape(data);
   spatial(input, Layout::kNchw);
@@ -94,7 +95,7 @@ void import_resize(const OpContext& op) {
   if (shape[0] != input[0] || shape[1] != input[1]) throw Unsupported{"another axis than height and width"};
   op.define(0, op.emit("image.resize2d", {data},
                        {{"size", ir::Ints{shape[2], shape[3]}},
-                        {"coordinate_transformation_mode", coordinate_mode},
+                        {"coordinate_transformation_mode", coordinates(op, shape)},
                         {"contract", std::string("f32e")}}));
 }
 
