@@ -77,7 +77,9 @@ std::string near_misses(const ir::Function& function, ir::ValueId root) {
     for (const pattern::Rewrite& rewrite : pass.rewrites()) {
       const auto miss = pattern::explain(rewrite.pattern, pre, pattern::PreValue{root});
       if (!miss) {
-        refusals.push_back(cat("rewrite '", rewrite.name, "': ", pattern::why_not(rewrite, function, root)));
+        const std::string reason = pattern::why_not(rewrite, function, root);
+        // One that applies was left out by the user, who is told so elsewhere.
+        if (!reason.empty()) refusals.push_back(cat("rewrite '", rewrite.name, "': ", reason));
         continue;
       }
       if (miss->depth == 0) continue;  // for other operators than qnn.quantize

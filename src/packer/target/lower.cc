@@ -1,5 +1,7 @@
 #include "src/packer/target/lower.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,7 +12,7 @@
 namespace qplan::target {
 namespace {
 
-constexpr size_t kMaxListed = 50;
+constexpr size_t kMaxListed = 20;
 
 class FunctionLowering {
  public:
@@ -46,23 +48,41 @@ class FunctionLowering {
   }
 
   void refuse(const ir::Node& node, const std::string& reason) {
-    if (num_refused_++ >= kMaxListed) return;
+    ++num_refused_;
     const std::string op = node.op == nullptr ? node.callee : node.op->name;
-    refused_ += std::string(refused_.empty() ? "" : "; ") + op + " '" + node.name + "': " + reason;
+    const auto [known, inserted] = refusal_of_.try_emplace(op + ": " + reason, refusals_.size());
+    if (inserted) refusals_.push_back({op + " '" + node.name + "'", reason, 0});
+    ++refusals_[known->second].count;
   }
 
   [[noreturn]] void fail() const {
     std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
-                       std::to_string(function_.nodes().size()) + " operators: " + refused_;
-    if (num_refused_ > kMaxListed) text += "; and " + std::to_string(num_refused_ - kMaxListed) + " more";
+                       std::to_string(function_.nodes().size()) + " operators: ";
+    for (size_t i = 0; i < std::min(refusals_.size(), kMaxListed); ++i) {
+      const Refusal& refusal = refusals_[i];
+      text += (i == 0 ? "" : "; ") + refusal.first;
+      if (refusal.count > 1) text += " and " + std::to_string(refusal.count - 1) + " more";
+      text += ": " + refusal.reason;
+    }
+    if (refusals_.size() > kMaxListed) {
+      text += "; and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
+    }
     throw PackError(QPLAN_MODEL_UNSUPPORTED, text);
   }
+
+  // Operators of one kind that are refused for one reason.
+  struct Refusal {
+    std::string first;  // operator and name
+    std::string reason;
+    size_t count;
+  };
 
   const ir::Function& function_;
   cpu::Lowering lowering_;
   std::vector<bool> done_;
   size_t num_refused_ = 0;
-  std::string refused_;
+  std::vector<Refusal> refusals_;             // in the order of the nodes
+  std::map<std::string, size_t> refusal_of_;  // by operator and reason
 };
 
 }  // namespace

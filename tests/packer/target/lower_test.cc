@@ -264,5 +264,13 @@ TEST(LowerRefusals, AllAreListedInOneError) {
             "computes it");
 }
 
+TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
+  const std::string text = main_text("%x: Tensor[(1, 4), float32]",
+                                     "  %0 = tanh(%x, name=\"a\");\n  %1 = tanh(%0, name=\"b\");\n"
+                                     "  %2 = tanh(%1, name=\"c\");\n  %2");
+  EXPECT_EQ(lower_refusal(text),
+            "target 'cpu' cannot run 3 of 3 operators: tanh 'a' and 2 more: no kernel computes it");
+}
+
 }  // namespace
 }  // namespace qplan::testing
