@@ -138,18 +138,24 @@ std::optional<uint64_t> read_varint(std::span<const uint8_t>* bytes) {
 
 }  // namespace
 
-// Walks over the fields of a ModelProto until its graph, field 7. Its others are numbers and byte strings.
+// Walks over the fields of a ModelProto until its graph. Its numbers are the IR version and the model's
+// version; a text begins with other bytes.
 bool looks_like_onnx(std::span<const uint8_t> bytes) {
-  constexpr uint64_t kGraph = 7, kNewestField = 64;
   constexpr uint64_t kVarint = 0, kLengthDelimited = 2;
+  constexpr uint64_t kGraph = 7;
+  const auto is_number = [](uint64_t field) { return field == 1 || field == 5; };
+  const auto is_bytes = [](uint64_t field) {
+    return (field >= 2 && field <= 8 && field != 5) || field == 14 || field == 20 || field == 25;
+  };
   while (!bytes.empty()) {
     const std::optional<uint64_t> tag = read_varint(&bytes);
-    if (!tag || *tag >> 3 == 0 || *tag >> 3 > kNewestField) return false;
+    if (!tag) return false;
+    const uint64_t field = *tag >> 3, wire_type = *tag & 7;
     const std::optional<uint64_t> number = read_varint(&bytes);
     if (!number) return false;
-    if ((*tag & 7) == kVarint) continue;
-    if ((*tag & 7) != kLengthDelimited) return false;
-    if (*tag >> 3 == kGraph) return true;
+    if (wire_type == kVarint && is_number(field)) continue;
+    if (wire_type != kLengthDelimited || !is_bytes(field)) return false;
+    if (field == kGraph) return true;
     if (*number > bytes.size()) return false;
     bytes = bytes.subspan(*number);
   }
