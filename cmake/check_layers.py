@@ -38,7 +38,7 @@ LAYERS = [
     ("packer/passes", r"^src/packer/passes/", ["packer/pattern", "packer/op", "packer/text", "packer/ir"]),
     ("packer/import", r"^src/packer/import/", ["packer/pattern", "packer/op", "packer/text", "packer/ir",
                                                 "tflite_schema"]),
-    ("packer/target", r"^src/packer/target/", ["packer/passes", "packer/pattern", "packer/op", "packer/text",
+    ("packer/target", r"^src/packer/target/", ["npu/isa", "packer/passes", "packer/pattern", "packer/op", "packer/text",
                                                 "packer/ir"]),
     ("packer/partition", r"^src/packer/partition/", ["packer/target", "packer/passes", "packer/pattern", "packer/op",
                                                       "packer/text", "packer/ir"]),

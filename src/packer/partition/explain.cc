@@ -97,6 +97,10 @@ std::string unit_title(const Explain& explain, const UnitReport& unit) {
   return same && !name.empty() ? cat(text, " '", name, "'") : text;
 }
 
+std::string tail(const target::Reason& reason) {
+  return cat(reason.text, " [", reason.id, "]", reason.hint.empty() ? "" : cat("; ", reason.hint));
+}
+
 std::string unit_text(const Explain& explain, const UnitReport& unit) {
   std::string text =
       cat("  ", unit.target, unit.pinned ? " (pinned)" : "", ": ", unit_title(explain, unit), "\n");
@@ -105,7 +109,11 @@ std::string unit_text(const Explain& explain, const UnitReport& unit) {
               ", ", unit.bytes, " bytes, weights ", unit.weight_bytes, " bytes; ");
   if (unit.cycles) text += cat(unit.target, " ", *unit.cycles, " cycles, ", *unit.ns / 1000, " us; ");
   text += cat("cpu ", unit.cpu_ns / 1000, " us\n");
-  for (const std::string& line : reason_lines(explain, unit)) text += cat("      ", line, "\n");
+  for (const TargetVerdict& verdict : unit.verdicts) {
+    for (const target::Reason& reason : verdict.reasons) {
+      text += cat("      not on ", verdict.target, ": ", tail(reason), "\n");
+    }
+  }
   return text;
 }
 
@@ -122,8 +130,7 @@ std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& 
   std::vector<std::string> lines;
   for (const TargetVerdict& verdict : unit.verdicts) {
     for (const target::Reason& reason : verdict.reasons) {
-      lines.push_back(cat(verdict.target, ": '", name, "' stays on '", unit.target, "': ", reason.text, " [",
-                          reason.id, "]", reason.hint.empty() ? "" : cat("; ", reason.hint)));
+      lines.push_back(cat(verdict.target, ": '", name, "' stays on '", unit.target, "': ", tail(reason)));
     }
   }
   return lines;

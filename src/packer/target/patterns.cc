@@ -32,7 +32,10 @@ Pattern requantized(const Pattern& accumulator) {
 }
 
 Pattern convolution(Convolution kind) {
-  const Pattern data = op("nn.pad", {any().as("data"), constant()}).one_use().as("pad") | any().as("data");
+  // That there is no nn.pad counts as a condition that held: what fails behind it is the nearer miss.
+  const Pattern unpadded =
+      any().where("of any kind", [](const pattern::Pre&, pattern::PreValue) { return true; });
+  const Pattern data = op("nn.pad", {any().as("data"), constant()}).one_use().as("pad") | unpadded.as("data");
   const Pattern conv = op("qnn.conv2d", {data, constant().as("weight")}).as("product");
   if (kind == Convolution::kAny) return conv;
   const bool depthwise = kind == Convolution::kDepthwise;

@@ -5,6 +5,7 @@
 #ifndef QPLAN_SRC_PACKER_TARGET_TARGET_H_
 #define QPLAN_SRC_PACKER_TARGET_TARGET_H_
 
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -68,7 +69,7 @@ struct PatternRow {
   // Of the composite ("qplan.qconv2d"), whose nodes become a function of their own; or of an operator
   // ("nn.bias_add"), whose node stands in a region as it is.
   std::string name;
-  std::string summary;  // for docs/supported_ops.md: "convolution"
+  std::string summary;  // for docs/supported_ops.md: what it is, and its operators
   pattern::Pattern pattern;
   std::vector<Constraint> constraints;
   // Cycles of the device from memory to memory, without what crosses a region's boundary.
@@ -81,7 +82,8 @@ struct PatternRow {
 
 struct Target {
   std::string name;     // [a-z][a-z0-9_]*: "vta"
-  std::string options;  // canonical, in a fixed order: "sram=quarter"
+  std::string options;  // canonical, in a fixed order: "sram=quarter,mul=on"
+  std::any device;      // what the target's own compiler reads: of "vta" its vta::Config
   int32_t priority = kNpuPriority;
   bool is_cpu = false;
   TargetProfile profile;  // of the CPU

@@ -53,16 +53,17 @@ std::optional<vta::Config> read_memories(const Json& object) {
   if (!object.contains("memories")) return std::nullopt;
   const Json& memories = object["memories"];
   check_keys(memories, "'memories'", {"uop", "wgt", "inp", "acc"});
-  vta::Config config;
-  const auto read = [&](const char* key, int64_t max, int64_t* number) {
-    auto value = static_cast<uint64_t>(*number);
-    read_number(memories, key, static_cast<uint64_t>(max), &value);
-    *number = static_cast<int64_t>(value);
+  vta::Config config = vta::kDefaultConfig;
+  config.name = "vta-1x16x16_i8w8a32_15_15_18_17-custom";
+  const auto read = [&](const char* key, uint32_t index_bits, uint32_t* elements) {
+    uint64_t value = *elements;
+    read_number(memories, key, uint64_t{1} << index_bits, &value);
+    *elements = static_cast<uint32_t>(value);
   };
-  read("uop", vta::kMaxUop, &config.uop);
-  read("wgt", vta::kMaxWgt, &config.wgt);
-  read("inp", vta::kMaxInp, &config.inp);
-  read("acc", vta::kMaxAcc, &config.acc);
+  read("uop", config.uop_index_bits, &config.uop_elements);
+  read("wgt", config.wgt_index_bits, &config.wgt_elements);
+  read("inp", config.inp_index_bits, &config.inp_elements);
+  read("acc", config.acc_index_bits, &config.acc_elements);
   return config;
 }
 

@@ -46,12 +46,12 @@ Target make_cpu(const Options& options, const std::optional<vta::Config>&) {
 }
 
 Target make_vta(const Options& options, const std::optional<vta::Config>& memories) {
-  vta::Config config;
+  vta::Config config = vta::kDefaultConfig;
   std::string sram = "default", mul = "on";
   for (const auto& [key, value] : options) {
     if (key == "sram") {
       if (value == "quarter") {
-        config = vta::quarter_config();
+        config = vta::kQuarterConfig;
       } else if (value != "default") {
         fail_target(cat("sram '", value, "' of 'vta' is not known; known: default, quarter"));
       }
@@ -66,9 +66,10 @@ Target make_vta(const Options& options, const std::optional<vta::Config>& memori
   }
   if (memories) {
     config = *memories;
-    sram = cat("uop:", config.uop, "/wgt:", config.wgt, "/inp:", config.inp, "/acc:", config.acc);
+    sram = cat("uop:", config.uop_elements, "/wgt:", config.wgt_elements, "/inp:", config.inp_elements,
+               "/acc:", config.acc_elements);
   }
-  config.has_mul = mul == "on";
+  config.has_multiply = mul == "on";
   Target target = vta::make_target(config);
   target.options = cat("sram=", sram, ",mul=", mul);
   return target;

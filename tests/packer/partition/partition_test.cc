@@ -1,5 +1,10 @@
 #include "src/packer/partition/partition.h"
 
+#include <chrono>
+#include <random>
+
+#include "src/packer/emit/evaluate.h"
+#include "src/packer/ir/builder.h"
 #include "tests/packer/partition/partition_test_support.h"
 
 namespace qplan::partition {
@@ -102,6 +107,325 @@ def @qplan_npu_main_0(%i0: Tensor[(1, 128), float32], %i1: Tensor[(128), float32
   %2
 }
 )");
+}
+
+// ---- quantised networks on VTA
+
+const char kIntegerLayer[] =
+    "qnn.conv2d(%s, const(Tensor[(16, 1, 1, 16), int8], [%w]), 0, 0, 1f, 1f, data_layout=\"NHWC\", "
+    "kernel_layout=\"OHWI\", name=\"%n\")";
+
+// A 1x1 convolution with requantisation, as three nodes from %<first> on.
+std::string layer(int first, const std::string& input, const std::string& name,
+                  const std::string& tail = "") {
+  std::string weights;
+  for (int i = 0; i < 256; ++i) weights += (i == 0 ? "" : ", ") + std::to_string((i * 7 + first) % 23 - 11);
+  std::string text = kIntegerLayer;
+  const auto put = [&](const std::string& what, const std::string& by) {
+    text.replace(text.find(what), what.size(), by);
+  };
+  put("%s", input);
+  put("%w", weights);
+  put("%n", name);
+  const auto value = [](int n) { return "%" + std::to_string(n); };
+  return "  " + value(first) + " = " + text + ";\n  " + value(first + 1) + " = qnn.requantize(" +
+         value(first) + ", 1f, 0, 100f, 0, name=\"" + name + "\"" + tail + ");\n";
+}
+const char kInput[] = "%x: Tensor[(1, 40, 40, 16), int8]";
+
+std::vector<target::Target> vta() { return target::parse_targets("vta, cpu"); }
+
+// "vta: a b; cpu: c": names of each unit's first node in the order of the units.
+std::string placed(const PartitionResult& result) {
+  std::string text;
+  for (const UnitReport& unit : result.explain.units) {
+    text += (text.empty() ? "" : " ") + result.explain.nodes[unit.nodes[0]].name + ":" +
+            (unit.region.empty() ? unit.target : unit.region.substr(6));
+  }
+  return text;
+}
+
+TEST(PartitionVta, CompositesBecomeFunctionsOfARegionsFunction) {
+  const ir::Module main = parse_main(
+      "%x: Tensor[(1, 2, 2, 1), int8]",
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 1, 1, 1), int8], [3]), -128, 0, 1f, 1f, data_layout=\"NHWC\", "
+      "kernel_layout=\"OHWI\");\n"
+      "  %1 = nn.bias_add(%0, const(Tensor[(1), int32], [7]), axis=3);\n"
+      "  %2 = qnn.requantize(%1, 1f, 0, 2f, 0);\n"
+      "  %3 = clip(%2, a_min=0f, a_max=6f);\n"
+      "  %4 = qnn.add(%3, %x, 1f, 0, 1f, 0, 2f, 0);\n"
+      "  qnn.dequantize(%4, 2f, 0)\n");
+  const PartitionResult result = partition(main, vta(), {.cost_gate = false});
+  EXPECT_EQ(plain_text(result.module),
+            R"(def @main(%x: Tensor[(1, 2, 2, 1), int8]) -> Tensor[(1, 2, 2, 1), float32] {
+  %0 = @qplan_vta_main_0(%x);
+  %1 = qnn.dequantize(%0, 2f, 0);
+  %1
+}
+
+def @qplan_vta_main_0(%i0: Tensor[(1, 2, 2, 1), int8], Compiler="vta", Primitive=1, global_symbol="qplan_vta_main_0")"
+            R"() -> Tensor[(1, 2, 2, 1), int8] {
+  %0 = @qplan_vta_main_0_qconv2d_0(%i0);
+  %1 = @qplan_vta_main_0_qadd_1(%0, %i0);
+  %1
+}
+
+def @qplan_vta_main_0_qconv2d_0(%i0: Tensor[(1, 2, 2, 1), int8], Composite="qplan.qconv2d", Primitive=1) )"
+            R"(-> Tensor[(1, 2, 2, 1), int8] {
+  %0 = qnn.conv2d(%i0, const(Tensor[(1, 1, 1, 1), int8], [3]), -128, 0, 1f, 1f, data_layout="NHWC", kernel_layout="OHWI");
+  %1 = nn.bias_add(%0, const(Tensor[(1), int32], [7]), axis=3);
+  %2 = qnn.requantize(%1, 1f, 0, 2f, 0);
+  %3 = clip(%2, a_min=0f, a_max=6f);
+  %3
+}
+
+def @qplan_vta_main_0_qadd_1(%i0: Tensor[(1, 2, 2, 1), int8], %i1: Tensor[(1, 2, 2, 1), int8], Composite="qplan.qadd", )"
+            R"(Primitive=1) -> Tensor[(1, 2, 2, 1), int8] {
+  %0 = qnn.add(%i0, %i1, 1f, 0, 1f, 0, 2f, 0);
+  %0
+}
+)");
+  EXPECT_EQ(result.regions[0].nodes, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(PartitionVta, TheTextOfAPartitionedModuleParsesBack) {
+  const ir::Module main = parse_main(
+      kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + "  nn.relu(qnn.dequantize(%3, 1f, 0))\n");
+  const std::string text = text::print(partition(main, vta()).module);
+  EXPECT_NE(text.find("Composite=\"qplan.qconv2d\""), std::string::npos);
+  EXPECT_EQ(text::print(text::parse(text, "again")), text);
+}
+
+// a -> b -> d, a -> (softmax on the CPU) c -> d.
+TEST(PartitionVta, ADiamondWithACpuNodeInOneArmDoesNotMerge) {
+  const std::string body = layer(0, "%x", "a") + layer(2, "%1", "b");
+  const ir::Module on_device =
+      parse_main(kInput, body + layer(4, "%1", "c") + "  qnn.add(%3, %5, 1f, 0, 1f, 0, 2f, 0, name=\"d\")\n");
+  EXPECT_EQ(placed(partition(on_device, vta(), {.cost_gate = false})),
+            "a:vta_main_0 b:vta_main_0 c:vta_main_0 d:vta_main_0");
+  const ir::Module mixed =
+      parse_main(kInput, body +
+                             "  %4 = qnn.softmax(%1, 1f, 0, 0.00390625f, -128, name=\"c\");\n"
+                             "  qnn.add(%3, %4, 1f, 0, 1f, 0, 2f, 0, name=\"d\")\n");
+  EXPECT_EQ(placed(partition(mixed, vta(), {.cost_gate = false})),
+            "a:vta_main_0 b:vta_main_0 c:cpu d:vta_main_1");
+}
+
+TEST(PartitionVta, AnInnerResultThatIsReadElsewhereIsNoComposite) {
+  const ir::Module main = parse_main(kInput, layer(0, "%x", "a") + "  (%0, %1)\n");
+  const PartitionResult result = partition(main, vta(), {.cost_gate = false});
+  EXPECT_TRUE(result.regions.empty());
+  const TargetVerdict& verdict = result.explain.units[0].verdicts[0];
+  ASSERT_EQ(verdict.reasons.size(), 1u);
+  EXPECT_EQ(verdict.reasons[0].id, "vta.acc32.scales");
+}
+
+TEST(PartitionVta, NearMissesAndUnknownOperatorsAreReasons) {
+  const ir::Module main = parse_main(
+      "%x: Tensor[(1, 4, 4, 1), int8], %w: Tensor[(1, 1, 1, 1), int8]",
+      "  %0 = qnn.conv2d(%x, %w, 0, 0, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\", name=\"a\");\n"
+      "  %1 = qnn.requantize(%0, 1f, 0, 1f, 0, name=\"a\");\n"
+      "  qnn.softmax(%1, 1f, 0, 0.00390625f, -128, name=\"s\")\n");
+  const PartitionResult result = partition(main, vta());
+  std::vector<std::string> lines;
+  for (const UnitReport& unit : result.explain.units) {
+    for (const std::string& line : reason_lines(result.explain, unit)) lines.push_back(line);
+  }
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0],
+            "vta: 'a' stays on 'cpu': no pattern matches; 'qplan.qconv2d' comes nearest: at qnn.requantize "
+            "'a': operand 0 "
+            "(data) -> qnn.conv2d 'a': operand 1 (weight) it expects constant, found parameter '%w' "
+            "(Tensor[(1, 1, 1, 1), "
+            "int8]) [vta.pattern]");
+  EXPECT_EQ(lines[2],
+            "vta: 's' stays on 'cpu': operator qnn.softmax has no exact sequence on this target "
+            "[vta.op.softmax]; nothing "
+            "to change in the model");
+}
+
+TEST(PartitionVta, UnprovedBoundsAndOtherContractsLeaveAsInt32) {
+  const ir::Module main =
+      parse_main(kInput, layer(0, "%x", "a", ", contract=\"f32e\"") + layer(2, "%1", "b") + "  %3\n");
+  const PartitionResult result = partition(main, vta(), {.cost_gate = false});
+  EXPECT_EQ(placed(result), "a:vta_main_0 a:cpu b:vta_main_1");
+  EXPECT_EQ(result.explain.units[0].composite, "qplan.qconv2d_acc32");
+  EXPECT_EQ(result.module.find("qplan_vta_main_0")
+                ->type(result.module.find("qplan_vta_main_0")->outputs()[0])
+                .dtype,
+            ir::kInt32);
+}
+
+TEST(PartitionVta, StrictPlacementListsEverythingThatIsOffTheTarget) {
+  const ir::Module main = parse_main(kInput, layer(0, "%x", "a") +
+                                                 "  %2 = reshape(%1, newshape=[1, 25600], name=\"flat\");\n"
+                                                 "  qnn.softmax(%2, 1f, 0, 0.00390625f, -128, name=\"s\")\n");
+  const auto strict = [&](std::vector<Pin> pins) {
+    return refusal([&] { partition(main, vta(), {.placement = Placement::kStrict, .pins = pins}); },
+                   QPLAN_MODEL_UNSUPPORTED);
+  };
+  EXPECT_EQ(strict({}),
+            "placement strict: 2 of 4 operators are not on 'vta'; reshape 'flat': operator reshape has no "
+            "exact sequence on "
+            "this target [vta.op.reshape]; qnn.softmax 's': operator qnn.softmax has no exact sequence on "
+            "this target "
+            "[vta.op.softmax]; --placement=soft runs them on the next target");
+  EXPECT_EQ(strict({{"flat", "cpu"}, {"s", "cpu"}}), "");
+}
+
+TEST(PartitionVta, PinsThatCannotBeKeptAreErrors) {
+  const ir::Module main = parse_main(kInput, layer(0, "%x", "a", ", contract=\"tfl1\"") +
+                                                 "  qnn.softmax(%1, 1f, 0, 0.00390625f, -128, name=\"s\")\n");
+  const auto pinned = [&](const std::string& node, const std::string& target, qplan_status status) {
+    return refusal([&] { partition(main, vta(), {.pins = {{node, target}}}); }, status);
+  };
+  EXPECT_EQ(pinned("s", "vta", QPLAN_MODEL_UNSUPPORTED),
+            "pins that cannot be kept: qnn.softmax 's' is pinned to 'vta', operator qnn.softmax has no exact "
+            "sequence on "
+            "this target [vta.op.softmax]");
+  EXPECT_EQ(pinned("%1", "vta", QPLAN_MODEL_UNSUPPORTED),
+            "pins that cannot be kept: qnn.requantize 'a' is pinned to 'vta', contract 'tfl1' has no exact "
+            "sequence on the "
+            "ALU, expected 'tfl2' [vta.requantize.contract]");
+  EXPECT_EQ(
+      pinned("t", "vta", QPLAN_INVALID_ARGUMENT),
+      "pin 't=vta': no operator has this name; 'qplan explain' lists them, %NUMBER names one by its number");
+  EXPECT_EQ(pinned("s", "npu", QPLAN_INVALID_ARGUMENT),
+            "pin 's=npu': there is no target 'npu'; there are: vta, cpu");
+  EXPECT_EQ(refusal(
+                [&] {
+                  partition(main, vta(), {.pins = {{"s", "cpu"}, {"%2", "vta"}}});
+                },
+                QPLAN_INVALID_ARGUMENT),
+            "pin '%2=vta': it is pinned to 'cpu' too");
+}
+
+TEST(Partition, APinIsWrittenAsNodeAndTarget) {
+  EXPECT_EQ(parse_pin("a/b=c=vta").node, "a/b=c");
+  EXPECT_EQ(parse_pin("a/b=c=vta").target, "vta");
+  for (const char* text : {"a", "=vta", "a=", ""}) {
+    EXPECT_EQ(refusal([&] { (void)parse_pin(text); }, QPLAN_INVALID_ARGUMENT),
+              std::string("pin '") + text + "' is not of the form NODE=TARGET");
+  }
+}
+
+TEST(PartitionVta, APinToTheCpuSplitsARegion) {
+  const ir::Module main =
+      parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + layer(4, "%3", "c") + "  %5\n");
+  EXPECT_EQ(placed(partition(main, vta(), {.cost_gate = false})), "a:vta_main_0 b:vta_main_0 c:vta_main_0");
+  EXPECT_EQ(placed(partition(main, vta(), {.pins = {{"b", "cpu"}}, .cost_gate = false})),
+            "a:vta_main_0 b:cpu c:vta_main_1");
+}
+
+TEST(PartitionVta, APinnedRegionIsNotAskedWhatItCosts) {
+  const ir::Module main =
+      parse_main("%x: Tensor[(1, 16), int8]", "  clip(%x, a_min=0f, a_max=6f, name=\"a\")\n");
+  EXPECT_EQ(placed(partition(main, vta())), "a:cpu");
+  EXPECT_EQ(placed(partition(main, vta(), {.pins = {{"a", "vta"}}})), "a:vta_main_0");
+}
+
+// The same bytes, whoever runs the parts.
+TEST(PartitionVta, TheInlinedModuleComputesWhatTheOriginalDoes) {
+  const ir::Module main = parse_main(
+      kInput, layer(0, "%x", "a") + layer(2, "%1", "b") +
+                  "  %4 = qnn.sigmoid(%1, 1f, 0, 0.00390625f, -128, name=\"c\");\n" + layer(5, "%4", "e") +
+                  "  %7 = qnn.add(%3, %6, 1f, 0, 1f, 0, 2f, 0, name=\"d\");\n  (%7, %1)\n");
+  const PartitionResult result = partition(main, vta(), {.cost_gate = false});
+  ASSERT_EQ(result.regions.size(), 2u);
+  const std::unique_ptr<ir::Function> inlined = inline_calls(result.module, result.module.main());
+  std::vector<int8_t> values(40 * 40 * 16);
+  std::mt19937 random(3);
+  for (int8_t& value : values) value = static_cast<int8_t>(random());
+  const std::vector<ir::ConstantRef> input = {ir::make_constant(ir::kInt8, {1, 40, 40, 16}, values)};
+  const std::vector<ir::ConstantRef> expected = emit::run_function(main.main(), input);
+  const std::vector<ir::ConstantRef> found = emit::run_function(*inlined, input);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(found[i]->bytes(), expected[i]->bytes())) << i;
+}
+
+TEST(PartitionExplain, IsTheSameTextAndJsonEachTime) {
+  const ir::Module main =
+      parse_main("%x: Tensor[(1, 2, 2, 16), int8]",
+                 layer(0, "%x", "a") + "  qnn.softmax(%1, 1f, 0, 0.00390625f, -128, name=\"s\")\n");
+  const Explain explain = partition(main, vta(), {.cost_gate = false}).explain;
+  EXPECT_EQ(explain.text(),
+            "placement: vta 2 of 3 operators, 100.0 % of 1024 MACs, 396 bytes; cpu 1 of 3 operators, 0.0 % "
+            "of 1024 MACs, 144 "
+            "bytes; 1 region, 2 boundary copies (128 bytes)\n"
+            "regions:\n"
+            "  @qplan_vta_main_0 on vta: 2 operators in 1 unit, 1024 MACs, 424 cycles, 4 us (cpu 5 us), 2 "
+            "boundary copies "
+            "(128 bytes)\n"
+            "operators:\n"
+            "  vta: %0 qnn.conv2d, %1 qnn.requantize 'a'\n"
+            "      qplan.qconv2d in @qplan_vta_main_0, 1024 MACs, 128 bytes, weights 268 bytes; vta 424 "
+            "cycles, 4 us; cpu 5 "
+            "us\n"
+            "  cpu: %2 qnn.softmax 's'\n"
+            "      no composite, 0 MACs, 128 bytes, weights 16 bytes; cpu 0 us\n"
+            "      not on vta: operator qnn.softmax has no exact sequence on this target [vta.op.softmax]; "
+            "nothing to change "
+            "in the model\n");
+  const std::string json = explain.json();
+  EXPECT_EQ(json, partition(main, vta(), {.cost_gate = false}).explain.json());
+  EXPECT_NE(json.find(R"(    {
+      "nodes": [
+        2
+      ],
+      "composite": "",
+      "target": "cpu",
+      "region": "",
+      "pinned": false,
+      "macs": 0,
+      "bytes": 128,
+      "weight_bytes": 16,
+      "cpu_ns": 320,
+      "estimated_cycles": null,
+      "estimated_ns": null,
+      "verdicts": [
+        {
+          "target": "vta",
+          "reasons": [
+            {
+              "id": "vta.op.softmax",
+              "text": "operator qnn.softmax has no exact sequence on this target",
+              "hint": "nothing to change in the model"
+            }
+          ],
+          "near_miss": null,
+          "estimated_cycles": null,
+          "estimated_ns": null
+        }
+      ]
+    })"),
+            std::string::npos)
+      << json;
+}
+
+TEST(Partition, TenThousandOperatorsTakeAFewSeconds) {
+  ir::Module main;
+  ir::Function& function = main.add_function("main");
+  ir::Builder builder(&function);
+  ir::ValueId value = function.add_param("x", {ir::kInt8, {1, 16}});
+  std::vector<ir::ValueId> values = {value};
+  for (int i = 0; i < 10'000; ++i) {
+    const auto scale = [&](float s) { return builder.scalar(s); };
+    const ir::ValueId zero = builder.scalar(int32_t{0});
+    value = i % 3 == 0 ? builder.call("qnn.sigmoid", {value, scale(1), zero, scale(2), zero})
+                       : builder.call("qnn.add", {value, values[values.size() / 2], scale(1), zero, scale(1),
+                                                  zero, scale(2), zero});
+    values.push_back(value);
+  }
+  function.set_outputs({value});
+  const auto begin = std::chrono::steady_clock::now();
+  const PartitionResult result = partition(main, vta(), {.cost_gate = false});
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  EXPECT_GT(result.regions.size(), 1000u);
+  RecordProperty("seconds", std::to_string(time.count()));
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LT(time.count(), 5.0);
+#endif
 }
 
 }  // namespace

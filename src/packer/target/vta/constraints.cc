@@ -97,12 +97,13 @@ Constraint row_stride(const std::string& prefix) {
           }};
 }
 
-Constraint stride(const std::string& prefix) {
-  return {prefix + "stride", cat("strides of at most ", kMaxFactor), kNothingToChange,
-          [](const Candidate& c) -> std::string {
+Constraint stride(const std::string& prefix, const Config& config) {
+  const int64_t limit = max_factor(config);
+  return {prefix + "stride", cat("strides of at most ", limit), kNothingToChange,
+          [limit](const Candidate& c) -> std::string {
             const op::Window2d w = geometry(c).window;
-            if (std::max(w.stride_h, w.stride_w) <= kMaxFactor) return "";
-            return cat("strides ", w.stride_h, " and ", w.stride_w, ", limit ", kMaxFactor);
+            if (std::max(w.stride_h, w.stride_w) <= limit) return "";
+            return cat("strides ", w.stride_h, " and ", w.stride_w, ", limit ", limit);
           }};
 }
 
@@ -153,7 +154,7 @@ Rows requantization(const Config& config, const std::string& op) {
                   }});
   rows.push_back({"vta.requantize.mul", "the design has the ALU's MUL and left shift",
                   "use a design with MUL, or a model whose scales are powers of two",
-                  [has_mul = config.has_mul](const Candidate&) -> std::string {
+                  [has_mul = config.has_multiply](const Candidate&) -> std::string {
                     return has_mul ? "" : "this design of VTA has no MUL (mul=off), which tfl2 needs";
                   }});
   return rows;
@@ -205,10 +206,11 @@ Rows requantization_on_cpu() {
            "weights with one scale per tensor, or --contract=tfl2", [](const Candidate& c) -> std::string {
              const pattern::PreValue result{c.root().results[0]};
              if (c.pre.num_uses(result) != 1) return "the accumulators are read by more than one operator";
-             for (const ir::Node& node : c.function().nodes()) {
-               if (node.op == nullptr || node.op->name != "qnn.requantize" || node.operands[0] != result.id)
-                 continue;
-               const int64_t scales = c.function().type(node.operands[1]).num_elements();
+             const std::span<const ir::Node> nodes = c.function().nodes();
+             for (size_t n = c.nodes().back() + 1; n < nodes.size(); ++n) {
+               if (std::ranges::find(nodes[n].operands, result.id) == nodes[n].operands.end()) continue;
+               if (nodes[n].op == nullptr || nodes[n].op->name != "qnn.requantize") break;
+               const int64_t scales = c.function().type(nodes[n].operands[1]).num_elements();
                return scales == 1 ? "" : cat(scales, " scales, limit 1");
              }
              return "the accumulators are not read by qnn.requantize";
@@ -218,38 +220,43 @@ Rows requantization_on_cpu() {
 // ---- tiles: the smallest one is a position of the output for one block of input and of output channels
 
 Constraint weight_range(const std::string& prefix) {
-  return {prefix + "weights", "weights less their zero point are within int8: -128 to 127",
+  return {prefix + "weights",
+          cat("weights less their zero point are from ", kMinWeight, " to ", kMaxWeight,
+              "; beyond int8 (-128 to 127) as the sum of two int8 weights, at twice the cost"),
           "weights that are quantised symmetrically (zero point 0)", [](const Candidate& c) -> std::string {
             const auto range = vta::weight_range(c);
-            if (!range || (range->min >= -128 && range->max <= 127)) return "";
+            if (!range || (range->min >= kMinWeight && range->max <= kMaxWeight)) return "";
             return cat("weights less their zero point reach from ", range->min, " to ", range->max,
-                       ", limit -128 to 127");
+                       ", limit ", kMinWeight, " to ", kMaxWeight);
           }};
 }
 
 Constraint gemm_kernel(const std::string& prefix, const Config& config) {
-  const int64_t limit = std::min(config.wgt, config.uop);
+  const int64_t limit = int64_t{std::min(config.wgt_elements, config.uop_elements)};
   return {prefix + "kernel",
-          cat("the taps of one block of channels fit the weight and the micro-op memory: at most ", limit),
+          cat("the taps of one block of channels fit the weight and the micro-op memory: at most ", limit,
+              ", half of it where weights are sums of two"),
           kOtherMemories, [limit](const Candidate& c) -> std::string {
             const Geometry g = geometry(c);
-            if (g.taps() <= limit) return "";
-            return cat("a kernel of ", g.window.kernel_h, " x ", g.window.kernel_w, " has ", g.taps(),
-                       " taps, limit ", limit);
+            const int64_t planes = num_weight_planes(c);
+            if (product(g.taps(), planes) <= limit) return "";
+            return cat("a kernel of ", g.window.kernel_h, " x ", g.window.kernel_w, " needs ", g.taps(),
+                       " times ", planes, " weight elements, limit ", limit);
           }};
 }
 
 Constraint gemm_tile(const std::string& prefix, const Config& config) {
   return {prefix + "tile",
-          cat("the window of one position fits the input memory (", config.inp,
-              " elements), its working set the accumulators (", config.acc, ")"),
+          cat("the window of one position fits the input memory (", config.inp_elements,
+              " elements), its working set the accumulators (", config.acc_elements, ")"),
           kOtherMemories, [config](const Candidate& c) -> std::string {
             constexpr int64_t kWorkingSet = 7 + 7;  // accumulator and temporaries, constants per channel
             const Geometry g = geometry(c);
             const int64_t window = product(g.window_h(), g.window_w());
-            if (window <= config.inp && kWorkingSet <= config.acc) return "";
+            if (window <= config.inp_elements && kWorkingSet <= config.acc_elements) return "";
             return cat("a window of ", g.window_h(), " x ", g.window_w(), " needs ", window, " of ",
-                       config.inp, " input elements and ", kWorkingSet, " of ", config.acc, " accumulators");
+                       config.inp_elements, " input elements and ", kWorkingSet, " of ", config.acc_elements,
+                       " accumulators");
           }};
 }
 
@@ -267,7 +274,7 @@ Rows gemm_constraints(const std::string& prefix, const Config& config) {
 
 Rows conv_constraints(const std::string& prefix, const Config& config) {
   Rows rows = gemm_constraints(prefix, config);
-  append(&rows, {batch(prefix), stride(prefix), padding(prefix), gemm_kernel(prefix, config)});
+  append(&rows, {batch(prefix), stride(prefix, config), padding(prefix), gemm_kernel(prefix, config)});
   rows.push_back({prefix + "groups", "one group, or as many as channels (depthwise)",
                   "a convolution without groups", [](const Candidate& c) -> std::string {
                     const Geometry g = geometry(c);
@@ -307,7 +314,7 @@ Rows depthwise_constraints(const Config& config) {
   Rows rows = {dtypes(prefix),
                layout(prefix),
                batch(prefix),
-               stride(prefix),
+               stride(prefix, config),
                padding(prefix),
                row_stride(prefix),
                buffers(prefix, depthwise_weight_bytes)};
@@ -317,16 +324,17 @@ Rows depthwise_constraints(const Config& config) {
                     if (g.out_c == g.in_c) return "";
                     return cat(g.out_c, " output channels of ", g.in_c, ", limit ", g.in_c);
                   }});
-  rows.push_back({prefix + "tile",
-                  cat("window, taps and working set of one position fit the accumulators (", config.acc, ")"),
-                  kOtherMemories, [limit = config.acc](const Candidate& c) -> std::string {
-                    const Geometry g = geometry(c);
-                    const int64_t window = product(g.window_h(), g.window_w());
-                    const int64_t needed = window > kMaxAcc ? window : window + 7 + 7 + g.taps();
-                    if (needed <= limit) return "";
-                    return cat("a window of ", g.window_h(), " x ", g.window_w(), " with ", g.taps(),
-                               " taps needs ", needed, " accumulators, limit ", limit);
-                  }});
+  rows.push_back(
+      {prefix + "tile",
+       cat("window, taps and working set of one position fit the accumulators (", config.acc_elements, ")"),
+       kOtherMemories, [limit = int64_t{config.acc_elements}](const Candidate& c) -> std::string {
+         const Geometry g = geometry(c);
+         const int64_t window = product(g.window_h(), g.window_w());
+         const int64_t needed = window > kMaxDmaStride ? window : window + 7 + 7 + g.taps();
+         if (needed <= limit) return "";
+         return cat("a window of ", g.window_h(), " x ", g.window_w(), " with ", g.taps(), " taps needs ",
+                    needed, " accumulators, limit ", limit);
+       }});
   append(&rows, layer_requantization(config));
   return rows;
 }
@@ -362,6 +370,24 @@ Rows add_constraints(const Config& config) {
                                : cat(bytes, " bytes in the device's layout, limit ", kMaxBufferBytes);
                   }});
   append(&rows, requantization(config, "sum"));
+  // As the CPU's kernel takes it: the multipliers of tfl2.add are below 1.
+  rows.push_back({prefix + "scales", "twice the larger input scale is below 2^20 times the output scale",
+                  kNothingToChange, [](const Candidate& c) -> std::string {
+                    const ir::Node& sum = *c.node("sum");
+                    const auto scale = [&](size_t operand) {
+                      const ir::ConstantRef& constant = c.function().value(sum.operands[operand]).constant;
+                      return constant == nullptr || constant->as<float>().size() != 1
+                                 ? 0.0
+                                 : static_cast<double>(constant->as<float>()[0]);
+                    };
+                    const double lhs = scale(2), rhs = scale(4), out = scale(6);
+                    if (lhs <= 0.0 || rhs <= 0.0 || out <= 0.0)
+                      return "scales that are not one constant each";
+                    const double real = 2.0 * std::max(lhs, rhs) / (static_cast<double>(1 << 20) * out);
+                    return quantize_multiplier(real).shift <= 0
+                               ? ""
+                               : "the output's scale is too small for the inputs'";
+                  }});
   return rows;
 }
 
@@ -377,16 +403,18 @@ Rows max_pool2d_constraints(const Config& config) {
                   [](const Candidate& c) -> std::string {
                     return has_canonical_layout(c) ? "" : "a layout other than NHWC";
                   }});
-  append(&rows, {batch(prefix), stride(prefix), row_stride(prefix), buffers(prefix, no_weight_bytes)});
-  rows.push_back({prefix + "tile",
-                  cat("the window and the maximum of one position fit the accumulators (", config.acc, ")"),
-                  kOtherMemories, [limit = config.acc](const Candidate& c) -> std::string {
-                    const Geometry g = geometry(c);
-                    const int64_t needed = product(g.window_h(), g.window_w());
-                    if (needed < limit) return "";
-                    return cat("a window of ", g.window_h(), " x ", g.window_w(), " needs ", needed,
-                               " accumulators beside the maximum, limit ", limit);
-                  }});
+  append(&rows,
+         {batch(prefix), stride(prefix, config), row_stride(prefix), buffers(prefix, no_weight_bytes)});
+  rows.push_back(
+      {prefix + "tile",
+       cat("the window and the maximum of one position fit the accumulators (", config.acc_elements, ")"),
+       kOtherMemories, [limit = int64_t{config.acc_elements}](const Candidate& c) -> std::string {
+         const Geometry g = geometry(c);
+         const int64_t needed = product(g.window_h(), g.window_w());
+         if (needed < limit) return "";
+         return cat("a window of ", g.window_h(), " x ", g.window_w(), " needs ", needed,
+                    " accumulators beside the maximum, limit ", limit);
+       }});
   return rows;
 }
 

@@ -166,4 +166,9 @@ std::optional<WeightRange> weight_range(const Candidate& candidate) {
   return range;
 }
 
+int64_t num_weight_planes(const Candidate& candidate) {
+  const std::optional<WeightRange> range = weight_range(candidate);
+  return range && (range->min < -128 || range->max > 127) ? 2 : 1;
+}
+
 }  // namespace qplan::target::vta

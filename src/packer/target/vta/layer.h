@@ -53,6 +53,12 @@ struct WeightRange {
 };
 std::optional<WeightRange> weight_range(const Candidate& candidate);
 
+// What one weight can be: the sum of up to two int8 weights, each with a micro-op of its own on the same
+// input and accumulator. The second one is needed only in elements in which some weight is beyond int8.
+inline constexpr int64_t kMinWeight = -256, kMaxWeight = 254;
+// 1, or 2 where weights less their zero point are beyond int8: w = clamp(w, -128, 127) + rest.
+int64_t num_weight_planes(const Candidate& candidate);
+
 }  // namespace qplan::target::vta
 
 #endif  // QPLAN_SRC_PACKER_TARGET_VTA_LAYER_H_

@@ -48,7 +48,7 @@ constexpr uint64_t kChannelConstants = 7;  // ACC elements per block of output c
 uint64_t gemm_cycles(const Candidate& c, const DeviceCosts& costs) {
   const Geometry g = geometry(c);
   Load load = load_of(g);
-  const uint64_t taps = unsigned_of(g.taps()) * unsigned_of(blocks(g.in_c));
+  const uint64_t taps = unsigned_of(g.taps() * num_weight_planes(c)) * unsigned_of(blocks(g.in_c));
   load.weight_bytes = unsigned_of(blocks(g.out_c)) * (taps * kWgtBytes + kChannelConstants * kAccBytes);
   const bool int32_leaves = c.node("requantize") == nullptr;
   if (int32_leaves) load.out_bytes *= 4;
@@ -88,31 +88,42 @@ uint64_t clip_cycles(const Candidate& c, const DeviceCosts& costs) {
 }  // namespace
 
 std::vector<PatternRow> pattern_table(const Config& config) {
+  using enum Convolution;
   return {
-      {"qplan.qdepthwise", "depthwise convolution on the ALU",
-       requantized(with_bias(convolution(Convolution::kDepthwise))), depthwise_constraints(config),
-       depthwise_cycles},
-      {"qplan.qconv2d", "convolution", requantized(with_bias(convolution(Convolution::kOthers))),
-       conv2d_constraints(config), gemm_cycles},
-      {"qplan.qdense", "fully connected layer", requantized(with_bias(dense())), dense_constraints(config),
-       gemm_cycles},
-      {"qplan.qadd", "addition of two activations",
+      {"qplan.qconv2d", "Convolution: nn.pad? -> qnn.conv2d -> nn.bias_add? -> qnn.requantize -> clip?",
+       requantized(with_bias(convolution(kOthers))), conv2d_constraints(config), gemm_cycles},
+      {"qplan.qdepthwise",
+       "Depthwise convolution, on the ALU: nn.pad? -> qnn.conv2d with as many groups as channels -> "
+       "nn.bias_add? -> "
+       "qnn.requantize -> clip?",
+       requantized(with_bias(convolution(kDepthwise))), depthwise_constraints(config), depthwise_cycles},
+      {"qplan.qdense", "Fully connected layer: qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?",
+       requantized(with_bias(dense())), dense_constraints(config), gemm_cycles},
+      {"qplan.qadd", "Addition of two activations: qnn.add -> clip?",
        with_clip(op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("sum")), add_constraints(config),
        add_cycles},
-      {"qplan.qmax_pool2d", "maximum over a window",
+      {"qplan.qmax_pool2d", "Maximum over a window: nn.max_pool2d -> clip?",
        with_clip(op("nn.max_pool2d", {any().as("data")}).as("pool")), max_pool2d_constraints(config),
        max_pool2d_cycles},
-      {"qplan.qclip", "clamp", op("clip", {any().as("data")}).as("clip"), clip_constraints(), clip_cycles},
-      {"qplan.qconv2d_acc32", "convolution whose int32 results leave the device",
-       with_bias(convolution(Convolution::kOthers)), conv2d_acc32_constraints(config), gemm_cycles},
-      {"qplan.qdense_acc32", "fully connected layer whose int32 results leave the device", with_bias(dense()),
-       dense_acc32_constraints(config), gemm_cycles},
+      {"qplan.qclip", "Clamp: clip", op("clip", {any().as("data")}).as("clip"), clip_constraints(),
+       clip_cycles},
+      {"qplan.qconv2d_acc32",
+       "Convolution whose int32 results leave the device, where they cannot be requantised there: nn.pad? -> "
+       "qnn.conv2d -> nn.bias_add?",
+       with_bias(convolution(kOthers)), conv2d_acc32_constraints(config), gemm_cycles},
+      {"qplan.qdense_acc32",
+       "Fully connected layer whose int32 results leave the device: qnn.dense -> nn.bias_add?",
+       with_bias(dense()), dense_acc32_constraints(config), gemm_cycles},
   };
 }
 
 Target make_target(const Config& config) {
   Target target;
   target.name = "vta";
+  target.device = config;
+  target.costs.clock_mhz = config.clock_khz / 1000;
+  target.costs.dma_bytes_per_cycle = config.dma_bytes_per_cycle;
+  target.costs.dma_latency_cycles = config.dma_latency_cycles;
   target.table = pattern_table(config);
   target.no_row_text = "has no exact sequence on this target";
   target.no_row_hint = "nothing to change in the model";

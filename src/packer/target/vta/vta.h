@@ -10,7 +10,7 @@ namespace qplan::target::vta {
 // The rows name what they capture: "data", "pad", "product", "weight", "bias_add", "bias", "requantize",
 // "sum", "lhs", "rhs", "pool", "clip".
 std::vector<PatternRow> pattern_table(const Config& config);
-// Priority and costs are the defaults.
+// The costs are the configuration's, the priority is the default.
 Target make_target(const Config& config);
 
 }  // namespace qplan::target::vta

@@ -1,0 +1,166 @@
+#include "src/packer/target/target.h"
+
+#include <gtest/gtest.h>
+
+#include <any>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "src/npu/isa/vta.h"
+#include "src/packer/error.h"
+#include "src/packer/target/supported_ops.h"
+
+namespace qplan::target {
+namespace {
+
+template <typename Run>
+std::string refusal(const Run& run) {
+  try {
+    run();
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
+    return error.what();
+  }
+  return "";
+}
+
+std::string list_refusal(const std::string& text) {
+  return refusal([&] { parse_targets(text); });
+}
+std::string file_refusal(const std::string& json) {
+  return refusal([&] { parse_target_file(json, "t.json"); });
+}
+
+// "vta(sram=default,mul=on) 500; cpu(...) 50"
+std::string describe(const std::vector<Target>& targets) {
+  std::string text;
+  for (const Target& target : targets) {
+    text += (text.empty() ? "" : "; ") + target.name + "(" + target.options + ") " +
+            std::to_string(target.priority);
+  }
+  return text;
+}
+
+const ::qplan::vta::Config& config_of(const Target& target) {
+  return *std::any_cast<::qplan::vta::Config>(&target.device);
+}
+
+TEST(TargetList, NamesAreFollowedByTheirOptions) {
+  EXPECT_EQ(describe(parse_targets("vta,sram=quarter, cpu,isa=avx512vnni")),
+            "vta(sram=quarter,mul=on) 500; cpu(arch=x86_64,isa=avx512vnni) 50");
+  EXPECT_EQ(describe(parse_targets(" cpu , isa = avx2 ,vta, priority = 7,mul=off")),
+            "cpu(arch=x86_64,isa=avx2) 50; vta(sram=default,mul=off) 7");
+  EXPECT_EQ(describe(parse_targets("cpu,arch=cortex-m")), "cpu(arch=cortex-m,isa=reference) 50");
+}
+
+TEST(TargetList, AListWithoutCpuGetsTheDefaultOne) {
+  EXPECT_EQ(describe(parse_targets("vta")),
+            "vta(sram=default,mul=on) 500; cpu(arch=x86_64,isa=avx512vnni) 50");
+}
+
+TEST(TargetList, TheQuarterConfigurationHasAQuarterOfEachMemory) {
+  const Target target = parse_targets("vta,sram=quarter")[0];
+  EXPECT_EQ(config_of(target).uop_elements, 2048u);
+  EXPECT_EQ(config_of(target).wgt_elements, 256u);
+  EXPECT_EQ(config_of(target).inp_elements, 512u);
+  EXPECT_EQ(config_of(target).acc_elements, 512u);
+  EXPECT_EQ(config_of(parse_targets("vta")[0]).inp_elements, 2048u);
+  EXPECT_FALSE(config_of(parse_targets("vta,mul=off")[0]).has_multiply);
+}
+
+TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
+  EXPECT_EQ(list_refusal("gpu, cpu"), "target: 'gpu' is not known; known: cpu, vta");
+  EXPECT_EQ(list_refusal(""), "target: '' is not known; known: cpu, vta");
+  EXPECT_EQ(list_refusal("vta,,cpu"), "target: '' is not known; known: cpu, vta");
+  EXPECT_EQ(list_refusal("vta,size=1"),
+            "target: option 'size' of 'vta' is not known; known: mul, priority, sram");
+  EXPECT_EQ(list_refusal("vta,sram=half"),
+            "target: sram 'half' of 'vta' is not known; known: default, quarter");
+  EXPECT_EQ(list_refusal("vta,mul=maybe"), "target: mul 'maybe' of 'vta' is not known; known: on, off");
+  EXPECT_EQ(list_refusal("vta,cpu,isa=mmx"),
+            "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, avx2, avx512vnni");
+  EXPECT_EQ(
+      list_refusal("sram=quarter,vta"),
+      "target: option 'sram=quarter' stands before any target; expected a name first, like \"vta, cpu\"");
+  EXPECT_EQ(list_refusal("vta, cpu, vta"), "target: 'vta' is there twice");
+  EXPECT_EQ(list_refusal("vta,priority=high"), "target: priority 'high' is not a number from 0 to 1000000");
+  EXPECT_EQ(list_refusal("vta,priority=-1"), "target: priority '-1' is not a number from 0 to 1000000");
+}
+
+TEST(TargetList, ThePreferredTargetHasTheHighestPriorityOrComesFirst) {
+  const std::vector<Target> defaults = parse_targets("cpu, vta");
+  EXPECT_EQ(by_priority(defaults)[0]->name, "vta");
+  const std::vector<Target> equal = parse_targets("cpu,priority=500, vta");
+  EXPECT_EQ(by_priority(equal)[0]->name, "cpu");
+  const std::vector<Target> low = parse_targets("vta,priority=10, cpu");
+  EXPECT_EQ(by_priority(low)[0]->name, "cpu");
+}
+
+TEST(TargetList, CostsHaveTheDefaultsOfTheDesign) {
+  const std::vector<Target> targets = parse_targets("vta, cpu");
+  EXPECT_EQ(targets[0].costs.clock_mhz, 100u);
+  EXPECT_EQ(targets[0].costs.dma_bytes_per_cycle, 8u);
+  EXPECT_EQ(targets[0].costs.dma_latency_cycles, 64u);
+  EXPECT_EQ(targets[1].cpu_costs.macs_per_us, 200u);
+  EXPECT_EQ(targets[1].cpu_costs.bytes_per_us, 400u);
+  EXPECT_EQ(cpu_ns(targets[1].cpu_costs, 1000, 400), 6000u);
+  EXPECT_EQ(device_ns(targets[0].costs, 100), 1000u);
+  EXPECT_EQ(dma_cycles(targets[0].costs, 17), 67u);
+}
+
+TEST(TargetFile, SaysWhatAListSaysAndMore) {
+  const std::vector<Target> targets = parse_target_file(
+      R"({"targets": [
+        {"target": "vta,mul=off", "priority": 400, "memories": {"inp": 512, "acc": 1024}, "costs": {"clock_mhz": 250}},
+        {"name": "npu", "operators": ["nn.bias_add", "nn.relu"], "costs": {"macs_per_cycle": 1024}},
+        {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 1000, "bytes_per_us": 2000}}]})",
+      "t.json");
+  EXPECT_EQ(
+      describe(targets),
+      "vta(sram=uop:8192/wgt:1024/inp:512/acc:1024,mul=off) 400; npu() 500; cpu(arch=x86_64,isa=avx2) 50");
+  EXPECT_EQ(targets[0].costs.clock_mhz, 250u);
+  EXPECT_EQ(targets[0].costs.dma_bytes_per_cycle, 8u);
+  EXPECT_EQ(config_of(targets[0]).acc_elements, 1024u);
+  EXPECT_EQ(targets[1].costs.macs_per_cycle, 1024u);
+  ASSERT_EQ(targets[1].table.size(), 2u);
+  EXPECT_EQ(targets[1].table[0].name, "nn.bias_add");
+  EXPECT_TRUE(targets[1].table[0].is_operator());
+  EXPECT_EQ(targets[2].cpu_costs.macs_per_us, 1000u);
+}
+
+TEST(TargetFile, RefusesWhatItDoesNotKnow) {
+  EXPECT_EQ(file_refusal("{"), "t.json: target: it is not JSON");
+  EXPECT_EQ(file_refusal("[]"), "t.json: target: the file is not an object");
+  EXPECT_EQ(file_refusal("{}"), "t.json: target: there is no list 'targets'");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "gpu"}]})"),
+            "t.json: target: 'gpu' is not known; known: cpu, vta");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta, cpu"}]})"),
+            "t.json: target: 'target' names several targets, expected one");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "speed": 1}]})"),
+            "t.json: target: key 'speed' of a target is not known; known: target, name, operators, priority, "
+            "memories, costs");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "memories": {"inp": 4096}}]})"),
+            "t.json: target: 'inp' is 4096, expected a whole number from 1 to 2048");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "costs": {"clock_mhz": 0}}]})"),
+            "t.json: target: 'clock_mhz' is 0, expected a whole number from 1 to 1000000000");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "cpu", "memories": {}}]})"),
+            "t.json: target: 'cpu' has no memories to set");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"name": "N 1", "operators": []}]})"),
+            "t.json: target: name 'N 1' is not of letters a to z, digits and _");
+  EXPECT_EQ(file_refusal(R"({"targets": [{"name": "npu", "operators": ["nn.magic"]}]})"),
+            "t.json: pattern: there is no operator 'nn.magic'");
+}
+
+TEST(SupportedOps, ThePageIsWhatTheTablesSay) {
+  const std::string page = supported_ops_page();
+  if (std::getenv("QPLAN_UPDATE_DOCS") != nullptr) {
+    std::ofstream("docs/supported_ops.md", std::ios::binary) << page;
+  }
+  std::ifstream file("docs/supported_ops.md", std::ios::binary);
+  const std::string found((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(found, page) << "QPLAN_UPDATE_DOCS=1 writes docs/supported_ops.md again";
+}
+
+}  // namespace
+}  // namespace qplan::target
