@@ -40,7 +40,7 @@ void list(const vta::Config& config, const Program& program, Line line) {
   line(std::to_string(schedule.total_cycles) + " cycles; busy: load " +
        std::to_string(schedule.busy_cycles[0]) + ", compute " + std::to_string(schedule.busy_cycles[1]) +
        ", store " + std::to_string(schedule.busy_cycles[2]) + "; " + std::to_string(schedule.bytes_read) +
-       " bytes read, " + std::to_string(schedule.bytes_written) + " written, " +
+       " bytes read, " + std::to_string(schedule.bytes_written) + " bytes written, " +
        std::to_string(schedule.macs) + " macs");
 }
 
