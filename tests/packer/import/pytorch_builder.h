@@ -16,7 +16,7 @@ namespace qplan::pytorch_test {
 using Bytes = std::vector<uint8_t>;
 
 inline void put(Bytes& to, uint64_t value, size_t size) {
-  for (size_t i = 0; i < size; ++i) to.push_back(static_cast<uint8_t>(value >> (8 * i)));
+  for (size_t i = 0; i < size; ++i) to.push_back(i < 8 ? static_cast<uint8_t>(value >> (8 * i)) : uint8_t{0});
 }
 inline void put(Bytes& to, std::string_view text) { to.insert(to.end(), text.begin(), text.end()); }
 template <typename T>
