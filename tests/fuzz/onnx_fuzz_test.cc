@@ -11,7 +11,7 @@
 #include "src/packer/import/onnx/ops.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/fuzz/run_plan.h"
+#include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 #include "tests/packer/import/onnx_builder.h"
 
@@ -21,21 +21,7 @@ namespace {
 using namespace onnx_test;  // the builder's constants and attributes
 
 Outcome pack_and_run(const Bytes& model, uint64_t seed) {
-  const Bytes exact(model);  // its capacity is its size
-  const qplan_pack_options options = fuzz_pack_options();
-  qplan_error error = new_error();
-  Bytes plan;
-  const qplan_status status =
-      qplan_pack_bytes(exact.data(), exact.size(), "model.onnx", &options, append, &plan, &error);
-  if (status != QPLAN_OK) {
-    expect_explained(status, error);
-    EXPECT_NE(status, QPLAN_INTERNAL) << error.text;
-    EXPECT_TRUE(plan.empty()) << "an error, but " << plan.size() << " bytes were written";
-    return Outcome::kRefused;
-  }
-  const Outcome outcome = run_plan(plan, QPLAN_PLAN_DIGEST, seed);
-  EXPECT_NE(outcome, Outcome::kRefused) << "the packer made a plan that the runtime refuses";
-  return outcome;
+  return pack_and_run_model(model, "model.onnx", fuzz_pack_options(), seed);
 }
 
 // Dequantise, float layers, quantise; pads from shape arithmetic; weights as floats.

@@ -10,7 +10,7 @@
 #include "src/packer/import/pytorch/zip_archive.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/fuzz/run_plan.h"
+#include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 #include "tests/packer/import/pytorch_builder.h"
 
@@ -23,24 +23,11 @@ using pytorch_test::to_bytes;
 using pytorch_test::ZipBuilder;
 
 Outcome pack_and_run(const Bytes& model, uint64_t seed, std::vector<int64_t> shape) {
-  const Bytes exact(model);  // its capacity is its size
   const qplan_named_type type{"x", {kDLFloat, 32, 1}, static_cast<int32_t>(shape.size()), shape.data()};
   qplan_pack_options options = fuzz_pack_options();
   options.input_types = &type;
   options.num_input_types = 1;
-  qplan_error error = new_error();
-  Bytes plan;
-  const qplan_status status =
-      qplan_pack_bytes(exact.data(), exact.size(), "model.pt", &options, append, &plan, &error);
-  if (status != QPLAN_OK) {
-    expect_explained(status, error);
-    EXPECT_NE(status, QPLAN_INTERNAL) << error.text;
-    EXPECT_TRUE(plan.empty()) << "an error, but " << plan.size() << " bytes were written";
-    return Outcome::kRefused;
-  }
-  const Outcome outcome = run_plan(plan, QPLAN_PLAN_DIGEST, seed);
-  EXPECT_NE(outcome, Outcome::kRefused) << "the packer made a plan that the runtime refuses";
-  return outcome;
+  return pack_and_run_model(model, "model.pt", options, seed);
 }
 
 // A network of everything that packs, small enough for thousands of runs.

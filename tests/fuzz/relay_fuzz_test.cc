@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/fuzz/run_plan.h"
+#include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 
 namespace qplan::testing {
@@ -64,7 +64,6 @@ void ignore_log(void*, uint32_t, const char*) {}
 
 // All but every eighth seed give what the text leaves open.
 Outcome pack_and_run(const Source& source, const Bytes& text, uint64_t seed) {
-  const Bytes exact(text);  // its capacity is its size
   const int64_t extents[] = {1, 3, 8, 8};
   const qplan_named_type input = {"input", {kDLFloat, 32, 1}, 4, extents};
   qplan_pack_options options = fuzz_pack_options();
@@ -74,19 +73,7 @@ Outcome pack_and_run(const Source& source, const Bytes& text, uint64_t seed) {
   options.num_input_types = source.open_input && seed % 8 != 7 ? 1 : 0;
   options.synthesize_constants = seed % 8 != 6 ? 1 : 0;
   options.synthesize_seed = seed;
-  qplan_error error = new_error();
-  Bytes plan;
-  const qplan_status status =
-      qplan_pack_bytes(exact.data(), exact.size(), "t", &options, append, &plan, &error);
-  if (status != QPLAN_OK) {
-    expect_explained(status, error);
-    EXPECT_NE(status, QPLAN_INTERNAL) << error.text;
-    EXPECT_TRUE(plan.empty()) << "an error, but " << plan.size() << " bytes were written";
-    return Outcome::kRefused;
-  }
-  const Outcome outcome = run_plan(plan, QPLAN_PLAN_DIGEST, seed);
-  EXPECT_NE(outcome, Outcome::kRefused) << "the packer made a plan that the runtime refuses";
-  return outcome;
+  return pack_and_run_model(text, "t", options, seed);
 }
 
 Bytes bytes_of(std::string_view text) { return Bytes(text.begin(), text.end()); }

@@ -7,26 +7,14 @@
 
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/fuzz/run_plan.h"
+#include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 
 namespace qplan::testing {
 namespace {
 
 Outcome pack_and_run(const Bytes& model, uint64_t seed) {
-  const Bytes exact(model);  // its capacity is its size
-  qplan_error error = new_error();
-  Bytes plan;
-  const qplan_status status = pack(exact, &plan, &error);
-  if (status != QPLAN_OK) {
-    expect_explained(status, error);
-    EXPECT_NE(status, QPLAN_INTERNAL) << error.text;
-    EXPECT_TRUE(plan.empty()) << "an error, but " << plan.size() << " bytes were written";
-    return Outcome::kRefused;
-  }
-  const Outcome outcome = run_plan(plan, QPLAN_PLAN_DIGEST, seed);
-  EXPECT_NE(outcome, Outcome::kRefused) << "the packer made a plan that the runtime refuses";
-  return outcome;
+  return pack_and_run_model(model, "model.tflite", fuzz_pack_options(), seed);
 }
 
 TEST(TfliteFuzz, EmptyAndTinyFilesAreRefused) {
