@@ -8,6 +8,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/channels.h"
+#include "src/packer/passes/layout.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 
@@ -201,6 +202,11 @@ std::optional<ir::Ints> axis_origins(const Pre& pre, PreNode movement) {
 // Then a convolution finds the padding directly before it, and less is moved.
 Result move_before_pads(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
+  // convert_layout pads with the channels last and puts this transpose behind.
+  if (context.root.is("transpose") && op::attr_ints(context.root.node(), "axes") == kToNchw) {
+    *why = "it makes NCHW of NHWC: the padding stays NHWC";
+    return std::nullopt;
+  }
   const std::optional<ir::Ints> origins = axis_origins(pre, context.root);
   if (!origins) {
     *why = "the reshape does more than moving extents of 1";

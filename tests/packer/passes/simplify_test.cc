@@ -130,6 +130,20 @@ TEST(Simplify, TransposesGoBeforePads) {
             "unchanged");
 }
 
+// Otherwise convert_layout, which pads with the channels last, and this never end.
+TEST(Simplify, ATransposeToNchwStaysBehindItsPad) {
+  const std::string params = "%x: Tensor[(1, 4, 5, 2), int8]";
+  EXPECT_EQ(simplify(params,
+                     "  %0 = nn.pad(%x, 3, pad_width=[[0, 0], [1, 2], [0, 0], [0, 0]]);\n"
+                     "  transpose(%0, axes=[0, 3, 1, 2])\n"),
+            "unchanged");
+  EXPECT_EQ(run_passes({"simplify", "convert_layout", "eliminate_layout"}, params,
+                       "  %0 = transpose(%x, axes=[0, 3, 1, 2]);\n"
+                       "  nn.pad(%0, 3, pad_width=[[0, 0], [0, 0], [1, 2], [0, 0]])\n"),
+            "%0 = nn.pad(%x, 3, pad_width=[[0, 0], [1, 2], [0, 0], [0, 0]]);\n"
+            "%1 = transpose(%0, axes=[0, 3, 1, 2]);\n%1\n");
+}
+
 TEST(Simplify, ReshapesThatMoveExtentsOfOneGoBeforePads) {
   EXPECT_EQ(simplify("%x: Tensor[(1, 1, 4, 1), int8]",
                      "  %0 = nn.pad(%x, 3, pad_width=[[0, 0], [0, 0], [1, 2], [3, 4]]);\n"
