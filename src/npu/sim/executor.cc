@@ -18,7 +18,7 @@ using vta::kNumQueues;
 class Order {
  public:
   Order(uint64_t seed, uint32_t interleaving)
-      : random_(seed + interleaving * 0x632be59bd9b4e019), which_(interleaving) {}
+      : random_(seed + interleaving * uint64_t{0x632be59bd9b4e019}), which_(interleaving) {}
   uint32_t choose(const std::array<bool, kNumModules>& ready) {
     static constexpr uint32_t kEager[][kNumModules] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
     if (which_ >= 1 && which_ <= 3) {
