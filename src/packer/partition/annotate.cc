@@ -23,7 +23,11 @@ uint64_t bytes_of(const ir::TensorType& type) { return static_cast<uint64_t>(typ
 class Annotator {
  public:
   Annotator(const pattern::Pre& pre, std::span<const Target* const> targets, std::span<const Pin> pins)
-      : pre_(pre), function_(pre.function()), targets_(targets), pin_of_(function_.nodes().size(), nullptr) {
+      : pre_(pre),
+        function_(pre.function()),
+        targets_(targets),
+        pin_of_(function_.nodes().size(), nullptr),
+        live_(pattern::live_nodes(function_)) {
     annotation_.unit_of.assign(function_.nodes().size(), kNoUnit);
     annotation_.refusals.resize(function_.nodes().size());
     for (const Pin& pin : pins) apply(pin);
@@ -95,6 +99,10 @@ class Annotator {
     if (any_pinned != pinned) return;
     const Candidate candidate{pre_, *matches};
     std::vector<target::Reason> reasons = row.check(candidate);
+    // A region must have something to return.
+    if (!live_[n] && !target.is_cpu) {
+      reasons.push_back({cat(target.name, ".dead"), "nothing that leads to an output reads it", "remove it"});
+    }
     if (const std::string reader = read_elsewhere(nodes); !reader.empty()) {
       reasons.push_back({cat(target.name, ".pattern.inner_result"),
                          cat("the result of ", reader, " is read outside of ", row.name), ""});
@@ -191,6 +199,7 @@ class Annotator {
   const ir::Function& function_;
   const std::span<const Target* const> targets_;
   std::vector<const Target*> pin_of_;  // by node
+  const std::vector<bool> live_;       // by node
   Annotation annotation_;
 };
 

@@ -317,6 +317,24 @@ TEST(PartitionVta, APinToTheCpuSplitsARegion) {
             "a:vta_main_0 b:cpu c:vta_main_1");
 }
 
+// An addition alone costs more than it saves.
+TEST(PartitionVta, TheCostGateSendsALonelyAdditionBack) {
+  const ir::Module alone = parse_main(kInput,
+                                      "  %0 = qnn.softmax(%x, 1f, 0, 0.00390625f, -128, name=\"s\");\n"
+                                      "  qnn.add(%0, %x, 1f, 0, 1f, 0, 2f, 0, name=\"d\")\n");
+  EXPECT_EQ(placed(partition(alone, vta())), "s:cpu d:cpu");
+  EXPECT_EQ(placed(partition(alone, vta(), {.cost_gate = false})), "s:cpu d:vta_main_0");
+  const PartitionResult gated = partition(alone, vta());
+  ASSERT_EQ(gated.explain.units[1].verdicts.size(), 1u);
+  EXPECT_EQ(gated.explain.units[1].verdicts[0].reasons[0].id, "vta.cost");
+  // (2 + 1) * 25600 bytes in 192 us by the CPU's copies, 1600 elements of 195 cycles.
+  EXPECT_EQ(gated.explain.units[1].verdicts[0].reasons[0].text,
+            "an island of 1 operator is not worth it: 'vta' takes 3121 us and 3 boundary copies (76800 "
+            "bytes) 192 us, the "
+            "CPU takes 192 us");
+  EXPECT_EQ(gated.explain.units[1].verdicts[0].cycles, std::optional<uint64_t>(1600 * 195 + 128));
+}
+
 TEST(PartitionVta, APinnedRegionIsNotAskedWhatItCosts) {
   const ir::Module main =
       parse_main("%x: Tensor[(1, 16), int8]", "  clip(%x, a_min=0f, a_max=6f, name=\"a\")\n");

@@ -53,6 +53,19 @@ TEST(Matcher, OpConstantParamAndAnyLookAtTheValueItself) {
             "nn.pad (node 1): expected nn.pad with at least 3 operands, found 2 in nn.pad (node 1)");
 }
 
+TEST(Matcher, AMatchTakesTheNodesThatOperatorsOfThePatternStandFor) {
+  const Graph graph(
+      "  %0 = clip(%x, a_min=0f, a_max=6f);\n  %1 = negative(%y);\n  %2 = add(%0, %1);\n  abs(%2)\n");
+  const auto nodes = [&](const Pattern& pattern) { return graph.match(pattern)->nodes(); };
+  using Nodes = std::vector<uint32_t>;
+  EXPECT_EQ(nodes(any()), Nodes{});
+  EXPECT_EQ(nodes(op("abs", {op("add", {any(), op("negative")})})), (Nodes{1, 2, 3}));
+  // What an alternative took is given back when the match goes on without it.
+  EXPECT_EQ(nodes(op("abs", {op("add", {op("clip", {constant()}) | any(), any()})})), (Nodes{2, 3}));
+  EXPECT_EQ(nodes(optional("abs", optional("add", optional("clip", param()), {any()}))), (Nodes{0, 2, 3}));
+  EXPECT_EQ(nodes(dominates(op("clip"), {"add"}, op("abs"))), (Nodes{0, 2, 3}));
+}
+
 TEST(Matcher, AnOperandListMayBeShorterThanTheNodes) {
   const Graph graph("  %0 = clip(%x, a_min=0f, a_max=6f);\n  nn.pad(%0, 0, pad_width=[[0, 0], [1, 1]])\n");
   EXPECT_TRUE(graph.matches(op("nn.pad", {op("clip")})));
