@@ -1,6 +1,5 @@
 #include "src/packer/passes/pass.h"
 
-#include <algorithm>
 
 #include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rewrite.h"
@@ -33,27 +32,6 @@ const Pass* find_pass(std::string_view name) {
     if (name == pass.name) return &pass;
   }
   return nullptr;
-}
-
-const pattern::Rewrite* find_rewrite(std::string_view name) {
-  for (const Pass& pass : kPasses) {
-    if (pass.rewrites == nullptr) continue;
-    for (const pattern::Rewrite& rewrite : pass.rewrites()) {
-      if (rewrite.name == name) return &rewrite;
-    }
-  }
-  return nullptr;
-}
-
-std::vector<std::string> rewrite_names() {
-  std::vector<std::string> names;
-  for (const Pass& pass : kPasses) {
-    if (pass.rewrites == nullptr) continue;
-    for (const pattern::Rewrite& rewrite : pass.rewrites()) {
-      if (std::ranges::find(names, rewrite.name) == names.end()) names.push_back(rewrite.name);
-    }
-  }
-  return names;
 }
 
 }  // namespace qplan::passes

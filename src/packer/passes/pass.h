@@ -73,10 +73,6 @@ struct Pass {
 std::span<const Pass> all_passes();
 // Null when unknown.
 const Pass* find_pass(std::string_view name);
-// Of all passes; null when unknown.
-const pattern::Rewrite* find_rewrite(std::string_view name);
-// In the order of the passes, each once.
-std::vector<std::string> rewrite_names();
 
 }  // namespace qplan::passes
 
