@@ -1,6 +1,5 @@
 #include "src/packer/passes/pass.h"
 
-
 #include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rewrite.h"
 
