@@ -1,7 +1,6 @@
 #include "src/npu/sim/machine.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/numeric/saturate.h"
 #include "src/npu/sim/text.h"
@@ -49,12 +48,8 @@ void put(Lanes32& to, Memory memory, const uint8_t* from) {
   }
 }
 template <size_t kCount>
-void put(std::array<int8_t, kCount>& to, Memory, const uint8_t* from) {
-  if (from == nullptr) {
-    to.fill(0);
-  } else {
-    std::memcpy(to.data(), from, kCount);
-  }
+void put(std::array<int16_t, kCount>& to, Memory, const uint8_t* from) {
+  for (size_t i = 0; i < kCount; ++i) to[i] = from == nullptr ? int16_t{0} : static_cast<int8_t>(from[i]);
 }
 
 // ACC += INP * WGT for one micro-op. Sums wrap: they are formed as uint32.

@@ -15,9 +15,10 @@
 
 namespace qplan::sim {
 
-using Lanes8 = std::array<int8_t, vta::kLanes>;
+// int8, held in 16 bits: processors multiply and add those.
+using Lanes8 = std::array<int16_t, vta::kLanes>;
 using Lanes32 = std::array<int32_t, vta::kLanes>;
-using Weights = std::array<int8_t, vta::kWgtBytes>;
+using Weights = std::array<int16_t, vta::kWgtBytes>;
 
 // A memory, with who touched each element last: numbers of instructions within their module, 0 for never.
 template <typename T>
