@@ -13,7 +13,7 @@ std::optional<PostValue> build(const pattern::RewriteContext& c, std::string* wh
   const ir::Ints& axes = op::attr_ints(c.node("transposed").node(), "axes");
   const ir::Shape transposed = c.pre().type(c.matches["transposed"]).shape;
   const ir::Shape flat = c.pre().type(c.matches["flat"]).shape;
-  if (axes[0] != 0 || flat[0] != transposed[0]) {
+  if (axes.empty() || axes[0] != 0 || flat[0] != transposed[0]) {
     *why = "the first axis is not kept";
     return std::nullopt;
   }

@@ -44,9 +44,11 @@ const char* identity_reason(Rebuild& r, PreNode node) {
 bool rewrite_clip(Rebuild& r, PreNode node, PassContext& context) {
   const ir::DType dtype = r.pre().type(node.result()).dtype;
   const Bounds old = bounds_of(node);
+  // Float clamps lower differently; the range of 64 bits is none that doubles hold.
+  if (dtype.is_float() || dtype.bits > 32) return false;
   const Bounds whole{static_cast<double>(dtype.min()), static_cast<double>(dtype.max())};
-  // Float clamps lower differently; bounds that keep nothing of the dtype are left to whoever executes them.
-  if (dtype.is_float() || old.min > whole.max || old.max < whole.min) return false;
+  // Bounds that keep nothing of the dtype are left to whoever executes them.
+  if (old.min > whole.max || old.max < whole.min) return false;
   Bounds bounds{std::max(old.min, whole.min), std::min(old.max, whole.max)};
 
   PostValue data = r[node.operand(0)];

@@ -98,6 +98,14 @@ Result below_clip(const RewriteContext& context, std::string* why) {
 // reader(resign(x)): reads x itself, with its zero point in x's dtype.
 Result into_reader(const RewriteContext& context, std::string* why) {
   const PreNode resign = context.node("resign");
+  const pattern::Pre& pre = context.pre();
+  const auto before = pre.producer(resign.operand(kData));
+  // Both would make a second copy of what stands before: of an accumulator's requantisation, for instance.
+  if (pre.num_uses(resign.result()) > 1 && pre.num_uses(resign.operand(kData)) == 1 && before &&
+      (before->is("qnn.requantize") || before->is("qnn.quantize") || before->is("clip"))) {
+    *why = cat("others read '", resign.name(), "' too: it goes into '", before->name(), "' before it");
+    return std::nullopt;
+  }
   const int32_t offset = offset_of(context.pre(), resign);
   std::vector<PostValue> operands = context.r.operands(context.root);
   operands[0] = context.r[resign.operand(kData)];

@@ -46,7 +46,8 @@ bool is_per_axis(const Rebuild& r, PreNode node) {
 }
 
 void normalize_axis(const Rebuild& r, PreNode node, ir::Attrs* attrs) {
-  if (!has_attr(node, "axis")) return;
+  // The axis of expand_dims is one of its result.
+  if (!has_attr(node, "axis") || node.is("expand_dims")) return;
   const bool quantization_axis =
       node.is("qnn.quantize") || node.is("qnn.dequantize") || node.is("qnn.requantize");
   if (quantization_axis && !is_per_axis(r, node)) {

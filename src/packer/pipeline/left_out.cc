@@ -29,9 +29,20 @@ void LeftOut::look(const passes::Stage& pass, const ir::Module& module, const pa
   }
   for (const pattern::Rewrite& rewrite : pass.rewrites()) {
     if (!context.skipped(rewrite.name) || known_.contains(rewrite.name)) continue;
+    // The first place is enough; a row that fires everywhere could make more constants than the budget
+    // allows.
+    bool found = false;
+    pattern::Rewrite once = rewrite;
+    once.build = [&](const pattern::RewriteContext& match,
+                     std::string* why) -> std::optional<pattern::PostValue> {
+      if (found) return std::nullopt;
+      auto result = rewrite.build(match, why);
+      found = result.has_value();
+      return result;
+    };
     add("rewrite", rewrite.name, first_firing(context, [&](passes::PassContext& trial) {
           for (const auto& function : module.functions()) {
-            pattern::rewrite_once(*function, {&rewrite, 1},
+            pattern::rewrite_once(*function, {&once, 1},
                                   [&](std::string_view name, std::string_view node, std::string_view why) {
                                     trial.fired(name, node, why);
                                   });

@@ -25,5 +25,12 @@ TEST(FoldTransposeIntoDense, ABatchThatIsNotKeptStays) {
             "unchanged");
 }
 
+TEST(FoldTransposeIntoDense, AScalarStays) {
+  EXPECT_EQ(run_pass("fold_transpose_into_dense", "%x: int8",
+                     "  %0 = transpose(%x, axes=[]);\n  %1 = reshape(%0, newshape=[1, 1]);\n"
+                     "  qnn.dense(%1, const(Tensor[(1, 1), int8], [1]), 0, 0, 1f, 1f)\n"),
+            "unchanged");
+}
+
 }  // namespace
 }  // namespace qplan::passes_test

@@ -61,6 +61,7 @@ TEST(FuseActivation, LeavesWhatDoesSomething) {
   EXPECT_EQ(fuse(kInt8, "  qnn.requantize(%x, 0.5f, 3, 0.25f, 3)\n"), "unchanged");
   EXPECT_EQ(fuse(kInt8, "  qnn.requantize(%x, 0.5f, 3, 0.5f, 3, out_dtype=\"uint8\")\n"), "unchanged");
   EXPECT_EQ(fuse("%x: Tensor[(4), float32]", "  clip(%x, a_min=0f, a_max=6f)\n"), "unchanged");
+  EXPECT_EQ(fuse("%x: Tensor[(4), int64]", "  clip(%x, a_min=0f, a_max=inff)\n"), "unchanged");
   // Nothing of the dtype is left: not for this pass to decide.
   EXPECT_EQ(fuse(kInt8, "  clip(%x, a_min=200f, a_max=300f)\n"), "unchanged");
 }

@@ -47,6 +47,21 @@ TEST(MergeRequantize, AConvolutionsPadValueMovesAlong) {
             "%0 = " + conv("%x", "3", "2") + ";\n%0\n");
 }
 
+// One copy of the accumulator's requantisation: a layer with two is none that a target has.
+TEST(MergeRequantize, WhereProducerAndReaderCouldTakeItTheProducerDoes) {
+  for (const std::string clip : {"", "clip"}) {
+    const std::string clipped = "  %1 = clip(%0, a_min=3f, a_max=50f);\n";
+    const std::string text = merge(
+        kAccumulator, "  %0 = qnn.requantize(%x, 0.5f, 0, 0.25f, 3);\n" + (clip.empty() ? "" : clipped) +
+                          "  %2 = qnn.requantize(" + (clip.empty() ? "%0" : "%1") + ", " + kResign +
+                          ";\n  %3 = qnn.dequantize(%2, 0.25f, 131);\n  (%2, %3)\n");
+    EXPECT_EQ(text, "%0 = qnn.requantize(%x, 0.5f, 0, 0.25f, 131, out_dtype=\"uint8\");\n" +
+                        (clip.empty() ? std::string("%1 = qnn.dequantize(%0, 0.25f, 131);\n(%0, %1)\n")
+                                      : std::string("%1 = clip(%0, a_min=131f, a_max=178f);\n"
+                                                    "%2 = qnn.dequantize(%1, 0.25f, 131);\n(%1, %2)\n")));
+  }
+}
+
 // Pairs are requantisations that change nothing, which fuse_activation drops.
 TEST(MergeRequantize, ChainsOfResigningsGo) {
   std::string body = "  %0 = qnn.requantize(%x, 0.5f, 0, 0.25f, 3);\n";

@@ -24,6 +24,14 @@ TEST(NormalizeOperators, AnAxisWithPerAxisConstantsCountsFromTheFront) {
             "%0 = qnn.requantize(%x, const(Tensor[(2), float32], [1, 2]), 0, 2f, 0, axis=1);\n%0\n");
 }
 
+TEST(NormalizeOperators, TheAxisOfExpandDimsIsOneOfItsResult) {
+  for (const char* axis : {"-1", "2"}) {
+    EXPECT_EQ(run_pass("normalize_operators", "%x: Tensor[(1, 4), int8]",
+                       std::string("  expand_dims(%x, axis=") + axis + ")\n"),
+              "unchanged");
+  }
+}
+
 TEST(NormalizeOperators, EqualZeroPointsBecomeOne) {
   EXPECT_EQ(run_pass("normalize_operators", "%x: Tensor[(1, 2), int8], %w: Tensor[(2, 2), int8]",
                      "  qnn.dense(%x, %w, 3, const(Tensor[(2), int32], [5, 5]), 1f, const(Tensor[(2), "

@@ -152,9 +152,12 @@ std::string difference(const Tensors& found, const Tensors& expected) {
 
 // ---- one seed ----
 
+// By text: how often, and the last seed.
+using Refusals = std::map<std::string, std::pair<int, uint64_t>>;
+
 class Trial {
  public:
-  Trial(uint64_t seed, const std::string& contract, std::map<std::string, int>* refusals)
+  Trial(uint64_t seed, const std::string& contract, Refusals* refusals)
       : seed_(seed),
         contract_(contract),
         refusals_(refusals),
@@ -200,7 +203,9 @@ class Trial {
     } catch (const PackError& error) {
       const std::string text = error.what();
       if (error.status() == QPLAN_MODEL_UNSUPPORTED && !text.empty()) {
-        ++(*refusals_)[what.substr(0, what.find(' ')) + ": " + without_names(text)];
+        auto& [times, seed] = (*refusals_)[what.substr(0, what.find(' ')) + ": " + without_names(text)];
+        ++times;
+        seed = seed_;
       } else {
         fail(std::string("PackError: ") + text);
       }
@@ -294,7 +299,7 @@ class Trial {
 
   const uint64_t seed_;
   const std::string contract_;
-  std::map<std::string, int>* refusals_;
+  Refusals* refusals_;
   naive::RandomNetwork network_;
   testing::Random choices_;
   const target::TargetProfile profile_;
@@ -315,7 +320,7 @@ void run_seeds(const std::string& contract) {
   constexpr int kMaxFailures = 3;
   int failures = 0;
   uint64_t packed = 0;
-  std::map<std::string, int> refusals;
+  Refusals refusals;
   for (uint64_t seed = first; seed < first + count && failures < kMaxFailures; ++seed) {
     Trial trial(seed, contract, &refusals);
     failures += trial.run_all() ? 0 : 1;
@@ -324,7 +329,10 @@ void run_seeds(const std::string& contract) {
   if (asked != nullptr) {
     std::printf("%llu of %llu packed\n", static_cast<unsigned long long>(packed),
                 static_cast<unsigned long long>(count));
-    for (const auto& [text, times] : refusals) std::printf("%6d %s\n", times, text.c_str());
+    for (const auto& [text, count_and_seed] : refusals) {
+      std::printf("%6d, as seed %llu: %s\n", count_and_seed.first,
+                  static_cast<unsigned long long>(count_and_seed.second), text.c_str());
+    }
   } else {
     EXPECT_GT(packed, count * 8 / 10) << "networks that nothing refuses";
   }
