@@ -444,6 +444,16 @@ TEST(SimExecutor, TokensThatNobodyTakesAreReported) {
   EXPECT_TRUE(outcome.fault.is_set());
 }
 
+TEST(SimExecutor, FinishMustWaitForTheLastStore) {
+  Memories memories(4096);
+  std::vector<Instruction> stream = one_product("pop.prev push.next", "push.next");
+  stream[5].push_prev = stream[6].pop_next = false;
+  const Outcome outcome = run(stream, &memories.dram);
+  EXPECT_EQ(outcome.fault.status, QPLAN_NPU_E_HAZARD);
+  EXPECT_EQ(outcome.fault.text,
+            "instruction 6 (finish): no token orders it after the store of instruction 5");
+}
+
 TEST(SimSchedule, TimesFollowTheTokens) {
   const Schedule schedule = make_schedule(kDefaultConfig, one_product("pop.prev push.next", "push.next"));
   ASSERT_EQ(schedule.tokens.fault, vta::TokenFault::kNone);

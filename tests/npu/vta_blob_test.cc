@@ -150,6 +150,14 @@ TEST(VtaBlob, TokenRules) {
                  "module store has no such neighbour");
 }
 
+TEST(VtaBlob, FinishWaitsForTheLastStore) {
+  const std::vector<uint8_t> bytes = product_blob(kDefaultConfig, [](size_t i, Instruction& instruction) {
+    if (i == 5) instruction.push_prev = false;
+    if (i == 6) instruction.pop_next = false;
+  });
+  expect_refused(bytes, kBlobFinish, "instruction 5 (store out): the last store pushes no token");
+}
+
 TEST(VtaBlob, RegionRules) {
   BlobBuilder writes_input;
   const uint32_t x = writes_input.region(RegionKind::kInput, 64);

@@ -384,7 +384,7 @@ class Reader {
     const TokenResult result = check_tokens(at, &stream, blob_.header.num_instructions);
     switch (result.fault) {
       case TokenFault::kNone:
-        return true;
+        return finish_waits();
       case TokenFault::kNoSuchQueue:
         refusal_.text() << "vta blob: instruction " << result.instruction << ": module "
                         << module_name(result.module)
@@ -401,6 +401,18 @@ class Reader {
         return refusal_.refuse(kBlobTokens, kNowhere, 0, result.tokens);
     }
     return refusal_.refuse(kBlobTokens, result.instruction, 0, 0);
+  }
+
+  // Tokens are balanced: what the last store pushes, compute has taken when it comes to FINISH, its last
+  // instruction.
+  bool finish_waits() {
+    for (index_ = blob_.header.num_instructions; index_-- > 0;) {
+      (void)decode(config_, blob_.instructions + uint64_t{index_} * kInstructionBytes, &now_);
+      if (now_.opcode != Opcode::kStore) continue;
+      return now_.push_prev ||
+             instruction_fails(kBlobFinish, "the last store pushes no token, so finish does not wait for it");
+    }
+    return true;
   }
 
   const Config& config_;

@@ -147,6 +147,21 @@ void compare(const Snapshot& first, const Dram& dram, uint32_t interleaving, Fau
   }
 }
 
+// Hardware reports the end when FINISH is done, whatever the store module is still writing.
+Fault early_finish(const std::vector<vta::Instruction>& stream, const Schedule& schedule) {
+  Fault fault;
+  const std::vector<uint32_t>& stores = schedule.modules[static_cast<uint32_t>(vta::Module::kStore)];
+  if (stream.empty() || stores.empty() || stream.back().opcode != vta::Opcode::kFinish) return fault;
+  const uint32_t waited_for = schedule.clocks.back()[static_cast<uint32_t>(vta::Module::kStore)];
+  if (waited_for == stores.size()) return fault;
+  fault.status = QPLAN_NPU_E_HAZARD;
+  fault.instruction = stream.size() - 1;
+  fault.text = "instruction " + std::to_string(stream.size() - 1) +
+               " (finish): no token orders it after the store of instruction " +
+               std::to_string(stores[waited_for]);
+  return fault;
+}
+
 }  // namespace
 
 Fault token_fault(const vta::TokenResult& tokens) {
@@ -190,6 +205,8 @@ Outcome execute(const vta::Config& config, const std::vector<vta::Instruction>& 
       outcome.first_hazard = machine.first_hazard();
     }
     if (outcome.fault.is_set()) return outcome;
+    const Fault early = early_finish(stream, schedule);
+    if (early.is_set() && outcome.hazards++ == 0) outcome.first_hazard = early;
     ++outcome.interleavings;
     if (n == 0) {
       if (count > 1) first = snapshot(*dram);
