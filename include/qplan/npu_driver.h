@@ -1,7 +1,7 @@
 /* npu_driver.h -- the ABI between the runtime and the driver of an NPU. C99, C11, C++17.
  *
- * A driver is a table of functions, qplan_npu_driver. A driver linked into the program exports a function of its own name
- * that returns the table; a driver in a shared library exports qplan_npu_driver_entry. Nothing is registered anywhere.
+ * A driver is a table of functions, qplan_npu_driver. A driver linked into the program exports a function of its own
+ * name that returns the table; one in a shared library exports qplan_npu_driver_entry. Nothing is registered anywhere.
  *
  * The life of a region on a device:
  *   enumerate, open          which devices there are; one of them, with options of the driver's own
@@ -11,14 +11,18 @@
  *   submit, wait, report     a job: a program and the buffers of its regions; never blocks, completes later
  *   unload, release, close
  *
- * Versions: every struct starts with struct_size = sizeof(the struct) as its maker knows it; a field beyond it counts as
- *   zero, and zero means "default". Structs only ever grow at the end. A struct that a driver fills keeps the caller's
- *   struct_size; no byte beyond it is written. Elements of arrays (binds, reasons) have no size and never change.
- * Handles are 64-bit numbers, 0 is none. A handle that the driver does not know is QPLAN_NPU_E_ARGUMENT, never a crash.
- * Memory: a driver allocates only through qplan_device_hooks.alloc where that is set, and returns all of it in close.
- * Threads: the functions of one device may be called from several threads at a time; calls with hooks whose mutex
- *   functions are NULL come from one thread. done (see qplan_npu_submit) may be called on any thread.
- * After a job failed the bytes of its outputs and scratch are undefined. Inputs, weights and constants are never written. */
+ * Versions: every struct starts with struct_size = sizeof(the struct) as its maker knows it; a field beyond it counts
+ *   as zero, and zero means "default". Structs only ever grow at the end. A struct that a driver fills keeps the
+ *   caller's struct_size; no byte beyond it is written. Elements of arrays (binds, reasons) have no size and never
+ *   change.
+ * Handles are 64-bit numbers, 0 is none. A handle that the driver does not know is QPLAN_NPU_E_ARGUMENT, never a
+ *   crash.
+ * Memory: what devices use comes only from qplan_device_hooks.alloc where that is set, and goes back in close. A
+ *   driver for hosts may keep its books on the heap.
+ * Threads: the functions of one device may be called from several threads at a time; with hooks whose mutex functions
+ *   are NULL, a driver may rely on one thread. done (see qplan_npu_submit) may be called on any thread.
+ * After a job failed the bytes of its outputs and scratch are undefined. Inputs, weights and constants are never
+ *   written. */
 #ifndef QPLAN_NPU_DRIVER_H_
 #define QPLAN_NPU_DRIVER_H_
 
@@ -36,8 +40,8 @@ typedef uint64_t qplan_npu_buffer;
 typedef uint64_t qplan_npu_program;
 typedef uint64_t qplan_npu_job;
 
-/* ---- status: >= 0 is not an error, and equal to qplan_status. The tens tell what the runtime does; a driver that knows a
- * better number than these may use any within the tens. ---- */
+/* ---- status: >= 0 is not an error, and equal to qplan_status. The tens tell what the runtime does; a driver that
+ * knows a better number than these may use any within the tens. ---- */
 typedef int32_t qplan_npu_status;
 enum {
   QPLAN_NPU_OK = QPLAN_OK,
@@ -76,8 +80,8 @@ typedef struct qplan_npu_reason {
   char text[160];  /* NUL-terminated; "" where texts are compiled out */
 } qplan_npu_reason;
 
-/* ---- what the platform gives a driver, beside the log and the clock of qplan_platform. Functions get `user`; all may be
- * NULL, and each says what that means. ---- */
+/* ---- what the platform gives a driver, beside the log and the clock of qplan_platform. Functions get `user`; all
+ * may be NULL, and each says what that means. ---- */
 typedef struct qplan_device_hooks {
   uint32_t struct_size;
   uint32_t reserved;
@@ -288,8 +292,8 @@ enum {
   QPLAN_NPU_COUNTER_VENDOR = 1024
 };
 
-/* Functions are required unless their comment says "optional" (may be NULL). Output parameters named `why` may be NULL;
- * they are filled on errors only. */
+/* Functions are required unless their comment says "optional" (may be NULL). Output parameters named `why` may be
+ * NULL; they are filled on errors only. */
 typedef struct qplan_npu_driver {
   uint32_t struct_size;
   uint32_t abi;     /* QPLAN_NPU_ABI of the driver */
@@ -297,8 +301,8 @@ typedef struct qplan_npu_driver {
 
   /* -- device -- */
   qplan_npu_status (*enumerate)(const qplan_device_hooks* hooks, uint32_t* count);
-  /* hooks (and what they point to) outlive the device. options: text of the driver's own, NULL is "". Devices that one
-   * driver opened know nothing of each other. */
+  /* hooks (and what they point to) outlive the device. options: text of the driver's own, NULL is "". Devices that
+   * one driver opened know nothing of each other. */
   qplan_npu_status (*open)(const qplan_device_hooks* hooks, uint32_t index, const char* options,
                            qplan_npu_device* device, qplan_npu_reason* why);
   /* Cancels what is in the queue, waits for what runs, releases everything. */
@@ -308,8 +312,8 @@ typedef struct qplan_npu_driver {
    * *num_reasons in: room in reasons; out: how many there are. */
   qplan_npu_status (*supported)(qplan_npu_device device, const qplan_npu_op* op, qplan_npu_reason* reasons,
                                 uint32_t* num_reasons);
-  /* Counted: the device is on while there are more on than off; open leaves it on. Off loses on-chip state, not buffers.
-   * Optional. */
+  /* Counted: the device is on while there are more on than off; open leaves it on. Off loses on-chip state, not
+   * buffers. Optional. */
   qplan_npu_status (*power)(qplan_npu_device device, int on);
   /* Stops everything; jobs complete with QPLAN_NPU_E_RESET. Buffers and programs survive. */
   qplan_npu_status (*reset)(qplan_npu_device device);
@@ -327,8 +331,8 @@ typedef struct qplan_npu_driver {
   /* QPLAN_NPU_E_BUSY while a job uses it. */
   qplan_npu_status (*release)(qplan_npu_device device, qplan_npu_buffer buffer);
   qplan_npu_status (*layout)(qplan_npu_device device, qplan_npu_buffer buffer, qplan_npu_layout* layout);
-  /* Begin of access by the CPU (QPLAN_NPU_READ invalidates), and its end (QPLAN_NPU_WRITE cleans). The pointer stays the
-   * same as long as the buffer lives; whoever keeps it must flush and invalidate. */
+  /* Begin of access by the CPU (QPLAN_NPU_READ invalidates), and its end (QPLAN_NPU_WRITE cleans). The pointer stays
+   * the same as long as the buffer lives; whoever keeps it must flush and invalidate. */
   qplan_npu_status (*map)(qplan_npu_device device, qplan_npu_buffer buffer, uint32_t access, void** memory);
   qplan_npu_status (*unmap)(qplan_npu_device device, qplan_npu_buffer buffer, uint32_t access);
   /* Ranges, for those who keep pointers. Widened to cache lines. */
@@ -349,8 +353,8 @@ typedef struct qplan_npu_driver {
   /* Never blocks. QPLAN_NPU_E_BUSY when the queue is full. */
   qplan_npu_status (*submit)(qplan_npu_device device, const qplan_npu_submit* submit, qplan_npu_job* job,
                              qplan_npu_reason* why);
-  /* The job's status, or QPLAN_NPU_PENDING when timeout_ns are over: it goes on. 0 polls, UINT64_MAX waits for ever. The
-   * first call that does not return QPLAN_NPU_PENDING ends the handle. report may be NULL. */
+  /* The job's status, or QPLAN_NPU_PENDING when timeout_ns are over: it goes on. 0 polls, UINT64_MAX waits for ever.
+   * The first call that does not return QPLAN_NPU_PENDING ends the handle. report may be NULL. */
   qplan_npu_status (*wait)(qplan_npu_device device, qplan_npu_job job, uint64_t timeout_ns, qplan_npu_report* report);
   /* Asks; the job completes with QPLAN_NPU_E_CANCELLED, or as if nothing had been asked. */
   qplan_npu_status (*cancel)(qplan_npu_device device, qplan_npu_job job);

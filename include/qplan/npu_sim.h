@@ -1,23 +1,29 @@
 /* npu_sim.h -- the simulator of VTA, behind the ABI of npu_driver.h. Hosts only. C99 and C++17.
  *
- * It executes blobs of format QPLAN_NPU_BLOB_VTA bit for bit as the public specification says, on memories of exact size that
- * are poisoned before each job, and looks at more than hardware does: reads of what nothing has written, accesses that no token
- * orders, interleavings of the three modules. docs/npu.md tells more.
+ * It executes blobs of format QPLAN_NPU_BLOB_VTA bit for bit as the public specification says, on memories of exact
+ * size that are poisoned before each job, and looks at more than hardware does: reads of what nothing has written,
+ * accesses that no token orders, interleavings of the three modules. docs/npu.md tells more.
  *
- * Options of `open`, separated by commas:
- *   sram=default|quarter  memory sizes                     multiply=0|1    has MUL and shifts to the left (1)
- *   seed=N                of the interleaving (1)          explore=N       run N interleavings, demand equal bytes (1)
- *   hazards=fail|report   unordered accesses end the job (fail), or are only counted
- *   coherent=0|1          0: the CPU's cache is separate, a flush or invalidate that is missing shows (1)
- *   queue=N               jobs in flight (8)               memory=BYTES    of device memory (268435456)
- *   record=DIR            every job as a directory that other simulators can replay
- *   trace=FILE            every instruction on the simulated clock, for Perfetto; written by close
- *   faults=SCRIPT         what goes wrong and when: rules separated by semicolons, each `at=PLACE:N kind=KIND`
- *     at=JOB:INSN   job and instruction, from 0; INSN may be *    kind=hang|bus_error|illegal_instruction|bit_flip (found by
- *                   parity)|silent_bit_flip (not found; in an output)|device_lost|lost_interrupt|late_interrupt ms=N
- *     at=open:0     kind=absent                                    at=alloc:N  kind=allocation_failure
- *     at=load:N     kind=truncated_blob|skewed_blob|damaged_blob
- *   fault_seed=N,fault_percent=P  each job fails with P percent probability, in a way and at a place that N determines */
+ * Options of `open`, separated by commas; the defaults in parentheses:
+ *   sram=default|quarter     memory sizes (default)
+ *   multiply=0|1             has MUL and shifts to the left (1)
+ *   seed=N                   of the interleaving (1)
+ *   explore=N                run N interleavings, demand equal bytes (1)
+ *   hazards=fail|report      unordered accesses end the job, or are only counted (fail)
+ *   coherent=0|1             0: the CPU's cache is separate, a flush or invalidate that is missing shows (1)
+ *   queue=N                  jobs in flight (8)
+ *   memory=BYTES             of device memory (268435456)
+ *   record=DIR               every job as a directory that other simulators can replay
+ *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close
+ *   faults=SCRIPT            what goes wrong and when: rules `at=PLACE kind=KIND`, separated by semicolons
+ *   fault_seed=N             with fault_percent=P each job fails with probability P percent, in a way and at an
+ *                            instruction that N determines
+ * Places and kinds of faults; jobs, calls and instructions count from 0:
+ *   at=JOB:INSTRUCTION       hang | bus_error | illegal_instruction | bit_flip (found by parity) | device_lost
+ *   at=JOB:*                 lost_interrupt | late_interrupt ms=N | silent_bit_flip (in an output, found by nobody)
+ *   at=open:0                absent
+ *   at=alloc:CALL            allocation_failure
+ *   at=load:CALL             truncated_blob | skewed_blob | damaged_blob */
 #ifndef QPLAN_NPU_SIM_H_
 #define QPLAN_NPU_SIM_H_
 
@@ -27,7 +33,8 @@
 extern "C" {
 #endif
 
-/* The driver; NULL where the major of abi is another. It has two devices, and each may be opened any number of times. */
+/* The driver; NULL where the major of abi is another. It has two devices, and each may be opened any number of
+ * times. */
 QPLAN_API const qplan_npu_driver* qplan_npu_sim_driver(uint32_t abi);
 
 /* qplan_npu_report.vendor of the simulator. */
@@ -42,13 +49,13 @@ enum {
   QPLAN_NPU_SIM_ALU_OPERATIONS = 7 /* micro-ops executed by ALU instructions */
 };
 
-/* Runs the job that record= left in directory and compares each `check` of it. report (may be NULL) says what differs.
- * options: seed, explore, hazards as above. QPLAN_NPU_OK; QPLAN_NPU_E_ARGUMENT where files are missing or malformed, and what
- * a job can end with; QPLAN_NPU_E_BUS where bytes differ. */
+/* Runs the job that record= left in directory and compares each `check` of it. report (may be NULL) says what
+ * differs. options: seed, explore, hazards as above. QPLAN_NPU_OK; QPLAN_NPU_E_ARGUMENT where files are missing or
+ * malformed, and what a job can end with; QPLAN_NPU_E_BUS where bytes differ. */
 QPLAN_API qplan_npu_status qplan_npu_sim_replay(const char* directory, const char* options, qplan_npu_report* report);
 
-/* The listing of a blob, line by line: regions, then instructions under the names of the nodes they compute. options: sram and
- * multiply as above. */
+/* The listing of a blob, line by line: regions, then instructions under the names of the nodes they compute.
+ * options: sram and multiply as above. */
 QPLAN_API qplan_npu_status qplan_npu_sim_disassemble(const void* blob, uint64_t bytes, const char* options,
                                                      void (*line)(void* user, const char* text), void* user,
                                                      qplan_npu_reason* why);

@@ -86,8 +86,10 @@ class Install(unittest.TestCase):
     def test_files(self):
         files = {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if path.is_file()}
         libdir = next(path for path in files if path.endswith("/libqplan.a")).rsplit("/", 1)[0]
-        expected = {f"{libdir}/{name}" for name in ("libqplan.a", "libqplan_host.a", "libqplan_pack.a", "libqplan.so")}
-        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "host.h", "pack.h", "pass.hpp", "pattern.hpp")}
+        expected = {f"{libdir}/{name}" for name in ("libqplan.a", "libqplan_host.a", "libqplan_npu_isa.a",
+                                                      "libqplan_sim.a", "libqplan_pack.a", "libqplan.so")}
+        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "npu_driver.h", "host.h", "npu_sim.h", "pack.h",
+                                                          "pass.hpp", "pattern.hpp")}
         expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake"}
         self.assertLessEqual(expected, files)
         for path in files:
