@@ -23,7 +23,7 @@ conditions all hold takes the operators. An id in brackets names a condition in 
 )";
 
 std::string row_text(const PatternRow& row, const PatternRow& quarter) {
-  std::string text = cat("### ", row.name, "\n", row.summary, ".\n\n");
+  std::string text = cat("### ", row.name, "\n", row.summary, "\n\n");
   text += "| condition | what holds | otherwise |\n|---|---|---|\n";
   for (size_t i = 0; i < row.constraints.size(); ++i) {
     const Constraint& constraint = row.constraints[i];
