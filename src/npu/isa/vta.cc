@@ -1,7 +1,5 @@
 #include "src/npu/isa/vta.h"
 
-#include <string.h>
-
 namespace qplan::vta {
 namespace {
 
@@ -116,14 +114,22 @@ void all_fields(const Config& config, Fields& fields, Instruction& i) {
   }
 }
 
+bool equal(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) {
+    ++a;
+    ++b;
+  }
+  return *a == *b;
+}
+
 constexpr uint64_t kFnvOffset = 14695981039346656037u;
 constexpr uint64_t kFnvPrime = 1099511628211u;
 
 }  // namespace
 
 const Config* find_config(const char* name) {
-  if (strcmp(name, "default") == 0) return &kDefaultConfig;
-  if (strcmp(name, "quarter") == 0) return &kQuarterConfig;
+  if (equal(name, "default")) return &kDefaultConfig;
+  if (equal(name, "quarter")) return &kQuarterConfig;
   return nullptr;
 }
 

@@ -29,10 +29,9 @@ class Refusal {
   Error& text() { return text_; }
   qplan_npu_status finish() {
     if (status_ == QPLAN_NPU_OK || why_ == nullptr) return status_;
-    const size_t length = strlen(text_.text());
-    const size_t kept = length < sizeof(reason_.text) ? length : sizeof(reason_.text) - 1;
-    memcpy(reason_.text, text_.text(), kept);
-    reason_.text[kept] = '\0';
+    for (size_t i = 0; i + 1 < sizeof(reason_.text) && text_.text()[i] != '\0'; ++i) {
+      reason_.text[i] = text_.text()[i];  // the rest is zero
+    }
     *why_ = reason_;
     return status_;
   }
