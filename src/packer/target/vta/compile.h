@@ -1,0 +1,57 @@
+// The packer's compiler for VTA: one layer of weights under contract TFL2 -> one blob.
+#ifndef QPLAN_SRC_PACKER_TARGET_VTA_COMPILE_H_
+#define QPLAN_SRC_PACKER_TARGET_VTA_COMPILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/target/vta/emit_stream.h"
+#include "src/packer/target/vta/estimate.h"
+#include "src/packer/target/vta/layer.h"
+#include "src/packer/target/vta/layout.h"
+#include "src/packer/target/vta/tile.h"
+
+namespace qplan::target::vta {
+
+// qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?, one image, one group. All values are in
+// int8: zero points and clamp of uint8 activations are given less 128, and their bytes enter and leave with
+// the highest bit flipped.
+struct GemmLayer {
+  std::string name;
+  Geometry geometry;
+  std::vector<int16_t> weights;  // [O][KH][KW][I], less their zero point; from kMinWeight to kMaxWeight
+  std::vector<int32_t> bias;     // one per output channel
+  std::vector<QuantizedMultiplier> multipliers;  // one per output channel
+  int32_t input_zero_point = 0;
+  int32_t output_zero_point = 0;
+  int32_t clamp_min = -128, clamp_max = 127;
+};
+
+// Room around the tensors in their buffers, for readers that pad. The input's is at least the window's
+// padding.
+struct Border {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+};
+
+struct CompiledLayer {
+  std::vector<uint8_t> blob;
+  ActivationLayout input, output;  // of slots kInputRegion and kOutputRegion
+  int8_t input_border = 0;         // what the input's border holds: its zero point
+  Tiling tiling;
+  Estimate estimate;
+  int64_t alu_instructions_per_tile = 0;
+};
+
+// PackError (QPLAN_MODEL_UNSUPPORTED), with numbers, for a layer that the device cannot compute to the bit or
+// that does not fit it. Every other layer gives a blob that `load` of a driver with this configuration
+// accepts.
+CompiledLayer compile_layer(const Config& config, const GemmLayer& layer);
+// With other borders than the window's padding around the input and none around the output.
+CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const Border& input,
+                            const Border& output);
+
+}  // namespace qplan::target::vta
+
+#endif  // QPLAN_SRC_PACKER_TARGET_VTA_COMPILE_H_

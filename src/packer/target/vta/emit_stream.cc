@@ -1,0 +1,285 @@
+// Tokens. A step's loads: the first takes one from the compute module where it overwrites a slot that a GEMM
+// had in use, the last gives one to the step's GEMM. A tile: its reset takes one from the store module when
+// the slot's last tile must be stored first; the end of its requantisation gives one to its store. finish
+// waits for the last store. A module works in order, so what it does itself needs none: constants and
+// micro-ops are loaded by the module that uses them.
+#include "src/packer/target/vta/emit_stream.h"
+
+#include "src/packer/target/vta/steps.h"
+#include "src/packer/target/vta/uop_tables.h"
+
+namespace qplan::target::vta {
+namespace {
+
+namespace isa = ::qplan::vta;
+using isa::AluOp;
+using isa::Instruction;
+using isa::Memory;
+using isa::Opcode;
+
+// The tiling has proved that every value fits its field.
+uint16_t u16(int64_t value) { return static_cast<uint16_t>(value); }
+
+Instruction transfer(Opcode opcode, Memory memory, int64_t sram, int64_t dram, int64_t rows, int64_t row,
+                     int64_t stride) {
+  Instruction i;
+  i.opcode = opcode;
+  i.memory = memory;
+  i.sram_base = u16(sram);
+  i.dram_base = static_cast<uint32_t>(dram);
+  i.y_size = u16(rows);
+  i.x_size = u16(row);
+  i.x_stride = u16(stride);
+  return i;
+}
+
+// Blocks of channels of a rectangle of positions, contiguous on the chip, to or from an activation in DRAM.
+struct Box {
+  int64_t y, x, rows, cols;  // inside the border; may begin in it
+  int64_t block, blocks;
+};
+std::vector<Instruction> transfer_box(Opcode opcode, Memory memory, int64_t sram,
+                                      const ActivationLayout& layout, const Box& box) {
+  const int64_t per_position = layout.channel_blocks(), row = layout.row_elements();
+  const int64_t dram = layout.element(box.y, box.x) + box.block;
+  if (box.blocks == per_position)
+    return {transfer(opcode, memory, sram, dram, box.rows, box.cols * per_position, row)};
+  // Across whole rows, positions are evenly spaced.
+  if (box.cols * per_position == row)
+    return {transfer(opcode, memory, sram, dram, box.rows * box.cols, box.blocks, per_position)};
+  std::vector<Instruction> result;
+  for (int64_t y = 0; y < box.rows; ++y) {
+    result.push_back(transfer(opcode, memory, sram + y * box.cols * box.blocks, dram + y * row, box.cols,
+                              box.blocks, per_position));
+  }
+  return result;
+}
+
+class Emitter {
+ public:
+  Emitter(const Config& config, const TileProblem& problem, const Tiling& tiling,
+          const Requantization& requantization)
+      : p_(problem), g_(problem.geometry), t_(tiling), r_(requantization), uops_(config) {}
+
+  LayerStream run() {
+    work_ = plan_work(p_, t_);
+    for (const Step& step : work_.steps) {
+      const Tile& tile = work_.tiles[step.tile];
+      loads(step, tile);
+      if (step.is_first) begin_tile(step.tile);
+      gemm(step, tile);
+      if (step.is_last) end_tile(step.tile);
+    }
+    Instruction finish;
+    finish.pop_next = true;
+    add(finish);
+    return {std::move(stream_), uops_.bytes()};
+  }
+
+ private:
+  void add(const Instruction& instruction) { stream_.instructions.push_back(instruction); }
+  void add(const Instruction& instruction, LayerRegion region) {
+    stream_.relocations.push_back({static_cast<uint32_t>(stream_.instructions.size()), region});
+    add(instruction);
+  }
+
+  // ---- where things lie on the chip
+  int64_t in_cols(const Tile& tile) const {
+    return window_extent(tile.cols, g_.window.stride_w, g_.window_w());
+  }
+  int64_t inp_base(const Step& step) const { return step.inp_slot * inp_slot_elements(p_, t_); }
+  int64_t wgt_base(const Step& step) const { return step.wgt_slot * wgt_slot_elements(p_, t_); }
+  // ACC: constants, accumulators of each slot, temporaries.
+  int64_t block_base(size_t tile, AccBlock block) const {
+    const int64_t slot = block == AccBlock::kAccumulator ? static_cast<int64_t>(tile) % t_.acc_slots
+                                                         : t_.acc_slots + static_cast<int64_t>(block) - 1;
+    return r_.num_constants() * t_.constant_blocks(p_) + slot * t_.acc_slot_elements();
+  }
+  // Constant k of a tile's first block of channels.
+  int64_t constant_base(const Tile& tile, int64_t k) const {
+    return t_.keeps_constants ? k * p_.out_blocks() + tile.out_block : k * tile.out_blocks;
+  }
+
+  // ---- load module
+  void loads(const Step& step, const Tile& tile) {
+    if (!step.loads()) return;
+    const size_t first = stream_.instructions.size();
+    if (step.loads_wgt) {
+      const int64_t rows = tile.out_blocks * g_.taps(), row = step.in_blocks * p_.weight_planes;
+      const int64_t stride = p_.in_blocks() * p_.weight_planes;
+      const int64_t dram = tile.out_block * g_.taps() * stride + step.in_block * p_.weight_planes;
+      add(row == stride
+              ? transfer(Opcode::kLoad, Memory::kWgt, wgt_base(step), dram, 1, rows * row, rows * row)
+              : transfer(Opcode::kLoad, Memory::kWgt, wgt_base(step), dram, rows, row, stride),
+          kWeightRegion);
+    }
+    if (step.loads_inp) {
+      const op::Window2d& w = g_.window;
+      const Box box = {tile.y * w.stride_h - w.pad_top,
+                       tile.x * w.stride_w - w.pad_left,
+                       window_extent(tile.rows, w.stride_h, g_.window_h()),
+                       in_cols(tile),
+                       step.in_block,
+                       step.in_blocks};
+      for (const Instruction& load :
+           transfer_box(Opcode::kLoad, Memory::kInp, inp_base(step), p_.input, box)) {
+        add(load, kInputRegion);
+      }
+    }
+    stream_.instructions[first].pop_next = step.load_waits;
+    stream_.instructions.back().push_next = true;
+  }
+
+  // ---- compute module
+  uint16_t use_uops(const std::vector<isa::Uop>& table) {
+    const UopTables::Place place = uops_.use(table);
+    if (place.must_load) {
+      const auto size = static_cast<int64_t>(table.size());
+      add(transfer(Opcode::kLoad, Memory::kUop, place.begin, place.dram, 1, size, size), kUopRegion);
+    }
+    return u16(place.begin);
+  }
+
+  // Loads the tile's constants and clears its accumulators.
+  void begin_tile(size_t index) {
+    const Tile& tile = work_.tiles[index];
+    const int64_t kinds = r_.num_constants();
+    const int64_t wanted = t_.keeps_constants ? 0 : tile.out_block;
+    if (constants_of_ != wanted) {
+      const int64_t row = t_.keeps_constants ? p_.out_blocks() : tile.out_blocks;
+      add(transfer(Opcode::kLoad, Memory::kAcc, 0, wanted, kinds, row, p_.out_blocks()), kConstantRegion);
+      constants_of_ = wanted;
+    }
+    Instruction reset = over_elements(tile, alu_uops(index));
+    reset.opcode = Opcode::kGemm;
+    reset.reset = true;
+    // The tile before in this slot must be stored.
+    reset.pop_next = static_cast<int64_t>(index) >= t_.acc_slots;
+    add(reset);
+  }
+
+  void gemm(const Step& step, const Tile& tile) {
+    const int64_t cols = in_cols(tile);
+    const int64_t acc = block_base(step.tile, AccBlock::kAccumulator);
+    std::vector<isa::Uop> table;
+    int64_t weight = wgt_base(step);
+    for (int64_t ob = 0; ob < tile.out_blocks; ++ob) {
+      for (int64_t ky = 0; ky < g_.window.kernel_h; ++ky) {
+        for (int64_t kx = 0; kx < g_.window.kernel_w; ++kx) {
+          const int64_t tap = (ky * g_.window.dilation_h * cols + kx * g_.window.dilation_w) * step.in_blocks;
+          for (int64_t ib = 0; ib < step.in_blocks; ++ib) {
+            for (int64_t plane = 0; plane < p_.weight_planes; ++plane)
+              table.push_back({u16(acc + ob), u16(inp_base(step) + tap + ib), u16(weight++)});
+          }
+        }
+      }
+    }
+    Instruction i;
+    i.opcode = Opcode::kGemm;
+    i.uop_begin = use_uops(table);
+    i.uop_end = u16(i.uop_begin + static_cast<int64_t>(table.size()));
+    i.iter_out = u16(tile.rows);
+    i.iter_in = u16(tile.cols);
+    // Factors of loops that run once are 0: theirs may be wider than the field.
+    if (tile.rows > 1) {
+      i.dst_factor_out = u16(tile.cols * tile.out_blocks);
+      i.src_factor_out = u16(g_.window.stride_h * cols * step.in_blocks);
+    }
+    if (tile.cols > 1) {
+      i.dst_factor_in = u16(tile.out_blocks);
+      i.src_factor_in = u16(g_.window.stride_w * step.in_blocks);
+    }
+    i.pop_prev = step.loads();
+    i.push_prev = step.frees;
+    add(i);
+  }
+
+  // The micro-op of every step of the requantisation, and before them that of the reset.
+  uint16_t alu_uops(size_t index) {
+    std::vector<isa::Uop> table = {{u16(block_base(index, AccBlock::kAccumulator)), 0, 0}};
+    for (const AluStep& step : r_.steps) {
+      int64_t src = 0;
+      if (step.source == AluStep::Source::kAccBlock) src = block_base(index, step.block);
+      if (step.source == AluStep::Source::kConstant) src = constant_base(work_.tiles[index], step.constant);
+      table.push_back({u16(block_base(index, step.dst)), u16(src), 0});
+    }
+    return use_uops(table);
+  }
+
+  // One micro-op over all elements of a tile's block.
+  static Instruction over_elements(const Tile& tile, int64_t uop) {
+    Instruction i;
+    i.opcode = Opcode::kAlu;
+    i.uop_begin = u16(uop);
+    i.uop_end = u16(uop + 1);
+    i.iter_out = 1;
+    i.iter_in = u16(tile.positions() * tile.out_blocks);
+    i.dst_factor_in = 1;
+    return i;
+  }
+
+  static Instruction alu(const Tile& tile, const AluStep& step, int64_t uop) {
+    Instruction i = over_elements(tile, uop);
+    i.alu_op = step.op;
+    switch (step.source) {
+      case AluStep::Source::kReset:
+        i.opcode = Opcode::kGemm;
+        i.reset = true;
+        i.alu_op = AluOp::kMin;
+        break;
+      case AluStep::Source::kImmediate:
+        i.use_imm = true;
+        i.imm = step.immediate;
+        break;
+      case AluStep::Source::kAccBlock:
+        i.src_factor_in = 1;
+        break;
+      case AluStep::Source::kConstant:
+        // The same constants at every position.
+        i.iter_out = u16(tile.positions());
+        i.iter_in = u16(tile.out_blocks);
+        i.dst_factor_out = u16(tile.out_blocks);
+        i.src_factor_in = 1;
+        break;
+    }
+    return i;
+  }
+
+  // Requantises and stores.
+  void end_tile(size_t index) {
+    const Tile& tile = work_.tiles[index];
+    int64_t uop = alu_uops(index);
+    for (const AluStep& step : r_.steps) add(alu(tile, step, ++uop));
+    stream_.instructions.back().push_next = true;
+
+    const Box box = {tile.y, tile.x, tile.rows, tile.cols, tile.out_block, tile.out_blocks};
+    const size_t first = stream_.instructions.size();
+    for (const Instruction& store : transfer_box(Opcode::kStore, Memory::kOut,
+                                                 block_base(index, AccBlock::kAccumulator), p_.output, box)) {
+      add(store, kOutputRegion);
+    }
+    stream_.instructions[first].pop_prev = true;
+    // Awaited by the slot's next tile, or by finish.
+    const bool is_last = index + 1 == work_.tiles.size();
+    stream_.instructions.back().push_prev =
+        is_last || index + static_cast<size_t>(t_.acc_slots) < work_.tiles.size();
+  }
+
+  const TileProblem& p_;
+  const Geometry& g_;
+  const Tiling& t_;
+  const Requantization& r_;
+  UopTables uops_;
+  Work work_;
+  Stream stream_;
+  int64_t constants_of_ = -1;  // the first block of channels whose constants are in ACC
+};
+
+}  // namespace
+
+LayerStream emit_gemm_layer(const Config& config, const TileProblem& problem, const Tiling& tiling,
+                            const Requantization& requantization) {
+  return Emitter(config, problem, tiling, requantization).run();
+}
+
+}  // namespace qplan::target::vta

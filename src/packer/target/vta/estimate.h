@@ -1,0 +1,23 @@
+// The cycles of a stream: each module takes its instructions in order, one begins when its tokens are there.
+#ifndef QPLAN_SRC_PACKER_TARGET_VTA_ESTIMATE_H_
+#define QPLAN_SRC_PACKER_TARGET_VTA_ESTIMATE_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "src/packer/target/vta/config.h"
+
+namespace qplan::target::vta {
+
+struct Estimate {
+  uint64_t total_cycles = 0;
+  std::array<uint64_t, ::qplan::vta::kNumModules> busy_cycles{};  // by Module
+};
+
+// A stream whose tokens are balanced. Costs are those of src/npu/isa/vta_cost.h.
+Estimate estimate_cycles(const Config& config, std::span<const ::qplan::vta::Instruction> stream);
+
+}  // namespace qplan::target::vta
+
+#endif  // QPLAN_SRC_PACKER_TARGET_VTA_ESTIMATE_H_

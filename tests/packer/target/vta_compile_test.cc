@@ -1,0 +1,235 @@
+// Layers compiled for VTA, run on the simulator in several interleavings, against a plain convolution.
+// QPLAN_VTA_LAYERS=n in the environment runs n random layers for each configuration instead of the default.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/numeric/requantize.h"
+#include "src/npu/sim/executor.h"
+#include "src/npu/sim/program.h"
+#include "src/packer/error.h"
+#include "src/packer/target/vta/compile.h"
+
+namespace qplan::target::vta {
+namespace {
+
+using Random = std::mt19937;
+
+int64_t between(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+}
+
+struct Case {
+  GemmLayer layer;
+  std::vector<int8_t> input;  // [h][w][c]
+};
+
+// The definition, position by position; what pads is the zero point, and so contributes nothing.
+std::vector<int8_t> reference(const Case& c) {
+  const GemmLayer& layer = c.layer;
+  const Geometry& g = layer.geometry;
+  const op::Window2d& w = g.window;
+  std::vector<int8_t> output;
+  for (int64_t y = 0; y < g.out_h; ++y) {
+    for (int64_t x = 0; x < g.out_w; ++x) {
+      for (int64_t o = 0; o < g.out_c; ++o) {
+        int32_t sum = layer.bias[static_cast<size_t>(o)];
+        for (int64_t ky = 0; ky < w.kernel_h; ++ky) {
+          for (int64_t kx = 0; kx < w.kernel_w; ++kx) {
+            const int64_t in_y = y * w.stride_h - w.pad_top + ky * w.dilation_h;
+            const int64_t in_x = x * w.stride_w - w.pad_left + kx * w.dilation_w;
+            if (in_y < 0 || in_y >= g.in_h || in_x < 0 || in_x >= g.in_w) continue;
+            const int8_t* in = &c.input[static_cast<size_t>((in_y * g.in_w + in_x) * g.in_c)];
+            const int16_t* weight =
+                &layer.weights[static_cast<size_t>(((o * w.kernel_h + ky) * w.kernel_w + kx) * g.in_c)];
+            for (int64_t i = 0; i < g.in_c; ++i) sum += (in[i] - layer.input_zero_point) * weight[i];
+          }
+        }
+        const QuantizedMultiplier& m = layer.multipliers[static_cast<size_t>(o)];
+        output.push_back(
+            static_cast<int8_t>(add_clamp(requantize_tfl2(sum, m.multiplier, m.shift),
+                                          layer.output_zero_point, layer.clamp_min, layer.clamp_max)));
+      }
+    }
+  }
+  return output;
+}
+
+struct SimResult {
+  std::vector<int8_t> output;
+  uint64_t cycles = 0;
+  uint64_t most_busy = 0;
+};
+
+// Empty output: a failure was added.
+SimResult simulate(const Config& config, const CompiledLayer& compiled, const std::vector<int8_t>& input,
+                   uint64_t seed, uint32_t interleavings) {
+  sim::Program program;
+  qplan_npu_reason why = {};
+  if (load_program(config, compiled.blob.data(), compiled.blob.size(), &program, &why) != QPLAN_NPU_OK) {
+    ADD_FAILURE() << "the blob is refused: " << why.text;
+    return {};
+  }
+  const std::vector<uint8_t> dense(input.begin(), input.end());
+  std::vector<uint8_t> packed = pack_activations(compiled.input, dense, 0, compiled.input_border);
+  std::vector<uint8_t> output(static_cast<size_t>(compiled.output.bytes()), 0x5a);
+  std::vector<std::vector<uint8_t>> carried(program.regions.size());
+  sim::Dram dram;
+  std::vector<uint64_t> addresses;
+  uint64_t address = sim::kArenaBase;
+  for (uint32_t r = 0; r < program.regions.size(); ++r) {
+    const sim::ProgramRegion& region = program.regions[r];
+    sim::Segment segment;
+    segment.address = address;
+    segment.bytes = region.bytes;
+    segment.name = region.name;
+    if (region.is_carried) {
+      ::qplan::vta::Blob blob;
+      std::memcpy(&blob.header, compiled.blob.data(), sizeof(blob.header));
+      blob.regions = compiled.blob.data() + sizeof(blob.header);
+      const uint8_t* from = compiled.blob.data() + blob_region(blob, r).data_offset;
+      carried[r].assign(from, from + region.bytes);
+      segment.memory = carried[r].data();
+    } else if (r == kInputRegion) {
+      segment.memory = packed.data();
+    } else {
+      segment.memory = output.data();
+      segment.is_writable = segment.is_output = true;
+      segment.is_initialised = false;
+    }
+    addresses.push_back(address);
+    address += (region.bytes + sim::kPageBytes - 1) / sim::kPageBytes * sim::kPageBytes;
+    dram.add(segment);
+  }
+  sim::ExecuteOptions options;
+  options.seed = seed;
+  options.explore = interleavings;
+  const sim::Outcome outcome =
+      execute(config, relocate(program, addresses), program.schedule, options, &dram);
+  EXPECT_FALSE(outcome.fault.is_set()) << outcome.fault.text;
+  EXPECT_EQ(outcome.hazards, 0u) << outcome.first_hazard.text;
+  EXPECT_EQ(outcome.interleavings, interleavings);
+  if (outcome.fault.is_set()) return {};
+  const std::vector<uint8_t> bytes = unpack_activations(compiled.output, output, 0);
+  return {std::vector<int8_t>(bytes.begin(), bytes.end()), program.schedule.total_cycles,
+          most_busy_cycles(program.schedule)};
+}
+
+void set_extents(Geometry* g) {
+  g->out_h = g->window.out_h(g->in_h);
+  g->out_w = g->window.out_w(g->in_w);
+}
+
+// Weights, bias and scales such that outputs spread over the whole range.
+Case fill(Random& random, const Geometry& geometry, int64_t weight_limit, int32_t min_shift,
+          int32_t max_shift) {
+  Case c;
+  GemmLayer& layer = c.layer;
+  layer.name = "layer";
+  layer.geometry = geometry;
+  const auto num_o = static_cast<size_t>(geometry.out_c);
+  layer.weights.resize(num_o * static_cast<size_t>(geometry.taps() * geometry.in_c));
+  for (int16_t& weight : layer.weights) {
+    weight = static_cast<int16_t>(
+        std::clamp(between(random, -weight_limit - 1, weight_limit), kMinWeight, kMaxWeight));
+  }
+  for (size_t o = 0; o < num_o; ++o) {
+    layer.bias.push_back(static_cast<int32_t>(between(random, -20000, 20000)));
+    const auto multiplier = static_cast<int32_t>(between(random, int64_t{1} << 30, INT32_MAX));
+    layer.multipliers.push_back(
+        {random() % 50 == 0 ? 0 : multiplier, static_cast<int32_t>(between(random, min_shift, max_shift))});
+  }
+  layer.input_zero_point = static_cast<int32_t>(between(random, -128, 127));
+  layer.output_zero_point = static_cast<int32_t>(between(random, -128, 127));
+  if (random() % 2 == 0) {
+    layer.clamp_min = static_cast<int32_t>(between(random, -128, 0));
+    layer.clamp_max = static_cast<int32_t>(between(random, 1, 127));
+  }
+  c.input.resize(static_cast<size_t>(geometry.in_h * geometry.in_w * geometry.in_c));
+  for (int8_t& value : c.input) value = static_cast<int8_t>(random());
+  return c;
+}
+
+Geometry random_geometry(Random& random) {
+  Geometry g;
+  const auto channels = [&] { return random() % 8 == 0 ? between(random, 1, 200) : between(random, 1, 48); };
+  g.in_c = channels();
+  g.out_c = channels();
+  op::Window2d& w = g.window;
+  w.kernel_h = between(random, 1, random() % 4 == 0 ? 7 : 3);
+  w.kernel_w = between(random, 1, random() % 4 == 0 ? 7 : 3);
+  w.stride_h = between(random, 1, 3);
+  w.stride_w = between(random, 1, 3);
+  if (random() % 6 == 0) {
+    w.dilation_h = between(random, 1, 3);
+    w.dilation_w = between(random, 1, 3);
+  }
+  if (random() % 3 != 0) {
+    w.pad_top = between(random, 0, w.kernel_h - 1);
+    w.pad_left = between(random, 0, w.kernel_w - 1);
+    w.pad_bottom = between(random, 0, w.kernel_h - 1);
+    w.pad_right = between(random, 0, w.kernel_w - 1);
+  }
+  g.in_h = between(random, 1, 18);
+  g.in_w = between(random, 1, random() % 10 == 0 ? 300 : 18);
+  if (g.in_w > 18) g.in_h = between(random, 1, 3);
+  g.in_h = std::max(g.in_h, g.window_h());
+  g.in_w = std::max(g.in_w, g.window_w());
+  set_extents(&g);
+  return g;
+}
+
+Case random_case(Random& random) {
+  const Geometry g = random_geometry(random);
+  const int64_t weight_limit = random() % 5 == 0 ? 255 : between(random, 1, 127);
+  switch (random() % 6) {
+    case 0:  // small weights, multipliers above 1
+      return fill(random, g, 2, -4, 4);
+    case 1:
+      return fill(random, g, weight_limit, -31, -1);
+    case 2:
+      return fill(random, g, weight_limit, 0, 0);
+    default:
+      return fill(random, g, weight_limit, -14, -6);
+  }
+}
+
+void check(const Config& config, const Case& c, uint64_t seed, uint32_t interleavings) {
+  const CompiledLayer compiled = compile_layer(config, c.layer);
+  const SimResult result = simulate(config, compiled, c.input, seed, interleavings);
+  const std::vector<int8_t> expected = reference(c);
+  ASSERT_EQ(result.output.size(), expected.size());
+  for (size_t n = 0; n < expected.size(); ++n)
+    ASSERT_EQ(int{result.output[n]}, int{expected[n]}) << "byte " << n;
+  const auto estimated = static_cast<double>(compiled.estimate.total_cycles);
+  const auto counted = static_cast<double>(result.cycles);
+  EXPECT_LE(std::abs(estimated - counted), 0.1 * counted);
+}
+
+uint32_t num_layers(uint32_t otherwise) {
+  const char* text = std::getenv("QPLAN_VTA_LAYERS");
+  return text == nullptr ? otherwise : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+}
+
+void check_random_layers(const Config& config) {
+  const uint32_t layers = num_layers(100);
+  for (uint32_t seed = 1; seed <= layers; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const Case c = random_case(random);
+    check(config, c, seed, 8);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(VtaCompile, RandomLayersOnTheDefaultMemories) { check_random_layers(kDefaultConfig); }
+
+TEST(VtaCompile, RandomLayersOnAQuarterOfTheMemories) { check_random_layers(kQuarterConfig); }
+
+}  // namespace
+}  // namespace qplan::target::vta
