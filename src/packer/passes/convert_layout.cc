@@ -56,10 +56,9 @@ class LayoutConverter {
   }
 
   // Users before what they use: a value that is read with its channels last and in no other way is made so
-  // from the start, back to where the data enters or is quantised (one byte an element is cheaper to
-  // transpose than four).
+  // from the start, back to where the data enters or becomes 8 bits.
   void find_wanted(PreNode node) {
-    if (node.op() == nullptr || node.is("qnn.quantize")) return;
+    if (node.op() == nullptr || becomes_8_bits(node)) return;
     const bool names_layout = is_one_of(node, {"qnn.conv2d", "nn.conv2d"})
                                   ? op::attr_string(node.node(), "data_layout") == "NCHW"
                                   : has_layout(node) && op::attr_string(node.node(), "layout") == "NCHW";
@@ -70,6 +69,11 @@ class LayoutConverter {
     if (!is_wanted(node.result())) return;
     const size_t num_data = node.is("nn.pad") ? 1 : num_layout_free_operands(node.node());
     for (size_t i = 0; i < num_data; ++i) ++wanting_[node.operand(i).id.index];
+  }
+  // One byte an element is cheaper to transpose than four, and a layer stays one with its requantisation.
+  bool becomes_8_bits(PreNode node) const {
+    return node.is("qnn.quantize") ||
+           (node.is("qnn.requantize") && r_.pre().type(node.operand(0)).dtype == ir::kInt32);
   }
   bool is_wanted(PreValue value) const {
     return rank(value) == 4 && wanting_[value.id.index] != 0 &&
@@ -183,7 +187,7 @@ class LayoutConverter {
   // The first num_data operands are data; with one of them there as a twin the results are twins.
   bool follow(PreNode node, size_t num_data) {
     if (rank(node.result()) != 4) return false;
-    bool any = is_wanted(node.result()) && !node.is("qnn.quantize");
+    bool any = is_wanted(node.result()) && !becomes_8_bits(node);
     for (size_t i = 0; i < num_data; ++i) any = any || has_twin(node.operand(i));
     if (!any) return false;
     std::vector<PostValue> operands;

@@ -34,6 +34,21 @@ TEST(ConvertLayout, WhatIsInItsFormAlreadyStays) {
             "unchanged");
 }
 
+// What reads a layer in the other order transposes its 8 bits, not its accumulators.
+TEST(ConvertLayout, ALayerStaysOneWithItsRequantisation) {
+  EXPECT_EQ(
+      convert("%x: Tensor[(1, 3, 4, 2), int8], %w: Tensor[(2, 1, 1, 2), int8]",
+              "  %0 = qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+              "  %1 = qnn.requantize(%0, 0.25f, 0, 1f, 0);\n"
+              "  nn.max_pool2d(%1, pool_size=[2, 2])\n"),
+      "%0 = qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+      "%1 = qnn.requantize(%0, 0.25f, 0, 1f, 0);\n"
+      "%2 = transpose(%1, axes=[0, 2, 3, 1]);\n"
+      "%3 = nn.max_pool2d(%2, pool_size=[2, 2], layout=\"NHWC\");\n"
+      "%4 = transpose(%3, axes=[0, 3, 1, 2]);\n"
+      "%4\n");
+}
+
 TEST(ConvertLayout, ElementwiseOperatorsFollowAndTheirAxesMove) {
   EXPECT_EQ(convert(kParams, "  %0 = " + kConv +
                                  ";\n"
