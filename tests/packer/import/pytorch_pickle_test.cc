@@ -60,6 +60,39 @@ TEST(PytorchPickle, ValuesOfEveryKind) {
   EXPECT_EQ(values.get<pt::Tuple>(items[11])->items.size(), 3u);
 }
 
+// A name is written once and copied by each object and storage that uses it.
+TEST(PytorchPickle, CopiesOfNamesAreBounded) {
+  PickleWriter p;
+  p.op('(').global("__torch__", std::string(1000, 'N')).raw("q\x01");
+  for (int i = 0; i < 80'000; ++i) p.raw("h\x01)\x81");
+  EXPECT_NE(error_of(p.op('t')).find("the archive's names and strings take more than 64 MiB"),
+            std::string::npos);
+  ValueTable values;
+  PickleWriter storages;
+  storages.op('(')
+      .storage("FloatStorage", "0", 1)
+      .text("storage")
+      .global("torch", "FloatStorage")
+      .text("0")
+      .text("cpu");
+  storages.raw("K\x01").raw("q\x05");
+  storages.op('t')
+      .op('(')
+      .text("storage")
+      .global("torch", "FloatStorage")
+      .text("0")
+      .text("cpu")
+      .raw("K\x01tq\x01");
+  for (int i = 0; i < 2000; ++i) storages.raw("h\x01Q");
+  storages.op('t');
+  EXPECT_THROW(pt::read_pickle(storages.stop(), std::string(65000, 'p') + "/data/", values), PackError);
+}
+
+TEST(PytorchPickle, OpenMarksAreBounded) {
+  EXPECT_NE(error_of(PickleWriter().raw(std::string(5000, '('))).find("more than 1000 marks are open"),
+            std::string::npos);
+}
+
 TEST(PytorchPickle, MemoGivesTheSameValueAgain) {
   ValueTable values;
   PickleWriter p;

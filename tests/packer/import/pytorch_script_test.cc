@@ -101,6 +101,26 @@ TEST(PytorchScript, StateOfModulesIsSetByTheirCode) {
   EXPECT_NE(import_text(builder.build(), with_input({1, 4})).find("qnn.dense"), std::string::npos);
 }
 
+TEST(PytorchScript, OperatorsInPlaceChangeTheirOperandUnderAllNames) {
+  EXPECT_EQ(import_forward("    y = torch.relu_(x)\n    return torch.add(y, x)\n"),
+            "%0 = nn.relu(%x);\n%1 = add(%0, %0);\n%1\n");
+  EXPECT_EQ(import_forward("    a = torch.detach(x)\n    b = torch.clone(x)\n    torch.mul_(x, 2.)\n"
+                           "    return torch.add(torch.add(a, b), x)\n"),
+            "%0 = multiply(%x, 2f);\n%1 = add(%0, %x);\n%2 = add(%1, %0);\n%2\n");
+  EXPECT_EQ(import_forward("    y = torch.relu(x)\n    return torch.add(y, x)\n"),
+            "%0 = nn.relu(%x);\n%1 = add(%0, %x);\n%1\n");
+  EXPECT_EQ(import_forward(
+                "    q = torch.quantize_per_tensor(x, 0.5, 0, 13)\n    r = ops.quantized.relu6(q, True)\n"
+                "    return (torch.dequantize(q), r)\n"),
+            import_forward(
+                "    q = torch.quantize_per_tensor(x, 0.5, 0, 13)\n    r = ops.quantized.relu6(q, False)\n"
+                "    return (torch.dequantize(r), r)\n"));
+}
+
+TEST(PytorchScript, LengthOfAScalarIsRefused) {
+  EXPECT_NE(import_forward("    n = torch.len(x)\n    return x\n", {}).find("-48: "), std::string::npos);
+}
+
 TEST(PytorchScript, ErrorsSayTheLine) {
   EXPECT_EQ(refusal("    y = torch.relu(x\n    return y\n"),
             "-48: pytorch: 'net.pt': 'net/code/__torch__.py', line 6: a bracket is not closed");
@@ -128,6 +148,28 @@ TEST(PytorchScript, DeepAndEndlessCodeIsRefused) {
   functions += "def f60(a: int) -> int:\n  return a\n";
   ArchiveBuilder builder("    a = __torch__.f.f0(1)\n    return x\n");
   builder.file("__torch__/f.py", functions);
+  EXPECT_NE(import_text(builder.build(), with_input({1, 4})).find("steps: it is no network"),
+            std::string::npos);
+}
+
+TEST(PytorchScript, LongCodeIsRefusedBeforeItTakesMemory) {
+  std::string code = "    return x\n";
+  code.append(3'000'000, ';');
+  EXPECT_NE(refusal(code).find("the archive's code is too long"), std::string::npos);
+}
+
+// 2,000 objects that share a dict of 2,000 entries.
+TEST(PytorchScript, AttributesOfObjectsThatShareThemAreCounted) {
+  PickleWriter list;
+  list.global("__torch__", "Net").raw(")\x81}(").text("d").raw("}q\x01(");
+  for (int i = 0; i < 2000; ++i) list.text("k" + std::to_string(i)).op('N');
+  list.op('u').text("o").raw("](");
+  for (int i = 0; i < 2000; ++i) list.global("__torch__", "In").raw(")\x81h\x01").op('b');
+  list.raw("eub");
+  std::string body = "    o = self.o\n";
+  for (int i = 0; i < 2000; ++i) body += "    a = (o[" + std::to_string(i) + "]).k0\n";
+  ArchiveBuilder builder(body + "    return x\n");
+  builder.module(list);
   EXPECT_NE(import_text(builder.build(), with_input({1, 4})).find("steps: it is no network"),
             std::string::npos);
 }

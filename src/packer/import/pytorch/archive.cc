@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "src/packer/error.h"
+#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/import/pytorch/pickle_reader.h"
 #include "src/packer/import/text.h"
 #include "src/packer/ir/cat.h"
@@ -93,7 +94,8 @@ ScriptFile* Archive::find_file(std::string_view qualified_name) {
   const std::span<const uint8_t> text = zip_.read(path);
   try {
     auto file = std::make_unique<ScriptFile>(
-        std::string_view(reinterpret_cast<const char*>(text.data()), text.size()));
+        std::string_view(reinterpret_cast<const char*>(text.data()), text.size()), kMaxTokens - num_tokens_);
+    num_tokens_ += file->num_tokens();
     return files_.emplace(path, std::move(file)).first->second.get();
   } catch (const PackError& error) {
     throw PackError(error.status(), quoted(path) + ", " + error.what());

@@ -44,6 +44,7 @@ class Archive {
   Ref module_;
   std::vector<Ref> constants_;
   bool frozen_ = false;
+  size_t num_tokens_ = 0;  // of files_
   std::map<std::string, std::unique_ptr<ScriptFile>, std::less<>> files_;
 };
 

@@ -57,6 +57,9 @@ std::vector<Ref> in_order(const ImportRow& row, const std::vector<Argument>& arg
   return ordered;
 }
 
+// PyTorch's "relu_" writes its result over its operand; "__is__" does not.
+bool is_in_place(std::string_view name) { return name.ends_with('_') && !name.ends_with("__"); }
+
 }  // namespace
 
 class Evaluator::Depth {
@@ -384,7 +387,8 @@ Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument
   if (mentions_unknown(arguments)) return values().add(Unknown{});
   try {
     OpContext op(*this, name, node_name, in_order(*row, arguments));
-    return row->import_op(op);
+    const Ref result = row->import_op(op);
+    return is_in_place(name) ? op.write_back(result) : result;
   } catch (const Unsupported& use) {
     return not_imported(name + " with " + use.reason, node_name);
   } catch (const PackError& error) {
@@ -401,6 +405,7 @@ void Evaluator::initialise(Ref ref) {
   if (object.initialised) return;
   object.initialised = true;
   if (const Dict* members = values().get<Dict>(object.state)) {
+    charge(members->entries.size());  // objects may share one dict
     for (const auto& [key, value] : members->entries) {
       if (const auto* name = values().get<std::string>(key)) object.attributes[*name] = value;
     }

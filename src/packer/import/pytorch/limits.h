@@ -16,6 +16,12 @@ constexpr uint64_t content_budget(uint64_t file_size) {
 
 // Values that the pickles and the code make: a network of 1,000 layers has some 50,000.
 inline constexpr size_t kMaxValues = 1'000'000;
+// Bytes of names and strings of these values, which may be one string that is remembered and used again.
+inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+// Tokens of the code that is read: the same network has some 200,000.
+inline constexpr size_t kMaxTokens = 2'000'000;
+// Marks of a pickle that wait for their end.
+inline constexpr size_t kMaxMarks = 1000;
 // Statements and operators that are read while forward is followed through the modules.
 inline constexpr size_t kMaxSteps = 1'000'000;
 // Nesting of brackets in one expression, and of expressions and calls while they are followed.

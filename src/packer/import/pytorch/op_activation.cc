@@ -74,6 +74,10 @@ ir::ValueId emit_clamp(OpContext& op, ir::ValueId value, RealRange range, QuantP
 
 Ref import_relu(OpContext& op) { return clamp(op, {.min = 0}); }
 Ref import_relu6(OpContext& op) { return clamp(op, {0, 6}); }
+Ref import_quantized_relu6(OpContext& op) {
+  const Ref result = clamp(op, {0, 6});
+  return op.boolean(1, false) ? op.write_back(result) : result;
+}
 Ref import_hardtanh(OpContext& op) { return clamp(op, {op.number(1, -1.0), op.number(2, 1.0)}); }
 
 Ref import_clamp(OpContext& op) {

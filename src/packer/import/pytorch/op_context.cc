@@ -158,6 +158,12 @@ ir::ValueId OpContext::emit_quantized(std::string_view op, std::vector<ir::Value
   return emit(op, std::move(operands), std::move(attrs));
 }
 
+Ref OpContext::write_back(Ref result) {
+  const Value written = values().at(result);
+  values().at(ref(0)) = written;
+  return ref(0);
+}
+
 Ref OpContext::result(ir::ValueId value, std::optional<QuantParams> quantization) {
   return add(Flow{value, quantization});
 }

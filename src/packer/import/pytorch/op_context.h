@@ -75,6 +75,8 @@ class OpContext {
                              const std::vector<QuantParams>& params, ir::Attrs attrs);
   Ref result(ir::ValueId value, std::optional<QuantParams> quantization = std::nullopt);
   Ref result(const Flow& like, ir::ValueId value) { return result(value, like.quantization); }
+  // What the first argument's name stands for from here on, under all of its names, is the result.
+  Ref write_back(Ref result);
   Ref add(Value value) { return values().add(std::move(value)); }
 
  private:

@@ -105,6 +105,9 @@ Ref import_transpose(OpContext& op) {
 
 Ref import_same(OpContext& op) { return op.ref(0); }
 
+// A value of its own: operators in place change one and not the other.
+Ref import_clone(OpContext& op) { return op.add(Value(op.values().at(op.ref(0)))); }
+
 Ref import_dropout(OpContext& op) {
   if (op.boolean(2, false)) throw Unsupported{"train=True"};
   return op.ref(0);

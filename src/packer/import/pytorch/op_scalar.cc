@@ -52,7 +52,11 @@ Ref import_isnot(OpContext& op) { return op.add(!is_same(op)); }
 Ref import_not(OpContext& op) { return op.add(!op.boolean(0)); }
 
 Ref import_len(OpContext& op) {
-  if (op.is_flow(0)) return op.add(op.shape(op.flow(0)).at(0));
+  if (op.is_flow(0)) {
+    const ir::Shape& shape = op.shape(op.flow(0));
+    if (shape.empty()) invalid("a tensor of rank 0 has no length");
+    return op.add(shape[0]);
+  }
   const std::vector<Ref>* items = items_of(op.values(), op.ref(0));
   if (items == nullptr) invalid(cat(kind_name(op.values().at(op.ref(0))), " has no length"));
   return op.add(static_cast<int64_t>(items->size()));

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "src/packer/error.h"
+#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/import/pytorch/pickle_names.h"
 #include "src/packer/import/text.h"
 #include "src/packer/ir/cat.h"
@@ -55,6 +56,7 @@ class PickleReader {
           invalid(cat("pickle protocol ", version, ", expected 2"));
         return;
       case '(':  // MARK
+        if (marks_.size() == kMaxMarks) invalid(cat("more than ", kMaxMarks, " marks are open"));
         marks_.push_back(stack_.size());
         return;
       case 'N':
@@ -205,6 +207,7 @@ class PickleReader {
   void remember(uint32_t index) {
     if (stack_.size() <= stack_floor()) invalid("the pickle remembers a value of an empty stack");
     memo_[index] = stack_.back();
+    if (memo_.size() > kMaxValues) invalid(cat("the pickle remembers more than ", kMaxValues, " values"));
   }
   void recall(uint32_t index) {
     const auto it = memo_.find(index);

@@ -19,7 +19,7 @@ bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view text) : text_(text) {}
+  Lexer(std::string_view text, size_t most) : text_(text), most_(most) {}
 
   std::vector<Token> lex() {
     while (at_ < text_.size()) lex_line();
@@ -33,6 +33,7 @@ class Lexer {
   [[noreturn]] void fail(const std::string& what) const { invalid(cat("line ", line_, ": ", what)); }
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   Token& add(TokenKind kind, std::string text) {
+    if (tokens_.size() >= most_) fail("the archive's code is too long: it is no network");
     tokens_.push_back({.kind = kind, .text = std::move(text), .line = line_});
     return tokens_.back();
   }
@@ -151,6 +152,7 @@ class Lexer {
   }
 
   std::string_view text_;
+  size_t most_;
   size_t at_ = 0;
   size_t line_ = 1;
   size_t brackets_ = 0;
@@ -161,6 +163,6 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> lex_script(std::string_view text) { return Lexer(text).lex(); }
+std::vector<Token> lex_script(std::string_view text, size_t most) { return Lexer(text, most).lex(); }
 
 }  // namespace qplan::pt

@@ -31,7 +31,8 @@ struct Token {
 };
 
 // Ends with kEnd; lines within brackets are joined. PackError "line 12: ...".
-std::vector<Token> lex_script(std::string_view text);
+// PackError where there are more tokens than most.
+std::vector<Token> lex_script(std::string_view text, size_t most);
 
 }  // namespace qplan::pt
 

@@ -298,7 +298,9 @@ class FunctionParser {
 
 }  // namespace
 
-ScriptFile::ScriptFile(std::string_view text) : tokens_(lex_script(text)) { find_functions(); }
+ScriptFile::ScriptFile(std::string_view text, size_t max_tokens) : tokens_(lex_script(text, max_tokens)) {
+  find_functions();
+}
 
 // Every `def` that stands in a class's block or at the left edge.
 void ScriptFile::find_functions() {

@@ -16,8 +16,9 @@ namespace qplan::pt {
 
 class ScriptFile {
  public:
-  // PackError "line 3: ...".
-  explicit ScriptFile(std::string_view text);
+  // PackError "line 3: ..."; also where there are more tokens than max_tokens.
+  ScriptFile(std::string_view text, size_t max_tokens);
+  size_t num_tokens() const { return tokens_.size(); }
 
   // A function of the file (class_name empty) or a method; null when there is none. Parsed when first asked
   // for.

@@ -110,6 +110,7 @@ class ValueTable {
 
  private:
   std::vector<Value> values_;
+  size_t text_bytes_ = 0;
 };
 
 // The items of a tuple or list; null for everything else.

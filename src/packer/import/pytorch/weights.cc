@@ -63,6 +63,10 @@ ConvParameters conv_state(OpContext& op, const Object& object) {
       .weight = (*tensors)[1], .bias = (*optional)[0], .stride = {}, .padding = {}, .dilation = {}};
   const Tensor* config_tensor = op.values().get<Tensor>((*tensors)[0]);
   if (config_tensor == nullptr) invalid("the configuration of the packed parameters is no tensor");
+  if (op.tensors().type(*config_tensor) != ScalarType::kInt16) {
+    invalid("the configuration of the packed parameters is " + to_string(op.tensors().type(*config_tensor)) +
+            ", expected int16");
+  }
   const std::vector<double> config = op.tensors().read_numbers(*config_tensor, "a configuration");
   const auto integer = [&](size_t i) { return static_cast<int64_t>(config[i]); };
   if (config.empty() || config[0] != 2) throw Unsupported{"other than two spatial dimensions"};
