@@ -173,6 +173,34 @@ TEST(OnnxConstant, MemoryIsBounded) {
                 "1099511627776 bytes");
 }
 
+// 500 nodes that share zero points, and 500 layers that share weights: each would keep 400 KB of its own.
+TEST(OnnxConstant, WhatNodesMakeOfSharedConstantsIsBounded) {
+  constexpr int64_t kCount = 100'000;
+  const std::string bounded = "the model's constants take more than 16 times the file's size";
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, kCount}).constant("s", kFloat, {kCount}, std::vector<float>(kCount, 1.0f));
+  b.constant("z", kInt8, {kCount}, std::vector<int8_t>(kCount));
+  for (int i = 0; i < 500; ++i) b.node("QuantizeLinear", {"x", "s", "z"}, {"y" + std::to_string(i)});
+  b.output("y0", kInt8, {1, kCount});
+  EXPECT_NE(refusal(b).find(bounded), std::string::npos);
+  OnnxBuilder layers;
+  layers.input("x", kInt8, {1, 1, 1, 1}).scale("s", 1.0f).zero_point("z", 0);
+  layers.constant("w", kInt8, {kCount, 1, 1, 1}, std::vector<int8_t>(kCount));
+  for (int i = 0; i < 500; ++i) {
+    layers.node("QLinearConv", {"x", "s", "z", "w", "s", "z", "s", "z"}, {"y" + std::to_string(i)});
+  }
+  layers.output("y0", kInt8, {1, kCount, 1, 1});
+  EXPECT_NE(refusal(layers).find(bounded), std::string::npos);
+}
+
+TEST(OnnxConstant, TrainingModeOfDropoutIsOneElement) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2}).constant<uint8_t>("mode", kBool, {0}, {});
+  b.node("Dropout", {"x", "", "mode"}, {"y"}).output("y", kFloat, {1, 2});
+  EXPECT_EQ(refusal(b),
+            kInvalid + "node 0 Dropout 'y': the training mode is Tensor[(0), bool], expected a scalar");
+}
+
 TEST(OnnxConstant, WorkIsBounded) {
   OnnxBuilder b;
   b.ints("shape", {1 << 20}).ints("i", {0}).node("ConstantOfShape", {"shape"}, {"a"});

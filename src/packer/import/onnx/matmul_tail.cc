@@ -22,6 +22,8 @@ ir::ConstantRef product_scales(const QParams& input, const QParams& kernel) {
 
 Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail& tail) {
   const int64_t channels = op.shape(accumulator).at(static_cast<size_t>(tail.channel_axis));
+  // Nodes may share the weights that a bias of zeros and scales are made for.
+  op.graph().charge(static_cast<uint64_t>(channels) * (sizeof(int32_t) + sizeof(float)));
   Value bias = tail.bias;
   if (!bias.is_known()) bias = ir::make_constant(ir::kInt32, {channels}, std::vector<int32_t>(channels));
   if (op.type(bias).dtype != ir::kInt32) throw Unsupported{ir::to_string(op.type(bias).dtype) + " bias"};

@@ -97,8 +97,11 @@ void import_dropout(const OpContext& op) {
   op.expect_counts(1, op.opset() < 12 ? 1 : 3, 1);
   op.attr_float("ratio", 0.5f);
   op.attr_int("seed", 0);
-  if (op.has_input(2) && numbers_of(*op.constant(2, "training modes"))[0] != 0) {
-    throw Unsupported{"training_mode"};
+  if (op.has_input(2)) {
+    const ir::ConstantRef mode = op.constant(2, "training modes");
+    if (mode->type().num_elements() != 1)
+      invalid(cat("the training mode is ", mode->type(), ", expected a scalar"));
+    if (numbers_of(*mode)[0] != 0) throw Unsupported{"training_mode"};
   }
   op.define(0, op.input(0));
 }

@@ -131,6 +131,8 @@ QParams OpContext::qparams(size_t scale_input, size_t zero_point_input) const {
   }
   const ir::DType dtype = zero_point->type().dtype;
   if (dtype.is_float() || dtype.bits > 32) throw Unsupported{ir::to_string(dtype) + " zero points"};
+  // Nodes may share what each of them turns into int32.
+  if (count > 1 && dtype != ir::kInt32) graph_.charge(static_cast<uint64_t>(count) * sizeof(int32_t));
   params.zero_point = cast(reshaped(zero_point, count == 1 ? ir::Shape{} : ir::Shape{count}), ir::kInt32);
   return params;
 }
