@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaxDepth = 100;
 // A split into more is refused by its inference; here it only must not take memory.
 constexpr int64_t kMaxResults = 4096;
+// A few characters of a text use a tuple of any size, or make one. This much of it all together.
+constexpr size_t kMaxTupleValues = 1'000'000;
 
 // Relay had the pad value as an attribute once: nn.pad(%x, pad_value=0f, ...).
 void take_pad_value(ir::Node* node, const std::function<ir::ValueId(float)>& add_scalar) {
@@ -43,6 +45,14 @@ size_t num_results(const ir::Node& node) {
 }  // namespace
 
 // ---- expressions
+
+void Parser::charge(const Token& place, size_t values) {
+  if (values <= 1) return;
+  charged_values_ += values;
+  if (charged_values_ > kMaxTupleValues) {
+    tokens_.fail_at(place, cat("the tuples of the text have more than ", kMaxTupleValues, " values"));
+  }
+}
 
 Binding Parser::parse_expression(size_t depth) {
   if (depth > kMaxDepth) tokens_.fail("expressions are nested too deeply, name the inner ones: %0 = ...;");
@@ -111,7 +121,10 @@ Binding Parser::parse_tuple(size_t depth) {
 // %3; else it is free.
 Binding Parser::parse_local(const Token& name) {
   const std::string key = key_of(name);
-  if (const auto it = names_.find(key); it != names_.end()) return it->second;
+  if (const auto it = names_.find(key); it != names_.end()) {
+    charge(name, it->second.values.size());
+    return it->second;
+  }
   const size_t dot = name.quoted ? std::string::npos : name.value.rfind('.');
   const auto it = dot == std::string::npos ? names_.end() : names_.find(name.value.substr(0, dot));
   const std::optional<int64_t> index =
@@ -243,6 +256,7 @@ void Parser::parse_node_attr(std::string_view callee, const op::OpDef* op, ir::N
 
 Binding Parser::add_node(const Token& callee, ir::Node node, size_t num_results, bool tuple) {
   Binding results{{}, tuple};
+  charge(callee, num_results);
   for (size_t i = 0; i < num_results; ++i) {
     DraftValue value;
     value.kind = DraftValue::Kind::kResult;

@@ -54,6 +54,7 @@ class Parser {
   void check_options() const;
   void log_constants() const;
   void bind(const Token& name, Binding binding);
+  void charge(const Token& place, size_t values);
 
   Binding parse_expression(size_t depth);
   Binding parse_primary(size_t depth);
@@ -75,6 +76,7 @@ class Parser {
   TokenStream tokens_;
   const ParseOptions& options_;
   ir::Module module_;
+  size_t charged_values_ = 0;
   std::vector<ir::ConstantRef> meta_;
   bool has_metadata_ = false;
   std::map<std::string, ResultType> signatures_;  // of functions that declare what they return
@@ -88,8 +90,11 @@ class Parser {
   std::vector<ir::ValueId> results_;                       // what the body gives
 };
 
-// The token for messages: 'qnn.conv2d'.
-inline std::string excerpt(const Token& token) { return "'" + std::string(token.text) + "'"; }
+// The token for messages, cut to what one can carry: 'qnn.conv2d'.
+inline std::string excerpt(const Token& token) {
+  constexpr size_t kMost = 120;
+  return "'" + std::string(token.text.substr(0, kMost)) + (token.text.size() > kMost ? "...'" : "'");
+}
 // Nodes are numbered, so a quoted name that begins with a digit is another name than the number.
 std::string key_of(const Token& name);
 // Whether the attribute may be added.

@@ -166,6 +166,18 @@ TEST(TextErrors, Metadata) {
       "Tensor[(1), float32]");
 }
 
+TEST(TextHostile, UsesOfTuplesAreBounded) {
+  const std::string bounded = "the tuples of the text have more than 1000000 values";
+  std::string tuple = "%t = (%x", names, splits;
+  for (int i = 0; i < 2000; ++i) tuple += ", %x";
+  for (int i = 0; i < 1000; ++i) {
+    names += "%" + std::to_string(i) + " = %t;\n";
+    splits += "%" + std::to_string(i) + " = split(%x, indices_or_sections=4096);\n";
+  }
+  EXPECT_NE(body_refusal(tuple + ");\n" + names + "%x").find(bounded), std::string::npos);
+  EXPECT_NE(body_refusal(splits + "%x").find(bounded), std::string::npos);
+}
+
 TEST(TextHostile, DepthIsBounded) {
   const std::string open(200000, '('), list(200000, '[');
   EXPECT_NE(body_refusal(open + "%x").find("expressions are nested too deeply"), std::string::npos);
