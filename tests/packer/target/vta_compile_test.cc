@@ -231,5 +231,149 @@ TEST(VtaCompile, RandomLayersOnTheDefaultMemories) { check_random_layers(kDefaul
 
 TEST(VtaCompile, RandomLayersOnAQuarterOfTheMemories) { check_random_layers(kQuarterConfig); }
 
+// qnn.dense: positions are rows.
+TEST(VtaCompile, FullyConnectedLayers) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    Geometry g;
+    g.in_c = between(random, 1, 1300);
+    g.out_c = between(random, 1, 300);
+    g.in_w = random() % 2 == 0 ? 1 : between(random, 1, 40);
+    set_extents(&g);
+    const Case c = fill(random, g, 127, -14, -8);
+    check(kDefaultConfig, c, seed, 8);
+    check(kQuarterConfig, c, seed, 8);
+  }
+}
+
+// Accumulators up to the bound on both sides, so large that one more bit would leave the proof.
+TEST(VtaCompile, AccumulatorsUpToTheBound) {
+  const int32_t multipliers[] = {1 << 30,    (1 << 30) + 1, 0x40007fff, 0x40008000,
+                                 0x5a827999, 0x7fff8000,    0x7fffffff};
+  for (int32_t shift = -31; shift <= 13; ++shift) {
+    SCOPED_TRACE("shift " + std::to_string(shift));
+    Random random(static_cast<uint32_t>(shift + 100));
+    Geometry g;
+    g.in_c = 16;
+    g.out_c = 64;
+    g.in_w = 40;
+    set_extents(&g);
+    Case c = fill(random, g, 127, shift, shift);
+    GemmLayer& layer = c.layer;
+    layer.clamp_min = -128;
+    layer.clamp_max = 127;
+    const int64_t bound = kTfl2Bound >> std::max(shift, 0);
+    for (size_t o = 0; o < 64; ++o) {
+      layer.multipliers[o].multiplier = multipliers[o % std::size(multipliers)];
+      int64_t positive = 0, negative = 0;
+      for (size_t i = 0; i < 16; ++i) {
+        int16_t& weight = layer.weights[o * 16 + i];
+        if (shift > 6) weight = static_cast<int16_t>(weight % 3);
+        (weight > 0 ? positive : negative) += weight;
+      }
+      const int64_t x_min = -128 - layer.input_zero_point, x_max = 127 - layer.input_zero_point;
+      const int64_t least = positive * x_min + negative * x_max, most = positive * x_max + negative * x_min;
+      // The largest and the smallest bias that the proof allows, small ones, and what makes ties.
+      const int64_t allowed[] = {bound - most, -bound - least, 0,
+                                 shift < 0 && shift > -16 ? int64_t{1} << (-shift + 1) : 5};
+      layer.bias[o] = static_cast<int32_t>(allowed[o / 16]);
+    }
+    check(kDefaultConfig, c, 1, 1);
+  }
+}
+
+TEST(VtaCompile, BordersOfOtherReadersStayUntouched) {
+  Random random(7);
+  Geometry g;
+  g.in_h = 9, g.in_w = 11, g.in_c = 40, g.out_c = 72;
+  g.window.kernel_h = g.window.kernel_w = 3;
+  g.window.pad_top = g.window.pad_left = 1;
+  set_extents(&g);
+  const Case c = fill(random, g, 127, -14, -8);
+  for (const Config* config : {&kDefaultConfig, &kQuarterConfig}) {
+    const CompiledLayer compiled = compile_layer(*config, c.layer, {2, 3, 1, 4}, {1, 2, 3, 4});
+    EXPECT_EQ(compiled.input.row_elements(), (3 + 11 + 4) * 3);
+    EXPECT_EQ(compiled.output.elements(), (1 + g.out_h + 3) * (2 + g.out_w + 4) * 5);
+    EXPECT_EQ(simulate(*config, compiled, c.input, 1, 8).output, reference(c));
+  }
+}
+
+TEST(VtaCompile, WeightsBeyondInt8AreSumsOfTwo) {
+  Random random(3);
+  Geometry g;
+  g.in_h = g.in_w = 6, g.in_c = 24, g.out_c = 40;
+  g.window.kernel_h = g.window.kernel_w = 3;
+  set_extents(&g);
+  Case c = fill(random, g, 255, -14, -8);
+  c.layer.weights.front() = kMinWeight;
+  c.layer.weights.back() = kMaxWeight;
+  check(kDefaultConfig, c, 3, 8);
+  check(kQuarterConfig, c, 3, 8);
+}
+
+// 1x1 layers of MobileNet V2 at 224 x 224: the busiest module has little to wait for.
+TEST(VtaCompile, ModulesOverlap) {
+  struct Layer {
+    int64_t extent, in_c, out_c;
+  };
+  const Layer layers[] = {{112, 32, 16}, {112, 16, 96}, {56, 96, 24},  {56, 24, 144}, {28, 144, 32},
+                          {28, 32, 192}, {14, 192, 64}, {14, 64, 384}, {14, 384, 96}, {14, 96, 576},
+                          {7, 576, 160}, {7, 160, 960}, {7, 960, 320}, {7, 320, 1280}};
+  for (const Layer& layer : layers) {
+    Random random(1);
+    Geometry g;
+    g.in_h = g.in_w = layer.extent, g.in_c = layer.in_c, g.out_c = layer.out_c;
+    set_extents(&g);
+    const Case c = fill(random, g, 127, -14, -8);
+    const CompiledLayer compiled = compile_layer(kDefaultConfig, c.layer);
+    const uint64_t busy = *std::ranges::max_element(compiled.estimate.busy_cycles);
+    EXPECT_LE(compiled.estimate.total_cycles * 100, busy * 115)
+        << layer.extent << " x " << layer.extent << ", " << layer.in_c << " to " << layer.out_c;
+    EXPECT_EQ(compiled.alu_instructions_per_tile, 26);
+  }
+}
+
+std::string refusal(const Config& config, const GemmLayer& layer) {
+  try {
+    compile_layer(config, layer);
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_MODEL_UNSUPPORTED);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(VtaCompile, RefusesWithNumbers) {
+  Random random(1);
+  Geometry g;
+  g.in_h = g.in_w = 40, g.in_c = g.out_c = 16;
+  g.window.kernel_h = g.window.kernel_w = 17;
+  set_extents(&g);
+  EXPECT_EQ(refusal(kDefaultConfig, fill(random, g, 1, -9, -9).layer), "");
+  EXPECT_EQ(
+      refusal(kQuarterConfig, fill(random, g, 1, -9, -9).layer),
+      "vta: layer 'layer': the smallest tile needs 289 of 512 input elements, 289 of 256 weight elements "
+      "and 2048 micro-ops, 9 of 512 accumulators (17 x 17 window, 1 planes of weights); use a "
+      "configuration with larger memories");
+  g = Geometry();
+  g.in_c = g.out_c = 16;
+  set_extents(&g);
+  GemmLayer layer = fill(random, g, 100, -9, -9).layer;
+  layer.bias[3] = INT32_MAX - 1000;
+  layer.multipliers[3] = {1 << 30, -9};
+  EXPECT_NE(refusal(kDefaultConfig, layer).find("the accumulator of channel 3 may reach 2147"),
+            std::string::npos);
+  layer = fill(random, g, 100, -9, -9).layer;
+  layer.weights[5] = 300;
+  EXPECT_NE(refusal(kDefaultConfig, layer).find("reach from"), std::string::npos);
+  layer = fill(random, g, 100, -9, -9).layer;
+  layer.geometry.groups = 2;
+  EXPECT_NE(refusal(kDefaultConfig, layer).find("2 groups, limit 1"), std::string::npos);
+  Config without = kDefaultConfig;
+  without.has_multiply = false;
+  EXPECT_NE(refusal(without, fill(random, g, 100, -9, -9).layer).find("lacks"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace qplan::target::vta

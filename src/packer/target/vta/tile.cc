@@ -9,6 +9,15 @@
 namespace qplan::target::vta {
 namespace {
 
+// The rules of src/npu/isa/vta_cost.h charge for what an instruction works on, not for the instruction. Tiles
+// are chosen as if each took this much more: its fetch (16 bytes) and the latency of the arithmetic that a
+// new one starts with. Without it the smallest tiles would always look best, and streams would be as long as
+// the data.
+constexpr int64_t kInstructionCycles = 16;
+constexpr int64_t kRequantizationInstructions = 30;  // of a tile, resets included, roughly
+// Loads come in bursts and wait for slots: of what could overlap, this part is taken not to (1 / 8).
+constexpr int64_t kOverlapLoss = 8;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Extents that cut an axis into equal parts but for the last: extent, extent / 2, extent / 3, ... rounded up,
@@ -119,16 +128,20 @@ class Chooser {
     const int64_t gemm = elements * g_.taps() * p_.in_blocks() * p_.weight_planes;
     // Micro-ops depend on where their pieces lie; there is a table for each combination of slots.
     const int64_t tables = t.inp_slots * t.wgt_slots * t.acc_slots;
+    const int64_t store_instructions = t.out_blocks == p_.out_blocks() ? 1 : t.rows;
+    const int64_t instructions =
+        places * outs * (kRequantizationInstructions + ins * (1 + inp_instructions) + store_instructions);
     const int64_t compute =
-        gemm + elements * (p_.alu_cycles + 1) + tables * transfer(1, wgt_slot_elements(p_, t) * 4) +
+        gemm + elements * (p_.alu_cycles + 1) + instructions * kInstructionCycles +
+        tables * transfer(1, wgt_slot_elements(p_, t) * 4) +
         constant_loads * transfer(1, p_.num_constants * t.constant_blocks(p_) * kAccBytes);
 
-    const int64_t store_instructions = t.out_blocks == p_.out_blocks() ? 1 : t.rows;
     const int64_t store = transfer(store_instructions, t.acc_slot_elements() * kInpBytes);
     const int64_t store_cycles = store * places * outs;
 
     int64_t total =
         inp + wgt + store + std::max({compute, inp_cycles + wgt_cycles - inp - wgt, store_cycles - store});
+    total += std::min(compute, inp_cycles + wgt_cycles) / kOverlapLoss;
     if (t.inp_slots == 1) total += inp_cycles - inp;
     if (t.wgt_slots == 1) total += wgt_cycles - wgt;
     if (t.acc_slots == 1) total += store_cycles - store;
