@@ -126,6 +126,18 @@ qplan_status qplan_import_text(const char* model_path, const qplan_pack_options*
   });
 }
 
+qplan_status qplan_explain(const char* model_path, const qplan_pack_options* options, int json,
+                           qplan_write_fn write, void* write_user, qplan_error* error) {
+  const qplan_pack_options whole = qplan::whole_options(options);
+  return qplan::guarded(whole, error, [&] {
+    qplan::check_write(write);
+    const qplan::MappedFile file(model_path);
+    const std::string text =
+        qplan::explain_text(file.bytes(), model_path, qplan::read_options(whole), json != 0);
+    qplan::write_text(text, write, write_user);
+  });
+}
+
 qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
                                 qplan_error* error) {
   return qplan::guarded({}, error, [&] {

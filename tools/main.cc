@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   add_check_command(app);
   add_disasm_command(app);
   add_import_command(app);
+  add_explain_command(app);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw UsageError("a command is required");

@@ -73,6 +73,10 @@ QPLAN_API qplan_status qplan_pack_bytes(const void* model, size_t size, const ch
 /* The imported module as Relay text, before any rewrite (canonical 0) or after all (canonical 1). */
 QPLAN_API qplan_status qplan_import_text(const char* model_path, const qplan_pack_options* options, int canonical,
                                          qplan_write_fn write, void* write_user, qplan_error* error);
+/* Which operator of the model would run where, and why, for the targets of options->target ("vta,sram=quarter, cpu"): as
+ * text, or as JSON (json 1). Nothing is packed. docs/placement.md tells what it says. */
+QPLAN_API qplan_status qplan_explain(const char* model_path, const qplan_pack_options* options, int json,
+                                     qplan_write_fn write, void* write_user, qplan_error* error);
 
 /* What a plan holds, as JSON: content_digest, inputs, outputs, memory, steps, ... */
 QPLAN_API qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,

@@ -338,6 +338,10 @@ PROTOTYPES = {
         c.c_int32,
         [c.c_char_p, c.POINTER(PackOptions), c.c_int, WriteFunction, c.c_void_p, _ERROR],
     ),
+    "qplan_explain": (
+        c.c_int32,
+        [c.c_char_p, c.POINTER(PackOptions), c.c_int, WriteFunction, c.c_void_p, _ERROR],
+    ),
     "qplan_inspect_json": (c.c_int32, [c.c_void_p, c.c_size_t, WriteFunction, c.c_void_p, _ERROR]),
     "qplan_disassemble": (c.c_int32, [c.c_void_p, c.c_size_t, WriteFunction, c.c_void_p, _ERROR]),
     "qplan_pattern_value": (c.c_int32, [c.c_uint32, *_NEW_PATTERN]),

@@ -1,7 +1,10 @@
 #include "src/packer/pipeline/pipeline.h"
 
+#include <algorithm>
+
 #include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
+#include "src/packer/partition/partition.h"
 #include "src/packer/passes/float_leftovers.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/canonicalize.h"
@@ -9,6 +12,7 @@
 #include "src/packer/pipeline/source.h"
 #include "src/packer/pipeline/why_not.h"
 #include "src/packer/target/lower.h"
+#include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
 
 namespace qplan {
@@ -74,6 +78,17 @@ std::string model_text(std::span<const uint8_t> model, std::string_view name, co
   const ir::Module module = canonical_module(model, name, options);
   if (!options.canonical_body) return text::print(module);
   return text::print(pipeline::canonical_body(module.main()), {.metadata = false, .names = false});
+}
+
+std::string explain_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
+                         bool json) {
+  const pipeline::Observer observer(options);
+  const std::vector<target::Target> targets = target::parse_targets(options.target);
+  const auto cpu = std::ranges::find_if(targets, [](const target::Target& target) { return target.is_cpu; });
+  ir::Module module = import_model(model, name, options);
+  pipeline::canonicalize(&module, cpu->profile, observer);
+  const partition::Explain explain = partition::partition(module, targets).explain;
+  return json ? explain.json() : explain.text();
 }
 
 emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {

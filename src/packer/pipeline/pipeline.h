@@ -50,6 +50,10 @@ ir::Module canonical_module(std::span<const uint8_t> model, std::string_view nam
 std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
                        bool canonical);
 
+// Which operator of the model would run on which of options.target's targets, and why; as text or as JSON.
+std::string explain_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
+                         bool json);
+
 }  // namespace qplan
 
 #endif  // QPLAN_SRC_PACKER_PIPELINE_PIPELINE_H_
