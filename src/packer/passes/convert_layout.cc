@@ -184,12 +184,23 @@ class LayoutConverter {
     }
   }
 
+  // At least one of the operands, and as many as have none. Not fewer: to NHWC thrice is the identity, so
+  // that an operator of one value in all three orders would be turned for ever.
+  bool mostly_twins(PreNode node, size_t num_data) const {
+    size_t twins = 0, others = 0;
+    for (size_t i = 0; i < num_data; ++i) {
+      const PreValue value = node.operand(i);
+      if (rank(value) != 4 || r_.pre().constant(value) != nullptr) continue;
+      ++(has_twin(value) ? twins : others);
+    }
+    return twins > 0 && twins >= others;
+  }
+
   // The first num_data operands are data; with one of them there as a twin the results are twins.
   bool follow(PreNode node, size_t num_data) {
     if (rank(node.result()) != 4) return false;
-    bool any = is_wanted(node.result()) && !becomes_8_bits(node);
-    for (size_t i = 0; i < num_data; ++i) any = any || has_twin(node.operand(i));
-    if (!any) return false;
+    const bool wanted = is_wanted(node.result()) && !becomes_8_bits(node);
+    if (!wanted && !mostly_twins(node, num_data)) return false;
     std::vector<PostValue> operands;
     for (size_t i = 0; i < node.num_operands(); ++i) {
       operands.push_back(i < num_data ? broadcast_twin(node.operand(i), node.name()) : r_[node.operand(i)]);

@@ -1,4 +1,4 @@
-#include "tests/packer/passes/pass_test_support.h"
+#include "tests/packer/passes/rewrite_test_support.h"
 
 namespace qplan::passes_test {
 namespace {
@@ -32,6 +32,20 @@ TEST(ConvertLayout, WhatIsInItsFormAlreadyStays) {
   EXPECT_EQ(convert("%x: Tensor[(1, 3, 4, 2), int8], %w: Tensor[(5, 1, 1, 2), int8]",
                     "  qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\")\n"),
             "unchanged");
+}
+
+// To NHWC and to NHWC again is to NCHW.
+TEST(ConvertLayout, OneValueInAllOrdersIsNotTurnedForEver) {
+  EXPECT_EQ(run_passes({"convert_layout", "eliminate_layout", "common_subexpressions", "dead_code"},
+                       "%x: Tensor[(1, 2, 2, 2), int8]",
+                       "  %0 = transpose(%x, axes=[0, 3, 1, 2]);\n"
+                       "  %1 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+                       "  concatenate((%0, %0, %1, %x), axis=2)\n"),
+            "%0 = transpose(%x, axes=[0, 3, 1, 2]);\n"
+            "%1 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%2 = concatenate((%x, %x, %0, %1), axis=1);\n"
+            "%3 = transpose(%2, axes=[0, 3, 1, 2]);\n"
+            "%3\n");
 }
 
 // What reads a layer in the other order transposes its 8 bits, not its accumulators.
