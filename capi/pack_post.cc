@@ -60,6 +60,18 @@ qplan_status building(const qplan_post* post, const Work& work) noexcept {
   });
 }
 
+// What stands for the old value; of what a rewrite matched, and what lies behind it, nothing does yet.
+pattern::PostValue stands_for(qplan_post& post, pattern::PreValue value) {
+  if (post.edit != nullptr) return (*post.edit)[value];
+  try {
+    return (*post.r)[value];
+  } catch (const PackError& error) {
+    if (error.status() != QPLAN_INTERNAL) throw;
+    fail(cat("nothing stands for value ", value.id.index,
+             " yet: it is what the rewrite replaces, or made from that; build from the node's operands"));
+  }
+}
+
 template <typename T>
 void check_given(T* pointer, const char* what) {
   if (pointer == nullptr) fail(cat(what, " is NULL"));
@@ -88,8 +100,7 @@ using namespace qplan;  // NOLINT: the functions below belong to no namespace
 qplan_status qplan_post_value_of(qplan_post* post, qplan_pre_value value, qplan_post_value* result) {
   return building(post, [&] {
     check_given(result, "result");
-    const pattern::PreValue old = read_value(post->pre, value);
-    *result = {(post->edit != nullptr ? (*post->edit)[old] : (*post->r)[old]).id.index};
+    *result = {stands_for(*post, read_value(post->pre, value)).id.index};
   });
 }
 

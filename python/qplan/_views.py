@@ -34,6 +34,13 @@ class _View:
     def __exit__(self, *_exception):
         self._live_handle = None
 
+    def _own(self, value):
+        """The value, which belongs to this view: packs nest, and each has functions of its own."""
+        value._c()
+        if value._view is not self:
+            raise ValueError(f"{value!r} is of another callback")
+        return value
+
 
 class Pre(_View):
     """The function as it was, to be read only."""
@@ -277,6 +284,7 @@ class Post(_View):
         """What stands for the old value."""
         if not isinstance(value, PreValue):
             raise TypeError(f"post[...] takes a value of the old function, not {value!r}")
+        self._pre._own(value)
         handle = _capi.PostValueHandle()
         self._call("qplan_post_value_of", value._c(), handle)
         return PostValue(self, handle.index)
@@ -297,7 +305,7 @@ class Post(_View):
             if not isinstance(operand, PostValue):
                 hint = "; write post[value]" if isinstance(operand, PreValue) else ""
                 raise TypeError(f"{op}: operand {i} is {operand!r}, expected a value of the new function{hint}")
-        c_operands = (_capi.PostValueHandle * len(operands))(*(operand._c() for operand in operands))
+        c_operands = (_capi.PostValueHandle * len(operands))(*(self._own(operand)._c() for operand in operands))
         c_attrs = (_capi.Attr * len(attrs))(*(c_attr(key, value) for key, value in attrs.items()))
         results = (_capi.PostValueHandle * num_results)()
         self._call(
@@ -317,7 +325,7 @@ class Post(_View):
         """In a pass: readers of the old value read the new one from here on. In the order of the nodes."""
         if not isinstance(value, PreValue) or not isinstance(replacement, PostValue):
             raise TypeError(f"replace takes a value of the old function and one of the new, not {value!r}, {replacement!r}")
-        self._call("qplan_post_replace", value._c(), replacement._c())
+        self._call("qplan_post_replace", self._pre._own(value)._c(), self._own(replacement)._c())
 
     def why(self, text):
         """Why a rewrite fires, or why it does not: one line for the log or the near-miss report."""

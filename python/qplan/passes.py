@@ -62,7 +62,7 @@ class Rewrite:
         with guarded(c_pre) as call, Pre(c_pre) as pre, Post(pre, c_post) as post:
             result = self.build(pre, post, Matches(pre, c_matches))
             if isinstance(result, PostValue):
-                c_result[0] = result._c()
+                c_result[0] = post._own(result)._c()
             elif result is not None:
                 raise TypeError(f"it returned {result!r}, expected a value of the new function (post[...], post.call(...))")
         return call.status

@@ -183,6 +183,10 @@ TEST(UserPass, MistakesNameTheRewrite) {
               return post.call("clip", {post[m["data"]]}, {{"a_min", "low"}, {"a_max", 1}}, "new");
             }),
             "rewrite 'bad' at clip 'here': clip 'new': attribute 'a_min' must be a number");
+  EXPECT_NE(building([](const Pre&, Post& post, const Matches& m) {
+              return post[m.root().result()];
+            }).find("it is what the rewrite replaces, or made from that; build from the node's operands"),
+            std::string::npos);
   EXPECT_EQ(building([](const Pre&, Post&, const Matches&) { return PostValue(qplan_post_value{999}); }),
             "rewrite 'bad' at clip 'here': post: no value 999");
 }

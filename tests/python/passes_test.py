@@ -117,6 +117,25 @@ class Rewrites(Canonical):
         self.assertIn("write post[value]", error.text)
         self.assertIn("expected a value of the new function", self.failure(lambda pre, post, m: m["data"]).text)
 
+    def test_the_matched_value_itself_has_no_successor_yet(self):
+        error = self.failure(lambda pre, post, m: post[m.root.result])
+        self.assertRegex(error.text, r"post: nothing stands for value \d+ yet: .*; build from the node's operands$")
+        self.assertEqual(error.status_name, "QPLAN_INVALID_ARGUMENT")
+
+    def test_values_of_another_call_are_told(self):
+        def mixed(use):
+            def build(pre, post, matches):
+                data, new = matches["data"], post[matches["data"]]
+                use_here = lambda inner_pre, inner_post, m: use(data, new, inner_post, m)
+                self.canonical(CLIP, [qplan.rewrite(op("clip")(any_value().as_("data")), name="inner")(use_here)])
+
+            return self.failure(build).text
+
+        of_another = "of another callback"
+        self.assertIn(of_another, mixed(lambda data, new, post, m: post[data]))
+        self.assertIn(of_another, mixed(lambda data, new, post, m: post.call("clip", new, a_min=0, a_max=1)))
+        self.assertIn(of_another, mixed(lambda data, new, post, m: new))
+
     def test_views_end_with_their_callback(self):
         kept = []
         keep = qplan.rewrite(op("clip"))(lambda pre, post, matches: kept.append((pre, post, matches, matches.root)))
