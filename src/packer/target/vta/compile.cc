@@ -142,7 +142,7 @@ CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const 
   result.blob = write_blob(config, emitted.stream, regions, result.estimate.total_cycles);
   result.input = problem.input;
   result.output = problem.output;
-  result.input_border = static_cast<int8_t>(layer.input_zero_point);
+  result.input_border = layer.padding.value_or(static_cast<int8_t>(layer.input_zero_point));
   result.alu_instructions_per_tile = requantization.num_alu_instructions();
   return result;
 }

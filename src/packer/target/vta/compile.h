@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_TARGET_VTA_COMPILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct GemmLayer {
   std::vector<int32_t> bias;     // one per output channel
   std::vector<QuantizedMultiplier> multipliers;  // one per output channel
   int32_t input_zero_point = 0;
+  // What lies around the input: its zero point, or what an nn.pad before the layer says.
+  std::optional<int8_t> padding;
   int32_t output_zero_point = 0;
   int32_t clamp_min = -128, clamp_max = 127;
 };
@@ -38,7 +41,7 @@ struct Border {
 struct CompiledLayer {
   std::vector<uint8_t> blob;
   ActivationLayout input, output;  // of slots kInputRegion and kOutputRegion
-  int8_t input_border = 0;         // what the input's border holds: its zero point
+  int8_t input_border = 0;         // what the input's border holds
   Tiling tiling;
   Estimate estimate;
   int64_t alu_instructions_per_tile = 0;

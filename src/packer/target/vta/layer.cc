@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/target/layer_scales.h"
 
 namespace qplan::target::vta {
@@ -125,7 +124,7 @@ std::optional<std::vector<AccumulatorRange>> accumulator_ranges(const Candidate&
   return ranges;
 }
 
-std::optional<std::vector<int32_t>> left_shifts(const Candidate& candidate) {
+std::optional<std::vector<QuantizedMultiplier>> multipliers(const Candidate& candidate) {
   const ir::Node* product = candidate.node("product");
   const ir::Node* requantize = candidate.node("requantize");
   if (product == nullptr || requantize == nullptr) return std::nullopt;
@@ -148,9 +147,28 @@ std::optional<std::vector<int32_t>> left_shifts(const Candidate& candidate) {
   scales.input = input[0];
   scales.output = output[0];
   scales.product_in_float = op::attr_string(*requantize, "multiplier") == "product_f32";
-  std::vector<int32_t> shifts(num_o);
-  for (size_t o = 0; o < num_o; ++o) shifts[o] = std::max(quantize_multiplier(scales.multiplier(o)).shift, 0);
+  std::vector<QuantizedMultiplier> result(num_o);
+  for (size_t o = 0; o < num_o; ++o) result[o] = quantize_multiplier(scales.multiplier(o));
+  return result;
+}
+
+std::optional<std::vector<int32_t>> left_shifts(const Candidate& candidate) {
+  const std::optional<std::vector<QuantizedMultiplier>> quantized = multipliers(candidate);
+  if (!quantized) return std::nullopt;
+  std::vector<int32_t> shifts;
+  for (const QuantizedMultiplier& multiplier : *quantized) shifts.push_back(std::max(multiplier.shift, 0));
   return shifts;
+}
+
+std::optional<std::vector<int16_t>> centred_weights(const Candidate& candidate) {
+  const std::optional<Weights> weights = read_weights(candidate);
+  if (!weights) return std::nullopt;
+  std::vector<int16_t> centred;
+  centred.reserve(weights->num_o * weights->num_k);
+  for (size_t o = 0; o < weights->num_o; ++o) {
+    for (size_t k = 0; k < weights->num_k; ++k) centred.push_back(static_cast<int16_t>((*weights)(o, k)));
+  }
+  return centred;
 }
 
 std::optional<WeightRange> weight_range(const Candidate& candidate) {

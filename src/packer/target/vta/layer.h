@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/target.h"
 #include "src/packer/target/vta/config.h"
@@ -43,9 +44,15 @@ struct AccumulatorRange {
 // Per output channel, from the actual weights. nullopt: weights or bias are not constants of the usual types.
 std::optional<std::vector<AccumulatorRange>> accumulator_ranges(const Candidate& candidate);
 
+// The multiplier of each output channel under TFL2. nullopt: the scales do not fit the channels.
+std::optional<std::vector<QuantizedMultiplier>> multipliers(const Candidate& candidate);
+
 // Left shift of the multiplier of each output channel under TFL2, 0 where it shifts to the right. nullopt:
 // the scales do not fit the channels.
 std::optional<std::vector<int32_t>> left_shifts(const Candidate& candidate);
+
+// [O][KH][KW][I] or [O][I], less their zero points. nullopt: not constants of 8 bits in that order.
+std::optional<std::vector<int16_t>> centred_weights(const Candidate& candidate);
 
 // The least and the largest weight less its zero point.
 struct WeightRange {
