@@ -102,6 +102,18 @@ TEST(VtaReadLayer, UnsignedConvolutionBehindAPad) {
       6 * 6 * 17, "qplan.qconv2d");
 }
 
+TEST(VtaReadLayer, DepthwiseConvolution) {
+  std::mt19937 random(4);
+  expect_like_the_cpu<int8_t>(
+      qplan::testing::main_text("%x: Tensor[(1, 8, 9, 37), int8]",
+                                "  %0 = qnn.conv2d(%x, const(Tensor[(37, 3, 3, 1), int8], [" +
+                                    numbers(random, 37 * 9, -127, 127) +
+                                    "]), 11, 0, 0.5f, 0.5f, groups=37, strides=[2, 2], padding=[0, 0, 1, 1], "
+                                    "data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+                                    "  %1 = qnn.requantize(%0, 0.25f, 0, 16f, -20);\n  %1"),
+      8 * 9 * 37, "qplan.qdepthwise");
+}
+
 TEST(VtaReadLayer, FullyConnectedLayer) {
   std::mt19937 random(3);
   expect_like_the_cpu<int8_t>(

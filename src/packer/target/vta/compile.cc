@@ -20,8 +20,10 @@ namespace isa = ::qplan::vta;
 void check_form(const Config& config, const GemmLayer& layer, const Border& input) {
   const Geometry& g = layer.geometry;
   const op::Window2d& w = g.window;
-  if (g.batch != 1 || g.groups != 1)
-    refuse(layer, cat("a batch of ", g.batch, " and ", g.groups, " groups, limit 1 of each"));
+  if (g.batch != 1) refuse(layer, cat("a batch of ", g.batch, ", limit 1"));
+  if (g.groups != 1 && !(g.is_depthwise() && g.out_c == g.in_c))
+    refuse(layer, cat(g.groups, " groups of ", g.in_c, " to ", g.out_c,
+                      " channels; expected 1, or one for each channel"));
   if (!config.has_multiply) refuse(layer, "contract tfl2 needs the ALU's MUL, which this design lacks");
   if (input.top < w.pad_top || input.left < w.pad_left || input.bottom < w.pad_bottom ||
       input.right < w.pad_right)
@@ -126,10 +128,12 @@ CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const 
   result.tiling = choose_tiling(config, problem, layer.name);
   LayerStream emitted = emit_gemm_layer(config, problem, result.tiling, requantization);
   emitted.stream.labels.push_back({0, layer.name});
+  std::vector<uint8_t> weights = g.is_depthwise()
+                                     ? pack_diagonal_weights(g, layer.weights, problem.weight_planes)
+                                     : pack_gemm_weights(g, layer.weights, problem.weight_planes);
   // In the order of LayerRegion.
   std::vector<Region> regions;
-  regions.push_back(carried(isa::RegionKind::kWeights, "weights",
-                            pack_gemm_weights(g, layer.weights, problem.weight_planes), kWgtBytes));
+  regions.push_back(carried(isa::RegionKind::kWeights, "weights", std::move(weights), kWgtBytes));
   regions.push_back(
       carried(isa::RegionKind::kConstants, "constants", constant_bytes(requantization), kAccBytes));
   regions.push_back(

@@ -16,14 +16,16 @@
 
 namespace qplan::target::vta {
 
-// qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?, one image, one group. All values are in
-// int8: zero points and clamp of uint8 activations are given less 128, and their bytes enter and leave with
-// the highest bit flipped.
+// qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?, one image; one group, or as many as
+// channels in and out (depthwise: GEMM with diagonal weights, a cycle for each tap where the ALU would take
+// seven). All values are in int8: zero points and clamp of uint8 activations are given less 128, and their
+// bytes enter and leave with the highest bit flipped.
 struct GemmLayer {
   std::string name;
   Geometry geometry;
-  std::vector<int16_t> weights;  // [O][KH][KW][I], less their zero point; from kMinWeight to kMaxWeight
-  std::vector<int32_t> bias;     // one per output channel
+  std::vector<int16_t>
+      weights;  // [O][KH][KW][I], I = 1 where depthwise; less their zero point; from kMinWeight to kMaxWeight
+  std::vector<int32_t> bias;                     // one per output channel
   std::vector<QuantizedMultiplier> multipliers;  // one per output channel
   int32_t input_zero_point = 0;
   // What lies around the input: its zero point, or what an nn.pad before the layer says.

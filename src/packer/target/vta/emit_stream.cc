@@ -119,8 +119,8 @@ class Emitter {
                        tile.x * w.stride_w - w.pad_left,
                        window_extent(tile.rows, w.stride_h, g_.window_h()),
                        in_cols(tile),
-                       step.in_block,
-                       step.in_blocks};
+                       step.inp_block,
+                       step.inp_blocks};
       for (const Instruction& load :
            transfer_box(Opcode::kLoad, Memory::kInp, inp_base(step), p_.input, box)) {
         add(load, kInputRegion);
@@ -161,15 +161,18 @@ class Emitter {
   void gemm(const Step& step, const Tile& tile) {
     const int64_t cols = in_cols(tile);
     const int64_t acc = block_base(step.tile, AccBlock::kAccumulator);
+    const bool is_diagonal = g_.is_depthwise();
     std::vector<isa::Uop> table;
     int64_t weight = wgt_base(step);
     for (int64_t ob = 0; ob < tile.out_blocks; ++ob) {
       for (int64_t ky = 0; ky < g_.window.kernel_h; ++ky) {
         for (int64_t kx = 0; kx < g_.window.kernel_w; ++kx) {
-          const int64_t tap = (ky * g_.window.dilation_h * cols + kx * g_.window.dilation_w) * step.in_blocks;
+          const int64_t tap =
+              (ky * g_.window.dilation_h * cols + kx * g_.window.dilation_w) * step.inp_blocks;
           for (int64_t ib = 0; ib < step.in_blocks; ++ib) {
             for (int64_t plane = 0; plane < p_.weight_planes; ++plane)
-              table.push_back({u16(acc + ob), u16(inp_base(step) + tap + ib), u16(weight++)});
+              table.push_back(
+                  {u16(acc + ob), u16(inp_base(step) + tap + (is_diagonal ? ob : ib)), u16(weight++)});
           }
         }
       }
@@ -183,11 +186,11 @@ class Emitter {
     // Factors of loops that run once are 0: theirs may be wider than the field.
     if (tile.rows > 1) {
       i.dst_factor_out = u16(tile.cols * tile.out_blocks);
-      i.src_factor_out = u16(g_.window.stride_h * cols * step.in_blocks);
+      i.src_factor_out = u16(g_.window.stride_h * cols * step.inp_blocks);
     }
     if (tile.cols > 1) {
       i.dst_factor_in = u16(tile.out_blocks);
-      i.src_factor_in = u16(g_.window.stride_w * step.in_blocks);
+      i.src_factor_in = u16(g_.window.stride_w * step.inp_blocks);
     }
     i.pop_prev = step.loads();
     i.push_prev = step.frees;

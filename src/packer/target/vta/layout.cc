@@ -18,6 +18,15 @@ void for_each_byte(const ActivationLayout& layout, const Visit& visit) {
   }
 }
 
+// Into the element and, with two planes, the one behind it.
+void put_weight(int64_t element, int64_t o, int64_t i, int weight, int64_t planes,
+                std::vector<uint8_t>* packed) {
+  const auto at = static_cast<size_t>(element * kWgtBytes + o * kBlock + i);
+  const int first = std::clamp(weight, -128, 127);
+  (*packed)[at] = static_cast<uint8_t>(first);
+  if (planes == 2) (*packed)[at + static_cast<size_t>(kWgtBytes)] = static_cast<uint8_t>(weight - first);
+}
+
 }  // namespace
 
 std::vector<uint8_t> pack_activations(const ActivationLayout& layout, std::span<const uint8_t> dense,
@@ -44,13 +53,22 @@ std::vector<uint8_t> pack_gemm_weights(const Geometry& geometry, std::span<const
     for (int64_t tap = 0; tap < taps; ++tap) {
       for (int64_t i = 0; i < geometry.in_c; ++i) {
         const int64_t element = ((o / kBlock * taps + tap) * in_blocks + i / kBlock) * planes;
-        const auto at = static_cast<size_t>(element * kWgtBytes + o % kBlock * kBlock + i % kBlock);
-        const int weight = weights[from++];
-        const int first = std::clamp(weight, -128, 127);
-        packed[at] = static_cast<uint8_t>(first);
-        if (planes == 2) packed[at + static_cast<size_t>(kWgtBytes)] = static_cast<uint8_t>(weight - first);
+        put_weight(element, o % kBlock, i % kBlock, weights[from++], planes, &packed);
       }
     }
+  }
+  return packed;
+}
+
+std::vector<uint8_t> pack_diagonal_weights(const Geometry& geometry, std::span<const int16_t> weights,
+                                           int64_t planes) {
+  const int64_t taps = geometry.taps();
+  std::vector<uint8_t> packed(static_cast<size_t>(blocks(geometry.out_c) * taps * planes * kWgtBytes), 0);
+  size_t from = 0;
+  for (int64_t c = 0; c < geometry.out_c; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap)
+      put_weight((c / kBlock * taps + tap) * planes, c % kBlock, c % kBlock, weights[from++], planes,
+                 &packed);
   }
   return packed;
 }

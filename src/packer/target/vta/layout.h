@@ -39,6 +39,10 @@ std::vector<uint8_t> unpack_activations(const ActivationLayout& layout, std::spa
 // weights: [O][KH][KW][I], less their zero point, within kMinWeight and kMaxWeight.
 std::vector<uint8_t> pack_gemm_weights(const Geometry& geometry, std::span<const int16_t> weights,
                                        int64_t planes);
+// Of a depthwise layer, whose blocks of channels do not mix: [C / 16][KH][KW][planes][16][16], all but the
+// diagonal 0. weights: [C][KH][KW].
+std::vector<uint8_t> pack_diagonal_weights(const Geometry& geometry, std::span<const int16_t> weights,
+                                           int64_t planes);
 
 }  // namespace qplan::target::vta
 

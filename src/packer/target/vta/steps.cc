@@ -88,6 +88,9 @@ Work plan_work(const TileProblem& problem, const Tiling& tiling) {
       step.in_blocks = std::min(tiling.in_blocks, problem.in_blocks() - ib);
       step.is_first = ib == 0;
       step.is_last = ib + step.in_blocks == problem.in_blocks();
+      const bool is_diagonal = problem.geometry.is_depthwise();
+      step.inp_block = is_diagonal ? tile.out_block : ib;
+      step.inp_blocks = is_diagonal ? tile.out_blocks : step.in_blocks;
       int64_t need = kNobody;
       const auto acquire = [&](Slots& slots, int64_t piece, int64_t* slot, bool* loads) {
         const Slots::Result result = slots.acquire(piece, now);
@@ -96,7 +99,7 @@ Work plan_work(const TileProblem& problem, const Tiling& tiling) {
         if (result.is_new) need = std::max(need, result.last_user);
       };
       acquire(wgt, tile.out_block * problem.in_blocks() + ib, &step.wgt_slot, &step.loads_wgt);
-      acquire(inp, place * problem.in_blocks() + ib, &step.inp_slot, &step.loads_inp);
+      acquire(inp, place * problem.input.channel_blocks() + step.inp_block, &step.inp_slot, &step.loads_inp);
       needed.push_back(need);
       work.steps.push_back(step);
     }

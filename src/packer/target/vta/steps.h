@@ -19,10 +19,13 @@ struct Tile {
   int64_t positions() const { return rows * cols; }
 };
 
-// A GEMM over in_blocks blocks of the input, from in_block on.
+// A GEMM over in_blocks of the blocks of input channels that its outputs are sums over, from in_block on.
 struct Step {
   size_t tile = 0;
   int64_t in_block = 0, in_blocks = 0;
+  // The blocks of the input that it loads or finds loaded: the same ones, and a depthwise layer's those of
+  // its tile.
+  int64_t inp_block = 0, inp_blocks = 0;
   bool is_first = false, is_last = false;  // of its tile
   int64_t inp_slot = 0, wgt_slot = 0;
   bool loads_inp = false, loads_wgt = false;

@@ -65,6 +65,7 @@ class Chooser {
  private:
   int64_t num_out() const { return ceil_div(p_.out_blocks(), tiling_.out_blocks); }
   int64_t num_in() const { return ceil_div(p_.in_blocks(), tiling_.in_blocks); }
+  int64_t num_inp_pieces() const { return num_places() * (g_.is_depthwise() ? num_out() : num_in()); }
   int64_t num_places() const { return ceil_div(g_.out_h, tiling_.rows) * ceil_div(g_.out_w, tiling_.cols); }
 
   // Two are enough to load one while the other is in use.
@@ -75,7 +76,7 @@ class Chooser {
   bool fits_inp() {
     const int64_t elements = inp_slot_elements(p_, tiling_);
     if (elements > config_.inp_elements) return false;
-    tiling_.inp_slots = slots(config_.inp_elements, elements, num_places() * num_in());
+    tiling_.inp_slots = slots(config_.inp_elements, elements, num_inp_pieces());
     return true;
   }
 
@@ -112,10 +113,12 @@ class Chooser {
     const int64_t uses = places * outs * ins;
 
     const int64_t in_rows = window_extent(t.rows, g_.window.stride_h, g_.window_h());
-    const int64_t inp_instructions = t.in_blocks == p_.in_blocks() ? 1 : in_rows;
+    const int64_t inp_instructions =
+        inp_slot_blocks(p_, t.out_blocks, t.in_blocks) == p_.input.channel_blocks() ? 1 : in_rows;
     const int64_t inp = transfer(inp_instructions, inp_slot_elements(p_, t) * kInpBytes);
-    const bool inp_stays = outs == 1 || (t.place_by_place ? ins : places * ins) <= t.inp_slots;
-    const int64_t inp_cycles = inp * loads(inp_stays, places * ins, uses);
+    const bool inp_stays =
+        outs == 1 || g_.is_depthwise() || (t.place_by_place ? ins : places * ins) <= t.inp_slots;
+    const int64_t inp_cycles = inp * loads(inp_stays, num_inp_pieces(), uses);
 
     const int64_t wgt = transfer(1, wgt_slot_elements(p_, t) * kWgtBytes);
     const bool wgt_stays = places == 1 || (t.place_by_place ? outs * ins : ins) <= t.wgt_slots;
@@ -164,7 +167,8 @@ class Chooser {
 int64_t inp_slot_elements(const TileProblem& problem, const Tiling& tiling) {
   const Geometry& g = problem.geometry;
   return window_extent(tiling.rows, g.window.stride_h, g.window_h()) *
-         window_extent(tiling.cols, g.window.stride_w, g.window_w()) * tiling.in_blocks;
+         window_extent(tiling.cols, g.window.stride_w, g.window_w()) *
+         inp_slot_blocks(problem, tiling.out_blocks, tiling.in_blocks);
 }
 
 int64_t wgt_slot_elements(const TileProblem& problem, const Tiling& tiling) {

@@ -20,7 +20,9 @@ struct TileProblem {
   ActivationLayout input;     // its borders are at least the window's padding
   ActivationLayout output;
 
-  int64_t in_blocks() const { return blocks(geometry.in_c); }
+  // Blocks of input channels that a block of output channels is a sum over: all, and its own one of a
+  // depthwise layer, whose weights are diagonal.
+  int64_t in_blocks() const { return geometry.is_depthwise() ? 1 : blocks(geometry.in_c); }
   int64_t out_blocks() const { return blocks(geometry.out_c); }
 };
 
@@ -43,6 +45,10 @@ struct Tiling {
   }
 };
 
+// Blocks of input channels on the chip for a tile of so many blocks of output channels.
+inline int64_t inp_slot_blocks(const TileProblem& problem, int64_t out_blocks, int64_t in_blocks) {
+  return problem.geometry.is_depthwise() ? out_blocks : in_blocks;
+}
 // Positions of the input that `count` positions of the output look at.
 inline int64_t window_extent(int64_t count, int64_t stride, int64_t window) {
   return (count - 1) * stride + window;
