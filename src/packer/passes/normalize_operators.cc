@@ -6,6 +6,7 @@
 #include "src/packer/op/scales.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
+#include "src/packer/passes/product_of.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {
@@ -97,10 +98,7 @@ void normalize_pool2d(PreNode pool, ir::Attrs* attrs) {
 // product of the layer's scales rounded by whoever printed it, as that product; null: it stays.
 ir::ConstantRef product_scale(const Rebuild& r, PreNode requantize) {
   const pattern::Pre& pre = r.pre();
-  pattern::PreValue accumulator = requantize.operand(0);
-  while (const auto bias = pre.producer(accumulator, "nn.bias_add")) accumulator = bias->operand(0);
-  const auto conv = pre.producer(accumulator, "qnn.conv2d");
-  const auto layer = conv ? conv : pre.producer(accumulator, "qnn.dense");
+  const auto layer = product_of(pre, requantize.operand(0));
   if (!layer) return nullptr;
   const ir::ConstantRef given = pre.constant(requantize.operand(1));
   const float input = pre.constant(layer->operand(4))->as<float>()[0];

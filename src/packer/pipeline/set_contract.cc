@@ -3,6 +3,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/passes/product_of.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/interface.h"
 
@@ -17,14 +18,6 @@ bool has_contract(const op::OpDef& op) {
   return std::ranges::any_of(op.attrs, [](const op::AttrDef& attr) { return attr.name == "contract"; });
 }
 
-// The qnn.conv2d or qnn.dense whose accumulator the value is, bias added or not.
-std::optional<PreNode> product_of(const pattern::Pre& pre, PreValue accumulator) {
-  while (const auto bias = pre.producer(accumulator, "nn.bias_add")) accumulator = bias->operand(0);
-  if (const auto conv = pre.producer(accumulator, "qnn.conv2d")) return conv;
-  return pre.producer(accumulator, "qnn.dense");
-}
-
-// TFLite's uint8 convolutions have one scale; with several, an int8 one had its input requantised before it.
 const char* tflite_multiplier_rule(const pattern::Pre& pre, PreNode product) {
   const bool one_scale = pre.type(product.operand(5)).num_elements() == 1;
   const bool product_f32 =
@@ -38,7 +31,7 @@ ir::Attrs with_contract(const pattern::Pre& pre, PreNode node, const std::string
   attrs.erase("rule");  // of quantize: the contract's own
   if (!node.is("qnn.requantize")) return attrs;
   attrs.erase("multiplier");
-  const auto product = product_of(pre, node.operand(0));
+  const auto product = passes::product_of(pre, node.operand(0));
   if (product && contract == "tfl2")
     attrs.set("multiplier", std::string(tflite_multiplier_rule(pre, *product)));
   return attrs;
