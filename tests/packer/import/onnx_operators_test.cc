@@ -427,6 +427,12 @@ TEST(OnnxParts, ConcatSplitSliceGatherPad) {
             "%5 = nn.pad(%4, 1.5f, pad_width=[[0, 2], [1, 0]]);\n%5\n");
 }
 
+// The specification clamps it to the first element; NumPy's slice would be empty.
+TEST(OnnxParts, ABackwardSliceFromBeforeTheFirstElementIsThatElement) {
+  EXPECT_EQ(unary_body({.op = "Slice", .ints = {{-100}, {INT64_MIN}, {3}, {-1}}}),
+            "%0 = strided_slice(%x, begin=[-4], end=[-9223372036854775808], strides=[-1], axes=[3]);\n%0\n");
+}
+
 TEST(OnnxParts, PadModesAndNegativePadsAreRefused) {
   EXPECT_EQ(
       unary_refusal(

@@ -99,6 +99,19 @@ void import_split(const OpContext& op) {
   for (size_t i = 0; i < results.size(); ++i) op.define(i, results[i]);
 }
 
+// Backwards, a start in front of the first element is that element; NumPy, and strided_slice, take nothing.
+void clamp_backward_starts(const ir::Shape& shape, ir::Attrs* attrs) {
+  ir::Ints begin = attrs->get_ints("begin", {});
+  const ir::Ints steps = attrs->get_ints("strides", {}), axes = attrs->get_ints("axes", {});
+  for (size_t i = 0; i < std::min(begin.size(), steps.size()); ++i) {
+    const int64_t axis = i < axes.size() ? axes[i] : static_cast<int64_t>(i);
+    const auto rank = static_cast<int64_t>(shape.size());
+    if (steps[i] >= 0 || axis < -rank || axis >= rank) continue;
+    begin[i] = std::max(begin[i], -shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)]);
+  }
+  attrs->set("begin", begin);
+}
+
 void import_slice(const OpContext& op) {
   ir::Attrs attrs;
   const Value& data = op.input(0);
@@ -111,8 +124,11 @@ void import_slice(const OpContext& op) {
     op.expect_counts(3, 5);
     attrs.set("begin", op.ints(1, "starts"));
     attrs.set("end", op.ints(2, "ends"));
-    if (op.has_input(4)) attrs.set("strides", op.ints(4, "steps"));
     if (op.has_input(3)) attrs.set("axes", op.ints(3, "axes"));
+    if (op.has_input(4)) {
+      attrs.set("strides", op.ints(4, "steps"));
+      clamp_backward_starts(op.shape(data), &attrs);
+    }
   }
   ir::Node node;
   node.op = &op::get_op("strided_slice");
