@@ -1,44 +1,20 @@
-// Random small quantised networks. Each is made twice: `main` as sources write it (layouts, fake
-// quantisation, weights in float, pads and clips beside the layers, ...), `meaning` in integer operators that
-// say the same and that naive_interpreter.h knows.
+// Random small quantised networks (network_pair.h): inputs and outputs, and every step that is no layer of
+// weights.
 #ifndef QPLAN_TESTS_PACKER_PIPELINE_RANDOM_NETWORK_H_
 #define QPLAN_TESTS_PACKER_PIPELINE_RANDOM_NETWORK_H_
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "src/packer/ir/builder.h"
-#include "tests/packer/pipeline/naive_interpreter.h"
-#include "tests/support/random.h"
+#include "tests/packer/pipeline/random_layers.h"
 
 namespace qplan::naive {
 
-// Scale and zero point as the generator knows them.
-struct Quantisation {
-  float scale = 1.0f;
-  int32_t zero_point = 0;
-};
-
-// A value of the network. At least one of the two forms in main is there: the 8-bit value, or the float that
-// its integers stand for.
-struct Value {
-  ir::ValueId meaning, integer, real;
-  ir::DType dtype;
-  ir::Shape shape;
-  Quantisation q;
-};
-
-class RandomNetwork {
+class RandomNetwork : private RandomLayers {
  public:
-  RandomNetwork(uint64_t seed, std::string contract)
-      : random_(seed),
-        contract_(std::move(contract)),
-        main_(&main_module_.add_function("main")),
-        meaning_(&meaning_module_.add_function("main")) {
+  RandomNetwork(uint64_t seed, std::string contract) : RandomLayers(seed, std::move(contract)) {
     const auto inputs = random_.integer(1, 2);
     for (int64_t i = 0; i < inputs; ++i) add_input("x" + std::to_string(i));
     const auto steps = random_.integer(1, 8);
@@ -46,8 +22,8 @@ class RandomNetwork {
     finish();
   }
 
-  const ir::Module& main_module() const { return main_module_; }
-  const ir::Function& meaning() const { return meaning_module_.main(); }
+  using NetworkPair::main_module;
+  using NetworkPair::meaning;
   // Bytes for the parameters, which both functions have alike.
   std::vector<ir::ConstantRef> inputs() {
     std::vector<ir::ConstantRef> result;
@@ -66,88 +42,6 @@ class RandomNetwork {
   }
 
  private:
-  using Two = std::pair<ir::ValueId, ir::ValueId>;  // in main, in meaning
-
-  // ---- small choices ----
-  bool chance(double p) { return random_.chance(p); }
-  int64_t integer(int64_t lo, int64_t hi) { return random_.integer(lo, hi); }
-  float scale(double around = 0.05) {
-    return static_cast<float>(around * std::exp2(random_.unit() * 3 - 1.5));
-  }
-  ir::DType dtype8() { return chance(0.5) ? ir::kInt8 : ir::kUint8; }
-  int32_t zero_point(ir::DType dtype) {
-    if (chance(0.15)) return static_cast<int32_t>(dtype.min());
-    if (chance(0.1)) return static_cast<int32_t>(dtype.max());
-    const auto middle = (dtype.min() + dtype.max() + 1) / 2;
-    return static_cast<int32_t>(middle + integer(-30, 30));
-  }
-  Quantisation quantisation(ir::DType dtype, double around = 0.05) {
-    return {scale(around), zero_point(dtype)};
-  }
-  ir::Attrs with_contract(ir::Attrs attrs = {}) {
-    if (contract_ != "tfl2" || chance(0.3)) attrs.set("contract", contract_);
-    return attrs;
-  }
-  std::string layout() { return chance(0.5) ? "NCHW" : "NHWC"; }
-  std::string name() { return "n" + std::to_string(next_name_++); }
-  ir::ConstantRef bytes(ir::DType dtype, const ir::Shape& shape) {
-    return ir::make_constant(
-        dtype, shape,
-        random_.full_range<uint8_t>(static_cast<size_t>(ir::TensorType{dtype, shape}.num_elements())));
-  }
-
-  // ---- nodes ----
-  ir::ValueId m(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs = {}) {
-    return main_.call(op, std::move(operands), std::move(attrs), name());
-  }
-  ir::ValueId n(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs = {}) {
-    return meaning_.call(op, std::move(operands), std::move(attrs), name());
-  }
-  ir::ValueId real_of(Value& value) {
-    if (!value.real.valid() || (value.integer.valid() && chance(0.3))) {
-      value.real = m("qnn.dequantize",
-                     {integer_of(value), main_.scalar(value.q.scale), main_.scalar(value.q.zero_point)},
-                     with_contract());
-    }
-    return value.real;
-  }
-  ir::ValueId integer_of(Value& value) {
-    if (!value.integer.valid()) value.integer = quantize(value.real, value.q, value.dtype);
-    return value.integer;
-  }
-  ir::ValueId quantize(ir::ValueId real, Quantisation q, ir::DType dtype) {
-    return m("qnn.quantize", {real, main_.scalar(q.scale), main_.scalar(q.zero_point)},
-             with_contract({{"out_dtype", ir::to_string(dtype)}}));
-  }
-  ir::ValueId n_requantize(ir::ValueId x, Quantisation from, Quantisation to, ir::DType dtype) {
-    return n("qnn.requantize",
-             {x, meaning_.scalar(from.scale), meaning_.scalar(from.zero_point), meaning_.scalar(to.scale),
-              meaning_.scalar(to.zero_point)},
-             {{"out_dtype", ir::to_string(dtype)}, {"contract", contract_}});
-  }
-  void add(Value value) {
-    value.shape = meaning().type(value.meaning).shape;
-    value.dtype = meaning().type(value.meaning).dtype;
-    if (meaning().type(value.meaning).num_elements() > 4000) return;
-    values_.push_back(std::move(value));
-  }
-  // A copy: the vector grows. keep() writes forms that were made on the way back.
-  size_t pick() {
-    if (chance(0.6)) return values_.size() - 1;
-    return static_cast<size_t>(integer(0, static_cast<int64_t>(values_.size()) - 1));
-  }
-  // Of this rank, reshaped where there is none.
-  size_t pick_rank4() {
-    for (int i = 0; i < 4; ++i) {
-      const size_t at = pick();
-      if (values_[at].shape.size() == 4) return at;
-    }
-    for (size_t i = values_.size(); i-- > 0;) {
-      if (values_[i].shape.size() == 4) return i;
-    }
-    return 0;  // an input
-  }
-
   // ---- the network's ends ----
   void add_input(const std::string& input) {
     const ir::Shape shape = {integer(1, 2), integer(1, 6), integer(1, 6), integer(1, 6)};
@@ -230,16 +124,6 @@ class RandomNetwork {
     }
   }
 
-  // Data that moves, in either form: the operator's name, attributes.
-  void movement(Value& from, const std::string& op, const ir::Attrs& attrs) {
-    Value to = from;
-    to.meaning = n(op, {from.meaning}, attrs);
-    const bool in_float = chance(0.4);
-    to.integer = in_float ? ir::ValueId{} : m(op, {integer_of(from)}, attrs);
-    to.real = in_float ? m(op, {real_of(from)}, attrs) : ir::ValueId{};
-    add(to);
-  }
-
   void transpose() {
     Value& from = values_[pick()];
     ir::Ints axes;
@@ -312,256 +196,6 @@ class RandomNetwork {
     }
     to.meaning = n_requantize(from.meaning, from.q, to.q, to.dtype);
     add(to);
-  }
-
-  // ---- pads ----
-  ir::ValueId pad_literal(int32_t value, ir::DType dtype) {
-    if (chance(0.3)) return main_.scalar(static_cast<float>(value));
-    if (chance(0.5)) return main_.scalar(value);
-    if (dtype == ir::kInt8) return main_.constant<int8_t>(dtype, {}, {static_cast<int8_t>(value)});
-    return main_.constant<uint8_t>(dtype, {}, {static_cast<uint8_t>(value)});
-  }
-  // Padding height and width of a layout, all axes where it is empty.
-  Value padded(Value& from, const std::string& data_layout, bool with_zero_point) {
-    std::vector<ir::Ints> widths;
-    for (size_t i = 0; i < from.shape.size(); ++i) {
-      const bool pads = data_layout.empty() ? chance(0.4) : data_layout[i] == 'H' || data_layout[i] == 'W';
-      widths.push_back(pads ? ir::Ints{integer(0, 2), integer(0, 2)} : ir::Ints{0, 0});
-    }
-    const int32_t value = with_zero_point ? from.q.zero_point
-                                          : static_cast<int32_t>(integer(from.dtype.min(), from.dtype.max()));
-    Value to = from;
-    const ir::Attrs attrs = {{"pad_width", widths}};
-    to.meaning = n("nn.pad", {from.meaning, meaning_.scalar(value)}, attrs);
-    const bool in_float = chance(0.3);
-    to.integer = to.real = {};
-    if (in_float) {
-      const float real = static_cast<float>(value - from.q.zero_point) * from.q.scale;
-      to.real = m("nn.pad", {real_of(from), main_.scalar(real)}, attrs);
-    } else {
-      to.integer = m("nn.pad", {integer_of(from), pad_literal(value, from.dtype)}, attrs);
-    }
-    to.shape = meaning().type(to.meaning).shape;
-    return to;
-  }
-  void pad() { add(padded(values_[pick()], "", chance(0.5))); }
-
-  // ---- layers ----
-  struct Weights {
-    ir::ValueId integer_main, integer_meaning, real;  // real: in main, under a qnn.dequantize
-    std::vector<float> scales;                        // one, or one per channel
-    int32_t zero_point = 0;
-  };
-
-  ir::ValueId scales(ir::Builder& b, const std::vector<float>& values) {
-    if (values.size() == 1) return b.scalar(values[0]);
-    return b.constant<float>(ir::kFloat32, {static_cast<int64_t>(values.size())}, values);
-  }
-
-  Weights weights(const ir::Shape& shape, size_t output_axis, bool in_float) {
-    Weights w;
-    const auto channels = static_cast<size_t>(shape[output_axis]);
-    const bool per_channel = channels > 1 && chance(0.4);
-    const ir::DType dtype = per_channel || chance(0.6) ? ir::kInt8 : ir::kUint8;
-    w.zero_point = per_channel || chance(0.5) ? 0 : zero_point(dtype);
-    for (size_t i = 0; i < (per_channel ? channels : 1); ++i) w.scales.push_back(scale(0.02));
-    const ir::ConstantRef constant = bytes(dtype, shape);
-    w.integer_meaning = meaning_.function().add_constant(constant);
-    const auto axis = static_cast<int64_t>(output_axis);
-    w.integer_main = main_.function().add_constant(constant);
-    if (chance(0.4)) {  // floats at rest
-      const Tensor t = from_constant(*constant);
-      std::vector<float> values;
-      for_each_index(shape, [&](const ir::Ints& index) {
-        const size_t o = per_channel ? static_cast<size_t>(index[output_axis]) : 0;
-        values.push_back(static_cast<float>(t.v[values.size()] - w.zero_point) * w.scales[o]);
-      });
-      w.integer_main = m("qnn.quantize",
-                         {main_.constant<float>(ir::kFloat32, shape, values), scales(main_, w.scales),
-                          main_.scalar(w.zero_point)},
-                         with_contract({{"out_dtype", ir::to_string(dtype)}, {"axis", axis}}));
-    }
-    if (in_float) {
-      w.real = m("qnn.dequantize", {w.integer_main, scales(main_, w.scales), main_.scalar(w.zero_point)},
-                 with_contract({{"axis", axis}}));
-    }
-    return w;
-  }
-
-  // The layer's accumulator becomes an 8-bit value. sums: of weights per output, to choose scales that fill
-  // the range.
-  void layer(Value& x, const std::string& op, const Weights& w, const ir::Attrs& attrs, int64_t channel_axis,
-             int64_t channels, int64_t products, bool in_float) {
-    std::vector<float> accumulator_scales;
-    for (const float s : w.scales) accumulator_scales.push_back(x.q.scale * s);
-    std::optional<std::vector<int32_t>> bias;
-    if (chance(0.7)) bias = random_.integers<int32_t>(static_cast<size_t>(channels), -5000, 5000);
-    Value y;
-    y.dtype = dtype8();
-    const double spread = 60.0 * 70.0 * std::sqrt(static_cast<double>(products)) / 60.0;
-    y.q = quantisation(y.dtype, static_cast<double>(accumulator_scales[0]) * spread);
-
-    // What it means.
-    ir::ValueId value =
-        n("qnn." + op,
-          {x.meaning, w.integer_meaning, meaning_.scalar(x.q.zero_point), meaning_.scalar(w.zero_point),
-           meaning_.scalar(x.q.scale), scales(meaning_, w.scales)},
-          attrs);
-    if (bias) {
-      value = n("nn.bias_add", {value, meaning_.constant<int32_t>(ir::kInt32, {channels}, *bias)},
-                {{"axis", channel_axis}});
-    }
-    ir::Attrs tail = {{"out_dtype", ir::to_string(y.dtype)}, {"contract", contract_}, {"axis", channel_axis}};
-    const bool product_f32 = contract_ == "tfl2" && !in_float && chance(0.3);
-    if (product_f32) tail.set("multiplier", std::string("product_f32"));
-    value = n("qnn.requantize",
-              {value, scales(meaning_, accumulator_scales), meaning_.scalar(0), meaning_.scalar(y.q.scale),
-               meaning_.scalar(y.q.zero_point)},
-              tail);
-    double lo = static_cast<double>(y.dtype.min()), hi = static_cast<double>(y.dtype.max());
-    if (chance(0.5)) {
-      lo = static_cast<double>(y.q.zero_point);
-      if (chance(0.4)) hi = static_cast<double>(integer(y.q.zero_point, y.dtype.max()));
-    }
-    y.meaning = n("clip", {value}, {{"a_min", lo}, {"a_max", hi}});
-
-    y.integer = in_float ? float_layer(x, op, w, attrs, channel_axis, accumulator_scales, bias, y, lo, hi)
-                         : integer_layer(x, op, w, attrs, channel_axis, accumulator_scales, bias, y, lo, hi,
-                                         product_f32);
-    add(y);
-  }
-
-  ir::ValueId integer_layer(Value& x, const std::string& op, const Weights& w, const ir::Attrs& attrs,
-                            int64_t channel_axis, const std::vector<float>& accumulator_scales,
-                            const std::optional<std::vector<int32_t>>& bias, const Value& y, double lo,
-                            double hi, bool product_f32) {
-    ir::ValueId value = m("qnn." + op,
-                          {integer_of(x), w.integer_main, main_.scalar(x.q.zero_point),
-                           main_.scalar(w.zero_point), main_.scalar(x.q.scale), scales(main_, w.scales)},
-                          attrs);
-    if (bias) {
-      const auto channels = static_cast<int64_t>(bias->size());
-      ir::ValueId constant = main_.constant<int32_t>(ir::kInt32, {channels}, *bias);
-      if (chance(0.3)) {  // at rest as floats
-        std::vector<float> reals;
-        for (size_t o = 0; o < bias->size(); ++o) {
-          reals.push_back(static_cast<float>((*bias)[o]) *
-                          accumulator_scales[accumulator_scales.size() == 1 ? 0 : o]);
-        }
-        constant = m("qnn.quantize",
-                     {main_.constant<float>(ir::kFloat32, {channels}, reals),
-                      scales(main_, accumulator_scales), main_.scalar(0)},
-                     with_contract({{"out_dtype", std::string("int32")}, {"axis", int64_t{0}}}));
-      }
-      value = m("nn.bias_add", {value, constant}, {{"axis", channel_axis}});
-    }
-    const bool through_int32 = chance(0.4);
-    ir::Attrs tail = with_contract({{"axis", channel_axis}});
-    tail.set("out_dtype", through_int32 ? std::string("int32") : ir::to_string(y.dtype));
-    if (product_f32) tail.set("multiplier", std::string("product_f32"));
-    value = m("qnn.requantize",
-              {value, scales(main_, accumulator_scales), main_.scalar(0), main_.scalar(y.q.scale),
-               main_.scalar(y.q.zero_point)},
-              tail);
-    const auto least = static_cast<double>(y.dtype.min()), most = static_cast<double>(y.dtype.max());
-    const bool clips = lo != least || hi != most;
-    if (through_int32) {
-      const bool twice = clips && chance(0.5);
-      value = m("clip", {value}, {{"a_min", twice ? least : lo}, {"a_max", twice ? most : hi}});
-      value = m("cast", {value}, {{"dtype", ir::to_string(y.dtype)}});
-      if (!twice) return value;
-    }
-    if (!clips && !chance(0.2)) return value;
-    // A clip may name bounds beyond the dtype.
-    return m("clip", {value},
-             {{"a_min", lo == least && chance(0.5) ? lo - 3 : lo},
-              {"a_max", hi == most && chance(0.5) ? hi + 9 : hi}});
-  }
-
-  ir::ValueId float_layer(Value& x, const std::string& op, const Weights& w, const ir::Attrs& attrs,
-                          int64_t channel_axis, const std::vector<float>& accumulator_scales,
-                          const std::optional<std::vector<int32_t>>& bias, const Value& y, double lo,
-                          double hi) {
-    ir::ValueId value = m("nn." + op, {real_of(x), w.real}, attrs);
-    if (bias) {
-      const auto channels = static_cast<int64_t>(bias->size());
-      std::vector<float> reals;
-      for (size_t o = 0; o < bias->size(); ++o) {
-        reals.push_back(static_cast<float>((*bias)[o]) *
-                        accumulator_scales[accumulator_scales.size() == 1 ? 0 : o]);
-      }
-      if (chance(0.3)) {
-        const ir::ValueId integers = main_.constant<int32_t>(ir::kInt32, {channels}, *bias);
-        value = m("nn.bias_add",
-                  {value, m("qnn.dequantize", {integers, scales(main_, accumulator_scales), main_.scalar(0)},
-                            {{"axis", int64_t{0}}})},
-                  {{"axis", channel_axis}});
-      } else if (chance(0.4)) {
-        ir::Shape shape(main_.function().type(value).shape.size() - static_cast<size_t>(channel_axis), 1);
-        shape[0] = channels;
-        const ir::ValueId addend = main_.constant<float>(ir::kFloat32, shape, reals);
-        value = chance(0.5) ? m("add", {value, addend}) : m("add", {addend, value});
-      } else {
-        value = m("nn.bias_add", {value, main_.constant<float>(ir::kFloat32, {channels}, reals)},
-                  {{"axis", channel_axis}});
-      }
-    }
-    const auto real = [&](double q) {
-      return static_cast<double>(static_cast<float>(q - y.q.zero_point) * y.q.scale);
-    };
-    const auto least = static_cast<double>(y.dtype.min()), most = static_cast<double>(y.dtype.max());
-    if (lo == y.q.zero_point && hi == most && chance(0.7)) {
-      value = m("nn.relu", {value});
-    } else if (lo != least || hi != most) {
-      value = m("clip", {value}, {{"a_min", real(lo)}, {"a_max", real(hi)}});
-    }
-    return quantize(value, y.q, y.dtype);
-  }
-
-  void conv2d() {
-    const std::string data_layout = layout();
-    Value x = values_[pick_rank4()];
-    if (chance(0.3)) x = padded(x, chance(0.8) ? data_layout : "", chance(0.7));
-    const auto at = [&](char letter) { return x.shape[data_layout.find(letter)]; };
-    const int64_t in = at('C'), height = at('H'), width = at('W');
-    int64_t groups = 1;
-    if (chance(0.3)) groups = in;
-    if (chance(0.15) && in % 2 == 0) groups = 2;
-    const int64_t out = groups * integer(1, groups == 1 ? 6 : 2);
-    const int64_t kh = integer(1, 3), kw = integer(1, 3), dh = integer(1, chance(0.2) ? 2 : 1), dw = dh;
-    ir::Ints padding = {integer(0, 2), integer(0, 2), integer(0, 2), integer(0, 2)};
-    if (chance(0.4)) padding = {0, 0, 0, 0};
-    if (height + padding[0] + padding[2] < (kh - 1) * dh + 1) padding[0] = (kh - 1) * dh;
-    if (width + padding[1] + padding[3] < (kw - 1) * dw + 1) padding[1] = (kw - 1) * dw;
-    const std::string kernel_layout = random_.pick(std::vector<std::string>{"OIHW", "OHWI", "HWIO"});
-    const ir::Shape shape = by_letters(kernel_layout, {{'O', out}, {'I', in / groups}, {'H', kh}, {'W', kw}});
-    const bool in_float = chance(0.4);
-    const Weights w = weights(shape, kernel_layout.find('O'), in_float);
-    ir::Attrs attrs = {{"padding", padding}, {"kernel_layout", kernel_layout}, {"data_layout", data_layout}};
-    if (chance(0.7) || groups != 1) attrs.set("groups", groups);
-    if (chance(0.5)) attrs.set("strides", ir::Ints{integer(1, 3), integer(1, 2)});
-    if (dh != 1) attrs.set("dilation", ir::Ints{dh, dw});
-    if (chance(0.5)) attrs.set("channels", out);
-    if (chance(0.5)) attrs.set("kernel_size", ir::Ints{kh, kw});
-    if (!in_float && chance(0.1)) attrs.set("pad_value", integer(x.dtype.min(), x.dtype.max()));
-    layer(x, "conv2d", w, attrs, static_cast<int64_t>(data_layout.find('C')), out, in / groups * kh * kw,
-          in_float);
-  }
-
-  void dense() {
-    Value x = values_[pick()];
-    if (x.shape.size() != 2 || chance(0.3)) {
-      const int64_t rows = x.shape[0];
-      ir::Shape shape = {rows, -1};
-      if (x.shape.size() == 4 && chance(0.2)) shape = {rows * x.shape[1], -1};
-      movement(x, "reshape", {{"newshape", shape}});
-      x = values_.back();
-      if (x.shape.size() != 2) return;
-    }
-    const int64_t units = integer(1, 6);
-    const bool in_float = chance(0.4);
-    const Weights w = weights({units, x.shape[1]}, 0, in_float);
-    layer(x, "dense", w, {}, 1, units, x.shape[1], in_float);
   }
 
   // ---- two operands ----
@@ -758,13 +392,6 @@ class RandomNetwork {
       add(part);
     }
   }
-
-  testing::Random random_;
-  const std::string contract_;
-  ir::Module main_module_, meaning_module_;
-  ir::Builder main_, meaning_;
-  std::vector<Value> values_;
-  int next_name_ = 0;
 };
 
 }  // namespace qplan::naive
