@@ -2,7 +2,7 @@
 # Builds qplan, packs a model, runs it on pictures and tells what it predicts, what memory it takes and how long.
 # usage: bash samples/quickstart.sh [MODEL [IMAGE...]]
 #   without arguments: the digits model and the pictures of this repository
-#   MODEL    a quantised .tflite
+#   MODEL    a quantised .tflite or .onnx
 #   IMAGE    .png .jpg .bmp (or .npy, or the raw tensor as .bin), one inference each
 #   Class names come from the file in QPLAN_LABELS, or from <model>_labels.txt beside the model, one per line.
 # Needs Debian 12 and, where packages are missing, root or sudo. Writes to build/ only.

@@ -218,7 +218,10 @@ class IoChange {
       inside = quantization_of(r.pre(), *dequantize);
     }
     const ir::DType dtype = main_.type(value.id).dtype;
-    if (!is_8_bit(dtype)) return r[output];
+    if (!is_8_bit(dtype)) {
+      tell("output", name, "its integers are wider than 8 bits");
+      return r[output];
+    }
     if (inside) output_quantization_.emplace_back(index, re_signed(*inside, dtype, wanted_));
     if (dtype == wanted_) return r[value];
     const TensorQuantization from = inside.value_or(unknown_quantization(dtype));

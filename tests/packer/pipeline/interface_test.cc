@@ -98,6 +98,14 @@ TEST(SetIoDtype, AnIntegerInputBecomesFloatWhereItsScaleIsKnown) {
   EXPECT_FALSE(input_quantization(module.main(), 0));
 }
 
+TEST(SetIoDtype, AnOutputOfWiderIntegersStaysAndIsLogged) {
+  ir::Module module = parse_main("%x: Tensor[(2), int32]", "  qnn.dequantize(%x, 0.5f, 0)\n");
+  std::string logged;
+  set_io_dtype(&module, "int8", [&](uint32_t, const std::string& text) { logged += text + "\n"; });
+  EXPECT_EQ(body_of(module), "%0 = qnn.dequantize(%x, 0.5f, 0);\n%0\n");
+  EXPECT_NE(logged.find("its integers are wider than 8 bits"), std::string::npos) << logged;
+}
+
 TEST(SetIoDtype, AnInputThatIsComputedWithInFloatStays) {
   const std::string body = "  add(%x, %x)\n";
   ir::Module module = parse_main("%x: Tensor[(2), float32]", body);
