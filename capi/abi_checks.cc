@@ -72,12 +72,18 @@ QPLAN_SIZE(qplan_memory, 8, 16);
 QPLAN_FIELD(qplan_memory, base, 0, 0);
 QPLAN_FIELD(qplan_memory, size, 4, 8);
 
-QPLAN_SIZE(qplan_session_config, 20, 32);
+QPLAN_SIZE(qplan_session_config, 44, 64);
 QPLAN_FIELD(qplan_session_config, struct_size, 0, 0);
 QPLAN_FIELD(qplan_session_config, isa_limit, 4, 4);
 QPLAN_FIELD(qplan_session_config, function, 8, 8);
 QPLAN_FIELD(qplan_session_config, kernels, 12, 16);
 QPLAN_FIELD(qplan_session_config, platform, 16, 24);
+QPLAN_FIELD(qplan_session_config, npu, 20, 32);
+QPLAN_FIELD(qplan_session_config, devices, 24, 40);
+QPLAN_FIELD(qplan_session_config, num_devices, 28, 48);
+QPLAN_FIELD(qplan_session_config, on_npu_failure, 32, 52);
+QPLAN_FIELD(qplan_session_config, npu_flags, 36, 56);
+QPLAN_FIELD(qplan_session_config, npu_timeout_us, 40, 60);
 
 QPLAN_SIZE(qplan_memory_need, 16, 16);
 QPLAN_FIELD(qplan_memory_need, bank, 0, 0);

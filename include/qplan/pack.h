@@ -59,8 +59,24 @@ typedef struct qplan_pack_options {
   const char* why_not;        /* NULL or a rewrite: qplan_import_text tells where it does not apply, and why */
   const struct qplan_user_pass* const* passes; /* of the caller, in addition to the built-in ones */
   uint32_t num_passes;
+  uint32_t placement;         /* QPLAN_PLACEMENT_* */
+  const char* const* pins;    /* "block3/conv=vta", "%12=cpu": operators whose target is given; docs/placement.md */
+  uint32_t num_pins;
+  uint32_t no_cost_gate;      /* 1: regions that cost more in transfers than they save stay on the device */
+  uint32_t no_fallback;       /* 1: no CPU steps and weights for regions: smaller, and nothing runs without the device */
   uint32_t reserved;
+  const char* target_file;    /* targets from a JSON file, in place of target */
+  const char* const* target_libs; /* shared libraries, each of which describes a target (qplan/npu_target.h) */
+  uint32_t num_target_libs;
+  uint32_t reserved2;
+  /* One line after a plan was made: operators, MACs and bytes per device, regions, copies. */
+  void (*summary)(void* user, const char* text);
 } qplan_pack_options;
+
+enum {
+  QPLAN_PLACEMENT_SOFT = 0,  /* what the preferred target does not take runs on the next one */
+  QPLAN_PLACEMENT_STRICT = 1 /* an operator off the preferred target is an error that lists all of them */
+};
 
 /* Packs the model at model_path (.tflite, .onnx, .pt, Relay text; the content decides, not the name) and hands the plan's
  * bytes to write, in order. Nothing is written on an error. QPLAN_MODEL_INVALID, QPLAN_MODEL_UNSUPPORTED, QPLAN_FILE_ERROR, ... */
@@ -73,9 +89,11 @@ QPLAN_API qplan_status qplan_pack_bytes(const void* model, size_t size, const ch
 /* The imported module as Relay text, before any rewrite (canonical 0) or after all (canonical 1). */
 QPLAN_API qplan_status qplan_import_text(const char* model_path, const qplan_pack_options* options, int canonical,
                                          qplan_write_fn write, void* write_user, qplan_error* error);
-/* Which operator of the model would run where, and why, for the targets of options->target ("vta,sram=quarter, cpu"): as
- * text, or as JSON (json 1). Nothing is packed. docs/placement.md tells what it says. */
-QPLAN_API qplan_status qplan_explain(const char* model_path, const qplan_pack_options* options, int json,
+/* Which operator of the model would run where, and why, for the targets of options->target ("vta,sram=quarter, cpu"), as
+ * pack would place it. docs/placement.md tells what it says. A plan in the place of the model: what was decided when it
+ * was packed. */
+enum { QPLAN_EXPLAIN_TEXT = 0, QPLAN_EXPLAIN_JSON = 1, QPLAN_EXPLAIN_HTML = 2 };
+QPLAN_API qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,
                                      qplan_write_fn write, void* write_user, qplan_error* error);
 
 /* What a plan holds, as JSON: content_digest, inputs, outputs, memory, steps, ... */

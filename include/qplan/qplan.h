@@ -161,12 +161,50 @@ enum {
   QPLAN_ISA_AVX2 = 32,
   QPLAN_ISA_AVX512VNNI = 48
 };
+/* ---- NPU regions: steps of a plan that a device runs, each with the CPU steps that compute the same bits ----
+ * The session submits a region's job to the driver of the region's target, copies tensors between the CPU's and the
+ * device's arrangement where they differ, and maintains caches. A region without a device that takes it runs on its CPU
+ * steps from init on; what becomes of one whose job fails is a matter of policy. Nothing of this is silent: each region
+ * tells where it runs and why (qplan_session_region_info), each device its state and counters, the log has a line. */
+struct qplan_npu_driver; /* qplan/npu_driver.h */
+/* The code that talks to drivers, passed in so that programs without an NPU do not link it. */
+typedef struct qplan_npu_client qplan_npu_client;
+QPLAN_API const qplan_npu_client* qplan_npu_client_default(void);
+
+typedef struct qplan_npu_device_config {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* target;                    /* of the plan: "vta" */
+  const struct qplan_npu_driver* driver; /* both outlive the session; NULL: the device is absent, status tells why */
+  uint64_t device;                       /* qplan_npu_device, opened by the caller with the driver */
+  int32_t status;                        /* driver NULL: the qplan_npu_status of the attempt to open, for the report */
+  uint32_t max_failures;                 /* failed jobs in a row until quarantine; 0: 3 */
+} qplan_npu_device_config;
+
+/* What happens when a region cannot run on its device. */
+enum {
+  QPLAN_NPU_FALLBACK = 0, /* on the CPU, with the same bits */
+  QPLAN_NPU_RETRY = 1,    /* once more on the device, after a reset where the error asks for one; then as FALLBACK */
+  QPLAN_NPU_FAIL = 2      /* init or invoke fails with QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_DEVICE_TIMEOUT */
+};
+enum {
+  QPLAN_NPU_VERIFY = 1u, /* every region on its device and on the CPU; a difference is counted and logged, and the CPU's
+                            bytes stand */
+  QPLAN_NPU_OFF = 2u     /* every region on the CPU */
+};
+
 typedef struct qplan_session_config {
   uint32_t struct_size;
   uint32_t isa_limit;              /* QPLAN_ISA_* */
   const char* function;            /* entry point of the plan; NULL: "main" */
   const qplan_kernel_set* kernels; /* required */
   const qplan_platform* platform;  /* may be NULL */
+  const qplan_npu_client* npu;     /* qplan_npu_client_default(); NULL: no devices */
+  const qplan_npu_device_config* devices; /* at most one for each target; read during init only */
+  uint32_t num_devices;
+  uint32_t on_npu_failure;         /* QPLAN_NPU_FALLBACK, ... */
+  uint32_t npu_flags;              /* QPLAN_NPU_VERIFY, ... */
+  uint32_t npu_timeout_us;         /* of one job, until it counts as hung; 0: one second */
 } qplan_session_config;
 
 typedef struct qplan_memory_need {
@@ -218,6 +256,79 @@ QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uin
 
 /* The last error of this session; status QPLAN_OK when there was none. */
 QPLAN_API void qplan_session_last_error(const qplan_session* session, qplan_error* error);
+
+/* ---- what runs on devices ---- */
+typedef struct qplan_region_info {
+  uint32_t struct_size;
+  uint32_t step;            /* its position in the plan */
+  const char* name;         /* of the region's function, "" where stripped; points into the plan, as target does */
+  const char* target;       /* "vta" */
+  uint32_t on_device;       /* 1: the next invoke runs it there */
+  qplan_status status;      /* QPLAN_OK, or why it is not there */
+  uint32_t num_operators;   /* of the model */
+  uint32_t has_alternative; /* 0: packed without CPU steps */
+  uint64_t macs;
+  uint64_t device_runs;     /* jobs that completed, since init */
+  uint64_t cpu_runs;
+  uint64_t failures;        /* jobs that did not */
+  uint64_t mismatches;      /* QPLAN_NPU_VERIFY: runs whose bytes differed */
+  uint64_t copies;          /* of tensors between the CPU's and the device's arrangement or memory, since init */
+  uint64_t copy_bytes;
+  uint64_t last_cycles;     /* of the last job, as the driver counts */
+  char text[160];           /* why it is not on the device, or of the last failure; "" when there was none */
+} qplan_region_info;
+/* Regions of the session's function, in the order of its steps. QPLAN_NOT_FOUND beyond the last. */
+QPLAN_API uint32_t qplan_session_num_regions(const qplan_session* session);
+QPLAN_API qplan_status qplan_session_region_info(const qplan_session* session, uint32_t index,
+                                                 qplan_region_info* info);
+
+enum {
+  QPLAN_DEVICE_PRESENT = 0,
+  QPLAN_DEVICE_DEGRADED = 1,    /* its last job failed */
+  QPLAN_DEVICE_QUARANTINED = 2, /* max_failures in a row: gets no jobs until qplan_session_recover_device */
+  QPLAN_DEVICE_ABSENT = 3       /* never there, or gone */
+};
+typedef struct qplan_device_info {
+  uint32_t struct_size;
+  uint32_t state;        /* QPLAN_DEVICE_* */
+  const char* target;    /* of the plan */
+  const char* driver;    /* its name; "" when absent from the start */
+  int32_t last_status;   /* qplan_npu_status of the last failure, 0 when there was none */
+  uint32_t num_regions;  /* that it runs at the next invoke */
+  uint64_t jobs;         /* submitted since init */
+  uint64_t failed_jobs;
+  uint64_t timeouts;     /* among them */
+  uint64_t retries;
+  uint64_t fallbacks;    /* runs of a region on the CPU after its job failed */
+  uint64_t resets;
+  uint64_t cycles;       /* of all jobs, as the driver counts */
+  uint64_t program_bytes; /* that the driver holds for the session's regions */
+  char text[160];        /* of the last failure */
+} qplan_device_info;
+/* One for each target of the plan that has regions, in the order of its targets. */
+QPLAN_API uint32_t qplan_session_num_devices(const qplan_session* session);
+QPLAN_API qplan_status qplan_session_device_info(const qplan_session* session, uint32_t index, qplan_device_info* info);
+/* Resets a quarantined device, loads its regions again and gives it jobs from the next invoke on. Not while the session
+ * runs. QPLAN_INVALID_STATE, QPLAN_DEVICE_ERROR. */
+QPLAN_API qplan_status qplan_session_recover_device(qplan_session* session, uint32_t index);
+
+/* An application's tensor in memory that the session's devices and the CPU both reach, for qplan_session_bind. */
+typedef struct qplan_buffer { /* caller-owned storage */
+  uint64_t opaque[8];
+} qplan_buffer;
+/* Allocates through the driver of device `index`, as qplan_session_device_info counts them, what holds tensor (shape and
+ * dtype; data is ignored), with the driver's alignment. Where that device is absent: QPLAN_DRIVER_MISSING, and any
+ * memory of the application's will do. The session's regions then read or write the buffer without a copy where their
+ * arrangement is the packed tensor's. The buffer must be destroyed before the session is taken down. */
+QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor, uint32_t flags,
+                                           qplan_buffer* buffer);
+/* The buffer as a packed tensor on the CPU: shape points into the buffer. QPLAN_BUFFER_READ: the CPU is going to read it,
+ * QPLAN_BUFFER_WRITE: to write it; end_access when it has. Between, the session must not run. */
+enum { QPLAN_BUFFER_READ = 1u, QPLAN_BUFFER_WRITE = 2u };
+QPLAN_API qplan_status qplan_buffer_begin_access(qplan_buffer* buffer, uint32_t access, DLTensor* view);
+QPLAN_API qplan_status qplan_buffer_end_access(qplan_buffer* buffer);
+/* Not while it is bound. */
+QPLAN_API qplan_status qplan_buffer_destroy(qplan_buffer* buffer);
 
 /* "reference", "avx2", ...: the name of a QPLAN_ISA_* value, NULL when unknown; and back: 0 and QPLAN_NOT_FOUND. */
 QPLAN_API const char* qplan_isa_name(uint32_t isa);

@@ -30,12 +30,20 @@ struct Pin {
 // "block3/conv=vta"; the last '=' separates. PackError (QPLAN_INVALID_ARGUMENT).
 Pin parse_pin(std::string_view text);
 
+// A node that a target's compiler could not take after all.
+struct Exclusion {
+  uint32_t node = 0;  // of main
+  std::string target;
+  target::Reason reason;
+};
+
 struct PartitionOptions {
   Placement placement = Placement::kSoft;
   std::vector<Pin> pins = {};
   // An island that costs more in transfers than it saves stays on the CPU. Not asked for regions with pinned
   // nodes, nor where the placement is strict.
   bool cost_gate = true;
+  std::vector<Exclusion> exclusions = {};
 };
 
 struct Region {

@@ -10,6 +10,7 @@
 
 #include "format/plan_generated.h"
 #include "src/packer/ir/types.h"
+#include "src/packer/target/region.h"
 
 namespace qplan::target {
 
@@ -35,8 +36,21 @@ struct ProgramTensor {
 // Writes the table of a step's parameters.
 using ParamsWriter = std::function<flatbuffers::Offset<void>(flatbuffers::FlatBufferBuilder& builder)>;
 
+// A region on a device, followed by num_alternative_steps steps that compute the same on the CPU.
+struct NpuRegion {
+  uint32_t target = 0;  // position in Program::devices
+  uint32_t format = 0;
+  TensorId blob = 0;              // a constant
+  std::vector<RegionSlot> slots;  // index: of the step's inputs or outputs
+  uint32_t num_alternative_steps = 0;
+  uint32_t num_operators = 0;
+  uint64_t estimated_cycles = 0;
+  uint64_t program_bytes = 0;
+};
+
 struct ProgramStep {
-  uint16_t kernel = 0;  // kernels.def
+  std::shared_ptr<const NpuRegion> npu;  // null: a call of a kernel
+  uint16_t kernel = 0;                   // kernels.def
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   format::KernelParams params_type = format::KernelParams_NONE;
@@ -45,8 +59,14 @@ struct ProgramStep {
   std::string name;  // of the source operator
 };
 
+// A device that regions of a program run on, as the plan records it.
+struct ProgramDevice {
+  std::string name, options;
+};
+
 struct Program {
   std::string name;  // of the function: "main"
+  std::vector<ProgramDevice> devices;
   std::vector<ProgramTensor> tensors;
   std::vector<ProgramStep> steps;  // in the order of execution; each activation is written by one step
   std::vector<TensorId> inputs;    // activations, all different

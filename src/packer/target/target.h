@@ -80,6 +80,8 @@ struct PatternRow {
   bool is_operator() const;
 };
 
+struct CompiledRegion;  // region.h
+
 struct Target {
   std::string name;     // [a-z][a-z0-9_]*: "vta"
   std::string options;  // canonical, in a fixed order: "sram=quarter,mul=on"
@@ -92,6 +94,10 @@ struct Target {
   // The first row that takes a node wins. The CPU takes all nodes; its table, without constraints, says what
   // its kernels compute in one go.
   std::vector<PatternRow> table;
+  // The program of a region: a function of the partitioned module, whose nodes are this target's operators
+  // and calls of composites. RegionRefused (region.h) for a node that it cannot take; null: targets that only
+  // try placements.
+  std::function<CompiledRegion(const ir::Module& module, const ir::Function& region)> compile;
   // For operators that no row knows, behind "operator qnn.softmax": why, and a hint.
   std::string no_row_text = "is not known to this target";
   std::string no_row_hint;

@@ -1,0 +1,72 @@
+// What a target's compiler makes of a region: a program for the device, and how the tensors at the region's
+// border lie in the buffers that the program reads and writes.
+#ifndef QPLAN_SRC_PACKER_TARGET_REGION_H_
+#define QPLAN_SRC_PACKER_TARGET_REGION_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/plan_generated.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/target/target.h"
+
+namespace qplan::target {
+
+// Where the elements of a packed row-major tensor lie in a buffer: format/plan.fbs, NpuBind.
+struct Arrangement {
+  std::vector<uint64_t> strides;  // bytes, one per axis
+  uint64_t origin = 0;            // byte of the first element
+  uint64_t byte_stride = 1;       // between the bytes of one element
+  uint64_t size = 0;              // bytes of the buffer
+  uint8_t fill = 0;               // of an input: what all other bytes hold
+  uint8_t flip = 0;               // xored to each byte of an element
+
+  // The packed tensor itself: the device can work on its bytes in place.
+  bool is_packed(const ir::TensorType& type) const;
+};
+Arrangement packed_arrangement(const ir::TensorType& type);
+
+struct RegionSlot {
+  uint32_t slot = 0;
+  format::NpuUse use = format::NpuUse_SCRATCH;
+  uint32_t index = 0;       // of the parameter (INPUT) or result (OUTPUT) of the region's function
+  Arrangement arrangement;  // SCRATCH: size alone
+  uint32_t alignment = 64;  // bytes, of the buffer
+};
+
+// Estimated, of one composite (a node of the region's function).
+struct UnitCycles {
+  std::string name;
+  uint64_t cycles = 0;
+  uint64_t alu_instructions_per_tile = 0;  // 0 where there is no such thing
+};
+
+struct CompiledRegion {
+  uint32_t format = 0;  // FourCC
+  std::vector<uint8_t> blob;
+  std::vector<RegionSlot> slots;
+  uint64_t program_bytes = 0;
+  uint64_t cycles = 0;  // estimated, from the first instruction to the last
+  std::vector<UnitCycles> units;
+};
+
+// Thrown by a compiler that cannot take a node of the region's function: the partition takes the node's unit
+// off the target, with this reason, and tries again.
+class RegionRefused : public PackError {
+ public:
+  RegionRefused(uint32_t node, Reason reason)
+      : PackError(QPLAN_MODEL_UNSUPPORTED, reason.text), node_(node), reason_(std::move(reason)) {}
+  uint32_t node() const { return node_; }  // of the region's function
+  const Reason& reason() const { return reason_; }
+
+ private:
+  uint32_t node_;
+  Reason reason_;
+};
+
+}  // namespace qplan::target
+
+#endif  // QPLAN_SRC_PACKER_TARGET_REGION_H_
