@@ -42,7 +42,15 @@ QPLAN_FIELD(qplan_pack_options, synthesize_seed, 144);
 QPLAN_FIELD(qplan_pack_options, why_not, 152);
 QPLAN_FIELD(qplan_pack_options, passes, 160);
 QPLAN_FIELD(qplan_pack_options, num_passes, 168);
-QPLAN_FIELD(qplan_pack_options, reserved, 172);
+QPLAN_FIELD(qplan_pack_options, placement, 172);
+QPLAN_FIELD(qplan_pack_options, pins, 176);
+QPLAN_FIELD(qplan_pack_options, num_pins, 184);
+QPLAN_FIELD(qplan_pack_options, no_cost_gate, 188);
+QPLAN_FIELD(qplan_pack_options, no_fallback, 192);
+QPLAN_FIELD(qplan_pack_options, target_file, 200);
+QPLAN_FIELD(qplan_pack_options, target_libs, 208);
+QPLAN_FIELD(qplan_pack_options, num_target_libs, 216);
+QPLAN_FIELD(qplan_pack_options, summary, 224);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_named_tensor) == 16, "size of qplan_named_tensor is ABI");
 QPLAN_FIELD(qplan_named_tensor, name, 0);
