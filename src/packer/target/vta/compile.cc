@@ -67,20 +67,18 @@ ActivationLayout make_layout(int64_t h, int64_t w, int64_t channels, const Borde
   return {h, w, channels, border.top, border.left, border.bottom, border.right};
 }
 
-Region carried(isa::RegionKind kind, const char* name, std::vector<uint8_t> data, int64_t element_bytes) {
-  Region region;
-  region.kind = kind;
+UnitRegion carried(isa::RegionKind kind, const char* name, std::vector<uint8_t> data) {
+  UnitRegion region;
+  region.blob_kind = kind;
   region.name = name;
-  region.alignment = static_cast<uint32_t>(std::max<int64_t>(element_bytes, isa::kBlobAlignment));
   region.data = std::move(data);
   return region;
 }
 
-Region bound(isa::RegionKind kind, const char* name, const ActivationLayout& layout) {
-  Region region;
+UnitRegion bound(UnitRegion::Kind kind, const char* name) {
+  UnitRegion region;
   region.kind = kind;
   region.name = name;
-  region.bytes = static_cast<uint64_t>(layout.bytes());
   return region;
 }
 
@@ -94,24 +92,26 @@ std::vector<uint8_t> constant_bytes(const Requantization& requantization) {
   return bytes;
 }
 
-void check_buffers(const GemmLayer& layer, const std::vector<Region>& regions) {
-  for (const Region& region : regions) {
-    const uint64_t bytes = region.data.empty() ? region.bytes : region.data.size();
-    if (bytes > static_cast<uint64_t>(kMaxBufferBytes))
-      refuse(layer, cat(region.name, " of ", bytes, " bytes, one buffer holds ", kMaxBufferBytes));
+// As a region of a blob. bytes: of what is bound.
+Region blob_region(const UnitRegion& region, const ActivationLayout& layout, int64_t element_bytes) {
+  Region result;
+  result.name = region.name;
+  result.alignment = static_cast<uint32_t>(std::max<int64_t>(element_bytes, isa::kBlobAlignment));
+  if (region.kind == UnitRegion::Kind::kCarried) {
+    result.kind = region.blob_kind;
+    result.data = region.data;
+    return result;
   }
+  result.kind = region.kind == UnitRegion::Kind::kInput ? isa::RegionKind::kInput : isa::RegionKind::kOutput;
+  result.bytes = static_cast<uint64_t>(layout.bytes());
+  return result;
 }
 
 }  // namespace
 
-CompiledLayer compile_layer(const Config& config, const GemmLayer& layer) {
-  const op::Window2d& w = layer.geometry.window;
-  return compile_layer(config, layer, {w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}, {});
-}
-
-CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const Border& input,
-                            const Border& output) {
-  check_form(config, layer, input);
+CompiledGemm compile_gemm(const Config& config, const GemmLayer& layer, const ActivationLayout& input,
+                          const ActivationLayout& output) {
+  check_form(config, layer, {input.top, input.left, input.bottom, input.right});
   const Geometry& g = layer.geometry;
   const Requantization requantization = make_tfl2(fold_bias(layer), layer.multipliers,
                                                   layer.output_zero_point, layer.clamp_min, layer.clamp_max);
@@ -121,33 +121,62 @@ CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const 
   problem.weight_planes = least < -128 || largest > 127 ? 2 : 1;
   problem.num_constants = requantization.num_constants();
   problem.alu_cycles = requantization.cycles_per_element();
-  problem.input = make_layout(g.in_h, g.in_w, g.in_c, input);
-  problem.output = make_layout(g.out_h, g.out_w, g.out_c, output);
+  problem.input = input;
+  problem.output = output;
 
-  CompiledLayer result;
+  CompiledGemm result;
   result.tiling = choose_tiling(config, problem, layer.name);
   LayerStream emitted = emit_gemm_layer(config, problem, result.tiling, requantization);
-  emitted.stream.labels.push_back({0, layer.name});
+  CompiledUnit& unit = result.unit;
+  unit.name = layer.name;
+  unit.stream = std::move(emitted.stream);
+  unit.stream.labels.push_back({0, layer.name});
   std::vector<uint8_t> weights = g.is_depthwise()
                                      ? pack_diagonal_weights(g, layer.weights, problem.weight_planes)
                                      : pack_gemm_weights(g, layer.weights, problem.weight_planes);
-  // In the order of LayerRegion.
-  std::vector<Region> regions;
-  regions.push_back(carried(isa::RegionKind::kWeights, "weights", std::move(weights), kWgtBytes));
-  regions.push_back(
-      carried(isa::RegionKind::kConstants, "constants", constant_bytes(requantization), kAccBytes));
-  regions.push_back(
-      carried(isa::RegionKind::kConstants, "micro-ops", std::move(emitted.uops), isa::kUopBytes));
-  regions.push_back(bound(isa::RegionKind::kInput, "input", problem.input));
-  regions.push_back(bound(isa::RegionKind::kOutput, "output", problem.output));
-  check_buffers(layer, regions);
+  unit.regions.push_back(carried(isa::RegionKind::kWeights, "weights", std::move(weights)));
+  unit.regions.push_back(carried(isa::RegionKind::kConstants, "constants", constant_bytes(requantization)));
+  unit.regions.push_back(carried(isa::RegionKind::kConstants, "micro-ops", std::move(emitted.uops)));
+  unit.regions.push_back(bound(UnitRegion::Kind::kInput, "input"));
+  unit.regions.push_back(bound(UnitRegion::Kind::kOutput, "output"));
+  for (const UnitRegion& region : unit.regions) {
+    if (region.data.size() > static_cast<size_t>(kMaxBufferBytes))
+      refuse(layer,
+             cat(region.name, " of ", region.data.size(), " bytes, one buffer holds ", kMaxBufferBytes));
+  }
+  unit.estimate = estimate_cycles(config, unit.stream.instructions);
+  unit.alu_instructions_per_tile = requantization.num_alu_instructions();
+  return result;
+}
 
-  result.estimate = estimate_cycles(config, emitted.stream.instructions);
-  result.blob = write_blob(config, emitted.stream, regions, result.estimate.total_cycles);
-  result.input = problem.input;
-  result.output = problem.output;
+CompiledLayer compile_layer(const Config& config, const GemmLayer& layer) {
+  const op::Window2d& w = layer.geometry.window;
+  return compile_layer(config, layer, {w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}, {});
+}
+
+CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const Border& input,
+                            const Border& output) {
+  const Geometry& g = layer.geometry;
+  CompiledLayer result;
+  result.input = make_layout(g.in_h, g.in_w, g.in_c, input);
+  result.output = make_layout(g.out_h, g.out_w, g.out_c, output);
+  for (const ActivationLayout* layout : {&result.input, &result.output}) {
+    if (layout->bytes() > kMaxBufferBytes)
+      refuse(layer, cat("an activation of ", layout->bytes(), " bytes, one buffer holds ", kMaxBufferBytes));
+  }
+  CompiledGemm compiled = compile_gemm(config, layer, result.input, result.output);
+  const int64_t element_bytes[kNumLayerRegions] = {kWgtBytes, kAccBytes, isa::kUopBytes, kInpBytes,
+                                                   kInpBytes};
+  std::vector<Region> regions;
+  for (uint32_t r = 0; r < kNumLayerRegions; ++r) {
+    regions.push_back(blob_region(compiled.unit.regions[r], r == kInputRegion ? result.input : result.output,
+                                  element_bytes[r]));
+  }
+  result.tiling = compiled.tiling;
+  result.estimate = compiled.unit.estimate;
+  result.blob = write_blob(config, compiled.unit.stream, regions, result.estimate.total_cycles);
   result.input_border = layer.padding.value_or(static_cast<int8_t>(layer.input_zero_point));
-  result.alu_instructions_per_tile = requantization.num_alu_instructions();
+  result.alu_instructions_per_tile = compiled.unit.alu_instructions_per_tile;
   return result;
 }
 

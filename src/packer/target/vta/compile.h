@@ -1,4 +1,4 @@
-// The packer's compiler for VTA: one layer of weights under contract TFL2 -> one blob.
+// The packer's compiler for VTA: one layer of weights under contract TFL2 -> one stream.
 #ifndef QPLAN_SRC_PACKER_TARGET_VTA_COMPILE_H_
 #define QPLAN_SRC_PACKER_TARGET_VTA_COMPILE_H_
 
@@ -13,6 +13,7 @@
 #include "src/packer/target/vta/layer.h"
 #include "src/packer/target/vta/layout.h"
 #include "src/packer/target/vta/tile.h"
+#include "src/packer/target/vta/unit.h"
 
 namespace qplan::target::vta {
 
@@ -34,12 +35,6 @@ struct GemmLayer {
   int32_t clamp_min = -128, clamp_max = 127;
 };
 
-// Room around the tensors in their buffers, for readers that pad. The input's is at least the window's
-// padding.
-struct Border {
-  int64_t top = 0, left = 0, bottom = 0, right = 0;
-};
-
 struct CompiledLayer {
   std::vector<uint8_t> blob;
   ActivationLayout input, output;  // of slots kInputRegion and kOutputRegion
@@ -49,9 +44,17 @@ struct CompiledLayer {
   int64_t alu_instructions_per_tile = 0;
 };
 
+struct CompiledGemm {
+  CompiledUnit unit;  // regions in the order of LayerRegion
+  Tiling tiling;
+};
+
 // PackError (QPLAN_MODEL_UNSUPPORTED), with numbers, for a layer that the device cannot compute to the bit or
-// that does not fit it. Every other layer gives a blob that `load` of a driver with this configuration
-// accepts.
+// that does not fit it. input: its border is at least the window's padding, and holds what pads.
+CompiledGemm compile_gemm(const Config& config, const GemmLayer& layer, const ActivationLayout& input,
+                          const ActivationLayout& output);
+
+// The same as a blob of its own, which `load` of a driver with this configuration accepts.
 CompiledLayer compile_layer(const Config& config, const GemmLayer& layer);
 // With other borders than the window's padding around the input and none around the output.
 CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const Border& input,

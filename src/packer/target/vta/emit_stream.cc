@@ -5,55 +5,18 @@
 // micro-ops are loaded by the module that uses them.
 #include "src/packer/target/vta/emit_stream.h"
 
+#include "src/packer/target/vta/alu_instruction.h"
 #include "src/packer/target/vta/steps.h"
+#include "src/packer/target/vta/transfer.h"
 #include "src/packer/target/vta/uop_tables.h"
 
 namespace qplan::target::vta {
 namespace {
 
 namespace isa = ::qplan::vta;
-using isa::AluOp;
 using isa::Instruction;
 using isa::Memory;
 using isa::Opcode;
-
-// The tiling has proved that every value fits its field.
-uint16_t u16(int64_t value) { return static_cast<uint16_t>(value); }
-
-Instruction transfer(Opcode opcode, Memory memory, int64_t sram, int64_t dram, int64_t rows, int64_t row,
-                     int64_t stride) {
-  Instruction i;
-  i.opcode = opcode;
-  i.memory = memory;
-  i.sram_base = u16(sram);
-  i.dram_base = static_cast<uint32_t>(dram);
-  i.y_size = u16(rows);
-  i.x_size = u16(row);
-  i.x_stride = u16(stride);
-  return i;
-}
-
-// Blocks of channels of a rectangle of positions, contiguous on the chip, to or from an activation in DRAM.
-struct Box {
-  int64_t y, x, rows, cols;  // inside the border; may begin in it
-  int64_t block, blocks;
-};
-std::vector<Instruction> transfer_box(Opcode opcode, Memory memory, int64_t sram,
-                                      const ActivationLayout& layout, const Box& box) {
-  const int64_t per_position = layout.channel_blocks(), row = layout.row_elements();
-  const int64_t dram = layout.element(box.y, box.x) + box.block;
-  if (box.blocks == per_position)
-    return {transfer(opcode, memory, sram, dram, box.rows, box.cols * per_position, row)};
-  // Across whole rows, positions are evenly spaced.
-  if (box.cols * per_position == row)
-    return {transfer(opcode, memory, sram, dram, box.rows * box.cols, box.blocks, per_position)};
-  std::vector<Instruction> result;
-  for (int64_t y = 0; y < box.rows; ++y) {
-    result.push_back(transfer(opcode, memory, sram + y * box.cols * box.blocks, dram + y * row, box.cols,
-                              box.blocks, per_position));
-  }
-  return result;
-}
 
 class Emitter {
  public:
@@ -150,7 +113,7 @@ class Emitter {
       add(transfer(Opcode::kLoad, Memory::kAcc, 0, wanted, kinds, row, p_.out_blocks()), kConstantRegion);
       constants_of_ = wanted;
     }
-    Instruction reset = over_elements(tile, alu_uops(index));
+    Instruction reset = over_elements(tile.positions() * tile.out_blocks, alu_uops(index));
     reset.opcode = Opcode::kGemm;
     reset.reset = true;
     // The tile before in this slot must be stored.
@@ -209,50 +172,11 @@ class Emitter {
     return use_uops(table);
   }
 
-  // One micro-op over all elements of a tile's block.
-  static Instruction over_elements(const Tile& tile, int64_t uop) {
-    Instruction i;
-    i.opcode = Opcode::kAlu;
-    i.uop_begin = u16(uop);
-    i.uop_end = u16(uop + 1);
-    i.iter_out = 1;
-    i.iter_in = u16(tile.positions() * tile.out_blocks);
-    i.dst_factor_in = 1;
-    return i;
-  }
-
-  static Instruction alu(const Tile& tile, const AluStep& step, int64_t uop) {
-    Instruction i = over_elements(tile, uop);
-    i.alu_op = step.op;
-    switch (step.source) {
-      case AluStep::Source::kReset:
-        i.opcode = Opcode::kGemm;
-        i.reset = true;
-        i.alu_op = AluOp::kMin;
-        break;
-      case AluStep::Source::kImmediate:
-        i.use_imm = true;
-        i.imm = step.immediate;
-        break;
-      case AluStep::Source::kAccBlock:
-        i.src_factor_in = 1;
-        break;
-      case AluStep::Source::kConstant:
-        // The same constants at every position.
-        i.iter_out = u16(tile.positions());
-        i.iter_in = u16(tile.out_blocks);
-        i.dst_factor_out = u16(tile.out_blocks);
-        i.src_factor_in = 1;
-        break;
-    }
-    return i;
-  }
-
   // Requantises and stores.
   void end_tile(size_t index) {
     const Tile& tile = work_.tiles[index];
     int64_t uop = alu_uops(index);
-    for (const AluStep& step : r_.steps) add(alu(tile, step, ++uop));
+    for (const AluStep& step : r_.steps) add(alu_instruction(step, tile.positions(), tile.out_blocks, ++uop));
     stream_.instructions.back().push_next = true;
 
     const Box box = {tile.y, tile.x, tile.rows, tile.cols, tile.out_block, tile.out_blocks};

@@ -12,6 +12,11 @@
 
 namespace qplan::target::vta {
 
+// Room around a tensor in its buffer, for readers that pad.
+struct Border {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+};
+
 // [top + h + bottom][left + w + right][channels / 16][16]. The border holds whatever its reader pads with.
 struct ActivationLayout {
   int64_t h = 1, w = 1, channels = 1;
