@@ -49,6 +49,16 @@ Json verdict_json(const TargetVerdict& verdict) {
 Json unit_json(const UnitReport& unit) {
   Json json;
   json["nodes"] = unit.nodes;
+  json["reads"] = Json::array();
+  for (const ReadReport& read : unit.reads) {
+    Json entry;
+    entry["unit"] = optional_json(read.unit);
+    if (!read.unit) entry["input"] = read.name;
+    entry["type"] = read.type;
+    entry["bytes"] = read.bytes;
+    json["reads"].push_back(entry);
+  }
+  json["makes_output"] = unit.makes_output;
   json["composite"] = unit.composite;
   json["target"] = unit.target;
   json["region"] = unit.region;

@@ -27,9 +27,19 @@ struct TargetVerdict {
   std::optional<uint64_t> cycles, ns;
 };
 
+// A tensor that a unit reads: another unit's result, or an input of the model.
+struct ReadReport {
+  std::optional<uint32_t> unit;  // that makes it; none: an input of the model
+  std::string name;              // of that input
+  std::string type;
+  uint64_t bytes = 0;
+};
+
 // Nodes that are placed together: one composite, or one node.
 struct UnitReport {
   std::vector<uint32_t> nodes;
+  std::vector<ReadReport> reads;  // each tensor once
+  bool makes_output = false;      // of the model
   std::string composite;  // the row's name; empty where no pattern matched
   std::string target;
   std::string region;  // the function; empty on the CPU

@@ -90,6 +90,7 @@ class Reporter {
     report.bytes = unit.bytes;
     report.weight_bytes = unit.weight_bytes;
     report.cpu_ns = unit.cpu_ns;
+    add_reads(unit, &report);
     if (!unit.target->is_cpu && unit.cycles) {
       report.cycles = unit.cycles;
       report.ns = target::device_ns(unit.target->costs, *unit.cycles);
@@ -99,6 +100,33 @@ class Reporter {
         report.verdicts.push_back(verdict(pre_, annotation_, unit, *target));
     }
     explain_.units.push_back(std::move(report));
+  }
+
+  void add_reads(const Unit& unit, UnitReport* report) {
+    const ir::Function& function = pre_.function();
+    const uint32_t self = annotation_.unit_of[unit.root()];
+    std::vector<ir::ValueId> seen;
+    for (const uint32_t n : unit.nodes) {
+      for (const ir::ValueId operand : function.nodes()[n].operands) {
+        const ir::Value& value = function.value(operand);
+        if (value.kind == ir::ValueKind::kConstant || std::ranges::find(seen, operand) != seen.end())
+          continue;
+        ReadReport read;
+        if (value.kind == ir::ValueKind::kResult) {
+          read.unit = annotation_.unit_of[value.producer];
+          if (read.unit == self) continue;
+        } else {
+          read.name = value.name;
+        }
+        seen.push_back(operand);
+        read.type = ir::to_string(function.type(operand));
+        read.bytes = function.type(operand).size_bytes();
+        report->reads.push_back(std::move(read));
+      }
+      for (const ir::ValueId result : function.nodes()[n].results) {
+        report->makes_output |= std::ranges::find(function.outputs(), result) != function.outputs().end();
+      }
+    }
   }
 
   void add_regions() {

@@ -391,6 +391,14 @@ TEST(PartitionExplain, IsTheSameTextAndJsonEachTime) {
       "nodes": [
         2
       ],
+      "reads": [
+        {
+          "unit": 0,
+          "type": "Tensor[(1, 2, 2, 16), int8]",
+          "bytes": 64
+        }
+      ],
+      "makes_output": true,
       "composite": "",
       "target": "cpu",
       "region": "",
