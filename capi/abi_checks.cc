@@ -85,6 +85,14 @@ QPLAN_FIELD(qplan_session_config, on_npu_failure, 32, 52);
 QPLAN_FIELD(qplan_session_config, npu_flags, 36, 56);
 QPLAN_FIELD(qplan_session_config, npu_timeout_us, 40, 60);
 
+QPLAN_SIZE(qplan_npu_device_config, 32, 40);
+QPLAN_FIELD(qplan_npu_device_config, struct_size, 0, 0);
+QPLAN_FIELD(qplan_npu_device_config, target, 8, 8);
+QPLAN_FIELD(qplan_npu_device_config, driver, 12, 16);
+QPLAN_FIELD(qplan_npu_device_config, device, 16, 24);
+QPLAN_FIELD(qplan_npu_device_config, status, 24, 32);
+QPLAN_FIELD(qplan_npu_device_config, max_failures, 28, 36);
+
 QPLAN_SIZE(qplan_memory_need, 16, 16);
 QPLAN_FIELD(qplan_memory_need, bank, 0, 0);
 QPLAN_FIELD(qplan_memory_need, alignment, 4, 4);
@@ -98,3 +106,41 @@ QPLAN_FIELD(qplan_session_info, isa, 12, 12);
 QPLAN_FIELD(qplan_session_info, isa_name, 16, 16);
 QPLAN_FIELD(qplan_session_info, macs, 24, 24);
 QPLAN_FIELD(qplan_session_info, memory_bytes, 32, 32);
+
+QPLAN_SIZE(qplan_region_info, 256, 264);
+QPLAN_FIELD(qplan_region_info, struct_size, 0, 0);
+QPLAN_FIELD(qplan_region_info, step, 4, 4);
+QPLAN_FIELD(qplan_region_info, name, 8, 8);
+QPLAN_FIELD(qplan_region_info, target, 12, 16);
+QPLAN_FIELD(qplan_region_info, on_device, 16, 24);
+QPLAN_FIELD(qplan_region_info, status, 20, 28);
+QPLAN_FIELD(qplan_region_info, num_operators, 24, 32);
+QPLAN_FIELD(qplan_region_info, has_alternative, 28, 36);
+QPLAN_FIELD(qplan_region_info, macs, 32, 40);
+QPLAN_FIELD(qplan_region_info, device_runs, 40, 48);
+QPLAN_FIELD(qplan_region_info, cpu_runs, 48, 56);
+QPLAN_FIELD(qplan_region_info, failures, 56, 64);
+QPLAN_FIELD(qplan_region_info, mismatches, 64, 72);
+QPLAN_FIELD(qplan_region_info, copies, 72, 80);
+QPLAN_FIELD(qplan_region_info, copy_bytes, 80, 88);
+QPLAN_FIELD(qplan_region_info, last_cycles, 88, 96);
+QPLAN_FIELD(qplan_region_info, text, 96, 104);
+
+QPLAN_SIZE(qplan_device_info, 248, 256);
+QPLAN_FIELD(qplan_device_info, struct_size, 0, 0);
+QPLAN_FIELD(qplan_device_info, state, 4, 4);
+QPLAN_FIELD(qplan_device_info, target, 8, 8);
+QPLAN_FIELD(qplan_device_info, driver, 12, 16);
+QPLAN_FIELD(qplan_device_info, last_status, 16, 24);
+QPLAN_FIELD(qplan_device_info, num_regions, 20, 28);
+QPLAN_FIELD(qplan_device_info, jobs, 24, 32);
+QPLAN_FIELD(qplan_device_info, failed_jobs, 32, 40);
+QPLAN_FIELD(qplan_device_info, timeouts, 40, 48);
+QPLAN_FIELD(qplan_device_info, retries, 48, 56);
+QPLAN_FIELD(qplan_device_info, fallbacks, 56, 64);
+QPLAN_FIELD(qplan_device_info, resets, 64, 72);
+QPLAN_FIELD(qplan_device_info, cycles, 72, 80);
+QPLAN_FIELD(qplan_device_info, program_bytes, 80, 88);
+QPLAN_FIELD(qplan_device_info, text, 88, 96);
+
+QPLAN_SIZE(qplan_buffer, 128, 128);

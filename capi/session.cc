@@ -32,23 +32,35 @@ qplan_status finish(const Error& error, qplan_error* to) {
   return error.status();
 }
 
+constexpr uint64_t kForEver = UINT64_MAX;
+
+qplan_status came_back(Session* session, qplan_status status) {
+  session->state = status == QPLAN_PENDING ? SessionState::kWaiting : SessionState::kDone;
+  session->last_run = status;
+  return finish(session, status);
+}
+
 // verb: what the caller called.
-qplan_status submit(qplan_session* session, const char* verb) {
+qplan_status submit(qplan_session* session, const char* verb, uint64_t wait_ns) {
   Session* s = live(session);
   if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
-  if (s->state == SessionState::kRunning) {
+  if (s->is_running()) {
     return finish(s, s->error.set(QPLAN_INVALID_STATE) << verb << ": the session is running");
   }
   s->state = SessionState::kRunning;
-  s->last_run = qplan::execute(s);
-  s->state = SessionState::kDone;
-  return finish(s, s->last_run);
+  qplan::NpuWait wait = {wait_ns};
+  return came_back(s, qplan::begin_run(s, &wait));
 }
 
-qplan_status poll(qplan_session* session, const char* verb) {
+qplan_status poll(qplan_session* session, const char* verb, uint64_t wait_ns) {
   Session* s = live(session);
   if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
-  if (s->state == SessionState::kRunning) return QPLAN_PENDING;
+  if (s->state == SessionState::kRunning) return QPLAN_PENDING;  // a hook asks
+  if (s->state == SessionState::kWaiting) {
+    s->state = SessionState::kRunning;
+    qplan::NpuWait wait = {wait_ns};
+    return came_back(s, qplan::continue_run(s, &wait));
+  }
   if (s->state == SessionState::kReady) {
     return finish(s, s->error.set(QPLAN_INVALID_STATE) << verb << ": nothing was submitted");
   }
@@ -89,7 +101,10 @@ qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_conf
 }
 
 void qplan_session_deinit(qplan_session* session) {
-  if (Session* s = live(session)) s->tag = 0;
+  Session* s = live(session);
+  if (s == nullptr) return;
+  if (s->npu != nullptr && s->npu->client != nullptr) s->npu->client->deinit(s);
+  s->tag = 0;
 }
 
 qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view) {
@@ -117,23 +132,21 @@ qplan_status qplan_session_read(qplan_session* session, uint32_t output, const D
   return finish(s, qplan::read_output(s, output, tensor));
 }
 
-qplan_status qplan_session_submit(qplan_session* session) { return submit(session, "submit"); }
+qplan_status qplan_session_submit(qplan_session* session) { return submit(session, "submit", 0); }
 
-qplan_status qplan_session_poll(qplan_session* session) { return poll(session, "poll"); }
+qplan_status qplan_session_poll(qplan_session* session) { return poll(session, "poll", 0); }
 
-// All steps are the CPU's: submit has run them, there is nothing to wait for.
 qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us) {
-  (void)timeout_us;
-  return poll(session, "wait");
+  return poll(session, "wait", timeout_us == UINT32_MAX ? kForEver : uint64_t{timeout_us} * 1000);
 }
 
-qplan_status qplan_session_invoke(qplan_session* session) { return submit(session, "invoke"); }
+qplan_status qplan_session_invoke(qplan_session* session) { return submit(session, "invoke", kForEver); }
 
 // No tensor of this plan version is state.
 qplan_status qplan_session_reset_state(qplan_session* session) {
   Session* s = live(session);
   if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
-  if (s->state == SessionState::kRunning) {
+  if (s->is_running()) {
     return finish(s, s->error.set(QPLAN_INVALID_STATE) << "reset_state: the session is running");
   }
   return QPLAN_OK;

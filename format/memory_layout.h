@@ -1,7 +1,8 @@
 // How the bytes of bank 0 are laid out: the one formula that the packer prints, memory_needs answers and init
 // uses. pointer_size is 4 or 8: the device's, which need not be the packer's.
 //
-//   [session][step records][tensor addresses][activations (arena size)][scratch of worker 0][of worker 1]...
+//   [session][step records][tensor addresses][NPU records][activations (arena size)][scratch of worker 0][of
+//   worker 1]...
 //
 // Every part begins at a multiple of kArenaAlignment and the memory itself is aligned to it.
 #ifndef QPLAN_FORMAT_MEMORY_LAYOUT_H_
@@ -21,16 +22,25 @@ constexpr uint64_t session_bytes(uint64_t pointer_size) { return pointer_size ==
 // Family and variant.
 constexpr uint64_t step_record_bytes(uint64_t pointer_size) { return 2 * pointer_size; }
 
+// Records of the regions of a function that run on devices, with room to grow; the same on all kinds of
+// device, since texts and 64-bit counters make most of them. No bytes at all where there are no regions.
+inline constexpr uint64_t kNpuStateBytes = 192;
+inline constexpr uint64_t kNpuDeviceBytes = 448;
+inline constexpr uint64_t kNpuRegionBytes = 384;
+
 struct MemoryCounts {
   uint64_t num_steps = 0;      // of the function
   uint64_t num_tensors = 0;    // of the plan
   uint64_t arena_bytes = 0;    // of bank 0's activations
   uint64_t scratch_bytes = 0;  // per worker
+  uint64_t num_regions = 0;    // NpuSteps of the function
+  uint64_t num_devices = 0;    // their targets
 };
 
 struct MemoryLayout {
   uint64_t steps = 0;  // offsets in bank 0
   uint64_t tensors = 0;
+  uint64_t npu = 0;  // state, devices, regions
   uint64_t arena = 0;
   uint64_t scratch = 0;
   uint64_t total = 0;
@@ -41,7 +51,8 @@ struct MemoryLayout {
                                         uint64_t num_workers, MemoryLayout* layout) {
   constexpr uint64_t kLimit = uint64_t{1} << 48;
   if (counts.num_steps > kLimit / 64 || counts.num_tensors > kLimit / 64 || counts.arena_bytes > kLimit ||
-      counts.scratch_bytes > kLimit / kMaxWorkers || num_workers > kMaxWorkers) {
+      counts.scratch_bytes > kLimit / kMaxWorkers || num_workers > kMaxWorkers ||
+      counts.num_regions > kLimit / 1024 || counts.num_devices > counts.num_regions) {
     return false;
   }
   uint64_t at = round_up(session_bytes(pointer_size), kArenaAlignment);
@@ -49,6 +60,10 @@ struct MemoryLayout {
   at += round_up(counts.num_steps * step_record_bytes(pointer_size), kArenaAlignment);
   layout->tensors = at;
   at += round_up(counts.num_tensors * pointer_size, kArenaAlignment);
+  layout->npu = at;
+  if (counts.num_regions > 0) {
+    at += kNpuStateBytes + counts.num_devices * kNpuDeviceBytes + counts.num_regions * kNpuRegionBytes;
+  }
   layout->arena = at;
   at += round_up(counts.arena_bytes, kArenaAlignment);
   layout->scratch = at;

@@ -156,4 +156,32 @@ const void* PlanView::constant_data(uint32_t tensor_index) const {
   return bytes_ + bank(t.bank()).file_offset() + t.offset();
 }
 
+uint32_t PlanView::device_bank(uint32_t target) const {
+  uint32_t i = 0;
+  while (i < num_banks() && (bank(i).kind() != BankKind_DEVICE || bank(i).target() != target)) ++i;
+  return i;
+}
+
+uint32_t PlanView::npu_targets(const Function& function) const {
+  uint32_t targets = 0;
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    const NpuStep* npu = npu_step(function.first_step() + i);
+    if (npu != nullptr) targets |= uint32_t{1} << npu->target();
+  }
+  return targets;
+}
+
+MemoryCounts PlanView::memory_counts(const Function& function) const {
+  MemoryCounts counts;
+  counts.num_steps = function.num_steps();
+  counts.num_tensors = num_tensors();
+  counts.arena_bytes = bank(main_bank_).size();
+  counts.scratch_bytes = function.scratch_per_worker();
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    counts.num_regions += npu_step(function.first_step() + i) != nullptr ? 1 : 0;
+  }
+  for (uint32_t targets = npu_targets(function); targets != 0; targets &= targets - 1) ++counts.num_devices;
+  return counts;
+}
+
 }  // namespace qplan::format

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "format/container.h"
+#include "format/memory_layout.h"
 #include "format/names_generated.h"
 #include "format/plan_generated.h"
 #include "src/base/error.h"
@@ -18,6 +19,9 @@ namespace qplan::format {
 inline constexpr uint32_t kMaxBanks = 8;
 inline constexpr uint32_t kMaxStepInputs = 4096;
 inline constexpr uint32_t kMaxStepOutputs = 256;
+inline constexpr uint32_t kMaxNpuBinds = 64;  // of a step: inputs, outputs and scratch together
+inline constexpr uint32_t kMaxNpuTargets =
+    32;  // positions in targets that NpuSteps and DEVICE banks may name
 inline constexpr uint32_t kMaxFunctions = 64;
 inline constexpr uint32_t kMaxFunctionInputs = 256;
 inline constexpr uint32_t kMaxFunctionOutputs = 256;
@@ -55,7 +59,10 @@ class PlanView {
   uint32_t num_functions() const { return plan_->functions()->size(); }
   const Bank& bank(uint32_t i) const { return *plan_->banks()->Get(i); }
   const Tensor& tensor(uint32_t i) const { return *plan_->tensors()->Get(i); }
+  // Of a step that is a kernel's: npu_step() is null.
   const KernelStep& step(uint32_t i) const { return *plan_->steps()->Get(i)->body_as_KernelStep(); }
+  // Null for kernels' steps.
+  const NpuStep* npu_step(uint32_t i) const { return plan_->steps()->Get(i)->body_as_NpuStep(); }
   const Function& function(uint32_t i) const { return *plan_->functions()->Get(i); }
 
   // "" where stripped or unnamed.
@@ -68,6 +75,12 @@ class PlanView {
   }
   // Address of a constant in the file; null for other tensors.
   const void* constant_data(uint32_t tensor_index) const;
+  // The DEVICE bank of a target, or num_banks() where it has none.
+  uint32_t device_bank(uint32_t target) const;
+  // What a session of the function keeps records of; scratch and arena of bank 0.
+  MemoryCounts memory_counts(const Function& function) const;
+  // Bit t: steps of the function run on target t.
+  uint32_t npu_targets(const Function& function) const;
   // Index of the bank that shares memory 0 with the session: the first ARENA bank.
   uint32_t main_bank() const { return main_bank_; }
 

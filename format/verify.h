@@ -29,11 +29,24 @@ class PlanVerifier {
 
  private:
   bool bank(uint32_t index, const Bank& bank);
+  bool device_bank(uint32_t index, const Bank& bank);
   bool tensor(uint32_t index, const Tensor& tensor);
   bool tensor_shape(uint32_t index, const Tensor& tensor);
   bool tensor_place(uint32_t index, const Tensor& tensor);
   bool tensor_quantization(uint32_t index, const Tensor& tensor);
   bool step(uint32_t index, const Step& step);
+  bool kernel_step(uint32_t index, const KernelStep& body);
+  // Indices of tensors; constants only where may_be_constant.
+  bool step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, const char* what,
+                    bool may_be_constant);
+  bool npu_step(uint32_t index, const NpuStep& body);
+  bool npu_place(uint32_t index, const NpuStep& body);
+  bool npu_blob(uint32_t index, const NpuStep& body);
+  bool npu_binds(uint32_t index, const NpuStep& body);
+  bool npu_bind(uint32_t index, const NpuStep& body, uint32_t bind, uint32_t device_bank);
+  bool npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t tensor_index, uint32_t device_bank);
+  bool npu_ranges(uint32_t index, const NpuStep& body, uint32_t device_bank);
+  bool npu_alternatives(uint32_t index, const NpuStep& body);
   bool function(uint32_t index, const Function& function);
   bool function_name(uint32_t index, const Function& function);
   bool function_io(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, uint32_t limit,
@@ -46,6 +59,7 @@ class PlanVerifier {
   Error& corrupt_bank(uint32_t index);
   Error& corrupt_tensor(uint32_t index);
   Error& corrupt_step(uint32_t index);
+  Error& corrupt_bind(uint32_t index, uint32_t bind);
 
   const Header& header_;
   const Plan& plan_;
@@ -53,6 +67,7 @@ class PlanVerifier {
   Error& error_;
   uint64_t budget_;
   uint32_t main_bank_ = 0;
+  bool has_npu_steps_ = false;
 };
 
 }  // namespace qplan::format

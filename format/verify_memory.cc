@@ -85,6 +85,28 @@ bool PlanVerifier::banks() {
   return has_main;
 }
 
+bool PlanVerifier::device_bank(uint32_t index, const Bank& bank) {
+  if ((header_.required_features & kFeatureNpuRegions) == 0) {
+    corrupt_bank(index) << "memory of a device, but the header lacks feature bit 0";
+    return false;
+  }
+  if (bank.size() > kMaxArenaBytes) {
+    corrupt_bank(index) << bank.size() << " bytes, expected at most " << kMaxArenaBytes;
+    return false;
+  }
+  if (bank.target() >= count_of(plan_.targets()) || bank.target() >= kMaxNpuTargets) {
+    corrupt_bank(index) << "memory of target " << bank.target() << " of " << count_of(plan_.targets());
+    return false;
+  }
+  for (uint32_t i = 0; i < index; ++i) {
+    const Bank& other = *plan_.banks()->Get(i);
+    if (other.kind() != BankKind_DEVICE || other.target() != bank.target()) continue;
+    corrupt_bank(index) << "target " << bank.target() << " has bank " << i << " already";
+    return false;
+  }
+  return true;
+}
+
 bool PlanVerifier::bank(uint32_t index, const Bank& bank) {
   const uint32_t alignment = bank.alignment();
   if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > kMaxAlignment) {
@@ -96,6 +118,7 @@ bool PlanVerifier::bank(uint32_t index, const Bank& bank) {
     corrupt_bank(index) << bank.size() << " bytes, expected at most " << kMaxArenaBytes;
     return false;
   }
+  if (bank.kind() == BankKind_DEVICE) return device_bank(index, bank);
   if (bank.kind() != BankKind_CONSTANT) {
     corrupt_bank(index) << "unknown kind " << static_cast<uint32_t>(bank.kind());
     return false;

@@ -42,11 +42,15 @@ bool PlanVerifier::steps() {
 }
 
 bool PlanVerifier::step(uint32_t index, const Step& step) {
-  if (step.body_type() != StepBody_KernelStep || step.body() == nullptr) {
-    corrupt_step(index) << "unknown kind " << static_cast<uint32_t>(step.body_type());
-    return false;
+  if (step.body() != nullptr) {
+    if (step.body_type() == StepBody_KernelStep) return kernel_step(index, *step.body_as_KernelStep());
+    if (step.body_type() == StepBody_NpuStep) return npu_step(index, *step.body_as_NpuStep());
   }
-  const KernelStep& body = *step.body_as_KernelStep();
+  corrupt_step(index) << "unknown kind " << static_cast<uint32_t>(step.body_type());
+  return false;
+}
+
+bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
   if (body.kernel() == 0) {
     corrupt_step(index) << "names no kernel";
     return false;
@@ -59,33 +63,33 @@ bool PlanVerifier::step(uint32_t index, const Step& step) {
                         << static_cast<uint32_t>(expected);
     return false;
   }
-  const uint32_t num_tensors = count_of(plan_.tensors());
   const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
   if (num_inputs > kMaxStepInputs || num_outputs > kMaxStepOutputs) {
     corrupt_step(index) << num_inputs << " inputs and " << num_outputs << " outputs, expected at most "
                         << kMaxStepInputs << " and " << kMaxStepOutputs;
     return false;
   }
-  if (!spend(num_inputs) || !spend(num_outputs)) return false;
-  for (uint32_t i = 0; i < num_inputs; ++i) {
-    if (body.inputs()->Get(i) >= num_tensors) {
-      corrupt_step(index) << "input " << i << " is tensor " << body.inputs()->Get(i) << " of " << num_tensors;
-      return false;
-    }
-  }
   if (num_outputs == 0) {
     corrupt_step(index) << "has no output";
     return false;
   }
-  for (uint32_t i = 0; i < num_outputs; ++i) {
-    const uint32_t output = body.outputs()->Get(i);
-    if (output >= num_tensors) {
-      corrupt_step(index) << "output " << i << " is tensor " << output << " of " << num_tensors;
+  return step_tensors(index, body.inputs(), "input", true) &&
+         step_tensors(index, body.outputs(), "output", false);
+}
+
+bool PlanVerifier::step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors,
+                                const char* what, bool may_be_constant) {
+  const uint32_t num_tensors = count_of(plan_.tensors());
+  if (!spend(count_of(tensors))) return false;
+  for (uint32_t i = 0; i < count_of(tensors); ++i) {
+    const uint32_t tensor = tensors->Get(i);
+    if (tensor >= num_tensors) {
+      corrupt_step(index) << what << " " << i << " is tensor " << tensor << " of " << num_tensors;
       return false;
     }
-    const uint32_t bank = plan_.tensors()->Get(output)->bank();
-    if (plan_.banks()->Get(bank)->kind() == BankKind_CONSTANT) {
-      corrupt_step(index) << "output " << i << " (tensor " << output << ") is a constant";
+    const uint32_t bank = plan_.tensors()->Get(tensor)->bank();
+    if (!may_be_constant && plan_.banks()->Get(bank)->kind() == BankKind_CONSTANT) {
+      corrupt_step(index) << what << " " << i << " (tensor " << tensor << ") is a constant";
       return false;
     }
   }
@@ -115,6 +119,16 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
   if (function.first_step() > num_steps || function.num_steps() > num_steps - function.first_step()) {
     corrupt() << "function " << Quoted{name} << ": " << function.num_steps() << " steps from step "
               << function.first_step() << " on reach beyond the plan's " << num_steps;
+    return false;
+  }
+  // The last region before the end is the only one that the end could cut.
+  const uint32_t end = function.first_step() + function.num_steps();
+  for (uint32_t i = has_npu_steps_ ? end : 0; i > function.first_step(); --i) {
+    const NpuStep* npu = plan_.steps()->Get(i - 1)->body_as_NpuStep();
+    if (npu == nullptr) continue;
+    if (npu->num_alternative_steps() <= end - i) break;
+    corrupt() << "function " << Quoted{name} << ": ends before step " << i - 1 + npu->num_alternative_steps()
+              << ", the last of those that stand in for step " << i - 1;
     return false;
   }
   const uint64_t scratch = function.scratch_per_worker();

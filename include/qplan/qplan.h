@@ -313,8 +313,8 @@ QPLAN_API qplan_status qplan_session_device_info(const qplan_session* session, u
 QPLAN_API qplan_status qplan_session_recover_device(qplan_session* session, uint32_t index);
 
 /* An application's tensor in memory that the session's devices and the CPU both reach, for qplan_session_bind. */
-typedef struct qplan_buffer { /* caller-owned storage */
-  uint64_t opaque[8];
+typedef struct qplan_buffer { /* caller-owned storage, which stays where it is until the buffer is destroyed */
+  uint64_t opaque[16];
 } qplan_buffer;
 /* Allocates through the driver of device `index`, as qplan_session_device_info counts them, what holds tensor (shape and
  * dtype; data is ignored), with the driver's alignment. Where that device is absent: QPLAN_DRIVER_MISSING, and any

@@ -28,7 +28,7 @@ class Binding {
 
   bool find() {
     Error& error = session_.error;
-    if (session_.state == SessionState::kRunning) {
+    if (session_.is_running()) {
       error.set(QPLAN_INVALID_STATE) << verb_ << ": the session is running";
       return false;
     }

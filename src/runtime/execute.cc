@@ -60,36 +60,74 @@ qplan_status run_step(const Session& session, uint32_t i, Error* error) {
   return QPLAN_OK;
 }
 
+uint64_t bytes_of(const Session& session, const flatbuffers::Vector<uint32_t>* tensors) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+    bytes += session.plan.tensor(tensors->Get(i)).size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 qplan_event step_event(const Session& session, uint32_t i) {
   const uint32_t index = session.step_index(i);
-  const StepView view = session.step_view(i);
+  const format::NpuStep* npu = session.plan.npu_step(index);
   qplan_event event;
   event.struct_size = sizeof(event);
   event.step = index;
+  event.name = session.plan.step_name(index);
+  if (npu != nullptr) {
+    const NpuRegion& region = *session.steps[i].region;
+    event.op = "npu";
+    event.kernel = region.is_on_device() ? region.device->driver->name : "cpu";
+    event.macs = npu->macs();
+    event.bytes = bytes_of(session, npu->inputs()) + bytes_of(session, npu->outputs());
+    return event;
+  }
+  const format::KernelStep& step = session.plan.step(index);
   event.op = session.steps[i].family->name;
   event.kernel = session.steps[i].variant->name;
-  event.name = session.plan.step_name(index);
-  event.macs = view.step->macs();
-  event.bytes = 0;
-  for (uint32_t k = 0; k < view.num_inputs(); ++k) event.bytes += view.input(k).size();
-  for (uint32_t k = 0; k < view.num_outputs(); ++k) event.bytes += view.output(k).size();
+  event.macs = step.macs();
+  event.bytes = bytes_of(session, step.inputs()) + bytes_of(session, step.outputs());
   return event;
 }
 
-qplan_status execute(Session* session) {
-  const qplan_platform& platform = session->platform;
-  const bool has_events = platform.step_begin != nullptr || platform.step_end != nullptr;
+void step_begins(const Session& session, uint32_t i) {
+  const qplan_platform& platform = session.platform;
+  if (platform.step_begin == nullptr) return;
+  const qplan_event event = step_event(session, i);
+  platform.step_begin(platform.user, &event);
+}
+
+void step_ends(const Session& session, uint32_t i, qplan_status status) {
+  const qplan_platform& platform = session.platform;
+  if (platform.step_end == nullptr) return;
+  qplan_event event = step_event(session, i);
+  // What failed there ran there.
+  if (session.steps[i].family == nullptr) event.kernel = session.steps[i].region->device->driver->name;
+  platform.step_end(platform.user, &event, status);
+}
+
+qplan_status run_kernel_step(Session* session, uint32_t i) {
+  step_begins(*session, i);
+  const qplan_status status = run_step(*session, i, &session->error);
+  step_ends(*session, i, status);
+  return status < 0 ? status : QPLAN_OK;
+}
+
+qplan_status begin_run(Session* session, NpuWait* wait) {
+  if (session->npu != nullptr) {
+    session->npu->next_step = 0;
+    return run_regions(session, wait);
+  }
   for (uint32_t i = 0; i < session->num_steps(); ++i) {
-    qplan_event event;
-    if (has_events) event = step_event(*session, i);
-    if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
-    const qplan_status status = run_step(*session, i, &session->error);
-    if (platform.step_end != nullptr) platform.step_end(platform.user, &event, status);
+    const qplan_status status = run_kernel_step(session, i);
     if (status < 0) return status;
   }
   return QPLAN_OK;
 }
+
+qplan_status continue_run(Session* session, NpuWait* wait) { return run_regions(session, wait); }
 
 }  // namespace qplan

@@ -71,6 +71,18 @@ qplan_status read_options(const format::PlanView& plan, const qplan_session_conf
     return error->status();
   }
   options->kernels = known.kernels;
+  options->npu = known.npu;
+  options->devices = known.devices;
+  options->num_devices = known.devices == nullptr ? 0 : known.num_devices;
+  options->on_npu_failure = known.on_npu_failure;
+  options->npu_flags = known.npu_flags;
+  options->npu_timeout_ns = uint64_t{known.npu_timeout_us == 0 ? 1000000 : known.npu_timeout_us} * 1000;
+  if (known.on_npu_failure > QPLAN_NPU_FAIL ||
+      (known.npu_flags & ~uint32_t{QPLAN_NPU_VERIFY | QPLAN_NPU_OFF}) != 0) {
+    return error->set(QPLAN_INVALID_ARGUMENT)
+           << "session: on_npu_failure " << known.on_npu_failure << " or npu_flags " << known.npu_flags
+           << " has a value that is not known";
+  }
   if (!need_kernels) return QPLAN_OK;
   if (known.kernels == nullptr) {
     return error->set(QPLAN_INVALID_ARGUMENT)

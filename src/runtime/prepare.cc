@@ -18,9 +18,12 @@ class Preparation {
   qplan_status run() {
     if (!place_tensors() || !check_io_ranges()) return error_.status();
     for (uint32_t i = 0; i < session_.num_steps(); ++i) {
-      if (!step(i)) return error_.status();
+      const format::NpuStep* npu = plan_.npu_step(session_.step_index(i));
+      if (npu == nullptr ? !step(i) : !region(i, *npu)) return error_.status();
+      if (npu != nullptr) i += npu->num_alternative_steps();
     }
     if (!check_outputs_written()) return error_.status();
+    show_hidden_tensors();
     return QPLAN_OK;
   }
 
@@ -66,11 +69,136 @@ class Preparation {
   bool check_outputs_written() {
     for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
       const uint32_t t = session_.function->outputs()->Get(i);
-      if (session_.data[t] != nullptr) continue;
-      fail(QPLAN_PLAN_CORRUPT, t) << "session: output " << i << " (tensor " << t << ") is written by no step";
+      if (session_.data[t] != nullptr && !is_hidden(t)) continue;
+      fail(QPLAN_PLAN_CORRUPT, t) << "session: output " << i << " (tensor " << t << ") is written by no step"
+                                  << (is_hidden(t) ? " where its region runs on a device" : "");
       return false;
     }
     return true;
+  }
+
+  // A region and the steps that stand in for it.
+  bool region(uint32_t i, const format::NpuStep& npu) {
+    const uint32_t index = session_.step_index(i), num_alternatives = npu.num_alternative_steps();
+    session_.steps[i].family = nullptr;
+    if (!check_region_reads(index, npu) || !check_region_writes(index, npu)) return false;
+    session_.macs += npu.macs();
+    if (num_alternatives == 0) {
+      for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
+        const uint32_t t = npu.outputs()->Get(o);
+        session_.data[t] = session_.planned_address(t);
+      }
+      return true;
+    }
+    const uint64_t macs = session_.macs;
+    for (uint32_t k = i + 1; k <= i + num_alternatives; ++k) {
+      if (!check_spares_inputs(k, npu) || !step(k)) return false;
+    }
+    session_.macs = macs;
+    for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
+      const uint32_t t = npu.outputs()->Get(o);
+      if (session_.data[t] != nullptr) continue;
+      fail_region(index, t) << "output " << o << " (tensor " << t
+                            << ") is written by no step that stands in for it";
+      return false;
+    }
+    hide_intermediates(i, npu);
+    return true;
+  }
+
+  bool check_region_reads(uint32_t index, const format::NpuStep& npu) {
+    for (uint32_t i = 0; i < format::count_of(npu.inputs()); ++i) {
+      const uint32_t t = npu.inputs()->Get(i);
+      if (session_.data[t] != nullptr && !is_hidden(t)) continue;
+      fail_region(index, t) << "input " << i << " (tensor " << t << ") is written by no earlier step";
+      return false;
+    }
+    for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
+      const uint32_t t = npu.outputs()->Get(o);
+      if (session_.data[t] == nullptr) continue;
+      fail_region(index, t) << "output " << o << " (tensor " << t << ") has been written before";
+      return false;
+    }
+    return true;
+  }
+
+  // The outputs lie apart from each other, from the region's and from the function's inputs. So do from the
+  // function's inputs the bytes of the device's bank that copies and the device write; open() has compared
+  // them with the step's.
+  bool check_region_writes(uint32_t index, const format::NpuStep& npu) {
+    for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
+      const uint32_t t = npu.outputs()->Get(o);
+      const Tensor& output = plan_.tensor(t);
+      for (uint32_t i = 0; i < format::count_of(npu.inputs()); ++i) {
+        if (!format::ranges_overlap(output, plan_.tensor(npu.inputs()->Get(i)))) continue;
+        fail_region(index, t) << "output " << o << " overlaps input " << i << " in memory";
+        return false;
+      }
+      for (uint32_t p = 0; p < o; ++p) {
+        if (!format::ranges_overlap(output, plan_.tensor(npu.outputs()->Get(p)))) continue;
+        fail_region(index, t) << "outputs " << p << " and " << o << " overlap in memory";
+        return false;
+      }
+      if (!check_apart_from_inputs(index, t, output)) return false;
+    }
+    const uint32_t bank = plan_.device_bank(npu.target());
+    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
+      const uint32_t t = session_.function->inputs()->Get(i);
+      const Tensor& input = plan_.tensor(t);
+      for (uint32_t b = 0; input.bank() == bank && b < npu.binds()->size(); ++b) {
+        const format::NpuBind& bind = *npu.binds()->Get(b);
+        if (bind.use() == format::NpuUse_INPUT && bind.strides() == nullptr) continue;
+        if (bind.offset() >= input.offset() + input.size() || input.offset() >= bind.offset() + bind.size())
+          continue;
+        fail_region(index, t) << "bind " << b << " overlaps input " << i << " of the function in memory";
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool check_apart_from_inputs(uint32_t index, uint32_t t, const Tensor& output) {
+    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
+      if (!format::ranges_overlap(output, plan_.tensor(session_.function->inputs()->Get(i)))) continue;
+      fail_region(index, t) << "tensor " << t << " overlaps input " << i << " of the function in memory";
+      return false;
+    }
+    return true;
+  }
+
+  // A region that failed, or that the CPU does again, finds its inputs whole: steps that stand in for it
+  // write nothing there.
+  bool check_spares_inputs(uint32_t i, const format::NpuStep& npu) {
+    const format::KernelStep& step = plan_.step(session_.step_index(i));
+    for (uint32_t o = 0; o < format::count_of(step.outputs()); ++o) {
+      const uint32_t t = step.outputs()->Get(o);
+      for (uint32_t k = 0; k < format::count_of(npu.inputs()); ++k) {
+        if (!format::ranges_overlap(plan_.tensor(t), plan_.tensor(npu.inputs()->Get(k)))) continue;
+        fail_region(session_.step_index(i), t)
+            << "stands in for a region and writes over input " << k << " of it in memory";
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // What only the CPU's steps of a region write, nothing after them may read.
+  void hide_intermediates(uint32_t i, const format::NpuStep& npu) {
+    for (uint32_t k = i + 1; k <= i + npu.num_alternative_steps(); ++k) {
+      const auto* outputs = plan_.step(session_.step_index(k)).outputs();
+      for (uint32_t o = 0; o < outputs->size(); ++o) {
+        const uint32_t t = outputs->Get(o);
+        bool is_result = false;
+        for (uint32_t r = 0; r < npu.outputs()->size(); ++r) is_result |= npu.outputs()->Get(r) == t;
+        if (!is_result) session_.data[t] = &session_;
+      }
+    }
+  }
+  bool is_hidden(uint32_t t) const { return session_.data[t] == &session_; }
+  void show_hidden_tensors() {
+    for (uint32_t t = 0; t < plan_.num_tensors(); ++t) {
+      if (is_hidden(t)) session_.data[t] = session_.planned_address(t);
+    }
   }
 
   bool step(uint32_t i) {
@@ -101,8 +229,9 @@ class Preparation {
   bool check_reads(uint32_t index, const KernelFamily& family, const StepView& view) {
     for (uint32_t i = 0; i < view.num_inputs(); ++i) {
       const uint32_t t = view.step->inputs()->Get(i);
-      if (session_.data[t] != nullptr) continue;
-      fail_step(index, family, t) << "input " << i << " (tensor " << t << ") is written by no earlier step";
+      if (session_.data[t] != nullptr && !is_hidden(t)) continue;
+      fail_step(index, family, t) << "input " << i << " (tensor " << t << ") is written by no earlier step"
+                                  << (is_hidden(t) ? " where its region runs on a device" : "");
       return false;
     }
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
@@ -155,7 +284,8 @@ class Preparation {
           << " bytes of scratch, the plan provides " << static_cast<uint64_t>(limit);
       return false;
     }
-    session_.steps[i] = {&family, variant};
+    session_.steps[i].family = &family;
+    session_.steps[i].variant = variant;
     if (variant->isa > session_.isa) session_.isa = variant->isa;
     session_.macs += plan_.step(index).macs();
     if (session_.platform.log != nullptr && session_.platform.log_level >= QPLAN_LOG_DEBUG) {
@@ -184,6 +314,12 @@ class Preparation {
 
   Error& fail(qplan_status status, uint32_t tensor) {
     return error_.set(status, -1, static_cast<int32_t>(tensor));
+  }
+
+  // "npu 'block3' (step 12): "
+  Error& fail_region(uint32_t index, uint32_t tensor) {
+    error_.set(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(index), static_cast<int32_t>(tensor));
+    return error_ << "npu" << Named{plan_.step_name(index)} << " (step " << index << "): ";
   }
 
   // "conv2d 'block3/conv' (step 12): "

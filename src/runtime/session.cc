@@ -10,16 +10,7 @@ namespace {
 
 using format::PlanView;
 
-format::MemoryCounts counts_of(const PlanView& plan, const format::Function& function) {
-  format::MemoryCounts counts;
-  counts.num_steps = function.num_steps();
-  counts.num_tensors = plan.num_tensors();
-  counts.arena_bytes = plan.bank(plan.main_bank()).size();
-  counts.scratch_bytes = function.scratch_per_worker();
-  return counts;
-}
-
-// One need per ARENA bank; the first ARENA bank is the session's own.
+// One need per ARENA and DEVICE bank; the first ARENA bank is the session's own.
 struct Needs {
   uint32_t count = 0;
   qplan_memory_need need[format::kMaxBanks];
@@ -27,13 +18,13 @@ struct Needs {
 };
 
 qplan_status needs_of(const PlanView& plan, const SessionOptions& options, Needs* needs, Error* error) {
-  if (!format::memory_layout(counts_of(plan, *options.function), sizeof(void*), options.pool.num_threads,
+  if (!format::memory_layout(plan.memory_counts(*options.function), sizeof(void*), options.pool.num_threads,
                              &needs->layout)) {
     return error->set(QPLAN_PLAN_CORRUPT) << "session: the plan's memory does not fit into 64 bits";
   }
   for (uint32_t i = 0; i < plan.num_banks(); ++i) {
     const format::Bank& bank = plan.bank(i);
-    if (bank.kind() != format::BankKind_ARENA) continue;
+    if (bank.kind() == format::BankKind_CONSTANT) continue;
     const bool is_main = i == plan.main_bank();
     needs->need[needs->count++] = {i, is_main ? uint32_t{format::kArenaAlignment} : bank.alignment(),
                                    is_main ? needs->layout.total : bank.size()};
@@ -97,11 +88,13 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   session->main_bytes = static_cast<size_t>(layout.total);
   for (uint32_t i = 0; i < needs.count; ++i) {
     const uint32_t bank = needs.need[i].bank;
-    session->arenas[bank] = i == 0 ? base + layout.arena : static_cast<uint8_t*>(memories[i].base);
+    session->arenas[bank] =
+        bank == plan.main_bank() ? base + layout.arena : static_cast<uint8_t*>(memories[i].base);
     session->memory_bytes += needs.need[i].size;
   }
   session->platform = options.platform;
   session->pool = options.pool;
+  place_regions(options, base + layout.npu, session);
   return session;
 }
 
@@ -155,7 +148,13 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
     return error->status();
   }
   Session* placed = place_session(plan, options, needs, memories);
-  if (prepare(options, placed, error) != QPLAN_OK) {
+  qplan_status status = prepare(options, placed, error);
+  if (status == QPLAN_OK && placed->npu != nullptr) {
+    if (placed->npu->client != nullptr) status = placed->npu->client->init(placed, options, error);
+    if (status == QPLAN_OK) status = settle_regions(placed, error);
+    if (status != QPLAN_OK && placed->npu->client != nullptr) placed->npu->client->deinit(placed);
+  }
+  if (status != QPLAN_OK) {
     placed->tag = 0;
     log_text(options.platform, QPLAN_LOG_ERROR, error->text());
     return error->status();

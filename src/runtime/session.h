@@ -6,6 +6,7 @@
 //   prepare.cc    init's check of every step, choice of variants
 //   execute.cc    the loop over steps
 //   bindings.cc   inputs and outputs: view, bind, write, read
+//   regions.cc    steps that run on devices: their records, and when they run where (npu.h)
 #ifndef QPLAN_SRC_RUNTIME_SESSION_H_
 #define QPLAN_SRC_RUNTIME_SESSION_H_
 
@@ -17,6 +18,7 @@
 #include "kernels/kernel.h"
 #include "qplan/qplan.h"
 #include "src/base/error.h"
+#include "src/runtime/npu.h"
 
 namespace qplan {
 
@@ -27,15 +29,25 @@ struct SessionOptions {
   const qplan_kernel_set* kernels = nullptr;
   qplan_platform platform = {};
   qplan_thread_pool pool = {};  // num_threads 1 and no parallel_for where there is none
+  const qplan_npu_client* npu = nullptr;
+  const qplan_npu_device_config* devices = nullptr;  // of the caller's struct_size each
+  uint32_t num_devices = 0;
+  uint32_t on_npu_failure = QPLAN_NPU_FALLBACK;
+  uint32_t npu_flags = 0;
+  uint64_t npu_timeout_ns = 0;
 };
 
 struct StepRecord {
-  const KernelFamily* family;
-  const KernelVariant* variant;
+  const KernelFamily* family;  // null: a region
+  union {
+    const KernelVariant* variant;
+    NpuRegion* region;
+  };
 };
 static_assert(sizeof(StepRecord) == format::step_record_bytes(sizeof(void*)), "memory_layout.h counts these");
 
-enum class SessionState : uint32_t { kReady, kRunning, kDone };
+// kWaiting: a run goes on, outside of any call: a job is in flight.
+enum class SessionState : uint32_t { kReady, kRunning, kWaiting, kDone };
 
 struct Session {
   static constexpr uint32_t kLive = 0x51534553;
@@ -56,8 +68,10 @@ struct Session {
   qplan_status last_run = QPLAN_INVALID_STATE;  // of the last submit
   qplan_platform platform = {};
   qplan_thread_pool pool = {};
+  NpuState* npu = nullptr;  // null where no step runs on a device
   Error error;
 
+  bool is_running() const { return state == SessionState::kRunning || state == SessionState::kWaiting; }
   uint32_t num_steps() const { return function->num_steps(); }
   // Position in the plan of the function's step i.
   uint32_t step_index(uint32_t i) const { return function->first_step() + i; }
@@ -86,9 +100,27 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 [[nodiscard]] qplan_status prepare(const SessionOptions& options, Session* session, Error* error);
 
 // ---- execute.cc ----
-[[nodiscard]] qplan_status execute(Session* session);
+// Begins a run, and goes on with it after QPLAN_PENDING.
+[[nodiscard]] qplan_status begin_run(Session* session, NpuWait* wait);
+[[nodiscard]] qplan_status continue_run(Session* session, NpuWait* wait);
+// Step i, a kernel's, with its events.
+[[nodiscard]] qplan_status run_kernel_step(Session* session, uint32_t i);
+void step_begins(const Session& session, uint32_t i);
+void step_ends(const Session& session, uint32_t i, qplan_status status);
 // What step i of the function is, for events.
 qplan_event step_event(const Session& session, uint32_t i);
+
+// ---- regions.cc ----
+// Makes the records, all of regions without a device. memory: where memory_layout puts them.
+void place_regions(const SessionOptions& options, uint8_t* memory, Session* session);
+// After the client's init: an error where a region has nowhere to run, a line for the log for each of the
+// others.
+[[nodiscard]] qplan_status settle_regions(Session* session, Error* error);
+// The function's steps from npu.next_step on.
+[[nodiscard]] qplan_status run_regions(Session* session, NpuWait* wait);
+// Why it is not on a device; "" where it is.
+const char* region_reason(const Session& session, const NpuRegion& region);
+bool may_run_on_cpu(const Session& session, const NpuRegion& region);
 
 // ---- bindings.cc ----
 // All record their error in the session.

@@ -1,5 +1,7 @@
 #include "tests/support/plan_builder.h"
 
+#include <dlpack/dlpack.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,6 +16,28 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
+Offset<format::NpuStep> npu_step(FlatBufferBuilder& builder, const StepSpec& step) {
+  std::vector<Offset<format::NpuBind>> binds;
+  for (const BindSpec& bind : step.npu->binds) {
+    Offset<flatbuffers::Vector<uint64_t>> strides;
+    if (bind.strides) strides = builder.CreateVector(*bind.strides);
+    binds.push_back(format::CreateNpuBind(builder, bind.slot, bind.use, bind.index, bind.offset, bind.size,
+                                          strides, bind.origin, bind.byte_stride, bind.fill, bind.flip));
+  }
+  return format::CreateNpuStepDirect(builder, step.npu->target, step.npu->format, step.npu->blob,
+                                     &step.inputs, &step.outputs, &binds, step.npu->num_alternative_steps,
+                                     step.npu->num_operators, step.macs, 0, 0);
+}
+
+uint32_t features_of(const PlanSpec& spec) {
+  uint32_t features = 0;
+  for (const StepSpec& step : spec.steps) features |= step.npu ? format::kFeatureNpuRegions : 0;
+  for (const BankSpec& bank : spec.banks) {
+    features |= bank.kind == format::BankKind_DEVICE ? format::kFeatureNpuRegions : 0;
+  }
+  return spec.required_features.value_or(features);
+}
+
 // The flatbuffer root; constants begin at the file offsets given per bank.
 std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t>& file_offsets) {
   FlatBufferBuilder builder;
@@ -21,7 +45,7 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
   for (size_t i = 0; i < spec.banks.size(); ++i) {
     const BankSpec& bank = spec.banks[i];
     banks.push_back(format::CreateBank(builder, bank.kind, bank.alignment, bank.size,
-                                       bank.file_offset.value_or(file_offsets[i])));
+                                       bank.file_offset.value_or(file_offsets[i]), bank.target));
   }
   std::vector<Offset<format::Tensor>> tensors;
   for (const TensorSpec& tensor : spec.tensors) {
@@ -37,6 +61,10 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
   }
   std::vector<Offset<format::Step>> steps;
   for (const StepSpec& step : spec.steps) {
+    if (step.npu) {
+      steps.push_back(format::CreateStep(builder, format::StepBody_NpuStep, npu_step(builder, step).Union()));
+      continue;
+    }
     std::pair<format::KernelParams, Offset<void>> params = {format::KernelParams_NONE, 0};
     if (step.params) params = step.params(builder);
     const auto body =
@@ -51,7 +79,10 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
                                                      &function.outputs, function.first_step,
                                                      function.num_steps, function.scratch_per_worker));
   }
-  const std::vector<Offset<format::Target>> targets = {format::CreateTargetDirect(builder, "cpu", "")};
+  std::vector<Offset<format::Target>> targets;
+  for (const TargetSpec& target : spec.targets) {
+    targets.push_back(format::CreateTargetDirect(builder, target.name.c_str(), target.options.c_str()));
+  }
   builder.Finish(format::CreatePlanDirect(builder, &targets, &banks, &tensors, &steps, &functions, 0));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -133,6 +164,50 @@ uint32_t PlanSpec::add_step(uint16_t kernel, std::vector<uint32_t> inputs, std::
   return static_cast<uint32_t>(steps.size() - 1);
 }
 
+uint32_t PlanSpec::add_device(std::string target, uint32_t alignment) {
+  targets.push_back({std::move(target), ""});
+  BankSpec bank;
+  bank.kind = format::BankKind_DEVICE;
+  bank.alignment = alignment;
+  bank.target = static_cast<uint32_t>(targets.size() - 1);
+  banks.push_back(bank);
+  return bank.target;
+}
+
+uint64_t PlanSpec::add_range(uint32_t bank, uint64_t size) {
+  const uint64_t offset = round_up(banks[bank].size, 64);
+  banks[bank].size = offset + size;
+  return offset;
+}
+
+uint32_t PlanSpec::bank_of(uint32_t target) const {
+  for (uint32_t i = 0; i < banks.size(); ++i) {
+    if (banks[i].kind == format::BankKind_DEVICE && banks[i].target == target) return i;
+  }
+  std::abort();
+}
+
+void PlanSpec::move_to_device(uint32_t tensor, uint32_t target) {
+  tensors[tensor].bank = bank_of(target);
+  tensors[tensor].offset = add_range(tensors[tensor].bank, tensors[tensor].size);
+}
+
+uint32_t PlanSpec::add_region(uint32_t target, uint32_t format, const std::vector<uint8_t>& blob,
+                              std::vector<uint32_t> inputs, std::vector<uint32_t> outputs,
+                              uint32_t num_alternative_steps, std::string name) {
+  StepSpec step;
+  step.inputs = std::move(inputs);
+  step.outputs = std::move(outputs);
+  step.name = std::move(name);
+  step.npu.emplace();
+  step.npu->target = target;
+  step.npu->format = format;
+  step.npu->blob = add_constant({static_cast<int64_t>(blob.size())}, blob, "blob", kDLUInt);
+  step.npu->num_alternative_steps = num_alternative_steps;
+  steps.push_back(std::move(step));
+  return static_cast<uint32_t>(steps.size() - 1);
+}
+
 void PlanSpec::add_main(std::vector<uint32_t> inputs, std::vector<uint32_t> outputs,
                         uint64_t scratch_per_worker) {
   FunctionSpec function;
@@ -175,6 +250,7 @@ AlignedBytes build_plan(const PlanSpec& spec) {
   memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
   header.version_minor = format::kVersionMinor;
+  header.required_features = features_of(spec);
   header.root_size = static_cast<uint32_t>(root.size());
   header.content_size = round_up(end, format::kFileAlignment);
   std::vector<uint8_t> names;

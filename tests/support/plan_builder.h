@@ -39,6 +39,7 @@ struct BankSpec {
   uint64_t size = 0;
   std::vector<uint8_t> bytes;           // of constants
   std::optional<uint64_t> file_offset;  // instead of where the bytes are put
+  uint32_t target = 0;                  // of devices
 };
 
 struct QuantizationSpec {
@@ -64,6 +65,35 @@ struct TensorSpec {
 using ParamsWriter = std::function<std::pair<format::KernelParams, flatbuffers::Offset<void>>(
     flatbuffers::FlatBufferBuilder&)>;
 
+// format/plan.fbs, NpuBind.
+struct BindSpec {
+  uint32_t slot = 0;
+  format::NpuUse use = format::NpuUse_INPUT;
+  uint32_t index = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  std::optional<std::vector<uint64_t>> strides;
+  uint64_t origin = 0;
+  uint64_t byte_stride = 1;
+  uint8_t fill = 0;
+  uint8_t flip = 0;
+};
+
+// What a StepSpec has instead of kernel and parameters.
+struct NpuSpec {
+  uint32_t target = 1;
+  uint32_t format = 0;
+  uint32_t blob = 0;
+  std::vector<BindSpec> binds;
+  uint32_t num_alternative_steps = 0;
+  uint32_t num_operators = 1;
+};
+
+struct TargetSpec {
+  std::string name;
+  std::string options;
+};
+
 struct StepSpec {
   uint16_t kernel = 0;
   std::vector<uint32_t> inputs;
@@ -73,6 +103,7 @@ struct StepSpec {
   uint32_t min_units_per_task = 0;
   std::string name;
   bool has_body = true;
+  std::optional<NpuSpec> npu;
 };
 
 struct FunctionSpec {
@@ -90,6 +121,8 @@ struct PlanSpec {
   std::vector<StepSpec> steps;
   std::vector<FunctionSpec> functions;
   bool with_names = true;
+  std::vector<TargetSpec> targets = {{"cpu", ""}};
+  std::optional<uint32_t> required_features;  // instead of what the steps and banks need
 
   // Bank 0 is the arena, bank 1 holds constants; both grow with what is added.
   PlanSpec();
@@ -101,6 +134,18 @@ struct PlanSpec {
   // Copy's parameters hold one byte, which test kernels use as they like.
   uint32_t add_step(uint16_t kernel, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs,
                     ParamsWriter params, std::string name = "");
+  // A target with a DEVICE bank of its own. Returns its position in targets.
+  uint32_t add_device(std::string target, uint32_t alignment = 64);
+  // Reserves bytes of a bank, at a multiple of 64. Returns the offset.
+  uint64_t add_range(uint32_t bank, uint64_t size);
+  // The bank of a target added with add_device.
+  uint32_t bank_of(uint32_t target) const;
+  // Moves a tensor into a device's bank.
+  void move_to_device(uint32_t tensor, uint32_t target);
+  // A region without binds; add them to steps.back().npu.
+  uint32_t add_region(uint32_t target, uint32_t format, const std::vector<uint8_t>& blob,
+                      std::vector<uint32_t> inputs, std::vector<uint32_t> outputs,
+                      uint32_t num_alternative_steps, std::string name = "");
   // All steps that there are by now.
   void add_main(std::vector<uint32_t> inputs, std::vector<uint32_t> outputs, uint64_t scratch_per_worker = 0);
 };

@@ -36,7 +36,16 @@ std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_
   return text.empty() ? "nothing" : text;
 }
 
+std::string npu_step_text(const PlanView& view, uint32_t index, const format::NpuStep& step) {
+  return std::to_string(index) + "  npu  " + quoted(view.step_name(index)) + "  " +
+         tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
+         "  {target=" + view.plan().targets()->Get(step.target())->name()->str() +
+         ", num_alternative_steps=" + std::to_string(step.num_alternative_steps()) + "}  " +
+         std::to_string(step.macs()) + " macs\n";
+}
+
 std::string step_text(const PlanView& view, uint32_t index) {
+  if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_text(view, index, *npu);
   const format::KernelStep& step = view.step(index);
   std::string text = std::to_string(index) + "  " + kernel_name(step.kernel()) + "  " +
                      quoted(view.step_name(index)) + "  " + tensors_text(view, step.inputs()) + " -> " +

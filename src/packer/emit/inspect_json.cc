@@ -57,13 +57,10 @@ uint64_t constants_bytes(const PlanView& view) {
 // Bytes of memory 0 of a session of the function, on a device with such pointers.
 uint64_t total_bytes(const PlanView& view, const format::Function& function, uint64_t pointer_size,
                      uint64_t num_workers) {
-  format::MemoryCounts counts;
-  counts.num_steps = function.num_steps();
-  counts.num_tensors = view.num_tensors();
-  counts.arena_bytes = view.bank(view.main_bank()).size();
-  counts.scratch_bytes = function.scratch_per_worker();
   format::MemoryLayout layout;
-  return format::memory_layout(counts, pointer_size, num_workers, &layout) ? layout.total : UINT64_MAX;
+  return format::memory_layout(view.memory_counts(function), pointer_size, num_workers, &layout)
+             ? layout.total
+             : UINT64_MAX;
 }
 
 Json memory_json(const PlanView& view) {
@@ -85,7 +82,30 @@ Json memory_json(const PlanView& view) {
   return json;
 }
 
+Json npu_step_json(const PlanView& view, uint32_t index, const format::NpuStep& step) {
+  Json json;
+  json["index"] = index;
+  json["op"] = "npu";
+  json["name"] = view.step_name(index);
+  for (const auto& [what, tensors] :
+       {std::pair("input", step.inputs()), std::pair("output", step.outputs())}) {
+    Json indices = Json::array(), shapes = Json::array();
+    for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+      indices.push_back(tensors->Get(i));
+      shapes.push_back(shape_text(view.tensor(tensors->Get(i))));
+    }
+    json[std::string(what) + "s"] = indices;
+    json[std::string(what) + "_shapes"] = shapes;
+  }
+  json["macs"] = step.macs();
+  json["params"] = Json::object();
+  json["params"]["target"] = text_of(view.plan().targets()->Get(step.target())->name());
+  json["params"]["num_alternative_steps"] = std::to_string(step.num_alternative_steps());
+  return json;
+}
+
 Json step_json(const PlanView& view, uint32_t index) {
+  if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_json(view, index, *npu);
   const format::KernelStep& step = view.step(index);
   Json json;
   json["index"] = index;
@@ -111,7 +131,11 @@ Json step_json(const PlanView& view, uint32_t index) {
 
 Json function_json(const PlanView& view, const format::Function& function) {
   uint64_t macs = 0;
-  for (uint32_t i = 0; i < function.num_steps(); ++i) macs += view.step(function.first_step() + i).macs();
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    const format::NpuStep* npu = view.npu_step(function.first_step() + i);
+    macs += npu != nullptr ? npu->macs() : view.step(function.first_step() + i).macs();
+    if (npu != nullptr) i += npu->num_alternative_steps();  // the same multiplications, on the CPU
+  }
   Json json;
   json["name"] = text_of(function.name());
   json["first_step"] = function.first_step();

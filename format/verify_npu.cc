@@ -1,0 +1,220 @@
+// Verification of steps that run on a device: README.md, "Regions on devices".
+#include "format/text.h"
+#include "format/verify.h"
+#include "src/base/checked.h"
+
+namespace qplan::format {
+namespace {
+
+// Bytes [begin, end) of the DEVICE bank.
+struct Range {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
+
+Range range_of(const NpuBind& bind) { return {bind.offset(), bind.offset() + bind.size()}; }
+
+// The bytes of the tensor themselves are the buffer.
+bool is_in_place(const NpuBind& bind) { return bind.strides() == nullptr; }
+
+}  // namespace
+
+Error& PlanVerifier::corrupt_bind(uint32_t index, uint32_t bind) {
+  return corrupt_step(index) << "bind " << bind << ": ";
+}
+
+bool PlanVerifier::npu_step(uint32_t index, const NpuStep& body) {
+  has_npu_steps_ = true;
+  return npu_place(index, body) && npu_blob(index, body) && npu_binds(index, body) &&
+         npu_alternatives(index, body);
+}
+
+bool PlanVerifier::npu_place(uint32_t index, const NpuStep& body) {
+  if ((header_.required_features & kFeatureNpuRegions) == 0) {
+    corrupt_step(index) << "runs on a device, but the header lacks feature bit 0";
+    return false;
+  }
+  const uint32_t num_targets = count_of(plan_.targets());
+  if (body.target() >= num_targets || body.target() >= kMaxNpuTargets) {
+    corrupt_step(index) << "runs on target " << body.target() << " of " << num_targets
+                        << ", expected one of the first " << kMaxNpuTargets;
+    return false;
+  }
+  if (count_of(plan_.targets()->Get(body.target())->name()) == 0) {
+    corrupt_step(index) << "target " << body.target() << " has no name";
+    return false;
+  }
+  const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
+  if (num_inputs > kMaxNpuBinds || num_outputs > kMaxNpuBinds || num_outputs == 0) {
+    corrupt_step(index) << num_inputs << " inputs and " << num_outputs
+                        << " outputs, expected an output and at most " << kMaxNpuBinds << " in all";
+    return false;
+  }
+  return step_tensors(index, body.inputs(), "input", false) &&
+         step_tensors(index, body.outputs(), "output", false);
+}
+
+bool PlanVerifier::npu_blob(uint32_t index, const NpuStep& body) {
+  if (body.blob() >= count_of(plan_.tensors())) {
+    corrupt_step(index) << "its blob is tensor " << body.blob() << " of " << count_of(plan_.tensors());
+    return false;
+  }
+  const Tensor& blob = *plan_.tensors()->Get(body.blob());
+  const bool is_constant = plan_.banks()->Get(blob.bank())->kind() == BankKind_CONSTANT;
+  if (is_constant && rank_of(blob) == 1 && blob.type_code() == kDLUInt && blob.type_bits() == 8) return true;
+  corrupt_step(index) << "its blob (tensor " << body.blob() << ") is no constant uint8 [n]";
+  return false;
+}
+
+bool PlanVerifier::npu_binds(uint32_t index, const NpuStep& body) {
+  uint32_t device_bank = 0;
+  while (device_bank < count_of(plan_.banks()) &&
+         (plan_.banks()->Get(device_bank)->kind() != BankKind_DEVICE ||
+          plan_.banks()->Get(device_bank)->target() != body.target())) {
+    ++device_bank;
+  }
+  if (device_bank == count_of(plan_.banks())) {
+    corrupt_step(index) << "target " << body.target() << " has no memory bank";
+    return false;
+  }
+  const uint32_t count = count_of(body.binds());
+  if (count > kMaxNpuBinds || !spend(count)) {
+    if (count > kMaxNpuBinds) corrupt_step(index) << count << " binds, expected at most " << kMaxNpuBinds;
+    return false;
+  }
+  uint64_t bound[2] = {0, 0};  // bit i of inputs and of outputs
+  for (uint32_t b = 0; b < count; ++b) {
+    if (!npu_bind(index, body, b, device_bank)) return false;
+    const NpuBind& bind = *body.binds()->Get(b);
+    for (uint32_t other = 0; other < b; ++other) {
+      if (body.binds()->Get(other)->slot() != bind.slot()) continue;
+      corrupt_bind(index, b) << "slot " << bind.slot() << " is bound by bind " << other << " already";
+      return false;
+    }
+    if (bind.use() == NpuUse_SCRATCH) continue;
+    const uint64_t bit = uint64_t{1} << bind.index();
+    if ((bound[bind.use()] & bit) != 0) {
+      corrupt_bind(index, b) << (bind.use() == NpuUse_INPUT ? "input " : "output ") << bind.index()
+                             << " is in two binds";
+      return false;
+    }
+    bound[bind.use()] |= bit;
+  }
+  const auto all = [](uint32_t n) { return n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; };
+  if (bound[0] != all(count_of(body.inputs())) || bound[1] != all(count_of(body.outputs()))) {
+    corrupt_step(index) << "an input or output is in no bind";
+    return false;
+  }
+  return npu_ranges(index, body, device_bank);
+}
+
+bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_index, uint32_t device_bank) {
+  const NpuBind& bind = *body.binds()->Get(bind_index);
+  const uint64_t bank_size = plan_.banks()->Get(device_bank)->size();
+  uint64_t end = 0;
+  if (bind.size() == 0 || !checked_add(bind.offset(), bind.size(), &end) || end > bank_size) {
+    corrupt_bind(index, bind_index) << bind.size() << " bytes at offset " << bind.offset() << " of the "
+                                    << bank_size << " bytes of bank " << device_bank;
+    return false;
+  }
+  if (bind.use() == NpuUse_SCRATCH) return true;
+  if (bind.use() != NpuUse_INPUT && bind.use() != NpuUse_OUTPUT) {
+    corrupt_bind(index, bind_index) << "unknown use " << static_cast<uint32_t>(bind.use());
+    return false;
+  }
+  const auto* tensors = bind.use() == NpuUse_INPUT ? body.inputs() : body.outputs();
+  if (bind.index() >= count_of(tensors)) {
+    corrupt_bind(index, bind_index) << "tensor " << bind.index() << " of " << count_of(tensors);
+    return false;
+  }
+  return npu_arrangement(index, bind, tensors->Get(bind.index()), device_bank);
+}
+
+// The highest byte of the arrangement lies in the bind's range; so do then all others.
+bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t tensor_index,
+                                   uint32_t device_bank) {
+  const Tensor& tensor = *plan_.tensors()->Get(tensor_index);
+  if (is_in_place(bind)) {
+    if (tensor.bank() == device_bank && tensor.offset() == bind.offset() && tensor.size() == bind.size())
+      return true;
+    corrupt_step(index) << "slot " << bind.slot() << " has no strides, but is not the bytes of tensor "
+                        << tensor_index;
+    return false;
+  }
+  const uint32_t rank = rank_of(tensor);
+  if (bind.strides()->size() != rank || !spend(rank)) {
+    if (bind.strides()->size() != rank)
+      corrupt_step(index) << "slot " << bind.slot() << " has " << bind.strides()->size()
+                          << " strides for a tensor of rank " << rank;
+    return false;
+  }
+  if (rank > 0 && reinterpret_cast<uintptr_t>(bind.strides()->Data()) % alignof(uint64_t) != 0) {
+    corrupt_step(index) << "slot " << bind.slot() << ": its strides are not aligned to 8 bytes";
+    return false;
+  }
+  uint64_t last = bind.origin(), step = 0;
+  bool fits = checked_mul(uint64_t{element_bytes(tensor) - 1}, bind.byte_stride(), &step) &&
+              checked_add(last, step, &last);
+  for (uint32_t axis = 0; fits && axis < rank; ++axis) {
+    fits =
+        checked_mul(static_cast<uint64_t>(tensor.shape()->Get(axis) - 1), bind.strides()->Get(axis), &step) &&
+        checked_add(last, step, &last);
+  }
+  if (fits && last < bind.size()) return true;
+  corrupt_step(index) << "slot " << bind.slot() << ": the elements of tensor " << tensor_index
+                      << " reach beyond its " << bind.size() << " bytes";
+  return false;
+}
+
+// What the job writes lies apart from everything else of the step, and copies do not write over what is still
+// to be copied: after a failure the inputs are whole.
+bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body, uint32_t device_bank) {
+  const uint32_t count = count_of(body.binds());
+  const uint32_t num_inputs = count_of(body.inputs());
+  const uint32_t num_tensors = num_inputs + count_of(body.outputs());
+  for (uint32_t b = 0; b < count; ++b) {
+    const NpuBind& bind = *body.binds()->Get(b);
+    for (uint32_t other = 0; other < b; ++other) {
+      const NpuBind& with = *body.binds()->Get(other);
+      if (!overlap(range_of(bind), range_of(with))) continue;
+      if (bind.use() == NpuUse_INPUT && with.use() == NpuUse_INPUT && is_in_place(bind) && is_in_place(with))
+        continue;
+      corrupt_bind(index, b) << "overlaps bind " << other;
+      return false;
+    }
+    for (uint32_t t = 0; t < num_tensors; ++t) {
+      const bool is_input = t < num_inputs;
+      const Tensor& tensor =
+          *plan_.tensors()->Get(is_input ? body.inputs()->Get(t) : body.outputs()->Get(t - num_inputs));
+      if (tensor.bank() != device_bank) continue;
+      if (!overlap(range_of(bind), {tensor.offset(), tensor.offset() + tensor.size()})) continue;
+      // Reading in place what others read too.
+      if (is_in_place(bind) && is_input && bind.use() == NpuUse_INPUT) continue;
+      if (is_in_place(bind) && !is_input && bind.use() == NpuUse_OUTPUT && bind.index() == t - num_inputs)
+        continue;
+      corrupt_bind(index, b) << "overlaps " << (is_input ? "input " : "output ")
+                             << (is_input ? t : t - num_inputs);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool PlanVerifier::npu_alternatives(uint32_t index, const NpuStep& body) {
+  const uint32_t count = body.num_alternative_steps(), num_steps = count_of(plan_.steps());
+  if (count >= num_steps - index) {
+    corrupt_step(index) << count << " steps that stand in for it reach beyond the plan's " << num_steps;
+    return false;
+  }
+  // They are no regions themselves, so that no step is looked at for two.
+  for (uint32_t i = index + 1; i <= index + count; ++i) {
+    if (plan_.steps()->Get(i)->body_type() == StepBody_KernelStep) continue;
+    corrupt_step(index) << "step " << i << ", which stands in for it, is no kernel's";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace qplan::format

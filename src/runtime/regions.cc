@@ -1,0 +1,149 @@
+// The session's side of regions: their records, the order of things around them, and what happens without
+// devices.
+#include <new>
+
+#include "format/text.h"
+#include "src/runtime/session.h"
+
+namespace qplan {
+namespace {
+
+using format::Named;
+using format::Quoted;
+
+uint32_t num_alternatives(const Session& session, const NpuRegion& region) {
+  return session.plan.npu_step(session.step_index(region.step))->num_alternative_steps();
+}
+
+const char* target_name(const Session& session, const NpuRegion& region) {
+  return session.plan.plan().targets()->Get(region.device->target)->name()->c_str();
+}
+
+Error& begin_line(const Session& session, const NpuRegion& region, Error* line) {
+  const uint32_t index = session.step_index(region.step);
+  return *line << "npu: region" << Named{session.plan.step_name(index)} << " (step " << index << ") ";
+}
+
+qplan_status no_device(const Session& session, const NpuRegion& region, Error* error) {
+  error->set(region.status == QPLAN_OK ? QPLAN_DEVICE_ERROR : region.status,
+             static_cast<int32_t>(session.step_index(region.step)));
+  begin_line(session, region, error) << "does not run on " << Quoted{target_name(session, region)} << ": "
+                                     << region_reason(session, region)
+                                     << (num_alternatives(session, region) == 0
+                                             ? "; it was packed without CPU steps"
+                                             : "; the policy is to fail");
+  return error->status();
+}
+
+}  // namespace
+
+bool may_run_on_cpu(const Session& session, const NpuRegion& region) {
+  const NpuState& npu = *session.npu;
+  return num_alternatives(session, region) > 0 &&
+         (npu.policy != QPLAN_NPU_FAIL || (npu.flags & QPLAN_NPU_OFF) != 0);
+}
+
+void place_regions(const SessionOptions& options, uint8_t* memory, Session* session) {
+  const format::PlanView& plan = session->plan;
+  const uint32_t targets = plan.npu_targets(*session->function);
+  if (targets == 0) return;
+  NpuState* npu = new (memory) NpuState();
+  memory += format::kNpuStateBytes;
+  npu->client = options.npu;
+  npu->policy = options.on_npu_failure;
+  npu->flags = options.npu_flags;
+  npu->timeout_ns = options.npu_timeout_ns;
+  npu->devices = reinterpret_cast<NpuDevice*>(memory);
+  for (uint32_t target = 0; target < format::kMaxNpuTargets; ++target) {
+    if ((targets >> target & 1) == 0) continue;
+    NpuDevice* device = new (npu->devices + npu->num_devices++) NpuDevice();
+    device->target = target;
+    device->bank = plan.device_bank(target);
+  }
+  memory += npu->num_devices * format::kNpuDeviceBytes;
+  npu->regions = reinterpret_cast<NpuRegion*>(memory);
+  for (uint32_t i = 0; i < session->num_steps(); ++i) {
+    const format::NpuStep* step = plan.npu_step(session->step_index(i));
+    if (step == nullptr) continue;
+    NpuRegion* region = new (npu->regions + npu->num_regions++) NpuRegion();
+    region->step = i;
+    region->device = npu->devices;
+    while (region->device->target != step->target()) ++region->device;
+    session->steps[i].region = region;
+  }
+  session->npu = npu;
+}
+
+qplan_status settle_regions(Session* session, Error* error) {
+  const NpuState& npu = *session->npu;
+  for (uint32_t r = 0; r < npu.num_regions; ++r) {
+    const NpuRegion& region = npu.regions[r];
+    const bool on_device = region.is_on_device();
+    if (!on_device && !may_run_on_cpu(*session, region)) return no_device(*session, region, error);
+    if (session->platform.log == nullptr || session->platform.log_level < QPLAN_LOG_INFO) continue;
+    Error line;
+    begin_line(*session, region, &line);
+    if (on_device) {
+      line << "runs on " << Quoted{target_name(*session, region)} << ", driver "
+           << Quoted{region.device->driver->name} << ", " << region.program_bytes << " bytes of program";
+    } else {
+      line << "runs on the CPU: " << region_reason(*session, region);
+    }
+    log_text(session->platform, QPLAN_LOG_INFO, line.text());
+  }
+  return QPLAN_OK;
+}
+
+const char* region_reason(const Session& session, const NpuRegion& region) {
+  if (region.is_on_device()) return "";
+  if ((session.npu->flags & QPLAN_NPU_OFF) != 0) return "devices are switched off (QPLAN_NPU_OFF)";
+  if (region.text[0] != '\0') return region.text;
+  if (region.device->text[0] != '\0') return region.device->text;
+  return "no device was given for its target";
+}
+
+qplan_status run_regions(Session* session, NpuWait* wait) {
+  NpuState& npu = *session->npu;
+  while (npu.next_step < session->num_steps()) {
+    const uint32_t i = npu.next_step;
+    const format::NpuStep* step = session->plan.npu_step(session->step_index(i));
+    if (step == nullptr) {
+      const qplan_status status = run_kernel_step(session, i);
+      if (status < 0) return status;
+      ++npu.next_step;
+      continue;
+    }
+    NpuRegion* region = session->steps[i].region;
+    NpuRun run = NpuRun::kCpu;
+    if (npu.has_job) {
+      run = npu.client->resume(session, region, wait);
+      if (run == NpuRun::kPending) return QPLAN_PENDING;
+    } else if (region->is_on_device()) {
+      npu.attempts = 0;
+      step_begins(*session, i);
+      run = npu.client->start(session, region);
+      if (run == NpuRun::kPending) {
+        if (wait->remaining_ns == 0) return QPLAN_PENDING;
+        continue;
+      }
+    } else if (!may_run_on_cpu(*session, *region)) {
+      return no_device(*session, *region, &session->error);
+    }
+    if (run == NpuRun::kFailed) return session->error;
+    ++npu.next_step;
+    if (run == NpuRun::kDone) {
+      npu.next_step += step->num_alternative_steps();
+      continue;
+    }
+    ++region->cpu_runs;
+    for (uint32_t k = 0; k < step->num_alternative_steps(); ++k, ++npu.next_step) {
+      const qplan_status status = run_kernel_step(session, npu.next_step);
+      if (status < 0) return status;
+    }
+    if (run == NpuRun::kDoneVerify) npu.client->compare(session, region);
+  }
+  if (npu.client != nullptr) npu.client->finish(session);
+  return QPLAN_OK;
+}
+
+}  // namespace qplan

@@ -1,0 +1,104 @@
+// A driver of a device that only tests have, behind the ABI of npu_driver.h: it executes tiny blobs, and does
+// on demand whatever can go wrong.
+#ifndef QPLAN_TESTS_SUPPORT_FAKE_NPU_H_
+#define QPLAN_TESTS_SUPPORT_FAKE_NPU_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "qplan/npu_driver.h"
+
+namespace qplan::testing {
+
+// Blobs are text: "add K" with K from 0 to 255 makes each byte of output slot s + n that of input slot s plus
+// K, for n inputs in slots [0, n) and n outputs in slots [n, 2n). The bytes of each slot follow: "add 3
+// inputs=24,24 outputs=24,24".
+inline constexpr uint32_t kFakeBlobFormat = QPLAN_NPU_FOURCC('F', 'A', 'K', 'E');
+std::vector<uint8_t> fake_blob(uint8_t addend, const std::vector<uint64_t>& inputs,
+                               const std::vector<uint64_t>& outputs,
+                               const std::vector<uint64_t>& scratch = {});
+
+// One device. The table of functions is the same for all; the handle is the object.
+class FakeNpu {
+ public:
+  FakeNpu();
+  ~FakeNpu();
+  FakeNpu(const FakeNpu&) = delete;
+  FakeNpu& operator=(const FakeNpu&) = delete;
+
+  static const qplan_npu_driver* driver();
+  qplan_npu_device device() const { return handle_; }
+
+  // What the device is; set before a session takes it.
+  bool can_import = true;
+  bool is_asynchronous = false;
+  bool is_coherent = true;  // false: the CPU's bytes and the device's are two memories
+  uint32_t alignment = 64;  // of each region
+  uint32_t max_binds = 64;
+  qplan_npu_status capabilities_status = QPLAN_NPU_OK;
+  qplan_npu_status import_status = QPLAN_NPU_OK;
+  qplan_npu_status alloc_status = QPLAN_NPU_OK;
+  qplan_npu_status load_status = QPLAN_NPU_OK;
+  qplan_npu_status reset_status = QPLAN_NPU_OK;
+  std::string load_text;
+  // Of the next jobs, in their order; QPLAN_NPU_OK for those beyond.
+  std::deque<qplan_npu_status> submit_statuses;
+  std::deque<qplan_npu_status> job_statuses;
+  std::string job_text = "scripted";
+  // Jobs that never end by themselves, and what ends them.
+  uint32_t hangs = 0;  // the next so many
+  bool cancel_works = true;
+  bool reset_works = true;
+  bool finishes_late = false;  // a cancelled job completes as if nothing had been asked
+  uint32_t pending_waits = 0;  // each job is PENDING in that many waits, whatever their timeout
+  bool trashes_failed_outputs = true;
+  bool flips_outputs = false;  // silently wrong
+
+  struct Counts {
+    uint32_t imports = 0, allocs = 0, releases = 0, loads = 0, unloads = 0, submits = 0, waits = 0,
+             cancels = 0, resets = 0, flushes = 0, invalidates = 0, live_jobs = 0;
+  };
+  Counts counts;
+  std::vector<uint64_t> wait_timeouts;  // ns, of all waits
+  uint64_t live_buffers() const { return buffers_.size(); }
+  uint64_t live_programs() const { return programs_.size(); }
+  // Adds this much to the clock in each wait that returns PENDING and had time; null: there is none.
+  uint64_t* clock = nullptr;
+  std::vector<qplan_npu_bind> last_binds;
+
+ private:
+  friend struct FakeNpuFunctions;
+  struct Buffer {
+    uint8_t* cpu = nullptr;
+    std::vector<uint8_t> owned;
+    std::vector<uint8_t> device;  // where the device is not coherent
+    uint64_t bytes = 0;
+    uint8_t* seen() { return device.empty() ? cpu : device.data(); }
+  };
+  struct Program {
+    uint8_t addend = 0;
+    std::vector<uint64_t> inputs, outputs, scratch;
+  };
+  struct Job {
+    Program program;
+    std::vector<qplan_npu_bind> binds;
+    qplan_npu_status status = QPLAN_NPU_OK;
+    bool hangs = false;
+    bool is_stopped = false;
+    uint32_t pending_waits = 0;
+  };
+  void run(Job* job);
+
+  uint64_t handle_ = 0;
+  uint64_t next_ = 1;
+  std::map<uint64_t, Buffer> buffers_;
+  std::map<uint64_t, Program> programs_;
+  std::map<uint64_t, Job> jobs_;
+};
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_SUPPORT_FAKE_NPU_H_
