@@ -10,7 +10,8 @@ namespace qplan {
 
 static_assert(static_cast<int>(Contract::kTfl2) == format::Contract_TFL2 &&
                   static_cast<int>(Contract::kTfl1) == format::Contract_TFL1 &&
-                  static_cast<int>(Contract::kF32e) == format::Contract_F32E,
+                  static_cast<int>(Contract::kF32e) == format::Contract_F32E &&
+                  static_cast<int>(Contract::kAcc32) == format::Contract_ACC32,
               "the plan's numbers");
 
 namespace {
@@ -194,13 +195,17 @@ bool StepCheck::constant_scales(uint32_t i, const char* role, uint64_t count) co
 
 bool StepCheck::channel_constants(format::Contract contract, uint32_t first, uint64_t count) const {
   if (!constant(first, "bias", Dtype::kS32, count)) return false;
+  return contract == format::Contract_ACC32 || multipliers(contract, first + 1, count);
+}
+
+bool StepCheck::multipliers(format::Contract contract, uint32_t first, uint64_t count) const {
   if (contract == format::Contract_F32E) {
-    return constant(first + 1, "scale", Dtype::kF32, count) && constant_scales(first + 1, "scale", count);
+    return constant(first, "scale", Dtype::kF32, count) && constant_scales(first, "scale", count);
   }
-  return constant(first + 1, "multiplier", Dtype::kS32, count) &&
-         constant(first + 2, "shift", Dtype::kS32, count) &&
-         constant_range(first + 1, "multiplier", count, 0, INT32_MAX) &&
-         constant_range(first + 2, "shift", count, -31, 30);
+  return constant(first, "multiplier", Dtype::kS32, count) &&
+         constant(first + 1, "shift", Dtype::kS32, count) &&
+         constant_range(first, "multiplier", count, 0, INT32_MAX) &&
+         constant_range(first + 1, "shift", count, -31, 30);
 }
 
 bool StepCheck::range(const char* name, int64_t value, int64_t min, int64_t max) const {
@@ -217,6 +222,15 @@ bool StepCheck::clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const {
   if (!in_dtype("clamp_min", clamp_min, dtype) || !in_dtype("clamp_max", clamp_max, dtype)) return false;
   if (clamp_min <= clamp_max) return true;
   return fail() << "clamp_min " << clamp_min << " is above clamp_max " << clamp_max;
+}
+
+bool StepCheck::layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
+                             int32_t clamp_max) const {
+  if (contract != format::Contract_ACC32) {
+    return in_dtype("output zero point", zero_point, dtype) && clamp(clamp_min, clamp_max, dtype);
+  }
+  return range("output zero point under ACC32", zero_point, 0, 0) &&
+         range("clamp_min under ACC32", clamp_min, 0, 0) && range("clamp_max under ACC32", clamp_max, 0, 0);
 }
 
 bool StepCheck::multiplier(const char* name, int32_t multiplier, int32_t shift) const {

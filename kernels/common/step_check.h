@@ -48,8 +48,10 @@ inline constexpr uint32_t kDtypesAny8To64 = kDtypesU8S8 | dtype_bit(Dtype::kS16)
 constexpr uint32_t contract_bit(format::Contract contract) { return 1u << contract; }
 inline constexpr uint32_t kContractsTfl2F32e =
     contract_bit(format::Contract_TFL2) | contract_bit(format::Contract_F32E);
-// Those of layers with one multiplier per channel, and of requantize.
+// Those of requantize.
 inline constexpr uint32_t kContractsAccumulator = kContractsTfl2F32e | contract_bit(format::Contract_TFL1);
+// Those of layers of weights: the accumulator as it is, too.
+inline constexpr uint32_t kContractsLayer = kContractsAccumulator | contract_bit(format::Contract_ACC32);
 // The contract of a step that has been checked.
 constexpr Contract contract_of(format::Contract contract) { return static_cast<Contract>(contract); }
 
@@ -122,14 +124,21 @@ class StepCheck {
   bool constant_range(uint32_t i, const char* role, uint64_t count, int32_t min, int32_t max) const;
   // The contents of a constant float32 input of `count` entries: finite and not negative.
   bool constant_scales(uint32_t i, const char* role, uint64_t count) const;
-  // bias, multiplier, shift of `count` channels, at inputs first .. first + 2; under F32E bias and scale.
+  // bias, multiplier, shift of `count` channels, at inputs first .. first + 2; under F32E bias and scale;
+  // under ACC32 bias alone.
   bool channel_constants(format::Contract contract, uint32_t first, uint64_t count) const;
+  // multiplier and shift of `count` channels, at inputs first and first + 1; under F32E scale.
+  bool multipliers(format::Contract contract, uint32_t first, uint64_t count) const;
 
   bool range(const char* name, int64_t value, int64_t min, int64_t max) const;
   // A zero point or another value that must lie in the dtype.
   bool in_dtype(const char* name, int32_t value, Dtype dtype) const;
   // dtype's min <= clamp_min <= clamp_max <= dtype's max.
   bool clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const;
+  // Dtype, zero point and clamp of a layer of weights. Under ACC32 the dtype is int32 and the others are 0;
+  // else it is 8 bits wide and holds them.
+  bool layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
+                    int32_t clamp_max) const;
   // A multiplier in [0, 2^31) and a shift in [-31, 30], as requantize_tfl2 wants them (numeric/requantize.h).
   bool multiplier(const char* name, int32_t multiplier, int32_t shift) const;
   // A scale under F32E: in (0, kMaxScale].

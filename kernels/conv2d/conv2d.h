@@ -13,6 +13,8 @@
 //   TFL2, TFL1   requantize_tfl2, requantize_tfl1 (acc, multiplier[o], shift[o])
 //   F32E         round half even (float(acc) * scale[o])
 //
+// and under ACC32 the output is int32: out[n,y,x,o] = acc[n,y,x,o], without zero point and clamp.
+//
 // Weights lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h), num_k = kernel_h * kernel_w *
 // I. bias, multiplier, shift and scale have layout_channels(weights_layout, output_c) entries.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
@@ -35,8 +37,8 @@ struct Conv2dArgs {
   const void* input = nullptr;  // [batch, input_h, input_w, input_c]
   const int8_t* weights = nullptr;
   const int32_t* bias = nullptr;
-  const int32_t* multiplier = nullptr;  // null under F32E
-  const int32_t* shift = nullptr;       // null under F32E
+  const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
+  const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
   void* output = nullptr;               // [batch, output_h, output_w, output_c]
   uint32_t batch = 0;
@@ -63,7 +65,7 @@ struct Conv2dArgs {
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
   Dtype input_dtype = Dtype::kOther;   // uint8 or int8
-  Dtype output_dtype = Dtype::kOther;  // uint8 or int8
+  Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32
   uint16_t weights_layout = 0;         // layouts.def
 };
 

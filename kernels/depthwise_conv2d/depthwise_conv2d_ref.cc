@@ -30,6 +30,16 @@ int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, in
   return static_cast<int32_t>(sum);
 }
 
+// What becomes of an accumulator: itself where Out is int32, which is ACC32.
+template <typename Out>
+Out output(const DepthwiseConv2dArgs& a, int32_t sum, uint32_t o) {
+  if constexpr (sizeof(Out) == sizeof(int32_t)) {
+    return sum;
+  } else {
+    return static_cast<Out>(requantize_channel(a, sum, o));
+  }
+}
+
 template <typename In, typename Out, uint16_t kLayout>
 void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
@@ -41,7 +51,7 @@ void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
       for (uint32_t o = 0; o < a.output_c; ++o) {
         const int32_t sum = accumulate<In, kLayout>(a, image, y0, x0, o);
-        *out++ = static_cast<Out>(requantize_channel(a, sum, o));
+        *out++ = output<Out>(a, sum, o);
       }
     }
   }
@@ -60,6 +70,8 @@ template <typename In>
 void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   if (a.output_dtype == Dtype::kS8) {
     run_layout<In, int8_t>(a, begin, end);
+  } else if (a.output_dtype == Dtype::kS32) {
+    run_layout<In, int32_t>(a, begin, end);
   } else {
     run_layout<In, uint8_t>(a, begin, end);
   }

@@ -3,7 +3,8 @@
 // out[r,o] = clamp(output_zero_point + requant(acc[r,o], o), clamp_min, clamp_max)
 // acc[r,o] = bias[o] + sum over k of (in[r,k] - input_zero_point) * (weights[o,k] - weights_zero_point)
 //
-// Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts.
+// Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts;
+// under ACC32 out[r,o] = acc[r,o], as int32.
 // Weights [output_c, input_c] lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h). bias,
 // multiplier, shift and scale have layout_channels(weights_layout, output_c) entries.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
@@ -25,8 +26,8 @@ struct FullyConnectedArgs {
   const void* input = nullptr;  // [rows, input_c]
   const int8_t* weights = nullptr;
   const int32_t* bias = nullptr;
-  const int32_t* multiplier = nullptr;  // null under F32E
-  const int32_t* shift = nullptr;       // null under F32E
+  const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
+  const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
   void* output = nullptr;               // [rows, output_c]
   uint32_t rows = 0;
@@ -39,7 +40,7 @@ struct FullyConnectedArgs {
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
   Dtype input_dtype = Dtype::kOther;   // uint8 or int8
-  Dtype output_dtype = Dtype::kOther;  // uint8 or int8
+  Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32
   uint16_t weights_layout = 0;         // layouts.def
 };
 

@@ -21,6 +21,16 @@ int32_t accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
   return static_cast<int32_t>(sum);
 }
 
+// What becomes of an accumulator: itself where Out is int32, which is ACC32.
+template <typename Out>
+Out output(const FullyConnectedArgs& a, int32_t sum, uint32_t o) {
+  if constexpr (sizeof(Out) == sizeof(int32_t)) {
+    return sum;
+  } else {
+    return static_cast<Out>(requantize_channel(a, sum, o));
+  }
+}
+
 template <typename In, typename Out>
 void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
   const uint32_t blocks = blocks_of(a);
@@ -33,7 +43,7 @@ void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
     for (uint32_t o = first; o < last; ++o) {
       const int32_t sum = a.weights_layout == kLayout_o16k4 ? accumulate<In, kLayout_o16k4>(a, row, o)
                                                             : accumulate<In, kLayout_ohwi>(a, row, o);
-      out[o] = static_cast<Out>(requantize_channel(a, sum, o));
+      out[o] = output<Out>(a, sum, o);
     }
   }
 }
@@ -42,6 +52,8 @@ template <typename In>
 void run_output(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
   if (a.output_dtype == Dtype::kS8) {
     run_blocks<In, int8_t>(a, begin, end);
+  } else if (a.output_dtype == Dtype::kS32) {
+    run_blocks<In, int32_t>(a, begin, end);
   } else {
     run_blocks<In, uint8_t>(a, begin, end);
   }

@@ -6,8 +6,18 @@
 namespace qplan {
 namespace {
 
-// Under F32E the scales stand where the multipliers do, and there are no shifts.
+// Under F32E the scales stand where the multipliers do, and there are no shifts; under ACC32 there is
+// neither.
 enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
+
+uint32_t num_inputs(format::Contract contract) {
+  if (contract == format::Contract_ACC32) return kMultiplier;
+  return contract == format::Contract_F32E ? kShift : kNumInputs;
+}
+
+uint32_t output_dtypes(format::Contract contract) {
+  return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
+}
 
 // The last extent; the others together are the rows.
 uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
@@ -16,18 +26,15 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input, output;
   if (!check.params(format::KernelParams_FullyConnectedParams)) return false;
   const auto& p = check.params_as<format::FullyConnectedParams>();
-  const bool is_f32e = p.contract() == format::Contract_F32E;
-  if (!check.contract(p.contract(), kContractsAccumulator) ||
-      !check.arity(is_f32e ? kNumInputs - 1 : kNumInputs, 1) ||
+  if (!check.contract(p.contract(), kContractsLayer) || !check.arity(num_inputs(p.contract()), 1) ||
       !check.input(kInput, "input", kDtypesU8S8, kAnyRank, &input) ||
-      !check.output(0, "output", kDtypesU8S8, kAnyRank, &output)) {
+      !check.output(0, "output", output_dtypes(p.contract()), kAnyRank, &output)) {
     return false;
   }
   const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
   if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
-      !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
-      !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype)) {
+      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
     return false;
   }
   if (input.rank < 1 || output.rank < 1)
@@ -58,7 +65,7 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Er
   args.contract = contract_of(p.contract());
   if (args.contract == Contract::kF32e) {
     args.scale = static_cast<const float*>(step.input_data(kScale));
-  } else {
+  } else if (args.contract != Contract::kAcc32) {
     args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
     args.shift = static_cast<const int32_t*>(step.input_data(kShift));
   }

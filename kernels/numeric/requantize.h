@@ -12,8 +12,9 @@
 
 namespace qplan {
 
-// The contracts that kernels compute, by their numbers in format/plan.fbs.
-enum class Contract : uint8_t { kTfl2 = 1, kTfl1 = 2, kF32e = 3 };
+// The contracts that kernels compute, by their numbers in format/plan.fbs. Under kAcc32 the accumulator is
+// the output.
+enum class Contract : uint8_t { kTfl2 = 1, kTfl1 = 2, kF32e = 3, kAcc32 = 5 };
 
 // Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties
 // upwards. Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where
@@ -64,8 +65,8 @@ static inline int32_t requantize_f32e(int32_t a, float scale, int32_t zero_point
   return quantize_f32e(static_cast<float>(a) * scale, zero_point, lo, hi);
 }
 
-// The output of channel o for the accumulator a, under the contract of args: those of convolutions and fully
-// connected layers.
+// The 8-bit output of channel o for the accumulator a, under the contract of args, which is not kAcc32: those
+// of convolutions and fully connected layers.
 template <typename Args>
 static inline int32_t requantize_channel(const Args& args, int32_t a, uint32_t o) {
   const int32_t zero_point = args.output_zero_point, lo = args.clamp_min, hi = args.clamp_max;
@@ -75,6 +76,7 @@ static inline int32_t requantize_channel(const Args& args, int32_t a, uint32_t o
     case Contract::kTfl1:
       return add_clamp(requantize_tfl1(a, args.multiplier[o], args.shift[o]), zero_point, lo, hi);
     case Contract::kTfl2:
+    case Contract::kAcc32:
       break;
   }
   return add_clamp(requantize_tfl2(a, args.multiplier[o], args.shift[o]), zero_point, lo, hi);

@@ -1,11 +1,13 @@
 // requantize, element by element:
 //
-//   out[i] = clamp(output_zero_point + requant(in[i] - input_zero_point, multiplier, shift),
+//   out[i] = clamp(output_zero_point + requant(in[i] - input_zero_point, multiplier[c], shift[c]),
 //                  clamp_min, clamp_max)
+//   c      = (i / inner) % channels
 //
 // requant (kernels/numeric/requantize.h) is requantize_tfl2 or requantize_tfl1, as the contract says; under
-// F32E, which is for int32 inputs, it is round half even (float(in[i] - input_zero_point) * scale). The
-// difference is taken modulo 2^32.
+// F32E, which is for int32 inputs, it is round half even (float(in[i] - input_zero_point) * scale[c]). The
+// difference is taken modulo 2^32. Channels lie along one axis of the tensor, `inner` is the product of the
+// extents behind it; one multiplier for all elements is one channel.
 #ifndef QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_H_
 #define QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_H_
 
@@ -21,17 +23,24 @@ namespace qplan {
 // Elements of a unit; the last unit may have fewer.
 inline constexpr uint32_t kRequantizeChunk = 4096;
 
-// Ranges that bind has checked: zero points and clamps lie within their dtypes, multiplier >= 0, shift in
-// [-31, 30], scale in (0, 2^100], and there are fewer than 2^31 units.
+// Ranges that bind has checked: zero points and clamps lie within their dtypes, multipliers >= 0, shifts in
+// [-31, 30], scales finite and not negative, inner * channels divides count, and there are fewer than 2^31
+// units.
 struct RequantizeArgs {
   const void* input = nullptr;
   void* output = nullptr;  // may be the input, if both dtypes have one byte
   uint64_t count = 0;      // elements, >= 1
   int32_t input_zero_point = 0;
   int32_t output_zero_point = 0;
+  // `channels` entries each; null: the fields behind them stand for one channel.
+  const int32_t* multipliers = nullptr;  // TFL2 and TFL1
+  const int32_t* shifts = nullptr;       // TFL2 and TFL1
+  const float* scales = nullptr;         // F32E
   int32_t multiplier = 0;
   int32_t shift = 0;
   float scale = 0.0f;  // F32E, in the place of multiplier and shift
+  uint32_t channels = 1;
+  uint64_t inner = 1;
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;

@@ -6,12 +6,15 @@
 namespace qplan::requantize_ref {
 namespace {
 
-int32_t requantize_one(const RequantizeArgs& a, int32_t x) {
+int32_t requantize_one(const RequantizeArgs& a, int32_t x, uint32_t c) {
   if (a.contract == Contract::kF32e) {
-    return requantize_f32e(x, a.scale, a.output_zero_point, a.clamp_min, a.clamp_max);
+    const float scale = a.scales != nullptr ? a.scales[c] : a.scale;
+    return requantize_f32e(x, scale, a.output_zero_point, a.clamp_min, a.clamp_max);
   }
-  const int32_t scaled = a.contract == Contract::kTfl1 ? requantize_tfl1(x, a.multiplier, a.shift)
-                                                       : requantize_tfl2(x, a.multiplier, a.shift);
+  const int32_t multiplier = a.multipliers != nullptr ? a.multipliers[c] : a.multiplier;
+  const int32_t shift = a.shifts != nullptr ? a.shifts[c] : a.shift;
+  const int32_t scaled = a.contract == Contract::kTfl1 ? requantize_tfl1(x, multiplier, shift)
+                                                       : requantize_tfl2(x, multiplier, shift);
   return add_clamp(scaled, a.output_zero_point, a.clamp_min, a.clamp_max);
 }
 
@@ -23,7 +26,8 @@ void run_chunks(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
   const uint64_t stop = uint64_t{end} * kRequantizeChunk;
   const uint64_t last = stop < a.count ? stop : a.count;
   for (uint64_t i = first; i < last; ++i) {
-    out[i] = static_cast<Out>(requantize_one(a, wrap_sub(in[i], a.input_zero_point)));
+    const auto c = static_cast<uint32_t>(i / a.inner % a.channels);
+    out[i] = static_cast<Out>(requantize_one(a, wrap_sub(in[i], a.input_zero_point), c));
   }
 }
 

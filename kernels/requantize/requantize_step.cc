@@ -1,25 +1,44 @@
 #include "kernels/common/family.h"
+#include "kernels/common/shape_axes.h"
 #include "kernels/common/step_check.h"
 #include "kernels/requantize/requantize.h"
 
 namespace qplan {
 namespace {
 
+// Without constants the parameters hold the one multiplier or scale. Under F32E the scales stand where the
+// multipliers do, and there are no shifts.
+enum Input : uint32_t { kInput, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
+
+bool is_per_channel(const StepView& step) { return step.num_inputs() != 1; }
+
+uint32_t num_inputs(const StepView& step) {
+  if (!is_per_channel(step)) return 1;
+  return step.step->params_as_RequantizeParams()->contract() == format::Contract_F32E ? kShift : kNumInputs;
+}
+
+bool check_multipliers(const StepCheck& check, const StepView& step, const Shape& input) {
+  const auto& p = check.params_as<format::RequantizeParams>();
+  const bool is_f32e = p.contract() == format::Contract_F32E;
+  if (!is_per_channel(step)) {
+    return is_f32e ? check.scale("scale", p.scale()) : check.multiplier("output", p.multiplier(), p.shift());
+  }
+  if (p.axis() >= input.rank)
+    return check.fail() << "axis " << p.axis() << " of an input of rank " << input.rank;
+  return check.multipliers(p.contract(), kMultiplier, input[p.axis()]);
+}
+
 bool check_step(const StepCheck& check, const StepView& step) {
   Shape input, output;
-  if (!check.arity(1, 1) || !check.params(format::KernelParams_RequantizeParams) ||
-      !check.input(0, "input", kDtypesU8S8 | dtype_bit(Dtype::kS32), kAnyRank, &input) ||
-      !check.output(0, "output", kDtypesU8S8, kAnyRank, &output)) {
+  if (!check.params(format::KernelParams_RequantizeParams)) return false;
+  const auto& p = check.params_as<format::RequantizeParams>();
+  if (!check.contract(p.contract(), kContractsAccumulator) || !check.arity(num_inputs(step), 1) ||
+      !check.input(kInput, "input", kDtypesU8S8 | dtype_bit(Dtype::kS32), kAnyRank, &input) ||
+      !check.output(0, "output", kDtypesU8S8, kAnyRank, &output) || !check_multipliers(check, step, input)) {
     return false;
   }
-  const auto& p = check.params_as<format::RequantizeParams>();
   const Dtype output_dtype = dtype_of(step.output(0));
-  if (!check.contract(p.contract(), kContractsAccumulator)) return false;
-  if (p.contract() != format::Contract_F32E) {
-    if (!check.multiplier("output", p.multiplier(), p.shift())) return false;
-  } else if (!check.scale("scale", p.scale())) {
-    return false;
-  } else if (dtype_of(step.input(0)) != Dtype::kS32) {
+  if (p.contract() == format::Contract_F32E && dtype_of(step.input(0)) != Dtype::kS32) {
     return check.fail_input(0, "input")
            << "has " << dtype_name(dtype_of(step.input(0))) << ", expected int32 under contract F32E";
   }
@@ -50,6 +69,17 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
   args.shift = p.shift();
   args.scale = p.scale();
   args.contract = contract_of(p.contract());
+  if (is_per_channel(step)) {
+    const Shape input = shape_of(step.input(kInput));
+    args.channels = input[p.axis()];
+    args.inner = args.count / (axis_rows(input, p.axis()) * args.channels);
+    if (args.contract == Contract::kF32e) {
+      args.scales = static_cast<const float*>(step.input_data(kScale));
+    } else {
+      args.multipliers = static_cast<const int32_t*>(step.input_data(kMultiplier));
+      args.shifts = static_cast<const int32_t*>(step.input_data(kShift));
+    }
+  }
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
   args.input_dtype = dtype_of(step.input(0));
@@ -59,7 +89,9 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
 
 // Each output is written after the input at its place was read. With an int32 input, output and input differ
 // in size: the unit of another worker may still have to read what this one would overwrite.
-bool in_place(const StepView& step, uint32_t, uint32_t) { return dtype_bytes(dtype_of(step.input(0))) == 1; }
+bool in_place(const StepView& step, uint32_t, uint32_t input) {
+  return input == kInput && dtype_bytes(dtype_of(step.input(kInput))) == 1;
+}
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(RequantizeArgs, name, isa),

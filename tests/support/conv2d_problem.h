@@ -185,13 +185,14 @@ class Conv2dRun {
         multiplier_(pack_channels(args_.weights_layout, problem.multiplier, INT32_MAX)),
         scale_(pack_channels(args_.weights_layout, problem.scale, FLT_MAX)),
         shift_(pack_channels(args_.weights_layout, problem.shift, -31)),
-        output_(problem.num_outputs(), problem.seed % 3) {
+        output_(problem.num_outputs() * dtype_bytes(args_.output_dtype),
+                problem.seed % 3 * dtype_bytes(args_.output_dtype)) {
     args_.input = input_.data();
     args_.weights = weights_.data();
     args_.bias = bias_.data();
     if (args_.contract == Contract::kF32e) {
       args_.scale = scale_.data();
-    } else {
+    } else if (args_.contract != Contract::kAcc32) {
       args_.multiplier = multiplier_.data();
       args_.shift = shift_.data();
     }

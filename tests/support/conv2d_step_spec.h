@@ -21,6 +21,7 @@ struct Conv2dStepSpec {
   std::vector<int64_t> output_shape = {2, 3, 4, 6};
   std::vector<int8_t> weights = std::vector<int8_t>(6 * 3 * 3 * 2, 1);
   std::vector<int32_t> bias = std::vector<int32_t>(6, 7);
+  // Empty, with no scale: the output, tensor 3, is int32.
   std::vector<int32_t> multiplier = std::vector<int32_t>(6, 1 << 30);
   std::vector<int32_t> shift = std::vector<int32_t>(6, 1);
   std::vector<float> scale;  // not empty: in the place of multiplier and shift; then the output is tensor 4
@@ -59,11 +60,15 @@ struct Conv2dStepSpec {
     step.constant<int32_t>({static_cast<int64_t>(bias.size())}, bias);
     if (!scale.empty()) {
       step.constant<float>({static_cast<int64_t>(scale.size())}, scale);
-    } else {
+    } else if (!multiplier.empty()) {
       step.constant<int32_t>({static_cast<int64_t>(multiplier.size())}, multiplier);
       step.constant<int32_t>({static_cast<int64_t>(shift.size())}, shift);
     }
-    step.output<int8_t>(output_shape);
+    if (multiplier.empty() && scale.empty()) {
+      step.output<int32_t>(output_shape);
+    } else {
+      step.output<int8_t>(output_shape);
+    }
     edit(step);
     step.finish(params_type, format::CreateConv2dParams(
                                  step.builder(), contract, layout, kernel_h, kernel_w, stride_h, stride_w,
@@ -79,6 +84,40 @@ inline Conv2dStepSpec f32e_conv2d_step() {
   spec.contract = format::Contract_F32E;
   spec.scale = std::vector<float>(6, 0.5f);
   return spec;
+}
+
+// The same under ACC32.
+inline Conv2dStepSpec acc32_conv2d_step() {
+  Conv2dStepSpec spec;
+  spec.contract = format::Contract_ACC32;
+  spec.multiplier.clear();
+  spec.output_zero_point = spec.clamp_min = spec.clamp_max = 0;
+  return spec;
+}
+
+inline std::vector<Refusal<Conv2dStepSpec>> acc32_conv2d_refusals() {
+  using Spec = Conv2dStepSpec;
+  const auto change = [](std::function<void(Spec&)> apply) {
+    return [apply](Spec& spec) {
+      spec = acc32_conv2d_step();
+      apply(spec);
+    };
+  };
+  return {
+      {change([](Spec& s) { s.multiplier.assign(6, 1); }), "the step has 5 inputs, expected 3"},
+      {change([](Spec& s) { s.scale.assign(6, 1.0f); }), "the step has 4 inputs, expected 3"},
+      {change([](Spec& s) { s.contract = format::Contract_TFL2; }), "the step has 3 inputs, expected 5"},
+      {change([](Spec& s) {
+         s.edit = [](TestStep& step) { step.tensor(3).size /= 4, step.tensor(3).type_bits = 8; };
+       }),
+       "output has int8"},
+      {change([](Spec& s) { s.bias.pop_back(); }), "bias has"},
+      {change([](Spec& s) { s.output_zero_point = -1; }),
+       "output zero point under ACC32 -1 is not in 0 .. 0"},
+      {change([](Spec& s) { s.clamp_min = INT32_MIN; }),
+       "clamp_min under ACC32 -2147483648 is not in 0 .. 0"},
+      {change([](Spec& s) { s.clamp_max = 127; }), "clamp_max under ACC32 127 is not in 0 .. 0"},
+  };
 }
 
 inline std::vector<Refusal<Conv2dStepSpec>> f32e_conv2d_refusals() {
@@ -134,7 +173,7 @@ inline std::vector<Refusal<Conv2dStepSpec>> common_conv2d_refusals() {
       {[](Spec& s) { s.params_type = format::KernelParams_Pool2dParams; }, "expected Conv2dParams"},
       {[](Spec& s) { s.params_type = format::KernelParams_NONE; }, "expected Conv2dParams"},
       {[](Spec& s) { s.contract = format::Contract_POT; },
-       "contract POT is not implemented, only TFL2, TFL1, F32E", QPLAN_KERNEL_MISSING},
+       "contract POT is not implemented, only TFL2, TFL1, F32E, ACC32", QPLAN_KERNEL_MISSING},
       {[](Spec& s) { s.contract = format::Contract_NONE; }, "contract NONE is not implemented",
        QPLAN_KERNEL_MISSING},
       {[](Spec& s) { s.contract = static_cast<format::Contract>(200); }, "contract 200 is not implemented",

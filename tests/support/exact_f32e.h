@@ -44,6 +44,7 @@ inline int64_t exact_f32e(int64_t accumulator, float scale, int64_t zero_point, 
 // The output of channel o under the contract of args, whose parameters `problem` has.
 template <typename Args, typename Problem>
 int32_t exact_output(const Args& args, const Problem& problem, int64_t accumulator, size_t o) {
+  if (args.contract == Contract::kAcc32) return static_cast<int32_t>(accumulator);
   if (args.contract == Contract::kF32e) {
     return static_cast<int32_t>(
         exact_f32e(accumulator, problem.scale[o], args.output_zero_point, args.clamp_min, args.clamp_max));

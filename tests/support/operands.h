@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "kernels/numeric/dtype.h"
@@ -54,6 +55,13 @@ inline Contract random_contract(Random& random) {
                                            Contract::kTfl1};
   return random.pick(contracts);
 }
+// A layer of weights whose accumulators are its output.
+template <typename Args>
+void use_acc32(Args* args) {
+  args->contract = Contract::kAcc32;
+  args->output_dtype = Dtype::kS32;
+  args->output_zero_point = args->clamp_min = args->clamp_max = 0;
+}
 inline ChannelScale random_scale(Random& random, double largest) {
   constexpr int64_t kLowest = int64_t{1} << 30;
   if (random.integer(0, 15) == 0) {
@@ -86,11 +94,16 @@ inline int32_t random_zero_point(Random& random, Dtype dtype) {
   return random_value(random, dtype, random.integer(0, 2) == 0 ? Values::kOnlyEnds : Values::kUniform);
 }
 
-// 8-bit values as the bytes that memory holds, and back.
+// 8-bit values as the bytes that memory holds, and back from there; int32 too.
 inline std::vector<uint8_t> to_bytes(const std::vector<int32_t>& values) {
   return std::vector<uint8_t>(values.begin(), values.end());
 }
 inline std::vector<int32_t> from_bytes(const std::vector<uint8_t>& bytes, Dtype dtype) {
+  if (dtype == Dtype::kS32) {
+    std::vector<int32_t> words(bytes.size() / sizeof(int32_t));
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+  }
   std::vector<int32_t> values;
   for (const uint8_t byte : bytes) values.push_back(dtype == Dtype::kS8 ? static_cast<int8_t>(byte) : byte);
   return values;

@@ -118,9 +118,35 @@ TEST(Conv2dStep, UnderF32eOneScaleIsMeant) {
   }
 }
 
+TEST(Conv2dStep, UnderAcc32TheSumsAreTheOutput) {
+  Conv2dStepSpec spec = testing::acc32_conv2d_step();
+  spec.input_zero_point = spec.pad_value = 0;
+  spec.weights_zero_point = 0;
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  for (const bool check : {true, false}) {
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<Conv2dArgs>();
+    EXPECT_EQ(args.contract, Contract::kAcc32);
+    EXPECT_EQ(args.output_dtype, Dtype::kS32);
+    EXPECT_EQ(args.multiplier, nullptr);
+    EXPECT_EQ(args.shift, nullptr);
+    EXPECT_EQ(args.scale, nullptr);
+    testing::run_variant(kConv2dFamilyReference.variants[0], storage.bytes);
+    // The first window begins above and left of the input, whose bytes are i * 37: pixels (0, 0), (0, 1), (1,
+    // 0), (1, 1) of channels 0 and 1, all weights 1, bias 7.
+    int32_t sum = 7;
+    for (const int i : {0, 1, 4, 5, 16, 17, 20, 21}) sum += i * 37 % 256;
+    EXPECT_EQ(step.output_data<int32_t>()[0], sum);
+  }
+}
+
 TEST(Conv2dStep, RefusesWhatItCannotProve) {
   testing::expect_refusals(kConv2dFamily, testing::common_conv2d_refusals());
   testing::expect_refusals(kConv2dFamily, testing::f32e_conv2d_refusals());
+  testing::expect_refusals(kConv2dFamily, testing::acc32_conv2d_refusals());
   testing::expect_refusals<Conv2dStepSpec>(
       kConv2dFamily,
       {

@@ -51,7 +51,8 @@ void draw_channels(Random& random, Conv2dArgs* a) {
   a->weights_layout = random.pick(kLayouts);
 }
 
-Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall) {
+Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall,
+                             bool acc32 = false) {
   Random random(seed);
   Conv2dProblem problem;
   problem.seed = seed;
@@ -60,6 +61,7 @@ Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, B
   draw_channels(random, &problem.args);
   testing::draw_conv2d_geometry(random, &problem.args);
   testing::draw_conv2d_scalars(random, &problem.args);
+  if (acc32) testing::use_acc32(&problem.args);
   testing::fill_conv2d_problem(random, &problem);
   return problem;
 }
@@ -117,6 +119,16 @@ TEST_P(Conv2dVariant, SumsWrapModulo2To32) {
   for (uint64_t seed = 4000; seed < 4040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kWithEnds, Bias::kWrap));
   }
+}
+
+// The sums themselves, as wide as they are, wrapped ones too.
+TEST_P(Conv2dVariant, GivesTheAccumulatorsUnderAcc32) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 4100; seed < 4200 && !HasFailure(); ++seed) {
+    const Bias bias = seed % 3 == 0 ? Bias::kWrap : seed % 3 == 1 ? Bias::kLarge : Bias::kSmall;
+    accepted += expect_correct(random_problem(seed, Values::kWithEnds, bias, true));
+  }
+  EXPECT_TRUE(accepted == 100 || GetParam()->isa != QPLAN_ISA_REFERENCE) << accepted;
 }
 
 // All combinations of zero points at the ends of their dtypes, in both signednesses and layouts.

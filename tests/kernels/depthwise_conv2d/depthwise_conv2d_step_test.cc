@@ -60,6 +60,25 @@ TEST(DepthwiseConv2dStep, UnderF32eOneScaleIsMeant) {
   EXPECT_EQ(storage.as<DepthwiseConv2dArgs>().scale[7], 0.5f);
 }
 
+TEST(DepthwiseConv2dStep, UnderAcc32TheSumsAreTheOutput) {
+  Spec spec;
+  spec.contract = format::Contract_ACC32;
+  spec.multiplier.clear();
+  spec.output_zero_point = spec.clamp_min = spec.clamp_max = 0;
+  spec.input_zero_point = spec.pad_value = spec.weights_zero_point = 0;
+  TestStep step(kKernel_depthwise_conv2d);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kDepthwiseConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(storage.as<DepthwiseConv2dArgs>().output_dtype, Dtype::kS32);
+  testing::run_variant(kDepthwiseConv2dFamilyReference.variants[0], storage.bytes);
+  // Channel 0 of the first window, which begins above and left of the input: bytes i * 37, weights 1, bias 7.
+  int32_t sum = 7;
+  for (const int i : {0, 4, 16, 20}) sum += i * 37 % 256;
+  EXPECT_EQ(step.output_data<int32_t>()[0], sum);
+}
+
 TEST(DepthwiseConv2dStep, RefusesWhatItCannotProve) {
   std::vector<testing::Refusal<Spec>> refusals = {
       {[](Spec& s) { s.groups = 2; }, "groups 2 are not the input channels 4"},

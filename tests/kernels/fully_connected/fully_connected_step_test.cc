@@ -29,6 +29,7 @@ struct Spec {
   std::vector<int64_t> output_shape = {2, 3, 7};
   std::vector<int8_t> weights = std::vector<int8_t>(35, 1);
   std::vector<int32_t> bias = std::vector<int32_t>(7, 3);
+  // Empty, with no scale: the output, tensor 3, is int32.
   std::vector<int32_t> multiplier = std::vector<int32_t>(7, 1 << 30);
   std::vector<int32_t> shift = std::vector<int32_t>(7, 1);
   std::vector<float> scale;  // not empty: in the place of multiplier and shift
@@ -57,11 +58,15 @@ struct Spec {
     step.constant<int32_t>({static_cast<int64_t>(bias.size())}, bias);
     if (!scale.empty()) {
       step.constant<float>({static_cast<int64_t>(scale.size())}, scale);
-    } else {
+    } else if (!multiplier.empty()) {
       step.constant<int32_t>({static_cast<int64_t>(multiplier.size())}, multiplier);
       step.constant<int32_t>({static_cast<int64_t>(shift.size())}, shift);
     }
-    step.output<uint8_t>(output_shape);
+    if (multiplier.empty() && scale.empty()) {
+      step.output<int32_t>(output_shape);
+    } else {
+      step.output<uint8_t>(output_shape);
+    }
     edit(step);
     step.finish(params_type, format::CreateFullyConnectedParams(step.builder(), contract, layout,
                                                                 input_zero_point, weights_zero_point,
@@ -132,6 +137,29 @@ TEST(FullyConnectedStep, RowsMayBeCutOtherwise) {
   }
 }
 
+Spec acc32_spec() {
+  Spec spec;
+  spec.contract = format::Contract_ACC32;
+  spec.multiplier.clear();
+  spec.output_zero_point = spec.clamp_min = spec.clamp_max = 0;
+  return spec;
+}
+
+TEST(FullyConnectedStep, UnderAcc32TheSumsAreTheOutput) {
+  Spec spec = acc32_spec();
+  spec.weights_zero_point = -100;
+  TestStep step(kKernel_fully_connected);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kFullyConnectedFamily, &storage, &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(storage.as<FullyConnectedArgs>().multiplier, nullptr);
+  testing::run_variant(kFullyConnectedFamilyReference.variants[0], storage.bytes);
+  // (4 + 3) * (1 + 100) five times, plus 3
+  EXPECT_EQ(std::vector<int32_t>(step.output_data<int32_t>(), step.output_data<int32_t>() + 42),
+            std::vector<int32_t>(42, 3538));
+}
+
 TEST(FullyConnectedStep, UnderF32eOneScaleIsMeant) {
   Spec spec;
   spec.contract = format::Contract_F32E;
@@ -181,8 +209,17 @@ TEST(FullyConnectedStep, RefusesWhatItCannotProve) {
           {edit([](TestStep& step) { step.outputs().push_back(5); }), "the step has 2 outputs, expected 1"},
           {[](Spec& s) { s.params_type = format::KernelParams_Conv2dParams; },
            "expected FullyConnectedParams"},
-          {[](Spec& s) { s.contract = format::Contract_ACC32; },
-           "contract ACC32 is not implemented, only TFL2, TFL1, F32E", QPLAN_KERNEL_MISSING},
+          {[](Spec& s) { s.contract = format::Contract_POT; },
+           "contract POT is not implemented, only TFL2, TFL1, F32E, ACC32", QPLAN_KERNEL_MISSING},
+          {[](Spec& s) { s.contract = format::Contract_ACC32; }, "the step has 5 inputs, expected 3"},
+          {[](Spec& s) { s = acc32_spec(), s.scale = std::vector<float>(7, 1.0f); },
+           "the step has 4 inputs, expected 3"},
+          {[](Spec& s) { s = acc32_spec(), s.contract = format::Contract_F32E; },
+           "the step has 3 inputs, expected 4"},
+          {[](Spec& s) { s = acc32_spec(), s.clamp_max = 255; },
+           "clamp_max under ACC32 255 is not in 0 .. 0"},
+          {[](Spec& s) { s = acc32_spec(), s.output_zero_point = 1; },
+           "output zero point under ACC32 1 is not in 0 .. 0"},
           {[](Spec& s) { s.layout = kLayout_hwo16; },
            "no variant reads weight layout 2 (hwo16), only ohwi and o16k4", QPLAN_KERNEL_MISSING},
           {dtype(Spec::kInput, 0, 32), "input has int32"},

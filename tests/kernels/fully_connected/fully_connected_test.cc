@@ -110,7 +110,8 @@ void draw_scalars(Random& random, FullyConnectedArgs* a) {
   a->contract = testing::random_contract(random);
 }
 
-Problem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall) {
+Problem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall,
+                       bool acc32 = false) {
   Random random(seed);
   Problem problem;
   problem.seed = seed;
@@ -118,6 +119,7 @@ Problem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bi
   problem.args.input_c = static_cast<uint32_t>(random.integer(1, 150));
   problem.args.output_c = static_cast<uint32_t>(random.integer(1, 80));
   draw_scalars(random, &problem.args);
+  if (acc32) testing::use_acc32(&problem.args);
   fill(random, values, bias, &problem);
   return problem;
 }
@@ -139,13 +141,14 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
         testing::pack_channels(args.weights_layout, problem.multiplier, INT32_MAX));
     const Buffer<float> scale(testing::pack_channels(args.weights_layout, problem.scale, FLT_MAX));
     const Buffer<int32_t> shift(testing::pack_channels(args.weights_layout, problem.shift, -31));
-    OutputBuffer<uint8_t> output(problem.expected.size(), problem.seed % 3);
+    const size_t element = dtype_bytes(args.output_dtype);
+    OutputBuffer<uint8_t> output(problem.expected.size() * element, problem.seed % 3 * element);
     args.input = input.data();
     args.weights = weights.data();
     args.bias = bias.data();
     if (args.contract == Contract::kF32e) {
       args.scale = scale.data();
-    } else {
+    } else if (args.contract != Contract::kAcc32) {
       args.multiplier = multiplier.data();
       args.shift = shift.data();
     }
@@ -223,6 +226,16 @@ TEST_P(FullyConnectedVariant, SumsWrapModulo2To32) {
   for (uint64_t seed = 4000; seed < 4040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kWithEnds, Bias::kWrap));
   }
+}
+
+// The sums themselves, as wide as they are, wrapped ones too.
+TEST_P(FullyConnectedVariant, GivesTheAccumulatorsUnderAcc32) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 4100; seed < 4200 && !HasFailure(); ++seed) {
+    const Bias bias = seed % 3 == 0 ? Bias::kWrap : seed % 3 == 1 ? Bias::kLarge : Bias::kSmall;
+    accepted += expect_correct(random_problem(seed, Values::kWithEnds, bias, true), seed % 2 == 0);
+  }
+  EXPECT_TRUE(accepted == 100 || GetParam()->isa != QPLAN_ISA_REFERENCE) << accepted;
 }
 
 TEST_P(FullyConnectedVariant, TakesExtremeZeroPoints) {

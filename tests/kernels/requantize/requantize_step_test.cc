@@ -32,6 +32,9 @@ struct Spec {
   int32_t shift = 1;
   int32_t clamp_min = -128, clamp_max = 127;
   float scale = 0.0f;
+  std::vector<int32_t> multipliers, shifts;  // not empty: inputs of the step
+  std::vector<float> scales;
+  uint32_t axis = 1;
   bool is_wide = false;  // the input is int32
   std::function<void(TestStep&)> edit = [](TestStep&) {};
 
@@ -44,10 +47,14 @@ struct Spec {
       step.input<uint8_t>(input_shape, std::vector<uint8_t>(count, 130));
     }
     step.output<int8_t>(output_shape);
+    for (const auto* values : {&multipliers, &shifts}) {
+      if (!values->empty()) step.constant<int32_t>({static_cast<int64_t>(values->size())}, *values);
+    }
+    if (!scales.empty()) step.constant<float>({static_cast<int64_t>(scales.size())}, scales);
     edit(step);
     step.finish(params_type,
                 format::CreateRequantizeParams(step.builder(), contract, input_zero_point, output_zero_point,
-                                               multiplier, shift, clamp_min, clamp_max, scale)
+                                               multiplier, shift, clamp_min, clamp_max, scale, axis)
                     .Union());
   }
 };
@@ -112,6 +119,82 @@ TEST(RequantizeStep, UnderF32eRefusesWhatItCannotProve) {
                            "input has uint8, expected int32 under contract F32E"}});
 }
 
+// int32 [2, 3] with a multiplier for each index of the last axis.
+Spec per_channel_spec() {
+  Spec spec;
+  spec.is_wide = true;
+  spec.input_zero_point = 0;
+  spec.multiplier = -1, spec.shift = 99;  // not looked at
+  spec.multipliers = {1 << 30, 1 << 30, 0};
+  spec.shifts = {-4, -5, 0};
+  return spec;
+}
+
+TEST(RequantizeStep, AMultiplierPerIndexOfAnAxis) {
+  for (const bool check : {true, false}) {
+    Spec spec = per_channel_spec();
+    TestStep step(kKernel_requantize);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<RequantizeArgs>();
+    EXPECT_EQ(args.channels, 3u);
+    EXPECT_EQ(args.inner, 1u);
+    testing::run_variant(kRequantizeFamilyReference.variants[0], storage.bytes);
+    // 1000 / 32 = 31.25 and 1000 / 64 = 15.6, less 1
+    EXPECT_EQ(std::vector<int8_t>(step.output_data<int8_t>(), step.output_data<int8_t>() + 6),
+              (std::vector<int8_t>{30, 15, -1, 30, 15, -1}));
+  }
+}
+
+TEST(RequantizeStep, AScalePerIndexOfTheFirstAxis) {
+  Spec spec = f32e_spec();
+  spec.scale = -1.0f;  // not looked at
+  spec.scales = {0.0625f, 0.0f};
+  spec.axis = 0;
+  TestStep step(kKernel_requantize);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(storage.as<RequantizeArgs>().channels, 2u);
+  EXPECT_EQ(storage.as<RequantizeArgs>().inner, 3u);
+  testing::run_variant(kRequantizeFamilyReference.variants[0], storage.bytes);
+  EXPECT_EQ(std::vector<int8_t>(step.output_data<int8_t>(), step.output_data<int8_t>() + 6),
+            (std::vector<int8_t>{61, 61, 61, -1, -1, -1}));
+}
+
+TEST(RequantizeStep, RefusesMultipliersThatItCannotProve) {
+  const auto change = [](std::function<void(Spec&)> apply) {
+    return [apply](Spec& s) {
+      s = per_channel_spec();
+      apply(s);
+    };
+  };
+  const auto scales = [](std::vector<float> values) {
+    return [values](Spec& s) { s = f32e_spec(), s.scales = values; };
+  };
+  testing::expect_refusals<Spec>(
+      kRequantizeFamily,
+      {{change([](Spec& s) { s.axis = 2; }), "axis 2 of an input of rank 2"},
+       {change([](Spec& s) { s.axis = UINT32_MAX; }), "axis 4294967295 of an input of rank 2"},
+       {change([](Spec& s) { s.axis = 0; }), "multiplier has 12 bytes, expected 2 elements of 4"},
+       {change([](Spec& s) { s.shifts.pop_back(); }), "shift has 8 bytes, expected 3 elements of 4"},
+       {change([](Spec& s) { s.shifts.clear(); }), "the step has 2 inputs, expected 3"},
+       {change([](Spec& s) { s.contract = format::Contract_F32E; }), "the step has 3 inputs, expected 2"},
+       {change([](Spec& s) { s.input_shape = s.output_shape = {}; }), "axis 1 of an input of rank 0"},
+       {change([](Spec& s) { s.multipliers[1] = -1; }),
+        "multiplier -1 of channel 1 is not in 0 .. 2147483647"},
+       {change([](Spec& s) { s.shifts[2] = 31; }), "shift 31 of channel 2 is not in -31 .. 30"},
+       {change([](Spec& s) { s.edit = [](TestStep& step) { step.tensor(3).bank = TestStep::kArenaBank; }; }),
+        "shift is not a constant"},
+       {scales({1.0f, 1.0f}), "scale has 8 bytes, expected 3 elements of 4"},
+       {scales({1.0f, -1.0f, 1.0f}), "scale of channel 1 is negative or not finite"},
+       {scales({1.0f, 1.0f, std::numeric_limits<float>::infinity()}),
+        "scale of channel 2 is negative or not finite"}});
+}
+
 TEST(RequantizeStep, TakesScalars) {
   Spec spec;
   spec.input_shape = spec.output_shape = {};
@@ -153,7 +236,7 @@ TEST(RequantizeStep, RefusesWhatItCannotProve) {
   testing::expect_refusals<Spec>(
       kRequantizeFamily,
       {
-          {edit([](TestStep& step) { step.inputs().push_back(0); }), "the step has 2 inputs, expected 1"},
+          {edit([](TestStep& step) { step.inputs().push_back(0); }), "the step has 2 inputs, expected 3"},
           {edit([](TestStep& step) { step.outputs().push_back(1); }), "the step has 2 outputs, expected 1"},
           {[](Spec& s) { s.params_type = format::KernelParams_CopyParams; }, "expected RequantizeParams"},
           {[](Spec& s) { s.contract = format::Contract_POT; }, "contract POT is not implemented, only TFL2",

@@ -102,6 +102,88 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
   }
 };
 
+// Random channels along an axis: outer * channels * inner elements of int32.
+class PerChannel : public RequantizeVariant {
+ protected:
+  bool expect_correct(uint64_t seed, uint32_t outer, uint32_t channels, uint32_t inner,
+                      bool in_pieces = false) {
+    Random random(seed);
+    RequantizeArgs args;
+    args.input_dtype = Dtype::kS32;
+    args.output_dtype = random.chance(0.5) ? Dtype::kU8 : Dtype::kS8;
+    args.output_zero_point = testing::random_zero_point(random, args.output_dtype);
+    testing::random_clamp(random, args.output_dtype, &args.clamp_min, &args.clamp_max);
+    args.input_zero_point = random.pick(std::vector<int32_t>{0, 0, 0, -7, INT32_MAX, INT32_MIN});
+    args.contract = testing::random_contract(random);
+    args.channels = channels;
+    args.inner = inner;
+    args.count = uint64_t{outer} * channels * inner;
+    Channel channel;
+    for (uint32_t c = 0; c < channels; ++c) {
+      const testing::ChannelScale scale = testing::random_scale(random, 1 << 20);
+      channel.multiplier.push_back(scale.multiplier);
+      channel.shift.push_back(scale.shift);
+      channel.scale.push_back(scale.scale);
+    }
+    const std::vector<int32_t> values = random.chance(0.5)
+                                            ? random.full_range<int32_t>(args.count)
+                                            : random.integers<int32_t>(args.count, -(1 << 20), 1 << 20);
+    std::vector<int32_t> expected;
+    size_t at = 0;
+    for (uint32_t n = 0; n < outer; ++n) {
+      for (uint32_t c = 0; c < channels; ++c) {
+        for (uint32_t i = 0; i < inner; ++i) {
+          const auto difference =
+              static_cast<int64_t>(testing::wrap32(int64_t{values[at++]} - args.input_zero_point));
+          expected.push_back(testing::exact_output(args, channel, difference, c));
+        }
+      }
+    }
+    const Buffer<int32_t> input(values, seed % 5), multiplier(channel.multiplier), shift(channel.shift);
+    const Buffer<float> scale(channel.scale);
+    OutputBuffer<uint8_t> output(values.size(), seed % 3);
+    args.input = input.data();
+    args.output = output.data();
+    if (args.contract == Contract::kF32e) {
+      args.scales = scale.data();
+    } else {
+      args.multipliers = multiplier.data();
+      args.shifts = shift.data();
+    }
+    const KernelVariant& variant = *GetParam();
+    if (!variant.accepts(&args)) return false;
+    if (in_pieces) {
+      testing::run_variant_in_pieces(variant, &args, seed);
+    } else {
+      testing::run_variant(variant, &args);
+    }
+    EXPECT_EQ(testing::from_bytes(output.values(), args.output_dtype), expected) << "seed " << seed;
+    EXPECT_TRUE(output.guards_intact()) << "seed " << seed;
+    return true;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, PerChannel, ::testing::ValuesIn(testing::variants_of(kRequantizeFamily)),
+                         testing::variant_test_name);
+
+TEST_P(PerChannel, EqualsTheExactRoundings) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 4000; seed < 4300 && !HasFailure(); ++seed) {
+    const auto channels = static_cast<uint32_t>(1 + seed % 37);
+    accepted += expect_correct(seed, static_cast<uint32_t>(1 + seed % 5), channels,
+                               seed % 2 == 0 ? 1 : 1 + seed % 11);
+  }
+  EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
+}
+
+TEST_P(PerChannel, ChannelsGoOnWhereAChunkEnds) {
+  uint64_t seed = 5000;
+  for (const uint32_t channels : {1u, 3u, 8u, 16u, 100u, 4095u, 4097u, 9000u}) {
+    expect_correct(++seed, 20000 / channels + 1, channels, 1, true);
+    expect_correct(++seed, 2, channels, 5, true);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RequantizeVariant, ::testing::ValuesIn(testing::variants_of(kRequantizeFamily)),
                          testing::variant_test_name);
 

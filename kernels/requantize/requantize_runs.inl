@@ -1,0 +1,46 @@
+// Runs of neighbouring elements whose channels are neighbours too. Shared by the ISA files; internal linkage
+// only.
+#ifndef QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_RUNS_INL_
+#define QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_RUNS_INL_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/requantize/requantize.h"
+
+namespace qplan {
+namespace {
+
+// What the vector variants compute: int32 under TFL2 and F32E, with one channel or with channels along the
+// last axis. 8 bits to 8 bits are a table in plans.
+inline bool runs_accept(const RequantizeArgs& a) {
+  return (a.contract == Contract::kTfl2 || a.contract == Contract::kF32e) && a.input_dtype == Dtype::kS32 &&
+         (a.channels == 1 || a.inner == 1);
+}
+
+inline uint32_t runs_units(const RequantizeArgs& a) {
+  return static_cast<uint32_t>((a.count + kRequantizeChunk - 1) / kRequantizeChunk);
+}
+
+// run(i, c, count): the elements from i on, of the channels from c on; of channel 0 all of them where there
+// is one.
+template <typename Run>
+inline void for_runs(const RequantizeArgs& a, uint32_t begin, uint32_t end, Run run) {
+  uint64_t i = uint64_t{begin} * kRequantizeChunk;
+  const uint64_t stop = uint64_t{end} * kRequantizeChunk;
+  const uint64_t last = stop < a.count ? stop : a.count;
+  if (a.channels == 1) return run(i, uint32_t{0}, last - i);
+  uint32_t c = static_cast<uint32_t>(i % a.channels);
+  while (i < last) {
+    const uint64_t left = last - i;
+    const uint64_t count = left < a.channels - c ? left : a.channels - c;
+    run(i, c, count);
+    i += count;
+    c = 0;
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_RUNS_INL_
