@@ -3,8 +3,10 @@
 #define QPLAN_SRC_PACKER_TARGET_VTA_ESTIMATE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "src/packer/target/vta/config.h"
 
@@ -17,6 +19,11 @@ struct Estimate {
 
 // A stream whose tokens are balanced. Costs are those of src/npu/isa/vta_cost.h.
 Estimate estimate_cycles(const Config& config, std::span<const ::qplan::vta::Instruction> stream);
+
+// The cycle at which the first ends[k] instructions are all done, ascending as `ends` are; the last one is
+// the total when it counts all instructions.
+std::vector<uint64_t> cycles_at(const Config& config, std::span<const ::qplan::vta::Instruction> stream,
+                                std::span<const size_t> ends);
 
 }  // namespace qplan::target::vta
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "src/packer/target/patterns.h"
+#include "src/packer/target/region.h"
+#include "src/packer/target/vta/compile_region.h"
 #include "src/packer/target/vta/constraints.h"
 #include "src/packer/target/vta/layer.h"
 
@@ -125,6 +127,9 @@ Target make_target(const Config& config) {
   target.costs.dma_bytes_per_cycle = config.dma_bytes_per_cycle;
   target.costs.dma_latency_cycles = config.dma_latency_cycles;
   target.table = pattern_table(config);
+  target.compile = [config](const ir::Module& module, const ir::Function& region) {
+    return compile_region(config, module, region);
+  };
   target.no_row_text = "has no exact sequence on this target";
   target.no_row_hint = "nothing to change in the model";
   return target;
