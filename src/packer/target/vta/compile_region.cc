@@ -160,40 +160,41 @@ class RegionCompiler {
     }
   }
 
-  void join(const RegionUnit& unit, const CompiledUnit& compiled) {
-    std::vector<RegionPlace> places;
+  Part make_part(const RegionUnit& unit, CompiledUnit compiled) {
+    Part part;
     for (const UnitRegion& region : compiled.regions) {
       if (region.kind == UnitRegion::Kind::kCarried) {
-        places.push_back(carry(region));
+        part.places.push_back(carry(region));
       } else {
         const bool is_input = region.kind == UnitRegion::Kind::kInput;
-        places.push_back(places_[is_input ? unit.inputs[region.operand] : unit.output]);
+        part.places.push_back(places_[is_input ? unit.inputs[region.operand] : unit.output]);
       }
     }
-    joiner_.add(compiled, places);
+    part.unit = std::move(compiled);
+    return part;
   }
 
   void add(const RegionUnit& unit) {
-    const CompiledUnit compiled = compile(unit);
-    // Ends of units, in parts of the joined stream.
-    const RegionValue& output = plan_.values[unit.output];
-    if (output.has_border())
-      join(unit, compile_border(config_, output.layout, output.border_value.value_or(0),
-                                cat(compiled.name, " (border)")));
-    join(unit, compiled);
-    last_part_.push_back(joiner_.begins().size());
+    CompiledUnit compiled = compile(unit);
     UnitCycles cycles;
     cycles.name = compiled.name;
     cycles.alu_instructions_per_tile = static_cast<uint64_t>(compiled.alu_instructions_per_tile);
     result_.units.push_back(std::move(cycles));
+    std::vector<Part> parts;
+    const RegionValue& output = plan_.values[unit.output];
+    if (output.has_border()) {
+      parts.push_back(make_part(unit, compile_border(config_, output.layout, output.border_value.value_or(0),
+                                                     cat(compiled.name, " (border)"))));
+    }
+    parts.push_back(make_part(unit, std::move(compiled)));
+    joiner_.add(parts);
+    ends_.push_back(joiner_.size());
   }
 
   CompiledRegion finish() {
     const Stream stream = joiner_.finish();
-    std::vector<size_t> ends;  // instructions, one for each unit
-    for (const size_t part : last_part_)
-      ends.push_back(part < joiner_.begins().size() ? joiner_.begins()[part] : stream.instructions.size());
-    const std::vector<uint64_t> times = cycles_at(config_, stream.instructions, ends);
+    ends_.back() = stream.instructions.size();  // with FINISH
+    const std::vector<uint64_t> times = cycles_at(config_, stream.instructions, ends_);
     for (size_t u = 0; u < times.size(); ++u)
       result_.units[u].cycles = times[u] - (u == 0 ? 0 : times[u - 1]);
     result_.cycles = times.back();
@@ -216,7 +217,7 @@ class RegionCompiler {
   std::vector<Region> regions_;      // of the blob
   std::map<std::pair<isa::RegionKind, std::string>, size_t> carried_;
   StreamJoiner joiner_;
-  std::vector<size_t> last_part_;  // of each unit: parts that were joined when it was
+  std::vector<size_t> ends_;  // instructions when each unit was joined
   CompiledRegion result_;
 };
 

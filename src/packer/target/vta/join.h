@@ -1,12 +1,15 @@
 // Streams of units, one behind the other, as one stream.
 //
 // Between two units stands a barrier: a no-op of the compute module takes the token of the last STORE, which
-// FINISH would have taken, and gives one to the load module, whose first LOAD of the next unit takes it. So
-// nothing of a unit's data is read or overwritten before it is complete in DRAM.
+// FINISH would have taken, and gives one to the load module, whose first LOAD of an activation takes it. So
+// nothing of a unit's data is read or overwritten before it is complete in DRAM. Weights are no unit's data:
+// what a unit loads of them before its first activation waits only for the last GEMM before the barrier.
 #ifndef QPLAN_SRC_PACKER_TARGET_VTA_JOIN_H_
 #define QPLAN_SRC_PACKER_TARGET_VTA_JOIN_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,20 +25,28 @@ struct RegionPlace {
   uint64_t offset = 0;
 };
 
+// A stream with the places of its regions.
+struct Part {
+  CompiledUnit unit;
+  std::vector<RegionPlace> places;
+};
+
 class StreamJoiner {
  public:
-  // places: one for each of the unit's regions.
-  void add(const CompiledUnit& unit, std::span<const RegionPlace> places);
-  // At least one unit was added.
+  // Parts of one step: they do not read each other's data, so that the LOADs of all of them wait for the step
+  // before only.
+  void add(std::span<const Part> parts);
+  // At least one step was added.
   Stream finish();
-  // The index of the first instruction of each unit, barriers in front of it included.
-  const std::vector<uint32_t>& begins() const { return begins_; }
+  // Instructions so far, without FINISH.
+  size_t size() const { return stream_.instructions.size(); }
 
  private:
-  void add_barrier(bool for_loads);
+  void add_part(const Part& part, bool waits_for_stores, bool gives_to_loads, bool waits_for_token);
 
   Stream stream_;
-  std::vector<uint32_t> begins_;
+  // The last GEMM that reads WGT, since the load module last took a barrier's token.
+  std::optional<size_t> last_gemm_;
 };
 
 }  // namespace qplan::target::vta
