@@ -118,7 +118,8 @@ Fields fields(const format::RequantizeParams& p) {
   const Fields scale = p.contract() == format::Contract_F32E
                            ? Fields{QPLAN_FIELD(scale)}
                            : Fields{QPLAN_FIELD(multiplier), QPLAN_FIELD(shift)};
-  return joined(joined(std::move(result), scale), {QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max)});
+  return joined(joined(std::move(result), scale),
+                {QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max), QPLAN_FIELD(axis)});
 }
 Fields fields(const format::PadParams& p) { return {QPLAN_FIELD(before), QPLAN_FIELD(value)}; }
 Fields fields(const format::TransposeParams& p) { return {QPLAN_FIELD(permutation)}; }

@@ -211,13 +211,21 @@ TEST(PartitionVta, ADiamondWithACpuNodeInOneArmDoesNotMerge) {
             "a:vta_main_0 b:vta_main_0 c:cpu d:vta_main_1");
 }
 
-TEST(PartitionVta, AnInnerResultThatIsReadElsewhereIsNoComposite) {
+TEST(PartitionVta, AccumulatorsThatAreReadElsewhereLeaveAsInt32) {
   const ir::Module main = parse_main(kInput, layer(0, "%x", "a") + "  (%0, %1)\n");
   const PartitionResult result = partition(main, vta(), {.cost_gate = false});
-  EXPECT_TRUE(result.regions.empty());
+  EXPECT_EQ(placed(result), "a:vta_main_0 a:cpu");
+  EXPECT_EQ(result.explain.units[0].composite, "qplan.qconv2d_acc32");
+}
+
+TEST(PartitionVta, AnInnerResultThatIsReadElsewhereIsNoComposite) {
+  const ir::Module main = parse_main(
+      kInput, layer(0, "%x", "a") + "  %2 = clip(%0, a_min=0f, a_max=6f, name=\"c\");\n  (%1, %2)\n");
+  const PartitionResult result = partition(main, vta(), {.cost_gate = false});
+  EXPECT_TRUE(result.explain.units[0].region.empty());
   const TargetVerdict& verdict = result.explain.units[0].verdicts[0];
   ASSERT_EQ(verdict.reasons.size(), 1u);
-  EXPECT_EQ(verdict.reasons[0].id, "vta.acc32.scales");
+  EXPECT_EQ(verdict.reasons[0].id, "vta.acc32.readers");
 }
 
 TEST(PartitionVta, NearMissesAndUnknownOperatorsAreReasons) {

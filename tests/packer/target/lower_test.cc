@@ -83,10 +83,16 @@ TEST(LowerConv2d, GroupsOfOneChannelAreDepthwise) {
   EXPECT_EQ(kernels_of(lower_text(text(1))), "conv2d");  // the same computation, and a faster kernel
 }
 
-TEST(LowerConv2d, ASecondUserOfTheAccumulatorIsRefused) {
-  const std::string refusal = lower_refusal(conv_text("  (%1, %2)"));
-  EXPECT_TRUE(mentions(refusal, "qnn.conv2d 'conv': it is not followed by a bias and qnn.requantize"))
-      << refusal;
+TEST(LowerConv2d, AccumulatorsWithASecondUserAreATensor) {
+  const std::string text = conv_text("  (%1, %2)");
+  EXPECT_EQ(kernels_of(lower_text(text)), "conv2d requantize");
+  EXPECT_EQ((run_text<int32_t>(text, std::vector<int8_t>{4, 0, -8, 0})), (std::vector<int32_t>{7, -5}));
+}
+
+TEST(LowerConv2d, NothingElseReadsAccumulators) {
+  EXPECT_TRUE(
+      mentions(lower_refusal(conv_text("  %3 = clip(%1, a_min=0f, a_max=6f, name=\"c\");\n  (%2, %3)")),
+               "clip 'c': no kernel computes it"));
 }
 
 TEST(LowerDense, MultiplierRulesDiffer) {

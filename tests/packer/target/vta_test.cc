@@ -192,12 +192,10 @@ TEST(VtaAcc32, AccumulatorsLeaveForARequantisationWithOneScale) {
     return std::string("no row");
   };
   EXPECT_EQ(acc32("  qnn.requantize(%0, 1f, 0, 1f, 0, contract=\"f32e\")\n"), "");
-  EXPECT_EQ(acc32("  qnn.requantize(%0, const(Tensor[(2), float32], [1, 2]), 0, 1f, 0, axis=3)\n"),
-            "vta.acc32.scales: 2 scales, limit 1");
+  EXPECT_EQ(acc32("  qnn.requantize(%0, const(Tensor[(2), float32], [1, 2]), 0, 1f, 0, axis=3)\n"), "");
+  EXPECT_EQ(acc32("  %1 = qnn.requantize(%0, 1f, 0, 1f, 0);\n  (%0, %1)\n"), "");
   EXPECT_EQ(acc32("  clip(%0, a_min=0f, a_max=6f)\n"),
-            "vta.acc32.scales: the accumulators are not read by qnn.requantize");
-  EXPECT_EQ(acc32("  %1 = qnn.requantize(%0, 1f, 0, 1f, 0);\n  (%0, %1)\n"),
-            "vta.acc32.scales: the accumulators are read by more than one operator");
+            "vta.acc32.readers: the accumulators are read by clip");
 }
 
 TEST(VtaDepthwise, HasARowOfItsOwn) {

@@ -24,11 +24,7 @@ int32_t pad_value(const ir::Node& node, int32_t input_zero_point) {
 }  // namespace
 
 Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
-  const Chain chain = match_weighted_layer(lowering, node, "qnn.conv2d");
-  if (chain.empty() && lowering.is(node, "qnn.conv2d")) {
-    refuse("it is not followed by a bias and qnn.requantize that nothing else uses");
-  }
-  return chain;
+  return match_weighted_layer(lowering, node, "qnn.conv2d");
 }
 
 void lower_qconv2d(Lowering& lowering, const Chain& chain) {
@@ -38,7 +34,8 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const ir::TensorType& input = lowering.type(conv.operands[kData]);
   const ir::TensorType& weight = lowering.type(conv.operands[kWeight]);
   const ir::TensorType& output = lowering.type(layer.result);
-  if (!is_8_bit(input.dtype) || !is_8_bit(output.dtype)) {
+  const bool is_acc32 = layer.requantize == nullptr;
+  if (!is_8_bit(input.dtype) || (!is_8_bit(output.dtype) && !is_acc32)) {
     refuse(ir::to_string(input.dtype) + " to " + ir::to_string(output.dtype) +
            ", the kernels take 8 bits to 8 bits");
   }
@@ -56,7 +53,7 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
       lowering.zero_point(conv.operands[kKernelZeroPoint], "the weights' zero point");
   const int32_t outside = pad_value(conv, input_zero_point);
   const int32_t output_zero_point =
-      lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
+      is_acc32 ? 0 : lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
   const format::Contract contract = layer_contract(layer);
 
   ProgramStep step = make_step(depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, conv);

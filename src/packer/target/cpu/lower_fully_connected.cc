@@ -10,11 +10,7 @@ enum Operand { kData, kWeight, kInputZeroPoint, kKernelZeroPoint };
 }  // namespace
 
 Chain match_qdense(const Lowering& lowering, uint32_t node) {
-  const Chain chain = match_weighted_layer(lowering, node, "qnn.dense");
-  if (chain.empty() && lowering.is(node, "qnn.dense")) {
-    refuse("it is not followed by a bias and qnn.requantize that nothing else uses");
-  }
-  return chain;
+  return match_weighted_layer(lowering, node, "qnn.dense");
 }
 
 void lower_qdense(Lowering& lowering, const Chain& chain) {
@@ -23,7 +19,8 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
   const ir::TensorType& input = lowering.type(dense.operands[kData]);
   const ir::TensorType& weight = lowering.type(dense.operands[kWeight]);
   const ir::TensorType& output = lowering.type(layer.result);
-  if (!is_8_bit(input.dtype) || !is_8_bit(output.dtype)) {
+  const bool is_acc32 = layer.requantize == nullptr;
+  if (!is_8_bit(input.dtype) || (!is_8_bit(output.dtype) && !is_acc32)) {
     refuse(ir::to_string(input.dtype) + " to " + ir::to_string(output.dtype) +
            ", the kernels take 8 bits to 8 bits");
   }
@@ -35,7 +32,7 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
   const int32_t kernel_zero_point =
       lowering.zero_point(dense.operands[kKernelZeroPoint], "the weights' zero point");
   const int32_t output_zero_point =
-      lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
+      is_acc32 ? 0 : lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
   const format::Contract contract = layer_contract(layer);
 
   ProgramStep step = make_step(kKernel_fully_connected, dense);

@@ -1,4 +1,5 @@
-// qnn.requantize of an int32 tensor that is no layer's accumulator: family requantize.
+// qnn.requantize of an int32 tensor, accumulators that are the result of a step among them: family
+// requantize.
 #include "src/packer/target/cpu/families.h"
 #include "src/packer/target/cpu/requantization.h"
 
@@ -6,6 +7,22 @@ namespace qplan::target::cpu {
 namespace {
 
 enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+
+// One entry per channel: multiplier and shift, or scale.
+void append_multipliers(Lowering& lowering, const std::string& name, const AccumulatorScales& scales,
+                        std::vector<TensorId>* inputs) {
+  if (!scales.scale.empty()) {
+    inputs->push_back(add_values<float>(lowering, ir::kFloat32, scales.scale, name + "/scale"));
+    return;
+  }
+  std::vector<int32_t> multiplier, shift;
+  for (const QuantizedMultiplier& quantized : scales.quantized) {
+    multiplier.push_back(quantized.multiplier);
+    shift.push_back(quantized.shift);
+  }
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, multiplier, name + "/multiplier"));
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, shift, name + "/shift"));
+}
 
 }  // namespace
 
@@ -23,22 +40,29 @@ void lower_requantize(Lowering& lowering, const Chain& chain) {
       lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point");
   const int32_t output_zero_point =
       lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
-  const Rescale scaling = rescale(contract, lowering.scale(node.operands[kInputScale], "the input's scale"),
-                                  lowering.scale(node.operands[kOutputScale], "the output's scale"));
+  const AccumulatorScales scales = accumulator_scales(lowering, node, contract);
+  const bool is_f32e = contract == format::Contract_F32E;
+  // One for all stands in the parameters, more are constants.
+  const bool per_channel = (is_f32e ? scales.scale.size() : scales.quantized.size()) != 1;
+  const QuantizedMultiplier one = per_channel || is_f32e ? QuantizedMultiplier{} : scales.quantized.front();
+  const float one_scale = per_channel || !is_f32e ? 0.0f : scales.scale.front();
+  const uint32_t axis = per_channel ? scales.axis : 0;
 
   ProgramStep step = make_step(kKernel_requantize, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
+  if (per_channel) append_multipliers(lowering, node.name, scales, &step.inputs);
   step.outputs = {lowering.define(chain_result(lowering, chain))};
   step.params_type = format::KernelParams_RequantizeParams;
   step.write_params = params_writer<format::RequantizeParamsBuilder>([=](format::RequantizeParamsBuilder& p) {
     p.add_contract(contract);
     p.add_input_zero_point(input_zero_point);
     p.add_output_zero_point(output_zero_point);
-    p.add_multiplier(scaling.quantized.multiplier);
-    p.add_shift(scaling.quantized.shift);
+    p.add_multiplier(one.multiplier);
+    p.add_shift(one.shift);
     p.add_clamp_min(clamp.min);
     p.add_clamp_max(clamp.max);
-    p.add_scale(scaling.scale);
+    p.add_scale(one_scale);
+    p.add_axis(axis);
   });
   lowering.add_step(std::move(step));
 }

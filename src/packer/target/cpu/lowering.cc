@@ -85,6 +85,29 @@ uint32_t Lowering::only_user(uint32_t index) const {
   return user_[from.results[0].index];
 }
 
+AccumulatorSource Lowering::accumulator_source(ir::ValueId value) const {
+  const ir::Function* function = &function_;
+  // A call leads into a body, which has none; a bias before a product is one.
+  constexpr int kMaxSteps = 4;
+  for (int i = 0; i < kMaxSteps; ++i) {
+    const ir::Node* node = function->producer(value);
+    if (node == nullptr) return {};
+    if (node->op == nullptr) {
+      function = function == &function_ && body_of_ ? body_of_(node->callee) : nullptr;
+      if (function == nullptr) return {};
+      const auto result = std::ranges::find(node->results, value);
+      value = function->outputs()[static_cast<size_t>(result - node->results.begin())];
+    } else if (node->op->name == "nn.bias_add") {
+      value = node->operands[0];
+    } else if (node->op->name == "qnn.conv2d" || node->op->name == "qnn.dense") {
+      return {function, node};
+    } else {
+      return {};
+    }
+  }
+  return {};
+}
+
 const ir::Constant& Lowering::constant(ir::ValueId value, const char* what) const {
   if (!function_.is_constant(value)) refuse(std::string(what) + " must be a constant");
   return *function_.value(value).constant;

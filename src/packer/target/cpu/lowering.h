@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -28,6 +29,16 @@ struct Clamp {
   int32_t max;
 };
 
+// The qnn.conv2d or qnn.dense that made an int32 value; null where there is none.
+struct AccumulatorSource {
+  const ir::Function* function = nullptr;
+  const ir::Node* product = nullptr;
+};
+
+// The body of a function that the lowered one calls, without calls of its own; null for one that is not
+// known.
+using BodyOf = std::function<const ir::Function*(const std::string& callee)>;
+
 class Lowering {
  public:
   Lowering(const ir::Function& function, const TargetProfile& profile);
@@ -41,6 +52,11 @@ class Lowering {
   // it.
   static constexpr uint32_t kNoNode = UINT32_MAX;
   uint32_t only_user(uint32_t node) const;
+
+  // Regions that a device runs are calls: what they compute is known by their bodies.
+  void set_bodies(BodyOf body_of) { body_of_ = std::move(body_of); }
+  // Biases added or not, in this function or where the call that gives the value gets it.
+  AccumulatorSource accumulator_source(ir::ValueId value) const;
 
   // ---- operands: PackError (QPLAN_MODEL_UNSUPPORTED) when they are not what is asked for ----
   const ir::Constant& constant(ir::ValueId value, const char* what) const;
@@ -62,6 +78,7 @@ class Lowering {
 
   const ir::Function& function_;
   const TargetProfile& profile_;
+  BodyOf body_of_;
   Program program_;
   std::vector<TensorId> tensor_of_;  // per value
   std::vector<uint32_t> uses_;       // per value

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/layout.h"
+#include "src/packer/op/shape.h"
 #include "src/packer/target/layer_scales.h"
 
 namespace qplan::target::cpu {
@@ -10,18 +11,28 @@ namespace {
 
 constexpr int32_t kMaxShift = 30;
 
-LayerScales read_scales(const Lowering& lowering, const WeightedLayer& layer, size_t num_o) {
+// product may be of another function: its scales are constants in any case.
+LayerScales read_scales(const Lowering& lowering, const ir::Function& product_function,
+                        const ir::Node& product, const ir::Node& requantize, size_t num_o) {
+  const auto constant = [&](size_t operand) -> std::span<const float> {
+    const ir::Value& value = product_function.value(product.operands[operand]);
+    if (value.constant == nullptr || value.constant->type().dtype != ir::kFloat32) {
+      refuse("the scales of " + product.op->name + " must be float32 constants");
+    }
+    return value.constant->as<float>();
+  };
   LayerScales scales;
-  scales.input = lowering.scale(layer.product->operands[4], "the input's scale");
-  scales.weights = lowering.constant(layer.product->operands[5], "the weights' scale").as<float>();
-  scales.product = lowering.constant(layer.requantize->operands[1], "the accumulator's scale").as<float>();
-  scales.output = lowering.scale(layer.requantize->operands[3], "the output's scale");
+  if (constant(4).size() != 1) refuse("the input's scale must be one float32");
+  scales.input = constant(4)[0];
+  scales.weights = constant(5);
+  scales.product = lowering.constant(requantize.operands[1], "the accumulator's scale").as<float>();
+  scales.output = lowering.scale(requantize.operands[3], "the output's scale");
   for (const size_t count : {scales.weights.size(), scales.product.size()}) {
     if (count != 1 && count != num_o) {
       refuse(std::to_string(count) + " scales for " + std::to_string(num_o) + " channels");
     }
   }
-  const std::string& rule = op::attr_string(*layer.requantize, "multiplier");
+  const std::string& rule = op::attr_string(requantize, "multiplier");
   scales.product_in_float = rule == "product_f32";
   if (!scales.product_in_float && rule != "product_f64") {
     refuse("multiplier rule '" + rule + "' is not known, expected 'product_f64' or 'product_f32'");
@@ -67,7 +78,7 @@ Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_
     chain.push_back(next);
     next = lowering.only_user(next);
   }
-  if (!lowering.is(next, "qnn.requantize")) return {};
+  if (!lowering.is(next, "qnn.requantize")) return chain;
   const Chain tail = with_clip(lowering, next);
   chain.insert(chain.end(), tail.begin(), tail.end());
   return chain;
@@ -81,11 +92,12 @@ WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain) 
     if (node.op->name == "nn.bias_add") layer.bias_add = &node;
     if (node.op->name == "qnn.requantize") layer.requantize = &node;
   }
+  layer.result = chain_result(lowering, chain);
+  if (layer.requantize == nullptr) return layer;
   if (lowering.zero_point(layer.requantize->operands[2], "the accumulator's zero point") != 0) {
     refuse("the accumulator's zero point must be 0");
   }
   layer.clamp = chain_clamp(lowering, chain);
-  layer.result = chain_result(lowering, chain);
   return layer;
 }
 
@@ -115,6 +127,7 @@ PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_p
 }
 
 format::Contract layer_contract(const WeightedLayer& layer) {
+  if (layer.requantize == nullptr) return format::Contract_ACC32;
   return contract_of(*layer.requantize,
                      {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
 }
@@ -126,7 +139,9 @@ void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, fo
   std::vector<int32_t> bias(entries, 0);
   copy_bias(lowering, layer, num_o, &bias);
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
-  const LayerScales scales = read_scales(lowering, layer, num_o);
+  if (contract == format::Contract_ACC32) return;
+  const LayerScales scales =
+      read_scales(lowering, lowering.function(), *layer.product, *layer.requantize, num_o);
   if (contract == format::Contract_F32E) {
     std::vector<float> scale(entries, 0.0f);
     for (size_t o = 0; o < num_o; ++o) scale[o] = scales.f32e(o);
@@ -141,6 +156,42 @@ void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, fo
   }
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, multiplier, name + "/multiplier"));
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, shift, name + "/shift"));
+}
+
+AccumulatorScales accumulator_scales(const Lowering& lowering, const ir::Node& requantize,
+                                     format::Contract contract) {
+  const ir::Shape& shape = lowering.type(requantize.operands[0]).shape;
+  const auto axis = static_cast<uint32_t>(
+      shape.empty() ? 0 : op::normalized_axis(op::attr_int(requantize, "axis"), shape.size()));
+  const bool channels_last = axis + 1 == shape.size();
+  const std::span<const float> given =
+      lowering.constant(requantize.operands[1], "the input's scale").as<float>();
+  AccumulatorScales result;
+  result.axis = axis;
+  const auto add = [&](size_t count, const auto& multiplier, const auto& f32e) {
+    for (size_t o = 0; o < count; ++o) {
+      if (contract == format::Contract_F32E) {
+        result.scale.push_back(f32e(o));
+      } else {
+        result.quantized.push_back(checked_multiplier(multiplier(o)));
+      }
+    }
+  };
+  const AccumulatorSource source = lowering.accumulator_source(requantize.operands[0]);
+  if (source.product != nullptr && (given.size() == 1 || channels_last)) {
+    result.axis = static_cast<uint32_t>(shape.size() - 1);
+    const auto num_o = static_cast<size_t>(shape.back());
+    const LayerScales scales = read_scales(lowering, *source.function, *source.product, requantize, num_o);
+    const size_t count = scales.weights.size() == 1 && scales.product.size() == 1 ? 1 : num_o;
+    add(
+        count, [&](size_t o) { return scales.multiplier(o); }, [&](size_t o) { return scales.f32e(o); });
+  } else {
+    const float output = lowering.scale(requantize.operands[3], "the output's scale");
+    add(
+        given.size(), [&](size_t o) { return static_cast<double>(given[o]) / static_cast<double>(output); },
+        [&](size_t o) { return given[o] / output; });
+  }
+  return result;
 }
 
 }  // namespace qplan::target::cpu

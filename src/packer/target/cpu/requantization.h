@@ -23,12 +23,13 @@ struct Rescale {
 // Of one quotient, divided as the contract divides: in double, or in float32.
 Rescale rescale(format::Contract contract, float input_scale, float output_scale);
 
-// A layer of weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?
+// A layer of weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
+// two where something else reads the accumulators too: then they are the result, under contract ACC32.
 struct WeightedLayer {
   const ir::Node* product = nullptr;
-  const ir::Node* bias_add = nullptr;  // null: no bias
-  const ir::Node* requantize = nullptr;
-  Clamp clamp = {};
+  const ir::Node* bias_add = nullptr;    // null: no bias
+  const ir::Node* requantize = nullptr;  // null: contract ACC32
+  Clamp clamp = {};                      // of an 8-bit result
   ir::ValueId result;
 };
 
@@ -45,13 +46,24 @@ struct PackedWeights {
 PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
                            uint64_t num_o, uint64_t num_k);
 
-// The contracts that layers of weights are computed under, named by their requantize.
+// The contracts that layers of weights are computed under, named by their requantize; ACC32 without one.
 format::Contract layer_contract(const WeightedLayer& layer);
 
-// Tensors of bias, multiplier and shift, under f32e of bias and scale, one entry per channel, padded as the
-// layout wants it; appended to inputs.
+// Tensors of bias, multiplier and shift, under f32e of bias and scale, under acc32 of bias, one entry per
+// channel, padded as the layout wants it; appended to inputs.
 void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, format::Contract contract,
                               uint16_t layout, uint64_t num_o, std::vector<TensorId>* inputs);
+
+// What requantises accumulators that are a tensor: one entry for all, or one per channel.
+struct AccumulatorScales {
+  uint32_t axis = 0;                           // of the channels
+  std::vector<QuantizedMultiplier> quantized;  // under tfl2 and tfl1
+  std::vector<float> scale;                    // under f32e
+};
+// Of a qnn.requantize. Where its accumulators come from a layer of weights, of this function or of the body
+// of a function that it calls, they are what the layer and its requantize would have as one step.
+AccumulatorScales accumulator_scales(const Lowering& lowering, const ir::Node& requantize,
+                                     format::Contract contract);
 
 }  // namespace qplan::target::cpu
 

@@ -200,20 +200,20 @@ Rows layer_requantization(const Config& config) {
   return rows;
 }
 
-// What stays on the CPU must have a kernel there.
+// What stays on the CPU must have a kernel there: nothing but requantize reads int32, with one scale or one
+// per channel. They may also be a result of the function.
 Rows requantization_on_cpu() {
-  return {{"vta.acc32.scales", "the requantisation, which the CPU does, has one scale for all channels",
-           "weights with one scale per tensor, or --contract=tfl2", [](const Candidate& c) -> std::string {
-             const pattern::PreValue result{c.root().results[0]};
-             if (c.pre.num_uses(result) != 1) return "the accumulators are read by more than one operator";
+  return {{"vta.acc32.readers",
+           "the accumulators are read by qnn.requantize, which the CPU does, and by nothing else",
+           "a requantisation behind the bias", [](const Candidate& c) -> std::string {
+             const ir::ValueId result = c.root().results[0];
              const std::span<const ir::Node> nodes = c.function().nodes();
              for (size_t n = c.nodes().back() + 1; n < nodes.size(); ++n) {
-               if (std::ranges::find(nodes[n].operands, result.id) == nodes[n].operands.end()) continue;
-               if (nodes[n].op == nullptr || nodes[n].op->name != "qnn.requantize") break;
-               const int64_t scales = c.function().type(nodes[n].operands[1]).num_elements();
-               return scales == 1 ? "" : cat(scales, " scales, limit 1");
+               if (std::ranges::find(nodes[n].operands, result) == nodes[n].operands.end()) continue;
+               const std::string& reader = nodes[n].op == nullptr ? nodes[n].callee : nodes[n].op->name;
+               if (reader != "qnn.requantize") return cat("the accumulators are read by ", reader);
              }
-             return "the accumulators are not read by qnn.requantize";
+             return "";
            }}};
 }
 
