@@ -52,7 +52,8 @@ qplan_status qplan_session_region_info(const qplan_session* session, uint32_t in
   found.target = target_name(*s, *region.device);
   found.on_device = region.is_on_device() ? 1 : 0;
   found.status = region.is_on_device()       ? QPLAN_OK
-                 : region.status == QPLAN_OK ? QPLAN_DEVICE_ERROR  // the device takes no jobs any more
+                 : region.status == QPLAN_OK ? qplan_status{QPLAN_DEVICE_ERROR}
+                                             // the device takes no jobs any more
                                              : region.status;
   found.num_operators = npu.num_operators();
   found.has_alternative = npu.num_alternative_steps() > 0 ? 1 : 0;

@@ -135,7 +135,8 @@ qplan_status end_buffer_access(qplan_buffer* storage) {
   buffer->access = 0;
   const qplan_npu_status status =
       buffer->device->driver->unmap(buffer->device->device, buffer->handle, access);
-  return status < 0 ? fail(*buffer, "does not unmap its memory", status) : QPLAN_OK;
+  if (status < 0) return fail(*buffer, "does not unmap its memory", status);
+  return QPLAN_OK;
 }
 
 qplan_status destroy_buffer(qplan_buffer* storage) {
@@ -150,9 +151,9 @@ qplan_status destroy_buffer(qplan_buffer* storage) {
   *at = buffer->next;
   buffer->tag = 0;
   const qplan_npu_status status = buffer->device->driver->release(buffer->device->device, buffer->handle);
-  return status < 0 && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE
-             ? fail(*buffer, "does not take its memory back", status)
-             : QPLAN_OK;
+  if (status < 0 && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE)
+    return fail(*buffer, "does not take its memory back", status);
+  return QPLAN_OK;
 }
 
 void finish_run(Session* session) {

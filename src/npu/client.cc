@@ -78,7 +78,7 @@ qplan_npu_status take_bank(Session* session, bool can_import, NpuDevice* device)
   status = driver.map(device->device, device->buffer, QPLAN_NPU_READ | QPLAN_NPU_WRITE, &mapped);
   device->memory = static_cast<uint8_t*>(mapped);
   device->is_shadow = true;
-  return status < 0 || mapped != nullptr ? status : QPLAN_NPU_E_UNSUPPORTED;
+  return status < 0 || mapped != nullptr ? status : qplan_npu_status{QPLAN_NPU_E_UNSUPPORTED};
 }
 
 void release_bank(NpuDevice* device) {

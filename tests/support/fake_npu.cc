@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/support/malloc_trap.h"
+
 namespace qplan::testing {
 namespace {
 
@@ -25,6 +27,16 @@ qplan_npu_status take(std::deque<qplan_npu_status>* script) {
   script->pop_front();
   return status;
 }
+
+class Meter {
+ public:
+  explicit Meter(FakeNpu* npu) : npu_(*npu), before_(allocation_count()) {}
+  ~Meter() { npu_.allocations += allocation_count() - before_; }
+
+ private:
+  FakeNpu& npu_;
+  uint64_t before_;
+};
 
 void put_text(const std::string& text, char* to, size_t room) {
   std::strncpy(to, text.c_str(), room - 1);
@@ -175,9 +187,11 @@ struct FakeNpuFunctions {
     while (*at == ' ') {
       const char kind = at[1];
       at = std::strchr(at + 1, ' ');
+      if (at == nullptr) return QPLAN_NPU_E_BLOB;
       const uint64_t size = std::strtoull(at + 1, &at, 10);
       (kind == 'i' ? made.inputs : kind == 'o' ? made.outputs : made.scratch).push_back(size);
     }
+    if (made.inputs.empty()) return QPLAN_NPU_E_BLOB;
     *program = npu->next_++;
     npu->programs_[*program] = made;
     return QPLAN_NPU_OK;
@@ -218,6 +232,7 @@ struct FakeNpuFunctions {
   static qplan_npu_status submit(qplan_npu_device d, const qplan_npu_submit* submit, qplan_npu_job* handle,
                                  qplan_npu_reason* why) {
     FakeNpu* npu = find(d);
+    const Meter meter(npu);
     ++npu->counts.submits;
     const qplan_npu_status status = take(&npu->submit_statuses);
     if (status < 0) {
@@ -244,6 +259,7 @@ struct FakeNpuFunctions {
   static qplan_npu_status wait(qplan_npu_device d, qplan_npu_job handle, uint64_t timeout_ns,
                                qplan_npu_report* report) {
     FakeNpu* npu = find(d);
+    const Meter meter(npu);
     ++npu->counts.waits;
     npu->wait_timeouts.push_back(timeout_ns);
     const auto found = npu->jobs_.find(handle);

@@ -62,6 +62,7 @@ class FakeNpu {
              cancels = 0, resets = 0, flushes = 0, invalidates = 0, live_jobs = 0;
   };
   Counts counts;
+  uint64_t allocations = 0;  // that the driver made on the heap in submit and wait, by malloc_trap.h
   std::vector<uint64_t> wait_timeouts;  // ns, of all waits
   uint64_t live_buffers() const { return buffers_.size(); }
   uint64_t live_programs() const { return programs_.size(); }

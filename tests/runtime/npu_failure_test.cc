@@ -1,0 +1,411 @@
+// What becomes of a region whose device, driver or job fails: policies, error classes, states, counters,
+// timeouts.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/runtime/npu_fixture.h"
+#include "tests/support/malloc_trap.h"
+
+namespace qplan::testing {
+namespace {
+
+struct Failing {
+  explicit Failing(uint32_t policy = QPLAN_NPU_FALLBACK, const PlanSpec& spec = region_spec(),
+                   uint32_t max_failures = 0)
+      : plan(spec), policy_(policy) {
+    devices.add("fake", npu, max_failures);
+  }
+  TestSession& session() {
+    if (!session_) {
+      qplan_session_config config = npu_config(devices, policy_, flags, &told.platform);
+      config.npu_timeout_us = 5000;
+      session_ = std::make_unique<TestSession>(plan, config);
+      EXPECT_EQ(session_->status(), QPLAN_OK) << session_->text();
+    }
+    return *session_;
+  }
+  qplan_status run(uint8_t first = 5) { return run_and_check(session(), first); }
+
+  FakeNpu npu;
+  TestPlan plan;
+  DeviceConfigs devices;
+  Told told;
+  uint32_t flags = 0;
+
+ private:
+  uint32_t policy_;
+  std::unique_ptr<TestSession> session_;
+};
+
+struct Case {
+  qplan_npu_status status;
+  uint32_t retries;  // under QPLAN_NPU_RETRY, where the second attempt succeeds
+  uint32_t resets;   // by each failure
+  uint32_t state;    // of the device after a failure that fell back
+  bool is_for_good;  // the region does not go back to the device
+};
+constexpr Case kCases[] = {
+    {QPLAN_NPU_E_ARGUMENT, 0, 0, QPLAN_DEVICE_PRESENT, true},
+    {QPLAN_NPU_E_BLOB, 0, 0, QPLAN_DEVICE_PRESENT, true},
+    {-9, 0, 0, QPLAN_DEVICE_PRESENT, true},
+    {QPLAN_NPU_E_MEMORY, 1, 0, QPLAN_DEVICE_DEGRADED, false},
+    {QPLAN_NPU_E_BUSY, 1, 0, QPLAN_DEVICE_DEGRADED, false},
+    {QPLAN_NPU_E_CANCELLED, 1, 0, QPLAN_DEVICE_DEGRADED, false},
+    {QPLAN_NPU_E_BUS, 1, 1, QPLAN_DEVICE_DEGRADED, false},
+    {QPLAN_NPU_E_HAZARD, 1, 1, QPLAN_DEVICE_DEGRADED, false},
+    {QPLAN_NPU_E_RESET, 1, 0, QPLAN_DEVICE_DEGRADED, false},
+    {-29, 1, 1, QPLAN_DEVICE_DEGRADED, false},
+    {QPLAN_NPU_E_LOST, 0, 0, QPLAN_DEVICE_ABSENT, true},
+    {-99, 0, 0, QPLAN_DEVICE_ABSENT, true},
+};
+
+TEST(NpuFailure, FallbackRunsTheCpuStepsWithTheSameBits) {
+  for (const Case& c : kCases) {
+    for (const bool at_submit : {false, true}) {
+      for (const bool is_asynchronous : {false, true}) {
+        for (const bool in_place : {false, true}) {
+          SCOPED_TRACE(std::to_string(c.status) + (at_submit ? " at submit" : " in the job"));
+          Failing f(QPLAN_NPU_FALLBACK, region_spec({in_place, true, 24}));
+          f.npu.is_asynchronous = is_asynchronous;
+          (at_submit ? f.npu.submit_statuses : f.npu.job_statuses) = {c.status};
+          ASSERT_EQ(f.run(), QPLAN_OK);
+          qplan_region_info region = region_info(f.session());
+          EXPECT_EQ(region.cpu_runs, 1u);
+          EXPECT_EQ(region.device_runs, 0u);
+          EXPECT_EQ(region.failures, 1u);
+          EXPECT_EQ(region.on_device, c.is_for_good ? 0u : 1u);
+          EXPECT_EQ(region.status == QPLAN_OK, !c.is_for_good);
+          EXPECT_STREQ(region.text, at_submit ? "submit scripted" : "scripted");
+          const qplan_device_info device = device_info(f.session());
+          EXPECT_EQ(device.state, c.state);
+          EXPECT_EQ(device.last_status, c.status);
+          EXPECT_EQ(device.jobs, 1u);
+          EXPECT_EQ(device.failed_jobs, 1u);
+          EXPECT_EQ(device.fallbacks, 1u);
+          EXPECT_EQ(device.resets, c.resets);
+          EXPECT_EQ(f.npu.counts.resets, c.resets);
+          EXPECT_EQ(f.told.logged(QPLAN_LOG_WARNING), 1u);
+          EXPECT_NE(f.told.last(QPLAN_LOG_WARNING).find("; it runs on the CPU instead"), std::string::npos);
+          EXPECT_EQ(f.told.events[2], "begin npu fake-npu npu_main_0");
+          EXPECT_EQ(f.told.events[3], "end npu fake-npu npu_main_0 -32");
+          EXPECT_EQ(f.told.events[4].rfind("begin add_byte", 0), 0u);
+          // The next run goes where the region says.
+          ASSERT_EQ(f.run(77), QPLAN_OK);
+          region = region_info(f.session());
+          EXPECT_EQ(region.device_runs, c.is_for_good ? 0u : 1u);
+          EXPECT_EQ(region.cpu_runs, c.is_for_good ? 2u : 1u);
+          EXPECT_EQ(device_info(f.session()).state,
+                    c.state == QPLAN_DEVICE_DEGRADED ? uint32_t{QPLAN_DEVICE_PRESENT} : c.state);
+        }
+      }
+    }
+  }
+}
+
+TEST(NpuFailure, RetryTriesOnceMoreWhereThatMakesSense) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.status);
+    Failing f(QPLAN_NPU_RETRY);
+    f.npu.job_statuses = {c.status};
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(f.npu.counts.submits, 1 + c.retries);
+    EXPECT_EQ(device_info(f.session()).retries, c.retries);
+    EXPECT_EQ(device_info(f.session()).fallbacks, 1 - c.retries);
+    EXPECT_EQ(region_info(f.session()).device_runs, c.retries);
+    EXPECT_EQ(region_info(f.session()).cpu_runs, 1 - c.retries);
+    EXPECT_EQ(f.npu.counts.resets, c.resets);
+  }
+}
+
+TEST(NpuFailure, RetryThatFailsTooFallsBack) {
+  Failing f(QPLAN_NPU_RETRY);
+  f.npu.job_statuses = {QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.submits, 2u);
+  EXPECT_EQ(region_info(f.session()).cpu_runs, 1u);
+  EXPECT_EQ(region_info(f.session()).failures, 2u);
+  EXPECT_EQ(f.told.logged(QPLAN_LOG_WARNING), 2u);
+}
+
+TEST(NpuFailure, FailEndsTheInvokeWithTheDriversText) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.status);
+    Failing f(QPLAN_NPU_FAIL);
+    f.npu.job_statuses = {c.status};
+    EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
+    EXPECT_EQ(f.session().last_error(),
+              "npu: region 'npu_main_0' (step 1) failed on 'fake', driver 'fake-npu': scripted (status " +
+                  std::to_string(c.status) + ")");
+    EXPECT_EQ(region_info(f.session()).cpu_runs, 0u);
+    EXPECT_EQ(f.run(), c.is_for_good ? QPLAN_DEVICE_ERROR : QPLAN_OK);
+  }
+}
+
+TEST(NpuFailure, WithoutCpuStepsAFailureEndsTheInvokeUnderEveryPolicy) {
+  for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY, QPLAN_NPU_FAIL}) {
+    Failing f(policy, region_spec({true, false, 24}));
+    f.npu.job_statuses = {QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
+    EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
+    EXPECT_EQ(f.npu.counts.submits, policy == QPLAN_NPU_RETRY ? 2u : 1u);
+  }
+}
+
+TEST(NpuFailure, WithoutCpuStepsAndDeviceInitFails) {
+  const TestPlan plan(region_spec({true, false, 24}));
+  DeviceConfigs none;
+  FakeNpu npu;
+  npu.load_status = QPLAN_NPU_E_VERSION;
+  npu.load_text = "made for quarter";
+  DeviceConfigs skewed;
+  skewed.add("fake", npu);
+  for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY, QPLAN_NPU_FAIL}) {
+    const TestSession absent(plan, npu_config(none, policy));
+    EXPECT_EQ(absent.status(), QPLAN_DRIVER_MISSING);
+    EXPECT_EQ(absent.text(),
+              "npu: region 'npu_main_0' (step 1) does not run on 'fake': no device was given for its target; "
+              "it was packed without CPU steps");
+    EXPECT_EQ(absent.step(), 1);
+    const TestSession refused(plan, npu_config(skewed, policy));
+    EXPECT_EQ(refused.status(), QPLAN_DRIVER_MISSING);
+    EXPECT_NE(refused.text().find("made for quarter"), std::string::npos) << refused.text();
+    EXPECT_EQ(npu.live_buffers(), 0u) << "a failed init gives everything back";
+  }
+}
+
+TEST(NpuFailure, RefusedBlobsRunOnTheCpuOrFailInit) {
+  for (const auto& [status, expected] : {std::pair{QPLAN_NPU_E_VERSION, QPLAN_DRIVER_MISSING},
+                                         {QPLAN_NPU_E_BLOB, QPLAN_DEVICE_ERROR},
+                                         {QPLAN_NPU_E_MEMORY, QPLAN_DEVICE_ERROR},
+                                         {QPLAN_NPU_E_LOST, QPLAN_DRIVER_MISSING}}) {
+    SCOPED_TRACE(status);
+    Failing f;
+    f.npu.load_status = status;
+    f.npu.load_text = "bad blob";
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(region_info(f.session()).status, expected);
+    EXPECT_STREQ(region_info(f.session()).text, "bad blob");
+    EXPECT_EQ(f.npu.counts.submits, 0u);
+    const TestSession failing(f.plan, npu_config(f.devices, QPLAN_NPU_FAIL));
+    EXPECT_EQ(failing.status(), expected);
+    EXPECT_NE(failing.text().find("bad blob; the policy is to fail"), std::string::npos) << failing.text();
+  }
+}
+
+TEST(NpuFailure, DevicesThatCannotBeUsedAreAbsent) {
+  {
+    Failing f;
+    f.npu.capabilities_status = QPLAN_NPU_E_LOST;
+    EXPECT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
+  }
+  {
+    Failing f;
+    f.npu.can_import = false;
+    f.npu.alloc_status = QPLAN_NPU_E_MEMORY;
+    EXPECT_EQ(f.run(), QPLAN_OK);
+    EXPECT_STREQ(region_info(f.session()).text,
+                 "its device gives no memory for the plan's bank: no memory left");
+  }
+  {
+    const TestPlan plan(region_spec());
+    DeviceConfigs devices;
+    devices.add("fake", nullptr, 0);
+    devices.configs[0].status = QPLAN_NPU_E_ABSENT;
+    const TestSession session(plan, npu_config(devices));
+    EXPECT_EQ(run_and_check(session, 1), QPLAN_OK);
+    EXPECT_STREQ(region_info(session).text, "its device could not be opened: there is no such device");
+  }
+  {
+    qplan_npu_driver old = *FakeNpu::driver();
+    old.abi = 0x00020000;
+    FakeNpu npu;
+    const TestPlan plan(region_spec());
+    DeviceConfigs devices;
+    devices.add("fake", &old, npu.device());
+    const TestSession session(plan, npu_config(devices));
+    EXPECT_EQ(run_and_check(session, 1), QPLAN_OK);
+    EXPECT_STREQ(region_info(session).text, "its driver has another version of the ABI");
+  }
+}
+
+TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
+  const auto text_of = [](const std::vector<uint8_t>& blob, uint32_t alignment = 64,
+                          uint32_t max_binds = 64) {
+    PlanSpec spec = region_spec();
+    const uint32_t t = spec.add_constant({static_cast<int64_t>(blob.size())}, blob, "blob", kDLUInt);
+    spec.steps[1].npu->blob = t;
+    Failing f(QPLAN_NPU_FALLBACK, spec);
+    f.npu.alignment = alignment;
+    f.npu.max_binds = max_binds;
+    EXPECT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(f.npu.live_programs(), 0u);
+    EXPECT_EQ(region_info(f.session()).status, QPLAN_DRIVER_MISSING);
+    return std::string(region_info(f.session()).text);
+  };
+  EXPECT_EQ(text_of(fake_blob(5, {25}, {24})), "slot 0: the program needs 25 bytes, the plan binds 24");
+  EXPECT_EQ(text_of(fake_blob(5, {24}, {24}, {8})),
+            "slot 2: the program needs it, the plan does not bind it");
+  EXPECT_EQ(text_of(fake_blob(5, {24}, {})), "slot 1: the program has 1");
+  EXPECT_EQ(text_of(fake_blob(5, {24, 24}, {})),
+            "slot 1: the program uses it in another way (1) than the plan binds it");
+  EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 128),
+            "slot 1: its address is no multiple of 128, which driver 'fake-npu' wants");
+  EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 64, 1), "2 binds, the device takes 1");
+}
+
+TEST(NpuFailure, QuarantineAfterFailuresInARowUntilRecovered) {
+  Failing f(QPLAN_NPU_FALLBACK, region_spec(), 2);
+  f.npu.job_statuses = {QPLAN_NPU_E_BUS, QPLAN_NPU_OK, QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
+  const auto state = [&] { return device_info(f.session()).state; };
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(state(), uint32_t{QPLAN_DEVICE_DEGRADED});
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(state(), uint32_t{QPLAN_DEVICE_PRESENT}) << "a success begins a new row";
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(state(), uint32_t{QPLAN_DEVICE_QUARANTINED});
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.submits, 4u) << "it gets no jobs";
+  EXPECT_EQ(region_info(f.session()).on_device, 0u);
+  EXPECT_EQ(region_info(f.session()).status, QPLAN_DEVICE_ERROR);
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_OK);
+  EXPECT_EQ(state(), uint32_t{QPLAN_DEVICE_PRESENT});
+  EXPECT_EQ(f.npu.counts.loads, 2u);
+  EXPECT_EQ(f.npu.live_programs(), 1u);
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.submits, 5u);
+}
+
+TEST(NpuFailure, RecoveryThatFailsSaysWhy) {
+  Failing f(QPLAN_NPU_FALLBACK, region_spec(), 1);
+  f.npu.job_statuses = {QPLAN_NPU_E_BUS};
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  f.npu.reset_status = QPLAN_NPU_E_BUS;
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_DEVICE_ERROR);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_QUARANTINED});
+  f.npu.reset_status = QPLAN_NPU_OK;
+  f.npu.load_status = QPLAN_NPU_E_MEMORY;
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_DEVICE_ERROR);
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  f.npu.load_status = QPLAN_NPU_OK;
+  f.npu.reset_status = QPLAN_NPU_E_LOST;
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_DEVICE_ERROR);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_INVALID_STATE);
+  ASSERT_EQ(f.run(), QPLAN_OK);
+}
+
+TEST(NpuFailure, AJobThatHangsIsCancelledAfterTheTimeout) {
+  for (const bool with_clock : {false, true}) {
+    for (const bool is_asynchronous : {false, true}) {
+      Failing f;
+      f.npu.is_asynchronous = is_asynchronous;
+      f.npu.hangs = 1;
+      if (with_clock) {
+        f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+        f.npu.clock = &f.told.clock_ns;
+      }
+      ASSERT_EQ(f.run(), QPLAN_OK);
+      EXPECT_EQ(f.npu.counts.cancels, 1u);
+      EXPECT_EQ(f.npu.counts.resets, 1u) << "a timeout is of the class that resets";
+      EXPECT_EQ(f.npu.wait_timeouts, (std::vector<uint64_t>{5000000, 5000000}));
+      const qplan_device_info device = device_info(f.session());
+      EXPECT_EQ(device.timeouts, 1u);
+      EXPECT_EQ(device.last_status, QPLAN_NPU_E_TIMEOUT);
+      EXPECT_EQ(device.fallbacks, 1u);
+      EXPECT_EQ(f.npu.counts.live_jobs, 0u);
+      ASSERT_EQ(f.run(), QPLAN_OK);
+      EXPECT_EQ(region_info(f.session()).device_runs, 1u);
+    }
+  }
+}
+
+TEST(NpuFailure, WhatCancelDoesNotEndResetDoes) {
+  Failing f(QPLAN_NPU_FAIL);
+  f.npu.is_asynchronous = true;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = false;
+  EXPECT_EQ(f.run(), QPLAN_DEVICE_TIMEOUT);
+  EXPECT_EQ(f.npu.counts.cancels, 1u);
+  EXPECT_EQ(f.npu.counts.resets, 1u);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_DEGRADED});
+  EXPECT_EQ(f.run(), QPLAN_OK);
+}
+
+TEST(NpuFailure, WhatNothingEndsIsGone) {
+  Failing f;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = f.npu.reset_works = false;
+  EXPECT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
+  EXPECT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.submits, 1u);
+}
+
+TEST(NpuFailure, AJobThatEndsWellAfterCancelCounts) {
+  Failing f;
+  f.npu.hangs = 1;
+  f.npu.finishes_late = true;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(region_info(f.session()).device_runs, 1u);
+  EXPECT_EQ(device_info(f.session()).failed_jobs, 0u);
+}
+
+TEST(NpuFailure, PollingNoticesTheTimeoutByTheClock) {
+  Failing f;
+  f.npu.is_asynchronous = true;
+  f.npu.hangs = 1;
+  f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+  qplan_session* session = f.session().get();
+  write_bytes(f.session(), counting(24, 1));
+  ASSERT_EQ(qplan_session_submit(session), QPLAN_PENDING);
+  ASSERT_EQ(qplan_session_poll(session), QPLAN_PENDING);
+  f.told.clock_ns += 6000000;
+  ASSERT_EQ(qplan_session_poll(session), QPLAN_PENDING);
+  EXPECT_EQ(f.npu.counts.cancels, 1u);
+  ASSERT_EQ(qplan_session_poll(session), QPLAN_OK);
+  EXPECT_EQ(read_bytes(f.session(), 24), counting(24, 8));
+  EXPECT_EQ(device_info(f.session()).timeouts, 1u);
+}
+
+TEST(NpuVerify, EqualBytesAreNoMismatch) {
+  Failing f;
+  f.flags = QPLAN_NPU_VERIFY;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  const qplan_region_info region = region_info(f.session());
+  EXPECT_EQ(region.device_runs, 1u);
+  EXPECT_EQ(region.cpu_runs, 1u);
+  EXPECT_EQ(region.mismatches, 0u);
+  EXPECT_EQ(f.told.logged(QPLAN_LOG_WARNING), 0u);
+}
+
+TEST(NpuVerify, ADifferenceIsCountedAndTheCpusBytesStand) {
+  for (const bool in_place : {false, true}) {
+    Failing f(QPLAN_NPU_FALLBACK, region_spec({in_place, true, 24}));
+    f.flags = QPLAN_NPU_VERIFY;
+    f.npu.flips_outputs = true;
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(region_info(f.session()).mismatches, 1u);
+    EXPECT_EQ(f.told.last(QPLAN_LOG_WARNING),
+              "npu: region 'npu_main_0' (step 1) differs on 'fake' from the CPU, whose bytes stand");
+  }
+}
+
+TEST(NpuFailure, NothingIsAllocatedByTheRuntime) {
+  FakeNpu npu;
+  const TestPlan plan(region_spec({false, true, 24}));
+  DeviceConfigs devices;
+  devices.add("fake", npu);
+  const TestSession session(plan, npu_config(devices, QPLAN_NPU_RETRY, QPLAN_NPU_VERIFY));
+  ASSERT_EQ(session.status(), QPLAN_OK);
+  npu.job_statuses = {QPLAN_NPU_OK, QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
+  for (int run = 0; run < 3; ++run) {
+    const uint64_t before = allocation_count(), of_driver = npu.allocations;
+    ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+    EXPECT_EQ(allocation_count() - before, npu.allocations - of_driver);
+  }
+}
+
+}  // namespace
+}  // namespace qplan::testing
