@@ -122,8 +122,9 @@ typedef struct qplan_thread_pool {
 typedef struct qplan_event { /* one plan step */
   uint32_t struct_size;
   uint32_t step;      /* its position in the plan */
-  const char* op;     /* kernel family: "conv2d" */
-  const char* kernel; /* the variant that runs: "conv2d_u8_avx512vnni" */
+  const char* op;     /* kernel family: "conv2d"; "npu" for a region */
+  const char* kernel; /* the variant that runs: "conv2d_u8_avx512vnni"; of a region the driver's name, or "cpu" where the
+                         CPU's steps after it run instead */
   const char* name;   /* the source operator's name, "" where stripped */
   uint64_t macs;      /* multiply-accumulates of the step */
   uint64_t bytes;     /* bytes of its operands: inputs, constants, outputs */
@@ -178,7 +179,8 @@ typedef struct qplan_npu_device_config {
   const struct qplan_npu_driver* driver; /* both outlive the session; NULL: the device is absent, status tells why */
   uint64_t device;                       /* qplan_npu_device, opened by the caller with the driver */
   int32_t status;                        /* driver NULL: the qplan_npu_status of the attempt to open, for the report */
-  uint32_t max_failures;                 /* failed jobs in a row until quarantine; 0: 3 */
+  uint32_t max_failures;                 /* jobs in a row that failed with an error that asks for a reset, until
+                                            quarantine; 0: 3 */
 } qplan_npu_device_config;
 
 /* What happens when a region cannot run on its device. */
@@ -200,11 +202,13 @@ typedef struct qplan_session_config {
   const qplan_kernel_set* kernels; /* required */
   const qplan_platform* platform;  /* may be NULL */
   const qplan_npu_client* npu;     /* qplan_npu_client_default(); NULL: no devices */
-  const qplan_npu_device_config* devices; /* at most one for each target; read during init only */
+  const qplan_npu_device_config* devices; /* at most one for each target, targets that the plan lacks are ignored; read
+                                             during init only */
   uint32_t num_devices;
   uint32_t on_npu_failure;         /* QPLAN_NPU_FALLBACK, ... */
   uint32_t npu_flags;              /* QPLAN_NPU_VERIFY, ... */
-  uint32_t npu_timeout_us;         /* of one job, until it counts as hung; 0: one second */
+  uint32_t npu_timeout_us;         /* of one job, until it is cancelled, and again until its device is reset; 0: one
+                                      second. By platform.now_ns; without it, the time that calls spend waiting */
 } qplan_session_config;
 
 typedef struct qplan_memory_need {
@@ -215,12 +219,14 @@ typedef struct qplan_memory_need {
 /* *count in: room in needs; out: number of banks. needs may be NULL to ask for the count. error may be NULL. */
 QPLAN_API qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_session_config* config,
                                                   qplan_memory_need* needs, uint32_t* count, qplan_error* error);
-/* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL.
- * QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
+/* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL. A region that
+ * has neither device nor CPU steps, and under QPLAN_NPU_FAIL one that has no device, is an error.
+ * QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
                                           const qplan_memory* memories, uint32_t num_memories,
                                           qplan_session** session, qplan_error* error);
-QPLAN_API void qplan_session_deinit(qplan_session* session); /* the memories are the caller's again; frees nothing */
+/* The memories are the caller's again; frees nothing. A job in flight is cancelled; devices get back what init took. */
+QPLAN_API void qplan_session_deinit(qplan_session* session);
 
 /* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
 QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view);
@@ -236,14 +242,17 @@ QPLAN_API qplan_status qplan_session_write(qplan_session* session, uint32_t inpu
 QPLAN_API qplan_status qplan_session_read(qplan_session* session, uint32_t output, const DLTensor* tensor);
 
 QPLAN_API qplan_status qplan_session_invoke(qplan_session* session); /* submit, then wait without limit */
-QPLAN_API qplan_status qplan_session_submit(qplan_session* session); /* QPLAN_OK when it ran to the end */
-QPLAN_API qplan_status qplan_session_poll(qplan_session* session);   /* QPLAN_PENDING while it runs */
+/* Runs up to the first job of a device that works by itself, and returns QPLAN_PENDING; QPLAN_OK when it ran to the end.
+ * Steps of the CPU run inside these calls: poll and wait go on where a job has completed. */
+QPLAN_API qplan_status qplan_session_submit(qplan_session* session);
+QPLAN_API qplan_status qplan_session_poll(qplan_session* session); /* never waits; QPLAN_PENDING while a job runs */
+/* timeout_us bounds the waiting for jobs, not the steps of the CPU; UINT32_MAX: without limit. */
 QPLAN_API qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us);
 QPLAN_API qplan_status qplan_session_reset_state(qplan_session* session); /* state tensors to their initial values */
 
 typedef struct qplan_session_info {
   uint32_t struct_size;
-  uint32_t num_steps;
+  uint32_t num_steps;     /* the CPU's steps of regions included */
   uint32_t num_threads;
   uint32_t isa;           /* the highest QPLAN_ISA_* among the chosen kernels */
   const char* isa_name;   /* "avx512vnni"; static storage */
@@ -285,7 +294,8 @@ QPLAN_API qplan_status qplan_session_region_info(const qplan_session* session, u
 enum {
   QPLAN_DEVICE_PRESENT = 0,
   QPLAN_DEVICE_DEGRADED = 1,    /* its last job failed */
-  QPLAN_DEVICE_QUARANTINED = 2, /* max_failures in a row: gets no jobs until qplan_session_recover_device */
+  QPLAN_DEVICE_QUARANTINED = 2, /* max_failures, or a reset that failed: gets no jobs until
+                                   qplan_session_recover_device */
   QPLAN_DEVICE_ABSENT = 3       /* never there, or gone */
 };
 typedef struct qplan_device_info {
@@ -295,7 +305,7 @@ typedef struct qplan_device_info {
   const char* driver;    /* its name; "" when absent from the start */
   int32_t last_status;   /* qplan_npu_status of the last failure, 0 when there was none */
   uint32_t num_regions;  /* that it runs at the next invoke */
-  uint64_t jobs;         /* submitted since init */
+  uint64_t jobs;         /* since init, those that the driver did not take included */
   uint64_t failed_jobs;
   uint64_t timeouts;     /* among them */
   uint64_t retries;
@@ -319,7 +329,8 @@ typedef struct qplan_buffer { /* caller-owned storage, which stays where it is u
 /* Allocates through the driver of device `index`, as qplan_session_device_info counts them, what holds tensor (shape and
  * dtype; data is ignored), with the driver's alignment. Where that device is absent: QPLAN_DRIVER_MISSING, and any
  * memory of the application's will do. The session's regions then read or write the buffer without a copy where their
- * arrangement is the packed tensor's. The buffer must be destroyed before the session is taken down. */
+ * arrangement is the packed tensor's. The buffer must be destroyed before the session is taken down. flags: 0.
+ * QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_NOT_FOUND, QPLAN_INVALID_STATE, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor, uint32_t flags,
                                            qplan_buffer* buffer);
 /* The buffer as a packed tensor on the CPU: shape points into the buffer. QPLAN_BUFFER_READ: the CPU is going to read it,

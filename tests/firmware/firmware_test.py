@@ -16,7 +16,9 @@ PREFIX = "arm-none-eabi-"
 HEAP = re.compile(r" (_?malloc(_r)?|_?free(_r)?|_?sbrk(_r)?|calloc|realloc|_Znwj|_Znaj|_ZdlPv|__cxa_throw|"
                   r"_Unwind_RaiseException|printf)$", re.M)
 # Objects of libqplan.a that are no kernels: what every firmware links.
-CORE = r"(error|sha256|plan|plan_view|verify_\w+|text|options|session|prepare|execute|bindings|status|kernel|cpu)\.cc"
+CORE = r"(error|sha256|plan|plan_view|verify_\w+|text|options|session|prepare|execute|regions|bindings|status|kernel|cpu)\.cc"
+# What only firmware with an NPU links.
+NPU = r"(npu|npu_buffer|client|load|transfer|arrange|job|buffer)\.cc"
 QPLAN = BUILD = None
 
 
@@ -102,7 +104,7 @@ class Firmware(unittest.TestCase):
         for line in run(PREFIX + "size", archive).stdout.splitlines()[1:]:
             fields = line.split()
             member = fields[5]
-            group = "core" if re.match(CORE, member) \
+            group = "core" if re.match(CORE, member) else "NPU client" if re.match(NPU, member) \
                 else "kernels and their glue"
             groups[group] = groups.get(group, 0) + int(fields[0])
         for group, text in sorted(groups.items()):

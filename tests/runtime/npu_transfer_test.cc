@@ -341,8 +341,11 @@ TEST(NpuSession, ConfigsThatContradictAreRefused) {
   EXPECT_EQ(TestSession(plan, npu_config(sizeless)).status(), QPLAN_INVALID_ARGUMENT);
   DeviceConfigs devices;
   devices.add("fake", npu);
-  EXPECT_EQ(TestSession(plan, npu_config(devices, 3)).status(), QPLAN_INVALID_ARGUMENT);
-  EXPECT_EQ(TestSession(plan, npu_config(devices, 0, 4)).status(), QPLAN_INVALID_ARGUMENT);
+  for (const qplan_session_config& config : {npu_config(devices, 3), npu_config(devices, 0, 4)}) {
+    uint32_t count = 0;
+    EXPECT_EQ(qplan_session_memory_needs(plan.get(), &config, nullptr, &count, nullptr),
+              QPLAN_INVALID_ARGUMENT);
+  }
   EXPECT_EQ(npu.live_buffers(), 0u);
 }
 

@@ -13,9 +13,8 @@
 
 namespace qplan::testing {
 
-// Blobs are text: "add K" with K from 0 to 255 makes each byte of output slot s + n that of input slot s plus
-// K, for n inputs in slots [0, n) and n outputs in slots [n, 2n). The bytes of each slot follow: "add 3
-// inputs=24,24 outputs=24,24".
+// Blobs are text: "add 3 in 24 in 8 out 24 scratch 16". Slots are numbered in that order, with their bytes;
+// each byte of output o is one of input o plus 3.
 inline constexpr uint32_t kFakeBlobFormat = QPLAN_NPU_FOURCC('F', 'A', 'K', 'E');
 std::vector<uint8_t> fake_blob(uint8_t addend, const std::vector<uint64_t>& inputs,
                                const std::vector<uint64_t>& outputs,
