@@ -1,4 +1,5 @@
-/* host.h -- what only hosts have, around qplan.h: a mapped plan file, two thread pools, a trace file, a log sink.
+/* host.h -- what only hosts have, around qplan.h: a mapped plan file, two thread pools, a trace file, a log
+ * sink, drivers of NPUs.
  * C99 and C++17. Unlike the runtime these allocate, and what is created here is destroyed here. */
 #ifndef QPLAN_HOST_H_
 #define QPLAN_HOST_H_
@@ -53,6 +54,32 @@ QPLAN_API qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* pl
 /* Writes all events so far. The trace holds copies of all names: plan and session may be gone. */
 QPLAN_API qplan_status qplan_trace_write(qplan_trace* trace, const char* path, qplan_error* error);
 QPLAN_API void qplan_trace_destroy(qplan_trace* trace);
+
+/* ---- drivers of NPUs (qplan/npu_driver.h), with the hooks of a host: aligned memory, mutexes, events ---- */
+struct qplan_npu_driver;
+struct qplan_device_hooks;
+typedef struct qplan_host_device { /* an open device; the fields that qplan_npu_device_config wants */
+  uint32_t struct_size;
+  int32_t status;                        /* qplan_npu_status of the attempt to open it */
+  const struct qplan_npu_driver* driver; /* NULL: the device is absent */
+  uint64_t device;
+  const struct qplan_device_hooks* hooks; /* that it was opened with */
+  void* opaque;
+} qplan_host_device;
+/* The driver that a shared library exports as qplan_npu_driver_entry, checked: its major is ours, its table whole.
+ * library: for qplan_host_driver_unload, when all devices of the driver are closed. QPLAN_FILE_ERROR where path cannot
+ * be loaded, QPLAN_DRIVER_MISSING where it holds no driver, or one of another major. */
+QPLAN_API qplan_status qplan_host_driver_load(const char* path, const struct qplan_npu_driver** driver,
+                                              void** library, qplan_error* error);
+QPLAN_API void qplan_host_driver_unload(void* library); /* NULL is fine */
+/* Opens device `index` of a driver. options: text of the driver's own, may be NULL; platform (log and clock, may be
+ * NULL) outlives the device. After an error device->driver is NULL and device->status has the driver's reason, as
+ * qplan_npu_device_config wants it. QPLAN_DRIVER_MISSING where there is no such device now, QPLAN_INVALID_ARGUMENT where
+ * the options are wrong, else QPLAN_DEVICE_ERROR. */
+QPLAN_API qplan_status qplan_host_device_open(const struct qplan_npu_driver* driver, uint32_t index,
+                                              const char* options, const qplan_platform* platform,
+                                              qplan_host_device* device, qplan_error* error);
+QPLAN_API void qplan_host_device_close(qplan_host_device* device); /* after the sessions that use it */
 
 /* Nanoseconds of a steady clock: qplan_platform.now_ns. */
 QPLAN_API uint64_t qplan_host_now_ns(void* user);

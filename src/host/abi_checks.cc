@@ -15,6 +15,14 @@ QPLAN_FIELD(qplan_file, bytes, 0);
 QPLAN_FIELD(qplan_file, size, 8);
 QPLAN_FIELD(qplan_file, opaque, 16);
 
+static_assert(sizeof(void*) != 8 || sizeof(qplan_host_device) == 40, "size of qplan_host_device is ABI");
+QPLAN_FIELD(qplan_host_device, struct_size, 0);
+QPLAN_FIELD(qplan_host_device, status, 4);
+QPLAN_FIELD(qplan_host_device, driver, 8);
+QPLAN_FIELD(qplan_host_device, device, 16);
+QPLAN_FIELD(qplan_host_device, hooks, 24);
+QPLAN_FIELD(qplan_host_device, opaque, 32);
+
 QPLAN_FIELD(qplan_pack_options, struct_size, 0);
 QPLAN_FIELD(qplan_pack_options, strip_names, 4);
 QPLAN_FIELD(qplan_pack_options, target, 8);
