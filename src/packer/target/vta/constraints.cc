@@ -108,14 +108,14 @@ Constraint stride(const std::string& prefix, const Config& config) {
 }
 
 // weight_bytes: in the device's layout.
-Constraint buffers(const std::string& prefix, int64_t (*weight_bytes)(const Geometry&)) {
+Constraint buffers(const std::string& prefix, int64_t (*weight_bytes)(const Candidate&)) {
   return {prefix + "buffer",
           cat("input with its border, output and weights are at most ", kMaxBufferBytes, " bytes each"),
           kNothingToChange, [weight_bytes](const Candidate& c) -> std::string {
             const Geometry g = geometry(c);
             const int64_t in = product(g.batch, g.padded_h(), g.padded_w(), blocks(g.in_c), kInpBytes);
             const int64_t out = product(g.batch, g.out_h, g.out_w, blocks(g.out_c), kInpBytes);
-            const int64_t weights = weight_bytes(g);
+            const int64_t weights = weight_bytes(c);
             if (std::max({in, out, weights}) <= kMaxBufferBytes) return "";
             return cat("input ", in, ", output ", out, ", weights ", weights,
                        " bytes in the device's layout, limit ", kMaxBufferBytes);
@@ -250,7 +250,7 @@ Constraint gemm_tile(const std::string& prefix, const Config& config) {
           cat("the window of one position fits the input memory (", config.inp_elements,
               " elements), its working set the accumulators (", config.acc_elements, ")"),
           kOtherMemories, [config](const Candidate& c) -> std::string {
-            constexpr int64_t kWorkingSet = 7 + 7;  // accumulator and temporaries, constants per channel
+            constexpr int64_t kWorkingSet = 1 + 3 + 7;  // accumulator, temporaries, constants per channel
             const Geometry g = geometry(c);
             const int64_t window = product(g.window_h(), g.window_w());
             if (window <= config.inp_elements && kWorkingSet <= config.acc_elements) return "";
@@ -260,11 +260,12 @@ Constraint gemm_tile(const std::string& prefix, const Config& config) {
           }};
 }
 
-int64_t gemm_weight_bytes(const Geometry& g) {
-  return product(blocks(g.out_c), blocks(g.in_c), g.taps(), kWgtBytes);
+int64_t gemm_weight_bytes(const Candidate& c) {
+  const Geometry g = geometry(c);
+  const int64_t in_blocks = g.is_depthwise() ? 1 : blocks(g.in_c);
+  return product(blocks(g.out_c), in_blocks, g.taps(), num_weight_planes(c), kWgtBytes);
 }
-int64_t depthwise_weight_bytes(const Geometry& g) { return product(blocks(g.out_c), g.taps(), kAccBytes); }
-int64_t no_weight_bytes(const Geometry&) { return 0; }
+int64_t no_weight_bytes(const Candidate&) { return 0; }
 
 Rows gemm_constraints(const std::string& prefix, const Config& config) {
   return {dtypes(prefix),       layout(prefix),
@@ -309,32 +310,17 @@ Rows dense_acc32_constraints(const Config& config) {
   return rows;
 }
 
+// As GEMM with diagonal weights: the limits are those of INP and WGT.
 Rows depthwise_constraints(const Config& config) {
   const std::string prefix = "vta.depthwise.";
-  Rows rows = {dtypes(prefix),
-               layout(prefix),
-               batch(prefix),
-               stride(prefix, config),
-               padding(prefix),
-               row_stride(prefix),
-               buffers(prefix, depthwise_weight_bytes)};
+  Rows rows = gemm_constraints(prefix, config);
+  append(&rows, {batch(prefix), stride(prefix, config), padding(prefix), gemm_kernel(prefix, config)});
   rows.push_back({prefix + "multiplier", "as many output channels as input channels",
                   "a depthwise convolution with channel multiplier 1", [](const Candidate& c) -> std::string {
                     const Geometry g = geometry(c);
                     if (g.out_c == g.in_c) return "";
                     return cat(g.out_c, " output channels of ", g.in_c, ", limit ", g.in_c);
                   }});
-  rows.push_back(
-      {prefix + "tile",
-       cat("window, taps and working set of one position fit the accumulators (", config.acc_elements, ")"),
-       kOtherMemories, [limit = int64_t{config.acc_elements}](const Candidate& c) -> std::string {
-         const Geometry g = geometry(c);
-         const int64_t window = product(g.window_h(), g.window_w());
-         const int64_t needed = window > kMaxDmaStride ? window : window + 7 + 7 + g.taps();
-         if (needed <= limit) return "";
-         return cat("a window of ", g.window_h(), " x ", g.window_w(), " with ", g.taps(), " taps needs ",
-                    needed, " accumulators, limit ", limit);
-       }});
   append(&rows, layer_requantization(config));
   return rows;
 }

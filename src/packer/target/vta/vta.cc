@@ -7,6 +7,7 @@
 #include "src/packer/target/vta/compile_region.h"
 #include "src/packer/target/vta/constraints.h"
 #include "src/packer/target/vta/layer.h"
+#include "src/packer/target/vta/unit_cycles.h"
 
 namespace qplan::target::vta {
 namespace {
@@ -14,17 +15,15 @@ namespace {
 using pattern::any;
 using pattern::op;
 
-// ---- estimates: what the compiler's tiles come to when loads and computation overlap
+// ---- estimates: the compiler's own count, or what tiles come to when loads and computation overlap
 
 // ALU instructions by register take two cycles, by immediate one, a reset one.
-constexpr uint64_t kTfl2Cycles = 65;         // bias, multiplication, rounding shift, zero point, clamp
-constexpr uint64_t kByteplaneCycles = 7;     // three shifts of a copy
-constexpr uint64_t kDepthwiseTapCycles = 7;  // reset, add, multiply, add
+constexpr uint64_t kTfl2Cycles = 46;  // bias, multiplication, rounding shift, zero point, clamp
 constexpr uint64_t kAddCycles = 3 * kTfl2Cycles;
 
 struct Load {
   uint64_t elements = 0;  // 16 channels of a position of the output
-  uint64_t in_bytes = 0, weight_bytes = 0, out_bytes = 0;
+  uint64_t in_bytes = 0, out_bytes = 0;
 };
 
 uint64_t unsigned_of(int64_t value) {
@@ -40,29 +39,8 @@ Load load_of(const Geometry& g) {
 }
 
 uint64_t overlapped(const Load& load, uint64_t compute, const DeviceCosts& costs) {
-  const uint64_t dma = dma_cycles(costs, load.in_bytes) + dma_cycles(costs, load.weight_bytes) +
-                       dma_cycles(costs, load.out_bytes);
+  const uint64_t dma = dma_cycles(costs, load.in_bytes) + dma_cycles(costs, load.out_bytes);
   return std::max(dma, compute) + 2 * costs.dma_latency_cycles;
-}
-
-constexpr uint64_t kChannelConstants = 7;  // ACC elements per block of output channels
-
-uint64_t gemm_cycles(const Candidate& c, const DeviceCosts& costs) {
-  const Geometry g = geometry(c);
-  Load load = load_of(g);
-  const uint64_t taps = unsigned_of(g.taps() * num_weight_planes(c)) * unsigned_of(blocks(g.in_c));
-  load.weight_bytes = unsigned_of(blocks(g.out_c)) * (taps * kWgtBytes + kChannelConstants * kAccBytes);
-  const bool int32_leaves = c.node("requantize") == nullptr;
-  if (int32_leaves) load.out_bytes *= 4;
-  return overlapped(load, load.elements * (taps + (int32_leaves ? kByteplaneCycles : kTfl2Cycles)), costs);
-}
-
-uint64_t depthwise_cycles(const Candidate& c, const DeviceCosts& costs) {
-  const Geometry g = geometry(c);
-  Load load = load_of(g);
-  const uint64_t taps = unsigned_of(g.taps());
-  load.weight_bytes = unsigned_of(blocks(g.out_c)) * (taps + kChannelConstants) * kAccBytes;
-  return overlapped(load, load.elements * (taps * kDepthwiseTapCycles + kTfl2Cycles), costs);
 }
 
 uint64_t max_pool2d_cycles(const Candidate& c, const DeviceCosts& costs) {
@@ -91,16 +69,23 @@ uint64_t clip_cycles(const Candidate& c, const DeviceCosts& costs) {
 
 std::vector<PatternRow> pattern_table(const Config& config) {
   using enum Convolution;
+  const auto compiled = [&config](const char* row) {
+    return [config, row](const Candidate& c, const DeviceCosts& costs) {
+      return unit_cycles(config, row, c, costs);
+    };
+  };
   return {
       {"qplan.qconv2d", "Convolution: nn.pad? -> qnn.conv2d -> nn.bias_add? -> qnn.requantize -> clip?",
-       requantized(with_bias(convolution(kOthers))), conv2d_constraints(config), gemm_cycles},
+       requantized(with_bias(convolution(kOthers))), conv2d_constraints(config), compiled("qplan.qconv2d")},
       {"qplan.qdepthwise",
-       "Depthwise convolution, on the ALU: nn.pad? -> qnn.conv2d with as many groups as channels -> "
+       "Depthwise convolution, as GEMM with diagonal weights: nn.pad? -> qnn.conv2d with as many groups as "
+       "channels -> "
        "nn.bias_add? -> "
        "qnn.requantize -> clip?",
-       requantized(with_bias(convolution(kDepthwise))), depthwise_constraints(config), depthwise_cycles},
+       requantized(with_bias(convolution(kDepthwise))), depthwise_constraints(config),
+       compiled("qplan.qdepthwise")},
       {"qplan.qdense", "Fully connected layer: qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?",
-       requantized(with_bias(dense())), dense_constraints(config), gemm_cycles},
+       requantized(with_bias(dense())), dense_constraints(config), compiled("qplan.qdense")},
       {"qplan.qadd", "Addition of two activations: qnn.add -> clip?",
        with_clip(op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("sum")), add_constraints(config),
        add_cycles},
@@ -112,10 +97,10 @@ std::vector<PatternRow> pattern_table(const Config& config) {
       {"qplan.qconv2d_acc32",
        "Convolution whose int32 results leave the device, where they cannot be requantised there: nn.pad? -> "
        "qnn.conv2d -> nn.bias_add?",
-       with_bias(convolution(kOthers)), conv2d_acc32_constraints(config), gemm_cycles},
+       with_bias(convolution(kOthers)), conv2d_acc32_constraints(config), compiled("qplan.qconv2d_acc32")},
       {"qplan.qdense_acc32",
        "Fully connected layer whose int32 results leave the device: qnn.dense -> nn.bias_add?",
-       with_bias(dense()), dense_acc32_constraints(config), gemm_cycles},
+       with_bias(dense()), dense_acc32_constraints(config), compiled("qplan.qdense_acc32")},
   };
 }
 
