@@ -129,6 +129,7 @@ enum {
 #define QPLAN_NPU_FOURCC(a, b, c, d) \
   ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #define QPLAN_NPU_BLOB_VTA QPLAN_NPU_FOURCC('V', 'T', 'A', '1')
+#define QPLAN_NPU_BLOB_OPLIST QPLAN_NPU_FOURCC('Q', 'O', 'P', '1') /* qplan/npu_oplist.h */
 
 typedef struct qplan_npu_capabilities {
   uint32_t struct_size;
@@ -168,11 +169,16 @@ enum {
   QPLAN_NPU_OP_AVG_POOL2D = 5,
   QPLAN_NPU_OP_CLIP = 6
 };
+/* Flags of an operator. */
+enum {
+  QPLAN_NPU_OP_PAD_VALUE = 1u,         /* pad_value is given; else a convolution's border is the input's zero point */
+  QPLAN_NPU_OP_COUNT_INCLUDE_PAD = 2u  /* average under F32E: divide by the whole window everywhere */
+};
 typedef struct qplan_npu_op {
   uint32_t struct_size;
   uint32_t op;       /* QPLAN_NPU_OP_* */
   uint32_t contract; /* one of QPLAN_NPU_TFL2 ... */
-  uint32_t flags;    /* 0 */
+  uint32_t flags;    /* QPLAN_NPU_OP_PAD_VALUE ... */
   const DLTensor* inputs[2];
   const DLTensor* weights; /* NULL where there are none; so is bias */
   const DLTensor* bias;
@@ -191,6 +197,13 @@ typedef struct qplan_npu_op {
   const int32_t* multipliers; /* num_scales of each: one, or one per output channel */
   const int32_t* shifts;      /* positive to the left */
   const float* scales;        /* contract F32E: in the place of multipliers and shifts */
+  /* ADD: three of each, of the first input, the second and the output. AVG_POOL2D under F32E: the scales of input and
+   * output. MAX_POOL2D, CLIP and AVG_POOL2D under TFL2: none. docs/numerics.md has the formulas. */
+  int32_t weights_zero_point;
+  int32_t pad_value;  /* CONV2D: what stands outside the input, where flags say so */
+  int32_t left_shift; /* ADD under TFL2 */
+  int32_t reserved2;
+  const char* name;   /* of the source model, for messages; may be NULL */
 } qplan_npu_op;
 
 /* ---- buffers ---- */

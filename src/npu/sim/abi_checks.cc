@@ -66,7 +66,7 @@ QPLAN_FIELD(qplan_npu_capabilities, flags, 220);
 QPLAN_FIELD(qplan_npu_capabilities, clock_khz, 224);
 QPLAN_FIELD(qplan_npu_capabilities, reserved, 228);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_op) == 152, "size of qplan_npu_op is ABI");
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_op) == 176, "size of qplan_npu_op is ABI");
 QPLAN_FIELD(qplan_npu_op, struct_size, 0);
 QPLAN_FIELD(qplan_npu_op, op, 4);
 QPLAN_FIELD(qplan_npu_op, contract, 8);
@@ -89,6 +89,11 @@ QPLAN_FIELD(qplan_npu_op, reserved, 124);
 QPLAN_FIELD(qplan_npu_op, multipliers, 128);
 QPLAN_FIELD(qplan_npu_op, shifts, 136);
 QPLAN_FIELD(qplan_npu_op, scales, 144);
+QPLAN_FIELD(qplan_npu_op, weights_zero_point, 152);
+QPLAN_FIELD(qplan_npu_op, pad_value, 156);
+QPLAN_FIELD(qplan_npu_op, left_shift, 160);
+QPLAN_FIELD(qplan_npu_op, reserved2, 164);
+QPLAN_FIELD(qplan_npu_op, name, 168);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_buffer_request) == 32,
               "size of qplan_npu_buffer_request is ABI");

@@ -1,0 +1,560 @@
+/* npu_oplist.h -- the operator list: a region as data, for drivers that compile or interpret it themselves.
+ * C99, C11, C++17; needs memcpy and nothing else of a C library.
+ *
+ * A blob of format QPLAN_NPU_BLOB_OPLIST, little-endian, in this order, each part without a gap behind the
+ * one before: header         qplan_oplist_header slots          num_slots records of slot_bytes:
+ * qplan_oplist_slot. The regions of the program tensors        num_tensors records of tensor_bytes:
+ * qplan_oplist_tensor operators      num_ops records of op_bytes: qplan_oplist_op, in the order in which they
+ * run names          names_bytes: NUL-terminated texts, padded so that what follows begins at a multiple of
+ * 64 data           of the slots that the blob carries, each at a multiple of 64, zeros between
+ *
+ * Tensors are packed and row-major, without borders: a bound slot is the application's tensor as it is.
+ * Activations are NHWC, weights OHWI ([O][H][W][I / groups]) or [O][I], always with the dtype that they had
+ * in the model. What the fields of an operator mean is said at qplan_npu_op, what it computes, to the bit, in
+ * docs/numerics.md. No operator's output overlaps its operands; what an operator reads is an input, carried,
+ * or was written before it.
+ *
+ * Versions: the major changes when old readers would compute something else, the minor when records grow at
+ * their ends. Read records with their size in the header as the distance.
+ *
+ * The functions below are the reader: qplan_oplist_open proves that everything lies inside the blob and its
+ * slot, qplan_oplist_bind makes of a record what qplan_npu_driver.supported() takes, with pointers to compute
+ * with, qplan_npu_op_check proves that loops over its extents stay inside its tensors. Whoever passes a blob
+ * through the three can run it without looking again. */
+#ifndef QPLAN_NPU_OPLIST_H_
+#define QPLAN_NPU_OPLIST_H_
+
+#include <qplan/npu_driver.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QPLAN_OPLIST_VERSION 0x00010000u /* major << 16 | minor */
+#define QPLAN_OPLIST_NONE 0xffffffffu    /* in the place of an index */
+#define QPLAN_OPLIST_ALIGNMENT 64u       /* of carried data */
+#define QPLAN_OPLIST_MAX_RANK 6
+#define QPLAN_OPLIST_MAX_STEP 65535u /* of windows, strides, dilations and pads */
+
+typedef struct qplan_oplist_header { /* 64 bytes */
+  uint32_t magic;                    /* QPLAN_NPU_BLOB_OPLIST */
+  uint32_t version;
+  uint64_t total_bytes;
+  uint64_t capabilities_hash; /* qplan_npu_capabilities.hash of what it was made for */
+  uint64_t checksum;          /* qplan_oplist_checksum of all bytes behind this field */
+  uint32_t num_slots;
+  uint32_t num_tensors;
+  uint32_t num_ops;
+  uint32_t slot_bytes;
+  uint32_t tensor_bytes;
+  uint32_t op_bytes;
+  uint32_t names_bytes;
+  uint32_t reserved;
+} qplan_oplist_header;
+
+typedef struct qplan_oplist_slot { /* 32 bytes */
+  uint32_t usage;                  /* one of QPLAN_NPU_USE_*; WEIGHTS are carried, all others bound */
+  uint32_t alignment;              /* of its memory */
+  uint64_t bytes;
+  uint64_t data_offset; /* WEIGHTS: from the start of the blob; else 0 */
+  uint64_t reserved;
+} qplan_oplist_slot;
+
+typedef struct qplan_oplist_tensor { /* 72 bytes */
+  uint32_t slot;
+  uint8_t dtype_code; /* as in DLDataType */
+  uint8_t dtype_bits;
+  uint16_t dtype_lanes; /* 1 */
+  uint32_t rank;        /* at most 6 */
+  uint32_t reserved;
+  uint64_t offset;  /* from the start of the slot, a multiple of the element's size */
+  int64_t shape[6]; /* extents of at least 1, outermost first */
+} qplan_oplist_tensor;
+
+typedef struct qplan_oplist_op { /* 128 bytes; fields as in qplan_npu_op, tensors by index or
+                                    QPLAN_OPLIST_NONE */
+  uint32_t op;
+  uint32_t contract;
+  uint32_t flags;
+  uint32_t name; /* offset in the names, or QPLAN_OPLIST_NONE */
+  uint32_t inputs[2];
+  uint32_t weights;
+  uint32_t bias;
+  uint32_t output;
+  uint32_t multipliers; /* int32 [num_scales]; so are shifts */
+  uint32_t shifts;
+  uint32_t scales; /* float32 [num_scales] */
+  int32_t input_zero_points[2];
+  int32_t output_zero_point;
+  int32_t weights_zero_point;
+  int32_t pad_value;
+  int32_t left_shift;
+  int32_t clamp_min;
+  int32_t clamp_max;
+  uint32_t groups;
+  uint32_t window[2];
+  uint32_t strides[2];
+  uint32_t dilations[2];
+  uint32_t pads[4];
+  uint32_t num_scales;
+} qplan_oplist_op;
+
+/* Reasons (qplan_npu_reason.code) of the functions below; place is the slot, tensor or operator. */
+enum {
+  QPLAN_OPLIST_BAD_HEADER = 0x51000001,
+  QPLAN_OPLIST_BAD_VERSION = 0x51000002,
+  QPLAN_OPLIST_BAD_SIZE = 0x51000003,
+  QPLAN_OPLIST_BAD_CHECKSUM = 0x51000004,
+  QPLAN_OPLIST_BAD_SLOT = 0x51000005,
+  QPLAN_OPLIST_BAD_TENSOR = 0x51000006,
+  QPLAN_OPLIST_BAD_OP = 0x51000007
+};
+
+typedef struct qplan_oplist { /* an opened blob, which must stay */
+  const uint8_t* blob;
+  qplan_oplist_header header;
+} qplan_oplist;
+
+/* An operator with its tensors. Not copied: its pointers lead into itself. */
+typedef struct qplan_oplist_call {
+  qplan_npu_op op;
+  DLTensor tensors[5]; /* two inputs, weights, bias, output */
+  int64_t shapes[5][QPLAN_OPLIST_MAX_RANK];
+} qplan_oplist_call;
+
+/* status, and the reason where there is room for it. */
+static inline qplan_npu_status qplan_oplist_refuse(qplan_npu_reason* why, qplan_npu_status status,
+                                                   uint32_t code, uint32_t place, int64_t limit,
+                                                   int64_t actual, const char* text) {
+  if (why != NULL) {
+    size_t length = strlen(text);
+    if (length > sizeof(why->text) - 1) length = sizeof(why->text) - 1;
+    why->code = code;
+    why->place = place;
+    why->limit = limit;
+    why->actual = actual;
+    memcpy(why->text, text, length);
+    why->text[length] = '\0';
+  }
+  return status;
+}
+
+/* FNV-1a, 64 bits, of what stands behind the checksum in a blob of at least a header. */
+static inline uint64_t qplan_oplist_checksum(const void* blob, uint64_t bytes) {
+  const uint8_t* at = (const uint8_t*)blob;
+  uint64_t hash = 0xcbf29ce484222325u, i;
+  for (i = 32; i < bytes; ++i) hash = (hash ^ at[i]) * 0x100000001b3u;
+  return hash;
+}
+
+static inline uint64_t qplan_oplist_slots_end(const qplan_oplist_header* h) {
+  return sizeof(qplan_oplist_header) + (uint64_t)h->num_slots * h->slot_bytes;
+}
+static inline uint64_t qplan_oplist_tensors_end(const qplan_oplist_header* h) {
+  return qplan_oplist_slots_end(h) + (uint64_t)h->num_tensors * h->tensor_bytes;
+}
+static inline uint64_t qplan_oplist_ops_end(const qplan_oplist_header* h) {
+  return qplan_oplist_tensors_end(h) + (uint64_t)h->num_ops * h->op_bytes;
+}
+
+/* Records of an opened list; index below their number. */
+static inline qplan_oplist_slot qplan_oplist_slot_at(const qplan_oplist* list, uint32_t index) {
+  qplan_oplist_slot slot;
+  memcpy(&slot, list->blob + sizeof(qplan_oplist_header) + (uint64_t)index * list->header.slot_bytes,
+         sizeof(slot));
+  return slot;
+}
+static inline qplan_oplist_tensor qplan_oplist_tensor_at(const qplan_oplist* list, uint32_t index) {
+  qplan_oplist_tensor t;
+  memcpy(&t, list->blob + qplan_oplist_slots_end(&list->header) + (uint64_t)index * list->header.tensor_bytes,
+         sizeof(t));
+  return t;
+}
+static inline qplan_oplist_op qplan_oplist_op_at(const qplan_oplist* list, uint32_t index) {
+  qplan_oplist_op op;
+  memcpy(&op, list->blob + qplan_oplist_tensors_end(&list->header) + (uint64_t)index * list->header.op_bytes,
+         sizeof(op));
+  return op;
+}
+
+/* Bytes of a tensor with extents and dtype as a list allows; 0: none of that kind. */
+static inline uint64_t qplan_oplist_tensor_bytes(const qplan_oplist_tensor* t) {
+  uint64_t bytes = t->dtype_bits / 8u;
+  uint32_t axis;
+  if (t->rank > QPLAN_OPLIST_MAX_RANK || t->dtype_lanes != 1 ||
+      (t->dtype_bits != 8 && t->dtype_bits != 16 && t->dtype_bits != 32)) {
+    return 0;
+  }
+  for (axis = 0; axis < t->rank; ++axis) {
+    if (t->shape[axis] < 1 || t->shape[axis] > INT32_MAX ||
+        bytes > (UINT64_MAX >> 33) / (uint64_t)t->shape[axis])
+      return 0;
+    bytes *= (uint64_t)t->shape[axis];
+  }
+  return bytes;
+}
+
+/* For qplan_oplist_open. */
+static inline qplan_npu_status qplan_oplist_check_slots(const qplan_oplist* list, qplan_npu_reason* why) {
+  const uint64_t data_begin = qplan_oplist_ops_end(&list->header) + list->header.names_bytes;
+  uint32_t i;
+  for (i = 0; i < list->header.num_slots; ++i) {
+    const qplan_oplist_slot slot = qplan_oplist_slot_at(list, i);
+    const uint32_t use = slot.usage;
+    if (use != QPLAN_NPU_USE_INPUT && use != QPLAN_NPU_USE_OUTPUT && use != QPLAN_NPU_USE_WEIGHTS &&
+        use != QPLAN_NPU_USE_SCRATCH) {
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SLOT, i, 8, use,
+                                 "oplist: usage of a slot");
+    }
+    if (slot.alignment == 0 || (slot.alignment & (slot.alignment - 1)) != 0 || slot.alignment > 4096)
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SLOT, i, 4096, slot.alignment,
+                                 "oplist: alignment of a slot");
+    if (use != QPLAN_NPU_USE_WEIGHTS) {
+      if (slot.data_offset == 0) continue;
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SLOT, i, 0,
+                                 (int64_t)slot.data_offset, "oplist: a slot that is bound carries data");
+    }
+    if (slot.data_offset % QPLAN_OPLIST_ALIGNMENT != 0 || slot.data_offset < data_begin ||
+        slot.data_offset > list->header.total_bytes ||
+        slot.bytes > list->header.total_bytes - slot.data_offset) {
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SLOT, i,
+                                 (int64_t)list->header.total_bytes, (int64_t)slot.data_offset,
+                                 "oplist: the data of a slot lies outside the blob");
+    }
+  }
+  return QPLAN_NPU_OK;
+}
+
+static inline qplan_npu_status qplan_oplist_check_tensors(const qplan_oplist* list, qplan_npu_reason* why) {
+  uint32_t i;
+  for (i = 0; i < list->header.num_tensors; ++i) {
+    const qplan_oplist_tensor t = qplan_oplist_tensor_at(list, i);
+    const uint64_t bytes = qplan_oplist_tensor_bytes(&t);
+    qplan_oplist_slot slot;
+    if (bytes == 0 || t.slot >= list->header.num_slots)
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_TENSOR, i, list->header.num_slots,
+                                 t.slot, "oplist: dtype, extents or slot of a tensor");
+    slot = qplan_oplist_slot_at(list, t.slot);
+    if (t.offset % (t.dtype_bits / 8u) != 0 || slot.alignment % (t.dtype_bits / 8u) != 0 ||
+        t.offset > slot.bytes || bytes > slot.bytes - t.offset) {
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_TENSOR, i, (int64_t)slot.bytes,
+                                 (int64_t)t.offset,
+                                 "oplist: a tensor lies outside its slot, or between elements");
+    }
+  }
+  return QPLAN_NPU_OK;
+}
+
+/* Whether tensors a and b share bytes. */
+static inline int qplan_oplist_overlap(const qplan_oplist* list, uint32_t a, uint32_t b) {
+  const qplan_oplist_tensor x = qplan_oplist_tensor_at(list, a), y = qplan_oplist_tensor_at(list, b);
+  return x.slot == y.slot && x.offset < y.offset + qplan_oplist_tensor_bytes(&y) &&
+         y.offset < x.offset + qplan_oplist_tensor_bytes(&x);
+}
+
+static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, qplan_npu_reason* why) {
+  const qplan_oplist_header* h = &list->header;
+  uint32_t i, k;
+  for (i = 0; i < h->num_ops; ++i) {
+    const qplan_oplist_op op = qplan_oplist_op_at(list, i);
+    uint32_t reads[7];
+    uint32_t use;
+    reads[0] = op.inputs[0], reads[1] = op.inputs[1], reads[2] = op.weights, reads[3] = op.bias;
+    reads[4] = op.multipliers, reads[5] = op.shifts, reads[6] = op.scales;
+    if (op.output >= h->num_tensors || op.inputs[0] >= h->num_tensors ||
+        (op.name != QPLAN_OPLIST_NONE && op.name >= h->names_bytes)) {
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, h->num_tensors, op.output,
+                                 "oplist: an operator without input, output or name");
+    }
+    use = qplan_oplist_slot_at(list, qplan_oplist_tensor_at(list, op.output).slot).usage;
+    if (use != QPLAN_NPU_USE_OUTPUT && use != QPLAN_NPU_USE_SCRATCH)
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, QPLAN_NPU_USE_OUTPUT, use,
+                                 "oplist: an operator writes what must not be written");
+    for (k = 0; k < 7; ++k) {
+      if (reads[k] == QPLAN_OPLIST_NONE) continue;
+      if (reads[k] >= h->num_tensors || qplan_oplist_overlap(list, reads[k], op.output))
+        return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, h->num_tensors, reads[k],
+                                   "oplist: an operand is no tensor, or overlaps the output");
+      use = qplan_oplist_slot_at(list, qplan_oplist_tensor_at(list, reads[k]).slot).usage;
+      if (k >= 2 && use != QPLAN_NPU_USE_WEIGHTS)
+        return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, QPLAN_NPU_USE_WEIGHTS, use,
+                                   "oplist: weights, bias and scales must be carried");
+    }
+    for (k = 4; k < 7; ++k) {
+      qplan_oplist_tensor t;
+      const uint8_t code = k == 6 ? (uint8_t)kDLFloat : (uint8_t)kDLInt;
+      if (reads[k] == QPLAN_OPLIST_NONE) continue;
+      t = qplan_oplist_tensor_at(list, reads[k]);
+      if (t.rank != 1 || t.shape[0] != (int64_t)op.num_scales || t.dtype_bits != 32 || t.dtype_code != code)
+        return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, op.num_scales, t.shape[0],
+                                   "oplist: multipliers, shifts and scales are vectors of num_scales");
+    }
+  }
+  return QPLAN_NPU_OK;
+}
+
+/* Everything lies where it must. QPLAN_NPU_E_BLOB or QPLAN_NPU_E_VERSION with the reason (why may be NULL).
+ */
+static inline qplan_npu_status qplan_oplist_open(const void* blob, uint64_t bytes, qplan_oplist* list,
+                                                 qplan_npu_reason* why) {
+  qplan_oplist_header* h = &list->header;
+  uint64_t names_end;
+  qplan_npu_status status;
+  if (blob == NULL || bytes < sizeof(*h))
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SIZE, QPLAN_OPLIST_NONE, sizeof(*h),
+                               (int64_t)bytes, "oplist: shorter than its header");
+  list->blob = (const uint8_t*)blob;
+  memcpy(h, blob, sizeof(*h));
+  if (h->magic != QPLAN_NPU_BLOB_OPLIST)
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_HEADER, QPLAN_OPLIST_NONE,
+                               QPLAN_NPU_BLOB_OPLIST, h->magic, "oplist: does not begin with 'QOP1'");
+  if (h->version >> 16 != QPLAN_OPLIST_VERSION >> 16)
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_VERSION, QPLAN_OPLIST_BAD_VERSION, QPLAN_OPLIST_NONE,
+                               QPLAN_OPLIST_VERSION >> 16, h->version >> 16, "oplist: another major version");
+  if (h->total_bytes != bytes)
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SIZE, QPLAN_OPLIST_NONE,
+                               (int64_t)h->total_bytes, (int64_t)bytes,
+                               "oplist: truncated, or with more behind it");
+  if (h->checksum != qplan_oplist_checksum(blob, bytes))
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_CHECKSUM, QPLAN_OPLIST_NONE, 0, 0,
+                               "oplist: damaged: the checksum is another");
+  if (h->slot_bytes < sizeof(qplan_oplist_slot) || h->tensor_bytes < sizeof(qplan_oplist_tensor) ||
+      h->op_bytes < sizeof(qplan_oplist_op) || h->num_slots > 65536 || h->num_tensors > (1u << 24) ||
+      h->num_ops > (1u << 24)) {
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_HEADER, QPLAN_OPLIST_NONE, 0, 0,
+                               "oplist: records are smaller than in version 1.0, or too many");
+  }
+  names_end = qplan_oplist_ops_end(h) + h->names_bytes;
+  if (names_end > bytes || names_end % QPLAN_OPLIST_ALIGNMENT != 0 ||
+      (h->names_bytes > 0 && list->blob[names_end - 1] != 0)) {
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SIZE, QPLAN_OPLIST_NONE,
+                               (int64_t)bytes, (int64_t)names_end,
+                               "oplist: records or names lie outside the blob");
+  }
+  status = qplan_oplist_check_slots(list, why);
+  if (status == QPLAN_NPU_OK) status = qplan_oplist_check_tensors(list, why);
+  return status == QPLAN_NPU_OK ? qplan_oplist_check_ops(list, why) : status;
+}
+
+/* For qplan_oplist_bind: tensor `index` as a DLTensor; NULL where there is none. */
+static inline const DLTensor* qplan_oplist_bind_tensor(const qplan_oplist* list, uint32_t index,
+                                                       void* const* slot_memory, qplan_oplist_call* call,
+                                                       int place) {
+  DLTensor* to = &call->tensors[place];
+  qplan_oplist_tensor t;
+  if (index == QPLAN_OPLIST_NONE) return NULL;
+  t = qplan_oplist_tensor_at(list, index);
+  memset(to, 0, sizeof(*to));
+  memcpy(call->shapes[place], t.shape, sizeof(t.shape));
+  to->device.device_type = kDLCPU;
+  to->dtype.code = t.dtype_code;
+  to->dtype.bits = t.dtype_bits;
+  to->dtype.lanes = t.dtype_lanes;
+  to->ndim = (int32_t)t.rank;
+  to->shape = call->shapes[place];
+  if (slot_memory[t.slot] != NULL) to->data = (uint8_t*)slot_memory[t.slot] + t.offset;
+  return to;
+}
+static inline const void* qplan_oplist_bind_values(const qplan_oplist* list, uint32_t index,
+                                                   void* const* slot_memory) {
+  qplan_oplist_tensor t;
+  if (index == QPLAN_OPLIST_NONE) return NULL;
+  t = qplan_oplist_tensor_at(list, index);
+  return slot_memory[t.slot] == NULL ? NULL : (const uint8_t*)slot_memory[t.slot] + t.offset;
+}
+
+/* Operator `index` of an opened list. slot_memory: where each slot lies, aligned as it says; NULL for those
+ * that are not bound yet, whose tensors then have no data. */
+static inline void qplan_oplist_bind(const qplan_oplist* list, uint32_t index, void* const* slot_memory,
+                                     qplan_oplist_call* call) {
+  const qplan_oplist_op r = qplan_oplist_op_at(list, index);
+  qplan_npu_op* op = &call->op;
+  memset(op, 0, sizeof(*op));
+  op->struct_size = sizeof(*op);
+  op->op = r.op;
+  op->contract = r.contract;
+  op->flags = r.flags;
+  op->inputs[0] = qplan_oplist_bind_tensor(list, r.inputs[0], slot_memory, call, 0);
+  op->inputs[1] = qplan_oplist_bind_tensor(list, r.inputs[1], slot_memory, call, 1);
+  op->weights = qplan_oplist_bind_tensor(list, r.weights, slot_memory, call, 2);
+  op->bias = qplan_oplist_bind_tensor(list, r.bias, slot_memory, call, 3);
+  op->output = qplan_oplist_bind_tensor(list, r.output, slot_memory, call, 4);
+  memcpy(op->input_zero_points, r.input_zero_points, sizeof(r.input_zero_points));
+  op->output_zero_point = r.output_zero_point;
+  op->clamp_min = r.clamp_min;
+  op->clamp_max = r.clamp_max;
+  op->groups = r.groups;
+  memcpy(op->window, r.window, sizeof(r.window));
+  memcpy(op->strides, r.strides, sizeof(r.strides));
+  memcpy(op->dilations, r.dilations, sizeof(r.dilations));
+  memcpy(op->pads, r.pads, sizeof(r.pads));
+  op->num_scales = r.num_scales;
+  op->multipliers = (const int32_t*)qplan_oplist_bind_values(list, r.multipliers, slot_memory);
+  op->shifts = (const int32_t*)qplan_oplist_bind_values(list, r.shifts, slot_memory);
+  op->scales = (const float*)qplan_oplist_bind_values(list, r.scales, slot_memory);
+  op->weights_zero_point = r.weights_zero_point;
+  op->pad_value = r.pad_value;
+  op->left_shift = r.left_shift;
+  op->name = r.name == QPLAN_OPLIST_NONE
+                 ? NULL
+                 : (const char*)list->blob + qplan_oplist_ops_end(&list->header) + r.name;
+}
+
+/* ---- what an operator must be, whoever made it ---- */
+static inline int qplan_npu_op_is_8_bit(const DLTensor* t) {
+  return t->dtype.bits == 8 && t->dtype.lanes == 1 && (t->dtype.code == kDLInt || t->dtype.code == kDLUInt);
+}
+static inline int qplan_npu_op_fits(const DLTensor* t, int64_t value) { /* of an 8-bit tensor's dtype */
+  return t->dtype.code == kDLInt ? value >= -128 && value <= 127 : value >= 0 && value <= 255;
+}
+static inline int64_t qplan_npu_op_elements(const DLTensor* t) {
+  int64_t n = 1;
+  int32_t axis;
+  for (axis = 0; axis < t->ndim; ++axis) n *= t->shape[axis];
+  return n;
+}
+/* Extents that loops can count with: up to 6 axes, none empty, 2^30 elements at most. */
+static inline int qplan_npu_op_has_extents(const DLTensor* t) {
+  int64_t n = 1;
+  int32_t axis;
+  if (t->ndim < 0 || t->ndim > QPLAN_OPLIST_MAX_RANK || (t->ndim > 0 && t->shape == NULL)) return 0;
+  for (axis = 0; axis < t->ndim; ++axis) {
+    if (t->shape[axis] < 1 || t->shape[axis] > (INT64_C(1) << 30) / n) return 0;
+    n *= t->shape[axis];
+  }
+  return 1;
+}
+static inline int qplan_npu_op_same_shape(const DLTensor* a, const DLTensor* b) {
+  return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(*a->shape)) == 0;
+}
+
+static inline const char* qplan_npu_op_check_scales(const qplan_npu_op* op, int64_t channels) {
+  uint32_t expected = op->op == QPLAN_NPU_OP_ADD ? 3 : 2;
+  uint32_t i;
+  if (op->op == QPLAN_NPU_OP_MAX_POOL2D || op->op == QPLAN_NPU_OP_CLIP) return NULL;
+  if (op->op == QPLAN_NPU_OP_AVG_POOL2D && op->contract != QPLAN_NPU_F32E) return NULL;
+  if (op->contract == QPLAN_NPU_ACC32) return NULL;
+  if (op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE)
+    expected = op->num_scales == 1 ? 1 : (uint32_t)channels;
+  if (op->num_scales != expected) return "scales: one, or one per output channel; three of an add";
+  if (op->contract == QPLAN_NPU_F32E) {
+    for (i = 0; op->scales != NULL && i < op->num_scales; ++i) {
+      const int is_layer = op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE;
+      if (!(is_layer ? op->scales[i] >= 0.0f : op->scales[i] > 0.0f) || op->scales[i] > 1.2676506e30f)
+        return "a scale is not in (0, 2^100]";
+    }
+    return NULL;
+  }
+  for (i = 0; op->multipliers != NULL && op->shifts != NULL && i < op->num_scales; ++i) {
+    const int32_t most = op->op == QPLAN_NPU_OP_ADD ? 0 : 30;
+    if (op->multipliers[i] < 0 || op->shifts[i] < -31 || op->shifts[i] > most)
+      return "a multiplier is negative, or a shift outside [-31, 30]; of an add [-31, 0]";
+  }
+  return NULL;
+}
+
+static inline const char* qplan_npu_op_check_window(const qplan_npu_op* op) {
+  const DLTensor *x = op->inputs[0], *y = op->output;
+  const int is_conv = op->op == QPLAN_NPU_OP_CONV2D;
+  int i;
+  if (x->ndim != 4 || y->ndim != 4 || (is_conv && op->weights->ndim != 4) || x->shape[0] != y->shape[0])
+    return "input, output and weights have four axes, and one batch";
+  for (i = 0; i < 4; ++i) {
+    if (op->pads[i] > QPLAN_OPLIST_MAX_STEP) return "a padding is above 65535";
+  }
+  for (i = 0; i < 2; ++i) {
+    const int64_t window = is_conv ? op->weights->shape[1 + i] : (int64_t)op->window[i];
+    if (window < 1 || window > (int64_t)QPLAN_OPLIST_MAX_STEP || op->strides[i] < 1 ||
+        op->strides[i] > QPLAN_OPLIST_MAX_STEP || op->dilations[i] < 1 ||
+        op->dilations[i] > QPLAN_OPLIST_MAX_STEP) {
+      return "window, strides and dilations are from 1 to 65535";
+    }
+    if (is_conv) continue;
+    if (op->dilations[i] != 1) return "pools have no dilations";
+    /* The first window must end inside the input, the last one begin there. */
+    if (window <= (int64_t)op->pads[i] ||
+        (y->shape[1 + i] - 1) * (int64_t)op->strides[i] - (int64_t)op->pads[i] >= x->shape[1 + i]) {
+      return "a window of the pool holds no element";
+    }
+  }
+  if (!is_conv) return x->shape[3] == y->shape[3] ? NULL : "a pool keeps the channels";
+  if (op->groups < 1 || x->shape[3] % (int64_t)op->groups != 0 || y->shape[3] % (int64_t)op->groups != 0 ||
+      op->weights->shape[3] != x->shape[3] / (int64_t)op->groups || op->weights->shape[0] != y->shape[3]) {
+    return "channels of input, weights and output do not fit the groups";
+  }
+  return NULL;
+}
+
+/* Loops over the operator's extents stay inside its tensors, and its numbers in the ranges for which
+ * docs/numerics.md is written. Multipliers, shifts and scales are looked at where they are given. Tensors are
+ * packed. NULL: well formed; else what is not. Contracts and limits of a device are its own business:
+ * `supported`. */
+static inline const char* qplan_npu_op_check(const qplan_npu_op* op) {
+  const int has_weights = op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE;
+  const DLTensor *x = op->inputs[0], *y = op->output, *w = op->weights;
+  const char* error = NULL;
+  int64_t channels = 0;
+  if (op->op < QPLAN_NPU_OP_CONV2D || op->op > QPLAN_NPU_OP_CLIP) return "the operator is not known";
+  if (x == NULL || y == NULL || (has_weights && w == NULL) ||
+      (op->op == QPLAN_NPU_OP_ADD && op->inputs[1] == NULL))
+    return "a tensor is missing";
+  if (!qplan_npu_op_has_extents(x) || !qplan_npu_op_has_extents(y) ||
+      (has_weights && !qplan_npu_op_has_extents(w)) ||
+      (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_has_extents(op->inputs[1])) ||
+      (has_weights && op->bias != NULL && !qplan_npu_op_has_extents(op->bias))) {
+    return "a tensor has more than 6 axes, an empty one, or more than 2^30 elements";
+  }
+  if (!qplan_npu_op_is_8_bit(x) || (op->contract != QPLAN_NPU_ACC32 && !qplan_npu_op_is_8_bit(y)) ||
+      (has_weights && !qplan_npu_op_is_8_bit(w)) ||
+      (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_is_8_bit(op->inputs[1]))) {
+    return "input, weights and output are int8 or uint8";
+  }
+  if (op->contract == QPLAN_NPU_ACC32 && (!has_weights || y->dtype.bits != 32 || y->dtype.code != kDLInt))
+    return "contract acc32 is of layers with weights, whose output is int32";
+  if (!qplan_npu_op_fits(x, op->input_zero_points[0]) ||
+      (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_fits(op->inputs[1], op->input_zero_points[1])) ||
+      (has_weights && !qplan_npu_op_fits(w, op->weights_zero_point))) {
+    return "a zero point is not a value of its tensor";
+  }
+  if (op->contract != QPLAN_NPU_ACC32 &&
+      (op->clamp_min > op->clamp_max || !qplan_npu_op_fits(y, op->clamp_min) ||
+       !qplan_npu_op_fits(y, op->clamp_max) || !qplan_npu_op_fits(y, op->output_zero_point))) {
+    return "clamp or zero point are not values of the output";
+  }
+  if ((op->flags & QPLAN_NPU_OP_PAD_VALUE) != 0 && !qplan_npu_op_fits(x, op->pad_value))
+    return "the padding is not a value of the input";
+  if (op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_MAX_POOL2D ||
+      op->op == QPLAN_NPU_OP_AVG_POOL2D) {
+    error = qplan_npu_op_check_window(op);
+    if (error != NULL) return error;
+  }
+  if (has_weights) channels = w->shape[0];
+  if (op->op == QPLAN_NPU_OP_DENSE &&
+      (w->ndim != 2 || y->ndim < 1 || x->ndim < 1 || y->shape[y->ndim - 1] != channels ||
+       qplan_npu_op_elements(x) % w->shape[1] != 0 ||
+       qplan_npu_op_elements(x) / w->shape[1] != qplan_npu_op_elements(y) / channels)) {
+    return "rows of input, weights and output do not fit";
+  }
+  if (has_weights && op->bias != NULL &&
+      (op->bias->dtype.code != kDLInt || op->bias->dtype.bits != 32 || op->bias->dtype.lanes != 1 ||
+       op->bias->ndim != 1 || op->bias->shape[0] != channels)) {
+    return "the bias is int32, one per output channel";
+  }
+  if (op->op == QPLAN_NPU_OP_ADD && (op->left_shift < 0 || op->left_shift > 22))
+    return "left_shift is outside [0, 22]";
+  if (!has_weights && x->dtype.code != y->dtype.code) return "input and output have one dtype";
+  if (op->op == QPLAN_NPU_OP_ADD && op->inputs[1]->dtype.code != y->dtype.code)
+    return "input and output have one dtype";
+  if ((op->op == QPLAN_NPU_OP_CLIP && !qplan_npu_op_same_shape(x, y)) ||
+      (op->op == QPLAN_NPU_OP_ADD &&
+       (!qplan_npu_op_same_shape(x, y) || !qplan_npu_op_same_shape(op->inputs[1], y)))) {
+    return "inputs and output have one shape";
+  }
+  return qplan_npu_op_check_scales(op, channels);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* QPLAN_NPU_OPLIST_H_ */

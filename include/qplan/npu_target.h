@@ -1,0 +1,113 @@
+/* npu_target.h -- a target from outside the tree: what a shared library tells the packer about a device.
+ * Hosts only. C99, C11, C++17.
+ *
+ * `qplan pack --target-lib libX.so --target "x, cpu"` loads the library and asks qplan_npu_target_entry for
+ * the struct below. The packer matches its patterns, asks `supported` about every match, with the function
+ * that the driver has, and hands regions of what was taken to `compile`, or puts the operator list
+ * (npu_oplist.h) itself into the plan. The same library may export qplan_npu_driver_entry too, and be the
+ * driver.
+ *
+ * All pointers stay good as long as the library is loaded. Functions may be called from several threads.
+ * Structs follow the rules of npu_driver.h: struct_size first, zero is "default", they grow at the end;
+ * arrays of patterns, steps and rules have elements without a size, which never change. */
+#ifndef QPLAN_NPU_TARGET_H_
+#define QPLAN_NPU_TARGET_H_
+
+#include <qplan/npu_driver.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QPLAN_NPU_TARGET_ABI 0x00010000u /* major << 16 | minor; majors must match */
+
+/* What the cost gate and `qplan explain` reckon with. 0: the packer's default. */
+typedef struct qplan_npu_target_costs {
+  uint32_t struct_size;
+  uint32_t clock_mhz;           /* 100 */
+  uint32_t macs_per_cycle;      /* 256 */
+  uint32_t dma_bytes_per_cycle; /* 8 */
+  uint32_t dma_latency_cycles;  /* 64 */
+  uint32_t reserved;
+} qplan_npu_target_costs;
+
+/* One operator of the IR in a chain, whose result is the first operand of the next. */
+typedef struct qplan_npu_pattern_step {
+  const char* op;    /* "qnn.conv2d"; docs/canonical-form.md has the operators */
+  uint32_t optional; /* 1: the chain may do without it. Not the first one that is required */
+  uint32_t reserved;
+} qplan_npu_pattern_step;
+
+/* A chain that becomes one operator of the device. Chains are these:
+ *   nn.pad? qnn.conv2d nn.bias_add? qnn.requantize clip?   -> QPLAN_NPU_OP_CONV2D
+ *   qnn.dense nn.bias_add? qnn.requantize clip?            -> QPLAN_NPU_OP_DENSE
+ *   qnn.add clip?    nn.max_pool2d clip?    qnn.avg_pool2d clip?    clip
+ * where what is optional may be left out or be made required: which variants a device wants is its choice. */
+typedef struct qplan_npu_pattern {
+  const char* name;    /* of the composite: "acme.conv_relu"; a name of the library's own */
+  const char* summary; /* one line for people; NULL: none */
+  const qplan_npu_pattern_step* steps;
+  uint32_t num_steps;
+  uint32_t reserved;
+} qplan_npu_pattern;
+
+/* What a reason's code means: the same text for the message, the table of constraints and the JSON report. */
+typedef struct qplan_npu_rule {
+  uint32_t code; /* qplan_npu_reason.code */
+  uint32_t reserved;
+  const char* id;          /* stable: "acme.conv.kernel"; letters, digits, dots, underscores */
+  const char* requirement; /* "kernels of at most 7 x 7" */
+  const char* hint;        /* what the user may do about it; NULL: nothing */
+} qplan_npu_rule;
+
+typedef qplan_npu_status (*qplan_npu_write_fn)(void* user, const void* bytes, uint64_t count);
+
+typedef struct qplan_npu_target {
+  uint32_t struct_size;
+  uint32_t abi;         /* QPLAN_NPU_TARGET_ABI of the library */
+  const char* name;     /* [a-z][a-z0-9_]*: what stands in --target */
+  int32_t priority;     /* 0: 500, as all NPUs; the CPU has 50 */
+  uint32_t blob_format; /* FourCC of what compile writes; 0: operator lists */
+
+  /* By the packer's names: "qplan.qconv2d" (all but depthwise), "qplan.qdepthwise", "qplan.qdense",
+   * "qplan.qadd", "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip". Tried in this order, after the
+   * patterns. */
+  const char* const* composites;
+  const qplan_npu_pattern* patterns; /* tried first, in their order */
+  const qplan_npu_rule* rules;
+  uint32_t num_composites;
+  uint32_t num_patterns;
+  uint32_t num_rules;
+  uint32_t reserved;
+
+  /* A variant of the device, made from the options in --target "acme,sram=512,...": `config` is what the
+   * functions below get; it stays until the library is unloaded. QPLAN_NPU_E_ARGUMENT with a text for what is
+   * not known. NULL: there are no options, and config is 0. */
+  qplan_npu_status (*configure)(const char* options, uint64_t* config, qplan_npu_reason* why);
+  /* As of a device of this kind; .hash goes into the blobs, .target and .hw_revision into the plan. */
+  qplan_npu_status (*capabilities)(uint64_t config, qplan_npu_capabilities* capabilities);
+  qplan_npu_status (*costs)(uint64_t config, qplan_npu_target_costs* costs); /* NULL: the defaults */
+  /* qplan_npu_driver.supported with config in the place of the device. All tensors but activations have data;
+   * so have multipliers, shifts and scales. */
+  qplan_npu_status (*supported)(uint64_t config, const qplan_npu_op* op, qplan_npu_reason* reasons,
+                                uint32_t* num_reasons);
+  /* Cycles of an operator, from memory to memory. NULL: multiply-accumulates by macs_per_cycle, bytes by DMA.
+   */
+  uint64_t (*cycles)(uint64_t config, const qplan_npu_op* op);
+  /* The region's operator list as a blob of blob_format, handed to write in any number of pieces. Slots must
+   * be those of the list. A status other than QPLAN_NPU_OK ends the packing; place in why is the operator
+   * that is to blame: the packer then leaves that one on the CPU and asks again. NULL: operator lists are
+   * what the driver loads. */
+  qplan_npu_status (*compile)(uint64_t config, const void* oplist, uint64_t bytes, qplan_npu_write_fn write,
+                              void* user, qplan_npu_reason* why);
+} qplan_npu_target;
+
+/* What the library exports. abi: QPLAN_NPU_TARGET_ABI of the packer; NULL: this library cannot serve that
+ * major. */
+#define QPLAN_NPU_TARGET_ENTRY_NAME "qplan_npu_target_entry"
+typedef const qplan_npu_target* (*qplan_npu_target_entry_fn)(uint32_t abi);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* QPLAN_NPU_TARGET_H_ */

@@ -1,0 +1,141 @@
+/* The skeleton's device. A vendor who starts from here keeps driver.c, memory.c, programs.c and most of
+ * jobs.c (the books, which are the same for every device), and replaces compute.c (the "hardware": loops on
+ * the CPU), the thread in jobs.c (registers and an interrupt) and supported.c (what the device can do).
+ *
+ * One mutex guards all that is below; it is let go while a job computes and while `done` functions run. */
+#ifndef SKELETON_H_
+#define SKELETON_H_
+
+#include <pthread.h>
+#include <qplan/npu_oplist.h>
+#include <qplan/npu_target.h>
+
+enum {
+  SKELETON_QUEUE = 8,        /* jobs submitted and not complete */
+  SKELETON_ALIGNMENT = 64,   /* of buffers */
+  SKELETON_MAX_WINDOW = 256, /* extents of kernels and pools */
+  SKELETON_MACS_PER_CYCLE = 64
+};
+#define SKELETON_MAX_BUFFER (UINT64_C(1) << 30)
+/* Of everything that a packer assumes. Change it whenever `supported` takes less, or computes something else.
+ */
+#define SKELETON_HASH UINT64_C(0x736b656c65746f31)
+#define SKELETON_CONTRACTS (QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E)
+
+struct buffer {
+  struct buffer* next;
+  uint64_t handle;
+  uint8_t* memory;
+  int is_imported;
+  uint32_t usage;
+  uint32_t users; /* jobs that are not complete */
+  qplan_npu_layout layout;
+};
+
+struct program {
+  struct program* next;
+  uint64_t handle;
+  uint8_t* memory; /* a copy of the blob; its weights are used where they lie */
+  qplan_oplist list;
+  void** slots; /* where each slot lies: NULL where it is bound by jobs */
+  uint64_t macs;
+  uint32_t users;
+};
+
+enum job_state { JOB_QUEUED, JOB_RUNS, JOB_COMPLETE };
+struct job { /* in the order of submit */
+  struct job* next;
+  uint64_t handle;
+  enum job_state state;
+  qplan_npu_status
+      stop; /* 0, or how it shall end: by cancel, reset or close. Read by the engine while it computes */
+  uint32_t priority;
+  uint32_t num_after;
+  uint32_t num_buffers;
+  uint64_t* after;
+  struct program* program;
+  struct buffer** buffers;
+  void** slots;
+  void (*done)(void* user, qplan_npu_job job, qplan_npu_status status);
+  void* user;
+  uint64_t submitted_ns;
+  qplan_npu_report report;
+};
+
+struct device {
+  struct device* next;
+  uint64_t handle;
+  qplan_device_hooks hooks;
+  const qplan_platform* platform;
+  struct buffer* buffers;
+  struct program* programs;
+  struct job* jobs; /* until wait has told their end */
+  uint64_t next_handle;
+  uint64_t counters[QPLAN_NPU_COUNTER_BUFFER_BYTES + 1];
+  int power;
+  int num_resets; /* calls that wait for jobs to end: close waits for them */
+  int is_closing;
+  pthread_t engine;
+};
+
+/* ---- driver.c ---- */
+void lock(void);
+void unlock(void);
+void changed(void); /* wakes everybody in wait_for_change */
+/* Lets go of the lock until something changed or deadline_ns (of now_ns(NULL), UINT64_MAX: none) is over. */
+void wait_for_change(uint64_t deadline_ns);
+struct device* find_device(uint64_t handle);  /* with the lock held */
+uint64_t now_ns(const struct device* device); /* NULL: of the system, monotonic */
+void* device_alloc(struct device* device, uint64_t bytes);
+void device_free(struct device* device, void* memory);
+/* As far as the struct of the other side reaches. copy_in: 0 where there is none, or its size is not set. */
+int copy_in(void* to, uint32_t to_bytes, const void* from);
+int can_fill(const void* to);
+void copy_out(void* to, const void* from, uint32_t from_bytes);
+qplan_npu_status refuse(qplan_npu_reason* why, qplan_npu_status status, int64_t limit, int64_t actual,
+                        const char* text);
+
+/* ---- memory.c ---- */
+struct buffer* find_buffer(struct device* device, uint64_t handle);
+void free_buffer(struct device* device, struct buffer* buffer);
+qplan_npu_status skeleton_requirements(qplan_npu_device, const qplan_npu_buffer_request*, qplan_npu_layout*);
+qplan_npu_status skeleton_alloc(qplan_npu_device, const qplan_npu_buffer_request*, qplan_npu_buffer*);
+qplan_npu_status skeleton_import(qplan_npu_device, const qplan_npu_buffer_request*, uint32_t kind,
+                                 uint64_t value, uint64_t offset, qplan_npu_buffer*);
+qplan_npu_status skeleton_release(qplan_npu_device, qplan_npu_buffer);
+qplan_npu_status skeleton_layout(qplan_npu_device, qplan_npu_buffer, qplan_npu_layout*);
+qplan_npu_status skeleton_map(qplan_npu_device, qplan_npu_buffer, uint32_t access, void** memory);
+qplan_npu_status skeleton_unmap(qplan_npu_device, qplan_npu_buffer, uint32_t access);
+qplan_npu_status skeleton_flush(qplan_npu_device, qplan_npu_buffer, uint64_t offset, uint64_t bytes);
+
+/* ---- programs.c ---- */
+struct program* find_program(struct device* device, uint64_t handle);
+void free_program(struct device* device, struct program* program);
+qplan_npu_status skeleton_load(qplan_npu_device, uint32_t format, const void* blob, uint64_t bytes,
+                               qplan_npu_program*, qplan_npu_reason*);
+qplan_npu_status skeleton_program_info(qplan_npu_device, qplan_npu_program, qplan_npu_program_info*);
+qplan_npu_status skeleton_region_info(qplan_npu_device, qplan_npu_program, uint32_t slot,
+                                      qplan_npu_region_info*);
+qplan_npu_status skeleton_unload(qplan_npu_device, qplan_npu_program);
+
+/* ---- jobs.c ---- */
+void* engine_main(void* device); /* the thread that plays the hardware */
+void stop_all(struct device* device, qplan_npu_status status);
+void free_job(struct job* job);
+qplan_npu_status skeleton_submit(qplan_npu_device, const qplan_npu_submit*, qplan_npu_job*,
+                                 qplan_npu_reason*);
+qplan_npu_status skeleton_wait(qplan_npu_device, qplan_npu_job, uint64_t timeout_ns, qplan_npu_report*);
+qplan_npu_status skeleton_cancel(qplan_npu_device, qplan_npu_job);
+qplan_npu_status skeleton_reset(qplan_npu_device);
+
+/* ---- compute.c, supported.c ---- */
+/* An operator that `supported` took, all of whose tensors have data. Ends early once *stop is not 0. */
+void compute(const qplan_npu_op* op, const qplan_npu_status* stop);
+uint64_t op_macs(const qplan_npu_op* op);
+enum { SKELETON_NUM_RULES = 4 };
+extern const qplan_npu_rule skeleton_rules[SKELETON_NUM_RULES];
+void fill_capabilities(qplan_npu_capabilities* all);
+qplan_npu_status skeleton_supported(qplan_npu_device, const qplan_npu_op*, qplan_npu_reason*,
+                                    uint32_t* num_reasons);
+
+#endif /* SKELETON_H_ */

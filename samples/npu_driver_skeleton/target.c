@@ -1,0 +1,51 @@
+/* The packer's side: the same library, given to `qplan pack --target-lib`, describes the device. */
+#include "skeleton.h"
+
+static const char* const kComposites[] = {"qplan.qconv2d", "qplan.qdepthwise",  "qplan.qdense",
+                                          "qplan.qadd",    "qplan.qmax_pool2d", "qplan.qavg_pool2d",
+                                          "qplan.qclip"};
+
+static qplan_npu_status capabilities(uint64_t config, qplan_npu_capabilities* to) {
+  qplan_npu_capabilities all;
+  (void)config;
+  if (!can_fill(to)) return QPLAN_NPU_E_ARGUMENT;
+  fill_capabilities(&all);
+  copy_out(to, &all, sizeof(all));
+  return QPLAN_NPU_OK;
+}
+
+static qplan_npu_status costs(uint64_t config, qplan_npu_target_costs* to) {
+  qplan_npu_target_costs all;
+  (void)config;
+  if (!can_fill(to)) return QPLAN_NPU_E_ARGUMENT;
+  memset(&all, 0, sizeof(all));
+  all.clock_mhz = 100;
+  all.macs_per_cycle = SKELETON_MACS_PER_CYCLE;
+  all.dma_bytes_per_cycle = 8;
+  all.dma_latency_cycles = 64;
+  copy_out(to, &all, sizeof(all));
+  return QPLAN_NPU_OK;
+}
+
+/* Without `compile` the plan holds operator lists, and without `configure` there are no options. */
+static const qplan_npu_target kTarget = {
+    .struct_size = sizeof(qplan_npu_target),
+    .abi = QPLAN_NPU_TARGET_ABI,
+    .name = "skeleton",
+    .composites = kComposites,
+    .num_composites = sizeof(kComposites) / sizeof(kComposites[0]),
+    .rules = skeleton_rules,
+    .num_rules = SKELETON_NUM_RULES,
+    .capabilities = capabilities,
+    .costs = costs,
+    .supported = skeleton_supported,
+};
+
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+const qplan_npu_target*
+qplan_npu_target_entry(uint32_t abi);
+const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
+  return abi >> 16 == QPLAN_NPU_TARGET_ABI >> 16 ? &kTarget : NULL;
+}
