@@ -42,7 +42,7 @@ typedef struct qplan_oplist_header { /* 64 bytes */
   uint32_t version;
   uint64_t total_bytes;
   uint64_t capabilities_hash; /* qplan_npu_capabilities.hash of what it was made for */
-  uint64_t checksum;          /* qplan_oplist_checksum of all bytes behind this field */
+  uint64_t checksum;          /* qplan_oplist_checksum of all other bytes */
   uint32_t num_slots;
   uint32_t num_tensors;
   uint32_t num_ops;
@@ -140,11 +140,13 @@ static inline qplan_npu_status qplan_oplist_refuse(qplan_npu_reason* why, qplan_
   return status;
 }
 
-/* FNV-1a, 64 bits, of what stands behind the checksum in a blob of at least a header. */
+/* FNV-1a, 64 bits, of all bytes but the checksum's own (24 to 31), of a blob of at least a header. */
 static inline uint64_t qplan_oplist_checksum(const void* blob, uint64_t bytes) {
   const uint8_t* at = (const uint8_t*)blob;
   uint64_t hash = 0xcbf29ce484222325u, i;
-  for (i = 32; i < bytes; ++i) hash = (hash ^ at[i]) * 0x100000001b3u;
+  for (i = 0; i < bytes; ++i) {
+    if (i < 24 || i >= 32) hash = (hash ^ at[i]) * 0x100000001b3u;
+  }
   return hash;
 }
 

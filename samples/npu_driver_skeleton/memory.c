@@ -44,7 +44,7 @@ static qplan_npu_status requirements(const qplan_npu_buffer_request* from, qplan
   if (request->memory_kind != 0 && request->memory_kind != QPLAN_NPU_MEMORY_COHERENT)
     return QPLAN_NPU_E_UNSUPPORTED;
   all->alignment = request->alignment > SKELETON_ALIGNMENT ? request->alignment : SKELETON_ALIGNMENT;
-  if ((all->alignment & (all->alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
+  if ((request->alignment & (request->alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
   if (all->alignment > SKELETON_ALIGNMENT) return QPLAN_NPU_E_UNSUPPORTED;
   if (request->tensor != NULL && !lay_out(request->tensor, all)) return QPLAN_NPU_E_ARGUMENT;
   if (all->bytes < request->min_bytes) all->bytes = request->min_bytes;

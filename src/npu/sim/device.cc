@@ -136,7 +136,7 @@ qplan_npu_status Device::requirements(const qplan_npu_buffer_request& request, q
   all.memory_kind = options_.is_coherent ? QPLAN_NPU_MEMORY_COHERENT : QPLAN_NPU_MEMORY_CACHED;
   if (request.memory_kind != 0 && request.memory_kind != all.memory_kind) return QPLAN_NPU_E_UNSUPPORTED;
   const uint32_t alignment = std::max(request.alignment, kBufferAlignment);
-  if ((alignment & (alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
+  if ((request.alignment & (request.alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
   if (alignment > kPageBytes) return QPLAN_NPU_E_UNSUPPORTED;
   if (request.tensor != nullptr && !layout_of(*request.tensor, &all)) return QPLAN_NPU_E_ARGUMENT;
   all.bytes = std::max<uint64_t>({all.bytes, request.min_bytes, 1});

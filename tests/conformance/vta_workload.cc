@@ -1,0 +1,150 @@
+// Random layers as command streams of VTA, made by the packer's compiler.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <random>
+
+#include "kernels/numeric/requantize.h"
+#include "src/npu/isa/vta_blob.h"
+#include "src/packer/error.h"
+#include "src/packer/target/vta/compile.h"
+#include "tests/conformance/check.h"
+#include "tests/conformance/workload.h"
+
+namespace qplan::conformance {
+namespace {
+
+using target::vta::CompiledLayer;
+using target::vta::Config;
+using target::vta::GemmLayer;
+using target::vta::Geometry;
+
+Config config_of(const qplan_npu_capabilities& capabilities) {
+  for (const Config& config : {target::vta::kDefaultConfig, target::vta::kQuarterConfig}) {
+    if (vta::config_hash(config) == capabilities.hash) return config;
+  }
+  throw Skipped("the driver takes VTA's streams, but for a configuration that this program does not know");
+}
+
+class Generator {
+ public:
+  Generator(Size size, uint32_t seed) : size_(size), random_(seed) {
+    Geometry& g = layer_.geometry;
+    op::Window2d& w = g.window;
+    const int64_t most = size == Size::kSmall ? 4 : 12;
+    g.in_h = size == Size::kLong ? 40 : between(1, most);
+    g.in_w = size == Size::kLong ? 40 : between(1, most);
+    g.in_c = size == Size::kLong ? 32 : between(1, size == Size::kSmall ? 16 : 40);
+    g.out_c = size == Size::kLong ? 32 : between(1, size == Size::kSmall ? 16 : 40);
+    w.kernel_h = w.kernel_w = size == Size::kLong ? 3 : between(1, 3);
+    if (size == Size::kRandom) {
+      w.stride_h = between(1, 2);
+      w.stride_w = between(1, 2);
+      w.pad_top = w.pad_bottom = between(0, w.kernel_h - 1);
+      w.pad_left = w.pad_right = between(0, w.kernel_w - 1);
+    }
+    g.in_h = std::max(g.in_h, w.kernel_h);
+    g.in_w = std::max(g.in_w, w.kernel_w);
+    g.out_h = w.out_h(g.in_h);
+    g.out_w = w.out_w(g.in_w);
+    const auto outputs = static_cast<size_t>(g.out_c);
+    layer_.name = "layer";
+    layer_.weights.resize(outputs * static_cast<size_t>(g.taps() * g.in_c));
+    for (int16_t& weight : layer_.weights) weight = static_cast<int16_t>(between(-127, 127));
+    for (size_t o = 0; o < outputs; ++o) {
+      layer_.bias.push_back(static_cast<int32_t>(between(-20000, 20000)));
+      layer_.multipliers.push_back({static_cast<int32_t>(between(int64_t{1} << 30, INT32_MAX)),
+                                    static_cast<int32_t>(between(-11, -7))});
+    }
+    layer_.input_zero_point = static_cast<int32_t>(between(-128, 127));
+    layer_.output_zero_point = static_cast<int32_t>(between(-128, 127));
+    input_.resize(static_cast<size_t>(g.in_h * g.in_w * g.in_c));
+    for (uint8_t& value : input_) value = static_cast<uint8_t>(random_());
+  }
+
+  Workload run(const Config& config) {
+    const CompiledLayer compiled = compile_layer(config, layer_);
+    const Geometry& g = layer_.geometry;
+    Workload workload;
+    workload.text = "conv2d " + std::to_string(g.out_h) + ' ' + std::to_string(g.out_w) + ' ' +
+                    std::to_string(g.out_c) + ", tfl2";
+    workload.format = QPLAN_NPU_BLOB_VTA;
+    workload.blob = compiled.blob;
+    Slot in, out;
+    in.slot = target::vta::kInputRegion;
+    in.usage = QPLAN_NPU_USE_INPUT;
+    in.content = pack_activations(compiled.input, input_, 0, compiled.input_border);
+    in.bytes = in.content.size();
+    out.slot = target::vta::kOutputRegion;
+    out.usage = QPLAN_NPU_USE_OUTPUT;
+    out.bytes = static_cast<uint64_t>(compiled.output.bytes());
+    workload.slots = {in, out};
+    workload.output = 1;
+    workload.unpack = [layout = compiled.output](const std::vector<uint8_t>& bytes) {
+      return unpack_activations(layout, bytes, 0);
+    };
+    workload.expected = expected();
+    workload.seal = seal;
+    workload.header_bytes = sizeof(vta::BlobHeader);
+    workload.version_offset = offsetof(vta::BlobHeader, major);
+    workload.hash_offset = offsetof(vta::BlobHeader, config_hash);
+    return workload;
+  }
+
+ private:
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint32_t>(high - low + 1));
+  }
+
+  static void seal(std::vector<uint8_t>* blob) {
+    constexpr size_t kAt = offsetof(vta::BlobHeader, checksum);
+    std::memset(blob->data() + kAt, 0, sizeof(uint64_t));
+    const uint64_t checksum = vta::blob_checksum(blob->data(), blob->size());
+    std::memcpy(blob->data() + kAt, &checksum, sizeof(checksum));
+  }
+
+  // What stands outside is the zero point, and adds nothing.
+  std::vector<uint8_t> expected() const {
+    const Geometry& g = layer_.geometry;
+    const op::Window2d& w = g.window;
+    std::vector<uint8_t> bytes;
+    for (int64_t i = 0; i < g.out_h * g.out_w * g.out_c; ++i) {
+      const int64_t o = i % g.out_c, x = i / g.out_c % g.out_w, y = i / g.out_c / g.out_w;
+      int32_t sum = layer_.bias[static_cast<size_t>(o)];
+      for (int64_t k = 0; k < g.taps() * g.in_c; ++k) {
+        const int64_t iy = y * w.stride_h - w.pad_top + k / g.in_c / w.kernel_w;
+        const int64_t ix = x * w.stride_w - w.pad_left + k / g.in_c % w.kernel_w;
+        if (iy < 0 || iy >= g.in_h || ix < 0 || ix >= g.in_w) continue;
+        const uint8_t byte = input_[static_cast<size_t>((iy * g.in_w + ix) * g.in_c + k % g.in_c)];
+        sum += (static_cast<int8_t>(byte) - layer_.input_zero_point) *
+               layer_.weights[static_cast<size_t>(o * g.taps() * g.in_c + k)];
+      }
+      const QuantizedMultiplier& m = layer_.multipliers[static_cast<size_t>(o)];
+      bytes.push_back(
+          static_cast<uint8_t>(add_clamp(requantize_tfl2(sum, m.multiplier, m.shift),
+                                         layer_.output_zero_point, layer_.clamp_min, layer_.clamp_max)));
+    }
+    return bytes;
+  }
+
+  Size size_;
+  std::mt19937 random_;
+  GemmLayer layer_;
+  std::vector<uint8_t> input_;
+};
+
+}  // namespace
+
+Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed) {
+  const Config config = config_of(capabilities);
+  constexpr uint32_t kTries = 50;
+  for (uint32_t attempt = 0;; ++attempt) {
+    try {
+      return Generator(size, seed * kTries + attempt).run(config);
+    } catch (const PackError& error) {  // a layer that this configuration cannot take
+      if (attempt == kTries) throw Failed(std::string("no random layer can be compiled: ") + error.what());
+    }
+  }
+}
+
+}  // namespace qplan::conformance
