@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "qplan/npu_target.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/pattern/matcher.h"
 #include "src/packer/target/profile.h"
@@ -107,9 +108,12 @@ struct Target {
 // them. As written: the first names are preferred among equal priorities. A list without "cpu" gets the
 // default one, since every region has its alternative there. PackError (QPLAN_INVALID_ARGUMENT) with the list
 // of what is known.
-std::vector<Target> parse_targets(std::string_view text);
+// libraries: descriptions of targets from outside the tree (external/external.h), known beside the built-in
+// ones.
+using Libraries = std::span<const qplan_npu_target* const>;
+std::vector<Target> parse_targets(std::string_view text, Libraries libraries = {});
 // The same from JSON: target_file.cc tells the format. file: for messages.
-std::vector<Target> parse_target_file(std::string_view json, std::string_view file);
+std::vector<Target> parse_target_file(std::string_view json, std::string_view file, Libraries libraries = {});
 
 // Highest priority first, the order of the list among equal ones.
 std::vector<const Target*> by_priority(std::span<const Target> targets);

@@ -86,7 +86,7 @@ Target read_operators_target(const Json& object) {
   return operators_target(name, operators);
 }
 
-Target read_target(const Json& object) {
+Target read_target(const Json& object, Libraries libraries) {
   check_keys(object, "a target", {"target", "name", "operators", "priority", "memories", "costs"});
   Target target;
   if (object.contains("name")) {
@@ -98,7 +98,7 @@ Target read_target(const Json& object) {
     if (object.contains("operators")) fail_target("'operators' goes with 'name'");
     const std::vector<TargetText> texts = split_targets(read_text(object, "target"));
     if (texts.size() != 1) fail_target("'target' names several targets, expected one");
-    target = make_named_target(texts[0], read_memories(object));
+    target = make_named_target(texts[0], read_memories(object), libraries);
   }
   if (object.contains("priority")) target.priority = checked_priority(object["priority"].dump());
   if (!object.contains("costs")) return target;
@@ -120,7 +120,7 @@ Target read_target(const Json& object) {
 
 }  // namespace
 
-std::vector<Target> parse_target_file(std::string_view text, std::string_view file) {
+std::vector<Target> parse_target_file(std::string_view text, std::string_view file, Libraries libraries) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   try {
     if (json.is_discarded()) fail_target("it is not JSON");
@@ -129,7 +129,7 @@ std::vector<Target> parse_target_file(std::string_view text, std::string_view fi
       fail_target("there is no list 'targets'");
     }
     std::vector<Target> targets;
-    for (const Json& object : json["targets"]) targets.push_back(read_target(object));
+    for (const Json& object : json["targets"]) targets.push_back(read_target(object, libraries));
     return complete_list(std::move(targets));
   } catch (const PackError& error) {
     throw PackError(error.status(), cat(file, ": ", error.what()));

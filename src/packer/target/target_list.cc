@@ -7,6 +7,7 @@
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/target/external/external.h"
 #include "src/packer/target/patterns.h"
 #include "src/packer/target/vta/vta.h"
 
@@ -115,11 +116,15 @@ std::vector<TargetText> split_targets(std::string_view text) {
   return targets;
 }
 
-Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories) {
+Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories,
+                         Libraries libraries) {
+  const auto library = std::ranges::find_if(
+      libraries, [&](const qplan_npu_target* target) { return text.name == target->name; });
   const auto known = std::ranges::find_if(kKnown, [&](const KnownTarget& k) { return text.name == k.name; });
-  if (known == std::end(kKnown)) {
+  if (known == std::end(kKnown) && library == libraries.end()) {
     std::string names;
     for (const KnownTarget& k : kKnown) names += cat(names.empty() ? "" : ", ", k.name);
+    for (const qplan_npu_target* target : libraries) names += cat(", ", target->name);
     fail_target(cat("'", text.name, "' is not known; known: ", names));
   }
   if (memories && text.name != "vta") fail_target(cat("'", text.name, "' has no memories to set"));
@@ -132,7 +137,8 @@ Target make_named_target(const TargetText& text, const std::optional<vta::Config
       options.emplace_back(key, value);
     }
   }
-  Target target = known->make(options, memories);
+  Target target =
+      library != libraries.end() ? external::make_target(**library, options) : known->make(options, memories);
   target.name = text.name;
   if (priority) target.priority = *priority;
   return target;
@@ -144,13 +150,15 @@ std::vector<Target> complete_list(std::vector<Target> targets) {
       if (targets[k].name == targets[i].name) fail_target(cat("'", targets[i].name, "' is there twice"));
     }
   }
-  if (std::ranges::none_of(targets, &Target::is_cpu)) targets.push_back(make_named_target({"cpu", {}}, {}));
+  if (std::ranges::none_of(targets, &Target::is_cpu))
+    targets.push_back(make_named_target({"cpu", {}}, {}, {}));
   return targets;
 }
 
-std::vector<Target> parse_targets(std::string_view text) {
+std::vector<Target> parse_targets(std::string_view text, Libraries libraries) {
   std::vector<Target> targets;
-  for (const TargetText& target : split_targets(text)) targets.push_back(make_named_target(target, {}));
+  for (const TargetText& target : split_targets(text))
+    targets.push_back(make_named_target(target, {}, libraries));
   return complete_list(std::move(targets));
 }
 

@@ -21,8 +21,9 @@ struct TargetText {
 };
 std::vector<TargetText> split_targets(std::string_view text);
 
-// vta: sizes in place of those of sram=.
-Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories);
+// memories: of vta, in place of those of sram=. libraries: other known targets; they come first.
+Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories,
+                         Libraries libraries);
 // Adds the CPU where there is none; refuses names that are there twice.
 std::vector<Target> complete_list(std::vector<Target> targets);
 

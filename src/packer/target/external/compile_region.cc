@@ -1,0 +1,230 @@
+// A region as an operator list, or as what the library makes of it.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/target/external/oplist_writer.h"
+#include "src/packer/target/external/read_op.h"
+#include "src/packer/target/external/rows.h"
+#include "src/packer/target/region.h"
+
+namespace qplan::target::external {
+namespace {
+
+constexpr uint64_t kAlignment = QPLAN_OPLIST_ALIGNMENT;
+constexpr DLDataType kInt32 = {kDLInt, 32, 1}, kFloat32 = {kDLFloat, 32, 1};
+
+DLDataType dl(ir::DType dtype) { return {dtype.code, dtype.bits, dtype.lanes}; }
+
+class RegionCompiler {
+ public:
+  RegionCompiler(const qplan_npu_target& library, uint64_t config, const std::vector<PatternRow>& rows,
+                 const ir::Module& module, const ir::Function& region)
+      : library_(library), config_(config), rows_(rows), module_(module), region_(region) {}
+
+  CompiledRegion run() {
+    qplan_npu_capabilities capabilities = {};
+    capabilities.struct_size = sizeof(capabilities);
+    if (library_.capabilities(config_, &capabilities) != QPLAN_NPU_OK)
+      throw PackError(QPLAN_INVALID_ARGUMENT,
+                      cat("target library: target '", library_.name, "' tells no capabilities"));
+    place_tensors();
+    for (uint32_t n = 0; n < region_.nodes().size(); ++n) add_node(n);
+    result_.blob = writer_.finish(capabilities.hash);
+    result_.format = QPLAN_NPU_BLOB_OPLIST;
+    if (library_.compile != nullptr) translate();
+    result_.program_bytes = result_.blob.size();
+    return std::move(result_);
+  }
+
+ private:
+  // Parameters and results have slots of their own; what lies between shares the scratch slot.
+  void place_tensors() {
+    for (uint32_t i = 0; i < region_.params().size(); ++i)
+      bind(region_.params()[i], QPLAN_NPU_USE_INPUT, format::NpuUse_INPUT, i);
+    for (uint32_t i = 0; i < region_.outputs().size(); ++i)
+      bind(region_.outputs()[i], QPLAN_NPU_USE_OUTPUT, format::NpuUse_OUTPUT, i);
+    place_scratch();
+  }
+
+  void bind(ir::ValueId value, uint32_t usage, format::NpuUse use, uint32_t index) {
+    const ir::TensorType& type = region_.type(value);
+    RegionSlot slot;
+    slot.use = use;
+    slot.index = index;
+    slot.arrangement = packed_arrangement(type);
+    slot.alignment = kAlignment;
+    slot.slot = writer_.add_slot(usage, slot.arrangement.size);
+    if (!tensor_of_.emplace(value.index, writer_.add_tensor(slot.slot, 0, dl(type.dtype), type.shape)).second)
+      throw PackError(QPLAN_INTERNAL, cat(region_.name(), ": a value crosses its border twice"));
+    result_.slots.push_back(std::move(slot));
+  }
+
+  struct Block {
+    uint64_t offset, size;
+    uint32_t last_use;
+  };
+
+  // First fit, in the order of the nodes: blocks that are still to be read are not given away.
+  void place_scratch() {
+    std::vector<uint32_t> last_use(region_.num_values(), 0);
+    for (uint32_t n = 0; n < region_.nodes().size(); ++n) {
+      for (const ir::ValueId operand : region_.nodes()[n].operands) last_use[operand.index] = n;
+    }
+    std::vector<Block> live;
+    std::optional<uint32_t> slot;
+    for (uint32_t n = 0; n < region_.nodes().size(); ++n) {
+      std::erase_if(live, [n](const Block& block) { return block.last_use < n; });
+      for (const ir::ValueId value : region_.nodes()[n].results) {
+        if (tensor_of_.contains(value.index)) continue;
+        const ir::TensorType& type = region_.type(value);
+        Block block{0, (static_cast<uint64_t>(type.size_bytes()) + kAlignment - 1) / kAlignment * kAlignment,
+                    std::max(n, last_use[value.index])};
+        for (const Block& other : live) {  // ascending
+          if (block.offset + block.size <= other.offset) break;
+          block.offset = std::max(block.offset, other.offset + other.size);
+        }
+        live.insert(std::ranges::upper_bound(live, block.offset, {}, &Block::offset), block);
+        if (!slot) slot = writer_.add_slot(QPLAN_NPU_USE_SCRATCH, 0);
+        writer_.grow_slot(*slot, block.offset + block.size);
+        tensor_of_[value.index] = writer_.add_tensor(*slot, block.offset, dl(type.dtype), type.shape);
+      }
+    }
+    if (!slot) return;
+    RegionSlot scratch;
+    scratch.slot = *slot;
+    scratch.use = format::NpuUse_SCRATCH;
+    scratch.arrangement.size = writer_.slot_bytes(*slot);
+    scratch.alignment = kAlignment;
+    result_.slots.push_back(std::move(scratch));
+  }
+
+  [[noreturn]] void refuse(uint32_t node, const char* id, std::string text) const {
+    throw RegionRefused(node, {cat(library_.name, id), std::move(text), ""});
+  }
+
+  void add_node(uint32_t n) {
+    const ir::Node& node = region_.nodes()[n];
+    const ir::Function* composite = node.op == nullptr ? module_.find(node.callee) : nullptr;
+    if (composite == nullptr)
+      refuse(n, ".composite", "the operator stands alone, in no pattern of the target");
+    const ir::AttrValue* name = composite->attrs().find("Composite");
+    const auto row =
+        std::ranges::find(rows_, name == nullptr ? "" : std::get<std::string>(*name), &PatternRow::name);
+    if (row == rows_.end()) refuse(n, ".composite", cat("'", node.callee, "' is no composite of the target"));
+    const pattern::Pre pre(*composite);
+    const auto matches = pattern::match(row->pattern, pre, pattern::PreValue{composite->outputs()[0]});
+    if (!matches) refuse(n, ".composite", cat("'", node.callee, "' is not what its pattern says"));
+    const Candidate candidate{pre, *matches};
+    ReadOp read;
+    if (std::string error = read_op(candidate, &read); !error.empty()) refuse(n, ".list", std::move(error));
+    record(node, *composite, read);
+    UnitCycles unit;
+    unit.name = node.name;
+    unit.cycles = row->cycles(candidate, costs());
+    result_.cycles += unit.cycles;
+    result_.units.push_back(std::move(unit));
+  }
+
+  DeviceCosts costs() const {
+    DeviceCosts result;
+    qplan_npu_target_costs given = {};
+    given.struct_size = sizeof(given);
+    if (library_.costs == nullptr || library_.costs(config_, &given) != QPLAN_NPU_OK) return result;
+    if (given.macs_per_cycle != 0) result.macs_per_cycle = given.macs_per_cycle;
+    if (given.dma_bytes_per_cycle != 0) result.dma_bytes_per_cycle = given.dma_bytes_per_cycle;
+    if (given.dma_latency_cycles != 0) result.dma_latency_cycles = given.dma_latency_cycles;
+    return result;
+  }
+
+  // Of an operand of the composite: a parameter, which the call names in its place, or a constant.
+  uint32_t operand(const ir::Node& call, const ir::Function& composite, ir::ValueId value) {
+    if (const ir::ConstantRef& constant = composite.value(value).constant)
+      return writer_.add_constant(dl(constant->type().dtype), constant->type().shape, constant->bytes());
+    const auto param = std::ranges::find(composite.params(), value);
+    if (param == composite.params().end())
+      throw PackError(QPLAN_INTERNAL, cat(composite.name(), ": an operand is no parameter"));
+    return tensor_of_.at(call.operands[static_cast<size_t>(param - composite.params().begin())].index);
+  }
+
+  template <typename T>
+  uint32_t vector(DLDataType dtype, const std::vector<T>& values) {
+    if (values.empty()) return QPLAN_OPLIST_NONE;
+    const int64_t shape[] = {static_cast<int64_t>(values.size())};
+    return writer_.add_constant(dtype, shape,
+                                {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)});
+  }
+  uint32_t constant(const ir::ConstantRef& value) {
+    if (value == nullptr) return QPLAN_OPLIST_NONE;
+    return writer_.add_constant(dl(value->type().dtype), value->type().shape, value->bytes());
+  }
+
+  void record(const ir::Node& call, const ir::Function& composite, const ReadOp& read) {
+    const qplan_npu_op& from = read.op;
+    qplan_oplist_op op = empty_op(from.op, from.contract);
+    op.flags = from.flags;
+    for (size_t i = 0; i < read.inputs.size(); ++i) op.inputs[i] = operand(call, composite, read.inputs[i]);
+    op.output = tensor_of_.at(call.results[0].index);
+    op.weights = constant(read.weights);
+    op.bias = constant(read.bias);
+    op.multipliers = vector(kInt32, read.multipliers);
+    op.shifts = vector(kInt32, read.shifts);
+    op.scales = vector(kFloat32, read.scales);
+    std::ranges::copy(from.input_zero_points, op.input_zero_points);
+    op.output_zero_point = from.output_zero_point;
+    op.weights_zero_point = from.weights_zero_point;
+    op.pad_value = from.pad_value;
+    op.left_shift = from.left_shift;
+    op.clamp_min = from.clamp_min;
+    op.clamp_max = from.clamp_max;
+    op.groups = from.groups;
+    std::ranges::copy(from.window, op.window);
+    std::ranges::copy(from.strides, op.strides);
+    std::ranges::copy(from.dilations, op.dilations);
+    std::ranges::copy(from.pads, op.pads);
+    op.num_scales = from.num_scales;
+    writer_.add_op(op, call.name);
+  }
+
+  void translate() {
+    std::vector<uint8_t> program;
+    const auto write = [](void* user, const void* bytes, uint64_t count) -> qplan_npu_status {
+      const auto* from = static_cast<const uint8_t*>(bytes);
+      auto* to = static_cast<std::vector<uint8_t>*>(user);
+      to->insert(to->end(), from, from + count);
+      return QPLAN_NPU_OK;
+    };
+    qplan_npu_reason why = {};
+    why.place = QPLAN_OPLIST_NONE;
+    if (library_.compile(config_, result_.blob.data(), result_.blob.size(), write, &program, &why) !=
+        QPLAN_NPU_OK) {
+      const std::string text(why.text, strnlen(why.text, sizeof(why.text)));
+      if (why.place < region_.nodes().size()) refuse(why.place, ".compile", text);
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, cat(library_.name, ": region '", region_.name(), "': ", text));
+    }
+    result_.blob = std::move(program);
+    if (library_.blob_format != 0) result_.format = library_.blob_format;
+  }
+
+  const qplan_npu_target& library_;
+  uint64_t config_;
+  const std::vector<PatternRow>& rows_;
+  const ir::Module& module_;
+  const ir::Function& region_;
+  OplistWriter writer_;
+  std::map<uint32_t, uint32_t> tensor_of_;  // by value of the region's function
+  CompiledRegion result_;
+};
+
+}  // namespace
+
+CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
+                              const std::vector<PatternRow>& rows, const ir::Module& module,
+                              const ir::Function& region) {
+  return RegionCompiler(library, config, rows, module, region).run();
+}
+
+}  // namespace qplan::target::external

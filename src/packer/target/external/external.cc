@@ -1,0 +1,96 @@
+#include "src/packer/target/external/external.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/target/external/rows.h"
+#include "src/packer/target/region.h"
+
+namespace qplan::target::external {
+namespace {
+
+[[noreturn]] void fail(const std::string& text) {
+  throw PackError(QPLAN_INVALID_ARGUMENT, "target library: " + text);
+}
+
+bool is_name(const char* name) {
+  if (name == nullptr || name[0] < 'a' || name[0] > 'z') return false;
+  return std::ranges::all_of(std::string_view(name), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+std::string text_of(const qplan_npu_reason& why) {
+  return std::string(why.text, strnlen(why.text, sizeof(why.text)));
+}
+
+void set(uint32_t value, uint64_t* to) {
+  if (value != 0) *to = value;
+}
+
+}  // namespace
+
+const qplan_npu_target& load_library(const std::string& path) {
+  // A name without a slash would be searched for elsewhere.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* error = dlerror();
+    throw PackError(QPLAN_FILE_ERROR, cat("target library: ", error == nullptr ? path : error));
+  }
+  void* symbol = dlsym(library, QPLAN_NPU_TARGET_ENTRY_NAME);
+  if (symbol == nullptr)
+    fail(cat("'", path,
+             "' does not export " QPLAN_NPU_TARGET_ENTRY_NAME "; expected a library made for "
+             "qplan/npu_target.h"));
+  const qplan_npu_target* target = reinterpret_cast<qplan_npu_target_entry_fn>(symbol)(QPLAN_NPU_TARGET_ABI);
+  constexpr size_t kLeast = offsetof(qplan_npu_target, compile) + sizeof(void*);
+  if (target == nullptr || target->struct_size < kLeast || target->abi >> 16 != QPLAN_NPU_TARGET_ABI >> 16)
+    fail(cat("'", path, "' was made for another version of qplan/npu_target.h, expected ",
+             QPLAN_NPU_TARGET_ABI >> 16, ".x; build it again"));
+  if (!is_name(target->name)) fail(cat("'", path, "': its target's name is not of the form [a-z][a-z0-9_]*"));
+  if (target->supported == nullptr || target->capabilities == nullptr)
+    fail(cat("'", path, "': target '", target->name, "' lacks supported or capabilities"));
+  return *target;
+}
+
+Target make_target(const qplan_npu_target& library,
+                   const std::vector<std::pair<std::string, std::string>>& options) {
+  Target target;
+  target.name = library.name;
+  for (const auto& [key, value] : options)
+    target.options += cat(target.options.empty() ? "" : ",", key, "=", value);
+  uint64_t config = 0;
+  if (library.configure != nullptr) {
+    qplan_npu_reason why = {};
+    if (library.configure(target.options.c_str(), &config, &why) != QPLAN_NPU_OK)
+      throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: '", target.name, "': ", text_of(why)));
+  } else if (!options.empty()) {
+    throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: option '", options[0].first, "' of '", target.name,
+                                                "' is not known; known: priority"));
+  }
+  if (library.priority > 0) target.priority = library.priority;
+  if (library.costs != nullptr) {
+    qplan_npu_target_costs costs = {};
+    costs.struct_size = sizeof(costs);
+    if (library.costs(config, &costs) != QPLAN_NPU_OK) fail(cat("target '", target.name, "' tells no costs"));
+    set(costs.clock_mhz, &target.costs.clock_mhz);
+    set(costs.macs_per_cycle, &target.costs.macs_per_cycle);
+    set(costs.dma_bytes_per_cycle, &target.costs.dma_bytes_per_cycle);
+    set(costs.dma_latency_cycles, &target.costs.dma_latency_cycles);
+  }
+  target.table = make_rows(library, config);
+  target.compile = [&library, config, rows = target.table](const ir::Module& module,
+                                                           const ir::Function& region) {
+    return compile_region(library, config, rows, module, region);
+  };
+  target.no_row_hint = "nothing to change in the model";
+  return target;
+}
+
+}  // namespace qplan::target::external

@@ -1,0 +1,294 @@
+#include "src/packer/target/external/read_op.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/lowering.h"
+#include "src/packer/target/layer_scales.h"
+
+namespace qplan::target::external {
+namespace {
+
+enum Place { kInput, kSecondInput, kWeights, kBias, kOutput };
+
+// In the place of an exception: what stands against the candidate.
+struct Unreadable {
+  std::string text;
+};
+[[noreturn]] void refuse(std::string text) { throw Unreadable{std::move(text)}; }
+
+class Reader {
+ public:
+  Reader(const Candidate& candidate, ReadOp* result)
+      : c_(candidate), function_(candidate.function()), r_(*result), op_(result->op) {}
+
+  void run() {
+    const ir::Node& root = c_.root();
+    r_.name = root.name;
+    r_.output = root.results[0];
+    op_.struct_size = sizeof(op_);
+    op_.name = r_.name.c_str();
+    op_.groups = 1;
+    std::ranges::fill(op_.strides, 1u);
+    std::ranges::fill(op_.dilations, 1u);
+    op_.contract = QPLAN_NPU_TFL2;
+    op_.output = tensor(kOutput, type(r_.output));
+    clamp();
+    if (const ir::Node* product = c_.node("product")) {
+      layer(*product);
+    } else if (const ir::Node* sum = c_.node("sum")) {
+      addition(*sum);
+    } else if (const ir::Node* pool = c_.node("pool")) {
+      pool2d(*pool);
+    } else {
+      op_.op = QPLAN_NPU_OP_CLIP;
+      input(kInput, c_.node("clip")->operands[0]);
+    }
+    if (const char* error = qplan_npu_op_check(&op_)) refuse(error);
+  }
+
+ private:
+  const ir::TensorType& type(ir::ValueId value) const { return function_.type(value); }
+
+  const DLTensor* tensor(Place place, const ir::TensorType& type) {
+    DLTensor& t = r_.tensors[place];
+    r_.shapes[place] = type.shape;
+    t.device.device_type = kDLCPU;
+    t.dtype = {type.dtype.code, type.dtype.bits, type.dtype.lanes};
+    t.ndim = static_cast<int32_t>(type.shape.size());
+    t.shape = r_.shapes[place].data();
+    return &t;
+  }
+  void input(Place place, ir::ValueId value) {
+    op_.inputs[place] = tensor(place, type(value));
+    r_.inputs.push_back(value);
+  }
+  const ir::ConstantRef& constant(ir::ValueId value, const char* what) const {
+    const ir::ConstantRef& result = function_.value(value).constant;
+    if (result == nullptr) refuse(cat(what, " is not a constant"));
+    return result;
+  }
+  std::span<const float> scales(ir::ValueId value, const char* what) const {
+    const ir::ConstantRef& result = constant(value, what);
+    if (result->type().dtype != ir::kFloat32) refuse(cat(what, " is not float32"));
+    return result->as<float>();
+  }
+  float scale(ir::ValueId value, const char* what) const {
+    const std::span<const float> values = scales(value, what);
+    if (values.size() != 1) refuse(cat(what, " has ", values.size(), " values, expected one"));
+    return values[0];
+  }
+  int32_t zero_point(ir::ValueId value, const char* what) const {
+    const std::span<const int32_t> values = constant(value, what)->as<int32_t>();
+    if (values.empty() || std::ranges::any_of(values, [&](int32_t v) { return v != values[0]; }))
+      refuse(cat(what, " is not one number"));
+    return values[0];
+  }
+  void contract(const ir::Node& node) {
+    const std::string& name = op::attr_string(node, "contract");
+    op_.contract = name == "tfl2"   ? uint32_t{QPLAN_NPU_TFL2}
+                   : name == "tfl1" ? uint32_t{QPLAN_NPU_TFL1}
+                   : name == "f32e" ? uint32_t{QPLAN_NPU_F32E}
+                                    : 0;
+    if (op_.contract == 0) refuse(cat("contract '", name, "' is not known to operator lists"));
+  }
+  void clamp() {
+    const ir::DType dtype = type(r_.output).dtype;
+    if (!cpu::is_8_bit(dtype)) refuse(cat("the output is ", dtype, ", expected int8 or uint8"));
+    const bool has_clip = c_.node("clip") != nullptr;
+    const cpu::Clamp range = has_clip ? cpu::clip_clamp(c_.root(), dtype) : cpu::full_clamp(dtype);
+    op_.clamp_min = range.min;
+    op_.clamp_max = range.max;
+  }
+
+  void window(const op::Window2d& w) {
+    const auto narrow = [](int64_t value) {
+      return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, UINT32_MAX));
+    };
+    op_.window[0] = narrow(w.kernel_h), op_.window[1] = narrow(w.kernel_w);
+    op_.strides[0] = narrow(w.stride_h), op_.strides[1] = narrow(w.stride_w);
+    op_.dilations[0] = narrow(w.dilation_h), op_.dilations[1] = narrow(w.dilation_w);
+    op_.pads[0] = narrow(w.pad_top), op_.pads[1] = narrow(w.pad_left);
+    op_.pads[2] = narrow(w.pad_bottom), op_.pads[3] = narrow(w.pad_right);
+  }
+
+  // ---- layers of weights
+  void layer(const ir::Node& product) {
+    const ir::Node* requantize = c_.node("requantize");
+    if (requantize == nullptr) refuse("a layer without qnn.requantize");
+    const bool is_conv = product.op->name == "qnn.conv2d";
+    op_.op = is_conv ? QPLAN_NPU_OP_CONV2D : QPLAN_NPU_OP_DENSE;
+    const ir::Node* pad = c_.node("pad");
+    input(kInput, pad != nullptr ? pad->operands[0] : product.operands[0]);
+    op_.input_zero_points[0] = zero_point(product.operands[2], "the input's zero point");
+    r_.weights = constant(product.operands[1], "the weights");
+    op_.weights = tensor(kWeights, r_.weights->type());
+    r_.tensors[kWeights].data = const_cast<uint8_t*>(r_.weights->bytes().data());
+    op_.weights_zero_point = zero_point(product.operands[3], "the weights' zero point");
+    if (is_conv) convolution(product, pad);
+    const int64_t channels = r_.shapes[kWeights][0];
+    if (const ir::Node* bias_add = c_.node("bias_add")) {
+      if (!last_axis(*bias_add)) refuse("the bias is not along the channels");
+      r_.bias = constant(bias_add->operands[1], "the bias");
+      op_.bias = tensor(kBias, r_.bias->type());
+      r_.tensors[kBias].data = const_cast<uint8_t*>(r_.bias->bytes().data());
+    }
+    if (zero_point(requantize->operands[2], "the accumulator's zero point") != 0)
+      refuse("the accumulator's zero point is not 0");
+    op_.output_zero_point = zero_point(requantize->operands[4], "the output's zero point");
+    contract(*requantize);
+    layer_scales(product, *requantize, static_cast<size_t>(channels));
+  }
+
+  bool last_axis(const ir::Node& node) const {
+    const size_t rank = type(node.results[0]).shape.size();
+    return op::normalized_axis(op::attr_int(node, "axis"), rank) == static_cast<int64_t>(rank) - 1;
+  }
+
+  void convolution(const ir::Node& product, const ir::Node* pad) {
+    if (op::attr_string(product, "data_layout") != "NHWC" ||
+        op::attr_string(product, "kernel_layout") != "OHWI")
+      refuse("layouts other than NHWC and OHWI");
+    op::Window2d w = op::conv2d_window(product, r_.weights->type());
+    op_.groups = static_cast<uint32_t>(op::attr_int(product, "groups"));
+    if (const ir::AttrValue* value = product.attrs.find("pad_value")) {
+      op_.flags |= QPLAN_NPU_OP_PAD_VALUE;
+      op_.pad_value = static_cast<int32_t>(std::get<int64_t>(*value));
+    }
+    if (pad != nullptr) unpad(*pad, &w);
+    window(w);
+    op_.window[0] = op_.window[1] = 0;  // the weights tell
+  }
+
+  // The window then pads as far as nn.pad did, with its value.
+  void unpad(const ir::Node& pad, op::Window2d* w) {
+    if ((w->pad_top | w->pad_left | w->pad_bottom | w->pad_right) != 0)
+      refuse("nn.pad and the layer itself pad");
+    if (op::attr_string(pad, "pad_mode") != "constant") refuse("nn.pad does not pad with a constant");
+    const auto& widths = op::attr_int_lists(pad, "pad_width");
+    if (widths.size() != 4 || widths[0] != ir::Ints{0, 0} || widths[3] != ir::Ints{0, 0})
+      refuse("nn.pad pads other axes than height and width");
+    for (const size_t axis : {size_t{1}, size_t{2}}) {
+      if (widths[axis][0] < 0 || widths[axis][1] < 0) refuse("nn.pad cuts");
+    }
+    w->pad_top = widths[1][0], w->pad_bottom = widths[1][1];
+    w->pad_left = widths[2][0], w->pad_right = widths[2][1];
+    const ir::Constant& value = *constant(pad.operands[1], "nn.pad's value");
+    const ir::DType dtype = value.type().dtype;
+    op_.flags |= QPLAN_NPU_OP_PAD_VALUE;
+    op_.pad_value = dtype == ir::kFloat32 ? static_cast<int32_t>(value.as<float>()[0])
+                    : dtype == ir::kInt32 ? value.as<int32_t>()[0]
+                    : dtype == ir::kUint8 ? int32_t{value.as<uint8_t>()[0]}
+                                          : int32_t{value.as<int8_t>()[0]};
+  }
+
+  void layer_scales(const ir::Node& product, const ir::Node& requantize, size_t channels) {
+    LayerScales s;
+    s.input = scale(product.operands[4], "the input's scale");
+    s.weights = scales(product.operands[5], "the weights' scale");
+    s.product = scales(requantize.operands[1], "the accumulator's scale");
+    s.output = scale(requantize.operands[3], "the output's scale");
+    s.product_in_float = op::attr_string(requantize, "multiplier") == "product_f32";
+    for (const size_t count : {s.weights.size(), s.product.size()}) {
+      if (count != 1 && count != channels) refuse(cat(count, " scales for ", channels, " channels"));
+    }
+    const bool is_one = s.weights.size() == 1 && s.product.size() == 1;
+    if (!is_one && !last_axis(requantize))
+      refuse("the scales of the requantisation are not along the channels");
+    op_.num_scales = static_cast<uint32_t>(is_one ? 1 : channels);
+    for (size_t o = 0; o < op_.num_scales; ++o) {
+      if (op_.contract == QPLAN_NPU_F32E) {
+        r_.scales.push_back(s.f32e(o));
+      } else {
+        add_multiplier(s.multiplier(o));
+      }
+    }
+    give_scales();
+  }
+
+  void add_multiplier(double real) {
+    const QuantizedMultiplier m = quantize_multiplier(real);
+    r_.multipliers.push_back(m.multiplier);
+    r_.shifts.push_back(m.shift);
+  }
+  void give_scales() {
+    if (!r_.scales.empty()) op_.scales = r_.scales.data();
+    if (r_.multipliers.empty()) return;
+    op_.multipliers = r_.multipliers.data();
+    op_.shifts = r_.shifts.data();
+  }
+
+  // ---- others
+  void addition(const ir::Node& sum) {
+    op_.op = QPLAN_NPU_OP_ADD;
+    input(kInput, sum.operands[0]);
+    input(kSecondInput, sum.operands[1]);
+    contract(sum);
+    const float a = scale(sum.operands[2], "the left scale"), b = scale(sum.operands[4], "the right scale");
+    const float out = scale(sum.operands[6], "the output's scale");
+    op_.input_zero_points[0] = zero_point(sum.operands[3], "the left zero point");
+    op_.input_zero_points[1] = zero_point(sum.operands[5], "the right zero point");
+    op_.output_zero_point = zero_point(sum.operands[7], "the output's zero point");
+    op_.num_scales = 3;
+    if (op_.contract == QPLAN_NPU_F32E) {
+      r_.scales = {a, b, out};
+    } else {  // docs/numerics/add.md
+      const double twice_max = 2.0 * std::max(static_cast<double>(a), static_cast<double>(b));
+      op_.left_shift = 20;
+      add_multiplier(static_cast<double>(a) / twice_max);
+      add_multiplier(static_cast<double>(b) / twice_max);
+      add_multiplier(twice_max / (static_cast<double>(1 << 20) * static_cast<double>(out)));
+    }
+    give_scales();
+  }
+
+  void pool2d(const ir::Node& pool) {
+    if (op::attr_string(pool, "layout") != "NHWC") refuse("layouts other than NHWC");
+    input(kInput, pool.operands[0]);
+    window(op::pool2d_window(pool));
+    const bool is_max = pool.op->name == "nn.max_pool2d";
+    op_.op = is_max ? QPLAN_NPU_OP_MAX_POOL2D : QPLAN_NPU_OP_AVG_POOL2D;
+    if (is_max) return;
+    contract(pool);
+    const float in = scale(pool.operands[1], "the input's scale");
+    const float out = scale(pool.operands[3], "the output's scale");
+    op_.input_zero_points[0] = zero_point(pool.operands[2], "the input's zero point");
+    op_.output_zero_point = zero_point(pool.operands[4], "the output's zero point");
+    const bool counts_pads = op::attr_bool(pool, "count_include_pad");
+    if (op_.contract == QPLAN_NPU_F32E) {
+      if (counts_pads) op_.flags |= QPLAN_NPU_OP_COUNT_INCLUDE_PAD;
+      op_.num_scales = 2;
+      r_.scales = {in, out};
+      return give_scales();
+    }
+    if (counts_pads) refuse("an average under tfl2 does not count what is padded");
+    if (in != out || op_.input_zero_points[0] != op_.output_zero_point)
+      refuse("an average under tfl2 has one scale and zero point for input and output");
+  }
+
+  const Candidate& c_;
+  const ir::Function& function_;
+  ReadOp& r_;
+  qplan_npu_op& op_;
+};
+
+}  // namespace
+
+std::string read_op(const Candidate& candidate, ReadOp* result) {
+  try {
+    Reader(candidate, result).run();
+    return "";
+  } catch (const Unreadable& unreadable) {
+    return unreadable.text;
+  } catch (const PackError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace qplan::target::external

@@ -1,0 +1,245 @@
+#include "src/packer/target/external/rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "src/base/checked.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/target/external/read_op.h"
+#include "src/packer/target/patterns.h"
+
+namespace qplan::target::external {
+namespace {
+
+using pattern::any;
+using pattern::constant;
+using pattern::op;
+using pattern::Pattern;
+
+[[noreturn]] void fail(const qplan_npu_target& library, const std::string& text) {
+  throw PackError(QPLAN_INVALID_ARGUMENT, cat("target library: target '", library.name, "': ", text));
+}
+
+// ---- what the library said about the candidate that is being checked
+
+struct Answer {
+  std::string unreadable;  // why nobody could be asked
+  std::vector<qplan_npu_reason> reasons;
+};
+
+Answer ask(const qplan_npu_target& library, uint64_t config, const Candidate& candidate) {
+  Answer answer;
+  ReadOp read;
+  answer.unreadable = read_op(candidate, &read);
+  if (!answer.unreadable.empty()) return answer;
+  uint32_t count = 16;
+  answer.reasons.resize(count);
+  const qplan_npu_status status = library.supported(config, &read.op, answer.reasons.data(), &count);
+  answer.reasons.resize(std::min<size_t>(count, answer.reasons.size()));
+  if (status == QPLAN_NPU_OK) answer.reasons.clear();
+  if (status != QPLAN_NPU_OK && answer.reasons.empty()) {
+    answer.reasons.push_back({});  // of a library that refuses without saying why
+    answer.reasons.back().code = UINT32_MAX;
+    std::strcpy(answer.reasons.back().text, "refused without a reason");
+  }
+  return answer;
+}
+
+std::string text_of(const qplan_npu_reason& reason) {
+  std::string text(reason.text, strnlen(reason.text, sizeof(reason.text)));
+  if (text.empty()) text = cat("reason ", reason.code);
+  if (reason.limit != 0 || reason.actual != 0) text += cat(": ", reason.actual, ", limit ", reason.limit);
+  return text;
+}
+
+// PatternRow::check goes through constraints in their order, for one candidate after the other: the first
+// asks, the others look at the answer.
+std::vector<Constraint> constraints(const qplan_npu_target& library, uint64_t config) {
+  const auto answer = std::make_shared<Answer>();
+  const std::string name = library.name;
+  std::vector<Constraint> rows;
+  rows.push_back({name + ".list", "what an operator list can say: 8 bits, NHWC, OHWI, constant parameters",
+                  "the packer's passes bring models into this form; leave none of them out",
+                  [&library, config, answer](const Candidate& c) {
+                    *answer = ask(library, config, c);
+                    return answer->unreadable;
+                  }});
+  std::vector<uint32_t> codes;
+  for (uint32_t i = 0; i < library.num_rules; ++i) {
+    const qplan_npu_rule& rule = library.rules[i];
+    if (rule.id == nullptr || rule.requirement == nullptr)
+      fail(library, cat("rule ", i, " has no id or requirement"));
+    codes.push_back(rule.code);
+    rows.push_back({rule.id, rule.requirement, rule.hint == nullptr ? "" : rule.hint,
+                    [code = rule.code, answer](const Candidate&) -> std::string {
+                      for (const qplan_npu_reason& reason : answer->reasons) {
+                        if (reason.code == code) return text_of(reason);
+                      }
+                      return "";
+                    }});
+  }
+  rows.push_back(
+      {name + ".other", "nothing else that the device refuses", "", [codes, answer](const Candidate&) {
+         std::string text;
+         for (const qplan_npu_reason& reason : answer->reasons) {
+           if (std::ranges::find(codes, reason.code) == codes.end())
+             text += cat(text.empty() ? "" : "; ", text_of(reason));
+         }
+         return text;
+       }});
+  return rows;
+}
+
+// ---- patterns
+
+struct Composite {
+  const char* name;
+  const char* summary;
+  Pattern (*make)();
+};
+const Composite kComposites[] = {
+    {"qplan.qconv2d", "Convolution: nn.pad? -> qnn.conv2d -> nn.bias_add? -> qnn.requantize -> clip?",
+     [] { return requantized(with_bias(convolution(Convolution::kOthers))); }},
+    {"qplan.qdepthwise", "Depthwise convolution: as many groups as channels",
+     [] { return requantized(with_bias(convolution(Convolution::kDepthwise))); }},
+    {"qplan.qdense", "Fully connected layer: qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?",
+     [] { return requantized(with_bias(dense())); }},
+    {"qplan.qadd", "Addition: qnn.add -> clip?",
+     [] {
+       return with_clip(op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("sum"));
+     }},
+    {"qplan.qmax_pool2d", "Maximum over a window: nn.max_pool2d -> clip?",
+     [] { return with_clip(op("nn.max_pool2d", {any().as("data")}).as("pool")); }},
+    {"qplan.qavg_pool2d", "Average over a window: qnn.avg_pool2d -> clip?",
+     [] { return with_clip(op("qnn.avg_pool2d", {any().as("data")}).as("pool")); }},
+    {"qplan.qclip", "Clamp: clip", [] { return op("clip", {any().as("data")}).as("clip"); }},
+};
+
+// A chain of operators from the library; each adds itself to what came before.
+class Chain {
+ public:
+  Chain(const qplan_npu_target& library, const qplan_npu_pattern& pattern)
+      : library_(library), pattern_(pattern) {}
+
+  Pattern build() {
+    if (pattern_.name == nullptr || pattern_.steps == nullptr || pattern_.num_steps == 0)
+      fail(library_, "a pattern without name or steps");
+    if (op::find_op(pattern_.name) != nullptr) refuse("its name is that of an operator");
+    for (uint32_t i = 0; i < pattern_.num_steps; ++i) {
+      const qplan_npu_pattern_step& step = pattern_.steps[i];
+      add(step.op == nullptr ? "" : step.op, step.optional != 0);
+    }
+    if (!chain_) refuse("no operator in it is required");
+    return *chain_;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& text) const {
+    fail(library_, cat("pattern '", pattern_.name, "': ", text));
+  }
+
+  void add(const std::string& name, bool is_optional) {
+    if (name == "nn.pad") {
+      if (chain_) refuse("nn.pad stands only before qnn.conv2d");
+      pad_ = is_optional ? Pad::kOptional : Pad::kRequired;
+      return;
+    }
+    const bool begins = name == "qnn.conv2d" || name == "qnn.dense" || name == "qnn.add" ||
+                        name == "nn.max_pool2d" || name == "qnn.avg_pool2d" || (name == "clip" && !chain_);
+    if (pad_ != Pad::kNone && !chain_ && name != "qnn.conv2d") refuse("nn.pad stands only before qnn.conv2d");
+    if (begins) {
+      if (chain_ || is_optional) refuse(cat("'", name, "' begins a chain, and is required"));
+      chain_ = first(name);
+      has_layer_ = name == "qnn.conv2d" || name == "qnn.dense";
+      return;
+    }
+    if (!chain_) refuse(cat("a chain does not begin with '", name, "'"));
+    if (is_optional && name == "qnn.requantize") refuse("qnn.requantize is required");
+    const Pattern next = behind(name);
+    chain_ = is_optional ? next | *chain_ : next;
+  }
+
+  Pattern first(const std::string& name) const {
+    if (name == "qnn.dense") return dense();
+    if (name == "qnn.add") return op(name, {any().as("lhs"), any().as("rhs")}).as("sum");
+    if (name == "clip") return op(name, {any().as("data")}).as("clip");
+    if (name != "qnn.conv2d") return op(name, {any().as("data")}).as("pool");
+    if (pad_ == Pad::kOptional) return convolution(Convolution::kAny);
+    const Pattern data = pad_ == Pad::kNone
+                             ? any().as("data")
+                             : op("nn.pad", {any().as("data"), constant()}).one_use().as("pad");
+    return op(name, {data, constant().as("weight")}).as("product");
+  }
+
+  Pattern behind(const std::string& name) {
+    const Pattern inner = chain_->one_use();
+    if (name == "clip") return op(name, {inner}).as("clip");
+    if (!has_layer_) refuse(cat("'", name, "' stands only behind qnn.conv2d or qnn.dense"));
+    if (name == "nn.bias_add") return op(name, {inner, constant().as("bias")}).as("bias_add");
+    if (name == "qnn.requantize") return op(name, {inner}).as("requantize");
+    refuse(cat("operator '", name, "' cannot stand in a chain; npu_target.h lists those that can"));
+  }
+
+  enum class Pad { kNone, kOptional, kRequired };
+  const qplan_npu_target& library_;
+  const qplan_npu_pattern& pattern_;
+  std::optional<Pattern> chain_;
+  Pad pad_ = Pad::kNone;
+  bool has_layer_ = false;
+};
+
+// ---- costs
+
+uint64_t bytes_of(const DLTensor* tensor) {
+  return tensor == nullptr ? 0
+                           : static_cast<uint64_t>(qplan_npu_op_elements(tensor)) * (tensor->dtype.bits / 8u);
+}
+
+uint64_t cycles_of(const qplan_npu_target& library, uint64_t config, const Candidate& c,
+                   const DeviceCosts& costs) {
+  ReadOp read;
+  if (!read_op(c, &read).empty()) return 0;
+  const qplan_npu_op& op = read.op;
+  if (library.cycles != nullptr) return library.cycles(config, &op);
+  uint64_t dma = 0;
+  for (const DLTensor* tensor : {op.inputs[0], op.inputs[1], op.weights, op.bias, op.output})
+    dma += tensor == nullptr ? 0 : dma_cycles(costs, bytes_of(tensor));
+  uint64_t macs = 0;
+  if (const ir::Node* product = c.node("product")) macs = node_macs(c.function(), *product);
+  return std::max(dma, macs / costs.macs_per_cycle + 1);
+}
+
+}  // namespace
+
+std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config) {
+  std::vector<PatternRow> rows;
+  const auto add = [&](const char* name, const char* summary, Pattern pattern) {
+    rows.push_back({name, summary == nullptr ? "" : summary, std::move(pattern), constraints(library, config),
+                    [&library, config](const Candidate& c, const DeviceCosts& costs) {
+                      return cycles_of(library, config, c, costs);
+                    }});
+  };
+  for (uint32_t i = 0; i < library.num_patterns; ++i) {
+    const qplan_npu_pattern& pattern = library.patterns[i];
+    add(pattern.name, pattern.summary, Chain(library, pattern).build());
+  }
+  for (uint32_t i = 0; i < library.num_composites; ++i) {
+    const std::string_view name = library.composites[i] == nullptr ? "" : library.composites[i];
+    const auto known = std::ranges::find(kComposites, name, &Composite::name);
+    if (known == std::end(kComposites))
+      fail(library, cat("composite '", name, "' is not known to this packer"));
+    add(known->name, known->summary, known->make());
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (rows[i].name == rows[k].name) fail(library, cat("'", rows[i].name, "' is there twice"));
+    }
+  }
+  return rows;
+}
+
+}  // namespace qplan::target::external

@@ -1,0 +1,307 @@
+// Targets from outside the tree: regions in Relay text become operator lists, which give the CPU's bytes;
+// what the library refuses stays, with the library's reasons.
+#include "src/packer/target/external/external.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/packer/error.h"
+#include "src/packer/partition/partition.h"
+#include "src/packer/target/external/oplist_writer.h"
+#include "src/packer/target/region.h"
+#include "tests/conformance/workload.h"
+#include "tests/packer/target/lower_helpers.h"
+
+namespace qplan::target::external {
+namespace {
+
+constexpr uint64_t kHash = 0x1234;
+
+qplan_npu_status fill_capabilities(uint64_t, qplan_npu_capabilities* to) {
+  to->hash = kHash;
+  return QPLAN_NPU_OK;
+}
+qplan_npu_status take_all(uint64_t, const qplan_npu_op*, qplan_npu_reason*, uint32_t* count) {
+  *count = 0;
+  return QPLAN_NPU_OK;
+}
+// At most 16 output channels; additions not at all, for a reason that no rule has.
+qplan_npu_status take_some(uint64_t, const qplan_npu_op* op, qplan_npu_reason* reasons, uint32_t* count) {
+  const uint32_t room = *count;
+  *count = 0;
+  const bool is_add = op->op == QPLAN_NPU_OP_ADD;
+  const int64_t channels = op->output->shape[op->output->ndim - 1];
+  if (!is_add && channels <= 16) return QPLAN_NPU_OK;
+  *count = 1;
+  if (room > 0)
+    qplan_oplist_refuse(reasons, 0, is_add ? 99 : 7, 0, is_add ? 0 : 16, is_add ? 0 : channels,
+                        is_add ? "no adder" : "too many channels");
+  return QPLAN_NPU_E_UNSUPPORTED;
+}
+
+const char* const kAll[] = {"qplan.qconv2d",     "qplan.qdepthwise",  "qplan.qdense", "qplan.qadd",
+                            "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip"};
+const qplan_npu_rule kRules[] = {{7, 0, "acme.channels", "at most 16 channels", "fewer channels"}};
+
+qplan_npu_target acme() {
+  qplan_npu_target target = {};
+  target.struct_size = sizeof(target);
+  target.abi = QPLAN_NPU_TARGET_ABI;
+  target.name = "acme";
+  target.composites = kAll;
+  target.num_composites = std::size(kAll);
+  target.rules = kRules;
+  target.num_rules = std::size(kRules);
+  target.capabilities = fill_capabilities;
+  target.supported = take_all;
+  return target;
+}
+
+partition::PartitionResult place(const qplan_npu_target& library, const std::string& text) {
+  const qplan_npu_target* libraries[] = {&library};
+  const std::vector<Target> targets = parse_targets("acme, cpu", libraries);
+  return partition::partition(text::parse(text, "test"), targets, {.cost_gate = false});
+}
+
+// The reasons of acme against the unit that ends in the node.
+std::vector<Reason> reasons(const qplan_npu_target& library, const std::string& text) {
+  const std::vector<Target> targets = {make_target(library, {})};
+  const ir::Module module = text::parse(text, "test");
+  const pattern::Pre pre(module.main());
+  for (const PatternRow& row : targets[0].table) {
+    const auto matches = pattern::match(row.pattern, pre, pattern::PreValue{module.main().outputs()[0]});
+    if (matches) return row.check({pre, *matches});
+  }
+  ADD_FAILURE() << "no row matches";
+  return {};
+}
+
+// Runs a list on a packed input; the bytes of its only output.
+std::vector<uint8_t> run_list(const CompiledRegion& region, const std::vector<uint8_t>& input) {
+  qplan_oplist list;
+  qplan_npu_reason why = {};
+  EXPECT_EQ(qplan_oplist_open(region.blob.data(), region.blob.size(), &list, &why), QPLAN_NPU_OK) << why.text;
+  EXPECT_EQ(list.header.capabilities_hash, kHash);
+  std::vector<std::vector<uint64_t>> memories;
+  std::vector<void*> slots;
+  uint32_t output = 0;
+  for (uint32_t i = 0; i < list.header.num_slots; ++i) {
+    const qplan_oplist_slot slot = qplan_oplist_slot_at(&list, i);
+    memories.emplace_back(slot.bytes / 8 + 1, 0x5a5a5a5a5a5a5a5a);
+    slots.push_back(memories.back().data());
+    const uint8_t* from = slot.usage == QPLAN_NPU_USE_WEIGHTS ? region.blob.data() + slot.data_offset
+                          : slot.usage == QPLAN_NPU_USE_INPUT ? input.data()
+                                                              : nullptr;
+    if (from != nullptr) std::memcpy(slots.back(), from, static_cast<size_t>(slot.bytes));
+    if (slot.usage == QPLAN_NPU_USE_OUTPUT) output = i;
+  }
+  for (uint32_t i = 0; i < list.header.num_ops; ++i) {
+    qplan_oplist_call call;
+    qplan_oplist_bind(&list, i, slots.data(), &call);
+    EXPECT_EQ(qplan_npu_op_check(&call.op), nullptr);
+    conformance::compute_reference(call.op);
+  }
+  const auto* bytes = static_cast<const uint8_t*>(slots[output]);
+  return {bytes, bytes + qplan_oplist_slot_at(&list, output).bytes};
+}
+
+std::string numbers(std::mt19937& random, int64_t count, int64_t low, int64_t high) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) {
+    text += i == 0 ? "" : ", ";
+    text += std::to_string(low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1)));
+  }
+  return text;
+}
+
+template <typename T>
+void expect_like_the_cpu(const std::string& text, size_t input_elements, uint32_t num_operators) {
+  const qplan_npu_target library = acme();
+  const partition::PartitionResult placed = place(library, text);
+  ASSERT_EQ(placed.regions.size(), 1u) << text;
+  const Target target = make_target(library, {});
+  const CompiledRegion region =
+      target.compile(placed.module, *placed.module.find(placed.regions[0].function));
+  EXPECT_EQ(region.format, QPLAN_NPU_BLOB_OPLIST);
+  EXPECT_EQ(region.units.size(), num_operators);
+  EXPECT_GT(region.cycles, 0u);
+  std::mt19937 random(5);
+  std::vector<T> input(input_elements);
+  for (T& value : input) value = static_cast<T>(random());
+  const std::vector<T> expected = qplan::testing::run_text<T>(text, input);
+  const std::vector<uint8_t> actual = run_list(region, {input.begin(), input.end()});
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) ASSERT_EQ(static_cast<T>(actual[i]), expected[i]) << i;
+}
+
+std::string conv_text(const std::string& contract, std::mt19937& random) {
+  return "  %0 = qnn.conv2d(%x, const(Tensor[(24, 3, 3, 5), int8], [" + numbers(random, 24 * 45, -127, 127) +
+         "]), -3, 0, 0.5f, 0.5f, strides=[2, 1], padding=[1, 1, 1, 1], pad_value=40, data_layout=\"NHWC\", "
+         "kernel_layout=\"OHWI\");\n  %1 = nn.bias_add(%0, const(Tensor[(24), int32], [" +
+         numbers(random, 24, -9000, 9000) +
+         "]), axis=3);\n  %2 = qnn.requantize(%1, 0.25f, 0, 60f, 5, axis=3, "
+         "out_dtype=\"int8\", contract=\"" +
+         contract + "\");\n";
+}
+
+TEST(ExternalTarget, ConvolutionsUnderEachContract) {
+  for (const char* contract : {"tfl2", "tfl1", "f32e"}) {
+    SCOPED_TRACE(contract);
+    std::mt19937 random(1);
+    expect_like_the_cpu<int8_t>(
+        qplan::testing::main_text(
+            "%x: Tensor[(1, 9, 7, 5), int8]",
+            conv_text(contract, random) + "  %3 = clip(%2, a_min=-100f, a_max=90f);\n  %3"),
+        9 * 7 * 5, 1);
+  }
+}
+
+TEST(ExternalTarget, UnsignedConvolutionBehindAPad) {
+  std::mt19937 random(2);
+  expect_like_the_cpu<uint8_t>(
+      qplan::testing::main_text(
+          "%x: Tensor[(1, 6, 6, 7), uint8]",
+          "  %0 = nn.pad(%x, 90f, pad_width=[[0, 0], [1, 2], [0, 1], [0, 0]]);\n"
+          "  %1 = qnn.conv2d(%0, const(Tensor[(8, 3, 2, 7), uint8], [" +
+              numbers(random, 8 * 42, 0, 255) +
+              "]), 120, 117, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+              "  %2 = qnn.requantize(%1, 0.25f, 0, 64f, 100, out_dtype=\"uint8\");\n  %2"),
+      6 * 6 * 7, 1);
+}
+
+// Two operators on the result of a third: scratch memory, and a value that is read twice.
+TEST(ExternalTarget, SeveralOperatorsShareScratch) {
+  std::mt19937 random(3);
+  for (const char* contract : {"tfl2", "f32e"}) {
+    SCOPED_TRACE(contract);
+    const std::string with = std::string("contract=\"") + contract + "\"";
+    expect_like_the_cpu<int8_t>(
+        qplan::testing::main_text(
+            "%x: Tensor[(1, 9, 7, 5), int8]",
+            conv_text(contract, random) +
+                "  %3 = nn.max_pool2d(%2, pool_size=[2, 2], layout=\"NHWC\");\n"
+                "  %4 = clip(%3, a_min=-50f, a_max=50f);\n"
+                "  %5 = qnn.add(%3, %4, 0.5f, 3, 0.25f, -4, 0.7f, 2, " +
+                with +
+                ");\n"
+                "  %6 = qnn.avg_pool2d(%5, 0.5f, 2, 0.5f, 2, pool_size=[2, 3], layout=\"NHWC\", " +
+                with + ");\n  %6"),
+        9 * 7 * 5, 4);
+  }
+}
+
+TEST(ExternalTarget, RefusalsAreTheLibrarysOwn) {
+  qplan_npu_target library = acme();
+  library.supported = take_some;
+  std::mt19937 random(4);
+  const std::string conv =
+      qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv_text("tfl2", random) + "  %2");
+  EXPECT_EQ(reasons(library, conv),
+            (std::vector<Reason>{{"acme.channels", "too many channels: 24, limit 16", "fewer channels"}}));
+  EXPECT_TRUE(place(library, conv).regions.empty());
+  const std::string add = qplan::testing::main_text(
+      "%x: Tensor[(1, 2, 2, 5), int8]", "  %0 = qnn.add(%x, %x, 0.5f, 3, 0.25f, -4, 0.7f, 2);\n  %0");
+  EXPECT_EQ(reasons(library, add), (std::vector<Reason>{{"acme.other", "no adder", ""}}));
+}
+
+TEST(ExternalTarget, WhatAListCannotSayIsNotAsked) {
+  const std::string conv = qplan::testing::main_text(
+      "%x: Tensor[(1, 3, 6, 6), int8]",
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 3, 1, 1), int8], [1, 2, 3]), 0, 0, 0.5f, 0.5f);\n"
+      "  %1 = qnn.requantize(%0, 0.25f, 0, 64f, 0, out_dtype=\"int8\");\n  %1");
+  const std::vector<Reason> found = reasons(acme(), conv);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].id, "acme.list");
+  EXPECT_EQ(found[0].text, "layouts other than NHWC and OHWI");
+}
+
+TEST(ExternalTarget, PatternsOfTheLibraryAreTriedFirst) {
+  qplan_npu_target library = acme();
+  const qplan_npu_pattern_step steps[] = {{"nn.pad", 1, 0},
+                                          {"qnn.conv2d", 0, 0},
+                                          {"nn.bias_add", 1, 0},
+                                          {"qnn.requantize", 0, 0},
+                                          {"clip", 0, 0}};
+  const qplan_npu_pattern pattern = {"acme.conv_clip", "a convolution that is clipped", steps, 5, 0};
+  library.patterns = &pattern;
+  library.num_patterns = 1;
+  std::mt19937 random(5);
+  const std::string conv = conv_text("tfl2", random);
+  const auto composite = [&](const std::string& text) {
+    const partition::PartitionResult placed = place(library, text);
+    return std::get<std::string>(*placed.module.functions().back()->attrs().find("Composite"));
+  };
+  EXPECT_EQ(composite(qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]",
+                                                conv + "  %3 = clip(%2, a_min=-100f, a_max=90f);\n  %3")),
+            "acme.conv_clip");
+  EXPECT_EQ(composite(qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv + "  %2")),
+            "qplan.qconv2d");
+}
+
+TEST(ExternalTarget, LibrariesThatContradictThemselvesAreRefused) {
+  const auto error_of = [](const qplan_npu_target& library) -> std::string {
+    try {
+      make_target(library, {});
+      return "";
+    } catch (const PackError& error) {
+      return error.what();
+    }
+  };
+  qplan_npu_target library = acme();
+  const char* const unknown[] = {"qplan.qsoftmax"};
+  library.composites = unknown;
+  library.num_composites = 1;
+  EXPECT_EQ(error_of(library),
+            "target library: target 'acme': composite 'qplan.qsoftmax' is not known to this packer");
+  library = acme();
+  const qplan_npu_pattern_step steps[] = {{"nn.bias_add", 0, 0}, {"clip", 0, 0}};
+  const qplan_npu_pattern pattern = {"acme.odd", nullptr, steps, 2, 0};
+  library.patterns = &pattern;
+  library.num_patterns = 1;
+  EXPECT_EQ(error_of(library),
+            "target library: target 'acme': pattern 'acme.odd': a chain does not begin with 'nn.bias_add'");
+  EXPECT_THROW(load_library("/nonexistent/libx.so"), PackError);
+  const qplan_npu_target good = acme();
+  const qplan_npu_target* libraries[] = {&good};
+  EXPECT_THROW(parse_targets("acme,speed=2, cpu", libraries), PackError);
+  EXPECT_EQ(parse_targets("acme,priority=7", libraries)[0].priority, 7);
+}
+
+// The library's own compiler: its format, and the operator that it blames stays on the CPU.
+TEST(ExternalTarget, ACompilerOfTheLibrary) {
+  qplan_npu_target library = acme();
+  library.blob_format = QPLAN_NPU_FOURCC('A', 'C', 'M', 'E');
+  library.compile = [](uint64_t, const void* list, uint64_t bytes, qplan_npu_write_fn write, void* user,
+                       qplan_npu_reason* why) -> qplan_npu_status {
+    qplan_oplist opened;
+    const qplan_npu_status status = qplan_oplist_open(list, bytes, &opened, why);
+    if (status != QPLAN_NPU_OK) return status;
+    if (opened.header.num_ops > 1)
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_UNSUPPORTED, 1, 1, 1, 2, "one operator at a time");
+    return write(user, "ACME", 4) == QPLAN_NPU_OK ? write(user, "code", 4) : QPLAN_NPU_E_MEMORY;
+  };
+  const auto compile = [&](const std::string& text) {
+    const partition::PartitionResult placed = place(library, text);
+    return make_target(library, {}).compile(placed.module, *placed.module.find(placed.regions[0].function));
+  };
+  const std::string one = "  %0 = clip(%x, a_min=-50f, a_max=50f);\n";
+  const CompiledRegion region =
+      compile(qplan::testing::main_text("%x: Tensor[(1, 2, 2, 5), int8]", one + "  %0"));
+  EXPECT_EQ(region.format, library.blob_format);
+  EXPECT_EQ(std::string(region.blob.begin(), region.blob.end()), "ACMEcode");
+  try {
+    compile(qplan::testing::main_text(
+        "%x: Tensor[(1, 2, 2, 5), int8]",
+        one + "  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n  %1"));
+    FAIL() << "expected RegionRefused";
+  } catch (const RegionRefused& refused) {
+    EXPECT_EQ(refused.node(), 1u);
+    EXPECT_EQ(refused.reason().text, "one operator at a time");
+  }
+}
+
+}  // namespace
+}  // namespace qplan::target::external
