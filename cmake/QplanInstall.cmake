@@ -8,14 +8,16 @@ include(CMakePackageConfigHelpers)
 set(QPLAN_INSTALL_PYTHONDIR lib/python3/dist-packages CACHE STRING "Where the Python package goes, under the prefix")
 set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
 
-install(FILES include/qplan/qplan.h include/qplan/npu_driver.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
+install(FILES include/qplan/qplan.h include/qplan/npu_driver.h include/qplan/npu_oplist.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
 install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(QPLAN_BUILD_PACKER)
-  install(FILES include/qplan/host.h include/qplan/npu_sim.h include/qplan/pack.h include/qplan/pass.hpp
+  install(FILES include/qplan/host.h include/qplan/npu_sim.h include/qplan/npu_target.h include/qplan/pack.h include/qplan/pass.hpp
           include/qplan/pattern.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
   install(TARGETS qplan_host qplan_npu_isa qplan_sim qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(TARGETS qplan_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # A driver to be loaded, not linked to: its place is the library folder all the same.
+  install(TARGETS qplan_shared qplan_vta_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS qplan_command qplan_npu_conformance RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} FILES_MATCHING PATTERN "*.py")
   # What -l flags OpenMP stands for with this compiler: "gomp;pthread".
   set(QPLAN_OPENMP_LIBRARIES ${OpenMP_CXX_LIB_NAMES})

@@ -3,5 +3,6 @@
 
 #include "tests/capi/header_host.c"
 #include "tests/capi/header_npu_driver.c"
+#include "tests/capi/header_npu_target.c"
 #include "tests/capi/header_pack.c"
 #include "tests/capi/header_qplan.c"

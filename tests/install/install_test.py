@@ -88,7 +88,9 @@ class Install(unittest.TestCase):
         libdir = next(path for path in files if path.endswith("/libqplan.a")).rsplit("/", 1)[0]
         expected = {f"{libdir}/{name}" for name in ("libqplan.a", "libqplan_host.a", "libqplan_npu_isa.a",
                                                       "libqplan_sim.a", "libqplan_pack.a", "libqplan.so")}
-        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "npu_driver.h", "host.h", "npu_sim.h", "pack.h",
+        expected |= {f"{libdir}/libqplan_vta_sim.so", "bin/qplan-npu-conformance"}
+        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "npu_driver.h", "npu_oplist.h", "npu_target.h",
+                                                          "host.h", "npu_sim.h", "pack.h",
                                                           "pass.hpp", "pattern.hpp")}
         expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake"}
         self.assertLessEqual(expected, files)
@@ -116,6 +118,11 @@ class Install(unittest.TestCase):
             text = self.run_command(program, source / "average.relay", plan)
             self.assertEqual(text, "factor_into_scales: 'half': the factor is in the scales now\n1 x qnn.add\n")
             self.assertIn("add", self.run_command(self.prefix / "bin" / "qplan", "inspect", plan))
+
+    def test_a_driver_passes_the_conformance_suite(self):
+        driver = self.build_project(REPOSITORY / "samples" / "npu_driver_skeleton", "skeleton") / "libnpu_skeleton.so"
+        text = self.run_command(self.prefix / "bin" / "qplan-npu-conformance", driver)
+        self.assertIn(" 0 failed, 0 skipped", text)
 
     def test_components(self):
         source = self.folder / "host_source"
