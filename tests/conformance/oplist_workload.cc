@@ -28,7 +28,8 @@ class Generator {
     const bool has_second = size_ == Size::kRandom && between(0, 3) == 0;
     dtype_ = between(0, 1) == 0 ? kS8 : kU8;
     contract_ = size_ == Size::kRandom ? kContracts[between(0, 2)] : kContracts[contract_of_small()];
-    const auto kind = static_cast<uint32_t>(size_ == Size::kRandom ? between(1, 6) : int64_t{QPLAN_NPU_OP_CONV2D});
+    const auto kind =
+        static_cast<uint32_t>(size_ == Size::kRandom ? between(1, 6) : int64_t{QPLAN_NPU_OP_CONV2D});
     add_operator(kind, has_second);
     if (has_second) {
       qplan_oplist_op clip = empty_op(QPLAN_NPU_OP_CLIP, contract_);

@@ -189,7 +189,7 @@ TEST(ExternalTarget, SeveralOperatorsShareScratch) {
                 ");\n"
                 "  %6 = qnn.avg_pool2d(%5, 0.5f, 2, 0.5f, 2, pool_size=[2, 3], layout=\"NHWC\", " +
                 with + ");\n  %6"),
-        9 * 7 * 5, 4);
+        9 * 7 * 5, 5);
   }
 }
 
