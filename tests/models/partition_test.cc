@@ -40,7 +40,7 @@ TEST_P(PartitionModels, AllMultiplicationsRunOnVtaInBothConfigurations) {
 
 INSTANTIATE_TEST_SUITE_P(All, PartitionModels,
                          ::testing::Values(Expected{"pretrainedResnet_quant.tflite", 1},
-                                           Expected{"kws_ref_model.tflite", 1},
+                                           Expected{"kws_ref_model.tflite", 2},
                                            Expected{"person_detect.tflite", 1},
                                            Expected{"tf2_mobilenet_v2_1.0_224_ptq.tflite", 2},
                                            Expected{"mobilenet_v1_0.25_128_quant.tflite", 2},
