@@ -186,8 +186,10 @@ void run(const BenchOptions& options) {
     report["macs"] = info.macs;
     report["gmac_per_s"] = gmacs(info.macs, summary.median_ns);
     report["arena_bytes"] = info.memory_bytes;
+    if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
     if (options.per_step) report["steps"] = steps_json(session, steps, info.num_steps);
     print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    check_mismatches(session.get());
     return;
   }
   if (options.per_step) print_steps(session, steps, info.num_steps);
@@ -201,6 +203,8 @@ void run(const BenchOptions& options) {
       info.num_threads, info.isa_name, static_cast<unsigned long long>(info.macs),
       static_cast<unsigned long long>(info.memory_bytes));
   print(line);
+  print(npu_text(session.get()));
+  check_mismatches(session.get());
 }
 
 }  // namespace
@@ -227,7 +231,9 @@ void add_bench_command(CLI::App& app) {
       "Examples:\n"
       "  qplan bench model.qplan --threads 2\n"
       "  qplan bench model.qplan --isa avx2 --per-step\n"
-      "  qplan bench model.qplan --runs 200 --json");
+      "  qplan bench model.qplan --runs 200 --json\n"
+      "  qplan bench npu.qplan --driver ./libmy_driver.so\n"
+      "Regions on the simulator take the simulator's time, which says nothing of a device's.");
   command->callback([options]() { run(*options); });
 }
 

@@ -1,9 +1,11 @@
 // qplan check: everything that can be known of a plan without running it.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "tools/command.h"
+#include "tools/error.h"
 #include "tools/files.h"
 #include "tools/plan_file.h"
 #include "tools/session.h"
@@ -11,31 +13,59 @@
 namespace qplan::tools {
 namespace {
 
-// Opens with digest and full verification, then binds every step to a kernel of every ISA this machine has.
-void run(const std::string& path) {
-  const PlanFile plan(path, QPLAN_PLAN_DIGEST);
-  SessionOptions options;
-  options.isa = "reference";
-  Session reference(plan, options);
-  options.isa = "auto";
-  Session best(plan, options);
+struct CheckOptions {
+  std::string plan;
+  NpuOptions npu;
+};
+
+// The regions that the devices took; one that a device refused is an error, for it never runs there.
+std::string regions_text(const Session& session) {
+  const std::vector<qplan_region_info> regions = region_infos(session.get());
+  if (regions.empty()) return "";
+  for (const qplan_region_info& region : regions) {
+    if (region.on_device != 0) continue;
+    throw Failure(
+        "region '" + one_line(region.name) + "' does not load on '" + one_line(region.target) +
+        "': " + (region.text[0] != '\0' ? one_line(region.text) : qplan_status_name(region.status)));
+  }
+  const std::string driver = one_line(device_infos(session.get()).front().driver);
+  return ", " + std::to_string(regions.size()) + (regions.size() == 1 ? " region" : " regions") +
+         " loaded (" + driver + ")";
+}
+
+// Opens with digest and full verification, then binds every step to a kernel of every ISA this machine has,
+// and loads every region on its device.
+void run(const CheckOptions& options) {
+  const PlanFile plan(options.plan, QPLAN_PLAN_DIGEST);
+  SessionOptions session;
+  session.npu = options.npu;
+  session.isa = "reference";
+  Session reference(plan, session);
+  session.isa = "auto";
+  Session best(plan, session);
   const qplan_session_info info = best.info();
+  const std::string regions = options.npu.driver == "none" ? "" : regions_text(best);
   print("OK: " + std::to_string(plan.size()) + " bytes, digest and structure verified, " +
-        std::to_string(info.num_steps) + " steps bound (" + info.isa_name + ", reference), " +
+        std::to_string(info.num_steps) + " steps bound (" + info.isa_name + ", reference)" + regions + ", " +
         std::to_string(info.memory_bytes) + " bytes of memory\n");
 }
 
 }  // namespace
 
 void add_check_command(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Verify a plan");
-  command->add_option("PLAN", *path, "Plan file")->required()->type_name("");
+  command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
+  add_driver_options(*command, options->npu);
   command->footer(
-      "Checks the digest and the whole structure and binds every step to a kernel; says OK or why not.\n"
-      "Example:\n"
-      "  qplan check model.qplan && echo fine");
-  command->callback([path]() { run(*path); });
+      "Checks the digest and the whole structure, binds every step to a kernel and loads every NPU region on "
+      "its "
+      "device;\n"
+      "says OK or why not. --driver none leaves the devices out.\n"
+      "Examples:\n"
+      "  qplan check model.qplan && echo fine\n"
+      "  qplan check npu.qplan --driver ./libmy_driver.so");
+  command->callback([options]() { run(*options); });
 }
 
 }  // namespace qplan::tools

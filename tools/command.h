@@ -14,6 +14,8 @@ void add_check_command(CLI::App& app);
 void add_disasm_command(CLI::App& app);
 void add_import_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
+void add_npu_command(CLI::App& app);
+void add_npu_info_command(CLI::App& npu);
 
 }  // namespace qplan::tools
 

@@ -43,10 +43,14 @@ int fail(const std::string& text, int exit_code) {
   return exit_code;
 }
 
-// "qplan pack" where a subcommand was named, for the hint in usage errors.
+// "qplan npu replay" as far as subcommands were named, for the hint in usage errors.
 std::string command_name(const CLI::App& app) {
-  const auto subcommands = app.get_subcommands();
-  return subcommands.empty() ? "qplan" : "qplan " + subcommands.front()->get_name();
+  std::string name = "qplan";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    name += " " + at->get_name();
+  }
+  return name;
 }
 
 // The library starts its texts with a capital; ours do not.
@@ -79,6 +83,7 @@ int run(int argc, char** argv) {
   add_disasm_command(app);
   add_import_command(app);
   add_explain_command(app);
+  add_npu_command(app);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw UsageError("a command is required");

@@ -13,6 +13,7 @@
 #include "tools/files.h"
 #include "tools/input.h"
 #include "tools/labels.h"
+#include "tools/npu_record.h"
 #include "tools/plan_file.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -139,6 +140,7 @@ void print_json(const RunOptions& options, const std::vector<Output>& outputs, c
   report["isa"] = info.isa_name;
   report["threads"] = info.num_threads;
   report["invoke_ns"] = invoke_ns;
+  if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
   report["outputs"] = Json::array();
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Output& output = outputs[i];
@@ -189,6 +191,8 @@ void run(const RunOptions& options) {
   }
   if (!options.output_dir.empty()) check_output_directory(options.output_dir);
   std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, input_infos);
+  driver_options(options.session.npu);  // before directories are made
+  const NpuRecord record(options.session.npu.record);
 
   Trace trace(options.trace);
   qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
@@ -219,7 +223,10 @@ void run(const RunOptions& options) {
   } else {
     if (options.output_dir.empty() && !scored) print_outputs(outputs);
     if (scored) print_top(outputs[*scored], labels, options.top);
+    print(npu_text(session.get()));
   }
+  record.finish(session.get());
+  check_mismatches(session.get());
 }
 
 }  // namespace
@@ -255,6 +262,7 @@ void add_run_command(CLI::App& app) {
       ->type_name("M");
   command->add_option("--std", options->std, "See --mean (default 1)")->type_name("S");
   add_session_options(*command, options->session);
+  add_npu_file_options(*command, options->session.npu);
   command->add_option("--trace", options->trace, "Write every step with its time, for Perfetto")
       ->type_name("FILE");
   command->add_flag("--json", options->json, "Print outputs, scores and time as JSON");
@@ -266,7 +274,10 @@ void add_run_command(CLI::App& app) {
       "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
       "  qplan run model.qplan --input x.npy --output-dir out --threads 2\n"
       "  qplan run model.qplan --input a.bin --input b.bin --isa reference --json\n"
-      "  qplan run float.qplan --input cat.jpg --mean 127.5 --std 127.5 --trace trace.json");
+      "  qplan run float.qplan --input cat.jpg --mean 127.5 --std 127.5 --trace trace.json\n"
+      "  qplan run npu.qplan --input x.npy --npu-verify --npu-options explore=8\n"
+      "  qplan run npu.qplan --input x.npy --npu-record jobs && qplan npu replay jobs\n"
+      "  qplan run npu.qplan --input x.npy --driver ./libmy_driver.so --on-npu-failure fail");
   command->callback([options, top]() {
     options->top_given = top->count() > 0;
     run(*options);

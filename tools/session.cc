@@ -37,6 +37,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
         if (text == "threads" || text == "openmp") return std::string();
         return "unknown pool '" + text + "', expected threads or openmp";
       });
+  add_npu_options(command, options.npu);
 }
 
 std::string available_isas() {
@@ -63,6 +64,8 @@ uint32_t parse_isa(const std::string& name) {
 Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_platform* hooks)
     : label_("'" + plan.path() + "'"),
       pool_(nullptr, no_pool),
+      own_platform_{},
+      npu_(plan, options.npu, hooks),
       host_session_(nullptr, qplan_host_session_destroy) {
   if (options.pool == "openmp") {
     pool_ = Pool(qplan_openmp_pool_create(options.threads), qplan_openmp_pool_destroy);
@@ -81,6 +84,7 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   config.isa_limit = parse_isa(options.isa);
   config.kernels = qplan_kernels_all();
   config.platform = platform;
+  npu_.configure(&config);
   qplan_host_session* host_session = nullptr;
   qplan_error error = make_error();
   check(qplan_host_session_create(&plan.plan(), &config, &host_session, &error), error, label_);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "qplan/host.h"
+#include "tools/npu.h"
 #include "tools/plan_file.h"
 
 namespace qplan::tools {
@@ -16,9 +17,10 @@ struct SessionOptions {
   uint32_t threads = 1;
   std::string isa = "auto";
   std::string pool = "threads";
+  NpuOptions npu;
 };
 
-// --threads, --isa, --pool.
+// --threads, --isa, --pool, and those about devices.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 // The names of the ISAs that this machine and build can run, "reference, avx2".
@@ -40,6 +42,7 @@ class Session {
   void invoke();
   [[nodiscard]] qplan_session_info info() const;
   [[nodiscard]] qplan_event step(uint32_t index) const;
+  [[nodiscard]] qplan_session* get() const { return session_; }
 
  private:
   void check_call(qplan_status status) const;
@@ -49,6 +52,7 @@ class Session {
   std::string label_;
   Pool pool_;  // outlives the session
   qplan_platform own_platform_{};
+  NpuDevices npu_;  // outlive the session
   HostSession host_session_;
   qplan_session* session_ = nullptr;
 };

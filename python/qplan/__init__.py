@@ -12,6 +12,7 @@ qplan.Error, with the status of the C API and its text. The shared library is lo
 environment variable QPLAN_LIBRARY names it when it lies at an unusual place.
 """
 
+from ._devices import Buffer, Device, Driver
 from ._errors import Error
 from ._pack import import_text, pack
 from ._plan import Plan, TensorInfo
@@ -20,6 +21,9 @@ from .passes import Pass, rewrite
 
 __version__ = "0.1.0"
 __all__ = [
+    "Buffer",
+    "Device",
+    "Driver",
     "Error",
     "Pass",
     "Plan",

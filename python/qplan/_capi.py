@@ -22,6 +22,14 @@ PLAN_DIGEST = 1
 ISA_AUTO = 0
 MAX_ISA = 255  # every QPLAN_ISA_* lies below
 
+NPU_ABI = 0x00010000
+NPU_POLICIES = {"fallback": 0, "retry": 1, "fail": 2}  # QPLAN_NPU_FALLBACK, ...
+NPU_VERIFY = 1
+NPU_OFF = 2
+DEVICE_STATES = ("present", "degraded", "quarantined", "absent")
+BUFFER_READ = 1
+BUFFER_WRITE = 2
+
 LOG_WARNING = 2
 LOG_INFO = 3
 LOG_DEBUG = 4
@@ -125,7 +133,82 @@ class SessionConfig(Sized):
         ("function", c.c_char_p),
         ("kernels", c.c_void_p),
         ("platform", c.POINTER(Platform)),
+        ("npu", c.c_void_p),
+        ("devices", c.c_void_p),  # NpuDeviceConfig[]
+        ("num_devices", c.c_uint32),
+        ("on_npu_failure", c.c_uint32),
+        ("npu_flags", c.c_uint32),
+        ("npu_timeout_us", c.c_uint32),
     ]
+
+
+class HostDevice(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("status", c.c_int32),
+        ("driver", c.c_void_p),
+        ("device", c.c_uint64),
+        ("hooks", c.c_void_p),
+        ("opaque", c.c_void_p),
+    ]
+
+
+class NpuDeviceConfig(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("target", c.c_char_p),
+        ("driver", c.c_void_p),
+        ("device", c.c_uint64),
+        ("status", c.c_int32),
+        ("max_failures", c.c_uint32),
+    ]
+
+
+class RegionInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("step", c.c_uint32),
+        ("name", c.c_char_p),
+        ("target", c.c_char_p),
+        ("on_device", c.c_uint32),
+        ("status", c.c_int32),
+        ("num_operators", c.c_uint32),
+        ("has_alternative", c.c_uint32),
+        ("macs", c.c_uint64),
+        ("device_runs", c.c_uint64),
+        ("cpu_runs", c.c_uint64),
+        ("failures", c.c_uint64),
+        ("mismatches", c.c_uint64),
+        ("copies", c.c_uint64),
+        ("copy_bytes", c.c_uint64),
+        ("last_cycles", c.c_uint64),
+        ("text", c.c_char * 160),
+    ]
+
+
+class DeviceInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("state", c.c_uint32),
+        ("target", c.c_char_p),
+        ("driver", c.c_char_p),
+        ("last_status", c.c_int32),
+        ("num_regions", c.c_uint32),
+        ("jobs", c.c_uint64),
+        ("failed_jobs", c.c_uint64),
+        ("timeouts", c.c_uint64),
+        ("retries", c.c_uint64),
+        ("fallbacks", c.c_uint64),
+        ("resets", c.c_uint64),
+        ("cycles", c.c_uint64),
+        ("program_bytes", c.c_uint64),
+        ("text", c.c_char * 160),
+    ]
+
+
+class Buffer(c.Structure):
+    _fields_ = [("opaque", c.c_uint64 * 16)]
 
 
 class SessionInfo(Sized):
@@ -314,7 +397,27 @@ PROTOTYPES = {
     "qplan_session_read": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
     "qplan_session_invoke": (c.c_int32, [_SESSION]),
     "qplan_session_get_info": (c.c_int32, [_SESSION, c.POINTER(SessionInfo)]),
+    "qplan_session_bind": (c.c_int32, [_SESSION, c.c_int, c.c_uint32, _TENSOR]),
     "qplan_session_last_error": (None, [_SESSION, _ERROR]),
+    "qplan_npu_client_default": (c.c_void_p, []),
+    "qplan_session_num_regions": (c.c_uint32, [_SESSION]),
+    "qplan_session_region_info": (c.c_int32, [_SESSION, c.c_uint32, c.POINTER(RegionInfo)]),
+    "qplan_session_num_devices": (c.c_uint32, [_SESSION]),
+    "qplan_session_device_info": (c.c_int32, [_SESSION, c.c_uint32, c.POINTER(DeviceInfo)]),
+    "qplan_session_recover_device": (c.c_int32, [_SESSION, c.c_uint32]),
+    "qplan_buffer_create": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR, c.c_uint32, c.POINTER(Buffer)]),
+    "qplan_buffer_begin_access": (c.c_int32, [c.POINTER(Buffer), c.c_uint32, _TENSOR]),
+    "qplan_buffer_end_access": (c.c_int32, [c.POINTER(Buffer)]),
+    "qplan_buffer_destroy": (c.c_int32, [c.POINTER(Buffer)]),
+    "qplan_npu_sim_driver": (c.c_void_p, [c.c_uint32]),
+    "qplan_host_driver_load": (c.c_int32, [c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(c.c_void_p), _ERROR]),
+    "qplan_host_driver_unload": (None, [c.c_void_p]),
+    "qplan_host_device_open": (
+        c.c_int32,
+        [c.c_void_p, c.c_uint32, c.c_char_p, c.POINTER(Platform), c.POINTER(HostDevice), _ERROR],
+    ),
+    "qplan_host_device_close": (None, [c.POINTER(HostDevice)]),
+    "qplan_host_now_ns": (c.c_uint64, [c.c_void_p]),
     "qplan_file_write": (c.c_int32, [c.c_char_p, c.c_void_p, c.c_size_t, _ERROR]),
     "qplan_host_session_create": (
         c.c_int32,

@@ -9,6 +9,7 @@ import weakref
 import numpy
 
 from . import _capi
+from ._devices import Buffer, Device
 from ._errors import Error, check
 from ._library import library
 from ._plan import Plan
@@ -46,10 +47,35 @@ def _parse_isa(name):
     return isa.value
 
 
-def _release(lib, host_session, pool, destroy_pool, *_kept_alive):
+def _release(lib, host_session, pool, destroy_pool, buffers, *_kept_alive):
+    session = lib.qplan_host_session_get(host_session)
+    for direction, index in buffers.bound:
+        lib.qplan_session_bind(session, direction, index, None)
+    for storage in buffers.storages:
+        lib.qplan_buffer_destroy(ctypes.byref(storage))
     lib.qplan_host_session_destroy(host_session)
     if pool:
         destroy_pool(pool)
+
+
+class _Buffers:
+    """What a session must give back before it goes."""
+
+    def __init__(self):
+        self.storages = []
+        self.bound = set()  # (direction, index)
+
+
+def _device_configs(devices):
+    """An array of qplan_npu_device_config. devices: Device objects."""
+    for device in devices:
+        if not isinstance(device, Device):
+            raise Error(_capi.INVALID_ARGUMENT, f"devices holds {device!r}, expected what Driver.open() gives")
+    targets = [device.target for device in devices]
+    if len(set(targets)) != len(targets):
+        raise Error(_capi.INVALID_ARGUMENT, f"devices are for {targets}, expected at most one for each target")
+    configs = [device._config() for device in devices]
+    return (_capi.NpuDeviceConfig * len(configs))(*configs)
 
 
 class Session:
@@ -57,9 +83,24 @@ class Session:
 
     plan: a Plan, a path or the bytes of a plan file. threads: that work on one run. isa: "auto", "reference", "avx2",
     "avx512vnni": use nothing beyond it. pool: "threads" or "openmp". The outputs are the same bits for all of these.
+
+    devices: Device objects, at most one for each target; regions of the plan without a device run on the CPU, with the
+    same bits. on_npu_failure: "fallback" (to the CPU), "retry" (once, then fallback) or "fail". npu_verify: run each
+    region on the CPU too and count differences in regions. npu_timeout_ms: until a job counts as hung.
     """
 
-    def __init__(self, plan, threads=1, isa="auto", *, pool="threads"):
+    def __init__(
+        self,
+        plan,
+        threads=1,
+        isa="auto",
+        *,
+        pool="threads",
+        devices=(),
+        on_npu_failure="fallback",
+        npu_verify=False,
+        npu_timeout_ms=1000,
+    ):
         lib = library()
         self._plan = plan if isinstance(plan, Plan) else Plan(plan)
         self._lock = threading.Lock()
@@ -72,15 +113,28 @@ class Session:
         if pool not in pools:
             raise Error(_capi.INVALID_ARGUMENT, f"pool is {pool!r}, expected 'threads' or 'openmp'")
         isa_limit = _parse_isa(isa)
+        if on_npu_failure not in _capi.NPU_POLICIES:
+            known = ", ".join(_capi.NPU_POLICIES)
+            raise Error(_capi.INVALID_ARGUMENT, f"on_npu_failure is {on_npu_failure!r}, expected one of {known}")
+        devices = tuple(devices)
+        device_configs = _device_configs(devices)
         create_pool, destroy_pool = pools[pool]
         thread_pool = create_pool(threads) if threads > 1 else None
         if threads > 1 and not thread_pool:
             raise Error(_capi.OUT_OF_MEMORY, f"a pool of {threads} threads cannot be made")
-        self._platform = _capi.Platform(thread_pool=thread_pool)
+        # Timeouts of jobs need the clock.
+        clock = ctypes.cast(lib.qplan_host_now_ns, ctypes.c_void_p)
+        self._platform = _capi.Platform(thread_pool=thread_pool, now_ns=clock)
         config = _capi.SessionConfig(
             isa_limit=isa_limit,
             kernels=lib.qplan_kernels_all(),
             platform=ctypes.pointer(self._platform),
+            npu=lib.qplan_npu_client_default(),
+            devices=ctypes.addressof(device_configs) if devices else None,
+            num_devices=len(devices),
+            on_npu_failure=_capi.NPU_POLICIES[on_npu_failure],
+            npu_flags=_capi.NPU_VERIFY if npu_verify else 0,
+            npu_timeout_us=int(npu_timeout_ms * 1000),
         )
         host_session = ctypes.c_void_p()
         error = _capi.Error()
@@ -89,11 +143,23 @@ class Session:
             if thread_pool:
                 destroy_pool(thread_pool)
             check(status, error)
-        # The finalizer's arguments keep plan and platform alive until the session is gone.
+        self._buffers = _Buffers()
+        # The finalizer's arguments keep plan, platform and devices alive until the session is gone.
         self._finalizer = weakref.finalize(
-            self, _release, lib, host_session, thread_pool, destroy_pool, self._plan, self._platform
+            self,
+            _release,
+            lib,
+            host_session,
+            thread_pool,
+            destroy_pool,
+            self._buffers,
+            self._plan,
+            self._platform,
+            devices,
         )
         self._session = lib.qplan_host_session_get(host_session)
+        for device in devices:
+            device._users.add(self)
 
     @property
     def plan(self):
@@ -106,6 +172,74 @@ class Session:
             info = _capi.SessionInfo()
             self._check(library().qplan_session_get_info(self._handle(), info))
             return SessionInfo(info.num_steps, info.num_threads, info.isa_name.decode(), info.macs, info.memory_bytes)
+
+    @property
+    def regions(self):
+        """The plan's regions for devices, a dict each: name, target, on_device, status, text, and what was counted."""
+        with self._lock:
+            session = self._handle()
+            count = library().qplan_session_num_regions(session)
+            return [self._info(library().qplan_session_region_info, _capi.RegionInfo, i) for i in range(count)]
+
+    @property
+    def devices(self):
+        """The targets of the plan's regions, a dict each: target, driver, state, and what was counted."""
+        with self._lock:
+            session = self._handle()
+            count = library().qplan_session_num_devices(session)
+            return [self._info(library().qplan_session_device_info, _capi.DeviceInfo, i) for i in range(count)]
+
+    def _info(self, function, struct, index):
+        info = struct()
+        self._check(function(self._session, index, info))
+        result = {}
+        for name, _ in struct._fields_[1:]:
+            value = getattr(info, name)
+            result[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if "state" in result:
+            result["state"] = _capi.DEVICE_STATES[result["state"]]
+        for name in ("on_device", "has_alternative"):
+            if name in result:
+                result[name] = bool(result[name])
+        if "status" in result:
+            result["status"] = library().qplan_status_name(result["status"]).decode()
+        return result
+
+    def recover_device(self, index=0):
+        """Resets a device that failed too often and gives it jobs again."""
+        with self._lock:
+            self._check(library().qplan_session_recover_device(self._handle(), index))
+
+    def buffer(self, shape, dtype, device=0):
+        """A new Buffer in memory of the session's device; it lives as long as the session."""
+        with self._lock:
+            made = Buffer(self, device, shape, dtype)
+            self._buffers.storages.append(made._buffer)
+            return made
+
+    def bind(self, direction, index, buffer):
+        """Reads an input from a Buffer, or writes an output to one, from now on; None: no more.
+
+        direction: "input" or "output". With a bound input, call invoke(): run() writes its inputs itself.
+        """
+        directions = {"input": _capi.INPUT, "output": _capi.OUTPUT}
+        if direction not in directions:
+            raise Error(_capi.INVALID_ARGUMENT, f"direction is {direction!r}, expected 'input' or 'output'")
+        key = (directions[direction], index)
+        with self._lock:
+            if buffer is None:
+                self._check(library().qplan_session_bind(self._handle(), *key, None))
+                self._buffers.bound.discard(key)
+            else:
+                if buffer._session is not self:
+                    raise Error(_capi.INVALID_ARGUMENT, "the buffer is of another session")
+                self._check(buffer._bind_to(*key))
+                self._buffers.bound.add(key)
+
+    def invoke(self):
+        """One inference on what inputs hold: for sessions whose inputs and outputs are bound."""
+        with self._lock:
+            self._check(library().qplan_session_invoke(self._handle()))
 
     def run(self, *inputs):
         """One inference: the outputs as a tuple of new arrays.
@@ -163,6 +297,10 @@ class Session:
             error = _capi.Error()
             library().qplan_session_last_error(self._session, error)
             check(status, error)
+
+    @property
+    def is_closed(self):
+        return not self._finalizer.alive
 
     def close(self):
         """Gives memory and threads back; more calls change nothing."""

@@ -1,0 +1,195 @@
+#include "tools/npu.h"
+
+#include "qplan/npu_sim.h"
+#include "qplan/pack.h"
+#include "tools/error.h"
+#include "tools/plan_report.h"
+
+namespace qplan::tools {
+namespace {
+
+constexpr char kSimulator[] = "sim";
+constexpr char kNone[] = "none";
+constexpr uint32_t kMaxTimeoutMs = 3'600'000;
+
+const char* const kPolicies[] = {"fallback", "retry", "fail"};  // by QPLAN_NPU_FALLBACK, ...
+
+std::string joined(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : a + "," + b;
+}
+
+bool has_key(const std::string& options, const std::string& key) {
+  return ("," + options).find("," + key + "=") != std::string::npos;
+}
+
+// A file or directory in the simulator's options, whose separator is the comma.
+std::string path_option(const char* option, const char* key, const std::string& path) {
+  if (path.find(',') != std::string::npos) {
+    throw UsageError(std::string(option) + ": the simulator takes no path with a comma, found '" + path +
+                     "'");
+  }
+  return std::string(key) + "=" + path;
+}
+
+}  // namespace
+
+void add_driver_options(CLI::App& command, NpuOptions& options) {
+  command
+      .add_option(
+          "--driver", options.driver,
+          "What runs the plan's NPU regions: sim (the simulator of VTA, default), none (the CPU does), or "
+          "a driver's shared library; its own options may follow after a comma")
+      ->type_name("LIB[,OPTIONS]");
+  command.add_option("--npu-options", options.driver_options, "Options for the driver: \"explore=8,seed=3\"")
+      ->type_name("TEXT");
+}
+
+void add_npu_options(CLI::App& command, NpuOptions& options) {
+  add_driver_options(command, options);
+  command
+      .add_option(
+          "--on-npu-failure", options.on_failure,
+          "When a device is absent or fails: fallback (to the CPU, the same bits; default), retry (once, "
+          "then fallback) or fail")
+      ->type_name("POLICY")
+      ->check([](const std::string& text) {
+        for (const char* policy : kPolicies) {
+          if (text == policy) return std::string();
+        }
+        return "unknown policy '" + text + "', expected fallback, retry or fail";
+      });
+  command.add_flag("--npu-verify", options.verify,
+                   "Run every region on the CPU too; other bytes are an error");
+  command.add_option("--npu-timeout-ms", options.timeout_ms, "Until a job counts as hung (default 1000)")
+      ->type_name("MS")
+      ->check([](const std::string& text) {
+        uint32_t value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMaxTimeoutMs)
+          return std::string();
+        return "'" + text + "' is not a number of milliseconds from 1 to " + std::to_string(kMaxTimeoutMs);
+      });
+}
+
+void add_npu_file_options(CLI::App& command, NpuOptions& options) {
+  command
+      .add_option(
+          "--npu-record", options.record,
+          "Write each job of the simulator there, for `qplan npu replay` and simulators of others; implies "
+          "--npu-verify")
+      ->type_name("DIR");
+  command.add_option("--npu-trace", options.trace, "Write each instruction of the simulator, for Perfetto")
+      ->type_name("FILE");
+}
+
+Driver::Driver(const std::string& name) {
+  if (name == kSimulator) {
+    driver_ = qplan_npu_sim_driver(QPLAN_NPU_ABI);
+    return;
+  }
+  qplan_error error = make_error();
+  check(qplan_host_driver_load(name.c_str(), &driver_, &library_, &error), error, "--driver");
+}
+
+Driver::~Driver() { qplan_host_driver_unload(library_); }
+
+std::string driver_name(const NpuOptions& options) {
+  const std::string name = options.driver.substr(0, options.driver.find(','));
+  if (name.empty()) throw UsageError("--driver: no name, expected sim, none or a shared library");
+  return name;
+}
+
+std::string driver_options(const NpuOptions& options) {
+  const size_t comma = options.driver.find(',');
+  std::string text = comma == std::string::npos ? "" : options.driver.substr(comma + 1);
+  text = joined(text, options.driver_options);
+  const bool is_simulator = driver_name(options) == kSimulator;
+  if (!is_simulator && (!options.record.empty() || !options.trace.empty())) {
+    throw UsageError(std::string(options.record.empty() ? "--npu-trace" : "--npu-record") +
+                     ": only the simulator can, found --driver " + options.driver);
+  }
+  if (!options.record.empty()) text = joined(text, path_option("--npu-record", "record", options.record));
+  if (!options.trace.empty()) text = joined(text, path_option("--npu-trace", "trace", options.trace));
+  return text;
+}
+
+std::vector<PlanTarget> device_targets(const PlanFile& plan) {
+  const auto report =
+      nlohmann::ordered_json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
+  std::vector<PlanTarget> targets;
+  for (const auto& target : report.at("targets")) {
+    if (target.at("name") != "cpu") targets.push_back({target.at("name"), target.at("options")});
+  }
+  return targets;
+}
+
+std::string simulator_options(const PlanTarget& target) {
+  std::string options;
+  for (const char* size : {"default", "quarter"}) {
+    if (has_key(target.options, "sram") &&
+        ("," + target.options + ",").find("sram=" + std::string(size) + ",") != std::string::npos) {
+      options = "sram=" + std::string(size);
+    }
+  }
+  if (("," + target.options + ",").find(",mul=off,") != std::string::npos)
+    options = joined(options, "multiply=0");
+  return options;
+}
+
+NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qplan_platform* platform)
+    : flags_(options.verify || !options.record.empty() ? uint32_t{QPLAN_NPU_VERIFY} : 0),
+      timeout_us_(options.timeout_ms * 1000) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (options.on_failure == kPolicies[i]) on_failure_ = i;
+  }
+  const std::string name = driver_name(options);
+  const std::string text = driver_options(options);
+  // A name that cannot be right is told for plans without regions too.
+  if (name != kNone && name != kSimulator) driver_ = std::make_unique<Driver>(name);
+  targets_ = device_targets(plan);
+  if (targets_.empty() || name == kNone) return;
+  if (driver_ == nullptr) driver_ = std::make_unique<Driver>(name);
+  devices_.reserve(targets_.size());
+  configs_.reserve(targets_.size());
+  for (const PlanTarget& target : targets_) {
+    // The simulator becomes what the plan was made for, unless the user says which device it is.
+    const std::string own = name == kSimulator ? simulator_options(target) : "";
+    open(target, options, has_key(text, "sram") || has_key(text, "multiply") ? text : joined(own, text),
+         platform);
+  }
+}
+
+void NpuDevices::open(const PlanTarget& target, const NpuOptions& options, const std::string& text,
+                      const qplan_platform* platform) {
+  qplan_host_device device{};
+  device.struct_size = sizeof device;
+  qplan_error error = make_error();
+  const qplan_status status =
+      qplan_host_device_open(driver_->get(), 0, text.c_str(), platform, &device, &error);
+  // Not there, or out of order: the policy's case. Wrong options are the user's mistake.
+  if (status == QPLAN_INVALID_ARGUMENT || status == QPLAN_OUT_OF_MEMORY) {
+    check(status, error, "--driver " + options.driver);
+  }
+  devices_.push_back(device);
+  qplan_npu_device_config config{};
+  config.struct_size = sizeof config;
+  config.target = target.name.c_str();
+  config.driver = device.driver;
+  config.device = device.device;
+  config.status = device.status;
+  configs_.push_back(config);
+}
+
+NpuDevices::~NpuDevices() {
+  for (qplan_host_device& device : devices_) qplan_host_device_close(&device);
+}
+
+void NpuDevices::configure(qplan_session_config* config) const {
+  config->npu = qplan_npu_client_default();
+  config->devices = configs_.data();
+  config->num_devices = static_cast<uint32_t>(configs_.size());
+  config->on_npu_failure = on_failure_;
+  config->npu_flags = flags_;
+  config->npu_timeout_us = timeout_us_;
+}
+
+}  // namespace qplan::tools

@@ -1,0 +1,99 @@
+// What runs on devices: the options about drivers, the devices of a plan, the report of what ran where.
+#ifndef TOOLS_NPU_H_
+#define TOOLS_NPU_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "qplan/host.h"
+#include "qplan/npu_driver.h"
+#include "tools/plan_file.h"
+
+namespace qplan::tools {
+
+struct NpuOptions {
+  std::string driver = "sim";  // "sim", "none", or a library with options: "x.so,a=b"
+  std::string driver_options;
+  std::string on_failure = "fallback";
+  std::string record, trace;
+  bool verify = false;
+  uint32_t timeout_ms = 0;  // 0: the session's default
+};
+
+// --driver, --npu-options.
+void add_driver_options(CLI::App& command, NpuOptions& options);
+// Those and --on-npu-failure, --npu-verify, --npu-timeout-ms.
+void add_npu_options(CLI::App& command, NpuOptions& options);
+// --npu-record, --npu-trace: of one run.
+void add_npu_file_options(CLI::App& command, NpuOptions& options);
+
+// A driver: the simulator of this program, or a library's.
+class Driver {
+ public:
+  // name: "sim" or a path. Failure where the library is no driver.
+  explicit Driver(const std::string& name);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  [[nodiscard]] const qplan_npu_driver* get() const { return driver_; }
+
+ private:
+  const qplan_npu_driver* driver_ = nullptr;
+  void* library_ = nullptr;
+};
+
+// The driver's name of NpuOptions, without options; and the options of `open`.
+std::string driver_name(const NpuOptions& options);
+std::string driver_options(const NpuOptions& options);
+
+struct PlanTarget {
+  std::string name;     // "vta"
+  std::string options;  // "sram=quarter,mul=on"
+};
+// The targets of a plan that are no CPU.
+std::vector<PlanTarget> device_targets(const PlanFile& plan);
+// The options of the simulator that make it the device of that target, "sram=quarter".
+std::string simulator_options(const PlanTarget& target);
+
+// An open device for each such target; none for --driver none. A device that is not there stays absent: the
+// session's policy decides what then.
+class NpuDevices {
+ public:
+  // platform (may be null) outlives this. Failure, UsageError.
+  NpuDevices(const PlanFile& plan, const NpuOptions& options, const qplan_platform* platform);
+  ~NpuDevices();
+  NpuDevices(const NpuDevices&) = delete;
+  NpuDevices& operator=(const NpuDevices&) = delete;
+
+  // The fields of config about devices; config points into this.
+  void configure(qplan_session_config* config) const;
+
+ private:
+  void open(const PlanTarget& target, const NpuOptions& options, const std::string& text,
+            const qplan_platform* platform);
+
+  std::vector<PlanTarget> targets_;
+  std::unique_ptr<Driver> driver_;
+  std::vector<qplan_host_device> devices_;
+  std::vector<qplan_npu_device_config> configs_;
+  uint32_t on_failure_ = QPLAN_NPU_FALLBACK;
+  uint32_t flags_ = 0;
+  uint32_t timeout_us_ = 0;
+};
+
+// ---- what ran where ----
+std::vector<qplan_region_info> region_infos(const qplan_session* session);
+std::vector<qplan_device_info> device_infos(const qplan_session* session);
+// "npu: 3 of 3 regions on 'vta' (vta-sim), 12.3 M cycles, 2 copies (150.5 kB)" and a line for each reason why
+// something did not run there; "" where the plan has no regions.
+std::string npu_text(const qplan_session* session);
+nlohmann::ordered_json npu_json(const qplan_session* session);
+// Failure where the device's bytes were not the CPU's.
+void check_mismatches(const qplan_session* session);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_NPU_H_

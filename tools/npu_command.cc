@@ -1,0 +1,214 @@
+// qplan npu: what concerns devices alone: recorded jobs, listings, drivers.
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "qplan/npu_sim.h"
+#include "qplan/pack.h"
+#include "tools/command.h"
+#include "tools/error.h"
+#include "tools/files.h"
+#include "tools/npu.h"
+#include "tools/npu_record.h"
+#include "tools/plan_file.h"
+#include "tools/plan_report.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// ---- replay ----
+
+struct ReplayOptions {
+  std::string directory;
+  std::string options;
+  bool json = false;
+};
+
+struct RecordedCheck {
+  std::string address, bytes, file;
+};
+
+// The checks that a job lists; whether it is well-formed is the replayer's business.
+std::vector<RecordedCheck> recorded_checks(const std::string& job) {
+  std::vector<RecordedCheck> checks;
+  std::ifstream file(job + "/job.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string directive;
+    RecordedCheck check;
+    if (words >> directive >> check.address >> check.bytes >> check.file && directive == "check") {
+      checks.push_back(check);
+    }
+  }
+  return checks;
+}
+
+struct ReplayedJob {
+  std::string path;
+  std::vector<std::pair<RecordedCheck, std::string>> checks;  // "OK", "differs", "not compared"
+  qplan_npu_report report{};
+};
+
+ReplayedJob replay_job(const std::string& path, const std::string& options) {
+  ReplayedJob job;
+  job.path = path;
+  job.report.struct_size = sizeof job.report;
+  const qplan_npu_status status = qplan_npu_sim_replay(path.c_str(), options.c_str(), &job.report);
+  job.report.status = status;
+  // Checks are compared in their order; the text names the one that differs.
+  bool is_over = status < 0 && status != QPLAN_NPU_E_BUS;
+  for (const RecordedCheck& check : recorded_checks(path)) {
+    std::string verdict = is_over ? "not compared" : "OK";
+    if (status == QPLAN_NPU_E_BUS && !is_over &&
+        std::string(job.report.text).find("'" + check.file + "'") != std::string::npos) {
+      verdict = "differs";
+      is_over = true;
+    }
+    job.checks.emplace_back(check, verdict);
+  }
+  return job;
+}
+
+void print_job(const ReplayedJob& job) {
+  std::string text = one_line(job.path) + ": ";
+  if (job.report.status >= 0) {
+    text += std::to_string(job.checks.size()) + (job.checks.size() == 1 ? " check OK, " : " checks OK, ") +
+            std::to_string(job.report.cycles) + " cycles\n";
+  } else {
+    text += "FAILED: " + one_line(job.report.text) + "\n";
+  }
+  for (const auto& [check, verdict] : job.checks) {
+    text += "  " + one_line(check.file) + " (" + one_line(check.bytes) + " bytes at " +
+            one_line(check.address) + "): " + verdict + "\n";
+  }
+  print(text);
+}
+
+Json job_json(const ReplayedJob& job) {
+  Json json{{"job", job.path},         {"ok", job.report.status >= 0}, {"status", job.report.status},
+            {"text", job.report.text}, {"cycles", job.report.cycles},  {"macs", job.report.macs}};
+  json["checks"] = Json::array();
+  for (const auto& [check, verdict] : job.checks) {
+    json["checks"].push_back(
+        {{"address", check.address}, {"bytes", check.bytes}, {"file", check.file}, {"result", verdict}});
+  }
+  return json;
+}
+
+void replay(const ReplayOptions& options) {
+  size_t failed = 0, count = 0;
+  std::string first;
+  Json list = Json::array();
+  for (const std::string& path : find_jobs(options.directory)) {
+    const ReplayedJob job = replay_job(path, options.options);
+    ++count;
+    if (job.report.status < 0 && failed++ == 0) first = path + ": " + job.report.text;
+    options.json ? list.push_back(job_json(job)) : print_job(job);
+  }
+  if (options.json) print(list.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (failed > 0) {
+    throw Failure("npu replay: " + std::to_string(failed) + " of " + std::to_string(count) +
+                  (count == 1 ? " job" : " jobs") + " failed; the first is " + first);
+  }
+}
+
+void add_replay(CLI::App& npu) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = npu.add_subcommand("replay", "Run recorded jobs again and compare their outputs");
+  command->add_option("DIR", options->directory, "A job, or a directory of job-NNNN")
+      ->required()
+      ->type_name("");
+  command->add_option("--npu-options", options->options, "Options of the simulator: seed, explore, hazards")
+      ->type_name("TEXT");
+  command->add_flag("--json", options->json, "As JSON");
+  command->footer(
+      "A job is run from its files alone, by the simulator. Exit status 1 when a byte differs or a job "
+      "cannot run.\n"
+      "Examples:\n"
+      "  qplan run model.qplan --input x.npy --npu-record jobs\n"
+      "  qplan npu replay jobs\n"
+      "  qplan npu replay jobs/job-0000 --npu-options explore=8");
+  command->callback([options]() { replay(*options); });
+}
+
+// ---- disasm ----
+
+struct DisasmOptions {
+  std::string plan;
+  std::optional<uint32_t> region;
+};
+
+void disassemble(const DisasmOptions& options) {
+  const PlanFile plan(options.plan);
+  const Json report = Json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
+  const Json regions = report.value("regions", Json::array());
+  if (regions.empty()) {
+    throw Failure("plan '" + options.plan +
+                  "': has no regions for a device; pack it with --target \"vta, cpu\"");
+  }
+  if (options.region && *options.region >= regions.size()) {
+    throw Failure("plan '" + options.plan + "': has no region " + std::to_string(*options.region) +
+                  ", only 0 to " + std::to_string(regions.size() - 1));
+  }
+  const std::vector<PlanTarget> targets = device_targets(plan);
+  for (uint32_t i = 0; i < regions.size(); ++i) {
+    if (options.region && *options.region != i) continue;
+    const Json& region = regions[i];
+    const std::string name = one_line(region.at("name").get<std::string>());
+    const std::string format = region.at("blob_format");
+    const uint64_t offset = region.at("blob_offset"), bytes = region.at("blob_bytes");
+    if (format != "VTA1") {
+      throw Failure("plan '" + options.plan + "': region " + std::to_string(i) + " '" + name +
+                    "' is a program of format '" + one_line(format) + "', which only its driver can read");
+    }
+    std::string simulator;
+    for (const PlanTarget& target : targets) {
+      if (target.name == region.at("target")) simulator = simulator_options(target);
+    }
+    print("region " + std::to_string(i) + " '" + name + "' on " +
+          one_line(region.at("target").get<std::string>()) + ", " + std::to_string(bytes) + " bytes\n");
+    qplan_npu_reason why{};
+    const auto line = [](void*, const char* text) { print(std::string(text) + "\n"); };
+    const qplan_npu_status status = qplan_npu_sim_disassemble(static_cast<const char*>(plan.bytes()) + offset,
+                                                              bytes, simulator.c_str(), line, nullptr, &why);
+    if (status < 0)
+      throw Failure("plan '" + options.plan + "': region '" + name + "': " + one_line(why.text));
+  }
+}
+
+void add_disasm(CLI::App& npu) {
+  auto options = std::make_shared<DisasmOptions>();
+  CLI::App* command = npu.add_subcommand("disasm", "List the programs of a plan's NPU regions");
+  command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
+  command->add_option("--region", options->region, "Only this one, from 0 in the order of the steps")
+      ->type_name("N");
+  command->footer(
+      "Regions of the program's memory, then one line per instruction under the names of the operators.\n"
+      "Examples:\n"
+      "  qplan npu disasm model.qplan | less\n"
+      "  qplan npu disasm model.qplan --region 0");
+  command->callback([options]() { disassemble(*options); });
+}
+
+}  // namespace
+
+void add_npu_command(CLI::App& app) {
+  CLI::App* npu = app.add_subcommand("npu", "Recorded jobs, programs and drivers of NPUs");
+  npu->require_subcommand(1);
+  add_replay(*npu);
+  add_disasm(*npu);
+  add_npu_info_command(*npu);
+  npu->footer(
+      "Examples:\n"
+      "  qplan npu replay jobs\n"
+      "  qplan npu disasm model.qplan --region 0\n"
+      "  qplan npu info --driver ./libmy_driver.so");
+}
+
+}  // namespace qplan::tools

@@ -1,0 +1,158 @@
+// What ran where, in words and as JSON.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "tools/error.h"
+#include "tools/npu.h"
+#include "tools/plan_report.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* state_name(uint32_t state) {
+  static constexpr const char* kNames[] = {"present", "degraded", "quarantined", "absent"};
+  return state < std::size(kNames) ? kNames[state] : "unknown";
+}
+
+std::string plural(uint64_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+// "12.3 M cycles"
+std::string cycles_text(uint64_t cycles) {
+  char text[32];
+  if (cycles < 10'000) return plural(cycles, "cycle", "cycles");
+  const bool mega = cycles >= 1'000'000;
+  std::snprintf(text, sizeof text, "%.1f %s cycles", static_cast<double>(cycles) / (mega ? 1e6 : 1e3),
+                mega ? "M" : "k");
+  return text;
+}
+
+std::string region_name(const qplan_region_info& region) {
+  return region.name[0] != '\0' ? one_line(region.name) : "step " + std::to_string(region.step);
+}
+
+// Why a region did not run on its device, or had trouble there; "" where all went well.
+std::string trouble(const qplan_region_info& region) {
+  const std::string text = region.text[0] != '\0' ? one_line(region.text) : qplan_status_name(region.status);
+  if (region.failures > 0) {
+    return plural(region.failures, "job failed", "jobs failed") + ", " +
+           plural(region.cpu_runs, "run", "runs") + " on the cpu: " + text;
+  }
+  if (region.on_device == 0) return "on the cpu: " + text;
+  return "";
+}
+
+}  // namespace
+
+std::vector<qplan_region_info> region_infos(const qplan_session* session) {
+  std::vector<qplan_region_info> infos(qplan_session_num_regions(session));
+  for (uint32_t i = 0; i < infos.size(); ++i) {
+    infos[i].struct_size = sizeof infos[i];
+    check(qplan_session_region_info(session, i, &infos[i]), make_error(), "region " + std::to_string(i));
+  }
+  return infos;
+}
+
+std::vector<qplan_device_info> device_infos(const qplan_session* session) {
+  std::vector<qplan_device_info> infos(qplan_session_num_devices(session));
+  for (uint32_t i = 0; i < infos.size(); ++i) {
+    infos[i].struct_size = sizeof infos[i];
+    check(qplan_session_device_info(session, i, &infos[i]), make_error(), "device " + std::to_string(i));
+  }
+  return infos;
+}
+
+std::string npu_text(const qplan_session* session) {
+  const std::vector<qplan_region_info> regions = region_infos(session);
+  std::string text;
+  for (const qplan_device_info& device : device_infos(session)) {
+    uint64_t count = 0, ran = 0, copies = 0, copy_bytes = 0;
+    for (const qplan_region_info& region : regions) {
+      if (std::string(region.target) != device.target) continue;
+      ++count;
+      ran += region.device_runs > 0;
+      copies += region.copies;
+      copy_bytes += region.copy_bytes;
+    }
+    text += "npu: " + std::to_string(ran) + " of " + plural(count, "region", "regions") + " on '" +
+            one_line(device.target) + "' (" +
+            (device.driver[0] != '\0' ? one_line(device.driver) : std::string("no driver")) + "), " +
+            cycles_text(device.cycles) + ", " + plural(copies, "copy", "copies") + " (" +
+            size_text(copy_bytes) + ")";
+    if (device.state != QPLAN_DEVICE_PRESENT) text += ", " + std::string(state_name(device.state));
+    text += "\n";
+  }
+  // Regions with the same reason share a line.
+  std::vector<std::pair<std::string, std::vector<std::string>>> troubles;
+  for (const qplan_region_info& region : regions) {
+    const std::string why = trouble(region);
+    if (why.empty()) continue;
+    auto found =
+        std::find_if(troubles.begin(), troubles.end(), [&](const auto& t) { return t.first == why; });
+    if (found == troubles.end()) found = troubles.insert(troubles.end(), {why, {}});
+    found->second.push_back(region_name(region));
+  }
+  for (const auto& [why, names] : troubles) {
+    const std::string who =
+        names.size() == 1 ? "region '" + names[0] + "'" : plural(names.size(), "region", "regions");
+    text += "npu: " + who + " " + why + "\n";
+  }
+  return text;
+}
+
+Json npu_json(const qplan_session* session) {
+  Json json;
+  json["devices"] = Json::array();
+  for (const qplan_device_info& device : device_infos(session)) {
+    json["devices"].push_back({{"target", device.target},
+                               {"driver", device.driver},
+                               {"state", state_name(device.state)},
+                               {"last_status", device.last_status},
+                               {"regions", device.num_regions},
+                               {"jobs", device.jobs},
+                               {"failed_jobs", device.failed_jobs},
+                               {"timeouts", device.timeouts},
+                               {"retries", device.retries},
+                               {"fallbacks", device.fallbacks},
+                               {"resets", device.resets},
+                               {"cycles", device.cycles},
+                               {"program_bytes", device.program_bytes},
+                               {"text", device.text}});
+  }
+  json["regions"] = Json::array();
+  for (const qplan_region_info& region : region_infos(session)) {
+    json["regions"].push_back({{"name", region.name},
+                               {"step", region.step},
+                               {"target", region.target},
+                               {"on_device", region.on_device != 0},
+                               {"status", qplan_status_name(region.status)},
+                               {"operators", region.num_operators},
+                               {"has_alternative", region.has_alternative != 0},
+                               {"macs", region.macs},
+                               {"device_runs", region.device_runs},
+                               {"cpu_runs", region.cpu_runs},
+                               {"failures", region.failures},
+                               {"mismatches", region.mismatches},
+                               {"copies", region.copies},
+                               {"copy_bytes", region.copy_bytes},
+                               {"last_cycles", region.last_cycles},
+                               {"text", region.text}});
+  }
+  return json;
+}
+
+void check_mismatches(const qplan_session* session) {
+  std::string names;
+  for (const qplan_region_info& region : region_infos(session)) {
+    if (region.mismatches > 0) names += (names.empty() ? "'" : ", '") + region_name(region) + "'";
+  }
+  if (names.empty()) return;
+  throw Failure("npu: the device computed other bytes than the cpu, whose bytes stand: region " + names +
+                "; the driver or the device is wrong, not the model");
+}
+
+}  // namespace qplan::tools
