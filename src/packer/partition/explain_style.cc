@@ -4,18 +4,21 @@ namespace qplan::partition {
 
 const char kPageStyle[] = R"css(
 :root {
+  color-scheme: light; --on: #fff;
   --page: #f6f7f9; --panel: #ffffff; --line: #d8dde4; --text: #1b2430; --quiet: #5c6878; --edge: #9aa5b3;
   --copy: #d9480f; --select: #1c6fe0; --shade: #eef1f5;
   --d0: #0b8f7a; --d1: #7c4dd6; --d2: #b0851a; --d3: #c2387a; --cpu: #66758a;
   --s0: #c9ece5; --s1: #e2d7f8; --s2: #f2e6c4; --s3: #f7d5e5; --scpu: #e3e7ed;
 }
 @media (prefers-color-scheme: dark) { :root:not([data-theme=light]) {
+  color-scheme: dark; --on: #0d1216;
   --page: #12161c; --panel: #1a2028; --line: #323b47; --text: #e4e9f0; --quiet: #97a3b4; --edge: #5d6a7a;
   --copy: #ff8a4c; --select: #6aa8ff; --shade: #222a34;
   --d0: #2fc7ab; --d1: #a98bf5; --d2: #dcb24a; --d3: #f077ae; --cpu: #8b99ad;
   --s0: #133f38; --s1: #33285a; --s2: #453817; --s3: #4c2138; --scpu: #2b333f;
 } }
 :root[data-theme=dark] {
+  color-scheme: dark; --on: #0d1216;
   --page: #12161c; --panel: #1a2028; --line: #323b47; --text: #e4e9f0; --quiet: #97a3b4; --edge: #5d6a7a;
   --copy: #ff8a4c; --select: #6aa8ff; --shade: #222a34;
   --d0: #2fc7ab; --d1: #a98bf5; --d2: #dcb24a; --d3: #f077ae; --cpu: #8b99ad;
@@ -30,7 +33,7 @@ h2 { font-size: 15px; margin: 0 0 8px; }
 h3 { font-size: 13px; margin: 14px 0 4px; color: var(--quiet); font-weight: 600; }
 .summary { color: var(--quiet); margin: 2px 0 12px; overflow-wrap: anywhere; }
 .bar { display: flex; height: 22px; border-radius: 5px; overflow: hidden; background: var(--shade); margin: 3px 0; }
-.bar > span { min-width: 0; color: #fff; font-size: 12px; line-height: 22px; padding: 0; text-align: center;
+.bar > span { min-width: 0; color: var(--on); font-size: 12px; line-height: 22px; padding: 0; text-align: center;
               overflow: hidden; white-space: nowrap; }
 .shares { display: grid; grid-template-columns: max-content 1fr; gap: 0 10px; align-items: center; }
 .shares > span { color: var(--quiet); }
@@ -61,7 +64,7 @@ td.i { white-space: nowrap; }
 tr.go { cursor: pointer; }
 tr.go:hover { background: var(--shade); }
 code { font: 12px ui-monospace, SFMono-Regular, Menlo, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
-.tag { display: inline-block; white-space: nowrap; border-radius: 4px; padding: 0 7px; color: #fff; font-size: 12px; line-height: 20px; }
+.tag { display: inline-block; white-space: nowrap; border-radius: 4px; padding: 0 7px; color: var(--on); font-size: 12px; line-height: 20px; }
 .reason { margin: 5px 0; padding: 5px 9px; border-left: 3px solid var(--copy); background: var(--shade);
           border-radius: 0 5px 5px 0; overflow-wrap: anywhere; }
 .reason small { display: block; color: var(--quiet); font-size: 12px; }
