@@ -40,7 +40,7 @@ const tag = (target) => {
 };
 const opName = (u) => (u.composite || D.nodes[u.nodes[0]].op).replace(/^(qplan|qnn|nn)\./, '');
 const unitName = (u) => {
-  for (const n of u.nodes) if (D.nodes[n].name) return D.nodes[n].name;
+  for (const n of u.nodes) if (D.nodes[n].name) return D.nodes[n].name.split(';')[0];  // TFLite joins names with ';'
   return '%' + u.nodes[0];
 };
 const cut = (text, length) => text.length <= length ? text : '\u2026' + text.slice(text.length - length + 1);
@@ -173,7 +173,7 @@ nodes.forEach((node, i) => {
   g.append(box, band,
            svgMake('text', { x: x + 16, y: y + 18 }, cut(opName(u), 20) + (u.pinned ? ' (pinned)' : '')),
            svgMake('text', { x: x + W - 8, y: y + 18, 'text-anchor': 'end', class: 'sub' }, orDash(time, timeText)),
-           svgMake('text', { x: x + 16, y: y + 35, class: 'sub' }, cut(unitName(u), 33)),
+           svgMake('text', { x: x + 16, y: y + 35, class: 'sub' }, cut(unitName(u), 30)),
            svgMake('title', {}, [u.target + ': ' + unitName(u),
                                  ...reasons.map((r) => 'not on ' + r.target + ': ' + r.text + ' [' + r.id + ']')].join('\n')));
   boxes.append(g);
