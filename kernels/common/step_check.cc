@@ -208,6 +208,13 @@ bool StepCheck::multipliers(format::Contract contract, uint32_t first, uint64_t 
          constant_range(first + 1, "shift", count, -31, 30);
 }
 
+bool StepCheck::float_form_entries(const char* name, const flatbuffers::Vector<float>* values,
+                                   uint64_t count) const {
+  const uint64_t found = values != nullptr ? values->size() : 0;
+  if (found == count) return true;
+  return fail() << name << " has " << found << " entries, expected " << count;
+}
+
 bool StepCheck::range(const char* name, int64_t value, int64_t min, int64_t max) const {
   if (value >= min && value <= max) return true;
   return fail() << name << " " << value << " is not in " << min << " .. " << max;

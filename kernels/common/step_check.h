@@ -55,6 +55,22 @@ inline constexpr uint32_t kContractsLayer = kContractsAccumulator | contract_bit
 // The contract of a step that has been checked.
 constexpr Contract contract_of(format::Contract contract) { return static_cast<Contract>(contract); }
 
+// Whether a layer's parameters have a float form that this runtime knows; a later one's is passed over, since
+// multiplier and shift say all.
+template <typename Params>
+bool has_float_form(const Params& p) {
+  const bool known = p.float_form() == format::FloatForm_PLAIN || p.float_form() == format::FloatForm_SIGNED;
+  return known && (p.contract() == format::Contract_TFL2 || p.contract() == format::Contract_TFL1);
+}
+// Of a step that has been checked: what it says of float forms, in the args of its kernel.
+template <typename Params, typename Args>
+void fill_float_form(const Params& p, Args& args) {
+  if (!has_float_form(p)) return;
+  args.float_form = static_cast<FloatForm>(p.float_form());
+  args.float_scale = p.float_scale()->data();
+  args.float_offset = p.float_offset()->data();
+}
+
 // 2^100, beyond any scale that is meant: (x - zero_point) * scale stays finite, sums of two of them too, and
 // what is divided by a scale may become infinite but not NaN.
 inline constexpr float kMaxScale = 0x1p100f;
@@ -130,6 +146,15 @@ class StepCheck {
   // multiplier and shift of `count` channels, at inputs first and first + 1; under F32E scale.
   bool multipliers(format::Contract contract, uint32_t first, uint64_t count) const;
 
+  // The float form of `count` channels, where there is one: as many entries in both vectors. Their values may
+  // be anything.
+  template <typename Params>
+  bool float_form(const Params& p, uint64_t count) const {
+    if (!has_float_form(p)) return true;
+    return float_form_entries("float_scale", p.float_scale(), count) &&
+           float_form_entries("float_offset", p.float_offset(), count);
+  }
+
   bool range(const char* name, int64_t value, int64_t min, int64_t max) const;
   // A zero point or another value that must lie in the dtype.
   bool in_dtype(const char* name, int32_t value, Dtype dtype) const;
@@ -152,6 +177,7 @@ class StepCheck {
   bool window_touches_input(const WindowAxis& axis) const;
 
  private:
+  bool float_form_entries(const char* name, const flatbuffers::Vector<float>* values, uint64_t count) const;
   bool tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes, uint32_t rank,
               Shape* shape) const;
 

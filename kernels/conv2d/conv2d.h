@@ -16,7 +16,8 @@
 // and under ACC32 the output is int32: out[n,y,x,o] = acc[n,y,x,o], without zero point and clamp.
 //
 // Weights lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h), num_k = kernel_h * kernel_w *
-// I. bias, multiplier, shift and scale have layout_channels(weights_layout, output_c) entries.
+// I. bias, multiplier, shift and scale have layout_channels(weights_layout, output_c) entries, as have
+// float_scale and float_offset (kernels/numeric/requantize.h, FloatForm).
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_H_
 
@@ -40,7 +41,9 @@ struct Conv2dArgs {
   const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
   const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
-  void* output = nullptr;               // [batch, output_h, output_w, output_c]
+  const float* float_scale = nullptr;   // these two: null under FloatForm::kNone
+  const float* float_offset = nullptr;
+  void* output = nullptr;  // [batch, output_h, output_w, output_c]
   uint32_t batch = 0;
   uint32_t input_h = 0;
   uint32_t input_w = 0;
@@ -64,9 +67,10 @@ struct Conv2dArgs {
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
-  Dtype input_dtype = Dtype::kOther;   // uint8 or int8
-  Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32
-  uint16_t weights_layout = 0;         // layouts.def
+  FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
+  Dtype input_dtype = Dtype::kOther;        // uint8 or int8
+  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
+  uint16_t weights_layout = 0;              // layouts.def
 };
 
 // Units of the reference: output rows, n * output_h + y.

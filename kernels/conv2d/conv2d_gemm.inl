@@ -23,6 +23,10 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.multiplier = args.multiplier;
   product.shift = args.shift;
   product.scale = args.scale;
+  product.float_scale = args.float_scale;
+  product.float_offset = args.float_offset;
+  product.contract = args.contract;
+  product.float_form = args.float_form;
   product.num_channels = args.output_c;
   product.out_stride = args.output_c;
   product.output_zero_point = args.output_zero_point;

@@ -16,13 +16,13 @@ namespace {
 // Output pixels of one work unit: their patches and row terms lie in scratch.
 constexpr uint32_t kPatchRows = 24;
 
-// What the vector variants compute: TFL2 and F32E without groups, with the input zero point at the dtype's
+// What the vector variants compute: everything but groups and ACC32, with the input zero point at the dtype's
 // minimum (where the packer puts it), so that the bytes, seen as uint8, are the factors.
 inline bool patch_accepts(const Conv2dArgs& a) {
   const uint64_t pixels = uint64_t{a.batch} * a.output_h * a.output_w;
-  return (a.contract == Contract::kTfl2 || a.contract == Contract::kF32e) && a.groups == 1 &&
-         a.weights_layout == kLayout_o16k4 && a.input_zero_point == dtype_min(a.input_dtype) &&
-         a.output_w < (1u << 30) && uint64_t{a.batch} * a.output_h < (1u << 30) && pixels < (1u << 31) &&
+  return a.contract != Contract::kAcc32 && a.groups == 1 && a.weights_layout == kLayout_o16k4 &&
+         a.input_zero_point == dtype_min(a.input_dtype) && a.output_w < (1u << 30) &&
+         uint64_t{a.batch} * a.output_h < (1u << 30) && pixels < (1u << 31) &&
          uint64_t{a.kernel_h} * a.kernel_w * a.input_c < (1u << 30);
 }
 

@@ -62,7 +62,8 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
   }
   return check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), output[3], num_k)) &&
-         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3]));
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3])) &&
+         check.float_form(p, layout_channels(p.weights_layout(), output[3]));
 }
 
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
@@ -78,6 +79,7 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
     args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
     args.shift = static_cast<const int32_t*>(step.input_data(kShift));
   }
+  fill_float_form(p, args);
   args.output = step.output_data(0);
   args.batch = input[0];
   args.input_h = input[1];

@@ -23,6 +23,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   const __m512i flip = _mm512_set1_epi32(a.input_dtype == Dtype::kS8 ? 0x00800080 : 0);
   const __m512i bias = _mm512_loadu_si512(a.bias + channel);
   const Epilogue epilogue(a, channel);
+  const Output512 output = output512(a.output_zero_point, a.clamp_min, a.clamp_max);
   __m512i weights[kPairs != 0 ? kPairs : 1];
   for (uint32_t t = 0; t < kPairs; ++t) weights[t] = _mm512_loadu_si512(taps.weights + 16 * t);
   const uint8_t* const* at = taps.addresses;
@@ -35,7 +36,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
       sum = _mm512_dpwssd_epi32(sum, pair,
                                 kPairs != 0 ? weights[t] : _mm512_loadu_si512(taps.weights + 16 * t));
     }
-    const __m128i bytes = epilogue.bytes(sum);
+    const __m128i bytes = finish512(epilogue.outputs(sum), output);
     if (kTail) {
       _mm_mask_storeu_epi8(out + channel, mask, bytes);
     } else {
@@ -54,20 +55,27 @@ inline void run_any_pairs(const DepthwiseConv2dArgs& a, const Taps& taps, uint32
 }
 
 template <typename Epilogue>
-void run_rows(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  const Taps taps = taps_in(args, scratch);
-  fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
-  for (uint32_t row = begin; row < end; ++row) {
-    find_taps(args, row, taps);
-    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
-    for (uint32_t channel = 0; channel < args.input_c; channel += 16) {
-      widen_weights(args, channel, 16, taps.weights);
-      if (args.input_c - channel >= 16) {
-        run_any_pairs<Epilogue, false>(args, taps, channel, out);
-      } else {
-        run_any_pairs<Epilogue, true>(args, taps, channel, out);
-      }
+inline void run_channels(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t channel, uint8_t* out) {
+  if (args.input_c - channel >= 16) {
+    run_any_pairs<Epilogue, false>(args, taps, channel, out);
+  } else {
+    run_any_pairs<Epilogue, true>(args, taps, channel, out);
+  }
+}
+
+void run_group(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t channel, uint8_t* out) {
+  if (args.contract == Contract::kF32e) {
+    run_channels<F32eEpilogue512>(args, taps, channel, out);
+  } else if (args.float_form != FloatForm::kNone && groups_have_form(args, channel / 16, 1)) {
+    if (args.float_form == FloatForm::kPlain) {
+      run_channels<PlainEpilogue512>(args, taps, channel, out);
+    } else {
+      run_channels<SignedEpilogue512>(args, taps, channel, out);
     }
+  } else if (args.contract == Contract::kTfl2) {
+    run_channels<Tfl2Epilogue512>(args, taps, channel, out);
+  } else {
+    run_channels<Tfl1Epilogue512>(args, taps, channel, out);
   }
 }
 
@@ -80,10 +88,15 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_byte
 uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
 
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  if (args.contract == Contract::kF32e) {
-    run_rows<F32eEpilogue512>(args, begin, end, scratch);
-  } else {
-    run_rows<Tfl2Epilogue512>(args, begin, end, scratch);
+  const Taps taps = taps_in(args, scratch);
+  fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  for (uint32_t row = begin; row < end; ++row) {
+    find_taps(args, row, taps);
+    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
+    for (uint32_t channel = 0; channel < args.input_c; channel += 16) {
+      widen_weights(args, channel, 16, taps.weights);
+      run_group(args, taps, channel, out);
+    }
   }
 }
 

@@ -6,7 +6,8 @@
 // Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts;
 // under ACC32 out[r,o] = acc[r,o], as int32.
 // Weights [output_c, input_c] lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h). bias,
-// multiplier, shift and scale have layout_channels(weights_layout, output_c) entries.
+// multiplier, shift, scale, float_scale and float_offset have layout_channels(weights_layout, output_c)
+// entries.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 
@@ -29,7 +30,9 @@ struct FullyConnectedArgs {
   const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
   const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
-  void* output = nullptr;               // [rows, output_c]
+  const float* float_scale = nullptr;   // these two: null under FloatForm::kNone
+  const float* float_offset = nullptr;
+  void* output = nullptr;  // [rows, output_c]
   uint32_t rows = 0;
   uint32_t input_c = 0;
   uint32_t output_c = 0;
@@ -39,9 +42,10 @@ struct FullyConnectedArgs {
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
-  Dtype input_dtype = Dtype::kOther;   // uint8 or int8
-  Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32
-  uint16_t weights_layout = 0;         // layouts.def
+  FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
+  Dtype input_dtype = Dtype::kOther;        // uint8 or int8
+  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
+  uint16_t weights_layout = 0;              // layouts.def
 };
 
 // Units of the reference: blocks of 16 outputs, r * ceil(output_c / 16) + o / 16.

@@ -25,6 +25,10 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   product.multiplier = args.multiplier;
   product.shift = args.shift;
   product.scale = args.scale;
+  product.float_scale = args.float_scale;
+  product.float_offset = args.float_offset;
+  product.contract = args.contract;
+  product.float_form = args.float_form;
   product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   product.num_channels = args.output_c;
   product.out_stride = args.output_c;

@@ -24,11 +24,10 @@ inline uint32_t row_units(const FullyConnectedArgs& a) {
   return (a.rows + kRowChunk - 1) / kRowChunk * num_groups(a);
 }
 
-// As for conv2d: TFL2 and F32E, and the input zero point is the dtype's minimum, where the packer puts it.
+// As for conv2d: not ACC32, and the input zero point is the dtype's minimum, where the packer puts it.
 inline bool rows_accepts(const FullyConnectedArgs& a) {
-  return (a.contract == Contract::kTfl2 || a.contract == Contract::kF32e) &&
-         a.weights_layout == kLayout_o16k4 && a.input_zero_point == dtype_min(a.input_dtype) &&
-         a.input_c < (1u << 30);
+  return a.contract != Contract::kAcc32 && a.weights_layout == kLayout_o16k4 &&
+         a.input_zero_point == dtype_min(a.input_dtype) && a.input_c < (1u << 30);
 }
 
 // Whether the input's rows can be read as they are.

@@ -49,7 +49,8 @@ bool check_step(const StepCheck& check, const StepView& step) {
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) &&
          check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
-         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)));
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output))) &&
+         check.float_form(p, layout_channels(p.weights_layout(), columns(output)));
 }
 
 qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Error* error) {
@@ -69,6 +70,7 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Er
     args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
     args.shift = static_cast<const int32_t*>(step.input_data(kShift));
   }
+  fill_float_form(p, args);
   args.output = step.output_data(0);
   args.rows = static_cast<uint32_t>(input.elements() / columns(input));
   args.input_c = columns(input);

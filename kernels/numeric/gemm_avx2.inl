@@ -22,7 +22,11 @@ struct Gemm {
   const int32_t* bias = nullptr;    // these four: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
-  const float* scale = nullptr;  // not null: F32E, without multiplier and shift
+  const float* scale = nullptr;  // F32E, without multiplier and shift
+  const float* float_scale = nullptr;
+  const float* float_offset = nullptr;
+  Contract contract = Contract::kTfl2;
+  FloatForm float_form = FloatForm::kNone;
   // Added to every channel of a row (the weights' zero point); null: nothing.
   const int32_t* row_term = nullptr;
   uint32_t num_channels = 0;
@@ -33,30 +37,20 @@ struct Gemm {
   int32_t clamp_max = 0;
 };
 
-// Requantises and stores the sums of a tile. Inlined by force: the sums stay in registers.
-template <typename Epilogue, uint32_t kRows>
-__attribute__((always_inline)) inline void store_tile256(const Gemm& g, const __m256i (&sums)[kRows][4],
-                                                         uint32_t first_row, uint32_t first_channel) {
-  for (uint32_t half = 0; half < 2; ++half) {
-    const uint32_t channel = first_channel + half * 8;
-    if (channel >= g.num_channels) break;
-    const uint32_t count = g.num_channels - channel < 8 ? g.num_channels - channel : 8;
-    const Epilogue epilogue(g, channel);
-    const __m256i bias = load256(g.bias + channel);
-    for (uint32_t p = 0; p < kRows; ++p) {
-      // hadd leaves channels 0 1 4 5 | 2 3 6 7 of the eight.
-      const __m256i pairs = _mm256_hadd_epi32(sums[p][2 * half], sums[p][2 * half + 1]);
-      __m256i sum = _mm256_add_epi32(_mm256_permute4x64_epi64(pairs, 0xD8), bias);
-      if (g.row_term != nullptr) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(g.row_term[first_row + p]));
-      uint8_t* out = g.out + (first_row + p) * g.out_stride + channel;
-      store_low_bytes(out, epilogue.bytes(sum), count);
-    }
-  }
+// Outputs without zero point and clamp of channels channel .. channel + 7, of which low and high hold partial
+// sums. Inlined by force: the sums stay in registers.
+template <typename Epilogue>
+__attribute__((always_inline)) inline __m256i outputs256(const Gemm& g, __m256i low, __m256i high,
+                                                         __m256i term, uint32_t channel) {
+  // hadd leaves channels 0 1 4 5 | 2 3 6 7 of the eight.
+  const __m256i sums = _mm256_permute4x64_epi64(_mm256_hadd_epi32(low, high), 0xD8);
+  const __m256i bias = load256(g.bias + channel);
+  return Epilogue(g, channel).outputs(_mm256_add_epi32(_mm256_add_epi32(sums, bias), term));
 }
 
 // kRows rows by one block of 16 channels. sums[p][q] holds two partial sums for each of the channels 4q .. 4q
 // + 3.
-template <uint32_t kRows>
+template <typename Epilogue, uint32_t kRows>
 inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
   __m256i sums[kRows][4];
   for (uint32_t p = 0; p < kRows; ++p) {
@@ -79,20 +73,50 @@ inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
       }
     }
   }
-  if (g.scale != nullptr) {
-    store_tile256<F32eEpilogue256>(g, sums, first_row, block * 16);
-  } else {
-    store_tile256<Tfl2Epilogue256>(g, sums, first_row, block * 16);
+  const uint32_t channel = block * 16;
+  __m256i outputs[kRows][2];
+  for (uint32_t p = 0; p < kRows; ++p) {
+    const __m256i term = _mm256_set1_epi32(g.row_term != nullptr ? g.row_term[first_row + p] : 0);
+    outputs[p][0] = outputs256<Epilogue>(g, sums[p][0], sums[p][1], term, channel);
+    outputs[p][1] = outputs256<Epilogue>(g, sums[p][2], sums[p][3], term, channel + 8);
+  }
+  const __m256i bytes =
+      Bytes256(g).pack(outputs[0][0], outputs[0][1], outputs[kRows - 1][0], outputs[kRows - 1][1]);
+  const uint32_t left = g.num_channels - channel, count = left < 16 ? left : 16;
+  uint8_t* out = g.out + first_row * g.out_stride + channel;
+  store_low_bytes(out, _mm256_castsi256_si128(bytes), count);
+  if (kRows == 2) store_low_bytes(out + g.out_stride, _mm256_extracti128_si256(bytes, 1), count);
+}
+
+template <typename Epilogue>
+inline void gemm_rows256(const Gemm& g, uint32_t block) {
+  uint32_t p = 0;
+  for (; p + 2 <= g.num_rows; p += 2) gemm_tile256<Epilogue, 2>(g, p, block);
+  for (; p < g.num_rows; ++p) gemm_tile256<Epilogue, 1>(g, p, block);
+}
+
+// Channels of blocks [first_block, end_block). A function of its own, never inlined: MXCSR changes around it.
+__attribute__((noinline)) void gemm_blocks256(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t b = first_block; b < end_block; ++b) {
+    if (g.contract == Contract::kF32e) {
+      gemm_rows256<F32eEpilogue256>(g, b);
+    } else if (g.float_form != FloatForm::kNone && groups_have_form(g, b, 1)) {
+      if (g.float_form == FloatForm::kPlain) {
+        gemm_rows256<PlainEpilogue256>(g, b);
+      } else {
+        gemm_rows256<SignedEpilogue256>(g, b);
+      }
+    } else if (g.contract == Contract::kTfl2) {
+      gemm_rows256<Tfl2Epilogue256>(g, b);
+    } else {
+      gemm_rows256<Tfl1Epilogue256>(g, b);
+    }
   }
 }
 
-// Channels of blocks [first_block, end_block).
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
-  for (uint32_t b = first_block; b < end_block; ++b) {
-    uint32_t p = 0;
-    for (; p + 2 <= g.num_rows; p += 2) gemm_tile256<2>(g, p, b);
-    for (; p < g.num_rows; ++p) gemm_tile256<1>(g, p, b);
-  }
+  const RoundTowardsZero rounding(g.float_form != FloatForm::kNone);
+  gemm_blocks256(g, first_block, end_block);
 }
 
 // Sum of count bytes.

@@ -15,6 +15,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
+#include "tests/support/float_form.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
 #include "tests/support/weights.h"
@@ -32,7 +33,8 @@ struct Conv2dProblem {
   std::vector<int8_t> weights;
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<float> scale;
-  std::vector<int32_t> expected;
+  std::vector<float> float_scale, float_offset;
+  std::vector<int32_t> expected, form_expected;  // by the contract; by the float form where there is one
 
   size_t group_c() const { return args.input_c / args.groups; }
   size_t num_k() const { return size_t{args.kernel_h} * args.kernel_w * group_c(); }
@@ -48,7 +50,8 @@ struct Conv2dProblem {
         << args.input_zero_point << " " << args.weights_zero_point << " " << args.output_zero_point
         << ", pad value " << args.pad_value << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
-        << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract);
+        << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract)
+        << ", float form " << static_cast<int>(args.float_form);
     return out.str();
   }
 };
@@ -119,12 +122,15 @@ inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
     problem->shift.push_back(scale.shift);
     problem->scale.push_back(scale.scale);
   }
+  draw_float_form(random, &a, problem);
   problem->expected.clear();
+  problem->form_expected.clear();
   size_t at = 0;
   for (const double sum : sums) {
     const size_t o = at++ % a.output_c;
     const auto wrapped = static_cast<int64_t>(wrap32(static_cast<int64_t>(sum)));
     problem->expected.push_back(exact_output(a, *problem, wrapped, o));
+    problem->form_expected.push_back(exact_form_output(a, *problem, wrapped, o));
   }
 }
 
@@ -185,6 +191,8 @@ class Conv2dRun {
         multiplier_(pack_channels(args_.weights_layout, problem.multiplier, INT32_MAX)),
         scale_(pack_channels(args_.weights_layout, problem.scale, FLT_MAX)),
         shift_(pack_channels(args_.weights_layout, problem.shift, -31)),
+        float_scale_(pack_channels(args_.weights_layout, problem.float_scale, FLT_MAX)),
+        float_offset_(pack_channels(args_.weights_layout, problem.float_offset, -FLT_MAX)),
         output_(problem.num_outputs() * dtype_bytes(args_.output_dtype),
                 problem.seed % 3 * dtype_bytes(args_.output_dtype)) {
     args_.input = input_.data();
@@ -195,6 +203,10 @@ class Conv2dRun {
     } else if (args_.contract != Contract::kAcc32) {
       args_.multiplier = multiplier_.data();
       args_.shift = shift_.data();
+    }
+    if (args_.float_form != FloatForm::kNone) {
+      args_.float_scale = float_scale_.data();
+      args_.float_offset = float_offset_.data();
     }
     args_.output = output_.data();
   }
@@ -212,6 +224,7 @@ class Conv2dRun {
   Buffer<int32_t> bias_, multiplier_;
   Buffer<float> scale_;
   Buffer<int32_t> shift_;
+  Buffer<float> float_scale_, float_offset_;
   OutputBuffer<uint8_t> output_;
 };
 

@@ -38,6 +38,8 @@ struct Conv2dStepSpec {
   int32_t pad_value = 3;            // uint8
   int32_t output_zero_point = -5;   // int8
   int32_t clamp_min = -128, clamp_max = 127;
+  format::FloatForm float_form = format::FloatForm_NONE;
+  std::vector<float> float_scale, float_offset;  // not empty: written
   // Last changes to tensors and operand lists.
   std::function<void(TestStep&)> edit = [](TestStep&) {};
 
@@ -70,11 +72,17 @@ struct Conv2dStepSpec {
       step.output<int8_t>(output_shape);
     }
     edit(step);
-    step.finish(params_type, format::CreateConv2dParams(
-                                 step.builder(), contract, layout, kernel_h, kernel_w, stride_h, stride_w,
-                                 dilation_h, dilation_w, pad_top, pad_left, groups, input_zero_point,
-                                 weights_zero_point, pad_value, output_zero_point, clamp_min, clamp_max)
-                                 .Union());
+    const auto vector = [&](const std::vector<float>& values) {
+      return values.empty() ? flatbuffers::Offset<flatbuffers::Vector<float>>()
+                            : step.builder().CreateVector(values);
+    };
+    const auto scales = vector(float_scale), offsets = vector(float_offset);
+    step.finish(params_type,
+                format::CreateConv2dParams(step.builder(), contract, layout, kernel_h, kernel_w, stride_h,
+                                           stride_w, dilation_h, dilation_w, pad_top, pad_left, groups,
+                                           input_zero_point, weights_zero_point, pad_value, output_zero_point,
+                                           clamp_min, clamp_max, float_form, scales, offsets)
+                    .Union());
   }
 };
 

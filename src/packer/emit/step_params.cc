@@ -27,6 +27,7 @@ std::string text(const flatbuffers::Vector<uint32_t>* values) {
   return result + "]";
 }
 std::string text(format::Contract contract) { return format::EnumNameContract(contract); }
+std::string text(format::FloatForm form) { return format::EnumNameFloatForm(form); }
 std::string text(format::QuantizeRule rule) { return format::EnumNameQuantizeRule(rule); }
 std::string text(format::ResizeRule rule) { return format::EnumNameResizeRule(rule); }
 
@@ -56,13 +57,14 @@ Fields fields(const format::Conv2dParams& p) {
           QPLAN_FIELD(pad_value),
           QPLAN_FIELD(output_zero_point),
           QPLAN_FIELD(clamp_min),
-          QPLAN_FIELD(clamp_max)};
+          QPLAN_FIELD(clamp_max),
+          QPLAN_FIELD(float_form)};
 }
 Fields fields(const format::FullyConnectedParams& p) {
   return {QPLAN_FIELD(contract),          {"weights_layout", layout_name(p.weights_layout())},
           QPLAN_FIELD(input_zero_point),  QPLAN_FIELD(weights_zero_point),
           QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),
-          QPLAN_FIELD(clamp_max)};
+          QPLAN_FIELD(clamp_max),         QPLAN_FIELD(float_form)};
 }
 Fields fields(const format::Pool2dParams& p) {
   Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(pool_h),    QPLAN_FIELD(pool_w),

@@ -1,6 +1,7 @@
 // From a plan's step to Conv2dArgs.
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cfloat>
 #include <cstdint>
 #include <string>
@@ -141,6 +142,77 @@ TEST(Conv2dStep, UnderAcc32TheSumsAreTheOutput) {
     for (const int i : {0, 1, 4, 5, 16, 17, 20, 21}) sum += i * 37 % 256;
     EXPECT_EQ(step.output_data<int32_t>()[0], sum);
   }
+}
+
+TEST(Conv2dStep, AFloatFormIsHandedOn) {
+  Conv2dStepSpec spec;
+  spec.float_form = format::FloatForm_SIGNED;
+  spec.float_scale = {1, 2, 3, 4, 5, 6};
+  spec.float_offset = {7, 8, 9, 10, 11, 12};
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  for (const bool check : {true, false}) {
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<Conv2dArgs>();
+    EXPECT_EQ(args.float_form, FloatForm::kSigned);
+    EXPECT_EQ(args.float_scale[5], 6.0f);
+    EXPECT_EQ(args.float_offset[0], 7.0f);
+  }
+}
+
+TEST(Conv2dStep, AFloatFormOfAnotherKindIsPassedOver) {
+  Conv2dStepSpec spec;
+  spec.float_form = static_cast<format::FloatForm>(3);
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(storage.as<Conv2dArgs>().float_form, FloatForm::kNone);
+  EXPECT_EQ(storage.as<Conv2dArgs>().float_scale, nullptr);
+}
+
+// Whatever a hostile plan says there, kernels come back, and stay in their memories (ASan looks on).
+TEST(Conv2dStep, FloatFormsMayHoldAnything) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), inf, -inf, FLT_MAX, FLT_TRUE_MIN}) {
+    for (const auto form : {format::FloatForm_PLAIN, format::FloatForm_SIGNED}) {
+      Conv2dStepSpec spec;
+      spec.groups = 1;
+      spec.input_zero_point = 0;
+      spec.set_constants(kLayout_o16k4, 6, 36);
+      spec.float_form = form;
+      spec.float_scale = std::vector<float>(16, value);
+      spec.float_scale[0] = 1.0f;
+      spec.float_offset = std::vector<float>(16, value);
+      TestStep step(kKernel_conv2d);
+      spec.make(step);
+      ArgsStorage storage;
+      Error error;
+      ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+      for (uint32_t i = 0; i < kConv2dFamily.num_variants; ++i) {
+        const KernelVariant& variant = kConv2dFamily.variants[i];
+        if (!cpu_has_isa(variant.isa)) continue;
+        ASSERT_TRUE(variant.accepts(storage.bytes)) << variant.name;
+        testing::run_variant(variant, storage.bytes);
+      }
+      EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+    }
+  }
+}
+
+TEST(Conv2dStep, RefusesAFloatFormOfAnotherSize) {
+  const auto form = [](std::vector<float> scale, std::vector<float> offset) {
+    return [=](Conv2dStepSpec& s) {
+      s.float_form = format::FloatForm_PLAIN, s.float_scale = scale, s.float_offset = offset;
+    };
+  };
+  testing::expect_refusals<Conv2dStepSpec>(
+      kConv2dFamily, {{form({}, {}), "float_scale has 0 entries, expected 6"},
+                      {form({1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}), "float_scale has 5 entries, expected 6"},
+                      {form({1, 2, 3, 4, 5, 6}, {1}), "float_offset has 1 entries, expected 6"}});
 }
 
 TEST(Conv2dStep, RefusesWhatItCannotProve) {

@@ -17,6 +17,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
+#include "tests/support/float_form.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
 #include "tests/support/variants.h"
@@ -40,7 +41,8 @@ struct Problem {
   std::vector<int8_t> weights;
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<float> scale;
-  std::vector<int32_t> expected;
+  std::vector<float> float_scale, float_offset;
+  std::vector<int32_t> expected, form_expected;  // by the contract; by the float form where there is one
 
   std::string text() const {
     std::ostringstream out;
@@ -48,14 +50,15 @@ struct Problem {
         << ", zero points " << args.input_zero_point << " " << args.weights_zero_point << " "
         << args.output_zero_point << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
-        << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract);
+        << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract)
+        << ", float form " << static_cast<int>(args.float_form);
     return out.str();
   }
 };
 
 // For args whose extents and scalars are set.
 void fill(Random& random, Values values, Bias bias, Problem* problem) {
-  const FullyConnectedArgs& a = problem->args;
+  FullyConnectedArgs& a = problem->args;
   const size_t rows = a.rows, input_c = a.input_c, output_c = a.output_c;
   problem->input.clear();
   problem->weights.clear();
@@ -89,11 +92,14 @@ void fill(Random& random, Values values, Bias bias, Problem* problem) {
     problem->shift.push_back(scale.shift);
     problem->scale.push_back(scale.scale);
   }
+  testing::draw_float_form(random, &a, problem);
   problem->expected.clear();
+  problem->form_expected.clear();
   for (size_t r = 0; r < rows; ++r) {
     for (size_t o = 0; o < output_c; ++o) {
       const auto wrapped = static_cast<int64_t>(testing::wrap32(static_cast<int64_t>(sums(r, o))));
       problem->expected.push_back(testing::exact_output(a, *problem, wrapped, o));
+      problem->form_expected.push_back(testing::exact_form_output(a, *problem, wrapped, o));
     }
   }
 }
@@ -141,6 +147,10 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
         testing::pack_channels(args.weights_layout, problem.multiplier, INT32_MAX));
     const Buffer<float> scale(testing::pack_channels(args.weights_layout, problem.scale, FLT_MAX));
     const Buffer<int32_t> shift(testing::pack_channels(args.weights_layout, problem.shift, -31));
+    const Buffer<float> float_scale(
+        testing::pack_channels(args.weights_layout, problem.float_scale, FLT_MAX));
+    const Buffer<float> float_offset(
+        testing::pack_channels(args.weights_layout, problem.float_offset, -FLT_MAX));
     const size_t element = dtype_bytes(args.output_dtype);
     OutputBuffer<uint8_t> output(problem.expected.size() * element, problem.seed % 3 * element);
     args.input = input.data();
@@ -152,6 +162,10 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
       args.multiplier = multiplier.data();
       args.shift = shift.data();
     }
+    if (args.float_form != FloatForm::kNone) {
+      args.float_scale = float_scale.data();
+      args.float_offset = float_offset.data();
+    }
     args.output = output.data();
     if (!variant.accepts(&args)) return false;
     if (in_pieces) {
@@ -159,7 +173,8 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
     } else {
       testing::run_variant(variant, &args);
     }
-    EXPECT_EQ(testing::from_bytes(output.values(), args.output_dtype), problem.expected) << problem.text();
+    EXPECT_EQ(testing::from_bytes(output.values(), args.output_dtype), testing::expected_of(problem, variant))
+        << problem.text();
     EXPECT_TRUE(output.guards_intact()) << problem.text();
     return true;
   }
@@ -277,7 +292,7 @@ TEST_P(FullyConnectedVariant, SubtractsBothZeroPoints) {
   problem.bias = {7};
   problem.multiplier = {1 << 30};  // times 1
   problem.shift = {1};
-  problem.expected = {100 + 7 + 13, 100 + 7 - 50};
+  problem.expected = problem.form_expected = {100 + 7 + 13, 100 + 7 - 50};
   for (const uint16_t layout : kLayouts) {
     a.weights_layout = layout;
     expect_correct(problem);

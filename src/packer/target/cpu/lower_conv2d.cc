@@ -1,6 +1,7 @@
 // qconv2d: families conv2d and depthwise_conv2d.
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
@@ -61,28 +62,31 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
       pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
   step.inputs = {lowering.tensor(conv.operands[kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
+  const LayerInput layer_input = {input.dtype, input_zero_point, conv.operands[kWeight], kernel_zero_point};
+  FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
   step.params_type = format::KernelParams_Conv2dParams;
-  step.write_params = params_writer<format::Conv2dParamsBuilder>([=](format::Conv2dParamsBuilder& p) {
-    p.add_contract(contract);
-    p.add_weights_layout(layout);
-    p.add_kernel_h(static_cast<uint32_t>(window.kernel_h));
-    p.add_kernel_w(static_cast<uint32_t>(window.kernel_w));
-    p.add_stride_h(static_cast<uint32_t>(window.stride_h));
-    p.add_stride_w(static_cast<uint32_t>(window.stride_w));
-    p.add_dilation_h(static_cast<uint32_t>(window.dilation_h));
-    p.add_dilation_w(static_cast<uint32_t>(window.dilation_w));
-    p.add_pad_top(static_cast<uint32_t>(window.pad_top));
-    p.add_pad_left(static_cast<uint32_t>(window.pad_left));
-    p.add_groups(static_cast<uint32_t>(groups));
-    p.add_input_zero_point(input_zero_point);
-    p.add_weights_zero_point(weights.zero_point);
-    p.add_pad_value(outside);
-    p.add_output_zero_point(output_zero_point);
-    p.add_clamp_min(layer.clamp.min);
-    p.add_clamp_max(layer.clamp.max);
-  });
+  step.write_params = params_writer_with_float_forms<format::Conv2dParamsBuilder>(
+      std::move(forms), [=](format::Conv2dParamsBuilder& p) {
+        p.add_contract(contract);
+        p.add_weights_layout(layout);
+        p.add_kernel_h(static_cast<uint32_t>(window.kernel_h));
+        p.add_kernel_w(static_cast<uint32_t>(window.kernel_w));
+        p.add_stride_h(static_cast<uint32_t>(window.stride_h));
+        p.add_stride_w(static_cast<uint32_t>(window.stride_w));
+        p.add_dilation_h(static_cast<uint32_t>(window.dilation_h));
+        p.add_dilation_w(static_cast<uint32_t>(window.dilation_w));
+        p.add_pad_top(static_cast<uint32_t>(window.pad_top));
+        p.add_pad_left(static_cast<uint32_t>(window.pad_left));
+        p.add_groups(static_cast<uint32_t>(groups));
+        p.add_input_zero_point(input_zero_point);
+        p.add_weights_zero_point(weights.zero_point);
+        p.add_pad_value(outside);
+        p.add_output_zero_point(output_zero_point);
+        p.add_clamp_min(layer.clamp.min);
+        p.add_clamp_max(layer.clamp.max);
+      });
   lowering.add_step(std::move(step));
 }
 

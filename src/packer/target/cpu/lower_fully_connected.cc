@@ -1,5 +1,6 @@
 // qdense: family fully_connected.
 #include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
@@ -40,11 +41,13 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
       pack_weights(lowering, dense.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
   step.inputs = {lowering.tensor(dense.operands[kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
+  const LayerInput layer_input = {input.dtype, input_zero_point, dense.operands[kWeight], kernel_zero_point};
+  FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
   step.params_type = format::KernelParams_FullyConnectedParams;
-  step.write_params =
-      params_writer<format::FullyConnectedParamsBuilder>([=](format::FullyConnectedParamsBuilder& p) {
+  step.write_params = params_writer_with_float_forms<format::FullyConnectedParamsBuilder>(
+      std::move(forms), [=](format::FullyConnectedParamsBuilder& p) {
         p.add_contract(contract);
         p.add_weights_layout(layout);
         p.add_input_zero_point(input_zero_point);

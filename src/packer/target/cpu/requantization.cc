@@ -40,16 +40,6 @@ LayerScales read_scales(const Lowering& lowering, const ir::Function& product_fu
   return scales;
 }
 
-void copy_bias(const Lowering& lowering, const WeightedLayer& layer, size_t num_o,
-               std::vector<int32_t>* bias) {
-  if (layer.bias_add == nullptr) return;
-  const ir::Constant& constant = lowering.constant(layer.bias_add->operands[1], "the bias");
-  if (constant.type().dtype != ir::kInt32 || constant.as<int32_t>().size() != num_o) {
-    refuse("bias " + ir::to_string(constant.type()) + ", expected " + std::to_string(num_o) + " int32");
-  }
-  std::memcpy(bias->data(), constant.bytes().data(), constant.bytes().size());
-}
-
 }  // namespace
 
 QuantizedMultiplier checked_multiplier(double real) {
@@ -132,27 +122,47 @@ format::Contract layer_contract(const WeightedLayer& layer) {
                      {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
 }
 
+std::vector<int32_t> channel_bias(const Lowering& lowering, const WeightedLayer& layer, uint64_t num_o) {
+  std::vector<int32_t> bias(static_cast<size_t>(num_o), 0);
+  if (layer.bias_add == nullptr) return bias;
+  const ir::Constant& constant = lowering.constant(layer.bias_add->operands[1], "the bias");
+  if (constant.type().dtype != ir::kInt32 || constant.as<int32_t>().size() != num_o) {
+    refuse("bias " + ir::to_string(constant.type()) + ", expected " + std::to_string(num_o) + " int32");
+  }
+  std::memcpy(bias.data(), constant.bytes().data(), constant.bytes().size());
+  return bias;
+}
+
+std::vector<QuantizedMultiplier> channel_multipliers(const Lowering& lowering, const WeightedLayer& layer,
+                                                     uint64_t num_o) {
+  const LayerScales scales = read_scales(lowering, lowering.function(), *layer.product, *layer.requantize,
+                                         static_cast<size_t>(num_o));
+  std::vector<QuantizedMultiplier> multipliers(static_cast<size_t>(num_o));
+  for (size_t o = 0; o < num_o; ++o) multipliers[o] = checked_multiplier(scales.multiplier(o));
+  return multipliers;
+}
+
 void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, format::Contract contract,
                               uint16_t layout, uint64_t num_o, std::vector<TensorId>* inputs) {
   const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
   const std::string& name = layer.product->name;
-  std::vector<int32_t> bias(entries, 0);
-  copy_bias(lowering, layer, num_o, &bias);
+  std::vector<int32_t> bias = channel_bias(lowering, layer, num_o);
+  bias.resize(entries, 0);
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
   if (contract == format::Contract_ACC32) return;
-  const LayerScales scales =
-      read_scales(lowering, lowering.function(), *layer.product, *layer.requantize, num_o);
   if (contract == format::Contract_F32E) {
+    const LayerScales scales =
+        read_scales(lowering, lowering.function(), *layer.product, *layer.requantize, num_o);
     std::vector<float> scale(entries, 0.0f);
     for (size_t o = 0; o < num_o; ++o) scale[o] = scales.f32e(o);
     inputs->push_back(add_values<float>(lowering, ir::kFloat32, scale, name + "/scale"));
     return;
   }
   std::vector<int32_t> multiplier(entries, 0), shift(entries, 0);
+  const std::vector<QuantizedMultiplier> quantized = channel_multipliers(lowering, layer, num_o);
   for (size_t o = 0; o < num_o; ++o) {
-    const QuantizedMultiplier quantized = checked_multiplier(scales.multiplier(o));
-    multiplier[o] = quantized.multiplier;
-    shift[o] = quantized.shift;
+    multiplier[o] = quantized[o].multiplier;
+    shift[o] = quantized[o].shift;
   }
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, multiplier, name + "/multiplier"));
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, shift, name + "/shift"));

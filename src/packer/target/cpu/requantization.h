@@ -49,6 +49,11 @@ PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_p
 // The contracts that layers of weights are computed under, named by their requantize; ACC32 without one.
 format::Contract layer_contract(const WeightedLayer& layer);
 
+// One entry per channel: the bias (0 where there is none), multiplier and shift under tfl2 and tfl1.
+std::vector<int32_t> channel_bias(const Lowering& lowering, const WeightedLayer& layer, uint64_t num_o);
+std::vector<QuantizedMultiplier> channel_multipliers(const Lowering& lowering, const WeightedLayer& layer,
+                                                     uint64_t num_o);
+
 // Tensors of bias, multiplier and shift, under f32e of bias and scale, under acc32 of bias, one entry per
 // channel, padded as the layout wants it; appended to inputs.
 void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, format::Contract contract,

@@ -1,0 +1,55 @@
+// Proofs that two floating point instructions give what a contract's integers give. For a channel whose
+// accumulators are known to lie in a range, prove_float_form looks for a scale and an offset with which
+//
+//   float form(a) = clamp(zero_point + int(fma(float(a), scale, offset)), clamp_min, clamp_max)
+//
+// equals the contract's output for every accumulator of the range, and returns them only when that is
+// certain. format/README.md, "Float forms", says what plans do with them.
+#ifndef QPLAN_SRC_PACKER_TARGET_CPU_PROVE_REQUANTIZATION_H_
+#define QPLAN_SRC_PACKER_TARGET_CPU_PROVE_REQUANTIZATION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "format/plan_generated.h"
+
+namespace qplan::target::cpu {
+
+// One channel: tfl2 or tfl1, its constants (multiplier 0 or in [2^30, 2^31), shift in [-31, 30]), the
+// output's zero point and clamp (8 bits), and the range of its accumulators.
+struct ChannelRequantization {
+  format::Contract contract = format::Contract_TFL2;
+  int32_t multiplier = 0;
+  int32_t shift = 0;
+  int32_t zero_point = 0;
+  int32_t clamp_min = 0;
+  int32_t clamp_max = 0;
+  int64_t accumulator_min = 0;
+  int64_t accumulator_max = 0;
+};
+
+struct FloatConstants {
+  float scale = 0.0f;
+  float offset = 0.0f;
+};
+
+// The form that can serve channels of this zero point and clamp: outputs below the zero point, which rounding
+// towards zero treats as those above, need the offset with the accumulator's sign.
+format::FloatForm float_form_of(int32_t zero_point, int32_t clamp_min);
+
+// Constants of the form that are proved for the channel; none when no proof was found.
+std::optional<FloatConstants> prove_float_form(const ChannelRequantization& channel, format::FloatForm form);
+
+// Whether these constants are proved for the channel. False may also mean that the proof does not cover the
+// channel.
+bool float_form_is_exact(const ChannelRequantization& channel, format::FloatForm form,
+                         const FloatConstants& constants);
+
+// int(fma(float(a), scale, offset)), each step rounded towards zero, the offset with the sign of `a` under
+// FloatForm_SIGNED: to the bit what IEEE hardware makes of it where that is below 2^24, otherwise within one.
+// Without a math library. The offset is in [1/4, 1), the result below 2^31.
+int32_t evaluate_float_form(format::FloatForm form, const FloatConstants& constants, int32_t a);
+
+}  // namespace qplan::target::cpu
+
+#endif  // QPLAN_SRC_PACKER_TARGET_CPU_PROVE_REQUANTIZATION_H_
