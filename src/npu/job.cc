@@ -200,6 +200,7 @@ NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait) {
 void compare_region(Session* session, NpuRegion* region) {
   if (checksum_of_outputs(*session, *region) == region->checksum) return;
   ++region->mismatches;
+  put_text("the device's bytes differed from the CPU's", region->text);
   Error line;
   const uint32_t index = session->step_index(region->step);
   line << "npu: region" << Named{session->plan.step_name(index)} << " (step " << index << ") differs on "

@@ -117,17 +117,17 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
     NpuRun run = NpuRun::kCpu;
     if (npu.has_job) {
       run = npu.client->resume(session, region, wait);
-      if (run == NpuRun::kPending) return QPLAN_PENDING;
     } else if (region->is_on_device()) {
       npu.attempts = 0;
       step_begins(*session, i);
       run = npu.client->start(session, region);
-      if (run == NpuRun::kPending) {
-        if (wait->remaining_ns == 0) return QPLAN_PENDING;
-        continue;
-      }
     } else if (!may_run_on_cpu(*session, *region)) {
       return no_device(*session, *region, &session->error);
+    }
+    if (run == NpuRun::kPending) {
+      // Also a second attempt, after the time of the first: the caller's decides.
+      if (wait->remaining_ns == 0) return QPLAN_PENDING;
+      continue;
     }
     if (run == NpuRun::kFailed) return session->error;
     ++npu.next_step;

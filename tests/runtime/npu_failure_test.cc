@@ -105,16 +105,19 @@ TEST(NpuFailure, FallbackRunsTheCpuStepsWithTheSameBits) {
 
 TEST(NpuFailure, RetryTriesOnceMoreWhereThatMakesSense) {
   for (const Case& c : kCases) {
-    SCOPED_TRACE(c.status);
-    Failing f(QPLAN_NPU_RETRY);
-    f.npu.job_statuses = {c.status};
-    ASSERT_EQ(f.run(), QPLAN_OK);
-    EXPECT_EQ(f.npu.counts.submits, 1 + c.retries);
-    EXPECT_EQ(device_info(f.session()).retries, c.retries);
-    EXPECT_EQ(device_info(f.session()).fallbacks, 1 - c.retries);
-    EXPECT_EQ(region_info(f.session()).device_runs, c.retries);
-    EXPECT_EQ(region_info(f.session()).cpu_runs, 1 - c.retries);
-    EXPECT_EQ(f.npu.counts.resets, c.resets);
+    for (const bool is_asynchronous : {false, true}) {
+      SCOPED_TRACE(std::to_string(c.status) + (is_asynchronous ? ", asynchronous" : ""));
+      Failing f(QPLAN_NPU_RETRY);
+      f.npu.is_asynchronous = is_asynchronous;
+      f.npu.job_statuses = {c.status};
+      ASSERT_EQ(f.run(), QPLAN_OK);
+      EXPECT_EQ(f.npu.counts.submits, 1 + c.retries);
+      EXPECT_EQ(device_info(f.session()).retries, c.retries);
+      EXPECT_EQ(device_info(f.session()).fallbacks, 1 - c.retries);
+      EXPECT_EQ(region_info(f.session()).device_runs, c.retries);
+      EXPECT_EQ(region_info(f.session()).cpu_runs, 1 - c.retries);
+      EXPECT_EQ(f.npu.counts.resets, c.resets);
+    }
   }
 }
 
@@ -387,6 +390,7 @@ TEST(NpuVerify, ADifferenceIsCountedAndTheCpusBytesStand) {
     f.npu.flips_outputs = true;
     ASSERT_EQ(f.run(), QPLAN_OK);
     EXPECT_EQ(region_info(f.session()).mismatches, 1u);
+    EXPECT_STREQ(region_info(f.session()).text, "the device's bytes differed from the CPU's");
     EXPECT_EQ(f.told.last(QPLAN_LOG_WARNING),
               "npu: region 'npu_main_0' (step 1) differs on 'fake' from the CPU, whose bytes stand");
   }
