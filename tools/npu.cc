@@ -11,6 +11,8 @@ namespace {
 constexpr char kSimulator[] = "sim";
 constexpr char kNone[] = "none";
 constexpr uint32_t kMaxTimeoutMs = 3'600'000;
+// A simulated job takes seconds of the host's time where the device takes milliseconds.
+constexpr uint32_t kSimulatorTimeoutMs = 60'000;
 
 const char* const kPolicies[] = {"fallback", "retry", "fail"};  // by QPLAN_NPU_FALLBACK, ...
 
@@ -60,7 +62,9 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
       });
   command.add_flag("--npu-verify", options.verify,
                    "Run every region on the CPU too; other bytes are an error");
-  command.add_option("--npu-timeout-ms", options.timeout_ms, "Until a job counts as hung (default 1000)")
+  command
+      .add_option("--npu-timeout-ms", options.timeout_ms,
+                  "Until a job counts as hung (default 1000; 60000 on the simulator)")
       ->type_name("MS")
       ->check([](const std::string& text) {
         uint32_t value = 0;
@@ -143,6 +147,7 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   }
   const std::string name = driver_name(options);
   const std::string text = driver_options(options);
+  if (timeout_us_ == 0 && name == kSimulator) timeout_us_ = kSimulatorTimeoutMs * 1000;
   // A name that cannot be right is told for plans without regions too.
   if (name != kNone && name != kSimulator) driver_ = std::make_unique<Driver>(name);
   targets_ = device_targets(plan);

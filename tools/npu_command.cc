@@ -171,7 +171,7 @@ void disassemble(const DisasmOptions& options) {
     for (const PlanTarget& target : targets) {
       if (target.name == region.at("target")) simulator = simulator_options(target);
     }
-    print("region " + std::to_string(i) + " '" + name + "' on " +
+    print("program of region " + std::to_string(i) + " '" + name + "' on " +
           one_line(region.at("target").get<std::string>()) + ", " + std::to_string(bytes) + " bytes\n");
     qplan_npu_reason why{};
     const auto line = [](void*, const char* text) { print(std::string(text) + "\n"); };

@@ -19,6 +19,7 @@ class Driver:
     def __init__(self, library_path="sim"):
         lib = library()
         self._driver = ctypes.c_void_p()
+        self.is_simulated = library_path == "sim"
         if library_path == "sim":
             self._driver.value = lib.qplan_npu_sim_driver(_capi.NPU_ABI)
             return
@@ -45,6 +46,7 @@ class Device:
         clock = ctypes.cast(lib.qplan_host_now_ns, ctypes.c_void_p)
         self.target = target
         self._driver = driver
+        self.is_simulated = driver.is_simulated
         self._platform = _capi.Platform(now_ns=clock)
         self._device = _capi.HostDevice()
         self._users = weakref.WeakSet()  # sessions

@@ -78,6 +78,13 @@ def _device_configs(devices):
     return (_capi.NpuDeviceConfig * len(configs))(*configs)
 
 
+def _timeout_us(milliseconds, devices):
+    """0 is the library's default."""
+    if milliseconds is None:
+        return 60_000_000 if any(device.is_simulated for device in devices) else 0
+    return int(milliseconds * 1000)
+
+
 class Session:
     """Runs a plan. Calls from several threads are served one after the other.
 
@@ -86,7 +93,8 @@ class Session:
 
     devices: Device objects, at most one for each target; regions of the plan without a device run on the CPU, with the
     same bits. on_npu_failure: "fallback" (to the CPU), "retry" (once, then fallback) or "fail". npu_verify: run each
-    region on the CPU too and count differences in regions. npu_timeout_ms: until a job counts as hung.
+    region on the CPU too and count differences in regions. npu_timeout_ms: until a job counts as hung; None: a second, a minute
+    where a device is simulated.
     """
 
     def __init__(
@@ -99,7 +107,7 @@ class Session:
         devices=(),
         on_npu_failure="fallback",
         npu_verify=False,
-        npu_timeout_ms=1000,
+        npu_timeout_ms=None,
     ):
         lib = library()
         self._plan = plan if isinstance(plan, Plan) else Plan(plan)
@@ -134,7 +142,7 @@ class Session:
             num_devices=len(devices),
             on_npu_failure=_capi.NPU_POLICIES[on_npu_failure],
             npu_flags=_capi.NPU_VERIFY if npu_verify else 0,
-            npu_timeout_us=int(npu_timeout_ms * 1000),
+            npu_timeout_us=_timeout_us(npu_timeout_ms, devices),
         )
         host_session = ctypes.c_void_p()
         error = _capi.Error()
