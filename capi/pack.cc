@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "capi/pack_mapped_file.h"
 #include "capi/pack_options.h"
-#include "qplan/host.h"
 #include "src/base/error.h"
 #include "src/packer/emit/disassemble.h"
 #include "src/packer/emit/inspect_json.h"
@@ -52,25 +52,6 @@ qplan_status guarded(const qplan_pack_options& options, qplan_error* error, cons
 
 [[noreturn]] void fail(qplan_status status, const std::string& text) { throw PackError(status, text); }
 
-// A file's bytes for as long as this lives.
-class MappedFile {
- public:
-  explicit MappedFile(const char* path) {
-    if (path == nullptr) fail(QPLAN_INVALID_ARGUMENT, "pack: model_path is NULL");
-    qplan_error error = {};
-    error.struct_size = sizeof(error);
-    const qplan_status status = qplan_file_map(path, &file_, &error);
-    if (status < 0) fail(status, error.text);
-  }
-  ~MappedFile() { qplan_file_unmap(&file_); }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(file_.bytes), file_.size}; }
-
- private:
-  qplan_file file_ = {};
-};
-
 std::span<const uint8_t> bytes_of(const void* bytes, size_t size, const char* what) {
   if (bytes == nullptr && size != 0) fail(QPLAN_INVALID_ARGUMENT, std::string("pack: ") + what + " is NULL");
   return {static_cast<const uint8_t*>(bytes), size};
@@ -82,6 +63,20 @@ void check_write(qplan_write_fn write) {
 
 void write_text(const std::string& text, qplan_write_fn write, void* user) {
   write(user, text.data(), text.size());
+}
+
+ExplainFormat explain_format(int format) {
+  switch (format) {
+    case QPLAN_EXPLAIN_TEXT:
+      return ExplainFormat::kText;
+    case QPLAN_EXPLAIN_JSON:
+      return ExplainFormat::kJson;
+    case QPLAN_EXPLAIN_HTML:
+      return ExplainFormat::kHtml;
+    default:
+      fail(QPLAN_INVALID_ARGUMENT,
+           "explain: format " + std::to_string(format) + " is not one of QPLAN_EXPLAIN_*");
+  }
 }
 
 void pack_to(std::span<const uint8_t> model, const char* name, const qplan_pack_options& options,
@@ -126,14 +121,14 @@ qplan_status qplan_import_text(const char* model_path, const qplan_pack_options*
   });
 }
 
-qplan_status qplan_explain(const char* model_path, const qplan_pack_options* options, int json,
+qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,
                            qplan_write_fn write, void* write_user, qplan_error* error) {
   const qplan_pack_options whole = qplan::whole_options(options);
   return qplan::guarded(whole, error, [&] {
     qplan::check_write(write);
-    const qplan::MappedFile file(model_path);
-    const std::string text =
-        qplan::explain_text(file.bytes(), model_path, qplan::read_options(whole), json != 0);
+    const qplan::ExplainFormat checked = qplan::explain_format(format);
+    const qplan::MappedFile file(path);
+    const std::string text = qplan::explain_text(file.bytes(), path, qplan::read_options(whole), checked);
     qplan::write_text(text, write, write_user);
   });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capi/pack_dl_tensor.h"
+#include "capi/pack_mapped_file.h"
 #include "capi/pack_user_pass.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
@@ -43,6 +44,24 @@ void read_import_options(const qplan_pack_options& options, ImportOptions* resul
   if (options.synthesize_constants != 0) result->synthesize_constants = options.synthesize_seed;
 }
 
+void read_placement(const qplan_pack_options& options, PackOptions* result) {
+  if (options.placement > QPLAN_PLACEMENT_STRICT) {
+    fail(cat("placement ", options.placement, " is not one of QPLAN_PLACEMENT_*"));
+  }
+  result->strict_placement = options.placement == QPLAN_PLACEMENT_STRICT;
+  if (options.num_pins > 0 && options.pins == nullptr) fail("pins is NULL");
+  for (uint32_t i = 0; i < options.num_pins; ++i) result->pins.push_back(text_of(options.pins[i]));
+  result->cost_gate = options.no_cost_gate == 0;
+  result->fallback = options.no_fallback == 0;
+  if (options.num_target_libs > 0 && options.target_libs == nullptr) fail("target_libs is NULL");
+  for (uint32_t i = 0; i < options.num_target_libs; ++i) {
+    result->target_libs.push_back(text_of(options.target_libs[i]));
+  }
+  if (options.target_file == nullptr) return;
+  const MappedFile file(options.target_file);
+  result->target_file = {options.target_file, {file.bytes().begin(), file.bytes().end()}};
+}
+
 void read_functions(const qplan_pack_options& options, PackOptions* result) {
   if (options.log != nullptr) {
     result->log = [options](uint32_t level, const std::string& text) {
@@ -51,6 +70,9 @@ void read_functions(const qplan_pack_options& options, PackOptions* result) {
   }
   if (options.dump != nullptr) {
     result->dump = [options](std::string_view text) { options.dump(options.user, text.data(), text.size()); };
+  }
+  if (options.summary != nullptr) {
+    result->summary = [options](const std::string& text) { options.summary(options.user, text.c_str()); };
   }
   if (options.progress != nullptr) {
     result->progress = [options](const char* stage, uint32_t done, uint32_t total) {
@@ -70,6 +92,7 @@ qplan_pack_options whole_options(const qplan_pack_options* options) {
 PackOptions read_options(const qplan_pack_options& options) {
   PackOptions result;
   if (options.target != nullptr) result.target = options.target;
+  read_placement(options, &result);
   result.strip_names = options.strip_names != 0;
   result.planner_iterations = options.planner_budget;
   result.dump_after = text_of(options.dump_after);

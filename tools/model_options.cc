@@ -86,7 +86,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("");
   command
       .add_option("--target", options.target,
-                  "What the plan is for: cpu (default), cpu,isa=reference, cpu,arch=cortex-m, ...")
+                  "What the plan is for: cpu (default), cpu,isa=reference, \"vta, cpu\", \"vta,sram=quarter, "
+                  "cpu\", ...")
       ->type_name("TARGET");
   command
       .add_option("--contract", options.contract,
@@ -134,6 +135,39 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "error, warning (default), info (what each pass did), debug (each rewrite)")
       ->type_name("LEVEL");
   command.add_flag("-v,--verbose", options.verbose, "As --log-level info");
+}
+
+void add_placement_options(CLI::App& command, PlacementOptions& options) {
+  command
+      .add_option("--target-file", options.target_file,
+                  "Targets from a JSON file, in place of --target: memories, costs, priorities")
+      ->type_name("FILE");
+  command
+      .add_option("--target-lib", options.target_libs,
+                  "Shared library that describes a target, which --target may then name; may be repeated")
+      ->type_name("LIB")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--placement", options.policy,
+          "soft (default): what the preferred target does not take runs on the next one; strict: that is an "
+          "error")
+      ->type_name("POLICY");
+  command
+      .add_option(
+          "--pin", options.pins,
+          "Run operators on a target, whatever its priority: NODE is a name of the model, or %NUMBER as "
+          "`qplan explain` counts; may be repeated")
+      ->type_name("NODE=TARGET")
+      ->allow_extra_args(false);
+  command.add_flag("--no-cost-gate", options.no_cost_gate,
+                   "Keep regions on a device that cost more in transfers than they save");
+  command
+      .add_option(
+          "--fallback", options.fallback,
+          "cpu (default): regions of a device have CPU steps behind them; none: smaller, and nothing runs "
+          "without the device")
+      ->type_name("WHERE");
 }
 
 NamedType parse_input_shape(const std::string& text) {
@@ -193,6 +227,29 @@ PackArguments::PackArguments(const ModelOptions& options) {
     throw UsageError("--synthesize-constants: found '" + options.seed +
                      "', expected a number from 0 to 2^64 - 1");
   }
+}
+
+void PackArguments::place(const PlacementOptions& options) {
+  if (options.policy != "soft" && options.policy != "strict") {
+    throw UsageError("--placement: found '" + options.policy + "', expected soft or strict");
+  }
+  if (options.fallback != "cpu" && options.fallback != "none") {
+    throw UsageError("--fallback: found '" + options.fallback + "', expected cpu or none");
+  }
+  for (const std::string& pin : options.pins) {
+    (void)split_named(pin, "--pin", "NODE=TARGET like block3/conv=vta");
+    pins_.push_back(pin.c_str());
+  }
+  for (const std::string& path : options.target_libs) target_libs_.push_back(path.c_str());
+  options_.target_file = or_null(options.target_file);
+  options_.target_libs = target_libs_.data();
+  options_.num_target_libs = static_cast<uint32_t>(target_libs_.size());
+  options_.placement = options.policy == "strict" ? QPLAN_PLACEMENT_STRICT : QPLAN_PLACEMENT_SOFT;
+  options_.pins = pins_.data();
+  options_.num_pins = static_cast<uint32_t>(pins_.size());
+  options_.no_cost_gate = options.no_cost_gate ? 1 : 0;
+  options_.no_fallback = options.fallback == "none" ? 1 : 0;
+  options_.summary = [](void* user, const char* text) { static_cast<PackArguments*>(user)->summary_ = text; };
 }
 
 void PackArguments::add_binding(const std::string& text) {

@@ -1,5 +1,5 @@
-// The options of `qplan pack` and `qplan import` about how a model is read and rewritten, and the packer's
-// struct of them.
+// The options of `qplan pack`, `qplan explain` and `qplan import` about how a model is read, rewritten and
+// placed, and the packer's struct of them.
 #ifndef TOOLS_MODEL_OPTIONS_H_
 #define TOOLS_MODEL_OPTIONS_H_
 
@@ -31,6 +31,17 @@ struct ModelOptions {
 // MODEL and all the options.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
+// Where operators go: of `qplan pack` and `qplan explain`.
+struct PlacementOptions {
+  std::string target_file;
+  std::vector<std::string> target_libs;
+  std::string policy = "soft";
+  std::vector<std::string> pins;  // "block3/conv=vta"
+  bool no_cost_gate = false;
+  std::string fallback = "cpu";
+};
+void add_placement_options(CLI::App& command, PlacementOptions& options);
+
 // "x=1x3x224x224:float32". UsageError.
 struct NamedType {
   std::string name;
@@ -49,6 +60,10 @@ class PackArguments {
   PackArguments& operator=(const PackArguments&) = delete;
 
   qplan_pack_options& pack_options() { return options_; }
+  // UsageError. options must outlive the arguments.
+  void place(const PlacementOptions& options);
+  // The packer's line about the placement, once a plan was made.
+  const std::string& summary() const { return summary_; }
   // Throws Failure with the packer's whole text unless status is a success.
   void check(qplan_status status, const qplan_error& error) const;
 
@@ -66,9 +81,9 @@ class PackArguments {
   std::deque<Binding> bindings_;
   std::vector<qplan_named_type> named_types_;
   std::vector<qplan_named_tensor> named_tensors_;
-  std::vector<const char*> skip_;
+  std::vector<const char*> skip_, pins_, target_libs_;
   Progress progress_;
-  std::string error_text_;
+  std::string error_text_, summary_;
 };
 
 }  // namespace qplan::tools

@@ -21,24 +21,29 @@ namespace {
 
 struct PackOptions {
   ModelOptions model;
+  PlacementOptions placement;
   std::string plan;
   bool strip_names = false;
 };
 
-std::string pack(const PackOptions& options) {
+// summary: the packer's line about the placement.
+std::string pack(const PackOptions& options, std::string* summary) {
   PackArguments arguments(options.model);
+  arguments.place(options.placement);
   arguments.pack_options().strip_names = options.strip_names ? 1 : 0;
   std::string plan;
   qplan_error error = make_error();
   arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
                                   &plan, &error),
                   error);
+  *summary = arguments.summary();
   return plan;
 }
 
 void run(const PackOptions& options) {
   const uint64_t begin = qplan_host_now_ns(nullptr);
-  const std::string plan = pack(options);
+  std::string summary;
+  const std::string plan = pack(options, &summary);
   qplan_error error = make_error();
   check(qplan_file_write(options.plan.c_str(), plan.data(), plan.size(), &error), error, "");
   const double seconds = static_cast<double>(qplan_host_now_ns(nullptr) - begin) * 1e-9;
@@ -50,7 +55,8 @@ void run(const PackOptions& options) {
   const auto report = nlohmann::ordered_json::parse(inspect_text(aligned.get(), plan.size(), options.plan));
   char time[32];
   std::snprintf(time, sizeof time, ", %.2f s\n", seconds);
-  const std::string line = "packed '" + one_line(options.plan) + "': " + pack_summary(report) + time;
+  const std::string line =
+      "packed '" + one_line(options.plan) + "': " + pack_summary(report) + time + one_line(summary) + "\n";
   // Standard output belongs to the IR when that was asked for.
   if (options.model.dump_after.empty()) {
     print(line);
@@ -65,6 +71,7 @@ void add_pack_command(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
   CLI::App* command = app.add_subcommand("pack", "Make a plan of a model");
   add_model_options(*command, options->model);
+  add_placement_options(*command, options->placement);
   command
       ->add_option("-o,--output", options->plan,
                    "Plan file to write; it is replaced as a whole or not at all")
@@ -79,6 +86,8 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack model.pt -o model.qplan --input-shape x=1x3x224x224\n"
       "  qplan pack layer.relay -o layer.qplan --input-shape input=1x3x224x224 --synthesize-constants 1\n"
       "  qplan pack model.tflite -o small.qplan --target cpu,isa=reference --strip-names\n"
+      "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\"\n"
+      "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt");
   command->callback([options]() { run(*options); });
 }

@@ -36,16 +36,39 @@ std::string tensor_line(const char* role, size_t index, const Json& tensor) {
   return line + "\n";
 }
 
+// Of one inference: what runs in place of a region is not counted twice.
 uint64_t total_macs(const Json& plan) {
   uint64_t macs = 0;
-  for (const Json& step : plan.at("steps")) macs += step.at("macs").get<uint64_t>();
+  for (const Json& function : plan.at("functions")) macs += function.at("macs").get<uint64_t>();
   return macs;
 }
 
-// "conv2d 15, depthwise_conv2d 13, ..." in the order of first use.
+bool is_alternative(const Json& step) { return step.contains("alternative"); }
+
+size_t count_steps(const Json& plan) {
+  size_t count = 0;
+  for (const Json& step : plan.at("steps")) count += is_alternative(step) ? 0 : 1;
+  return count;
+}
+
+std::string region_line(const Json& region) {
+  return "region:    " + one_line(region.at("name").get<std::string>()) + " on " +
+         region.at("target").get<std::string>() + ": " + region.at("operators").dump() + " operators, " +
+         region.at("macs").dump() + " MACs, about " + region.at("estimated_cycles").dump() +
+         " cycles; program " + region.at("blob_bytes").dump() + " bytes in the plan, " +
+         region.at("program_bytes").dump() + " in the driver; " + region.at("copies").dump() +
+         " boundary copies (" + region.at("copy_bytes").dump() + " bytes); " +
+         (region.at("alternative_steps") == 0
+              ? "no CPU fallback"
+              : region.at("alternative_steps").dump() + " CPU steps behind it") +
+         "\n";
+}
+
+// "conv2d 15, depthwise_conv2d 13, ..." in the order of first use; regions as "npu".
 std::string op_counts(const Json& steps) {
   std::vector<std::pair<std::string, uint64_t>> counts;
   for (const Json& step : steps) {
+    if (is_alternative(step)) continue;
     const auto op = step.at("op").get<std::string>();
     auto at = counts.begin();
     while (at != counts.end() && at->first != op) ++at;
@@ -97,12 +120,18 @@ std::string inspect_page(const Json& plan) {
   for (size_t i = 0; i < plan.at("inputs").size(); ++i) page += tensor_line("input", i, plan.at("inputs")[i]);
   for (size_t i = 0; i < plan.at("outputs").size(); ++i)
     page += tensor_line("output", i, plan.at("outputs")[i]);
-  page += "steps:     " + std::to_string(plan.at("steps").size()) + " (" + op_counts(plan.at("steps")) +
-          "), " + std::to_string(total_macs(plan)) + " MACs\n";
+  page += "steps:     " + std::to_string(count_steps(plan)) + " (" + op_counts(plan.at("steps")) + "), " +
+          std::to_string(total_macs(plan)) + " MACs\n";
+  for (const Json& region : plan.at("regions")) page += region_line(region);
   page += "constants: " + bytes_text(memory.at("constants_bytes")) + "\n";
   page += "arena:     " + bytes_text(memory.at("arena_bytes")) + ", lower bound " +
           memory.at("arena_lower_bound_bytes").dump() + "; scratch " +
           memory.at("scratch_per_worker_bytes").dump() + " bytes a worker\n";
+  for (const Json& bank : plan.at("banks")) {
+    if (bank.at("kind") != "device") continue;
+    page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +
+            "' reaches, aligned to " + bank.at("alignment").dump() + "\n";
+  }
   // What a caller must provide, runtime structures included.
   for (const auto& [width, by_workers] : memory.at("session_bytes").items()) {
     std::string line = "session:   ";
@@ -120,10 +149,13 @@ std::string inspect_page(const Json& plan) {
 
 std::string pack_summary(const Json& plan) {
   const Json& memory = plan.at("memory");
-  return std::to_string(plan.at("steps").size()) + " ops, " + std::to_string(total_macs(plan)) +
+  const uint64_t device_bytes = memory.at("device_bytes").get<uint64_t>();
+  return std::to_string(count_steps(plan)) + " ops, " + std::to_string(total_macs(plan)) +
          " MACs, constants " + memory.at("constants_bytes").dump() + " bytes, arena peak " +
          memory.at("arena_bytes").dump() + " bytes (lower bound " +
-         memory.at("arena_lower_bound_bytes").dump() + "), file " + plan.at("file_bytes").dump() + " bytes";
+         memory.at("arena_lower_bound_bytes").dump() + "), " +
+         (device_bytes == 0 ? "" : "device memory " + std::to_string(device_bytes) + " bytes, ") + "file " +
+         plan.at("file_bytes").dump() + " bytes";
 }
 
 }  // namespace qplan::tools

@@ -33,7 +33,7 @@ struct qplan_user_pass; /* below */
 typedef struct qplan_pack_options {
   uint32_t struct_size;
   uint32_t strip_names;       /* 1: leave out names and provenance */
-  const char* target;         /* "cpu" (NULL), "cpu,isa=reference", "cpu,arch=cortex-m", ... */
+  const char* target;         /* "cpu" (NULL), "cpu,isa=reference", "vta, cpu", ...: docs/placement.md */
   const char* dump_after;     /* NULL, "all" or the name of a pass: IR text through dump */
   uint32_t planner_budget;    /* memory planner: hill-climbing iterations; 0: default. Never a time: plans are
                                  the same on every host */

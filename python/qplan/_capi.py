@@ -227,6 +227,7 @@ class SessionInfo(Sized):
 WriteFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_size_t)
 LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint32, c.c_char_p)
 ProgressFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint32)
+SummaryFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
 
 
 class NamedTensor(c.Structure):
@@ -364,7 +365,17 @@ class PackOptions(Sized):
         ("why_not", c.c_char_p),
         ("passes", c.POINTER(c.POINTER(UserPass))),
         ("num_passes", c.c_uint32),
+        ("placement", c.c_uint32),
+        ("pins", c.POINTER(c.c_char_p)),
+        ("num_pins", c.c_uint32),
+        ("no_cost_gate", c.c_uint32),
+        ("no_fallback", c.c_uint32),
         ("reserved", c.c_uint32),
+        ("target_file", c.c_char_p),
+        ("target_libs", c.POINTER(c.c_char_p)),
+        ("num_target_libs", c.c_uint32),
+        ("reserved2", c.c_uint32),
+        ("summary", SummaryFunction),
     ]
 
 

@@ -34,6 +34,12 @@ def _text(value):
     return None if value is None else value.encode()
 
 
+def _choice(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(choices)}")
+    return choices[value]
+
+
 def _named_types(types):
     """An array of qplan_named_type, and what it points to. types: {name: shape} or {name: (shape, dtype)}."""
     structs, kept = [], []
@@ -61,6 +67,12 @@ class _Call:
         target="cpu",
         *,
         strip_names=False,
+        target_file=None,
+        target_libs=(),
+        placement="soft",
+        pins=(),
+        cost_gate=True,
+        fallback="cpu",
         contract=None,
         io=None,
         io_layout=None,
@@ -80,7 +92,10 @@ class _Call:
         self._long_text = _capi.Pieces()
         self._dump = dump if dump is not None else print
         self._dumps = []
+        self.summary = ""
         names = [name.encode() for name in skip]
+        pinned = [pin.encode() for pin in pins]
+        libraries = [os.fsencode(path) for path in target_libs]
         types, kept_types = _named_types(input_types or {})
         tensors, kept_tensors = _named_tensors(bindings or {})
         self.options = _capi.PackOptions(
@@ -105,8 +120,21 @@ class _Call:
             canonical_body=int(body),
             synthesize_seed=synthesize_constants or 0,
             why_not=_text(why_not),
+            placement=_choice("placement", placement, {"soft": 0, "strict": 1}),
+            pins=(ctypes.c_char_p * len(pinned))(*pinned),
+            num_pins=len(pinned),
+            no_cost_gate=int(not cost_gate),
+            no_fallback=_choice("fallback", fallback, {"cpu": 0, "none": 1}),
+            target_file=None if target_file is None else os.fsencode(target_file),
+            target_libs=(ctypes.c_char_p * len(libraries))(*libraries),
+            num_target_libs=len(libraries),
+            summary=_capi.SummaryFunction(self._on_summary),
         )
         self._kept = (kept_types, kept_tensors, attach(self.options, passes))
+
+    def _on_summary(self, _user, text):
+        self.summary = text.decode("utf-8", "replace")
+        _logger.info("%s", self.summary)
 
     def _on_dump(self, _user, address, size):
         self._dumps.append(ctypes.string_at(address, size).decode("utf-8", "replace"))
@@ -128,7 +156,13 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
     "cpu,isa=reference". strip_names: leave names and provenance out of the plan. Warnings of the packer go to the
     logger "qplan", more of its log where that logger's level lets it through.
 
+    target: "vta, cpu" places what it can on VTA (docs/placement.md); the line about it goes to the logger, as info.
+
     options, as those of `qplan pack` (docs/cli.md):
+      target_file: a JSON file of targets, in place of target. target_libs: paths of shared libraries that describe
+        targets (qplan/npu_target.h), which target may then name.
+      placement: "soft" or "strict"; pins: ["NODE=TARGET", ...]; cost_gate: False keeps regions that cost more in
+        transfers than they save; fallback: "cpu" or "none", without CPU steps behind a device's regions.
       contract: "tfl2" or "f32e", the numeric contract of every operator.
       io, io_layout: dtype ("int8", "uint8", "float") and layout ("nhwc", "nchw") of inputs and outputs.
       input_types: {name: shape} or {name: (shape, dtype)} for inputs that the model leaves open; float32 by default.

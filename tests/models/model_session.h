@@ -34,8 +34,10 @@ inline qplan_pack_options pack_options(const char* target = nullptr) {
 }
 
 // The plan of a model file; throws with the packer's whole text.
-inline std::vector<uint8_t> pack_model(const std::string& path, const char* target = nullptr) {
+inline std::vector<uint8_t> pack_model(const std::string& path, const char* target = nullptr,
+                                       bool fallback = true) {
   qplan_pack_options options = pack_options(target);
+  options.no_fallback = fallback ? 0 : 1;
   std::string text;
   options.user = &text;
   options.error_text = [](void* user, const char* bytes, size_t size) {
@@ -50,8 +52,9 @@ inline std::vector<uint8_t> pack_model(const std::string& path, const char* targ
 
 class ModelSession {
  public:
-  // Throws when the runtime refuses the plan or the ISA.
-  ModelSession(const std::vector<uint8_t>& plan, uint32_t isa, uint32_t num_threads)
+  // Throws when the runtime refuses the plan or the ISA. device: of the target "vta", may be null.
+  ModelSession(const std::vector<uint8_t>& plan, uint32_t isa, uint32_t num_threads,
+               const qplan_npu_device_config* device = nullptr)
       : bytes_(plan), pool_(qplan_pool_create(num_threads)) {
     qplan_platform platform{};
     platform.struct_size = sizeof(platform);
@@ -61,6 +64,12 @@ class ModelSession {
     config.isa_limit = isa;
     config.kernels = qplan_kernels_all();
     config.platform = &platform;
+    if (device != nullptr) {
+      config.npu = qplan_npu_client_default();
+      config.devices = device;
+      config.num_devices = 1;
+      config.npu_timeout_us = 120'000'000;  // simulators are slow
+    }
     qplan_error error = empty_error();
     if (qplan_plan_open(&plan_, bytes_.data(), bytes_.size(), QPLAN_PLAN_DIGEST, &error) < 0 ||
         qplan_host_session_create(&plan_, &config, &host_session_, &error) < 0) {

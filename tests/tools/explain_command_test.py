@@ -20,6 +20,56 @@ class Explain(CommandTest):
         text = self.succeed("explain", DIGITS, "--contract", "f32e")
         self.assertIn(".contract]", text)
 
+    def test_a_plan_for_a_device_remembers_what_was_decided(self):
+        plan = self.folder / "digits.qplan"
+        options = ("--target", "vta, cpu", "--no-cost-gate")
+        packed = self.succeed("pack", DIGITS, "-o", plan, *options)
+        text = self.succeed("explain", plan)
+        self.assertEqual(text, self.succeed("explain", DIGITS, *options))
+        self.assertIn(text.splitlines()[0], packed, "pack prints the same line")
+        self.assertEqual(self.succeed_json("explain", plan, "--json"),
+                         self.succeed_json("explain", DIGITS, "--json", *options))
+
+    def test_a_plan_for_the_cpu_has_nothing_to_tell_and_says_what_to_do(self):
+        self.refused(1, ["for the CPU alone", "explain MODEL"], "explain", self.plan)
+        plan = self.folder / "stripped.qplan"
+        self.succeed("pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--strip-names")
+        self.refused(1, ["--strip-names"], "explain", plan)
+
+    def test_the_figures_are_those_of_the_plan(self):
+        plan = self.folder / "digits.qplan"
+        options = ("--target", "vta, cpu", "--no-cost-gate")
+        self.succeed("pack", DIGITS, "-o", plan, *options)
+        regions = self.succeed_json("inspect", plan, "--json")["regions"]
+        self.assertTrue(regions)
+        told = self.succeed_json("explain", DIGITS, "--json", *options)["regions"]
+        for name in ("copies", "copy_bytes", "blob_bytes", "program_bytes", "estimated_cycles", "macs"):
+            self.assertEqual([region[name] for region in regions], [region[name] for region in told], name)
+
+    def test_policies(self):
+        self.refused(1, ["placement strict", "[vta.op.softmax]"], "explain", DIGITS, "--placement", "strict")
+        self.refused(2, ["--placement", "soft or strict"], "explain", DIGITS, "--placement", "hard")
+        self.refused(2, ["--pin", "NODE=TARGET"], "explain", DIGITS, "--pin", "conv")
+        self.refused(1, ["no operator has this name"], "explain", DIGITS, "--pin", "nothing=vta")
+        self.refused(2, ["--fallback", "cpu or none"], "explain", DIGITS, "--fallback", "gpu")
+
+    def test_a_target_file_takes_the_place_of_the_list(self):
+        file = self.folder / "targets.json"
+        file.write_text('{"targets": [{"target": "vta,sram=quarter", "priority": 400}]}')
+        devices = self.succeed_json("explain", DIGITS, "--target-file", file, "--json")["devices"]
+        self.assertIn("sram=quarter", devices[0]["options"])
+
+    def test_without_fallback_the_summary_tells_what_that_saves(self):
+        options = ("--target", "vta, cpu", "--no-cost-gate")
+        sizes = []
+        for fallback in ("cpu", "none"):
+            plan = self.folder / f"{fallback}.qplan"
+            text = self.succeed("pack", DIGITS, "-o", plan, *options, "--fallback", fallback)
+            self.assertEqual("no CPU fallback, which saves" in text, fallback == "none")
+            sizes.append(self.succeed_json("inspect", plan, "--json")["memory"]["constants_bytes"])
+        saved = int(text.split("which saves ")[1].split()[0])
+        self.assertEqual(sizes[0] - sizes[1], saved)
+
     def test_an_unknown_target_is_refused_with_the_known_ones(self):
         self.refused(1, ["'tpu'", "vta"], "explain", DIGITS, "--target", "tpu, cpu")
 

@@ -1,5 +1,6 @@
 #include "src/packer/emit/disassemble.h"
 
+#include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
 
 namespace qplan::emit {
@@ -36,20 +37,29 @@ std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_
   return text.empty() ? "nothing" : text;
 }
 
+// The region, then a line for each of its buffers; the device's own listing is `qplan npu disasm`.
 std::string npu_step_text(const PlanView& view, uint32_t index, const format::NpuStep& step) {
-  return std::to_string(index) + "  npu  " + quoted(view.step_name(index)) + "  " +
-         tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
-         "  {target=" + view.plan().targets()->Get(step.target())->name()->str() +
-         ", num_alternative_steps=" + std::to_string(step.num_alternative_steps()) + "}  " +
-         std::to_string(step.macs()) + " macs\n";
+  std::string text = std::to_string(index) + "  npu:" + target_name(view, step.target()) + "  " +
+                     quoted(view.step_name(index)) + "  " + tensors_text(view, step.inputs()) + " -> " +
+                     tensors_text(view, step.outputs()) + "  {program=" + four_characters(step.format()) +
+                     " " + std::to_string(view.tensor(step.blob()).size()) +
+                     " bytes, operators=" + std::to_string(step.num_operators()) +
+                     ", cycles=" + std::to_string(step.estimated_cycles()) +
+                     ", alternative_steps=" + std::to_string(step.num_alternative_steps()) + "}";
+  if (step.macs() != 0) text += "  " + std::to_string(step.macs()) + " macs";
+  text += "\n";
+  for (uint32_t i = 0; i < format::count_of(step.binds()); ++i) {
+    text += "       " + bind_text(view, step, *step.binds()->Get(i)) + "\n";
+  }
+  return text;
 }
 
-std::string step_text(const PlanView& view, uint32_t index) {
+std::string step_text(const PlanView& view, uint32_t index, bool is_alternative) {
   if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_text(view, index, *npu);
   const format::KernelStep& step = view.step(index);
-  std::string text = std::to_string(index) + "  " + kernel_name(step.kernel()) + "  " +
-                     quoted(view.step_name(index)) + "  " + tensors_text(view, step.inputs()) + " -> " +
-                     tensors_text(view, step.outputs()) + "  {";
+  std::string text = std::string(is_alternative ? "| " : "") + std::to_string(index) + "  " +
+                     kernel_name(step.kernel()) + "  " + quoted(view.step_name(index)) + "  " +
+                     tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) + "  {";
   bool first = true;
   for (const auto& [name, value] : step_params(step)) {
     text += (first ? "" : ", ") + name + "=" + value;
@@ -64,8 +74,11 @@ std::string function_text(const PlanView& view, const format::Function& function
   std::string text = "function " + quoted(function.name()->c_str()) + "  " +
                      tensors_text(view, function.inputs()) + " -> " + tensors_text(view, function.outputs()) +
                      "  scratch " + std::to_string(function.scratch_per_worker()) + " bytes a worker\n";
-  for (uint32_t i = 0; i < function.num_steps(); ++i)
-    text += "  " + step_text(view, function.first_step() + i);
+  const std::vector<bool> is_alternative = alternative_steps(view);
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    const uint32_t s = function.first_step() + i;
+    text += "  " + step_text(view, s, is_alternative[s]);
+  }
   return text;
 }
 

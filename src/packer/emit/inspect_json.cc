@@ -4,6 +4,7 @@
 
 #include "format/memory_layout.h"
 #include "src/packer/emit/content_digest.h"
+#include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
 
 namespace qplan::emit {
@@ -70,6 +71,11 @@ Json memory_json(const PlanView& view) {
   json["arena_lower_bound_bytes"] = view.plan().arena_lower_bound();
   json["scratch_per_worker_bytes"] = main.scratch_per_worker();
   json["constants_bytes"] = constants_bytes(view);
+  uint64_t device_bytes = 0;
+  for (uint32_t i = 0; i < view.num_banks(); ++i) {
+    if (view.bank(i).kind() == format::BankKind_DEVICE) device_bytes += view.bank(i).size();
+  }
+  json["device_bytes"] = device_bytes;
   // Everything a session needs beside the plan itself.
   json["session_bytes"] = Json::object();
   for (const uint64_t pointer_size : {uint64_t{4}, uint64_t{8}}) {
@@ -82,34 +88,77 @@ Json memory_json(const PlanView& view) {
   return json;
 }
 
-Json npu_step_json(const PlanView& view, uint32_t index, const format::NpuStep& step) {
+Json bank_json(const PlanView& view, uint32_t index) {
+  static constexpr const char* kKinds[] = {"constants", "arena", "device"};
+  const format::Bank& bank = view.bank(index);
   Json json;
-  json["index"] = index;
-  json["op"] = "npu";
-  json["name"] = view.step_name(index);
-  for (const auto& [what, tensors] :
-       {std::pair("input", step.inputs()), std::pair("output", step.outputs())}) {
-    Json indices = Json::array(), shapes = Json::array();
-    for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
-      indices.push_back(tensors->Get(i));
-      shapes.push_back(shape_text(view.tensor(tensors->Get(i))));
-    }
-    json[std::string(what) + "s"] = indices;
-    json[std::string(what) + "_shapes"] = shapes;
-  }
-  json["macs"] = step.macs();
-  json["params"] = Json::object();
-  json["params"]["target"] = text_of(view.plan().targets()->Get(step.target())->name());
-  json["params"]["num_alternative_steps"] = std::to_string(step.num_alternative_steps());
+  json["kind"] = kKinds[bank.kind()];
+  json["bytes"] = bank.size();
+  json["alignment"] = bank.alignment();
+  if (bank.kind() == format::BankKind_DEVICE) json["target"] = target_name(view, bank.target());
   return json;
 }
 
-Json step_json(const PlanView& view, uint32_t index) {
-  if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_json(view, index, *npu);
-  const format::KernelStep& step = view.step(index);
+Json bind_json(const format::NpuStep& step, const format::NpuBind& bind) {
+  static constexpr const char* kUses[] = {"input", "output", "scratch"};
+  Json json;
+  json["slot"] = bind.slot();
+  json["use"] = kUses[bind.use()];
+  json["offset"] = bind.offset();
+  json["bytes"] = bind.size();
+  if (bind.use() == format::NpuUse_SCRATCH) return json;
+  json["tensor"] = bound_tensor(step, bind);
+  json["in_place"] = bind.strides() == nullptr;
+  if (bind.strides() == nullptr) return json;
+  json["strides"] = std::vector<uint64_t>(bind.strides()->begin(), bind.strides()->end());
+  json["origin"] = bind.origin();
+  json["byte_stride"] = bind.byte_stride();
+  json["fill"] = bind.fill();
+  json["flip"] = bind.flip();
+  return json;
+}
+
+Json region_json(const PlanView& view, uint32_t index, const format::NpuStep& step) {
+  uint64_t copies = 0, copy_bytes = 0;
+  Json binds = Json::array();
+  for (uint32_t i = 0; i < format::count_of(step.binds()); ++i) {
+    const format::NpuBind& bind = *step.binds()->Get(i);
+    binds.push_back(bind_json(step, bind));
+    if (bind.use() == format::NpuUse_SCRATCH || bind.strides() == nullptr) continue;
+    ++copies;
+    copy_bytes += view.tensor(bound_tensor(step, bind)).size();
+  }
+  Json json;
+  json["step"] = index;
+  json["name"] = view.step_name(index);
+  json["target"] = target_name(view, step.target());
+  json["operators"] = step.num_operators();
+  json["macs"] = step.macs();
+  json["estimated_cycles"] = step.estimated_cycles();
+  json["program_bytes"] = step.program_bytes();
+  json["blob_format"] = four_characters(step.format());
+  json["blob_bytes"] = view.tensor(step.blob()).size();
+  json["copies"] = copies;
+  json["copy_bytes"] = copy_bytes;
+  json["alternative_steps"] = step.num_alternative_steps();
+  json["binds"] = std::move(binds);
+  return json;
+}
+
+Json regions_json(const PlanView& view) {
+  Json json = Json::array();
+  for (uint32_t s = 0; s < view.num_steps(); ++s) {
+    if (const format::NpuStep* npu = view.npu_step(s)) json.push_back(region_json(view, s, *npu));
+  }
+  return json;
+}
+
+// What kernels' steps and regions both have.
+template <typename Step>
+Json common_step_json(const PlanView& view, uint32_t index, const std::string& op, const Step& step) {
   Json json;
   json["index"] = index;
-  json["op"] = kernel_name(step.kernel());
+  json["op"] = op;
   json["name"] = view.step_name(index);
   json["inputs"] = Json::array();
   json["outputs"] = Json::array();
@@ -124,23 +173,32 @@ Json step_json(const PlanView& view, uint32_t index) {
     json["output_shapes"].push_back(shape_text(view.tensor(step.outputs()->Get(i))));
   }
   json["macs"] = step.macs();
+  return json;
+}
+
+// A region's step has no parameters: "regions" tells about it.
+Json step_json(const PlanView& view, uint32_t index, bool is_alternative) {
+  if (const format::NpuStep* npu = view.npu_step(index)) {
+    Json json = common_step_json(view, index, "npu", *npu);
+    json["params"] = Json::object();
+    json["params"]["target"] = target_name(view, npu->target());
+    json["params"]["num_alternative_steps"] = std::to_string(npu->num_alternative_steps());
+    return json;
+  }
+  const format::KernelStep& step = view.step(index);
+  Json json = common_step_json(view, index, kernel_name(step.kernel()), step);
+  if (is_alternative) json["alternative"] = true;
   json["params"] = Json::object();
   for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
   return json;
 }
 
 Json function_json(const PlanView& view, const format::Function& function) {
-  uint64_t macs = 0;
-  for (uint32_t i = 0; i < function.num_steps(); ++i) {
-    const format::NpuStep* npu = view.npu_step(function.first_step() + i);
-    macs += npu != nullptr ? npu->macs() : view.step(function.first_step() + i).macs();
-    if (npu != nullptr) i += npu->num_alternative_steps();  // the same multiplications, on the CPU
-  }
   Json json;
   json["name"] = text_of(function.name());
   json["first_step"] = function.first_step();
   json["num_steps"] = function.num_steps();
-  json["macs"] = macs;
+  json["macs"] = macs_of(view, function);
   return json;
 }
 
@@ -171,8 +229,14 @@ std::string inspect_json(const PlanView& view) {
   json["inputs"] = tensors_json(view, main.inputs());
   json["outputs"] = tensors_json(view, main.outputs());
   json["memory"] = memory_json(view);
+  json["banks"] = Json::array();
+  for (uint32_t i = 0; i < view.num_banks(); ++i) json["banks"].push_back(bank_json(view, i));
+  json["regions"] = regions_json(view);
   json["steps"] = Json::array();
-  for (uint32_t i = 0; i < view.num_steps(); ++i) json["steps"].push_back(step_json(view, i));
+  const std::vector<bool> is_alternative = alternative_steps(view);
+  for (uint32_t i = 0; i < view.num_steps(); ++i) {
+    json["steps"].push_back(step_json(view, i, is_alternative[i]));
+  }
   // Names come from models: bytes that are no UTF-8 are replaced, not refused.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

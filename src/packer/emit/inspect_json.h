@@ -8,8 +8,8 @@
 
 namespace qplan::emit {
 
-// Keys: version, file_bytes, content_digest, provenance, targets, functions, inputs, outputs, memory, steps.
-// Two spaces of indentation; keys are only ever added.
+// Keys: version, file_bytes, content_digest, provenance, targets, functions, inputs, outputs, memory, banks,
+// regions, steps. Two spaces of indentation; keys are only ever added.
 std::string inspect_json(const format::PlanView& view);
 
 }  // namespace qplan::emit

@@ -16,15 +16,13 @@ class RootBuilder {
   explicit RootBuilder(const RootContents& contents) : contents_(contents) {}
 
   flatbuffers::DetachedBuffer run() {
-    const auto targets = builder_.CreateVector(
-        std::vector{format::CreateTarget(builder_, builder_.CreateString(contents_.profile.name),
-                                         builder_.CreateString(contents_.profile.options))});
+    const auto target_vector = targets();
     const auto bank_vector = banks();
     const auto tensor_vector = tensors();
     const auto step_vector = steps();
     const auto functions = builder_.CreateVector(std::vector{function()});
     format::PlanBuilder plan(builder_);
-    plan.add_targets(targets);
+    plan.add_targets(target_vector);
     plan.add_banks(bank_vector);
     plan.add_tensors(tensor_vector);
     plan.add_steps(step_vector);
@@ -37,6 +35,17 @@ class RootBuilder {
  private:
   template <typename Table>
   using Tables = Offset<flatbuffers::Vector<Offset<Table>>>;
+
+  Tables<format::Target> targets() {
+    std::vector<Offset<format::Target>> targets;
+    const auto add = [&](const std::string& name, const std::string& options) {
+      targets.push_back(
+          format::CreateTarget(builder_, builder_.CreateString(name), builder_.CreateString(options)));
+    };
+    add(contents_.profile.name, contents_.profile.options);
+    for (const target::ProgramDevice& device : contents_.program.devices) add(device.name, device.options);
+    return builder_.CreateVector(targets);
+  }
 
   Tables<format::Bank> banks() {
     std::vector<Offset<format::Bank>> banks;
@@ -52,6 +61,16 @@ class RootBuilder {
       constants.add_size(contents_.constants.size);
       constants.add_file_offset(contents_.constants_offset);
       banks.push_back(constants.Finish());
+    }
+    // A draft has none: its tensors all lie in the arena.
+    for (uint32_t d = 0; contents_.arena != nullptr && d < contents_.arena->devices.size(); ++d) {
+      const memory::DeviceBank& bank = contents_.arena->devices[d];
+      format::BankBuilder device(builder_);
+      device.add_kind(format::BankKind_DEVICE);
+      device.add_alignment(bank.alignment);
+      device.add_size(bank.size);
+      device.add_target(kFirstDeviceTarget + d);
+      banks.push_back(device.Finish());
     }
     return builder_.CreateVector(banks);
   }
@@ -85,7 +104,7 @@ class RootBuilder {
     table.add_type_code(tensor.type.dtype.code);
     table.add_type_bits(tensor.type.dtype.bits);
     table.add_shape(shape);
-    table.add_bank(tensor.is_constant() ? kConstantBank : kArenaBank);
+    table.add_bank(bank_of(t));
     table.add_offset(offset_of(t));
     table.add_size(static_cast<uint64_t>(tensor.type.size_bytes()));
     if (contents_.arena != nullptr) {
@@ -96,6 +115,12 @@ class RootBuilder {
     return table.Finish();
   }
 
+  uint32_t bank_of(target::TensorId t) const {
+    if (contents_.program.tensors[t].is_constant()) return kConstantBank;
+    if (contents_.arena == nullptr || contents_.arena->device_of[t] == memory::kNone) return kArenaBank;
+    return kFirstDeviceBank + contents_.arena->device_of[t];
+  }
+
   uint64_t offset_of(target::TensorId t) const {
     if (contents_.program.tensors[t].is_constant()) return contents_.constants.offsets[t];
     return contents_.arena == nullptr ? 0 : contents_.arena->offsets[t];
@@ -104,10 +129,60 @@ class RootBuilder {
   Tables<format::Step> steps() {
     std::vector<Offset<format::Step>> steps;
     for (uint32_t s = 0; s < contents_.program.steps.size(); ++s) {
+      if (contents_.program.steps[s].npu != nullptr) {
+        steps.push_back(format::CreateStep(builder_, format::StepBody_NpuStep, npu_step(s).Union()));
+        continue;
+      }
       const Offset<format::KernelStep> body = kernel_step(s);
       steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, body.Union()));
     }
     return builder_.CreateVector(steps);
+  }
+
+  Offset<format::NpuStep> npu_step(uint32_t s) {
+    const target::ProgramStep& step = contents_.program.steps[s];
+    const target::NpuRegion& region = *step.npu;
+    const auto inputs = builder_.CreateVector(step.inputs);
+    const auto outputs = builder_.CreateVector(step.outputs);
+    std::vector<Offset<format::NpuBind>> binds;
+    for (uint32_t i = 0; contents_.arena != nullptr && i < region.slots.size(); ++i) {
+      binds.push_back(npu_bind(step, region.slots[i], contents_.arena->slot_offsets[s][i]));
+    }
+    const auto bind_vector = builder_.CreateVector(binds);
+    format::NpuStepBuilder table(builder_);
+    table.add_target(kFirstDeviceTarget + region.target);
+    table.add_format(region.format);
+    table.add_blob(region.blob);
+    table.add_inputs(inputs);
+    table.add_outputs(outputs);
+    table.add_binds(bind_vector);
+    table.add_num_alternative_steps(region.num_alternative_steps);
+    table.add_num_operators(region.num_operators);
+    table.add_macs(step.macs);
+    table.add_estimated_cycles(region.estimated_cycles);
+    table.add_program_bytes(region.program_bytes);
+    return table.Finish();
+  }
+
+  Offset<format::NpuBind> npu_bind(const target::ProgramStep& step, const target::RegionSlot& slot,
+                                   uint64_t offset) {
+    const uint32_t tensor = memory::slot_tensor(step, slot);
+    const bool copied = tensor != memory::kNone && contents_.arena->device_of[tensor] == memory::kNone;
+    Offset<flatbuffers::Vector<uint64_t>> strides = 0;
+    if (copied) strides = builder_.CreateVector(slot.arrangement.strides);
+    format::NpuBindBuilder table(builder_);
+    table.add_slot(slot.slot);
+    table.add_use(slot.use);
+    table.add_index(slot.index);
+    table.add_offset(offset);
+    table.add_size(slot.arrangement.size);
+    if (!copied) return table.Finish();
+    table.add_strides(strides);
+    table.add_origin(slot.arrangement.origin);
+    table.add_byte_stride(slot.arrangement.byte_stride);
+    table.add_fill(slot.arrangement.fill);
+    table.add_flip(slot.arrangement.flip);
+    return table.Finish();
   }
 
   Offset<format::KernelStep> kernel_step(uint32_t s) {

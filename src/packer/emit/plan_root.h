@@ -13,13 +13,17 @@
 
 namespace qplan::emit {
 
-// Banks of an emitted plan. The constant bank is left out when there are no constants.
+// Banks of an emitted plan. The constant bank is left out when there are no constants; with devices there are
+// always some, their programs.
 inline constexpr uint32_t kArenaBank = 0;
 inline constexpr uint32_t kConstantBank = 1;
+inline constexpr uint32_t kFirstDeviceBank = 2;  // one bank for each of Program::devices
+// Targets of an emitted plan: the CPU, then Program::devices.
+inline constexpr uint32_t kFirstDeviceTarget = 1;
 
 // What the kernel families say of a program's steps.
 struct StepFacts {
-  std::vector<uint32_t> min_units_per_task;  // per step
+  std::vector<uint32_t> min_units_per_task;  // per step; 0 of a region's
   uint64_t scratch_per_worker = 0;           // bytes, a multiple of 64
 };
 

@@ -1,5 +1,6 @@
 #include "src/packer/emit/plan_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "format/container.h"
@@ -28,12 +29,15 @@ flatbuffers::DetachedBuffer build_names(const target::Program& program, const Em
   const auto producer = builder.CreateString(kProducer);
   const auto source = builder.CreateString(options.source);
   const auto digest = builder.CreateString(options.source_digest);
+  flatbuffers::Offset<flatbuffers::String> explain = 0;
+  if (!options.explain.empty()) explain = builder.CreateString(options.explain);
   format::NamesBuilder names(builder);
   names.add_tensors(tensor_names);
   names.add_steps(step_names);
   names.add_producer(producer);
   names.add_source(source);
   names.add_source_digest(digest);
+  if (!options.explain.empty()) names.add_explain(explain);
   builder.Finish(names.Finish());
   return builder.Release();
 }
@@ -55,11 +59,25 @@ flatbuffers::DetachedBuffer build_final_root(RootContents contents) {
   return root;
 }
 
+// Whether the plan runs without its devices.
+bool runs_on_cpu(const target::Program& program) {
+  return std::ranges::none_of(program.steps, [](const target::ProgramStep& step) {
+    return step.npu != nullptr && step.npu->num_alternative_steps == 0;
+  });
+}
+
+uint64_t bytes_in_memory(const memory::Arena& arena) {
+  uint64_t bytes = arena.size;
+  for (const memory::DeviceBank& bank : arena.devices) bytes += bank.size;
+  return bytes;
+}
+
 // What the runtime refuses is our own defect. A session of a large arena is not tried: the overlap checker
-// and the kernels' own checks have been over all that it would look at.
-void check_accepted(std::span<const uint8_t> plan, uint64_t arena_size) {
+// and the kernels' own checks have been over all that it would look at. Nor is one that needs a device.
+void check_accepted(std::span<const uint8_t> plan, const target::Program& program,
+                    const memory::Arena& arena) {
   constexpr uint64_t kMaxTriedArena = uint64_t{256} << 20;
-  if (arena_size <= kMaxTriedArena) {
+  if (bytes_in_memory(arena) <= kMaxTriedArena && runs_on_cpu(program)) {
     ReferenceSession session(plan);
   } else {
     PlanReader reader(plan);
@@ -70,30 +88,57 @@ void put(const AlignedBytes& file, uint64_t at, const void* bytes, size_t size) 
   if (size != 0) std::memcpy(file.data() + at, bytes, size);
 }
 
+memory::Arena plan_memory(const target::Program& program, const DraftPlan& draft, uint32_t iterations) {
+  const memory::InPlaceQuery may_be_in_place = [&](uint32_t step, uint32_t output, uint32_t input) {
+    return draft.may_be_in_place(step, output, input);
+  };
+  return memory::plan_arena(program, may_be_in_place, iterations);
+}
+
+void check_limits(const target::Program& program, const memory::Arena& arena) {
+  if (arena.size > format::kMaxArenaBytes) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "the activations need " + std::to_string(arena.size) +
+                                                 " bytes, a plan has at most " +
+                                                 std::to_string(format::kMaxArenaBytes));
+  }
+  if (kFirstDeviceBank + arena.devices.size() > format::kMaxBanks) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, std::to_string(arena.devices.size()) +
+                                                 " devices have regions, a plan has room for " +
+                                                 std::to_string(format::kMaxBanks - kFirstDeviceBank));
+  }
+  for (size_t d = 0; d < arena.devices.size(); ++d) {
+    if (arena.devices[d].size > format::kMaxArenaBytes) {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, "the buffers of '" + program.devices[d].name + "' need " +
+                                                   std::to_string(arena.devices[d].size) +
+                                                   " bytes, a plan has at most " +
+                                                   std::to_string(format::kMaxArenaBytes));
+    }
+  }
+}
+
 }  // namespace
+
+ProgramBytes measure_program(const target::Program& program, const target::TargetProfile& profile,
+                             uint32_t planner_iterations) {
+  const ConstantSegment constants = lay_out_constants(program);
+  const DraftPlan draft(program, profile, constants);
+  return {constants.size, bytes_in_memory(plan_memory(program, draft, planner_iterations))};
+}
 
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
                         const EmitOptions& options) {
   const ConstantSegment constants = lay_out_constants(program);
   const DraftPlan draft(program, profile, constants);
   const StepFacts facts = draft.step_facts();
-  const memory::Arena arena = memory::plan_arena(
-      program,
-      [&](uint32_t step, uint32_t output, uint32_t input) {
-        return draft.may_be_in_place(step, output, input);
-      },
-      options.planner_iterations);
-  if (arena.size > format::kMaxArenaBytes) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, "the activations need " + std::to_string(arena.size) +
-                                                 " bytes, a plan has at most " +
-                                                 std::to_string(format::kMaxArenaBytes));
-  }
+  const memory::Arena arena = plan_memory(program, draft, options.planner_iterations);
+  check_limits(program, arena);
   const flatbuffers::DetachedBuffer root = build_final_root({program, profile, constants, &arena, &facts});
 
   format::Header header = {};
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
   header.version_minor = format::kVersionMinor;
+  if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
   header.root_size = static_cast<uint32_t>(root.size());
   header.content_size = constants.size == 0 ? sizeof(format::Header) + root.size()
                                             : constants_begin(root.size()) + constants.size;
@@ -116,7 +161,7 @@ AlignedBytes write_plan(const target::Program& program, const target::TargetProf
   digest.update(file.data() + sizeof(header), file.size() - sizeof(header));
   digest.finish(header.digest);
   put(file, 0, &header, sizeof(header));
-  check_accepted(file.span(), arena.size);
+  check_accepted(file.span(), program, arena);
   return file;
 }
 

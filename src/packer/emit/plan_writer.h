@@ -16,6 +16,7 @@ struct EmitOptions {
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string source;               // base name of the model file
   std::string source_digest;        // its SHA-256, hexadecimal
+  std::string explain;              // JSON of the placement, a name like others; empty: not told
 };
 
 // Plans memory and writes the plan: the same program, profile and options give the same bytes. The plan is
@@ -23,6 +24,14 @@ struct EmitOptions {
 // (QPLAN_INTERNAL).
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
                         const EmitOptions& options);
+
+// Bytes that a plan of the program takes: of constants in the file, and of activations and device buffers in
+// memory.
+struct ProgramBytes {
+  uint64_t constants = 0, memory = 0;
+};
+ProgramBytes measure_program(const target::Program& program, const target::TargetProfile& profile,
+                             uint32_t planner_iterations);
 
 }  // namespace qplan::emit
 

@@ -78,6 +78,10 @@ StepFacts DraftPlan::step_facts() const {
   StepFacts facts;
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+    if (program_.steps[s].npu != nullptr) {
+      facts.min_units_per_task.push_back(0);
+      continue;
+    }
     const StepView view = view_of(*plan_, s, data_);
     const KernelFamily& family = family_of(view.step->kernel());
     Error error;
@@ -107,6 +111,7 @@ StepFacts DraftPlan::step_facts() const {
 }
 
 bool DraftPlan::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {
+  if (program_.steps[step].npu != nullptr) return false;
   const StepView view = view_of(*plan_, step, data_);
   const KernelFamily& family = family_of(view.step->kernel());
   return family.in_place != nullptr && family.in_place(view, output, input);

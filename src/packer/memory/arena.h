@@ -1,24 +1,38 @@
-// The memory plan of a program: an offset for every activation, checked before it is handed out.
+// The memory plan of a program: an offset for every activation and every buffer of a device, checked before
+// it is handed out.
 #ifndef QPLAN_SRC_PACKER_MEMORY_ARENA_H_
 #define QPLAN_SRC_PACKER_MEMORY_ARENA_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "src/packer/memory/device_tensors.h"
 #include "src/packer/memory/lifetimes.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::memory {
 
-struct Arena {
-  Lifetimes lifetimes;
-  std::vector<uint64_t> offsets;  // per tensor; 0 for constants
-  uint64_t size = 0;              // bytes
-  uint64_t lower_bound = 0;       // bytes
+// Memory that a device reaches: the tensors it works on in place, and the buffers of its regions.
+struct DeviceBank {
+  uint64_t size = 0;  // bytes
+  uint64_t lower_bound = 0;
+  uint32_t alignment = 64;  // bytes, of the bank and of everything in it
 };
 
-// iterations: of the planner's hill climbing, 0 for its default. PackError (QPLAN_INTERNAL) when the overlap
-// checker refuses the result.
+struct Arena {
+  Lifetimes lifetimes;
+  DeviceTensors device_of;          // per tensor
+  std::vector<uint64_t> offsets;    // per tensor, in its bank; 0 for constants
+  uint64_t size = 0;                // bytes
+  uint64_t lower_bound = 0;         // bytes
+  std::vector<DeviceBank> devices;  // as Program::devices
+  // Per step, per slot of its region: the offset in the device's bank. Of a slot whose tensor lies in that
+  // bank it is the tensor's; all others have bytes of their own while their step runs.
+  std::vector<std::vector<uint64_t>> slot_offsets;
+};
+
+// iterations: of the planner's hill climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker
+// refuses the result.
 Arena plan_arena(const target::Program& program, const InPlaceQuery& may_be_in_place, uint32_t iterations);
 
 }  // namespace qplan::memory

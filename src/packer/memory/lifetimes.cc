@@ -11,8 +11,12 @@ using target::TensorId;
 
 class Finder {
  public:
-  Finder(const Program& program, const InPlaceQuery& may_be_in_place)
-      : program_(program), may_be_in_place_(may_be_in_place), kept_(program.tensors.size(), false) {}
+  Finder(const Program& program, const DeviceTensors& device_of, const InPlaceQuery& may_be_in_place)
+      : program_(program),
+        device_of_(device_of),
+        may_be_in_place_(may_be_in_place),
+        kept_(program.tensors.size(), false),
+        read_by_region_(program.tensors.size(), 0) {}
 
   Lifetimes run() {
     result_.first.assign(program_.tensors.size(), 0);
@@ -28,14 +32,19 @@ class Finder {
  private:
   void find_uses() {
     std::vector<bool> used(program_.tensors.size(), false);
-    const auto use = [&](TensorId tensor, uint32_t step) {
+    const auto use = [&](TensorId tensor, uint32_t step, uint32_t end) {
       if (!used[tensor]) result_.first[tensor] = step;
       used[tensor] = true;
-      result_.last[tensor] = step;
+      result_.last[tensor] = std::max(result_.last[tensor], end);
     };
     for (uint32_t s = 0; s < program_.steps.size(); ++s) {
-      for (const TensorId tensor : program_.steps[s].inputs) use(tensor, s);
-      for (const TensorId tensor : program_.steps[s].outputs) use(tensor, s);
+      const ProgramStep& step = program_.steps[s];
+      const uint32_t end = step.npu == nullptr ? s : s + step.npu->num_alternative_steps;
+      for (const TensorId tensor : step.inputs) {
+        use(tensor, s, end);
+        if (step.npu != nullptr) read_by_region_[tensor] = end + 1;
+      }
+      for (const TensorId tensor : step.outputs) use(tensor, s, end);
     }
     const uint32_t last_step = program_.steps.empty() ? 0 : static_cast<uint32_t>(program_.steps.size() - 1);
     for (const TensorId tensor : program_.inputs) {
@@ -67,6 +76,9 @@ class Finder {
     const target::ProgramTensor& from = program_.tensors[input];
     const target::ProgramTensor& to = program_.tensors[step.outputs[o]];
     if (from.is_constant() || kept_[input] || result_.last[input] != s) return false;
+    // What a region writes is there before the steps that may run in its place; what it reads stays.
+    if (result_.first[step.outputs[o]] != s || s < read_by_region_[input]) return false;
+    if (device_of_[input] != device_of_[step.outputs[o]]) return false;
     if (from.type.size_bytes() != to.type.size_bytes()) return false;
     for (uint32_t i = 0; i < step.inputs.size(); ++i) {
       if (step.inputs[i] == input && !may_be_in_place_(s, o, i)) return false;
@@ -79,6 +91,7 @@ class Finder {
     for (const TensorId tensor : program_.inputs) new_buffer(tensor);
     for (const ProgramStep& step : program_.steps) {
       for (const TensorId tensor : step.outputs) {
+        if (result_.buffer[tensor] != kNone) continue;  // of a region, and of the steps in its place
         const uint32_t replaced = result_.replaces[tensor];
         if (replaced == kNone) {
           new_buffer(tensor);
@@ -94,18 +107,22 @@ class Finder {
     result_.buffer[tensor] = static_cast<uint32_t>(result_.buffers.size());
     const auto size = static_cast<uint64_t>(program_.tensors[tensor].type.size_bytes());
     result_.buffers.push_back({size, result_.first[tensor], result_.last[tensor]});
+    result_.device.push_back(device_of_[tensor]);
   }
 
   const Program& program_;
+  const DeviceTensors& device_of_;
   const InPlaceQuery& may_be_in_place_;
-  std::vector<bool> kept_;  // inputs and outputs of the function
+  std::vector<bool> kept_;                // inputs and outputs of the function
+  std::vector<uint32_t> read_by_region_;  // the step behind the last region that reads the tensor; 0: none
   Lifetimes result_;
 };
 
 }  // namespace
 
-Lifetimes find_lifetimes(const Program& program, const InPlaceQuery& may_be_in_place) {
-  return Finder(program, may_be_in_place).run();
+Lifetimes find_lifetimes(const Program& program, const DeviceTensors& device_of,
+                         const InPlaceQuery& may_be_in_place) {
+  return Finder(program, device_of, may_be_in_place).run();
 }
 
 }  // namespace qplan::memory

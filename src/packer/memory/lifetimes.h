@@ -6,12 +6,11 @@
 #include <functional>
 #include <vector>
 
+#include "src/packer/memory/device_tensors.h"
 #include "src/packer/memory/planner.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::memory {
-
-inline constexpr uint32_t kNone = UINT32_MAX;
 
 struct Lifetimes {
   std::vector<uint32_t> first;  // per tensor: index of the first and last step that needs it
@@ -20,6 +19,7 @@ struct Lifetimes {
   std::vector<uint32_t> replaces;
   std::vector<uint32_t> buffer;  // per tensor; kNone for constants
   std::vector<Buffer> buffers;
+  std::vector<uint32_t> device;  // per buffer, as DeviceTensors
 };
 
 // Whether the step's output may be computed in the bytes of the step's input.
@@ -27,9 +27,11 @@ using InPlaceQuery = std::function<bool(uint32_t step, uint32_t output, uint32_t
 
 // Inputs of the function are needed from the first to the last step: they stay as they were written, so that
 // a second invoke sees them, and nothing is computed in their place. Outputs are needed until the last step.
-// In place goes what the query allows, where the input is an activation of the same size that nothing needs
-// afterwards.
-Lifetimes find_lifetimes(const target::Program& program, const InPlaceQuery& may_be_in_place);
+// In place goes what the query allows, where the input is an activation of the same size and bank that
+// nothing needs afterwards. What a region on a device reads and writes is needed from its step to the last of
+// the steps that may run in its place: they find the inputs as they were, whatever the device did.
+Lifetimes find_lifetimes(const target::Program& program, const DeviceTensors& device_of,
+                         const InPlaceQuery& may_be_in_place);
 
 }  // namespace qplan::memory
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "src/packer/error.h"
@@ -20,9 +21,14 @@ constexpr uint32_t kNoUnit = UINT32_MAX;
 
 uint64_t bytes_of(const ir::TensorType& type) { return static_cast<uint64_t>(type.size_bytes()); }
 
+void add_reason(std::vector<target::Reason>* reasons, const target::Reason& reason) {
+  if (std::ranges::find(*reasons, reason) == reasons->end()) reasons->push_back(reason);
+}
+
 class Annotator {
  public:
-  Annotator(const pattern::Pre& pre, std::span<const Target* const> targets, std::span<const Pin> pins)
+  Annotator(const pattern::Pre& pre, std::span<const Target* const> targets, std::span<const Pin> pins,
+            std::span<const Exclusion> exclusions)
       : pre_(pre),
         function_(pre.function()),
         targets_(targets),
@@ -31,6 +37,7 @@ class Annotator {
     annotation_.unit_of.assign(function_.nodes().size(), kNoUnit);
     annotation_.refusals.resize(function_.nodes().size());
     for (const Pin& pin : pins) apply(pin);
+    for (const Exclusion& exclusion : exclusions) excluded_[exclusion.node].push_back(&exclusion);
   }
 
   Annotation run() {
@@ -103,6 +110,7 @@ class Annotator {
     if (!live_[n] && !target.is_cpu) {
       reasons.push_back({cat(target.name, ".dead"), "nothing that leads to an output reads it", "remove it"});
     }
+    add_exclusions(target, nodes, &reasons);
     if (const std::string reader = read_elsewhere(nodes); !reader.empty()) {
       reasons.push_back({cat(target.name, ".pattern.inner_result"),
                          cat("the result of ", reader, " is read outside of ", row.name), ""});
@@ -111,6 +119,18 @@ class Annotator {
     for (const uint32_t index : nodes) {
       annotation_.refusals[index].push_back({&target, &row, reasons});
       (*refused)[index] = true;
+    }
+  }
+
+  // What the target's compiler said against one of the nodes.
+  void add_exclusions(const Target& target, const std::vector<uint32_t>& nodes,
+                      std::vector<target::Reason>* reasons) const {
+    for (const uint32_t index : nodes) {
+      const auto known = excluded_.find(index);
+      if (known == excluded_.end()) continue;
+      for (const Exclusion* exclusion : known->second) {
+        if (exclusion->target == target.name) add_reason(reasons, exclusion->reason);
+      }
     }
   }
 
@@ -198,8 +218,9 @@ class Annotator {
   const pattern::Pre& pre_;
   const ir::Function& function_;
   const std::span<const Target* const> targets_;
-  std::vector<const Target*> pin_of_;  // by node
-  const std::vector<bool> live_;       // by node
+  std::vector<const Target*> pin_of_;                                     // by node
+  const std::vector<bool> live_;                                          // by node
+  std::unordered_map<uint32_t, std::vector<const Exclusion*>> excluded_;  // by node
   Annotation annotation_;
 };
 
@@ -258,15 +279,11 @@ std::optional<NearMissReport> near_miss(const pattern::Pre& pre, uint32_t index,
   return nearest;
 }
 
-void add_reason(std::vector<target::Reason>* reasons, const target::Reason& reason) {
-  if (std::ranges::find(*reasons, reason) == reasons->end()) reasons->push_back(reason);
-}
-
 }  // namespace
 
 Annotation annotate(const pattern::Pre& pre, std::span<const Target* const> targets,
-                    std::span<const Pin> pins) {
-  return Annotator(pre, targets, pins).run();
+                    std::span<const Pin> pins, std::span<const Exclusion> exclusions) {
+  return Annotator(pre, targets, pins, exclusions).run();
 }
 
 TargetVerdict verdict(const pattern::Pre& pre, const Annotation& annotation, const Unit& unit,

@@ -44,9 +44,9 @@ struct Annotation {
   std::vector<std::vector<Refusal>> refusals;  // by node
 };
 
-// targets: by priority, the CPU among them. cpu: its costs.
+// targets: by priority, the CPU among them. cpu: its costs. What the exclusions name goes to other targets.
 Annotation annotate(const pattern::Pre& pre, std::span<const target::Target* const> targets,
-                    std::span<const Pin> pins);
+                    std::span<const Pin> pins, std::span<const Exclusion> exclusions = {});
 
 // What stands against a node on a target that does not run it: refusals, else the near miss or the operator
 // that no pattern knows.

@@ -90,6 +90,8 @@ Json region_json(const RegionReport& region) {
   json["outputs"] = region.outputs;
   json["copies"] = region.num_copies;
   json["copy_bytes"] = region.copy_bytes;
+  json["blob_bytes"] = region.blob_bytes;
+  json["program_bytes"] = region.program_bytes;
   return json;
 }
 
@@ -160,8 +162,11 @@ std::string Explain::summary() const {
     copies += region.num_copies;
     copy_bytes += region.copy_bytes;
   }
-  return text + cat("; ", count(regions.size(), "region", "regions"), ", ",
-                    count(copies, "boundary copy", "boundary copies"), " (", copy_bytes, " bytes)");
+  text += cat("; ", count(regions.size(), "region", "regions"), ", ",
+              count(copies, "boundary copy", "boundary copies"), " (", copy_bytes, " bytes)");
+  if (fallback) return text;
+  return text + cat("; no CPU fallback, which saves ", saved_constant_bytes, " bytes of constants and ",
+                    saved_memory_bytes, " bytes of memory");
 }
 
 std::string Explain::text() const {
@@ -202,6 +207,9 @@ std::string Explain::json() const {
     json["nodes"].push_back(Json{
         {"op", node.op}, {"name", node.name}, {"type", node.type}, {"macs", node.macs}, {"unit", node.unit}});
   }
+  json["fallback"] = fallback;
+  json["saved_constant_bytes"] = saved_constant_bytes;
+  json["saved_memory_bytes"] = saved_memory_bytes;
   // Names come from models, whatever bytes they have.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

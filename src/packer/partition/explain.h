@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/packer/target/target.h"
@@ -40,7 +41,7 @@ struct UnitReport {
   std::vector<uint32_t> nodes;
   std::vector<ReadReport> reads;  // each tensor once
   bool makes_output = false;      // of the model
-  std::string composite;  // the row's name; empty where no pattern matched
+  std::string composite;          // the row's name; empty where no pattern matched
   std::string target;
   std::string region;  // the function; empty on the CPU
   bool pinned = false;
@@ -68,6 +69,7 @@ struct RegionReport {
   std::vector<std::string> inputs, outputs;  // types
   uint32_t num_copies = 0;                   // boundary tensors from and to the CPU
   uint64_t copy_bytes = 0;
+  uint64_t blob_bytes = 0, program_bytes = 0;  // of its program, once it was compiled
 };
 
 struct DeviceReport {
@@ -81,12 +83,18 @@ struct Explain {
   std::vector<RegionReport> regions;
   std::vector<UnitReport> units;
   std::vector<NodeReport> nodes;
+  // Without the CPU's steps for the regions, and what that saves.
+  bool fallback = true;
+  int64_t saved_constant_bytes = 0, saved_memory_bytes = 0;
 
   // One line: ops, MACs and bytes per device, regions, boundary copies.
   std::string summary() const;
   std::string text() const;
   std::string json() const;
 };
+
+// What json() wrote. PackError (QPLAN_PLAN_CORRUPT).
+Explain parse_explain(std::string_view json);
 
 // "qnn.conv2d 'block3/conv'", or "qnn.conv2d (%12)".
 std::string node_text(const NodeReport& node, uint32_t index);

@@ -228,7 +228,7 @@ PartitionResult partition(const ir::Module& module, std::span<const Target> targ
 
   const ir::Function& main = module.main();
   const pattern::Pre pre(main);
-  Annotation annotation = annotate(pre, order, options.pins);
+  Annotation annotation = annotate(pre, order, options.pins, options.exclusions);
   Islands islands = find_islands(main, annotation, merge_regions(graph_of(main, annotation, order)));
   if (options.cost_gate && options.placement == Placement::kSoft)
     gate_by_cost(main, **cpu, &annotation, &islands);
@@ -238,10 +238,15 @@ PartitionResult partition(const ir::Module& module, std::span<const Target> targ
   result.explain = Reporter(pre, order, annotation, islands, outlined).run();
   if (options.placement == Placement::kStrict) check_strict(result.explain, *order.front());
   for (const uint32_t i : outlined.order) {
-    Region region{outlined.function_name[i], annotation.units[islands.islands[i].units[0]].target, {}};
+    Region region{outlined.function_name[i], annotation.units[islands.islands[i].units[0]].target, {}, {}};
     for (const uint32_t u : islands.islands[i].units) {
-      const std::vector<uint32_t>& nodes = annotation.units[u].nodes;
-      region.nodes.insert(region.nodes.end(), nodes.begin(), nodes.end());
+      const Unit& unit = annotation.units[u];
+      region.nodes.insert(region.nodes.end(), unit.nodes.begin(), unit.nodes.end());
+      if (unit.row->is_operator()) {
+        for (const uint32_t n : unit.nodes) region.units.push_back({n});
+      } else {
+        region.units.push_back(unit.nodes);
+      }
     }
     std::ranges::sort(region.nodes);
     result.regions.push_back(std::move(region));

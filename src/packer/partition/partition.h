@@ -50,6 +50,8 @@ struct Region {
   std::string function;                    // "qplan_vta_main_0", of the module
   const target::Target* target = nullptr;  // one of those given to partition()
   std::vector<uint32_t> nodes;             // of the main that was given, ascending
+  // By node of the function: those of the given main that it stands for.
+  std::vector<std::vector<uint32_t>> units;
 };
 
 struct PartitionResult {

@@ -1,14 +1,15 @@
 #include "src/packer/pipeline/pipeline.h"
 
-#include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
-#include "src/packer/partition/partition.h"
 #include "src/packer/passes/float_leftovers.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
+#include "src/packer/pipeline/place.h"
 #include "src/packer/pipeline/source.h"
 #include "src/packer/pipeline/why_not.h"
 #include "src/packer/target/lower.h"
@@ -20,20 +21,35 @@ namespace {
 
 constexpr uint32_t kNumStages = 4;
 
-// A refusal also says which rewrites were left out that might have helped, and which came near.
-target::Program lower(const ir::Function& main, const target::TargetProfile& profile,
+// A refusal also says which rewrites were left out that might have helped, and which came near in canonical,
+// the main before its regions were made functions.
+target::Program lower(const ir::Function& main, const ir::Function& canonical,
+                      const target::TargetProfile& profile, const target::RegionCodes& codes,
                       const std::vector<std::string>& undone, const PackOptions& options) {
   try {
-    return target::lower_function(main, profile);
+    return target::lower_function(main, profile, codes);
   } catch (const PackError& error) {
     std::string text = error.what();
     for (const std::string& line : undone) text += "; " + line;
     passes::PassContext context;
     context.keep_float = options.keep_float;
-    const std::string leftovers = passes::explain_float_leftovers(main, context);
+    const std::string leftovers = passes::explain_float_leftovers(canonical, context);
     if (!leftovers.empty()) text += "; " + leftovers;
     throw PackError(error.status(), text);
   }
+}
+
+// What a plan without the CPU's steps for its regions is smaller than the one with them.
+void report_savings(const target::Program& program, const target::TargetProfile& profile,
+                    const PackOptions& options, pipeline::Placed* placed) {
+  placed->codes.fallback = true;
+  const target::Program whole = target::lower_function(placed->main(), profile, placed->codes);
+  const emit::ProgramBytes with = emit::measure_program(whole, profile, options.planner_iterations);
+  const emit::ProgramBytes without = emit::measure_program(program, profile, options.planner_iterations);
+  partition::Explain& explain = placed->explain();
+  explain.fallback = false;
+  explain.saved_constant_bytes = static_cast<int64_t>(with.constants - without.constants);
+  explain.saved_memory_bytes = static_cast<int64_t>(with.memory - without.memory);
 }
 
 }  // namespace
@@ -48,9 +64,9 @@ ir::Module import_model(std::span<const uint8_t> model, std::string_view name, c
 ir::Module canonical_module(std::span<const uint8_t> model, std::string_view name,
                             const PackOptions& options) {
   const pipeline::Observer observer(options);
-  const target::TargetProfile profile = target::parse_target(options.target);
+  const std::vector<target::Target> targets = pipeline::read_targets(options);
   ir::Module module = import_model(model, name, options);
-  pipeline::canonicalize(&module, profile, observer);
+  pipeline::canonicalize(&module, pipeline::cpu_of(targets).profile, observer);
   return module;
 }
 
@@ -80,20 +96,11 @@ std::string model_text(std::span<const uint8_t> model, std::string_view name, co
   return text::print(pipeline::canonical_body(module.main()), {.metadata = false, .names = false});
 }
 
-std::string explain_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
-                         bool json) {
-  const pipeline::Observer observer(options);
-  const std::vector<target::Target> targets = target::parse_targets(options.target);
-  const auto cpu = std::ranges::find_if(targets, [](const target::Target& target) { return target.is_cpu; });
-  ir::Module module = import_model(model, name, options);
-  pipeline::canonicalize(&module, cpu->profile, observer);
-  const partition::Explain explain = partition::partition(module, targets).explain;
-  return json ? explain.json() : explain.text();
-}
-
 emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
   const pipeline::Observer observer(options);
-  const target::TargetProfile profile = target::parse_target(options.target);
+  const std::vector<target::Target> targets = pipeline::read_targets(options);
+  const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
+  const bool has_devices = targets.size() > 1;
 
   observer.stage("import", 0, kNumStages);
   ir::Module module = import_model(model, name, options);
@@ -101,18 +108,37 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   observer.stage("rewrite", 1, kNumStages);
   const std::vector<std::string> undone = pipeline::canonicalize(&module, profile, observer);
 
-  observer.stage("lower", 2, kNumStages);
-  const target::Program program = lower(module.main(), profile, undone, options);
-  module = ir::Module();  // the program holds its own constants: no second copy while the plan is written
+  observer.stage("place and lower", 2, kNumStages);
+  // For the CPU alone there is nothing to decide: it is asked for the report only.
+  std::unique_ptr<pipeline::Placed> placed;
+  if (has_devices || !options.pins.empty() || options.strict_placement) {
+    placed = pipeline::place(module, targets, options);
+    pipeline::check_all_compiled(*placed);
+  }
+  target::Program program = lower(placed ? placed->main() : module.main(), module.main(), profile,
+                                  placed ? placed->codes : target::RegionCodes{}, undone, options);
+  if (!placed && options.summary && module.functions().size() == 1)
+    placed = pipeline::place(module, targets, options);
+
+  emit::EmitOptions emit_options;
+  if (placed) {
+    pipeline::report_copies(program, &placed->explain());
+    if (!options.fallback) report_savings(program, profile, options, placed.get());
+    if (has_devices) emit_options.explain = placed->explain().json();
+  }
+  const std::string summary = placed ? placed->explain().summary() : "";
+  // The program holds its own constants: no second copy while the plan is written.
+  placed = nullptr;
+  module = ir::Module();
 
   observer.stage("plan memory and write", 3, kNumStages);
-  emit::EmitOptions emit_options;
   emit_options.strip_names = options.strip_names;
   emit_options.planner_iterations = options.planner_iterations;
   emit_options.source = pipeline::last_component(name);
   emit_options.source_digest = pipeline::sha256_text(model);
   emit::AlignedBytes plan = emit::write_plan(program, profile, emit_options);
   observer.stage("done", kNumStages, kNumStages);
+  if (options.summary) options.summary(summary);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +18,21 @@
 
 namespace qplan {
 
+// Targets as JSON (docs/placement.md).
+struct TargetFile {
+  std::string name;  // for messages
+  std::string json;
+};
+
 struct PackOptions {
   std::string target = "cpu";
+  std::optional<TargetFile> target_file;  // in place of target
+  std::vector<std::string> target_libs;   // shared libraries that describe targets (qplan/npu_target.h)
+  // Where operators go: docs/placement.md.
+  bool strict_placement = false;  // an operator off the preferred target is an error
+  std::vector<std::string> pins;  // "block3/conv=vta"
+  bool cost_gate = true;          // regions that cost more in transfers than they save go back to the CPU
+  bool fallback = true;           // the CPU's steps and weights for regions are in the plan
   bool strip_names = false;
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
@@ -32,7 +46,8 @@ struct PackOptions {
   std::string why_not;                        // a rewrite: model_text tells where it does not apply, and why
   std::vector<passes::UserPass> user_passes;  // in addition to the built-in ones
   bool canonical_body = false;  // model_text prints the body alone: no names, no types of the function's ends
-  // All may be empty.
+  // All may be empty. summary: one line after a plan was made.
+  std::function<void(const std::string& text)> summary;
   LogFunction log;
   std::function<void(std::string_view text)> dump;
   std::function<void(const char* stage, uint32_t done, uint32_t total)> progress;
@@ -50,9 +65,11 @@ ir::Module canonical_module(std::span<const uint8_t> model, std::string_view nam
 std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
                        bool canonical);
 
-// Which operator of the model would run on which of options.target's targets, and why; as text or as JSON.
+enum class ExplainFormat { kText, kJson, kHtml };
+// Which operator of the model would run on which of the targets, and why, as pack() would place it. A plan in
+// place of the model: what it remembers of its own placement.
 std::string explain_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
-                         bool json);
+                         ExplainFormat format);
 
 }  // namespace qplan
 

@@ -14,20 +14,121 @@ namespace {
 
 constexpr size_t kMaxListed = 20;
 
+// What no kernel computes, over a function and the bodies of its regions.
+class Refusals {
+ public:
+  void add(const ir::Node& node, const std::string& reason) {
+    ++num_refused_;
+    const std::string op = node.op == nullptr ? node.callee : node.op->name;
+    const auto [known, inserted] = refusal_of_.try_emplace(op + ": " + reason, refusals_.size());
+    if (inserted) refusals_.push_back({op + " '" + node.name + "'", reason, 0});
+    ++refusals_[known->second].count;
+  }
+  void count_nodes(size_t count) { num_nodes_ += count; }
+  bool empty() const { return num_refused_ == 0; }
+
+  [[noreturn]] void fail() const {
+    std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
+                       std::to_string(num_nodes_) + " operators: ";
+    for (size_t i = 0; i < std::min(refusals_.size(), kMaxListed); ++i) {
+      const Refusal& refusal = refusals_[i];
+      text += (i == 0 ? "" : "; ") + refusal.first;
+      if (refusal.count > 1) text += " and " + std::to_string(refusal.count - 1) + " more";
+      text += ": " + refusal.reason;
+    }
+    if (refusals_.size() > kMaxListed) {
+      text += "; and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
+    }
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, text);
+  }
+
+ private:
+  // Operators of one kind that are refused for one reason.
+  struct Refusal {
+    std::string first;  // operator and name
+    std::string reason;
+    size_t count;
+  };
+
+  size_t num_refused_ = 0, num_nodes_ = 0;
+  std::vector<Refusal> refusals_;             // in the order of the nodes
+  std::map<std::string, size_t> refusal_of_;  // by operator and reason
+};
+
 class FunctionLowering {
  public:
-  FunctionLowering(const ir::Function& function, const TargetProfile& profile)
-      : function_(function), lowering_(function, profile), done_(function.nodes().size(), false) {}
+  FunctionLowering(const ir::Function& function, const TargetProfile& profile, const RegionCodes& regions,
+                   Refusals* refusals)
+      : function_(function),
+        profile_(profile),
+        regions_(regions),
+        lowering_(function, profile),
+        done_(function.nodes().size(), false),
+        refusals_(*refusals) {}
 
+  // What is refused is with the others in refusals: the program is then not to be used.
   Program run() {
     for (uint32_t n = 0; n < function_.nodes().size(); ++n) {
+      const ir::Node& node = function_.nodes()[n];
+      const auto region =
+          node.op == nullptr ? regions_.by_function.find(node.callee) : regions_.by_function.end();
+      if (region != regions_.by_function.end()) {
+        lower_region(node, region->second);
+        continue;
+      }
+      refusals_.count_nodes(1);
       if (!done_[n]) lower_node(n);
     }
-    if (num_refused_ != 0) fail();
+    if (!refusals_.empty()) return {};
     return lowering_.finish();
   }
 
  private:
+  void lower_region(const ir::Node& call, const RegionCode& code) {
+    auto region = std::make_shared<NpuRegion>();
+    ProgramStep step;
+    step.name = call.callee;
+    for (const ir::ValueId operand : call.operands) step.inputs.push_back(lowering_.tensor(operand));
+    for (const ir::ValueId result : call.results) step.outputs.push_back(lowering_.define(result));
+    for (const ir::Node& node : code.body->nodes()) step.macs += node_macs(*code.body, node);
+    region->target = code.device;
+    region->format = code.compiled->format;
+    region->slots = code.compiled->slots;
+    region->num_operators = static_cast<uint32_t>(code.body->nodes().size());
+    region->estimated_cycles = code.compiled->cycles;
+    region->program_bytes = code.compiled->program_bytes;
+    region->blob = lowering_.add_constant({ir::kUint8, {static_cast<int64_t>(code.compiled->blob.size())}},
+                                          std::make_shared<const std::vector<uint8_t>>(code.compiled->blob),
+                                          call.callee + ".program");
+
+    const Program alternative = FunctionLowering(*code.body, profile_, {}, &refusals_).run();
+    if (regions_.fallback) region->num_alternative_steps = static_cast<uint32_t>(alternative.steps.size());
+    const std::vector<TensorId> inputs = step.inputs, outputs = step.outputs;
+    step.npu = std::move(region);
+    lowering_.add_step(std::move(step));
+    if (regions_.fallback && refusals_.empty()) splice(alternative, inputs, outputs);
+  }
+
+  // The program's steps, on the region's tensors.
+  void splice(const Program& alternative, const std::vector<TensorId>& inputs,
+              const std::vector<TensorId>& outputs) {
+    constexpr TensorId kUnknown = UINT32_MAX;
+    std::vector<TensorId> map(alternative.tensors.size(), kUnknown);
+    for (size_t i = 0; i < inputs.size(); ++i) map[alternative.inputs[i]] = inputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i) map[alternative.outputs[i]] = outputs[i];
+    for (size_t t = 0; t < alternative.tensors.size(); ++t) {
+      const ProgramTensor& tensor = alternative.tensors[t];
+      if (map[t] != kUnknown) continue;
+      map[t] = tensor.is_constant() ? lowering_.add_constant(tensor.type, tensor.constant, tensor.name)
+                                    : lowering_.add_activation(tensor.type, tensor.name);
+    }
+    for (ProgramStep step : alternative.steps) {
+      for (TensorId& input : step.inputs) input = map[input];
+      for (TensorId& output : step.outputs) output = map[output];
+      lowering_.add_step(std::move(step));
+    }
+  }
+
   // The first row of the table whose pattern begins with this node takes it and the nodes that follow it in
   // the pattern.
   void lower_node(uint32_t n) {
@@ -43,52 +144,27 @@ class FunctionLowering {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "no kernel computes it");
     } catch (const PackError& error) {
       if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-      refuse(node, error.what());
+      refusals_.add(node, error.what());
     }
   }
-
-  void refuse(const ir::Node& node, const std::string& reason) {
-    ++num_refused_;
-    const std::string op = node.op == nullptr ? node.callee : node.op->name;
-    const auto [known, inserted] = refusal_of_.try_emplace(op + ": " + reason, refusals_.size());
-    if (inserted) refusals_.push_back({op + " '" + node.name + "'", reason, 0});
-    ++refusals_[known->second].count;
-  }
-
-  [[noreturn]] void fail() const {
-    std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
-                       std::to_string(function_.nodes().size()) + " operators: ";
-    for (size_t i = 0; i < std::min(refusals_.size(), kMaxListed); ++i) {
-      const Refusal& refusal = refusals_[i];
-      text += (i == 0 ? "" : "; ") + refusal.first;
-      if (refusal.count > 1) text += " and " + std::to_string(refusal.count - 1) + " more";
-      text += ": " + refusal.reason;
-    }
-    if (refusals_.size() > kMaxListed) {
-      text += "; and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
-    }
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, text);
-  }
-
-  // Operators of one kind that are refused for one reason.
-  struct Refusal {
-    std::string first;  // operator and name
-    std::string reason;
-    size_t count;
-  };
 
   const ir::Function& function_;
+  const TargetProfile& profile_;
+  const RegionCodes& regions_;
   cpu::Lowering lowering_;
   std::vector<bool> done_;
-  size_t num_refused_ = 0;
-  std::vector<Refusal> refusals_;             // in the order of the nodes
-  std::map<std::string, size_t> refusal_of_;  // by operator and reason
+  Refusals& refusals_;
 };
 
 }  // namespace
 
-Program lower_function(const ir::Function& function, const TargetProfile& profile) {
-  return FunctionLowering(function, profile).run();
+Program lower_function(const ir::Function& function, const TargetProfile& profile,
+                       const RegionCodes& regions) {
+  Refusals refusals;
+  Program program = FunctionLowering(function, profile, regions, &refusals).run();
+  if (!refusals.empty()) refusals.fail();
+  program.devices = regions.devices;
+  return program;
 }
 
 }  // namespace qplan::target

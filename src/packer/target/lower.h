@@ -2,14 +2,35 @@
 #ifndef QPLAN_SRC_PACKER_TARGET_LOWER_H_
 #define QPLAN_SRC_PACKER_TARGET_LOWER_H_
 
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "src/packer/ir/module.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::target {
 
-// PackError (QPLAN_MODEL_UNSUPPORTED) naming every node that no kernel computes, each with its reason.
-Program lower_function(const ir::Function& function, const TargetProfile& profile);
+// What stands for calls of a region's function.
+struct RegionCode {
+  uint32_t device = 0;                       // position in RegionCodes::devices
+  const CompiledRegion* compiled = nullptr;  // checked (region.h)
+  // The region as operators alone: what the CPU runs in its place.
+  const ir::Function* body = nullptr;
+};
+struct RegionCodes {
+  std::vector<ProgramDevice> devices;
+  std::map<std::string, RegionCode, std::less<>> by_function;
+  bool fallback = true;  // the CPU's steps are there too
+};
+
+// PackError (QPLAN_MODEL_UNSUPPORTED) naming every node that no kernel computes, each with its reason. A call
+// of one of the regions becomes its step, followed by the CPU's steps for its body. Bodies are lowered in any
+// case: a plan without the steps is refused where the one with them would be.
+Program lower_function(const ir::Function& function, const TargetProfile& profile,
+                       const RegionCodes& regions = {});
 
 }  // namespace qplan::target
 

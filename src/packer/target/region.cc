@@ -1,6 +1,99 @@
 #include "src/packer/target/region.h"
 
+#include <optional>
+#include <set>
+
+#include "format/plan_view.h"
+#include "src/base/checked.h"
+#include "src/packer/ir/cat.h"
+
 namespace qplan::target {
+namespace {
+
+// The byte behind the last one of the packed tensor's elements; nullopt where it does not fit into 64 bits.
+std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type) {
+  uint64_t end = arrangement.origin;
+  const auto add = [&end](uint64_t count, uint64_t stride) {
+    uint64_t bytes = 0;
+    return checked_mul(count, stride, &bytes) && checked_add(end, bytes, &end);
+  };
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    if (!add(static_cast<uint64_t>(type.shape[axis]) - 1, arrangement.strides[axis])) return std::nullopt;
+  }
+  if (!add(type.dtype.bits / 8u - 1, arrangement.byte_stride) || !checked_add(end, uint64_t{1}, &end)) {
+    return std::nullopt;
+  }
+  return end;
+}
+
+class RegionChecker {
+ public:
+  RegionChecker(const Target& target, const ir::Function& function, const CompiledRegion& region)
+      : target_(target),
+        function_(function),
+        region_(region),
+        inputs_(function.params().size(), false),
+        outputs_(function.outputs().size(), false) {}
+
+  void run() {
+    if (region_.blob.empty()) fail("its program is empty");
+    for (const RegionSlot& slot : region_.slots) check_slot(slot);
+    check_all(inputs_, "parameter");
+    check_all(outputs_, "result");
+  }
+
+ private:
+  void check_slot(const RegionSlot& slot) {
+    const std::string what = cat("slot ", slot.slot);
+    if (!slots_.insert(slot.slot).second) fail(cat(what, " is there twice"));
+    const uint32_t alignment = slot.alignment;
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > format::kMaxAlignment) {
+      fail(cat(what, " wants alignment ", alignment, ", expected a power of two up to ",
+               format::kMaxAlignment));
+    }
+    if (slot.arrangement.size == 0) fail(cat(what, " has no bytes"));
+    if (slot.use == format::NpuUse_SCRATCH) return;
+    const bool is_input = slot.use == format::NpuUse_INPUT;
+    std::vector<bool>& bound = is_input ? inputs_ : outputs_;
+    const char* kind = is_input ? "parameter" : "result";
+    if (slot.index >= bound.size()) fail(cat(what, " carries ", kind, " ", slot.index, " of ", bound.size()));
+    if (bound[slot.index]) fail(cat(kind, " ", slot.index, " has two slots"));
+    bound[slot.index] = true;
+    const ir::ValueId value = is_input ? function_.params()[slot.index] : function_.outputs()[slot.index];
+    const ir::TensorType& type = function_.type(value);
+    if (slot.arrangement.strides.size() != type.shape.size()) {
+      fail(cat(what, " has ", slot.arrangement.strides.size(), " strides for a tensor of ", type.shape.size(),
+               " axes"));
+    }
+    const std::optional<uint64_t> end = end_of_elements(slot.arrangement, type);
+    if (!end || *end > slot.arrangement.size) {
+      fail(cat(what, ": elements reach beyond its ", slot.arrangement.size, " bytes"));
+    }
+  }
+
+  void check_all(const std::vector<bool>& bound, const char* kind) const {
+    for (size_t i = 0; i < bound.size(); ++i) {
+      if (!bound[i]) fail(cat(kind, " ", i, " has no slot"));
+    }
+  }
+
+  [[noreturn]] void fail(const std::string& text) const {
+    throw PackError(QPLAN_INTERNAL, cat("target '", target_.name, "': compiled '", function_.name(),
+                                        "': ", text, "; this is a defect of the target's compiler"));
+  }
+
+  const Target& target_;
+  const ir::Function& function_;
+  const CompiledRegion& region_;
+  std::vector<bool> inputs_, outputs_;  // which have a slot
+  std::set<uint32_t> slots_;
+};
+
+}  // namespace
+
+void check_region(const Target& target, const ir::Function& function, const CompiledRegion& region) {
+  RegionChecker(target, function, region).run();
+}
 
 Arrangement packed_arrangement(const ir::TensorType& type) {
   Arrangement result;

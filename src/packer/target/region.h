@@ -53,6 +53,11 @@ struct CompiledRegion {
   std::vector<UnitCycles> units;
 };
 
+// What every reader of plans relies on: each parameter and result in one slot, elements inside of their
+// buffers, each slot once. PackError (QPLAN_INTERNAL) naming target and region: the target's compiler is
+// wrong.
+void check_region(const Target& target, const ir::Function& function, const CompiledRegion& region);
+
 // Thrown by a compiler that cannot take a node of the region's function: the partition takes the node's unit
 // off the target, with this reason, and tries again.
 class RegionRefused : public PackError {

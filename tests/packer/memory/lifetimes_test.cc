@@ -32,7 +32,7 @@ bool always(uint32_t, uint32_t, uint32_t) { return true; }
 
 TEST(Lifetimes, FromTheStepThatWritesToTheLastThatReads) {
   const Program program = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{1, 2}, {3}}}, {0}, {3});
-  const Lifetimes lifetimes = find_lifetimes(program, never);
+  const Lifetimes lifetimes = find_lifetimes(program, find_device_tensors(program), never);
   EXPECT_EQ(lifetimes.first, (std::vector<uint32_t>{0, 0, 1, 2}));
   EXPECT_EQ(lifetimes.last, (std::vector<uint32_t>{2, 2, 2, 2}));  // the input stays
   EXPECT_EQ(lifetimes.buffers.size(), 4u);
@@ -40,7 +40,7 @@ TEST(Lifetimes, FromTheStepThatWritesToTheLastThatReads) {
 
 TEST(Lifetimes, InPlaceWhereTheFamilyAllowsAndNothingElseNeedsTheInput) {
   const Program program = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{2}, {3}}}, {0}, {3});
-  const Lifetimes lifetimes = find_lifetimes(program, always);
+  const Lifetimes lifetimes = find_lifetimes(program, find_device_tensors(program), always);
   EXPECT_EQ(lifetimes.replaces,
             (std::vector<uint32_t>{kNone, kNone, 1, 2}));  // never of the function's input
   EXPECT_EQ(lifetimes.buffers.size(), 2u);
@@ -49,16 +49,16 @@ TEST(Lifetimes, InPlaceWhereTheFamilyAllowsAndNothingElseNeedsTheInput) {
 
 TEST(Lifetimes, NotInPlaceOfWhatIsReadLaterOrHasAnotherSizeOrIsAnOutput) {
   const Program later = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{1, 2}, {3}}}, {0}, {3});
-  EXPECT_EQ(find_lifetimes(later, always).replaces[2], kNone);
+  EXPECT_EQ(find_lifetimes(later, find_device_tensors(later), always).replaces[2], kNone);
   const Program size = make_program({64, 64, 32}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
-  EXPECT_EQ(find_lifetimes(size, always).replaces[2], kNone);
+  EXPECT_EQ(find_lifetimes(size, find_device_tensors(size), always).replaces[2], kNone);
   const Program output = make_program({64, 64, 64}, {{{0}, {1}}, {{1}, {2}}}, {0}, {1, 2});
-  EXPECT_EQ(find_lifetimes(output, always).replaces[2], kNone);
+  EXPECT_EQ(find_lifetimes(output, find_device_tensors(output), always).replaces[2], kNone);
 }
 
 TEST(Lifetimes, TwoOutputsDoNotTakeTheSameInput) {
   const Program program = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2, 3}}}, {0}, {2, 3});
-  const Lifetimes lifetimes = find_lifetimes(program, always);
+  const Lifetimes lifetimes = find_lifetimes(program, find_device_tensors(program), always);
   EXPECT_EQ(lifetimes.replaces[2], 1u);
   EXPECT_EQ(lifetimes.replaces[3], kNone);
 }
@@ -66,8 +66,8 @@ TEST(Lifetimes, TwoOutputsDoNotTakeTheSameInput) {
 TEST(Lifetimes, AnInputThatIsReadTwiceMustBeAllowedAtBothPlaces) {
   const Program program = make_program({64, 64, 64}, {{{0}, {1}}, {{1, 1}, {2}}}, {0}, {2});
   const InPlaceQuery first_only = [](uint32_t, uint32_t, uint32_t input) { return input == 0; };
-  EXPECT_EQ(find_lifetimes(program, first_only).replaces[2], kNone);
-  EXPECT_EQ(find_lifetimes(program, always).replaces[2], 1u);
+  EXPECT_EQ(find_lifetimes(program, find_device_tensors(program), first_only).replaces[2], kNone);
+  EXPECT_EQ(find_lifetimes(program, find_device_tensors(program), always).replaces[2], 1u);
 }
 
 TEST(Arena, OffsetsOfTensorsInOneBufferAreEqual) {

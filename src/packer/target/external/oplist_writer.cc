@@ -14,10 +14,12 @@ constexpr size_t kAlignment = QPLAN_OPLIST_ALIGNMENT;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-template <typename T>
-void append(const std::vector<T>& records, std::vector<uint8_t>* blob) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(records.data());
-  blob->insert(blob->end(), bytes, bytes + records.size() * sizeof(T));
+// Puts the records into the blob at *at, which then is the byte behind them.
+template <typename Records>
+void put(const Records& records, size_t* at, std::vector<uint8_t>* blob) {
+  const size_t bytes = records.size() * sizeof(records[0]);
+  if (bytes != 0) std::memcpy(blob->data() + *at, records.data(), bytes);
+  *at += bytes;
 }
 
 }  // namespace
@@ -102,15 +104,15 @@ std::vector<uint8_t> OplistWriter::finish(uint64_t capabilities_hash) const {
 
   std::vector<qplan_oplist_slot> slots = slots_;
   slots[0].data_offset = data_begin;
-  std::vector<uint8_t> blob(sizeof(header));
+  std::vector<uint8_t> blob(static_cast<size_t>(header.total_bytes), 0);
   std::memcpy(blob.data(), &header, sizeof(header));
-  append(slots, &blob);
-  append(tensors_, &blob);
-  append(ops_, &blob);
-  blob.insert(blob.end(), names_.begin(), names_.end());
-  blob.resize(data_begin, 0);
-  blob.insert(blob.end(), constants_.begin(), constants_.end());
-  blob.resize(static_cast<size_t>(header.total_bytes), 0);
+  size_t at = sizeof(header);
+  put(slots, &at, &blob);
+  put(tensors_, &at, &blob);
+  put(ops_, &at, &blob);
+  put(names_, &at, &blob);
+  at = data_begin;
+  put(constants_, &at, &blob);
   seal_oplist(&blob);
   qplan_oplist list;
   qplan_npu_reason why = {};

@@ -1,0 +1,35 @@
+// Which activations lie in the memory of a device, so that its programs work on them where they are.
+#ifndef QPLAN_SRC_PACKER_MEMORY_DEVICE_TENSORS_H_
+#define QPLAN_SRC_PACKER_MEMORY_DEVICE_TENSORS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "src/packer/target/program.h"
+
+namespace qplan::memory {
+
+inline constexpr uint32_t kNone = UINT32_MAX;
+
+// Per tensor: the position in Program::devices of the device in whose bank it lies; kNone: the arena, or a
+// constant.
+using DeviceTensors = std::vector<uint32_t>;
+
+// A tensor that regions of one device alone read or write, all of them as packed bytes, lies in the bank of
+// that device; steps of the CPU reach it there. Whatever else crosses a region's boundary is copied.
+DeviceTensors find_device_tensors(const target::Program& program);
+
+// The tensor of a slot of the step's region; kNone: scratch.
+uint32_t slot_tensor(const target::ProgramStep& step, const target::RegionSlot& slot);
+
+// What the session copies before and after the step's job.
+struct BoundaryCopies {
+  uint32_t count = 0;
+  uint64_t bytes = 0;  // of the tensors
+};
+BoundaryCopies boundary_copies(const target::Program& program, const DeviceTensors& device_of,
+                               const target::ProgramStep& step);
+
+}  // namespace qplan::memory
+
+#endif  // QPLAN_SRC_PACKER_MEMORY_DEVICE_TENSORS_H_

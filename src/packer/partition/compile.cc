@@ -1,0 +1,130 @@
+#include "src/packer/partition/compile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/plan_view.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::partition {
+namespace {
+
+using target::CompiledRegion;
+using target::RegionRefused;
+
+// One round: the programs of all regions, or what their compilers refuse of the given main.
+class Round {
+ public:
+  explicit Round(const PartitionResult& placed) : placed_(placed) {}
+
+  void run() {
+    for (const Region& region : placed_.regions) code_.push_back(compile(region));
+  }
+  std::vector<Exclusion>& refused() { return refused_; }
+  std::vector<std::optional<CompiledRegion>>& code() { return code_; }
+
+ private:
+  std::optional<CompiledRegion> compile(const Region& region) {
+    if (!region.target->compile) return std::nullopt;
+    const ir::Function& function = *placed_.module.find(region.function);
+    try {
+      CompiledRegion compiled = region.target->compile(placed_.module, function);
+      target::check_region(*region.target, function, compiled);
+      if (compiled.slots.size() <= format::kMaxNpuBinds) return compiled;
+      refuse(region, busiest_node(function),
+             {cat(region.target->name, ".boundary"),
+              cat("its region would need ", compiled.slots.size(), " buffers, a plan's step has at most ",
+                  format::kMaxNpuBinds),
+              ""});
+      return std::nullopt;
+    } catch (const RegionRefused& refusal) {
+      if (refusal.node() >= region.units.size()) {
+        throw PackError(QPLAN_INTERNAL,
+                        cat("target '", region.target->name, "': it refuses node ", refusal.node(), " of '",
+                            region.function, "', which has ", region.units.size(),
+                            "; this is a defect of the target's compiler"));
+      }
+      refuse(region, refusal.node(), refusal.reason());
+      return std::nullopt;
+    }
+  }
+
+  void refuse(const Region& region, uint32_t node, const target::Reason& reason) {
+    for (const uint32_t n : region.units[node]) refused_.push_back({n, region.target->name, reason});
+  }
+
+  // The node with the most tensors from and to the outside.
+  static uint32_t busiest_node(const ir::Function& function) {
+    const std::span<const ir::ValueId> outputs = function.outputs();
+    uint32_t busiest = 0;
+    int64_t most = -1;
+    for (uint32_t n = 0; n < function.nodes().size(); ++n) {
+      int64_t count = 0;
+      for (const ir::ValueId operand : function.nodes()[n].operands) {
+        count += function.value(operand).kind == ir::ValueKind::kParam;
+      }
+      for (const ir::ValueId result : function.nodes()[n].results) {
+        count += std::ranges::find(outputs, result) != outputs.end();
+      }
+      if (count <= most) continue;
+      most = count;
+      busiest = n;
+    }
+    return busiest;
+  }
+
+  const PartitionResult& placed_;
+  std::vector<std::optional<CompiledRegion>> code_;
+  std::vector<Exclusion> refused_;
+};
+
+// What the compilers count in the place of what the tables estimate.
+void report_cycles(CompiledPartition* result, std::span<const target::Target> targets) {
+  Explain& explain = result->placed.explain;
+  for (size_t r = 0; r < result->code.size(); ++r) {
+    if (!result->code[r]) continue;
+    const CompiledRegion& code = *result->code[r];
+    const Region& region = result->placed.regions[r];
+    RegionReport& report = explain.regions[r];
+    report.cycles = code.cycles;
+    report.ns = target::device_ns(region.target->costs, code.cycles);
+    report.blob_bytes = code.blob.size();
+    report.program_bytes = code.program_bytes;
+    if (code.units.size() != region.units.size()) continue;
+    for (size_t u = 0; u < region.units.size(); ++u) {
+      UnitReport& unit = explain.units[explain.nodes[region.units[u].front()].unit];
+      unit.cycles = code.units[u].cycles;
+      unit.ns = target::device_ns(region.target->costs, code.units[u].cycles);
+    }
+  }
+  for (DeviceReport& device : explain.devices) {
+    const auto target = std::ranges::find(targets, device.target, &target::Target::name);
+    if (target->is_cpu || !target->compile) continue;
+    device.ns = 0;
+    for (const RegionReport& region : explain.regions) {
+      if (region.target == device.target) device.ns += region.ns;
+    }
+  }
+}
+
+}  // namespace
+
+CompiledPartition compile_partition(const ir::Module& module, std::span<const target::Target> targets,
+                                    PartitionOptions options) {
+  // Each round takes at least one node off a target for good.
+  while (true) {
+    CompiledPartition result;
+    result.placed = partition(module, targets, options);
+    Round round(result.placed);
+    round.run();
+    if (round.refused().empty()) {
+      result.code = std::move(round.code());
+      report_cycles(&result, targets);
+      return result;
+    }
+    options.exclusions.insert(options.exclusions.end(), round.refused().begin(), round.refused().end());
+  }
+}
+
+}  // namespace qplan::partition

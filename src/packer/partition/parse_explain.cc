@@ -1,0 +1,129 @@
+// A report read back from the JSON that Explain::json() wrote: plans keep it so.
+#include <nlohmann/json.hpp>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/partition/explain.h"
+
+namespace qplan::partition {
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<uint64_t> optional_number(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<uint64_t>());
+}
+
+TargetVerdict read_verdict(const Json& json) {
+  TargetVerdict verdict;
+  verdict.target = json.at("target");
+  for (const Json& reason : json.at("reasons")) {
+    verdict.reasons.push_back({reason.at("id"), reason.at("text"), reason.at("hint")});
+  }
+  if (const Json& miss = json.at("near_miss"); !miss.is_null()) {
+    verdict.near_miss = {miss.at("composite"), miss.at("place"), miss.at("expected"), miss.at("found")};
+  }
+  verdict.cycles = optional_number(json.at("estimated_cycles"));
+  verdict.ns = optional_number(json.at("estimated_ns"));
+  return verdict;
+}
+
+ReadReport read_read(const Json& json) {
+  ReadReport read;
+  if (!json.at("unit").is_null()) read.unit = json.at("unit").get<uint32_t>();
+  if (!read.unit) read.name = json.at("input");
+  read.type = json.at("type");
+  read.bytes = json.at("bytes");
+  return read;
+}
+
+UnitReport read_unit(const Json& json) {
+  UnitReport unit;
+  unit.nodes = json.at("nodes").get<std::vector<uint32_t>>();
+  for (const Json& read : json.at("reads")) unit.reads.push_back(read_read(read));
+  unit.makes_output = json.at("makes_output");
+  unit.composite = json.at("composite");
+  unit.target = json.at("target");
+  unit.region = json.at("region");
+  unit.pinned = json.at("pinned");
+  unit.macs = json.at("macs");
+  unit.bytes = json.at("bytes");
+  unit.weight_bytes = json.at("weight_bytes");
+  unit.cpu_ns = json.at("cpu_ns");
+  unit.cycles = optional_number(json.at("estimated_cycles"));
+  unit.ns = optional_number(json.at("estimated_ns"));
+  for (const Json& verdict : json.at("verdicts")) unit.verdicts.push_back(read_verdict(verdict));
+  return unit;
+}
+
+RegionReport read_region(const Json& json) {
+  RegionReport region;
+  region.function = json.at("function");
+  region.target = json.at("target");
+  region.num_ops = json.at("ops");
+  region.num_units = json.at("units");
+  region.macs = json.at("macs");
+  region.bytes = json.at("bytes");
+  region.weight_bytes = json.at("weight_bytes");
+  region.cycles = json.at("estimated_cycles");
+  region.ns = json.at("estimated_ns");
+  region.cpu_ns = json.at("cpu_ns");
+  region.inputs = json.at("inputs").get<std::vector<std::string>>();
+  region.outputs = json.at("outputs").get<std::vector<std::string>>();
+  region.num_copies = json.at("copies");
+  region.copy_bytes = json.at("copy_bytes");
+  region.blob_bytes = json.value("blob_bytes", uint64_t{0});
+  region.program_bytes = json.value("program_bytes", uint64_t{0});
+  return region;
+}
+
+DeviceReport read_device(const Json& json) {
+  DeviceReport device;
+  device.target = json.at("target");
+  device.options = json.at("options");
+  device.num_ops = json.at("ops");
+  device.num_regions = json.at("regions");
+  device.macs = json.at("macs");
+  device.bytes = json.at("bytes");
+  device.weight_bytes = json.at("weight_bytes");
+  device.ns = json.at("estimated_ns");
+  return device;
+}
+
+// Indices that the texts follow.
+void check_indices(const Explain& explain) {
+  for (const UnitReport& unit : explain.units) {
+    bool valid = !unit.nodes.empty();
+    for (const uint32_t n : unit.nodes) valid = valid && n < explain.nodes.size();
+    if (!valid || (unit.cycles && !unit.ns)) throw Json::out_of_range::create(401, "a unit's nodes", nullptr);
+  }
+  for (const NodeReport& node : explain.nodes) {
+    if (node.unit >= explain.units.size()) throw Json::out_of_range::create(401, "a node's unit", nullptr);
+  }
+}
+
+}  // namespace
+
+Explain parse_explain(std::string_view text) {
+  try {
+    const Json json = Json::parse(text.begin(), text.end());
+    Explain explain;
+    for (const Json& device : json.at("devices")) explain.devices.push_back(read_device(device));
+    for (const Json& region : json.at("regions")) explain.regions.push_back(read_region(region));
+    for (const Json& unit : json.at("units")) explain.units.push_back(read_unit(unit));
+    for (const Json& node : json.at("nodes")) {
+      explain.nodes.push_back(
+          {node.at("op"), node.at("name"), node.at("type"), node.at("macs"), node.at("unit")});
+    }
+    explain.fallback = json.value("fallback", true);
+    explain.saved_constant_bytes = json.value("saved_constant_bytes", int64_t{0});
+    explain.saved_memory_bytes = json.value("saved_memory_bytes", int64_t{0});
+    check_indices(explain);
+    return explain;
+  } catch (const Json::exception& error) {
+    throw PackError(QPLAN_PLAN_CORRUPT, cat("explain: the stored placement cannot be read: ", error.what(),
+                                            "; pack the model again"));
+  }
+}
+
+}  // namespace qplan::partition

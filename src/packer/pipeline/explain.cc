@@ -1,0 +1,81 @@
+// What `qplan explain` prints: of a model what pack() would do, of a plan what it remembers.
+#include "src/packer/partition/explain.h"
+
+#include <cstring>
+#include <memory>
+
+#include "format/container.h"
+#include "src/packer/emit/plan_reader.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/partition/explain_html.h"
+#include "src/packer/pipeline/canonicalize.h"
+#include "src/packer/pipeline/observer.h"
+#include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/place.h"
+#include "src/packer/pipeline/source.h"
+
+namespace qplan {
+namespace {
+
+bool is_plan(std::span<const uint8_t> bytes) {
+  return bytes.size() >= sizeof(format::kMagic) &&
+         std::memcmp(bytes.data(), format::kMagic, sizeof(format::kMagic)) == 0;
+}
+
+std::string stored_json(std::span<const uint8_t> plan, std::string_view name) {
+  const emit::PlanReader reader(plan);
+  const format::Names* names = reader.view().names();
+  if (names == nullptr || names->explain() == nullptr) {
+    throw PackError(QPLAN_NOT_FOUND, cat("explain: plan '", pipeline::last_component(name),
+                                         "' does not tell its placement: it was "
+                                         "packed ",
+                                         names == nullptr ? "with --strip-names" : "for the CPU alone",
+                                         "; ask 'qplan explain MODEL' with the target it was packed for"));
+  }
+  return names->explain()->str();
+}
+
+partition::Explain explain_model(std::span<const uint8_t> model, std::string_view name,
+                                 const PackOptions& options) {
+  const pipeline::Observer observer(options);
+  const std::vector<target::Target> targets = pipeline::read_targets(options);
+  const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
+  ir::Module module = import_model(model, name, options);
+  pipeline::canonicalize(&module, profile, observer);
+  const std::unique_ptr<pipeline::Placed> placed = pipeline::place(module, targets, options);
+  try {
+    pipeline::report_copies(target::lower_function(placed->main(), profile, placed->codes),
+                            &placed->explain());
+  } catch (const PackError& error) {
+    // Placement can be told of models that the CPU does not run; the copies are then the partition's guess.
+    if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+    observer.log(QPLAN_LOG_WARNING, cat("no plan can be made of this model: ", error.what()));
+  }
+  return std::move(placed->explain());
+}
+
+}  // namespace
+
+std::string explain_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
+                         ExplainFormat format) {
+  std::string json;
+  if (is_plan(model)) {
+    json = stored_json(model, name);
+  } else {
+    const partition::Explain explain = explain_model(model, name, options);
+    if (format == ExplainFormat::kText) return explain.text();
+    json = explain.json();
+  }
+  switch (format) {
+    case ExplainFormat::kText:
+      return partition::parse_explain(json).text();
+    case ExplainFormat::kJson:
+      return json;
+    case ExplainFormat::kHtml:
+      return partition::explain_html(json, pipeline::last_component(name));
+  }
+  throw PackError(QPLAN_INTERNAL, "explain: unknown format");
+}
+
+}  // namespace qplan

@@ -1,0 +1,87 @@
+#include "src/packer/pipeline/place.h"
+
+#include <algorithm>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/memory/device_tensors.h"
+#include "src/packer/target/external/external.h"
+
+namespace qplan::pipeline {
+
+std::vector<target::Target> read_targets(const PackOptions& options) {
+  std::vector<const qplan_npu_target*> libraries;
+  for (const std::string& path : options.target_libs) {
+    libraries.push_back(&target::external::load_library(path));
+  }
+  if (!options.target_file) return target::parse_targets(options.target, libraries);
+  return target::parse_target_file(options.target_file->json, options.target_file->name, libraries);
+}
+
+const target::Target& cpu_of(const std::vector<target::Target>& targets) {
+  return *std::ranges::find_if(targets, &target::Target::is_cpu);
+}
+
+namespace {
+
+partition::PartitionOptions partition_options(const PackOptions& options) {
+  partition::PartitionOptions result;
+  result.placement = options.strict_placement ? partition::Placement::kStrict : partition::Placement::kSoft;
+  for (const std::string& pin : options.pins) result.pins.push_back(partition::parse_pin(pin));
+  result.cost_gate = options.cost_gate;
+  return result;
+}
+
+// Devices in the order in which main calls their first regions.
+uint32_t device_index(const target::Target& target, std::vector<target::ProgramDevice>* devices) {
+  const auto known = std::ranges::find(*devices, target.name, &target::ProgramDevice::name);
+  if (known != devices->end()) return static_cast<uint32_t>(known - devices->begin());
+  devices->push_back({target.name, target.options});
+  return static_cast<uint32_t>(devices->size() - 1);
+}
+
+}  // namespace
+
+std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target::Target>& targets,
+                              const PackOptions& options) {
+  auto result = std::make_unique<Placed>();
+  result->partition = partition::compile_partition(module, targets, partition_options(options));
+  const partition::PartitionResult& placed = result->partition.placed;
+  for (size_t r = 0; r < placed.regions.size(); ++r) {
+    const partition::Region& region = placed.regions[r];
+    result->bodies.push_back(partition::inline_calls(placed.module, *placed.module.find(region.function)));
+    const auto& code = result->partition.code[r];
+    if (!code) continue;
+    const uint32_t device = device_index(*region.target, &result->codes.devices);
+    result->codes.by_function[region.function] = {device, &*code, result->bodies.back().get()};
+  }
+  result->codes.fallback = options.fallback;
+  return result;
+}
+
+void check_all_compiled(const Placed& placed) {
+  const partition::CompiledPartition& partition = placed.partition;
+  for (size_t r = 0; r < partition.code.size(); ++r) {
+    if (partition.code[r]) continue;
+    const partition::Region& region = partition.placed.regions[r];
+    throw PackError(
+        QPLAN_INVALID_ARGUMENT,
+        cat("target '", region.target->name, "': region '", region.function,
+            "' is placed on it, but it has no compiler: no plan can be made for it; 'qplan explain' "
+            "shows the placement"));
+  }
+}
+
+void report_copies(const target::Program& program, partition::Explain* explain) {
+  const memory::DeviceTensors device_of = memory::find_device_tensors(program);
+  for (const target::ProgramStep& step : program.steps) {
+    if (step.npu == nullptr) continue;
+    const auto region = std::ranges::find(explain->regions, step.name, &partition::RegionReport::function);
+    if (region == explain->regions.end()) continue;
+    const memory::BoundaryCopies copies = memory::boundary_copies(program, device_of, step);
+    region->num_copies = copies.count;
+    region->copy_bytes = copies.bytes;
+  }
+}
+
+}  // namespace qplan::pipeline

@@ -1,0 +1,138 @@
+// Real networks packed for VTA: their share of the device, and every output byte, without the device and on its
+// simulator.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "qplan/npu_sim.h"
+#include "tests/models/golden_data.h"
+#include "tests/models/model_session.h"
+
+namespace qplan::testing {
+namespace {
+
+constexpr char kTarget[] = "vta, cpu";
+
+struct Expected {
+  const char* model;
+  uint32_t percent;  // of the MACs, at least, on the device
+};
+constexpr Expected kModels[] = {
+    {"kws_ref_model.tflite", 95},
+    {"pretrainedResnet_quant.tflite", 95},
+    {"person_detect.tflite", 95},
+    {"tf2_mobilenet_v2_1.0_224_ptq.tflite", 95},
+    {"mobilenet_v1_0.25_128_quant.tflite", 95},
+    {"mobilenet_v1_0.75_192_quant.tflite", 95},
+    {"mobilenet_v2_1.0_224_quant.tflite", 95},
+};
+
+// A device of the simulator for as long as this lives.
+class SimDevice {
+ public:
+  explicit SimDevice(const char* options) : driver_(qplan_npu_sim_driver(QPLAN_NPU_ABI)) {
+    if (driver_->open(nullptr, 0, options, &device_, nullptr) != QPLAN_NPU_OK) {
+      throw std::runtime_error("the simulator does not open");
+    }
+    config_.struct_size = sizeof(config_);
+    config_.target = "vta";
+    config_.driver = driver_;
+    config_.device = device_;
+  }
+  ~SimDevice() { (void)driver_->close(device_); }
+  SimDevice(const SimDevice&) = delete;
+  SimDevice& operator=(const SimDevice&) = delete;
+  const qplan_npu_device_config* config() const { return &config_; }
+
+ private:
+  const qplan_npu_driver* driver_;
+  qplan_npu_device device_ = 0;
+  qplan_npu_device_config config_{};
+};
+
+void expect_golden(ModelSession& session, const GoldenCase& golden) {
+  std::vector<std::vector<uint8_t>> inputs;
+  for (const auto& path : golden.inputs) inputs.push_back(read_bytes(path));
+  const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);
+  ASSERT_EQ(outputs.size(), golden.outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::vector<uint8_t> expected = read_bytes(golden.outputs[i]);
+    ASSERT_EQ(outputs[i].size(), expected.size());
+    const auto differs = std::mismatch(outputs[i].begin(), outputs[i].end(), expected.begin());
+    EXPECT_TRUE(differs.first == outputs[i].end())
+        << golden.name << ", output " << i << ": differs from byte " << differs.first - outputs[i].begin();
+  }
+}
+
+class NpuModels : public ::testing::TestWithParam<Expected> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(model_path(GetParam().model))) GTEST_SKIP() << kNoDataDirectory;
+    cases_ = golden_cases("A").at(GetParam().model);
+  }
+  std::vector<uint8_t> pack(bool fallback = true) const {
+    return pack_model(model_path(GetParam().model).string(), kTarget, fallback);
+  }
+
+  std::vector<GoldenCase> cases_;
+};
+
+uint64_t share_of_device(const std::vector<uint8_t>& plan) {
+  const Buffer<uint8_t> aligned(plan);
+  std::vector<uint8_t> text;
+  qplan_error error = empty_error();
+  EXPECT_EQ(qplan_inspect_json(aligned.data(), aligned.size(), append_bytes, &text, &error), QPLAN_OK)
+      << error.text;
+  const nlohmann::json json = nlohmann::json::parse(text);
+  uint64_t device = 0;
+  for (const nlohmann::json& region : json.at("regions")) device += region.at("macs").get<uint64_t>();
+  return device * 100 / json.at("functions")[0].at("macs").get<uint64_t>();
+}
+
+TEST_P(NpuModels, MostOfTheMacsAreOnTheDeviceAndWithoutItTheBytesAreTheGoldenOnes) {
+  const std::vector<uint8_t> plan = pack();
+  EXPECT_GE(share_of_device(plan), GetParam().percent);
+  ModelSession session(plan, QPLAN_ISA_AUTO, 2);
+  EXPECT_GT(qplan_session_num_regions(session.get()), 0u);
+  for (const GoldenCase& golden : cases_) expect_golden(session, golden);
+}
+
+// One case: a simulated second is long.
+TEST_P(NpuModels, OnTheSimulatorTheBytesAreTheGoldenOnes) {
+  const SimDevice device("");
+  const std::vector<uint8_t> plan = pack();
+  ModelSession session(plan, QPLAN_ISA_AUTO, 2, device.config());
+  const auto begin = std::chrono::steady_clock::now();
+  expect_golden(session, cases_.front());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const uint32_t count = qplan_session_num_regions(session.get());
+  ASSERT_GT(count, 0u);
+  uint64_t cycles = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    qplan_region_info info{};
+    info.struct_size = sizeof(info);
+    ASSERT_EQ(qplan_session_region_info(session.get(), i, &info), QPLAN_OK);
+    EXPECT_EQ(info.device_runs, 1u) << info.name << ": " << info.text;
+    EXPECT_EQ(info.cpu_runs, 0u) << info.name << ": " << info.text;
+    cycles += info.last_cycles;
+  }
+  std::cout << GetParam().model << ": " << count << " regions, " << cycles << " cycles, " << seconds
+            << " s on the simulator\n";
+}
+
+TEST_P(NpuModels, WithoutFallbackThePlanIsSmallerAndNeedsTheDevice) {
+  const std::vector<uint8_t> whole = pack(), alone = pack(false);
+  EXPECT_LT(alone.size(), whole.size());
+  EXPECT_THROW(ModelSession(alone, QPLAN_ISA_AUTO, 1), std::runtime_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NpuModels, ::testing::ValuesIn(kModels),
+                         [](const auto& test) { return as_test_name(test.param.model); });
+
+}  // namespace
+}  // namespace qplan::testing

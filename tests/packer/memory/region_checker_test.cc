@@ -1,0 +1,123 @@
+#include "src/packer/memory/region_checker.h"
+
+#include <gtest/gtest.h>
+
+#include "src/packer/error.h"
+
+namespace qplan::memory {
+namespace {
+
+using target::NpuRegion;
+using target::Program;
+using target::ProgramStep;
+
+// x -> region -> y, with the CPU's x -> t -> y behind it, then y -> z. Tensors of 64 bytes: x y t z are 0
+// to 3.
+Program region_program(bool in_place) {
+  Program program;
+  program.devices = {{"toy", ""}};
+  for (const char* name : {"x", "y", "t", "z"}) {
+    program.tensors.push_back({{ir::kInt8, {64}}, name, nullptr, {}});
+  }
+  auto region = std::make_shared<NpuRegion>();
+  region->num_alternative_steps = 2;
+  target::Arrangement arrangement = target::packed_arrangement(program.tensors[0].type);
+  if (!in_place) arrangement.flip = 0x80;
+  region->slots = {{0, format::NpuUse_INPUT, 0, arrangement, 64},
+                   {1, format::NpuUse_OUTPUT, 0, arrangement, 64}};
+  const auto add = [&](uint32_t from, uint32_t to) {
+    ProgramStep step;
+    step.inputs = {from};
+    step.outputs = {to};
+    program.steps.push_back(std::move(step));
+  };
+  add(0, 1);
+  program.steps[0].npu = std::move(region);
+  program.steps[0].name = "region";
+  add(0, 2);
+  add(2, 1);
+  add(1, 3);
+  program.inputs = {0};
+  program.outputs = {3};
+  return program;
+}
+
+Arena plan(const Program& program) {
+  return plan_arena(
+      program, [](uint32_t, uint32_t, uint32_t) { return true; }, 0);
+}
+
+std::string refusal(const Program& program, const Arena& arena) {
+  try {
+    check_regions(program, arena);
+  } catch (const PackError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RegionChecker, AcceptsWhatThePlannerMakes) {
+  for (const bool in_place : {true, false}) {
+    const Program program = region_program(in_place);
+    EXPECT_EQ(refusal(program, plan(program)), "") << in_place;
+  }
+}
+
+TEST(RegionChecker, FindsAnIntermediateResultInThePlaceOfAnInput) {
+  const Program program = region_program(false);
+  Arena arena = plan(program);
+  arena.offsets[2] = arena.offsets[0];
+  EXPECT_NE(refusal(program, arena).find("'t' shares bytes with 'x'"), std::string::npos);
+}
+
+TEST(RegionChecker, FindsAnIntermediateResultInThePlaceOfAnOutput) {
+  const Program program = region_program(false);
+  Arena arena = plan(program);
+  arena.offsets[2] = arena.offsets[1];
+  EXPECT_NE(refusal(program, arena).find("'t' shares bytes with 'y'"), std::string::npos);
+}
+
+TEST(RegionChecker, FindsAnOutputInThePlaceOfAnInput) {
+  const Program program = region_program(false);
+  Arena arena = plan(program);
+  arena.offsets[1] = arena.offsets[0];
+  EXPECT_NE(refusal(program, arena).find("'y' shares bytes with 'x'"), std::string::npos);
+}
+
+TEST(RegionChecker, FindsSlotsThatShareBytesOrLeaveTheBank) {
+  const Program program = region_program(false);
+  Arena arena = plan(program);
+  Arena same = arena;
+  same.slot_offsets[0][1] = same.slot_offsets[0][0];
+  EXPECT_NE(refusal(program, same).find("slots 0 and 1 share bytes"), std::string::npos);
+  arena.slot_offsets[0][1] = arena.devices[0].size;
+  EXPECT_NE(refusal(program, arena).find("beyond the device's bank"), std::string::npos);
+}
+
+TEST(RegionChecker, FindsASlotThatIsNotWhereItsTensorLies) {
+  const Program program = region_program(true);
+  Arena arena = plan(program);
+  arena.devices[0].size += 64;
+  arena.slot_offsets[0][0] = arena.devices[0].size - 64;
+  EXPECT_NE(refusal(program, arena).find("slot 0 is not where its tensor lies"), std::string::npos);
+}
+
+TEST(Lifetimes, ARegionsTensorsOutliveTheStepsInItsPlaceAndNothingReplacesThem) {
+  const Program program = region_program(false);
+  const Arena arena = plan(program);
+  EXPECT_EQ(arena.lifetimes.first[1], 0u);
+  EXPECT_EQ(arena.lifetimes.replaces[1], kNone);
+  EXPECT_EQ(arena.lifetimes.replaces[2], kNone);
+  EXPECT_EQ(arena.lifetimes.replaces[3], 1u);  // behind the region all is as usual
+  EXPECT_EQ(arena.lifetimes.buffers.size(), 3u);
+}
+
+TEST(Lifetimes, TensorsOfDifferentBanksDoNotReplaceEachOther) {
+  const Program program = region_program(true);
+  const Arena arena = plan(program);
+  EXPECT_EQ(arena.device_of[1], 0u);
+  EXPECT_EQ(arena.lifetimes.replaces[3], kNone);
+}
+
+}  // namespace
+}  // namespace qplan::memory
