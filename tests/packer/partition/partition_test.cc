@@ -335,12 +335,13 @@ TEST(PartitionVta, TheCostGateSendsALonelyAdditionBack) {
   const PartitionResult gated = partition(alone, vta());
   ASSERT_EQ(gated.explain.units[1].verdicts.size(), 1u);
   EXPECT_EQ(gated.explain.units[1].verdicts[0].reasons[0].id, "vta.cost");
-  // (2 + 1) * 25600 bytes in 192 us by the CPU's copies, 1600 elements of 195 cycles.
+  // (2 + 1) * 25600 bytes in 192 us by the CPU's copies, 1600 elements of 11 cycles and their loads (51200
+  // bytes).
   EXPECT_EQ(gated.explain.units[1].verdicts[0].reasons[0].text,
-            "an island of 1 operator is not worth it: 'vta' takes 2209 us and 3 boundary copies (76800 "
+            "an island of 1 operator is not worth it: 'vta' takes 241 us and 3 boundary copies (76800 "
             "bytes) 192 us, the "
             "CPU takes 192 us");
-  EXPECT_EQ(gated.explain.units[1].verdicts[0].cycles, std::optional<uint64_t>(1600 * 138 + 128));
+  EXPECT_EQ(gated.explain.units[1].verdicts[0].cycles, std::optional<uint64_t>(1600 * 11 + 51200 / 8 + 128));
 }
 
 TEST(PartitionVta, APinnedRegionIsNotAskedWhatItCosts) {

@@ -267,10 +267,36 @@ TEST(VtaMaxPool, TakesWindowsThatFit) {
   };
   EXPECT_EQ(pool("int8", "pool_size=[2, 2], strides=[2, 2], layout=\"NHWC\""), "qplan.qmax_pool2d");
   EXPECT_EQ(pool("uint8", "pool_size=[2, 2], strides=[2, 2], layout=\"NHWC\""), "qplan.qmax_pool2d");
-  EXPECT_EQ(
-      pool("float32", "pool_size=[64, 64], layout=\"NHWC\""),
-      "vta.max_pool2d.dtype: float32, expected int8 or uint8\n"
-      "vta.max_pool2d.tile: a window of 64 x 64 needs 4096 accumulators beside the maximum, limit 2048\n");
+  EXPECT_EQ(pool("float32", "pool_size=[64, 64], layout=\"NHWC\""),
+            "vta.max_pool2d.dtype: float32, expected int8 or uint8\n"
+            "vta.max_pool2d.tile: a window of 64 x 64 needs 4096 accumulators and 1 for the working set, "
+            "limit 2048\n");
+}
+
+TEST(VtaAveragePool, TakesWindowsWhoseSumsItDividesExactly) {
+  const auto pool = [](const std::string& scales, const std::string& attrs) {
+    return verdict("%x: Tensor[(1, 64, 64, 16), int8]",
+                   "  qnn.avg_pool2d(%x, " + scales + ", " + attrs + ", layout=\"NHWC\")\n");
+  };
+  EXPECT_EQ(pool("1f, 3, 1f, 3", "pool_size=[8, 8], strides=[8, 8]"), "qplan.qavg_pool2d");
+  EXPECT_EQ(pool("1f, 3, 2f, 4", "pool_size=[2, 2], count_include_pad=True"),
+            "vta.avg_pool2d.scales: input and output have different scales or zero points\n"
+            "vta.avg_pool2d.count: padding is counted too\n");
+  EXPECT_EQ(pool("1f, 3, 1f, 3", "pool_size=[2, 2], contract=\"f32e\""),
+            "vta.requantize.contract: contract 'f32e' has no exact sequence on the ALU, expected 'tfl2'\n");
+  EXPECT_EQ(pool("1f, 3, 1f, 3", "pool_size=[43, 43]"),
+            "vta.avg_pool2d.exact: no multiplier gives the average of every sum of up to 43 x 43 cells\n");
+}
+
+TEST(VtaMean, TakesHeightAndWidth) {
+  const auto mean = [](const std::string& scales, const std::string& axes) {
+    return verdict("%x: Tensor[(1, 7, 7, 16), int8]", "  qnn.mean(%x, " + scales + ", axis=" + axes + ")\n");
+  };
+  EXPECT_EQ(mean("1f, 3, 2f, 4", "[1, 2]"), "qplan.qmean");
+  EXPECT_EQ(mean("1f, 3, 2f, 4", "[1]"), "vta.mean.axes: over the axes [1] of 4\n");
+  // 10^8 = M 2^27, 49 cells take 2^5 of it.
+  EXPECT_EQ(mean("1f, 3, 0.00000001f, 4", "[1, 2]"),
+            "vta.mean.bound: the sum may reach 12495, shifted left by 22; limit 536870912\n");
 }
 
 TEST(VtaClip, TakesEightBits) {

@@ -4,6 +4,7 @@
 
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/mean_multiplier.h"
 #include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
@@ -11,14 +12,14 @@ namespace {
 
 enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
 
-// scale factor / count: the count is divided into the multiplier's significand (docs/numerics/mean.md).
-QuantizedMultiplier divided(QuantizedMultiplier factor, uint64_t count) {
+}  // namespace
+
+QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count) {
+  const QuantizedMultiplier factor = rescale(format::Contract_TFL2, input_scale, output_scale).quantized;
   const int32_t room = std::min({static_cast<int32_t>(std::bit_width(count)) - 1, 32, 31 + factor.shift});
   const uint64_t significand = static_cast<uint64_t>(factor.multiplier) << room;
   return {static_cast<int32_t>(significand / count), factor.shift - room};
 }
-
-}  // namespace
 
 Chain match_mean(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.mean") ? Chain{node} : Chain{};
@@ -44,8 +45,7 @@ void lower_mean(Lowering& lowering, const Chain& chain) {
   if (contract == format::Contract_F32E) {
     scaling.scale = input_scale / (output_scale * static_cast<float>(count));
   } else {
-    scaling = rescale(contract, input_scale, output_scale);
-    scaling.quantized = divided(scaling.quantized, count);
+    scaling.quantized = mean_multiplier(input_scale, output_scale, count);
   }
 
   ProgramStep step = make_step(kKernel_mean, node);

@@ -24,7 +24,8 @@ void check_form(const Config& config, const GemmLayer& layer, const Border& inpu
   if (g.groups != 1 && !(g.is_depthwise() && g.out_c == g.in_c))
     refuse(layer, cat(g.groups, " groups of ", g.in_c, " to ", g.out_c,
                       " channels; expected 1, or one for each channel"));
-  if (!config.has_multiply) refuse(layer, "contract tfl2 needs the ALU's MUL, which this design lacks");
+  if (!config.has_multiply && !layer.leaves_int32)
+    refuse(layer, "contract tfl2 needs the ALU's MUL, which this design lacks");
   if (input.top < w.pad_top || input.left < w.pad_left || input.bottom < w.pad_bottom ||
       input.right < w.pad_right)
     refuse(layer, "the input's border is narrower than the padding");
@@ -32,6 +33,16 @@ void check_form(const Config& config, const GemmLayer& layer, const Border& inpu
   if (least < kMinWeight || largest > kMaxWeight) {
     refuse(layer, cat("weights less their zero point reach from ", least, " to ", largest, ", limit ",
                       kMinWeight, " to ", kMaxWeight));
+  }
+}
+
+void check_bound(const GemmLayer& layer, size_t o, int64_t magnitude) {
+  const QuantizedMultiplier& m = layer.multipliers[o];
+  const int32_t left = std::max(m.shift, 0);
+  // Without a multiplier the result is the zero point, whatever the accumulator is.
+  if (m.multiplier != 0 && (left > 30 || magnitude > kTfl2Bound >> left)) {
+    refuse(layer, cat("the accumulator of channel ", o, " may reach ", magnitude, ", shifted left by ", left,
+                      "; limit ", kTfl2Bound));
   }
 }
 
@@ -49,13 +60,7 @@ std::vector<int32_t> fold_bias(const GemmLayer& layer) {
     const int64_t bias = layer.bias[o];
     const int64_t magnitude = std::max(std::abs(bias + positive * x_min + negative * x_max),
                                        std::abs(bias + positive * x_max + negative * x_min));
-    const QuantizedMultiplier& m = layer.multipliers[o];
-    const int32_t left = std::max(m.shift, 0);
-    // Without a multiplier the result is the zero point, whatever the accumulator is.
-    if (m.multiplier != 0 && (left > 30 || magnitude > kTfl2Bound >> left)) {
-      refuse(layer, cat("the accumulator of channel ", o, " may reach ", magnitude, ", shifted left by ",
-                        left, "; limit ", kTfl2Bound));
-    }
+    if (!layer.leaves_int32) check_bound(layer, o, magnitude);
     // Wraps like the device's sums: what they end in is within the bound.
     folded[o] =
         static_cast<int32_t>(static_cast<uint32_t>(bias - layer.input_zero_point * (positive + negative)));
@@ -113,8 +118,11 @@ CompiledGemm compile_gemm(const Config& config, const GemmLayer& layer, const Ac
                           const ActivationLayout& output) {
   check_form(config, layer, {input.top, input.left, input.bottom, input.right});
   const Geometry& g = layer.geometry;
-  const Requantization requantization = make_tfl2(fold_bias(layer), layer.multipliers,
-                                                  layer.output_zero_point, layer.clamp_min, layer.clamp_max);
+  const std::vector<int32_t> bias = fold_bias(layer);
+  const Requantization requantization =
+      layer.leaves_int32
+          ? make_acc32(bias)
+          : make_tfl2(bias, layer.multipliers, layer.output_zero_point, layer.clamp_min, layer.clamp_max);
   const auto [least, largest] = std::ranges::minmax(layer.weights);
   TileProblem problem;
   problem.geometry = g;
@@ -172,6 +180,7 @@ CompiledLayer compile_layer(const Config& config, const GemmLayer& layer, const 
     regions.push_back(blob_region(compiled.unit.regions[r], r == kInputRegion ? result.input : result.output,
                                   element_bytes[r]));
   }
+  if (layer.leaves_int32) regions[kOutputRegion].bytes *= sizeof(int32_t);
   result.tiling = compiled.tiling;
   result.estimate = compiled.unit.estimate;
   result.blob = write_blob(config, compiled.unit.stream, regions, result.estimate.total_cycles);

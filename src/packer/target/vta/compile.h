@@ -33,11 +33,13 @@ struct GemmLayer {
   std::optional<int8_t> padding;
   int32_t output_zero_point = 0;
   int32_t clamp_min = -128, clamp_max = 127;
+  // The accumulators leave the device as int32, bias included; there are no multipliers.
+  bool leaves_int32 = false;
 };
 
 struct CompiledLayer {
   std::vector<uint8_t> blob;
-  ActivationLayout input, output;  // of slots kInputRegion and kOutputRegion
+  ActivationLayout input, output;  // of slots kInputRegion and kOutputRegion; int32: of each of four planes
   int8_t input_border = 0;         // what the input's border holds
   Tiling tiling;
   Estimate estimate;

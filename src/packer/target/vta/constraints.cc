@@ -6,8 +6,12 @@
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/base/checked.h"
+#include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/shape.h"
+#include "src/packer/target/vta/alu_units.h"
 #include "src/packer/target/vta/layer.h"
 
 namespace qplan::target::vta {
@@ -377,13 +381,113 @@ Rows add_constraints(const Config& config) {
   return rows;
 }
 
+namespace {
+
+// The window's cells beside `others` elements of ACC.
+Constraint window_tile(const std::string& prefix, const Config& config, int64_t others) {
+  return {
+      prefix + "tile",
+      cat("the window and the working set of one position fit the accumulators (", config.acc_elements, ")"),
+      kOtherMemories, [others, limit = int64_t{config.acc_elements}](const Candidate& c) -> std::string {
+        const Geometry g = geometry(c);
+        const int64_t needed = product(g.window_h(), g.window_w());
+        if (needed <= limit - others) return "";
+        return cat("a window of ", g.window_h(), " x ", g.window_w(), " needs ", needed, " accumulators and ",
+                   others, " for the working set, limit ", limit);
+      }};
+}
+
+Constraint one_dtype(const std::string& prefix, const std::string& op) {
+  return {prefix + "dtype", "int8 or uint8", kQuantizeInt8, [op](const Candidate& c) -> std::string {
+            const ir::DType dtype = c.function().type(c.node(op)->results[0]).dtype;
+            return is_8_bit(dtype) ? "" : cat(dtype, ", expected int8 or uint8");
+          }};
+}
+
+// Multiplier, offset, sum.
+constexpr int64_t kAffineWorkingSet = 3;
+// Constants and blocks of the sequence for TFL2 with one multiplier.
+constexpr int64_t kTfl2WorkingSet = 12;
+
+}  // namespace
+
+Rows avg_pool2d_constraints(const Config& config) {
+  const std::string prefix = "vta.avg_pool2d.";
+  Rows rows = {one_dtype(prefix, "pool")};
+  rows.push_back({prefix + "layout", "NHWC",
+                  "the packer's passes bring models into this form; leave none of them out",
+                  [](const Candidate& c) -> std::string {
+                    return has_canonical_layout(c) ? "" : "a layout other than NHWC";
+                  }});
+  append(&rows, {batch(prefix), stride(prefix, config), row_stride(prefix), buffers(prefix, no_weight_bytes),
+                 window_tile(prefix, config, kAffineWorkingSet)});
+  append(&rows, requantization(config, "pool"));
+  rows.push_back({prefix + "scales", "input and output have one scale and zero point", kNothingToChange,
+                  [](const Candidate& c) -> std::string {
+                    const ir::Node& pool = *c.node("pool");
+                    const auto constant = [&](size_t operand) -> const ir::ConstantRef& {
+                      return c.function().value(pool.operands[operand]).constant;
+                    };
+                    for (size_t i = 1; i <= 4; ++i) {
+                      if (constant(i) == nullptr || constant(i)->type().num_elements() != 1)
+                        return "scales or zero points that are not one constant each";
+                    }
+                    const bool is_same = constant(1)->as<float>()[0] == constant(3)->as<float>()[0] &&
+                                         constant(2)->as<int32_t>()[0] == constant(4)->as<int32_t>()[0];
+                    return is_same ? "" : "input and output have different scales or zero points";
+                  }});
+  rows.push_back({prefix + "count", "averages of the cells inside the input", "count_include_pad=False",
+                  [](const Candidate& c) -> std::string {
+                    return op::attr_bool(*c.node("pool"), "count_include_pad") ? "padding is counted too"
+                                                                               : "";
+                  }});
+  rows.push_back({prefix + "exact",
+                  "a multiplication and a shift divide every sum exactly; tried for all of them",
+                  "a smaller window", [](const Candidate& c) -> std::string {
+                    const Geometry g = geometry(c);
+                    if (average_pool(c)) return "";
+                    return cat("no multiplier gives the average of every sum of up to ", g.window.kernel_h,
+                               " x ", g.window.kernel_w, " cells");
+                  }});
+  return rows;
+}
+
+Rows mean_constraints(const Config& config) {
+  const std::string prefix = "vta.mean.";
+  Rows rows = {one_dtype(prefix, "mean")};
+  rows.push_back({prefix + "axes", "over height and width of an image", "a mean over the axes 1 and 2 (NHWC)",
+                  [](const Candidate& c) -> std::string {
+                    const ir::Node& mean = *c.node("mean");
+                    const size_t rank = c.function().type(mean.operands[0]).shape.size();
+                    const ir::Ints& axes = op::attr_ints(mean, "axis");
+                    if (rank == 4 && op::normalized_axes(axes, rank) == ir::Ints{1, 2}) return "";
+                    return cat("over the axes ", op::to_text(axes), " of ", rank);
+                  }});
+  append(&rows, {batch(prefix), row_stride(prefix), buffers(prefix, no_weight_bytes),
+                 window_tile(prefix, config, kTfl2WorkingSet)});
+  append(&rows, requantization(config, "mean"));
+  rows.push_back({prefix + "bound",
+                  cat("sums, shifted left by the multiplier's exponent, are at most ", kTfl2Bound, " (2^29)"),
+                  kNothingToChange, [](const Candidate& c) -> std::string {
+                    if (c.function().type(c.node("mean")->operands[0]).shape.size() != 4) return "";
+                    try {
+                      const auto mean = mean_operator(c);
+                      if (!mean) return "scales or zero points that are not one constant each";
+                      const int64_t most = 255 * mean->h * mean->w;
+                      const int32_t left = std::max(mean->multiplier.shift, 0);
+                      if (left < 31 && most <= kTfl2Bound >> left) return "";
+                      return cat("the sum may reach ", most, ", shifted left by ", left, "; limit ",
+                                 kTfl2Bound);
+                    } catch (const PackError& error) {
+                      return error.what();
+                    }
+                  }});
+  return rows;
+}
+
 Rows max_pool2d_constraints(const Config& config) {
   const std::string prefix = "vta.max_pool2d.";
-  Rows rows;
-  rows.push_back({prefix + "dtype", "int8 or uint8", kQuantizeInt8, [](const Candidate& c) -> std::string {
-                    const ir::DType dtype = c.function().type(c.node("pool")->results[0]).dtype;
-                    return is_8_bit(dtype) ? "" : cat(dtype, ", expected int8 or uint8");
-                  }});
+  Rows rows = {one_dtype(prefix, "pool")};
   rows.push_back({prefix + "layout", "NHWC",
                   "the packer's passes bring models into this form; leave none of them out",
                   [](const Candidate& c) -> std::string {
@@ -391,16 +495,7 @@ Rows max_pool2d_constraints(const Config& config) {
                   }});
   append(&rows,
          {batch(prefix), stride(prefix, config), row_stride(prefix), buffers(prefix, no_weight_bytes)});
-  rows.push_back(
-      {prefix + "tile",
-       cat("the window and the maximum of one position fit the accumulators (", config.acc_elements, ")"),
-       kOtherMemories, [limit = int64_t{config.acc_elements}](const Candidate& c) -> std::string {
-         const Geometry g = geometry(c);
-         const int64_t needed = product(g.window_h(), g.window_w());
-         if (needed < limit) return "";
-         return cat("a window of ", g.window_h(), " x ", g.window_w(), " needs ", needed,
-                    " accumulators beside the maximum, limit ", limit);
-       }});
+  rows.push_back(window_tile(prefix, config, 1));
   return rows;
 }
 

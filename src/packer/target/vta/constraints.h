@@ -18,6 +18,8 @@ std::vector<Constraint> conv2d_acc32_constraints(const Config& config);
 std::vector<Constraint> dense_acc32_constraints(const Config& config);
 std::vector<Constraint> add_constraints(const Config& config);
 std::vector<Constraint> max_pool2d_constraints(const Config& config);
+std::vector<Constraint> avg_pool2d_constraints(const Config& config);
+std::vector<Constraint> mean_constraints(const Config& config);
 std::vector<Constraint> clip_constraints();
 
 }  // namespace qplan::target::vta

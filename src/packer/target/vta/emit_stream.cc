@@ -117,7 +117,7 @@ class Emitter {
     reset.opcode = Opcode::kGemm;
     reset.reset = true;
     // The tile before in this slot must be stored.
-    reset.pop_next = static_cast<int64_t>(index) >= t_.acc_slots;
+    reset.pop_next = static_cast<int64_t>(index) >= t_.acc_slots && !waits_late();
     add(reset);
   }
 
@@ -172,24 +172,46 @@ class Emitter {
     return use_uops(table);
   }
 
+  // Whether a tile waits for the one before it when it ends. Between its own stores it waits for each of
+  // them, and tokens come in the order of the stores.
+  bool waits_late() const { return r_.num_planes > 1 && t_.acc_slots > 1; }
+
   // Requantises and stores.
   void end_tile(size_t index) {
     const Tile& tile = work_.tiles[index];
-    int64_t uop = alu_uops(index);
+    const int64_t first_uop = alu_uops(index);
+    const size_t begin = stream_.instructions.size();
+    int64_t uop = first_uop;
     for (const AluStep& step : r_.steps) add(alu_instruction(step, tile.positions(), tile.out_blocks, ++uop));
-    stream_.instructions.back().push_next = true;
+    stream_.instructions[begin].pop_next = waits_late() && index > 0;
+    for (int64_t plane = 0; plane < r_.num_planes; ++plane) {
+      if (plane > 0) {
+        // The next byte, once the last one is stored.
+        AluStep shift;
+        shift.op = isa::AluOp::kShr;
+        shift.immediate = 8;
+        add(alu_instruction(shift, tile.positions(), tile.out_blocks, first_uop));
+        stream_.instructions.back().pop_next = true;
+      }
+      stream_.instructions.back().push_next = true;
+      store(index, plane);
+    }
+  }
 
+  void store(size_t index, int64_t plane) {
+    const Tile& tile = work_.tiles[index];
     const Box box = {tile.y, tile.x, tile.rows, tile.cols, tile.out_block, tile.out_blocks};
     const size_t first = stream_.instructions.size();
-    for (const Instruction& store : transfer_box(Opcode::kStore, Memory::kOut,
-                                                 block_base(index, AccBlock::kAccumulator), p_.output, box)) {
+    for (Instruction store : transfer_box(Opcode::kStore, Memory::kOut,
+                                          block_base(index, AccBlock::kAccumulator), p_.output, box)) {
+      store.dram_base += static_cast<uint32_t>(plane * p_.output.elements());
       add(store, kOutputRegion);
     }
     stream_.instructions[first].pop_prev = true;
-    // Awaited by the slot's next tile, or by finish.
+    // Awaited by the slot's next tile, by the next plane, or by finish.
     const bool is_last = index + 1 == work_.tiles.size();
     stream_.instructions.back().push_prev =
-        is_last || index + static_cast<size_t>(t_.acc_slots) < work_.tiles.size();
+        r_.num_planes > 1 || is_last || index + static_cast<size_t>(t_.acc_slots) < work_.tiles.size();
   }
 
   const TileProblem& p_;

@@ -25,6 +25,7 @@ UnitPlan read_gemm_unit(const Config& /*config*/, const Candidate& candidate) {
   plan.inputs.push_back(input);
   plan.output.h = g.out_h, plan.output.w = g.out_w, plan.output.channels = g.out_c;
   plan.output.is_unsigned = read->flips_output;
+  plan.output.is_int32 = layer.leaves_int32;
   plan.compile = [read](const Config& config, std::span<const ActivationLayout> inputs,
                         const ActivationLayout& output) {
     return compile_gemm(config, read->layer, inputs[0], output).unit;

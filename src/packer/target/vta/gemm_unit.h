@@ -1,4 +1,4 @@
-// Layers of weights (qplan.qconv2d, qplan.qdepthwise, qplan.qdense) as units.
+// Layers of weights (qplan.qconv2d, qplan.qdepthwise, qplan.qdense, ..._acc32) as units.
 #ifndef QPLAN_SRC_PACKER_TARGET_VTA_GEMM_UNIT_H_
 #define QPLAN_SRC_PACKER_TARGET_VTA_GEMM_UNIT_H_
 

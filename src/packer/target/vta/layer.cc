@@ -76,10 +76,23 @@ std::optional<Weights> read_weights(const Candidate& candidate) {
   return weights;
 }
 
+// One window over a whole image.
+Geometry mean_geometry(const ir::Function& function, const ir::Node& mean) {
+  const ir::Shape& shape = function.type(mean.operands[0]).shape;
+  Geometry g;
+  if (shape.size() != 4) return g;
+  g.batch = shape[0];
+  g.in_h = g.window.kernel_h = shape[1];
+  g.in_w = g.window.kernel_w = shape[2];
+  g.in_c = g.out_c = shape[3];
+  return g;
+}
+
 }  // namespace
 
 Geometry geometry(const Candidate& candidate) {
   const ir::Function& function = candidate.function();
+  if (const ir::Node* mean = candidate.node("mean")) return mean_geometry(function, *mean);
   if (const ir::Node* pool = candidate.node("pool")) return pool_geometry(function, *pool);
   const ir::Node& product = *candidate.node("product");
   return is_conv(product) ? conv_geometry(function, product) : dense_geometry(function, product);

@@ -32,7 +32,8 @@ struct Geometry {
   bool is_depthwise() const { return groups > 1 && groups == in_c; }
 };
 
-// Of "product" (qnn.conv2d, qnn.dense) or "pool". The layouts may be any that the IR knows.
+// Of "product" (qnn.conv2d, qnn.dense), "pool" or "mean" (over the image's height and width). The layouts may
+// be any that the IR knows.
 Geometry geometry(const Candidate& candidate);
 bool has_canonical_layout(const Candidate& candidate);  // NHWC and OHWI
 

@@ -28,7 +28,11 @@ class Reader {
     if (const ir::Node* pad = c_.node("pad")) unpad(*pad);
     weights();
     bias();
-    requantization();
+    if (c_.node("requantize") != nullptr) {
+      requantization();
+    } else {
+      layer.leaves_int32 = true;
+    }
     return std::move(result_);
   }
 

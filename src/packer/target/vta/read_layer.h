@@ -16,9 +16,9 @@ struct ReadLayer {
   bool flips_input = false, flips_output = false;
 };
 
-// A candidate of "qplan.qconv2d", "qplan.qdepthwise" or "qplan.qdense" whose constraints hold. An nn.pad
-// before the layer becomes the border of its input. PackError (QPLAN_MODEL_UNSUPPORTED) where constants
-// cannot be read.
+// A candidate of "qplan.qconv2d", "qplan.qdepthwise", "qplan.qdense" or their "..._acc32" whose constraints
+// hold. An nn.pad before the layer becomes the border of its input. PackError (QPLAN_MODEL_UNSUPPORTED) where
+// constants cannot be read.
 ReadLayer read_layer(const Candidate& candidate);
 
 }  // namespace qplan::target::vta

@@ -139,4 +139,13 @@ Requantization make_tfl2(std::span<const int32_t> bias, std::span<const Quantize
   return s.finish();
 }
 
+Requantization make_acc32(std::span<const int32_t> bias) {
+  Sequence s(bias.size());
+  s.constant(AluOp::kAdd, AccBlock::kAccumulator,
+             s.add_constant(bias.size(), [&](size_t o) { return bias[o]; }));
+  Requantization result = s.finish();
+  result.num_planes = sizeof(int32_t);
+  return result;
+}
+
 }  // namespace qplan::target::vta

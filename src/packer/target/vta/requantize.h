@@ -42,6 +42,9 @@ struct Requantization {
   std::vector<AluStep> steps;
   // One vector for each constant per channel, 16 * channel blocks values: zeros beyond the last channel.
   std::vector<std::vector<int32_t>> constants;
+  // Bytes of the results that are stored: 1, or 4 where int32 leaves the device, one plane for each byte, the
+  // lowest first. Each is stored before the accumulators are shifted for the next.
+  int64_t num_planes = 1;
 
   int64_t num_constants() const { return static_cast<int64_t>(constants.size()); }
   int64_t num_alu_instructions() const;  // without resets
@@ -51,6 +54,9 @@ struct Requantization {
 // bias: with the input's zero point folded in. Shifts are positive to the left.
 Requantization make_tfl2(std::span<const int32_t> bias, std::span<const QuantizedMultiplier> multipliers,
                          int32_t zero_point, int32_t clamp_min, int32_t clamp_max);
+
+// Nothing but the bias: int32 leaves the device.
+Requantization make_acc32(std::span<const int32_t> bias);
 
 }  // namespace qplan::target::vta
 

@@ -5,6 +5,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/target/vta/even_cuts.h"
 
 namespace qplan::target::vta {
 namespace {
@@ -19,19 +20,6 @@ constexpr int64_t kRequantizationInstructions = 30;  // of a tile, resets includ
 constexpr int64_t kOverlapLoss = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Extents that cut an axis into equal parts but for the last: extent, extent / 2, extent / 3, ... rounded up,
-// each once. There are at most 2 sqrt(extent).
-std::vector<int64_t> even_cuts(int64_t extent) {
-  std::vector<int64_t> cuts;
-  for (int64_t parts = 1; parts <= extent;) {
-    const int64_t cut = ceil_div(extent, parts);
-    cuts.push_back(cut);
-    if (cut == 1) break;
-    parts = ceil_div(extent, cut - 1);  // the least number of parts that makes them smaller
-  }
-  return cuts;
-}
 
 class Chooser {
  public:

@@ -18,8 +18,8 @@ using pattern::op;
 // ---- estimates: the compiler's own count, or what tiles come to when loads and computation overlap
 
 // ALU instructions by register take two cycles, by immediate one, a reset one.
-constexpr uint64_t kTfl2Cycles = 46;  // bias, multiplication, rounding shift, zero point, clamp
-constexpr uint64_t kAddCycles = 3 * kTfl2Cycles;
+constexpr uint64_t kAddCycles = 11;    // as an affine form: two products, two sums, offset, shift, clamp
+constexpr uint64_t kAffineCycles = 5;  // product, offset, shift
 
 struct Load {
   uint64_t elements = 0;  // 16 channels of a position of the output
@@ -38,14 +38,21 @@ Load load_of(const Geometry& g) {
   return load;
 }
 
-uint64_t overlapped(const Load& load, uint64_t compute, const DeviceCosts& costs) {
-  const uint64_t dma = dma_cycles(costs, load.in_bytes) + dma_cycles(costs, load.out_bytes);
-  return std::max(dma, compute) + 2 * costs.dma_latency_cycles;
+// Units of the ALU load their input into ACC themselves: only stores overlap.
+uint64_t alu_bound(const Load& load, uint64_t compute, const DeviceCosts& costs) {
+  return std::max(dma_cycles(costs, load.in_bytes) + compute, dma_cycles(costs, load.out_bytes)) +
+         costs.dma_latency_cycles;
 }
 
-uint64_t max_pool2d_cycles(const Candidate& c, const DeviceCosts& costs) {
+// Windows, and what follows them on each result.
+uint64_t pool_cycles(const Candidate& c, const DeviceCosts& costs, uint64_t epilogue) {
   const Geometry g = geometry(c);
-  return overlapped(load_of(g), load_of(g).elements * (unsigned_of(g.taps()) * 2 + 3), costs);
+  const Load load = load_of(g);
+  return alu_bound(load, load.elements * (1 + unsigned_of(g.taps()) * 2 + epilogue), costs);
+}
+uint64_t max_pool2d_cycles(const Candidate& c, const DeviceCosts& costs) { return pool_cycles(c, costs, 2); }
+uint64_t average_cycles(const Candidate& c, const DeviceCosts& costs) {
+  return pool_cycles(c, costs, kAffineCycles);
 }
 
 uint64_t elementwise_cycles(const Candidate& c, const DeviceCosts& costs, uint64_t inputs, uint64_t cycles) {
@@ -55,7 +62,7 @@ uint64_t elementwise_cycles(const Candidate& c, const DeviceCosts& costs, uint64
   load.elements = unsigned_of(type.num_elements() / channels * blocks(channels));
   load.out_bytes = load.elements * kInpBytes;
   load.in_bytes = inputs * load.out_bytes;
-  return overlapped(load, load.elements * cycles, costs);
+  return alu_bound(load, load.elements * cycles, costs);
 }
 
 uint64_t add_cycles(const Candidate& c, const DeviceCosts& costs) {
@@ -92,6 +99,11 @@ std::vector<PatternRow> pattern_table(const Config& config) {
       {"qplan.qmax_pool2d", "Maximum over a window: nn.max_pool2d -> clip?",
        with_clip(op("nn.max_pool2d", {any().as("data")}).as("pool")), max_pool2d_constraints(config),
        max_pool2d_cycles},
+      {"qplan.qavg_pool2d", "Average over a window: qnn.avg_pool2d -> clip?",
+       with_clip(op("qnn.avg_pool2d", {any().as("data")}).as("pool")), avg_pool2d_constraints(config),
+       average_cycles},
+      {"qplan.qmean", "Average over height and width, rescaled: qnn.mean",
+       op("qnn.mean", {any().as("data")}).as("mean"), mean_constraints(config), average_cycles},
       {"qplan.qclip", "Clamp: clip", op("clip", {any().as("data")}).as("clip"), clip_constraints(),
        clip_cycles},
       {"qplan.qconv2d_acc32",

@@ -8,7 +8,7 @@
 namespace qplan::target::vta {
 
 // The rows name what they capture: "data", "pad", "product", "weight", "bias_add", "bias", "requantize",
-// "sum", "lhs", "rhs", "pool", "clip".
+// "sum", "lhs", "rhs", "pool", "mean", "clip".
 std::vector<PatternRow> pattern_table(const Config& config);
 // The costs are the configuration's, the priority is the default.
 Target make_target(const Config& config);
