@@ -64,7 +64,12 @@ class FunctionLowering {
         regions_(regions),
         lowering_(function, profile),
         done_(function.nodes().size(), false),
-        refusals_(*refusals) {}
+        refusals_(*refusals) {
+    lowering_.set_bodies([this](const std::string& callee) -> const ir::Function* {
+      const auto code = regions_.by_function.find(callee);
+      return code == regions_.by_function.end() ? nullptr : code->second.body;
+    });
+  }
 
   // What is refused is with the others in refusals: the program is then not to be used.
   Program run() {
