@@ -71,6 +71,11 @@ bool PlanVerifier::banks() {
   for (uint32_t i = 0; i < count; ++i) {
     const Bank& entry = *plan_.banks()->Get(i);
     if (!bank(i, entry)) return false;
+    // A session lies in the first of the memories that it is given, one per ARENA and DEVICE bank.
+    if (entry.kind() == BankKind_DEVICE && !has_main) {
+      corrupt_bank(i) << "memory of a device before the first arena, expected behind it";
+      return false;
+    }
     if (entry.kind() == BankKind_ARENA && !has_main) {
       has_main = true;
       main_bank_ = i;

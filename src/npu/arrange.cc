@@ -24,8 +24,9 @@ void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
 
 void copy_strided(uint8_t* to, uint64_t to_stride, const uint8_t* from, uint64_t from_stride, int64_t count,
                   uint8_t flip) {
-  for (int64_t i = 0; i < count; ++i, to += to_stride, from += from_stride) {
-    *to = static_cast<uint8_t>(*from ^ flip);
+  // By offset: a pointer behind the last element might point anywhere.
+  for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
+    to[i * to_stride] = static_cast<uint8_t>(from[i * from_stride] ^ flip);
   }
 }
 
@@ -83,13 +84,13 @@ void for_each_copy(const Arrangement& a, const Copy& copy) {
 
 }  // namespace
 
-bool Arrangement::is_packed() const {
+bool Arrangement::covers_all() const {
   uint64_t expected = element_bytes;
   for (uint32_t axis = rank; axis-- > 0;) {
     if (extents[axis] != 1 && strides[axis] != expected) return false;
     expected *= static_cast<uint64_t>(extents[axis]);
   }
-  return size == expected && origin == 0 && flip == 0 && (element_bytes == 1 || byte_stride == 1);
+  return size == expected && origin == 0 && (element_bytes == 1 || byte_stride == 1);
 }
 
 Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& tensor) {
@@ -102,6 +103,7 @@ Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& te
     a.extents[axis] = tensor.shape()->Get(axis);
     a.strides[axis] = bind.strides() == nullptr ? packed : bind.strides()->Get(axis);
     packed *= static_cast<uint64_t>(a.extents[axis]);
+    if (a.extents[axis] == 1) a.strides[axis] = 0;  // nobody takes that step, however long the plan makes it
   }
   if (bind.strides() == nullptr) return a;
   a.origin = bind.origin();
@@ -116,9 +118,7 @@ void scatter(uint8_t* buffer, const uint8_t* packed, const Arrangement& a) {
     memcpy(buffer, packed, static_cast<size_t>(a.size));
     return;
   }
-  uint64_t elements = a.element_bytes;
-  for (uint32_t axis = 0; axis < a.rank; ++axis) elements *= static_cast<uint64_t>(a.extents[axis]);
-  if (elements != a.size) memset(buffer, a.fill, static_cast<size_t>(a.size));
+  if (!a.covers_all()) memset(buffer, a.fill, static_cast<size_t>(a.size));
   for_each_copy(a, [&](uint64_t to, uint64_t to_stride, uint64_t from, uint64_t from_stride, int64_t count) {
     if (to_stride == 1 && from_stride == 1) {
       copy_run(buffer + to, packed + from, static_cast<size_t>(count), a.flip);

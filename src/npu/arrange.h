@@ -20,8 +20,10 @@ struct Arrangement {
   uint8_t fill = 0;
   uint8_t flip = 0;
 
+  // The elements lie as in the packed tensor, and the buffer has no other bytes.
+  bool covers_all() const;
   // The buffer holds the packed tensor, byte for byte.
-  bool is_packed() const;
+  bool is_packed() const { return covers_all() && flip == 0; }
 };
 
 // Of a verified bind.

@@ -25,7 +25,12 @@ inline const char* name_of_target(const Session& session, const NpuDevice& devic
 const char* npu_status_text(qplan_npu_status status);
 // Copies as much as there is room for.
 void put_text(const char* text, char (&to)[kNpuTextBytes]);
-// A record of a reason or report that the driver fills; its text may be "".
+// A record of a reason or report that the driver filled: its text ends, whatever the driver wrote.
+template <typename Record>
+void terminate_text(Record* record) {
+  record->text[sizeof(record->text) - 1] = '\0';
+}
+// Of such a record; it may be "".
 inline const char* text_or_status(const char* text, qplan_npu_status status) {
   return text[0] != '\0' ? text : npu_status_text(status);
 }

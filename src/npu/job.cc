@@ -97,8 +97,11 @@ NpuRun job_completed(Session* session, NpuRegion* region, const qplan_npu_report
   device->cycles += report.cycles;
   const qplan_npu_status status = fetch_outputs(session, region);
   if (status < 0) return job_failed(session, region, status, "");
-  device->state = QPLAN_DEVICE_PRESENT;
-  device->failures_in_a_row = 0;
+  // Not after a reset that failed, whatever became of the job.
+  if (device->takes_jobs()) {
+    device->state = QPLAN_DEVICE_PRESENT;
+    device->failures_in_a_row = 0;
+  }
   ++region->device_runs;
   region->last_cycles = report.cycles;
   step_ends(*session, region->step, QPLAN_OK);
@@ -114,6 +117,7 @@ NpuRun attempt(Session* session, NpuRegion* region) {
   NpuDevice* device = region->device;
   JobBinds binds;
   qplan_npu_reason why = {};
+  npu.is_cancelled = npu.is_reset = false;
   ++device->jobs;
   qplan_npu_status status = bring_inputs(session, region, &binds);
   if (status >= 0) {
@@ -124,9 +128,9 @@ NpuRun attempt(Session* session, NpuRegion* region) {
     submit.binds = binds.bind;
     status = device->driver->submit(device->device, &submit, &npu.job, &why);
   }
+  terminate_text(&why);
   if (status < 0) return job_failed(session, region, status, why.text);
   npu.has_job = true;
-  npu.is_cancelled = npu.is_reset = false;
   npu.started_ns = now_ns(*session);
   npu.waited_ns = 0;
   if (device->is_asynchronous) return NpuRun::kPending;
@@ -175,6 +179,7 @@ NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait) {
     const uint64_t slice = left < wait->remaining_ns ? left : wait->remaining_ns;
     report.struct_size = sizeof(report);
     const qplan_npu_status status = device->driver->wait(device->device, npu.job, slice, &report);
+    terminate_text(&report);
     if (status != QPLAN_NPU_PENDING) {
       npu.has_job = false;
       if (status >= 0) return job_completed(session, region, report);

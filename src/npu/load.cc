@@ -1,9 +1,12 @@
 #include "format/text.h"
+#include "src/npu/arrange.h"
 #include "src/npu/client.h"
 
 namespace qplan {
 namespace {
 
+// Of programs that carry weights in many slots; what a driver tells beyond is no number of regions.
+constexpr uint32_t kMaxProgramRegions = 65536;
 constexpr uint32_t kUses[] = {QPLAN_NPU_USE_INPUT, QPLAN_NPU_USE_OUTPUT, QPLAN_NPU_USE_SCRATCH};
 
 void refuse(NpuRegion* region, qplan_npu_status status, const char* text) {
@@ -20,9 +23,19 @@ const format::NpuBind* find_bind(const format::NpuStep& step, uint32_t slot) {
   return nullptr;
 }
 
+// Bytes from the bind's first to the last one that the tensor's elements have; open() proved that they fit.
+uint64_t bytes_read(const format::NpuBind& bind, const format::Tensor& tensor) {
+  const Arrangement a = arrangement_of(bind, tensor);
+  uint64_t last = a.origin + (a.element_bytes - 1) * a.byte_stride;
+  for (uint32_t axis = 0; axis < a.rank; ++axis) {
+    last += static_cast<uint64_t>(a.extents[axis] - 1) * a.strides[axis];
+  }
+  return last + 1;
+}
+
 // What the program reads and writes is what the plan binds. False: *text says what is not.
-bool check_slot(const NpuDevice& device, uint64_t bank_address, const format::NpuStep& step, uint32_t slot,
-                const qplan_npu_region_info& info, Error* text) {
+bool check_slot(const Session& session, const NpuDevice& device, uint64_t bank_address,
+                const format::NpuStep& step, uint32_t slot, const qplan_npu_region_info& info, Error* text) {
   const format::NpuBind* bind = find_bind(step, slot);
   *text << "slot " << slot << ": ";
   if (info.is_bound == 0) {
@@ -41,6 +54,19 @@ bool check_slot(const NpuDevice& device, uint64_t bank_address, const format::Np
     *text << "the program uses it in another way (" << info.usage << ") than the plan binds it";
     return false;
   }
+  // After a failure the CPU begins with the same inputs, which other steps may read too.
+  constexpr uint32_t kWrites = QPLAN_NPU_USE_OUTPUT | QPLAN_NPU_USE_SCRATCH;
+  if (bind->use() == format::NpuUse_INPUT && (info.usage & kWrites) != 0) {
+    *text << "the program writes it, the plan binds an input";
+    return false;
+  }
+  if (bind->use() == format::NpuUse_OUTPUT) {
+    const uint64_t bytes = bytes_read(*bind, session.plan.tensor(step.outputs()->Get(bind->index())));
+    if (info.bytes < bytes) {
+      *text << "the program writes " << info.bytes << " bytes, the plan reads " << bytes << " of them";
+      return false;
+    }
+  }
   if (info.alignment > 1 && (bank_address + bind->offset()) % info.alignment != 0) {
     *text << "its address is no multiple of " << info.alignment << ", which driver "
           << format::Quoted{device.driver->name} << " wants";
@@ -49,7 +75,8 @@ bool check_slot(const NpuDevice& device, uint64_t bank_address, const format::Np
   return true;
 }
 
-bool check_slots(const NpuDevice& device, const NpuRegion& region, const format::NpuStep& step, Error* text) {
+bool check_slots(const Session& session, const NpuRegion& region, const format::NpuStep& step, Error* text) {
+  const NpuDevice& device = *region.device;
   const qplan_npu_driver& driver = *device.driver;
   qplan_npu_program_info program = {};
   program.struct_size = sizeof(program);
@@ -57,12 +84,18 @@ bool check_slots(const NpuDevice& device, const NpuRegion& region, const format:
   layout.struct_size = sizeof(layout);
   qplan_npu_status status = driver.program_info(device.device, region.program, &program);
   if (status >= 0) status = driver.layout(device.device, device.buffer, &layout);
+  if (status >= 0 && program.num_regions > kMaxProgramRegions) {
+    text->set(QPLAN_OK);
+    *text << "the program has " << program.num_regions << " regions, expected at most " << kMaxProgramRegions;
+    return false;
+  }
   for (uint32_t slot = 0; status >= 0 && slot < program.num_regions; ++slot) {
     qplan_npu_region_info info = {};
     info.struct_size = sizeof(info);
     status = driver.region_info(device.device, region.program, slot, &info);
     text->set(QPLAN_OK);
-    if (status >= 0 && !check_slot(device, layout.device_address, step, slot, info, text)) return false;
+    if (status >= 0 && !check_slot(session, device, layout.device_address, step, slot, info, text))
+      return false;
   }
   text->set(QPLAN_OK);
   if (status < 0) {
@@ -95,6 +128,7 @@ void load_region(Session* session, NpuRegion* region) {
   const qplan_npu_status status =
       device->driver->load(device->device, step.format(), session->data[step.blob()],
                            session->plan.tensor(step.blob()).size(), &region->program, &why);
+  terminate_text(&why);
   if (status < 0) {
     region->program = 0;
     if (QPLAN_NPU_CLASS(status) >= QPLAN_NPU_CLASS_GONE) device->state = QPLAN_DEVICE_ABSENT;
@@ -103,7 +137,7 @@ void load_region(Session* session, NpuRegion* region) {
     return refuse(region, status, why.text);
   }
   Error text;
-  if (!check_slots(*device, *region, step, &text)) {
+  if (!check_slots(*session, *region, step, &text)) {
     unload_region(region);
     return refuse(region, QPLAN_NPU_E_VERSION, text.text());
   }

@@ -72,6 +72,7 @@ qplan_npu_status bring_inputs(Session* session, NpuRegion* region, JobBinds* bin
   return QPLAN_NPU_OK;
 }
 
+// Ranges are widened to cache lines, in which copies lie too: all are invalidated before any byte is copied.
 qplan_npu_status fetch_outputs(Session* session, NpuRegion* region) {
   const format::NpuStep& step = step_of(*session, *region);
   const NpuDevice& device = *region->device;
@@ -81,6 +82,10 @@ qplan_npu_status fetch_outputs(Session* session, NpuRegion* region) {
     const qplan_npu_status status =
         device.driver->invalidate(device.device, place.buffer, place.offset, place.bind->size());
     if (status < 0) return status;
+  }
+  for (uint32_t b = 0; b < step.binds()->size(); ++b) {
+    if (step.binds()->Get(b)->use() != format::NpuUse_OUTPUT) continue;
+    const Place place = place_of(*session, *region, step, b);
     if (!place.is_copied) continue;
     const format::Tensor& tensor = session->plan.tensor(place.tensor);
     gather(place.tensor_data, device.memory + place.bind->offset(), arrangement_of(*place.bind, tensor));

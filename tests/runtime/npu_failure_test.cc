@@ -233,14 +233,16 @@ TEST(NpuFailure, DevicesThatCannotBeUsedAreAbsent) {
 }
 
 TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
-  const auto text_of = [](const std::vector<uint8_t>& blob, uint32_t alignment = 64,
-                          uint32_t max_binds = 64) {
+  const auto text_of = [](const std::vector<uint8_t>& blob, uint32_t alignment = 64, uint32_t max_binds = 64,
+                          uint32_t input_usage = QPLAN_NPU_USE_INPUT, uint32_t num_regions = 0) {
     PlanSpec spec = region_spec();
     const uint32_t t = spec.add_constant({static_cast<int64_t>(blob.size())}, blob, "blob", kDLUInt);
     spec.steps[1].npu->blob = t;
     Failing f(QPLAN_NPU_FALLBACK, spec);
     f.npu.alignment = alignment;
     f.npu.max_binds = max_binds;
+    f.npu.input_usage = input_usage;
+    f.npu.num_regions = num_regions;
     EXPECT_EQ(f.run(), QPLAN_OK);
     EXPECT_EQ(f.npu.live_programs(), 0u);
     EXPECT_EQ(region_info(f.session()).status, QPLAN_DRIVER_MISSING);
@@ -255,6 +257,15 @@ TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
   EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 128),
             "slot 1: its address is no multiple of 128, which driver 'fake-npu' wants");
   EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 64, 1), "2 binds, the device takes 1");
+  // What the CPU still needs after a failure must not be written, nor what nobody wrote be read.
+  for (const uint32_t more : {QPLAN_NPU_USE_OUTPUT, QPLAN_NPU_USE_SCRATCH}) {
+    EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 64, 64, QPLAN_NPU_USE_INPUT | more),
+              "slot 0: the program writes it, the plan binds an input");
+  }
+  EXPECT_EQ(text_of(fake_blob(5, {24}, {23})),
+            "slot 1: the program writes 23 bytes, the plan reads 24 of them");
+  EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 64, 64, QPLAN_NPU_USE_INPUT, 65537),
+            "the program has 65537 regions, expected at most 65536");
 }
 
 TEST(NpuFailure, QuarantineAfterFailuresInARowUntilRecovered) {
@@ -334,6 +345,17 @@ TEST(NpuFailure, WhatCancelDoesNotEndResetDoes) {
   EXPECT_EQ(f.npu.counts.resets, 1u);
   EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_DEGRADED});
   EXPECT_EQ(f.run(), QPLAN_OK);
+}
+
+TEST(NpuFailure, AJobThatIsNotEvenSubmittedHasItsOwnReset) {
+  Failing f;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = false;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.resets, 1u);
+  f.npu.submit_statuses = {QPLAN_NPU_E_BUS};
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.resets, 2u) << "the first job's reset is not the second's";
 }
 
 TEST(NpuFailure, WhatNothingEndsIsGone) {

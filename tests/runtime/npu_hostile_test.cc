@@ -72,6 +72,20 @@ INSTANTIATE_TEST_SUITE_P(Init, HostileRegion, ::testing::ValuesIn(kWrong),
                            return std::string(wrong.param.name);
                          });
 
+// The session lies in the memory of the first ARENA bank: the first of those that it is given.
+TEST(HostileRegionTest, ADeviceBankBeforeTheArenaIsRefused) {
+  PlanSpec spec = region_spec();
+  spec.banks[2].size = 64;
+  std::swap(spec.banks[0], spec.banks[2]);
+  for (TensorSpec& tensor : spec.tensors) tensor.bank = tensor.bank == 0 ? 2 : tensor.bank == 2 ? 0 : 1;
+  const AlignedBytes bytes = build_plan(spec);
+  qplan_plan plan;
+  qplan_error error = {};
+  error.struct_size = sizeof(error);
+  EXPECT_EQ(qplan_plan_open(&plan, bytes.data(), bytes.size(), 0, &error), QPLAN_PLAN_CORRUPT);
+  EXPECT_STREQ(error.text, "plan: bank 0: memory of a device before the first arena, expected behind it");
+}
+
 // Opens, inits and runs bytes that may be anything: on the device, and on the CPU.
 qplan_status open_and_run(const AlignedBytes& bytes, bool with_device) {
   qplan_plan plan;

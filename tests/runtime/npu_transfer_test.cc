@@ -61,6 +61,15 @@ TEST(NpuArrange, ExtentsOfOneHaveAnyStride) {
   check_arrangement({3, 4, {2, 1, 3}, {12, 7, 4}, 0, 1, 24, 0, 0x80});
 }
 
+// As many bytes as the buffer has, but not all places: strides that overlap are what a wrong plan has.
+TEST(NpuArrange, BytesThatNoElementHasAreFilledWhateverTheStrides) {
+  const Arrangement a = {2, 1, {2, 4}, {1, 1}, 0, 1, 8, 0x3c, 0};
+  std::vector<uint8_t> buffer(8, 0xbb);
+  const std::vector<uint8_t> packed = counting(8, 3);
+  scatter(buffer.data(), packed.data(), a);
+  EXPECT_EQ(buffer, (std::vector<uint8_t>{3, 7, 8, 9, 10, 0x3c, 0x3c, 0x3c}));
+}
+
 TEST(NpuArrange, RandomOnesFollowTheFormula) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -175,6 +184,39 @@ TEST(NpuTransfer, CachesAreMaintainedAroundNeighboursInOneLine) {
   ASSERT_EQ(run_and_check(session, 13), QPLAN_OK);
   EXPECT_EQ(read_bytes(session, 24, 1), counting(24, 22));
   EXPECT_EQ(region_info(session).cpu_runs, 1u);
+}
+
+// Output 0 is copied to where its tensor lies, in the line of output 1: all lines are invalidated before any
+// byte is copied.
+TEST(NpuTransfer, WhatIsCopiedStaysWhenANeighbourIsInvalidated) {
+  FakeNpu npu;
+  npu.is_coherent = false;
+  npu.alignment = 8;
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({24}, "x"), y = spec.add_tensor({24}, "y"),
+                 z = spec.add_tensor({24}, "z");
+  const uint32_t target = spec.add_device("fake"), bank = spec.bank_of(target);
+  const uint64_t line = spec.add_range(bank, 64), in = spec.add_range(bank, 24),
+                 out = spec.add_range(bank, 24);
+  spec.tensors[y].bank = spec.tensors[z].bank = bank;
+  spec.tensors[y].offset = line;
+  spec.tensors[z].offset = line + 24;
+  spec.add_region(target, kFakeBlobFormat, fake_blob(5, {24}, {24, 24}), {x}, {y, z}, 2, "npu_main_0");
+  const std::vector<uint64_t> strides = {1};
+  spec.steps.back().npu->binds = {{0, format::NpuUse_INPUT, 0, in, 24, strides, 0, 1, 0, 0},
+                                  {1, format::NpuUse_OUTPUT, 0, out, 24, strides, 0, 1, 0, 0},
+                                  {2, format::NpuUse_OUTPUT, 1, line + 24, 24, {}, 0, 1, 0, 0}};
+  spec.add_step(kAddByte, {x}, {y}, copy_params(5), "alternative_0");
+  spec.add_step(kAddByte, {x}, {z}, copy_params(5), "alternative_1");
+  spec.add_main({x}, {y, z}, 64);
+  const TestPlan plan(spec);
+  DeviceConfigs devices;
+  devices.add("fake", npu);
+  const TestSession session(plan, npu_config(devices));
+  ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+  ASSERT_EQ(run_and_check(session, 30, 5), QPLAN_OK);
+  EXPECT_EQ(read_bytes(session, 24, 1), counting(24, 35));
+  EXPECT_EQ(region_info(session).device_runs, 1u);
 }
 
 // x and y of the function are the region's own.

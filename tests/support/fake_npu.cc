@@ -82,7 +82,8 @@ struct FakeNpuFunctions {
     if (npu->reset_works) {
       for (auto& [handle, job] : npu->jobs_) {
         job.is_stopped = true;
-        job.status = QPLAN_NPU_E_RESET;
+        job.status = npu->finishes_late ? QPLAN_NPU_OK : QPLAN_NPU_E_RESET;
+        if (npu->finishes_late) npu->run(&job);
       }
     }
     return npu->reset_status;
@@ -131,7 +132,7 @@ struct FakeNpuFunctions {
     FakeNpu* npu = find(d);
     if (npu->buffers_.count(buffer) == 0) return QPLAN_NPU_E_ARGUMENT;
     layout->bytes = npu->buffers_[buffer].bytes;
-    layout->device_address = 0x10000;
+    layout->device_address = npu->device_address;
     return QPLAN_NPU_OK;
   }
   static qplan_npu_status map(qplan_npu_device d, qplan_npu_buffer buffer, uint32_t access, void** memory) {
@@ -202,6 +203,7 @@ struct FakeNpuFunctions {
     if (npu->programs_.count(program) == 0) return QPLAN_NPU_E_ARGUMENT;
     const FakeNpu::Program& p = npu->programs_[program];
     info->num_regions = static_cast<uint32_t>(p.inputs.size() + p.outputs.size() + p.scratch.size());
+    if (npu->num_regions != 0) info->num_regions = npu->num_regions;
     info->memory_bytes = 1000;
     return QPLAN_NPU_OK;
   }
@@ -213,7 +215,7 @@ struct FakeNpuFunctions {
     info->is_bound = 1;
     info->alignment = npu->alignment;
     if (slot < p.inputs.size()) {
-      info->usage = QPLAN_NPU_USE_INPUT;
+      info->usage = npu->input_usage;
       info->bytes = p.inputs[slot];
     } else if (slot < p.inputs.size() + p.outputs.size()) {
       info->usage = QPLAN_NPU_USE_OUTPUT;

@@ -37,6 +37,9 @@ class FakeNpu {
   bool is_coherent = true;  // false: the CPU's bytes and the device's are two memories
   uint32_t alignment = 64;  // of each region
   uint32_t max_binds = 64;
+  uint32_t input_usage = QPLAN_NPU_USE_INPUT;  // that programs tell of their inputs
+  uint32_t num_regions = 0;                    // that programs tell; 0: as many as they have
+  uint64_t device_address = 0x10000;           // of all buffers
   qplan_npu_status capabilities_status = QPLAN_NPU_OK;
   qplan_npu_status import_status = QPLAN_NPU_OK;
   qplan_npu_status alloc_status = QPLAN_NPU_OK;
@@ -51,7 +54,7 @@ class FakeNpu {
   uint32_t hangs = 0;  // the next so many
   bool cancel_works = true;
   bool reset_works = true;
-  bool finishes_late = false;  // a cancelled job completes as if nothing had been asked
+  bool finishes_late = false;  // a job that is stopped completes as if nothing had been asked
   uint32_t pending_waits = 0;  // each job is PENDING in that many waits, whatever their timeout
   bool trashes_failed_outputs = true;
   bool flips_outputs = false;  // silently wrong
