@@ -137,6 +137,8 @@ Json region_json(const PlanView& view, uint32_t index, const format::NpuStep& st
   json["estimated_cycles"] = step.estimated_cycles();
   json["program_bytes"] = step.program_bytes();
   json["blob_format"] = four_characters(step.format());
+  json["blob_offset"] =
+      view.bank(view.tensor(step.blob()).bank()).file_offset() + view.tensor(step.blob()).offset();
   json["blob_bytes"] = view.tensor(step.blob()).size();
   json["copies"] = copies;
   json["copy_bytes"] = copy_bytes;
