@@ -105,6 +105,18 @@ class Install(unittest.TestCase):
             self.assertIn(f"value {digit}:", text)
             self.assertEqual(output.read_bytes(), (DATA / f"digit{digit}_output.bin").read_bytes())
 
+    def test_a_c99_program_with_a_driver_and_buffers(self):
+        program = self.build_project(REPOSITORY / "samples" / "npu_buffers", "npu_buffers") / "qplan_npu_buffers"
+        plan = self.folder / "digits_npu.qplan"
+        self.run_command(self.prefix / "bin" / "qplan", "pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--no-cost-gate")
+        output = self.folder / "npu_output.bin"
+        for options, where in (([], "1 runs on 'vta', 0 on the cpu"), (["coherent=0"], "1 runs on 'vta', 0 on the cpu"),
+                               (["faults=at=0:0 kind=bus_error"], "0 runs on 'vta', 1 on the cpu")):
+            for digit in (0, 7):
+                text = self.run_command(program, plan, DATA / f"digit{digit}_input.bin", output, *options)
+                self.assertIn(where, text)
+                self.assertEqual(output.read_bytes(), (DATA / f"digit{digit}_output.bin").read_bytes())
+
     def test_a_program_with_a_pass_of_its_own(self):
         source = REPOSITORY / "samples" / "custom_pass"
         plan = self.folder / "average.qplan"

@@ -1,8 +1,9 @@
 """qplan explain: which operator would run where, and why."""
 
+import json
 import unittest
 
-from support import DIGITS, CommandTest
+from support import DIGITS, CommandTest, run
 
 
 class Explain(CommandTest):
@@ -69,6 +70,30 @@ class Explain(CommandTest):
             sizes.append(self.succeed_json("inspect", plan, "--json")["memory"]["constants_bytes"])
         saved = int(text.split("which saves ")[1].split()[0])
         self.assertEqual(sizes[0] - sizes[1], saved)
+
+    def test_html_is_one_page_that_loads_nothing(self):
+        page = self.folder / "page.html"
+        self.assertEqual(self.succeed("explain", DIGITS, "--html", page), "")
+        text = page.read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("<!DOCTYPE html>"))
+        self.assertIn("<title>digits.tflite: placement</title>", text)
+        for part in (" src=", " href=", "url("):
+            self.assertNotIn(part, text)
+        data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+        report = self.succeed_json("explain", DIGITS, "--json")
+        self.assertEqual(json.loads(data), {**report, "title": "digits.tflite"})
+
+    def test_html_of_a_plan_is_what_was_decided(self):
+        plan, page = self.folder / "npu.qplan", self.folder / "page.html"
+        self.assertEqual(run("pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--no-cost-gate").returncode, 0)
+        self.succeed("explain", plan, "--html", page)
+        self.assertIn("qplan_vta_main_0", page.read_text(encoding="utf-8"))
+
+    def test_html_is_written_as_a_whole_or_not_at_all(self):
+        self.refused(1, ["page.html"], "explain", DIGITS, "--html", self.folder / "none" / "page.html")
+        self.refused(1, ["page.html"], "explain", DIGITS, "--html", self.folder / "page.html", file_size_limit=1000)
+        self.refused(2, ["--html"], "explain", DIGITS, "--html", self.folder / "page.html", "--json")
+        self.assertEqual(self.left_behind(), [])
 
     def test_an_unknown_target_is_refused_with_the_known_ones(self):
         self.refused(1, ["'tpu'", "vta"], "explain", DIGITS, "--target", "tpu, cpu")

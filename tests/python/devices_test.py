@@ -1,0 +1,123 @@
+"""qplan.Driver, Device, Buffer: sessions with regions on the simulator."""
+
+import os
+import pathlib
+import unittest
+
+from support import DIGITS, digit_input, digit_output, numpy, qplan
+
+DRIVERS = os.environ.get("QPLAN_TEST_DRIVERS")
+
+
+class Devices(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # So small a network is worth no transfer: only on request.
+        cls.plan = qplan.pack(DIGITS, target="vta, cpu", cost_gate=False)
+
+    def test_regions_run_on_the_simulator_with_the_same_bytes(self):
+        with qplan.Driver("sim").open() as device:
+            with qplan.Session(self.plan, devices=[device]) as session:
+                for digit in range(10):
+                    numpy.testing.assert_array_equal(session.run(digit_input(digit))[0], digit_output(digit))
+                self.assertGreater(len(session.regions), 0)
+                for region in session.regions:
+                    self.assertEqual((region["target"], region["on_device"], region["text"]), ("vta", True, ""))
+                    self.assertEqual((region["device_runs"], region["cpu_runs"]), (10, 0))
+                    self.assertGreater(region["last_cycles"], 0)
+                (info,) = session.devices
+                self.assertEqual((info["driver"], info["state"]), ("vta-sim", "present"))
+                self.assertEqual(info["jobs"], 10 * len(session.regions))
+
+    def test_without_a_device_the_cpu_runs_them_and_says_so(self):
+        with qplan.Session(self.plan) as session:
+            numpy.testing.assert_array_equal(session.run(digit_input(3))[0], digit_output(3))
+            for region in session.regions:
+                self.assertFalse(region["on_device"])
+                self.assertEqual(region["cpu_runs"], 1)
+                self.assertNotEqual(region["text"], "")
+            self.assertEqual(session.devices[0]["state"], "absent")
+        with self.assertRaisesRegex(qplan.Error, "QPLAN_DRIVER_MISSING"):
+            qplan.Session(self.plan, on_npu_failure="fail")
+
+    def test_failures_follow_the_policy(self):
+        driver = qplan.Driver()
+        fault = "faults=at=0:0 kind=bus_error"
+        with qplan.Session(self.plan, devices=[driver.open(options=fault)]) as session:
+            numpy.testing.assert_array_equal(session.run(digit_input(4))[0], digit_output(4))
+            self.assertEqual(session.devices[0]["fallbacks"], 1)
+            self.assertIn("bus", session.devices[0]["text"])
+        with qplan.Session(self.plan, devices=[driver.open(options=fault)], on_npu_failure="retry") as session:
+            numpy.testing.assert_array_equal(session.run(digit_input(4))[0], digit_output(4))
+            self.assertEqual((session.devices[0]["retries"], session.devices[0]["fallbacks"]), (1, 0))
+        with qplan.Session(self.plan, devices=[driver.open(options=fault)], on_npu_failure="fail") as session:
+            with self.assertRaisesRegex(qplan.Error, "QPLAN_DEVICE_ERROR"):
+                session.run(digit_input(4))
+
+    def test_verify_counts_what_differs(self):
+        # In the first byte of an output that a job stores, which may be one of its border: in every job.
+        flips = "faults=" + ";".join(f"at={job}:* kind=silent_bit_flip" for job in range(8))
+        device = qplan.Driver().open(options=flips)
+        with qplan.Session(self.plan, devices=[device], npu_verify=True) as session:
+            numpy.testing.assert_array_equal(session.run(digit_input(5))[0], digit_output(5))
+            self.assertGreater(sum(region["mismatches"] for region in session.regions), 0)
+
+    def test_buffers_are_read_and_written_in_place(self):
+        (given,), (made,) = self.plan.inputs, self.plan.outputs
+        device = qplan.Driver().open(options="coherent=0")
+        with qplan.Session(self.plan, devices=[device]) as session:
+            x, y = session.buffer(given.shape, given.dtype), session.buffer(made.shape, made.dtype)
+            session.bind("input", 0, x)
+            session.bind("output", 0, y)
+            for digit in range(10):
+                with x.access("w") as array:
+                    array[...] = digit_input(digit)
+                session.invoke()
+                with y.access() as array:
+                    numpy.testing.assert_array_equal(array, digit_output(digit))
+                    with self.assertRaises(ValueError):
+                        array[...] = 0
+            session.bind("input", 0, None)
+            session.bind("output", 0, None)
+            numpy.testing.assert_array_equal(session.run(digit_input(6))[0], digit_output(6))
+
+    def test_misuse_is_an_error(self):
+        device = qplan.Driver().open()
+        with self.assertRaisesRegex(qplan.Error, "expected one of fallback"):
+            qplan.Session(self.plan, on_npu_failure="panic")
+        with self.assertRaisesRegex(qplan.Error, "at most one"):
+            qplan.Session(self.plan, devices=[device, device])
+        with self.assertRaisesRegex(qplan.Error, "expected what Driver.open"):
+            qplan.Session(self.plan, devices=["sim"])
+        with qplan.Session(self.plan, devices=[device]) as session:
+            with self.assertRaisesRegex(qplan.Error, "used by a session"):
+                device.close()
+            buffer = session.buffer((4,), numpy.int8)
+            with self.assertRaises(qplan.Error):
+                session.bind("input", 0, buffer)  # another size
+            with buffer.access("w"), self.assertRaises(qplan.Error):
+                with buffer.access("w"):
+                    pass
+        with self.assertRaisesRegex(qplan.Error, "the session is closed"):
+            with buffer.access():
+                pass
+        device.close()
+        with self.assertRaisesRegex(qplan.Error, "the device is closed"):
+            qplan.Session(self.plan, devices=[device])
+        with self.assertRaisesRegex(qplan.Error, "unknown 'colour'"):
+            qplan.Driver().open(options="colour=red")
+        with self.assertRaisesRegex(qplan.Error, "none.so"):
+            qplan.Driver("/nowhere/none.so")
+
+    @unittest.skipUnless(DRIVERS, "no driver libraries (QPLAN_TEST_DRIVERS)")
+    def test_a_driver_from_a_library(self):
+        device = qplan.Driver(pathlib.Path(DRIVERS) / "sim.so").open()
+        with qplan.Session(self.plan, devices=[device], on_npu_failure="fail") as session:
+            numpy.testing.assert_array_equal(session.run(digit_input(7))[0], digit_output(7))
+        device.close()
+        with self.assertRaisesRegex(qplan.Error, "qplan_npu_driver_entry"):
+            qplan.Driver(pathlib.Path(DRIVERS) / "no_entry.so")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,286 @@
+"""Plans with NPU regions as a user meets them: run, bench, check, and qplan npu."""
+
+import os
+import pathlib
+import shutil
+import unittest
+
+from support import DIGITS, CommandTest, run
+
+# In the first byte of an output that a job stores, which may be one of its border: in every job, so that one is seen.
+SILENT_FLIPS = ";".join(f"at={job}:* kind=silent_bit_flip" for job in range(8))
+SILENT_FLIPS = f"faults={SILENT_FLIPS}"
+DRIVERS = os.environ.get("QPLAN_TEST_DRIVERS")
+needs_drivers = unittest.skipUnless(DRIVERS, "no driver libraries (QPLAN_TEST_DRIVERS)")
+
+
+def driver(name):
+    return pathlib.Path(DRIVERS) / f"{name}.so"
+
+
+class NpuTest(CommandTest):
+    """self.npu_plan: the digits model with regions for VTA; self.plan: for the CPU alone."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.npu_plan = cls._class_folder / "npu.qplan"
+        # So small a network is worth no transfer: only on request.
+        result = run("pack", DIGITS, "-o", cls.npu_plan, "--target", "vta, cpu", "--no-cost-gate")
+        assert result.returncode == 0, result.stderr
+
+    def run_digit(self, digit, *options, plan=None):
+        """The report of a run whose output bytes are the oracle's."""
+        out = self.folder / "out"
+        report = self.succeed_json("run", plan or self.npu_plan, "--input", self.digit_input(digit), "--output-dir", out,
+                                   "--json", *options)
+        self.assertEqual((out / "output0.bin").read_bytes(), self.digit_output(digit))
+        return report
+
+    def run_loud(self, digit, *options):
+        """The same where warnings on stderr are expected; the report and what was said."""
+        out = self.folder / "out"
+        result = run("run", self.npu_plan, "--input", self.digit_input(digit), "--output-dir", out, *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((out / "output0.bin").read_bytes(), self.digit_output(digit))
+        return result.stdout, result.stderr
+
+
+class RunOnDevices(NpuTest):
+    def test_the_simulator_runs_the_regions_with_the_oracles_bytes(self):
+        for digit in range(10):
+            npu = self.run_digit(digit)["npu"]
+            self.assertEqual([device["driver"] for device in npu["devices"]], ["vta-sim"])
+            self.assertGreater(len(npu["regions"]), 0)
+            for region in npu["regions"]:
+                self.assertEqual((region["device_runs"], region["cpu_runs"], region["failures"]), (1, 0, 0))
+
+    def test_tells_where_regions_ran(self):
+        text = self.succeed("run", self.npu_plan, "--input", self.digit_input(3), "--top", "1")
+        self.assertRegex(text, r"(?m)^npu: (\d+) of \1 regions? on 'vta' \(vta-sim\), [\d.]+ \w* ?cycles, \d+ cop")
+
+    def test_no_driver_runs_on_the_cpu_and_says_so(self):
+        for region in self.run_digit(1, "--driver", "none")["npu"]["regions"]:
+            self.assertEqual((region["on_device"], region["device_runs"], region["cpu_runs"]), (False, 0, 1))
+        text, _ = self.run_loud(1, "--driver", "none")
+        self.assertRegex(text, r"npu: 0 of \d+ regions? on 'vta' \(no driver\)")
+        self.assertRegex(text, r"npu: (\d+ regions|region '[^']+') on the cpu: .*no device")
+
+    def test_options_reach_the_simulator(self):
+        self.run_digit(2, "--npu-options", "explore=4,seed=9,coherent=0", "--npu-verify")
+        self.run_digit(2, "--driver", "sim,explore=2")
+        self.refused(1, ["--driver", "unknown 'colour'"], "run", self.npu_plan, "--input", self.digit_input(2),
+                     "--npu-options", "colour=red")
+
+    def test_a_plan_for_other_memories_gets_the_simulator_that_it_was_made_for(self):
+        plan = self.folder / "quarter.qplan"
+        self.assertEqual(run("pack", DIGITS, "-o", plan, "--target", "vta,sram=quarter, cpu", "--no-cost-gate").returncode, 0)
+        for region in self.run_digit(6, plan=plan)["npu"]["regions"]:
+            self.assertEqual(region["device_runs"], 1)
+        result = run("run", plan, "--input", self.digit_input(6), "--driver", "sim,sram=default", "--on-npu-failure", "fail")
+        self.assertEqual(result.returncode, 1, "another device than the packer assumed")
+        self.assertIn("made for", result.stderr)
+
+    def test_failures_follow_the_policy_and_are_told(self):
+        fault = ("--npu-options", "faults=at=0:0 kind=bus_error")
+        text, _ = self.run_loud(4, *fault)
+        self.assertRegex(text, r"npu: region '[^']*' 1 job failed, 1 run on the cpu: .*bus")
+        text, _ = self.run_loud(4, *fault, "--on-npu-failure", "retry")
+        self.assertRegex(text, r"npu: region '[^']*' 1 job failed, 0 runs on the cpu: ")
+        result = run("run", self.npu_plan, "--input", self.digit_input(4), *fault, "--on-npu-failure=fail")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("bus", result.stderr)
+
+    def test_a_device_that_is_absent_follows_the_policy(self):
+        absent = ("--npu-options", "faults=at=open:0 kind=absent")
+        text, _ = self.run_loud(5, *absent)
+        self.assertIn("npu: 0 of ", text)
+        result = run("run", self.npu_plan, "--input", self.digit_input(5), *absent, "--on-npu-failure", "fail")
+        self.assertEqual(result.returncode, 1)
+
+    def test_a_job_that_hangs_ends_with_the_timeout(self):
+        text, _ = self.run_loud(5, "--npu-options", "faults=at=0:0 kind=hang", "--npu-timeout-ms", "100")
+        self.assertIn("1 job failed", text)
+
+    def test_verify_finds_what_no_driver_notices(self):
+        out = self.folder / "out"
+        result = run("run", self.npu_plan, "--input", self.digit_input(7), "--npu-verify", "--output-dir", out,
+                     "--npu-options", SILENT_FLIPS)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("other bytes than the cpu", result.stderr)
+        self.assertEqual((out / "output0.bin").read_bytes(), self.digit_output(7), "the CPU's bytes stand")
+
+    def test_wrong_options(self):
+        given = ("run", self.npu_plan, "--input", self.digit_input(0))
+        self.refused(2, ["--on-npu-failure", "'panic'"], *given, "--on-npu-failure", "panic")
+        for milliseconds in ("0", "-1", "soon"):
+            self.refused(2, ["--npu-timeout-ms"], *given, f"--npu-timeout-ms={milliseconds}")
+        self.refused(2, ["--npu-record", "only the simulator"], *given, "--driver", "none", "--npu-record", self.folder / "x")
+        self.refused(2, ["--npu-trace", "only the simulator"], *given, "--driver", "none", "--npu-trace", self.folder / "x")
+        self.refused(2, ["comma"], *given, "--npu-record", self.folder / "a,b")
+        self.refused(2, ["--driver"], *given, "--driver=")
+        self.assertEqual(self.left_behind(), [])
+
+    @needs_drivers
+    def test_libraries(self):
+        npu = self.run_digit(8, "--driver", driver("sim"), "--on-npu-failure", "fail")["npu"]
+        self.assertEqual(npu["devices"][0]["driver"], "vta-sim")
+        self.run_digit(8, "--driver", f"{driver('sim')},explore=2")
+        given = ("run", self.npu_plan, "--input", self.digit_input(0), "--driver")
+        self.refused(1, ["none.so", "No such file"], *given, self.folder / "none.so")
+        self.refused(1, ["text.so", "cannot be loaded"], *given, self.file("text.so", b"hello"))
+        self.refused(1, ["no_entry.so", "exports no 'qplan_npu_driver_entry'"], *given, driver("no_entry"))
+        self.refused(1, ["other_major.so", "2.0, expected 1.0"], *given, driver("other_major"))
+        self.refused(1, ["refuses.so", "does not serve"], *given, driver("refuses"))
+        self.refused(1, ["short_table.so", "16 bytes"], *given, driver("short_table"))
+        self.refused(1, ["missing_function.so", "lacks a function"], *given, driver("missing_function"))
+
+    def test_bench_and_check(self):
+        report = self.succeed_json("bench", self.npu_plan, "--runs", "2", "--per-step", "--json")
+        runs = {region["device_runs"] for region in report["npu"]["regions"]}
+        self.assertEqual(runs, {7}, "5 to warm up and 2")
+        steps = self.succeed_json("inspect", self.npu_plan, "--json")["steps"]
+        self.assertEqual(len(report["steps"]), len(steps))
+        self.assertIn("npu: ", self.succeed("bench", self.npu_plan, "--runs", "1", "--per-step"))
+        self.assertRegex(self.succeed("check", self.npu_plan), r"^OK: .* \d+ regions? loaded \(vta-sim\)")
+        self.assertRegex(self.succeed("check", self.npu_plan, "--driver", "none"), r"^OK: (?!.*loaded)")
+        result = run("check", self.npu_plan, "--driver", "sim,sram=quarter")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("does not load on 'vta'", result.stderr)
+        self.assertIn("vta", self.succeed("inspect", self.npu_plan))
+
+    def test_a_plan_for_the_cpu_needs_no_device(self):
+        report = self.run_digit(9, plan=self.plan)
+        self.assertNotIn("npu", report)
+        self.run_digit(9, "--on-npu-failure", "fail", plan=self.plan)
+
+
+class Records(NpuTest):
+    def record(self, *options):
+        jobs = self.folder / "jobs"
+        npu = self.run_digit(3, "--npu-record", jobs, *options)["npu"]
+        return jobs, sum(region["device_runs"] for region in npu["regions"])
+
+    def test_each_job_is_recorded_and_replays(self):
+        jobs, ran = self.record()
+        self.assertEqual(sorted(path.name for path in jobs.iterdir()), [f"job-{i:04}" for i in range(ran)])
+        text = self.succeed("npu", "replay", jobs)
+        self.assertEqual(text.count(" OK, "), ran)
+        self.assertNotIn("differs", text)
+        report = self.succeed_json("npu", "replay", jobs / "job-0000", "--json", "--npu-options", "explore=4")
+        self.assertEqual([job["ok"] for job in report], [True])
+        self.assertEqual({check["result"] for check in report[0]["checks"]}, {"OK"})
+
+    def test_a_second_recording_replaces_the_first_and_nothing_else(self):
+        jobs, ran = self.record()
+        (jobs / "job-0099").mkdir()
+        (jobs / "job-0099" / "job.txt").write_text("target vta\n")
+        (jobs / "notes.txt").write_text("mine")
+        self.record()
+        self.assertEqual(sorted(path.name for path in jobs.iterdir()), [f"job-{i:04}" for i in range(ran)] + ["notes.txt"])
+
+    def test_the_last_outputs_bytes_are_the_cpus(self):
+        # Recording implies the comparison with the CPU: the checks are its bytes.
+        npu = self.run_digit(3, "--npu-record", self.folder / "jobs")["npu"]
+        for region in npu["regions"]:
+            self.assertEqual(region["mismatches"], 0)
+            self.assertGreaterEqual(region["cpu_runs"] + region["device_runs"], 1)
+
+    def test_what_differs_from_the_cpu_is_not_kept(self):
+        jobs = self.folder / "jobs"
+        result = run("run", self.npu_plan, "--input", self.digit_input(3), "--npu-record", jobs, "--npu-options",
+                     SILENT_FLIPS)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("other bytes", result.stderr)
+        self.assertEqual(list(jobs.iterdir()), [])
+
+    def test_nothing_to_record_is_an_error(self):
+        self.refused_after("no regions for a device", self.plan)
+        self.refused_after("no region ran on its device", self.npu_plan, "--npu-options", "faults=at=open:0 kind=absent")
+
+    def refused_after(self, text, plan, *options):
+        result = run("run", plan, "--input", self.digit_input(3), "--npu-record", self.folder / "jobs", *options)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("nothing was recorded", result.stderr)
+        self.assertIn(text, result.stderr)
+
+    def test_directory_that_cannot_be_made(self):
+        path = self.file("file", b"")
+        self.refused(1, ["--npu-record", "file"], "run", self.npu_plan, "--input", self.digit_input(3), "--npu-record",
+                     path / "below")
+
+    def test_damaged_jobs(self):
+        jobs, _ = self.record()
+        job = jobs / "job-0000"
+
+        def damaged(texts, change):
+            copy = self.folder / "copy"
+            shutil.copytree(job, copy)
+            change(copy)
+            result = run("npu", "replay", copy)
+            self.assertEqual(result.returncode, 1, result.stdout)
+            for text in texts:
+                self.assertIn(text, result.stderr)
+            shutil.rmtree(copy)
+            return result.stdout
+
+        def flip(path):
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+
+        check = sorted(path.name for path in job.iterdir() if path.name.startswith("check"))[0]
+        out = damaged(["1 of 1 job failed", f"'{check}'"], lambda copy: flip(copy / check))
+        self.assertIn("differs", out)
+        damaged(["cannot read", "instructions.bin"], lambda copy: (copy / "instructions.bin").unlink())
+        damaged(["16"], lambda copy: (copy / "instructions.bin").write_bytes(b"123"))
+        damaged(["no check"], lambda copy: (copy / "job.txt").write_text("target vta\nbase 0x1000\nsize 0x1000\n"))
+        damaged(["'dance'"], lambda copy: (copy / "job.txt").write_text("dance\n"))
+        damaged(["npu"], lambda copy: (copy / "job.txt").write_bytes(b"\x00\xff\n"))
+
+    def test_what_is_no_record(self):
+        self.refused(1, ["nothing", "No such file"], "npu", "replay", self.folder / "nothing")
+        self.refused(1, ["file", "not a directory"], "npu", "replay", self.file("file", b""))
+        (self.folder / "empty").mkdir()
+        self.refused(1, ["empty", "no job.txt"], "npu", "replay", self.folder / "empty")
+
+    def test_trace(self):
+        trace = self.folder / "trace.json"
+        self.run_digit(3, "--npu-trace", trace)
+        self.assertIn("traceEvents", trace.read_text())
+
+
+class Listings(NpuTest):
+    def test_disasm_lists_every_region_or_one(self):
+        text = self.succeed("npu", "disasm", self.npu_plan)
+        count = len(self.succeed_json("inspect", self.npu_plan, "--json")["regions"])
+        self.assertEqual(text.count("program of region "), count)
+        self.assertIn("finish", text.lower())
+        one = self.succeed("npu", "disasm", self.npu_plan, "--region", "0")
+        self.assertTrue(text.startswith(one))
+
+    def test_disasm_of_what_is_not_there(self):
+        self.refused(1, ["no regions for a device"], "npu", "disasm", self.plan)
+        self.refused(1, ["no region 99"], "npu", "disasm", self.npu_plan, "--region", "99")
+        self.refused(2, ["--region"], "npu", "disasm", self.npu_plan, "--region", "x")
+
+    def test_info(self):
+        text = self.succeed("npu", "info")
+        self.assertRegex(text, r"(?m)^driver +vta-sim$")
+        self.assertRegex(text, r"(?m)^blob_formats +VTA1$")
+        default = self.succeed_json("npu", "info", "--json")
+        quarter = self.succeed_json("npu", "info", "--json", "--driver", "sim,sram=quarter")
+        self.assertEqual(default["onchip_bytes"], [4 * size for size in quarter["onchip_bytes"]])
+        self.assertNotEqual(default["capabilities_hash"], quarter["capabilities_hash"])
+        self.assertIn("TFL2", default["contracts"])
+        self.refused(1, ["no device 9"], "npu", "info", "--device", "9")
+        self.refused(2, ["none"], "npu", "info", "--driver", "none")
+        self.refused(2, ["npu --help"], "npu")
+
+    @needs_drivers
+    def test_info_of_a_library(self):
+        self.assertEqual(self.succeed_json("npu", "info", "--driver", driver("sim"), "--json")["driver"], "vta-sim")
+
+
+if __name__ == "__main__":
+    unittest.main()
