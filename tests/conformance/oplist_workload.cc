@@ -234,7 +234,7 @@ class Generator {
 
   // The list, operator by operator, on memory of our own.
   void finish() {
-    qplan_oplist list;
+    qplan_oplist list = {};
     (void)qplan_oplist_open(workload_.blob.data(), workload_.blob.size(), &list, nullptr);
     std::vector<std::vector<uint64_t>> memories;  // aligned for int32 and float
     std::vector<void*> slots;
@@ -275,7 +275,7 @@ class Generator {
 };
 
 bool is_supported(const Workload& workload, const Ask& ask) {
-  qplan_oplist list;
+  qplan_oplist list = {};
   (void)qplan_oplist_open(workload.blob.data(), workload.blob.size(), &list, nullptr);
   std::vector<void*> slots(list.header.num_slots, nullptr);
   std::vector<uint64_t> constants(list.header.total_bytes / 8 + 1);

@@ -81,7 +81,7 @@ std::vector<Reason> reasons(const qplan_npu_target& library, const std::string& 
 
 // Runs a list on a packed input; the bytes of its only output.
 std::vector<uint8_t> run_list(const CompiledRegion& region, const std::vector<uint8_t>& input) {
-  qplan_oplist list;
+  qplan_oplist list = {};
   qplan_npu_reason why = {};
   EXPECT_EQ(qplan_oplist_open(region.blob.data(), region.blob.size(), &list, &why), QPLAN_NPU_OK) << why.text;
   EXPECT_EQ(list.header.capabilities_hash, kHash);
