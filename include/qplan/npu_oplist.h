@@ -1,26 +1,32 @@
+/* clang-format off */
 /* npu_oplist.h -- the operator list: a region as data, for drivers that compile or interpret it themselves.
  * C99, C11, C++17; needs memcpy and nothing else of a C library.
  *
- * A blob of format QPLAN_NPU_BLOB_OPLIST, little-endian, in this order, each part without a gap behind the
- * one before: header         qplan_oplist_header slots          num_slots records of slot_bytes:
- * qplan_oplist_slot. The regions of the program tensors        num_tensors records of tensor_bytes:
- * qplan_oplist_tensor operators      num_ops records of op_bytes: qplan_oplist_op, in the order in which they
- * run names          names_bytes: NUL-terminated texts, padded so that what follows begins at a multiple of
- * 64 data           of the slots that the blob carries, each at a multiple of 64, zeros between
+ * A blob of format QPLAN_NPU_BLOB_OPLIST, little-endian, in this order, each part without a gap behind the one before:
+ *
+ *   header      qplan_oplist_header
+ *   slots       num_slots records of slot_bytes: qplan_oplist_slot. The regions of the program
+ *   tensors     num_tensors records of tensor_bytes: qplan_oplist_tensor
+ *   operators   num_ops records of op_bytes: qplan_oplist_op, in the order in which they run
+ *   names       names_bytes: NUL-terminated texts, padded so that what follows begins at a multiple of 64
+ *   data        of the slots that the blob carries, each at a multiple of 64, zeros between
  *
  * Tensors are packed and row-major, without borders: a bound slot is the application's tensor as it is.
  * Activations are NHWC, weights OHWI ([O][H][W][I / groups]) or [O][I], always with the dtype that they had
  * in the model. What the fields of an operator mean is said at qplan_npu_op, what it computes, to the bit, in
- * docs/numerics.md. No operator's output overlaps its operands; what an operator reads is an input, carried,
- * or was written before it.
+ * docs/numerics.md. No operator's output overlaps its operands. What an operator reads is an input, carried, or was
+ * written before it: so the packer writes lists, and so the reader does not prove it. An operator that reads what none
+ * has written computes with whatever the memory holds.
  *
  * Versions: the major changes when old readers would compute something else, the minor when records grow at
  * their ends. Read records with their size in the header as the distance.
  *
- * The functions below are the reader: qplan_oplist_open proves that everything lies inside the blob and its
- * slot, qplan_oplist_bind makes of a record what qplan_npu_driver.supported() takes, with pointers to compute
- * with, qplan_npu_op_check proves that loops over its extents stay inside its tensors. Whoever passes a blob
- * through the three can run it without looking again. */
+ * The functions below are the reader: qplan_oplist_open proves that everything lies inside the blob and its slot, and
+ * that an operator that requantises has what it requantises with; qplan_oplist_bind makes of a record what
+ * qplan_npu_driver.supported() takes, with pointers to compute with; qplan_npu_op_check proves that loops over its
+ * extents stay inside its tensors. Whoever passes a blob through the three, with memory for all slots, can run it
+ * without leaving that memory. */
+/* clang-format on */
 #ifndef QPLAN_NPU_OPLIST_H_
 #define QPLAN_NPU_OPLIST_H_
 
@@ -255,6 +261,13 @@ static inline int qplan_oplist_overlap(const qplan_oplist* list, uint32_t a, uin
          y.offset < x.offset + qplan_oplist_tensor_bytes(&x);
 }
 
+/* Whether the operator reads multipliers and shifts, or scales. */
+static inline int qplan_oplist_requantises(const qplan_oplist_op* op) {
+  if (op->op == QPLAN_NPU_OP_AVG_POOL2D) return op->contract == QPLAN_NPU_F32E;
+  return op->contract != QPLAN_NPU_ACC32 &&
+         (op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE || op->op == QPLAN_NPU_OP_ADD);
+}
+
 static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, qplan_npu_reason* why) {
   const qplan_oplist_header* h = &list->header;
   uint32_t i, k;
@@ -282,6 +295,13 @@ static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, 
       if (k >= 2 && use != QPLAN_NPU_USE_WEIGHTS)
         return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, QPLAN_NPU_USE_WEIGHTS, use,
                                    "oplist: weights, bias and scales must be carried");
+    }
+    if (op.num_scales > 0 && qplan_oplist_requantises(&op) &&
+        (op.contract == QPLAN_NPU_F32E
+             ? op.scales == QPLAN_OPLIST_NONE
+             : op.multipliers == QPLAN_OPLIST_NONE || op.shifts == QPLAN_OPLIST_NONE)) {
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, op.num_scales, 0,
+                                 "oplist: an operator without its multipliers and shifts, or its scales");
     }
     for (k = 4; k < 7; ++k) {
       qplan_oplist_tensor t;
