@@ -51,7 +51,7 @@ qplan_status qplan_session_region_info(const qplan_session* session, uint32_t in
   found.name = s->plan.step_name(step);
   found.target = target_name(*s, *region.device);
   found.on_device = region.is_on_device() ? 1 : 0;
-  found.status = region.is_on_device()       ? QPLAN_OK
+  found.status = region.is_on_device()       ? qplan_status{QPLAN_OK}
                  : region.status == QPLAN_OK ? qplan_status{QPLAN_DEVICE_ERROR}
                                              // the device takes no jobs any more
                                              : region.status;

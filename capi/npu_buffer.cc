@@ -20,6 +20,11 @@ qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const D
                                  uint32_t flags, qplan_buffer* buffer) {
   if (session == nullptr || session->tag != Session::kLive || buffer == nullptr)
     return QPLAN_INVALID_ARGUMENT;
+  // Zeroed, its neighbours in the session's list would be lost, and the driver's memory with it.
+  if (qplan::is_live_buffer(*session, buffer)) {
+    return finish(session, session->error.set(QPLAN_INVALID_STATE)
+                               << "buffer: the storage holds a buffer already; destroy it first");
+  }
   memset(buffer, 0, sizeof(*buffer));
   const uint32_t count = session->npu == nullptr ? 0 : session->npu->num_devices;
   if (index >= count) {

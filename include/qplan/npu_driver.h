@@ -68,7 +68,7 @@ enum {
   QPLAN_NPU_E_ABSENT = -31      /* there is no such device */
 };
 /* 0: no error, else 1..4, in the order above. */
-#define QPLAN_NPU_CLASS(status) ((status) >= 0 ? 0 : 1 + -(status) / 10)
+#define QPLAN_NPU_CLASS(status) ((status) >= 0 ? 0 : (status) <= -30 ? 4 : 1 + -(status) / 10)
 enum { QPLAN_NPU_CLASS_MISTAKE = 1, QPLAN_NPU_CLASS_CPU_NOW = 2, QPLAN_NPU_CLASS_RESET = 3, QPLAN_NPU_CLASS_GONE = 4 };
 
 /* Why something was refused: numbers for programs, one line for people. */

@@ -225,7 +225,9 @@ QPLAN_API qplan_status qplan_session_memory_needs(const qplan_plan* plan, const 
 QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
                                           const qplan_memory* memories, uint32_t num_memories,
                                           qplan_session** session, qplan_error* error);
-/* The memories are the caller's again; frees nothing. A job in flight is cancelled; devices get back what init took. */
+/* The memories are the caller's again; frees nothing. A job in flight is cancelled; devices get back what init took.
+ * Of a device that neither cancel nor reset stops, a line with QPLAN_LOG_ERROR is logged: it may still write to the
+ * memories, so keep them until the device is closed. */
 QPLAN_API void qplan_session_deinit(qplan_session* session);
 
 /* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
@@ -319,7 +321,8 @@ typedef struct qplan_device_info {
 QPLAN_API uint32_t qplan_session_num_devices(const qplan_session* session);
 QPLAN_API qplan_status qplan_session_device_info(const qplan_session* session, uint32_t index, qplan_device_info* info);
 /* Resets a quarantined device, loads its regions again and gives it jobs from the next invoke on. Not while the session
- * runs. QPLAN_INVALID_STATE, QPLAN_DEVICE_ERROR. */
+ * runs. QPLAN_DEVICE_ERROR where a region that was on the device does not load again; the others are loaded all the same.
+ * QPLAN_INVALID_STATE, QPLAN_DEVICE_ERROR. */
 QPLAN_API qplan_status qplan_session_recover_device(qplan_session* session, uint32_t index);
 
 /* An application's tensor in memory that the session's devices and the CPU both reach, for qplan_session_bind. */
@@ -327,9 +330,10 @@ typedef struct qplan_buffer { /* caller-owned storage, which stays where it is u
   uint64_t opaque[16];
 } qplan_buffer;
 /* Allocates through the driver of device `index`, as qplan_session_device_info counts them, what holds tensor (shape and
- * dtype; data is ignored), with the driver's alignment. Where that device is absent: QPLAN_DRIVER_MISSING, and any
+ * dtype; data is ignored), with the alignment of the plan's bank. Where that device is absent: QPLAN_DRIVER_MISSING, and any
  * memory of the application's will do. The session's regions then read or write the buffer without a copy where their
- * arrangement is the packed tensor's. The buffer must be destroyed before the session is taken down. flags: 0.
+ * arrangement is the packed tensor's. The buffer must be destroyed before the session is taken down, and before its storage is used
+ * for another one (QPLAN_INVALID_STATE). flags: 0.
  * QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_NOT_FOUND, QPLAN_INVALID_STATE, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor, uint32_t flags,
                                            qplan_buffer* buffer);

@@ -176,6 +176,7 @@ qplan_status qplan_host_device_open(const qplan_npu_driver* driver, uint32_t ind
     qplan_npu_reason why = {};
     device->status =
         driver->open(&open->hooks, index, options == nullptr ? "" : options, &device->device, &why);
+    why.text[sizeof(why.text) - 1] = '\0';
     if (device->status < 0) {
       const std::string text = why.text[0] != '\0' ? why.text : "error " + std::to_string(device->status);
       const bool is_absent = QPLAN_NPU_CLASS(device->status) == QPLAN_NPU_CLASS_GONE;

@@ -47,12 +47,19 @@ const NpuBuffer* find_buffer(const Session& session, const void* bytes, uint64_t
   return nullptr;
 }
 
+bool is_live_buffer(const Session& session, const qplan_buffer* storage) {
+  if (session.npu == nullptr) return false;
+  const NpuBuffer* buffer = session.npu->buffers;
+  while (buffer != nullptr && static_cast<const void*>(buffer) != storage) buffer = buffer->next;
+  return buffer != nullptr;
+}
+
 qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& tensor,
                            qplan_buffer* storage) {
   Error& error = session->error;
   if (!device->takes_jobs()) {
     return error.set(QPLAN_DRIVER_MISSING) << "buffer: the device of '" << name_of_target(*session, *device)
-                                           << "' takes no jobs: " << device->text;
+                                           << "' takes no jobs: " << device_reason(*session, *device);
   }
   if (tensor.ndim < 0 || static_cast<uint32_t>(tensor.ndim) > format::kMaxRank ||
       (tensor.ndim > 0 && tensor.shape == nullptr) || tensor.dtype.lanes != 1 ||
@@ -77,12 +84,18 @@ qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& 
   qplan_npu_buffer_request request = {};
   request.struct_size = sizeof(request);
   request.usage = QPLAN_NPU_USE_INPUT | QPLAN_NPU_USE_OUTPUT;
+  request.alignment = session->plan.bank(device->bank).alignment();
   request.min_bytes = buffer.size;
   const qplan_npu_driver& driver = *device->driver;
   qplan_npu_status status = driver.alloc(device->device, &request, &buffer.handle);
   if (status < 0) return fail(buffer, "gives no memory", status);
   void* memory = nullptr;
-  status = driver.map(device->device, buffer.handle, QPLAN_NPU_READ | QPLAN_NPU_WRITE, &memory);
+  qplan_npu_layout layout = {};
+  layout.struct_size = sizeof(layout);
+  status = driver.layout(device->device, buffer.handle, &layout);
+  if (status >= 0) {
+    status = driver.map(device->device, buffer.handle, QPLAN_NPU_READ | QPLAN_NPU_WRITE, &memory);
+  }
   if (status >= 0 && memory == nullptr) status = QPLAN_NPU_E_UNSUPPORTED;
   if (status < 0) {
     (void)driver.release(device->device, buffer.handle);
@@ -90,6 +103,7 @@ qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& 
   }
   (void)driver.unmap(device->device, buffer.handle, QPLAN_NPU_READ | QPLAN_NPU_WRITE);
   buffer.memory = static_cast<uint8_t*>(memory);
+  buffer.device_address = layout.device_address;
   buffer.tag = NpuBuffer::kLive;
   buffer.next = session->npu->buffers;
   memset(storage->opaque, 0, sizeof(storage->opaque));

@@ -19,6 +19,7 @@ struct NpuBuffer {
   qplan_npu_buffer handle;
   uint8_t* memory;  // as the CPU sees it
   uint64_t size;    // bytes of the tensor
+  uint64_t device_address;
   DLDataType dtype;
   int32_t ndim;
   int64_t shape[format::kMaxRank];

@@ -1,5 +1,6 @@
 #include "src/npu/client.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "format/text.h"
@@ -19,6 +20,24 @@ qplan_npu_device_config config_at(const SessionOptions& options, uint32_t i) {
       reinterpret_cast<const qplan_npu_device_config*>(bytes + size_t{options.devices->struct_size} * i));
 }
 
+// What every driver of this major has.
+constexpr size_t kDriverBytes = offsetof(qplan_npu_driver, counters) + sizeof(qplan_npu_driver::counters);
+
+bool has_known_abi(const qplan_npu_driver& driver) {
+  return driver.abi >> 16 == QPLAN_NPU_ABI >> 16 && driver.struct_size >= kDriverBytes;
+}
+
+// Only of one with a known ABI.
+bool is_whole(const qplan_npu_driver& d) {
+  return d.name != nullptr && d.enumerate != nullptr && d.open != nullptr && d.close != nullptr &&
+         d.capabilities != nullptr && d.supported != nullptr && d.reset != nullptr &&
+         d.requirements != nullptr && d.alloc != nullptr && d.import_memory != nullptr &&
+         d.release != nullptr && d.layout != nullptr && d.map != nullptr && d.unmap != nullptr &&
+         d.flush != nullptr && d.invalidate != nullptr && d.load != nullptr && d.program_info != nullptr &&
+         d.region_info != nullptr && d.unload != nullptr && d.submit != nullptr && d.wait != nullptr &&
+         d.cancel != nullptr;
+}
+
 qplan_status check_configs(const SessionOptions& options, Error* error) {
   for (uint32_t i = 0; i < options.num_devices; ++i) {
     const qplan_npu_device_config config = config_at(options, i);
@@ -29,6 +48,11 @@ qplan_status check_configs(const SessionOptions& options, Error* error) {
     }
     if (config.target == nullptr) {
       return error->set(QPLAN_INVALID_ARGUMENT) << "session: device " << i << " names no target";
+    }
+    if (config.driver != nullptr && has_known_abi(*config.driver) && !is_whole(*config.driver)) {
+      return error->set(QPLAN_INVALID_ARGUMENT)
+             << "session: the driver of device " << i << ", for target " << Quoted{config.target}
+             << ", has no name, or lacks a function that qplan/npu_driver.h does not call optional";
     }
     for (uint32_t k = 0; k < i; ++k) {
       if (!format::same_text(config_at(options, k).target, config.target)) continue;
@@ -98,7 +122,7 @@ void open_device(Session* session, const qplan_npu_device_config& config, NpuDev
     return make_absent(device, config.status, "its device could not be opened: ",
                        config.status < 0 ? npu_status_text(config.status) : "no driver");
   }
-  if (driver->struct_size < sizeof(qplan_npu_driver) || driver->abi >> 16 != QPLAN_NPU_ABI >> 16) {
+  if (!has_known_abi(*driver)) {
     return make_absent(device, QPLAN_NPU_E_VERSION, "its driver has another version of the ABI", "");
   }
   device->driver = driver;
@@ -153,7 +177,8 @@ qplan_status recover(Session* session, NpuDevice* device) {
   if (device->state == QPLAN_DEVICE_ABSENT) {
     return error.set(QPLAN_INVALID_STATE)
            << "recover_device: the device of " << Quoted{name_of_target(*session, *device)}
-           << " is not there; open it again and make a new session";
+           << " takes no jobs: " << device_reason(*session, *device)
+           << ((npu.flags & QPLAN_NPU_OFF) != 0 ? "" : "; open it again and make a new session");
   }
   ++device->resets;
   const qplan_npu_status status = device->driver->reset(device->device);
@@ -168,17 +193,20 @@ qplan_status recover(Session* session, NpuDevice* device) {
   }
   device->state = QPLAN_DEVICE_PRESENT;
   device->failures_in_a_row = 0;
+  // All of them, whatever one says. Those that did not run on the device before are no failure of this.
+  qplan_status result = QPLAN_OK;
   for (uint32_t r = 0; r < npu.num_regions; ++r) {
     NpuRegion* region = &npu.regions[r];
     if (region->device != device) continue;
+    const bool was_loaded = region->status == QPLAN_OK;
     unload_region(region);
     load_region(session, region);
-    if (region->is_on_device()) continue;
-    error.set(QPLAN_DEVICE_ERROR, static_cast<int32_t>(session->step_index(region->step)))
-        << "recover_device: step " << session->step_index(region->step) << " does not load: " << region->text;
-    return error;
+    if (region->is_on_device() || !was_loaded || result != QPLAN_OK) continue;
+    const uint32_t step = session->step_index(region->step);
+    result = error.set(QPLAN_DEVICE_ERROR, static_cast<int32_t>(step))
+             << "recover_device: step " << step << " does not load: " << region->text;
   }
-  return QPLAN_OK;
+  return result;
 }
 
 }  // namespace

@@ -64,6 +64,8 @@ void stop_job(Session* session);
 // ---- buffer.cc ----
 // The buffer that holds all these bytes; null where none does.
 const NpuBuffer* find_buffer(const Session& session, const void* bytes, uint64_t size);
+// Whether the storage, which may hold anything, is a buffer of the session.
+bool is_live_buffer(const Session& session, const qplan_buffer* storage);
 qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& tensor, qplan_buffer* buffer);
 qplan_status begin_buffer_access(qplan_buffer* buffer, uint32_t access, DLTensor* view);
 qplan_status end_buffer_access(qplan_buffer* buffer);

@@ -219,10 +219,18 @@ void stop_job(Session* session) {
   const NpuRegion& region = *session->steps[npu.next_step].region;
   const qplan_npu_driver& driver = *region.device->driver;
   (void)driver.cancel(region.device->device, npu.job);
-  if (driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr) == QPLAN_NPU_PENDING) {
+  qplan_npu_status status = driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+  if (status == QPLAN_NPU_PENDING) {
     ++region.device->resets;
     (void)driver.reset(region.device->device);
-    (void)driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+    status = driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+  }
+  if (status == QPLAN_NPU_PENDING) {
+    Error line;
+    line << "npu: " << Quoted{name_of_target(*session, *region.device)} << ", driver " << Quoted{driver.name}
+         << " could not be stopped, neither by cancel nor by reset: it may still write to the session's "
+            "memory";
+    log_text(session->platform, QPLAN_LOG_ERROR, line.text());
   }
   npu.has_job = false;
 }

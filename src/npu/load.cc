@@ -75,27 +75,29 @@ bool check_slot(const Session& session, const NpuDevice& device, uint64_t bank_a
   return true;
 }
 
-bool check_slots(const Session& session, const NpuRegion& region, const format::NpuStep& step, Error* text) {
-  const NpuDevice& device = *region.device;
+bool check_slots(const Session& session, const format::NpuStep& step, NpuRegion* region, Error* text) {
+  const NpuDevice& device = *region->device;
   const qplan_npu_driver& driver = *device.driver;
   qplan_npu_program_info program = {};
   program.struct_size = sizeof(program);
   qplan_npu_layout layout = {};
   layout.struct_size = sizeof(layout);
-  qplan_npu_status status = driver.program_info(device.device, region.program, &program);
+  qplan_npu_status status = driver.program_info(device.device, region->program, &program);
   if (status >= 0) status = driver.layout(device.device, device.buffer, &layout);
   if (status >= 0 && program.num_regions > kMaxProgramRegions) {
     text->set(QPLAN_OK);
     *text << "the program has " << program.num_regions << " regions, expected at most " << kMaxProgramRegions;
     return false;
   }
+  region->alignment = 1;
   for (uint32_t slot = 0; status >= 0 && slot < program.num_regions; ++slot) {
     qplan_npu_region_info info = {};
     info.struct_size = sizeof(info);
-    status = driver.region_info(device.device, region.program, slot, &info);
+    status = driver.region_info(device.device, region->program, slot, &info);
     text->set(QPLAN_OK);
     if (status >= 0 && !check_slot(session, device, layout.device_address, step, slot, info, text))
       return false;
+    if (info.is_bound != 0 && info.alignment > region->alignment) region->alignment = info.alignment;
   }
   text->set(QPLAN_OK);
   if (status < 0) {
@@ -137,7 +139,7 @@ void load_region(Session* session, NpuRegion* region) {
     return refuse(region, status, why.text);
   }
   Error text;
-  if (!check_slots(*session, *region, step, &text)) {
+  if (!check_slots(*session, step, region, &text)) {
     unload_region(region);
     return refuse(region, QPLAN_NPU_E_VERSION, text.text());
   }

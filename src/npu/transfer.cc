@@ -33,9 +33,9 @@ Place place_of(const Session& session, const NpuRegion& region, const format::Np
   if (place.is_copied && session.npu->buffers != nullptr) {
     const Arrangement arrangement = arrangement_of(*place.bind, session.plan.tensor(place.tensor));
     const NpuBuffer* buffer = find_buffer(session, place.tensor_data, arrangement.size);
-    // From its first byte on, it has the driver's alignment.
+    // The plan's offsets meet the region's alignment, the driver's address of a buffer need not.
     if (buffer != nullptr && buffer->device == &device && place.tensor_data == buffer->memory &&
-        arrangement.is_packed()) {
+        buffer->device_address % region.alignment == 0 && arrangement.is_packed()) {
       place.is_copied = false;
       place.buffer = buffer->handle;
       place.offset = 0;

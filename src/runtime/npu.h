@@ -54,6 +54,7 @@ struct NpuRegion {
   NpuDevice* device = nullptr;
   qplan_npu_program program = 0;  // 0: not loaded
   uint64_t program_bytes = 0;
+  uint32_t alignment = 1;                      // that the program wants of any slot; all are powers of two
   qplan_status status = QPLAN_DRIVER_MISSING;  // why it is not on the device for good
   uint64_t device_runs = 0;
   uint64_t cpu_runs = 0;
@@ -72,6 +73,7 @@ static_assert(sizeof(NpuRegion) <= format::kNpuRegionBytes, "memory_layout.h pro
 // What a session with regions has besides.
 struct NpuState {
   const qplan_npu_client* client = nullptr;  // null: no devices
+  bool lacks_client = false;                 // null, but devices were given
   NpuDevice* devices = nullptr;
   NpuRegion* regions = nullptr;
   uint32_t num_devices = 0;

@@ -50,6 +50,7 @@ void place_regions(const SessionOptions& options, uint8_t* memory, Session* sess
   NpuState* npu = new (memory) NpuState();
   memory += format::kNpuStateBytes;
   npu->client = options.npu;
+  npu->lacks_client = options.npu == nullptr && options.num_devices > 0;
   npu->policy = options.on_npu_failure;
   npu->flags = options.npu_flags;
   npu->timeout_ns = options.npu_timeout_ns;
@@ -96,9 +97,16 @@ qplan_status settle_regions(Session* session, Error* error) {
 
 const char* region_reason(const Session& session, const NpuRegion& region) {
   if (region.is_on_device()) return "";
-  if ((session.npu->flags & QPLAN_NPU_OFF) != 0) return "devices are switched off (QPLAN_NPU_OFF)";
+  if ((session.npu->flags & QPLAN_NPU_OFF) != 0) return device_reason(session, *region.device);
   if (region.text[0] != '\0') return region.text;
-  if (region.device->text[0] != '\0') return region.device->text;
+  return device_reason(session, *region.device);
+}
+
+const char* device_reason(const Session& session, const NpuDevice& device) {
+  const NpuState& npu = *session.npu;
+  if ((npu.flags & QPLAN_NPU_OFF) != 0) return "devices are switched off (QPLAN_NPU_OFF)";
+  if (npu.lacks_client) return "the session was made without a client (config.npu is NULL)";
+  if (device.text[0] != '\0') return device.text;
   return "no device was given for its target";
 }
 

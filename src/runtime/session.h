@@ -120,6 +120,8 @@ void place_regions(const SessionOptions& options, uint8_t* memory, Session* sess
 [[nodiscard]] qplan_status run_regions(Session* session, NpuWait* wait);
 // Why it is not on a device; "" where it is.
 const char* region_reason(const Session& session, const NpuRegion& region);
+// Why a device takes no jobs.
+const char* device_reason(const Session& session, const NpuDevice& device);
 bool may_run_on_cpu(const Session& session, const NpuRegion& region);
 
 // ---- bindings.cc ----

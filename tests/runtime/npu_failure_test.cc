@@ -232,6 +232,69 @@ TEST(NpuFailure, DevicesThatCannotBeUsedAreAbsent) {
   }
 }
 
+TEST(NpuFailure, DriversThatLackAFunctionAreConfigErrors) {
+  FakeNpu npu;
+  const TestPlan plan(region_spec());
+  const auto open = [&](const qplan_npu_driver& driver) {
+    DeviceConfigs devices;
+    devices.add("fake", &driver, npu.device());
+    const TestSession session(plan, npu_config(devices));
+    if (session.status() == QPLAN_OK) {
+      EXPECT_EQ(region_info(session).on_device, 1u);
+    }
+    return std::pair(session.status(), session.text());
+  };
+  const std::pair<qplan_status, std::string> wrong(
+      QPLAN_INVALID_ARGUMENT,
+      std::string("session: the driver of device 0, for target 'fake', has no name, or lacks a "
+                  "function that qplan/npu_driver.h does not call optional"));
+  qplan_npu_driver driver = *FakeNpu::driver();
+  driver.name = nullptr;
+  EXPECT_EQ(open(driver), wrong);
+  driver = *FakeNpu::driver();
+  driver.cancel = nullptr;
+  EXPECT_EQ(open(driver), wrong);
+  driver = *FakeNpu::driver();
+  driver.counters = nullptr;
+  driver.power = nullptr;
+  EXPECT_EQ(open(driver).first, QPLAN_OK) << "both are optional";
+  EXPECT_EQ(npu.live_buffers(), 0u);
+}
+
+TEST(NpuFailure, WithoutAClientOrSwitchedOffTheReasonsSaySo) {
+  FakeNpu npu;
+  const TestPlan plan(region_spec());
+  DeviceConfigs devices;
+  devices.add("fake", npu);
+  HostTensor like({24}, std::vector<uint8_t>(24));
+  qplan_buffer buffer;
+  qplan_session_config config = npu_config(devices);
+  config.npu = nullptr;
+  const TestSession clientless(plan, config);
+  EXPECT_STREQ(region_info(clientless).text, "the session was made without a client (config.npu is NULL)");
+  EXPECT_EQ(qplan_buffer_create(clientless.get(), 0, &like.tensor, 0, &buffer), QPLAN_DRIVER_MISSING);
+  EXPECT_EQ(
+      clientless.last_error(),
+      "buffer: the device of 'fake' takes no jobs: the session was made without a client (config.npu is "
+      "NULL)");
+  const TestSession off(plan, npu_config(devices, QPLAN_NPU_FALLBACK, QPLAN_NPU_OFF));
+  EXPECT_EQ(qplan_buffer_create(off.get(), 0, &like.tensor, 0, &buffer), QPLAN_DRIVER_MISSING);
+  EXPECT_EQ(off.last_error(),
+            "buffer: the device of 'fake' takes no jobs: devices are switched off (QPLAN_NPU_OFF)");
+  EXPECT_EQ(qplan_session_recover_device(off.get(), 0), QPLAN_INVALID_STATE);
+  EXPECT_EQ(off.last_error(),
+            "recover_device: the device of 'fake' takes no jobs: devices are switched off (QPLAN_NPU_OFF)");
+}
+
+// In the order of the ABI's ranges; whatever is beyond them is a device that is gone.
+static_assert(QPLAN_NPU_CLASS(0) == 0 && QPLAN_NPU_CLASS(1) == 0);
+static_assert(QPLAN_NPU_CLASS(-1) == QPLAN_NPU_CLASS_MISTAKE &&
+              QPLAN_NPU_CLASS(-9) == QPLAN_NPU_CLASS_MISTAKE);
+static_assert(QPLAN_NPU_CLASS(-10) == QPLAN_NPU_CLASS_CPU_NOW &&
+              QPLAN_NPU_CLASS(-29) == QPLAN_NPU_CLASS_RESET);
+static_assert(QPLAN_NPU_CLASS(-30) == QPLAN_NPU_CLASS_GONE && QPLAN_NPU_CLASS(-40) == QPLAN_NPU_CLASS_GONE &&
+              QPLAN_NPU_CLASS(INT32_MIN) == QPLAN_NPU_CLASS_GONE);
+
 TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
   const auto text_of = [](const std::vector<uint8_t>& blob, uint32_t alignment = 64, uint32_t max_binds = 64,
                           uint32_t input_usage = QPLAN_NPU_USE_INPUT, uint32_t num_regions = 0) {
@@ -375,6 +438,88 @@ TEST(NpuFailure, AJobThatEndsWellAfterCancelCounts) {
   ASSERT_EQ(f.run(), QPLAN_OK);
   EXPECT_EQ(region_info(f.session()).device_runs, 1u);
   EXPECT_EQ(device_info(f.session()).failed_jobs, 0u);
+}
+
+TEST(NpuFailure, AResetThatFailedStandsThoughTheJobCompletes) {
+  Failing f;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = false;
+  f.npu.finishes_late = true;
+  f.npu.reset_status = QPLAN_NPU_E_BUS;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(region_info(f.session()).device_runs, 1u);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_QUARANTINED});
+}
+
+TEST(NpuFailure, ADeviceThatNothingStopsIsToldWhenTheSessionEnds) {
+  for (const bool reset_works : {true, false}) {
+    FakeNpu npu;
+    npu.is_asynchronous = true;
+    npu.hangs = 1;
+    npu.cancel_works = false;
+    npu.reset_works = reset_works;
+    Told told;
+    const TestPlan plan(region_spec());
+    DeviceConfigs devices;
+    devices.add("fake", npu);
+    {
+      const TestSession session(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
+      ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
+    }
+    EXPECT_EQ(told.last(QPLAN_LOG_ERROR),
+              reset_works
+                  ? ""
+                  : "npu: 'fake', driver 'fake-npu' could not be stopped, neither by cancel nor by reset: "
+                    "it may still write to the session's memory");
+  }
+}
+
+// Three regions one after the other: x -> y, y -> z, z -> w, each with its own slots.
+PlanSpec three_regions() {
+  PlanSpec spec;
+  std::vector<uint32_t> tensors;
+  for (int i = 0; i < 4; ++i) tensors.push_back(spec.add_tensor({24}));
+  const uint32_t target = spec.add_device("fake"), bank = spec.bank_of(target);
+  const std::vector<uint64_t> strides = {1};
+  for (uint8_t i = 0; i < 3; ++i) {
+    spec.add_region(target, kFakeBlobFormat, fake_blob(3, {24}, {24}), {tensors[i]}, {tensors[i + 1u]}, 1);
+    spec.steps.back().npu->binds = {
+        {0, format::NpuUse_INPUT, 0, spec.add_range(bank, 24), 24, strides, 0, 1, 0, 0},
+        {1, format::NpuUse_OUTPUT, 0, spec.add_range(bank, 24), 24, strides, 0, 1, 0, 0}};
+    spec.add_step(kAddByte, {tensors[i]}, {tensors[i + 1u]}, copy_params(3));
+  }
+  spec.add_main({tensors[0]}, {tensors[3]}, 64);
+  return spec;
+}
+
+TEST(NpuFailure, RecoveryLoadsAllRegionsAndTellsOfTheFirstThatGotLost) {
+  // The first never ran on the device; the second is lost; the third is loaded all the same.
+  Failing f(QPLAN_NPU_FALLBACK, three_regions());
+  f.npu.load_statuses = {QPLAN_NPU_E_BLOB};
+  ASSERT_EQ(run_and_check(f.session(), 5, 9), QPLAN_OK);
+  f.npu.load_statuses = {QPLAN_NPU_E_BLOB};
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_OK) << f.session().last_error();
+  EXPECT_EQ(region_info(f.session(), 0).on_device, 0u);
+  EXPECT_EQ(region_info(f.session(), 1).on_device, 1u);
+  EXPECT_EQ(region_info(f.session(), 2).on_device, 1u);
+  f.npu.load_statuses = {QPLAN_NPU_E_BLOB, QPLAN_NPU_E_MEMORY};
+  EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_DEVICE_ERROR);
+  EXPECT_EQ(f.session().last_error(), "recover_device: step 2 does not load: no memory left");
+  EXPECT_EQ(region_info(f.session(), 1).on_device, 0u);
+  EXPECT_EQ(region_info(f.session(), 2).on_device, 1u);
+  ASSERT_EQ(run_and_check(f.session(), 8, 9), QPLAN_OK);
+}
+
+TEST(NpuFailure, TextsOfDriversEndWhateverTheDriverWrote) {
+  Failing job, submit, load;
+  job.npu.fills_texts = submit.npu.fills_texts = load.npu.fills_texts = true;
+  job.npu.job_statuses = {QPLAN_NPU_E_BUS};
+  submit.npu.submit_statuses = {QPLAN_NPU_E_BUS};
+  load.npu.load_status = QPLAN_NPU_E_BLOB;
+  for (Failing* f : {&job, &submit, &load}) {
+    ASSERT_EQ(f->run(), QPLAN_OK);
+    EXPECT_EQ(region_info(f->session()).text, std::string(sizeof(qplan_npu_reason::text) - 1, '!'));
+  }
 }
 
 TEST(NpuFailure, PollingNoticesTheTimeoutByTheClock) {

@@ -295,6 +295,31 @@ TEST(NpuBuffer, BoundBuffersOfTheDeviceAreUsedWithoutACopy) {
   }
 }
 
+TEST(NpuBuffer, AnAddressThatTheProgramCannotUseIsCopied) {
+  for (const bool is_aligned : {true, false}) {
+    FakeNpu npu;
+    const TestPlan plan(bare_spec());
+    DeviceConfigs devices;
+    devices.add("fake", npu);
+    const TestSession session(plan, npu_config(devices));
+    if (!is_aligned) npu.device_address += 8;
+    HostTensor like({24}, counting(24, 60));
+    qplan_buffer x;
+    ASSERT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &x), QPLAN_OK);
+    EXPECT_EQ(npu.last_request.alignment, 64u) << "the bank's";
+    DLTensor view = {};
+    ASSERT_EQ(qplan_buffer_begin_access(&x, QPLAN_BUFFER_WRITE, &view), QPLAN_OK);
+    std::memcpy(view.data, like.bytes.data(), 24);
+    ASSERT_EQ(qplan_buffer_end_access(&x), QPLAN_OK);
+    ASSERT_EQ(qplan_session_bind(session.get(), QPLAN_INPUT, 0, &view), QPLAN_OK);
+    ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+    EXPECT_EQ(read_bytes(session, 24), counting(24, 65));
+    EXPECT_EQ(region_info(session).copies, is_aligned ? 0u : 1u);
+    ASSERT_EQ(qplan_session_bind(session.get(), QPLAN_INPUT, 0, nullptr), QPLAN_OK);
+    EXPECT_EQ(qplan_buffer_destroy(&x), QPLAN_OK);
+  }
+}
+
 TEST(NpuBuffer, MisuseIsRefused) {
   FakeNpu npu;
   const TestPlan plan(bare_spec());
@@ -314,6 +339,7 @@ TEST(NpuBuffer, MisuseIsRefused) {
   EXPECT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_DEVICE_ERROR);
   npu.alloc_status = QPLAN_NPU_OK;
   ASSERT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_OK);
+  EXPECT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_INVALID_STATE);
   DLTensor view;
   EXPECT_EQ(qplan_buffer_end_access(&buffer), QPLAN_INVALID_STATE);
   EXPECT_EQ(qplan_buffer_begin_access(&buffer, 0, &view), QPLAN_INVALID_ARGUMENT);

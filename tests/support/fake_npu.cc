@@ -112,6 +112,7 @@ struct FakeNpuFunctions {
     FakeNpu* npu = find(d);
     if (npu->alloc_status < 0) return npu->alloc_status;
     ++npu->counts.allocs;
+    npu->last_request = *request;
     return add_buffer(npu, nullptr, request->min_bytes, buffer);
   }
   static qplan_npu_status import_memory(qplan_npu_device d, const qplan_npu_buffer_request* request,
@@ -178,6 +179,8 @@ struct FakeNpuFunctions {
                                qplan_npu_program* program, qplan_npu_reason* why) {
     FakeNpu* npu = find(d);
     if (why != nullptr) put_text(npu->load_text, why->text, sizeof(why->text));
+    if (npu->fills_texts) std::memset(why->text, '!', sizeof(why->text));
+    if (const qplan_npu_status status = take(&npu->load_statuses); status < 0) return status;
     if (npu->load_status < 0) return npu->load_status;
     const std::string text(static_cast<const char*>(blob), bytes);
     if (format != kFakeBlobFormat || text.rfind("add ", 0) != 0) return QPLAN_NPU_E_BLOB;
@@ -220,9 +223,11 @@ struct FakeNpuFunctions {
     } else if (slot < p.inputs.size() + p.outputs.size()) {
       info->usage = QPLAN_NPU_USE_OUTPUT;
       info->bytes = p.outputs[slot - p.inputs.size()];
-    } else {
+    } else if (slot < p.inputs.size() + p.outputs.size() + p.scratch.size()) {
       info->usage = QPLAN_NPU_USE_SCRATCH;
       info->bytes = p.scratch[slot - p.inputs.size() - p.outputs.size()];
+    } else {
+      return QPLAN_NPU_E_ARGUMENT;
     }
     return QPLAN_NPU_OK;
   }
@@ -239,6 +244,7 @@ struct FakeNpuFunctions {
     const qplan_npu_status status = take(&npu->submit_statuses);
     if (status < 0) {
       if (why != nullptr) put_text("submit " + npu->job_text, why->text, sizeof(why->text));
+      if (npu->fills_texts) std::memset(why->text, '!', sizeof(why->text));
       return status;
     }
     if (npu->programs_.count(submit->program) == 0) return QPLAN_NPU_E_ARGUMENT;
@@ -276,6 +282,7 @@ struct FakeNpuFunctions {
       report->status = job.status;
       report->cycles = 100;
       put_text(job.status < 0 ? npu->job_text : "", report->text, sizeof(report->text));
+      if (npu->fills_texts) std::memset(report->text, '!', sizeof(report->text));
     }
     const qplan_npu_status status = job.status;
     npu->jobs_.erase(found);

@@ -46,6 +46,9 @@ class FakeNpu {
   qplan_npu_status load_status = QPLAN_NPU_OK;
   qplan_npu_status reset_status = QPLAN_NPU_OK;
   std::string load_text;
+  bool fills_texts = false;  // to the last byte
+  // Of the next loads, in their order; then load_status.
+  std::deque<qplan_npu_status> load_statuses;
   // Of the next jobs, in their order; QPLAN_NPU_OK for those beyond.
   std::deque<qplan_npu_status> submit_statuses;
   std::deque<qplan_npu_status> job_statuses;
@@ -71,6 +74,7 @@ class FakeNpu {
   // Adds this much to the clock in each wait that returns PENDING and had time; null: there is none.
   uint64_t* clock = nullptr;
   std::vector<qplan_npu_bind> last_binds;
+  qplan_npu_buffer_request last_request = {};  // of alloc
 
  private:
   friend struct FakeNpuFunctions;
