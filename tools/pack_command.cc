@@ -54,9 +54,10 @@ void run(const PackOptions& options) {
   std::memcpy(aligned.get(), plan.data(), plan.size());
   const auto report = nlohmann::ordered_json::parse(inspect_text(aligned.get(), plan.size(), options.plan));
   char time[32];
-  std::snprintf(time, sizeof time, ", %.2f s\n", seconds);
-  const std::string line =
-      "packed '" + one_line(options.plan) + "': " + pack_summary(report) + time + one_line(summary) + "\n";
+  std::snprintf(time, sizeof time, ", %.2f s", seconds);
+  std::string line = "packed '" + one_line(options.plan) + "': " + pack_summary(report) + time;
+  if (!summary.empty()) line += "; " + one_line(summary);
+  line += "\n";
   // Standard output belongs to the IR when that was asked for.
   if (options.model.dump_after.empty()) {
     print(line);

@@ -17,7 +17,10 @@ Program region_program(bool in_place) {
   Program program;
   program.devices = {{"toy", ""}};
   for (const char* name : {"x", "y", "t", "z"}) {
-    program.tensors.push_back({{ir::kInt8, {64}}, name, nullptr, {}});
+    target::ProgramTensor& tensor = program.tensors.emplace_back();
+    tensor.type.dtype = ir::kInt8;
+    tensor.type.shape.push_back(64);
+    tensor.name = name;
   }
   auto region = std::make_shared<NpuRegion>();
   region->num_alternative_steps = 2;
