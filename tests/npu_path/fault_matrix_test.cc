@@ -11,7 +11,7 @@
 namespace qplan::npu_path {
 namespace {
 
-constexpr uint32_t kTimeoutUs = 40000;
+constexpr uint32_t kTimeoutUs = 150000;
 constexpr uint32_t kPolicies[] = {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY, QPLAN_NPU_FAIL};
 const char* policy_name(uint32_t policy) {
   return policy == QPLAN_NPU_FALLBACK ? "fallback" : policy == QPLAN_NPU_RETRY ? "retry" : "fail";
@@ -167,14 +167,24 @@ TEST_P(FaultMatrix, InstructionsOfAJob) {
   }
 }
 
-TEST_P(FaultMatrix, Interrupts) {
-  for (const char* kind : {"lost_interrupt", "late_interrupt ms=150"}) {
-    for (const uint32_t job : {0u, 1u}) {
-      for (const uint32_t policy : kPolicies) {
-        expect_job_fault({"at=" + std::to_string(job) + ":* kind=" + kind, policy}, job, "",
-                         QPLAN_DEVICE_TIMEOUT);
-      }
+TEST_P(FaultMatrix, LostInterrupts) {
+  for (const uint32_t job : {0u, 1u}) {
+    for (const uint32_t policy : kPolicies) {
+      expect_job_fault({"at=" + std::to_string(job) + ":* kind=lost_interrupt", policy}, job, "",
+                       QPLAN_DEVICE_TIMEOUT);
     }
+  }
+}
+
+// The job had run when it was cancelled: its outputs are whole.
+TEST_P(FaultMatrix, AnInterruptLaterThanTheTimeoutIsFetchedByTheCancel) {
+  for (const uint32_t policy : kPolicies) {
+    const Trial trial{"at=0:* kind=late_interrupt ms=1000", policy};
+    run(trial, [&](NpuSession& session) {
+      expect_outputs(session, trial);
+      EXPECT_EQ(session.region(0).device_runs, 1u) << trial.where();
+      EXPECT_EQ(session.device().failed_jobs, 0u) << trial.where();
+    });
   }
 }
 
@@ -208,6 +218,28 @@ TEST_P(FaultMatrix, SilentBitFlipsAreFoundByVerifying) {
   });
 }
 
+// Its first buffer is the bank, the second the application's.
+TEST_P(FaultMatrix, ABufferThatCannotBeAllocatedIsRefusedAndNothingElseChanges) {
+  for (const uint32_t policy : kPolicies) {
+    const Trial trial{"at=alloc:1 kind=allocation_failure", policy};
+    run(trial, [&](NpuSession& session) {
+      ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+      int64_t extent = 64;
+      DLTensor tensor = {};
+      tensor.ndim = 1;
+      tensor.shape = &extent;
+      tensor.dtype = {kDLInt, 8, 1};
+      tensor.device = {kDLCPU, 0};
+      qplan_buffer buffer = {};
+      EXPECT_LT(qplan_buffer_create(session.get(), 0, &tensor, 0, &buffer), 0) << trial.where();
+      expect_outputs(session, trial);
+      EXPECT_EQ(session.device().state, uint32_t{QPLAN_DEVICE_PRESENT}) << trial.where();
+      ASSERT_EQ(qplan_buffer_create(session.get(), 0, &tensor, 0, &buffer), QPLAN_OK) << trial.where();
+      EXPECT_EQ(qplan_buffer_destroy(&buffer), QPLAN_OK);
+    });
+  }
+}
+
 // What fails before there are jobs: everything runs on the CPU, or there is no session.
 TEST_P(FaultMatrix, OpenAllocateAndLoad) {
   std::vector<std::string> faults = {"at=open:0 kind=absent"};
@@ -216,7 +248,8 @@ TEST_P(FaultMatrix, OpenAllocateAndLoad) {
       faults.push_back("at=load:" + std::to_string(call) + " kind=" + kind);
     }
   }
-  faults.push_back("at=alloc:0 kind=allocation_failure");
+  // The import of the bank, and the buffer that would shadow it.
+  faults.push_back("at=alloc:0 kind=allocation_failure;at=alloc:1 kind=allocation_failure");
   for (const std::string& fault : faults) {
     for (const uint32_t policy : kPolicies) {
       const Trial trial{fault, policy};

@@ -348,6 +348,15 @@ Rows add_constraints(const Config& config) {
                     const ir::TensorType& rhs = c.function().type(sum.operands[1]);
                     return lhs.shape == rhs.shape && !lhs.shape.empty() ? "" : cat(lhs, " and ", rhs);
                   }});
+  rows.push_back({prefix + "constant", "both inputs are activations", kNothingToChange,
+                  [](const Candidate& c) -> std::string {
+                    const ir::Node& sum = *c.node("sum");
+                    for (const size_t operand : {size_t{0}, size_t{1}}) {
+                      if (c.function().value(sum.operands[operand]).constant != nullptr)
+                        return cat("the ", operand == 0 ? "left" : "right", " input is a constant");
+                    }
+                    return "";
+                  }});
   rows.push_back({prefix + "buffer", cat("each tensor is at most ", kMaxBufferBytes, " bytes"),
                   kNothingToChange, [](const Candidate& c) -> std::string {
                     const ir::TensorType& type = c.function().type(c.node("sum")->results[0]);

@@ -52,8 +52,15 @@ CompiledUnit compile_elementwise(const Config& config, const Elementwise& elemen
   const auto num_constants = static_cast<int64_t>(elementwise.constants.size());
   const int64_t left = int64_t{config.acc_elements} - num_constants;
   const int64_t all = output.h * output.w * output.channel_blocks();
-  // One piece if all fits, else two slots, the next piece for the time that one is stored.
-  const int64_t slots = all <= left / (1 + temporaries) ? 1 : 2;
+  // One piece if all fits, else two slots if they fit, the next piece for the time that one is stored.
+  const bool is_one_piece = all <= left / (1 + temporaries);
+  const int64_t slots = is_one_piece || left < 2 + temporaries ? 1 : 2;
+  if (left < slots + temporaries) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    cat("vta: '", elementwise.name, "': ", num_constants, " constants and ",
+                        slots + temporaries, " elements for its smallest piece, the accumulators have ",
+                        config.acc_elements, "; use a configuration with larger memories"));
+  }
   const Extent part = choose_part(output, left / (slots + temporaries));
 
   AluStream stream(config, elementwise.constants, inputs.size(), slots);

@@ -86,6 +86,8 @@ class Compiler {
       refuse(pool_, cat("a row of ", row, " elements, the strides of load and store reach ", kMaxDmaStride));
     int64_t best = 0;
     for (const int64_t blocks : even_cuts(output_.channel_blocks())) {
+      // An operation on strided cells has a micro-op for each block.
+      if (blocks > config_.uop_elements) continue;
       for (const int64_t cols : even_cuts(g_.out_w)) {
         for (const int64_t rows : even_cuts(g_.out_h)) {
           const Extent e = {rows, cols, blocks};

@@ -37,6 +37,12 @@ class Planner {
     throw RegionRefused(node_, {id, std::move(text), std::move(hint)});
   }
 
+  // What is neither a parameter nor a result.
+  [[noreturn]] void refuse_constant() const {
+    refuse("vta.region.constant", "it reads a constant where the device reads an activation",
+           "nothing to change in the model");
+  }
+
   RegionValue& add_value(ir::ValueId id) {
     index_[id.index] = result_.values.size();
     RegionValue& value = result_.values.emplace_back();
@@ -83,12 +89,12 @@ class Planner {
       unit.plan = read(*composite, std::get<std::string>(*name), composite->outputs()[0]);
       for (const UnitActivation& input : unit.plan.inputs) {
         const auto param = std::ranges::find(composite->params(), input.value);
-        if (param == composite->params().end())
-          throw PackError(QPLAN_INTERNAL, cat("vta: '", node().callee, "' reads what is no parameter"));
+        if (param == composite->params().end()) refuse_constant();
         read_values.push_back(node().operands[static_cast<size_t>(param - composite->params().begin())]);
       }
     }
     for (size_t i = 0; i < read_values.size(); ++i) {
+      if (!index_.contains(read_values[i].index)) refuse_constant();
       unit.inputs.push_back(index_of(read_values[i]));
       add_reader(unit.plan.inputs[i], &result_.values[unit.inputs[i]]);
     }

@@ -3,10 +3,16 @@
 #include <cstring>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
 
 namespace qplan::target::vta {
 
 UopTables::Place UopTables::use(const std::vector<::qplan::vta::Uop>& table) {
+  if (table.size() > config_.uop_elements) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    cat("vta: a sequence of ", table.size(), " micro-ops, their memory has ",
+                        config_.uop_elements, "; use a configuration with larger memories"));
+  }
   std::vector<uint32_t> words(table.size());
   for (size_t i = 0; i < table.size(); ++i) {
     if (!encode(config_, table[i], &words[i]))

@@ -20,7 +20,7 @@ class UopTables {
     bool must_load = false;
     uint32_t dram = 0;  // element where the table lies in DRAM
   };
-  // table: not empty, and no larger than the memory.
+  // table: not empty. PackError (QPLAN_MODEL_UNSUPPORTED) where it is larger than the memory.
   Place use(const std::vector<::qplan::vta::Uop>& table);
   std::vector<uint8_t> bytes() const;
 
