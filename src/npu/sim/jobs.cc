@@ -251,6 +251,10 @@ void Device::complete(Job& job, const Fault& fault) {
   copy_text(fault.text, report.text, sizeof(report.text));
   --job.program->users;
   for (const std::shared_ptr<Buffer>& buffer : job.buffers) --buffer->users;
+  // Whoever has seen the job's end may release them, and gets their memory back then: not when this thread is
+  // done with the job.
+  job.buffers.clear();
+  job.program.reset();
   ++counters_[QPLAN_NPU_COUNTER_JOBS];
   if (fault.is_set()) ++counters_[QPLAN_NPU_COUNTER_FAILED_JOBS];
   counters_[QPLAN_NPU_COUNTER_CYCLES] += report.cycles;
