@@ -113,7 +113,7 @@ qplan_status run_kernel_step(Session* session, uint32_t i) {
   step_begins(*session, i);
   const qplan_status status = run_step(*session, i, &session->error);
   step_ends(*session, i, status);
-  return status < 0 ? status : QPLAN_OK;
+  return status < 0 ? status : qplan_status{QPLAN_OK};
 }
 
 qplan_status begin_run(Session* session, NpuWait* wait) {
