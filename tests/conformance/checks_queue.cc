@@ -112,9 +112,6 @@ void queue_full(const Subject& s) {
   if (room > 1024) throw Skipped("a queue of more than 1024 jobs");
   std::vector<qplan_npu_job> jobs;
   qplan_npu_status status = QPLAN_NPU_OK;
-  const auto alone = Clock::now();
-  b.loaded.must_run();
-  const double job_seconds = seconds_since(alone);
   const auto begin = Clock::now();
   while (jobs.size() < 4 * size_t{room} + 4) {
     qplan_npu_job job = 0;
@@ -131,10 +128,6 @@ void queue_full(const Subject& s) {
     require(pending <= room + 1,
             "the queue holds " + std::to_string(pending) + " jobs, max_queue is " + std::to_string(room));
   }
-  // Four times what the queue holds went in without a refusal: most of them were waited for, unless jobs take
-  // no longer than submits.
-  require(status != QPLAN_NPU_OK || job_seconds < 0.002 || seconds_since(begin) < job_seconds * room,
-          "submit blocks");
   require(seconds_since(begin) < 15, "submit blocks");
   for (const qplan_npu_job job : jobs) require_ok(b.device.driver.cancel(b.device.handle, job), "cancel");
   for (const qplan_npu_job job : jobs) (void)wait_for(b.device, job);
