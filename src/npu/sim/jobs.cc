@@ -262,6 +262,7 @@ void Device::complete(Job& job, const Fault& fault) {
   counters_[QPLAN_NPU_COUNTER_BYTES_WRITTEN] += report.bytes_written;
   counters_[QPLAN_NPU_COUNTER_MACS] += report.macs;
   job.is_complete = true;
+  if (running_.get() == &job) running_ = nullptr;  // the device is idle for whoever sees the end
   changed_.notify_all();
 }
 
