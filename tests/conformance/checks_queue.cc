@@ -112,10 +112,12 @@ void queue_full(const Subject& s) {
   if (room > 1024) throw Skipped("a queue of more than 1024 jobs");
   std::vector<qplan_npu_job> jobs;
   qplan_npu_status status = QPLAN_NPU_OK;
-  const auto begin = Clock::now();
+  // Submits that found a full queue and were taken nevertheless: a job may end just then, but not each time.
+  size_t taken_when_full = 0;
   while (jobs.size() < 4 * size_t{room} + 4) {
     qplan_npu_job job = 0;
     const size_t over = log.calls().size();
+    const bool is_full = jobs.size() - std::min(jobs.size(), over) >= room;
     status = b.submit(&log, &job);
     if (status != QPLAN_NPU_OK) {
       require_status(status, QPLAN_NPU_E_BUSY, "submit to a full queue");
@@ -124,11 +126,12 @@ void queue_full(const Subject& s) {
       break;
     }
     jobs.push_back(job);
+    taken_when_full += is_full ? 1 : 0;
+    require(taken_when_full <= 2 * size_t{room}, "submit waits where the queue is full");
     const size_t pending = jobs.size() - std::min(jobs.size(), log.calls().size());
     require(pending <= room + 1,
             "the queue holds " + std::to_string(pending) + " jobs, max_queue is " + std::to_string(room));
   }
-  require(seconds_since(begin) < 15, "submit blocks");
   for (const qplan_npu_job job : jobs) require_ok(b.device.driver.cancel(b.device.handle, job), "cancel");
   for (const qplan_npu_job job : jobs) (void)wait_for(b.device, job);
   b.loaded.must_run();  // there is room again

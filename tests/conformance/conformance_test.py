@@ -21,6 +21,7 @@ FAULTS = {
     "writes_input": "job.inputs",
     "forgets_done": "queue.done",
     "waits_for_ever": "queue.wait",
+    "blocks_when_full": "queue.full",
     "reset_does_nothing": "queue.reset",
     "takes_any_range": "memory.ranges",
     "leaks": "memory.hooks",

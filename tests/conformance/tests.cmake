@@ -30,3 +30,6 @@ add_test(NAME conformance/broken_drivers
   COMMAND ${QPLAN_TEST_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/conformance_test.py $<TARGET_FILE:qplan_npu_conformance>
     $<TARGET_FILE:qplan_npu_broken>)
 set_tests_properties(conformance/broken_drivers PROPERTIES TIMEOUT 900)
+add_test(NAME conformance/skeleton_models
+  COMMAND ${QPLAN_TEST_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/skeleton_model_test.py $<TARGET_FILE:qplan_command>
+    $<TARGET_FILE:qplan_npu_skeleton>)

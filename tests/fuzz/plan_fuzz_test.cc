@@ -57,12 +57,15 @@ TEST(PlanFuzz, NullPlanIsRefused) {
 
 constexpr char kAllKernels[] = "all_kernels";
 constexpr char kF32e[] = "f32e";  // every operator under the contract of floats
+constexpr char kRegionsModel[] = "samples/models/digits.tflite";
+constexpr char kRegions[] = "regions";  // on a device, with the CPU's steps behind them
 constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 
 std::vector<std::string> plan_sources() {
   std::vector<std::string> names = source_names();
   names.push_back(kAllKernels);
   names.push_back(kF32e);
+  names.push_back(kRegions);
   return names;
 }
 
@@ -74,6 +77,17 @@ class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
     } else if (GetParam() == kF32e) {
       plan_ = read_file(kF32ePlan);
       ASSERT_FALSE(plan_.empty()) << kF32ePlan;
+    } else if (GetParam() == kRegions) {
+      const Bytes model = read_file(kRegionsModel);
+      ASSERT_FALSE(model.empty()) << kRegionsModel;
+      qplan_pack_options options = fuzz_pack_options();
+      options.target = "vta, cpu";
+      options.no_cost_gate = 1;
+      qplan_error error = new_error();
+      ASSERT_EQ(
+          qplan_pack_bytes(model.data(), model.size(), "digits.tflite", &options, append, &plan_, &error),
+          QPLAN_OK)
+          << error.text;
     } else {
       const Bytes model = read_file(source_path(GetParam()));
       if (model.empty()) GTEST_SKIP() << source_path(GetParam()) << " is not there; set QPLAN_SHARED";

@@ -133,5 +133,63 @@ TEST_P(NpuModels, WithoutFallbackThePlanIsSmallerAndNeedsTheDevice) {
 INSTANTIATE_TEST_SUITE_P(Models, NpuModels, ::testing::ValuesIn(kModels),
                          [](const auto& test) { return as_test_name(test.param.model); });
 
+// A design without MUL: convolutions leave their accumulators to the CPU, which requantises them.
+class NpuWithoutMul : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(model_path(GetParam()))) GTEST_SKIP() << kNoDataDirectory;
+    cases_ = golden_cases("A").at(GetParam());
+    plan_ = pack_model(model_path(GetParam()).string(), "vta,mul=off, cpu");
+  }
+
+  std::vector<GoldenCase> cases_;
+  std::vector<uint8_t> plan_;
+};
+
+TEST_P(NpuWithoutMul, TheCpuRequantisesToTheGoldenBytesWithTheDeviceAndWithout) {
+  EXPECT_GE(share_of_device(plan_), 50u);
+  {
+    ModelSession session(plan_, QPLAN_ISA_AUTO, 2);
+    for (const GoldenCase& golden : cases_) expect_golden(session, golden);
+  }
+  const SimDevice device("multiply=0");
+  ModelSession session(plan_, QPLAN_ISA_AUTO, 2, device.config());
+  expect_golden(session, cases_.front());
+  const uint32_t count = qplan_session_num_regions(session.get());
+  ASSERT_GT(count, 0u);
+  for (uint32_t i = 0; i < count; ++i) {
+    qplan_region_info info{};
+    info.struct_size = sizeof(info);
+    ASSERT_EQ(qplan_session_region_info(session.get(), i, &info), QPLAN_OK);
+    EXPECT_EQ(info.device_runs, 1u) << info.name << ": " << info.text;
+    EXPECT_EQ(info.cpu_runs, 0u) << info.name << ": " << info.text;
+  }
+}
+
+// Also with bytes that no picture and no recording has.
+TEST_P(NpuWithoutMul, AnyInputGivesTheBytesOfAPlanForTheCpuAlone) {
+  const SimDevice device("multiply=0");
+  ModelSession npu(plan_, QPLAN_ISA_AUTO, 2, device.config());
+  ModelSession without(plan_, QPLAN_ISA_AUTO, 2);
+  ModelSession cpu(pack_model(model_path(GetParam()).string()), QPLAN_ISA_AUTO, 2);
+  std::vector<std::vector<uint8_t>> inputs;
+  for (const auto& path : cases_.front().inputs) {
+    std::vector<uint8_t> bytes = read_bytes(path);
+    uint32_t state = 1;
+    for (uint8_t& byte : bytes) {
+      state = state * 1664525u + 1013904223u;
+      byte = static_cast<uint8_t>(state >> 24);
+    }
+    inputs.push_back(std::move(bytes));
+  }
+  const auto expected = cpu.run(inputs);
+  EXPECT_EQ(without.run(inputs), expected);
+  EXPECT_EQ(npu.run(inputs), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NpuWithoutMul,
+                         ::testing::Values("kws_ref_model.tflite", "pretrainedResnet_quant.tflite"),
+                         [](const auto& test) { return as_test_name(test.param); });
+
 }  // namespace
 }  // namespace qplan::testing

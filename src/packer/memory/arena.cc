@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "format/memory_layout.h"
+#include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/overlap_checker.h"
 #include "src/packer/memory/region_checker.h"
@@ -114,11 +115,11 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device) {
   check_no_overlap(values, arena.devices[device].size, arena.devices[device].alignment);
 }
 
-}  // namespace
-
-Arena plan_arena(const Program& program, const InPlaceQuery& may_be_in_place, uint32_t iterations) {
+// With the given tensors in the banks of devices, unchecked.
+Arena place_all(const Program& program, DeviceTensors device_of, const InPlaceQuery& may_be_in_place,
+                uint32_t iterations) {
   Arena arena;
-  arena.device_of = find_device_tensors(program);
+  arena.device_of = std::move(device_of);
   arena.lifetimes = find_lifetimes(program, arena.device_of, may_be_in_place);
   arena.slot_offsets.resize(program.steps.size());
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
@@ -139,6 +140,41 @@ Arena plan_arena(const Program& program, const InPlaceQuery& may_be_in_place, ui
     if (arena.lifetimes.buffer[t] != kNone) arena.offsets[t] = buffer_offsets[arena.lifetimes.buffer[t]];
   }
   place_slots_in_place(program, &arena);
+  return arena;
+}
+
+// Moves the largest tensor of each bank that exceeds its device to the arena; regions then copy it. False:
+// all banks fit.
+bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* device_of) {
+  bool moved = false;
+  for (uint32_t device = 0; device < program.devices.size(); ++device) {
+    const uint64_t limit = program.devices[device].max_bank_bytes;
+    if (limit == 0 || arena.devices[device].size <= limit) continue;
+    uint32_t largest = kNone;
+    for (uint32_t t = 0; t < program.tensors.size(); ++t) {
+      if ((*device_of)[t] != device) continue;
+      const auto bytes = [&](uint32_t tensor) { return program.tensors[tensor].type.size_bytes(); };
+      if (largest == kNone || bytes(t) > bytes(largest)) largest = t;
+    }
+    if (largest == kNone) {
+      throw PackError(
+          QPLAN_MODEL_UNSUPPORTED,
+          cat("the buffers of '", program.devices[device].name, "' need ", arena.devices[device].size,
+              " bytes, it has ", limit, "; pin the operators of its largest region to the CPU"));
+    }
+    (*device_of)[largest] = kNone;
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace
+
+Arena plan_arena(const Program& program, const InPlaceQuery& may_be_in_place, uint32_t iterations) {
+  DeviceTensors device_of = find_device_tensors(program);
+  Arena arena = place_all(program, device_of, may_be_in_place, iterations);
+  while (relieve_banks(program, arena, &device_of))
+    arena = place_all(program, device_of, may_be_in_place, iterations);
   check_bank(program, arena, kNone);
   for (uint32_t device = 0; device < program.devices.size(); ++device) check_bank(program, arena, device);
   check_regions(program, arena);

@@ -31,6 +31,8 @@ struct Arena {
   std::vector<std::vector<uint64_t>> slot_offsets;
 };
 
+// Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes);
+// PackError (QPLAN_MODEL_UNSUPPORTED) where its regions' buffers alone exceed it.
 // iterations: of the planner's hill climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker
 // refuses the result.
 Arena plan_arena(const target::Program& program, const InPlaceQuery& may_be_in_place, uint32_t iterations);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "format/memory_layout.h"
 #include "format/plan_view.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
@@ -31,6 +32,14 @@ class Round {
     try {
       CompiledRegion compiled = region.target->compile(placed_.module, function);
       target::check_region(*region.target, function, compiled);
+      const uint64_t bytes = bank_bytes(compiled), limit = region.target->max_bank_bytes;
+      if (limit != 0 && bytes > limit) {
+        refuse(region, largest_node(function),
+               {cat(region.target->name, ".region.bank"),
+                cat("the buffers of its region take ", bytes, " bytes, the device has ", limit, " for them"),
+                "use a smaller input, or pin some operators to the CPU"});
+        return std::nullopt;
+      }
       if (compiled.slots.size() <= format::kMaxNpuBinds) return compiled;
       refuse(region, busiest_node(function),
              {cat(region.target->name, ".boundary"),
@@ -52,6 +61,34 @@ class Round {
 
   void refuse(const Region& region, uint32_t node, const target::Reason& reason) {
     for (const uint32_t n : region.units[node]) refused_.push_back({n, region.target->name, reason});
+  }
+
+  // What the region's buffers take at least: they are all there while it runs.
+  static uint64_t bank_bytes(const CompiledRegion& compiled) {
+    uint64_t alignment = format::kArenaAlignment;
+    for (const target::RegionSlot& slot : compiled.slots)
+      alignment = std::max(alignment, uint64_t{slot.alignment});
+    uint64_t bytes = 0;
+    for (const target::RegionSlot& slot : compiled.slots)
+      bytes += (slot.arrangement.size + alignment - 1) / alignment * alignment;
+    return bytes;
+  }
+
+  // The node with the most bytes in what it reads and writes.
+  static uint32_t largest_node(const ir::Function& function) {
+    uint32_t largest = 0;
+    int64_t most = -1;
+    for (uint32_t n = 0; n < function.nodes().size(); ++n) {
+      int64_t bytes = 0;
+      for (const ir::ValueId operand : function.nodes()[n].operands)
+        bytes += function.type(operand).size_bytes();
+      for (const ir::ValueId result : function.nodes()[n].results)
+        bytes += function.type(result).size_bytes();
+      if (bytes <= most) continue;
+      most = bytes;
+      largest = n;
+    }
+    return largest;
   }
 
   // The node with the most tensors from and to the outside.

@@ -36,7 +36,7 @@ partition::PartitionOptions partition_options(const PackOptions& options) {
 uint32_t device_index(const target::Target& target, std::vector<target::ProgramDevice>* devices) {
   const auto known = std::ranges::find(*devices, target.name, &target::ProgramDevice::name);
   if (known != devices->end()) return static_cast<uint32_t>(known - devices->begin());
-  devices->push_back({target.name, target.options});
+  devices->push_back({target.name, target.options, target.max_bank_bytes});
   return static_cast<uint32_t>(devices->size() - 1);
 }
 

@@ -62,6 +62,7 @@ struct ProgramStep {
 // A device that regions of a program run on, as the plan records it.
 struct ProgramDevice {
   std::string name, options;
+  uint64_t max_bank_bytes = 0;  // Target::max_bank_bytes
 };
 
 struct Program {

@@ -92,6 +92,9 @@ struct Target {
   TargetProfile profile;  // of the CPU
   CpuCosts cpu_costs;     // of the CPU
   DeviceCosts costs;      // of others
+  // What the buffers that a plan has in this device's memory may take together: the runtime allocates them as
+  // one. 0: no limit.
+  uint64_t max_bank_bytes = 0;
   // The first row that takes a node wins. The CPU takes all nodes; its table, without constraints, says what
   // its kernels compute in one go.
   std::vector<PatternRow> table;

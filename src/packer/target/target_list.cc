@@ -84,6 +84,10 @@ constexpr KnownTarget kKnown[] = {{"cpu", make_cpu}, {"vta", make_vta}};
 
 }  // namespace
 
+bool is_built_in(std::string_view name) {
+  return std::ranges::any_of(kKnown, [&](const KnownTarget& known) { return name == known.name; });
+}
+
 void fail_target(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, "target: " + text); }
 
 int32_t checked_priority(std::string_view text) {

@@ -27,6 +27,9 @@ Target make_named_target(const TargetText& text, const std::optional<vta::Config
 // Adds the CPU where there is none; refuses names that are there twice.
 std::vector<Target> complete_list(std::vector<Target> targets);
 
+// Targets of the packer's own: "cpu", "vta".
+bool is_built_in(std::string_view name);
+
 [[noreturn]] void fail_target(const std::string& text);
 int32_t checked_priority(std::string_view text);
 

@@ -219,7 +219,10 @@ TEST_P(RequantizeVariant, MayWriteOverAn8BitInput) {
   args.clamp_max = 127;
   args.input_dtype = Dtype::kU8;
   args.output_dtype = Dtype::kS8;
-  if (!GetParam()->accepts(&args)) GTEST_SKIP() << GetParam()->name << " does not take uint8 to int8";
+  if (!GetParam()->accepts(&args)) {
+    EXPECT_NE(GetParam()->isa, uint32_t{QPLAN_ISA_REFERENCE}) << "the reference takes all there is";
+    return;
+  }
   testing::run_variant(*GetParam(), &args);
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(static_cast<int8_t>(data.data()[i]), values[i] - 128) << i;

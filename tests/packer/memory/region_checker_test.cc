@@ -15,7 +15,7 @@ using target::ProgramStep;
 // to 3.
 Program region_program(bool in_place) {
   Program program;
-  program.devices = {{"toy", ""}};
+  program.devices.push_back({"toy", "", 0});
   for (const char* name : {"x", "y", "t", "z"}) {
     target::ProgramTensor& tensor = program.tensors.emplace_back();
     tensor.type.dtype = ir::kInt8;

@@ -115,6 +115,30 @@ TEST(Regions, WhatTheDeviceWantsArrangedIsCopied) {
   EXPECT_EQ(packed.placed->explain().regions[0].copy_bytes, 256u);
 }
 
+// The bank is one allocation of the device.
+TEST(Regions, TensorsLeaveABankThatExceedsTheDevice) {
+  Packed packed = pack_toy({});
+  const uint64_t in_place = arena_of(packed.program).devices[0].size;
+  EXPECT_EQ(arena_of(packed.program).devices[0].size, in_place);
+  packed.program.devices[0].max_bank_bytes = in_place;
+  EXPECT_EQ(arena_of(packed.program).device_of, memory::find_device_tensors(packed.program));
+  // The buffers of one step: two tensors of 128 bytes.
+  packed.program.devices[0].max_bank_bytes = 256;
+  const memory::Arena arena = arena_of(packed.program);
+  EXPECT_LE(arena.devices[0].size, 256u);
+  EXPECT_LT(arena.devices[0].size, in_place);
+  EXPECT_NE(arena.device_of, memory::find_device_tensors(packed.program));
+  packed.program.devices[0].max_bank_bytes = 255;
+  try {
+    (void)arena_of(packed.program);
+    FAIL() << "it is taken";
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_MODEL_UNSUPPORTED);
+    EXPECT_NE(std::string(error.what()).find("'toy' need 256 bytes, it has 255"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Regions, InputsOutliveTheAlternativeAndNothingReplacesThem) {
   const Packed packed = pack_toy({.packed = false});
   const memory::Arena arena = arena_of(packed.program);

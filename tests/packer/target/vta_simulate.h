@@ -9,9 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "src/npu/sim/executor.h"
-#include "src/npu/sim/program.h"
 #include "src/packer/target/vta/compile.h"
+#include "tests/packer/target/vta_run.h"
 
 namespace qplan::target::vta {
 
@@ -25,22 +24,15 @@ struct SimResult {
 inline SimResult simulate(const Config& config, const CompiledLayer& compiled,
                           const std::vector<int8_t>& input, uint64_t seed, uint32_t interleavings) {
   sim::Program program;
-  qplan_npu_reason why = {};
-  if (load_program(config, compiled.blob.data(), compiled.blob.size(), &program, &why) != QPLAN_NPU_OK) {
-    ADD_FAILURE() << "the blob is refused: " << why.text;
-    return {};
-  }
+  if (!load_blob(config, compiled.blob, &program)) return {};
   const std::vector<uint8_t> dense(input.begin(), input.end());
   std::vector<uint8_t> packed = pack_activations(compiled.input, dense, 0, compiled.input_border);
   std::vector<uint8_t> output(static_cast<size_t>(compiled.output.bytes()), 0x5a);
   std::vector<std::vector<uint8_t>> carried(program.regions.size());
-  sim::Dram dram;
-  std::vector<uint64_t> addresses;
-  uint64_t address = sim::kArenaBase;
+  SimulatedMemory simulated;
   for (uint32_t r = 0; r < program.regions.size(); ++r) {
     const sim::ProgramRegion& region = program.regions[r];
     sim::Segment segment;
-    segment.address = address;
     segment.bytes = region.bytes;
     segment.name = region.name;
     if (region.is_carried) {
@@ -57,19 +49,9 @@ inline SimResult simulate(const Config& config, const CompiledLayer& compiled,
       segment.is_writable = segment.is_output = true;
       segment.is_initialised = false;
     }
-    addresses.push_back(address);
-    address += (region.bytes + sim::kPageBytes - 1) / sim::kPageBytes * sim::kPageBytes;
-    dram.add(segment);
+    simulated.add(segment);
   }
-  sim::ExecuteOptions options;
-  options.seed = seed;
-  options.explore = interleavings;
-  const sim::Outcome outcome =
-      execute(config, relocate(program, addresses), program.schedule, options, &dram);
-  EXPECT_FALSE(outcome.fault.is_set()) << outcome.fault.text;
-  EXPECT_EQ(outcome.hazards, 0u) << outcome.first_hazard.text;
-  EXPECT_EQ(outcome.interleavings, interleavings);
-  if (outcome.fault.is_set()) return {};
+  if (!simulated.run(config, program, seed, interleavings)) return {};
   const std::vector<uint8_t> bytes = unpack_activations(compiled.output, output, 0);
   return {std::vector<int8_t>(bytes.begin(), bytes.end()), program.schedule.total_cycles,
           most_busy_cycles(program.schedule)};

@@ -11,13 +11,12 @@
 #include <vector>
 
 #include "src/npu/isa/vta_blob.h"
-#include "src/npu/sim/executor.h"
-#include "src/npu/sim/program.h"
 #include "src/packer/emit/evaluate.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/vta/config.h"
+#include "tests/packer/target/vta_run.h"
 
 namespace qplan::target::vta {
 
@@ -49,11 +48,7 @@ inline RegionResult simulate_region(const Config& config, const ir::Function& re
                                     const CompiledRegion& compiled, std::span<const ir::ConstantRef> inputs,
                                     uint64_t seed, uint32_t interleavings) {
   sim::Program program;
-  qplan_npu_reason why = {};
-  if (load_program(config, compiled.blob.data(), compiled.blob.size(), &program, &why) != QPLAN_NPU_OK) {
-    ADD_FAILURE() << "the blob is refused: " << why.text;
-    return {};
-  }
+  if (!load_blob(config, compiled.blob, &program)) return {};
   EXPECT_EQ(program.memory_bytes, compiled.program_bytes);
   program.memory = sim::Block({}, program.memory_bytes, 0);
   place_program(config, compiled.blob.data(), &program);
@@ -73,33 +68,20 @@ inline RegionResult simulate_region(const Config& config, const ir::Function& re
       buffer.at(to) = input.bytes()[from] ^ arrangement.flip;
     });
   }
-  sim::Dram dram;
-  std::vector<uint64_t> addresses;
-  uint64_t address = sim::kArenaBase;
+  SimulatedMemory simulated;
   for (uint32_t r = 0; r < program.regions.size(); ++r) {
     const sim::ProgramRegion& from = program.regions[r];
     EXPECT_EQ(is_bound[r], !from.is_carried);
     sim::Segment segment;
-    segment.address = address;
     segment.bytes = from.bytes;
     segment.name = from.name;
     segment.memory = from.is_carried ? program.memory.data() + from.offset : memory[r].data();
     segment.is_writable = sim::is_writable(from.kind);
     segment.is_initialised = from.is_initialised;
     segment.is_output = from.kind == ::qplan::vta::RegionKind::kOutput;
-    addresses.push_back(address);
-    address += (from.bytes + sim::kPageBytes - 1) / sim::kPageBytes * sim::kPageBytes;
-    dram.add(segment);
+    simulated.add(segment);
   }
-  sim::ExecuteOptions options;
-  options.seed = seed;
-  options.explore = interleavings;
-  const sim::Outcome outcome =
-      execute(config, relocate(program, addresses), program.schedule, options, &dram);
-  EXPECT_FALSE(outcome.fault.is_set()) << outcome.fault.text;
-  EXPECT_EQ(outcome.hazards, 0u) << outcome.first_hazard.text;
-  EXPECT_EQ(outcome.interleavings, interleavings);
-  if (outcome.fault.is_set()) return {};
+  if (!simulated.run(config, program, seed, interleavings)) return {};
 
   RegionResult result;
   result.outputs.resize(region.outputs().size());

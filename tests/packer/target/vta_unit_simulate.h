@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "src/npu/sim/executor.h"
-#include "src/npu/sim/program.h"
 #include "src/packer/target/vta/layout.h"
 #include "src/packer/target/vta/unit.h"
+#include "tests/packer/target/vta_run.h"
 
 namespace qplan::target::vta {
 
@@ -71,18 +70,11 @@ inline std::vector<Bytes8> simulate_unit(const Config& config, const CompiledUni
   }
   const Bytes8 blob = write_blob(config, unit.stream, regions, unit.estimate.total_cycles);
   sim::Program program;
-  qplan_npu_reason why = {};
-  if (load_program(config, blob.data(), blob.size(), &program, &why) != QPLAN_NPU_OK) {
-    ADD_FAILURE() << "the blob is refused: " << why.text;
-    return {};
-  }
-  sim::Dram dram;
-  std::vector<uint64_t> addresses;
-  uint64_t address = sim::kArenaBase;
+  if (!load_blob(config, blob, &program)) return {};
+  SimulatedMemory simulated;
   for (size_t r = 0; r < regions.size(); ++r) {
     const bool is_output = unit.regions[r].kind == UnitRegion::Kind::kOutput;
     sim::Segment segment;
-    segment.address = address;
     segment.memory = is_output ? result.data() : memories[r].data();
     segment.bytes = is_output ? result.size() : memories[r].size();
     segment.name = unit.regions[r].name;
@@ -90,19 +82,9 @@ inline std::vector<Bytes8> simulate_unit(const Config& config, const CompiledUni
       segment.is_writable = segment.is_output = true;
       segment.is_initialised = false;
     }
-    addresses.push_back(address);
-    address += (segment.bytes + sim::kPageBytes - 1) / sim::kPageBytes * sim::kPageBytes;
-    dram.add(segment);
+    simulated.add(segment);
   }
-  sim::ExecuteOptions options;
-  options.seed = seed;
-  options.explore = interleavings;
-  const sim::Outcome outcome =
-      execute(config, relocate(program, addresses), program.schedule, options, &dram);
-  EXPECT_FALSE(outcome.fault.is_set()) << outcome.fault.text;
-  EXPECT_EQ(outcome.hazards, 0u) << outcome.first_hazard.text;
-  EXPECT_EQ(outcome.interleavings, interleavings);
-  if (outcome.fault.is_set()) return {};
+  if (!simulated.run(config, program, seed, interleavings)) return {};
   const auto estimated = static_cast<double>(unit.estimate.total_cycles);
   const auto counted = static_cast<double>(program.schedule.total_cycles);
   EXPECT_LE(std::abs(estimated - counted), 0.1 * counted);

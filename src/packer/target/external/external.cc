@@ -10,6 +10,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/rows.h"
 #include "src/packer/target/region.h"
+#include "src/packer/target/target_list.h"
 
 namespace qplan::target::external {
 namespace {
@@ -54,6 +55,9 @@ const qplan_npu_target& load_library(const std::string& path) {
     fail(cat("'", path, "' was made for another version of qplan/npu_target.h, expected ",
              QPLAN_NPU_TARGET_ABI >> 16, ".x; build it again"));
   if (!is_name(target->name)) fail(cat("'", path, "': its target's name is not of the form [a-z][a-z0-9_]*"));
+  if (is_built_in(target->name))
+    fail(cat("'", path, "': its target is called '", target->name,
+             "', which is a target of the packer's own; give it another name"));
   if (target->supported == nullptr || target->capabilities == nullptr)
     fail(cat("'", path, "': target '", target->name, "' lacks supported or capabilities"));
   return *target;
@@ -84,6 +88,11 @@ Target make_target(const qplan_npu_target& library,
     set(costs.dma_bytes_per_cycle, &target.costs.dma_bytes_per_cycle);
     set(costs.dma_latency_cycles, &target.costs.dma_latency_cycles);
   }
+  qplan_npu_capabilities capabilities = {};
+  capabilities.struct_size = sizeof(capabilities);
+  if (library.capabilities(config, &capabilities) != QPLAN_NPU_OK)
+    fail(cat("target '", target.name, "' tells no capabilities"));
+  target.max_bank_bytes = capabilities.max_buffer_bytes;
   target.table = make_rows(library, config);
   target.compile = [&library, config, rows = target.table](const ir::Module& module,
                                                            const ir::Function& region) {
