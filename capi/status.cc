@@ -45,7 +45,9 @@ struct IsaName {
 constexpr IsaName kIsaNames[] = {
     {QPLAN_ISA_AUTO, "auto"},
     {QPLAN_ISA_REFERENCE, "reference"},
+    {QPLAN_ISA_SSE41, "sse41"},
     {QPLAN_ISA_AVX2, "avx2"},
+    {QPLAN_ISA_AVXVNNI, "avxvnni"},
     {QPLAN_ISA_AVX512VNNI, "avx512vnni"},
 };
 

@@ -1,11 +1,13 @@
 # ISA files are found by their suffix: <family>_avx2.cc, <family>_avx512vnni.cc. They are compiled at -O2 in every
 # preset: unoptimised intrinsics would emit weak copies of inline functions. QPLAN_ISAS lists what this build holds.
+set(QPLAN_ISA_FLAGS_sse41 -msse4.1 -mssse3)
 set(QPLAN_ISA_FLAGS_avx2 -mavx2 -mfma)
+set(QPLAN_ISA_FLAGS_avxvnni -mavx2 -mfma -mavxvnni)
 # GCC 12 warns of its own _mm512_undefined_epi32().
 set(QPLAN_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -Wno-uninitialized -Wno-maybe-uninitialized)
 set(QPLAN_ISAS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  list(APPEND QPLAN_ISAS avx2 avx512vnni)
+  list(APPEND QPLAN_ISAS sse41 avx2 avxvnni avx512vnni)
 endif()
 
 # qplan_isa_sources(<target> <file>...): adds the files whose ISA this build holds, with its flags.

@@ -1,12 +1,14 @@
 #include "kernels/kernel.h"
 
+#include "kernels/cpu.h"
+
 namespace qplan {
 
 const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
                                     size_t scratch_limit) {
   for (uint32_t i = 0; i + 1 < family.num_variants; ++i) {
     const KernelVariant& variant = family.variants[i];
-    if (variant.isa <= isa_limit && variant.accepts(args) &&
+    if (isa_within(variant.isa, isa_limit) && variant.accepts(args) &&
         variant.scratch_bytes(args) <= scratch_limit) {
       return &variant;
     }

@@ -65,7 +65,7 @@ struct KernelFamily {
   uint32_t num_variants;
 };
 
-// The first variant that accepts args, with isa <= isa_limit and scratch within scratch_limit bytes; never null for
+// The first variant that accepts args, with isa_within(isa, isa_limit) and scratch within scratch_limit bytes; never null for
 // bound args. isa_limit has been resolved before (cpu.h): the machine has it and all that is below it.
 const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
                                     size_t scratch_limit);

@@ -26,8 +26,8 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   command
       .add_option(
           "--isa", options.isa,
-          "Use no instructions beyond this set: reference, avx2, avx512vnni or auto (default: the best of "
-          "this machine); the results are the same")
+          "Use no instructions beyond this set: reference, sse41, avx2, avxvnni, avx512vnni or auto (default: "
+          "the best of this machine); the results are the same")
       ->type_name("ISA");
   command
       .add_option("--pool", options.pool,

@@ -155,11 +155,14 @@ typedef struct qplan_memory {
 } qplan_memory;
 
 /* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine lacks is
- * QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. */
+ * QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI of processors
+ * without AVX-512: compiled, and unverified, since no machine of the project has it. */
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
+  QPLAN_ISA_SSE41 = 16,
   QPLAN_ISA_AVX2 = 32,
+  QPLAN_ISA_AVXVNNI = 40,
   QPLAN_ISA_AVX512VNNI = 48
 };
 /* ---- NPU regions: steps of a plan that a device runs, each with the CPU steps that compute the same bits ----
