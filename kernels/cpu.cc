@@ -30,7 +30,8 @@ X86Features x86_features() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
   const bool ymm = (xcr0 & 0x6) == 0x6, zmm = (xcr0 & 0xe6) == 0xe6;
   features.avx2 = ymm && fma && ((b >> 5) & 1);
-  const bool f = (b >> 16) & 1, dq = (b >> 17) & 1, bw = (b >> 30) & 1, vl = (b >> 31) & 1, vnni = (c >> 11) & 1;
+  const bool f = (b >> 16) & 1, dq = (b >> 17) & 1, bw = (b >> 30) & 1, vl = (b >> 31) & 1,
+             vnni = (c >> 11) & 1;
   features.avx512vnni = features.avx2 && zmm && f && dq && bw && vl && vnni;
   if (features.avx2 && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) features.avxvnni = (a >> 4) & 1;
   return features;
@@ -59,7 +60,9 @@ bool cpu_has_isa(uint32_t isa) {
 }
 
 uint32_t cpu_best_isa() {
-  for (const uint32_t isa : {QPLAN_ISA_AVX512VNNI, QPLAN_ISA_AVXVNNI, QPLAN_ISA_AVX2, QPLAN_ISA_SSE41}) {
+  constexpr uint32_t kBestFirst[] = {QPLAN_ISA_AVX512VNNI, QPLAN_ISA_AVXVNNI, QPLAN_ISA_AVX2,
+                                     QPLAN_ISA_SSE41};
+  for (const uint32_t isa : kBestFirst) {
     if (cpu_has_isa(isa)) return isa;
   }
   return QPLAN_ISA_REFERENCE;
