@@ -53,21 +53,26 @@ __attribute__((always_inline)) inline __m256i outputs256(const Gemm& g, __m256i 
 template <typename Epilogue, uint32_t kRows>
 inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
   __m256i sums[kRows][4];
+#pragma GCC unroll 4
   for (uint32_t p = 0; p < kRows; ++p) {
+#pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) sums[p][q] = _mm256_setzero_si256();
   }
   const int8_t* weights = g.weights + size_t{block} * g.num_k4 * 64;
   const uint8_t* rows = g.rows + first_row * g.row_stride;
   for (uint32_t k = 0; k < g.num_k4; ++k, weights += 64) {
     __m256i u[kRows];
+#pragma GCC unroll 4
     for (uint32_t p = 0; p < kRows; ++p) {
       int32_t four;
       __builtin_memcpy(&four, rows + p * g.row_stride + size_t{k} * 4, 4);
       u[p] = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
     }
+#pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) {
       const __m256i w =
           _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 16 * q)));
+#pragma GCC unroll 4
       for (uint32_t p = 0; p < kRows; ++p) {
         sums[p][q] = _mm256_add_epi32(sums[p][q], _mm256_madd_epi16(u[p], w));
       }
@@ -75,6 +80,7 @@ inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
   }
   const uint32_t channel = block * 16;
   __m256i outputs[kRows][2];
+#pragma GCC unroll 4
   for (uint32_t p = 0; p < kRows; ++p) {
     const __m256i term = _mm256_set1_epi32(g.row_term != nullptr ? g.row_term[first_row + p] : 0);
     outputs[p][0] = outputs256<Epilogue>(g, sums[p][0], sums[p][1], term, channel);

@@ -53,6 +53,7 @@ __attribute__((always_inline)) inline void store_tile512(const Gemm& g,
   const __mmask64 mask = mask64(left < kBlocks * 16 ? left : kBlocks * 16);
   const bool whole = left >= kBlocks * 16;
   uint8_t* out = g.out + first_row * g.out_stride + first_channel;
+#pragma GCC unroll 16
   for (uint32_t i = 0; i <= kLast; i += 4) {
     const __m512i four =
         bytes.pack(outputs[i], outputs[i + 1 < kLast ? i + 1 : kLast], outputs[i + 2 < kLast ? i + 2 : kLast],
@@ -94,30 +95,39 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint8_t* rows = g.rows + first_row * g.row_stride;
   const uint32_t first_channel = first_block * 16;
+#pragma GCC unroll 16
   for (uint32_t b = 0; b < kBlocks; ++b) {
     const __m512i bias = _mm512_loadu_si512(g.bias + first_channel + b * 16);
+#pragma GCC unroll 16
     for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = bias;
   }
   if (g.row_term != nullptr) {
+#pragma GCC unroll 16
     for (uint32_t p = 0; p < kRows; ++p) {
       const __m512i term = _mm512_set1_epi32(g.row_term[first_row + p]);
+#pragma GCC unroll 16
       for (uint32_t b = 0; b < kBlocks; ++b)
         sums[p * kBlocks + b] = _mm512_add_epi32(sums[p * kBlocks + b], term);
     }
   }
   for (uint32_t k = 0; k < g.num_k4; ++k) {
     __m512i w[kBlocks];
+#pragma GCC unroll 16
     for (uint32_t b = 0; b < kBlocks; ++b)
       w[b] = _mm512_loadu_si512(weights + b * block_bytes + size_t{k} * 64);
+#pragma GCC unroll 16
     for (uint32_t p = 0; p < kRows; ++p) {
       int32_t four;
       __builtin_memcpy(&four, rows + p * g.row_stride + size_t{k} * 4, 4);
       const __m512i u = _mm512_set1_epi32(four);
+#pragma GCC unroll 16
       for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
     }
   }
+#pragma GCC unroll 16
   for (uint32_t b = 0; b < kBlocks; ++b) {
     const Epilogue epilogue(g, first_channel + b * 16);
+#pragma GCC unroll 16
     for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = epilogue.outputs(sums[p * kBlocks + b]);
   }
   store_tile512<kRows, kBlocks>(g, sums, first_row, first_channel);
