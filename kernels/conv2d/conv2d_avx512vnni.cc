@@ -5,11 +5,11 @@
 
 namespace qplan::conv2d_avx512vnni {
 
-bool accepts(const Conv2dArgs& args) { return patch_accepts(args); }
+bool accepts(const Conv2dArgs& args) { return windows_accept(args); }
 
-size_t scratch_bytes(const Conv2dArgs& args) { return patch_scratch_bytes(args); }
+size_t scratch_bytes(const Conv2dArgs& args) { return windows_scratch_bytes(args); }
 
-uint32_t units(const Conv2dArgs& args) { return patch_units(args); }
+uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   conv2d_gemm(args, begin, end, scratch);

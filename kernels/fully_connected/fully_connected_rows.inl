@@ -1,5 +1,5 @@
-// Rows of a fully connected layer as uint8 (int8 plus 128), ready for the packed weights. Shared by the ISA
-// files; internal linkage only.
+// Where the rows of a fully connected layer lie: in the input, or copied to whole groups of four bytes.
+// Shared by the ISA files; internal linkage only.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_INL_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_INL_
 
@@ -31,16 +31,26 @@ inline bool rows_accepts(const FullyConnectedArgs& a) {
 }
 
 // Whether the input's rows can be read as they are.
-inline bool rows_are_input(const FullyConnectedArgs& a) {
-  return a.input_dtype == Dtype::kU8 && a.input_c % 4 == 0;
-}
+inline bool rows_are_input(const FullyConnectedArgs& a) { return a.input_c % 4 == 0; }
 inline uint32_t chunk_rows(const FullyConnectedArgs& a) { return a.rows < kRowChunk ? a.rows : kRowChunk; }
-inline size_t row_stride(const FullyConnectedArgs& a) { return (size_t{a.input_c} + 63) / 64 * 64; }
+// Copies of rows reach over their ends.
+inline size_t row_copy_bytes(const FullyConnectedArgs& a) { return (size_t{a.input_c} + 63) / 64 * 64 + 64; }
 
-// Scratch: the rows of a chunk unless they are read in place, then a term for each.
+// Scratch: a term for each row of a chunk, then the copies.
+constexpr size_t kTermBytes = (kRowChunk * sizeof(int32_t) + 63) / 64 * 64;
 inline size_t rows_scratch_bytes(const FullyConnectedArgs& a) {
-  const size_t terms = (kRowChunk * sizeof(int32_t) + 63) / 64 * 64;
-  return (rows_are_input(a) ? 0 : chunk_rows(a) * row_stride(a)) + terms;
+  return kTermBytes + (rows_are_input(a) ? 0 : chunk_rows(a) * row_copy_bytes(a));
+}
+
+// Rows [first, first + count), filled up with bytes that stand for zero.
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t)>
+inline void copy_rows(const FullyConnectedArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
+  const uint8_t* row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
+  const uint8_t zero = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  for (uint32_t p = 0; p < count; ++p, row += a.input_c, to += row_copy_bytes(a)) {
+    kCopyRun(to, row, a.input_c);
+    for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = zero;
+  }
 }
 
 }  // namespace

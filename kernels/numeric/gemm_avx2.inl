@@ -1,4 +1,4 @@
-// uint8 rows times int8 weights in layout o16k4, requantised: the AVX2 sibling of gemm_avx512vnni.inl.
+// kernels/numeric/gemm.h with AVX2.
 // Products are formed in 16 bits and summed in 32 (vpmaddwd), where nothing can saturate. Internal linkage
 // only.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_AVX2_INL_
@@ -8,34 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/numeric/gemm.h"
 #include "kernels/numeric/requantize_avx2.inl"
 
 namespace qplan {
 namespace {
-
-struct Gemm {
-  const uint8_t* rows = nullptr;  // num_rows of them, 4 * num_k4 readable bytes each
-  size_t row_stride = 0;          // bytes
-  uint32_t num_rows = 0;
-  uint32_t num_k4 = 0;              // groups of four products
-  const int8_t* weights = nullptr;  // o16k4
-  const int32_t* bias = nullptr;    // these four: one entry per channel, rounded up to 16
-  const int32_t* multiplier = nullptr;
-  const int32_t* shift = nullptr;
-  const float* scale = nullptr;  // F32E, without multiplier and shift
-  const float* float_scale = nullptr;
-  const float* float_offset = nullptr;
-  Contract contract = Contract::kTfl2;
-  FloatForm float_form = FloatForm::kNone;
-  // Added to every channel of a row (the weights' zero point); null: nothing.
-  const int32_t* row_term = nullptr;
-  uint32_t num_channels = 0;
-  uint8_t* out = nullptr;  // out[p * out_stride + o]
-  size_t out_stride = 0;   // bytes
-  int32_t output_zero_point = 0;
-  int32_t clamp_min = 0;
-  int32_t clamp_max = 0;
-};
 
 // Outputs without zero point and clamp of channels channel .. channel + 7, of which low and high hold partial
 // sums. Inlined by force: the sums stay in registers.
@@ -58,23 +35,28 @@ inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
 #pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) sums[p][q] = _mm256_setzero_si256();
   }
-  const int8_t* weights = g.weights + size_t{block} * g.num_k4 * 64;
-  const uint8_t* rows = g.rows + first_row * g.row_stride;
-  for (uint32_t k = 0; k < g.num_k4; ++k, weights += 64) {
-    __m256i u[kRows];
+  const int8_t* weights = g.weights + size_t{block} * g.num_taps * g.tap_k4 * 64;
+  const __m128i flip = _mm_set1_epi8(static_cast<char>(g.flip));
+  for (uint32_t t = 0; t < g.num_taps; ++t) {
+    const uint8_t* rows[kRows];
 #pragma GCC unroll 4
-    for (uint32_t p = 0; p < kRows; ++p) {
-      int32_t four;
-      __builtin_memcpy(&four, rows + p * g.row_stride + size_t{k} * 4, 4);
-      u[p] = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
-    }
-#pragma GCC unroll 4
-    for (uint32_t q = 0; q < 4; ++q) {
-      const __m256i w =
-          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 16 * q)));
+    for (uint32_t p = 0; p < kRows; ++p) rows[p] = row_tap(g, first_row + p, t);
+    for (size_t k = 0; k < g.tap_k4; ++k, weights += 64) {
+      __m256i u[kRows];
 #pragma GCC unroll 4
       for (uint32_t p = 0; p < kRows; ++p) {
-        sums[p][q] = _mm256_add_epi32(sums[p][q], _mm256_madd_epi16(u[p], w));
+        int32_t four;
+        __builtin_memcpy(&four, rows[p] + k * 4, 4);
+        u[p] = _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_set1_epi32(four), flip));
+      }
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < 4; ++q) {
+        const __m256i w =
+            _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 16 * q)));
+#pragma GCC unroll 4
+        for (uint32_t p = 0; p < kRows; ++p) {
+          sums[p][q] = _mm256_add_epi32(sums[p][q], _mm256_madd_epi16(u[p], w));
+        }
       }
     }
   }
@@ -89,7 +71,7 @@ inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
   const __m256i bytes =
       Bytes256(g).pack(outputs[0][0], outputs[0][1], outputs[kRows - 1][0], outputs[kRows - 1][1]);
   const uint32_t left = g.num_channels - channel, count = left < 16 ? left : 16;
-  uint8_t* out = g.out + first_row * g.out_stride + channel;
+  uint8_t* out = g.first_out + first_row * g.out_stride + channel;
   store_low_bytes(out, _mm256_castsi256_si128(bytes), count);
   if (kRows == 2) store_low_bytes(out + g.out_stride, _mm256_extracti128_si256(bytes, 1), count);
 }
@@ -125,28 +107,39 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   gemm_blocks256(g, first_block, end_block);
 }
 
-// Sum of count bytes.
-inline uint32_t sum_bytes(const uint8_t* bytes, size_t count) {
+// The sum of row p's bytes u(p, k).
+inline uint32_t row_sum256(const Gemm& g, uint32_t p) {
+  const size_t tap_bytes = size_t{g.tap_k4} * 4;
+  const __m256i flip = _mm256_set1_epi8(static_cast<char>(g.flip));
   __m256i sum = _mm256_setzero_si256();
-  size_t i = 0;
-  for (; i + 32 <= count; i += 32) {
-    sum = _mm256_add_epi64(sum, _mm256_sad_epu8(load256(bytes + i), _mm256_setzero_si256()));
+  uint32_t rest = 0;
+  for (uint32_t t = 0; t < g.num_taps; ++t) {
+    const uint8_t* tap = row_tap(g, p, t);
+    size_t i = 0;
+    for (; i + 32 <= tap_bytes; i += 32) {
+      const __m256i bytes = _mm256_xor_si256(load256(tap + i), flip);
+      sum = _mm256_add_epi64(sum, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
+    }
+    for (; i < tap_bytes; ++i) rest += static_cast<uint8_t>(tap[i] ^ g.flip);
   }
   const __m128i halves = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-  uint32_t total =
-      static_cast<uint32_t>(_mm_cvtsi128_si64(halves)) + static_cast<uint32_t>(_mm_extract_epi64(halves, 1));
-  for (; i < count; ++i) total += bytes[i];
-  return total;
+  return rest + static_cast<uint32_t>(_mm_cvtsi128_si64(halves)) +
+         static_cast<uint32_t>(_mm_extract_epi64(halves, 1));
 }
 
-// to[i] = from[i] ^ flip: flip 0x80 turns int8 into uint8 plus 128.
-inline void copy_flip(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
-  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
-  size_t i = 0;
-  for (; i + 32 <= count; i += 32) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(load256(from + i), flips));
+// sums[p] = factor * the sum of row p's bytes, modulo 2^32.
+inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
+  for (uint32_t p = 0; p < g.num_rows; ++p) {
+    sums[p] = static_cast<int32_t>(static_cast<uint32_t>(factor) * row_sum256(g, p));
   }
-  for (; i < count; ++i) to[i] = from[i] ^ flip;
+}
+
+// Reads count bytes.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count) {
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), load256(from + i));
+  for (; i + 8 <= count; i += 8) __builtin_memcpy(to + i, from + i, 8);
+  for (; i < count; ++i) to[i] = from[i];
 }
 
 inline void fill(uint8_t* to, uint8_t value, size_t count) {

@@ -1,6 +1,4 @@
-// uint8 rows times int8 weights in layout o16k4, requantised: out[p][o] = clamp(zero_point + requant(bias[o]
-// + row_term[p] + sum_k rows[p][k] * weights[o][k])), under TFL2, TFL1 or F32E. The heart of convolution and
-// of fully connected layers. Internal linkage only.
+// kernels/numeric/gemm.h with one vpdpbusd for 64 products. Internal linkage only.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_AVX512VNNI_INL_
 #define QPLAN_KERNELS_NUMERIC_GEMM_AVX512VNNI_INL_
 
@@ -8,38 +6,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/numeric/gemm.h"
 #include "kernels/numeric/requantize_avx512vnni.inl"
 
 namespace qplan {
 namespace {
 
-struct Gemm {
-  const uint8_t* rows = nullptr;  // num_rows of them, 4 * num_k4 readable bytes each
-  size_t row_stride = 0;          // bytes
-  uint32_t num_rows = 0;
-  uint32_t num_k4 = 0;              // groups of four products
-  const int8_t* weights = nullptr;  // o16k4
-  const int32_t* bias = nullptr;    // these four: one entry per channel, rounded up to 16
-  const int32_t* multiplier = nullptr;
-  const int32_t* shift = nullptr;
-  const float* scale = nullptr;  // F32E, without multiplier and shift
-  const float* float_scale = nullptr;
-  const float* float_offset = nullptr;
-  Contract contract = Contract::kTfl2;
-  FloatForm float_form = FloatForm::kNone;
-  // Added to every channel of a row (the weights' zero point); null: nothing.
-  const int32_t* row_term = nullptr;
-  uint32_t num_channels = 0;
-  uint8_t* out = nullptr;  // out[p * out_stride + o]
-  size_t out_stride = 0;   // bytes
-  int32_t output_zero_point = 0;
-  int32_t clamp_min = 0;
-  int32_t clamp_max = 0;
-};
-
 // In assembly: GCC 12 moves the accumulators to and fro around the intrinsic.
 inline void dot_u8s8_512(__m512i& sum, __m512i u8, __m512i s8) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u8), "v"(s8));
+}
+
+// `count` rows of 32 or 16 channels; mask is for rows whose channels end earlier.
+__attribute__((always_inline)) inline void store_rows256(uint8_t* out, size_t stride, bool whole,
+                                                         __mmask32 mask, __m512i rows, uint32_t count) {
+  const __m256i low = _mm512_castsi512_si256(rows), high = _mm512_extracti64x4_epi64(rows, 1);
+  if (whole) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), low);
+    if (count > 1) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + stride), high);
+  } else {
+    _mm256_mask_storeu_epi8(out, mask, low);
+    if (count > 1) _mm256_mask_storeu_epi8(out + stride, mask, high);
+  }
+}
+
+__attribute__((always_inline)) inline void store_row128(uint8_t* out, bool whole, __mmask16 mask,
+                                                        __m128i row) {
+  if (whole) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), row);
+  } else {
+    _mm_mask_storeu_epi8(out, mask, row);
+  }
+}
+
+__attribute__((always_inline)) inline void store_rows128(uint8_t* out, size_t stride, bool whole,
+                                                         __mmask16 mask, __m512i rows, uint32_t count) {
+  store_row128(out, whole, mask, _mm512_castsi512_si128(rows));
+  if (count > 1) store_row128(out + stride, whole, mask, _mm512_extracti32x4_epi32(rows, 1));
+  if (count > 2) store_row128(out + 2 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 2));
+  if (count > 3) store_row128(out + 3 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 3));
 }
 
 // Stores the outputs of a tile, four vectors at a time: one row of 64 channels, two of 32 or four of 16.
@@ -52,7 +57,7 @@ __attribute__((always_inline)) inline void store_tile512(const Gemm& g,
   const uint32_t left = g.num_channels - first_channel;
   const __mmask64 mask = mask64(left < kBlocks * 16 ? left : kBlocks * 16);
   const bool whole = left >= kBlocks * 16;
-  uint8_t* out = g.out + first_row * g.out_stride + first_channel;
+  uint8_t* out = g.first_out + first_row * g.out_stride + first_channel;
 #pragma GCC unroll 16
   for (uint32_t i = 0; i <= kLast; i += 4) {
     const __m512i four =
@@ -66,34 +71,43 @@ __attribute__((always_inline)) inline void store_tile512(const Gemm& g,
       }
       out += g.out_stride;
     } else if (kBlocks == 2) {
-      const auto mask32 = static_cast<__mmask32>(mask);
-      _mm256_mask_storeu_epi8(out, mask32, _mm512_castsi512_si256(four));
-      if (i + 2 <= kLast) {
-        _mm256_mask_storeu_epi8(out + g.out_stride, mask32, _mm512_extracti64x4_epi64(four, 1));
-      }
+      store_rows256(out, g.out_stride, whole, static_cast<__mmask32>(mask), four, kRows - i / 2 < 2 ? 1 : 2);
       out += 2 * g.out_stride;
     } else {
-      const auto mask16 = static_cast<__mmask16>(mask);
-      _mm_mask_storeu_epi8(out, mask16, _mm512_castsi512_si128(four));
-      if (i + 1 <= kLast)
-        _mm_mask_storeu_epi8(out + g.out_stride, mask16, _mm512_extracti32x4_epi32(four, 1));
-      if (i + 2 <= kLast)
-        _mm_mask_storeu_epi8(out + 2 * g.out_stride, mask16, _mm512_extracti32x4_epi32(four, 2));
-      if (i + 3 <= kLast)
-        _mm_mask_storeu_epi8(out + 3 * g.out_stride, mask16, _mm512_extracti32x4_epi32(four, 3));
+      store_rows128(out, g.out_stride, whole, static_cast<__mmask16>(mask), four,
+                    kRows - i < 4 ? kRows - i : 4);
       out += 4 * g.out_stride;
     }
   }
 }
 
+// Where a tile's rows begin, for one tap. Rows at one distance from each other need fewer registers.
+template <uint32_t kRows>
+struct EvenRows512 {
+  const uint8_t* first;
+  size_t stride;
+  EvenRows512(const Gemm& g, uint32_t row, uint32_t)
+      : first(g.first_row + row * g.row_stride), stride(g.row_stride) {}
+  const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
+};
+
+template <uint32_t kRows>
+struct ListedRows512 {
+  const uint8_t* rows[kRows];
+  ListedRows512(const Gemm& g, uint32_t row, uint32_t tap) {
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) rows[p] = g.rows[row + p] + g.tap_offsets[tap];
+  }
+  const uint8_t* operator[](uint32_t p) const { return rows[p]; }
+};
+
 // kRows rows by kBlocks blocks of 16 channels. One epilogue a function: what depends on the contract is
-// decided outside, and the sums stay in registers.
-template <typename Epilogue, uint32_t kRows, uint32_t kBlocks>
+// decided outside. GCC keeps arrays in memory unless the loops over them are unrolled.
+template <typename Epilogue, template <uint32_t> class Rows, uint32_t kRows, uint32_t kBlocks>
 inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
   __m512i sums[kRows * kBlocks];
-  const size_t block_bytes = size_t{g.num_k4} * 64;
+  const size_t block_bytes = size_t{g.num_taps} * g.tap_k4 * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
-  const uint8_t* rows = g.rows + first_row * g.row_stride;
   const uint32_t first_channel = first_block * 16;
 #pragma GCC unroll 16
   for (uint32_t b = 0; b < kBlocks; ++b) {
@@ -110,18 +124,21 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
         sums[p * kBlocks + b] = _mm512_add_epi32(sums[p * kBlocks + b], term);
     }
   }
-  for (uint32_t k = 0; k < g.num_k4; ++k) {
-    __m512i w[kBlocks];
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  for (uint32_t t = 0; t < g.num_taps; ++t) {
+    const Rows<kRows> rows(g, first_row, t);
+    for (size_t k = 0; k < g.tap_k4; ++k, weights += 64) {
+      __m512i w[kBlocks];
 #pragma GCC unroll 16
-    for (uint32_t b = 0; b < kBlocks; ++b)
-      w[b] = _mm512_loadu_si512(weights + b * block_bytes + size_t{k} * 64);
+      for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
 #pragma GCC unroll 16
-    for (uint32_t p = 0; p < kRows; ++p) {
-      int32_t four;
-      __builtin_memcpy(&four, rows + p * g.row_stride + size_t{k} * 4, 4);
-      const __m512i u = _mm512_set1_epi32(four);
+      for (uint32_t p = 0; p < kRows; ++p) {
+        int32_t four;
+        __builtin_memcpy(&four, rows[p] + k * 4, 4);
+        const __m512i u = _mm512_xor_si512(_mm512_set1_epi32(four), flip);
 #pragma GCC unroll 16
-      for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
+        for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
+      }
     }
   }
 #pragma GCC unroll 16
@@ -133,12 +150,25 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
   store_tile512<kRows, kBlocks>(g, sums, first_row, first_channel);
 }
 
+// The last tile may begin among rows that are done: one row alone waits for its own sums.
+template <typename Epilogue, template <uint32_t> class Rows, uint32_t kBlocks>
+inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
+  if (g.num_rows < 6) {
+    for (uint32_t p = 0; p < g.num_rows; ++p) gemm_tile512<Epilogue, Rows, 1, kBlocks>(g, p, first_block);
+    return;
+  }
+  for (uint32_t p = 0; p < g.num_rows; p += 6) {
+    gemm_tile512<Epilogue, Rows, 6, kBlocks>(g, p + 6 <= g.num_rows ? p : g.num_rows - 6, first_block);
+  }
+}
+
 template <typename Epilogue, uint32_t kBlocks>
 inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
-  uint32_t p = 0;
-  for (; p + 6 <= g.num_rows; p += 6) gemm_tile512<Epilogue, 6, kBlocks>(g, p, first_block);
-  for (; p + 3 <= g.num_rows; p += 3) gemm_tile512<Epilogue, 3, kBlocks>(g, p, first_block);
-  for (; p < g.num_rows; ++p) gemm_tile512<Epilogue, 1, kBlocks>(g, p, first_block);
+  if (g.rows == nullptr) {
+    gemm_tiles512<Epilogue, EvenRows512, kBlocks>(g, first_block);
+  } else {
+    gemm_tiles512<Epilogue, ListedRows512, kBlocks>(g, first_block);
+  }
 }
 
 // Channels [b, b + kBlocks) in integers. TFL1 is rare: one small tile.
@@ -180,26 +210,54 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   }
 }
 
-// Sum of count bytes.
-inline uint32_t sum_bytes(const uint8_t* bytes, size_t count) {
+// Partial sums of a row's bytes: every lane has some of them.
+inline __m512i row_sum512(const Gemm& g, uint32_t row) {
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip)), ones = _mm512_set1_epi8(1);
+  const size_t tap_bytes = size_t{g.tap_k4} * 4;
   __m512i sum = _mm512_setzero_si512();
-  for (size_t i = 0; i < count; i += 64) {
-    const uint64_t left = count - i;
-    const __mmask64 mask = left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-    const __m512i v = _mm512_maskz_loadu_epi8(mask, bytes + i);
-    sum = _mm512_add_epi64(sum, _mm512_sad_epu8(v, _mm512_setzero_si512()));
+  for (uint32_t t = 0; t < g.num_taps; ++t) {
+    const uint8_t* tap = row_tap(g, row, t);
+    size_t i = 0;
+    for (; i + 64 <= tap_bytes; i += 64) {
+      dot_u8s8_512(sum, _mm512_xor_si512(_mm512_loadu_si512(tap + i), flip), ones);
+    }
+    if (i < tap_bytes) {
+      const __mmask64 mask = mask64(static_cast<uint32_t>(tap_bytes - i));
+      const __m512i bytes = _mm512_maskz_loadu_epi8(mask, tap + i);
+      dot_u8s8_512(sum, _mm512_maskz_mov_epi8(mask, _mm512_xor_si512(bytes, flip)), ones);
+    }
   }
-  return static_cast<uint32_t>(_mm512_reduce_add_epi64(sum));
+  return sum;
 }
 
-// to[i] = from[i] ^ flip: flip 0x80 turns int8 into uint8 plus 128.
-inline void copy_flip(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
-  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+// sums[p] = factor * the sum of row p's bytes u(p, k), modulo 2^32, for num_rows rows rounded up to a
+// multiple of four.
+inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
+  const uint32_t last = g.num_rows - 1;
+  for (uint32_t p = 0; p <= last; p += 4) {
+    const __m512i a = row_sum512(g, p), b = row_sum512(g, p + 1 < last ? p + 1 : last);
+    const __m512i c = row_sum512(g, p + 2 < last ? p + 2 : last),
+                  d = row_sum512(g, p + 3 < last ? p + 3 : last);
+    const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    const __m512i four = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
+    const __m128i quarter = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums + p), _mm_mullo_epi32(quarter, _mm_set1_epi32(factor)));
+  }
+}
+
+// Reads count bytes; may write up to 64 more than that.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count) {
+  if (count <= 16) {
+    const __m128i v = _mm_maskz_loadu_epi8(mask16(static_cast<uint32_t>(count)), from);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), v);
+    return;
+  }
   for (size_t i = 0; i < count; i += 64) {
     const uint64_t left = count - i;
-    const __mmask64 mask = left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-    const __m512i v = _mm512_maskz_loadu_epi8(mask, from + i);
-    _mm512_mask_storeu_epi8(to + i, mask, _mm512_xor_si512(v, flips));
+    _mm512_storeu_si512(
+        to + i, _mm512_maskz_loadu_epi8(left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1, from + i));
   }
 }
 

@@ -102,6 +102,48 @@ TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
   }
 }
 
+// More pixels than a work unit has, windows inside the input and over each of its borders, taps of whole
+// groups of four bytes and others, one block of channels to several groups of them.
+TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
+  struct Image {
+    uint32_t size, input_c, output_c, kernel_h, kernel_w, stride, dilation, pad;
+  };
+  const std::vector<Image> images = {
+      {20, 3, 32, 3, 3, 2, 1, 1}, {17, 16, 16, 3, 3, 1, 1, 1}, {16, 8, 40, 3, 3, 1, 2, 2},
+      {13, 6, 20, 3, 2, 1, 1, 1}, {19, 1, 64, 10, 4, 2, 1, 3}, {9, 64, 130, 3, 3, 1, 1, 1},
+      {12, 4, 16, 5, 5, 2, 1, 2}, {15, 12, 24, 1, 1, 2, 1, 0}, {11, 20, 96, 1, 1, 1, 1, 0},
+      {14, 8, 8, 1, 5, 1, 2, 4},  {7, 20, 300, 1, 1, 1, 1, 0}, {6, 4, 16, 7, 7, 1, 1, 3},
+      {10, 5, 16, 3, 3, 1, 3, 3}, {9, 16, 32, 2, 2, 1, 1, 0},
+  };
+  uint64_t seed = 1500;
+  for (const Image& image : images) {
+    for (const uint32_t batch : {1u, 2u}) {
+      Random random(++seed);
+      Conv2dProblem problem;
+      problem.seed = seed;
+      Conv2dArgs& a = problem.args;
+      a.batch = batch;
+      a.groups = 1;
+      a.input_h = image.size + 1;
+      a.input_w = image.size;
+      a.input_c = image.input_c;
+      a.output_c = image.output_c;
+      a.kernel_h = image.kernel_h;
+      a.kernel_w = image.kernel_w;
+      a.stride_h = a.stride_w = image.stride;
+      a.dilation_h = a.dilation_w = image.dilation;
+      a.pad_top = a.pad_left = image.pad;
+      a.weights_layout = kLayout_o16k4;
+      ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
+      testing::draw_conv2d_scalars(random, &a);
+      a.input_zero_point = dtype_min(a.input_dtype);  // the vector variants take no other
+      testing::fill_conv2d_problem(random, &problem);
+      EXPECT_TRUE(expect_correct(problem)) << problem.text();
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_P(Conv2dVariant, SaturatesWhereEveryProductIsExtreme) {
   for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kOnlyEnds));

@@ -1,6 +1,6 @@
-// Rows of patches at the ends of int32, which no test of a whole convolution has the memory for: copies and
+// Kernel rows at the ends of int32, which no test of a whole convolution has the memory for: copies and
 // fills are only counted.
-#include "kernels/conv2d/conv2d_patch.inl"
+#include "kernels/conv2d/conv2d_windows.inl"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 size_t copied = 0, filled = 0;
 uintptr_t copied_from = 0;
 
-void count_copy(uint8_t*, const uint8_t* from, size_t count, uint8_t) {
+void count_copy(uint8_t*, const uint8_t* from, size_t count) {
   copied += count;
   copied_from = reinterpret_cast<uintptr_t>(from);
 }
@@ -29,25 +29,25 @@ void gather(uint32_t input_w, int32_t x0) {
   args.kernel_w = 4;
   args.dilation_w = 1;
   uint8_t to[4] = {};
-  gather_kernel_row<count_copy, count_fill>(args, reinterpret_cast<const uint8_t*>(uintptr_t{4096}), x0, 0, 0,
-                                            to);
+  copy_kernel_row<count_copy, count_fill>(args, reinterpret_cast<const uint8_t*>(uintptr_t{4096}), x0, 0, 1,
+                                          to);
 }
 
-TEST(Conv2dPatch, KernelRowOverTheBeginOfTheWidestInput) {
+TEST(Conv2dWindows, KernelRowOverTheBeginOfTheWidestInput) {
   gather(INT32_MAX, -3);
   EXPECT_EQ(filled, 3u);
   EXPECT_EQ(copied, 1u);
   EXPECT_EQ(copied_from, 4096u);
 }
 
-TEST(Conv2dPatch, KernelRowOverTheEndOfTheWidestInput) {
+TEST(Conv2dWindows, KernelRowOverTheEndOfTheWidestInput) {
   gather(INT32_MAX, INT32_MAX - 1);
   EXPECT_EQ(copied, 1u);
   EXPECT_EQ(filled, 3u);
   EXPECT_EQ(copied_from, uintptr_t{4096} + INT32_MAX - 1);
 }
 
-TEST(Conv2dPatch, KernelRowBesideTheInput) {
+TEST(Conv2dWindows, KernelRowBesideTheInput) {
   gather(INT32_MAX, -INT32_MAX);
   EXPECT_EQ(filled, 4u);
   EXPECT_EQ(copied, 0u);

@@ -1,0 +1,77 @@
+// Rows of bytes times packed weights, requantised: the heart of convolution and of fully connected layers.
+//
+//   out[p][o] = clamp(output_zero_point + requant(bias[o] + row_term[p] + sum over k of u(p, k) *
+//   weights[o][k])) u(p, k)    = (byte j of tap t of row p) ^ flip, k = t * tap_bytes + j, j < tap_bytes = 4
+//   * tap_k4
+//
+// under TFL2, TFL1 or F32E, or their float form. A row is a window of the input: its taps are runs of bytes
+// that lie the same way apart in every row. kernels/numeric/gemm_<isa>.inl compute it.
+#ifndef QPLAN_KERNELS_NUMERIC_GEMM_H_
+#define QPLAN_KERNELS_NUMERIC_GEMM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
+
+namespace qplan {
+
+struct Gemm {
+  // Rows are listed, or, where rows is null, have one tap and lie row_stride bytes apart.
+  const uint8_t* const* rows = nullptr;  // [num_rows]
+  const size_t* tap_offsets = nullptr;   // [num_taps], bytes
+  const uint8_t* first_row = nullptr;
+  size_t row_stride = 0;
+  uint8_t* first_out = nullptr;
+  size_t out_stride = 0;  // bytes from a row's outputs to those of the next
+  uint32_t num_rows = 0;
+  uint32_t num_taps = 0;
+  uint32_t tap_k4 = 0;
+  uint8_t flip = 0;                 // 0x80 makes uint8 of int8, plus 128
+  const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4 groups of four
+  const int32_t* bias = nullptr;    // these: one entry per channel, rounded up to 16
+  const int32_t* multiplier = nullptr;
+  const int32_t* shift = nullptr;
+  const float* scale = nullptr;  // F32E, without multiplier and shift
+  const float* float_scale = nullptr;
+  const float* float_offset = nullptr;
+  Contract contract = Contract::kTfl2;
+  FloatForm float_form = FloatForm::kNone;
+  // Added to every channel of a row (the weights' zero point); null: nothing.
+  const int32_t* row_term = nullptr;
+  uint32_t num_channels = 0;
+  int32_t output_zero_point = 0;
+  int32_t clamp_min = 0;
+  int32_t clamp_max = 0;
+};
+
+inline const uint8_t* row_tap(const Gemm& g, uint32_t row, uint32_t tap) {
+  return g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row] + g.tap_offsets[tap];
+}
+
+// What of it the arguments of a layer give.
+template <typename Args>
+inline Gemm gemm_of(const Args& args) {
+  Gemm g;
+  g.weights = args.weights;
+  g.bias = args.bias;
+  g.multiplier = args.multiplier;
+  g.shift = args.shift;
+  g.scale = args.scale;
+  g.float_scale = args.float_scale;
+  g.float_offset = args.float_offset;
+  g.contract = args.contract;
+  g.float_form = args.float_form;
+  g.num_channels = args.output_c;
+  g.out_stride = args.output_c;
+  g.output_zero_point = args.output_zero_point;
+  g.clamp_min = args.clamp_min;
+  g.clamp_max = args.clamp_max;
+  g.flip = args.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  return g;
+}
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_NUMERIC_GEMM_H_
