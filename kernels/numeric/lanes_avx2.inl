@@ -1,0 +1,80 @@
+// The vector of 8 int32 or float32 and its arithmetic, by the names that kernels use which are the same for
+// every instruction set. Internal linkage only.
+#ifndef QPLAN_KERNELS_NUMERIC_LANES_AVX2_INL_
+#define QPLAN_KERNELS_NUMERIC_LANES_AVX2_INL_
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize_avx2.inl"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kLanes = 8;
+using Ints = __m256i;
+using Reals = __m256;
+using Requant = Requant256;
+using Output = Output256;
+using RealOutput = RealOutput256;
+
+inline Ints set_ints(int32_t v) { return _mm256_set1_epi32(v); }
+inline Reals set_reals(float v) { return _mm256_set1_ps(v); }
+
+// Integers wrap.
+inline Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+inline Ints sub(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+inline Ints mul(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
+inline Ints max(Ints a, Ints b) { return _mm256_max_epi32(a, b); }
+inline Ints shift_left(Ints v, int32_t count) { return _mm256_sll_epi32(v, _mm_cvtsi32_si128(count)); }
+inline Reals add(Reals a, Reals b) { return _mm256_add_ps(a, b); }
+inline Reals sub(Reals a, Reals b) { return _mm256_sub_ps(a, b); }
+inline Reals mul(Reals a, Reals b) { return _mm256_mul_ps(a, b); }
+inline Reals div(Reals a, Reals b) { return _mm256_div_ps(a, b); }
+
+inline Reals to_reals(Ints v) { return _mm256_cvtepi32_ps(v); }
+inline Ints truncate(Reals v) { return _mm256_cvttps_epi32(v); }
+// yes where v > 0, elsewhere no.
+inline Ints if_positive(Ints v, Ints yes, Ints no) {
+  return _mm256_blendv_epi8(no, yes, _mm256_cmpgt_epi32(v, _mm256_setzero_si256()));
+}
+
+// TFL2.
+inline Requant set_requant(int32_t multiplier, int32_t shift) { return set1_requant256(multiplier, shift); }
+inline Ints requantize(Ints v, const Requant& requant) { return requantize_tfl2_256(v, requant); }
+
+// Zero point, clamp and the low byte of each lane.
+inline Output set_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+  return output256(zero_point, clamp_min, clamp_max);
+}
+inline RealOutput set_real_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+  return real_output256(zero_point, clamp_min, clamp_max);
+}
+inline __m128i finish(Ints v, const Output& output) { return finish256(v, output); }
+inline __m128i finish(Reals v, const RealOutput& output) { return finish_real256(v, output); }
+
+// The first count (1 .. kLanes) elements; nothing is read or written behind them.
+inline __m128i load_bytes(const uint8_t* from, uint32_t count) { return load_low_bytes(from, count); }
+inline void store_bytes(uint8_t* to, __m128i bytes, uint32_t count) { store_low_bytes(to, bytes, count); }
+inline Ints first_lanes(uint32_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+inline Ints load_ints(const int32_t* from, uint32_t count) {
+  return _mm256_maskload_epi32(from, first_lanes(count));
+}
+inline Reals load_reals(const float* from, uint32_t count) {
+  return _mm256_maskload_ps(from, first_lanes(count));
+}
+inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
+  return requant256(load_ints(multiplier, count), load_ints(shift, count));
+}
+inline Ints widen(__m128i bytes, Dtype dtype) {
+  return dtype == Dtype::kS8 ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_NUMERIC_LANES_AVX2_INL_

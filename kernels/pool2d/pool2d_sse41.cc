@@ -1,0 +1,22 @@
+// clang-format off
+#include "kernels/numeric/lanes_sse41.inl"  // first: the next one uses its names
+#include "kernels/pool2d/pool2d_lanes.inl"
+// clang-format on
+
+namespace qplan {
+
+namespace avg_pool2d_sse41 {
+bool accepts(const Pool2dArgs& args) { return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount; }
+size_t scratch_bytes(const Pool2dArgs&) { return 0; }
+uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { avg_pool2d_lanes(args, begin, end); }
+}  // namespace avg_pool2d_sse41
+
+namespace max_pool2d_sse41 {
+bool accepts(const Pool2dArgs&) { return true; }
+size_t scratch_bytes(const Pool2dArgs&) { return 0; }
+uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { max_pool2d_lanes(args, begin, end); }
+}  // namespace max_pool2d_sse41
+
+}  // namespace qplan

@@ -1,0 +1,18 @@
+// clang-format off
+#include "kernels/numeric/lanes_sse41.inl"  // first: the next one uses its names
+#include "kernels/requantize/requantize_lanes.inl"
+// clang-format on
+
+namespace qplan::requantize_sse41 {
+
+bool accepts(const RequantizeArgs& args) { return runs_accept(args); }
+
+size_t scratch_bytes(const RequantizeArgs&) { return 0; }
+
+uint32_t units(const RequantizeArgs& args) { return runs_units(args); }
+
+void run(const RequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
+  requantize_lanes(args, begin, end);
+}
+
+}  // namespace qplan::requantize_sse41
