@@ -87,7 +87,9 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   npu_.configure(&config);
   qplan_host_session* host_session = nullptr;
   qplan_error error = make_error();
+  const uint64_t begin = qplan_host_now_ns(nullptr);
   check(qplan_host_session_create(&plan.plan(), &config, &host_session, &error), error, label_);
+  init_ns_ = qplan_host_now_ns(nullptr) - begin;
   host_session_.reset(host_session);
   session_ = qplan_host_session_get(host_session);
 }

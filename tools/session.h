@@ -43,6 +43,8 @@ class Session {
   [[nodiscard]] qplan_session_info info() const;
   [[nodiscard]] qplan_event step(uint32_t index) const;
   [[nodiscard]] qplan_session* get() const { return session_; }
+  // How long it took to allocate the memories and to init the session in them.
+  [[nodiscard]] uint64_t init_ns() const { return init_ns_; }
 
  private:
   void check_call(qplan_status status) const;
@@ -55,6 +57,7 @@ class Session {
   NpuDevices npu_;  // outlive the session
   HostSession host_session_;
   qplan_session* session_ = nullptr;
+  uint64_t init_ns_ = 0;
 };
 
 // A platform that logs warnings to stderr.

@@ -158,6 +158,8 @@ class Bench(CommandTest):
         self.assertGreater(report["min_ns"], 0)
         self.assertGreater(report["macs"], 0)
         self.assertGreater(report["arena_bytes"], 0)
+        self.assertGreater(report["open_ns"], 0)
+        self.assertGreater(report["init_ns"], 0)
         self.assertIsInstance(report["isa"], str)
 
     def test_runs_thirty_times_at_least(self):
@@ -170,7 +172,25 @@ class Bench(CommandTest):
         steps = self.succeed_json("inspect", self.plan, "--json")["steps"]
         report = self.succeed_json("bench", self.plan, "--per-step", "--runs", "30", "--json")
         self.assertEqual([step["op"] for step in report["steps"]], [step["op"] for step in steps])
+        self.assertEqual(sum(step["macs"] for step in report["steps"]), report["macs"])
+        self.assertAlmostEqual(sum(step["share"] for step in report["steps"]), 1)
+        for step in report["steps"]:
+            self.assertGreater(step["bytes"], 0)
+            self.assertAlmostEqual(step["gmac_per_s"], step["macs"] / step["median_ns"])
         self.assertIn("conv2d", self.succeed("bench", self.plan, "--per-step", "--runs", "30", "--pool=openmp"))
+
+    def test_per_step_tells_shares_of_the_peak(self):
+        report = self.succeed_json("bench", self.plan, "--per-step", "--runs", "30", "--json")
+        if report["peak_gmac_per_s"] is None:
+            self.skipTest(f"no peak is known for {report['isa']}")
+        conv = next(step for step in report["steps"] if step["op"] == "conv2d")
+        self.assertAlmostEqual(conv["share_of_peak"], conv["gmac_per_s"] / report["peak_gmac_per_s"])
+        self.assertLess(conv["share_of_peak"], 1)
+
+    def test_no_peak_of_the_reference(self):
+        report = self.succeed_json("bench", self.plan, "--per-step", "--isa", "reference", "--runs", "30", "--json")
+        self.assertIsNone(report["peak_gmac_per_s"])
+        self.assertEqual({step["share_of_peak"] for step in report["steps"]}, {None})
 
     def test_wrong_options(self):
         self.refused(2, ["--runs"], "bench", self.plan, "--runs", "0")

@@ -1,0 +1,137 @@
+#include "tools/bench_steps.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "qplan/host.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct StepRow {
+  qplan_event event;
+  TimeSummary time;
+  double share = 0;  // of all steps' time
+  double rate = 0;   // GMAC/s
+  double peak = 0;   // share of it; 0: unknown, or not the CPU's work
+};
+
+struct StepRows {
+  std::vector<StepRow> rows;
+  uint64_t median_ns = 0;  // these three: of all
+  uint64_t macs = 0;
+  uint64_t bytes = 0;
+};
+
+StepRows step_rows(const Session& session, const StepTimes& times, double peak_gmacs) {
+  StepRows table;
+  for (uint32_t i = 0; i < session.info().num_steps; ++i) {
+    StepRow row{};
+    row.event = session.step(i);
+    row.time = times.summary(row.event.step);
+    row.rate = gmacs(row.event.macs, row.time.median_ns);
+    const bool on_cpu = std::string_view(row.event.op) != "npu";
+    if (on_cpu && peak_gmacs > 0) row.peak = row.rate / peak_gmacs;
+    table.median_ns += row.time.median_ns;
+    if (row.time.median_ns > 0) {  // steps that stand in for a region that runs on its device do not run
+      table.macs += row.event.macs;
+      table.bytes += row.event.bytes;
+    }
+    table.rows.push_back(row);
+  }
+  for (StepRow& row : table.rows) {
+    if (table.median_ns > 0)
+      row.share = static_cast<double>(row.time.median_ns) / static_cast<double>(table.median_ns);
+  }
+  return table;
+}
+
+std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f", 100 * share);
+  return share > 0 ? text : "-";
+}
+
+std::string line_of(const char* step, uint64_t ns, double share, uint64_t macs, uint64_t bytes, double peak,
+                    const char* kernel, const char* name) {
+  char line[512];
+  std::snprintf(line, sizeof line, "%5s %12.2f %6s %9.3f %9.1f %8.2f %7s  %-28s %s", step,
+                static_cast<double>(ns) / 1e3, percent(share).c_str(), static_cast<double>(macs) / 1e6,
+                static_cast<double>(bytes) / 1e3, gmacs(macs, ns), percent(peak).c_str(), kernel, name);
+  std::string text = line;
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text + "\n";
+}
+
+}  // namespace
+
+TimeSummary summarise(std::vector<uint64_t> times) {
+  if (times.empty()) return {};
+  std::sort(times.begin(), times.end());
+  const size_t n = times.size();
+  return {(times[(n - 1) / 2] + times[n / 2]) / 2, times[(n * 9 + 9) / 10 - 1], times.front()};
+}
+
+void StepTimes::attach(qplan_platform& platform) {
+  platform.user = this;
+  platform.step_begin = [](void* user, const qplan_event*) {
+    static_cast<StepTimes*>(user)->begin_ns_ = qplan_host_now_ns(nullptr);
+  };
+  platform.step_end = [](void* user, const qplan_event* event, qplan_status) {
+    const uint64_t now = qplan_host_now_ns(nullptr);
+    auto* self = static_cast<StepTimes*>(user);
+    if (event->step >= self->times_.size()) self->times_.resize(event->step + 1);
+    self->times_[event->step].push_back(now - self->begin_ns_);
+  };
+}
+
+TimeSummary StepTimes::summary(uint32_t step) const {
+  return step < times_.size() ? summarise(times_[step]) : TimeSummary();
+}
+
+std::string steps_text(const Session& session, const StepTimes& times, double peak_gmacs) {
+  const StepRows table = step_rows(session, times, peak_gmacs);
+  char line[256];
+  std::snprintf(line, sizeof line, "%5s %12s %6s %9s %9s %8s %7s  %-28s %s\n", "step", "median us", "%",
+                "MMAC", "kB", "GMAC/s", "% peak", "kernel", "name");
+  std::string text = line;
+  for (uint32_t i = 0; i < table.rows.size(); ++i) {
+    const StepRow& row = table.rows[i];
+    text += line_of(std::to_string(i).c_str(), row.time.median_ns, row.share, row.event.macs, row.event.bytes,
+                    row.peak, row.event.kernel, row.event.name);
+  }
+  const double peak = peak_gmacs > 0 ? gmacs(table.macs, table.median_ns) / peak_gmacs : 0;
+  text += line_of("sum", table.median_ns, 1, table.macs, table.bytes, peak, "", "");
+  if (peak_gmacs > 0) {
+    std::snprintf(line, sizeof line, "peak %.1f GMAC/s, measured before the runs\n", peak_gmacs);
+    text += line;
+  }
+  return text;
+}
+
+Json steps_json(const Session& session, const StepTimes& times, double peak_gmacs) {
+  Json list = Json::array();
+  uint32_t i = 0;
+  for (const StepRow& row : step_rows(session, times, peak_gmacs).rows) {
+    Json entry;
+    entry["step"] = i++;
+    entry["op"] = row.event.op;
+    entry["kernel"] = row.event.kernel;
+    entry["name"] = row.event.name;
+    entry["macs"] = row.event.macs;
+    entry["bytes"] = row.event.bytes;
+    entry["median_ns"] = row.time.median_ns;
+    entry["p90_ns"] = row.time.p90_ns;
+    entry["min_ns"] = row.time.min_ns;
+    entry["gmac_per_s"] = row.rate;
+    entry["share"] = row.share;
+    entry["share_of_peak"] = row.peak > 0 ? Json(row.peak) : Json();
+    list.push_back(entry);
+  }
+  return list;
+}
+
+}  // namespace qplan::tools
