@@ -1,0 +1,41 @@
+// A model file, packed in memory and opened: what benchmarks run.
+#ifndef QPLAN_BENCHMARKS_COMMON_PACKED_MODEL_H_
+#define QPLAN_BENCHMARKS_COMMON_PACKED_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/plan_view.h"
+#include "src/packer/emit/aligned_bytes.h"
+
+namespace qplan::benchmarks {
+
+// A convolution of the model, before the packer joins it with others.
+struct Convolution {
+  int64_t batch, input_h, input_w, input_c, output_h, output_w, output_c, kernel_h, kernel_w, stride_h,
+      stride_w, dilation_h, dilation_w, pad_top, pad_left, groups;
+};
+
+class PackedModel {
+ public:
+  // With the default options of `qplan pack`. std::exception where the file is no model.
+  explicit PackedModel(const std::string& path);
+
+  // The file's name without folders and extension.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const format::PlanView& plan() const { return view_; }
+  [[nodiscard]] const emit::AlignedBytes& bytes() const { return bytes_; }
+  // Of the canonical model, in order.
+  [[nodiscard]] const std::vector<Convolution>& convolutions() const { return convolutions_; }
+
+ private:
+  std::string name_;
+  std::vector<Convolution> convolutions_;
+  emit::AlignedBytes bytes_;
+  format::PlanView view_;
+};
+
+}  // namespace qplan::benchmarks
+
+#endif  // QPLAN_BENCHMARKS_COMMON_PACKED_MODEL_H_
