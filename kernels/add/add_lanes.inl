@@ -1,27 +1,119 @@
-// add and sub by vectors. An ISA file includes its kernels/numeric/lanes_<isa>.inl before this one, which
+// add and sub by vectors. An ISA file includes its kernels/numeric/bytes_<isa>.inl before this one, which
 // gives the names used here their meaning. Internal linkage only.
 #ifndef QPLAN_KERNELS_ADD_ADD_LANES_INL_
 #define QPLAN_KERNELS_ADD_ADD_LANES_INL_
 
 #include "kernels/add/add.h"
+#include "kernels/add/add_fixed_point.inl"
 #include "kernels/elementwise/binary_lanes.inl"
 
 namespace qplan {
 namespace {
 
+// TFL2 as the contract says, kLanes elements at a time.
+template <bool kSubtract>
+struct ExactAdd {
+  int32_t left_shift;
+  Ints zero1, zero2;
+  Requant requant1, requant2, requant;
+  Output output;
+
+  explicit ExactAdd(const AddArgs& args)
+      : left_shift(args.left_shift),
+        zero1(set_ints(args.input1_zero_point)),
+        zero2(set_ints(args.input2_zero_point)),
+        requant1(set_requant(args.input1_multiplier, args.input1_shift)),
+        requant2(set_requant(args.input2_multiplier, args.input2_shift)),
+        requant(set_requant(args.output_multiplier, args.output_shift)),
+        output(set_output(args.output_zero_point, args.clamp_min, args.clamp_max)) {}
+
+  __m128i operator()(Ints a, Ints b) const {
+    a = requantize(shift_left(sub(a, zero1), left_shift), requant1);
+    b = requantize(shift_left(sub(b, zero2), left_shift), requant2);
+    return finish(requantize(kSubtract ? sub(a, b) : add(a, b), requant), output);
+  }
+};
+
+// kBytes elements of a FixedPointAdd at a time.
+struct FixedPointLanes {
+  int32_t places;
+  Ints high, low, offset, doubt, flip, clamp_min, clamp_max;
+
+  explicit FixedPointLanes(const FixedPointAdd& fixed)
+      : places(fixed.places),
+        high(set_ints(static_cast<int32_t>(fixed.high_pair()))),
+        low(set_ints(static_cast<int32_t>(fixed.low_pair()))),
+        offset(set_ints(fixed.offset)),
+        doubt(set_ints(static_cast<int32_t>(fixed.doubt))),
+        flip(set_bytes(fixed.flip)),
+        clamp_min(set_bytes(fixed.clamp_min)),
+        clamp_max(set_bytes(fixed.clamp_max)) {}
+
+  Ints sum(Ints pairs) const {
+    const Ints upper = shift_left(multiply_pairs(pairs, high), 15);
+    return add(add(multiply_pairs(pairs, low), offset), upper);
+  }
+
+  // False where an element is in doubt.
+  bool outputs(Ints a, Ints b, Ints* bytes) const {
+    const Ints zero = set_ints(0);
+    a = bit_xor(a, flip);
+    b = bit_xor(b, flip);
+    const Ints lower = zip_low_bytes(a, b), upper = zip_high_bytes(a, b);
+    const Ints sum0 = sum(zip_low_bytes(lower, zero)), sum1 = sum(zip_high_bytes(lower, zero));
+    const Ints sum2 = sum(zip_low_bytes(upper, zero)), sum3 = sum(zip_high_bytes(upper, zero));
+    const Ints packed = pack_words(pack_ints(shift_right(sum0, places), shift_right(sum1, places)),
+                                   pack_ints(shift_right(sum2, places), shift_right(sum3, places)));
+    *bytes = bit_xor(min_bytes(max_bytes(packed, clamp_min), clamp_max), flip);
+    const Ints least01 = min_unsigned(shift_left(sum0, 32 - places), shift_left(sum1, 32 - places));
+    const Ints least23 = min_unsigned(shift_left(sum2, 32 - places), shift_left(sum3, 32 - places));
+    return !any_below(min_unsigned(least01, least23), doubt);
+  }
+};
+
+template <bool kSubtract>
+inline void add_fixed_point(const AddArgs& args, const FixedPointAdd& fixed, uint32_t begin, uint32_t end) {
+  const uint8_t* a = static_cast<const uint8_t*>(args.a);
+  const uint8_t* b = static_cast<const uint8_t*>(args.b);
+  uint8_t* output = static_cast<uint8_t*>(args.output);
+  const uint32_t last = args.broadcast.rank - 1;
+  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
+  const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
+  const FixedPointLanes lanes(fixed);
+  const ExactAdd<kSubtract> exact(args);
+  const auto load = [](const uint8_t* from, uint64_t step, uint32_t count) {
+    return step == 0 ? set_bytes(*from) : load_vector(from, count);
+  };
+  for_each_broadcast_run(args.broadcast, range.begin, range.end,
+                         [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
+                           for (uint64_t i = 0; i < count; i += kBytes) {
+                             const uint32_t now =
+                                 count - i < kBytes ? static_cast<uint32_t>(count - i) : kBytes;
+                             const uint8_t* a_now = a + a_at + i * a_step;
+                             const uint8_t* b_now = b + b_at + i * b_step;
+                             Ints bytes;
+                             if (lanes.outputs(load(a_now, a_step, now), load(b_now, b_step, now), &bytes)) {
+                               store_vector(output + out + i, bytes, now);
+                               continue;
+                             }
+                             for (uint32_t k = 0; k < now; k += kLanes) {
+                               const uint32_t some = now - k < kLanes ? now - k : kLanes;
+                               const Ints va = load_elements(a_now + k * a_step, a_step, some, args.dtype);
+                               const Ints vb = load_elements(b_now + k * b_step, b_step, some, args.dtype);
+                               store_bytes(output + out + i + k, exact(va, vb), some);
+                             }
+                           }
+                         });
+}
+
 template <bool kSubtract>
 inline void add_tfl2(const AddArgs& args, uint32_t begin, uint32_t end) {
-  const Ints zero1 = set_ints(args.input1_zero_point);
-  const Ints zero2 = set_ints(args.input2_zero_point);
-  const Requant requant1 = set_requant(args.input1_multiplier, args.input1_shift);
-  const Requant requant2 = set_requant(args.input2_multiplier, args.input2_shift);
-  const Requant requant = set_requant(args.output_multiplier, args.output_shift);
-  const Output output = set_output(args.output_zero_point, args.clamp_min, args.clamp_max);
-  for_each_pair(args, begin, end, [&](Ints a, Ints b) {
-    a = requantize(shift_left(sub(a, zero1), args.left_shift), requant1);
-    b = requantize(shift_left(sub(b, zero2), args.left_shift), requant2);
-    return finish(requantize(kSubtract ? sub(a, b) : add(a, b), requant), output);
-  });
+  const FixedPointAdd fixed = fixed_point_add(args, kSubtract);
+  if (fixed.is_valid) {
+    add_fixed_point<kSubtract>(args, fixed, begin, end);
+  } else {
+    for_each_pair(args, begin, end, ExactAdd<kSubtract>(args));
+  }
 }
 
 template <bool kSubtract>

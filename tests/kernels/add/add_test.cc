@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "kernels/families.h"
+#include "kernels/numeric/quantize_multiplier.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
@@ -142,6 +144,42 @@ TEST_P(AddVariant, EqualsTheExactFormulaForEqualShapesAroundTheVectorWidth) {
     AddSpec spec;
     spec.a = spec.b = spec.output = {count};
     expect_exact_of_both_dtypes(spec, static_cast<uint64_t>(count));
+  }
+}
+
+// All pairs of bytes under multipliers as TFLite makes them: 2^20 * scale / twice the larger scale, and back.
+// Sums half way between two outputs are frequent where the scales have small ratios.
+TEST_P(AddVariant, EqualsTheExactFormulaForAllPairs) {
+  struct Ratios {
+    double input1, input2, output;  // scales
+  };
+  const bool subtract = &family() == &kSubFamily;
+  std::vector<int8_t> a, b;
+  for (int32_t pair = 0; pair < 1 << 16; ++pair) {
+    a.push_back(static_cast<int8_t>(pair >> 8));
+    b.push_back(static_cast<int8_t>(pair & 0xff));
+  }
+  uint64_t seed = 0;
+  for (const Ratios& scale :
+       {Ratios{1, 1, 2}, Ratios{1, 1, 1}, Ratios{0.5, 0.25, 1}, Ratios{0.0235, 0.0311, 0.0402},
+        Ratios{0.9, 0.001, 0.7}, Ratios{3, 3, 0.5}, Ratios{1, 0.7, 0.05}}) {
+    Random random(++seed);
+    AddSpec spec;
+    spec.kernel = subtract ? kKernel_sub : kKernel_add;
+    spec.a = spec.b = spec.output = {256, 256};
+    const double twice = 2 * std::max(scale.input1, scale.input2);
+    const auto rescale = [&](double factor) {
+      const QuantizedMultiplier q = quantize_multiplier(factor);
+      return Rescale{random.full_range<int8_t>(1)[0], q.multiplier, q.shift};
+    };
+    spec.input1 = rescale(scale.input1 / twice);
+    spec.input2 = rescale(scale.input2 / twice);
+    spec.result = rescale(twice / (scale.output * (1 << 20)));
+    TestStep step = spec.make_of<int8_t>(a, b);
+    if (!testing::run_step(step, family(), *GetParam(), seed)) return;
+    std::vector<int8_t> expected;
+    for (size_t i = 0; i < a.size(); ++i) expected.push_back(static_cast<int8_t>(exact(spec, a[i], b[i])));
+    EXPECT_EQ(testing::output_values<int8_t>(step), expected) << "seed " << seed;
   }
 }
 

@@ -1,0 +1,48 @@
+// The vector of lanes_avx2.inl as 32 bytes, by names that are the same for every instruction set. What zips
+// and packs does so within 128 bits: packing what was zipped has the order of before. Internal linkage only.
+#ifndef QPLAN_KERNELS_NUMERIC_BYTES_AVX2_INL_
+#define QPLAN_KERNELS_NUMERIC_BYTES_AVX2_INL_
+
+#include "kernels/numeric/lanes_avx2.inl"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kBytes = 32;
+
+inline Ints set_bytes(uint8_t v) { return _mm256_set1_epi8(static_cast<char>(v)); }
+inline Ints bit_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
+inline Ints max_bytes(Ints a, Ints b) { return _mm256_max_epu8(a, b); }
+inline Ints min_bytes(Ints a, Ints b) { return _mm256_min_epu8(a, b); }
+inline Ints zip_low_bytes(Ints a, Ints b) { return _mm256_unpacklo_epi8(a, b); }
+inline Ints zip_high_bytes(Ints a, Ints b) { return _mm256_unpackhi_epi8(a, b); }
+// Saturating: int32 to int16, int16 to uint8.
+inline Ints pack_ints(Ints a, Ints b) { return _mm256_packs_epi32(a, b); }
+inline Ints pack_words(Ints a, Ints b) { return _mm256_packus_epi16(a, b); }
+
+// Pairs of int16: a0 * b0 + a1 * b1.
+inline Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
+inline Ints min_unsigned(Ints a, Ints b) { return _mm256_min_epu32(a, b); }
+inline Ints shift_right(Ints v, int32_t count) { return _mm256_sra_epi32(v, _mm_cvtsi32_si128(count)); }
+// Whether a lane of a is below that of b, both without a sign.
+inline bool any_below(Ints a, Ints b) {
+  return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a)) != -1;
+}
+
+// The first count (1 .. kBytes) bytes; nothing is read or written behind them.
+inline Ints load_vector(const uint8_t* from, uint32_t count) {
+  if (count >= kBytes) return load256(from);
+  uint8_t some[kBytes] = {};
+  __builtin_memcpy(some, from, count);
+  return load256(some);
+}
+inline void store_vector(uint8_t* to, Ints bytes, uint32_t count) {
+  if (count >= kBytes) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+  store_low_bytes(to, _mm256_castsi256_si128(bytes), count < 16 ? count : 16);
+  if (count > 16) store_low_bytes(to + 16, _mm256_extracti128_si256(bytes, 1), count - 16);
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_NUMERIC_BYTES_AVX2_INL_
