@@ -185,6 +185,21 @@ TEST_P(ResizeVariant, EnlargesAndShrinksALot) {
   expect_exact_of_all_rules(spec, 3);
 }
 
+// Factors at which outputs lie between sixteenths, channels around vector widths.
+TEST_P(ResizeVariant, EnlargesByPowersOfTwo) {
+  uint64_t seed = 0;
+  for (const int64_t channels : {1, 15, 17, 21, 33}) {
+    for (const int64_t factor : {1, 2, 8, 16}) {
+      ResizeSpec spec;
+      spec.input = {1, 2, 3, channels};
+      spec.output = {1, 2 * factor, 3 * factor, channels};
+      expect_exact_of_all_rules(spec, ++seed);
+      spec.output = {1, factor + 1, 2 * factor + 1, channels};
+      expect_exact_of_all_rules(spec, ++seed);
+    }
+  }
+}
+
 // The rounded scale of the integer rule can lead to positions behind the last element: 512 * 4 / 1024 = 2.
 TEST_P(ResizeVariant, StaysInsideTheInputWhereTheRoundedScaleLeadsBeyond) {
   for (const int64_t out : {513, 2000, 4097}) {
