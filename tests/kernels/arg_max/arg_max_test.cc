@@ -93,6 +93,34 @@ TEST_P(ArgMaxVariant, FindsTheFirstOfTheLargestAlongAnyAxis) {
   }
 }
 
+TEST_P(ArgMaxVariant, TakesRowsAroundTheVectorWidth) {
+  for (int64_t extent = 1; extent <= 140 && !HasFailure(); ++extent) {
+    ArgMaxSpec spec;
+    spec.input = {7, extent};
+    spec.axis = 1;
+    expect_first_of_the_largest_of_all_dtypes(spec, static_cast<uint64_t>(extent));
+  }
+}
+
+// The largest element twice, at all pairs of places of a row longer than two vectors.
+TEST_P(ArgMaxVariant, TakesTheFirstOfTwoEqualElements) {
+  constexpr int64_t kExtent = 75;
+  ArgMaxSpec spec;
+  spec.input = {kExtent * kExtent, kExtent};
+  spec.output = {kExtent * kExtent};
+  std::vector<int8_t> x;
+  std::vector<int32_t> expected;
+  for (int64_t first = 0; first < kExtent; ++first) {
+    for (int64_t second = 0; second < kExtent; ++second) {
+      for (int64_t k = 0; k < kExtent; ++k) x.push_back(k == first || k == second ? -100 : -128);
+      expected.push_back(static_cast<int32_t>(std::min(first, second)));
+    }
+  }
+  TestStep step = spec.make_of<int8_t, int32_t>(x);
+  if (!testing::run_step(step, kArgMaxFamily, *GetParam(), 1)) return;
+  EXPECT_EQ(testing::output_values<int32_t>(step), expected);
+}
+
 TEST_P(ArgMaxVariant, TakesLongAxesAndManyOutputs) {
   ArgMaxSpec spec;
   spec.input = {3, 1001};
