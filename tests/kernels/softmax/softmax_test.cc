@@ -178,6 +178,23 @@ TEST_P(SoftmaxVariant, IsExactForAnyLegalParameters) {
   }
 }
 
+// One row of so many elements is computed element by element, more of them by a table.
+TEST_P(SoftmaxVariant, IsExactForRowsAroundVectorsAndTables) {
+  uint64_t seed = 0;
+  for (const int64_t depth : {1, 2, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 255, 256, 257, 1001}) {
+    for (const int64_t rows : {1, 2, 40}) {
+      Random random(++seed);
+      SoftmaxSpec spec;
+      spec.shape = spec.output = {rows, depth};
+      spec.scaling.multiplier = static_cast<int32_t>(random.integer(1 << 30, INT32_MAX));
+      spec.scaling.left_shift = static_cast<int32_t>(random.integer(15, 26));
+      spec.scaling.diff_min = -static_cast<int32_t>(SoftmaxArgs::kMaxShifted >> spec.scaling.left_shift);
+      run<uint8_t>(spec, random.full_range<uint8_t>(rows * depth), seed);
+      run<int8_t>(spec, random.full_range<int8_t>(rows * depth), seed);
+    }
+  }
+}
+
 // The sum of more than 511 equal exponentials needs a shift of 32, of more than 4095 it saturates.
 TEST_P(SoftmaxVariant, EqualElementsOfLongRows) {
   for (const int64_t depth : {1, 2, 255, 256, 257, 511, 512, 513, 1001, 4095, 4096, 5000}) {
