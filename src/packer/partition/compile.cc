@@ -48,13 +48,14 @@ class Round {
               ""});
       return std::nullopt;
     } catch (const RegionRefused& refusal) {
-      if (refusal.node() >= region.units.size()) {
-        throw PackError(QPLAN_INTERNAL,
-                        cat("target '", region.target->name, "': it refuses node ", refusal.node(), " of '",
-                            region.function, "', which has ", region.units.size(),
-                            "; this is a defect of the target's compiler"));
+      for (const auto& [node, reason] : refusal.nodes()) {
+        if (node >= region.units.size()) {
+          throw PackError(QPLAN_INTERNAL, cat("target '", region.target->name, "': it refuses node ", node,
+                                              " of '", region.function, "', which has ", region.units.size(),
+                                              "; this is a defect of the target's compiler"));
+        }
+        refuse(region, node, reason);
       }
-      refuse(region, refusal.node(), refusal.reason());
       return std::nullopt;
     }
   }

@@ -58,18 +58,24 @@ struct CompiledRegion {
 // wrong.
 void check_region(const Target& target, const ir::Function& function, const CompiledRegion& region);
 
-// Thrown by a compiler that cannot take a node of the region's function: the partition takes the node's unit
-// off the target, with this reason, and tries again.
+struct RefusedNode {
+  uint32_t node = 0;  // of the region's function
+  Reason reason;
+};
+
+// Thrown by a compiler that cannot take nodes of the region's function: the partition takes their units off
+// the target, with these reasons, and tries again. Each try places the whole model: a compiler that goes on
+// behind the first node it refuses is asked less often.
 class RegionRefused : public PackError {
  public:
-  RegionRefused(uint32_t node, Reason reason)
-      : PackError(QPLAN_MODEL_UNSUPPORTED, reason.text), node_(node), reason_(std::move(reason)) {}
-  uint32_t node() const { return node_; }  // of the region's function
-  const Reason& reason() const { return reason_; }
+  RegionRefused(uint32_t node, Reason reason) : RegionRefused({{node, std::move(reason)}}) {}
+  // At least one.
+  explicit RegionRefused(std::vector<RefusedNode> nodes)
+      : PackError(QPLAN_MODEL_UNSUPPORTED, nodes.at(0).reason.text), nodes_(std::move(nodes)) {}
+  const std::vector<RefusedNode>& nodes() const { return nodes_; }
 
  private:
-  uint32_t node_;
-  Reason reason_;
+  std::vector<RefusedNode> nodes_;
 };
 
 }  // namespace qplan::target

@@ -206,6 +206,22 @@ TEST(Regions, WhatTheCompilerRefusesGoesToTheCpuWithItsReason) {
       << text;
 }
 
+TEST(Regions, AllThatACompilerRefusesAtOnceIsPlacedAgainOnce) {
+  std::vector<target::Target> targets = testing::toy_targets({"qnn.add"}, {.refuse = "ab"});
+  size_t calls = 0;
+  targets[0].compile = [&, compile = targets[0].compile](const ir::Module& module,
+                                                         const ir::Function& region) {
+    ++calls;
+    return compile(module, region);
+  };
+  const auto placed = pipeline::place(adds(), targets, forced());
+  EXPECT_EQ(calls, 3u);                                    // a and b, c; c again
+  ASSERT_EQ(placed->partition.placed.regions.size(), 1u);  // c
+  const std::string text = placed->explain().text();
+  for (const char* name : {"'a'", "'b'"})
+    EXPECT_NE(text.find(std::string(name) + " does not fit [toy.shape]"), std::string::npos) << text;
+}
+
 TEST(Regions, AStrictPlacementFailsWithTheCompilersReason) {
   const std::vector<target::Target> targets = testing::toy_targets({"qnn.add", "reshape"}, {.refuse = "b"});
   PackOptions options = forced();

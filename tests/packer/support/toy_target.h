@@ -3,6 +3,7 @@
 #define QPLAN_TESTS_PACKER_SUPPORT_TOY_TARGET_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/packer/target/region.h"
@@ -15,15 +16,18 @@ struct ToyOptions {
   bool packed = true;       // boundary tensors lie in its buffers as they are; else behind 16 bytes of 7
   uint64_t scratch = 0;     // bytes
   uint32_t alignment = 64;  // of every slot
-  std::string refuse = {};       // operators of this source name are refused by the compiler
+  std::string refuse = {};  // operators whose source names are among these letters are refused
 };
 
 inline target::CompiledRegion compile_toy(const ToyOptions& options, const ir::Module& module,
                                           const ir::Function& region) {
+  std::vector<target::RefusedNode> refused;
   for (uint32_t n = 0; n < region.nodes().size(); ++n) {
-    if (options.refuse.empty() || region.nodes()[n].name != options.refuse) continue;
-    throw target::RegionRefused(n, {"toy.shape", "'" + options.refuse + "' does not fit", "make it smaller"});
+    const std::string& name = region.nodes()[n].name;
+    if (name.empty() || options.refuse.find(name) == std::string::npos) continue;
+    refused.push_back({n, {"toy.shape", "'" + name + "' does not fit", "make it smaller"}});
   }
+  if (!refused.empty()) throw target::RegionRefused(std::move(refused));
   target::CompiledRegion result;
   result.format = 0x31594f54;  // "TOY1"
   const std::string text = text::print(module) + region.name();

@@ -298,8 +298,9 @@ TEST(ExternalTarget, ACompilerOfTheLibrary) {
         one + "  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n  %1"));
     FAIL() << "expected RegionRefused";
   } catch (const RegionRefused& refused) {
-    EXPECT_EQ(refused.node(), 1u);
-    EXPECT_EQ(refused.reason().text, "one operator at a time");
+    ASSERT_EQ(refused.nodes().size(), 1u);
+    EXPECT_EQ(refused.nodes()[0].node, 1u);
+    EXPECT_EQ(refused.nodes()[0].reason.text, "one operator at a time");
   }
 }
 
