@@ -266,18 +266,18 @@ TEST(PartitionVta, UnprovedBoundsAndOtherContractsLeaveAsInt32) {
 
 TEST(PartitionVta, StrictPlacementListsEverythingThatIsOffTheTarget) {
   const ir::Module main = parse_main(kInput, layer(0, "%x", "a") +
-                                                 "  %2 = reshape(%1, newshape=[1, 25600], name=\"flat\");\n"
+                                                 "  %2 = reshape(%1, newshape=[1024, 25], name=\"flat\");\n"
                                                  "  qnn.softmax(%2, 1f, 0, 0.00390625f, -128, name=\"s\")\n");
   const auto strict = [&](std::vector<Pin> pins) {
     return refusal([&] { partition(main, vta(), {.placement = Placement::kStrict, .pins = pins}); },
                    QPLAN_MODEL_UNSUPPORTED);
   };
-  EXPECT_EQ(strict({}),
-            "placement strict: 2 of 4 operators are not on 'vta'; reshape 'flat': operator reshape has no "
-            "exact sequence on "
-            "this target [vta.op.reshape]; qnn.softmax 's': operator qnn.softmax has no exact sequence on "
-            "this target "
-            "[vta.op.softmax]; --placement=soft runs them on the next target");
+  EXPECT_EQ(
+      strict({}),
+      "placement strict: 2 of 4 operators are not on 'vta'; reshape 'flat': from 16 to 25 channels, "
+      "which lie in blocks of 16 on the device [vta.reshape.channels]; qnn.softmax 's': operator "
+      "qnn.softmax has no exact sequence on this target [vta.op.softmax]; --placement=soft runs them on "
+      "the next target");
   EXPECT_EQ(strict({{"flat", "cpu"}, {"s", "cpu"}}), "");
 }
 

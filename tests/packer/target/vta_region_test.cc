@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "src/packer/ir/builder.h"
-#include "src/packer/partition/partition.h"
+#include "src/packer/partition/compile.h"
 #include "src/packer/target/target_list.h"
 #include "src/packer/target/vta/compile_region.h"
+#include "src/packer/text/text.h"
 #include "tests/packer/target/vta_simulate_region.h"
 #include "tests/support/random.h"
 
@@ -53,7 +54,25 @@ class RandomNetwork {
     const auto last = static_cast<int64_t>(values_.size()) - 1;
     const Value input = values_[static_cast<size_t>(random_.integer(random_.chance(0.7) ? last : 0, last))];
     const std::string name = "n" + std::to_string(values_.size());
-    add_convolution(input, name);
+    if (random_.chance(0.25)) {
+      add_reshape(input, name);
+    } else {
+      add_convolution(input, name);
+    }
+  }
+
+  // Most of them move no byte on the device; through rows of positions on the way.
+  void add_reshape(const Value& input, const std::string& name) {
+    const ir::Shape shape = builder_.function().type(input.id).shape;
+    const int64_t h = shape[1], w = shape[2], c = shape[3];
+    ir::ValueId value = input.id;
+    if (random_.chance(0.5))
+      value = builder_.call("reshape", {value}, {{"newshape", ir::Ints{h * w, c}}}, name + ".rows");
+    const ir::Ints shapes[] = {{1, h, w, c}, {1, w, h, c}, {1, 1, h * w, c}, {1, 1, 1, h * w * c}};
+    const size_t last = h * w * c <= 200 ? 3 : 2;
+    const ir::Ints& to = shapes[random_.integer(0, static_cast<int64_t>(last))];
+    value = builder_.call("reshape", {value}, {{"newshape", to}}, name);
+    values_.push_back({value, input.zero_point});
   }
 
   void add_convolution(const Value& input, const std::string& name) {
@@ -119,13 +138,12 @@ ir::ConstantRef random_input(testing::Random& random, const ir::TensorType& type
 }
 
 struct Counts {
-  size_t regions = 0, units = 0, borders = 0, packed = 0;
+  size_t regions = 0, units = 0, borders = 0, packed = 0, renames = 0;
 };
 
 void check_region(const Config& config, const ir::Module& module, const std::string& name,
-                  testing::Random& random, Counts* counts) {
+                  const CompiledRegion& compiled, testing::Random& random, Counts* counts) {
   const ir::Function& region = *module.find(name);
-  const CompiledRegion compiled = compile_region(config, module, region);
   std::vector<ir::ConstantRef> inputs;
   for (const ir::ValueId param : region.params()) inputs.push_back(random_input(random, region.type(param)));
   const RegionResult result = simulate_region(config, region, compiled, inputs, random.integer(1, 1000), 8);
@@ -144,6 +162,11 @@ void check_region(const Config& config, const ir::Module& module, const std::str
   ASSERT_EQ(compiled.units.size(), region.nodes().size());
   ++counts->regions;
   counts->units += compiled.units.size();
+  for (size_t u = 0; u < compiled.units.size(); ++u) {
+    if (region.nodes()[u].callee.find("qreshape") == std::string::npos) continue;
+    EXPECT_EQ(compiled.units[u].cycles, 0u) << compiled.units[u].name;
+    ++counts->renames;
+  }
   for (const RegionSlot& slot : compiled.slots) {
     if (slot.use == format::NpuUse_SCRATCH) continue;
     const ir::ValueId value =
@@ -163,10 +186,10 @@ TEST(VtaRegion, RandomNetworksLikeTheCpu) {
     testing::Random random(seed);
     const RandomNetwork network(random);
     for (size_t t = 0; t < 2; ++t) {
-      const auto result = partition::partition(network.module(), targets[t], {.cost_gate = false});
-      for (const partition::Region& region : result.regions) {
-        check_region(t == 0 ? kDefaultConfig : kQuarterConfig, result.module, region.function, random,
-                     &counts);
+      const auto result = partition::compile_partition(network.module(), targets[t], {.cost_gate = false});
+      for (size_t r = 0; r < result.code.size(); ++r) {
+        check_region(t == 0 ? kDefaultConfig : kQuarterConfig, result.placed.module,
+                     result.placed.regions[r].function, *result.code[r], random, &counts);
       }
     }
   }
@@ -174,6 +197,98 @@ TEST(VtaRegion, RandomNetworksLikeTheCpu) {
   EXPECT_GT(counts.units, 2 * counts.regions);
   EXPECT_GT(counts.borders, 20u);
   EXPECT_GT(counts.packed, 20u);
+  EXPECT_GT(counts.renames, 50u);
+}
+
+// ---- reshapes
+
+std::string repeat(const std::string& value, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + value;
+  return text;
+}
+
+// 3 x 3 on 16 channels, with padding.
+std::string convolution(const std::string& result, const std::string& operand, const std::string& name) {
+  return "  " + result + "_sum = qnn.conv2d(" + operand + ", const(Tensor[(16, 3, 3, 16), int8], [" +
+         repeat("5, -7, 3", 768) +
+         "]), 3, 0, 0.5f, 0.5f, padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"OHWI\", "
+         "name=\"" +
+         name + "\");\n  " + result + " = qnn.requantize(" + result +
+         "_sum, 0.25f, 0, 60f, 5, out_dtype=\"int8\", contract=\"tfl2\", axis=-1);\n";
+}
+
+std::string fully_connected(const std::string& result, const std::string& operand, int64_t channels) {
+  return "  " + result + "_sum = qnn.dense(" + operand + ", const(Tensor[(10, " + std::to_string(channels) +
+         "), int8], [" + repeat("2, -3, 4, 1", channels * 10 / 4) + "]), 5, 0, 0.5f, 0.5f);\n  " + result +
+         " = qnn.requantize(" + result +
+         "_sum, 0.25f, 0, 20f, -3, out_dtype=\"int8\", contract=\"tfl2\", axis=-1);\n";
+}
+
+// Regions as the compiler leaves them, each with the CPU's bytes.
+struct Placed {
+  size_t regions = 0, renames = 0;
+  std::string json;  // of the report
+};
+Placed run(const std::string& body) {
+  const ir::Module module =
+      text::parse("def @main(%x: Tensor[(1, 4, 3, 16), int8]) {\n" + body + "}\n", "test");
+  const std::vector<Target> targets = parse_targets("vta, cpu");
+  const auto result = partition::compile_partition(module, targets, {.cost_gate = false});
+  testing::Random random(1);
+  Counts counts;
+  for (size_t r = 0; r < result.code.size(); ++r) {
+    check_region(kDefaultConfig, result.placed.module, result.placed.regions[r].function, *result.code[r],
+                 random, &counts);
+  }
+  return {counts.regions, counts.renames, result.placed.explain.json()};
+}
+
+TEST(VtaReshape, BetweenLayersItIsAUnitWithoutInstructions) {
+  const Placed placed = run(convolution("%a", "%x", "a") + "  %b = reshape(%a, newshape=[1, 192]);\n" +
+                            fully_connected("%c", "%b", 192) + "  %c\n");
+  EXPECT_EQ(placed.regions, 1u);
+  EXPECT_EQ(placed.renames, 1u);
+}
+
+// The result of the first layer has a border; there and back again it is the same tensor.
+TEST(VtaReshape, WhatItRenamesHasTheBorderOfItsReaders) {
+  const Placed placed =
+      run(convolution("%a", "%x", "a") + "  %b = reshape(%a, newshape=[4, 1, 3, 16]);\n" +
+          "  %c = reshape(%b, newshape=[1, 4, 3, 16]);\n" + convolution("%d", "%c", "d") + "  %d\n");
+  EXPECT_EQ(placed.regions, 1u);
+  EXPECT_EQ(placed.renames, 2u);
+}
+
+TEST(VtaReshape, OtherRowsThanThoseWithABorderStayOnTheCpu) {
+  const Placed placed =
+      run(convolution("%a", "%x", "a") + "  %b = reshape(%a, newshape=[1, 3, 4, 16], name=\"turn\");\n" +
+          convolution("%d", "%b", "d") + "  %d\n");
+  EXPECT_EQ(placed.regions, 2u);
+  EXPECT_EQ(placed.renames, 0u);
+  EXPECT_NE(placed.json.find("it makes 3 x 4 x 16 of 4 x 3 x 16, around which there is a border for a reader "
+                             "that pads"),
+            std::string::npos)
+      << placed.json;
+}
+
+TEST(VtaReshape, ATensorUnderTwoNamesOutsideStaysOnTheCpu) {
+  const Placed placed = run(convolution("%a", "%x", "a") +
+                            "  %b = reshape(%a, newshape=[12, 16], name=\"flat\");\n  (%a, %b)\n");
+  EXPECT_EQ(placed.regions, 1u);
+  EXPECT_EQ(placed.renames, 0u);
+  EXPECT_NE(placed.json.find("vta.region.rename"), std::string::npos) << placed.json;
+}
+
+// Blocks of 16 channels would begin elsewhere.
+TEST(VtaReshape, OtherChannelsThatFillNoBlockStayOnTheCpu) {
+  const Placed placed = run(convolution("%a", "%x", "a") + "  %b = reshape(%a, newshape=[8, 24]);\n" +
+                            fully_connected("%c", "%b", 24) + "  %c\n");
+  EXPECT_EQ(placed.regions, 2u);
+  EXPECT_NE(placed.json.find("from 16 to 24 channels, which lie in blocks of 16 on the device"),
+            std::string::npos)
+      << placed.json;
+  EXPECT_NE(placed.json.find("vta.reshape.channels"), std::string::npos);
 }
 
 }  // namespace

@@ -42,21 +42,6 @@ cpu::Clamp clamp_of(const Candidate& c) {
   return {clamp.min - flip, clamp.max - flip};
 }
 
-// A tensor of four axes is an image, others are rows of positions, as those of fully connected layers are.
-UnitActivation activation(const Candidate& c, ir::ValueId value) {
-  const ir::TensorType& type = c.function().type(value);
-  UnitActivation result;
-  result.value = value;
-  result.is_unsigned = type.dtype == ir::kUint8;
-  const size_t rank = type.shape.size();
-  if (rank > 0) result.channels = type.shape[rank - 1];
-  for (size_t i = 0; i + 1 < rank; ++i) {
-    const bool is_row = rank == 4 && i < 2;
-    (is_row ? result.h : result.w) *= type.shape[i];
-  }
-  return result;
-}
-
 UnitPlan plan_of(const Candidate& c, std::string name, const std::vector<ir::ValueId>& inputs) {
   UnitPlan plan;
   plan.name = std::move(name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "src/packer/ir/cat.h"
@@ -61,6 +62,7 @@ class RegionCompiler {
   CompiledRegion run() {
     place_values();
     for (const RegionUnit& unit : plan_.units) add(unit);
+    if (!refused_.empty()) throw RegionRefused(std::move(refused_));
     return finish();
   }
 
@@ -91,6 +93,7 @@ class RegionCompiler {
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const RegionValue& value = plan_.values[v];
       const ir::TensorType& type = region_.type(value.id);
+      if (value.storage != v) continue;
       if (value.param) {
         places_[v].region = add_slot(isa::RegionKind::kInput, format::NpuUse_INPUT, *value.param,
                                      cat("input ", *value.param), arrange(value, type));
@@ -102,7 +105,11 @@ class RegionCompiler {
         intervals.push_back({static_cast<uint64_t>(value.bytes()), value.first, value.last});
       }
     }
-    if (inner.empty()) return;
+    if (!inner.empty()) place_in_scratch(inner, intervals);
+    for (size_t v = 0; v < plan_.values.size(); ++v) places_[v] = places_[plan_.values[v].storage];
+  }
+
+  void place_in_scratch(const std::vector<size_t>& inner, std::span<const ScratchInterval> intervals) {
     const ScratchPlan scratch = plan_scratch(intervals);
     check_scratch(scratch, intervals);
     Arrangement arrangement;
@@ -149,14 +156,17 @@ class RegionCompiler {
   }
 
   // ---- units
-  CompiledUnit compile(const RegionUnit& unit) const {
+  // nullopt: refused.
+  std::optional<CompiledUnit> compile(const RegionUnit& unit) {
     std::vector<ActivationLayout> inputs;
     for (const size_t value : unit.inputs) inputs.push_back(plan_.values[value].layout);
     try {
       return unit.plan.compile(config_, inputs, plan_.values[unit.output].layout);
     } catch (const PackError& error) {
       if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-      refuse(unit, "vta.region.unit", error.what(), "use a configuration with larger memories");
+      refused_.push_back(
+          {unit.node, {"vta.region.unit", error.what(), "use a configuration with larger memories"}});
+      return std::nullopt;
     }
   }
 
@@ -175,11 +185,18 @@ class RegionCompiler {
   }
 
   void add(const RegionUnit& unit) {
-    CompiledUnit compiled = compile(unit);
-    UnitCycles cycles;
-    cycles.name = compiled.name;
-    cycles.alu_instructions_per_tile = static_cast<uint64_t>(compiled.alu_instructions_per_tile);
-    result_.units.push_back(std::move(cycles));
+    UnitCycles& cycles = result_.units.emplace_back();
+    cycles.name = unit.plan.name;
+    if (unit.plan.compile) {
+      if (std::optional<CompiledUnit> compiled = compile(unit)) {
+        cycles.alu_instructions_per_tile = static_cast<uint64_t>(compiled->alu_instructions_per_tile);
+        join(unit, *std::move(compiled));
+      }
+    }
+    ends_.push_back(joiner_.size());
+  }
+
+  void join(const RegionUnit& unit, CompiledUnit compiled) {
     std::vector<Part> parts;
     const RegionValue& output = plan_.values[unit.output];
     if (output.has_border()) {
@@ -188,12 +205,13 @@ class RegionCompiler {
     }
     parts.push_back(make_part(unit, std::move(compiled)));
     joiner_.add(parts);
-    ends_.push_back(joiner_.size());
   }
 
   CompiledRegion finish() {
+    // The last unit has FINISH; renames behind it have nothing.
+    const size_t last = ends_.back();
     const Stream stream = joiner_.finish();
-    ends_.back() = stream.instructions.size();  // with FINISH
+    std::ranges::replace(ends_, last, stream.instructions.size());
     const std::vector<uint64_t> times = cycles_at(config_, stream.instructions, ends_);
     for (size_t u = 0; u < times.size(); ++u)
       result_.units[u].cycles = times[u] - (u == 0 ? 0 : times[u - 1]);
@@ -218,6 +236,7 @@ class RegionCompiler {
   std::map<std::pair<isa::RegionKind, std::string>, size_t> carried_;
   StreamJoiner joiner_;
   std::vector<size_t> ends_;  // instructions when each unit was joined
+  std::vector<RefusedNode> refused_;
   CompiledRegion result_;
 };
 

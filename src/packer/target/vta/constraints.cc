@@ -212,8 +212,13 @@ Rows requantization_on_cpu() {
            "a requantisation behind the bias", [](const Candidate& c) -> std::string {
              const ir::ValueId result = c.root().results[0];
              const std::span<const ir::Node> nodes = c.function().nodes();
-             for (size_t n = c.nodes().back() + 1; n < nodes.size(); ++n) {
-               if (std::ranges::find(nodes[n].operands, result) == nodes[n].operands.end()) continue;
+             // Up to the last reader: in canonical order it stands next to the layer.
+             auto left = static_cast<int64_t>(c.pre.num_uses(pattern::PreValue{result}));
+             left -= std::ranges::count(c.function().outputs(), result);
+             for (size_t n = c.nodes().back() + 1; left > 0 && n < nodes.size(); ++n) {
+               const int64_t uses = std::ranges::count(nodes[n].operands, result);
+               left -= uses;
+               if (uses == 0) continue;
                const std::string& reader = nodes[n].op == nullptr ? nodes[n].callee : nodes[n].op->name;
                if (reader != "qnn.requantize") return cat("the accumulators are read by ", reader);
              }

@@ -23,7 +23,10 @@ struct RegionValue {
   std::optional<int8_t> border_value;
   bool is_unsigned = false, is_int32 = false;
   std::optional<uint32_t> param, output;  // of the region's function
-  uint32_t first = 0, last = 0;           // units that write it and read it; without reader: the writer
+  // The value in whose bytes it lies: itself, or of what renames join the one that crosses the region's
+  // border, else the first. first and last of one in scratch are those of all that lie there.
+  size_t storage = 0;
+  uint32_t first = 0, last = 0;  // units that write it and read it; without reader: the writer
 
   bool has_border() const {
     return layout.top != 0 || layout.left != 0 || layout.bottom != 0 || layout.right != 0;

@@ -47,7 +47,7 @@ struct CompiledUnit {
 // What a unit needs of an activation, before layouts are chosen. In the buffer, channels beyond the last
 // (up to a multiple of 16) may hold anything.
 struct UnitActivation {
-  ir::ValueId value;                   // inputs: of the candidate's function
+  ir::ValueId value;                   // of the candidate's function; in a RegionPlan inputs: of the region's
   int64_t h = 1, w = 1, channels = 1;  // of one image; the rows of a fully connected layer are w
   Border needed;                       // inputs: what the unit reads around it, its padding
   // Inputs: what the border must hold, in the device's terms (uint8 less 128). nullopt: does not matter.
@@ -64,11 +64,15 @@ struct UnitPlan {
   UnitActivation output;
   // inputs: layouts with at least the needed borders, which hold border_value. output: its border, if any, is
   // other readers' and must stay untouched. PackError (QPLAN_MODEL_UNSUPPORTED) with the numbers where it
-  // does not fit the device.
+  // does not fit the device. Null: no instructions, the output is the input's bytes under another shape.
   std::function<CompiledUnit(const Config& config, std::span<const ActivationLayout> inputs,
                              const ActivationLayout& output)>
       compile;
 };
+
+// A value of the candidate's function as an activation. A tensor of four axes is an image, others are rows of
+// positions, as those of fully connected layers are.
+UnitActivation activation(const Candidate& candidate, ir::ValueId value);
 
 // row_name: of the row of pattern_table() that matched the candidate. PackError (QPLAN_MODEL_UNSUPPORTED)
 // where constants cannot be read, and for rows without a compiler.

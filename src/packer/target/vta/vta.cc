@@ -5,6 +5,7 @@
 #include "src/packer/target/vta/compile_region.h"
 #include "src/packer/target/vta/constraints.h"
 #include "src/packer/target/vta/layer.h"
+#include "src/packer/target/vta/rename.h"
 #include "src/packer/target/vta/unit_cycles.h"
 
 namespace qplan::target::vta {
@@ -44,6 +45,9 @@ std::vector<PatternRow> pattern_table(const Config& config) {
        op("qnn.mean", {any().as("data")}).as("mean"), mean_constraints(config), compiled("qplan.qmean")},
       {"qplan.qclip", "Clamp: clip", op("clip", {any().as("data")}).as("clip"), clip_constraints(),
        compiled("qplan.qclip")},
+      {"qplan.qreshape", "Another shape of the same bytes, without an instruction: reshape",
+       op("reshape", {any().as("data")}), rename_constraints(),
+       [](const Candidate&, const DeviceCosts&) { return uint64_t{0}; }},
       {"qplan.qconv2d_acc32",
        "Convolution whose int32 results leave the device, where they cannot be requantised there: nn.pad? -> "
        "qnn.conv2d -> nn.bias_add?",
