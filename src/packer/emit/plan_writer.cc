@@ -118,11 +118,12 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
 
 }  // namespace
 
-ProgramBytes measure_program(const target::Program& program, const target::TargetProfile& profile,
+ProgramSizes measure_program(const target::Program& program, const target::TargetProfile& profile,
                              uint32_t planner_iterations) {
   const ConstantSegment constants = lay_out_constants(program);
   const DraftPlan draft(program, profile, constants);
-  return {constants.size, bytes_in_memory(plan_memory(program, draft, planner_iterations))};
+  memory::Arena arena = plan_memory(program, draft, planner_iterations);
+  return {constants.size, bytes_in_memory(arena), std::move(arena.device_of)};
 }
 
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/memory/device_tensors.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 
@@ -25,12 +26,13 @@ struct EmitOptions {
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
                         const EmitOptions& options);
 
-// Bytes that a plan of the program takes: of constants in the file, and of activations and device buffers in
-// memory.
-struct ProgramBytes {
-  uint64_t constants = 0, memory = 0;
+// What a plan of the program will take.
+struct ProgramSizes {
+  uint64_t constants = 0;           // bytes in the file
+  uint64_t memory = 0;              // bytes of activations and device buffers
+  memory::DeviceTensors device_of;  // which activations lie in a device's bank
 };
-ProgramBytes measure_program(const target::Program& program, const target::TargetProfile& profile,
+ProgramSizes measure_program(const target::Program& program, const target::TargetProfile& profile,
                              uint32_t planner_iterations);
 
 }  // namespace qplan::emit

@@ -1,5 +1,9 @@
 #include "src/packer/memory/device_tensors.h"
 
+#include <algorithm>
+
+#include "format/memory_layout.h"
+
 namespace qplan::memory {
 
 using target::Program;
@@ -28,6 +32,35 @@ DeviceTensors find_device_tensors(const Program& program) {
     if (is_copied[t]) device_of[t] = kNone;
   }
   return device_of;
+}
+
+bool fit_side_by_side(const Program& program, const DeviceTensors& device_of) {
+  std::vector<uint64_t> bytes(program.devices.size(), 0);
+  std::vector<uint64_t> alignment(program.devices.size(), format::kArenaAlignment);
+  for (const ProgramStep& step : program.steps) {
+    if (step.npu == nullptr) continue;
+    for (const RegionSlot& slot : step.npu->slots)
+      alignment[step.npu->target] = std::max(alignment[step.npu->target], uint64_t{slot.alignment});
+  }
+  const auto add = [&](uint32_t device, uint64_t size) {
+    bytes[device] += (size + alignment[device] - 1) / alignment[device] * alignment[device];
+  };
+  for (size_t t = 0; t < device_of.size(); ++t) {
+    if (device_of[t] != kNone) add(device_of[t], static_cast<uint64_t>(program.tensors[t].type.size_bytes()));
+  }
+  for (const ProgramStep& step : program.steps) {
+    if (step.npu == nullptr) continue;
+    for (const RegionSlot& slot : step.npu->slots) {
+      const uint32_t tensor = slot_tensor(step, slot);
+      if (tensor == kNone || device_of[tensor] != step.npu->target)
+        add(step.npu->target, slot.arrangement.size);
+    }
+  }
+  for (size_t device = 0; device < bytes.size(); ++device) {
+    const uint64_t limit = program.devices[device].max_bank_bytes;
+    if (limit != 0 && bytes[device] > limit) return false;
+  }
+  return true;
 }
 
 BoundaryCopies boundary_copies(const Program& program, const DeviceTensors& device_of,

@@ -19,6 +19,10 @@ using DeviceTensors = std::vector<uint32_t>;
 // that device; steps of the CPU reach it there. Whatever else crosses a region's boundary is copied.
 DeviceTensors find_device_tensors(const target::Program& program);
 
+// Whether the bank of each device has room for all its tensors and buffers, even if all of them are needed at
+// the same time. No: the memory plan tells (arena.h).
+bool fit_side_by_side(const target::Program& program, const DeviceTensors& device_of);
+
 // The tensor of a slot of the step's region; kNone: scratch.
 uint32_t slot_tensor(const target::ProgramStep& step, const target::RegionSlot& slot);
 

@@ -45,8 +45,8 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
   pipeline::canonicalize(&module, profile, observer);
   const std::unique_ptr<pipeline::Placed> placed = pipeline::place(module, targets, options);
   try {
-    pipeline::report_copies(target::lower_function(placed->main(), profile, placed->codes),
-                            &placed->explain());
+    pipeline::report_copies(target::lower_function(placed->main(), profile, placed->codes), profile,
+                            options.planner_iterations, &placed->explain());
   } catch (const PackError& error) {
     // Placement can be told of models that the CPU does not run; the copies are then the partition's guess.
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;

@@ -44,8 +44,8 @@ void report_savings(const target::Program& program, const target::TargetProfile&
                     const PackOptions& options, pipeline::Placed* placed) {
   placed->codes.fallback = true;
   const target::Program whole = target::lower_function(placed->main(), profile, placed->codes);
-  const emit::ProgramBytes with = emit::measure_program(whole, profile, options.planner_iterations);
-  const emit::ProgramBytes without = emit::measure_program(program, profile, options.planner_iterations);
+  const emit::ProgramSizes with = emit::measure_program(whole, profile, options.planner_iterations);
+  const emit::ProgramSizes without = emit::measure_program(program, profile, options.planner_iterations);
   partition::Explain& explain = placed->explain();
   explain.fallback = false;
   explain.saved_constant_bytes = static_cast<int64_t>(with.constants - without.constants);
@@ -122,7 +122,7 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
 
   emit::EmitOptions emit_options;
   if (placed) {
-    pipeline::report_copies(program, &placed->explain());
+    pipeline::report_copies(program, profile, options.planner_iterations, &placed->explain());
     if (!options.fallback) report_savings(program, profile, options, placed.get());
     if (has_devices) emit_options.explain = placed->explain().json();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/device_tensors.h"
@@ -72,8 +73,11 @@ void check_all_compiled(const Placed& placed) {
   }
 }
 
-void report_copies(const target::Program& program, partition::Explain* explain) {
-  const memory::DeviceTensors device_of = memory::find_device_tensors(program);
+void report_copies(const target::Program& program, const target::TargetProfile& profile,
+                   uint32_t planner_iterations, partition::Explain* explain) {
+  memory::DeviceTensors device_of = memory::find_device_tensors(program);
+  if (!memory::fit_side_by_side(program, device_of))
+    device_of = emit::measure_program(program, profile, planner_iterations).device_of;
   for (const target::ProgramStep& step : program.steps) {
     if (step.npu == nullptr) continue;
     const auto region = std::ranges::find(explain->regions, step.name, &partition::RegionReport::function);

@@ -54,7 +54,7 @@ Packed pack_toy(const ToyOptions& toy, const PackOptions& options = forced()) {
   const ir::Module module = adds();
   packed.placed = pipeline::place(module, packed.targets, options);
   packed.program = target::lower_function(packed.placed->main(), packed.profile(), packed.placed->codes);
-  pipeline::report_copies(packed.program, &packed.placed->explain());
+  pipeline::report_copies(packed.program, packed.profile(), 0, &packed.placed->explain());
   return packed;
 }
 
@@ -128,6 +128,16 @@ TEST(Regions, TensorsLeaveABankThatExceedsTheDevice) {
   EXPECT_LE(arena.devices[0].size, 256u);
   EXPECT_LT(arena.devices[0].size, in_place);
   EXPECT_NE(arena.device_of, memory::find_device_tensors(packed.program));
+  // What left is copied, and reported.
+  uint32_t copies = 0;
+  for (const target::ProgramStep& step : packed.program.steps) {
+    if (step.npu != nullptr) copies += memory::boundary_copies(packed.program, arena.device_of, step).count;
+  }
+  EXPECT_GT(copies, 0u);
+  pipeline::report_copies(packed.program, packed.profile(), 0, &packed.placed->explain());
+  uint32_t reported = 0;
+  for (const auto& region : packed.placed->explain().regions) reported += region.num_copies;
+  EXPECT_EQ(reported, copies);
   packed.program.devices[0].max_bank_bytes = 255;
   try {
     (void)arena_of(packed.program);
