@@ -10,8 +10,12 @@ class Explain(CommandTest):
     def test_text_gives_every_device_its_share_and_every_operator_its_reasons(self):
         text = self.succeed("explain", DIGITS)
         self.assertIn("placement: vta ", text)
-        self.assertIn("[vta.cost]", text, "so small a network is not worth the transfers")
         self.assertIn("[vta.op.softmax]", text)
+
+    def test_what_is_not_worth_the_device_says_so_with_the_figures(self):
+        file = self.folder / "targets.json"
+        file.write_text('{"targets": [{"target": "vta", "costs": {"clock_mhz": 1}}]}')
+        self.assertIn("[vta.cost]", self.succeed("explain", DIGITS, "--target-file", file))
 
     def test_json_accounts_for_every_operator(self):
         report = self.succeed_json("explain", DIGITS, "--target", "vta,sram=quarter, cpu", "--json")

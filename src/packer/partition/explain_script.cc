@@ -71,7 +71,7 @@ for (const d of D.devices) {
   key.firstChild.style.background = colour(d.target);
   el('keys').append(key);
 }
-if (D.regions.length > 0) el('keys').append(make('span', 'key', make('b'), 'copy between devices'));
+if (D.regions.length > 0) el('keys').append(make('span', 'key', make('b'), 'into or out of a region'));
 
 // ---- graph ----
 // Inputs of the model, units, outputs: all are nodes of the drawing.
@@ -132,12 +132,12 @@ for (const e of edges) {
     const straight = route.length === 0 && Math.abs(at.x[e.from] - at.x[e.to]) < 8;
     halos.append(svgMake('path', { d: path, fill: 'none', stroke: tint(a.target), 'stroke-width': straight ? W + 20 : 20 }));
   }
-  const copied = a.region !== b.region;
-  const line = svgMake('path', { d: path, class: copied ? 'edge copy' : 'edge' });
+  const crosses = a.region !== b.region;  // copied, unless it lies in the device's memory
+  const line = svgMake('path', { d: path, class: crosses ? 'edge cross' : 'edge' });
   line.append(svgMake('title', {}, e.type + (e.bytes === null ? '' : ', ' + bytesText(e.bytes)) +
-                      (copied ? ': copied between devices' : '')));
+                      (crosses ? ': into or out of a region' : '')));
   lines.append(line);
-  if (copied && e.bytes !== null) {
+  if (crosses && e.bytes !== null) {
     const [x, y] = route.length > 0 ? route[route.length >> 1] : [(at.x[e.from] + at.x[e.to]) / 2, (at.y[e.from] + at.y[e.to]) / 2];
     labels.append(svgMake('text', { x: x + 6, y: y + 4, class: 'bytes' }, bytesText(e.bytes)));
   }

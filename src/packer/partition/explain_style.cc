@@ -6,21 +6,21 @@ const char kPageStyle[] = R"css(
 :root {
   color-scheme: light; --on: #fff;
   --page: #f6f7f9; --panel: #ffffff; --line: #d8dde4; --text: #1b2430; --quiet: #5c6878; --edge: #9aa5b3;
-  --copy: #d9480f; --select: #1c6fe0; --shade: #eef1f5;
+  --cross: #d9480f; --select: #1c6fe0; --shade: #eef1f5;
   --d0: #0b8f7a; --d1: #7c4dd6; --d2: #b0851a; --d3: #c2387a; --cpu: #66758a;
   --s0: #c9ece5; --s1: #e2d7f8; --s2: #f2e6c4; --s3: #f7d5e5; --scpu: #e3e7ed;
 }
 @media (prefers-color-scheme: dark) { :root:not([data-theme=light]) {
   color-scheme: dark; --on: #0d1216;
   --page: #12161c; --panel: #1a2028; --line: #323b47; --text: #e4e9f0; --quiet: #97a3b4; --edge: #5d6a7a;
-  --copy: #ff8a4c; --select: #6aa8ff; --shade: #222a34;
+  --cross: #ff8a4c; --select: #6aa8ff; --shade: #222a34;
   --d0: #2fc7ab; --d1: #a98bf5; --d2: #dcb24a; --d3: #f077ae; --cpu: #8b99ad;
   --s0: #133f38; --s1: #33285a; --s2: #453817; --s3: #4c2138; --scpu: #2b333f;
 } }
 :root[data-theme=dark] {
   color-scheme: dark; --on: #0d1216;
   --page: #12161c; --panel: #1a2028; --line: #323b47; --text: #e4e9f0; --quiet: #97a3b4; --edge: #5d6a7a;
-  --copy: #ff8a4c; --select: #6aa8ff; --shade: #222a34;
+  --cross: #ff8a4c; --select: #6aa8ff; --shade: #222a34;
   --d0: #2fc7ab; --d1: #a98bf5; --d2: #dcb24a; --d3: #f077ae; --cpu: #8b99ad;
   --s0: #133f38; --s1: #33285a; --s2: #453817; --s3: #4c2138; --scpu: #2b333f;
 }
@@ -47,7 +47,7 @@ button { cursor: pointer; }
 button:focus-visible, input:focus-visible { outline: 2px solid var(--select); }
 .key { display: inline-flex; align-items: center; gap: 5px; color: var(--quiet); margin-left: 8px; }
 .key > i { width: 13px; height: 13px; border-radius: 3px; display: inline-block; }
-.key > b { width: 20px; border-top: 2px dashed var(--copy); display: inline-block; }
+.key > b { width: 20px; border-top: 2px dashed var(--cross); display: inline-block; }
 main { display: grid; grid-template-columns: minmax(340px, 1fr) minmax(360px, 1fr); gap: 14px; padding: 0 20px 20px; }
 section { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 14px; min-width: 0; }
 #graph { height: calc(100vh - 24px); position: sticky; top: 12px; padding: 0; overflow: auto; }
@@ -65,7 +65,7 @@ tr.go { cursor: pointer; }
 tr.go:hover { background: var(--shade); }
 code { font: 12px ui-monospace, SFMono-Regular, Menlo, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 .tag { display: inline-block; white-space: nowrap; border-radius: 4px; padding: 0 7px; color: var(--on); font-size: 12px; line-height: 20px; }
-.reason { margin: 5px 0; padding: 5px 9px; border-left: 3px solid var(--copy); background: var(--shade);
+.reason { margin: 5px 0; padding: 5px 9px; border-left: 3px solid var(--cross); background: var(--shade);
           border-radius: 0 5px 5px 0; overflow-wrap: anywhere; }
 .reason small { display: block; color: var(--quiet); font-size: 12px; }
 .reason.near { border-color: var(--select); }
@@ -78,9 +78,9 @@ details li:hover { color: var(--select); }
 svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: var(--text); }
 svg .sub { font-size: 11px; fill: var(--quiet); }
 svg .region { font-size: 11px; font-weight: 600; }
-svg .bytes { font-size: 11px; fill: var(--copy); }
+svg .bytes { font-size: 11px; fill: var(--cross); }
 svg .edge { fill: none; stroke: var(--edge); stroke-width: 1.4; }
-svg .copy { stroke: var(--copy); stroke-width: 2; stroke-dasharray: 5 3; }
+svg .cross { stroke: var(--cross); stroke-width: 2; stroke-dasharray: 5 3; }
 svg .unit { cursor: pointer; }
 svg .unit .box { fill: var(--panel); stroke-width: 1.6; }
 svg .unit:hover .box { fill: var(--shade); }
