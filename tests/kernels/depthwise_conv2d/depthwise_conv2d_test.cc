@@ -25,12 +25,17 @@ class DepthwiseConv2dVariant : public ::testing::TestWithParam<const KernelVaria
   void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
 
   // True if the variant takes the problem; then its output was compared.
-  bool expect_correct(const Conv2dProblem& problem) {
+  bool expect_correct(const Conv2dProblem& problem, bool in_pieces = false) {
     const KernelVariant& variant = *GetParam();
     Conv2dRun run(problem);
     if (!variant.accepts(&run.args())) return false;
-    testing::run_variant(variant, &run.args());
-    EXPECT_EQ(run.output(), testing::expected_of(problem, variant)) << problem.text();
+    if (in_pieces) {
+      testing::run_variant_in_pieces(variant, &run.args(), problem.seed);
+    } else {
+      testing::run_variant(variant, &run.args());
+    }
+    const std::vector<int32_t> output = run.output();
+    EXPECT_EQ(output, testing::expected_of(problem, variant)) << problem.text();
     EXPECT_TRUE(run.guards_intact()) << problem.text();
     return true;
   }
@@ -101,6 +106,67 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
   }
 }
 
+// 3x3 and 5x5 as the vector variants like them: the input's zero point at the end of its dtype, hwo16.
+Conv2dProblem network_problem(uint64_t seed, uint32_t channels, uint32_t height, uint32_t width) {
+  Random random(seed);
+  Conv2dProblem problem;
+  problem.seed = seed;
+  if (seed % 5 == 0) problem.values = Values::kOnlyEnds;
+  Conv2dArgs& a = problem.args;
+  set_channels(&a, channels, 1);
+  a.weights_layout = kLayout_hwo16;
+  a.batch = random.chance(0.2) ? 2 : 1;
+  a.kernel_h = a.kernel_w = random.chance(0.7) ? 3 : 5;
+  a.stride_h = a.stride_w = static_cast<uint32_t>(random.integer(1, 2));
+  a.dilation_h = a.dilation_w = 1;
+  a.input_h = height;
+  a.input_w = width;
+  a.pad_top = static_cast<uint32_t>(random.integer(0, a.kernel_h / 2));
+  a.pad_left = static_cast<uint32_t>(random.integer(0, a.kernel_w / 2));
+  const auto after = static_cast<uint32_t>(random.integer(0, a.kernel_h / 2));
+  if (!testing::set_output_extents(&a, after, after)) {
+    a.pad_top = a.pad_left = a.kernel_h - 1;
+    EXPECT_TRUE(testing::set_output_extents(&a, after, after));
+  }
+  testing::draw_conv2d_scalars(random, &a);
+  a.input_zero_point = dtype_min(a.input_dtype);
+  const std::vector<int32_t> zero_points = {0, 0, a.weights_zero_point, -1, INT8_MIN, INT8_MAX};
+  a.weights_zero_point = random.pick(zero_points);
+  if (random.chance(0.3)) {  // nothing but packing between the sums and the outputs
+    a.output_zero_point = a.clamp_min = dtype_min(a.output_dtype);
+    a.clamp_max = dtype_max(a.output_dtype);
+  }
+  testing::fill_conv2d_problem(random, &problem);
+  return problem;
+}
+
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForWindowsOfNetworks) {
+  uint64_t seed = 1500;
+  for (const uint32_t channels :
+       {1u, 8u, 15u, 16u, 17u, 24u, 32u, 33u, 40u, 48u, 49u, 63u, 64u, 65u, 80u, 96u, 112u, 130u}) {
+    for (uint32_t i = 0; i < 10; ++i) {
+      Random random(++seed);
+      const auto height = static_cast<uint32_t>(random.integer(1, 19));
+      const auto width = static_cast<uint32_t>(random.integer(1, 19));
+      EXPECT_TRUE(expect_correct(network_problem(seed, channels, height, width)));
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Rows and images that are worked on in several pieces, by several workers.
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForImagesOfSeveralPieces) {
+  uint64_t seed = 1800;
+  for (const uint32_t channels : {5u, 16u, 32u, 48u, 72u}) {
+    for (const uint32_t width : {33u, 64u, 70u, 131u}) {
+      const Conv2dProblem problem = network_problem(++seed, channels, 27, width);
+      EXPECT_TRUE(expect_correct(problem));
+      EXPECT_TRUE(expect_correct(problem, true));
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_P(DepthwiseConv2dVariant, SaturatesWhereEveryProductIsExtreme) {
   for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kOnlyEnds));
@@ -150,15 +216,7 @@ TEST_P(DepthwiseConv2dVariant, TakesExtremeZeroPoints) {
 }
 
 TEST_P(DepthwiseConv2dVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
-  const KernelVariant& variant = *GetParam();
-  for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) {
-    const Conv2dProblem problem = random_problem(seed);
-    Conv2dRun run(problem);
-    if (!variant.accepts(&run.args())) continue;
-    testing::run_variant_in_pieces(variant, &run.args(), seed);
-    EXPECT_EQ(run.output(), testing::expected_of(problem, variant)) << problem.text();
-    EXPECT_TRUE(run.guards_intact()) << problem.text();
-  }
+  for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) expect_correct(random_problem(seed), true);
 }
 
 // Two input channels make four outputs: 0 and 1 read channel 0, 2 and 3 read channel 1.

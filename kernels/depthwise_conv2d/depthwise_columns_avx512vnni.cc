@@ -1,0 +1,255 @@
+// depthwise_conv2d of 3x3 and 5x5: bytes of four rows of a column are gathered into the 32-bit lanes of
+// vectors, one channel a lane, once for all outputs that read them; a column of the kernel is then one
+// vpdpbusd.
+//
+// Vectors come in fours. Unpacking leaves channels 16 * lane + 4 * q + j in lane 4 * lane + j of vector q,
+// and packing the outputs of the four puts them back into their order. Weights and per-channel constants are
+// brought into that order once per block of channels.
+#include <immintrin.h>
+
+#include "kernels/depthwise_conv2d/depthwise_prepare_avx512vnni.inl"
+#include "kernels/numeric/gemm_avx512vnni.inl"
+
+namespace qplan::depthwise_columns_avx512vnni {
+namespace {
+
+// Where vectors of outputs go: rows, of which the second may be missing, and the way from one to the next.
+struct OutputRows {
+  uint8_t* rows[2];
+  size_t pixel_bytes;
+};
+
+// Vectors that are not 64 channels of one row go through the scratch. From there to the image: num_x vectors
+// of one row of each group; to: one address for each group, null where there is no such row.
+void store_narrow(const Block& block, const uint8_t* from, uint32_t num_x, uint8_t* const (&to)[4],
+                  size_t pixel_bytes) {
+  const uint32_t width = 64 / block.groups;
+  const __mmask64 mask = mask64(block.count);
+  const auto store_all = [&](auto store) {
+    for (uint32_t g = 0; g < block.groups && to[g] != nullptr; ++g) {
+      for (uint32_t x = 0; x < num_x; ++x) store(to[g] + x * pixel_bytes, from + 64 * x + width * g);
+    }
+  };
+  if (block.count != width) {
+    store_all([mask](uint8_t* pixel, const uint8_t* vector) {
+      _mm512_mask_storeu_epi8(pixel, mask, _mm512_maskz_loadu_epi8(mask, vector));
+    });
+  } else if (width == 32) {
+    store_all([](uint8_t* pixel, const uint8_t* vector) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pixel),
+                          _mm256_load_si256(reinterpret_cast<const __m256i*>(vector)));
+    });
+  } else {
+    store_all([](uint8_t* pixel, const uint8_t* vector) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(pixel),
+                       _mm_load_si128(reinterpret_cast<const __m128i*>(vector)));
+    });
+  }
+}
+
+// For channels without a float form: outputs of sums, in place. Apart and never inlined, as it is large.
+struct IntegerEpilogue {};
+
+__attribute__((noinline)) void requantize_sums(const Prepared& p, uint32_t q, __m512i (&sums)[4]) {
+  if (p.is_tfl2) {
+    const Tfl2Epilogue512 epilogue(p, 16 * q);
+    for (__m512i& sum : sums) sum = epilogue.outputs(sum);
+  } else {
+    const Tfl1Epilogue512 epilogue(p, 16 * q);
+    for (__m512i& sum : sums) sum = epilogue.outputs(sum);
+  }
+}
+
+template <typename Epilogue>
+__attribute__((always_inline)) inline void requantize(const Prepared& p, uint32_t q, __m512i (&sums)[4]) {
+  const Epilogue epilogue(p, 16 * q);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < 4; ++i) sums[i] = epilogue.outputs(sums[i]);
+}
+
+template <>
+__attribute__((always_inline)) inline void requantize<IntegerEpilogue>(const Prepared& p, uint32_t q,
+                                                                       __m512i (&sums)[4]) {
+  requantize_sums(p, q, sums);
+}
+
+// Outputs that are computed together: four, of two rows or of one.
+constexpr uint32_t outputs_in_row(uint32_t stride) { return stride == 1 ? 2 : 4; }
+
+// Vector q of four outputs, [row][x], without zero point and clamp.
+template <typename Epilogue, uint32_t kKernel, uint32_t kStride>
+__attribute__((always_inline)) inline void outputs_of_vector(const Prepared& p, const int8_t* columns,
+                                                             uint32_t q, __m512i (&sums)[4]) {
+  constexpr uint32_t kX = outputs_in_row(kStride), kRows = 4 / kX, kDwords = kKernel == 3 ? 1 : 2;
+  constexpr uint32_t kColumns = (kX - 1) * kStride + kKernel;
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < 4; ++i) sums[i] = _mm512_load_si512(p.bias + 16 * q);
+  const int8_t* weights = p.weights + 64 * q;
+  uint32_t part = 0;
+  do {
+#pragma GCC unroll 16
+    for (uint32_t d = 0; d < kDwords; ++d) {
+      __m512i column[kColumns];
+#pragma GCC unroll 16
+      for (uint32_t c = 0; c < kColumns; ++c)
+        column[c] = _mm512_load_si512(columns + (c * kDwords + d) * 256 + 64 * q);
+#pragma GCC unroll 16
+      for (uint32_t kx = 0; kx < kKernel; ++kx) {
+#pragma GCC unroll 16
+        for (uint32_t row = 0; row < kRows; ++row) {
+          const __m512i w = _mm512_load_si512(weights + ((kx * kRows + row) * kDwords + d) * 256);
+#pragma GCC unroll 16
+          for (uint32_t x = 0; x < kX; ++x) dot_u8s8_512(sums[row * kX + x], column[x * kStride + kx], w);
+        }
+      }
+    }
+    weights += kKernel * kRows * kDwords * 256;
+  } while (++part < p.num_parts);
+  requantize<Epilogue>(p, q, sums);
+}
+
+// Zero point and clamp of packed outputs. Most layers have none but what packing does: an output that fills
+// its dtype from the zero point on.
+struct Finish {
+  Bytes512 bytes;
+  bool is_free;
+  explicit Finish(const DepthwiseConv2dArgs& a)
+      : bytes(a), is_free(a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min) {}
+  __attribute__((always_inline)) __m512i pack(__m512i words01, __m512i words23) const {
+    if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), bytes.flip);
+    const __m512i v = _mm512_packus_epi16(_mm512_adds_epi16(words01, bytes.zero_point),
+                                          _mm512_adds_epi16(words23, bytes.zero_point));
+    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(v, bytes.clamp_min), bytes.clamp_max),
+                            bytes.flip);
+  }
+};
+
+// num_x vectors of outputs of each row.
+template <typename Epilogue, uint32_t kKernel, uint32_t kStride>
+__attribute__((noinline)) void make_outputs(const DepthwiseConv2dArgs& a, const Prepared& p,
+                                            const OutputRows& to, uint32_t num_x) {
+  constexpr uint32_t kX = outputs_in_row(kStride), kDwords = kKernel == 3 ? 1 : 2;
+  const Finish finish(a);
+  const int8_t* columns = p.columns;
+  for (uint32_t x = 0; x < num_x; x += kX, columns += kX * kStride * kDwords * 256) {
+    __m512i first[4], second[4], words[4];
+    outputs_of_vector<Epilogue, kKernel, kStride>(p, columns, 0, first);
+    outputs_of_vector<Epilogue, kKernel, kStride>(p, columns, 1, second);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; ++i) words[i] = _mm512_packs_epi32(first[i], second[i]);
+    outputs_of_vector<Epilogue, kKernel, kStride>(p, columns, 2, first);
+    outputs_of_vector<Epilogue, kKernel, kStride>(p, columns, 3, second);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; ++i) {
+      const __m512i v = finish.pack(words[i], _mm512_packs_epi32(first[i], second[i]));
+      uint8_t* row = to.rows[i / kX];
+      const uint32_t at = x + i % kX;
+      if (at < num_x && row != nullptr) _mm512_storeu_si512(row + at * to.pixel_bytes, v);
+    }
+  }
+}
+
+template <uint32_t kKernel, uint32_t kStride>
+void make_any_outputs(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const OutputRows& to,
+                      uint32_t num_x) {
+  switch (form) {
+    case Form::kPlain:
+      return make_outputs<PlainEpilogue512, kKernel, kStride>(a, p, to, num_x);
+    case Form::kSigned:
+      return make_outputs<SignedEpilogue512, kKernel, kStride>(a, p, to, num_x);
+    case Form::kF32e:
+      return make_outputs<F32eEpilogue512, kKernel, kStride>(a, p, to, num_x);
+    case Form::kIntegers:
+      return make_outputs<IntegerEpilogue, kKernel, kStride>(a, p, to, num_x);
+  }
+}
+
+// The padding row is written when a run first meets it.
+const uint8_t* padding_row(const DepthwiseConv2dArgs& a, uint8_t* padding, bool* is_filled) {
+  if (!*is_filled) fill(padding, static_cast<uint8_t>(a.pad_value), padding_bytes(a));
+  *is_filled = true;
+  return padding;
+}
+
+template <uint32_t kKernel, uint32_t kStride>
+void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const Cursor& at, const Scratch& s,
+              bool* is_padding_filled) {
+  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
+  const Block& block = p.block;
+  const size_t input_row = size_t{a.input_w} * a.input_c, output_row = size_t{a.output_w} * a.output_c;
+  const uint8_t* image =
+      static_cast<const uint8_t*>(a.input) + at.image * a.input_h * input_row + block.channel;
+  uint8_t* out = static_cast<uint8_t*>(a.output) + at.image * a.output_h * output_row + block.channel;
+  ColumnRun run;
+  uint8_t* rows[kRows][4] = {};  // null where there is no such row
+  for (uint32_t g = 0; g < block.groups; ++g) {
+    const uint32_t y = at.row + g * kRows;
+    for (uint32_t r = 0; r < kInputRows; ++r) {
+      const int64_t iy = int64_t{y} * kStride + r - a.pad_top;
+      const bool is_inside = y < at.end_row && iy >= 0 && iy < a.input_h;
+      run.rows[r * block.groups + g] = is_inside ? image + static_cast<size_t>(iy) * input_row
+                                                 : padding_row(a, s.padding, is_padding_filled);
+    }
+    for (uint32_t r = 0; r < kRows && y + r < at.end_row; ++r) rows[r][g] = out + (y + r) * output_row;
+  }
+  const Gather gather = gather_of<kInputRows>(a, block);
+  // Chunks of about the same number of outputs.
+  const uint32_t num_chunks = (a.output_w + kChunk - 1) / kChunk;
+  const uint32_t chunk = ((a.output_w + num_chunks - 1) / num_chunks + 3) / 4 * 4;
+  for (uint32_t x = 0; x < a.output_w; x += chunk) {
+    const uint32_t num_x = a.output_w - x < chunk ? a.output_w - x : chunk;
+    run.first = int64_t{x} * kStride - a.pad_left;
+    run.end = run.first + int64_t{num_x - 1} * kStride + kKernel;
+    gather(a, run, mask64(block.count), s.columns);
+    if (block.count == 64) {
+      make_any_outputs<kKernel, kStride>(a, p, form, {{rows[0][0], rows[kRows - 1][0]}, a.output_c}, num_x);
+    } else {
+      make_any_outputs<kKernel, kStride>(a, p, form, {{s.narrow, s.narrow + kChunk * 64}, 64}, num_x);
+      for (uint32_t r = 0; r < kRows; ++r)
+        store_narrow(block, s.narrow + r * kChunk * 64, num_x, rows[r], a.output_c);
+    }
+    for (uint32_t r = 0; r < kRows; ++r) {
+      for (uint32_t g = 0; g < block.groups && rows[r][g] != nullptr; ++g)
+        rows[r][g] += size_t{chunk} * a.output_c;
+    }
+  }
+}
+
+template <uint32_t kKernel, uint32_t kStride>
+void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+  const Scratch s = scratch_in(a, scratch);
+  Cursor at = cursor_at(a, begin);
+  bool is_padding_filled = false;
+  while (begin < end) {
+    const Block block = block_at(a.input_c, at.block);
+    const Form form = form_of(a, block);
+    const Prepared prepared = prepare<kKernel>(a, block, form, s);
+    bool is_next;
+    do {
+      run_unit<kKernel, kStride>(a, prepared, form, at, s, &is_padding_filled);
+      is_next = advance(a, rows_at_once(a) * block.groups, &at);
+    } while (++begin < end && !is_next);
+  }
+}
+
+}  // namespace
+
+bool accepts(const DepthwiseConv2dArgs& args) { return columns_accepts(args); }
+
+size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
+  return columns_bytes(args) + kMaxParts * part_bytes(args) + 3 * 64 * sizeof(int32_t) + kNarrowBytes +
+         padding_bytes(args);
+}
+
+uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * units_of_image(args); }
+
+void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  if (args.kernel_h == 3) {
+    return args.stride_h == 1 ? run_units<3, 1>(args, begin, end, scratch)
+                              : run_units<3, 2>(args, begin, end, scratch);
+  }
+  return args.stride_h == 1 ? run_units<5, 1>(args, begin, end, scratch)
+                            : run_units<5, 2>(args, begin, end, scratch);
+}
+
+}  // namespace qplan::depthwise_columns_avx512vnni

@@ -1,0 +1,185 @@
+// What depthwise_columns_avx512vnni.cc needs of a block of channels, brought into the order of its vectors:
+// weights and per-channel constants. Internal linkage only.
+#ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PREPARE_AVX512VNNI_INL_
+#define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PREPARE_AVX512VNNI_INL_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/depthwise_conv2d/depthwise_gather_avx512vnni.inl"
+#include "kernels/numeric/requantize_avx512vnni.inl"
+
+namespace qplan {
+namespace {
+
+// Outputs of a row that are computed from one run of columns.
+constexpr uint32_t kChunk = 32;
+constexpr uint32_t kMaxColumns = 2 * kChunk + 5;
+constexpr size_t kNarrowBytes = 2 * kChunk * 64;
+// Weights that need nine or ten bits (int8 less their zero point) are sums of up to three that are int8.
+constexpr uint32_t kMaxParts = 3;
+
+// What is in the scratch, each at a multiple of 64.
+struct Scratch {
+  int8_t* columns;   // [column][dword][q][64]
+  int8_t* weights;   // [part][kernel column][row of outputs][dword][q][64]
+  int32_t* bias;     // these: [q][16]
+  int32_t* factor;   // multiplier, scale or float_scale
+  int32_t* addend;   // shift or float_offset
+  uint8_t* narrow;   // two rows of vectors of outputs that are stored in parts
+  uint8_t* padding;  // a row of the input that is outside
+};
+
+inline uint32_t num_dwords(const DepthwiseConv2dArgs& a) { return a.kernel_h == 3 ? 1 : 2; }
+inline size_t columns_bytes(const DepthwiseConv2dArgs& a) {
+  return size_t{kMaxColumns} * num_dwords(a) * 256;
+}
+inline size_t part_bytes(const DepthwiseConv2dArgs& a) {
+  return size_t{a.kernel_w} * rows_at_once(a) * num_dwords(a) * 256;
+}
+inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
+  return (size_t{a.input_w} * a.input_c + 127) / 64 * 64;
+}
+
+inline Scratch scratch_in(const DepthwiseConv2dArgs& a, void* scratch) {
+  int8_t* columns = static_cast<int8_t*>(scratch);
+  int8_t* weights = columns + columns_bytes(a);
+  auto* bias = reinterpret_cast<int32_t*>(weights + kMaxParts * part_bytes(a));
+  auto* narrow = reinterpret_cast<uint8_t*>(bias + 192);
+  return {columns, weights, bias, bias + 64, bias + 128, narrow, narrow + kNarrowBytes};
+}
+
+// 64 bytes from `from`, or its first 32 or 16 for each of the groups of rows.
+inline __m512i load_weights(const int8_t* from, uint32_t groups) {
+  if (groups == 1) return _mm512_loadu_si512(from);
+  if (groups == 2) return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+
+// Part `index` of weights less their zero point: what saturates leaves a rest.
+inline __m512i weights_part(__m512i w, __m512i zero_point, uint32_t index) {
+  const __m512i first = _mm512_subs_epi8(w, zero_point);
+  if (index == 0) return first;
+  // The rest is -127 to 128; 128 looks like -128 and is 127 + 1.
+  const __m512i rest = _mm512_sub_epi8(_mm512_sub_epi8(w, zero_point), first);
+  const __mmask64 is_128 = _mm512_cmpeq_epi8_mask(rest, _mm512_set1_epi8(INT8_MIN));
+  return index == 1 ? _mm512_mask_mov_epi8(rest, is_128, _mm512_set1_epi8(127))
+                    : _mm512_maskz_mov_epi8(is_128, _mm512_set1_epi8(1));
+}
+
+// One part of the weights; false where all of it is zero.
+template <uint32_t kKernel>
+bool prepare_part(const DepthwiseConv2dArgs& a, const Block& block, uint32_t part, int8_t* to) {
+  const size_t stride = (size_t{a.output_c} + 15) / 16 * 16;
+  const __m512i zero = _mm512_setzero_si512();
+  const __m512i zero_point = _mm512_set1_epi8(static_cast<char>(a.weights_zero_point));
+  __m512i any = zero;
+  for (uint32_t kx = 0; kx < kKernel; ++kx) {
+    __m512i w[8] = {zero, zero, zero, zero, zero, zero, zero, zero};
+    for (uint32_t ky = 0; ky < kKernel; ++ky) {
+      const int8_t* from = a.weights + (size_t{ky} * kKernel + kx) * stride + block.channel;
+      w[ky] = weights_part(load_weights(from, block.groups), zero_point, part);
+      any = _mm512_or_si512(any, w[ky]);
+    }
+    const Four low = gather_rows(w[0], w[1], w[2], w[3]), high = gather_rows(w[4], w[5], w[6], w[7]);
+    store_four(to, low);
+    to += 256;
+    if (kKernel > 4) store_four(to, high);
+    if (kKernel > 4) to += 256;
+    if (rows_at_once(a) == 1) continue;
+    // The second row of outputs begins a row further down.
+    Four low_second, high_second;
+    for (uint32_t q = 0; q < 4; ++q) {
+      low_second.v[q] = _mm512_slli_epi32(low.v[q], 8);
+      high_second.v[q] = _mm512_or_si512(_mm512_slli_epi32(high.v[q], 8), _mm512_srli_epi32(low.v[q], 24));
+    }
+    store_four(to, low_second);
+    to += 256;
+    if (kKernel > 4) store_four(to, high_second);
+    if (kKernel > 4) to += 256;
+  }
+  return _mm512_test_epi8_mask(any, any) != 0;
+}
+
+// The number of parts that are needed.
+template <uint32_t kKernel>
+uint32_t prepare_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
+  prepare_part<kKernel>(a, block, 0, to);
+  uint32_t parts = 1;
+  while (a.weights_zero_point != 0 && parts < kMaxParts &&
+         prepare_part<kKernel>(a, block, parts, to + parts * part_bytes(a)))
+    ++parts;
+  return parts;
+}
+
+// 64, 32 or 16 constants in the order of the vectors.
+inline void prepare_constant(const void* from, const Block& block, int32_t* to) {
+  const int32_t* channels = static_cast<const int32_t*>(from) + block.channel;
+  const uint32_t wrap = 4 / block.groups - 1;
+  const __m512i c0 = _mm512_loadu_si512(channels), c1 = _mm512_loadu_si512(channels + (1 & wrap) * 16);
+  const __m512i c2 = _mm512_loadu_si512(channels + (2 & wrap) * 16);
+  const __m512i c3 = _mm512_loadu_si512(channels + (3 & wrap) * 16);
+  // Four by four lanes of 128 bits, transposed.
+  const __m512i low01 = _mm512_shuffle_i32x4(c0, c1, 0x44), high01 = _mm512_shuffle_i32x4(c0, c1, 0xEE);
+  const __m512i low23 = _mm512_shuffle_i32x4(c2, c3, 0x44), high23 = _mm512_shuffle_i32x4(c2, c3, 0xEE);
+  store_four(to, {{_mm512_shuffle_i32x4(low01, low23, 0x88), _mm512_shuffle_i32x4(low01, low23, 0xDD),
+                   _mm512_shuffle_i32x4(high01, high23, 0x88), _mm512_shuffle_i32x4(high01, high23, 0xDD)}});
+}
+
+// A block of channels, with the members that epilogues ask for, in the order of the vectors.
+struct Prepared {
+  Block block;
+  uint32_t num_parts;
+  bool is_tfl2;
+  const int8_t* columns;
+  const int8_t* weights;
+  const int32_t* bias;
+  const int32_t* multiplier;
+  const int32_t* shift;
+  const float* scale;
+  const float* float_scale;
+  const float* float_offset;
+};
+
+enum class Form { kPlain, kSigned, kF32e, kIntegers };
+
+Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
+  if (a.contract == Contract::kF32e) return Form::kF32e;
+  if (a.float_form != FloatForm::kNone && groups_have_form(a, block.channel / 16, (block.count + 15) / 16)) {
+    return a.float_form == FloatForm::kPlain ? Form::kPlain : Form::kSigned;
+  }
+  return Form::kIntegers;
+}
+
+template <uint32_t kKernel>
+Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, const Scratch& s) {
+  const uint32_t num_parts = prepare_weights<kKernel>(a, block, s.weights);
+  prepare_constant(a.bias, block, s.bias);
+  if (form == Form::kF32e) {
+    prepare_constant(a.scale, block, s.factor);
+  } else if (form == Form::kPlain || form == Form::kSigned) {
+    prepare_constant(a.float_scale, block, s.factor);
+    prepare_constant(a.float_offset, block, s.addend);
+  } else {
+    prepare_constant(a.multiplier, block, s.factor);
+    prepare_constant(a.shift, block, s.addend);
+  }
+  const auto* factor = reinterpret_cast<const float*>(s.factor);
+  return {block,
+          num_parts,
+          a.contract == Contract::kTfl2,
+          s.columns,
+          s.weights,
+          s.bias,
+          s.factor,
+          s.addend,
+          factor,
+          factor,
+          reinterpret_cast<const float*>(s.addend)};
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PREPARE_AVX512VNNI_INL_
