@@ -108,19 +108,25 @@ __attribute__((always_inline)) inline void outputs_of_vector(const Prepared& p, 
   requantize<Epilogue>(p, q, sums);
 }
 
-// Zero point and clamp of packed outputs. Most layers have none but what packing does: an output that fills
-// its dtype from the zero point on.
+// Zero point and clamp of outputs that are words, as bytes. int8 is lifted by 128 on the way, so that most
+// layers, whose outputs fill their dtype from the zero point on, need nothing but the saturation of packing.
 struct Finish {
-  Bytes512 bytes;
+  __m512i zero_point;  // int16
+  __m512i clamp_min, clamp_max, flip;
   bool is_free;
-  explicit Finish(const DepthwiseConv2dArgs& a)
-      : bytes(a), is_free(a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min) {}
+  explicit Finish(const DepthwiseConv2dArgs& a) {
+    const int32_t lift = a.output_dtype == Dtype::kS8 ? 128 : 0;
+    zero_point = _mm512_set1_epi16(static_cast<int16_t>(a.output_zero_point + lift));
+    clamp_min = _mm512_set1_epi8(static_cast<char>(a.clamp_min + lift));
+    clamp_max = _mm512_set1_epi8(static_cast<char>(a.clamp_max + lift));
+    flip = _mm512_set1_epi8(static_cast<char>(lift));
+    is_free = a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min;
+  }
   __attribute__((always_inline)) __m512i pack(__m512i words01, __m512i words23) const {
-    if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), bytes.flip);
-    const __m512i v = _mm512_packus_epi16(_mm512_adds_epi16(words01, bytes.zero_point),
-                                          _mm512_adds_epi16(words23, bytes.zero_point));
-    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(v, bytes.clamp_min), bytes.clamp_max),
-                            bytes.flip);
+    if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), flip);
+    const __m512i v =
+        _mm512_packus_epi16(_mm512_adds_epi16(words01, zero_point), _mm512_adds_epi16(words23, zero_point));
+    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(v, clamp_min), clamp_max), flip);
   }
 };
 
