@@ -19,11 +19,19 @@ struct WeightSums {
 
 template <typename T>
 WeightSums sums_of(const T* weights, uint64_t num_k, int32_t zero_point) {
+  // The sums of so many differences of bytes fit 32 bits, of which vectors hold more than of 64.
+  constexpr uint64_t kBlock = 1 << 16;
   WeightSums sums;
-  for (uint64_t k = 0; k < num_k; ++k) {
-    const int64_t w = int64_t{weights[k]} - zero_point;
-    sums.positive += std::max<int64_t>(w, 0);
-    sums.negative += std::min<int64_t>(w, 0);
+  for (uint64_t begin = 0; begin < num_k; begin += kBlock) {
+    const uint64_t end = std::min(begin + kBlock, num_k);
+    int32_t positive = 0, negative = 0;
+    for (uint64_t k = begin; k < end; ++k) {
+      const int32_t w = int32_t{weights[k]} - zero_point;
+      positive += std::max(w, 0);
+      negative += std::min(w, 0);
+    }
+    sums.positive += positive;
+    sums.negative += negative;
   }
   return sums;
 }
