@@ -3,9 +3,11 @@
 
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <new>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "capi/pack_mapped_file.h"
 #include "capi/pack_options.h"
@@ -79,9 +81,12 @@ ExplainFormat explain_format(int format) {
   }
 }
 
+// imported: when the model's bytes are not needed again; may be empty.
 void pack_to(std::span<const uint8_t> model, const char* name, const qplan_pack_options& options,
-             qplan_write_fn write, void* user) {
-  const emit::AlignedBytes plan = pack(model, name, read_options(options));
+             std::function<void()> imported, qplan_write_fn write, void* user) {
+  PackOptions pack_options = read_options(options);
+  pack_options.imported = std::move(imported);
+  const emit::AlignedBytes plan = pack(model, name, pack_options);
   write(user, reinterpret_cast<const char*>(plan.data()), plan.size());
 }
 
@@ -94,7 +99,8 @@ qplan_status qplan_pack_file(const char* model_path, const qplan_pack_options* o
   return qplan::guarded(whole, error, [&] {
     qplan::check_write(write);
     const qplan::MappedFile file(model_path);
-    qplan::pack_to(file.bytes(), model_path, whole, write, write_user);
+    qplan::pack_to(
+        file.bytes(), model_path, whole, [&file] { file.forget(); }, write, write_user);
   });
 }
 
@@ -105,7 +111,7 @@ qplan_status qplan_pack_bytes(const void* model, size_t size, const char* name,
   return qplan::guarded(whole, error, [&] {
     qplan::check_write(write);
     const std::span<const uint8_t> bytes = qplan::bytes_of(model, size, "model");
-    qplan::pack_to(bytes, name == nullptr ? "model" : name, whole, write, write_user);
+    qplan::pack_to(bytes, name == nullptr ? "model" : name, whole, {}, write, write_user);
   });
 }
 

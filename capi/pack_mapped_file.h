@@ -2,6 +2,8 @@
 #ifndef QPLAN_CAPI_PACK_MAPPED_FILE_H_
 #define QPLAN_CAPI_PACK_MAPPED_FILE_H_
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <span>
 
@@ -24,6 +26,10 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(file_.bytes), file_.size}; }
+  // Gives the memory of what was read back; bytes that are read again come from the file again.
+  void forget() const {
+    if (file_.size > 0) (void)::madvise(const_cast<void*>(file_.bytes), file_.size, MADV_DONTNEED);  // NOLINT
+  }
 
  private:
   qplan_file file_ = {};

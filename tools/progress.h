@@ -2,12 +2,17 @@
 #ifndef TOOLS_PROGRESS_H_
 #define TOOLS_PROGRESS_H_
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace qplan::tools {
 
-// Shows nothing during the first second, and never where stderr is not a terminal.
+// Shows nothing during the first second, and never where stderr is not a terminal. A thread of its own writes
+// the line, so that work which says nothing for a while shows what it said last, and for how long it has been
+// going on.
 class Progress {
  public:
   Progress();
@@ -15,13 +20,21 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(const std::string& stage, uint64_t done, uint64_t total);
+  // The line disappears where all is done.
+  void update(const char* stage, uint64_t done, uint64_t total);
 
  private:
-  bool terminal_;
+  void show_until_ended();
+  void clear();
+
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
   bool shown_ = false;
-  uint64_t start_ns_;
-  uint64_t last_ns_ = 0;
+  std::string stage_;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+  std::thread thread_;  // where there is a terminal
 };
 
 }  // namespace qplan::tools

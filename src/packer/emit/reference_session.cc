@@ -22,7 +22,7 @@ ReferenceSession::~ReferenceSession() { release(); }
 void ReferenceSession::init(std::span<const uint8_t> plan) {
   qplan_error error = {};
   error.struct_size = sizeof(error);
-  if (qplan_plan_open(&plan_, plan.data(), plan.size(), QPLAN_PLAN_DIGEST, &error) < 0) fail(error);
+  if (qplan_plan_open(&plan_, plan.data(), plan.size(), 0, &error) < 0) fail(error);
   qplan_session_config config = {};
   config.struct_size = sizeof(config);
   config.isa_limit = QPLAN_ISA_REFERENCE;

@@ -69,6 +69,8 @@ void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Obs
     bool any = false;
     for (size_t i = 0; i < observer.passes().size(); ++i) {
       const passes::Stage& pass = observer.passes()[i];
+      observer.progress(std::string(pass.name()).c_str(), static_cast<uint32_t>(i),
+                        static_cast<uint32_t>(observer.passes().size()));
       if (!context.skip.empty()) left_out->look(pass, *module, context);
       if (context.skipped(pass.name())) continue;
       const uint64_t num_fired = context.num_fired;

@@ -64,7 +64,11 @@ void Observer::dump(std::string_view stage, const ir::Module& module) const {
 
 void Observer::stage(const char* name, uint32_t done, uint32_t total) const {
   log(QPLAN_LOG_DEBUG, std::string("pack: ") + name);
-  if (options_.progress) options_.progress(name, done, total);
+  progress(name, done, total);
+}
+
+void Observer::progress(const char* what, uint32_t done, uint32_t total) const {
+  if (options_.progress) options_.progress(what, done, total);
 }
 
 }  // namespace qplan::pipeline

@@ -26,7 +26,9 @@ class Observer {
   void log(uint32_t level, const std::string& text) const;
   // The module's text, where the caller asked for this stage.
   void dump(std::string_view stage, const ir::Module& module) const;
+  // A stage begins; progress goes on in it.
   void stage(const char* name, uint32_t done, uint32_t total) const;
+  void progress(const char* what, uint32_t done, uint32_t total) const;
 
  private:
   const PackOptions& options_;

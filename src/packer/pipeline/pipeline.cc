@@ -1,5 +1,9 @@
 #include "src/packer/pipeline/pipeline.h"
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <memory>
 #include <utility>
 
@@ -25,9 +29,12 @@ constexpr uint32_t kNumStages = 4;
 // the main before its regions were made functions.
 target::Program lower(const ir::Function& main, const ir::Function& canonical,
                       const target::TargetProfile& profile, const target::RegionCodes& codes,
-                      const std::vector<std::string>& undone, const PackOptions& options) {
+                      const std::vector<std::string>& undone, const pipeline::Observer& observer) {
+  const PackOptions& options = observer.options();
   try {
-    return target::lower_function(main, profile, codes);
+    return target::lower_function(main, profile, codes, [&](uint32_t done, uint32_t total) {
+      observer.progress("lower", done, total);
+    });
   } catch (const PackError& error) {
     std::string text = error.what();
     for (const std::string& line : undone) text += "; " + line;
@@ -37,6 +44,17 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
     if (!leftovers.empty()) text += "; " + leftovers;
     throw PackError(error.status(), text);
   }
+}
+
+// The system gets back what was freed: weights of a few megabytes each lie in the C library's heap, which
+// would keep their pages while the next copy of them is made.
+void return_freed_memory(size_t model_size) {
+#if defined(__GLIBC__)
+  constexpr size_t kLargeModel = size_t{16} << 20;  // where it is worth the time
+  if (model_size >= kLargeModel) malloc_trim(0);
+#else
+  static_cast<void>(model_size);
+#endif
 }
 
 // What a plan without the CPU's steps for its regions is smaller than the one with them.
@@ -103,7 +121,13 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   const bool has_devices = targets.size() > 1;
 
   observer.stage("import", 0, kNumStages);
+  emit::EmitOptions emit_options;
+  emit_options.strip_names = options.strip_names;
+  emit_options.planner_iterations = options.planner_iterations;
+  emit_options.source = pipeline::last_component(name);
+  emit_options.source_digest = pipeline::sha256_text(model);
   ir::Module module = import_model(model, name, options);
+  if (options.imported) options.imported();
 
   observer.stage("rewrite", 1, kNumStages);
   const std::vector<std::string> undone = pipeline::canonicalize(&module, profile, observer);
@@ -116,11 +140,10 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
     pipeline::check_all_compiled(*placed);
   }
   target::Program program = lower(placed ? placed->main() : module.main(), module.main(), profile,
-                                  placed ? placed->codes : target::RegionCodes{}, undone, options);
+                                  placed ? placed->codes : target::RegionCodes{}, undone, observer);
   if (!placed && options.summary && module.functions().size() == 1)
     placed = pipeline::place(module, targets, options);
 
-  emit::EmitOptions emit_options;
   if (placed) {
     pipeline::report_copies(program, profile, options.planner_iterations, &placed->explain());
     if (!options.fallback) report_savings(program, profile, options, placed.get());
@@ -130,13 +153,12 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   // The program holds its own constants: no second copy while the plan is written.
   placed = nullptr;
   module = ir::Module();
+  return_freed_memory(model.size());
 
   observer.stage("plan memory and write", 3, kNumStages);
-  emit_options.strip_names = options.strip_names;
-  emit_options.planner_iterations = options.planner_iterations;
-  emit_options.source = pipeline::last_component(name);
-  emit_options.source_digest = pipeline::sha256_text(model);
   emit::AlignedBytes plan = emit::write_plan(program, profile, emit_options);
+  program = {};
+  return_freed_memory(model.size());
   observer.stage("done", kNumStages, kNumStages);
   if (options.summary) options.summary(summary);
   return plan;

@@ -51,6 +51,7 @@ struct PackOptions {
   LogFunction log;
   std::function<void(std::string_view text)> dump;
   std::function<void(const char* stage, uint32_t done, uint32_t total)> progress;
+  std::function<void()> imported;  // pack() does not look at the model's bytes again
 };
 
 // A plan of the model. name: the file's, for messages; its last component is the plan's provenance. The same

@@ -72,8 +72,9 @@ class FunctionLowering {
   }
 
   // What is refused is with the others in refusals: the program is then not to be used.
-  Program run() {
+  Program run(const LowerProgress& progress) {
     for (uint32_t n = 0; n < function_.nodes().size(); ++n) {
+      if (progress) progress(n, static_cast<uint32_t>(function_.nodes().size()));
       const ir::Node& node = function_.nodes()[n];
       const auto region =
           node.op == nullptr ? regions_.by_function.find(node.callee) : regions_.by_function.end();
@@ -106,7 +107,7 @@ class FunctionLowering {
                                           std::make_shared<const std::vector<uint8_t>>(code.compiled->blob),
                                           call.callee + ".program");
 
-    const Program alternative = FunctionLowering(*code.body, profile_, {}, &refusals_).run();
+    const Program alternative = FunctionLowering(*code.body, profile_, {}, &refusals_).run({});
     if (regions_.fallback) region->num_alternative_steps = static_cast<uint32_t>(alternative.steps.size());
     const std::vector<TensorId> inputs = step.inputs, outputs = step.outputs;
     step.npu = std::move(region);
@@ -163,10 +164,10 @@ class FunctionLowering {
 
 }  // namespace
 
-Program lower_function(const ir::Function& function, const TargetProfile& profile,
-                       const RegionCodes& regions) {
+Program lower_function(const ir::Function& function, const TargetProfile& profile, const RegionCodes& regions,
+                       const LowerProgress& progress) {
   Refusals refusals;
-  Program program = FunctionLowering(function, profile, regions, &refusals).run();
+  Program program = FunctionLowering(function, profile, regions, &refusals).run(progress);
   if (!refusals.empty()) refusals.fail();
   program.devices = regions.devices;
   return program;
