@@ -8,6 +8,7 @@
 
 #include "kernels/families.h"
 #include "kernels/layout.h"
+#include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 
@@ -38,6 +39,10 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
 
 INSTANTIATE_TEST_SUITE_P(All, Conv2dVariant, ::testing::ValuesIn(testing::variants_of(kConv2dFamily)),
                          testing::variant_test_name);
+#if defined(QPLAN_HAVE_AVX512VNNI)
+INSTANTIATE_TEST_SUITE_P(Evex, Conv2dVariant, ::testing::Values(&testing::kConv2dEvexVnni),
+                         testing::variant_test_name);
+#endif
 
 const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4};
 const std::vector<uint32_t> kChannels = {1, 3, 4, 15, 16, 17, 31, 32, 33, 48, 64, 65};

@@ -14,6 +14,7 @@
 
 #include "kernels/families.h"
 #include "kernels/layout.h"
+#include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
@@ -183,6 +184,10 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
 INSTANTIATE_TEST_SUITE_P(All, FullyConnectedVariant,
                          ::testing::ValuesIn(testing::variants_of(kFullyConnectedFamily)),
                          testing::variant_test_name);
+#if defined(QPLAN_HAVE_AVX512VNNI)
+INSTANTIATE_TEST_SUITE_P(Evex, FullyConnectedVariant, ::testing::Values(&testing::kFullyConnectedEvexVnni),
+                         testing::variant_test_name);
+#endif
 
 TEST_P(FullyConnectedVariant, EqualsTheOracleForRandomProblems) {
   uint32_t accepted = 0;

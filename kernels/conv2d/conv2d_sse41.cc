@@ -1,0 +1,18 @@
+// clang-format off
+#include "kernels/numeric/gemm_sse41.inl"  // first: the next one uses its names
+#include "kernels/conv2d/conv2d_gemm.inl"
+// clang-format on
+
+namespace qplan::conv2d_sse41 {
+
+bool accepts(const Conv2dArgs& args) { return windows_accept(args); }
+
+size_t scratch_bytes(const Conv2dArgs& args) { return windows_scratch_bytes(args); }
+
+uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
+
+void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  conv2d_gemm(args, begin, end, scratch);
+}
+
+}  // namespace qplan::conv2d_sse41
