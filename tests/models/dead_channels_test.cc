@@ -11,6 +11,7 @@
 
 #include "tests/models/model_session.h"
 #include "tests/packer/import/tflite_builder.h"
+#include "tests/support/isas.h"
 
 namespace qplan::testing {
 namespace {
@@ -142,23 +143,23 @@ std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* t
   return plan;
 }
 
-void expect_exact(const Network& network, const std::string& what) {
-  for (const char* target : {"cpu", "cpu,isa=avx2", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
-    const std::vector<uint8_t> plan = pack_bytes(network.model, target);
-    for (const uint32_t isa : {QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2, QPLAN_ISA_AVX512VNNI}) {
-      if (qplan_isa_available(isa) == 0) continue;
-      ModelSession session(plan, isa, 2);
-      EXPECT_EQ(session.run({network.input}).at(0), network.expected)
-          << what << ", " << target << ", " << qplan_isa_name(isa);
+class DeadChannels : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  void SetUp() override { QPLAN_SKIP_UNLESS_ISA(GetParam()); }
+
+  void expect_exact(const Network& network) {
+    for (const char* target : {"cpu", "cpu,isa=avx2", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
+      ModelSession session(pack_bytes(network.model, target), GetParam(), 2);
+      EXPECT_EQ(session.run({network.input}).at(0), network.expected) << target;
     }
   }
-}
+};
 
-TEST(DeadChannels, ConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(false), "conv2d"); }
+INSTANTIATE_TEST_SUITE_P(All, DeadChannels, ::testing::ValuesIn(kIsas), isa_test_name);
 
-TEST(DeadChannels, DepthwiseConvolutionsWrapAsTheReferenceDoes) {
-  expect_exact(conv_network(true), "depthwise_conv2d");
-}
+TEST_P(DeadChannels, ConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(false)); }
+
+TEST_P(DeadChannels, DepthwiseConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(true)); }
 
 }  // namespace
 }  // namespace qplan::testing

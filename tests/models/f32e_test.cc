@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/models/model_session.h"
+#include "tests/support/isas.h"
 
 namespace qplan::testing {
 namespace {
@@ -21,20 +22,22 @@ std::vector<uint8_t> read_data(const std::string& name) {
   return bytes;
 }
 
-TEST(F32eModel, EqualsNumPyInEveryBit) {
+class F32eModel : public ::testing::TestWithParam<uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(All, F32eModel, ::testing::ValuesIn(kIsas), isa_test_name);
+
+TEST_P(F32eModel, EqualsNumPyInEveryBit) {
+  QPLAN_SKIP_UNLESS_ISA(GetParam());
   for (const char* target : {"cpu", "cpu,isa=avx2", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
     const std::vector<uint8_t> plan = pack_model("tests/data/f32e/model.relay", target);
-    for (const uint32_t isa : {QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2, QPLAN_ISA_AVX512VNNI}) {
-      if (qplan_isa_available(isa) == 0) continue;
-      for (const uint32_t threads : {1u, 3u}) {
-        ModelSession session(plan, isa, threads);
-        for (int i = 0; i < kNumCases; ++i) {
-          const std::string name = "case" + std::to_string(i);
-          const auto outputs = session.run({read_data(name + "_input.bin")});
-          ASSERT_EQ(outputs.size(), 1u);
-          EXPECT_EQ(outputs[0], read_data(name + "_output.bin"))
-              << name << ", " << target << ", isa " << isa << ", " << threads << " threads";
-        }
+    for (const uint32_t threads : {1u, 3u}) {
+      ModelSession session(plan, GetParam(), threads);
+      for (int i = 0; i < kNumCases; ++i) {
+        const std::string name = "case" + std::to_string(i);
+        const auto outputs = session.run({read_data(name + "_input.bin")});
+        ASSERT_EQ(outputs.size(), 1u);
+        EXPECT_EQ(outputs[0], read_data(name + "_output.bin"))
+            << name << ", " << target << ", " << threads << " threads";
       }
     }
   }

@@ -9,6 +9,7 @@
 
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
+#include "tests/support/isas.h"
 
 namespace qplan::testing {
 namespace {
@@ -17,17 +18,20 @@ struct Setting {
   const char* name;
   const char* target;
   uint32_t isa;
-  uint32_t num_threads;
+  uint32_t most_threads;
 };
 
+// Every instruction set on the default plan, and the plans of other targets.
 constexpr Setting kSettings[] = {
-    {"reference", "cpu", QPLAN_ISA_REFERENCE, 1},
-    {"reference_2_threads", "cpu", QPLAN_ISA_REFERENCE, 2},
-    {"best", "cpu", QPLAN_ISA_AUTO, 1},
-    {"best_2_threads", "cpu", QPLAN_ISA_AUTO, 2},
-    {"avx2", "cpu,isa=avx2", QPLAN_ISA_AVX2, 1},
+    {"reference", "cpu", QPLAN_ISA_REFERENCE, 2},
+    {"sse41", "cpu", QPLAN_ISA_SSE41, 2},
+    {"avx2", "cpu", QPLAN_ISA_AVX2, 2},
+    {"avxvnni", "cpu", QPLAN_ISA_AVXVNNI, 2},
+    {"avx512vnni", "cpu", QPLAN_ISA_AVX512VNNI, 2},
+    {"for_sse41", "cpu,isa=sse41", QPLAN_ISA_SSE41, 1},
+    {"for_avx2", "cpu,isa=avx2", QPLAN_ISA_AVX2, 1},
     {"for_reference", "cpu,isa=reference", QPLAN_ISA_REFERENCE, 1},
-    {"for_cortex_m", "cpu,arch=cortex-m", QPLAN_ISA_REFERENCE, 2},
+    {"for_cortex_m", "cpu,arch=cortex-m", QPLAN_ISA_REFERENCE, 1},
 };
 
 class Golden : public ::testing::TestWithParam<std::tuple<std::string, Setting>> {};
@@ -48,19 +52,21 @@ void expect_same(const std::vector<uint8_t>& found, const std::vector<uint8_t>& 
 TEST_P(Golden, EveryOutputByteIsTheReferences) {
   const auto& [model, setting] = GetParam();
   if (model.empty()) GTEST_SKIP() << kNoDataDirectory;
-  if (setting.isa != QPLAN_ISA_AUTO && qplan_isa_available(setting.isa) == 0) {
-    GTEST_SKIP() << "this machine or build has no " << qplan_isa_name(setting.isa);
-  }
+  QPLAN_SKIP_UNLESS_ISA(setting.isa);
   const std::vector<uint8_t> plan = pack_model(model_path(model).string(), setting.target);
-  ModelSession session(plan, setting.isa, setting.num_threads);
   const std::map<std::string, std::vector<GoldenCase>> cases = golden_cases("A");
-  for (const GoldenCase& golden : cases.at(model)) {
-    std::vector<std::vector<uint8_t>> inputs;
-    for (const auto& path : golden.inputs) inputs.push_back(read_bytes(path));
-    const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);
-    ASSERT_EQ(outputs.size(), golden.outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      expect_same(outputs[i], read_bytes(golden.outputs[i]), golden.name + ", output " + std::to_string(i));
+  for (uint32_t num_threads = 1; num_threads <= setting.most_threads; ++num_threads) {
+    ModelSession session(plan, setting.isa, num_threads);
+    for (const GoldenCase& golden : cases.at(model)) {
+      std::vector<std::vector<uint8_t>> inputs;
+      for (const auto& path : golden.inputs) inputs.push_back(read_bytes(path));
+      const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);
+      ASSERT_EQ(outputs.size(), golden.outputs.size());
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        expect_same(
+            outputs[i], read_bytes(golden.outputs[i]),
+            golden.name + ", output " + std::to_string(i) + ", " + std::to_string(num_threads) + " threads");
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/cpu.h"
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
 
@@ -24,7 +25,11 @@ const std::vector<Arch>& known_archs() {
   static const std::vector<Arch> archs = {
       {"x86_64",
        8,
-       {{"reference", QPLAN_ISA_REFERENCE}, {"avx2", QPLAN_ISA_AVX2}, {"avx512vnni", QPLAN_ISA_AVX512VNNI}}},
+       {{"reference", QPLAN_ISA_REFERENCE},
+        {"sse41", QPLAN_ISA_SSE41},
+        {"avx2", QPLAN_ISA_AVX2},
+        {"avxvnni", QPLAN_ISA_AVXVNNI},
+        {"avx512vnni", QPLAN_ISA_AVX512VNNI}}},
       {"cortex-m", 4, {{"reference", QPLAN_ISA_REFERENCE}}},
   };
   return archs;
@@ -112,8 +117,10 @@ TargetProfile parse_target(std::string_view text) {
   profile.name = "cpu";
   profile.options = std::string("arch=") + arch->name + ",isa=" + best->name;
   profile.pointer_size = arch->pointer_size;
-  for (auto isa = arch->isas.begin(); isa <= best; ++isa) profile.isas.push_back(isa->id);
-  if (best->id == QPLAN_ISA_AVX2 || best->id == QPLAN_ISA_AVX512VNNI) {
+  for (const Isa& isa : arch->isas) {
+    if (isa_within(isa.id, best->id)) profile.isas.push_back(isa.id);
+  }
+  if (best->id != QPLAN_ISA_REFERENCE) {
     profile.conv2d_layout = kLayout_o16k4;
     profile.fully_connected_layout = kLayout_o16k4;
     profile.depthwise_layout = kLayout_hwo16;

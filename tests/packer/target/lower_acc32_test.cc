@@ -139,7 +139,8 @@ TEST(LowerAcc32, ALayerInTwoStepsGivesTheBytesOfOne) {
 TEST(LowerAcc32, EveryProfilePacksIt) {
   for (uint64_t seed = 200; seed < 212 && !HasFailure(); ++seed) {
     const Layer layer = random_layer(seed);
-    for (const std::string target : {"cpu", "cpu,isa=avx2", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
+    for (const std::string target :
+         {"cpu", "cpu,isa=avx2", "cpu,isa=sse41", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
       for (const std::string& text : {fused_text(layer), split_text(layer)}) {
         PackOptions options;
         options.target = target;

@@ -51,7 +51,7 @@ TEST(LowerF32e, ConvolutionsRoundHalfToEven) {
 
 TEST(LowerF32e, EveryVariantGivesTheSame) {
   const std::string text = conv_text("f32e", "  %2");
-  for (const std::string isa : {"reference", "avx2", "avx512vnni"}) {
+  for (const std::string isa : {"reference", "sse41", "avx2", "avxvnni", "avx512vnni"}) {
     EXPECT_EQ(kernels_of(lower_text(text, "cpu,isa=" + isa)), "conv2d") << isa;
   }
 }

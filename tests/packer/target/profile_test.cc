@@ -21,7 +21,9 @@ std::string refusal(const std::string& text) {
 TEST(TargetProfile, CpuIsTheWidestFamilyOfX86) {
   const TargetProfile profile = parse_target("cpu");
   EXPECT_EQ(profile.options, "arch=x86_64,isa=avx512vnni");
-  EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2, QPLAN_ISA_AVX512VNNI}));
+  // Machines with AVX-512 VNNI may lack AVX-VNNI.
+  EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_SSE41, QPLAN_ISA_AVX2,
+                                                 QPLAN_ISA_AVX512VNNI}));
   EXPECT_EQ(profile.conv2d_layout, kLayout_o16k4);
   EXPECT_EQ(profile.fully_connected_layout, kLayout_o16k4);
   EXPECT_EQ(profile.depthwise_layout, kLayout_hwo16);
@@ -29,11 +31,23 @@ TEST(TargetProfile, CpuIsTheWidestFamilyOfX86) {
   EXPECT_EQ(profile.pointer_size, 8u);
 }
 
-TEST(TargetProfile, LowerIsasOfX86ShareTheLayout) {
-  const TargetProfile profile = parse_target(" cpu , isa = avx2 ");
-  EXPECT_EQ(profile.options, "arch=x86_64,isa=avx2");
-  EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2}));
-  EXPECT_EQ(profile.conv2d_layout, kLayout_o16k4);
+TEST(TargetProfile, LowerIsasOfX86ShareTheLayouts) {
+  const std::vector<uint32_t> with_avx2 = {QPLAN_ISA_REFERENCE, QPLAN_ISA_SSE41, QPLAN_ISA_AVX2};
+  EXPECT_EQ(parse_target("cpu,isa=sse41").isas,
+            (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_SSE41}));
+  EXPECT_EQ(parse_target(" cpu , isa = avx2 ").isas, with_avx2);
+  std::vector<uint32_t> with_avxvnni = with_avx2;
+  with_avxvnni.push_back(QPLAN_ISA_AVXVNNI);
+  EXPECT_EQ(parse_target("cpu,isa=avxvnni").isas, with_avxvnni);
+  const TargetProfile best = parse_target("cpu");
+  for (const std::string isa : {"sse41", "avx2", "avxvnni"}) {
+    const TargetProfile profile = parse_target("cpu,isa=" + isa);
+    EXPECT_EQ(profile.options, "arch=x86_64,isa=" + isa);
+    EXPECT_EQ(profile.conv2d_layout, best.conv2d_layout);
+    EXPECT_EQ(profile.fully_connected_layout, best.fully_connected_layout);
+    EXPECT_EQ(profile.depthwise_layout, best.depthwise_layout);
+    EXPECT_EQ(profile.input_origin, best.input_origin);
+  }
 }
 
 TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
@@ -54,8 +68,9 @@ TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(refusal("cpu,speed=11"), "target: option 'speed' of 'cpu' is not known; known: arch, isa");
   EXPECT_EQ(refusal("cpu,fast"), "target: option 'fast' is not of the form key=value");
   EXPECT_EQ(refusal("cpu,arch=z80"), "target: arch 'z80' is not known; known: x86_64, cortex-m");
-  EXPECT_EQ(refusal("cpu,isa=mmx"),
-            "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, avx2, avx512vnni");
+  EXPECT_EQ(
+      refusal("cpu,isa=mmx"),
+      "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
   EXPECT_EQ(refusal("cpu,arch=cortex-m,isa=avx2"),
             "target: isa 'avx2' of arch 'cortex-m' is not known; known: reference");
 }

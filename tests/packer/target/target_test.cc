@@ -78,8 +78,9 @@ TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(list_refusal("vta,sram=half"),
             "target: sram 'half' of 'vta' is not known; known: default, quarter");
   EXPECT_EQ(list_refusal("vta,mul=maybe"), "target: mul 'maybe' of 'vta' is not known; known: on, off");
-  EXPECT_EQ(list_refusal("vta,cpu,isa=mmx"),
-            "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, avx2, avx512vnni");
+  EXPECT_EQ(
+      list_refusal("vta,cpu,isa=mmx"),
+      "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
   EXPECT_EQ(
       list_refusal("sram=quarter,vta"),
       "target: option 'sram=quarter' stands before any target; expected a name first, like \"vta, cpu\"");
