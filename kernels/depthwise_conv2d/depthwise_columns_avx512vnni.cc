@@ -7,45 +7,11 @@
 // brought into that order once per block of channels.
 #include <immintrin.h>
 
-#include "kernels/depthwise_conv2d/depthwise_prepare_avx512vnni.inl"
+#include "kernels/depthwise_conv2d/depthwise_slide_avx512vnni.inl"
 #include "kernels/numeric/gemm_avx512vnni.inl"
 
 namespace qplan::depthwise_columns_avx512vnni {
 namespace {
-
-// Where vectors of outputs go: rows, of which the second may be missing, and the way from one to the next.
-struct OutputRows {
-  uint8_t* rows[2];
-  size_t pixel_bytes;
-};
-
-// Vectors that are not 64 channels of one row go through the scratch. From there to the image: num_x vectors
-// of one row of each group; to: one address for each group, null where there is no such row.
-void store_narrow(const Block& block, const uint8_t* from, uint32_t num_x, uint8_t* const (&to)[4],
-                  size_t pixel_bytes) {
-  const uint32_t width = 64 / block.groups;
-  const __mmask64 mask = mask64(block.count);
-  const auto store_all = [&](auto store) {
-    for (uint32_t g = 0; g < block.groups && to[g] != nullptr; ++g) {
-      for (uint32_t x = 0; x < num_x; ++x) store(to[g] + x * pixel_bytes, from + 64 * x + width * g);
-    }
-  };
-  if (block.count != width) {
-    store_all([mask](uint8_t* pixel, const uint8_t* vector) {
-      _mm512_mask_storeu_epi8(pixel, mask, _mm512_maskz_loadu_epi8(mask, vector));
-    });
-  } else if (width == 32) {
-    store_all([](uint8_t* pixel, const uint8_t* vector) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pixel),
-                          _mm256_load_si256(reinterpret_cast<const __m256i*>(vector)));
-    });
-  } else {
-    store_all([](uint8_t* pixel, const uint8_t* vector) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(pixel),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(vector)));
-    });
-  }
-}
 
 // For channels without a float form: outputs of sums, in place. Apart and never inlined, as it is large.
 struct IntegerEpilogue {};
@@ -72,9 +38,6 @@ __attribute__((always_inline)) inline void requantize<IntegerEpilogue>(const Pre
                                                                        __m512i (&sums)[4]) {
   requantize_sums(p, q, sums);
 }
-
-// Outputs that are computed together: four, of two rows or of one.
-constexpr uint32_t outputs_in_row(uint32_t stride) { return stride == 1 ? 2 : 4; }
 
 // Vector q of four outputs, [row][x], without zero point and clamp.
 template <typename Epilogue, uint32_t kKernel, uint32_t kStride>
@@ -108,28 +71,6 @@ __attribute__((always_inline)) inline void outputs_of_vector(const Prepared& p, 
   requantize<Epilogue>(p, q, sums);
 }
 
-// Zero point and clamp of outputs that are words, as bytes. int8 is lifted by 128 on the way, so that most
-// layers, whose outputs fill their dtype from the zero point on, need nothing but the saturation of packing.
-struct Finish {
-  __m512i zero_point;  // int16
-  __m512i clamp_min, clamp_max, flip;
-  bool is_free;
-  explicit Finish(const DepthwiseConv2dArgs& a) {
-    const int32_t lift = a.output_dtype == Dtype::kS8 ? 128 : 0;
-    zero_point = _mm512_set1_epi16(static_cast<int16_t>(a.output_zero_point + lift));
-    clamp_min = _mm512_set1_epi8(static_cast<char>(a.clamp_min + lift));
-    clamp_max = _mm512_set1_epi8(static_cast<char>(a.clamp_max + lift));
-    flip = _mm512_set1_epi8(static_cast<char>(lift));
-    is_free = a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min;
-  }
-  __attribute__((always_inline)) __m512i pack(__m512i words01, __m512i words23) const {
-    if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), flip);
-    const __m512i v =
-        _mm512_packus_epi16(_mm512_adds_epi16(words01, zero_point), _mm512_adds_epi16(words23, zero_point));
-    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(v, clamp_min), clamp_max), flip);
-  }
-};
-
 // num_x vectors of outputs of each row.
 template <typename Epilogue, uint32_t kKernel, uint32_t kStride>
 __attribute__((noinline)) void make_outputs(const DepthwiseConv2dArgs& a, const Prepared& p,
@@ -148,7 +89,7 @@ __attribute__((noinline)) void make_outputs(const DepthwiseConv2dArgs& a, const 
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; ++i) {
       const __m512i v = finish.pack(words[i], _mm512_packs_epi32(first[i], second[i]));
-      uint8_t* row = to.rows[i / kX];
+      uint8_t* row = to.rows[i / kX][0];
       const uint32_t at = x + i % kX;
       if (at < num_x && row != nullptr) _mm512_storeu_si512(row + at * to.pixel_bytes, v);
     }
@@ -187,7 +128,7 @@ void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const 
       static_cast<const uint8_t*>(a.input) + at.image * a.input_h * input_row + block.channel;
   uint8_t* out = static_cast<uint8_t*>(a.output) + at.image * a.output_h * output_row + block.channel;
   ColumnRun run;
-  uint8_t* rows[kRows][4] = {};  // null where there is no such row
+  OutputRows to = {{}, a.output_c};
   for (uint32_t g = 0; g < block.groups; ++g) {
     const uint32_t y = at.row + g * kRows;
     for (uint32_t r = 0; r < kInputRows; ++r) {
@@ -196,8 +137,9 @@ void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const 
       run.rows[r * block.groups + g] = is_inside ? image + static_cast<size_t>(iy) * input_row
                                                  : padding_row(a, s.padding, is_padding_filled);
     }
-    for (uint32_t r = 0; r < kRows && y + r < at.end_row; ++r) rows[r][g] = out + (y + r) * output_row;
+    for (uint32_t r = 0; r < kRows && y + r < at.end_row; ++r) to.rows[r][g] = out + (y + r) * output_row;
   }
+  const Slide slide = slide_of<kStride>(a, p, form);
   const Gather gather = gather_of<kInputRows>(a, block);
   // Chunks of about the same number of outputs.
   const uint32_t num_chunks = (a.output_w + kChunk - 1) / kChunk;
@@ -206,17 +148,22 @@ void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const 
     const uint32_t num_x = a.output_w - x < chunk ? a.output_w - x : chunk;
     run.first = int64_t{x} * kStride - a.pad_left;
     run.end = run.first + int64_t{num_x - 1} * kStride + kKernel;
-    gather(a, run, mask64(block.count), s.columns);
-    if (block.count == 64) {
-      make_any_outputs<kKernel, kStride>(a, p, form, {{rows[0][0], rows[kRows - 1][0]}, a.output_c}, num_x);
+    if (slide != nullptr) {
+      slide(a, p, run, to, num_x);
     } else {
-      make_any_outputs<kKernel, kStride>(a, p, form, {{s.narrow, s.narrow + kChunk * 64}, 64}, num_x);
-      for (uint32_t r = 0; r < kRows; ++r)
-        store_narrow(block, s.narrow + r * kChunk * 64, num_x, rows[r], a.output_c);
+      gather(a, run, mask64(block.count), s.columns);
+      if (block.count == 64) {
+        make_any_outputs<kKernel, kStride>(a, p, form, to, num_x);
+      } else {
+        const OutputRows narrow = {{{s.narrow}, {s.narrow + kChunk * 64}}, 64};
+        make_any_outputs<kKernel, kStride>(a, p, form, narrow, num_x);
+        for (uint32_t r = 0; r < kRows; ++r)
+          store_narrow(block, s.narrow + r * kChunk * 64, num_x, to.rows[r], a.output_c);
+      }
     }
     for (uint32_t r = 0; r < kRows; ++r) {
-      for (uint32_t g = 0; g < block.groups && rows[r][g] != nullptr; ++g)
-        rows[r][g] += size_t{chunk} * a.output_c;
+      for (uint32_t g = 0; g < block.groups && to.rows[r][g] != nullptr; ++g)
+        to.rows[r][g] += size_t{chunk} * a.output_c;
     }
   }
 }
