@@ -17,9 +17,15 @@ inline Ints max_bytes(Ints a, Ints b) { return _mm512_max_epu8(a, b); }
 inline Ints min_bytes(Ints a, Ints b) { return _mm512_min_epu8(a, b); }
 inline Ints zip_low_bytes(Ints a, Ints b) { return _mm512_unpacklo_epi8(a, b); }
 inline Ints zip_high_bytes(Ints a, Ints b) { return _mm512_unpackhi_epi8(a, b); }
+inline Ints zip_low_words(Ints a, Ints b) { return _mm512_unpacklo_epi16(a, b); }
+inline Ints zip_high_words(Ints a, Ints b) { return _mm512_unpackhi_epi16(a, b); }
 // Saturating: int32 to int16, int16 to uint8.
 inline Ints pack_ints(Ints a, Ints b) { return _mm512_packs_epi32(a, b); }
 inline Ints pack_words(Ints a, Ints b) { return _mm512_packus_epi16(a, b); }
+
+inline Ints set_words(int16_t v) { return _mm512_set1_epi16(v); }
+inline Ints add_words(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
+inline Ints add_words_saturating(Ints a, Ints b) { return _mm512_adds_epi16(a, b); }
 
 // Pairs of int16: a0 * b0 + a1 * b1.
 inline Ints multiply_pairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }

@@ -34,7 +34,19 @@ inline Reals mul(Reals a, Reals b) { return _mm256_mul_ps(a, b); }
 inline Reals div(Reals a, Reals b) { return _mm256_div_ps(a, b); }
 
 inline Reals to_reals(Ints v) { return _mm256_cvtepi32_ps(v); }
+inline Reals max(Reals a, Reals b) { return _mm256_max_ps(a, b); }
+inline Reals min(Reals a, Reals b) { return _mm256_min_ps(a, b); }
+// Half to even.
+inline Ints round(Reals v) { return _mm256_cvtps_epi32(v); }
 inline Ints truncate(Reals v) { return _mm256_cvttps_epi32(v); }
+// 0 where v is no number.
+inline Reals zero_nans(Reals v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
+// Half away from zero, for |v| < 2^23: the largest float below 1/2, with the sign of v, is added. What was
+// below a half stays below 1 then, and a half becomes 1 as the sum is rounded.
+inline Ints round_away(Reals v) {
+  const Reals sign = _mm256_and_ps(v, _mm256_set1_ps(-0.0f));
+  return _mm256_cvttps_epi32(_mm256_add_ps(v, _mm256_or_ps(sign, _mm256_set1_ps(0.49999997f))));
+}
 // yes where v > 0, elsewhere no.
 inline Ints if_positive(Ints v, Ints yes, Ints no) {
   return _mm256_blendv_epi8(no, yes, _mm256_cmpgt_epi32(v, _mm256_setzero_si256()));
@@ -66,6 +78,9 @@ inline Ints load_ints(const int32_t* from, uint32_t count) {
 }
 inline Reals load_reals(const float* from, uint32_t count) {
   return _mm256_maskload_ps(from, first_lanes(count));
+}
+inline void store_reals(float* to, Reals v, uint32_t count) {
+  _mm256_maskstore_ps(to, first_lanes(count), v);
 }
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
   return requant256(load_ints(multiplier, count), load_ints(shift, count));

@@ -34,7 +34,20 @@ inline Reals mul(Reals a, Reals b) { return _mm512_mul_ps(a, b); }
 inline Reals div(Reals a, Reals b) { return _mm512_div_ps(a, b); }
 
 inline Reals to_reals(Ints v) { return _mm512_cvtepi32_ps(v); }
+inline Reals max(Reals a, Reals b) { return _mm512_max_ps(a, b); }
+inline Reals min(Reals a, Reals b) { return _mm512_min_ps(a, b); }
+// Half to even.
+inline Ints round(Reals v) { return _mm512_cvtps_epi32(v); }
 inline Ints truncate(Reals v) { return _mm512_cvttps_epi32(v); }
+// 0 where v is no number.
+inline Reals zero_nans(Reals v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v); }
+// Half away from zero, for |v| < 2^23: the largest float below 1/2, with the sign of v, is added. What was
+// below a half stays below 1 then, and a half becomes 1 as the sum is rounded.
+inline Ints round_away(Reals v) {
+  const __m512i sign = _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MIN));
+  const __m512i half = _mm512_or_si512(sign, _mm512_castps_si512(_mm512_set1_ps(0.49999997f)));
+  return _mm512_cvttps_epi32(_mm512_add_ps(v, _mm512_castsi512_ps(half)));
+}
 // yes where v > 0, elsewhere no.
 inline Ints if_positive(Ints v, Ints yes, Ints no) {
   return _mm512_mask_mov_epi32(no, _mm512_cmpgt_epi32_mask(v, _mm512_setzero_si512()), yes);
@@ -67,6 +80,7 @@ inline Ints load_ints(const int32_t* from, uint32_t count) {
 inline Reals load_reals(const float* from, uint32_t count) {
   return _mm512_maskz_loadu_ps(mask16(count), from);
 }
+inline void store_reals(float* to, Reals v, uint32_t count) { _mm512_mask_storeu_ps(to, mask16(count), v); }
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
   return requant512(load_ints(multiplier, count), load_ints(shift, count));
 }

@@ -34,7 +34,19 @@ inline Reals mul(Reals a, Reals b) { return _mm_mul_ps(a, b); }
 inline Reals div(Reals a, Reals b) { return _mm_div_ps(a, b); }
 
 inline Reals to_reals(Ints v) { return _mm_cvtepi32_ps(v); }
+inline Reals max(Reals a, Reals b) { return _mm_max_ps(a, b); }
+inline Reals min(Reals a, Reals b) { return _mm_min_ps(a, b); }
+// Half to even.
+inline Ints round(Reals v) { return _mm_cvtps_epi32(v); }
 inline Ints truncate(Reals v) { return _mm_cvttps_epi32(v); }
+// 0 where v is no number.
+inline Reals zero_nans(Reals v) { return _mm_and_ps(v, _mm_cmpord_ps(v, v)); }
+// Half away from zero, for |v| < 2^23: the largest float below 1/2, with the sign of v, is added. What was
+// below a half stays below 1 then, and a half becomes 1 as the sum is rounded.
+inline Ints round_away(Reals v) {
+  const Reals sign = _mm_and_ps(v, _mm_set1_ps(-0.0f));
+  return _mm_cvttps_epi32(_mm_add_ps(v, _mm_or_ps(sign, _mm_set1_ps(0.49999997f))));
+}
 // yes where v > 0, elsewhere no.
 inline Ints if_positive(Ints v, Ints yes, Ints no) {
   return _mm_blendv_epi8(no, yes, _mm_cmpgt_epi32(v, _mm_setzero_si128()));
@@ -72,6 +84,12 @@ inline Ints load_ints(const int32_t* from, uint32_t count) {
 inline Reals load_reals(const float* from, uint32_t count) {
   if (count == 4) return _mm_loadu_ps(from);
   return _mm_setr_ps(from[0], count > 1 ? from[1] : 0.0f, count > 2 ? from[2] : 0.0f, 0.0f);
+}
+inline void store_reals(float* to, Reals v, uint32_t count) {
+  if (count == 4) return _mm_storeu_ps(to, v);
+  float all[4];
+  _mm_storeu_ps(all, v);
+  for (uint32_t i = 0; i < count; ++i) to[i] = all[i];
 }
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
   if (count == 4) return requant128(multiplier, shift, Contract::kTfl2);

@@ -1,5 +1,5 @@
 // clang-format off
-#include "kernels/numeric/lanes_avx512vnni.inl"  // first: the next one uses its names
+#include "kernels/numeric/bytes_avx512vnni.inl"  // first: the next one uses its names
 #include "kernels/pool2d/pool2d_lanes.inl"
 // clang-format on
 

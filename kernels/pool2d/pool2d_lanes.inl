@@ -1,9 +1,10 @@
 // avg_pool2d and max_pool2d, a vector of channels at a time. An ISA file includes its
-// kernels/numeric/lanes_<isa>.inl before this one, which gives the names used here their meaning. Internal
+// kernels/numeric/bytes_<isa>.inl before this one, which gives the names used here their meaning. Internal
 // linkage only.
 #ifndef QPLAN_KERNELS_POOL2D_POOL2D_LANES_INL_
 #define QPLAN_KERNELS_POOL2D_POOL2D_LANES_INL_
 
+#include "kernels/numeric/channel_sums.inl"
 #include "kernels/pool2d/pool2d.h"
 
 namespace qplan {
@@ -13,65 +14,108 @@ namespace {
 // truncated quotient: two quotients that differ do so by more than a rounding.
 constexpr uint64_t kMaxAverageCount = 1u << 15;
 
-// Reductions: made for a window of `count` elements, they turn what `with` gathered into bytes.
-struct Average {
-  Ints half;
-  Reals divisor;
-  Output clamp;
+// Reductions: made for a window of `count` elements, they gather rows of it and turn them into bytes.
+class Average {
+ public:
   Average(const Pool2dArgs& args, uint32_t count)
-      : half(set_ints(static_cast<int32_t>(count / 2))),
-        divisor(set_reals(static_cast<float>(count))),
-        clamp(set_output(0, args.clamp_min, args.clamp_max)) {}
-  static Ints first() { return set_ints(0); }
-  static Ints with(Ints sum, Ints v) { return add(sum, v); }
-  __m128i bytes(Ints sum) const {
-    const Ints rounded = if_positive(sum, add(sum, half), sub(sum, half));
-    return finish(truncate(div(to_reals(rounded), divisor)), clamp);
+      : lift_(byte_lift(args.dtype)),
+        lifts_(set_ints(static_cast<int32_t>(count) * lift_)),
+        half_(set_ints(static_cast<int32_t>(count / 2))),
+        divisor_(set_reals(static_cast<float>(count))),
+        bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
+  void begin() { sums_ = ChannelSums(); }
+  void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
+    sums_.add_positions(from, stride, count, channels, lift_);
   }
+  Ints bytes() const {
+    return bytes_.pack(mean(sums_.of[0]), mean(sums_.of[1]), mean(sums_.of[2]), mean(sums_.of[3]));
+  }
+
+ private:
+  Ints mean(Ints lifted) const {
+    const Ints sum = sub(lifted, lifts_);
+    return truncate(div(to_reals(if_positive(sum, add(sum, half_), sub(sum, half_))), divisor_));
+  }
+
+  uint8_t lift_;
+  Ints lifts_, half_;
+  Reals divisor_;
+  ChannelBytes bytes_;
+  ChannelSums sums_;
 };
 
-struct AverageF32e {
-  Ints zero;
-  Reals scale;
-  RealOutput output;
+class AverageF32e {
+ public:
   AverageF32e(const Pool2dArgs& args, uint32_t count)
-      : zero(set_ints(static_cast<int32_t>(count) * args.input_zero_point)),
-        scale(set_reals(pool_scale_f32e(args, count))),
-        output(set_real_output(args.output_zero_point, args.clamp_min, args.clamp_max)) {}
-  static Ints first() { return set_ints(0); }
-  static Ints with(Ints sum, Ints v) { return add(sum, v); }
-  __m128i bytes(Ints sum) const { return finish(mul(to_reals(sub(sum, zero)), scale), output); }
+      : lift_(byte_lift(args.dtype)),
+        zero_(set_ints(static_cast<int32_t>(count) * (args.input_zero_point + lift_))),
+        scale_(set_reals(pool_scale_f32e(args, count))),
+        bytes_(args.dtype, args.output_zero_point, args.clamp_min, args.clamp_max) {}
+  void begin() { sums_ = ChannelSums(); }
+  void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
+    sums_.add_positions(from, stride, count, channels, lift_);
+  }
+  Ints bytes() const {
+    return bytes_.pack(mean(sums_.of[0]), mean(sums_.of[1]), mean(sums_.of[2]), mean(sums_.of[3]));
+  }
+
+ private:
+  // What is below int32 becomes its minimum; what is above would, too, and is held back.
+  Ints mean(Ints lifted) const {
+    return round(min(mul(to_reals(sub(lifted, zero_)), scale_), set_reals(65536.0f)));
+  }
+
+  uint8_t lift_;
+  Ints zero_;
+  Reals scale_;
+  ChannelBytes bytes_;
+  ChannelSums sums_;
 };
 
-struct Maximum {
-  Output clamp;
-  Maximum(const Pool2dArgs& args, uint32_t) : clamp(set_output(0, args.clamp_min, args.clamp_max)) {}
-  static Ints first() { return set_ints(INT32_MIN); }
-  static Ints with(Ints maximum, Ints v) { return max(maximum, v); }
-  __m128i bytes(Ints maximum) const { return finish(maximum, clamp); }
+class Maximum {
+ public:
+  Maximum(const Pool2dArgs& args, uint32_t)
+      : flip_(set_bytes(byte_lift(args.dtype))), bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
+  void begin() { max_ = set_ints(0); }
+  void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
+    for (uint32_t i = 0; i < count; ++i, from += stride) {
+      max_ = max_bytes(max_, bit_xor(load_vector(from, channels), flip_));
+    }
+  }
+  Ints bytes() const { return bytes_.clamp(max_); }
+
+ private:
+  Ints flip_, max_ = set_ints(0);
+  ChannelBytes bytes_;
 };
 
 template <typename Reduction>
 inline void pool2d_rows(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
-  const size_t row_bytes = size_t{args.input_w} * args.channels;
+  const uint8_t* input = static_cast<const uint8_t*>(args.input);
+  const uint64_t channels = args.channels, row_bytes = args.input_w * channels;
+  const uint64_t input_bytes = uint64_t{args.batch} * args.input_h * row_bytes;
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / args.output_h, y = row % args.output_h;
-    const uint8_t* image = static_cast<const uint8_t*>(args.input) + n * args.input_h * row_bytes;
-    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.channels;
+    uint8_t* out = static_cast<uint8_t*>(args.output) + uint64_t{row} * args.output_w * channels;
     const PoolSpan rows = pool_span(y, args.stride_h, args.pad_top, args.pool_h, args.input_h);
-    for (uint32_t x = 0; x < args.output_w; ++x, out += args.channels) {
+    const uint64_t first_row = (uint64_t{n} * args.input_h + rows.begin) * row_bytes;
+    for (uint32_t x = 0; x < args.output_w; ++x, out += channels) {
       const PoolSpan columns = pool_span(x, args.stride_w, args.pad_left, args.pool_w, args.input_w);
-      const Reduction reduction(args, (rows.end - rows.begin) * (columns.end - columns.begin));
-      for (uint32_t c = 0; c < args.channels; c += kLanes) {
-        const uint32_t now = args.channels - c < kLanes ? args.channels - c : kLanes;
-        Ints reduced = Reduction::first();
-        for (uint32_t in_y = rows.begin; in_y < rows.end; ++in_y) {
-          const uint8_t* at = image + in_y * row_bytes + size_t{columns.begin} * args.channels + c;
-          for (uint32_t in_x = columns.begin; in_x < columns.end; ++in_x, at += args.channels) {
-            reduced = Reduction::with(reduced, widen(load_bytes(at, now), args.dtype));
-          }
+      uint32_t height = rows.end - rows.begin, width = columns.end - columns.begin;
+      Reduction reduction(args, height * width);
+      if (width == args.input_w) {  // whole rows are one
+        width *= height;
+        height = 1;
+      }
+      for (uint32_t c = 0; c < args.channels; c += kBytes) {
+        const uint32_t now = args.channels - c < kBytes ? args.channels - c : kBytes;
+        reduction.begin();
+        for (uint32_t i = 0; i < height; ++i) {
+          const uint64_t at = first_row + i * row_bytes + columns.begin * channels + c;
+          reduction.add_row(input + at, channels, width,
+                            positions_width(channels, width, now, input_bytes - at));
         }
-        store_bytes(out + c, reduction.bytes(reduced), now);
+        store_vector(out + c, reduction.bytes(), now);
       }
     }
   }
