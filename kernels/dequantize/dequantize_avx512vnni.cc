@@ -1,0 +1,18 @@
+// clang-format off
+#include "kernels/numeric/lanes_avx512vnni.inl"  // first: the next one uses its names
+#include "kernels/dequantize/dequantize_lanes.inl"
+// clang-format on
+
+namespace qplan::dequantize_avx512vnni {
+
+bool accepts(const DequantizeArgs&) { return true; }
+
+size_t scratch_bytes(const DequantizeArgs&) { return 0; }
+
+uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
+
+void run(const DequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
+  dequantize_lanes(args, begin, end);
+}
+
+}  // namespace qplan::dequantize_avx512vnni

@@ -1,0 +1,16 @@
+// clang-format off
+#include "kernels/numeric/lanes_avx512vnni.inl"  // first: the next one uses its names
+#include "kernels/quantize/quantize_lanes.inl"
+// clang-format on
+
+namespace qplan::quantize_avx512vnni {
+
+bool accepts(const QuantizeArgs&) { return true; }
+
+size_t scratch_bytes(const QuantizeArgs&) { return 0; }
+
+uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
+
+void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) { quantize_lanes(args, begin, end); }
+
+}  // namespace qplan::quantize_avx512vnni

@@ -1,0 +1,47 @@
+// quantize by vectors. An ISA file includes its kernels/numeric/lanes_<isa>.inl before this one, which gives
+// the names used here their meaning. Internal linkage only.
+#ifndef QPLAN_KERNELS_QUANTIZE_QUANTIZE_LANES_INL_
+#define QPLAN_KERNELS_QUANTIZE_QUANTIZE_LANES_INL_
+
+#include <stdint.h>
+
+#include "kernels/elementwise/chunks.h"
+#include "kernels/quantize/quantize.h"
+
+namespace qplan {
+namespace {
+
+template <QuantizeRounding kRule>
+inline void quantize_range(const QuantizeArgs& args, ElementRange range) {
+  uint8_t* to = static_cast<uint8_t*>(args.output);
+  const Reals factor = set_reals(kRule == QuantizeRounding::kMulEven ? 1.0f / args.scale : args.scale);
+  const Output output = set_output(args.zero_point, dtype_min(args.dtype), dtype_max(args.dtype));
+  // Beyond them every result saturates.
+  const Reals low = set_reals(-1024.0f), high = set_reals(1024.0f);
+  for (uint64_t i = range.begin; i < range.end; i += kLanes) {
+    const uint64_t left = range.end - i;
+    const uint32_t count = left < kLanes ? static_cast<uint32_t>(left) : kLanes;
+    const Reals x = load_reals(args.input + i, count);
+    const Reals real = zero_nans(kRule == QuantizeRounding::kMulEven ? mul(x, factor) : div(x, factor));
+    const Reals limited = min(max(real, low), high);
+    const Ints whole = kRule == QuantizeRounding::kDivAway ? round_away(limited) : round(limited);
+    store_bytes(to + i, finish(whole, output), count);
+  }
+}
+
+inline void quantize_lanes(const QuantizeArgs& args, uint32_t begin, uint32_t end) {
+  const ElementRange range = chunk_range(args.elements, begin, end);
+  switch (args.rule) {
+    case QuantizeRounding::kDivAway:
+      return quantize_range<QuantizeRounding::kDivAway>(args, range);
+    case QuantizeRounding::kDivEven:
+      return quantize_range<QuantizeRounding::kDivEven>(args, range);
+    case QuantizeRounding::kMulEven:
+      return quantize_range<QuantizeRounding::kMulEven>(args, range);
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_QUANTIZE_QUANTIZE_LANES_INL_
