@@ -97,6 +97,21 @@ TEST_P(TransposeVariant, TurnsImagesBetweenChannelsFirstAndLast) {
   }
 }
 
+// Few channels of one image, pixels around the vector and the unit.
+TEST_P(TransposeVariant, TurnsPlanesToPixelsAndBack) {
+  uint64_t seed = 0;
+  for (const int64_t channels : {2, 3, 4, 5}) {
+    for (const int64_t pixels : {2, 3, 4, 15, 16, 17, 100, 1023, 1024, 1025, 3000}) {
+      TransposeSpec spec;
+      spec.permutation = {0, 2, 1};
+      spec.input = {1, channels, pixels};
+      expect_transposed_of_all_sizes(spec, ++seed);
+      spec.input = {1, pixels, channels};
+      expect_transposed_of_all_sizes(spec, ++seed);
+    }
+  }
+}
+
 TEST(Transpose, BindRefusesWhatIsWrong) {
   // clang-format off
   testing::expect_refusals<TransposeSpec>(kTransposeFamily, {
