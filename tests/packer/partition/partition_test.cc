@@ -1,6 +1,6 @@
 #include "src/packer/partition/partition.h"
 
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "src/packer/emit/evaluate.h"
@@ -456,13 +456,13 @@ TEST(Partition, TenThousandOperatorsTakeAFewSeconds) {
     values.push_back(value);
   }
   function.set_outputs({value});
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process: the machine may be busy
   const PartitionResult result = partition(main, vta(), {.cost_gate = false});
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_GT(result.regions.size(), 1000u);
-  RecordProperty("seconds", std::to_string(time.count()));
+  RecordProperty("seconds", std::to_string(seconds));
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
-  EXPECT_LT(time.count(), 5.0);
+  EXPECT_LT(seconds, 5.0);
 #endif
 }
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 
 #include "tests/support/random.h"
 
@@ -154,13 +154,13 @@ TEST(MergeRegions, TenThousandUnitsTakeLessThanASecond) {
   for (const int64_t max_reads : {1, 2, 4}) {
     testing::Random random(static_cast<uint64_t>(max_reads));
     const UnitGraph graph = random_graph(random, 10'000, 2, max_reads);
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // of this process: the machine may be busy
     const Regions regions = merge_regions(graph);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     EXPECT_EQ(regions.size(), 10'000u);
-    RecordProperty("seconds_" + std::to_string(max_reads), std::to_string(time.count()));
+    RecordProperty("seconds_" + std::to_string(max_reads), std::to_string(seconds));
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
-    EXPECT_LT(time.count(), 1.0) << max_reads;
+    EXPECT_LT(seconds, 1.0) << max_reads;
 #endif
   }
 }
