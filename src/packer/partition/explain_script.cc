@@ -138,7 +138,9 @@ for (const e of edges) {
                       (crosses ? ': into or out of a region' : '')));
   lines.append(line);
   if (crosses && e.bytes !== null) {
-    const [x, y] = route.length > 0 ? route[route.length >> 1] : [(at.x[e.from] + at.x[e.to]) / 2, (at.y[e.from] + at.y[e.to]) / 2];
+    // Beside the name of the region that the edge enters.
+    const along = b.region !== '' && b.reads.length === 1 ? at.x[e.to] : (at.x[e.from] + at.x[e.to]) / 2;
+    const [x, y] = route.length > 0 ? route[route.length >> 1] : [along, (at.y[e.from] + at.y[e.to]) / 2];
     labels.append(svgMake('text', { x: x + 6, y: y + 4, class: 'bytes' }, bytesText(e.bytes)));
   }
 }
