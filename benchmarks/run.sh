@@ -9,7 +9,7 @@ Builds the benchmarks, measures, and writes benchmarks/results/<date>-<commit>/ 
   table.md, results.json        whole models, with their goals and their peers in the same rounds
   roofline-<model>.svg          each step between what the machine can multiply and what it can read
   layers.md                     the figures behind them
-  kernels.txt, kernels.json     every variant of every kernel family on the steps of these models
+  kernels.txt                   every variant of every kernel family on the steps of these models
 
   --quick          three models, short turns, no reference kernels: about two minutes
   --models A,B     these models (names of benchmarks/models.json)
@@ -44,6 +44,10 @@ while [ $# -gt 0 ]; do
 done
 if [ -n "$ort" ] && [ ! -d "$ort/node_modules/onnxruntime-node" ]; then
   echo "run.sh: '$ort/node_modules/onnxruntime-node' is missing; there: npm i --ignore-scripts onnxruntime-node@1.30.0" >&2
+  exit 2
+fi
+if [ -n "$ort" ] && ! command -v node >/dev/null; then
+  echo "run.sh: --ort needs node, which is not installed" >&2
   exit 2
 fi
 python=/usr/bin/python3
@@ -92,10 +96,12 @@ if [ -n "$run_models" ] && [ ${#files[@]} -gt 0 ]; then
   "$python" benchmarks/report/roofline.py "$output/results.json" "$output"
 fi
 if [ -n "$run_kernels" ]; then
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
   # Variants run in turns (random interleaving), so that their ratios hold on a noisy machine.
   "$bin/kernel_benchmarks" "${files[@]}" --benchmark_repetitions=5 --benchmark_min_time=0.02 \
     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true \
-    --benchmark_out="$output/kernels.json" --benchmark_out_format=json ${quick:+--benchmark_filter=-_ref/} "$@" >/dev/null
-  "$python" benchmarks/report/kernels.py "$output/kernels.json" | tee "$output/kernels.txt"
+    --benchmark_out="$scratch/kernels.json" --benchmark_out_format=json ${quick:+--benchmark_filter=-_ref/} "$@" >/dev/null
+  "$python" benchmarks/report/kernels.py "$scratch/kernels.json" | tee "$output/kernels.txt"
 fi
 echo "written to $output"

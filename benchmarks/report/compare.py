@@ -199,7 +199,7 @@ def main():
     comparison.close()
     results["peers"] = comparison.peers
     results["geometric_means"] = geometric_means(results["models"])
-    options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    options.output.write_text(json.dumps(results) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

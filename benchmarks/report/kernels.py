@@ -12,7 +12,8 @@ import sys
 ISAS = ("avx512vnni", "avxvnni", "avx2", "sse41", "ref")
 HEAD = """\
 Medians of one thread, in microseconds of processor time; in brackets GMAC/s, or GB/s of inputs, constants and outputs
-where there is nothing to multiply. Names: family/model/step/shape. Where an instruction set has several variants, * marks the better of them.
+where there is nothing to multiply. Names: family/model/step/shape. Where an instruction set has several variants, the
+best stands in its column and all of them behind the name.
 """
 
 
@@ -44,7 +45,7 @@ def table(found):
     lines = ["".join(f"{isa:>26}" for isa in isas) + "  step"]
     family = None
     for name in sorted(found, key=sort_key):
-        cells, line = found[name], ""
+        cells, line, several = found[name], "", []
         if name.split("/")[0] != family:
             family = name.split("/")[0]
             lines.append("")
@@ -54,8 +55,10 @@ def table(found):
                 line += f"{'-':>26}"
                 continue
             time, rate = min(of_isa.values())
-            line += f"{time:>15.2f} ({rate:>6.1f}) {'*' if len(of_isa) > 1 else ' '}"
-        lines.append(f"{line}  {name}")
+            line += f"{time:>17.2f} ({rate:>6.1f})"
+            if len(of_isa) > 1:
+                several += [f"{variant} {cell[0]:.2f}" for variant, cell in sorted(of_isa.items(), key=lambda v: v[1])]
+        lines.append(f"{line}  {name}" + (f"  [{', '.join(several)}]" if several else ""))
     return "\n".join(lines) + "\n"
 
 

@@ -138,7 +138,8 @@ def legend(layers, colour_of, hidden):
         parts.append(f'<circle cx="{x}" cy="{y - 4}" r="6" fill="{colour}" fill-opacity="0.55" stroke="{colour}"/>')
         parts.append(text(x + 14, y, f"{op}, {100 * share:.0f} % of the time"))
         y += 20
-    parts.append(text(x - 6, y, f"{len(hidden)} steps without MACs, {100 * sum(l.share for l in hidden):.0f} %"))
+    if hidden:
+        parts.append(text(x - 6, y, f"{len(hidden)} steps without MACs, {100 * sum(l.share for l in hidden):.0f} %"))
     y += 34
     parts.append(text(x - 6, y, "Most time above the roof:", extra='font-weight="bold"'))
     for layer in furthest(layers, NUM_LABELS):
@@ -148,7 +149,7 @@ def legend(layers, colour_of, hidden):
         parts.append(text(x - 6, y, f"{layer.step}: {label}", size=11))
         y += 14
         parts.append(
-            text(x + 8, y, f"{layer.lost_ns / 1e3:.1f} µs, {100 * layer.of_peak:.0f} % of peak", size=11, extra='fill="#555"')
+            text(x + 8, y, f"{layer.lost_ns / 1e3:.3g} µs, {100 * layer.of_peak:.0f} % of peak", size=11, extra='fill="#555"')
         )
     return parts
 
