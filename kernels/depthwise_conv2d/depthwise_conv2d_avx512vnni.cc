@@ -24,8 +24,9 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   const __m512i bias = _mm512_loadu_si512(a.bias + channel);
   const Epilogue epilogue(a, channel);
   const Output512 output = output512(a.output_zero_point, a.clamp_min, a.clamp_max);
+  const int32_t* from = weights_of(a, taps, channel);
   __m512i weights[kPairs != 0 ? kPairs : 1];
-  for (uint32_t t = 0; t < kPairs; ++t) weights[t] = _mm512_loadu_si512(taps.weights + 16 * t);
+  for (uint32_t t = 0; t < kPairs; ++t) weights[t] = _mm512_loadu_si512(from + 16 * t);
   const uint8_t* const* at = taps.addresses;
   for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
     __m512i sum = bias;
@@ -33,8 +34,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
       const __m512i low = load_channels<kTail>(at[0] + channel, mask);
       const __m512i high = _mm512_slli_epi32(load_channels<kTail>(at[1] + channel, mask), 16);
       const __m512i pair = _mm512_ternarylogic_epi32(low, high, flip, 0x56);  // (low | high) ^ flip
-      sum = _mm512_dpwssd_epi32(sum, pair,
-                                kPairs != 0 ? weights[t] : _mm512_loadu_si512(taps.weights + 16 * t));
+      sum = _mm512_dpwssd_epi32(sum, pair, kPairs != 0 ? weights[t] : _mm512_loadu_si512(from + 16 * t));
     }
     const __m128i bytes = finish512(epilogue.outputs(sum), output);
     if (kTail) {
@@ -90,13 +90,11 @@ uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.outpu
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Taps taps = taps_in(args, scratch);
   fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  widen_weights(args, 16, taps.weights);
   for (uint32_t row = begin; row < end; ++row) {
     find_taps(args, row, taps);
     uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
-    for (uint32_t channel = 0; channel < args.input_c; channel += 16) {
-      widen_weights(args, channel, 16, taps.weights);
-      run_group(args, taps, channel, out);
-    }
+    for (uint32_t channel = 0; channel < args.input_c; channel += 16) run_group(args, taps, channel, out);
   }
 }
 

@@ -18,6 +18,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   const __m128i low_bias = load128(a.bias + channel), high_bias = load128(a.bias + channel + 4);
   const Epilogue low_epilogue(a, channel), high_epilogue(a, channel + 4);
   const Bytes128 bytes(a);
+  const int32_t* block_weights = weights_of(a, taps, channel);
   const uint8_t* const* at = taps.addresses;
   for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
     __m128i low = low_bias, high = high_bias;
@@ -25,7 +26,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
       const __m128i first = load_low_bytes(at[0] + channel, count);
       const __m128i second = load_low_bytes(at[1] + channel, count);
       const __m128i pairs = _mm_xor_si128(_mm_unpacklo_epi8(first, second), flip);
-      const int32_t* weights = taps.weights + 8 * t;
+      const int32_t* weights = block_weights + 8 * t;
       low = _mm_add_epi32(low, _mm_madd_epi16(_mm_cvtepu8_epi16(pairs), load128(weights)));
       high = _mm_add_epi32(high, _mm_madd_epi16(_mm_unpackhi_epi8(pairs, zero), load128(weights + 4)));
     }
@@ -45,12 +46,12 @@ uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.outpu
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Taps taps = taps_in(args, scratch);
   __builtin_memset(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  widen_weights(args, 8, taps.weights);
   for (uint32_t row = begin; row < end; ++row) {
     find_taps(args, row, taps);
     uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
     for (uint32_t channel = 0; channel < args.input_c; channel += 8) {
       const uint32_t left = args.input_c - channel, count = left < 8 ? left : 8;
-      widen_weights(args, channel, 8, taps.weights);
       if (args.contract == Contract::kF32e) {
         run_block<F32eEpilogue128>(args, taps, channel, count, out);
       } else {

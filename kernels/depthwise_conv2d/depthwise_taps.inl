@@ -23,19 +23,20 @@ inline bool taps_accepts(const DepthwiseConv2dArgs& a) {
 
 inline uint32_t num_tap_pairs(const DepthwiseConv2dArgs& a) { return (a.kernel_h * a.kernel_w + 1) / 2; }
 
-// Scratch: the row of padding, the addresses, the weights of one block of channels widened to 16 bits.
+// Scratch: the row of padding, the addresses, the weights widened to 16 bits.
 inline size_t padding_bytes(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 63) / 64 * 64; }
 inline size_t address_bytes(const DepthwiseConv2dArgs& a) {
   return (size_t{a.output_w} * num_tap_pairs(a) * 2 * sizeof(const uint8_t*) + 63) / 64 * 64;
 }
 inline size_t taps_scratch_bytes(const DepthwiseConv2dArgs& a) {
-  return padding_bytes(a) + address_bytes(a) + size_t{num_tap_pairs(a)} * 64;
+  return padding_bytes(a) + address_bytes(a) +
+         size_t{num_tap_pairs(a)} * 64 * ((size_t{a.input_c} + 15) / 16);
 }
 
 struct Taps {
   uint8_t* padding;
   const uint8_t** addresses;  // [output_w][num_tap_pairs][2]
-  int32_t* weights;           // [num_tap_pairs][channels of a block], two int16 in each
+  int32_t* weights;           // [block][num_tap_pairs][channels of a block], two int16 in each
 };
 
 inline Taps taps_in(const DepthwiseConv2dArgs& a, void* scratch) {
@@ -68,18 +69,26 @@ inline void find_taps(const DepthwiseConv2dArgs& a, uint32_t row, const Taps& ta
   }
 }
 
-// The weights of channels [channel, channel + count) less their zero point, as pairs of int16.
-inline void widen_weights(const DepthwiseConv2dArgs& a, uint32_t channel, uint32_t count, int32_t* to) {
+// All weights less their zero point, as pairs of int16, in blocks of `count` channels (8 or 16).
+inline void widen_weights(const DepthwiseConv2dArgs& a, uint32_t count, int32_t* to) {
   const uint32_t num_taps = a.kernel_h * a.kernel_w;
   const size_t stride = (size_t{a.output_c} + 15) / 16 * 16;
-  for (uint32_t tap = 0; tap < num_taps; tap += 2) {
-    const int8_t* first = a.weights + tap * stride + channel;
-    for (uint32_t i = 0; i < count; ++i) {
-      const int32_t low = first[i] - a.weights_zero_point;
-      const int32_t high = tap + 1 < num_taps ? first[stride + i] - a.weights_zero_point : 0;
-      *to++ = static_cast<int32_t>((static_cast<uint32_t>(low) & 0xFFFF) | static_cast<uint32_t>(high) << 16);
+  for (size_t channel = 0; channel < a.input_c; channel += count) {
+    for (uint32_t tap = 0; tap < num_taps; tap += 2) {
+      const int8_t* first = a.weights + tap * stride + channel;
+      for (uint32_t i = 0; i < count; ++i) {
+        const int32_t low = first[i] - a.weights_zero_point;
+        const int32_t high = tap + 1 < num_taps ? first[stride + i] - a.weights_zero_point : 0;
+        *to++ =
+            static_cast<int32_t>((static_cast<uint32_t>(low) & 0xFFFF) | static_cast<uint32_t>(high) << 16);
+      }
     }
   }
+}
+
+// Where those of the block that begins with `channel` are.
+inline const int32_t* weights_of(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel) {
+  return taps.weights + size_t{channel} * num_tap_pairs(a);
 }
 
 }  // namespace
