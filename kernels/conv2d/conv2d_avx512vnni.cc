@@ -5,9 +5,9 @@
 
 namespace qplan::conv2d_avx512vnni {
 
-bool accepts(const Conv2dArgs& args) { return windows_accept(args); }
+bool accepts(const Conv2dArgs& args) { return band_accepts(args); }
 
-size_t scratch_bytes(const Conv2dArgs& args) { return windows_scratch_bytes(args); }
+size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 
 uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
 

@@ -4,41 +4,89 @@
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_GEMM_INL_
 #define QPLAN_KERNELS_CONV2D_CONV2D_GEMM_INL_
 
-#include "kernels/conv2d/conv2d_windows.inl"
+#include "kernels/conv2d/conv2d_band.inl"
 #include "kernels/numeric/gemm.h"
 
 namespace qplan {
 namespace {
 
-// Unit u is group u % groups of the blocks of strip u / groups.
-inline uint32_t conv2d_units(const Conv2dArgs& args) { return num_strips(args) * strip_groups(args); }
+// Blocks of pixels: of the band, or runs of kBlockPixels where windows are pixels.
+inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
+  if (windows_are_pixels(a)) return div_up(a.batch * a.output_h * a.output_w, kBlockPixels);
+  const Band band = band_of(a);
+  return a.batch * band.blocks_down * band.blocks_across;
+}
+
+inline uint32_t conv2d_groups(const Conv2dArgs& a) {
+  const uint32_t groups = div_up(a.output_c, kGroupChannels), wanted = div_up(kFewBlocks, conv2d_blocks(a));
+  return groups < wanted ? groups : wanted;
+}
+
+// Unit u is group u % groups of the channels of block u / groups.
+inline uint32_t conv2d_units(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
+
+inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) { return band_scratch(a, band_of(a), nullptr).bytes; }
+
+// Rows of the product for block `block`, where windows are pixels.
+inline void pixel_rows(const Conv2dArgs& a, uint32_t block, Gemm* product) {
+  const uint32_t first = block * kBlockPixels, left = a.batch * a.output_h * a.output_w - first;
+  product->num_rows = left < kBlockPixels ? left : kBlockPixels;
+  product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
+  product->first_out = static_cast<uint8_t*>(a.output) + size_t{first} * a.output_c;
+}
+
+// The same in a band, which is filled.
+inline void block_rows(const Conv2dArgs& a, const Band& band, uint32_t block, const BandScratch& parts,
+                       Gemm* product) {
+  const uint32_t across = block % band.blocks_across, down = block / band.blocks_across;
+  const uint32_t n = down / band.blocks_down, y = down % band.blocks_down * band.height,
+                 x = across * band.width;
+  const uint32_t height = a.output_h - y < band.height ? a.output_h - y : band.height;
+  const uint32_t width = a.output_w - x < band.width ? a.output_w - x : band.width;
+  copy_band<copy_run, fill>(a, band, n, y, x, height, parts.band);
+  product->num_rows = height * width;
+  product->first_out =
+      static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * a.output_c;
+  if (band.height == 1) return;
+  const uint8_t** rows = parts.rows;
+  for (uint32_t i = 0; i < height; ++i) {
+    const uint8_t* row = parts.band + i * a.stride_h * band.pitch;
+    for (uint32_t j = 0; j < width; ++j, row += product->row_stride) *rows++ = row;
+  }
+}
 
 inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  const WindowShape shape = window_shape(args);
-  const Windows windows = windows_in(shape, scratch);
+  const Band band = band_of(args);
+  const BandScratch parts = band_scratch(args, band, scratch);
+  const bool pixels = windows_are_pixels(args);
+  constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
-  const bool direct = windows_are_pixels(args);
-  product.rows = direct || shape.packed ? nullptr : windows.rows;
-  product.first_row = windows.slots;
-  product.row_stride = direct ? args.input_c : shape.slot_bytes;
-  product.tap_offsets = windows.tap_offsets;
-  product.num_taps = shape.rows * shape.columns;
-  product.tap_k4 = shape.tap_k4;
-  product.row_term = args.weights_zero_point != 0 ? windows.terms : nullptr;
-  const uint32_t groups = strip_groups(args), num_blocks = (args.output_c + 15) / 16;
-  for (uint32_t unit = begin; unit < end; ++unit) {
-    const uint32_t first = unit / groups * kStripRows, group = unit % groups;
-    if (unit == begin || group == 0) {
-      const uint32_t left = strip_pixels(args) - first;
-      product.num_rows = left < kStripRows ? left : kStripRows;
-      product.first_out = static_cast<uint8_t*>(args.output) + size_t{first} * args.output_c;
-      if (direct) {
-        product.first_row = static_cast<const uint8_t*>(args.input) + size_t{first} * args.input_c;
-      } else {
-        find_windows<copy_run, fill>(args, shape, first, product.num_rows, windows);
+  product.num_taps = pixels ? 1 : num_taps(band);
+  product.tap_bytes = pixels ? args.input_c : band.tap_bytes;
+  product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
+  product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * args.input_c;
+  product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
+  if (!pixels) {
+    product.first_row = parts.band;
+    product.rows = band.height == 1 ? nullptr : parts.rows;
+    for (uint32_t i = 0; i < band.tap_rows; ++i) {
+      for (uint32_t j = 0; j < band.tap_columns; ++j) {
+        parts.tap_offsets[i * band.tap_columns + j] =
+            i * band.pitch + size_t{j} * args.dilation_w * args.input_c;
       }
+    }
+    if (weights_need_gaps(band)) {
+      gap_weights(args, band, parts.weights);
+      product.weights = parts.weights;
+    }
+  }
+  const uint32_t groups = conv2d_groups(args), num_blocks = div_up(args.output_c, 16);
+  for (uint32_t unit = begin; unit < end; ++unit) {
+    const uint32_t block = unit / groups, group = unit % groups;
+    if (unit == begin || group == 0) {
+      pixels ? pixel_rows(args, block, &product) : block_rows(args, band, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
-      if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, windows.terms);
+      if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, parts.terms);
     }
     gemm(product, num_blocks * group / groups, num_blocks * (group + 1) / groups);
   }

@@ -15,11 +15,13 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   auto* terms = static_cast<int32_t*>(scratch);
   uint8_t* copies = static_cast<uint8_t*>(scratch) + kTermBytes;
   const bool direct = rows_are_input(args);
+  constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
   product.first_row = copies;
   product.row_stride = direct ? args.input_c : row_copy_bytes(args);
   product.num_taps = 1;
-  product.tap_k4 = (args.input_c + 3) / 4;
+  product.tap_bytes = args.input_c;
+  product.tap_offsets = kNoOffset;
   product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   const uint32_t groups = num_groups(args);
   for (uint32_t unit = begin; unit < end; ++unit) {

@@ -1,8 +1,9 @@
 // Rows of bytes times packed weights, requantised: the heart of convolution and of fully connected layers.
 //
-//   out[p][o] = clamp(output_zero_point + requant(bias[o] + row_term[p] + sum over k of u(p, k) *
-//   weights[o][k])) u(p, k)    = (byte j of tap t of row p) ^ flip, k = t * tap_bytes + j, j < tap_bytes = 4
-//   * tap_k4
+//   out[p][o] = clamp(output_zero_point
+//                     + requant(bias[o] + row_term[p] + sum over k of u(p, k) * weights[o][k]))
+//   u(p, k)   = (byte j of tap t of row p) ^ flip, k = 4 * t * tap_k4 + j, j < tap_bytes,
+//               tap_k4 = ceil(tap_bytes / 4)
 //
 // under TFL2, TFL1 or F32E, or their float form. A row is a window of the input: its taps are runs of bytes
 // that lie the same way apart in every row. kernels/numeric/gemm_<isa>.inl compute it.
@@ -18,7 +19,8 @@
 namespace qplan {
 
 struct Gemm {
-  // Rows are listed, or, where rows is null, have one tap and lie row_stride bytes apart.
+  // Tap t of row p begins tap_offsets[t] bytes behind the row. Rows are listed, or, where rows is null, lie
+  // row_stride bytes apart. Up to three bytes behind a tap are read; they meet weights that are zero.
   const uint8_t* const* rows = nullptr;  // [num_rows]
   const size_t* tap_offsets = nullptr;   // [num_taps], bytes
   const uint8_t* first_row = nullptr;
@@ -27,9 +29,9 @@ struct Gemm {
   size_t out_stride = 0;  // bytes from a row's outputs to those of the next
   uint32_t num_rows = 0;
   uint32_t num_taps = 0;
-  uint32_t tap_k4 = 0;
+  uint32_t tap_bytes = 0;
   uint8_t flip = 0;                 // 0x80 makes uint8 of int8, plus 128
-  const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4 groups of four
+  const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4(g) groups of four
   const int32_t* bias = nullptr;    // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
@@ -46,8 +48,11 @@ struct Gemm {
   int32_t clamp_max = 0;
 };
 
+// Groups of four bytes of a tap.
+inline uint32_t tap_k4(const Gemm& g) { return (g.tap_bytes + 3) / 4; }
+
 inline const uint8_t* row_tap(const Gemm& g, uint32_t row, uint32_t tap) {
-  return g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row] + g.tap_offsets[tap];
+  return (g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row]) + g.tap_offsets[tap];
 }
 
 // What of it the arguments of a layer give.

@@ -81,13 +81,13 @@ __attribute__((always_inline)) inline void store_tile512(const Gemm& g,
   }
 }
 
-// Where a tile's rows begin, for one tap. Rows at one distance from each other need fewer registers.
+// Where one tap of a tile's rows begins. Rows at one distance from each other need fewer registers.
 template <uint32_t kRows>
 struct EvenRows512 {
   const uint8_t* first;
   size_t stride;
-  EvenRows512(const Gemm& g, uint32_t row, uint32_t)
-      : first(g.first_row + row * g.row_stride), stride(g.row_stride) {}
+  EvenRows512(const Gemm& g, uint32_t row, uint32_t tap)
+      : first(g.first_row + row * g.row_stride + g.tap_offsets[tap]), stride(g.row_stride) {}
   const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
 };
 
@@ -106,7 +106,7 @@ struct ListedRows512 {
 template <typename Epilogue, template <uint32_t> class Rows, uint32_t kRows, uint32_t kBlocks>
 inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
   __m512i sums[kRows * kBlocks];
-  const size_t block_bytes = size_t{g.num_taps} * g.tap_k4 * 64;
+  const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint32_t first_channel = first_block * 16;
 #pragma GCC unroll 16
@@ -127,7 +127,7 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const Rows<kRows> rows(g, first_row, t);
-    for (size_t k = 0; k < g.tap_k4; ++k, weights += 64) {
+    for (size_t k = 0; k < num_k4; ++k, weights += 64) {
       __m512i w[kBlocks];
 #pragma GCC unroll 16
       for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
@@ -210,36 +210,42 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   }
 }
 
-// Partial sums of a row's bytes: every lane has some of them.
-inline __m512i row_sum512(const Gemm& g, uint32_t row) {
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip)), ones = _mm512_set1_epi8(1);
-  const size_t tap_bytes = size_t{g.tap_k4} * 4;
-  __m512i sum = _mm512_setzero_si512();
-  for (uint32_t t = 0; t < g.num_taps; ++t) {
-    const uint8_t* tap = row_tap(g, row, t);
-    size_t i = 0;
-    for (; i + 64 <= tap_bytes; i += 64) {
-      dot_u8s8_512(sum, _mm512_xor_si512(_mm512_loadu_si512(tap + i), flip), ones);
-    }
-    if (i < tap_bytes) {
-      const __mmask64 mask = mask64(static_cast<uint32_t>(tap_bytes - i));
-      const __m512i bytes = _mm512_maskz_loadu_epi8(mask, tap + i);
-      dot_u8s8_512(sum, _mm512_maskz_mov_epi8(mask, _mm512_xor_si512(bytes, flip)), ones);
+// Adds the sums of the bytes of four taps, xored with flip, to four vectors, each lane of which has some of
+// them.
+__attribute__((always_inline)) inline void add_tap_sums512(const uint8_t* const (&taps)[4], size_t bytes,
+                                                           __m512i flip, __m512i (&sums)[4]) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  size_t k = 0;
+  for (; k + 64 <= bytes; k += 64) {
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; ++i) {
+      dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_loadu_si512(taps[i] + k), flip), ones);
     }
   }
-  return sum;
+  if (k == bytes) return;
+  const __mmask64 mask = mask64(static_cast<uint32_t>(bytes - k));
+  const __m512i some_flip = _mm512_maskz_mov_epi8(mask, flip);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < 4; ++i) {
+    dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, taps[i] + k), some_flip), ones);
+  }
 }
 
-// sums[p] = factor * the sum of row p's bytes u(p, k), modulo 2^32, for num_rows rows rounded up to a
-// multiple of four.
+// sums[p] = factor * the sum of row p's bytes u(p, k), modulo 2^32, for num_rows rows rounded up to four.
 inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
   const uint32_t last = g.num_rows - 1;
   for (uint32_t p = 0; p <= last; p += 4) {
-    const __m512i a = row_sum512(g, p), b = row_sum512(g, p + 1 < last ? p + 1 : last);
-    const __m512i c = row_sum512(g, p + 2 < last ? p + 2 : last),
-                  d = row_sum512(g, p + 3 < last ? p + 3 : last);
-    const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-    const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                    _mm512_setzero_si512()};
+    for (uint32_t t = 0; t < g.num_taps; ++t) {
+      const uint8_t* taps[4];
+#pragma GCC unroll 4
+      for (uint32_t i = 0; i < 4; ++i) taps[i] = row_tap(g, p + i < last ? p + i : last, t);
+      add_tap_sums512(taps, g.tap_bytes, flip, s);
+    }
+    const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
+    const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
     const __m512i four = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
     const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
     const __m128i quarter = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));

@@ -34,13 +34,14 @@ inline void gemm_tile256(const Gemm& g, uint32_t first_row, uint32_t block) {
     sums[p][0] = _mm256_add_epi32(load256(g.bias + channel), term);
     sums[p][1] = _mm256_add_epi32(load256(g.bias + channel + 8), term);
   }
-  const int8_t* weights = g.weights + size_t{block} * g.num_taps * g.tap_k4 * 64;
+  const size_t num_k4 = tap_k4(g);
+  const int8_t* weights = g.weights + size_t{block} * g.num_taps * num_k4 * 64;
   const __m256i flip = _mm256_set1_epi8(static_cast<char>(g.flip));
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* rows[kRows];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) rows[p] = row_tap(g, first_row + p, t);
-    for (size_t k = 0; k < g.tap_k4; ++k, weights += 64) {
+    for (size_t k = 0; k < num_k4; ++k, weights += 64) {
       const __m256i w0 = load256(weights), w1 = load256(weights + 32);
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {

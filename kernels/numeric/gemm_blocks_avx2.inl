@@ -43,7 +43,7 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
 
 // The sum of row p's bytes u(p, k).
 inline uint32_t row_sum256(const Gemm& g, uint32_t p) {
-  const size_t tap_bytes = size_t{g.tap_k4} * 4;
+  const size_t tap_bytes = g.tap_bytes;
   const __m256i flip = _mm256_set1_epi8(static_cast<char>(g.flip));
   __m256i sum = _mm256_setzero_si256();
   uint32_t rest = 0;

@@ -31,13 +31,14 @@ inline void gemm_tile128(const Gemm& g, uint32_t first_row, uint32_t channel, co
 #pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) sums[p][q] = _mm_setzero_si128();
   }
-  const int8_t* weights = g.weights + size_t{channel / 16} * g.num_taps * g.tap_k4 * 64 + channel % 16 * 4;
+  const size_t num_k4 = tap_k4(g);
+  const int8_t* weights = g.weights + size_t{channel / 16} * g.num_taps * num_k4 * 64 + channel % 16 * 4;
   const __m128i flip = _mm_set1_epi8(static_cast<char>(g.flip));
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* rows[kRows];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < kRows; ++p) rows[p] = row_tap(g, first_row + p, t);
-    for (size_t k = 0; k < g.tap_k4; ++k, weights += 64) {
+    for (size_t k = 0; k < num_k4; ++k, weights += 64) {
       __m128i u[kRows];
 #pragma GCC unroll 4
       for (uint32_t p = 0; p < kRows; ++p) u[p] = load_row128(rows[p] + k * 4, flip);
@@ -95,7 +96,7 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
 
 // The sum of row p's bytes u(p, k).
 inline uint32_t row_sum128(const Gemm& g, uint32_t p) {
-  const size_t tap_bytes = size_t{g.tap_k4} * 4;
+  const size_t tap_bytes = g.tap_bytes;
   const __m128i flip = _mm_set1_epi8(static_cast<char>(g.flip));
   __m128i sum = _mm_setzero_si128();
   uint32_t rest = 0;
