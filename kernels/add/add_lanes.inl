@@ -131,10 +131,23 @@ inline void add_f32e(const AddArgs& args, uint32_t begin, uint32_t end) {
   });
 }
 
+// The float form. The difference of sub is in the sign of a scale.
+inline void add_float(const AddArgs& args, uint32_t begin, uint32_t end) {
+  const Reals scale1 = set_reals(args.float_scale1);
+  const Reals scale2 = set_reals(args.float_scale2);
+  const Reals offset = set_reals(args.float_offset);
+  const RealOutput output = set_real_output(0, args.clamp_min, args.clamp_max);
+  for_each_pair(args, begin, end, [&](Ints a, Ints b) {
+    return finish(fma(to_reals(a), scale1, fma(to_reals(b), scale2, offset)), output);
+  });
+}
+
 template <bool kSubtract>
 inline void add_lanes(const AddArgs& args, uint32_t begin, uint32_t end) {
   if (args.contract == Contract::kF32e) {
     add_f32e<kSubtract>(args, begin, end);
+  } else if (kHasFma && args.float_scale1 > 0.0f) {
+    add_float(args, begin, end);
   } else {
     add_tfl2<kSubtract>(args, begin, end);
   }

@@ -71,6 +71,11 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
   args.input1_scale = params.input1_scale();
   args.input2_scale = params.input2_scale();
   args.output_scale = params.output_scale();
+  if (args.contract == Contract::kTfl2 && params.float_scale1() > 0.0f) {
+    args.float_scale1 = params.float_scale1();
+    args.float_scale2 = params.float_scale2();
+    args.float_offset = params.float_offset();
+  }
   return QPLAN_OK;
 }
 

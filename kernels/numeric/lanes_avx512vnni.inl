@@ -32,6 +32,9 @@ inline Reals add(Reals a, Reals b) { return _mm512_add_ps(a, b); }
 inline Reals sub(Reals a, Reals b) { return _mm512_sub_ps(a, b); }
 inline Reals mul(Reals a, Reals b) { return _mm512_mul_ps(a, b); }
 inline Reals div(Reals a, Reals b) { return _mm512_div_ps(a, b); }
+// a * b + c, rounded once.
+constexpr bool kHasFma = true;
+inline Reals fma(Reals a, Reals b, Reals c) { return _mm512_fmadd_ps(a, b, c); }
 
 inline Reals to_reals(Ints v) { return _mm512_cvtepi32_ps(v); }
 inline Reals max(Reals a, Reals b) { return _mm512_max_ps(a, b); }

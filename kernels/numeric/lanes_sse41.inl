@@ -32,6 +32,9 @@ inline Reals add(Reals a, Reals b) { return _mm_add_ps(a, b); }
 inline Reals sub(Reals a, Reals b) { return _mm_sub_ps(a, b); }
 inline Reals mul(Reals a, Reals b) { return _mm_mul_ps(a, b); }
 inline Reals div(Reals a, Reals b) { return _mm_div_ps(a, b); }
+// There is none: forms that need it are passed over.
+constexpr bool kHasFma = false;
+inline Reals fma(Reals a, Reals, Reals) { return a; }
 
 inline Reals to_reals(Ints v) { return _mm_cvtepi32_ps(v); }
 inline Reals max(Reals a, Reals b) { return _mm_max_ps(a, b); }

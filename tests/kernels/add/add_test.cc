@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/families.h"
@@ -39,6 +40,7 @@ struct AddSpec {
   Rescale result = {0, 1 << 30, -18};
   int32_t clamp_min = -128;
   int32_t clamp_max = 127;
+  float float_scale1 = 0.0f, float_scale2 = 0.0f, float_offset = 0.0f;
   std::function<void(TestStep&)> tweak;
 
   template <typename T>
@@ -52,7 +54,8 @@ struct AddSpec {
         format::KernelParams_AddParams,
         format::CreateAddParams(step.builder(), contract, left_shift, input1.zero_point, input1.multiplier,
                                 input1.shift, input2.zero_point, input2.multiplier, input2.shift,
-                                result.zero_point, result.multiplier, result.shift, clamp_min, clamp_max)
+                                result.zero_point, result.multiplier, result.shift, clamp_min, clamp_max,
+                                0.0f, 0.0f, 0.0f, float_scale1, float_scale2, float_offset)
             .Union());
     return step;
   }
@@ -216,6 +219,35 @@ TEST_P(AddVariant, BroadcastsAVectorOfChannelsAndAScalar) {
       std::swap(spec.a, spec.b);
     }
   }
+}
+
+// The form's constants here are nobody's proof: whoever computes the form gives other bytes than the integers
+// do.
+TEST_P(AddVariant, ComputesTheFloatFormWhereItHasAFusedMultiplyAdd) {
+  AddSpec spec;
+  spec.a = spec.b = spec.output = {256, 256};
+  spec.kernel = static_cast<KernelId>(family().id);
+  spec.clamp_min = -100;
+  spec.clamp_max = 90;
+  spec.float_scale1 = 0.37f;
+  spec.float_scale2 = -0.2113f;
+  spec.float_offset = 3.3f;
+  std::vector<int8_t> a, b, expected;
+  for (int32_t i = -128; i < 128; ++i) {
+    for (int32_t j = -128; j < 128; ++j) {
+      a.push_back(static_cast<int8_t>(i));
+      b.push_back(static_cast<int8_t>(j));
+      const float inner = std::fma(static_cast<float>(j), spec.float_scale2, spec.float_offset);
+      const float sum = std::fma(static_cast<float>(i), spec.float_scale1, inner);
+      const auto of_form = static_cast<int64_t>(std::nearbyint(sum));
+      const bool integers = GetParam()->isa < QPLAN_ISA_AVX2;
+      expected.push_back(static_cast<int8_t>(
+          integers ? exact(spec, i, j) : std::clamp<int64_t>(of_form, spec.clamp_min, spec.clamp_max)));
+    }
+  }
+  TestStep step = spec.make_of<int8_t>(a, b);
+  ASSERT_TRUE(testing::run_step(step, family(), *GetParam(), 1));
+  EXPECT_EQ(testing::output_values<int8_t>(step), expected);
 }
 
 TEST(Add, ValuesByHand) {

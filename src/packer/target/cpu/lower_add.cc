@@ -4,6 +4,7 @@
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/prove_sum.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -74,6 +75,24 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
   const int32_t output_zero_point =
       lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point");
 
+  // For profiles that have vector kernels: the reference has no use for it.
+  SumConstants form;
+  if (contract == format::Contract_TFL2 && lowering.profile().isas.size() > 1) {
+    SumRequantization sum;
+    sum.subtract = kernel == kKernel_sub;
+    sum.dtype_min = static_cast<int32_t>(lowering.type(node.results[0]).dtype.min());
+    sum.left_shift = scaling.left_shift;
+    sum.zero_point1 = zero_point1;
+    sum.zero_point2 = zero_point2;
+    sum.output_zero_point = output_zero_point;
+    sum.multiplier1 = scaling.multiplier1;
+    sum.multiplier2 = scaling.multiplier2;
+    sum.output_multiplier = scaling.output_multiplier;
+    sum.clamp_min = clamp.min;
+    sum.clamp_max = clamp.max;
+    form = prove_float_sum(sum).value_or(SumConstants{});
+  }
+
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[kLhs]), lowering.tensor(node.operands[kRhs])};
   step.outputs = {lowering.define(chain_result(lowering, chain))};
@@ -95,6 +114,9 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
     p.add_input1_scale(scaling.scale1);
     p.add_input2_scale(scaling.scale2);
     p.add_output_scale(scaling.output_scale);
+    p.add_float_scale1(form.scale1);
+    p.add_float_scale2(form.scale2);
+    p.add_float_offset(form.offset);
   });
   lowering.add_step(std::move(step));
 }
