@@ -1,4 +1,4 @@
-// The small pool: threads that sleep on a condition variable.
+// The small pool: threads that look out for work for a moment, then sleep on a condition variable.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -62,23 +62,33 @@ class Pool {
   const qplan_thread_pool* api() const { return &api_; }
 
  private:
+  // What state_ counts: workers that may still join the current call, and those that run tasks of it.
+  static constexpr uint64_t kVacancy = uint64_t{1} << 32, kActive = 1;
+  static constexpr uint64_t vacancies(uint64_t state) { return state / kVacancy; }
+  static constexpr uint64_t active(uint64_t state) { return state % kVacancy; }
+
   void parallel_for(uint32_t count, Task task, void* ctx) {
     const std::lock_guard<std::mutex> one_at_a_time(callers_);
     const uint32_t helpers = count == 0 ? 0 : std::min(api_.num_threads, count) - 1;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      task_ = task;
-      ctx_ = ctx;
-      count_ = count;
-      next_.store(0, std::memory_order_relaxed);
-      vacancies_ = helpers;
+    if (helpers == 0) {
+      for (uint32_t index = 0; index < count; ++index) task(ctx, index, 0);
+      return;
     }
-    for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
+    task_ = task;
+    ctx_ = ctx;
+    count_ = count;
+    next_.store(0, std::memory_order_relaxed);
+    // Ordered before the look at sleepers_, as a sleeper's count is before its last look at state_.
+    state_.store(helpers * kVacancy, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+      { const std::lock_guard<std::mutex> lock(mutex_); }
+      for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
+    }
     run(task, ctx, count, 0);
-    std::unique_lock<std::mutex> lock(mutex_);
     // Whoever has not woken up by now comes too late; nobody waits for it.
-    vacancies_ = 0;
-    idle_.wait(lock, [this] { return active_ == 0; });
+    uint64_t state = state_.fetch_and(kVacancy - 1, std::memory_order_acq_rel);
+    for (uint32_t spins = 0; active(state) != 0; state = state_.load(std::memory_order_acquire))
+      relax(&spins);
   }
 
   void run(Task task, void* ctx, uint32_t count, uint32_t worker) {
@@ -90,46 +100,81 @@ class Pool {
     }
   }
 
+  // Whether there was a vacancy; then its tasks are done.
+  bool join(uint32_t worker) {
+    uint64_t state = state_.load(std::memory_order_acquire);
+    do {
+      if (vacancies(state) == 0) return false;
+    } while (!state_.compare_exchange_weak(state, state - kVacancy + kActive, std::memory_order_acq_rel));
+    run(task_, ctx_, count_, worker);
+    state_.fetch_sub(kActive, std::memory_order_release);
+    return true;
+  }
+
+  // The steps of a run follow each other within microseconds, and a thread that sleeps takes tens of them to
+  // wake up: a worker looks out for the next call for a while before it sleeps.
   void work(uint32_t worker) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [this] { return stopping_ || vacancies_ > 0; });
-      if (stopping_) return;
-      --vacancies_;
-      ++active_;
-      const Task task = task_;
-      void* const ctx = ctx_;
-      const uint32_t count = count_;
-      lock.unlock();
-      run(task, ctx, count, worker);
-      lock.lock();
-      if (--active_ == 0) idle_.notify_one();
+    while (!stopping_.load(std::memory_order_acquire)) {
+      for (uint32_t spins = 0; spins < kSpins;) {
+        if (join(worker)) {
+          spins = 0;
+        } else if (stopping_.load(std::memory_order_relaxed)) {
+          return;
+        } else {
+          relax(&spins);
+        }
+      }
+      std::unique_lock<std::mutex> lock(mutex_);
+      sleepers_.fetch_add(1, std::memory_order_seq_cst);
+      wake_.wait(lock, [this] {
+        return stopping_.load(std::memory_order_relaxed) ||
+               vacancies(state_.load(std::memory_order_seq_cst)) > 0;
+      });
+      sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     }
+  }
+
+  // A moment's wait; now and then another thread gets the processor, for the one that is waited for may need
+  // it.
+  static void relax(uint32_t* spins) {
+    if (++*spins % kSpinsPerYield == 0) {
+      sched_yield();
+      return;
+    }
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
   }
 
   void stop() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
+      stopping_.store(true, std::memory_order_release);
     }
     wake_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
 
+  // About 50 microseconds of pauses.
+  static constexpr uint32_t kSpins = 2048, kSpinsPerYield = 128;
+
   qplan_thread_pool api_ = {};
   std::mutex callers_;
   std::vector<std::thread> threads_;
 
-  std::mutex mutex_;  // guards all below but next_
-  std::condition_variable wake_;
-  std::condition_variable idle_;
+  // Of the current call: written while nobody is active and there are no vacancies.
   Task task_ = nullptr;
   void* ctx_ = nullptr;
   uint32_t count_ = 0;
-  uint32_t vacancies_ = 0;  // workers that may still join the current call
-  uint32_t active_ = 0;     // workers that run tasks of it
-  bool stopping_ = false;
-  std::atomic<uint64_t> next_{0};
+  alignas(64) std::atomic<uint64_t> state_{0};
+  alignas(64) std::atomic<uint64_t> next_{0};
+
+  std::mutex mutex_;  // of going to sleep
+  std::condition_variable wake_;
+  std::atomic<uint32_t> sleepers_{0};
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace
