@@ -9,14 +9,14 @@ namespace add_avx512vnni {
 bool accepts(const AddArgs&) { return true; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
-void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes<false>(args, begin, end); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, false, begin, end); }
 }  // namespace add_avx512vnni
 
 namespace sub_avx512vnni {
 bool accepts(const AddArgs&) { return true; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
-void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes<true>(args, begin, end); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, true, begin, end); }
 }  // namespace sub_avx512vnni
 
 }  // namespace qplan

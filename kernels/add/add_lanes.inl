@@ -11,17 +11,17 @@ namespace qplan {
 namespace {
 
 // TFL2 as the contract says, kLanes elements at a time.
-template <bool kSubtract>
 struct ExactAdd {
   int32_t left_shift;
-  Ints zero1, zero2;
+  Ints zero1, zero2, sign;
   Requant requant1, requant2, requant;
   Output output;
 
-  explicit ExactAdd(const AddArgs& args)
+  ExactAdd(const AddArgs& args, bool subtract)
       : left_shift(args.left_shift),
         zero1(set_ints(args.input1_zero_point)),
         zero2(set_ints(args.input2_zero_point)),
+        sign(set_ints(subtract ? -1 : 0)),
         requant1(set_requant(args.input1_multiplier, args.input1_shift)),
         requant2(set_requant(args.input2_multiplier, args.input2_shift)),
         requant(set_requant(args.output_multiplier, args.output_shift)),
@@ -30,7 +30,8 @@ struct ExactAdd {
   __m128i operator()(Ints a, Ints b) const {
     a = requantize(shift_left(sub(a, zero1), left_shift), requant1);
     b = requantize(shift_left(sub(b, zero2), left_shift), requant2);
-    return finish(requantize(kSubtract ? sub(a, b) : add(a, b), requant), output);
+    // -b = (b ^ -1) - -1
+    return finish(requantize(add(a, sub(bit_xor(b, sign), sign)), requant), output);
   }
 };
 
@@ -71,8 +72,8 @@ struct FixedPointLanes {
   }
 };
 
-template <bool kSubtract>
-inline void add_fixed_point(const AddArgs& args, const FixedPointAdd& fixed, uint32_t begin, uint32_t end) {
+inline void add_fixed_point(const AddArgs& args, const FixedPointAdd& fixed, const ExactAdd& exact,
+                            uint32_t begin, uint32_t end) {
   const uint8_t* a = static_cast<const uint8_t*>(args.a);
   const uint8_t* b = static_cast<const uint8_t*>(args.b);
   uint8_t* output = static_cast<uint8_t*>(args.output);
@@ -80,7 +81,6 @@ inline void add_fixed_point(const AddArgs& args, const FixedPointAdd& fixed, uin
   const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
   const FixedPointLanes lanes(fixed);
-  const ExactAdd<kSubtract> exact(args);
   const auto load = [](const uint8_t* from, uint64_t step, uint32_t count) {
     return step == 0 ? set_bytes(*from) : load_vector(from, count);
   };
@@ -106,28 +106,28 @@ inline void add_fixed_point(const AddArgs& args, const FixedPointAdd& fixed, uin
                          });
 }
 
-template <bool kSubtract>
-inline void add_tfl2(const AddArgs& args, uint32_t begin, uint32_t end) {
-  const FixedPointAdd fixed = fixed_point_add(args, kSubtract);
+inline void add_tfl2(const AddArgs& args, bool subtract, uint32_t begin, uint32_t end) {
+  const FixedPointAdd fixed = fixed_point_add(args, subtract);
+  const ExactAdd exact(args, subtract);
   if (fixed.is_valid) {
-    add_fixed_point<kSubtract>(args, fixed, begin, end);
+    add_fixed_point(args, fixed, exact, begin, end);
   } else {
-    for_each_pair(args, begin, end, ExactAdd<kSubtract>(args));
+    for_each_pair(args, begin, end, exact);
   }
 }
 
-template <bool kSubtract>
-inline void add_f32e(const AddArgs& args, uint32_t begin, uint32_t end) {
+inline void add_f32e(const AddArgs& args, bool subtract, uint32_t begin, uint32_t end) {
   const Ints zero1 = set_ints(args.input1_zero_point);
   const Ints zero2 = set_ints(args.input2_zero_point);
   const Reals scale1 = set_reals(args.input1_scale);
-  const Reals scale2 = set_reals(args.input2_scale);
+  // The negative of a product or a sum has the same bits but for the sign.
+  const Reals scale2 = set_reals(subtract ? -args.input2_scale : args.input2_scale);
   const Reals output_scale = set_reals(args.output_scale);
   const RealOutput output = set_real_output(args.output_zero_point, args.clamp_min, args.clamp_max);
   for_each_pair(args, begin, end, [&](Ints a, Ints b) {
     const Reals real1 = dequantize(a, zero1, scale1);
     const Reals real2 = dequantize(b, zero2, scale2);
-    return finish(div(kSubtract ? sub(real1, real2) : add(real1, real2), output_scale), output);
+    return finish(div(add(real1, real2), output_scale), output);
   });
 }
 
@@ -142,14 +142,13 @@ inline void add_float(const AddArgs& args, uint32_t begin, uint32_t end) {
   });
 }
 
-template <bool kSubtract>
-inline void add_lanes(const AddArgs& args, uint32_t begin, uint32_t end) {
+inline void add_lanes(const AddArgs& args, bool subtract, uint32_t begin, uint32_t end) {
   if (args.contract == Contract::kF32e) {
-    add_f32e<kSubtract>(args, begin, end);
+    add_f32e(args, subtract, begin, end);
   } else if (kHasFma && args.float_scale1 > 0.0f) {
     add_float(args, begin, end);
   } else {
-    add_tfl2<kSubtract>(args, begin, end);
+    add_tfl2(args, subtract, begin, end);
   }
 }
 
