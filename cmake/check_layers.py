@@ -18,7 +18,7 @@ LAYERS = [
     ("layout", r"^format/(layouts|kernels)\.def$|^format/(container|memory_layout)\.h$", ["base"]),
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
-    ("kernels/contract", r"^kernels/(kernel\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc)$",
+    ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc)$",
      ["include", "base", "schema", "layout"]),
     ("kernels/glue", r"^kernels/(common/.*|families.*|.*_step\.(cc|h))$",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),

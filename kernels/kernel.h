@@ -1,12 +1,13 @@
-// What the runtime, the packer, tests and benchmarks know of a kernel family. A family is a folder of kernels/ with
+// What the runtime, the packer, tests and benchmarks know of a kernel family. A family is a folder of
+// kernels/ with
 //   <family>.h         the contract: the formula, a plain struct <Family>Args, the reference's declaration
 //   <family>_ref.cc    the reference: the formula as written, for every layout and dtype; never optimised
 //   <family>_<isa>.cc  variants, one instruction set each, equal to the reference in every bit
 //   variants.def       the variants, best first, the reference last
 //   <family>_step.cc   glue: a plan's step -> Args, completely checked; the KernelFamily descriptor
-// Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. Work comes in *units* (output
-// rows, blocks of channels, ...: the variant says how many a given Args has); any partition of the units into ranges,
-// run in any order by any workers, gives the same bytes.
+// Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. Work comes in
+// *units* (output rows, blocks of channels, ...: the variant says how many a given Args has); any partition
+// of the units into ranges, run in any order by any workers, gives the same bytes.
 #ifndef QPLAN_KERNELS_KERNEL_H_
 #define QPLAN_KERNELS_KERNEL_H_
 
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "format/plan_generated.h"
+#include "kernels/schedule.h"
 #include "qplan/qplan.h"
 #include "src/base/error.h"
 
@@ -23,8 +25,8 @@ namespace qplan {
 inline constexpr size_t kMaxArgsBytes = 512;
 inline constexpr size_t kArgsAlignment = 16;
 
-// One step of a verified plan with the addresses of its tensors. data may be null for all tensors that are not
-// constants (checks, scratch queries): then only shapes and constants are looked at.
+// One step of a verified plan with the addresses of its tensors. data may be null for all tensors that are
+// not constants (checks, scratch queries): then only shapes and constants are looked at.
 struct StepView {
   const format::Plan* plan = nullptr;
   const format::KernelStep* step = nullptr;
@@ -45,12 +47,16 @@ struct StepView {
 struct KernelVariant {
   const char* name;  // "conv2d_u8_avx512vnni"
   uint32_t isa;      // QPLAN_ISA_*
-  // Whether this variant computes exactly these args; refusals are about dtype, layout and shape, never about data.
+  // Whether this variant computes exactly these args; refusals are about dtype, layout and shape, never about
+  // data.
   bool (*accepts)(const void* args);
   size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
   uint32_t (*units)(const void* args);        // >= 1
   // Units [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
   void (*run)(const void* args, uint32_t begin, uint32_t end, void* scratch);
+  // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
+  const Knob* knobs = nullptr;
+  uint32_t num_knobs = 0;
 };
 
 struct KernelFamily {
@@ -58,17 +64,19 @@ struct KernelFamily {
   const char* name;  // "conv2d"
   // Whether output o may share its whole buffer with input i.
   bool (*in_place)(const StepView& step, uint32_t output, uint32_t input);
-  // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that act as
-  // parameters) and fills args. With check off, the plan has been checked before and only args are filled.
+  // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that
+  // act as parameters) and fills args. With check off, the plan has been checked before and only args are
+  // filled.
   qplan_status (*bind)(const StepView& step, bool check, void* args, Error* error);
   const KernelVariant* variants;  // best first; the last is the reference and accepts whatever bind accepts
   uint32_t num_variants;
 };
 
-// The first variant that accepts args, with isa_within(isa, isa_limit) and scratch within scratch_limit bytes; never null for
-// bound args. isa_limit has been resolved before (cpu.h): the machine has it and all that is below it.
+// The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and
+// scratch within scratch_limit bytes; never null for bound args. isa_limit has been resolved before (cpu.h):
+// the machine has it and all that is below it.
 const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
-                                    size_t scratch_limit);
+                                    size_t scratch_limit, uint64_t schedule);
 
 }  // namespace qplan
 

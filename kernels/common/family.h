@@ -1,7 +1,7 @@
 // Builds the descriptors of a family from typed functions. In <family>_step.cc:
 //
 //   constexpr KernelVariant kVariants[] = {
-//   #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Conv2dArgs, name, isa),
+//   #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
 //   #include "kernels/conv2d/variants.def"
 //   #undef QPLAN_VARIANT
 //   };
@@ -36,6 +36,16 @@ constexpr KernelVariant make_variant(const char* name, uint32_t isa) {
         kRun(*static_cast<const Args*>(args), begin, end, scratch);
       },
   };
+}
+
+// For families whose vector variants all have the same knobs; the reference has none.
+template <size_t num_knobs>
+constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[num_knobs]) {
+  static_assert(num_knobs <= kMaxKnobs, "a schedule has a byte for each");
+  if (variant.isa == QPLAN_ISA_REFERENCE) return variant;
+  variant.knobs = knobs;
+  variant.num_knobs = num_knobs;
+  return variant;
 }
 
 #define QPLAN_VARIANT_ROW(Args, name, isa) \

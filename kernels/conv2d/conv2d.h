@@ -26,6 +26,7 @@
 
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/schedule.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -71,7 +72,15 @@ struct Conv2dArgs {
   Dtype input_dtype = Dtype::kOther;        // uint8 or int8
   Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
   uint16_t weights_layout = 0;              // layouts.def
+  uint64_t schedule = 0;                    // kernels/schedule.h
 };
+
+// Of the vector variants: output pixels of a block; groups into which a block's output channels are divided,
+// each a unit; 1: all blocks of a group before the next group.
+enum Conv2dKnob : uint32_t { kConv2dBlockPixels, kConv2dChannelGroups, kConv2dGroupsOuter };
+constexpr Knob kConv2dKnobs[] = {{"block_pixels", KnobKind::kTile, 4, {24, 48, 96, 192}},
+                                 {"channel_groups", KnobKind::kTile, 5, {1, 2, 4, 8, 16}},
+                                 {"groups_outer", KnobKind::kOrder, 1, {1}}};
 
 // Units of the reference: output rows, n * output_h + y.
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Conv2dArgs)

@@ -14,7 +14,8 @@
 namespace qplan {
 namespace {
 
-// Pixels of a block: as many rows of output as make about this many, or a part of one row.
+// Pixels of a block, where the schedule does not say: as many rows of output as make about this many, or a
+// part of one row.
 constexpr uint32_t kBlockPixels = 48;
 constexpr uint32_t kMaxBlockWidth = 240;
 // Blocks are divided among groups of 16 x 4 channels where they are few.
@@ -38,13 +39,13 @@ struct Band {
 
 inline uint32_t div_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
-inline Band band_of(const Conv2dArgs& a) {
+inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   Band band;
   band.blocks_across = div_up(a.output_w, kMaxBlockWidth);
   band.width = div_up(a.output_w, band.blocks_across);
   // Several rows of output share rows of the band where those are neighbours.
-  const bool alone = a.dilation_h != 1 || band.width >= kBlockPixels;
-  const uint32_t height = alone ? 1 : div_up(kBlockPixels, band.width);
+  const bool alone = a.dilation_h != 1 || band.width >= pixels;
+  const uint32_t height = alone ? 1 : div_up(pixels, band.width);
   band.height = height < a.output_h ? height : a.output_h;
   band.blocks_down = div_up(a.output_h, band.height);
   const bool in_runs = a.dilation_w == 1 || a.kernel_w == 1;
@@ -65,6 +66,31 @@ inline size_t band_rows(const Conv2dArgs& a, uint32_t height) {
 }
 inline size_t band_bytes(const Conv2dArgs& a, const Band& band) {
   return band_rows(a, band.height) * band.pitch;
+}
+
+inline bool band_fits(const Conv2dArgs& a, const Band& band) {
+  return band.columns <= kMaxBandBytes && band.pitch <= kMaxBandBytes &&
+         band_rows(a, band.height) <= kMaxBandBytes && band_bytes(a, band) <= kMaxBandBytes;
+}
+
+inline uint32_t scheduled_pixels(const Conv2dArgs& a) {
+  return knob_value(a.schedule, kConv2dKnobs, kConv2dBlockPixels);
+}
+
+// With the schedule's pixels, but where their band would be too large.
+inline Band band_of(const Conv2dArgs& a) {
+  const uint32_t pixels = scheduled_pixels(a);
+  if (pixels != 0) {
+    const Band band = band_of_pixels(a, pixels);
+    if (band_fits(a, band)) return band;
+  }
+  return band_of_pixels(a, kBlockPixels);
+}
+
+// Of a block where windows are pixels.
+inline uint32_t run_pixels(const Conv2dArgs& a) {
+  const uint32_t pixels = scheduled_pixels(a);
+  return pixels != 0 ? pixels : kBlockPixels;
 }
 
 // Weights in o16k4 are groups of four along k; those of taps that are no whole groups have to be laid out
@@ -96,8 +122,7 @@ inline bool band_accepts(const Conv2dArgs& a) {
   }
   if (windows_are_pixels(a)) return true;
   const Band band = band_of(a);
-  return band.columns < kMaxBandBytes && band_bytes(a, band) <= kMaxBandBytes &&
-         gapped_weight_bytes(a, band) <= kMaxBandBytes;
+  return band_fits(a, band) && gapped_weight_bytes(a, band) <= kMaxBandBytes;
 }
 
 // The parts of the scratch memory.
@@ -113,7 +138,7 @@ struct BandScratch {
 inline BandScratch band_scratch(const Conv2dArgs& a, const Band& band, void* scratch) {
   const auto aligned = [](size_t bytes) { return (bytes + 63) / 64 * 64; };
   const bool pixels = windows_are_pixels(a);
-  const size_t num_rows = pixels ? kBlockPixels : size_t{band.height} * band.width;
+  const size_t num_rows = pixels ? run_pixels(a) : size_t{band.height} * band.width;
   auto* at = static_cast<uint8_t*>(scratch);
   BandScratch parts;
   parts.bytes = 0;

@@ -10,27 +10,32 @@
 namespace qplan {
 namespace {
 
-// Blocks of pixels: of the band, or runs of kBlockPixels where windows are pixels.
+// Blocks of pixels: of the band, or runs where windows are pixels.
 inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
-  if (windows_are_pixels(a)) return div_up(a.batch * a.output_h * a.output_w, kBlockPixels);
+  if (windows_are_pixels(a)) return div_up(a.batch * a.output_h * a.output_w, run_pixels(a));
   const Band band = band_of(a);
   return a.batch * band.blocks_down * band.blocks_across;
 }
 
 inline uint32_t conv2d_groups(const Conv2dArgs& a) {
+  const uint32_t scheduled = knob_value(a.schedule, kConv2dKnobs, kConv2dChannelGroups);
+  const uint32_t most = div_up(a.output_c, 16);
+  if (scheduled != 0) return scheduled < most ? scheduled : most;
   const uint32_t groups = div_up(a.output_c, kGroupChannels), wanted = div_up(kFewBlocks, conv2d_blocks(a));
   return groups < wanted ? groups : wanted;
 }
 
-// Unit u is group u % groups of the channels of block u / groups.
+// Unit u is group u % groups of the channels of block u / groups, or, with groups outermost, group u / blocks
+// of block u % blocks.
 inline uint32_t conv2d_units(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
 
 inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) { return band_scratch(a, band_of(a), nullptr).bytes; }
 
 // Rows of the product for block `block`, where windows are pixels.
 inline void pixel_rows(const Conv2dArgs& a, uint32_t block, Gemm* product) {
-  const uint32_t first = block * kBlockPixels, left = a.batch * a.output_h * a.output_w - first;
-  product->num_rows = left < kBlockPixels ? left : kBlockPixels;
+  const uint32_t pixels = run_pixels(a), first = block * pixels,
+                 left = a.batch * a.output_h * a.output_w - first;
+  product->num_rows = left < pixels ? left : pixels;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + size_t{first} * a.output_c;
 }
@@ -81,9 +86,12 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     }
   }
   const uint32_t groups = conv2d_groups(args), num_blocks = div_up(args.output_c, 16);
+  const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;
+  const uint32_t blocks = conv2d_blocks(args);
   for (uint32_t unit = begin; unit < end; ++unit) {
-    const uint32_t block = unit / groups, group = unit % groups;
-    if (unit == begin || group == 0) {
+    const uint32_t block = groups_outer ? unit % blocks : unit / groups;
+    const uint32_t group = groups_outer ? unit / blocks : unit % groups;
+    if (unit == begin || group == 0 || groups_outer) {
       pixels ? pixel_rows(args, block, &product) : block_rows(args, band, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, parts.terms);

@@ -106,6 +106,7 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
   args.input_dtype = dtype_of(step.input(kInput));
   args.output_dtype = dtype_of(step.output(0));
   args.weights_layout = p.weights_layout();
+  args.schedule = step.step->schedule();
 }
 
 namespace {
@@ -133,7 +134,7 @@ qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* err
 }
 
 constexpr KernelVariant kVariants[] = {
-#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Conv2dArgs, name, isa),
+#define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
 #include "kernels/conv2d/variants.def"
 #undef QPLAN_VARIANT
 };

@@ -51,7 +51,10 @@ inline Block block_at(uint32_t channels, uint32_t index) {
 
 // Rows of a band: enough outputs to pay for preparing a block of channels, few enough to stay in the cache
 // until the last block has read them.
-inline uint32_t band_rows(const DepthwiseConv2dArgs& a) { return (448 / a.output_w + 8) / 8 * 8; }
+inline uint32_t band_rows(const DepthwiseConv2dArgs& a) {
+  const uint32_t rows = knob_value(a.schedule, kDepthwiseKnobs, kDepthwiseBandRows);
+  return rows != 0 ? rows : (448 / a.output_w + 8) / 8 * 8;
+}
 
 // A unit: the rows that one pass over a block of channels makes.
 struct Cursor {

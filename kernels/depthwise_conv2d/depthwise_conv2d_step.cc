@@ -31,7 +31,8 @@ qplan_status bind(const StepView& step, bool check, DepthwiseConv2dArgs& args, E
 }
 
 constexpr KernelVariant kVariants[] = {
-#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, name, isa),
+#define QPLAN_VARIANT(name, isa) \
+  with_knobs(QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, name, isa), kDepthwiseKnobs),
 #include "kernels/depthwise_conv2d/variants.def"
 #undef QPLAN_VARIANT
 };

@@ -16,6 +16,7 @@
 
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/schedule.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -46,7 +47,13 @@ struct FullyConnectedArgs {
   Dtype input_dtype = Dtype::kOther;        // uint8 or int8
   Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
   uint16_t weights_layout = 0;              // layouts.def
+  uint64_t schedule = 0;                    // kernels/schedule.h
 };
+
+// Of the vector variants: rows of a unit, and its blocks of 16 channels.
+enum FullyConnectedKnob : uint32_t { kFullyConnectedRowChunk, kFullyConnectedBlockGroup };
+constexpr Knob kFullyConnectedKnobs[] = {{"row_chunk", KnobKind::kTile, 3, {24, 48, 96}},
+                                         {"block_group", KnobKind::kTile, 5, {2, 4, 8, 16, 64}}};
 
 // Units of the reference: blocks of 16 outputs, r * ceil(output_c / 16) + o / 16.
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, FullyConnectedArgs)

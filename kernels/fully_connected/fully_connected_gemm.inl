@@ -13,7 +13,7 @@ namespace {
 inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin, uint32_t end,
                                  void* scratch) {
   auto* terms = static_cast<int32_t*>(scratch);
-  uint8_t* copies = static_cast<uint8_t*>(scratch) + kTermBytes;
+  uint8_t* copies = static_cast<uint8_t*>(scratch) + term_bytes(args);
   const bool direct = rows_are_input(args);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
@@ -23,12 +23,12 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   product.tap_bytes = args.input_c;
   product.tap_offsets = kNoOffset;
   product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
-  const uint32_t groups = num_groups(args);
+  const uint32_t groups = num_groups(args), most_rows = row_chunk(args), most_blocks = block_group(args);
   for (uint32_t unit = begin; unit < end; ++unit) {
-    const uint32_t first = unit / groups * kRowChunk, group = unit % groups;
+    const uint32_t first = unit / groups * most_rows, group = unit % groups;
     if (unit == begin || group == 0) {  // another chunk of rows
       const uint32_t left = args.rows - first;
-      product.num_rows = left < kRowChunk ? left : kRowChunk;
+      product.num_rows = left < most_rows ? left : most_rows;
       product.first_out = static_cast<uint8_t*>(args.output) + size_t{first} * args.output_c;
       if (direct) {
         product.first_row = static_cast<const uint8_t*>(args.input) + size_t{first} * args.input_c;
@@ -38,8 +38,8 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, terms);
     }
-    const uint32_t first_block = group * kBlockGroup;
-    const uint32_t end_block = first_block + kBlockGroup;
+    const uint32_t first_block = group * most_blocks;
+    const uint32_t end_block = first_block + most_blocks;
     gemm(product, first_block, end_block < num_blocks(args) ? end_block : num_blocks(args));
   }
 }

@@ -12,16 +12,25 @@
 namespace qplan {
 namespace {
 
-// A work unit is a chunk of rows by a group of channel blocks.
+// A work unit is a chunk of rows by a group of channel blocks; these where the schedule does not say.
 constexpr uint32_t kRowChunk = 24;
 constexpr uint32_t kBlockGroup = 4;
 
+inline uint32_t row_chunk(const FullyConnectedArgs& a) {
+  const uint32_t rows = knob_value(a.schedule, kFullyConnectedKnobs, kFullyConnectedRowChunk);
+  return rows != 0 ? rows : kRowChunk;
+}
+inline uint32_t block_group(const FullyConnectedArgs& a) {
+  const uint32_t blocks = knob_value(a.schedule, kFullyConnectedKnobs, kFullyConnectedBlockGroup);
+  return blocks != 0 ? blocks : kBlockGroup;
+}
+
 inline uint32_t num_blocks(const FullyConnectedArgs& a) { return (a.output_c + 15) / 16; }
 inline uint32_t num_groups(const FullyConnectedArgs& a) {
-  return (num_blocks(a) + kBlockGroup - 1) / kBlockGroup;
+  return (num_blocks(a) + block_group(a) - 1) / block_group(a);
 }
 inline uint32_t row_units(const FullyConnectedArgs& a) {
-  return (a.rows + kRowChunk - 1) / kRowChunk * num_groups(a);
+  return (a.rows + row_chunk(a) - 1) / row_chunk(a) * num_groups(a);
 }
 
 // As for conv2d: not ACC32, and the input zero point is the dtype's minimum, where the packer puts it.
@@ -32,14 +41,18 @@ inline bool rows_accepts(const FullyConnectedArgs& a) {
 
 // Whether the input's rows can be read as they are.
 inline bool rows_are_input(const FullyConnectedArgs& a) { return a.input_c % 4 == 0; }
-inline uint32_t chunk_rows(const FullyConnectedArgs& a) { return a.rows < kRowChunk ? a.rows : kRowChunk; }
+inline uint32_t chunk_rows(const FullyConnectedArgs& a) {
+  return a.rows < row_chunk(a) ? a.rows : row_chunk(a);
+}
 // Copies of rows reach over their ends.
 inline size_t row_copy_bytes(const FullyConnectedArgs& a) { return (size_t{a.input_c} + 63) / 64 * 64 + 64; }
 
 // Scratch: a term for each row of a chunk, then the copies.
-constexpr size_t kTermBytes = (kRowChunk * sizeof(int32_t) + 63) / 64 * 64;
+inline size_t term_bytes(const FullyConnectedArgs& a) {
+  return (row_chunk(a) * sizeof(int32_t) + 63) / 64 * 64;
+}
 inline size_t rows_scratch_bytes(const FullyConnectedArgs& a) {
-  return kTermBytes + (rows_are_input(a) ? 0 : chunk_rows(a) * row_copy_bytes(a));
+  return term_bytes(a) + (rows_are_input(a) ? 0 : chunk_rows(a) * row_copy_bytes(a));
 }
 
 // Rows [first, first + count), filled up with bytes that stand for zero.

@@ -83,11 +83,13 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Er
   args.input_dtype = dtype_of(step.input(kInput));
   args.output_dtype = dtype_of(step.output(0));
   args.weights_layout = p.weights_layout();
+  args.schedule = step.step->schedule();
   return QPLAN_OK;
 }
 
 constexpr KernelVariant kVariants[] = {
-#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa),
+#define QPLAN_VARIANT(name, isa) \
+  with_knobs(QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa), kFullyConnectedKnobs),
 #include "kernels/fully_connected/variants.def"
 #undef QPLAN_VARIANT
 };

@@ -276,7 +276,8 @@ class Preparation {
   bool choose(uint32_t i, const KernelFamily& family, const void* args) {
     const uint32_t index = session_.step_index(i);
     const size_t limit = session_.scratch_stride;
-    const KernelVariant* variant = choose_variant(family, args, options_.isa_limit, limit);
+    const KernelVariant* variant =
+        choose_variant(family, args, options_.isa_limit, limit, session_.step_view(i).step->schedule());
     const size_t scratch = variant->scratch_bytes(args);
     if (scratch > limit) {
       fail_step(index, family, 0, false)

@@ -69,7 +69,7 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
     if (step.params) params = step.params(builder);
     const auto body =
         format::CreateKernelStepDirect(builder, step.kernel, &step.inputs, &step.outputs, params.first,
-                                       params.second, step.macs, step.min_units_per_task);
+                                       params.second, step.macs, step.min_units_per_task, step.schedule);
     steps.push_back(step.has_body ? format::CreateStep(builder, format::StepBody_KernelStep, body.Union())
                                   : format::CreateStep(builder));
   }

@@ -101,6 +101,7 @@ struct StepSpec {
   ParamsWriter params;
   uint64_t macs = 0;
   uint32_t min_units_per_task = 0;
+  uint64_t schedule = 0;
   std::string name;
   bool has_body = true;
   std::optional<NpuSpec> npu;

@@ -30,6 +30,21 @@ inline std::string variant_test_name(const ::testing::TestParamInfo<const Kernel
   return info.param->name;
 }
 
+// Every combination of the variant's settings, for each knob one beyond the last and the largest byte among
+// them. All give the same bytes.
+inline std::vector<uint64_t> schedules_of(const KernelVariant& variant) {
+  std::vector<uint64_t> schedules = {0};
+  for (uint32_t k = 0; k < variant.num_knobs; ++k) {
+    const std::vector<uint64_t> shorter = schedules;
+    for (const uint64_t schedule : shorter) {
+      for (uint64_t s = 1; s <= variant.knobs[k].num_values + 1u; ++s)
+        schedules.push_back(schedule | s << (8 * k));
+      schedules.push_back(schedule | uint64_t{0xff} << (8 * k));
+    }
+  }
+  return schedules;
+}
+
 // One range of units with scratch of exactly the size the variant asked for, 64-byte aligned, filled with
 // garbage.
 inline void run_units(const KernelVariant& variant, const void* args, uint32_t begin, uint32_t end) {

@@ -95,7 +95,7 @@ StepFacts DraftPlan::step_facts() const {
         continue;
       facts.scratch_per_worker = std::max<uint64_t>(facts.scratch_per_worker, variant.scratch_bytes(args));
     }
-    const KernelVariant* variant = choose_variant(family, args, best_isa, SIZE_MAX);
+    const KernelVariant* variant = choose_variant(family, args, best_isa, SIZE_MAX, view.step->schedule());
     uint64_t work = view.step->macs();
     for (uint32_t i = 0; i < view.num_inputs(); ++i) work += kMacsPerByte * view.input(i).size();
     for (uint32_t i = 0; i < view.num_outputs(); ++i) work += kMacsPerByte * view.output(i).size();

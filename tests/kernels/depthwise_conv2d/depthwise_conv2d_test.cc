@@ -167,6 +167,17 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForImagesOfSeveralPieces) {
   }
 }
 
+TEST_P(DepthwiseConv2dVariant, EveryScheduleGivesTheSameBytes) {
+  for (uint64_t seed = 1900; seed < 1920 && !HasFailure(); ++seed) {
+    Conv2dProblem problem = network_problem(seed, 1 + 13 * (seed % 11), 70, 5);
+    for (const uint64_t schedule : testing::schedules_of(*GetParam())) {
+      problem.args.schedule = schedule;
+      EXPECT_TRUE(expect_correct(problem, true)) << schedule;
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_P(DepthwiseConv2dVariant, SaturatesWhereEveryProductIsExtreme) {
   for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kOnlyEnds));

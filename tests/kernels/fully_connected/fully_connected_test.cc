@@ -281,6 +281,23 @@ TEST_P(FullyConnectedVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
   for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) expect_correct(random_problem(seed), true);
 }
 
+TEST_P(FullyConnectedVariant, EveryScheduleGivesTheSameBytes) {
+  for (uint64_t seed = 7000; seed < 7060 && !HasFailure(); ++seed) {
+    Random random(seed);
+    Problem problem = random_problem(seed);
+    problem.args.rows = static_cast<uint32_t>(random.integer(1, 120));
+    problem.args.output_c = static_cast<uint32_t>(random.integer(1, 200));
+    problem.args.weights_layout = kLayout_o16k4;
+    problem.args.input_zero_point = dtype_min(problem.args.input_dtype);
+    fill(random, Values::kWithEnds, Bias::kSmall, &problem);
+    for (const uint64_t schedule : testing::schedules_of(*GetParam())) {
+      problem.args.schedule = schedule;
+      EXPECT_TRUE(expect_correct(problem, true)) << schedule;
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST_P(FullyConnectedVariant, SubtractsBothZeroPoints) {
   Problem problem;
   FullyConnectedArgs& a = problem.args;
