@@ -5,6 +5,8 @@
 
 #include "kernels/add/add.h"
 #include "kernels/add/add_fixed_point.inl"
+#include "kernels/add/add_float.inl"
+#include "kernels/elementwise/binary_bytes.inl"
 #include "kernels/elementwise/binary_lanes.inl"
 
 namespace qplan {
@@ -74,36 +76,21 @@ struct FixedPointLanes {
 
 inline void add_fixed_point(const AddArgs& args, const FixedPointAdd& fixed, const ExactAdd& exact,
                             uint32_t begin, uint32_t end) {
-  const uint8_t* a = static_cast<const uint8_t*>(args.a);
-  const uint8_t* b = static_cast<const uint8_t*>(args.b);
-  uint8_t* output = static_cast<uint8_t*>(args.output);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
-  const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
   const FixedPointLanes lanes(fixed);
-  const auto load = [](const uint8_t* from, uint64_t step, uint32_t count) {
-    return step == 0 ? set_bytes(*from) : load_vector(from, count);
-  };
-  for_each_broadcast_run(args.broadcast, range.begin, range.end,
-                         [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
-                           for (uint64_t i = 0; i < count; i += kBytes) {
-                             const uint32_t now =
-                                 count - i < kBytes ? static_cast<uint32_t>(count - i) : kBytes;
-                             const uint8_t* a_now = a + a_at + i * a_step;
-                             const uint8_t* b_now = b + b_at + i * b_step;
-                             Ints bytes;
-                             if (lanes.outputs(load(a_now, a_step, now), load(b_now, b_step, now), &bytes)) {
-                               store_vector(output + out + i, bytes, now);
-                               continue;
-                             }
-                             for (uint32_t k = 0; k < now; k += kLanes) {
-                               const uint32_t some = now - k < kLanes ? now - k : kLanes;
-                               const Ints va = load_elements(a_now + k * a_step, a_step, some, args.dtype);
-                               const Ints vb = load_elements(b_now + k * b_step, b_step, some, args.dtype);
-                               store_bytes(output + out + i + k, exact(va, vb), some);
-                             }
-                           }
-                         });
+  for_each_vector_pair(args, begin, end, [&](const VectorPair& pair) {
+    Ints bytes;
+    if (lanes.outputs(load_repeated(pair.a, pair.a_step, pair.count),
+                      load_repeated(pair.b, pair.b_step, pair.count), &bytes)) {
+      store_vector(pair.output, bytes, pair.count);
+      return;
+    }
+    for (uint32_t k = 0; k < pair.count; k += kLanes) {
+      const uint32_t some = pair.count - k < kLanes ? pair.count - k : kLanes;
+      const Ints va = load_elements(pair.a + k * pair.a_step, pair.a_step, some, args.dtype);
+      const Ints vb = load_elements(pair.b + k * pair.b_step, pair.b_step, some, args.dtype);
+      store_bytes(pair.output + k, exact(va, vb), some);
+    }
+  });
 }
 
 inline void add_tfl2(const AddArgs& args, bool subtract, uint32_t begin, uint32_t end) {
@@ -128,17 +115,6 @@ inline void add_f32e(const AddArgs& args, bool subtract, uint32_t begin, uint32_
     const Reals real1 = dequantize(a, zero1, scale1);
     const Reals real2 = dequantize(b, zero2, scale2);
     return finish(div(add(real1, real2), output_scale), output);
-  });
-}
-
-// The float form. The difference of sub is in the sign of a scale.
-inline void add_float(const AddArgs& args, uint32_t begin, uint32_t end) {
-  const Reals scale1 = set_reals(args.float_scale1);
-  const Reals scale2 = set_reals(args.float_scale2);
-  const Reals offset = set_reals(args.float_offset);
-  const RealOutput output = set_real_output(0, args.clamp_min, args.clamp_max);
-  for_each_pair(args, begin, end, [&](Ints a, Ints b) {
-    return finish(fma(to_reals(a), scale1, fma(to_reals(b), scale2, offset)), output);
   });
 }
 

@@ -8,14 +8,10 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/numeric/requantize_avx512vnni.inl"
+#include "kernels/numeric/row_sums_avx512vnni.inl"
 
 namespace qplan {
 namespace {
-
-// In assembly: GCC 12 moves the accumulators to and fro around the intrinsic.
-inline void dot_u8s8_512(__m512i& sum, __m512i u8, __m512i s8) {
-  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u8), "v"(s8));
-}
 
 // `count` rows of 32 or 16 channels; mask is for rows whose channels end earlier.
 __attribute__((always_inline)) inline void store_rows256(uint8_t* out, size_t stride, bool whole,
@@ -207,49 +203,6 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
     gemm_all_blocks512<PlainEpilogue512>(g, first_block, end_block);
   } else {
     gemm_all_blocks512<SignedEpilogue512>(g, first_block, end_block);
-  }
-}
-
-// Adds the sums of the bytes of four taps, xored with flip, to four vectors, each lane of which has some of
-// them.
-__attribute__((always_inline)) inline void add_tap_sums512(const uint8_t* const (&taps)[4], size_t bytes,
-                                                           __m512i flip, __m512i (&sums)[4]) {
-  const __m512i ones = _mm512_set1_epi8(1);
-  size_t k = 0;
-  for (; k + 64 <= bytes; k += 64) {
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < 4; ++i) {
-      dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_loadu_si512(taps[i] + k), flip), ones);
-    }
-  }
-  if (k == bytes) return;
-  const __mmask64 mask = mask64(static_cast<uint32_t>(bytes - k));
-  const __m512i some_flip = _mm512_maskz_mov_epi8(mask, flip);
-#pragma GCC unroll 4
-  for (uint32_t i = 0; i < 4; ++i) {
-    dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, taps[i] + k), some_flip), ones);
-  }
-}
-
-// sums[p] = factor * the sum of row p's bytes u(p, k), modulo 2^32, for num_rows rows rounded up to four.
-inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
-  const uint32_t last = g.num_rows - 1;
-  for (uint32_t p = 0; p <= last; p += 4) {
-    __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
-                    _mm512_setzero_si512()};
-    for (uint32_t t = 0; t < g.num_taps; ++t) {
-      const uint8_t* taps[4];
-#pragma GCC unroll 4
-      for (uint32_t i = 0; i < 4; ++i) taps[i] = row_tap(g, p + i < last ? p + i : last, t);
-      add_tap_sums512(taps, g.tap_bytes, flip, s);
-    }
-    const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
-    const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
-    const __m512i four = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-    const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
-    const __m128i quarter = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums + p), _mm_mullo_epi32(quarter, _mm_set1_epi32(factor)));
   }
 }
 

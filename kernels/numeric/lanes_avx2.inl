@@ -42,6 +42,7 @@ inline Reals min(Reals a, Reals b) { return _mm256_min_ps(a, b); }
 // Half to even.
 inline Ints round(Reals v) { return _mm256_cvtps_epi32(v); }
 inline Ints truncate(Reals v) { return _mm256_cvttps_epi32(v); }
+inline Ints round_half_even(Reals v) { return _mm256_cvtps_epi32(v); }
 // 0 where v is no number.
 inline Reals zero_nans(Reals v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
 // Half away from zero, for |v| < 2^23: the largest float below 1/2, with the sign of v, is added. What was

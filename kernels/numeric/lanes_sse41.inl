@@ -42,6 +42,7 @@ inline Reals min(Reals a, Reals b) { return _mm_min_ps(a, b); }
 // Half to even.
 inline Ints round(Reals v) { return _mm_cvtps_epi32(v); }
 inline Ints truncate(Reals v) { return _mm_cvttps_epi32(v); }
+inline Ints round_half_even(Reals v) { return _mm_cvtps_epi32(v); }
 // 0 where v is no number.
 inline Reals zero_nans(Reals v) { return _mm_and_ps(v, _mm_cmpord_ps(v, v)); }
 // Half away from zero, for |v| < 2^23: the largest float below 1/2, with the sign of v, is added. What was

@@ -182,7 +182,8 @@ struct Tfl1Epilogue512 {
   __m512i outputs(__m512i sum) const { return requantize_tfl1_512(sum, multiplier, shift); }
 };
 
-// Zero point and clamp of 64 outputs at once. The ends of the dtype are met by the saturation of what makes bytes.
+// Zero point and clamp of 64 outputs at once. The ends of the dtype are met by the saturation of what makes
+// bytes.
 struct Bytes512 {
   __m512i zero_point;            // int16
   __m512i clamp_min, clamp_max;  // of the dtype
@@ -190,7 +191,8 @@ struct Bytes512 {
   template <typename Args>
   explicit Bytes512(const Args& args) {
     is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
-    clamps = args.clamp_min > (is_signed ? INT8_MIN : 0) || args.clamp_max < (is_signed ? INT8_MAX : UINT8_MAX);
+    clamps =
+        args.clamp_min > (is_signed ? INT8_MIN : 0) || args.clamp_max < (is_signed ? INT8_MAX : UINT8_MAX);
     zero_point = _mm512_set1_epi16(static_cast<int16_t>(args.output_zero_point));
     clamp_min = _mm512_set1_epi8(static_cast<char>(args.clamp_min));
     clamp_max = _mm512_set1_epi8(static_cast<char>(args.clamp_max));

@@ -1,0 +1,51 @@
+// Two broadcast tensors of 8 bits by whole vectors of bytes. An ISA file includes its
+// kernels/numeric/bytes_<isa>.inl before this one, which gives the names used here their meaning. Internal
+// linkage only.
+#ifndef QPLAN_KERNELS_ELEMENTWISE_BINARY_BYTES_INL_
+#define QPLAN_KERNELS_ELEMENTWISE_BINARY_BYTES_INL_
+
+#include <stdint.h>
+
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/chunks.h"
+
+namespace qplan {
+namespace {
+
+// The next count (1 .. kBytes) outputs and what they are made of; an operand with step 0 is one byte.
+struct VectorPair {
+  const uint8_t* a;
+  const uint8_t* b;
+  uint64_t a_step, b_step;
+  uint8_t* output;
+  uint32_t count;
+};
+
+inline Ints load_repeated(const uint8_t* from, uint64_t step, uint32_t count) {
+  return step == 0 ? set_bytes(*from) : load_vector(from, count);
+}
+
+// Calls compute(pair) over the work units [begin, end) of a broadcast operation.
+template <typename Args, typename Compute>
+inline void for_each_vector_pair(const Args& args, uint32_t begin, uint32_t end, const Compute& compute) {
+  const uint8_t* a = static_cast<const uint8_t*>(args.a);
+  const uint8_t* b = static_cast<const uint8_t*>(args.b);
+  uint8_t* output = static_cast<uint8_t*>(args.output);
+  const uint32_t last = args.broadcast.rank - 1;
+  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
+  const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
+  for_each_broadcast_run(args.broadcast, range.begin, range.end,
+                         [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
+                           for (uint64_t i = 0; i < count; i += kBytes) {
+                             const uint32_t now =
+                                 count - i < kBytes ? static_cast<uint32_t>(count - i) : kBytes;
+                             compute(VectorPair{a + a_at + i * a_step, b + b_at + i * b_step, a_step, b_step,
+                                                output + out + i, now});
+                           }
+                         });
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_ELEMENTWISE_BINARY_BYTES_INL_
