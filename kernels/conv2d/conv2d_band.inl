@@ -182,11 +182,15 @@ inline void gap_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
   }
 }
 
+// A band holds uint8: int8 is lifted by 128 on the way.
+inline uint8_t band_flip(const Conv2dArgs& a) { return a.input_dtype == Dtype::kS8 ? 0x80 : 0; }
+
 // Columns [begin, begin + band.columns) of an input row, of which those outside [0, input_w) are padding.
-template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t), void (*kFill)(uint8_t*, uint8_t, size_t)>
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
+          void (*kFill)(uint8_t*, uint8_t, size_t)>
 inline void copy_band_row(const Conv2dArgs& a, const Band& band, const uint8_t* row, int64_t begin,
                           uint8_t* to) {
-  const auto pad = static_cast<uint8_t>(a.pad_value);
+  const uint8_t flip = band_flip(a), pad = static_cast<uint8_t>(a.pad_value) ^ flip;
   const size_t c = a.input_c;
   const auto columns = static_cast<int64_t>(band.columns);
   const int64_t room = int64_t{a.input_w} - begin;
@@ -195,13 +199,14 @@ inline void copy_band_row(const Conv2dArgs& a, const Band& band, const uint8_t* 
   if (first > 0) kFill(to, pad, c * static_cast<size_t>(first));
   if (end > first) {
     kCopyRun(to + c * static_cast<size_t>(first), row + c * static_cast<size_t>(begin + first),
-             c * static_cast<size_t>(end - first));
+             c * static_cast<size_t>(end - first), flip);
   }
   if (end < columns) kFill(to + c * static_cast<size_t>(end), pad, c * static_cast<size_t>(columns - end));
 }
 
 // The band of `height` rows of output from row y and column x on, of image n.
-template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t), void (*kFill)(uint8_t*, uint8_t, size_t)>
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
+          void (*kFill)(uint8_t*, uint8_t, size_t)>
 inline void copy_band(const Conv2dArgs& a, const Band& band, uint32_t n, uint32_t y, uint32_t x,
                       uint32_t height, uint8_t* to) {
   const size_t row_bytes = size_t{a.input_w} * a.input_c;
@@ -212,7 +217,7 @@ inline void copy_band(const Conv2dArgs& a, const Band& band, uint32_t n, uint32_
     if (row >= 0 && row < a.input_h) {
       copy_band_row<kCopyRun, kFill>(a, band, image + static_cast<size_t>(row) * row_bytes, column, to);
     } else {
-      kFill(to, static_cast<uint8_t>(a.pad_value), band.columns * a.input_c);
+      kFill(to, static_cast<uint8_t>(a.pad_value) ^ band_flip(a), band.columns * a.input_c);
     }
   }
 }

@@ -72,6 +72,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * args.input_c;
   product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
   if (!pixels) {
+    product.flip = 0;
     product.first_row = parts.band;
     product.rows = band.height == 1 ? nullptr : parts.rows;
     for (uint32_t i = 0; i < band.tap_rows; ++i) {

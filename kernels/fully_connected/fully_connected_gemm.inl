@@ -17,6 +17,7 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   const bool direct = rows_are_input(args);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
+  if (!direct) product.flip = 0;
   product.first_row = copies;
   product.row_stride = direct ? args.input_c : row_copy_bytes(args);
   product.num_taps = 1;

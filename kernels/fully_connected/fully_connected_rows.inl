@@ -55,14 +55,14 @@ inline size_t rows_scratch_bytes(const FullyConnectedArgs& a) {
   return term_bytes(a) + (rows_are_input(a) ? 0 : chunk_rows(a) * row_copy_bytes(a));
 }
 
-// Rows [first, first + count), filled up with bytes that stand for zero.
-template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t)>
+// Rows [first, first + count), as uint8 (int8 plus 128), filled up with zeros.
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t)>
 inline void copy_rows(const FullyConnectedArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
   const uint8_t* row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
-  const uint8_t zero = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  const uint8_t flip = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
   for (uint32_t p = 0; p < count; ++p, row += a.input_c, to += row_copy_bytes(a)) {
-    kCopyRun(to, row, a.input_c);
-    for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = zero;
+    kCopyRun(to, row, a.input_c, flip);
+    for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = 0;
   }
 }
 

@@ -30,7 +30,7 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_taps = 0;
   uint32_t tap_bytes = 0;
-  uint8_t flip = 0;                 // 0x80 makes uint8 of int8, plus 128
+  uint8_t flip = 0;                 // 0x80 makes uint8 of int8, plus 128; 0 where rows are listed
   const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4(g) groups of four
   const int32_t* bias = nullptr;    // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;

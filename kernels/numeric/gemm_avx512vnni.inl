@@ -99,7 +99,7 @@ struct ListedRows512 {
 
 // kRows rows by kBlocks blocks of 16 channels. One epilogue a function: what depends on the contract is
 // decided outside. GCC keeps arrays in memory unless the loops over them are unrolled.
-template <typename Epilogue, template <uint32_t> class Rows, uint32_t kRows, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
 inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
   __m512i sums[kRows * kBlocks];
   const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
@@ -131,7 +131,8 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
       for (uint32_t p = 0; p < kRows; ++p) {
         int32_t four;
         __builtin_memcpy(&four, rows[p] + k * 4, 4);
-        const __m512i u = _mm512_xor_si512(_mm512_set1_epi32(four), flip);
+        __m512i u = _mm512_set1_epi32(four);
+        if (kFlip) u = _mm512_xor_si512(u, flip);
 #pragma GCC unroll 16
         for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
       }
@@ -147,23 +148,27 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
 }
 
 // The last tile may begin among rows that are done: one row alone waits for its own sums.
-template <typename Epilogue, template <uint32_t> class Rows, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
   if (g.num_rows < 6) {
-    for (uint32_t p = 0; p < g.num_rows; ++p) gemm_tile512<Epilogue, Rows, 1, kBlocks>(g, p, first_block);
+    for (uint32_t p = 0; p < g.num_rows; ++p)
+      gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, p, first_block);
     return;
   }
   for (uint32_t p = 0; p < g.num_rows; p += 6) {
-    gemm_tile512<Epilogue, Rows, 6, kBlocks>(g, p + 6 <= g.num_rows ? p : g.num_rows - 6, first_block);
+    gemm_tile512<Epilogue, Rows, kFlip, 6, kBlocks>(g, p + 6 <= g.num_rows ? p : g.num_rows - 6, first_block);
   }
 }
 
+// Listed rows are those of a band, which holds uint8.
 template <typename Epilogue, uint32_t kBlocks>
 inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
-  if (g.rows == nullptr) {
-    gemm_tiles512<Epilogue, EvenRows512, kBlocks>(g, first_block);
+  if (g.rows != nullptr) {
+    gemm_tiles512<Epilogue, ListedRows512, false, kBlocks>(g, first_block);
+  } else if (Epilogue::kIsFloat && g.flip == 0) {
+    gemm_tiles512<Epilogue, EvenRows512, false, kBlocks>(g, first_block);
   } else {
-    gemm_tiles512<Epilogue, ListedRows512, kBlocks>(g, first_block);
+    gemm_tiles512<Epilogue, EvenRows512, true, kBlocks>(g, first_block);
   }
 }
 
@@ -206,17 +211,14 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   }
 }
 
-// Reads count bytes; may write up to 64 more than that.
-inline void copy_run(uint8_t* to, const uint8_t* from, size_t count) {
-  if (count <= 16) {
-    const __m128i v = _mm_maskz_loadu_epi8(mask16(static_cast<uint32_t>(count)), from);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), v);
-    return;
-  }
+// to[i] = from[i] ^ flip; may write up to 63 bytes more than that.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
   for (size_t i = 0; i < count; i += 64) {
     const uint64_t left = count - i;
-    _mm512_storeu_si512(
-        to + i, _mm512_maskz_loadu_epi8(left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1, from + i));
+    const __m512i v =
+        _mm512_maskz_loadu_epi8(mask64(left >= 64 ? 64 : static_cast<uint32_t>(left)), from + i);
+    _mm512_storeu_si512(to + i, _mm512_xor_si512(v, flips));
   }
 }
 

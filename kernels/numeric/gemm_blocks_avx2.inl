@@ -68,12 +68,14 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   }
 }
 
-// Reads count bytes.
-inline void copy_run(uint8_t* to, const uint8_t* from, size_t count) {
+// to[i] = from[i] ^ flip.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
   size_t i = 0;
-  for (; i + 32 <= count; i += 32) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), load256(from + i));
-  for (; i + 8 <= count; i += 8) __builtin_memcpy(to + i, from + i, 8);
-  for (; i < count; ++i) to[i] = from[i];
+  for (; i + 32 <= count; i += 32) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(load256(from + i), flips));
+  }
+  for (; i < count; ++i) to[i] = from[i] ^ flip;
 }
 
 inline void fill(uint8_t* to, uint8_t value, size_t count) {

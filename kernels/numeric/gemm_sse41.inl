@@ -120,12 +120,14 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   }
 }
 
-// Reads count bytes.
-inline void copy_run(uint8_t* to, const uint8_t* from, size_t count) {
+// to[i] = from[i] ^ flip.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
   size_t i = 0;
-  for (; i + 16 <= count; i += 16) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), load128(from + i));
-  for (; i + 4 <= count; i += 4) __builtin_memcpy(to + i, from + i, 4);
-  for (; i < count; ++i) to[i] = from[i];
+  for (; i + 16 <= count; i += 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_xor_si128(load128(from + i), flips));
+  }
+  for (; i < count; ++i) to[i] = from[i] ^ flip;
 }
 
 inline void fill(uint8_t* to, uint8_t value, size_t count) {

@@ -123,6 +123,7 @@ inline __m128i finish_real512(__m512 real, const RealOutput512& out) {
 
 // FloatForm::kPlain. Embedded rounding costs nothing.
 struct PlainEpilogue512 {
+  static constexpr bool kIsFloat = true;
   static constexpr int kTowardsZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
   __m512 scale, offset;
   template <typename Args>
@@ -137,6 +138,7 @@ struct PlainEpilogue512 {
 
 // FloatForm::kSigned.
 struct SignedEpilogue512 {
+  static constexpr bool kIsFloat = true;
   static constexpr int kTowardsZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
   __m512 scale;
   __m512i offset;
@@ -155,6 +157,7 @@ struct SignedEpilogue512 {
 
 // F32E. What is below int32 converts to its minimum; what is above would, too, and is held back.
 struct F32eEpilogue512 {
+  static constexpr bool kIsFloat = true;
   __m512 scale;
   template <typename Args>
   F32eEpilogue512(const Args& args, uint32_t channel) : scale(_mm512_loadu_ps(args.scale + channel)) {}
@@ -166,6 +169,7 @@ struct F32eEpilogue512 {
 
 // TFL2 and TFL1 in integers, for channels without a proof.
 struct Tfl2Epilogue512 {
+  static constexpr bool kIsFloat = false;
   Requant512 requant;
   template <typename Args>
   Tfl2Epilogue512(const Args& args, uint32_t channel)
@@ -174,6 +178,7 @@ struct Tfl2Epilogue512 {
 };
 
 struct Tfl1Epilogue512 {
+  static constexpr bool kIsFloat = false;
   __m512i multiplier, shift;
   template <typename Args>
   Tfl1Epilogue512(const Args& args, uint32_t channel)

@@ -12,7 +12,7 @@ namespace {
 size_t copied = 0, filled = 0;
 uintptr_t copied_from = 0;
 
-void count_copy(uint8_t*, const uint8_t* from, size_t count) {
+void count_copy(uint8_t*, const uint8_t* from, size_t count, uint8_t) {
   copied += count;
   copied_from = reinterpret_cast<uintptr_t>(from);
 }
