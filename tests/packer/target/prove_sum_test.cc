@@ -121,5 +121,23 @@ TEST(ProveSum, ScalesOfZeroHaveNoForm) {
   EXPECT_FALSE(prove_float_sum(sum).has_value());
 }
 
+TEST(SumProofs, AreSharedAndBounded) {
+  target::cpu::SumProofs proofs;
+  const SumRequantization first = random_sum(1);
+  const auto constants = proofs.prove(first);
+  ASSERT_TRUE(constants.has_value());
+  // 100,000 proofs would take minutes.
+  for (int i = 0; i < 100'000; ++i) ASSERT_EQ(proofs.prove(first)->offset, constants->offset);
+  SumRequantization sum = first;
+  size_t proved = 1;
+  for (sum.zero_point1 = 0; proved <= target::cpu::SumProofs::kMaxProofs && sum.zero_point1 < 16;
+       ++sum.zero_point1) {
+    for (sum.zero_point2 = 0; sum.zero_point2 < 100; ++sum.zero_point2)
+      proved += proofs.prove(sum).has_value() ? 1 : 0;
+  }
+  EXPECT_LE(proved, target::cpu::SumProofs::kMaxProofs + 1);
+  EXPECT_TRUE(proofs.prove(first).has_value());
+}
+
 }  // namespace
 }  // namespace qplan::testing

@@ -90,7 +90,7 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
     sum.output_multiplier = scaling.output_multiplier;
     sum.clamp_min = clamp.min;
     sum.clamp_max = clamp.max;
-    form = prove_float_sum(sum).value_or(SumConstants{});
+    form = lowering.sum_proofs().prove(sum).value_or(SumConstants{});
   }
 
   ProgramStep step = make_step(kernel, node);

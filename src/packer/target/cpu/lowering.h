@@ -15,6 +15,7 @@
 #include "kernels/families.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/target/cpu/prove_sum.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 
@@ -71,6 +72,8 @@ class Lowering {
   TensorId add_constant(ir::TensorType type, Bytes bytes, std::string name);
   void add_step(ProgramStep step) { program_.steps.push_back(std::move(step)); }
 
+  SumProofs& sum_proofs() { return sum_proofs_; }
+
   Program finish();
 
  private:
@@ -80,6 +83,7 @@ class Lowering {
   const TargetProfile& profile_;
   BodyOf body_of_;
   Program program_;
+  SumProofs sum_proofs_;
   std::vector<TensorId> tensor_of_;  // per value
   std::vector<uint32_t> uses_;       // per value
   std::vector<uint32_t> user_;       // per value: the last node that uses it

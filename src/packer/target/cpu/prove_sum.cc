@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "kernels/numeric/requantize.h"
@@ -81,6 +82,23 @@ float ulps_from(float value, int32_t ulps) {
 }
 
 }  // namespace
+
+bool SumRequantization::operator<(const SumRequantization& other) const {
+  const auto key = [](const SumRequantization& s) {
+    return std::make_tuple(s.subtract, s.dtype_min, s.left_shift, s.zero_point1, s.zero_point2,
+                           s.output_zero_point, s.multiplier1.multiplier, s.multiplier1.shift,
+                           s.multiplier2.multiplier, s.multiplier2.shift, s.output_multiplier.multiplier,
+                           s.output_multiplier.shift, s.clamp_min, s.clamp_max);
+  };
+  return key(*this) < key(other);
+}
+
+std::optional<SumConstants> SumProofs::prove(const SumRequantization& sum) {
+  const auto known = proofs_.find(sum);
+  if (known != proofs_.end()) return known->second;
+  if (proofs_.size() >= kMaxProofs) return std::nullopt;
+  return proofs_.emplace(sum, prove_float_sum(sum)).first->second;
+}
 
 int32_t evaluate_float_sum(const SumConstants& constants, int32_t a, int32_t b) {
   const float scaled = std::fma(static_cast<float>(b), constants.scale2, constants.offset);

@@ -3,7 +3,9 @@
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_PROVE_SUM_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_PROVE_SUM_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "kernels/numeric/quantize_multiplier.h"
@@ -18,6 +20,9 @@ struct SumRequantization {
   int32_t zero_point1 = 0, zero_point2 = 0, output_zero_point = 0;
   QuantizedMultiplier multiplier1 = {}, multiplier2 = {}, output_multiplier = {};
   int32_t clamp_min = 0, clamp_max = 0;
+
+  // Any order.
+  bool operator<(const SumRequantization& other) const;
 };
 
 struct SumConstants {
@@ -33,6 +38,17 @@ int32_t evaluate_float_sum(const SumConstants& constants, int32_t a, int32_t b);
 // Constants with which the clamped float sum equals the output for every pair of inputs; none where the
 // search found none.
 std::optional<SumConstants> prove_float_sum(const SumRequantization& sum);
+
+// The proofs of one network: sums with the same parameters share one, and a network of very many different
+// sums goes without from some number on, since each takes milliseconds.
+class SumProofs {
+ public:
+  static constexpr size_t kMaxProofs = 1000;
+  std::optional<SumConstants> prove(const SumRequantization& sum);
+
+ private:
+  std::map<SumRequantization, std::optional<SumConstants>> proofs_;
+};
 
 }  // namespace qplan::target::cpu
 
