@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -20,6 +21,8 @@ struct Setting {
   uint32_t isa;
   uint32_t most_threads;
 };
+
+void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 // Every instruction set on the default plan, and the plans of other targets.
 constexpr Setting kSettings[] = {
