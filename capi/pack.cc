@@ -15,6 +15,7 @@
 #include "src/packer/emit/disassemble.h"
 #include "src/packer/emit/inspect_json.h"
 #include "src/packer/emit/plan_reader.h"
+#include "src/packer/emit/reschedule.h"
 #include "src/packer/error.h"
 #include "src/packer/pipeline/pipeline.h"
 
@@ -145,6 +146,26 @@ qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn wr
     qplan::check_write(write);
     const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
     qplan::write_text(qplan::emit::inspect_json(reader.view()), write, user);
+  });
+}
+
+qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limit, uint32_t num_threads,
+                                qplan_write_fn write, void* user, qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    qplan::check_write(write);
+    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    qplan::write_text(qplan::emit::tuning_space(reader.view(), isa_limit, num_threads), write, user);
+  });
+}
+
+qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules, qplan_write_fn write,
+                              void* user, qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    qplan::check_write(write);
+    if (schedules == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "pack: schedules is NULL");
+    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    const qplan::emit::AlignedBytes result = qplan::emit::reschedule(reader.view(), schedules);
+    write(user, reinterpret_cast<const char*>(result.data()), result.size());
   });
 }
 

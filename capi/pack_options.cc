@@ -62,6 +62,14 @@ void read_placement(const qplan_pack_options& options, PackOptions* result) {
   result->target_file = {options.target_file, {file.bytes().begin(), file.bytes().end()}};
 }
 
+void read_tuning(const qplan_pack_options& options, PackOptions* result) {
+  if (options.tuning_file == nullptr) return;
+  const MappedFile file(options.tuning_file);
+  result->tuning = {options.tuning_file,
+                    {file.bytes().begin(), file.bytes().end()},
+                    options.tuning_threads == 0 ? 1 : options.tuning_threads};
+}
+
 void read_functions(const qplan_pack_options& options, PackOptions* result) {
   if (options.log != nullptr) {
     result->log = [options](uint32_t level, const std::string& text) {
@@ -110,6 +118,7 @@ PackOptions read_options(const qplan_pack_options& options) {
     if (options.passes[i] == nullptr) fail(cat("pass ", i, " is NULL"));
     result.user_passes.push_back(read_user_pass(*options.passes[i]));
   }
+  read_tuning(options, &result);
   read_functions(options, &result);
   return result;
 }

@@ -14,7 +14,7 @@ namespace qplan {
 enum class KnobKind : uint8_t { kTile, kOrder };
 
 struct Knob {
-  const char* name;  // "strip_rows"
+  const char* name;  // "block_pixels"
   KnobKind kind;
   uint8_t num_values;
   uint16_t values[8];  // setting s, from 1, means values[s - 1]

@@ -71,6 +71,10 @@ typedef struct qplan_pack_options {
   uint32_t reserved2;
   /* One line after a plan was made: operators, MACs and bytes per device, regions, copies. */
   void (*summary)(void* user, const char* text);
+  const char* tuning_file;    /* measurements of qplan tune: each step gets the schedule that was fastest; NULL: none.
+                                 docs/schedules.md */
+  uint32_t tuning_threads;    /* lines of it that count: those of so many threads; 0: 1 */
+  uint32_t reserved3;
 } qplan_pack_options;
 
 enum {
@@ -102,6 +106,17 @@ QPLAN_API qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_w
 /* A listing of the plan's steps for people: one per line with kernel, tensors, addresses, parameters. */
 QPLAN_API qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn write, void* user,
                                          qplan_error* error);
+
+/* ---- tuning (docs/schedules.md): schedules tell how the steps' kernels go about their work, never what they compute ---- */
+/* The schedules that may be faster than the defaults, as JSON: {"num_steps": n, "steps": [{"step", "key", "kernel",
+ * "candidates": [{}, {"block_pixels": 24}, ...], "pruned": {..}}, ...]}, the default first. isa_limit: QPLAN_ISA_* of the
+ * machine that is meant, AUTO for this one; num_threads: of the sessions that are meant. */
+QPLAN_API qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limit, uint32_t num_threads,
+                                          qplan_write_fn write, void* user, qplan_error* error);
+/* The plan with other schedules. schedules: JSON, a list with one of the objects above for each of the plan's steps, null
+ * where it stays as it is. */
+QPLAN_API qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules, qplan_write_fn write,
+                                        void* user, qplan_error* error);
 
 /* ==== patterns, rewrites and passes of the caller (docs/passes.md; C++: <qplan/pass.hpp>, Python: qplan.passes) ====
  * A rewrite is a pattern and a function that builds what stands for the value that matched. A pass is a list of

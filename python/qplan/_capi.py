@@ -376,6 +376,9 @@ class PackOptions(Sized):
         ("num_target_libs", c.c_uint32),
         ("reserved2", c.c_uint32),
         ("summary", SummaryFunction),
+        ("tuning_file", c.c_char_p),
+        ("tuning_threads", c.c_uint32),
+        ("reserved3", c.c_uint32),
     ]
 
 

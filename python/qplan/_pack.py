@@ -86,6 +86,8 @@ class _Call:
         dump=None,
         why_not=None,
         body=False,
+        tuning=None,
+        tuning_threads=1,
     ):
         self.output = _capi.Pieces()
         self.error = _capi.Error()
@@ -129,6 +131,8 @@ class _Call:
             target_libs=(ctypes.c_char_p * len(libraries))(*libraries),
             num_target_libs=len(libraries),
             summary=_capi.SummaryFunction(self._on_summary),
+            tuning_file=None if tuning is None else os.fsencode(tuning),
+            tuning_threads=tuning_threads,
         )
         self._kept = (kept_types, kept_tensors, attach(self.options, passes))
 
@@ -171,6 +175,8 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
       keep_float: leave out rewrites that give a float pattern an integer meaning.
       skip: names of passes and rewrites that are left out.
       passes: qplan.passes.Pass or Rewrite objects of the caller.
+      tuning: a log of `qplan tune` (docs/schedules.md); tuning_threads: which of its lines count, those measured with so
+        many threads.
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
     call = _Call(target, strip_names=strip_names, **options)

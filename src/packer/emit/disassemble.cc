@@ -2,6 +2,7 @@
 
 #include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
+#include "src/packer/emit/schedule_names.h"
 
 namespace qplan::emit {
 namespace {
@@ -67,6 +68,8 @@ std::string step_text(const PlanView& view, uint32_t index, bool is_alternative)
   }
   text += "}";
   if (step.macs() != 0) text += "  " + std::to_string(step.macs()) + " macs";
+  const std::string schedule = schedule_text(step.kernel(), {.bytes = step.schedule()});
+  if (!schedule.empty()) text += "  schedule {" + schedule + "}";
   return text + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include "src/packer/emit/content_digest.h"
 #include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
+#include "src/packer/emit/schedule_names.h"
 
 namespace qplan::emit {
 namespace {
@@ -192,6 +193,8 @@ Json step_json(const PlanView& view, uint32_t index, bool is_alternative) {
   if (is_alternative) json["alternative"] = true;
   json["params"] = Json::object();
   for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
+  json["min_units_per_task"] = step.min_units_per_task();
+  json["schedule"] = schedule_json(step.kernel(), {.bytes = step.schedule()});
   return json;
 }
 

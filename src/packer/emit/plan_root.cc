@@ -198,6 +198,7 @@ class RootBuilder {
     table.add_params(params);
     table.add_macs(step.macs);
     if (contents_.facts != nullptr) table.add_min_units_per_task(contents_.facts->min_units_per_task[s]);
+    if (contents_.schedules != nullptr) table.add_schedule((*contents_.schedules)[s].bytes);
     return table.Finish();
   }
 

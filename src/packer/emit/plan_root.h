@@ -7,6 +7,7 @@
 
 #include "format/plan_generated.h"
 #include "src/packer/emit/constant_segment.h"
+#include "src/packer/emit/step_schedule.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
@@ -33,7 +34,8 @@ struct RootContents {
   const ConstantSegment& constants;
   const memory::Arena* arena = nullptr;  // null in a draft, in which every activation lies at offset 0
   const StepFacts* facts = nullptr;      // null in a draft
-  uint64_t constants_offset = 0;         // bytes from the file's begin
+  const std::vector<StepSchedule>* schedules = nullptr;  // per step; null: all are the default
+  uint64_t constants_offset = 0;                         // bytes from the file's begin
 };
 
 // The same contents give the same bytes.

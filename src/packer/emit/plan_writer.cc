@@ -129,11 +129,21 @@ ProgramSizes measure_program(const target::Program& program, const target::Targe
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
                         const EmitOptions& options) {
   const ConstantSegment constants = lay_out_constants(program);
-  const DraftPlan draft(program, profile, constants);
+  std::vector<StepSchedule> schedules;
+  if (options.tuning != nullptr) {
+    schedules = DraftPlan(program, profile, constants).fastest_schedules(options.tuning, options.log);
+  }
+  const DraftPlan draft(program, profile, constants, schedules);
   const StepFacts facts = draft.step_facts();
   const memory::Arena arena = plan_memory(program, draft, options.planner_iterations);
   check_limits(program, arena);
-  const flatbuffers::DetachedBuffer root = build_final_root({program, profile, constants, &arena, &facts});
+  const flatbuffers::DetachedBuffer root =
+      build_final_root({.program = program,
+                        .profile = profile,
+                        .constants = constants,
+                        .arena = &arena,
+                        .facts = &facts,
+                        .schedules = schedules.empty() ? nullptr : &schedules});
 
   format::Header header = {};
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "format/plan_view.h"
 #include "kernels/kernel.h"
 #include "src/base/checked.h"
+#include "src/packer/emit/step_key.h"
 #include "src/packer/error.h"
 
 namespace qplan::emit {
@@ -14,16 +16,6 @@ namespace {
 constexpr uint64_t kScratchAlignment = 64;
 // Moving a byte takes about as long as this many multiply-accumulates.
 constexpr uint64_t kMacsPerByte = 16;
-
-const KernelFamily& family_of(uint16_t kernel) {
-  const qplan_kernel_set& all = *qplan_kernels_all();
-  const KernelFamily* family = kernel < all.num_families ? all.families[kernel] : nullptr;
-  if (family == nullptr) {
-    throw PackError(QPLAN_INTERNAL,
-                    "emit: kernel family " + std::to_string(kernel) + " is not in this build");
-  }
-  return *family;
-}
 
 StepView view_of(const format::Plan& plan, uint32_t step, const std::vector<void*>& data) {
   return {&plan, plan.steps()->Get(step)->body_as_KernelStep(), data.data()};
@@ -49,21 +41,40 @@ void check_isas(const target::TargetProfile& profile) {
   }
 }
 
-// Units so large that a task takes about the profile's task_work; 0 where two such tasks would be too many.
-uint32_t task_grain(uint64_t work, uint32_t units, uint64_t task_work) {
+}  // namespace
+
+const KernelFamily& family_of(uint16_t kernel) {
+  const qplan_kernel_set& all = *qplan_kernels_all();
+  const KernelFamily* family = kernel < all.num_families ? all.families[kernel] : nullptr;
+  if (family == nullptr) {
+    throw PackError(QPLAN_INTERNAL,
+                    "emit: kernel family " + std::to_string(kernel) + " is not in this build");
+  }
+  return *family;
+}
+
+uint32_t task_grain(const StepView& step, uint32_t units, const target::TargetProfile& profile,
+                    double factor) {
+  const uint64_t task_work = profile.task_work;
+  uint64_t work = step.step->macs();
+  for (uint32_t i = 0; i < step.num_inputs(); ++i) work += kMacsPerByte * step.input(i).size();
+  for (uint32_t i = 0; i < step.num_outputs(); ++i) work += kMacsPerByte * step.output(i).size();
   if (task_work == 0 || units < 2 || work < 2 * task_work) return 0;
   const uint64_t work_per_unit = std::max<uint64_t>(work / units, 1);
   const uint64_t grain = (task_work + work_per_unit - 1) / work_per_unit;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(grain, 1, units));
+  const double scaled = static_cast<double>(std::clamp<uint64_t>(grain, 1, units)) * factor;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(static_cast<uint64_t>(scaled), 1, units));
 }
 
-}  // namespace
-
 DraftPlan::DraftPlan(const target::Program& program, const target::TargetProfile& profile,
-                     const ConstantSegment& constants)
+                     const ConstantSegment& constants, std::vector<StepSchedule> schedules)
     : program_(program),
       profile_(profile),
-      root_(build_root({program, profile, constants})),
+      schedules_(std::move(schedules)),
+      root_(build_root({.program = program,
+                        .profile = profile,
+                        .constants = constants,
+                        .schedules = schedules_.empty() ? nullptr : &schedules_})),
       plan_(flatbuffers::GetRoot<format::Plan>(root_.data())) {
   for (const target::ProgramTensor& tensor : program.tensors) {
     // Nobody writes through it: a step's output is never a constant.
@@ -96,10 +107,8 @@ StepFacts DraftPlan::step_facts() const {
       facts.scratch_per_worker = std::max<uint64_t>(facts.scratch_per_worker, variant.scratch_bytes(args));
     }
     const KernelVariant* variant = choose_variant(family, args, best_isa, SIZE_MAX, view.step->schedule());
-    uint64_t work = view.step->macs();
-    for (uint32_t i = 0; i < view.num_inputs(); ++i) work += kMacsPerByte * view.input(i).size();
-    for (uint32_t i = 0; i < view.num_outputs(); ++i) work += kMacsPerByte * view.output(i).size();
-    facts.min_units_per_task.push_back(task_grain(work, variant->units(args), profile_.task_work));
+    facts.min_units_per_task.push_back(
+        task_grain(view, variant->units(args), profile_, schedules_.empty() ? 1 : schedules_[s].grain));
   }
   facts.scratch_per_worker = round_up(facts.scratch_per_worker, kScratchAlignment);
   if (facts.scratch_per_worker > format::kMaxScratchBytes) {
@@ -108,6 +117,22 @@ StepFacts DraftPlan::step_facts() const {
                                                  std::to_string(format::kMaxScratchBytes));
   }
   return facts;
+}
+
+std::vector<StepSchedule> DraftPlan::fastest_schedules(TuningLog* tuning, const LogFunction& log) const {
+  std::vector<StepSchedule> schedules(program_.steps.size());
+  size_t num_set = 0;
+  for (uint32_t s = 0; s < schedules.size(); ++s) {
+    if (program_.steps[s].npu != nullptr) continue;
+    const StepView view = view_of(*plan_, s, data_);
+    schedules[s] = tuning->fastest(step_key(view), view.step->kernel(), log);
+    if (schedules[s] != StepSchedule()) ++num_set;
+  }
+  if (log) {
+    log(QPLAN_LOG_INFO, "tuning: " + std::to_string(num_set) + " of " + std::to_string(schedules.size()) +
+                            " steps have another schedule than the default");
+  }
+  return schedules;
 }
 
 bool DraftPlan::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {

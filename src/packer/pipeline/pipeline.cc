@@ -5,6 +5,7 @@
 #endif
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "src/packer/emit/plan_writer.h"
@@ -119,6 +120,8 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   const std::vector<target::Target> targets = pipeline::read_targets(options);
   const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
   const bool has_devices = targets.size() > 1;
+  std::optional<emit::TuningLog> tuning;
+  if (options.tuning) tuning.emplace(options.tuning->name, options.tuning->text, options.tuning->num_threads);
 
   observer.stage("import", 0, kNumStages);
   emit::EmitOptions emit_options;
@@ -126,6 +129,8 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   emit_options.planner_iterations = options.planner_iterations;
   emit_options.source = pipeline::last_component(name);
   emit_options.source_digest = pipeline::sha256_text(model);
+  emit_options.tuning = tuning ? &*tuning : nullptr;
+  emit_options.log = options.log;
   ir::Module module = import_model(model, name, options);
   if (options.imported) options.imported();
 

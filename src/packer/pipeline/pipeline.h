@@ -24,6 +24,13 @@ struct TargetFile {
   std::string json;
 };
 
+// Measurements (docs/schedules.md).
+struct TuningFile {
+  std::string name;  // for messages
+  std::string text;
+  uint32_t num_threads = 1;  // lines that count
+};
+
 struct PackOptions {
   std::string target = "cpu";
   std::optional<TargetFile> target_file;  // in place of target
@@ -37,11 +44,12 @@ struct PackOptions {
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
   // What stands in the plan in place of what the model says; empty: the model decides.
-  std::string contract;           // numeric contract of every operator: "tfl2", "f32e"
-  std::string io;                 // dtype of the function's inputs and outputs: "int8", "uint8", "float"
-  std::string io_layout;          // of its four-dimensional ones: "nhwc", "nchw"
-  bool keep_float = false;        // no lowering rewrites: float patterns are not given integer meaning
-  std::vector<std::string> skip;  // passes and rewrites to leave out
+  std::string contract;              // numeric contract of every operator: "tfl2", "f32e"
+  std::string io;                    // dtype of the function's inputs and outputs: "int8", "uint8", "float"
+  std::string io_layout;             // of its four-dimensional ones: "nhwc", "nchw"
+  bool keep_float = false;           // no lowering rewrites: float patterns are not given integer meaning
+  std::vector<std::string> skip;     // passes and rewrites to leave out
+  std::optional<TuningFile> tuning;  // where the steps' schedules come from
   ImportOptions import;
   std::string why_not;                        // a rewrite: model_text tells where it does not apply, and why
   std::vector<passes::UserPass> user_passes;  // in addition to the built-in ones

@@ -1,0 +1,58 @@
+#include "src/packer/emit/step_key.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "src/packer/emit/plan_reader.h"
+
+namespace qplan::emit {
+namespace {
+
+// Parts of the names of parameters that say with which numbers, not how much is computed.
+constexpr std::string_view kNumbers[] = {"zero_point", "multiplier", "shift",   "scale",
+                                         "clamp",      "value",      "diff_min"};
+
+bool is_number(std::string_view name) {
+  return std::ranges::any_of(kNumbers, [&](std::string_view part) { return name.find(part) != name.npos; });
+}
+
+std::string params_text(const format::KernelStep& step) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    text += (text.empty() ? "" : ", ") + name + "=" + value;
+  };
+  for (const auto& [name, value] : step_params(step)) {
+    // Weights with a zero point take a sum over each window besides.
+    if (name == "weights_zero_point") {
+      add("has_weights_zero_point", value == "0" ? "false" : "true");
+    } else if (!is_number(name)) {
+      add(name, value);
+    }
+  }
+  return text;
+}
+
+std::string tensor_text(const format::Tensor& tensor) {
+  return dtype_text(tensor) + "[" + shape_text(tensor) + "]";
+}
+
+}  // namespace
+
+std::string step_key(const StepView& step) {
+  std::string key = kernel_name(step.step->kernel()) + " {" + params_text(*step.step) + "}";
+  for (uint32_t i = 0; i < step.num_inputs(); ++i) {
+    key +=
+        (i == 0 ? " " : ", ") + tensor_text(step.input(i)) + (step.input_is_constant(i) ? " constant" : "");
+  }
+  for (uint32_t o = 0; o < step.num_outputs(); ++o) {
+    key += (o == 0 ? " -> " : ", ") + tensor_text(step.output(o));
+  }
+  const auto* targets = step.plan->targets();
+  if (format::count_of(targets) > 0 && targets->Get(0)->name() != nullptr) {
+    key += " on " + targets->Get(0)->name()->str();
+    if (targets->Get(0)->options() != nullptr) key += "," + targets->Get(0)->options()->str();
+  }
+  return key;
+}
+
+}  // namespace qplan::emit

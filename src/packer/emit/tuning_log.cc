@@ -1,0 +1,65 @@
+#include "src/packer/emit/tuning_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/packer/error.h"
+
+namespace qplan::emit {
+
+using Json = nlohmann::ordered_json;
+
+TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threads) : name_(std::move(name)) {
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) add(line, number, num_threads);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  for (auto& [key, lines] : lines_) std::ranges::stable_sort(lines, {}, &Line::ns);
+}
+
+void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) {
+  const Json line = Json::parse(text, nullptr, false);
+  if (!line.is_object()) fail(number, "is not a JSON object");
+  const auto member = [&](const char* what) -> const Json& {
+    const auto at = line.find(what);
+    if (at == line.end()) fail(number, std::string("has no '") + what + "'");
+    return *at;
+  };
+  const Json& key = member("key");
+  const Json& schedule = member("schedule");
+  const Json& threads = member("threads");
+  const Json& ns = member("ns");
+  if (!key.is_string()) fail(number, "'key' is not a text");
+  if (!schedule.is_object()) fail(number, "'schedule' is not an object of names and values");
+  if (!threads.is_number_unsigned() || threads == 0) fail(number, "'threads' is not a number from 1");
+  if (!ns.is_number_unsigned()) fail(number, "'ns' is not a whole number of nanoseconds");
+  if (threads != num_threads) return;
+  lines_[key.get<std::string>()].push_back({number, schedule, ns.get<uint64_t>()});
+}
+
+StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const LogFunction& log) {
+  const auto lines = lines_.find(key);
+  if (lines == lines_.end()) return {};
+  for (const Line& line : lines->second) {
+    try {
+      return parse_schedule(kernel, line.schedule);
+    } catch (const PackError& error) {
+      if (log && warned_.insert(line.number).second) {
+        log(QPLAN_LOG_WARNING, "tuning '" + name_ + "' line " + std::to_string(line.number) + ": " +
+                                   error.what() + "; the line is passed over");
+      }
+    }
+  }
+  return {};
+}
+
+void TuningLog::fail(size_t number, const std::string& text) const {
+  throw PackError(QPLAN_INVALID_ARGUMENT,
+                  "tuning '" + name_ + "' line " + std::to_string(number) + ": " + text +
+                      "; expected what qplan tune writes: {\"key\": .., \"schedule\": {..}, "
+                      "\"threads\": .., \"ns\": ..}");
+}
+
+}  // namespace qplan::emit

@@ -1,0 +1,45 @@
+// Logs of measurements (`qplan tune`), and what follows from them for a program. docs/schedules.md has the
+// format.
+#ifndef QPLAN_SRC_PACKER_EMIT_TUNING_LOG_H_
+#define QPLAN_SRC_PACKER_EMIT_TUNING_LOG_H_
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/emit/schedule_names.h"
+#include "src/packer/log.h"
+
+namespace qplan::emit {
+
+class TuningLog {
+ public:
+  // text: one measurement a line, as JSON; those of other numbers of threads are not kept. name: the file's,
+  // for messages. PackError (QPLAN_INVALID_ARGUMENT) with the number of a line that is malformed.
+  TuningLog(std::string name, std::string_view text, uint32_t num_threads);
+
+  // The schedule with the shortest time among the lines with the key, the first of equal ones; the default
+  // where there is none. Lines that set what this build does not know are passed over, with a warning each.
+  StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
+
+ private:
+  struct Line {
+    size_t number;
+    nlohmann::ordered_json schedule;
+    uint64_t ns;
+  };
+  void add(std::string_view text, size_t number, uint32_t num_threads);
+  [[noreturn]] void fail(size_t number, const std::string& text) const;
+
+  std::string name_;
+  std::map<std::string, std::vector<Line>, std::less<>> lines_;  // by key, the fastest first
+  std::set<size_t> warned_;
+};
+
+}  // namespace qplan::emit
+
+#endif  // QPLAN_SRC_PACKER_EMIT_TUNING_LOG_H_
