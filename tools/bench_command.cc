@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,6 @@
 #include "tools/plan_file.h"
 #include "tools/progress.h"
 #include "tools/session.h"
-#include "tools/tensor.h"
 
 namespace qplan::tools {
 namespace {
@@ -28,7 +26,6 @@ constexpr uint32_t kMinRuns = 30;
 // Without --runs: small models are measured for this long, for a median that stands still.
 constexpr uint64_t kDefaultNs = 500'000'000;
 constexpr uint32_t kMaxDefaultRuns = 10'000;
-constexpr uint32_t kInputSeed = 1;
 
 struct BenchOptions {
   std::string plan;
@@ -37,24 +34,6 @@ struct BenchOptions {
   bool per_step = false;
   bool json = false;
 };
-
-// Random bytes for integers, [-1, 1) for floats: kernels whose time depends on values meet ordinary ones.
-void write_random_inputs(const PlanFile& plan, Session& session) {
-  std::mt19937 random(kInputSeed);
-  const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_INPUT);
-  for (uint32_t i = 0; i < infos.size(); ++i) {
-    std::vector<uint8_t> bytes(infos[i].size_bytes);
-    if (is_type(infos[i].dtype, kDLFloat, 32)) {
-      auto* values = reinterpret_cast<float*>(bytes.data());
-      for (size_t k = 0; k < bytes.size() / sizeof(float); ++k) {
-        values[k] = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
-      }
-    } else {
-      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
-    }
-    session.write(i, packed_tensor(infos[i], bytes.data()));
-  }
-}
 
 std::vector<uint64_t> measure(const BenchOptions& options, Session& session) {
   Progress progress;
@@ -79,6 +58,7 @@ struct Figures {
   std::vector<uint64_t> times;
   uint64_t open_ns = 0;   // mapping the plan, and verifying it
   double peak_gmacs = 0;  // of all threads; 0: unknown, or not asked for
+  Json schedules;         // of the plan's steps, or not asked for
 };
 
 Json report_json(const BenchOptions& options, const Session& session, const StepTimes& steps,
@@ -102,7 +82,7 @@ Json report_json(const BenchOptions& options, const Session& session, const Step
   if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
   if (options.per_step) {
     report["peak_gmac_per_s"] = figures.peak_gmacs > 0 ? Json(figures.peak_gmacs) : Json();
-    report["steps"] = steps_json(session, steps, figures.peak_gmacs);
+    report["steps"] = steps_json({session, steps, figures.peak_gmacs, figures.schedules});
   }
   return report;
 }
@@ -136,6 +116,7 @@ void run(const BenchOptions& options) {
   write_random_inputs(plan, session);
   if (options.per_step) {
     const qplan_session_info info = session.info();
+    figures.schedules = plan_schedules(plan);
     figures.peak_gmacs = measure_peak_gmacs(info.isa) * info.num_threads;
   }
   for (uint32_t i = 0; i < kWarmUpRuns; ++i) session.invoke();
@@ -146,7 +127,7 @@ void run(const BenchOptions& options) {
     print(report_json(options, session, steps, figures).dump(2, ' ', false, Json::error_handler_t::replace) +
           "\n");
   } else {
-    if (options.per_step) print(steps_text(session, steps, figures.peak_gmacs));
+    if (options.per_step) print(steps_text({session, steps, figures.peak_gmacs, figures.schedules}));
     print(summary_text(session, figures));
     print(npu_text(session.get()));
   }

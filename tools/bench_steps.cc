@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <random>
 #include <string_view>
 
 #include "qplan/host.h"
+#include "tools/plan_report.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr uint32_t kInputSeed = 1;
 
 struct StepRow {
   qplan_event event;
@@ -75,6 +80,23 @@ TimeSummary summarise(std::vector<uint64_t> times) {
   return {(times[(n - 1) / 2] + times[n / 2]) / 2, times[(n * 9 + 9) / 10 - 1], times.front()};
 }
 
+void write_random_inputs(const PlanFile& plan, Session& session) {
+  std::mt19937 random(kInputSeed);
+  const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_INPUT);
+  for (uint32_t i = 0; i < infos.size(); ++i) {
+    std::vector<uint8_t> bytes(infos[i].size_bytes);
+    if (is_type(infos[i].dtype, kDLFloat, 32)) {
+      auto* values = reinterpret_cast<float*>(bytes.data());
+      for (size_t k = 0; k < bytes.size() / sizeof(float); ++k) {
+        values[k] = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
+      }
+    } else {
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+    }
+    session.write(i, packed_tensor(infos[i], bytes.data()));
+  }
+}
+
 void StepTimes::attach(qplan_platform& platform) {
   platform.user = this;
   platform.step_begin = [](void* user, const qplan_event*) {
@@ -92,8 +114,27 @@ TimeSummary StepTimes::summary(uint32_t step) const {
   return step < times_.size() ? summarise(times_[step]) : TimeSummary();
 }
 
-std::string steps_text(const Session& session, const StepTimes& times, double peak_gmacs) {
-  const StepRows table = step_rows(session, times, peak_gmacs);
+Json plan_schedules(const PlanFile& plan) {
+  Json schedules = Json::array();
+  const Json json = Json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
+  for (const Json& step : json.at("steps")) {
+    schedules.push_back(step.contains("schedule") ? step.at("schedule") : Json::object());
+  }
+  return schedules;
+}
+
+std::string schedule_text(const Json& schedule) {
+  std::string text;
+  for (const auto& [name, value] : schedule.items()) {
+    text += (text.empty() ? "" : ", ") + name + "=";
+    text += value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return text;
+}
+
+std::string steps_text(const StepReport& report) {
+  const double peak_gmacs = report.peak_gmacs;
+  const StepRows table = step_rows(report.session, report.times, peak_gmacs);
   char line[256];
   std::snprintf(line, sizeof line, "%5s %12s %6s %9s %9s %8s %7s  %-28s %s\n", "step", "median us", "%",
                 "MMAC", "kB", "GMAC/s", "% peak", "kernel", "name");
@@ -102,6 +143,8 @@ std::string steps_text(const Session& session, const StepTimes& times, double pe
     const StepRow& row = table.rows[i];
     text += line_of(std::to_string(i).c_str(), row.time.median_ns, row.share, row.event.macs, row.event.bytes,
                     row.peak, row.event.kernel, row.event.name);
+    const std::string schedule = schedule_text(report.schedules.at(row.event.step));
+    if (!schedule.empty()) text.insert(text.size() - 1, "  {" + schedule + "}");
   }
   const double peak = peak_gmacs > 0 ? gmacs(table.macs, table.median_ns) / peak_gmacs : 0;
   text += line_of("sum", table.median_ns, 1, table.macs, table.bytes, peak, "", "");
@@ -112,10 +155,10 @@ std::string steps_text(const Session& session, const StepTimes& times, double pe
   return text;
 }
 
-Json steps_json(const Session& session, const StepTimes& times, double peak_gmacs) {
+Json steps_json(const StepReport& report) {
   Json list = Json::array();
   uint32_t i = 0;
-  for (const StepRow& row : step_rows(session, times, peak_gmacs).rows) {
+  for (const StepRow& row : step_rows(report.session, report.times, report.peak_gmacs).rows) {
     Json entry;
     entry["step"] = i++;
     entry["op"] = row.event.op;
@@ -129,6 +172,7 @@ Json steps_json(const Session& session, const StepTimes& times, double peak_gmac
     entry["gmac_per_s"] = row.rate;
     entry["share"] = row.share;
     entry["share_of_peak"] = row.peak > 0 ? Json(row.peak) : Json();
+    entry["schedule"] = report.schedules.at(row.event.step);
     list.push_back(entry);
   }
   return list;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "qplan/qplan.h"
+#include "tools/plan_file.h"
 #include "tools/session.h"
 
 namespace qplan::tools {
@@ -26,6 +27,10 @@ inline double gmacs(uint64_t macs, uint64_t ns) {
   return ns == 0 ? 0 : static_cast<double>(macs) / static_cast<double>(ns);
 }
 
+// Random bytes for integers, [-1, 1) for floats, the same in every call: kernels whose time depends on values
+// meet ordinary ones.
+void write_random_inputs(const PlanFile& plan, Session& session);
+
 // Time of each step in each run, through the platform's hooks.
 class StepTimes {
  public:
@@ -40,9 +45,19 @@ class StepTimes {
   std::vector<std::vector<uint64_t>> times_;
 };
 
-// peak_gmacs: of all threads together; 0: unknown.
-std::string steps_text(const Session& session, const StepTimes& times, double peak_gmacs);
-nlohmann::ordered_json steps_json(const Session& session, const StepTimes& times, double peak_gmacs);
+// Per step of the plan an object of what its schedule sets, by name; empty for the default.
+nlohmann::ordered_json plan_schedules(const PlanFile& plan);
+// "block_pixels=24, isa=avx2"
+std::string schedule_text(const nlohmann::ordered_json& schedule);
+
+struct StepReport {
+  const Session& session;
+  const StepTimes& times;
+  double peak_gmacs;  // of all threads together; 0: unknown
+  nlohmann::ordered_json schedules;
+};
+std::string steps_text(const StepReport& report);
+nlohmann::ordered_json steps_json(const StepReport& report);
 
 }  // namespace qplan::tools
 

@@ -10,6 +10,7 @@ void add_pack_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_tune_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_disasm_command(CLI::App& app);
 void add_import_command(CLI::App& app);

@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
   add_run_command(app);
   add_inspect_command(app);
   add_bench_command(app);
+  add_tune_command(app);
   add_check_command(app);
   add_disasm_command(app);
   add_import_command(app);

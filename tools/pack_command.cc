@@ -24,6 +24,8 @@ struct PackOptions {
   PlacementOptions placement;
   std::string plan;
   bool strip_names = false;
+  std::string tuning;
+  uint32_t tuning_threads = 1;
 };
 
 // summary: the packer's line about the placement.
@@ -31,6 +33,8 @@ std::string pack(const PackOptions& options, std::string* summary) {
   PackArguments arguments(options.model);
   arguments.place(options.placement);
   arguments.pack_options().strip_names = options.strip_names ? 1 : 0;
+  if (!options.tuning.empty()) arguments.pack_options().tuning_file = options.tuning.c_str();
+  arguments.pack_options().tuning_threads = options.tuning_threads;
   std::string plan;
   qplan_error error = make_error();
   arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
@@ -79,6 +83,15 @@ void add_pack_command(CLI::App& app) {
       ->required()
       ->type_name("PLAN");
   command->add_flag("--strip-names", options->strip_names, "Leave names and provenance out of the plan");
+  command
+      ->add_option("--tuning", options->tuning,
+                   "Measurements of `qplan tune`: each step goes about its work in the way that was fastest")
+      ->type_name("LOG");
+  command
+      ->add_option("--tuning-threads", options->tuning_threads,
+                   "Which of them count: those with so many threads (default 1)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"
@@ -87,6 +100,7 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack model.pt -o model.qplan --input-shape x=1x3x224x224\n"
       "  qplan pack layer.relay -o layer.qplan --input-shape input=1x3x224x224 --synthesize-constants 1\n"
       "  qplan pack model.tflite -o small.qplan --target cpu,isa=reference --strip-names\n"
+      "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\"\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt");

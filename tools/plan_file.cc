@@ -1,6 +1,7 @@
 #include "tools/plan_file.h"
 
 #include <cstring>
+#include <new>
 
 #include "tools/error.h"
 
@@ -28,6 +29,19 @@ PlanFile::PlanFile(const std::string& path, uint32_t flags) : path_(path) {
   check(status, error, "'" + path + "'");
 }
 
-PlanFile::~PlanFile() { qplan_file_unmap(&file_); }
+PlanFile::PlanFile(const std::string& label, const std::string& bytes) : path_(label) {
+  constexpr size_t kAlignment = 64;  // that plans want, and strings do not promise
+  copy_.reset(std::aligned_alloc(kAlignment, (bytes.size() / kAlignment + 1) * kAlignment));
+  if (copy_ == nullptr) throw std::bad_alloc();
+  std::memcpy(copy_.get(), bytes.data(), bytes.size());
+  file_.bytes = copy_.get();
+  file_.size = bytes.size();
+  qplan_error error = make_error();
+  check(qplan_plan_open(&plan_, file_.bytes, file_.size, 0, &error), error, "'" + label + "'");
+}
+
+PlanFile::~PlanFile() {
+  if (copy_ == nullptr) qplan_file_unmap(&file_);
+}
 
 }  // namespace qplan::tools

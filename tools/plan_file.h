@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "qplan/host.h"
@@ -14,6 +16,8 @@ class PlanFile {
  public:
   // flags: QPLAN_PLAN_*. Failure when path cannot be mapped or holds no valid plan.
   explicit PlanFile(const std::string& path, uint32_t flags = 0);
+  // A plan that is no file; label in place of the path. Failure as above.
+  PlanFile(const std::string& label, const std::string& bytes);
   ~PlanFile();
   PlanFile(const PlanFile&) = delete;
   PlanFile& operator=(const PlanFile&) = delete;
@@ -24,8 +28,12 @@ class PlanFile {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
   std::string path_;
   qplan_file file_{};
+  std::unique_ptr<void, Free> copy_;  // the bytes of a plan that is no file
   qplan_plan plan_{};
 };
 

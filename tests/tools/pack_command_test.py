@@ -8,7 +8,7 @@ import unittest
 
 from support import DIGITS, REPOSITORY, CommandTest, run
 
-SUBCOMMANDS = ("pack", "run", "inspect", "bench", "check", "disasm", "import")
+SUBCOMMANDS = ("pack", "run", "inspect", "bench", "tune", "check", "disasm", "import")
 
 
 class Pack(CommandTest):

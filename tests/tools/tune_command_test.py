@@ -1,0 +1,86 @@
+"""qplan tune, qplan pack --tuning, and what the other commands show of schedules."""
+
+import json
+import unittest
+
+from support import DIGITS, CommandTest, run
+
+
+class Tune(CommandTest):
+    def tune(self, source, *arguments):
+        log = self.folder / "tuning.jsonl"
+        text = self.succeed("tune", source, "--log", log, "--budget", "0", *arguments)
+        return log, text
+
+    def lines(self, log):
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+    def test_measures_a_model_and_packs_it_with_the_log(self):
+        log, text = self.tune(DIGITS)
+        self.assertRegex(text, r"^\d+ kinds of steps, \d+ schedules to measure, \d+ pruned\n")
+        self.assertRegex(text, r"\d+ of \d+ kinds of steps have a faster schedule; all steps \d+\.\d+ ms, with them ")
+        for line in self.lines(log):
+            self.assertEqual(list(line), ["key", "schedule", "threads", "ns", "runs", "cpu", "version"])
+            self.assertEqual(line["threads"], 1)
+            self.assertGreater(line["ns"], 0)
+            self.assertGreater(line["runs"], 0)
+        defaults = [line for line in self.lines(log) if not line["schedule"]]
+        self.assertEqual(len(defaults), len({line["key"] for line in self.lines(log)}))
+        tuned, again = self.folder / "a.qplan", self.folder / "b.qplan"
+        self.succeed("pack", DIGITS, "-o", tuned, "--tuning", log)
+        self.succeed("pack", DIGITS, "-o", again, "--tuning", log)
+        self.assertEqual(tuned.read_bytes(), again.read_bytes())
+        for digit in range(10):
+            self.succeed("run", tuned, "--input", self.digit_input(digit), "--output-dir", self.folder / "out")
+            self.assertEqual((self.folder / "out" / "output0.bin").read_bytes(), self.digit_output(digit))
+
+    def test_measures_a_plan_as_its_model(self):
+        log, _ = self.tune(self.plan, "--threads", "2")
+        model_log = self.folder / "model.jsonl"
+        self.succeed("tune", DIGITS, "--log", model_log, "--budget", "0", "--threads", "2")
+        keys = [{line["key"] for line in self.lines(path)} for path in (log, model_log)]
+        self.assertEqual(keys[0], keys[1])
+        self.assertEqual({line["threads"] for line in self.lines(log)}, {2})
+
+    def test_appends_to_the_log(self):
+        log, _ = self.tune(DIGITS)
+        before = log.read_text()
+        self.tune(DIGITS)
+        self.assertTrue(log.read_text().startswith(before))
+        self.assertGreater(len(log.read_text()), len(before))
+
+    def test_schedules_are_shown_by_name(self):
+        key = next(line["key"] for line in self.lines(self.tune(DIGITS)[0]) if line["key"].startswith("conv2d "))
+        log = self.file("one.jsonl", json.dumps(
+            {"key": key, "schedule": {"block_pixels": 24, "isa": "sse41"}, "threads": 1, "ns": 1}).encode())
+        plan = self.folder / "x.qplan"
+        self.succeed("pack", DIGITS, "-o", plan, "--tuning", log)
+        self.assertIn("schedule {block_pixels=24, isa=sse41}", self.succeed("disasm", plan))
+        self.assertNotIn("schedule", self.succeed("disasm", self.plan))
+        shown = [step["schedule"] for step in self.succeed_json("inspect", plan, "--json")["steps"]]
+        self.assertIn({"block_pixels": 24, "isa": "sse41"}, shown)
+        bench = self.succeed_json("bench", plan, "--per-step", "--runs", "1", "--json")
+        self.assertEqual([step["schedule"] for step in bench["steps"]], shown)
+        self.assertIn("{block_pixels=24, isa=sse41}", self.succeed("bench", plan, "--per-step", "--runs", "1"))
+
+    def test_unknown_knobs_are_passed_over_with_a_warning(self):
+        key = next(line["key"] for line in self.lines(self.tune(DIGITS)[0]) if line["key"].startswith("conv2d "))
+        log = self.file("one.jsonl", json.dumps(
+            {"key": key, "schedule": {"warp": 1}, "threads": 1, "ns": 1}).encode())
+        result = run("pack", DIGITS, "-o", self.folder / "x.qplan", "--tuning", log)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("line 1: conv2d has no knob 'warp'", result.stderr)
+        self.assertEqual((self.folder / "x.qplan").read_bytes(), self.plan.read_bytes())
+
+    def test_what_is_wrong_is_an_error(self):
+        log = self.file("bad.jsonl", b'{"key": "k", "schedule": {}, "threads": 1, "ns": 5}\n{"key": 7\n')
+        self.refused(1, [f"tuning '{log}' line 2: is not a JSON object"], "pack", DIGITS, "-o",
+                     self.folder / "x.qplan", "--tuning", log)
+        self.refused(1, ["missing.jsonl"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--tuning",
+                     self.folder / "missing.jsonl")
+        self.assertEqual(self.left_behind(), ["bad.jsonl"])
+        self.refused(2, ["--log"], "tune", DIGITS)
+
+
+if __name__ == "__main__":
+    unittest.main()

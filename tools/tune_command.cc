@@ -1,0 +1,315 @@
+// qplan tune: measures on this machine which schedules of a plan's steps are fastest. docs/schedules.md.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "qplan/host.h"
+#include "qplan/pack.h"
+#include "tools/bench_steps.h"
+#include "tools/command.h"
+#include "tools/error.h"
+#include "tools/files.h"
+#include "tools/model_options.h"
+#include "tools/plan_file.h"
+#include "tools/progress.h"
+#include "tools/session.h"
+#include "tools/text_sink.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A visit measures one plan for this long, but for so many runs at least; it is forgotten what the first runs
+// took.
+constexpr uint64_t kVisitNs = 20'000'000;
+constexpr uint32_t kVisitRuns = 3;
+constexpr uint32_t kWarmUpRuns = 2;
+// The heats sort out, the final decides: the default and the fastest of the heats, in turns.
+constexpr double kHeatShare = 0.6;  // of the budget
+constexpr size_t kFinalists = 4;
+
+struct TuneOptions {
+  ModelOptions model;
+  PlacementOptions placement;
+  SessionOptions session;
+  std::string log;
+  double budget_s = 20;
+};
+
+// Steps with one key, which have one schedule at a time.
+struct Group {
+  std::string key;
+  std::vector<uint32_t> steps;
+  std::vector<Json> candidates;  // schedules, the default first
+  // Per candidate: of each visit, the mean over the steps of their median times; and the runs of all visits.
+  std::vector<std::vector<uint64_t>> visits;
+  std::vector<uint64_t> runs;
+
+  [[nodiscard]] uint64_t ns(size_t candidate) const { return summarise(visits[candidate]).median_ns; }
+  // Candidates that were measured, the fastest first; the earlier one of equals.
+  [[nodiscard]] std::vector<size_t> ranking() const {
+    std::vector<size_t> order;
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      if (!visits[c].empty()) order.push_back(c);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ns(a) < ns(b); });
+    return order;
+  }
+  void forget() {
+    visits.assign(candidates.size(), {});
+    runs.assign(candidates.size(), 0);
+  }
+};
+
+struct Space {
+  size_t num_steps = 0;
+  std::vector<Group> groups;
+  uint64_t num_candidates = 0, num_pruned = 0;
+};
+
+bool is_plan(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  file.read(magic, sizeof magic);
+  return std::string(magic, sizeof magic) == "QPLN";
+}
+
+// The plan as it is, or of the model.
+std::string plan_bytes(const TuneOptions& options) {
+  if (is_plan(options.model.model)) {
+    const std::vector<uint8_t> file = read_file(options.model.model, "plan");
+    return {file.begin(), file.end()};
+  }
+  PackArguments arguments(options.model);
+  arguments.place(options.placement);
+  std::string plan;
+  qplan_error error = make_error();
+  arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
+                                  &plan, &error),
+                  error);
+  return plan;
+}
+
+Space tuning_space(const TuneOptions& options, const PlanFile& plan) {
+  std::string text;
+  qplan_error error = make_error();
+  check(qplan_tuning_space(plan.bytes(), plan.size(), parse_isa(options.session.isa), options.session.threads,
+                           append_to_string, &text, &error),
+        error, "'" + plan.path() + "'");
+  const Json json = Json::parse(text);
+  Space space;
+  space.num_steps = json.at("num_steps").get<size_t>();
+  std::map<std::string, size_t> group_of;
+  for (const Json& step : json.at("steps")) {
+    const auto key = step.at("key").get<std::string>();
+    const auto [at, is_new] = group_of.emplace(key, space.groups.size());
+    if (is_new) {
+      Group group;
+      group.key = key;
+      for (const Json& candidate : step.at("candidates")) group.candidates.push_back(candidate);
+      for (const auto& [reason, count] : step.at("pruned").items()) space.num_pruned += count.get<uint64_t>();
+      space.num_candidates += group.candidates.size();
+      group.forget();
+      space.groups.push_back(std::move(group));
+    }
+    space.groups[at->second].steps.push_back(step.at("step").get<uint32_t>());
+  }
+  return space;
+}
+
+class Tuner {
+ public:
+  Tuner(const TuneOptions& options, const PlanFile& plan, Space* space)
+      : options_(options), plan_(plan), space_(*space), begin_ns_(qplan_host_now_ns(nullptr)) {}
+
+  void run() {
+    std::vector<std::vector<size_t>> all;
+    for (const Group& group : space_.groups) {
+      all.emplace_back(group.candidates.size());
+      std::iota(all.back().begin(), all.back().end(), size_t{0});
+    }
+    measure(all, kHeatShare);
+    std::vector<std::vector<size_t>> finalists;
+    for (Group& group : space_.groups) {
+      std::vector<size_t> best = {0};
+      for (const size_t c : group.ranking()) {
+        if (c != 0 && best.size() < kFinalists) best.push_back(c);
+      }
+      finalists.push_back(std::move(best));
+      group.forget();
+    }
+    measure(finalists, 1);
+  }
+
+ private:
+  // Rounds in turns, until that share of the budget is spent and each had its turn: in round r each group has
+  // the r-th of its candidates, from the first again where there are fewer.
+  void measure(const std::vector<std::vector<size_t>>& candidates, double share) {
+    size_t num_rounds = 1;
+    for (const std::vector<size_t>& list : candidates) num_rounds = std::max(num_rounds, list.size());
+    const auto deadline = begin_ns_ + static_cast<uint64_t>(options_.budget_s * share * 1e9);
+    for (bool first = true; first || qplan_host_now_ns(nullptr) < deadline; first = false) {
+      for (size_t round = 0; round < num_rounds; ++round) {
+        const uint64_t now = qplan_host_now_ns(nullptr);
+        if (!first && now >= deadline) return;
+        progress_.update("measure, ms", (now - begin_ns_) / 1'000'000,
+                         static_cast<uint64_t>(options_.budget_s * 1e3) + 1);
+        std::vector<size_t> chosen;
+        for (const std::vector<size_t>& list : candidates) chosen.push_back(list[round % list.size()]);
+        visit(chosen);
+      }
+    }
+  }
+
+  // chosen: per group.
+  void visit(const std::vector<size_t>& chosen) {
+    const PlanFile plan(plan_.path(), rescheduled(chosen));
+    qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
+    StepTimes times;
+    times.attach(platform);
+    Session session(plan, options_.session, &platform);
+    write_random_inputs(plan, session);
+    for (uint32_t i = 0; i < kWarmUpRuns; ++i) session.invoke();
+    times.clear();
+    uint32_t runs = 0;
+    const uint64_t end = qplan_host_now_ns(nullptr) + kVisitNs;
+    for (; runs < kVisitRuns || qplan_host_now_ns(nullptr) < end; ++runs) session.invoke();
+    for (size_t g = 0; g < chosen.size(); ++g) {
+      Group& group = space_.groups[g];
+      uint64_t sum = 0;
+      for (const uint32_t step : group.steps) sum += times.summary(step).median_ns;
+      group.visits[chosen[g]].push_back(sum / group.steps.size());
+      group.runs[chosen[g]] += uint64_t{runs} * group.steps.size();
+    }
+  }
+
+  std::string rescheduled(const std::vector<size_t>& chosen) const {
+    Json schedules(space_.num_steps, nullptr);
+    for (size_t g = 0; g < chosen.size(); ++g) {
+      for (const uint32_t step : space_.groups[g].steps)
+        schedules[step] = space_.groups[g].candidates[chosen[g]];
+    }
+    std::string bytes;
+    qplan_error error = make_error();
+    check(qplan_reschedule(plan_.bytes(), plan_.size(), schedules.dump().c_str(), append_to_string, &bytes,
+                           &error),
+          error, "'" + plan_.path() + "'");
+    return bytes;
+  }
+
+  const TuneOptions& options_;
+  const PlanFile& plan_;
+  Space& space_;
+  const uint64_t begin_ns_;
+  Progress progress_;
+};
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+void write_log(const TuneOptions& options, const Space& space, std::ofstream& file) {
+  const std::string cpu = cpu_model();
+  std::string text;
+  for (const Group& group : space.groups) {
+    for (const size_t c : group.ranking()) {
+      Json line;
+      line["key"] = group.key;
+      line["schedule"] = group.candidates[c];
+      line["threads"] = options.session.threads;
+      line["ns"] = group.ns(c);
+      line["runs"] = group.runs[c];
+      line["cpu"] = cpu;
+      line["version"] = QPLAN_VERSION;
+      text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    }
+  }
+  file << text << std::flush;
+  if (!file) throw Failure("log '" + options.log + "': cannot be written");
+}
+
+std::string table(const Space& space) {
+  std::string text;
+  char line[256];
+  uint64_t before = 0, after = 0, better = 0;
+  for (const Group& group : space.groups) {
+    const size_t best = group.ranking().front();
+    before += group.ns(0) * group.steps.size();
+    after += group.ns(best) * group.steps.size();
+    if (best == 0) continue;
+    ++better;
+    const double gain = 100 * (1 - static_cast<double>(group.ns(best)) /
+                                       static_cast<double>(std::max<uint64_t>(group.ns(0), 1)));
+    std::snprintf(line, sizeof line, "%5u %5zu %12.2f %12.2f %6.1f  %s\n", group.steps.front(),
+                  group.steps.size(), static_cast<double>(group.ns(0)) / 1e3,
+                  static_cast<double>(group.ns(best)) / 1e3, gain,
+                  schedule_text(group.candidates[best]).c_str());
+    if (better == 1) text += " step  like   default us      best us   gain %  schedule\n";
+    text += line;
+  }
+  std::snprintf(line, sizeof line,
+                "%llu of %zu kinds of steps have a faster schedule; all steps %.3f ms, with them %.3f ms\n",
+                static_cast<unsigned long long>(better), space.groups.size(),
+                static_cast<double>(before) / 1e6, static_cast<double>(after) / 1e6);
+  return text + line;
+}
+
+void run(const TuneOptions& options) {
+  parse_isa(options.session.isa);
+  const PlanFile plan(options.model.model, plan_bytes(options));
+  Space space = tuning_space(options, plan);
+  if (space.groups.empty())
+    throw Failure("plan '" + plan.path() + "': has no steps that kernels of the CPU run");
+  char line[200];
+  std::snprintf(line, sizeof line, "%zu kinds of steps, %llu schedules to measure, %llu pruned\n",
+                space.groups.size(), static_cast<unsigned long long>(space.num_candidates),
+                static_cast<unsigned long long>(space.num_pruned));
+  print(line);
+  std::ofstream log(options.log, std::ios::binary | std::ios::app);  // what cannot be written is known before
+  if (!log) throw Failure("log '" + options.log + "': cannot be written");
+  Tuner(options, plan, &space).run();
+  write_log(options, space, log);
+  print(table(space));
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app) {
+  auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = app.add_subcommand("tune", "Measure which schedules are fastest on this machine");
+  add_model_options(*command, options->model);
+  add_placement_options(*command, options->placement);
+  add_session_options(*command, options->session);
+  command->add_option("--log", options->log, "Where measurements are appended, for `qplan pack --tuning`")
+      ->required()
+      ->type_name("LOG");
+  command
+      ->add_option("--budget", options->budget_s,
+                   "Seconds that the measurements take (default 20); each schedule is measured at least once")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber);
+  command->footer(
+      "MODEL may be a plan; options about models then do not matter. Outputs are the same bits with every "
+      "schedule.\n"
+      "Examples:\n"
+      "  qplan tune model.tflite --log tuning.jsonl\n"
+      "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
+      "  qplan tune model.qplan --log tuning.jsonl --threads 2 --budget 60\n"
+      "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl --tuning-threads 2");
+  command->callback([options]() { run(*options); });
+}
+
+}  // namespace qplan::tools
