@@ -164,7 +164,7 @@ inline void gap_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
     const int8_t* from = a.weights + block * num_k4 * 64;
     for (uint32_t tap = 0; tap < num_taps(band); ++tap) {
       for (uint32_t i = 0; i < k4; ++i, to += 64) {
-        // Four bytes from k on, of which the first two groups that hold them give `whole` and the rest.
+        // The four from k on lie in one or two groups of the packed weights.
         const size_t k = size_t{tap} * band.tap_bytes + size_t{i} * 4;
         const uint32_t shift = static_cast<uint32_t>(k % 4) * 8;
         const uint32_t mask = i + 1 < k4 ? UINT32_MAX : (uint32_t{1} << (8 * rest)) - 1;
