@@ -69,7 +69,7 @@ mkdir -p "$output"
   echo "cores     $(nproc)"
   echo "compiler  $(c++ --version | head -n 1)"
   echo "flags     $(sed -n 's/^CMAKE_CXX_FLAGS_RELEASE:STRING=//p' build/release/CMakeCache.txt), by file: cmake/QplanIsa.cmake"
-  echo "system    $(uname -sr)"
+  echo "system    $(uname -sm)"
   echo "load      $(cut -d' ' -f1-3 /proc/loadavg) before the runs"
 } | tee "$output/machine.txt"
 
