@@ -19,7 +19,7 @@ DIGITS_INPUT = REPOSITORY / "tests" / "data" / "digits" / "digit7_input.bin"
 
 class SkeletonModel(unittest.TestCase):
     command = ""
-    library = ""
+    device = ""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -34,7 +34,7 @@ class SkeletonModel(unittest.TestCase):
 
     def pack(self, model):
         plan = self.folder / "model.qplan"
-        self.succeed("pack", model, "-o", plan, "--target-lib", self.library, "--target", "skeleton, cpu",
+        self.succeed("pack", model, "-o", plan, "--target-lib", self.device, "--target", "skeleton, cpu",
                      "--no-cost-gate")
         self.assertTrue(json.loads(self.succeed("inspect", plan, "--json"))["regions"])
         return plan
@@ -45,7 +45,7 @@ class SkeletonModel(unittest.TestCase):
         return (folder / "output0.bin").read_bytes()
 
     def on_device(self, plan, data):
-        return self.output(plan, data, "--driver", self.library, "--on-npu-failure", "fail", "--npu-verify")
+        return self.output(plan, data, "--driver", self.device, "--on-npu-failure", "fail", "--npu-verify")
 
     def test_digits_on_the_driver_are_those_of_a_plan_for_the_cpu(self):
         plain = self.folder / "plain.qplan"
@@ -62,5 +62,5 @@ class SkeletonModel(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SkeletonModel.command, SkeletonModel.library = sys.argv[1:3]
+    SkeletonModel.command, SkeletonModel.device = sys.argv[1:3]
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
