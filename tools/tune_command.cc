@@ -267,6 +267,14 @@ std::string table(const Space& space) {
   return text + line;
 }
 
+// Logs are joined and edited by hand: a record must not continue somebody's last line.
+bool lacks_last_newline(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
+}
+
 void run(const TuneOptions& options) {
   parse_isa(options.session.isa);
   const PlanFile plan(options.model.model, plan_bytes(options));
@@ -280,6 +288,7 @@ void run(const TuneOptions& options) {
   print(line);
   std::ofstream log(options.log, std::ios::binary | std::ios::app);  // what cannot be written is known before
   if (!log) throw Failure("log '" + options.log + "': cannot be written");
+  if (lacks_last_newline(options.log)) log << '\n';
   Tuner(options, plan, &space).run();
   write_log(options, space, log);
   print(table(space));
@@ -300,7 +309,7 @@ void add_tune_command(CLI::App& app) {
       ->add_option("--budget", options->budget_s,
                    "Seconds that the measurements take (default 20); each schedule is measured at least once")
       ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6));
   command->footer(
       "MODEL may be a plan; options about models then do not matter. Outputs are the same bits with every "
       "schedule.\n"

@@ -56,7 +56,9 @@ class SkeletonModel(unittest.TestCase):
     def test_models_give_their_golden_bytes(self):
         for model in ("kws_ref_model", "pretrainedResnet_quant"):
             plan = self.pack(SHARED / "models" / f"{model}.tflite")
-            for case in sorted(path for path in (SHARED / "golden" / model).iterdir() if path.is_dir()):
+            cases = sorted(path for path in (SHARED / "golden" / model).iterdir() if path.is_dir())
+            self.assertTrue(cases, f"no golden case of '{model}'")
+            for case in cases:
                 with self.subTest(model=model, case=case.name):
                     self.assertEqual(self.on_device(plan, case / "input0.bin"), (case / "output0.bin").read_bytes())
 

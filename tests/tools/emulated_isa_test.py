@@ -3,6 +3,7 @@ above it."""
 
 import json
 import platform
+import re
 import shutil
 import subprocess
 import unittest
@@ -38,7 +39,9 @@ class EmulatedIsa(support.CommandTest):
         self.expect("Nehalem", "sse41")
 
     def test_without_avx512_avx2_runs(self):
-        if json.loads(self.run_on("Haswell", "--input", self.digit_input(0), "--json").stdout)["isa"] == "sse41":
+        text = subprocess.run([EMULATOR, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        version = re.search(r"version (\d+)\.(\d+)", text)
+        if version and (int(version[1]), int(version[2])) < (7, 2):
             self.skipTest("this QEMU does not emulate AVX2 (before 7.2)")
         self.expect("Haswell", "avx2")
 

@@ -49,6 +49,14 @@ class Tune(CommandTest):
         self.assertTrue(log.read_text().startswith(before))
         self.assertGreater(len(log.read_text()), len(before))
 
+    def test_a_log_without_a_last_newline_keeps_its_last_line(self):
+        log, _ = self.tune(DIGITS)
+        before = self.lines(log)
+        log.write_text(log.read_text().rstrip("\n"))
+        self.tune(DIGITS)
+        self.assertEqual(self.lines(log)[:len(before)], before)
+        self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan", "--tuning", log)
+
     def test_schedules_are_shown_by_name(self):
         key = next(line["key"] for line in self.lines(self.tune(DIGITS)[0]) if line["key"].startswith("conv2d "))
         log = self.file("one.jsonl", json.dumps(

@@ -29,6 +29,10 @@ std::string params_text(const format::KernelStep& step) {
       add(name, value);
     }
   }
+  // A sum with a float form is another computation than one without.
+  if (const auto* sum = step.params_as_AddParams()) {
+    add("has_float_form", sum->float_scale1() > 0.0f ? "true" : "false");
+  }
   return text;
 }
 

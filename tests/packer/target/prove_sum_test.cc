@@ -108,6 +108,42 @@ TEST(ProveSum, WhatIsProvedEqualsTheReferenceForEveryPair) {
   EXPECT_GE(proved, 180u);
 }
 
+// Scales on both sides of the nearest are tried for a subtrahend, whose scale is negative, as for an addend.
+TEST(ProveSum, DifferencesHaveFormsAsOftenAsSums) {
+  uint32_t proved[2] = {0, 0};
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SumRequantization sum = random_sum(seed);
+    for (const bool subtract : {false, true}) {
+      sum.subtract = subtract;
+      proved[subtract ? 1 : 0] += prove_float_sum(sum).has_value() ? 1 : 0;
+    }
+  }
+  EXPECT_GE(proved[0], 180u);
+  EXPECT_GE(proved[1], 180u);
+}
+
+// Where every pair lies beyond one clamp, nothing else bounds the offset: the sum must fit int32 all the
+// same.
+TEST(ProveSum, OffsetsStayWithinInt32WhereAllOutputsAreOneClamp) {
+  for (const int32_t only : {0, 255}) {
+    SumRequantization sum = sum_of_scales(0.1, 0.1, 0.1);
+    sum.clamp_min = sum.clamp_max = only;
+    const auto constants = prove_float_sum(sum);
+    ASSERT_TRUE(constants.has_value());
+    EXPECT_LT(std::abs(constants->offset), 1e9f);
+    EXPECT_EQ(float_outputs(sum, *constants), reference_outputs(sum));
+  }
+  for (const bool high : {false, true}) {
+    SumRequantization sum = sum_of_scales(0.1, 0.1, 0.1);
+    sum.zero_point1 = sum.zero_point2 = high ? 0 : 255;
+    sum.output_zero_point = high ? 255 : 0;
+    const auto constants = prove_float_sum(sum);
+    ASSERT_TRUE(constants.has_value());
+    EXPECT_LT(std::abs(constants->offset), 1e9f);
+    EXPECT_EQ(float_outputs(sum, *constants), reference_outputs(sum));
+  }
+}
+
 // (a + b) / 2 with halves away from zero, on both sides of zero: rounding to nearest even is something else.
 TEST(ProveSum, TiesOnBothSidesOfTheZeroPointHaveNoForm) {
   SumRequantization sum = sum_of_scales(1.0, 1.0, 2.0);

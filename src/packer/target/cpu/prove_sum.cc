@@ -1,5 +1,6 @@
 #include "src/packer/target/cpu/prove_sum.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <tuple>
@@ -14,8 +15,9 @@ namespace {
 constexpr uint32_t kValues = 256;
 // Scales that are tried: the nearest float and so many on both sides, for either input.
 constexpr int32_t kMaxUlps = 2;
-// Below this the sum could leave int32.
+// Scales below this and offsets within these keep the sum within int32, whatever host converts it.
 constexpr double kMaxScale = 65536.0;
+constexpr double kMaxOffset = 1e8;
 
 // Outputs for every pair, [a][b], inputs counted from the dtype's minimum.
 using Outputs = std::vector<uint8_t>;
@@ -49,7 +51,7 @@ double real_multiplier(const QuantizedMultiplier& m) { return std::ldexp(m.multi
 // The middle of the offsets with which the real sum is nearest to every output; false where there are none.
 bool middle_offset(const SumRequantization& sum, const Outputs& outputs, SumConstants* constants) {
   const double scale1 = constants->scale1, scale2 = constants->scale2;
-  double lowest = -1e30, highest = 1e30;
+  double lowest = -kMaxOffset, highest = kMaxOffset;
   for (uint32_t a = 0; a < kValues; ++a) {
     const double from_a = (sum.dtype_min + static_cast<int32_t>(a)) * scale1;
     for (uint32_t b = 0; b < kValues; ++b) {
@@ -77,7 +79,7 @@ bool is_exact(const SumRequantization& sum, const Outputs& outputs, const SumCon
 
 float ulps_from(float value, int32_t ulps) {
   for (; ulps > 0; --ulps) value = std::nextafter(value, HUGE_VALF);
-  for (; ulps < 0; ++ulps) value = std::nextafter(value, 0.0f);
+  for (; ulps < 0; ++ulps) value = std::nextafter(value, -HUGE_VALF);
   return value;
 }
 
