@@ -94,8 +94,8 @@ inline uint32_t run_pixels(const Conv2dArgs& a) {
 }
 
 // Weights in o16k4 are groups of four along k; those of taps that are no whole groups have to be laid out
-// anew.
-inline bool weights_need_gaps(const Band& band) { return band.tap_bytes % 4 != 0 && num_taps(band) > 1; }
+// anew, with zeros behind each tap: what a plan has in the layout's rest is not to be trusted.
+inline bool weights_need_gaps(const Band& band) { return band.tap_bytes % 4 != 0; }
 inline size_t gapped_weight_bytes(const Conv2dArgs& a, const Band& band) {
   return weights_need_gaps(band) ? size_t{div_up(a.output_c, 16)} * num_taps(band) * tap_k4(band) * 64 : 0;
 }

@@ -185,6 +185,46 @@ TEST_P(Conv2dVariant, EveryScheduleGivesTheSameBytes) {
   }
 }
 
+// A layout's rest is zero, but a plan may say anything there: nothing of it reaches an output.
+TEST_P(Conv2dVariant, WhatStandsInTheRestOfTheLayoutDoesNotMatter) {
+  const uint32_t kernel_widths[] = {1, 3};
+  uint64_t seed = 1700;
+  for (const uint32_t kernel_w : kernel_widths) {
+    for (const uint32_t input_c : {1u, 3u, 6u}) {
+      Random random(++seed);
+      Conv2dProblem problem;
+      problem.seed = seed;
+      Conv2dArgs& a = problem.args;
+      a.batch = a.groups = a.kernel_h = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+      a.kernel_w = kernel_w;
+      a.input_h = 5;
+      a.input_w = 11;
+      a.input_c = input_c;
+      a.output_c = 16;
+      a.weights_layout = kLayout_o16k4;
+      ASSERT_TRUE(testing::set_output_extents(&a, 0, 0));
+      testing::draw_conv2d_scalars(random, &a);
+      a.input_zero_point = dtype_min(a.input_dtype);
+      testing::fill_conv2d_problem(random, &problem);
+      Conv2dRun run(problem);
+      const uint64_t num_k = uint64_t{kernel_w} * input_c, bytes = layout_bytes(kLayout_o16k4, 16, num_k);
+      std::vector<int8_t> weights(bytes, 127);
+      for (uint64_t o = 0; o < 16; ++o) {
+        for (uint64_t k = 0; k < num_k; ++k) {
+          const uint64_t at = layout_index(kLayout_o16k4, o, k, 16, num_k);
+          weights[at] = run.args().weights[at];
+        }
+      }
+      Conv2dArgs args = run.args();
+      args.weights = weights.data();
+      const KernelVariant& variant = *GetParam();
+      ASSERT_TRUE(variant.accepts(&args)) << problem.text();
+      testing::run_variant(variant, &args);
+      EXPECT_EQ(run.output(), testing::expected_of(problem, variant)) << problem.text();
+    }
+  }
+}
+
 TEST_P(Conv2dVariant, SaturatesWhereEveryProductIsExtreme) {
   for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kOnlyEnds));
