@@ -32,16 +32,45 @@ struct StepView {
   const format::KernelStep* step = nullptr;
   // data[t] is the address of plan tensor t; null where it has none yet. Constants are always there.
   void* const* data = nullptr;
+  // Of a stage of a chain: what lies between the stages, numbered from the plan's last tensor on. Without
+  // addresses.
+  const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>* tiles = nullptr;
 
   uint32_t num_inputs() const { return step->inputs() ? step->inputs()->size() : 0; }
   uint32_t num_outputs() const { return step->outputs() ? step->outputs()->size() : 0; }
-  const format::Tensor& input(uint32_t i) const { return *plan->tensors()->Get(step->inputs()->Get(i)); }
-  const format::Tensor& output(uint32_t i) const { return *plan->tensors()->Get(step->outputs()->Get(i)); }
-  void* input_data(uint32_t i) const { return data[step->inputs()->Get(i)]; }
-  void* output_data(uint32_t i) const { return data[step->outputs()->Get(i)]; }
+  const format::Tensor& input(uint32_t i) const { return tensor(step->inputs()->Get(i)); }
+  const format::Tensor& output(uint32_t i) const { return tensor(step->outputs()->Get(i)); }
+  void* input_data(uint32_t i) const { return address(step->inputs()->Get(i)); }
+  void* output_data(uint32_t i) const { return address(step->outputs()->Get(i)); }
   bool input_is_constant(uint32_t i) const {
-    return plan->banks()->Get(input(i).bank())->kind() == format::BankKind_CONSTANT;
+    return !is_tile(step->inputs()->Get(i)) &&
+           plan->banks()->Get(input(i).bank())->kind() == format::BankKind_CONSTANT;
   }
+  bool is_tile(uint32_t t) const { return t >= plan->tensors()->size(); }
+  const format::Tensor& tensor(uint32_t t) const {
+    return is_tile(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
+  }
+  void* address(uint32_t t) const { return is_tile(t) ? nullptr : data[t]; }
+};
+
+// Rows [begin, end) of an image.
+struct Rows {
+  uint32_t begin;
+  uint32_t end;
+};
+
+// What a family tells a chain (chain/chain.h), which makes the rows of its output [n,h,w,c] a few at a time
+// from rows of one of its inputs. Both work on args that bind has filled and `accepts` has accepted.
+struct RowCut {
+  // Whether the step can be cut so, with the rows of this input coming and going.
+  bool (*accepts)(const StepView& step, uint32_t input);
+  // The rows of that input that these rows of the output are made of; not empty, and both ends grow with both
+  // ends of `output`.
+  Rows (*reads)(const void* args, Rows output);
+  // Reduces the args to rows `output` of image n, where `rows` holds what `reads` says of that input, and
+  // `to` gets them.
+  void (*cut)(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
+              void* args);
 };
 
 struct KernelVariant {
@@ -64,6 +93,11 @@ struct KernelFamily {
   const char* name;  // "conv2d"
   // Whether output o may share its whole buffer with input i.
   bool (*in_place)(const StepView& step, uint32_t output, uint32_t input);
+  // Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
+  // there, so that nothing is moved: *offset bytes from its beginning. Null: never.
+  bool (*part)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
+  // Null: never a stage of a chain.
+  const RowCut* row_cut;
   // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that
   // act as parameters) and fills args. With check off, the plan has been checked before and only args are
   // filled.

@@ -61,8 +61,8 @@ constexpr KernelVariant kAddByteVariants[] = {
        ++ref_calls;
        add_byte(args, begin, end, scratch);
      }}};
-constexpr KernelFamily kAddByteFamily = {kAddByte,      "add_byte",       add_byte_in_place,
-                                         add_byte_bind, kAddByteVariants, 2};
+constexpr KernelFamily kAddByteFamily = {kAddByte, "add_byte",    add_byte_in_place, nullptr,
+                                         nullptr,  add_byte_bind, kAddByteVariants,  2};
 
 bool never(const StepView&, uint32_t, uint32_t) { return false; }
 size_t no_scratch(const void*) { return 0; }
@@ -100,7 +100,7 @@ void sum(const void* storage, uint32_t, uint32_t, void*) {
 }
 constexpr KernelVariant kSumVariants[] = {
     {"sum_ref", QPLAN_ISA_REFERENCE, accept_all, no_scratch, one_unit, sum}};
-constexpr KernelFamily kSumFamily = {kSum, "sum", never, step_bind, kSumVariants, 1};
+constexpr KernelFamily kSumFamily = {kSum, "sum", never, nullptr, nullptr, step_bind, kSumVariants, 1};
 
 void fan(const void* storage, uint32_t, uint32_t, void*) {
   const auto& step = *static_cast<const StepView*>(storage);
@@ -112,7 +112,7 @@ void fan(const void* storage, uint32_t, uint32_t, void*) {
 }
 constexpr KernelVariant kFanVariants[] = {
     {"fan_ref", QPLAN_ISA_REFERENCE, accept_all, no_scratch, one_unit, fan}};
-constexpr KernelFamily kFanFamily = {kFan, "fan", never, step_bind, kFanVariants, 1};
+constexpr KernelFamily kFanFamily = {kFan, "fan", never, nullptr, nullptr, step_bind, kFanVariants, 1};
 
 constexpr const KernelFamily* kFamilies[] = {
     nullptr, nullptr,     nullptr,     nullptr, nullptr, nullptr,        nullptr, nullptr,
