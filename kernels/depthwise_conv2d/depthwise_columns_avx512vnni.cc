@@ -111,59 +111,103 @@ void make_any_outputs(const DepthwiseConv2dArgs& a, const Prepared& p, Form form
   }
 }
 
-// The padding row is written when a run first meets it.
-const uint8_t* padding_row(const DepthwiseConv2dArgs& a, uint8_t* padding, bool* is_filled) {
-  if (!*is_filled) fill(padding, static_cast<uint8_t>(a.pad_value), padding_bytes(a));
-  *is_filled = true;
-  return padding;
-}
-
+// All outputs of one phase of the rows of a unit, by way of the scratch.
 template <uint32_t kKernel, uint32_t kStride>
-void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const Cursor& at, const Scratch& s,
-              bool* is_padding_filled) {
+void run_chunks(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const Scratch& s, ColumnRun run,
+                OutputRows to, uint32_t num_outputs) {
   constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
   const Block& block = p.block;
+  const Gather gather = gather_of<kInputRows>(a, block);
+  // Chunks of about the same number of outputs.
+  const uint32_t num_chunks = (num_outputs + kChunk - 1) / kChunk;
+  const uint32_t chunk = ((num_outputs + num_chunks - 1) / num_chunks + 3) / 4 * 4;
+  for (uint32_t x = 0; x < num_outputs; x += chunk) {
+    const uint32_t num_x = num_outputs - x < chunk ? num_outputs - x : chunk;
+    run.end = run.first + int64_t{num_x - 1} * kStride + kKernel;
+    gather(a, run, mask64(block.count), s.columns);
+    if (block.count == 64) {
+      make_any_outputs<kKernel, kStride>(a, p, form, to, num_x);
+    } else {
+      const OutputRows narrow = {{{s.narrow}, {s.narrow + kChunk * 64}}, 64};
+      make_any_outputs<kKernel, kStride>(a, p, form, narrow, num_x);
+      for (uint32_t r = 0; r < kRows; ++r)
+        store_narrow(block, s.narrow + r * kChunk * 64, num_x, to.rows[r], to.pixel_bytes);
+    }
+    run.first += int64_t{chunk} * kStride;
+    for (uint32_t r = 0; r < kRows; ++r) {
+      for (uint32_t g = 0; g < block.groups && to.rows[r][g] != nullptr; ++g)
+        to.rows[r][g] += chunk * to.pixel_bytes;
+    }
+  }
+}
+
+// A row of padding, which is written when a run first meets it.
+struct Padding {
+  uint8_t* row;
+  bool is_filled;
+  const uint8_t* filled(const DepthwiseConv2dArgs& a) {
+    if (!is_filled) fill(row, static_cast<uint8_t>(a.pad_value), padding_bytes(a));
+    is_filled = true;
+    return row;
+  }
+};
+
+// Where the rows of a unit begin, in the first column of the image.
+template <uint32_t kKernel, uint32_t kStride>
+void find_rows(const DepthwiseConv2dArgs& a, const Block& block, const Cursor& at, Padding* padding,
+               ColumnRun* run, OutputRows* to) {
+  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
+  const uint32_t phases = num_phases(a.output_h, a.dilation_h);
+  const uint32_t n = phases == 1 ? at.image : at.image / phases, first = at.image - n * phases;
+  const Phase phase = phase_at(first, a.output_h, a.input_h, a.pad_top, a.dilation_h);
   const size_t input_row = size_t{a.input_w} * a.input_c, output_row = size_t{a.output_w} * a.output_c;
-  const uint8_t* image =
-      static_cast<const uint8_t*>(a.input) + at.image * a.input_h * input_row + block.channel;
-  uint8_t* out = static_cast<uint8_t*>(a.output) + at.image * a.output_h * output_row + block.channel;
-  ColumnRun run;
-  OutputRows to = {{}, a.output_c};
+  const uint8_t* image = static_cast<const uint8_t*>(a.input) +
+                         (size_t{n} * a.input_h + phase.first_input) * input_row + block.channel;
+  uint8_t* out =
+      static_cast<uint8_t*>(a.output) + (size_t{n} * a.output_h + first) * output_row + block.channel;
+  const uint32_t end_row = at.end_row < phase.num_outputs ? at.end_row : phase.num_outputs;
   for (uint32_t g = 0; g < block.groups; ++g) {
     const uint32_t y = at.row + g * kRows;
     for (uint32_t r = 0; r < kInputRows; ++r) {
-      const int64_t iy = int64_t{y} * kStride + r - a.pad_top;
-      const bool is_inside = y < at.end_row && iy >= 0 && iy < a.input_h;
-      run.rows[r * block.groups + g] = is_inside ? image + static_cast<size_t>(iy) * input_row
-                                                 : padding_row(a, s.padding, is_padding_filled);
+      const int64_t iy = int64_t{y} * kStride + r + phase.begin;
+      const bool is_inside = y < end_row && iy >= 0 && iy < phase.num_inputs;
+      run->rows[r * block.groups + g] =
+          is_inside ? image + static_cast<size_t>(iy) * a.dilation_h * input_row : padding->filled(a);
     }
-    for (uint32_t r = 0; r < kRows && y + r < at.end_row; ++r) to.rows[r][g] = out + (y + r) * output_row;
+    for (uint32_t r = 0; r < kRows; ++r)
+      to->rows[r][g] = y + r < end_row ? out + (size_t{y} + r) * a.dilation_h * output_row : nullptr;
   }
-  const Slide slide = slide_of<kStride>(a, p, form);
-  const Gather gather = gather_of<kInputRows>(a, block);
-  // Chunks of about the same number of outputs.
-  const uint32_t num_chunks = (a.output_w + kChunk - 1) / kChunk;
-  const uint32_t chunk = ((a.output_w + num_chunks - 1) / num_chunks + 3) / 4 * 4;
-  for (uint32_t x = 0; x < a.output_w; x += chunk) {
-    const uint32_t num_x = a.output_w - x < chunk ? a.output_w - x : chunk;
-    run.first = int64_t{x} * kStride - a.pad_left;
-    run.end = run.first + int64_t{num_x - 1} * kStride + kKernel;
-    if (slide != nullptr) {
-      slide(a, p, run, to, num_x);
-    } else {
-      gather(a, run, mask64(block.count), s.columns);
-      if (block.count == 64) {
-        make_any_outputs<kKernel, kStride>(a, p, form, to, num_x);
-      } else {
-        const OutputRows narrow = {{{s.narrow}, {s.narrow + kChunk * 64}}, 64};
-        make_any_outputs<kKernel, kStride>(a, p, form, narrow, num_x);
-        for (uint32_t r = 0; r < kRows; ++r)
-          store_narrow(block, s.narrow + r * kChunk * 64, num_x, to.rows[r], a.output_c);
-      }
+}
+
+template <uint32_t kKernel, uint32_t kStride>
+void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Slide slide, const Cursor& at,
+              const Scratch& s, Padding* padding) {
+  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
+  ColumnRun run;
+  OutputRows to;
+  find_rows<kKernel, kStride>(a, p.block, at, padding, &run, &to);
+  if (to.rows[0][0] == nullptr) return;  // the first phase has a row more than this one
+  run.step = size_t{a.dilation_w} * a.input_c;
+  to.pixel_bytes = size_t{a.dilation_w} * a.output_c;
+  const uint32_t phases = num_phases(a.output_w, a.dilation_w);
+  uint32_t column = 0;
+  for (uint32_t x = 0;;) {
+    const Phase phase = phase_at(x, a.output_w, a.input_w, a.pad_left, a.dilation_w);
+    if (phase.first_input != column) {
+      const ptrdiff_t way = (ptrdiff_t{phase.first_input} - ptrdiff_t{column}) * ptrdiff_t{a.input_c};
+      for (uint32_t i = 0; i < kInputRows * p.block.groups; ++i) run.rows[i] += way;
+      column = phase.first_input;
     }
+    run.num_columns = phase.num_inputs;
+    run.first = phase.begin;
+    if (slide != nullptr) {
+      slide(a, p, run, to, phase.num_outputs);
+    } else {
+      run_chunks<kKernel, kStride>(a, p, form, s, run, to, phase.num_outputs);
+    }
+    if (++x == phases) return;
     for (uint32_t r = 0; r < kRows; ++r) {
-      for (uint32_t g = 0; g < block.groups && to.rows[r][g] != nullptr; ++g)
-        to.rows[r][g] += size_t{chunk} * a.output_c;
+      for (uint32_t g = 0; g < p.block.groups && to.rows[r][g] != nullptr; ++g) to.rows[r][g] += a.output_c;
     }
   }
 }
@@ -171,15 +215,16 @@ void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const 
 template <uint32_t kKernel, uint32_t kStride>
 void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   const Scratch s = scratch_in(a, scratch);
+  Padding padding = {s.padding, false};
   Cursor at = cursor_at(a, begin);
-  bool is_padding_filled = false;
   while (begin < end) {
     const Block block = block_at(a.input_c, at.block);
     const Form form = form_of(a, block);
-    const Prepared prepared = prepare<kKernel>(a, block, form, s);
+    const Prepared prepared = prepare < kKernel, kStride == 1 ? 2 : 1 > (a, block, form, s);
+    const Slide slide = slide_of<kStride>(a, prepared, form);
     bool is_next;
     do {
-      run_unit<kKernel, kStride>(a, prepared, form, at, s, &is_padding_filled);
+      run_unit<kKernel, kStride>(a, prepared, form, slide, at, s, &padding);
       is_next = advance(a, rows_at_once(a) * block.groups, &at);
     } while (++begin < end && !is_next);
   }
@@ -194,7 +239,7 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
          padding_bytes(args);
 }
 
-uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * units_of_image(args); }
+uint32_t units(const DepthwiseConv2dArgs& args) { return num_images(args) * units_of_image(args); }
 
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.kernel_h == 3) {

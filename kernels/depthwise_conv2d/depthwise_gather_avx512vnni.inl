@@ -59,9 +59,11 @@ __attribute__((always_inline)) inline __m512i load_row(const uint8_t* const* at,
   return _mm512_inserti32x4(v, load(3), 3);
 }
 
-// Columns [first, end) of rows of the image, as far as they are inside.
+// Columns [first, end) of a phase of rows of the image; 0 to num_columns - 1 are inside.
 struct ColumnRun {
   const uint8_t* rows[kMaxRows * 4];  // [row][group of rows]: where column 0 is
+  size_t step;                        // bytes from a column to the next
+  int64_t num_columns;
   int64_t first;
   int64_t end;
 };
@@ -72,11 +74,11 @@ void gather_columns(const DepthwiseConv2dArgs& a, const ColumnRun& run, __mmask6
   const __m512i flip = _mm512_set1_epi8(kSigned ? INT8_MIN : 0);
   const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), flip);
   for (int64_t c = run.first; c < run.end; ++c, to += kDwords * 256) {
-    if (c < 0 || c >= a.input_w) {
+    if (c < 0 || c >= run.num_columns) {
       for (uint32_t d = 0; d < kDwords; ++d) store_four(to + 256 * d, {{outside, outside, outside, outside}});
       continue;
     }
-    const size_t offset = static_cast<size_t>(c) * a.input_c;
+    const size_t offset = static_cast<size_t>(c) * run.step;
     __m512i rows[kDwords * 4];
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < kDwords * 4; ++r) {

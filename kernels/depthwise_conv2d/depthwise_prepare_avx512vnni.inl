@@ -51,45 +51,63 @@ inline Scratch scratch_in(const DepthwiseConv2dArgs& a, void* scratch) {
 }
 
 // 64 bytes from `from`, or its first 32 or 16 for each of the groups of rows.
-inline __m512i load_weights(const int8_t* from, uint32_t groups) {
-  if (groups == 1) return _mm512_loadu_si512(from);
-  if (groups == 2) return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+template <uint32_t kGroups>
+__attribute__((always_inline)) inline __m512i load_weights(const int8_t* from) {
+  if (kGroups == 1) return _mm512_loadu_si512(from);
+  if (kGroups == 2) return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 
-// Part `index` of weights less their zero point: what saturates leaves a rest.
-inline __m512i weights_part(__m512i w, __m512i zero_point, uint32_t index) {
+// Part kPart of weights less their zero point: what saturates leaves a rest.
+template <uint32_t kPart>
+__attribute__((always_inline)) inline __m512i weights_part(__m512i w, __m512i zero_point) {
   const __m512i first = _mm512_subs_epi8(w, zero_point);
-  if (index == 0) return first;
+  if (kPart == 0) return first;
   // The rest is -127 to 128; 128 looks like -128 and is 127 + 1.
   const __m512i rest = _mm512_sub_epi8(_mm512_sub_epi8(w, zero_point), first);
   const __mmask64 is_128 = _mm512_cmpeq_epi8_mask(rest, _mm512_set1_epi8(INT8_MIN));
-  return index == 1 ? _mm512_mask_mov_epi8(rest, is_128, _mm512_set1_epi8(127))
+  return kPart == 1 ? _mm512_mask_mov_epi8(rest, is_128, _mm512_set1_epi8(127))
                     : _mm512_maskz_mov_epi8(is_128, _mm512_set1_epi8(1));
 }
 
-// One part of the weights; false where all of it is zero.
-template <uint32_t kKernel>
-bool prepare_part(const DepthwiseConv2dArgs& a, const Block& block, uint32_t part, int8_t* to) {
+// One part of the weights. Bit 4 * kx + q: weights of vector q of column kx of the kernel need a further
+// part.
+template <uint32_t kKernel, uint32_t kRows, uint32_t kGroups, uint32_t kPart>
+__attribute__((noinline)) uint32_t prepare_part(const DepthwiseConv2dArgs& a, const Block& block,
+                                                int8_t* to) {
   const size_t stride = (size_t{a.output_c} + 15) / 16 * 16;
   const __m512i zero = _mm512_setzero_si512();
   const __m512i zero_point = _mm512_set1_epi8(static_cast<char>(a.weights_zero_point));
-  __m512i any = zero;
-  for (uint32_t kx = 0; kx < kKernel; ++kx) {
-    __m512i w[8] = {zero, zero, zero, zero, zero, zero, zero, zero};
-    for (uint32_t ky = 0; ky < kKernel; ++ky) {
-      const int8_t* from = a.weights + (size_t{ky} * kKernel + kx) * stride + block.channel;
-      w[ky] = weights_part(load_weights(from, block.groups), zero_point, part);
-      any = _mm512_or_si512(any, w[ky]);
+  const int8_t* from = a.weights + block.channel;
+  uint32_t rests = 0;
+  for (uint32_t kx = 0; kx < kKernel; ++kx, from += stride) {
+    __m512i w[8], rest = zero;
+#pragma GCC unroll 8
+    for (uint32_t ky = 0; ky < 8; ++ky) {
+      w[ky] = zero;
+      if (ky >= kKernel) continue;
+      const __m512i v = load_weights<kGroups>(from + size_t{ky} * kKernel * stride);
+      w[ky] = weights_part<kPart>(v, zero_point);
+      if (kPart + 1 < kMaxParts) rest = _mm512_or_si512(rest, weights_part<kPart + 1>(v, zero_point));
     }
     const Four low = gather_rows(w[0], w[1], w[2], w[3]), high = gather_rows(w[4], w[5], w[6], w[7]);
     store_four(to, low);
     to += 256;
     if (kKernel > 4) store_four(to, high);
     if (kKernel > 4) to += 256;
-    if (rows_at_once(a) == 1) continue;
+    // Bytes 4 * q to 4 * q + 3 of each 16 belong to vector q.
+    if (_mm512_test_epi8_mask(rest, rest) != 0) {
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < 4; ++q) {
+        const bool is_used =
+            _mm512_mask_test_epi32_mask(static_cast<__mmask16>(0x1111 << q), rest, rest) != 0;
+        rests |= static_cast<uint32_t>(is_used) << (4 * kx + q);
+      }
+    }
+    if (kRows == 1) continue;
     // The second row of outputs begins a row further down.
     Four low_second, high_second;
+#pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) {
       low_second.v[q] = _mm512_slli_epi32(low.v[q], 8);
       high_second.v[q] = _mm512_or_si512(_mm512_slli_epi32(high.v[q], 8), _mm512_srli_epi32(low.v[q], 24));
@@ -99,18 +117,30 @@ bool prepare_part(const DepthwiseConv2dArgs& a, const Block& block, uint32_t par
     if (kKernel > 4) store_four(to, high_second);
     if (kKernel > 4) to += 256;
   }
-  return _mm512_test_epi8_mask(any, any) != 0;
+  return rests;
 }
 
-// The number of parts that are needed.
-template <uint32_t kKernel>
-uint32_t prepare_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
-  prepare_part<kKernel>(a, block, 0, to);
-  uint32_t parts = 1;
-  while (a.weights_zero_point != 0 && parts < kMaxParts &&
-         prepare_part<kKernel>(a, block, parts, to + parts * part_bytes(a)))
-    ++parts;
-  return parts;
+// The number of parts that are needed, and where the first one leaves a rest.
+struct Parts {
+  uint32_t count;
+  uint32_t rests;
+};
+
+template <uint32_t kKernel, uint32_t kRows, uint32_t kGroups>
+Parts prepare_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
+  const uint32_t rests = prepare_part<kKernel, kRows, kGroups, 0>(a, block, to);
+  if (rests == 0) return {1, 0};
+  to += part_bytes(a);
+  if (prepare_part<kKernel, kRows, kGroups, 1>(a, block, to) == 0) return {2, rests};
+  prepare_part<kKernel, kRows, kGroups, 2>(a, block, to + part_bytes(a));
+  return {3, rests};
+}
+
+template <uint32_t kKernel, uint32_t kRows>
+Parts prepare_any_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
+  if (block.groups == 1) return prepare_weights<kKernel, kRows, 1>(a, block, to);
+  return block.groups == 2 ? prepare_weights<kKernel, kRows, 2>(a, block, to)
+                           : prepare_weights<kKernel, kRows, 4>(a, block, to);
 }
 
 // 64, 32 or 16 constants in the order of the vectors.
@@ -131,6 +161,7 @@ inline void prepare_constant(const void* from, const Block& block, int32_t* to) 
 struct Prepared {
   Block block;
   uint32_t num_parts;
+  uint32_t rests;  // of the first part: prepare_part
   bool is_tfl2;
   const int8_t* columns;
   const int8_t* weights;
@@ -152,9 +183,9 @@ Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
   return Form::kIntegers;
 }
 
-template <uint32_t kKernel>
+template <uint32_t kKernel, uint32_t kRows>
 Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, const Scratch& s) {
-  const uint32_t num_parts = prepare_weights<kKernel>(a, block, s.weights);
+  const Parts parts = prepare_any_weights<kKernel, kRows>(a, block, s.weights);
   prepare_constant(a.bias, block, s.bias);
   if (form == Form::kF32e) {
     prepare_constant(a.scale, block, s.factor);
@@ -166,17 +197,9 @@ Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, co
     prepare_constant(a.shift, block, s.addend);
   }
   const auto* factor = reinterpret_cast<const float*>(s.factor);
-  return {block,
-          num_parts,
-          a.contract == Contract::kTfl2,
-          s.columns,
-          s.weights,
-          s.bias,
-          s.factor,
-          s.addend,
-          factor,
-          factor,
-          reinterpret_cast<const float*>(s.addend)};
+  return {block,     parts.count, parts.rests, a.contract == Contract::kTfl2,
+          s.columns, s.weights,   s.bias,      s.factor,
+          s.addend,  factor,      factor,      reinterpret_cast<const float*>(s.addend)};
 }
 
 }  // namespace

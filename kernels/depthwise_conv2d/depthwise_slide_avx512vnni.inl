@@ -16,10 +16,10 @@ struct Two {
 
 // Vectors 2 * kHalf and 2 * kHalf + 1 of column c. kFlips: the input may be int8.
 template <uint32_t kHalf, uint32_t kGroups, uint32_t kRows, bool kFlips>
-__attribute__((always_inline)) inline Two gather_half(const DepthwiseConv2dArgs& a, const ColumnRun& run,
-                                                      int64_t c, __m512i outside, __m512i flip) {
-  if (c < 0 || c >= a.input_w) return {{outside, outside}};
-  const size_t offset = static_cast<size_t>(c) * a.input_c;
+__attribute__((always_inline)) inline Two gather_half(const ColumnRun& run, int64_t c, __m512i outside,
+                                                      __m512i flip) {
+  if (c < 0 || c >= run.num_columns) return {{outside, outside}};
+  const size_t offset = static_cast<size_t>(c) * run.step;
   __m512i r[4];
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < 4; ++i)
@@ -50,6 +50,18 @@ __attribute__((always_inline)) inline void slide_outputs(const Prepared& p, cons
         dot_u8s8_512(sums[row * kX + x], columns[x * kStride + kx].v[q % 2], w);
     }
   }
+  // Few weights need a second part, most often one of a block.
+#pragma GCC unroll 4
+  for (uint32_t kx = 0; kx < 3; ++kx) {
+    if ((p.rests >> (4 * kx + q) & 1) == 0) continue;
+#pragma GCC unroll 4
+    for (uint32_t row = 0; row < kRows; ++row) {
+      const __m512i w = _mm512_load_si512(p.weights + ((3 + kx) * kRows + row) * 256 + 64 * q);
+#pragma GCC unroll 4
+      for (uint32_t x = 0; x < kX; ++x)
+        dot_u8s8_512(sums[row * kX + x], columns[x * kStride + kx].v[q % 2], w);
+    }
+  }
   const Epilogue epilogue(p, 16 * q);
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < 4; ++i) sums[i] = epilogue.outputs(sums[i]);
@@ -68,14 +80,14 @@ __attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepare
   Two low[kColumns], high[kColumns];
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < kKept; ++i, ++c) {
-    low[i] = gather_half<0, kGroups, kInputRows, kFlips>(a, run, c, outside, flip);
-    high[i] = gather_half<1, kGroups, kInputRows, kFlips>(a, run, c, outside, flip);
+    low[i] = gather_half<0, kGroups, kInputRows, kFlips>(run, c, outside, flip);
+    high[i] = gather_half<1, kGroups, kInputRows, kFlips>(run, c, outside, flip);
   }
   for (uint32_t x = 0; x < num_x; x += kX, c += kX * kStride) {
     __m512i first[4], second[4], words[4];
 #pragma GCC unroll 16
     for (uint32_t i = kKept; i < kColumns; ++i)
-      low[i] = gather_half<0, kGroups, kInputRows, kFlips>(a, run, c + i - kKept, outside, flip);
+      low[i] = gather_half<0, kGroups, kInputRows, kFlips>(run, c + i - kKept, outside, flip);
     slide_outputs<Epilogue, kStride>(p, low, 0, first);
     slide_outputs<Epilogue, kStride>(p, low, 1, second);
 #pragma GCC unroll 16
@@ -84,7 +96,7 @@ __attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepare
     for (uint32_t i = 0; i < 4; ++i) words[i] = _mm512_packs_epi32(first[i], second[i]);
 #pragma GCC unroll 16
     for (uint32_t i = kKept; i < kColumns; ++i)
-      high[i] = gather_half<1, kGroups, kInputRows, kFlips>(a, run, c + i - kKept, outside, flip);
+      high[i] = gather_half<1, kGroups, kInputRows, kFlips>(run, c + i - kKept, outside, flip);
     slide_outputs<Epilogue, kStride>(p, high, 2, first);
     slide_outputs<Epilogue, kStride>(p, high, 3, second);
 #pragma GCC unroll 16
@@ -109,7 +121,7 @@ Slide plain_slide(const DepthwiseConv2dArgs& a) {
 // How to slide over a block; null where the way through the scratch is as good, or rare.
 template <uint32_t kStride>
 Slide slide_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
-  if (a.kernel_h != 3 || p.num_parts != 1 || p.block.count * p.block.groups != 64) return nullptr;
+  if (a.kernel_h != 3 || p.num_parts > 2 || p.block.count * p.block.groups != 64) return nullptr;
   if (p.block.groups == 2) return form == Form::kPlain ? plain_slide<kStride, 2>(a) : nullptr;
   if (p.block.groups != 1) return nullptr;
   if (form == Form::kPlain) return plain_slide<kStride, 1>(a);

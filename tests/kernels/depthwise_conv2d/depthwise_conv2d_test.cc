@@ -119,13 +119,18 @@ Conv2dProblem network_problem(uint64_t seed, uint32_t channels, uint32_t height,
   a.kernel_h = a.kernel_w = random.chance(0.7) ? 3 : 5;
   a.stride_h = a.stride_w = static_cast<uint32_t>(random.integer(1, 2));
   a.dilation_h = a.dilation_w = 1;
+  if (a.stride_h == 1 && random.chance(0.3)) {
+    a.dilation_h = static_cast<uint32_t>(random.integer(1, 5));
+    a.dilation_w = static_cast<uint32_t>(random.integer(1, 5));
+  }
   a.input_h = height;
   a.input_w = width;
-  a.pad_top = static_cast<uint32_t>(random.integer(0, a.kernel_h / 2));
-  a.pad_left = static_cast<uint32_t>(random.integer(0, a.kernel_w / 2));
+  a.pad_top = static_cast<uint32_t>(random.integer(0, a.dilation_h * (a.kernel_h / 2)));
+  a.pad_left = static_cast<uint32_t>(random.integer(0, a.dilation_w * (a.kernel_w / 2)));
   const auto after = static_cast<uint32_t>(random.integer(0, a.kernel_h / 2));
   if (!testing::set_output_extents(&a, after, after)) {
-    a.pad_top = a.pad_left = a.kernel_h - 1;
+    a.pad_top = a.dilation_h * (a.kernel_h - 1);
+    a.pad_left = a.dilation_w * (a.kernel_w - 1);
     EXPECT_TRUE(testing::set_output_extents(&a, after, after));
   }
   testing::draw_conv2d_scalars(random, &a);
@@ -150,6 +155,55 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForWindowsOfNetworks) {
       const auto width = static_cast<uint32_t>(random.integer(1, 19));
       EXPECT_TRUE(expect_correct(network_problem(seed, channels, height, width)));
       if (HasFailure()) return;
+    }
+  }
+}
+
+// Rows and columns that no output of another phase reads, phases without inputs, more phases than rows.
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForDilatedWindows) {
+  uint64_t seed = 1700;
+  for (const uint32_t channels : {8u, 16u, 40u, 64u, 130u}) {
+    for (const uint32_t dilation : {2u, 3u, 20u}) {
+      for (const uint32_t size : {1u, 8u}) {
+        for (const bool keeps_size : {true, false}) {
+          Conv2dProblem problem = network_problem(++seed, channels, size, 2 * size);
+          Conv2dArgs& a = problem.args;
+          a.stride_h = a.stride_w = 1;
+          a.dilation_h = dilation;
+          a.dilation_w = seed % 3 == 0 ? 1 : dilation;
+          a.pad_top = a.dilation_h * (keeps_size ? a.kernel_h / 2 : a.kernel_h - 1);
+          a.pad_left = a.dilation_w * (keeps_size ? a.kernel_w / 2 : a.kernel_w - 1);
+          ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
+          Random random(seed);
+          testing::fill_conv2d_problem(random, &problem);
+          EXPECT_TRUE(expect_correct(problem, seed % 2 == 0));
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// A call for some rows of an image: the inputs end before the windows of the last row do, or begin in them.
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForFewRows) {
+  uint64_t seed = 1750;
+  for (const uint32_t channels : {8u, 16u, 24u, 48u, 64u, 72u, 128u}) {
+    for (const uint32_t stride : {1u, 2u}) {
+      for (const uint32_t rows : {1u, 2u, 3u, 5u}) {
+        for (const uint32_t pad_top : {0u, 1u, 2u}) {
+          Conv2dProblem problem = network_problem(++seed, channels, rows, rows + 8);
+          Conv2dArgs& a = problem.args;
+          a.stride_h = a.stride_w = stride;
+          a.dilation_h = a.dilation_w = 1;
+          a.pad_top = pad_top;
+          a.pad_left = a.kernel_w / 2;
+          ASSERT_TRUE(testing::set_output_extents(&a, a.kernel_h - 1, a.kernel_w / 2));
+          Random random(seed);
+          testing::fill_conv2d_problem(random, &problem);
+          EXPECT_TRUE(expect_correct(problem));
+          if (HasFailure()) return;
+        }
+      }
     }
   }
 }
