@@ -88,14 +88,16 @@ struct KernelVariant {
   uint32_t num_knobs = 0;
 };
 
+// Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
+// there, so that nothing is moved: *offset bytes from its beginning. The kernel finds out by the addresses.
+using PartQuery = bool (*)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
+
 struct KernelFamily {
   uint16_t id;       // format/kernels.def
   const char* name;  // "conv2d"
   // Whether output o may share its whole buffer with input i.
   bool (*in_place)(const StepView& step, uint32_t output, uint32_t input);
-  // Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
-  // there, so that nothing is moved: *offset bytes from its beginning. Null: never.
-  bool (*part)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
+  PartQuery part;  // null: never
   // Null: never a stage of a chain.
   const RowCut* row_cut;
   // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that

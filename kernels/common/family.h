@@ -56,7 +56,7 @@ template <typename Args, qplan_status (*kBind)(const StepView&, bool check, Args
           bool (*kInPlace)(const StepView&, uint32_t output, uint32_t input), size_t num_variants>
 constexpr KernelFamily make_family(KernelId id, const char* name,
                                    const KernelVariant (&variants)[num_variants],
-                                   const RowCut* row_cut = nullptr) {
+                                   const RowCut* row_cut = nullptr, PartQuery part = nullptr) {
   static_assert(sizeof(Args) <= kMaxArgsBytes && alignof(Args) <= kArgsAlignment,
                 "the executor keeps this much");
   static_assert(std::is_trivially_copyable<Args>::value && std::is_trivially_destructible<Args>::value,
@@ -65,7 +65,7 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
       id,
       name,
       kInPlace,
-      nullptr,
+      part,
       row_cut,
       [](const StepView& step, bool check, void* storage, Error* error) {
         Args& args = *static_cast<Args*>(storage);

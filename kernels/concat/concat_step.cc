@@ -48,6 +48,14 @@ qplan_status bind(const StepView& step, bool checked, ConcatArgs& args, Error* e
   return QPLAN_OK;
 }
 
+// With one row, an input is one range of the output.
+bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
+  if (axis_rows(shape_of(step.output(0)), step.step->params_as_ConcatParams()->axis()) != 1) return false;
+  *offset = 0;
+  for (uint32_t i = 0; i < input; ++i) *offset += step.input(i).size();
+  return true;
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ConcatArgs, name, isa),
 #include "kernels/concat/variants.def"
@@ -58,8 +66,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(ConcatArgs, concat_ref
 }  // namespace
 
 constexpr KernelFamily kConcatFamily =
-    make_family<ConcatArgs, bind, never_in_place>(kKernel_concat, "concat", kVariants);
+    make_family<ConcatArgs, bind, never_in_place>(kKernel_concat, "concat", kVariants, nullptr, part);
 constexpr KernelFamily kConcatFamilyReference =
-    make_family<ConcatArgs, bind, never_in_place>(kKernel_concat, "concat", kReference);
+    make_family<ConcatArgs, bind, never_in_place>(kKernel_concat, "concat", kReference, nullptr, part);
 
 }  // namespace qplan

@@ -48,6 +48,14 @@ qplan_status bind(const StepView& step, bool checked, SplitArgs& args, Error* er
   return QPLAN_OK;
 }
 
+// With one row, an output is one range of the input.
+bool part(const StepView& step, uint32_t output, uint32_t, uint64_t* offset) {
+  if (axis_rows(shape_of(step.input(0)), step.step->params_as_SplitParams()->axis()) != 1) return false;
+  *offset = 0;
+  for (uint32_t i = 0; i < output; ++i) *offset += step.output(i).size();
+  return true;
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(SplitArgs, name, isa),
 #include "kernels/split/variants.def"
@@ -58,8 +66,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(SplitArgs, split_ref, 
 }  // namespace
 
 constexpr KernelFamily kSplitFamily =
-    make_family<SplitArgs, bind, never_in_place>(kKernel_split, "split", kVariants);
+    make_family<SplitArgs, bind, never_in_place>(kKernel_split, "split", kVariants, nullptr, part);
 constexpr KernelFamily kSplitFamilyReference =
-    make_family<SplitArgs, bind, never_in_place>(kKernel_split, "split", kReference);
+    make_family<SplitArgs, bind, never_in_place>(kKernel_split, "split", kReference, nullptr, part);
 
 }  // namespace qplan

@@ -244,7 +244,7 @@ class Preparation {
   }
 
   // Outputs lie apart from each other, from the function's inputs, and from the step's inputs but for those
-  // whose buffer the family can take over.
+  // whose buffer the family can take over, or that are part of the output or have it as a part.
   bool check_writes(uint32_t index, const KernelFamily& family, const StepView& view) {
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
       const uint32_t t = view.step->outputs()->Get(o);
@@ -254,6 +254,7 @@ class Preparation {
         if (!format::ranges_overlap(output, input)) continue;
         if (format::same_range(output, input) && family.in_place != nullptr && family.in_place(view, o, i))
           continue;
+        if (is_part(family, view, o, i)) continue;
         fail_step(index, family, t) << "output " << o << " overlaps input " << i << " in memory";
         return false;
       }
@@ -271,6 +272,29 @@ class Preparation {
       }
     }
     return true;
+  }
+
+  // Whether one of the two lies exactly where it is a part of the other. What a caller can bind is neither.
+  bool is_part(const KernelFamily& family, const StepView& view, uint32_t o, uint32_t i) const {
+    uint64_t offset = 0;
+    if (family.part == nullptr || !family.part(view, o, i, &offset)) return false;
+    const Tensor& output = view.output(o);
+    const Tensor& input = view.input(i);
+    const bool output_is_part = output.size() < input.size();
+    const Tensor& part = output_is_part ? output : input;
+    const Tensor& whole = output_is_part ? input : output;
+    return part.offset() >= whole.offset() && part.offset() - whole.offset() == offset &&
+           !is_bindable(view.step->outputs()->Get(o)) && !is_bindable(view.step->inputs()->Get(i));
+  }
+
+  bool is_bindable(uint32_t tensor) const {
+    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
+      if (session_.function->inputs()->Get(i) == tensor) return true;
+    }
+    for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
+      if (session_.function->outputs()->Get(i) == tensor) return true;
+    }
+    return false;
   }
 
   bool choose(uint32_t i, const KernelFamily& family, const void* args) {

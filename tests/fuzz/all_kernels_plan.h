@@ -51,6 +51,7 @@ class AllKernelsPlan {
     });
     const uint32_t average = step(k_avg_pool2d, {padded}, {1, 3, 3, 24}, pool_params());
     const uint32_t maximum = step(k_max_pool2d, {padded}, {1, 3, 3, 24}, pool_params());
+    add_parts(average, maximum);
     const uint32_t sum = step(k_add, {average, maximum}, {1, 3, 3, 24}, add_params());
     const uint32_t row = spec_.add_constant({24}, random_bytes(24));
     const uint32_t difference = step(k_sub, {sum, row}, {1, 3, 3, 24}, add_params());
@@ -121,6 +122,18 @@ class AllKernelsPlan {
     const uint32_t output = spec_.add_tensor(std::move(shape), "t", code, bits);
     spec_.add_step(kernel, std::move(inputs), {output}, std::move(params), "s");
     return output;
+  }
+
+  // Two tensors of 216 bytes inside the one that they make, and what it is cut into, too.
+  void add_parts(uint32_t first, uint32_t second) {
+    const uint32_t whole = step(k_concat, {first, second}, {1, 6, 3, 24}, concat_params(1));
+    const uint32_t top = spec_.add_tensor({1, 2, 3, 24}, "top");
+    const uint32_t rest = spec_.add_tensor({1, 4, 3, 24}, "rest");
+    spec_.add_step(k_split, {whole}, {top, rest}, split_params(1), "cut");
+    const uint64_t at = spec_.tensors[whole].offset;
+    spec_.tensors[first].offset = spec_.tensors[top].offset = at;
+    spec_.tensors[second].offset = at + 216;
+    spec_.tensors[rest].offset = at + 144;
   }
 
   uint32_t convolution(uint16_t kernel, uint32_t input, std::vector<int64_t> shape, uint32_t group_channels,

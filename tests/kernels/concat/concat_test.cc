@@ -81,6 +81,45 @@ TEST_P(ConcatVariant, PutsInputsSideBySideOfAnyDtypeAndAxis) {
   }
 }
 
+// Where each input begins in the output; -1: it is not one range of it.
+std::vector<int64_t> places(std::vector<Extents> inputs, Extents output, uint32_t axis) {
+  ConcatSpec spec;
+  spec.inputs = std::move(inputs);
+  spec.output = std::move(output);
+  spec.axis = axis;
+  std::vector<std::vector<int16_t>> values;
+  for (const Extents& input : spec.inputs) values.emplace_back(testing::num_elements(input));
+  const TestStep step = spec.make_of<int16_t>(values);
+  std::vector<int64_t> result;
+  for (uint32_t i = 0; i < spec.inputs.size(); ++i) {
+    uint64_t offset = 0;
+    const bool is_part = kConcatFamily.part(step.view(), 0, i, &offset);
+    result.push_back(is_part ? static_cast<int64_t>(offset) : -1);
+  }
+  return result;
+}
+
+TEST(Concat, InputsArePartsWhereNoAxisBeforeHasMoreThanOnePosition) {
+  EXPECT_EQ(places({{2, 3}, {4, 3}, {1, 3}}, {7, 3}, 0), (std::vector<int64_t>{0, 12, 36}));
+  EXPECT_EQ(places({{1, 1, 5, 2}, {1, 1, 1, 2}}, {1, 1, 6, 2}, 2), (std::vector<int64_t>{0, 20}));
+  EXPECT_EQ(places({{1, 2, 5}, {1, 2, 1}}, {1, 2, 6}, 2), (std::vector<int64_t>{-1, -1}));
+}
+
+TEST_P(ConcatVariant, LeavesWhatIsInItsPlace) {
+  std::vector<uint8_t> output = {1, 2, 3, 90, 91, 6, 7}, apart = {4, 5};
+  ConcatArgs args;
+  args.output = output.data();
+  args.output_row_bytes = 7;
+  args.num_inputs = 3;
+  args.inputs[0] = output.data();
+  args.inputs[1] = apart.data();
+  args.inputs[2] = output.data() + 5;
+  args.row_bytes[0] = 3;
+  args.row_bytes[1] = args.row_bytes[2] = 2;
+  testing::run_variant(*GetParam(), &args);
+  EXPECT_EQ(output, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7}));
+}
+
 TEST(Concat, BindRefusesWhatIsWrong) {
   // clang-format off
   testing::expect_refusals<ConcatSpec>(kConcatFamily, {

@@ -81,6 +81,44 @@ TEST_P(SplitVariant, CutsAnyDtypeAlongAnyAxis) {
   }
 }
 
+// Where each output begins in the input; -1: it is not one range of it.
+std::vector<int64_t> places(Extents input, std::vector<Extents> outputs, uint32_t axis) {
+  SplitSpec spec;
+  spec.input = std::move(input);
+  spec.outputs = std::move(outputs);
+  spec.axis = axis;
+  const TestStep step = spec.make_of<int16_t>(std::vector<int16_t>(testing::num_elements(spec.input)));
+  std::vector<int64_t> result;
+  for (uint32_t o = 0; o < spec.outputs.size(); ++o) {
+    uint64_t offset = 0;
+    const bool is_part = kSplitFamily.part(step.view(), o, 0, &offset);
+    result.push_back(is_part ? static_cast<int64_t>(offset) : -1);
+  }
+  return result;
+}
+
+TEST(Split, OutputsArePartsWhereNoAxisBeforeHasMoreThanOnePosition) {
+  EXPECT_EQ(places({7, 3}, {{2, 3}, {4, 3}, {1, 3}}, 0), (std::vector<int64_t>{0, 12, 36}));
+  EXPECT_EQ(places({1, 1, 6, 2}, {{1, 1, 5, 2}, {1, 1, 1, 2}}, 2), (std::vector<int64_t>{0, 20}));
+  EXPECT_EQ(places({1, 2, 6}, {{1, 2, 5}, {1, 2, 1}}, 2), (std::vector<int64_t>{-1, -1}));
+}
+
+TEST_P(SplitVariant, LeavesWhatIsInItsPlace) {
+  std::vector<uint8_t> input = {1, 2, 3, 4, 5, 6, 7}, apart = {90, 91};
+  SplitArgs args;
+  args.input = input.data();
+  args.input_row_bytes = 7;
+  args.num_outputs = 3;
+  args.outputs[0] = input.data();
+  args.outputs[1] = apart.data();
+  args.outputs[2] = input.data() + 5;
+  args.row_bytes[0] = 3;
+  args.row_bytes[1] = args.row_bytes[2] = 2;
+  testing::run_variant(*GetParam(), &args);
+  EXPECT_EQ(input, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(apart, (std::vector<uint8_t>{4, 5}));
+}
+
 TEST(Split, BindRefusesWhatIsWrong) {
   // clang-format off
   testing::expect_refusals<SplitSpec>(kSplitFamily, {

@@ -1,0 +1,148 @@
+// Tensors that lie inside others: where init takes them, and that nothing but copies is saved by it.
+#include <gtest/gtest.h>
+
+#include "kernels/families.h"
+#include "tests/runtime/session_fixture.h"
+
+namespace qplan::testing {
+namespace {
+
+// x [1,24] and y [1,40], copied to a and b; (a, b) -> whole [1,64]; whole -> (c, d) of 40 and 24; copied to
+// p and q, the outputs. Tensors in this order. a and b lie in the whole, and so do c and d.
+PlanSpec parts_spec() {
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({1, 24}, "x"), y = spec.add_tensor({1, 40}, "y");
+  const uint32_t a = spec.add_tensor({1, 24}, "a"), b = spec.add_tensor({1, 40}, "b");
+  const uint32_t whole = spec.add_tensor({1, 64}, "whole");
+  const uint32_t c = spec.add_tensor({1, 40}, "c"), d = spec.add_tensor({1, 24}, "d");
+  const uint32_t p = spec.add_tensor({1, 40}, "p"), q = spec.add_tensor({1, 24}, "q");
+  spec.add_step(kKernel_copy, {x}, {a}, copy_params(0));
+  spec.add_step(kKernel_copy, {y}, {b}, copy_params(0));
+  spec.add_step(kKernel_concat, {a, b}, {whole}, concat_params(1), "join");
+  spec.add_step(kKernel_split, {whole}, {c, d}, split_params(1), "cut");
+  spec.add_step(kKernel_copy, {c}, {p}, copy_params(0));
+  spec.add_step(kKernel_copy, {d}, {q}, copy_params(0));
+  spec.add_main({x, y}, {p, q});
+  const uint64_t at = spec.tensors[whole].offset;
+  spec.tensors[a].offset = at;
+  spec.tensors[b].offset = at + 24;
+  spec.tensors[c].offset = at;
+  spec.tensors[d].offset = at + 40;
+  return spec;
+}
+enum : uint32_t { kX, kY, kA, kB, kWhole, kC, kD, kP, kQ };
+
+qplan_session_config config_of_all_kernels() {
+  qplan_session_config config = config_of();
+  config.kernels = qplan_kernels_all();
+  return config;
+}
+
+void expect_right(qplan_session* session) {
+  HostTensor x({1, 24}, counting(24, 1)), y({1, 40}, counting(40, 100));
+  HostTensor p({1, 40}, counting(40)), q({1, 24}, counting(24));
+  EXPECT_EQ(qplan_session_write(session, 0, &x.tensor), QPLAN_OK);
+  EXPECT_EQ(qplan_session_write(session, 1, &y.tensor), QPLAN_OK);
+  EXPECT_EQ(qplan_session_invoke(session), QPLAN_OK);
+  EXPECT_EQ(qplan_session_read(session, 0, &p.tensor), QPLAN_OK);
+  EXPECT_EQ(qplan_session_read(session, 1, &q.tensor), QPLAN_OK);
+  std::vector<uint8_t> all = x.bytes;
+  all.insert(all.end(), y.bytes.begin(), y.bytes.end());
+  EXPECT_EQ(p.bytes, std::vector<uint8_t>(all.begin(), all.begin() + 40));
+  EXPECT_EQ(q.bytes, std::vector<uint8_t>(all.begin() + 40, all.end()));
+}
+
+TEST(PartsOfTensors, LieInTheirWholes) {
+  const TestPlan plan(parts_spec());
+  const TestSession session(plan, config_of_all_kernels());
+  ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+  expect_right(session.get());
+  expect_right(session.get());
+}
+
+TEST(PartsOfTensors, SomeLieInTheirWholesAndOthersApart) {
+  for (uint32_t apart = 0; apart < 16; ++apart) {
+    PlanSpec spec = parts_spec();
+    const uint32_t parts[] = {kA, kB, kC, kD};
+    for (uint32_t i = 0; i < 4; ++i) {
+      if ((apart >> i & 1) != 0) spec.tensors[parts[i]].offset = spec.add_range(0, 40);
+    }
+    const TestPlan plan(spec);
+    const TestSession session(plan, config_of_all_kernels());
+    ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+    expect_right(session.get());
+  }
+}
+
+std::string refusal(void (*change)(PlanSpec&)) {
+  PlanSpec spec = parts_spec();
+  change(spec);
+  const TestPlan plan(spec);
+  const TestSession session(plan, config_of_all_kernels());
+  EXPECT_EQ(session.status(), QPLAN_PLAN_CORRUPT);
+  return session.text();
+}
+
+TEST(PartsOfTensors, NowhereButInTheirPlaces) {
+  const std::string join = "concat 'join' (step 2): output 0 overlaps input ";
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kA].offset += 1; }), join + "0 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kA].offset -= 1; }), join + "0 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kB].offset -= 1; }), join + "1 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kB].offset += 1; }), join + "1 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.steps[2].inputs = {kB, kA}; }), join + "0 in memory");
+  const std::string cut = "split 'cut' (step 3): output ";
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kC].offset += 1; }), cut + "0 overlaps input 0 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kD].offset -= 1; }), cut + "1 overlaps input 0 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) { s.tensors[kD].offset += 1; }), cut + "1 overlaps input 0 in memory");
+}
+
+// One tensor as both inputs: it is in one of its places and not in the other.
+TEST(PartsOfTensors, NotTwice) {
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({1, 32}, "x"), a = spec.add_tensor({1, 32}, "a");
+  const uint32_t whole = spec.add_tensor({1, 64}, "whole"), out = spec.add_tensor({1, 64}, "out");
+  spec.add_step(kKernel_copy, {x}, {a}, copy_params(0));
+  spec.add_step(kKernel_concat, {a, a}, {whole}, concat_params(1), "join");
+  spec.add_step(kKernel_copy, {whole}, {out}, copy_params(0));
+  spec.add_main({x}, {out});
+  for (const uint64_t at : {0u, 32u}) {
+    spec.tensors[a].offset = spec.tensors[whole].offset + at;
+    const TestPlan plan(spec);
+    EXPECT_EQ(TestSession(plan, config_of_all_kernels()).text(),
+              "concat 'join' (step 1): output 0 overlaps input " + std::to_string(at == 0) + " in memory");
+  }
+}
+
+// Rows of an input that are not one range of the output.
+TEST(PartsOfTensors, NotWhereTheyAreSpread) {
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({2, 16}, "x"), a = spec.add_tensor({2, 16}, "a");
+  const uint32_t whole = spec.add_tensor({2, 32}, "whole"), out = spec.add_tensor({2, 32}, "out");
+  spec.add_step(kKernel_copy, {x}, {a}, copy_params(0));
+  spec.add_step(kKernel_concat, {a, x}, {whole}, concat_params(1), "join");
+  spec.add_step(kKernel_copy, {whole}, {out}, copy_params(0));
+  spec.add_main({x}, {out});
+  spec.tensors[a].offset = spec.tensors[whole].offset;
+  const TestPlan plan(spec);
+  EXPECT_EQ(TestSession(plan, config_of_all_kernels()).text(),
+            "concat 'join' (step 1): output 0 overlaps input 0 in memory");
+}
+
+// What a caller can bind is no part and has none: binding moves one tensor and no other.
+TEST(PartsOfTensors, NotWithInputsAndOutputsOfTheFunction) {
+  EXPECT_EQ(refusal([](PlanSpec& s) {
+              s.functions[0].outputs = {kA, kQ};
+            }),
+            "concat 'join' (step 2): output 0 overlaps input 0 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) {
+              s.functions[0].outputs = {kP, kD};
+            }),
+            "split 'cut' (step 3): output 1 overlaps input 0 in memory");
+  EXPECT_EQ(refusal([](PlanSpec& s) {
+              s.functions[0].outputs = {kWhole, kQ};
+            }),
+            "concat 'join' (step 2): output 0 overlaps input 0 in memory");
+}
+
+}  // namespace
+}  // namespace qplan::testing
