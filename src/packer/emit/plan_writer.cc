@@ -92,7 +92,10 @@ memory::Arena plan_memory(const target::Program& program, const DraftPlan& draft
   const memory::InPlaceQuery may_be_in_place = [&](uint32_t step, uint32_t output, uint32_t input) {
     return draft.may_be_in_place(step, output, input);
   };
-  return memory::plan_arena(program, may_be_in_place, iterations);
+  const memory::PartOffsetQuery part_offset = [&](uint32_t step, uint32_t output, uint32_t input) {
+    return draft.part_offset(step, output, input);
+  };
+  return memory::plan_arena(program, {may_be_in_place, part_offset}, iterations);
 }
 
 void check_limits(const target::Program& program, const memory::Arena& arena) {

@@ -142,4 +142,13 @@ bool DraftPlan::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) 
   return family.in_place != nullptr && family.in_place(view, output, input);
 }
 
+std::optional<uint64_t> DraftPlan::part_offset(uint32_t step, uint32_t output, uint32_t input) const {
+  if (program_.steps[step].npu != nullptr) return std::nullopt;
+  const StepView view = view_of(*plan_, step, data_);
+  const KernelFamily& family = family_of(view.step->kernel());
+  uint64_t offset = 0;
+  if (family.part == nullptr || !family.part(view, output, input, &offset)) return std::nullopt;
+  return offset;
+}
+
 }  // namespace qplan::emit

@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_EMIT_STEP_FACTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -32,6 +33,8 @@ class DraftPlan {
   StepFacts step_facts() const;
   // As memory::InPlaceQuery.
   bool may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const;
+  // As memory::PartOffsetQuery.
+  std::optional<uint64_t> part_offset(uint32_t step, uint32_t output, uint32_t input) const;
 
  private:
   const target::Program& program_;

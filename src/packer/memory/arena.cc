@@ -1,12 +1,14 @@
 #include "src/packer/memory/arena.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "format/memory_layout.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/overlap_checker.h"
+#include "src/packer/memory/parts.h"
 #include "src/packer/memory/region_checker.h"
 
 namespace qplan::memory {
@@ -82,7 +84,61 @@ void place_slots_in_place(const Program& program, Arena* arena) {
   }
 }
 
-void check_bank(const Program& program, const Arena& arena, uint32_t device) {
+// Per tensor: what the steps say about its place in the tensor that it is said to be a part of; nullopt where
+// no step says so, or one says two things.
+std::vector<std::optional<uint64_t>> offsets_of_parts(const Program& program, const Arena& arena,
+                                                      const PartOffsetQuery& part_offset) {
+  const std::vector<uint32_t>& inside = arena.lifetimes.inside;
+  std::vector<std::optional<uint64_t>> offsets(program.tensors.size());
+  std::vector<bool> is_told(program.tensors.size(), false);
+  for (uint32_t s = 0; s < program.steps.size(); ++s) {
+    const ProgramStep& step = program.steps[s];
+    for (uint32_t o = 0; o < step.outputs.size(); ++o) {
+      for (uint32_t i = 0; i < step.inputs.size(); ++i) {
+        const uint32_t output = step.outputs[o], input = step.inputs[i];
+        if (inside[input] != output && inside[output] != input) continue;
+        const uint32_t part = inside[input] == output ? input : output;
+        const std::optional<uint64_t> offset = part_offset(s, o, i);
+        if (is_told[part] && offsets[part] != offset) return {program.tensors.size(), std::nullopt};
+        offsets[part] = offset;
+        is_told[part] = true;
+      }
+    }
+  }
+  return offsets;
+}
+
+// What a step writes lies apart from what it reads, but for what it replaces or need not move; of regions
+// see region_checker.h.
+void check_steps(const Program& program, const Arena& arena) {
+  const auto end = [&](uint32_t t) {
+    return arena.offsets[t] + static_cast<uint64_t>(program.tensors[t].type.size_bytes());
+  };
+  const Lifetimes& lifetimes = arena.lifetimes;
+  for (const ProgramStep& step : program.steps) {
+    if (step.npu != nullptr) continue;
+    for (const uint32_t output : step.outputs) {
+      for (const uint32_t input : step.inputs) {
+        if (lifetimes.buffer[input] == kNone || arena.device_of[input] != arena.device_of[output]) continue;
+        if (arena.offsets[input] >= end(output) || arena.offsets[output] >= end(input)) continue;
+        if (lifetimes.replaces[output] == input || lifetimes.inside[input] == output ||
+            lifetimes.inside[output] == input) {
+          continue;
+        }
+        throw PackError(
+            QPLAN_INTERNAL,
+            cat("memory plan: '", step.name, "' writes '", program.tensors[output].name, "' over '",
+                program.tensors[input].name, "', which it reads", "; this is a defect of the packer"));
+      }
+    }
+  }
+}
+
+void check_bank(const Program& program, const Arena& arena, uint32_t device,
+                const PartOffsetQuery& part_offset) {
+  const uint64_t bank_alignment =
+      device == kNone ? uint64_t{format::kArenaAlignment} : arena.devices[device].alignment;
+  const std::vector<std::optional<uint64_t>> part_offsets = offsets_of_parts(program, arena, part_offset);
   std::vector<PlacedValue> values;
   std::vector<uint32_t> index_of(program.tensors.size(), kNone);
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
@@ -93,14 +149,21 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device) {
     value.size = static_cast<uint64_t>(program.tensors[t].type.size_bytes());
     value.first = arena.lifetimes.first[t];
     value.last = arena.lifetimes.last[t];
+    // Kernels ask for no more; what lies alone has the bank's alignment.
+    value.alignment = arena.lifetimes.offset[t] == 0
+                          ? bank_alignment
+                          : std::max<uint64_t>(program.tensors[t].type.dtype.bits / 8, 1);
     value.name = program.tensors[t].name;
     values.push_back(std::move(value));
   }
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     const uint32_t replaced = arena.lifetimes.replaces[t];
     if (replaced != kNone && index_of[t] != kNone) values[index_of[t]].replaces = index_of[replaced];
+    if (index_of[t] == kNone || !part_offsets[t]) continue;
+    values[index_of[t]].inside = index_of[arena.lifetimes.inside[t]];
+    values[index_of[t]].inside_offset = *part_offsets[t];
   }
-  if (device == kNone) return check_no_overlap(values, arena.size, format::kArenaAlignment);
+  if (device == kNone) return check_no_overlap(values, arena.size);
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
     if (step.npu == nullptr || step.npu->target != device) continue;
@@ -108,19 +171,25 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device) {
       const target::RegionSlot& slot = step.npu->slots[i];
       const uint32_t tensor = slot_tensor(step, slot);
       if (tensor != kNone && arena.device_of[tensor] == device) continue;
-      values.push_back({arena.slot_offsets[s][i], slot.arrangement.size, s, s, kNone,
-                        cat(step.name, ", slot ", slot.slot)});
+      PlacedValue value;
+      value.offset = arena.slot_offsets[s][i];
+      value.size = slot.arrangement.size;
+      value.first = value.last = s;
+      value.alignment = bank_alignment;
+      value.name = cat(step.name, ", slot ", slot.slot);
+      values.push_back(std::move(value));
     }
   }
-  check_no_overlap(values, arena.devices[device].size, arena.devices[device].alignment);
+  check_no_overlap(values, arena.devices[device].size);
 }
 
 // With the given tensors in the banks of devices, unchecked.
-Arena place_all(const Program& program, DeviceTensors device_of, const InPlaceQuery& may_be_in_place,
+Arena place_all(const Program& program, DeviceTensors device_of, const SharingQueries& sharing,
                 uint32_t iterations) {
   Arena arena;
   arena.device_of = std::move(device_of);
-  arena.lifetimes = find_lifetimes(program, arena.device_of, may_be_in_place);
+  arena.lifetimes = find_lifetimes(program, arena.device_of, sharing.may_be_in_place);
+  if (sharing.part_offset) place_parts(program, arena.device_of, sharing.part_offset, &arena.lifetimes);
   arena.slot_offsets.resize(program.steps.size());
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     if (program.steps[s].npu != nullptr) arena.slot_offsets[s].resize(program.steps[s].npu->slots.size());
@@ -137,10 +206,22 @@ Arena place_all(const Program& program, DeviceTensors device_of, const InPlaceQu
   }
   arena.offsets.assign(program.tensors.size(), 0);
   for (size_t t = 0; t < program.tensors.size(); ++t) {
-    if (arena.lifetimes.buffer[t] != kNone) arena.offsets[t] = buffer_offsets[arena.lifetimes.buffer[t]];
+    if (arena.lifetimes.buffer[t] == kNone) continue;
+    arena.offsets[t] = buffer_offsets[arena.lifetimes.buffer[t]] + arena.lifetimes.offset[t];
   }
   place_slots_in_place(program, &arena);
   return arena;
+}
+
+// Buffers of more tensors are larger and live longer: no lower bound is higher for it, but gaps may fit
+// worse.
+Arena place_smallest(const Program& program, const DeviceTensors& device_of, const SharingQueries& sharing,
+                     uint32_t iterations) {
+  Arena arena = place_all(program, device_of, sharing, iterations);
+  const bool has_parts = std::ranges::any_of(arena.lifetimes.inside, [](uint32_t t) { return t != kNone; });
+  if (!has_parts || arena.size == arena.lower_bound) return arena;
+  Arena apart = place_all(program, device_of, {sharing.may_be_in_place, nullptr}, iterations);
+  return apart.size < arena.size ? apart : arena;
 }
 
 // Moves the largest tensor of each bank that exceeds its device to the arena; regions then copy it. False:
@@ -170,13 +251,15 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
 
 }  // namespace
 
-Arena plan_arena(const Program& program, const InPlaceQuery& may_be_in_place, uint32_t iterations) {
+Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t iterations) {
   DeviceTensors device_of = find_device_tensors(program);
-  Arena arena = place_all(program, device_of, may_be_in_place, iterations);
+  Arena arena = place_smallest(program, device_of, sharing, iterations);
   while (relieve_banks(program, arena, &device_of))
-    arena = place_all(program, device_of, may_be_in_place, iterations);
-  check_bank(program, arena, kNone);
-  for (uint32_t device = 0; device < program.devices.size(); ++device) check_bank(program, arena, device);
+    arena = place_smallest(program, device_of, sharing, iterations);
+  check_bank(program, arena, kNone, sharing.part_offset);
+  for (uint32_t device = 0; device < program.devices.size(); ++device)
+    check_bank(program, arena, device, sharing.part_offset);
+  check_steps(program, arena);
   check_regions(program, arena);
   return arena;
 }

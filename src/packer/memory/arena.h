@@ -33,9 +33,10 @@ struct Arena {
 
 // Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes);
 // PackError (QPLAN_MODEL_UNSUPPORTED) where its regions' buffers alone exceed it.
+// Parts lie inside their wholes unless the arena is smaller without.
 // iterations: of the planner's hill climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker
 // refuses the result.
-Arena plan_arena(const target::Program& program, const InPlaceQuery& may_be_in_place, uint32_t iterations);
+Arena plan_arena(const target::Program& program, const SharingQueries& sharing, uint32_t iterations);
 
 }  // namespace qplan::memory
 

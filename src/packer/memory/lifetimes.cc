@@ -22,7 +22,9 @@ class Finder {
     result_.first.assign(program_.tensors.size(), 0);
     result_.last.assign(program_.tensors.size(), 0);
     result_.replaces.assign(program_.tensors.size(), kNone);
+    result_.inside.assign(program_.tensors.size(), kNone);
     result_.buffer.assign(program_.tensors.size(), kNone);
+    result_.offset.assign(program_.tensors.size(), 0);
     find_uses();
     for (uint32_t s = 0; s < program_.steps.size(); ++s) take_over_inputs(s);
     make_buffers();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "src/packer/memory/device_tensors.h"
@@ -17,13 +18,24 @@ struct Lifetimes {
   std::vector<uint32_t> last;
   // Per tensor: the tensor whose bytes it takes over in the step that writes it, kNone for most.
   std::vector<uint32_t> replaces;
+  // Per tensor: the tensor of which it is a part (parts.h), kNone for most.
+  std::vector<uint32_t> inside;
   std::vector<uint32_t> buffer;  // per tensor; kNone for constants
+  std::vector<uint64_t> offset;  // per tensor: where it begins in its buffer
   std::vector<Buffer> buffers;
   std::vector<uint32_t> device;  // per buffer, as DeviceTensors
 };
 
 // Whether the step's output may be computed in the bytes of the step's input.
 using InPlaceQuery = std::function<bool(uint32_t step, uint32_t output, uint32_t input)>;
+// Where the smaller of the two lies in the other so that the step has nothing to move; nullopt: nowhere.
+using PartOffsetQuery =
+    std::function<std::optional<uint64_t>(uint32_t step, uint32_t output, uint32_t input)>;
+
+struct SharingQueries {
+  InPlaceQuery may_be_in_place;
+  PartOffsetQuery part_offset;  // empty: nothing is a part
+};
 
 // Inputs of the function are needed from the first to the last step: they stay as they were written, so that
 // a second invoke sees them, and nothing is computed in their place. Outputs are needed until the last step.

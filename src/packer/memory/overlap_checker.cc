@@ -10,6 +10,8 @@
 namespace qplan::memory {
 namespace {
 
+constexpr uint32_t kNobody = UINT32_MAX;
+
 std::string describe(const PlacedValue& value) {
   return "'" + value.name + "' (bytes " + std::to_string(value.offset) + " to " +
          std::to_string(value.offset + value.size) + ", steps " + std::to_string(value.first) + " to " +
@@ -20,46 +22,113 @@ std::string describe(const PlacedValue& value) {
   throw PackError(QPLAN_INTERNAL, "memory plan: " + text + "; this is a defect of the packer");
 }
 
-// The values that are alive at the current step, by where they begin.
-class Alive {
+// Who wrote each byte last, and as the how manieth value of all.
+class Bytes {
  public:
-  explicit Alive(std::span<const PlacedValue> values) : values_(values) {}
+  struct Range {
+    uint64_t end;
+    uint32_t writer;
+    size_t time;
+  };
 
-  void add(uint32_t index) {
-    const PlacedValue& value = values_[index];
-    const auto after = by_offset_.lower_bound(value.offset);
-    if (after != by_offset_.end() && after->first < value.offset + value.size)
-      fail_pair(index, after->second);
-    if (after != by_offset_.begin()) {
-      const PlacedValue& before = values_[std::prev(after)->second];
-      if (before.offset + before.size > value.offset) fail_pair(index, std::prev(after)->second);
-    }
-    by_offset_.emplace(value.offset, index);
+  void write(uint64_t begin, uint64_t end, uint32_t writer, size_t time) {
+    if (begin == end) return;
+    split(begin);
+    split(end);
+    ranges_.erase(ranges_.lower_bound(begin), ranges_.lower_bound(end));
+    ranges_.emplace(begin, Range{end, writer, time});
   }
 
-  void remove(uint32_t index) {
-    const auto entry = by_offset_.find(values_[index].offset);
-    if (entry != by_offset_.end() && entry->second == index) by_offset_.erase(entry);
+  // The first of [begin, end) that was written after `time`, by somebody else than `excused`.
+  uint32_t writer_after(uint64_t begin, uint64_t end, size_t time, uint32_t excused) const {
+    auto range = ranges_.upper_bound(begin);
+    if (range != ranges_.begin()) --range;
+    for (; range != ranges_.end() && range->first < end; ++range) {
+      if (range->second.end <= begin || range->second.time <= time) continue;
+      if (range->second.writer != excused) return range->second.writer;
+    }
+    return kNobody;
   }
 
  private:
-  [[noreturn]] void fail_pair(uint32_t a, uint32_t b) const {
-    fail(describe(values_[a]) + " overlaps " + describe(values_[b]));
+  // Makes a range begin here, if one lies across.
+  void split(uint64_t at) {
+    const auto after = ranges_.lower_bound(at);
+    if (after == ranges_.begin()) return;
+    Range& before = std::prev(after)->second;
+    if (before.end <= at) return;
+    ranges_.emplace_hint(after, at, before);
+    before.end = at;
+  }
+
+  std::map<uint64_t, Range> ranges_;  // by where they begin; none overlaps another
+};
+
+class Replay {
+ public:
+  explicit Replay(std::span<const PlacedValue> values)
+      : values_(values),
+        time_(values.size(), 0),
+        parts_(values.size()),
+        replaced_by_(values.size(), kNobody) {
+    for (uint32_t v = 0; v < values.size(); ++v) {
+      if (values[v].inside != kNobody && values[v].first < values[values[v].inside].first) {
+        parts_[values[v].inside].push_back(v);
+      }
+    }
+  }
+
+  void run() {
+    std::vector<uint32_t> begins(values_.size());
+    for (uint32_t i = 0; i < values_.size(); ++i) begins[i] = i;
+    std::vector<uint32_t> ends = begins;
+    std::ranges::stable_sort(begins, {}, [&](uint32_t i) { return values_[i].first; });
+    std::ranges::stable_sort(ends, {}, [&](uint32_t i) { return values_[i].last; });
+    auto ended = ends.begin();
+    for (const uint32_t v : begins) {
+      for (; ended != ends.end() && values_[*ended].last < values_[v].first; ++ended) expect_intact(*ended);
+      write(v);
+    }
+    for (; ended != ends.end(); ++ended) expect_intact(*ended);
+  }
+
+ private:
+  void write(uint32_t v) {
+    const PlacedValue& value = values_[v];
+    time_[v] = ++now_;
+    if (value.replaces != kNobody) replaced_by_[value.replaces] = v;
+    if (value.inside != kNobody && value.first > values_[value.inside].first) {
+      return expect_intact(value.inside);  // it is there already
+    }
+    std::vector<uint32_t>& parts = parts_[v];
+    std::ranges::sort(parts, {}, [&](uint32_t p) { return values_[p].offset; });
+    uint64_t begin = value.offset;
+    for (const uint32_t p : parts) {
+      expect_intact(p);
+      if (values_[p].offset < begin)
+        fail(describe(values_[p]) + " overlaps another part of " + describe(value));
+      bytes_.write(begin, values_[p].offset, v, now_);
+      begin = values_[p].offset + values_[p].size;
+    }
+    bytes_.write(begin, value.offset + value.size, v, now_);
+  }
+
+  void expect_intact(uint32_t v) const {
+    const PlacedValue& value = values_[v];
+    const uint32_t other =
+        bytes_.writer_after(value.offset, value.offset + value.size, time_[v], replaced_by_[v]);
+    if (other != kNobody) fail(describe(value) + " overlaps " + describe(values_[other]));
   }
 
   std::span<const PlacedValue> values_;
-  std::map<uint64_t, uint32_t> by_offset_;
+  std::vector<size_t> time_;                  // when they were written; 0: not yet
+  std::vector<std::vector<uint32_t>> parts_;  // of values that are made of earlier ones
+  std::vector<uint32_t> replaced_by_;
+  Bytes bytes_;
+  size_t now_ = 0;
 };
 
-void check_value(std::span<const PlacedValue> values, const PlacedValue& value, uint64_t arena_size,
-                 uint64_t alignment) {
-  if (value.size == 0 || value.size > arena_size || value.offset > arena_size - value.size) {
-    fail(describe(value) + " reaches beyond the arena of " + std::to_string(arena_size) + " bytes");
-  }
-  if (value.offset % alignment != 0)
-    fail(describe(value) + " is not aligned to " + std::to_string(alignment));
-  if (value.first > value.last) fail(describe(value) + " ends before it begins");
-  if (value.replaces == UINT32_MAX) return;
+void check_replaces(std::span<const PlacedValue> values, const PlacedValue& value) {
   if (value.replaces >= values.size()) fail(describe(value) + " replaces a value that does not exist");
   const PlacedValue& old = values[value.replaces];
   if (old.offset != value.offset || old.size != value.size || old.last != value.first ||
@@ -68,33 +137,34 @@ void check_value(std::span<const PlacedValue> values, const PlacedValue& value, 
   }
 }
 
+void check_inside(std::span<const PlacedValue> values, const PlacedValue& value) {
+  if (value.inside >= values.size()) fail(describe(value) + " is part of a value that does not exist");
+  const PlacedValue& whole = values[value.inside];
+  const PlacedValue& earlier = whole.first < value.first ? whole : value;
+  const PlacedValue& later = whole.first < value.first ? value : whole;
+  if (value.offset < whole.offset || value.offset - whole.offset != value.inside_offset ||
+      value.size > whole.size || value.inside_offset > whole.size - value.size ||
+      earlier.first == later.first || earlier.last < later.first || later.replaces != kNobody) {
+    fail(describe(value) + " is no part of " + describe(whole));
+  }
+}
+
+void check_value(std::span<const PlacedValue> values, const PlacedValue& value, uint64_t arena_size) {
+  if (value.size == 0 || value.size > arena_size || value.offset > arena_size - value.size) {
+    fail(describe(value) + " reaches beyond the arena of " + std::to_string(arena_size) + " bytes");
+  }
+  if (value.offset % value.alignment != 0)
+    fail(describe(value) + " is not aligned to " + std::to_string(value.alignment));
+  if (value.first > value.last) fail(describe(value) + " ends before it begins");
+  if (value.replaces != kNobody) check_replaces(values, value);
+  if (value.inside != kNobody) check_inside(values, value);
+}
+
 }  // namespace
 
-void check_no_overlap(std::span<const PlacedValue> values, uint64_t arena_size, uint64_t alignment) {
-  std::vector<uint32_t> begins(values.size());
-  for (uint32_t i = 0; i < values.size(); ++i) {
-    check_value(values, values[i], arena_size, alignment);
-    begins[i] = i;
-  }
-  std::vector<uint32_t> ends = begins;
-  std::ranges::stable_sort(begins, {}, [&](uint32_t i) { return values[i].first; });
-  std::ranges::stable_sort(ends, {}, [&](uint32_t i) { return values[i].last; });
-
-  Alive alive(values);
-  size_t ended = 0;
-  for (size_t i = 0; i < begins.size();) {
-    const uint32_t step = values[begins[i]].first;
-    while (ended < ends.size() && values[ends[ended]].last < step) alive.remove(ends[ended++]);
-    size_t end = i;
-    while (end < begins.size() && values[begins[end]].first == step) ++end;
-    // What is overwritten in place makes room first: its bytes are then those of its successor. Two values
-    // that replace the same one overlap each other and are found so.
-    for (size_t k = i; k < end; ++k) {
-      const uint32_t replaced = values[begins[k]].replaces;
-      if (replaced != UINT32_MAX) alive.remove(replaced);
-    }
-    for (; i < end; ++i) alive.add(begins[i]);
-  }
+void check_no_overlap(std::span<const PlacedValue> values, uint64_t arena_size) {
+  for (const PlacedValue& value : values) check_value(values, value, arena_size);
+  Replay(values).run();
 }
 
 }  // namespace qplan::memory

@@ -18,11 +18,17 @@ struct PlacedValue {
   // step.
   uint32_t replaces = UINT32_MAX;
   std::string name;
+  uint64_t alignment = 64;
+  // Index of the value that has this one as a part, inside_offset bytes from its beginning: whichever of the
+  // two comes later is written without a change of the bytes that they share.
+  uint32_t inside = UINT32_MAX;
+  uint64_t inside_offset = 0;
 };
 
-// PackError (QPLAN_INTERNAL) naming the two values that share bytes while both are alive, or the value that
-// reaches beyond the arena or is not aligned.
-void check_no_overlap(std::span<const PlacedValue> values, uint64_t arena_size, uint64_t alignment);
+// Goes through the steps and keeps for every byte who wrote it last. PackError (QPLAN_INTERNAL) naming a
+// value of which a byte is written by another while it is alive, and that other; or the value that reaches
+// beyond the arena, is not aligned, or does not lie where it is said to.
+void check_no_overlap(std::span<const PlacedValue> values, uint64_t arena_size);
 
 }  // namespace qplan::memory
 

@@ -72,7 +72,7 @@ TEST(Lifetimes, AnInputThatIsReadTwiceMustBeAllowedAtBothPlaces) {
 
 TEST(Arena, OffsetsOfTensorsInOneBufferAreEqual) {
   const Program program = make_program({100, 100, 100}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
-  const Arena arena = plan_arena(program, always, 0);
+  const Arena arena = plan_arena(program, {always, nullptr}, 0);
   EXPECT_EQ(arena.offsets[1], arena.offsets[2]);
   EXPECT_EQ(arena.size, 256u);
   EXPECT_EQ(arena.lower_bound, 256u);
@@ -80,7 +80,7 @@ TEST(Arena, OffsetsOfTensorsInOneBufferAreEqual) {
 
 TEST(Arena, AnUnusedInputAndAnUnusedResultHavePlaces) {
   const Program program = make_program({64, 64, 64, 64}, {{{0}, {2, 3}}}, {0, 1}, {2});
-  EXPECT_EQ(plan_arena(program, never, 0).size, 256u);
+  EXPECT_EQ(plan_arena(program, {never, nullptr}, 0).size, 256u);
 }
 
 }  // namespace

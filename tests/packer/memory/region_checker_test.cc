@@ -46,8 +46,7 @@ Program region_program(bool in_place) {
 }
 
 Arena plan(const Program& program) {
-  return plan_arena(
-      program, [](uint32_t, uint32_t, uint32_t) { return true; }, 0);
+  return plan_arena(program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
 }
 
 std::string refusal(const Program& program, const Arena& arena) {

@@ -60,7 +60,7 @@ Packed pack_toy(const ToyOptions& toy, const PackOptions& options = forced()) {
 
 memory::Arena arena_of(const target::Program& program) {
   return memory::plan_arena(
-      program, [](uint32_t, uint32_t, uint32_t) { return true; }, 0);
+      program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
 }
 
 TEST(Regions, ARegionIsAStepWithTheCpusStepsBehindIt) {
