@@ -7,7 +7,7 @@
 // brought into that order once per block of channels.
 #include <immintrin.h>
 
-#include "kernels/depthwise_conv2d/depthwise_slide_avx512vnni.inl"
+#include "kernels/depthwise_conv2d/depthwise_narrow_avx512vnni.inl"
 #include "kernels/numeric/gemm_avx512vnni.inl"
 
 namespace qplan::depthwise_columns_avx512vnni {
@@ -221,7 +221,7 @@ void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void*
     const Block block = block_at(a.input_c, at.block);
     const Form form = form_of(a, block);
     const Prepared prepared = prepare < kKernel, kStride == 1 ? 2 : 1 > (a, block, form, s);
-    const Slide slide = slide_of<kStride>(a, prepared, form);
+    const Slide slide = way_of<kStride>(a, prepared, form);
     bool is_next;
     do {
       run_unit<kKernel, kStride>(a, prepared, form, slide, at, s, &padding);

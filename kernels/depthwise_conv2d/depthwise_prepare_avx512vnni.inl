@@ -50,11 +50,12 @@ inline Scratch scratch_in(const DepthwiseConv2dArgs& a, void* scratch) {
   return {columns, weights, bias, bias + 64, bias + 128, narrow, narrow + kNarrowBytes};
 }
 
-// 64 bytes from `from`, or its first 32 or 16 for each of the groups of rows.
-template <uint32_t kGroups>
+// 64 bytes from `from`, or copies of its first 32, 16 or 8.
+template <uint32_t kCopies>
 __attribute__((always_inline)) inline __m512i load_weights(const int8_t* from) {
-  if (kGroups == 1) return _mm512_loadu_si512(from);
-  if (kGroups == 2) return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  if (kCopies == 1) return _mm512_loadu_si512(from);
+  if (kCopies == 8) return _mm512_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  if (kCopies == 2) return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 
@@ -72,7 +73,7 @@ __attribute__((always_inline)) inline __m512i weights_part(__m512i w, __m512i ze
 
 // One part of the weights. Bit 4 * kx + q: weights of vector q of column kx of the kernel need a further
 // part.
-template <uint32_t kKernel, uint32_t kRows, uint32_t kGroups, uint32_t kPart>
+template <uint32_t kKernel, uint32_t kRows, uint32_t kCopies, uint32_t kPart>
 __attribute__((noinline)) uint32_t prepare_part(const DepthwiseConv2dArgs& a, const Block& block,
                                                 int8_t* to) {
   const size_t stride = (size_t{a.output_c} + 15) / 16 * 16;
@@ -86,7 +87,7 @@ __attribute__((noinline)) uint32_t prepare_part(const DepthwiseConv2dArgs& a, co
     for (uint32_t ky = 0; ky < 8; ++ky) {
       w[ky] = zero;
       if (ky >= kKernel) continue;
-      const __m512i v = load_weights<kGroups>(from + size_t{ky} * kKernel * stride);
+      const __m512i v = load_weights<kCopies>(from + size_t{ky} * kKernel * stride);
       w[ky] = weights_part<kPart>(v, zero_point);
       if (kPart + 1 < kMaxParts) rest = _mm512_or_si512(rest, weights_part<kPart + 1>(v, zero_point));
     }
@@ -126,30 +127,33 @@ struct Parts {
   uint32_t rests;
 };
 
-template <uint32_t kKernel, uint32_t kRows, uint32_t kGroups>
+template <uint32_t kKernel, uint32_t kRows, uint32_t kCopies>
 Parts prepare_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
-  const uint32_t rests = prepare_part<kKernel, kRows, kGroups, 0>(a, block, to);
+  const uint32_t rests = prepare_part<kKernel, kRows, kCopies, 0>(a, block, to);
   if (rests == 0) return {1, 0};
   to += part_bytes(a);
-  if (prepare_part<kKernel, kRows, kGroups, 1>(a, block, to) == 0) return {2, rests};
-  prepare_part<kKernel, kRows, kGroups, 2>(a, block, to + part_bytes(a));
+  if (prepare_part<kKernel, kRows, kCopies, 1>(a, block, to) == 0) return {2, rests};
+  prepare_part<kKernel, kRows, kCopies, 2>(a, block, to + part_bytes(a));
   return {3, rests};
 }
 
 template <uint32_t kKernel, uint32_t kRows>
-Parts prepare_any_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
-  if (block.groups == 1) return prepare_weights<kKernel, kRows, 1>(a, block, to);
-  return block.groups == 2 ? prepare_weights<kKernel, kRows, 2>(a, block, to)
-                           : prepare_weights<kKernel, kRows, 4>(a, block, to);
+Parts prepare_any_weights(const DepthwiseConv2dArgs& a, const Block& block, uint32_t copies, int8_t* to) {
+  if (copies == 1) return prepare_weights<kKernel, kRows, 1>(a, block, to);
+  if (copies == 2) return prepare_weights<kKernel, kRows, 2>(a, block, to);
+  return copies == 4 ? prepare_weights<kKernel, kRows, 4>(a, block, to)
+                     : prepare_weights<kKernel, kRows, 8>(a, block, to);
 }
 
-// 64, 32 or 16 constants in the order of the vectors.
-inline void prepare_constant(const void* from, const Block& block, int32_t* to) {
+// Copies of 64, 32, 16 or 8 constants in the order of the vectors.
+inline void prepare_constant(const void* from, const Block& block, uint32_t copies, int32_t* to) {
   const int32_t* channels = static_cast<const int32_t*>(from) + block.channel;
-  const uint32_t wrap = 4 / block.groups - 1;
-  const __m512i c0 = _mm512_loadu_si512(channels), c1 = _mm512_loadu_si512(channels + (1 & wrap) * 16);
-  const __m512i c2 = _mm512_loadu_si512(channels + (2 & wrap) * 16);
-  const __m512i c3 = _mm512_loadu_si512(channels + (3 & wrap) * 16);
+  const uint32_t wrap = copies > 4 ? 0 : 4 / copies - 1;
+  __m512i c0 = _mm512_loadu_si512(channels);
+  if (copies == 8) c0 = _mm512_shuffle_i32x4(c0, c0, 0x44);
+  const __m512i c1 = wrap == 0 ? c0 : _mm512_loadu_si512(channels + (1 & wrap) * 16);
+  const __m512i c2 = wrap == 0 ? c0 : _mm512_loadu_si512(channels + (2 & wrap) * 16);
+  const __m512i c3 = wrap == 0 ? c0 : _mm512_loadu_si512(channels + (3 & wrap) * 16);
   // Four by four lanes of 128 bits, transposed.
   const __m512i low01 = _mm512_shuffle_i32x4(c0, c1, 0x44), high01 = _mm512_shuffle_i32x4(c0, c1, 0xEE);
   const __m512i low23 = _mm512_shuffle_i32x4(c2, c3, 0x44), high23 = _mm512_shuffle_i32x4(c2, c3, 0xEE);
@@ -183,18 +187,25 @@ Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
   return Form::kIntegers;
 }
 
+// Whether vectors hold two pixels of eight channels in each 128 bits: at most two parts of weights are sure.
+inline bool has_pixel_pairs(const DepthwiseConv2dArgs& a, Form form) {
+  return a.input_c == 8 && a.kernel_h == 3 && a.stride_h == 1 && a.dilation_w == 1 && form == Form::kPlain &&
+         a.weights_zero_point != INT8_MIN;
+}
+
 template <uint32_t kKernel, uint32_t kRows>
 Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, const Scratch& s) {
-  const Parts parts = prepare_any_weights<kKernel, kRows>(a, block, s.weights);
-  prepare_constant(a.bias, block, s.bias);
+  const uint32_t copies = has_pixel_pairs(a, form) ? 8 : block.groups;
+  const Parts parts = prepare_any_weights<kKernel, kRows>(a, block, copies, s.weights);
+  prepare_constant(a.bias, block, copies, s.bias);
   if (form == Form::kF32e) {
-    prepare_constant(a.scale, block, s.factor);
+    prepare_constant(a.scale, block, copies, s.factor);
   } else if (form == Form::kPlain || form == Form::kSigned) {
-    prepare_constant(a.float_scale, block, s.factor);
-    prepare_constant(a.float_offset, block, s.addend);
+    prepare_constant(a.float_scale, block, copies, s.factor);
+    prepare_constant(a.float_offset, block, copies, s.addend);
   } else {
-    prepare_constant(a.multiplier, block, s.factor);
-    prepare_constant(a.shift, block, s.addend);
+    prepare_constant(a.multiplier, block, copies, s.factor);
+    prepare_constant(a.shift, block, copies, s.addend);
   }
   const auto* factor = reinterpret_cast<const float*>(s.factor);
   return {block,     parts.count, parts.rests, a.contract == Contract::kTfl2,
