@@ -188,33 +188,39 @@ struct Tfl1Epilogue512 {
 };
 
 // Zero point and clamp of 64 outputs at once. The ends of the dtype are met by the saturation of what makes
-// bytes.
+// bytes. Where the zero point is the lower one, outputs saturate as uint8 and then lose what lies below 0.
 struct Bytes512 {
   __m512i zero_point;            // int16
   __m512i clamp_min, clamp_max;  // of the dtype
-  bool is_signed, clamps;
+  __m512i lowest;                // int8
+  bool is_signed, clamps, from_lowest;
   template <typename Args>
   explicit Bytes512(const Args& args) {
     is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
     clamps =
         args.clamp_min > (is_signed ? INT8_MIN : 0) || args.clamp_max < (is_signed ? INT8_MAX : UINT8_MAX);
+    from_lowest = args.output_zero_point == (is_signed ? INT8_MIN : 0);
+    lowest = _mm512_set1_epi8(is_signed ? INT8_MIN : 0);
     zero_point = _mm512_set1_epi16(static_cast<int16_t>(args.output_zero_point));
     clamp_min = _mm512_set1_epi8(static_cast<char>(args.clamp_min));
     clamp_max = _mm512_set1_epi8(static_cast<char>(args.clamp_max));
   }
   // The bytes of a, then those of b, c, d. Everything on the way saturates.
   __attribute__((always_inline)) __m512i pack(__m512i a, __m512i b, __m512i c, __m512i d) const {
-    const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_point);
-    const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero_point);
+    __m512i ab = _mm512_packs_epi32(a, b), cd = _mm512_packs_epi32(c, d);
     // Each 128 bits hold four channels of a, of b, of c, of d.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i bytes;
-    if (is_signed) {
-      bytes = _mm512_packs_epi16(ab, cd);
-      if (clamps) bytes = _mm512_min_epi8(_mm512_max_epi8(bytes, clamp_min), clamp_max);
+    if (from_lowest) {
+      bytes = _mm512_xor_si512(_mm512_packus_epi16(ab, cd), lowest);
     } else {
-      bytes = _mm512_packus_epi16(ab, cd);
-      if (clamps) bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, clamp_min), clamp_max);
+      ab = _mm512_adds_epi16(ab, zero_point);
+      cd = _mm512_adds_epi16(cd, zero_point);
+      bytes = is_signed ? _mm512_packs_epi16(ab, cd) : _mm512_packus_epi16(ab, cd);
+    }
+    if (clamps) {
+      bytes = is_signed ? _mm512_min_epi8(_mm512_max_epi8(bytes, clamp_min), clamp_max)
+                        : _mm512_min_epu8(_mm512_max_epu8(bytes, clamp_min), clamp_max);
     }
     return _mm512_permutexvar_epi32(order, bytes);
   }
