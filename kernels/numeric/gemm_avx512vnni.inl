@@ -147,16 +147,26 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
   store_tile512<kRows, kBlocks>(g, sums, first_row, first_channel);
 }
 
-// The last tile may begin among rows that are done: one row alone waits for its own sums.
+// All rows, of which there are at least kRows: the last tile may begin among rows that are done.
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
+inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
+  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
+    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
+    gemm_tile512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, row, first_block);
+  }
+}
+
+// One row alone waits for its own sums, and those of six of one block hardly suffice.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
-  if (g.num_rows < 6) {
-    for (uint32_t p = 0; p < g.num_rows; ++p)
+  if (kBlocks == 1 && g.num_rows >= 12) {
+    gemm_full_tiles512<Epilogue, Rows, kFlip, kBlocks == 1 ? 12 : 6, kBlocks>(g, first_block);
+  } else if (g.num_rows >= 6) {
+    gemm_full_tiles512<Epilogue, Rows, kFlip, 6, kBlocks>(g, first_block);
+  } else {
+    for (uint32_t p = 0; p < g.num_rows; ++p) {
       gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, p, first_block);
-    return;
-  }
-  for (uint32_t p = 0; p < g.num_rows; p += 6) {
-    gemm_tile512<Epilogue, Rows, kFlip, 6, kBlocks>(g, p + 6 <= g.num_rows ? p : g.num_rows - 6, first_block);
+    }
   }
 }
 
