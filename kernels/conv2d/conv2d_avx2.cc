@@ -1,5 +1,6 @@
 // clang-format off
 #include "kernels/numeric/gemm_avx2.inl"  // first: the next one uses its names
+#include "kernels/numeric/zip_rows.inl"
 #include "kernels/conv2d/conv2d_gemm.inl"
 // clang-format on
 

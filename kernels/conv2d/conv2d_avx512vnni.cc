@@ -1,5 +1,6 @@
 // clang-format off
 #include "kernels/numeric/gemm_avx512vnni.inl"  // first: the next one uses its names
+#include "kernels/numeric/zip_rows_avx512vnni.inl"
 #include "kernels/conv2d/conv2d_gemm.inl"
 // clang-format on
 

@@ -14,9 +14,13 @@
 namespace qplan {
 namespace {
 
-// Pixels of a block, where the schedule does not say: as many rows of output as make about this many, or a
-// part of one row.
-constexpr uint32_t kBlockPixels = 48;
+// Pixels of a block, where the schedule does not say. Of a band: as many rows of output as make about this
+// many, or a part of one row; the more, the fewer rows of input are copied twice. Of pixels as they are: more
+// where they have few channels, so that the block stays in the cache.
+constexpr uint32_t kBandPixels = 192;
+constexpr uint32_t kManyRunPixels = 96;
+constexpr uint32_t kFewRunPixels = 48;
+constexpr uint32_t kFewChannels = 64;
 constexpr uint32_t kMaxBlockWidth = 240;
 // Blocks are divided among groups of 16 x 4 channels where they are few.
 constexpr uint32_t kFewBlocks = 8;
@@ -25,6 +29,9 @@ constexpr uint32_t kMaxTaps = 1024;
 constexpr uint64_t kMaxBandBytes = 8 << 20;
 // Copies may write, and the last group of four bytes of a tap may be read, beyond the end of a row.
 constexpr size_t kRowSlack = 64;
+// Of a column of a zipped band, which has one row of output.
+constexpr uint32_t kMaxZippedBytes = 16;
+constexpr uint32_t kMinZippedWidth = 16;
 
 // A block of `height` rows and `width` columns of output pixels, and its band.
 struct Band {
@@ -35,16 +42,32 @@ struct Band {
   uint32_t row_step;  // rows of the band are input rows this far apart
   size_t columns;     // of input pixels
   size_t pitch;       // bytes of a row
+  // Rows are zipped into one, column by column, where that makes fewer groups of four: all of the window is
+  // then one tap.
+  bool is_zipped;
 };
 
 inline uint32_t div_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
+// Not where most rows of a window are those of the row of output before, too: each row of output is zipped
+// anew.
+inline bool rows_are_zipped(const Conv2dArgs& a) {
+  const uint64_t run = uint64_t{a.kernel_w} * a.input_c;
+  return a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 && a.output_w >= kMinZippedWidth &&
+         uint64_t{a.kernel_h} * a.input_c <= kMaxZippedBytes &&
+         (a.kernel_h * run + 3) / 4 < a.kernel_h * ((run + 3) / 4);
+}
+inline uint32_t column_bytes(const Conv2dArgs& a, const Band& band) {
+  return band.is_zipped ? a.kernel_h * a.input_c : a.input_c;
+}
+
 inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   Band band;
+  band.is_zipped = rows_are_zipped(a);
   band.blocks_across = div_up(a.output_w, kMaxBlockWidth);
   band.width = div_up(a.output_w, band.blocks_across);
   // Several rows of output share rows of the band where those are neighbours.
-  const bool alone = a.dilation_h != 1 || band.width >= pixels;
+  const bool alone = a.dilation_h != 1 || band.width >= pixels || band.is_zipped;
   const uint32_t height = alone ? 1 : div_up(pixels, band.width);
   band.height = height < a.output_h ? height : a.output_h;
   band.blocks_down = div_up(a.output_h, band.height);
@@ -52,6 +75,10 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   band.tap_rows = a.kernel_h;
   band.tap_columns = in_runs ? 1 : a.kernel_w;
   band.tap_bytes = in_runs ? a.kernel_w * a.input_c : a.input_c;
+  if (band.is_zipped) {
+    band.tap_rows = 1;
+    band.tap_bytes *= a.kernel_h;
+  }
   band.row_step = a.dilation_h;
   band.columns = size_t{band.width - 1} * a.stride_w + size_t{a.kernel_w - 1} * a.dilation_w + 1;
   band.pitch = (band.columns * a.input_c + 63) / 64 * 64 + kRowSlack;
@@ -66,6 +93,9 @@ inline size_t band_rows(const Conv2dArgs& a, uint32_t height) {
 }
 inline size_t band_bytes(const Conv2dArgs& a, const Band& band) {
   return band_rows(a, band.height) * band.pitch;
+}
+inline size_t zipped_bytes(const Conv2dArgs& a, const Band& band) {
+  return band.is_zipped ? band.columns * column_bytes(a, band) + kRowSlack : 0;
 }
 
 inline bool band_fits(const Conv2dArgs& a, const Band& band) {
@@ -84,20 +114,23 @@ inline Band band_of(const Conv2dArgs& a) {
     const Band band = band_of_pixels(a, pixels);
     if (band_fits(a, band)) return band;
   }
-  return band_of_pixels(a, kBlockPixels);
+  return band_of_pixels(a, kBandPixels);
 }
 
 // Of a block where windows are pixels.
 inline uint32_t run_pixels(const Conv2dArgs& a) {
   const uint32_t pixels = scheduled_pixels(a);
-  return pixels != 0 ? pixels : kBlockPixels;
+  if (pixels != 0) return pixels;
+  return a.input_c <= kFewChannels ? kManyRunPixels : kFewRunPixels;
 }
 
 // Weights in o16k4 are groups of four along k; those of taps that are no whole groups have to be laid out
-// anew, with zeros behind each tap: what a plan has in the layout's rest is not to be trusted.
-inline bool weights_need_gaps(const Band& band) { return band.tap_bytes % 4 != 0; }
-inline size_t gapped_weight_bytes(const Conv2dArgs& a, const Band& band) {
-  return weights_need_gaps(band) ? size_t{div_up(a.output_c, 16)} * num_taps(band) * tap_k4(band) * 64 : 0;
+// anew, with zeros behind each tap: what a plan has in the layout's rest is not to be trusted. So have those
+// of a zipped band, in the order of its bytes.
+inline bool weights_are_laid_anew(const Band& band) { return band.tap_bytes % 4 != 0 || band.is_zipped; }
+inline size_t new_weight_bytes(const Conv2dArgs& a, const Band& band) {
+  return weights_are_laid_anew(band) ? size_t{div_up(a.output_c, 16)} * num_taps(band) * tap_k4(band) * 64
+                                     : 0;
 }
 
 // Whether the windows are the pixels of the input, in order.
@@ -122,7 +155,7 @@ inline bool band_accepts(const Conv2dArgs& a) {
   }
   if (windows_are_pixels(a)) return true;
   const Band band = band_of(a);
-  return band_fits(a, band) && gapped_weight_bytes(a, band) <= kMaxBandBytes;
+  return band_fits(a, band) && new_weight_bytes(a, band) <= kMaxBandBytes;
 }
 
 // The parts of the scratch memory.
@@ -132,6 +165,7 @@ struct BandScratch {
   int32_t* terms;        // [height * width, rounded up to four]
   int8_t* weights;
   uint8_t* band;
+  uint8_t* zipped;
   size_t bytes;
 };
 
@@ -151,8 +185,9 @@ inline BandScratch band_scratch(const Conv2dArgs& a, const Band& band, void* scr
   if (pixels) return parts;
   parts.tap_offsets = reinterpret_cast<size_t*>(take(num_taps(band) * sizeof(size_t)));
   parts.rows = reinterpret_cast<const uint8_t**>(take(band.height == 1 ? 0 : num_rows * sizeof(void*)));
-  parts.weights = reinterpret_cast<int8_t*>(take(gapped_weight_bytes(a, band)));
+  parts.weights = reinterpret_cast<int8_t*>(take(new_weight_bytes(a, band)));
   parts.band = take(band_bytes(a, band));
+  parts.zipped = take(zipped_bytes(a, band));
   return parts;
 }
 
@@ -176,6 +211,26 @@ inline void gap_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
           const uint64_t both = uint64_t{high} << 32 | low;
           const uint32_t four = static_cast<uint32_t>(both >> shift) & mask;
           __builtin_memcpy(to + o * 4, &four, 4);
+        }
+      }
+    }
+  }
+}
+
+// The weights in the order of a zipped band: column by column, with zeros behind the last.
+inline void zip_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
+  const uint32_t run = a.kernel_w * a.input_c, num_k4 = tap_k4(band);
+  for (uint32_t block = 0; block < div_up(a.output_c, 16); ++block, to += size_t{num_k4} * 64) {
+    const int8_t* from = a.weights + size_t{block} * num_k4 * 64;
+    for (uint32_t o = 0; o < 64; ++o) to[(num_k4 - 1) * 64 + o] = 0;
+    uint32_t at = 0;
+    for (uint32_t x = 0; x < a.kernel_w; ++x) {
+      for (uint32_t y = 0; y < a.kernel_h; ++y) {
+        for (uint32_t i = 0; i < a.input_c; ++i, ++at) {
+          const uint32_t k = y * run + x * a.input_c + i;
+          const int8_t* source = from + k / 4 * 64 + k % 4;
+          int8_t* target = to + at / 4 * 64 + at % 4;
+          for (uint32_t o = 0; o < 64; o += 4) target[o] = source[o];
         }
       }
     }

@@ -1,6 +1,6 @@
 // conv2d as a matrix product of windows and packed weights. An ISA file includes its
-// kernels/numeric/gemm_<isa>.inl before this one, which gives the names used here their meaning. Internal
-// linkage only.
+// kernels/numeric/gemm_<isa>.inl and a kernels/numeric/zip_rows before this one, which give the names used
+// here their meaning. Internal linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_GEMM_INL_
 #define QPLAN_KERNELS_CONV2D_CONV2D_GEMM_INL_
 
@@ -25,6 +25,15 @@ inline uint32_t conv2d_groups(const Conv2dArgs& a) {
   return groups < wanted ? groups : wanted;
 }
 
+// Where group `group` begins: at whole tiles of 64 channels if there are as many.
+inline uint32_t group_begin(uint32_t num_blocks, uint32_t group, uint32_t groups) {
+  constexpr uint32_t kTileBlocks = kGroupChannels / 16;
+  const uint32_t tiles = div_up(num_blocks, kTileBlocks);
+  if (groups > tiles) return num_blocks * group / groups;
+  const uint32_t block = tiles * group / groups * kTileBlocks;
+  return block < num_blocks ? block : num_blocks;
+}
+
 // Unit u is group u % groups of the channels of block u / groups, or, with groups outermost, group u / blocks
 // of block u % blocks.
 inline uint32_t conv2d_units(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
@@ -41,14 +50,15 @@ inline void pixel_rows(const Conv2dArgs& a, uint32_t block, Gemm* product) {
 }
 
 // The same in a band, which is filled.
-inline void block_rows(const Conv2dArgs& a, const Band& band, uint32_t block, const BandScratch& parts,
-                       Gemm* product) {
+inline void block_rows(const Conv2dArgs& a, const Band& band, const RowZip& zip, uint32_t block,
+                       const BandScratch& parts, Gemm* product) {
   const uint32_t across = block % band.blocks_across, down = block / band.blocks_across;
   const uint32_t n = down / band.blocks_down, y = down % band.blocks_down * band.height,
                  x = across * band.width;
   const uint32_t height = a.output_h - y < band.height ? a.output_h - y : band.height;
   const uint32_t width = a.output_w - x < band.width ? a.output_w - x : band.width;
   copy_band<copy_run, fill>(a, band, n, y, x, height, parts.band);
+  if (band.is_zipped) zip.zip(parts.band, band.pitch, band.columns, parts.zipped);
   product->num_rows = height * width;
   product->first_out =
       static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * a.output_c;
@@ -64,16 +74,17 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   const Band band = band_of(args);
   const BandScratch parts = band_scratch(args, band, scratch);
   const bool pixels = windows_are_pixels(args);
+  const RowZip zip(band.is_zipped ? args.kernel_h : 0, args.input_c);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
   product.num_taps = pixels ? 1 : num_taps(band);
   product.tap_bytes = pixels ? args.input_c : band.tap_bytes;
   product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
-  product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * args.input_c;
+  product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, band);
   product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
   if (!pixels) {
     product.flip = 0;
-    product.first_row = parts.band;
+    product.first_row = band.is_zipped ? parts.zipped : parts.band;
     product.rows = band.height == 1 ? nullptr : parts.rows;
     for (uint32_t i = 0; i < band.tap_rows; ++i) {
       for (uint32_t j = 0; j < band.tap_columns; ++j) {
@@ -81,8 +92,8 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
             i * band.pitch + size_t{j} * args.dilation_w * args.input_c;
       }
     }
-    if (weights_need_gaps(band)) {
-      gap_weights(args, band, parts.weights);
+    if (weights_are_laid_anew(band)) {
+      band.is_zipped ? zip_weights(args, band, parts.weights) : gap_weights(args, band, parts.weights);
       product.weights = parts.weights;
     }
   }
@@ -93,11 +104,11 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     const uint32_t block = groups_outer ? unit % blocks : unit / groups;
     const uint32_t group = groups_outer ? unit / blocks : unit % groups;
     if (unit == begin || group == 0 || groups_outer) {
-      pixels ? pixel_rows(args, block, &product) : block_rows(args, band, block, parts, &product);
+      pixels ? pixel_rows(args, block, &product) : block_rows(args, band, zip, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, parts.terms);
     }
-    gemm(product, num_blocks * group / groups, num_blocks * (group + 1) / groups);
+    gemm(product, group_begin(num_blocks, group, groups), group_begin(num_blocks, group + 1, groups));
   }
 }
 

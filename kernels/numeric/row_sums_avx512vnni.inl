@@ -77,6 +77,29 @@ inline uint32_t dense_row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   return p;
 }
 
+// Rows of one tap of at most 32 bytes, two in a vector: the sums of the 16 rows from p on.
+inline __m512i sixteen_short_row_sums(const Gemm& g, uint32_t p) {
+  const __mmask32 mask = static_cast<__mmask32>(mask64(g.tap_bytes));
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i factors = _mm512_broadcast_i64x4(_mm256_maskz_set1_epi8(mask, 1));
+  const uint8_t* row = row_tap(g, p, 0);
+  __m512i sums[8];
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < 8; ++i, row += 2 * g.row_stride) {
+    const __m256i low = _mm256_maskz_loadu_epi8(mask, row);
+    const __m256i high = _mm256_maskz_loadu_epi8(mask, row + g.row_stride);
+    const __m512i two = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    sums[i] = _mm512_setzero_si512();
+    dot_u8s8_512(sums[i], _mm512_xor_si512(two, flip), factors);
+  }
+#pragma GCC unroll 3
+  for (uint32_t count = 4; count > 0; count /= 2) {
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < count; ++i) sums[i] = add_neighbours512(sums[2 * i], sums[2 * i + 1]);
+  }
+  return sums[0];
+}
+
 // Rows p .. p + 3, or the last one where there are fewer.
 inline __m128i four_row_sums(const Gemm& g, uint32_t p) {
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
@@ -127,6 +150,12 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
     if (g.tap_bytes == 8) p = dense_row_sums<2>(g, factor, sums);
     if (g.tap_bytes == 16) p = dense_row_sums<4>(g, factor, sums);
     if (g.tap_bytes == 32) p = dense_row_sums<8>(g, factor, sums);
+  }
+  if (g.rows == nullptr && g.num_taps == 1 && g.tap_bytes <= 32) {
+    for (; p + 16 <= g.num_rows; p += 16) {
+      const __m512i sixteen = sixteen_short_row_sums(g, p);
+      _mm512_storeu_si512(sums + p, _mm512_mullo_epi32(sixteen, _mm512_set1_epi32(factor)));
+    }
   }
   const __m128i factors = _mm_set1_epi32(factor);
   for (; p < g.num_rows; p += 4) {
