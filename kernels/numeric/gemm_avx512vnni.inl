@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "kernels/numeric/gemm.h"
+#include "kernels/numeric/gemm_half_avx512vnni.inl"
 #include "kernels/numeric/requantize_avx512vnni.inl"
 #include "kernels/numeric/row_sums_avx512vnni.inl"
 
@@ -203,8 +204,26 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
   return b;
 }
 
+// The last block as a half, if it is one, in float: whether it was done.
+template <typename Epilogue>
+inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
+  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16) return false;
+  if (g.contract != Contract::kF32e && (g.float_form == FloatForm::kNone || !groups_have_form(g, block, 1))) {
+    return false;
+  }
+  if (g.rows != nullptr) {
+    gemm_half_tiles512<Epilogue, ListedRows512, false, 8>(g, block);
+  } else if (g.flip == 0) {
+    gemm_half_tiles512<Epilogue, EvenRows512, false, 16>(g, block);
+  } else {
+    gemm_half_tiles512<Epilogue, EvenRows512, true, 16>(g, block);
+  }
+  return true;
+}
+
 template <typename Epilogue>
 inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  if (first_block < end_block && gemm_half_block512<Epilogue>(g, end_block - 1)) --end_block;
   uint32_t b = gemm_blocks512<Epilogue, 4>(g, first_block, end_block);
   b = gemm_blocks512<Epilogue, 2>(g, b, end_block);
   gemm_blocks512<Epilogue, 1>(g, b, end_block);

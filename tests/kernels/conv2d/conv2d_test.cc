@@ -114,8 +114,8 @@ TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
 }
 
 // More pixels than a work unit has, windows inside the input and over each of its borders, taps of whole
-// groups of four bytes and others, few channels in wide images, one block of channels to several groups of
-// them.
+// groups of four bytes and others, few channels in wide images, half a block of channels to several groups
+// of them.
 TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
   struct Image {
     uint32_t size, input_c, output_c, kernel_h, kernel_w, stride, dilation, pad;
@@ -127,7 +127,9 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
       {14, 8, 8, 1, 5, 1, 2, 4},  {7, 20, 300, 1, 1, 1, 1, 0}, {6, 4, 16, 7, 7, 1, 1, 3},
       {10, 5, 16, 3, 3, 1, 3, 3}, {9, 16, 32, 2, 2, 1, 1, 0},  {35, 3, 32, 3, 3, 2, 1, 1},
       {70, 3, 24, 3, 3, 2, 1, 0}, {36, 1, 8, 5, 3, 2, 1, 2},   {35, 6, 17, 2, 3, 2, 1, 0},
-      {33, 7, 20, 2, 3, 2, 1, 1}, {48, 1, 16, 16, 5, 3, 1, 4}, {34, 3, 8, 5, 5, 2, 1, 2},
+      {12, 8, 24, 1, 1, 1, 1, 0}, {11, 12, 8, 1, 1, 1, 1, 0},  {9, 20, 69, 1, 1, 1, 1, 0},
+      {17, 4, 40, 3, 3, 1, 1, 1}, {33, 7, 20, 2, 3, 2, 1, 1},  {48, 1, 16, 16, 5, 3, 1, 4},
+      {34, 3, 8, 5, 5, 2, 1, 2},
   };
   uint64_t seed = 1500;
   for (const Image& image : images) {
