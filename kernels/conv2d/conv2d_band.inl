@@ -15,9 +15,11 @@ namespace qplan {
 namespace {
 
 // Pixels of a block, where the schedule does not say. Of a band: as many rows of output as make about this
-// many, or a part of one row; the more, the fewer rows of input are copied twice. Of pixels as they are: more
-// where they have few channels, so that the block stays in the cache.
-constexpr uint32_t kBandPixels = 192;
+// many, or a part of one row; the more, the fewer rows of input are copied twice, while the band stays in the
+// cache. Of pixels as they are: more where they have few channels, for the same reason.
+constexpr uint32_t kManyBandPixels = 192;
+constexpr uint32_t kFewBandPixels = 48;
+constexpr size_t kCachedBandBytes = 16 << 10;
 constexpr uint32_t kManyRunPixels = 96;
 constexpr uint32_t kFewRunPixels = 48;
 constexpr uint32_t kFewChannels = 64;
@@ -114,7 +116,9 @@ inline Band band_of(const Conv2dArgs& a) {
     const Band band = band_of_pixels(a, pixels);
     if (band_fits(a, band)) return band;
   }
-  return band_of_pixels(a, kBandPixels);
+  const Band many = band_of_pixels(a, kManyBandPixels);
+  return band_fits(a, many) && band_bytes(a, many) <= kCachedBandBytes ? many
+                                                                       : band_of_pixels(a, kFewBandPixels);
 }
 
 // Of a block where windows are pixels.
