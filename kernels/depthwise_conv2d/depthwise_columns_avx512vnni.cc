@@ -180,13 +180,14 @@ void find_rows(const DepthwiseConv2dArgs& a, const Block& block, const Cursor& a
 }
 
 template <uint32_t kKernel, uint32_t kStride>
-void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Slide slide, const Cursor& at,
+void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Way way, const Cursor& at,
               const Scratch& s, Padding* padding) {
   constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
   ColumnRun run;
   OutputRows to;
   find_rows<kKernel, kStride>(a, p.block, at, padding, &run, &to);
   if (to.rows[0][0] == nullptr) return;  // the first phase has a row more than this one
+  const Slide slide = kRows == 2 && to.rows[1][0] == nullptr ? way.single_row : way.rows;
   run.step = size_t{a.dilation_w} * a.input_c;
   to.pixel_bytes = size_t{a.dilation_w} * a.output_c;
   const uint32_t phases = num_phases(a.output_w, a.dilation_w);
@@ -194,8 +195,8 @@ void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Slide 
   for (uint32_t x = 0;;) {
     const Phase phase = phase_at(x, a.output_w, a.input_w, a.pad_left, a.dilation_w);
     if (phase.first_input != column) {
-      const ptrdiff_t way = (ptrdiff_t{phase.first_input} - ptrdiff_t{column}) * ptrdiff_t{a.input_c};
-      for (uint32_t i = 0; i < kInputRows * p.block.groups; ++i) run.rows[i] += way;
+      const ptrdiff_t distance = (ptrdiff_t{phase.first_input} - ptrdiff_t{column}) * ptrdiff_t{a.input_c};
+      for (uint32_t i = 0; i < kInputRows * p.block.groups; ++i) run.rows[i] += distance;
       column = phase.first_input;
     }
     run.num_columns = phase.num_inputs;
@@ -221,10 +222,10 @@ void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void*
     const Block block = block_at(a.input_c, at.block);
     const Form form = form_of(a, block);
     const Prepared prepared = prepare < kKernel, kStride == 1 ? 2 : 1 > (a, block, form, s);
-    const Slide slide = way_of<kStride>(a, prepared, form);
+    const Way way = way_of<kStride>(a, prepared, form);
     bool is_next;
     do {
-      run_unit<kKernel, kStride>(a, prepared, form, slide, at, s, &padding);
+      run_unit<kKernel, kStride>(a, prepared, form, way, at, s, &padding);
       is_next = advance(a, rows_at_once(a) * block.groups, &at);
     } while (++begin < end && !is_next);
   }

@@ -187,16 +187,16 @@ __attribute__((noinline)) void narrow(const DepthwiseConv2dArgs& a, const Prepar
   }
 }
 
-// How to make the outputs of a block: by sliding, pixel by pixel or several at once; null where the way
-// through the scratch is as good, or rare.
+// How to make the outputs of a block: pixel by pixel or several at once.
 template <uint32_t kStride>
-Slide way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
+Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
   if (p.block.groups != 4) return slide_of<kStride>(a, p, form);
-  if (a.kernel_h != 3 || p.num_parts > 2 || form != Form::kPlain) return nullptr;
-  if (kStride == 1 && has_pixel_pairs(a, form)) return narrow<1, Pixels::kEight>;
-  if (a.input_c == 16 && a.dilation_w == 1) return narrow<kStride, Pixels::kFour>;
-  if (kStride == 1 && p.block.count == 16) return narrow<1, Pixels::kFourOf16>;
-  return kStride == 1 && p.block.count == 8 ? narrow<1, Pixels::kFourOf8> : nullptr;
+  const auto both = [](Slide slide) { return Way{slide, slide}; };
+  if (a.kernel_h != 3 || p.num_parts > 2 || form != Form::kPlain) return both(nullptr);
+  if (kStride == 1 && has_pixel_pairs(a, form)) return both(narrow<1, Pixels::kEight>);
+  if (a.input_c == 16 && a.dilation_w == 1) return both(narrow<kStride, Pixels::kFour>);
+  if (kStride == 1 && p.block.count == 16) return both(narrow<1, Pixels::kFourOf16>);
+  return both(kStride == 1 && p.block.count == 8 ? narrow<1, Pixels::kFourOf8> : nullptr);
 }
 
 }  // namespace

@@ -10,123 +10,120 @@
 namespace qplan {
 namespace {
 
-struct Two {
-  __m512i v[2];
-};
-
-// Vectors 2 * kHalf and 2 * kHalf + 1 of column c. kFlips: the input may be int8.
-template <uint32_t kHalf, uint32_t kGroups, uint32_t kRows, bool kFlips>
-__attribute__((always_inline)) inline Two gather_half(const ColumnRun& run, int64_t c, __m512i outside,
-                                                      __m512i flip) {
-  if (c < 0 || c >= run.num_columns) return {{outside, outside}};
+// All four vectors of column c. kFlips: the input may be int8.
+template <uint32_t kGroups, uint32_t kRows, bool kFlips>
+__attribute__((always_inline)) inline Four gather_column(const ColumnRun& run, int64_t c, __m512i outside,
+                                                         __m512i flip) {
+  if (c < 0 || c >= run.num_columns) return {{outside, outside, outside, outside}};
   const size_t offset = static_cast<size_t>(c) * run.step;
   __m512i r[4];
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < 4; ++i)
     r[i] = i < kRows ? load_row<kGroups, true>(run.rows + i * kGroups, offset, 0) : r[i - 1];
-  const __m512i r01 = kHalf == 0 ? _mm512_unpacklo_epi8(r[0], r[1]) : _mm512_unpackhi_epi8(r[0], r[1]);
-  const __m512i r23 = kHalf == 0 ? _mm512_unpacklo_epi8(r[2], r[3]) : _mm512_unpackhi_epi8(r[2], r[3]);
-  const __m512i low = _mm512_unpacklo_epi16(r01, r23), high = _mm512_unpackhi_epi16(r01, r23);
-  if (kFlips) return {{_mm512_xor_si512(low, flip), _mm512_xor_si512(high, flip)}};
-  return {{low, high}};
+  Four four = gather_rows(r[0], r[1], r[2], r[3]);
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < 4 && kFlips; ++q) four.v[q] = _mm512_xor_si512(four.v[q], flip);
+  return four;
 }
 
-// Vector q of the outputs at columns[0], columns[kStride], ... of each row.
-template <typename Epilogue, uint32_t kStride>
-__attribute__((always_inline)) inline void slide_outputs(const Prepared& p, const Two* columns, uint32_t q,
-                                                         __m512i (&sums)[4]) {
-  constexpr uint32_t kX = outputs_in_row(kStride);
-  constexpr uint32_t kRows = 4 / kX;
+// Vector q of kX outputs of each row, at columns[0], columns[kStride], ...
+template <typename Epilogue, uint32_t kStride, uint32_t kRows, uint32_t kX>
+__attribute__((always_inline)) inline void slide_outputs(const Prepared& p, const Four* columns, uint32_t q,
+                                                         __m512i (&sums)[kRows * kX]) {
+  constexpr uint32_t kWeights = 2 / kStride;  // of a column of the kernel: for each row there may be
   const __m512i bias = _mm512_load_si512(p.bias + 16 * q);
 #pragma GCC unroll 4
-  for (uint32_t i = 0; i < 4; ++i) sums[i] = bias;
-#pragma GCC unroll 4
-  for (uint32_t kx = 0; kx < 3; ++kx) {
-#pragma GCC unroll 4
-    for (uint32_t row = 0; row < kRows; ++row) {
-      const __m512i w = _mm512_load_si512(p.weights + (kx * kRows + row) * 256 + 64 * q);
-#pragma GCC unroll 4
-      for (uint32_t x = 0; x < kX; ++x)
-        dot_u8s8_512(sums[row * kX + x], columns[x * kStride + kx].v[q % 2], w);
-    }
-  }
-  // Few weights need a second part, most often one of a block.
-#pragma GCC unroll 4
-  for (uint32_t kx = 0; kx < 3; ++kx) {
-    if ((p.rests >> (4 * kx + q) & 1) == 0) continue;
+  for (uint32_t i = 0; i < kRows * kX; ++i) sums[i] = bias;
+#pragma GCC unroll 6
+  for (uint32_t k = 0; k < 6; ++k) {  // the second time, what the first part of the weights leaves
+    const uint32_t kx = k % 3;
+    if (k >= 3 && (p.rests >> (4 * kx + q) & 1) == 0) continue;
 #pragma GCC unroll 4
     for (uint32_t row = 0; row < kRows; ++row) {
-      const __m512i w = _mm512_load_si512(p.weights + ((3 + kx) * kRows + row) * 256 + 64 * q);
+      const __m512i w = _mm512_load_si512(p.weights + (k * kWeights + row) * 256 + 64 * q);
 #pragma GCC unroll 4
-      for (uint32_t x = 0; x < kX; ++x)
-        dot_u8s8_512(sums[row * kX + x], columns[x * kStride + kx].v[q % 2], w);
+      for (uint32_t x = 0; x < kX; ++x) dot_u8s8_512(sums[row * kX + x], columns[x * kStride + kx].v[q], w);
     }
   }
   const Epilogue epilogue(p, 16 * q);
 #pragma GCC unroll 4
-  for (uint32_t i = 0; i < 4; ++i) sums[i] = epilogue.outputs(sums[i]);
+  for (uint32_t i = 0; i < kRows * kX; ++i) sums[i] = epilogue.outputs(sums[i]);
 }
 
-// num_x outputs of each row, of columns from run.first on.
-template <typename Epilogue, uint32_t kStride, uint32_t kGroups, bool kFlips>
+// Outputs x to x + kX - 1 of each row, from their columns.
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, uint32_t kX>
+__attribute__((always_inline)) inline void slide_step(const Prepared& p, const Finish& finish,
+                                                      const OutputRows& to, uint32_t x, const Four* columns) {
+  __m512i first[kRows * kX], second[kRows * kX], words[kRows * kX];
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 0, first);
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 1, second);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRows * kX; ++i) words[i] = _mm512_packs_epi32(first[i], second[i]);
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 2, first);
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 3, second);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRows * kX; ++i) {
+    store_groups<kGroups>(to, i / kX, x + i % kX,
+                          finish.pack(words[i], _mm512_packs_epi32(first[i], second[i])));
+  }
+}
+
+// num_x outputs of each row, of columns from run.first on. kRows: of outputs, of one group.
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, bool kFlips, uint32_t kRows>
 __attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepared& p, const ColumnRun& run,
                                      const OutputRows& to, uint32_t num_x) {
-  constexpr uint32_t kX = outputs_in_row(kStride), kInputRows = 4 / kX + 2;
-  constexpr uint32_t kKept = 3 - kStride, kColumns = kKept + kX * kStride;
+  constexpr uint32_t kX = 2, kInputRows = kRows + 2, kKept = 3 - kStride;
   const Finish finish(a);
   const __m512i flip = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
   const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), flip);
   int64_t c = run.first;
-  Two low[kColumns], high[kColumns];
-#pragma GCC unroll 16
-  for (uint32_t i = 0; i < kKept; ++i, ++c) {
-    low[i] = gather_half<0, kGroups, kInputRows, kFlips>(run, c, outside, flip);
-    high[i] = gather_half<1, kGroups, kInputRows, kFlips>(run, c, outside, flip);
-  }
-  for (uint32_t x = 0; x < num_x; x += kX, c += kX * kStride) {
-    __m512i first[4], second[4], words[4];
-#pragma GCC unroll 16
-    for (uint32_t i = kKept; i < kColumns; ++i)
-      low[i] = gather_half<0, kGroups, kInputRows, kFlips>(run, c + i - kKept, outside, flip);
-    slide_outputs<Epilogue, kStride>(p, low, 0, first);
-    slide_outputs<Epilogue, kStride>(p, low, 1, second);
-#pragma GCC unroll 16
-    for (uint32_t i = 0; i < kKept; ++i) low[i] = low[kColumns - kKept + i];
+  Four columns[kKept + kX * kStride];
+  const auto gather = [&](uint32_t count) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 4; ++i) words[i] = _mm512_packs_epi32(first[i], second[i]);
-#pragma GCC unroll 16
-    for (uint32_t i = kKept; i < kColumns; ++i)
-      high[i] = gather_half<1, kGroups, kInputRows, kFlips>(run, c + i - kKept, outside, flip);
-    slide_outputs<Epilogue, kStride>(p, high, 2, first);
-    slide_outputs<Epilogue, kStride>(p, high, 3, second);
-#pragma GCC unroll 16
-    for (uint32_t i = 0; i < kKept; ++i) high[i] = high[kColumns - kKept + i];
+    for (uint32_t i = 0; i < count; ++i, ++c)
+      columns[kKept + i] = gather_column<kGroups, kInputRows, kFlips>(run, c, outside, flip);
+  };
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 4; ++i) {
-      const __m512i v = finish.pack(words[i], _mm512_packs_epi32(first[i], second[i]));
-      if (x + i % kX < num_x) store_groups<kGroups>(to, i / kX, x + i % kX, v);
-    }
+  for (uint32_t i = 0; i < kKept; ++i, ++c)
+    columns[i] = gather_column<kGroups, kInputRows, kFlips>(run, c, outside, flip);
+  uint32_t x = 0;
+  for (; x + kX <= num_x; x += kX) {
+    gather(kX * kStride);
+    slide_step<Epilogue, kStride, kGroups, kRows, kX>(p, finish, to, x, columns);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kKept; ++i) columns[i] = columns[kX * kStride + i];
   }
+  if (x == num_x) return;
+  gather(kStride);
+  slide_step<Epilogue, kStride, kGroups, kRows, 1>(p, finish, to, x, columns);
 }
 
 using Slide = void (*)(const DepthwiseConv2dArgs&, const Prepared&, const ColumnRun&, const OutputRows&,
                        uint32_t);
 
-template <uint32_t kStride, uint32_t kGroups>
+// How to make the outputs of a unit, and of one that has a single row; null: by way of the scratch.
+struct Way {
+  Slide rows;
+  Slide single_row;
+};
+
+template <uint32_t kStride, uint32_t kGroups, uint32_t kRows>
 Slide plain_slide(const DepthwiseConv2dArgs& a) {
-  return a.input_dtype == Dtype::kS8 ? slide<PlainEpilogue512, kStride, kGroups, true>
-                                     : slide<PlainEpilogue512, kStride, kGroups, false>;
+  return a.input_dtype == Dtype::kS8 ? slide<PlainEpilogue512, kStride, kGroups, true, kRows>
+                                     : slide<PlainEpilogue512, kStride, kGroups, false, kRows>;
 }
 
 // How to slide over a block; null where the way through the scratch is as good, or rare.
 template <uint32_t kStride>
-Slide slide_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
-  if (a.kernel_h != 3 || p.num_parts > 2 || p.block.count * p.block.groups != 64) return nullptr;
-  if (p.block.groups == 2) return form == Form::kPlain ? plain_slide<kStride, 2>(a) : nullptr;
-  if (p.block.groups != 1) return nullptr;
-  if (form == Form::kPlain) return plain_slide<kStride, 1>(a);
-  if (form == Form::kSigned) return slide<SignedEpilogue512, kStride, 1, true>;
-  return form == Form::kF32e ? slide<F32eEpilogue512, kStride, 1, true> : nullptr;
+Way slide_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
+  constexpr uint32_t kRows = 2 / kStride;
+  const auto both = [](Slide slide) { return Way{slide, slide}; };
+  if (a.kernel_h != 3 || p.num_parts > 2 || p.block.count * p.block.groups != 64) return both(nullptr);
+  if (p.block.groups == 2) return both(form == Form::kPlain ? plain_slide<kStride, 2, kRows>(a) : nullptr);
+  if (p.block.groups != 1) return both(nullptr);
+  if (form == Form::kPlain) return {plain_slide<kStride, 1, kRows>(a), plain_slide<kStride, 1, 1>(a)};
+  if (form == Form::kSigned) return both(slide<SignedEpilogue512, kStride, 1, true, kRows>);
+  return both(form == Form::kF32e ? slide<F32eEpilogue512, kStride, 1, true, kRows> : nullptr);
 }
 
 }  // namespace
