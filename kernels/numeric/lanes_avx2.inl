@@ -18,6 +18,7 @@ using Reals = __m256;
 using Requant = Requant256;
 using Output = Output256;
 using RealOutput = RealOutput256;
+using OutputBytes = Bytes256;
 
 inline Ints set_ints(int32_t v) { return _mm256_set1_epi32(v); }
 inline Reals set_reals(float v) { return _mm256_set1_ps(v); }
@@ -60,6 +61,20 @@ inline Ints if_positive(Ints v, Ints yes, Ints no) {
 inline Requant set_requant(int32_t multiplier, int32_t shift) { return set1_requant256(multiplier, shift); }
 inline Ints requantize(Ints v, const Requant& requant) { return requantize_tfl2_256(v, requant); }
 
+// TFL1.
+struct RequantOnce {
+  Ints multiplier, shift;
+};
+inline RequantOnce set_requant_once(int32_t multiplier, int32_t shift) {
+  return {set_ints(multiplier), set_ints(shift)};
+}
+inline Ints requantize(Ints v, const RequantOnce& r) { return requantize_tfl1_256(v, r.multiplier, r.shift); }
+
+// Float forms (kHasFma), while a FormRounding lives around a function that is not inlined.
+using PlainForm = PlainEpilogue256;
+using SignedForm = SignedEpilogue256;
+using FormRounding = RoundTowardsZero;
+
 // Zero point, clamp and the low byte of each lane.
 inline Output set_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
   return output256(zero_point, clamp_min, clamp_max);
@@ -88,6 +103,9 @@ inline void store_reals(float* to, Reals v, uint32_t count) {
 }
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
   return requant256(load_ints(multiplier, count), load_ints(shift, count));
+}
+inline RequantOnce load_requant_once(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
+  return {load_ints(multiplier, count), load_ints(shift, count)};
 }
 inline Ints widen(__m128i bytes, Dtype dtype) {
   return dtype == Dtype::kS8 ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);

@@ -18,6 +18,7 @@ using Reals = __m128;
 using Requant = Requant128;
 using Output = Output128;
 using RealOutput = RealOutput128;
+using OutputBytes = Bytes128;
 
 inline Ints set_ints(int32_t v) { return _mm_set1_epi32(v); }
 inline Reals set_reals(float v) { return _mm_set1_ps(v); }
@@ -62,6 +63,25 @@ inline Requant set_requant(int32_t multiplier, int32_t shift) {
 }
 inline Ints requantize(Ints v, const Requant& requant) { return requantize128(v, requant); }
 
+// TFL1.
+struct RequantOnce {
+  Requant128 requant;
+};
+inline RequantOnce set_requant_once(int32_t multiplier, int32_t shift) {
+  return {set1_requant128(multiplier, shift, Contract::kTfl1)};
+}
+inline Ints requantize(Ints v, const RequantOnce& r) { return requantize128(v, r.requant); }
+
+// Float forms are passed over (kHasFma).
+struct PlainForm {
+  PlainForm(Reals, Reals) {}
+  Ints outputs(Ints v) const { return v; }
+};
+using SignedForm = PlainForm;
+struct FormRounding {
+  explicit FormRounding(bool) {}
+};
+
 // Zero point, clamp and the low byte of each lane.
 inline Output set_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
   return output128(zero_point, clamp_min, clamp_max);
@@ -95,12 +115,19 @@ inline void store_reals(float* to, Reals v, uint32_t count) {
   _mm_storeu_ps(all, v);
   for (uint32_t i = 0; i < count; ++i) to[i] = all[i];
 }
-inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
-  if (count == 4) return requant128(multiplier, shift, Contract::kTfl2);
+inline Requant load_requant_of(Contract contract, const int32_t* multiplier, const int32_t* shift,
+                               uint32_t count) {
+  if (count == 4) return requant128(multiplier, shift, contract);
   int32_t multipliers[4], shifts[4];
   _mm_storeu_si128(reinterpret_cast<__m128i*>(multipliers), load_ints(multiplier, count));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(shifts), load_ints(shift, count));
-  return requant128(multipliers, shifts, Contract::kTfl2);
+  return requant128(multipliers, shifts, contract);
+}
+inline Requant load_requant(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
+  return load_requant_of(Contract::kTfl2, multiplier, shift, count);
+}
+inline RequantOnce load_requant_once(const int32_t* multiplier, const int32_t* shift, uint32_t count) {
+  return {load_requant_of(Contract::kTfl1, multiplier, shift, count)};
 }
 inline Ints widen(__m128i bytes, Dtype dtype) {
   return dtype == Dtype::kS8 ? _mm_cvtepi8_epi32(bytes) : _mm_cvtepu8_epi32(bytes);

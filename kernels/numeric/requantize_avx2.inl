@@ -159,6 +159,7 @@ struct PlainEpilogue256 {
   PlainEpilogue256(const Args& args, uint32_t channel)
       : scale(_mm256_loadu_ps(args.float_scale + channel)),
         offset(_mm256_loadu_ps(args.float_offset + channel)) {}
+  PlainEpilogue256(__m256 scale_of_all, __m256 offset_of_all) : scale(scale_of_all), offset(offset_of_all) {}
   __m256i outputs(__m256i sum) const {
     return _mm256_cvttps_epi32(_mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale, offset));
   }
@@ -171,6 +172,7 @@ struct SignedEpilogue256 {
   SignedEpilogue256(const Args& args, uint32_t channel)
       : scale(_mm256_loadu_ps(args.float_scale + channel)),
         offset(_mm256_loadu_ps(args.float_offset + channel)) {}
+  SignedEpilogue256(__m256 scale_of_all, __m256 offset_of_all) : scale(scale_of_all), offset(offset_of_all) {}
   __m256i outputs(__m256i sum) const {
     const __m256 sign = _mm256_and_ps(_mm256_castsi256_ps(sum), _mm256_set1_ps(-0.0f));
     return _mm256_cvttps_epi32(_mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale, _mm256_xor_ps(offset, sign)));

@@ -130,6 +130,7 @@ struct PlainEpilogue512 {
   PlainEpilogue512(const Args& args, uint32_t channel)
       : scale(_mm512_loadu_ps(args.float_scale + channel)),
         offset(_mm512_loadu_ps(args.float_offset + channel)) {}
+  PlainEpilogue512(__m512 scale_of_all, __m512 offset_of_all) : scale(scale_of_all), offset(offset_of_all) {}
   __m512i outputs(__m512i sum) const {
     const __m512 real = _mm512_cvt_roundepi32_ps(sum, kTowardsZero);
     return _mm512_cvttps_epi32(_mm512_fmadd_round_ps(real, scale, offset, kTowardsZero));
@@ -146,6 +147,8 @@ struct SignedEpilogue512 {
   SignedEpilogue512(const Args& args, uint32_t channel)
       : scale(_mm512_loadu_ps(args.float_scale + channel)),
         offset(_mm512_loadu_si512(args.float_offset + channel)) {}
+  SignedEpilogue512(__m512 scale_of_all, __m512 offset_of_all)
+      : scale(scale_of_all), offset(_mm512_castps_si512(offset_of_all)) {}
   __m512i outputs(__m512i sum) const {
     const __m512 real = _mm512_cvt_roundepi32_ps(sum, kTowardsZero);
     // offset ^ (sum & sign bit)

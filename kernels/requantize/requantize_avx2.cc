@@ -12,6 +12,7 @@ size_t scratch_bytes(const RequantizeArgs&) { return 0; }
 uint32_t units(const RequantizeArgs& args) { return runs_units(args); }
 
 void run(const RequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
+  const FormRounding rounding(args.float_form != FloatForm::kNone);
   requantize_lanes(args, begin, end);
 }
 

@@ -1,5 +1,5 @@
-// requantize of int32 by vectors. An ISA file includes its kernels/numeric/lanes_<isa>.inl before this one,
-// which gives the names used here their meaning. Internal linkage only.
+// requantize by vectors. An ISA file includes its kernels/numeric/lanes_<isa>.inl before this one, which
+// gives the names used here their meaning. Internal linkage only.
 #ifndef QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_LANES_INL_
 #define QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_LANES_INL_
 
@@ -9,57 +9,159 @@
 namespace qplan {
 namespace {
 
-// parameters(c, count): those of the channels from c on; bytes_of(x, them): the output bytes.
-template <typename Parameters, typename BytesOf>
-inline void requantize_run(const RequantizeArgs& a, uint32_t begin, uint32_t end, Parameters parameters,
-                           BytesOf bytes_of) {
-  const int32_t* in = static_cast<const int32_t*>(a.input);
+// Channels that share a float form.
+constexpr uint32_t kFormGroup = 16;
+
+struct WideInput {
+  const int32_t* from;
+  explicit WideInput(const RequantizeArgs& a) : from(static_cast<const int32_t*>(a.input)) {}
+  Ints load(uint64_t i, uint32_t count) const { return load_ints(from + i, count); }
+};
+
+struct ByteInput {
+  const uint8_t* from;
+  Dtype dtype;
+  explicit ByteInput(const RequantizeArgs& a)
+      : from(static_cast<const uint8_t*>(a.input)), dtype(a.input_dtype) {}
+  Ints load(uint64_t i, uint32_t count) const { return widen(load_bytes(from + i, count), dtype); }
+};
+
+// outputs(x, c, count): what becomes of the differences x, of the channels from c on, without zero point and
+// clamp; all channels of a vector are of one group.
+template <typename Input, typename Outputs>
+inline void requantize_run(const RequantizeArgs& a, uint32_t begin, uint32_t end, Outputs outputs) {
+  constexpr uint32_t kBlock = 4 * kLanes;
+  const Input input(a);
   uint8_t* out = static_cast<uint8_t*>(a.output);
   const Ints zero_point = set_ints(a.input_zero_point);
+  const Output output = set_output(a.output_zero_point, a.clamp_min, a.clamp_max);
+  const OutputBytes bytes(a);
   for_runs(a, begin, end, [&](uint64_t i, uint32_t c, uint64_t count) {
-    for (uint64_t k = 0; k < count; k += kLanes) {
-      const uint32_t now = count - k < kLanes ? static_cast<uint32_t>(count - k) : kLanes;
-      const Ints x = sub(load_ints(in + i + k, now), zero_point);
-      store_bytes(out + i + k, bytes_of(x, parameters(c + k, now)), now);
+    const auto vector = [&](uint64_t k, uint32_t now) __attribute__((always_inline)) {
+      return outputs(sub(input.load(i + k, now), zero_point), c + k, now);
+    };
+    const auto vectors = [&](uint64_t k, uint64_t stop) {
+      for (; k < stop; k += kLanes) {
+        const uint32_t now = stop - k < kLanes ? static_cast<uint32_t>(stop - k) : kLanes;
+        store_bytes(out + i + k, finish(vector(k, now), output), now);
+      }
+    };
+    const uint64_t head = a.channels == 1 ? 0 : (kFormGroup - c % kFormGroup) % kFormGroup;
+    uint64_t k = head < count ? head : count;
+    vectors(0, k);
+    for (; count - k >= kBlock; k += kBlock) {
+      const Ints v0 = vector(k, kLanes), v1 = vector(k + kLanes, kLanes);
+      const Ints v2 = vector(k + 2 * kLanes, kLanes), v3 = vector(k + 3 * kLanes, kLanes);
+      const auto packed = bytes.pack(v0, v1, v2, v3);
+      __builtin_memcpy(out + i + k, &packed, kBlock);
     }
+    vectors(k, count);
   });
 }
 
-inline void requantize_integer(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
-  const Output output = set_output(a.output_zero_point, a.clamp_min, a.clamp_max);
-  const auto bytes_of = [&](Ints x, const Requant& r) { return finish(requantize(x, r), output); };
-  if (a.channels == 1) {
-    const bool is_constant = a.multipliers != nullptr;
-    const Requant one =
-        set_requant(is_constant ? a.multipliers[0] : a.multiplier, is_constant ? a.shifts[0] : a.shift);
-    requantize_run(
-        a, begin, end, [&](uint64_t, uint32_t) { return one; }, bytes_of);
-  } else {
-    const auto load = [&](uint64_t c, uint32_t count) {
-      return load_requant(a.multipliers + c, a.shifts + c, count);
-    };
-    requantize_run(a, begin, end, load, bytes_of);
-  }
-}
-
+template <typename Input>
 inline void requantize_real(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
-  const RealOutput output = set_real_output(a.output_zero_point, a.clamp_min, a.clamp_max);
-  const auto bytes_of = [&](Ints x, Reals scale) { return finish(mul(to_reals(x), scale), output); };
+  // What is below int32 converts to its minimum; what is above would, too, and is held back.
+  const auto outputs = [](Ints x, Reals scale) {
+    return round(min(mul(to_reals(x), scale), set_reals(65536.0f)));
+  };
   if (a.channels == 1) {
     const Reals one = set_reals(a.scales != nullptr ? a.scales[0] : a.scale);
-    requantize_run(
-        a, begin, end, [&](uint64_t, uint32_t) { return one; }, bytes_of);
+    requantize_run<Input>(a, begin, end, [&](Ints x, uint64_t, uint32_t) { return outputs(x, one); });
   } else {
-    const auto load = [&](uint64_t c, uint32_t count) { return load_reals(a.scales + c, count); };
-    requantize_run(a, begin, end, load, bytes_of);
+    requantize_run<Input>(a, begin, end, [&](Ints x, uint64_t c, uint32_t count) {
+      return outputs(x, load_reals(a.scales + c, count));
+    });
   }
 }
 
-inline void requantize_lanes(const RequantizeArgs& args, uint32_t begin, uint32_t end) {
-  if (args.contract == Contract::kF32e) {
-    requantize_real(args, begin, end);
+// Whether the group of channel c has a float form.
+inline bool group_has_form(const RequantizeArgs& a, uint64_t c) {
+  return a.float_scale[c / kFormGroup * kFormGroup] >= 0.0f;
+}
+
+// One channel that has a form.
+template <typename Input, typename Form>
+inline void requantize_form(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
+  const Form form(set_reals(a.float_scale[0]), set_reals(a.float_offset[0]));
+  requantize_run<Input>(a, begin, end, [&](Ints x, uint64_t, uint32_t) { return form.outputs(x); });
+}
+
+// The constants of TFL2 and TFL1.
+struct RoundTwice {
+  static Requant set(int32_t multiplier, int32_t shift) { return set_requant(multiplier, shift); }
+  static Requant load(const int32_t* multipliers, const int32_t* shifts, uint32_t count) {
+    return load_requant(multipliers, shifts, count);
+  }
+};
+struct RoundOnce {
+  static RequantOnce set(int32_t multiplier, int32_t shift) { return set_requant_once(multiplier, shift); }
+  static RequantOnce load(const int32_t* multipliers, const int32_t* shifts, uint32_t count) {
+    return load_requant_once(multipliers, shifts, count);
+  }
+};
+
+template <typename Rounding>
+inline Ints requantize_channels(const RequantizeArgs& a, Ints x, uint64_t c, uint32_t count) {
+  return requantize(x, Rounding::load(a.multipliers + c, a.shifts + c, count));
+}
+
+// Channels without a form among those that have one: out of their way.
+template <typename Rounding>
+__attribute__((noinline)) Ints requantize_formless(const RequantizeArgs& a, Ints x, uint64_t c,
+                                                   uint32_t count) {
+  return requantize_channels<Rounding>(a, x, c, count);
+}
+
+template <typename Form, typename Rounding>
+inline void requantize_forms(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
+  requantize_run<WideInput>(a, begin, end, [&](Ints x, uint64_t c, uint32_t count) {
+    if (!group_has_form(a, c)) return requantize_formless<Rounding>(a, x, c, count);
+    const Form form(load_reals(a.float_scale + c, count), load_reals(a.float_offset + c, count));
+    return form.outputs(x);
+  });
+}
+
+template <typename Input, typename Rounding>
+inline void requantize_integer(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
+  if (a.channels == 1) {
+    const bool is_constant = a.multipliers != nullptr;
+    const auto one =
+        Rounding::set(is_constant ? a.multipliers[0] : a.multiplier, is_constant ? a.shifts[0] : a.shift);
+    requantize_run<Input>(a, begin, end, [&](Ints x, uint64_t, uint32_t) { return requantize(x, one); });
+  } else if (!kHasFma || a.float_form == FloatForm::kNone) {
+    requantize_run<WideInput>(a, begin, end, [&](Ints x, uint64_t c, uint32_t count) {
+      return requantize_channels<Rounding>(a, x, c, count);
+    });
+  } else if (a.float_form == FloatForm::kPlain) {
+    requantize_forms<PlainForm, Rounding>(a, begin, end);
   } else {
-    requantize_integer(args, begin, end);
+    requantize_forms<SignedForm, Rounding>(a, begin, end);
+  }
+}
+
+template <typename Input>
+inline void requantize_from(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
+  const bool is_form = kHasFma && a.channels == 1 && a.float_form != FloatForm::kNone && group_has_form(a, 0);
+  if (a.contract == Contract::kF32e) {
+    requantize_real<Input>(a, begin, end);
+  } else if (is_form && a.float_form == FloatForm::kPlain) {
+    requantize_form<Input, PlainForm>(a, begin, end);
+  } else if (is_form) {
+    requantize_form<Input, SignedForm>(a, begin, end);
+  } else if (a.contract == Contract::kTfl1) {
+    requantize_integer<Input, RoundOnce>(a, begin, end);
+  } else {
+    requantize_integer<Input, RoundTwice>(a, begin, end);
+  }
+}
+
+// Never inlined: FormRounding changes the floating point environment around it.
+__attribute__((noinline)) void requantize_lanes(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
+  if (a.input_dtype == Dtype::kS32) {
+    requantize_from<WideInput>(a, begin, end);
+  } else {
+    requantize_from<ByteInput>(a, begin, end);
   }
 }
 

@@ -11,11 +11,9 @@
 namespace qplan {
 namespace {
 
-// What the vector variants compute: int32 under TFL2 and F32E, with one channel or with channels along the
-// last axis. 8 bits to 8 bits are a table in plans.
+// What the vector variants compute: one channel, or int32 with channels along the last axis.
 inline bool runs_accept(const RequantizeArgs& a) {
-  return (a.contract == Contract::kTfl2 || a.contract == Contract::kF32e) && a.input_dtype == Dtype::kS32 &&
-         (a.channels == 1 || a.inner == 1);
+  return a.channels == 1 || (a.input_dtype == Dtype::kS32 && a.inner == 1);
 }
 
 inline uint32_t runs_units(const RequantizeArgs& a) {

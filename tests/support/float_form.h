@@ -16,24 +16,34 @@
 
 namespace qplan::testing {
 
-// Half of the layers that may have one get one, and one group of 64 channels in four lacks it: kernels are
-// free to pass over the forms of a tile of 64 when one of its groups of 16 has none. Problem has multiplier
-// and shift already.
+// Half of those that may have one get one, and one group of `group` channels in four lacks it. Problem has
+// multiplier and shift already.
 template <typename Args, typename Problem>
-void draw_float_form(Random& random, Args* args, Problem* problem) {
+void draw_float_form(Random& random, Args* args, Problem* problem, size_t channels, size_t group) {
   args->float_form = FloatForm::kNone;
   problem->float_scale.clear();
   problem->float_offset.clear();
   const bool possible = args->contract == Contract::kTfl2 || args->contract == Contract::kTfl1;
-  if (!possible || args->weights_layout == kLayout_ohwi || random.chance(0.5)) return;
+  if (!possible || random.chance(0.5)) return;
   args->float_form = random.chance(0.5) ? FloatForm::kPlain : FloatForm::kSigned;
   bool group_has_form = true;
-  for (size_t o = 0; o < args->output_c; ++o) {
-    if (o % 64 == 0) group_has_form = random.chance(0.75);
+  for (size_t o = 0; o < channels; ++o) {
+    if (o % group == 0) group_has_form = random.chance(0.75);
     const int shift = std::min(problem->shift[o], -2) - 31;  // nothing leaves int32
     const auto scale = static_cast<float>(std::ldexp(static_cast<double>(problem->multiplier[o]), shift));
     problem->float_scale.push_back(group_has_form ? scale : -1.0f);
     problem->float_offset.push_back(static_cast<float>(0.5 + random.unit() * 0.25));
+  }
+}
+
+// Of a layer of weights. Kernels are free to pass over the forms of a tile of 64 when one of its groups of 16
+// has none.
+template <typename Args, typename Problem>
+void draw_float_form(Random& random, Args* args, Problem* problem) {
+  if (args->weights_layout != kLayout_ohwi) {
+    draw_float_form(random, args, problem, args->output_c, 64);
+  } else {
+    args->float_form = FloatForm::kNone;
   }
 }
 

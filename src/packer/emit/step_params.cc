@@ -121,7 +121,7 @@ Fields fields(const format::RequantizeParams& p) {
                            ? Fields{QPLAN_FIELD(scale)}
                            : Fields{QPLAN_FIELD(multiplier), QPLAN_FIELD(shift)};
   return joined(joined(std::move(result), scale),
-                {QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max), QPLAN_FIELD(axis)});
+                {QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max), QPLAN_FIELD(axis), QPLAN_FIELD(float_form)});
 }
 Fields fields(const format::PadParams& p) { return {QPLAN_FIELD(before), QPLAN_FIELD(value)}; }
 Fields fields(const format::TransposeParams& p) { return {QPLAN_FIELD(permutation)}; }

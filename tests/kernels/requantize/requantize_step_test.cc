@@ -1,6 +1,8 @@
 // From a plan's step to RequantizeArgs.
 #include <gtest/gtest.h>
 
+#include <cfenv>
+#include <cfloat>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -36,6 +38,8 @@ struct Spec {
   std::vector<float> scales;
   uint32_t axis = 1;
   bool is_wide = false;  // the input is int32
+  format::FloatForm float_form = format::FloatForm_NONE;
+  std::vector<float> float_scale, float_offset;
   std::function<void(TestStep&)> edit = [](TestStep&) {};
 
   void make(TestStep& step) {
@@ -52,9 +56,12 @@ struct Spec {
     }
     if (!scales.empty()) step.constant<float>({static_cast<int64_t>(scales.size())}, scales);
     edit(step);
+    const auto form_scales = step.builder().CreateVector(float_scale);
+    const auto form_offsets = step.builder().CreateVector(float_offset);
     step.finish(params_type,
                 format::CreateRequantizeParams(step.builder(), contract, input_zero_point, output_zero_point,
-                                               multiplier, shift, clamp_min, clamp_max, scale, axis)
+                                               multiplier, shift, clamp_min, clamp_max, scale, axis,
+                                               float_form, form_scales, form_offsets)
                     .Union());
   }
 };
@@ -193,6 +200,92 @@ TEST(RequantizeStep, RefusesMultipliersThatItCannotProve) {
        {scales({1.0f, -1.0f, 1.0f}), "scale of channel 1 is negative or not finite"},
        {scales({1.0f, 1.0f, std::numeric_limits<float>::infinity()}),
         "scale of channel 2 is negative or not finite"}});
+}
+
+TEST(RequantizeStep, AFloatFormIsHandedOn) {
+  Spec spec = per_channel_spec();
+  spec.float_form = format::FloatForm_SIGNED;
+  spec.float_scale = {1, 2, 3};
+  spec.float_offset = {4, 5, 6};
+  TestStep step(kKernel_requantize);
+  spec.make(step);
+  for (const bool check : {true, false}) {
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<RequantizeArgs>();
+    EXPECT_EQ(args.float_form, FloatForm::kSigned);
+    EXPECT_EQ(args.float_scale[2], 3.0f);
+    EXPECT_EQ(args.float_offset[0], 4.0f);
+  }
+}
+
+TEST(RequantizeStep, AFloatFormOfAnotherKindOrContractIsPassedOver) {
+  Spec other;
+  other.float_form = static_cast<format::FloatForm>(3);
+  Spec f32e = f32e_spec();
+  f32e.float_form = format::FloatForm_PLAIN;
+  for (Spec* spec : {&other, &f32e}) {
+    TestStep step(kKernel_requantize);
+    spec->make(step);
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error), QPLAN_OK) << error.text();
+    EXPECT_EQ(storage.as<RequantizeArgs>().float_form, FloatForm::kNone);
+    EXPECT_EQ(storage.as<RequantizeArgs>().float_scale, nullptr);
+  }
+}
+
+// Whatever a hostile plan says there, kernels come back, and stay in their memories (ASan looks on).
+TEST(RequantizeStep, FloatFormsMayHoldAnything) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), inf, -inf, FLT_MAX, FLT_TRUE_MIN}) {
+    for (const auto form : {format::FloatForm_PLAIN, format::FloatForm_SIGNED}) {
+      for (const int64_t channels : {0, 3, 70}) {  // 0: one for all
+        Spec spec = channels == 0 ? Spec() : per_channel_spec();
+        const auto entries = static_cast<size_t>(std::max<int64_t>(channels, 1));
+        if (channels != 0) {
+          spec.input_shape = spec.output_shape = {5, channels};
+          spec.multipliers.assign(entries, 1 << 30);
+          spec.shifts.assign(entries, -3);
+        }
+        spec.float_form = form;
+        spec.float_scale.assign(entries, value);
+        spec.float_offset.assign(entries, value);
+        for (size_t c = 0; c < entries; c += 16) spec.float_scale[c] = c % 32 == 0 ? 1.0f : value;
+        TestStep step(kKernel_requantize);
+        spec.make(step);
+        ArgsStorage storage;
+        Error error;
+        ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error), QPLAN_OK) << error.text();
+        for (uint32_t i = 0; i < kRequantizeFamily.num_variants; ++i) {
+          const KernelVariant& variant = kRequantizeFamily.variants[i];
+          if (!cpu_has_isa(variant.isa)) continue;
+          ASSERT_TRUE(variant.accepts(storage.bytes)) << variant.name;
+          testing::run_variant(variant, storage.bytes);
+        }
+        EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+      }
+    }
+  }
+}
+
+TEST(RequantizeStep, RefusesAFloatFormOfAnotherSize) {
+  const auto form = [](std::vector<float> scale, std::vector<float> offset) {
+    return [=](Spec& s) {
+      s = per_channel_spec();
+      s.float_form = format::FloatForm_PLAIN, s.float_scale = scale, s.float_offset = offset;
+    };
+  };
+  testing::expect_refusals<Spec>(
+      kRequantizeFamily,
+      {{form({}, {}), "float_scale has 0 entries, expected 3"},
+       {form({1, 2, 3, 4}, {1, 2, 3}), "float_scale has 4 entries, expected 3"},
+       {form({1, 2, 3}, {1}), "float_offset has 1 entries, expected 3"},
+       {[](Spec& s) {
+          s.float_form = format::FloatForm_PLAIN, s.float_scale = {1, 2}, s.float_offset = {1, 2};
+        },
+        "float_scale has 2 entries, expected 1"}});
 }
 
 TEST(RequantizeStep, TakesScalars) {

@@ -11,6 +11,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
+#include "tests/support/float_form.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
 #include "tests/support/variants.h"
@@ -22,11 +23,19 @@ using testing::Buffer;
 using testing::OutputBuffer;
 using testing::Random;
 
-// What testing::exact_output asks for.
+// What testing::exact_output and exact_form_output ask for.
 struct Channel {
   std::vector<int32_t> multiplier, shift;
   std::vector<float> scale;
+  std::vector<float> float_scale = {}, float_offset = {};
 };
+
+// The reference passes over float forms, and SSE4.1 has no fused multiply-add.
+int32_t exact_output_of(const KernelVariant& variant, const RequantizeArgs& args, const Channel& channel,
+                        int64_t difference, size_t c) {
+  return variant.isa <= QPLAN_ISA_SSE41 ? testing::exact_output(args, channel, difference, c)
+                                        : testing::exact_form_output(args, channel, difference, c);
+}
 
 class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> {
  protected:
@@ -38,10 +47,14 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
                       bool in_pieces = false) {
     const KernelVariant& variant = *GetParam();
     std::vector<int32_t> expected;
+    Channel channel = {{args.multiplier}, {args.shift}, {args.scale}};
+    if (args.float_form != FloatForm::kNone) {
+      channel.float_scale = {args.float_scale[0]};
+      channel.float_offset = {args.float_offset[0]};
+    }
     for (const In value : values) {
       const auto difference = static_cast<int64_t>(testing::wrap32(int64_t{value} - args.input_zero_point));
-      expected.push_back(
-          testing::exact_output(args, Channel{{args.multiplier}, {args.shift}, {args.scale}}, difference, 0));
+      expected.push_back(exact_output_of(variant, args, channel, difference, 0));
     }
     const Buffer<In> input(values, seed % 5);
     OutputBuffer<uint8_t> output(values.size(), seed % 3);
@@ -87,6 +100,10 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
     args.multiplier = scale.multiplier;
     args.shift = scale.shift;
     args.scale = scale.scale;
+    Channel channel = {{args.multiplier}, {args.shift}, {args.scale}};
+    testing::draw_float_form(random, &args, &channel, 1, 1);
+    args.float_scale = channel.float_scale.data();
+    args.float_offset = channel.float_offset.data();
     return expect_correct(args, values, seed, in_pieces);
   }
 
@@ -125,6 +142,7 @@ class PerChannel : public RequantizeVariant {
       channel.shift.push_back(scale.shift);
       channel.scale.push_back(scale.scale);
     }
+    testing::draw_float_form(random, &args, &channel, channels, 16);
     const std::vector<int32_t> values = random.chance(0.5)
                                             ? random.full_range<int32_t>(args.count)
                                             : random.integers<int32_t>(args.count, -(1 << 20), 1 << 20);
@@ -135,12 +153,18 @@ class PerChannel : public RequantizeVariant {
         for (uint32_t i = 0; i < inner; ++i) {
           const auto difference =
               static_cast<int64_t>(testing::wrap32(int64_t{values[at++]} - args.input_zero_point));
-          expected.push_back(testing::exact_output(args, channel, difference, c));
+          // Only channels along the last axis are computed by vectors.
+          expected.push_back(inner == 1 || channels == 1
+                                 ? exact_output_of(*GetParam(), args, channel, difference, c)
+                                 : testing::exact_output(args, channel, difference, c));
         }
       }
     }
     const Buffer<int32_t> input(values, seed % 5), multiplier(channel.multiplier), shift(channel.shift);
-    const Buffer<float> scale(channel.scale);
+    const Buffer<float> scale(channel.scale), float_scale(channel.float_scale),
+        float_offset(channel.float_offset);
+    args.float_scale = float_scale.data();
+    args.float_offset = float_offset.data();
     OutputBuffer<uint8_t> output(values.size(), seed % 3);
     args.input = input.data();
     args.output = output.data();

@@ -2,11 +2,14 @@
 // constants of the two together are those of the one step that does both.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <sstream>
+#include <tuple>
 
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/prove_requantization.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 
@@ -18,6 +21,10 @@ struct Layer {
   std::string input_type, product, bias, requantize;  // %0, %1, %2
   std::string in_dtype;
   size_t input_size = 0;
+  // What bounds the accumulators.
+  std::vector<int8_t> weights;  // one output after the other
+  std::vector<int32_t> biases;
+  int64_t x_min = 0, x_max = 0;  // of the input, less its zero point
 };
 
 template <typename T>
@@ -51,6 +58,10 @@ Layer random_layer(uint64_t seed) {
   const int64_t zero_point = is_unsigned ? random.integer(0, 255) : random.integer(-128, 127);
   const auto weights = random.integers<int8_t>(static_cast<size_t>(out_c * per_output), -127, 127);
   const auto biases = random.integers<int32_t>(static_cast<size_t>(out_c), -3000, 3000);
+  layer.weights = weights;
+  layer.biases = biases;
+  layer.x_min = (is_unsigned ? 0 : -128) - zero_point;
+  layer.x_max = layer.x_min + 255;
   const bool per_channel = random.chance(0.7);
   std::vector<float> scales, products;
   const auto input_scale = static_cast<float>(0.001 + random.unit());
@@ -151,6 +162,80 @@ TEST(LowerAcc32, EveryProfilePacksIt) {
       }
     }
   }
+}
+
+// The least and the largest accumulator of channel o.
+std::pair<int64_t, int64_t> bounds(const Layer& layer, size_t o) {
+  int64_t min = layer.biases[o], max = min;
+  const size_t per_output = layer.weights.size() / layer.biases.size();
+  for (size_t k = o * per_output; k < (o + 1) * per_output; ++k) {
+    const int64_t a = layer.weights[k] * layer.x_min, b = layer.weights[k] * layer.x_max;
+    min += std::min(a, b);
+    max += std::max(a, b);
+  }
+  return {min, max};
+}
+
+// What the plan says of floats is proved for every accumulator that the layer can make.
+TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
+  size_t with_form = 0, proved = 0, channels_in_all = 0;
+  for (uint64_t seed = 400; seed < 700 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Layer layer = random_layer(seed);
+    const target::Program program = lower_text(split_text(layer));
+    const target::ProgramStep& step = program.steps.at(1);
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(flatbuffers::Offset<format::RequantizeParams>(step.write_params(builder).o));
+    const auto& params = *flatbuffers::GetRoot<format::RequantizeParams>(builder.GetBufferPointer());
+    if (params.contract() == format::Contract_F32E) {
+      EXPECT_EQ(params.float_form(), format::FloatForm_NONE);
+      continue;
+    }
+    const bool per_channel = step.inputs.size() > 1;
+    const auto constants = multipliers_of(program, 1, 1);
+    const auto constant = [&](size_t input, size_t o) {
+      int32_t value = 0;
+      std::memcpy(&value, constants.at(input).data() + o * sizeof(value), sizeof(value));
+      return value;
+    };
+    channels_in_all += layer.biases.size();
+    if (params.float_form() == format::FloatForm_NONE) continue;
+    ++with_form;
+    ASSERT_EQ(params.float_scale()->size(), per_channel ? layer.biases.size() : 1);
+    for (size_t o = 0; o < layer.biases.size(); ++o) {
+      const auto entry = static_cast<uint32_t>(per_channel ? o : 0);
+      if (params.float_scale()->Get(entry / 16 * 16) < 0.0f) continue;
+      target::cpu::ChannelRequantization channel;
+      channel.contract = params.contract();
+      channel.multiplier = per_channel ? constant(0, o) : params.multiplier();
+      channel.shift = per_channel ? constant(1, o) : params.shift();
+      channel.zero_point = params.output_zero_point();
+      channel.clamp_min = params.clamp_min();
+      channel.clamp_max = params.clamp_max();
+      std::tie(channel.accumulator_min, channel.accumulator_max) = bounds(layer, o);
+      EXPECT_TRUE(target::cpu::float_form_is_exact(
+          channel, params.float_form(),
+          {params.float_scale()->Get(entry), params.float_offset()->Get(entry)}))
+          << "channel " << o;
+      ++proved;
+    }
+  }
+  EXPECT_GT(with_form, 100u);
+  EXPECT_GT(proved, channels_in_all * 9 / 10);
+}
+
+TEST(LowerAcc32, FloatFormsNeedToKnowTheAccumulators) {
+  const auto form_of = [](const std::string& text, const std::string& target = "cpu") {
+    const target::Program program = lower_text(text, target);
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(
+        flatbuffers::Offset<format::RequantizeParams>(program.steps.back().write_params(builder).o));
+    return flatbuffers::GetRoot<format::RequantizeParams>(builder.GetBufferPointer())->float_form();
+  };
+  const std::string requantize = "qnn.requantize(%x, 0.01f, 3, 1f, -128";
+  EXPECT_EQ(form_of(main_text("%x: Tensor[(2, 3), int32]", "  " + requantize + ")")), format::FloatForm_NONE);
+  const std::string split = split_text(random_layer(4));
+  EXPECT_EQ(form_of(split, "cpu,arch=cortex-m"), format::FloatForm_NONE);
 }
 
 // As a region leaves it: the accumulators are the result of a call, whose body tells of the scales.

@@ -1,5 +1,5 @@
-// The float forms of a layer's channels (format/README.md, "Float forms"): what prove_requantization.h proves
-// for the accumulators that the layer's weights and input can make.
+// The float forms of a step's channels (format/README.md, "Float forms"): what prove_requantization.h proves
+// for the accumulators that a layer's weights and input can make.
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_FLOAT_FORMS_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_FLOAT_FORMS_H_
 
@@ -29,6 +29,12 @@ struct LayerInput {
 // contract computes in float anyway, or no group of channels has a proof.
 FloatForms prove_float_forms(const Lowering& lowering, const WeightedLayer& layer, const LayerInput& input,
                              format::Contract contract, uint16_t layout, uint64_t num_o, uint64_t num_k);
+
+// Of a qnn.requantize with `scales` and an output of this zero point and clamp. Of what 8 bits can be, or of
+// what the layer of weights can make that the accumulators come from; FloatForm_NONE where they come from
+// elsewhere, and for targets without vectors.
+FloatForms prove_float_forms(const Lowering& lowering, const ir::Node& requantize,
+                             const AccumulatorScales& scales, Clamp clamp, format::Contract contract);
 
 // params_writer of a table that ends in float forms.
 template <typename Builder, typename Fill>

@@ -1,6 +1,7 @@
 // qnn.requantize of an int32 tensor, accumulators that are the result of a step among them: family
 // requantize.
 #include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
@@ -53,17 +54,18 @@ void lower_requantize(Lowering& lowering, const Chain& chain) {
   if (per_channel) append_multipliers(lowering, node.name, scales, &step.inputs);
   step.outputs = {lowering.define(chain_result(lowering, chain))};
   step.params_type = format::KernelParams_RequantizeParams;
-  step.write_params = params_writer<format::RequantizeParamsBuilder>([=](format::RequantizeParamsBuilder& p) {
-    p.add_contract(contract);
-    p.add_input_zero_point(input_zero_point);
-    p.add_output_zero_point(output_zero_point);
-    p.add_multiplier(one.multiplier);
-    p.add_shift(one.shift);
-    p.add_clamp_min(clamp.min);
-    p.add_clamp_max(clamp.max);
-    p.add_scale(one_scale);
-    p.add_axis(axis);
-  });
+  step.write_params = params_writer_with_float_forms<format::RequantizeParamsBuilder>(
+      prove_float_forms(lowering, node, scales, clamp, contract), [=](format::RequantizeParamsBuilder& p) {
+        p.add_contract(contract);
+        p.add_input_zero_point(input_zero_point);
+        p.add_output_zero_point(output_zero_point);
+        p.add_multiplier(one.multiplier);
+        p.add_shift(one.shift);
+        p.add_clamp_min(clamp.min);
+        p.add_clamp_max(clamp.max);
+        p.add_scale(one_scale);
+        p.add_axis(axis);
+      });
   lowering.add_step(std::move(step));
 }
 

@@ -6,6 +6,7 @@
 #include "format/dtype.h"
 #include "format/plan_view.h"
 #include "src/packer/error.h"
+#include "src/packer/op/shape.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -87,6 +88,7 @@ uint32_t Lowering::only_user(uint32_t index) const {
 
 AccumulatorSource Lowering::accumulator_source(ir::ValueId value) const {
   const ir::Function* function = &function_;
+  std::vector<ir::ConstantRef> biases;
   // A call leads into a body, which has none; a bias before a product is one.
   constexpr int kMaxSteps = 4;
   for (int i = 0; i < kMaxSteps; ++i) {
@@ -98,9 +100,13 @@ AccumulatorSource Lowering::accumulator_source(ir::ValueId value) const {
       const auto result = std::ranges::find(node->results, value);
       value = function->outputs()[static_cast<size_t>(result - node->results.begin())];
     } else if (node->op->name == "nn.bias_add") {
+      const ir::Shape& shape = function->type(value).shape;
+      const int64_t axis = op::normalized_axis(op::attr_int(*node, "axis"), shape.size());
+      const bool along_channels = axis + 1 == std::ssize(shape);
+      biases.push_back(along_channels ? function->value(node->operands[1]).constant : nullptr);
       value = node->operands[0];
     } else if (node->op->name == "qnn.conv2d" || node->op->name == "qnn.dense") {
-      return {function, node};
+      return {function, node, std::move(biases)};
     } else {
       return {};
     }

@@ -30,10 +30,12 @@ struct Clamp {
   int32_t max;
 };
 
-// The qnn.conv2d or qnn.dense that made an int32 value; null where there is none.
+// The qnn.conv2d or qnn.dense that made an int32 value, and the constants that were added behind it; null
+// where there is none.
 struct AccumulatorSource {
   const ir::Function* function = nullptr;
   const ir::Node* product = nullptr;
+  std::vector<ir::ConstantRef> biases = {};  // along the last axis; null: not so, or not a constant
 };
 
 // The body of a function that the lowered one calls, without calls of its own; null for one that is not
