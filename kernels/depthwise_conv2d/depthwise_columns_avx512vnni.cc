@@ -48,6 +48,7 @@ __attribute__((always_inline)) inline void outputs_of_vector(const Prepared& p, 
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < 4; ++i) sums[i] = _mm512_load_si512(p.bias + 16 * q);
   const int8_t* weights = p.weights + 64 * q;
+  const uint32_t num_parts = (p.rests >> q & 0x11111) != 0 ? p.num_parts : 1;
   uint32_t part = 0;
   do {
 #pragma GCC unroll 16
@@ -67,7 +68,7 @@ __attribute__((always_inline)) inline void outputs_of_vector(const Prepared& p, 
       }
     }
     weights += kKernel * kRows * kDwords * 256;
-  } while (++part < p.num_parts);
+  } while (++part < num_parts);
   requantize<Epilogue>(p, q, sums);
 }
 
