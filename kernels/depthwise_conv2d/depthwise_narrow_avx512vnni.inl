@@ -1,5 +1,6 @@
-// 3x3 of blocks of at most 16 channels for depthwise_columns_avx512vnni.cc: a vector takes several pixels of
-// a row, and the columns of the next pixels are found by shifting across two vectors. Internal linkage only.
+// 3x3 of images of 8 or 16 channels for depthwise_columns_avx512vnni.cc: a vector takes eight or four pixels
+// as they lie in a row, and the columns of the next pixels are found by shifting across two vectors. Internal
+// linkage only.
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_NARROW_AVX512VNNI_INL_
 #define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_NARROW_AVX512VNNI_INL_
 
@@ -8,12 +9,6 @@
 namespace qplan {
 namespace {
 
-// The pixels of a vector: eight or four that fill it as they lie in memory, or four of 16 or eight channels
-// of many.
-enum class Pixels { kEight, kFour, kFourOf16, kFourOf8 };
-constexpr bool are_apart(Pixels pixels) { return pixels >= Pixels::kFourOf16; }
-constexpr uint32_t num_pixels(Pixels pixels) { return pixels == Pixels::kEight ? 8 : 4; }
-
 // A row of a run; what is outside is padding.
 struct PixelRow {
   const uint8_t* row;
@@ -21,21 +16,6 @@ struct PixelRow {
   int64_t num_columns;
   __m512i outside;
 };
-
-// Columns c to c + 3 in 128 bits each.
-template <Pixels kPixels>
-__attribute__((always_inline)) inline __m512i load_apart(const PixelRow& r, int64_t c) {
-  const auto load = [&](uint32_t i) {
-    const int64_t column = c + i;
-    if (column < 0 || column >= r.num_columns) return _mm512_castsi512_si128(r.outside);
-    const auto* at = reinterpret_cast<const __m128i*>(r.row + static_cast<size_t>(column) * r.step);
-    return kPixels == Pixels::kFourOf8 ? _mm_loadl_epi64(at) : _mm_loadu_si128(at);
-  };
-  __m512i v = _mm512_castsi128_si512(load(0));
-  v = _mm512_inserti32x4(v, load(1), 1);
-  v = _mm512_inserti32x4(v, load(2), 2);
-  return _mm512_inserti32x4(v, load(3), 3);
-}
 
 // 64 bytes of pixels from column c on.
 __attribute__((always_inline)) inline __m512i load_together(const PixelRow& r, int64_t c, int64_t count) {
@@ -55,7 +35,7 @@ struct Columns {
   Four v[kStride];
 };
 
-template <uint32_t kStride, Pixels kPixels>
+template <uint32_t kStride, uint32_t kPixels>
 __attribute__((always_inline)) inline Columns<kStride> gather_pixels(const ColumnRun& run, uint32_t group,
                                                                      PixelRow r, int64_t c, __m512i flip) {
   __m512i rows[kStride][4];
@@ -67,14 +47,12 @@ __attribute__((always_inline)) inline Columns<kStride> gather_pixels(const Colum
       continue;
     }
     r.row = run.rows[i * 4 + group];
-    if (are_apart(kPixels)) {
-      rows[0][i] = load_apart<kPixels>(r, c);
-    } else if (kStride == 2) {
+    if (kStride == 2) {
       const __m512i low = load_together(r, c, 4), high = load_together(r, c + 4, 4);
       rows[0][i] = _mm512_shuffle_i32x4(low, high, 0x88);
       rows[kStride - 1][i] = _mm512_shuffle_i32x4(low, high, 0xDD);
     } else {
-      rows[0][i] = load_together(r, c, num_pixels(kPixels));
+      rows[0][i] = load_together(r, c, kPixels);
     }
   }
   Columns<kStride> columns;
@@ -88,12 +66,12 @@ __attribute__((always_inline)) inline Columns<kStride> gather_pixels(const Colum
 }
 
 // What outputs of vector q multiply with column kx of the kernel.
-template <uint32_t kStride, Pixels kPixels>
+template <uint32_t kStride, uint32_t kPixels>
 __attribute__((always_inline)) inline __m512i shifted(const Columns<kStride>& at,
                                                       const Columns<kStride>& next, uint32_t q, uint32_t kx) {
   if (kx < kStride) return at.v[kx].v[q];
   const Four &a = at.v[0], &b = next.v[0];
-  if (kPixels == Pixels::kEight) {
+  if (kPixels == 8) {
     if (kx == 1) return q < 2 ? a.v[q + 2] : _mm512_alignr_epi64(b.v[q - 2], a.v[q - 2], 2);
     return _mm512_alignr_epi64(b.v[q], a.v[q], 2);
   }
@@ -101,10 +79,10 @@ __attribute__((always_inline)) inline __m512i shifted(const Columns<kStride>& at
 }
 
 // Vector q of the outputs, [row][x]; columns[x + 1] stand beside columns[x].
-template <uint32_t kStride, Pixels kPixels>
+template <uint32_t kStride, uint32_t kPixels>
 __attribute__((always_inline)) inline void narrow_outputs(const Prepared& p, const Columns<kStride>* columns,
                                                           uint32_t q, __m512i (&sums)[4 / kStride]) {
-  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kX = 4 / kStride / kRows;
+  constexpr uint32_t kRows = 2 / kStride, kX = 2;
   const __m512i bias = _mm512_load_si512(p.bias + 16 * q);
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kRows * kX; ++i) sums[i] = bias;
@@ -128,31 +106,11 @@ __attribute__((always_inline)) inline void narrow_outputs(const Prepared& p, con
   for (uint32_t i = 0; i < kRows * kX; ++i) sums[i] = epilogue.outputs(sums[i]);
 }
 
-// `count` pixels of a vector, more than none.
-template <Pixels kPixels>
-__attribute__((always_inline)) inline void store_pixels(uint8_t* to, size_t pixel_bytes, uint32_t count,
-                                                        __m512i v) {
-  if (!are_apart(kPixels)) {
-    if (count >= num_pixels(kPixels)) return _mm512_storeu_si512(to, v);
-    return _mm512_mask_storeu_epi8(to, mask64(count * static_cast<uint32_t>(pixel_bytes)), v);
-  }
-  const auto store = [&](uint32_t i, __m128i pixel) __attribute__((always_inline)) {
-    auto* at = reinterpret_cast<__m128i*>(to + i * pixel_bytes);
-    if (kPixels == Pixels::kFourOf8) return _mm_storel_epi64(at, pixel);
-    _mm_storeu_si128(at, pixel);
-  };
-  store(0, _mm512_castsi512_si128(v));
-  if (count > 1) store(1, _mm512_extracti32x4_epi32(v, 1));
-  if (count > 2) store(2, _mm512_extracti32x4_epi32(v, 2));
-  if (count > 3) store(3, _mm512_extracti32x4_epi32(v, 3));
-}
-
 // num_x outputs of each row of the groups, one group after another.
-template <uint32_t kStride, Pixels kPixels>
+template <uint32_t kStride, uint32_t kPixels>
 __attribute__((noinline)) void narrow(const DepthwiseConv2dArgs& a, const Prepared& p, const ColumnRun& run,
                                       const OutputRows& to, uint32_t num_x) {
-  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kX = 4 / kStride / kRows, kPer = num_pixels(kPixels);
-  constexpr uint32_t kSums = kRows * kX;
+  constexpr uint32_t kRows = 2 / kStride, kX = 2, kSums = kRows * kX;
   const Finish finish(a);
   const __m512i flip = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
   const PixelRow pixels = {nullptr, run.step, run.num_columns,
@@ -164,9 +122,9 @@ __attribute__((noinline)) void narrow(const DepthwiseConv2dArgs& a, const Prepar
     Columns<kStride> columns[kX + 1];
     int64_t c = run.first;
     columns[0] = gather(c);
-    for (uint32_t x = 0; x < num_x; x += kX * kPer) {
+    for (uint32_t x = 0; x < num_x; x += kX * kPixels) {
 #pragma GCC unroll 4
-      for (uint32_t i = 1; i <= kX; ++i) columns[i] = gather(c += kStride * kPer);
+      for (uint32_t i = 1; i <= kX; ++i) columns[i] = gather(c += kStride * kPixels);
       __m512i first[kSums], second[kSums], words[kSums];
       narrow_outputs<kStride, kPixels>(p, columns, 0, first);
       narrow_outputs<kStride, kPixels>(p, columns, 1, second);
@@ -177,26 +135,32 @@ __attribute__((noinline)) void narrow(const DepthwiseConv2dArgs& a, const Prepar
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < kSums; ++i) {
         uint8_t* row = to.rows[i / kX][group];
-        const uint32_t at = x + i % kX * kPer;
+        const uint32_t at = x + i % kX * kPixels;
         if (at >= num_x || row == nullptr) continue;
-        store_pixels<kPixels>(row + at * to.pixel_bytes, to.pixel_bytes, num_x - at,
-                              finish.pack(words[i], _mm512_packs_epi32(first[i], second[i])));
+        const __m512i v = finish.pack(words[i], _mm512_packs_epi32(first[i], second[i]));
+        if (num_x - at >= kPixels) {
+          _mm512_storeu_si512(row + at * to.pixel_bytes, v);
+        } else {
+          const uint32_t left = (num_x - at) * static_cast<uint32_t>(to.pixel_bytes);
+          _mm512_mask_storeu_epi8(row + at * to.pixel_bytes, mask64(left), v);
+        }
       }
       columns[0] = columns[kX];
     }
   }
 }
 
-// How to make the outputs of a block: pixel by pixel or several at once.
+// How to make the outputs of a block; null where the way through the scratch is as good, or rare.
 template <uint32_t kStride>
 Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
-  if (p.block.groups != 4) return slide_of<kStride>(a, p, form);
   const auto both = [](Slide slide) { return Way{slide, slide}; };
-  if (a.kernel_h != 3 || p.num_parts > 2 || form != Form::kPlain) return both(nullptr);
-  if (kStride == 1 && has_pixel_pairs(a, form)) return both(narrow<1, Pixels::kEight>);
-  if (a.input_c == 16 && a.dilation_w == 1) return both(narrow<kStride, Pixels::kFour>);
-  if (kStride == 1 && p.block.count == 16) return both(narrow<1, Pixels::kFourOf16>);
-  return both(kStride == 1 && p.block.count == 8 ? narrow<1, Pixels::kFourOf8> : nullptr);
+  if (a.kernel_h != 3 || p.num_parts > 2) return both(nullptr);
+  if (form != Form::kPlain) return both(slide_of<kStride>(p.block, form));
+  if (kStride == 1 && has_pixel_pairs(a, form)) return both(narrow<1, 8>);
+  if (a.input_c == 16 && a.dilation_w == 1) return both(narrow<kStride, 4>);
+  if (p.block.groups == 4) return both(plain_slide<kStride, 4>(a, p.block));
+  if (p.block.groups == 2) return both(plain_slide<kStride, 2>(a, p.block));
+  return {plain_slide<kStride, 1>(a, p.block), single_slide<kStride>(a, p.block)};
 }
 
 }  // namespace

@@ -44,25 +44,39 @@ struct OutputRows {
   size_t pixel_bytes;
 };
 
-// One vector of outputs to pixel x of one row of each of one or two groups.
-template <uint32_t kGroups>
+// One vector of outputs to pixel x of one row of each of the groups.
+template <uint32_t kGroups, bool kWhole>
 __attribute__((always_inline)) inline void store_groups(const OutputRows& to, uint32_t row, size_t x,
-                                                        __m512i v) {
+                                                        __m512i v, __mmask64 mask) {
   const size_t offset = x * to.pixel_bytes;
   uint8_t* const* rows = to.rows[row];
   if (kGroups == 1) {
-    if (rows[0] != nullptr) _mm512_storeu_si512(rows[0] + offset, v);
+    if (rows[0] == nullptr) return;
+    if (kWhole) return _mm512_storeu_si512(rows[0] + offset, v);
+    _mm512_mask_storeu_epi8(rows[0] + offset, mask, v);
+  } else if (kGroups == 4) {
+    const auto store = [&](uint32_t g, __m128i quarter) {
+      if (rows[g] == nullptr) return;
+      if (kWhole) return _mm_storeu_si128(reinterpret_cast<__m128i*>(rows[g] + offset), quarter);
+      _mm_mask_storeu_epi8(rows[g] + offset, static_cast<__mmask16>(mask), quarter);
+    };
+    store(0, _mm512_castsi512_si128(v));
+    store(1, _mm512_extracti32x4_epi32(v, 1));
+    store(2, _mm512_extracti32x4_epi32(v, 2));
+    store(3, _mm512_extracti32x4_epi32(v, 3));
   } else {
     const auto store = [&](uint32_t g, __m256i half) {
-      if (rows[g] != nullptr) _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows[g] + offset), half);
+      if (rows[g] == nullptr) return;
+      if (kWhole) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows[g] + offset), half);
+      _mm256_mask_storeu_epi8(rows[g] + offset, static_cast<__mmask32>(mask), half);
     };
     store(0, _mm512_castsi512_si256(v));
     store(1, _mm512_extracti64x4_epi64(v, 1));
   }
 }
 
-// From the scratch to the image: num_x vectors
-// of one row of each group; to: one address for each group, null where there is no such row.
+// From the scratch to the image: num_x vectors of one row of each group; to: one address for each group, null
+// where there is no such row.
 inline void store_narrow(const Block& block, const uint8_t* from, uint32_t num_x, uint8_t* const (&to)[4],
                          size_t pixel_bytes) {
   const uint32_t width = 64 / block.groups;

@@ -11,15 +11,15 @@ namespace qplan {
 namespace {
 
 // All four vectors of column c. kFlips: the input may be int8.
-template <uint32_t kGroups, uint32_t kRows, bool kFlips>
+template <uint32_t kGroups, uint32_t kRows, bool kFlips, bool kWhole>
 __attribute__((always_inline)) inline Four gather_column(const ColumnRun& run, int64_t c, __m512i outside,
-                                                         __m512i flip) {
+                                                         __m512i flip, __mmask64 mask) {
   if (c < 0 || c >= run.num_columns) return {{outside, outside, outside, outside}};
   const size_t offset = static_cast<size_t>(c) * run.step;
   __m512i r[4];
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < 4; ++i)
-    r[i] = i < kRows ? load_row<kGroups, true>(run.rows + i * kGroups, offset, 0) : r[i - 1];
+    r[i] = i < kRows ? load_row<kGroups, kWhole>(run.rows + i * kGroups, offset, mask) : r[i - 1];
   Four four = gather_rows(r[0], r[1], r[2], r[3]);
 #pragma GCC unroll 4
   for (uint32_t q = 0; q < 4 && kFlips; ++q) four.v[q] = _mm512_xor_si512(four.v[q], flip);
@@ -51,9 +51,10 @@ __attribute__((always_inline)) inline void slide_outputs(const Prepared& p, cons
 }
 
 // Outputs x to x + kX - 1 of each row, from their columns.
-template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, uint32_t kX>
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, uint32_t kX, bool kWhole>
 __attribute__((always_inline)) inline void slide_step(const Prepared& p, const Finish& finish,
-                                                      const OutputRows& to, uint32_t x, const Four* columns) {
+                                                      const OutputRows& to, uint32_t x, const Four* columns,
+                                                      __mmask64 mask) {
   __m512i first[kRows * kX], second[kRows * kX], words[kRows * kX];
   slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 0, first);
   slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 1, second);
@@ -63,39 +64,41 @@ __attribute__((always_inline)) inline void slide_step(const Prepared& p, const F
   slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 3, second);
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kRows * kX; ++i) {
-    store_groups<kGroups>(to, i / kX, x + i % kX,
-                          finish.pack(words[i], _mm512_packs_epi32(first[i], second[i])));
+    store_groups<kGroups, kWhole>(to, i / kX, x + i % kX,
+                                  finish.pack(words[i], _mm512_packs_epi32(first[i], second[i])), mask);
   }
 }
 
-// num_x outputs of each row, of columns from run.first on. kRows: of outputs, of one group.
-template <typename Epilogue, uint32_t kStride, uint32_t kGroups, bool kFlips, uint32_t kRows>
+// num_x outputs of each row, of columns from run.first on. kRows: of outputs, of one group. kWhole: all
+// channels of the vectors are there.
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, bool kWhole, bool kFlips>
 __attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepared& p, const ColumnRun& run,
                                      const OutputRows& to, uint32_t num_x) {
   constexpr uint32_t kX = 2, kInputRows = kRows + 2, kKept = 3 - kStride;
   const Finish finish(a);
   const __m512i flip = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
   const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), flip);
+  const __mmask64 mask = mask64(p.block.count);
   int64_t c = run.first;
   Four columns[kKept + kX * kStride];
   const auto gather = [&](uint32_t count) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < count; ++i, ++c)
-      columns[kKept + i] = gather_column<kGroups, kInputRows, kFlips>(run, c, outside, flip);
+      columns[kKept + i] = gather_column<kGroups, kInputRows, kFlips, kWhole>(run, c, outside, flip, mask);
   };
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kKept; ++i, ++c)
-    columns[i] = gather_column<kGroups, kInputRows, kFlips>(run, c, outside, flip);
+    columns[i] = gather_column<kGroups, kInputRows, kFlips, kWhole>(run, c, outside, flip, mask);
   uint32_t x = 0;
   for (; x + kX <= num_x; x += kX) {
     gather(kX * kStride);
-    slide_step<Epilogue, kStride, kGroups, kRows, kX>(p, finish, to, x, columns);
+    slide_step<Epilogue, kStride, kGroups, kRows, kX, kWhole>(p, finish, to, x, columns, mask);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kKept; ++i) columns[i] = columns[kX * kStride + i];
   }
   if (x == num_x) return;
   gather(kStride);
-  slide_step<Epilogue, kStride, kGroups, kRows, 1>(p, finish, to, x, columns);
+  slide_step<Epilogue, kStride, kGroups, kRows, 1, kWhole>(p, finish, to, x, columns, mask);
 }
 
 using Slide = void (*)(const DepthwiseConv2dArgs&, const Prepared&, const ColumnRun&, const OutputRows&,
@@ -107,23 +110,29 @@ struct Way {
   Slide single_row;
 };
 
-template <uint32_t kStride, uint32_t kGroups, uint32_t kRows>
-Slide plain_slide(const DepthwiseConv2dArgs& a) {
-  return a.input_dtype == Dtype::kS8 ? slide<PlainEpilogue512, kStride, kGroups, true, kRows>
-                                     : slide<PlainEpilogue512, kStride, kGroups, false, kRows>;
+// Flips are worth a function of their own where most layers pass.
+template <uint32_t kStride, uint32_t kGroups>
+Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
+  constexpr uint32_t kRows = 2 / kStride;
+  if (block.count * kGroups != 64) return slide<PlainEpilogue512, kStride, kGroups, kRows, false, true>;
+  if (a.input_dtype == Dtype::kS8 || kGroups == 4)
+    return slide<PlainEpilogue512, kStride, kGroups, kRows, true, true>;
+  return slide<PlainEpilogue512, kStride, kGroups, kRows, true, kGroups == 4>;
 }
 
-// How to slide over a block; null where the way through the scratch is as good, or rare.
+// One row of outputs, of one group.
 template <uint32_t kStride>
-Way slide_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
-  constexpr uint32_t kRows = 2 / kStride;
-  const auto both = [](Slide slide) { return Way{slide, slide}; };
-  if (a.kernel_h != 3 || p.num_parts > 2 || p.block.count * p.block.groups != 64) return both(nullptr);
-  if (p.block.groups == 2) return both(form == Form::kPlain ? plain_slide<kStride, 2, kRows>(a) : nullptr);
-  if (p.block.groups != 1) return both(nullptr);
-  if (form == Form::kPlain) return {plain_slide<kStride, 1, kRows>(a), plain_slide<kStride, 1, 1>(a)};
-  if (form == Form::kSigned) return both(slide<SignedEpilogue512, kStride, 1, true, kRows>);
-  return both(form == Form::kF32e ? slide<F32eEpilogue512, kStride, 1, true, kRows> : nullptr);
+Slide single_slide(const DepthwiseConv2dArgs& a, const Block& block) {
+  if (kStride == 2 || block.count != 64) return plain_slide<kStride, 1>(a, block);
+  return slide<PlainEpilogue512, kStride, 1, 1, true, true>;
+}
+
+// For the other forms, as far as they are not rare; null: by way of the scratch.
+template <uint32_t kStride>
+Slide slide_of(const Block& block, Form form) {
+  if (block.count != 64) return nullptr;
+  if (form == Form::kSigned) return slide<SignedEpilogue512, kStride, 1, 2 / kStride, true, true>;
+  return form == Form::kF32e ? slide<F32eEpilogue512, kStride, 1, 2 / kStride, true, true> : nullptr;
 }
 
 }  // namespace
