@@ -8,135 +8,28 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/numeric/gemm_half_avx512vnni.inl"
+#include "kernels/numeric/gemm_parts_avx512vnni.inl"
+#include "kernels/numeric/gemm_stream_avx512vnni.inl"
 #include "kernels/numeric/requantize_avx512vnni.inl"
 #include "kernels/numeric/row_sums_avx512vnni.inl"
 
 namespace qplan {
 namespace {
 
-// `count` rows of 32 or 16 channels; mask is for rows whose channels end earlier.
-__attribute__((always_inline)) inline void store_rows256(uint8_t* out, size_t stride, bool whole,
-                                                         __mmask32 mask, __m512i rows, uint32_t count) {
-  const __m256i low = _mm512_castsi512_si256(rows), high = _mm512_extracti64x4_epi64(rows, 1);
-  if (whole) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), low);
-    if (count > 1) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + stride), high);
-  } else {
-    _mm256_mask_storeu_epi8(out, mask, low);
-    if (count > 1) _mm256_mask_storeu_epi8(out + stride, mask, high);
-  }
-}
-
-__attribute__((always_inline)) inline void store_row128(uint8_t* out, bool whole, __mmask16 mask,
-                                                        __m128i row) {
-  if (whole) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), row);
-  } else {
-    _mm_mask_storeu_epi8(out, mask, row);
-  }
-}
-
-__attribute__((always_inline)) inline void store_rows128(uint8_t* out, size_t stride, bool whole,
-                                                         __mmask16 mask, __m512i rows, uint32_t count) {
-  store_row128(out, whole, mask, _mm512_castsi512_si128(rows));
-  if (count > 1) store_row128(out + stride, whole, mask, _mm512_extracti32x4_epi32(rows, 1));
-  if (count > 2) store_row128(out + 2 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 2));
-  if (count > 3) store_row128(out + 3 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 3));
-}
-
-// Stores the outputs of a tile, four vectors at a time: one row of 64 channels, two of 32 or four of 16.
-template <uint32_t kRows, uint32_t kBlocks>
-__attribute__((always_inline)) inline void store_tile512(const Gemm& g,
-                                                         const __m512i (&outputs)[kRows * kBlocks],
-                                                         uint32_t first_row, uint32_t first_channel) {
-  constexpr uint32_t kLast = kRows * kBlocks - 1;
-  const Bytes512 bytes(g);
-  const uint32_t left = g.num_channels - first_channel;
-  const __mmask64 mask = mask64(left < kBlocks * 16 ? left : kBlocks * 16);
-  const bool whole = left >= kBlocks * 16;
-  uint8_t* out = g.first_out + first_row * g.out_stride + first_channel;
-#pragma GCC unroll 16
-  for (uint32_t i = 0; i <= kLast; i += 4) {
-    const __m512i four =
-        bytes.pack(outputs[i], outputs[i + 1 < kLast ? i + 1 : kLast], outputs[i + 2 < kLast ? i + 2 : kLast],
-                   outputs[i + 3 < kLast ? i + 3 : kLast]);
-    if (kBlocks == 4) {
-      if (whole) {
-        _mm512_storeu_si512(out, four);
-      } else {
-        _mm512_mask_storeu_epi8(out, mask, four);
-      }
-      out += g.out_stride;
-    } else if (kBlocks == 2) {
-      store_rows256(out, g.out_stride, whole, static_cast<__mmask32>(mask), four, kRows - i / 2 < 2 ? 1 : 2);
-      out += 2 * g.out_stride;
-    } else {
-      store_rows128(out, g.out_stride, whole, static_cast<__mmask16>(mask), four,
-                    kRows - i < 4 ? kRows - i : 4);
-      out += 4 * g.out_stride;
-    }
-  }
-}
-
-// Where one tap of a tile's rows begins. Rows at one distance from each other need fewer registers.
-template <uint32_t kRows>
-struct EvenRows512 {
-  const uint8_t* first;
-  size_t stride;
-  EvenRows512(const Gemm& g, uint32_t row, uint32_t tap)
-      : first(g.first_row + row * g.row_stride + g.tap_offsets[tap]), stride(g.row_stride) {}
-  const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
-};
-
-template <uint32_t kRows>
-struct ListedRows512 {
-  const uint8_t* rows[kRows];
-  ListedRows512(const Gemm& g, uint32_t row, uint32_t tap) {
-#pragma GCC unroll 16
-    for (uint32_t p = 0; p < kRows; ++p) rows[p] = g.rows[row + p] + g.tap_offsets[tap];
-  }
-  const uint8_t* operator[](uint32_t p) const { return rows[p]; }
-};
-
 // kRows rows by kBlocks blocks of 16 channels. One epilogue a function: what depends on the contract is
-// decided outside. GCC keeps arrays in memory unless the loops over them are unrolled.
+// decided outside. Not inlined: its loop needs all registers.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
-inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
-  __m512i sums[kRows * kBlocks];
+__attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
   const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint32_t first_channel = first_block * 16;
-#pragma GCC unroll 16
-  for (uint32_t b = 0; b < kBlocks; ++b) {
-    const __m512i bias = _mm512_loadu_si512(g.bias + first_channel + b * 16);
-#pragma GCC unroll 16
-    for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = bias;
-  }
-  if (g.row_term != nullptr) {
-#pragma GCC unroll 16
-    for (uint32_t p = 0; p < kRows; ++p) {
-      const __m512i term = _mm512_set1_epi32(g.row_term[first_row + p]);
-#pragma GCC unroll 16
-      for (uint32_t b = 0; b < kBlocks; ++b)
-        sums[p * kBlocks + b] = _mm512_add_epi32(sums[p * kBlocks + b], term);
-    }
-  }
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  __m512i sums[kRows * kBlocks];
+  begin_sums512<kRows, kBlocks>(g, first_row, first_channel, sums);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const Rows<kRows> rows(g, first_row, t);
     for (size_t k = 0; k < num_k4; ++k, weights += 64) {
-      __m512i w[kBlocks];
-#pragma GCC unroll 16
-      for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
-#pragma GCC unroll 16
-      for (uint32_t p = 0; p < kRows; ++p) {
-        int32_t four;
-        __builtin_memcpy(&four, rows[p] + k * 4, 4);
-        __m512i u = _mm512_set1_epi32(four);
-        if (kFlip) u = _mm512_xor_si512(u, flip);
-#pragma GCC unroll 16
-        for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
-      }
+      add_products512<kFlip, kRows, kBlocks>(rows, k * 4, weights, block_bytes, flip, sums);
     }
   }
 #pragma GCC unroll 16
@@ -145,7 +38,7 @@ inline void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block
 #pragma GCC unroll 16
     for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = epilogue.outputs(sums[p * kBlocks + b]);
   }
-  store_tile512<kRows, kBlocks>(g, sums, first_row, first_channel);
+  TileStore512<kBlocks>(g, first_channel).template store<kRows>(sums, first_row);
 }
 
 // All rows, of which there are at least kRows: the last tile may begin among rows that are done.
@@ -157,10 +50,18 @@ inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
   }
 }
 
-// One row alone waits for its own sums, and those of six of one block hardly suffice.
+// One row alone waits for its own sums, and those of six of one block hardly suffice; twelve listed ones have
+// no registers for where they are.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
-  if (kBlocks == 1 && g.num_rows >= 12) {
+  constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
+  if (Epilogue::kIsFloat && !(kFlip && kBlocks == 1) && is_short_product512(g)) {
+    for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
+      gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, b);
+    }
+    return;
+  }
+  if (kBlocks == 1 && g.rows == nullptr && g.num_rows >= 12) {
     gemm_full_tiles512<Epilogue, Rows, kFlip, kBlocks == 1 ? 12 : 6, kBlocks>(g, first_block);
   } else if (g.num_rows >= 6) {
     gemm_full_tiles512<Epilogue, Rows, kFlip, 6, kBlocks>(g, first_block);

@@ -61,9 +61,10 @@ __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size
   }
 }
 
-// kRows rows, a multiple of eight.
+// kRows rows, a multiple of eight. Not inlined: its loop needs all registers.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows>
-inline void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels, uint32_t first_row, uint32_t block) {
+__attribute__((noinline)) void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels, uint32_t first_row,
+                                                 uint32_t block) {
   const size_t num_k4 = tap_k4(g);
   const int8_t* weights = g.weights + block * g.num_taps * num_k4 * 64;
   const uint32_t first_channel = block * 16;

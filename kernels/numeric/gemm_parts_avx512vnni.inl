@@ -1,0 +1,157 @@
+// What tiles of a product (kernels/numeric/gemm.h) are made of, with AVX-512: their rows, sums and stores.
+// GCC keeps arrays of vectors in memory unless the loops over them are unrolled. Internal linkage only.
+#ifndef QPLAN_KERNELS_NUMERIC_GEMM_PARTS_AVX512VNNI_INL_
+#define QPLAN_KERNELS_NUMERIC_GEMM_PARTS_AVX512VNNI_INL_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/numeric/requantize_avx512vnni.inl"
+#include "kernels/numeric/row_sums_avx512vnni.inl"
+
+namespace qplan {
+namespace {
+
+// Where one tap of a tile's rows begins. Rows at one distance from each other need fewer registers.
+template <uint32_t kRows>
+struct EvenRows512 {
+  const uint8_t* first;
+  size_t stride;
+  EvenRows512(const Gemm& g, uint32_t row, uint32_t tap)
+      : first(g.first_row + row * g.row_stride + g.tap_offsets[tap]), stride(g.row_stride) {}
+  const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
+};
+
+template <uint32_t kRows>
+struct ListedRows512 {
+  const uint8_t* rows[kRows];
+  ListedRows512(const Gemm& g, uint32_t row, uint32_t tap) {
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) rows[p] = g.rows[row + p] + g.tap_offsets[tap];
+  }
+  const uint8_t* operator[](uint32_t p) const { return rows[p]; }
+};
+
+// The sums of a tile before its first product: biases and what the rows add to all channels.
+template <uint32_t kRows, uint32_t kBlocks>
+__attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t first_row,
+                                                         uint32_t first_channel,
+                                                         __m512i (&sums)[kRows * kBlocks]) {
+#pragma GCC unroll 16
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    const __m512i bias = _mm512_loadu_si512(g.bias + first_channel + b * 16);
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = bias;
+  }
+  if (g.row_term == nullptr) return;
+#pragma GCC unroll 16
+  for (uint32_t p = 0; p < kRows; ++p) {
+    const __m512i term = _mm512_set1_epi32(g.row_term[first_row + p]);
+#pragma GCC unroll 16
+    for (uint32_t b = 0; b < kBlocks; ++b) {
+      sums[p * kBlocks + b] = _mm512_add_epi32(sums[p * kBlocks + b], term);
+    }
+  }
+}
+
+// Adds the products of the four bytes of each row that lie `at` bytes behind its tap.
+template <bool kFlip, uint32_t kRows, uint32_t kBlocks, typename Rows>
+__attribute__((always_inline)) inline void add_products512(const Rows& rows, size_t at, const int8_t* weights,
+                                                           size_t block_bytes, __m512i flip,
+                                                           __m512i (&sums)[kRows * kBlocks]) {
+  __m512i w[kBlocks];
+#pragma GCC unroll 16
+  for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
+#pragma GCC unroll 16
+  for (uint32_t p = 0; p < kRows; ++p) {
+    int32_t four;
+    __builtin_memcpy(&four, rows[p] + at, 4);
+    __m512i u = _mm512_set1_epi32(four);
+    if (kFlip) u = _mm512_xor_si512(u, flip);
+#pragma GCC unroll 16
+    for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
+  }
+}
+
+// `count` rows of 32 or 16 channels; mask is for rows whose channels end earlier.
+__attribute__((always_inline)) inline void store_rows256(uint8_t* out, size_t stride, bool whole,
+                                                         __mmask32 mask, __m512i rows, uint32_t count) {
+  const __m256i low = _mm512_castsi512_si256(rows), high = _mm512_extracti64x4_epi64(rows, 1);
+  if (whole) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), low);
+    if (count > 1) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + stride), high);
+  } else {
+    _mm256_mask_storeu_epi8(out, mask, low);
+    if (count > 1) _mm256_mask_storeu_epi8(out + stride, mask, high);
+  }
+}
+
+__attribute__((always_inline)) inline void store_row128(uint8_t* out, bool whole, __mmask16 mask,
+                                                        __m128i row) {
+  if (whole) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), row);
+  } else {
+    _mm_mask_storeu_epi8(out, mask, row);
+  }
+}
+
+__attribute__((always_inline)) inline void store_rows128(uint8_t* out, size_t stride, bool whole,
+                                                         __mmask16 mask, __m512i rows, uint32_t count) {
+  store_row128(out, whole, mask, _mm512_castsi512_si128(rows));
+  if (count > 1) store_row128(out + stride, whole, mask, _mm512_extracti32x4_epi32(rows, 1));
+  if (count > 2) store_row128(out + 2 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 2));
+  if (count > 3) store_row128(out + 3 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 3));
+}
+
+// Where outputs of channels first_channel .. first_channel + kBlocks * 16 - 1 go, of which the last may be no
+// channels.
+template <uint32_t kBlocks>
+struct TileStore512 {
+  Bytes512 bytes;
+  uint8_t* first;
+  size_t stride;
+  __mmask64 mask;
+  bool whole;
+
+  TileStore512(const Gemm& g, uint32_t first_channel)
+      : bytes(g),
+        first(g.first_out + first_channel),
+        stride(g.out_stride),
+        mask(mask64(g.num_channels - first_channel)),
+        whole(g.num_channels - first_channel >= kBlocks * 16) {}
+
+  // Four vectors at a time: one row of 64 channels, two of 32 or four of 16.
+  template <uint32_t kRows>
+  __attribute__((always_inline)) void store(const __m512i (&outputs)[kRows * kBlocks],
+                                            uint32_t first_row) const {
+    constexpr uint32_t kLast = kRows * kBlocks - 1;
+    uint8_t* out = first + first_row * stride;
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i <= kLast; i += 4) {
+      const __m512i four =
+          bytes.pack(outputs[i], outputs[i + 1 < kLast ? i + 1 : kLast],
+                     outputs[i + 2 < kLast ? i + 2 : kLast], outputs[i + 3 < kLast ? i + 3 : kLast]);
+      if (kBlocks == 4) {
+        if (whole) {
+          _mm512_storeu_si512(out, four);
+        } else {
+          _mm512_mask_storeu_epi8(out, mask, four);
+        }
+        out += stride;
+      } else if (kBlocks == 2) {
+        store_rows256(out, stride, whole, static_cast<__mmask32>(mask), four, kRows - i / 2 < 2 ? 1 : 2);
+        out += 2 * stride;
+      } else {
+        store_rows128(out, stride, whole, static_cast<__mmask16>(mask), four, kRows - i < 4 ? kRows - i : 4);
+        out += 4 * stride;
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_NUMERIC_GEMM_PARTS_AVX512VNNI_INL_
