@@ -141,8 +141,10 @@ template <uint32_t kKernel, uint32_t kRows>
 Parts prepare_any_weights(const DepthwiseConv2dArgs& a, const Block& block, uint32_t copies, int8_t* to) {
   if (copies == 1) return prepare_weights<kKernel, kRows, 1>(a, block, to);
   if (copies == 2) return prepare_weights<kKernel, kRows, 2>(a, block, to);
-  return copies == 4 ? prepare_weights<kKernel, kRows, 4>(a, block, to)
-                     : prepare_weights<kKernel, kRows, 8>(a, block, to);
+  if constexpr (kKernel == 3 && kRows == 2) {  // has_pixel_pairs
+    if (copies == 8) return prepare_weights<kKernel, kRows, 8>(a, block, to);
+  }
+  return prepare_weights<kKernel, kRows, 4>(a, block, to);
 }
 
 // Copies of 64, 32, 16 or 8 constants in the order of the vectors.
