@@ -143,6 +143,15 @@ inline bool windows_are_pixels(const Conv2dArgs& a) {
          a.pad_top == 0 && a.pad_left == 0 && a.output_h == a.input_h && a.output_w == a.input_w;
 }
 
+// A band holds uint8: int8 is lifted by 128 on the way.
+inline uint8_t band_flip(const Conv2dArgs& a) { return a.input_dtype == Dtype::kS8 ? 0x80 : 0; }
+
+// Whether int8 pixels are lifted once for all channels, and not by each tile: where products are few for the
+// outputs they make, tiles have no time for it.
+inline bool pixels_are_copied(const Conv2dArgs& a) {
+  return band_flip(a) != 0 && a.input_c <= kFewChannels && a.output_c > kGroupChannels;
+}
+
 // What the vector variants compute: everything but groups and ACC32, with the input zero point at the dtype's
 // minimum (where the packer puts it), so that the bytes, seen as uint8, are the factors.
 inline bool band_accepts(const Conv2dArgs& a) {
@@ -186,7 +195,10 @@ inline BandScratch band_scratch(const Conv2dArgs& a, const Band& band, void* scr
     return part;
   };
   parts.terms = reinterpret_cast<int32_t*>(take(aligned(num_rows * sizeof(int32_t))));
-  if (pixels) return parts;
+  if (pixels) {
+    parts.band = take(pixels_are_copied(a) ? num_rows * a.input_c + kRowSlack : 0);
+    return parts;
+  }
   parts.tap_offsets = reinterpret_cast<size_t*>(take(num_taps(band) * sizeof(size_t)));
   parts.rows = reinterpret_cast<const uint8_t**>(take(band.height == 1 ? 0 : num_rows * sizeof(void*)));
   parts.weights = reinterpret_cast<int8_t*>(take(new_weight_bytes(a, band)));
@@ -240,9 +252,6 @@ inline void zip_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
     }
   }
 }
-
-// A band holds uint8: int8 is lifted by 128 on the way.
-inline uint8_t band_flip(const Conv2dArgs& a) { return a.input_dtype == Dtype::kS8 ? 0x80 : 0; }
 
 // Columns [begin, begin + band.columns) of an input row, of which those outside [0, input_w) are padding.
 template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),

@@ -41,12 +41,16 @@ inline uint32_t conv2d_units(const Conv2dArgs& a) { return conv2d_blocks(a) * co
 inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) { return band_scratch(a, band_of(a), nullptr).bytes; }
 
 // Rows of the product for block `block`, where windows are pixels.
-inline void pixel_rows(const Conv2dArgs& a, uint32_t block, Gemm* product) {
+inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const BandScratch& parts, Gemm* product) {
   const uint32_t pixels = run_pixels(a), first = block * pixels,
                  left = a.batch * a.output_h * a.output_w - first;
   product->num_rows = left < pixels ? left : pixels;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + size_t{first} * a.output_c;
+  if (pixels_are_copied(a)) {
+    copy_run(parts.band, product->first_row, size_t{product->num_rows} * a.input_c, band_flip(a));
+    product->first_row = parts.band;
+  }
 }
 
 // The same in a band, which is filled.
@@ -82,8 +86,8 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
   product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, band);
   product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
+  if (!pixels || pixels_are_copied(args)) product.flip = 0;
   if (!pixels) {
-    product.flip = 0;
     product.first_row = band.is_zipped ? parts.zipped : parts.band;
     product.rows = band.height == 1 ? nullptr : parts.rows;
     for (uint32_t i = 0; i < band.tap_rows; ++i) {
@@ -104,7 +108,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     const uint32_t block = groups_outer ? unit % blocks : unit / groups;
     const uint32_t group = groups_outer ? unit / blocks : unit % groups;
     if (unit == begin || group == 0 || groups_outer) {
-      pixels ? pixel_rows(args, block, &product) : block_rows(args, band, zip, block, parts, &product);
+      pixels ? pixel_rows(args, block, parts, &product) : block_rows(args, band, zip, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, parts.terms);
     }
