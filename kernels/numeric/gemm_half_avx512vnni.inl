@@ -61,10 +61,10 @@ __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size
   }
 }
 
-// kRows rows, a multiple of eight. Not inlined: its loop needs all registers.
+// kRows rows, a multiple of eight.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows>
-__attribute__((noinline)) void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels, uint32_t first_row,
-                                                 uint32_t block) {
+__attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels,
+                                                             uint32_t first_row, uint32_t block) {
   const size_t num_k4 = tap_k4(g);
   const int8_t* weights = g.weights + block * g.num_taps * num_k4 * 64;
   const uint32_t first_channel = block * 16;
@@ -108,9 +108,9 @@ __attribute__((noinline)) void gemm_half_tile512(const Gemm& g, const TwiceHalf&
   }
 }
 
-// The last tile may begin among rows that are done.
+// The last tile may begin among rows that are done. Not inlined: its loop needs all registers.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows>
-inline void gemm_half_tiles512(const Gemm& g, uint32_t block) {
+__attribute__((noinline)) void gemm_half_tiles512(const Gemm& g, uint32_t block) {
   const TwiceHalf channels(g, block * 16);
   for (uint32_t p = 0; p < g.num_rows; p += kRows) {
     const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
