@@ -50,7 +50,7 @@ bool PlanVerifier::step(uint32_t index, const Step& step) {
   return false;
 }
 
-bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
+bool PlanVerifier::kernel_params(uint32_t index, const KernelStep& body) {
   if (body.kernel() == 0) {
     corrupt_step(index) << "names no kernel";
     return false;
@@ -63,6 +63,11 @@ bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
                         << static_cast<uint32_t>(expected);
     return false;
   }
+  return true;
+}
+
+bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
+  if (!kernel_params(index, body)) return false;
   const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
   if (num_inputs > kMaxStepInputs || num_outputs > kMaxStepOutputs) {
     corrupt_step(index) << num_inputs << " inputs and " << num_outputs << " outputs, expected at most "
@@ -74,7 +79,8 @@ bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
     return false;
   }
   return step_tensors(index, body.inputs(), "input", true) &&
-         step_tensors(index, body.outputs(), "output", false);
+         step_tensors(index, body.outputs(), "output", false) &&
+         (body.params_type() != KernelParams_ChainParams || chain(index, body));
 }
 
 bool PlanVerifier::step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors,

@@ -64,9 +64,11 @@ struct Rows {
 struct RowCut {
   // Whether the step can be cut so, with the rows of this input coming and going.
   bool (*accepts)(const StepView& step, uint32_t input);
-  // The rows of that input that these rows of the output are made of; not empty, and both ends grow with both
-  // ends of `output`.
+  // The rows of that input that these rows of the output, at least one, are made of: at least one, too, and
+  // neither end moves back where an end of `output` moves on.
   Rows (*reads)(const void* args, Rows output);
+  // At least as many as `reads` says of any `rows` rows of the output.
+  uint64_t (*span)(const void* args, uint32_t rows);
   // Reduces the args to rows `output` of image n, where `rows` holds what `reads` says of that input, and
   // `to` gets them.
   void (*cut)(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,

@@ -87,6 +87,30 @@ qplan_status bind_sub(const StepView& step, bool check, AddArgs& args, Error* er
   return bind_named("sub", step, check, args, error);
 }
 
+// Rows of images without broadcasting, which are one axis of elements.
+bool accepts_rows(const StepView& step, uint32_t) {
+  const Shape output = shape_of(step.output(0));
+  return output.rank == 4 && shape_of(step.input(0)) == output && shape_of(step.input(1)) == output;
+}
+
+Rows rows_read(const void*, Rows output) { return output; }
+uint64_t rows_span(const void*, uint32_t rows) { return rows; }
+
+void cut_rows(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
+              void* storage) {
+  AddArgs& args = *static_cast<AddArgs*>(storage);
+  const Shape shape = shape_of(step.output(0));
+  const uint64_t row = uint64_t{shape[2]} * shape[3];
+  const size_t begin = static_cast<size_t>((uint64_t{image} * shape[1] + output.begin) * row);
+  const void*& other = input == 0 ? args.b : args.a;
+  if (other != nullptr) other = static_cast<const uint8_t*>(other) + begin;
+  (input == 0 ? args.a : args.b) = rows;
+  args.output = to;
+  args.broadcast.elements = args.broadcast.extents[0] = (output.end - output.begin) * row;
+}
+
+constexpr RowCut kRowCut = {accepts_rows, rows_read, rows_span, cut_rows};
+
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(AddArgs, name, isa),
 constexpr KernelVariant kAddVariants[] = {
 #include "kernels/add/add_variants.def"
@@ -101,12 +125,12 @@ constexpr KernelVariant kSubReference[] = {QPLAN_VARIANT_ROW(AddArgs, sub_ref, Q
 }  // namespace
 
 constexpr KernelFamily kAddFamily =
-    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddVariants);
+    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddVariants, &kRowCut);
 constexpr KernelFamily kAddFamilyReference =
-    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddReference);
+    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddReference, &kRowCut);
 constexpr KernelFamily kSubFamily =
-    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubVariants);
+    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubVariants, &kRowCut);
 constexpr KernelFamily kSubFamilyReference =
-    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubReference);
+    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubReference, &kRowCut);
 
 }  // namespace qplan

@@ -143,8 +143,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref
 }  // namespace
 
 constexpr KernelFamily kConv2dFamily =
-    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kVariants);
+    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
 constexpr KernelFamily kConv2dFamilyReference =
-    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kReference);
+    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
 
 }  // namespace qplan

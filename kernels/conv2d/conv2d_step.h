@@ -20,6 +20,9 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step);
 
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
 
+// Rows of the output from rows of the input, in conv2d_rows.cc.
+extern const RowCut kConv2dRowCut;
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_CONV2D_CONV2D_STEP_H_

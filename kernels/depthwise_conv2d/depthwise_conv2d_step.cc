@@ -42,9 +42,9 @@ constexpr KernelVariant kReference[] = {
 }  // namespace
 
 constexpr KernelFamily kDepthwiseConv2dFamily = make_family<DepthwiseConv2dArgs, bind, never_in_place>(
-    kKernel_depthwise_conv2d, "depthwise_conv2d", kVariants);
+    kKernel_depthwise_conv2d, "depthwise_conv2d", kVariants, &kConv2dRowCut);
 constexpr KernelFamily kDepthwiseConv2dFamilyReference =
     make_family<DepthwiseConv2dArgs, bind, never_in_place>(kKernel_depthwise_conv2d, "depthwise_conv2d",
-                                                           kReference);
+                                                           kReference, &kConv2dRowCut);
 
 }  // namespace qplan

@@ -1,0 +1,295 @@
+// Chains, and their stages as steps of their own: what they should give.
+#ifndef QPLAN_TESTS_KERNELS_CHAIN_RANDOM_CHAIN_H_
+#define QPLAN_TESTS_KERNELS_CHAIN_RANDOM_CHAIN_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "format/plan_generated.h"
+#include "format/plan_view.h"
+#include "kernels/chain/chain.h"
+#include "kernels/families.h"
+#include "kernels/layout.h"
+#include "kernels/numeric/dtype.h"
+#include "tests/support/buffer.h"
+#include "tests/support/random.h"
+
+namespace qplan::testing {
+
+// Rows or columns of a convolution; pad: before.
+struct ChainAxis {
+  uint32_t kernel, stride, dilation, pad, output;
+};
+
+// Stages with random weights, one after another.
+class ChainBuilder {
+ public:
+  ChainBuilder(uint64_t seed, std::vector<int64_t> shape) : random_(seed), is_signed_(random_.chance(0.5)) {
+    start(std::move(shape));
+  }
+
+  const std::vector<int64_t>& shape() const { return shape_; }
+  // other: the shape of the other operand, empty: as the first.
+  void add_sum(std::vector<int64_t> other = {}) {
+    Stage stage;
+    stage.kernel = random_.chance(0.7) ? kKernel_add : kKernel_sub;
+    stage.inputs = {before_, add_activation(other.empty() ? shape_ : other)};
+    if (random_.chance(0.5)) std::swap(stage.inputs[0], stage.inputs[1]);
+    stage.params_type = format::KernelParams_AddParams;
+    const std::vector<int32_t> zeros = {zero_point(), zero_point(), zero_point()};
+    stage.params = [=, lo = low(), hi = high()](flatbuffers::FlatBufferBuilder& b) {
+      return format::CreateAddParams(b, format::Contract_TFL2, 20, zeros[0], 1 << 30, 0, zeros[1], 1 << 30,
+                                     -1, zeros[2], 1 << 30, -18, lo, hi)
+          .Union();
+    };
+    stage.output = add_activation(shape_);
+    push(std::move(stage));
+  }
+
+  void add_convolution(const ChainAxis& rows, const ChainAxis& columns, int64_t outputs, bool is_depthwise) {
+    const int64_t channels = shape_[3];
+    Stage stage;
+    stage.kernel = is_depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d;
+    const uint16_t packed = is_depthwise ? kLayout_hwo16 : kLayout_o16k4;
+    const uint16_t layout = random_.chance(0.8) ? packed : uint16_t{kLayout_ohwi};
+    const int32_t input_zero = random_.chance(0.8) ? low() : zero_point();
+    const auto weights_zero = random_.chance(0.3) ? static_cast<int32_t>(random_.integer(-128, 127)) : 0;
+    stage.params_type = format::KernelParams_Conv2dParams;
+    stage.params = [=, lo = low(), hi = high(), pad_value = zero_point(),
+                    output_zero = zero_point()](flatbuffers::FlatBufferBuilder& b) {
+      return format::CreateConv2dParams(b, format::Contract_TFL2, layout, rows.kernel, columns.kernel,
+                                        rows.stride, columns.stride, rows.dilation, columns.dilation,
+                                        rows.pad, columns.pad,
+                                        is_depthwise ? static_cast<uint32_t>(channels) : 1, input_zero,
+                                        weights_zero, pad_value, output_zero, lo, hi)
+          .Union();
+    };
+    const uint64_t num_k =
+        uint64_t{rows.kernel} * columns.kernel * static_cast<uint64_t>(is_depthwise ? 1 : channels);
+    const auto count = static_cast<uint64_t>(outputs);
+    const size_t entries = layout_channels(layout, count);
+    const size_t weight_bytes = layout_bytes(layout, count, num_k);
+    std::vector<uint8_t> weights(weight_bytes, 0);
+    for (uint64_t o = 0; o < count; ++o) {
+      for (uint64_t k = 0; k < num_k; ++k) {
+        weights[layout_index(layout, o, k, count, num_k)] = static_cast<uint8_t>(random_.integer(-128, 127));
+      }
+    }
+    stage.inputs = {before_, add_tensor(0, 8, {static_cast<int64_t>(weight_bytes)}, true, weights),
+                    add_constant(random_.integers<int32_t>(entries, -20000, 20000)),
+                    add_constant(random_.integers<int32_t>(entries, 1 << 30, INT32_MAX)),
+                    add_constant(random_.integers<int32_t>(entries, -9, -6))};
+    shape_ = {shape_[0], rows.output, columns.output, outputs};
+    stage.output = add_activation(shape_);
+    push(std::move(stage));
+  }
+
+  // What no chain has.
+  void add_copy() {
+    Stage stage;
+    stage.kernel = kKernel_copy;
+    stage.inputs = {before_};
+    stage.params_type = format::KernelParams_CopyParams;
+    stage.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateCopyParams(b).Union(); };
+    stage.output = add_activation(shape_);
+    push(std::move(stage));
+  }
+
+  uint32_t num_stages() const { return static_cast<uint32_t>(stages_.size()); }
+
+  // The bytes that the stages' references give one after another.
+  std::vector<uint8_t> expected() {
+    build(0);
+    for (uint32_t i = 0; i < num_stages(); ++i) {
+      const StepView step = view(i);
+      const KernelFamily& family = *kChainStages.find(step.step->kernel());
+      alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+      Error error;
+      EXPECT_EQ(family.bind(step, true, args, &error), QPLAN_OK) << error.text();
+      const KernelVariant& reference = family.variants[family.num_variants - 1];
+      reference.run(args, 0, reference.units(args), nullptr);
+    }
+    return bytes_of(static_cast<uint32_t>(tensors_.size() - 1));
+  }
+
+  // The chain as one step, with a schedule.
+  StepView chain(uint64_t schedule) {
+    build(schedule);
+    return view(num_stages());
+  }
+  std::vector<uint8_t> output() const { return bytes_of(static_cast<uint32_t>(tensors_.size() - 1)); }
+  void forget_output() {
+    Buffer<uint8_t>& bytes = *tensors_.back().bytes;
+    std::memset(bytes.data(), 0xcd, bytes.size());
+  }
+
+ protected:
+  void start(std::vector<int64_t> shape) {
+    shape_ = std::move(shape);
+    before_ = add_activation(shape_);
+  }
+  explicit ChainBuilder(uint64_t seed) : random_(seed), is_signed_(random_.chance(0.5)) {}
+
+  Random random_;
+
+ private:
+  struct Tensor {
+    uint8_t code;
+    uint8_t bits;
+    std::vector<int64_t> shape;
+    bool is_constant;
+    std::shared_ptr<Buffer<uint8_t>> bytes;
+  };
+  struct Stage {
+    uint16_t kernel;
+    std::vector<uint32_t> inputs;
+    uint32_t output;
+    format::KernelParams params_type;
+    std::function<flatbuffers::Offset<void>(flatbuffers::FlatBufferBuilder&)> params;
+  };
+
+  int32_t low() const { return is_signed_ ? -128 : 0; }
+  int32_t high() const { return is_signed_ ? 127 : 255; }
+  int32_t zero_point() { return static_cast<int32_t>(random_.integer(low(), high())); }
+
+  uint32_t add_tensor(uint8_t code, uint8_t bits, std::vector<int64_t> shape, bool is_constant,
+                      const std::vector<uint8_t>& bytes) {
+    tensors_.push_back({code, bits, std::move(shape), is_constant, std::make_shared<Buffer<uint8_t>>(bytes)});
+    return static_cast<uint32_t>(tensors_.size() - 1);
+  }
+  uint32_t add_activation(const std::vector<int64_t>& shape) {
+    size_t count = 1;
+    for (const int64_t extent : shape) count *= static_cast<size_t>(extent);
+    return add_tensor(is_signed_ ? 0 : 1, 8, shape, false, random_.full_range<uint8_t>(count));
+  }
+  uint32_t add_constant(const std::vector<int32_t>& values) {
+    std::vector<uint8_t> bytes(values.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return add_tensor(0, 32, {static_cast<int64_t>(values.size())}, true, bytes);
+  }
+
+  void push(Stage stage) {
+    before_ = stage.output;
+    stages_.push_back(std::move(stage));
+  }
+
+  flatbuffers::Offset<format::Tensor> tensor_table(const Tensor& tensor, uint32_t bank) {
+    const auto shape = builder_.CreateVector(tensor.shape);
+    return format::CreateTensor(builder_, tensor.code, tensor.bits, shape, bank, 0, tensor.bytes->size());
+  }
+
+  flatbuffers::Offset<format::KernelStep> step_table(const Stage& stage, std::vector<uint32_t> inputs,
+                                                     uint32_t output) {
+    const auto in = builder_.CreateVector(inputs);
+    const auto out = builder_.CreateVector(std::vector<uint32_t>{output});
+    const auto params = stage.params(builder_);
+    return format::CreateKernelStep(builder_, stage.kernel, in, out, stage.params_type, params);
+  }
+
+  // Steps 0 .. num_stages - 1 are the stages, the next one is the chain.
+  void build(uint64_t schedule) {
+    builder_.Clear();
+    std::vector<flatbuffers::Offset<format::Bank>> banks = {
+        format::CreateBank(builder_, format::BankKind_ARENA, 64),
+        format::CreateBank(builder_, format::BankKind_CONSTANT, 64)};
+    std::vector<flatbuffers::Offset<format::Tensor>> tensors, tiles;
+    for (const Tensor& tensor : tensors_) tensors.push_back(tensor_table(tensor, tensor.is_constant ? 1 : 0));
+    std::vector<flatbuffers::Offset<format::Step>> steps;
+    std::vector<flatbuffers::Offset<format::KernelStep>> stages;
+    std::vector<uint32_t> chain_inputs;
+    const auto num_tensors = static_cast<uint32_t>(tensors_.size());
+    for (uint32_t i = 0; i < num_stages(); ++i) {
+      const Stage& stage = stages_[i];
+      steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep,
+                                         step_table(stage, stage.inputs, stage.output).Union()));
+      std::vector<uint32_t> inputs = stage.inputs;
+      for (uint32_t& input : inputs) {
+        if (i > 0 && input == stages_[i - 1].output) {
+          input = num_tensors + i - 1;
+        } else if (std::ranges::find(chain_inputs, input) == chain_inputs.end()) {
+          chain_inputs.push_back(input);
+        }
+      }
+      const bool is_last = i + 1 == num_stages();
+      stages.push_back(step_table(stage, inputs, is_last ? stage.output : num_tensors + i));
+      if (!is_last) tiles.push_back(tensor_table(tensors_[stage.output], 0));
+    }
+    const auto params = format::CreateChainParamsDirect(builder_, &stages, &tiles);
+    const std::vector<uint32_t> output = {stages_.back().output};
+    const auto chain =
+        format::CreateKernelStepDirect(builder_, kKernel_chain, &chain_inputs, &output,
+                                       format::KernelParams_ChainParams, params.Union(), 0, 0, schedule);
+    steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, chain.Union()));
+    builder_.Finish(format::CreatePlanDirect(builder_, nullptr, &banks, &tensors, &steps));
+    data_.clear();
+    for (const Tensor& tensor : tensors_) data_.push_back(tensor.bytes->data());
+  }
+
+  StepView view(uint32_t step) const {
+    const auto* plan = flatbuffers::GetRoot<format::Plan>(builder_.GetBufferPointer());
+    return {plan, plan->steps()->Get(step)->body_as_KernelStep(), data_.data()};
+  }
+
+  std::vector<uint8_t> bytes_of(uint32_t tensor) const {
+    const Buffer<uint8_t>& bytes = *tensors_[tensor].bytes;
+    return {bytes.data(), bytes.data() + bytes.size()};
+  }
+
+  bool is_signed_;
+  std::vector<int64_t> shape_;  // of what the last stage so far gives
+  uint32_t before_ = 0;         // and its tensor
+  std::vector<Tensor> tensors_;
+  std::vector<Stage> stages_;
+  flatbuffers::FlatBufferBuilder builder_;
+  std::vector<void*> data_;
+};
+
+class RandomChain : public ChainBuilder {
+ public:
+  explicit RandomChain(uint64_t seed) : ChainBuilder(seed) {
+    start({random_.integer(1, 2), random_.integer(1, 24), random_.integer(1, 24), random_.integer(1, 80)});
+    const int64_t num_stages = random_.integer(2, format::kMaxChainStages);
+    for (int64_t i = 0; i < num_stages; ++i) {
+      const int64_t kind = random_.integer(0, 3);
+      kind == 0 ? add_sum() : add_random_convolution(kind == 1);
+    }
+  }
+
+ private:
+  // Every window of which has something of
+  // the input in it.
+  ChainAxis axis(int64_t input) {
+    ChainAxis axis;
+    axis.kernel = static_cast<uint32_t>(random_.pick<int64_t>({1, 1, 3, 3, 5, 2}));
+    axis.stride = static_cast<uint32_t>(random_.pick<int64_t>({1, 1, 2, 3}));
+    axis.dilation = static_cast<uint32_t>(random_.pick<int64_t>({1, 1, 1, 2}));
+    axis.pad = static_cast<uint32_t>(random_.integer(0, (axis.kernel - 1) * axis.dilation));
+    const int64_t most = (input + axis.pad - 1) / axis.stride + 1;
+    axis.output = static_cast<uint32_t>(random_.chance(0.8) ? most : random_.integer(1, most));
+    return axis;
+  }
+
+  void add_random_convolution(bool is_depthwise) {
+    const int64_t outputs = is_depthwise ? shape()[3] : random_.integer(1, 80);
+    const bool is_square = random_.chance(0.7);
+    const ChainAxis rows = axis(shape()[1]);
+    ChainAxis columns = axis(shape()[2]);
+    if (is_square) {
+      const int64_t pad = std::min<int64_t>(rows.pad, shape()[2]);
+      columns = {rows.kernel, rows.stride, rows.dilation, rows.pad,
+                 static_cast<uint32_t>((shape()[2] + pad - 1) / rows.stride + 1)};
+    }
+    add_convolution(rows, columns, outputs, is_depthwise);
+  }
+};
+
+}  // namespace qplan::testing
+
+#endif  // QPLAN_TESTS_KERNELS_CHAIN_RANDOM_CHAIN_H_
