@@ -70,6 +70,22 @@ void read_tuning(const qplan_pack_options& options, PackOptions* result) {
                     options.tuning_threads == 0 ? 1 : options.tuning_threads};
 }
 
+void read_fuse(const qplan_pack_options& options, PackOptions* result) {
+  switch (options.fuse) {
+    case QPLAN_FUSE_AUTO:
+      result->fuse = emit::Fuse::kAuto;
+      return;
+    case QPLAN_FUSE_OFF:
+      result->fuse = emit::Fuse::kOff;
+      return;
+    case QPLAN_FUSE_ALL:
+      result->fuse = emit::Fuse::kAll;
+      return;
+    default:
+      fail(cat("fuse ", options.fuse, ", expected QPLAN_FUSE_AUTO, _OFF or _ALL"));
+  }
+}
+
 void read_functions(const qplan_pack_options& options, PackOptions* result) {
   if (options.log != nullptr) {
     result->log = [options](uint32_t level, const std::string& text) {
@@ -119,6 +135,7 @@ PackOptions read_options(const qplan_pack_options& options) {
     result.user_passes.push_back(read_user_pass(*options.passes[i]));
   }
   read_tuning(options, &result);
+  read_fuse(options, &result);
   read_functions(options, &result);
   return result;
 }

@@ -26,7 +26,13 @@ struct PackOptions {
   bool strip_names = false;
   std::string tuning;
   uint32_t tuning_threads = 1;
+  std::string fuse = "auto";
 };
+
+uint32_t parse_fuse(const std::string& text) {
+  if (text == "auto") return QPLAN_FUSE_AUTO;
+  return text == "off" ? QPLAN_FUSE_OFF : QPLAN_FUSE_ALL;
+}
 
 // summary: the packer's line about the placement.
 std::string pack(const PackOptions& options, std::string* summary) {
@@ -35,6 +41,7 @@ std::string pack(const PackOptions& options, std::string* summary) {
   arguments.pack_options().strip_names = options.strip_names ? 1 : 0;
   if (!options.tuning.empty()) arguments.pack_options().tuning_file = options.tuning.c_str();
   arguments.pack_options().tuning_threads = options.tuning_threads;
+  arguments.pack_options().fuse = parse_fuse(options.fuse);
   std::string plan;
   qplan_error error = make_error();
   arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
@@ -92,6 +99,13 @@ void add_pack_command(CLI::App& app) {
                    "Which of them count: those with so many threads (default 1)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--fuse", options->fuse,
+          "Convolutions and additions that run as one step, a few rows at a time, so that what lies between "
+          "them needs little memory: auto (default): where it pays; off; all: wherever it can be done")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "off", "all"}));
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"
@@ -101,6 +115,7 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack layer.relay -o layer.qplan --input-shape input=1x3x224x224 --synthesize-constants 1\n"
       "  qplan pack model.tflite -o small.qplan --target cpu,isa=reference --strip-names\n"
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
+      "  qplan pack model.tflite -o model.qplan --fuse off\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\"\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt");

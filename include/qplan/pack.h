@@ -74,8 +74,14 @@ typedef struct qplan_pack_options {
   const char* tuning_file;    /* measurements of qplan tune: each step gets the schedule that was fastest; NULL: none.
                                  docs/schedules.md */
   uint32_t tuning_threads;    /* lines of it that count: those of so many threads; 0: 1 */
-  uint32_t reserved3;
+  uint32_t fuse;              /* QPLAN_FUSE_* */
 } qplan_pack_options;
+
+enum { /* layers that run as one step, a few rows at a time: docs/schedules.md */
+  QPLAN_FUSE_AUTO = 0, /* where it pays */
+  QPLAN_FUSE_OFF = 1,
+  QPLAN_FUSE_ALL = 2   /* wherever it can be done */
+};
 
 enum {
   QPLAN_PLACEMENT_SOFT = 0,  /* what the preferred target does not take runs on the next one */

@@ -378,7 +378,7 @@ class PackOptions(Sized):
         ("summary", SummaryFunction),
         ("tuning_file", c.c_char_p),
         ("tuning_threads", c.c_uint32),
-        ("reserved3", c.c_uint32),
+        ("fuse", c.c_uint32),
     ]
 
 

@@ -88,6 +88,7 @@ class _Call:
         body=False,
         tuning=None,
         tuning_threads=1,
+        fuse="auto",
     ):
         self.output = _capi.Pieces()
         self.error = _capi.Error()
@@ -133,6 +134,7 @@ class _Call:
             summary=_capi.SummaryFunction(self._on_summary),
             tuning_file=None if tuning is None else os.fsencode(tuning),
             tuning_threads=tuning_threads,
+            fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2}),
         )
         self._kept = (kept_types, kept_tensors, attach(self.options, passes))
 
@@ -177,6 +179,7 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
       passes: qplan.passes.Pass or Rewrite objects of the caller.
       tuning: a log of `qplan tune` (docs/schedules.md); tuning_threads: which of its lines count, those measured with so
         many threads.
+      fuse: "auto", "off" or "all": layers that run as one step, a few rows at a time (docs/schedules.md).
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
     call = _Call(target, strip_names=strip_names, **options)

@@ -20,17 +20,25 @@ struct Setting {
   const char* target;
   uint32_t isa;
   uint32_t most_threads;
+  uint32_t fuse = QPLAN_FUSE_AUTO;
 };
 
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
-// Every instruction set on the default plan, and the plans of other targets.
+// Every instruction set on the plan of the default target, without chains of layers and with all that there
+// can be, and the plans of other targets.
 constexpr Setting kSettings[] = {
-    {"reference", "cpu", QPLAN_ISA_REFERENCE, 2},
-    {"sse41", "cpu", QPLAN_ISA_SSE41, 2},
-    {"avx2", "cpu", QPLAN_ISA_AVX2, 2},
-    {"avxvnni", "cpu", QPLAN_ISA_AVXVNNI, 2},
-    {"avx512vnni", "cpu", QPLAN_ISA_AVX512VNNI, 2},
+    {"reference", "cpu", QPLAN_ISA_REFERENCE, 2, QPLAN_FUSE_OFF},
+    {"sse41", "cpu", QPLAN_ISA_SSE41, 2, QPLAN_FUSE_OFF},
+    {"avx2", "cpu", QPLAN_ISA_AVX2, 2, QPLAN_FUSE_OFF},
+    {"avxvnni", "cpu", QPLAN_ISA_AVXVNNI, 2, QPLAN_FUSE_OFF},
+    {"avx512vnni", "cpu", QPLAN_ISA_AVX512VNNI, 2, QPLAN_FUSE_OFF},
+    {"fused_reference", "cpu", QPLAN_ISA_REFERENCE, 2, QPLAN_FUSE_ALL},
+    {"fused_sse41", "cpu", QPLAN_ISA_SSE41, 2, QPLAN_FUSE_ALL},
+    {"fused_avx2", "cpu", QPLAN_ISA_AVX2, 2, QPLAN_FUSE_ALL},
+    {"fused_avxvnni", "cpu", QPLAN_ISA_AVXVNNI, 2, QPLAN_FUSE_ALL},
+    {"fused_avx512vnni", "cpu", QPLAN_ISA_AVX512VNNI, 2, QPLAN_FUSE_ALL},
+    {"default", "cpu", QPLAN_ISA_AUTO, 2},
     {"for_sse41", "cpu,isa=sse41", QPLAN_ISA_SSE41, 1},
     {"for_avx2", "cpu,isa=avx2", QPLAN_ISA_AVX2, 1},
     {"for_reference", "cpu,isa=reference", QPLAN_ISA_REFERENCE, 1},
@@ -56,7 +64,8 @@ TEST_P(Golden, EveryOutputByteIsTheReferences) {
   const auto& [model, setting] = GetParam();
   if (model.empty()) GTEST_SKIP() << kNoDataDirectory;
   QPLAN_SKIP_UNLESS_ISA(setting.isa);
-  const std::vector<uint8_t> plan = pack_model(model_path(model).string(), setting.target);
+  const std::vector<uint8_t> plan =
+      pack_model(model_path(model).string(), setting.target, true, setting.fuse);
   const std::map<std::string, std::vector<GoldenCase>> cases = golden_cases("A");
   for (uint32_t num_threads = 1; num_threads <= setting.most_threads; ++num_threads) {
     ModelSession session(plan, setting.isa, num_threads);

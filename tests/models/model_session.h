@@ -35,8 +35,9 @@ inline qplan_pack_options pack_options(const char* target = nullptr) {
 
 // The plan of a model file; throws with the packer's whole text.
 inline std::vector<uint8_t> pack_model(const std::string& path, const char* target = nullptr,
-                                       bool fallback = true) {
+                                       bool fallback = true, uint32_t fuse = QPLAN_FUSE_AUTO) {
   qplan_pack_options options = pack_options(target);
+  options.fuse = fuse;
   options.no_fallback = fallback ? 0 : 1;
   std::string text;
   options.user = &text;

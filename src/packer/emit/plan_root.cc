@@ -189,7 +189,7 @@ class RootBuilder {
     const target::ProgramStep& step = contents_.program.steps[s];
     const auto inputs = builder_.CreateVector(step.inputs);
     const auto outputs = builder_.CreateVector(step.outputs);
-    const Offset<void> params = step.write_params(builder_);
+    const Offset<void> params = step.stages.empty() ? step.write_params(builder_) : chain_params(step);
     format::KernelStepBuilder table(builder_);
     table.add_kernel(step.kernel);
     table.add_inputs(inputs);
@@ -200,6 +200,40 @@ class RootBuilder {
     if (contents_.facts != nullptr) table.add_min_units_per_task(contents_.facts->min_units_per_task[s]);
     if (contents_.schedules != nullptr) table.add_schedule((*contents_.schedules)[s].bytes);
     return table.Finish();
+  }
+
+  Offset<void> chain_params(const target::ProgramStep& chain) {
+    std::vector<Offset<format::KernelStep>> stages;
+    for (const target::ProgramStep& stage : chain.stages) {
+      const auto inputs = builder_.CreateVector(stage_tensors(stage.inputs));
+      const auto outputs = builder_.CreateVector(stage_tensors(stage.outputs));
+      const Offset<void> params = stage.write_params(builder_);
+      stages.push_back(
+          format::CreateKernelStep(builder_, stage.kernel, inputs, outputs, stage.params_type, params));
+    }
+    std::vector<Offset<format::Tensor>> tiles;
+    for (const target::ProgramTensor& tile : chain.tiles) {
+      const auto shape = builder_.CreateVector(tile.type.shape);
+      format::TensorBuilder table(builder_);
+      table.add_type_code(tile.type.dtype.code);
+      table.add_type_bits(tile.type.dtype.bits);
+      table.add_shape(shape);
+      table.add_size(static_cast<uint64_t>(tile.type.size_bytes()));
+      tiles.push_back(table.Finish());
+    }
+    const auto stage_vector = builder_.CreateVector(stages);
+    const auto tile_vector = builder_.CreateVector(tiles);
+    return format::CreateChainParams(builder_, stage_vector, tile_vector).Union();
+  }
+
+  // Tiles are numbered from the plan's last tensor on.
+  std::vector<uint32_t> stage_tensors(std::vector<target::TensorId> tensors) const {
+    for (target::TensorId& tensor : tensors) {
+      if (tensor >= target::kFirstTile) {
+        tensor += static_cast<uint32_t>(contents_.program.tensors.size()) - target::kFirstTile;
+      }
+    }
+    return tensors;
   }
 
   Offset<format::Function> function() {

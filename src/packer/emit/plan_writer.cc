@@ -129,8 +129,9 @@ ProgramSizes measure_program(const target::Program& program, const target::Targe
   return {constants.size, bytes_in_memory(arena), std::move(arena.device_of)};
 }
 
-AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
+AlignedBytes write_plan(const target::Program& unfused, const target::TargetProfile& profile,
                         const EmitOptions& options) {
+  const target::Program program = fuse_steps(unfused, profile, options.fuse, options.log);
   const ConstantSegment constants = lay_out_constants(program);
   std::vector<StepSchedule> schedules;
   if (options.tuning != nullptr) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/emit/fuse.h"
 #include "src/packer/emit/tuning_log.h"
 #include "src/packer/memory/device_tensors.h"
 #include "src/packer/target/profile.h"
@@ -19,8 +20,9 @@ struct EmitOptions {
   std::string source;               // base name of the model file
   std::string source_digest;        // its SHA-256, hexadecimal
   std::string explain;              // JSON of the placement, a name like others; empty: not told
-  TuningLog* tuning = nullptr;      // where schedules come from; null: all are the default
-  LogFunction log;                  // what of it is passed over
+  Fuse fuse = Fuse::kOff;
+  TuningLog* tuning = nullptr;  // where schedules come from; null: all are the default
+  LogFunction log;              // what of it is passed over
 };
 
 // Plans memory and writes the plan: the same program, profile and options give the same bytes. The plan is

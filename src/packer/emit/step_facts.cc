@@ -17,10 +17,6 @@ constexpr uint64_t kScratchAlignment = 64;
 // Moving a byte takes about as long as this many multiply-accumulates.
 constexpr uint64_t kMacsPerByte = 16;
 
-StepView view_of(const format::Plan& plan, uint32_t step, const std::vector<void*>& data) {
-  return {&plan, plan.steps()->Get(step)->body_as_KernelStep(), data.data()};
-}
-
 // Plans for one profile are the same whatever this build can run, or they are not made.
 void check_isas(const target::TargetProfile& profile) {
   const qplan_kernel_set& all = *qplan_kernels_all();
@@ -93,7 +89,7 @@ StepFacts DraftPlan::step_facts() const {
       facts.min_units_per_task.push_back(0);
       continue;
     }
-    const StepView view = view_of(*plan_, s, data_);
+    const StepView view = step_view(s);
     const KernelFamily& family = family_of(view.step->kernel());
     Error error;
     if (family.bind(view, true, args, &error) < 0) {
@@ -124,7 +120,7 @@ std::vector<StepSchedule> DraftPlan::fastest_schedules(TuningLog* tuning, const 
   size_t num_set = 0;
   for (uint32_t s = 0; s < schedules.size(); ++s) {
     if (program_.steps[s].npu != nullptr) continue;
-    const StepView view = view_of(*plan_, s, data_);
+    const StepView view = step_view(s);
     schedules[s] = tuning->fastest(step_key(view), view.step->kernel(), log);
     if (schedules[s] != StepSchedule()) ++num_set;
   }
@@ -135,16 +131,20 @@ std::vector<StepSchedule> DraftPlan::fastest_schedules(TuningLog* tuning, const 
   return schedules;
 }
 
+StepView DraftPlan::step_view(uint32_t step) const {
+  return {plan_, plan_->steps()->Get(step)->body_as_KernelStep(), data_.data()};
+}
+
 bool DraftPlan::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {
   if (program_.steps[step].npu != nullptr) return false;
-  const StepView view = view_of(*plan_, step, data_);
+  const StepView view = step_view(step);
   const KernelFamily& family = family_of(view.step->kernel());
   return family.in_place != nullptr && family.in_place(view, output, input);
 }
 
 std::optional<uint64_t> DraftPlan::part_offset(uint32_t step, uint32_t output, uint32_t input) const {
   if (program_.steps[step].npu != nullptr) return std::nullopt;
-  const StepView view = view_of(*plan_, step, data_);
+  const StepView view = step_view(step);
   const KernelFamily& family = family_of(view.step->kernel());
   uint64_t offset = 0;
   if (family.part == nullptr || !family.part(view, output, input, &offset)) return std::nullopt;

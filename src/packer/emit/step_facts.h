@@ -31,6 +31,8 @@ class DraftPlan {
   // PackError (QPLAN_MODEL_UNSUPPORTED) with the family's text when a kernel refuses its step: extents beyond
   // what it computes with, and the like.
   StepFacts step_facts() const;
+  // Of a kernel's step, without addresses.
+  StepView step_view(uint32_t step) const;
   // As memory::InPlaceQuery.
   bool may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const;
   // As memory::PartOffsetQuery.

@@ -132,6 +132,25 @@ Fields fields(const format::ResizeBilinearParams& p) {
 }
 Fields fields(const format::ArgMaxParams& p) { return {QPLAN_FIELD(axis)}; }
 Fields fields(const format::CopyParams&) { return {}; }
+// "stage0": "conv2d {...}", ...
+Fields fields(const format::ChainParams& p) {
+  Fields result;
+  for (uint32_t i = 0; i < p.stages()->size(); ++i) {
+    const format::KernelStep& stage = *p.stages()->Get(i);
+    std::string text = kernel_name(stage.kernel()) + " {";
+    bool first = true;
+    for (const auto& [name, value] : step_params(stage)) {
+      text += (first ? "" : ", ") + name + "=" + value;
+      first = false;
+    }
+    result.emplace_back("stage" + std::to_string(i), text + "}");
+    if (i < p.tiles()->size()) {
+      const format::Tensor& tile = *p.tiles()->Get(i);
+      result.emplace_back("tile" + std::to_string(i), dtype_text(tile) + " " + shape_text(tile));
+    }
+  }
+  return result;
+}
 
 #undef QPLAN_FIELD
 

@@ -129,6 +129,7 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   emit_options.planner_iterations = options.planner_iterations;
   emit_options.source = pipeline::last_component(name);
   emit_options.source_digest = pipeline::sha256_text(model);
+  emit_options.fuse = options.fuse;
   emit_options.tuning = tuning ? &*tuning : nullptr;
   emit_options.log = options.log;
   ir::Module module = import_model(model, name, options);

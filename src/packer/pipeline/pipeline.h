@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/emit/fuse.h"
 #include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
@@ -41,6 +42,7 @@ struct PackOptions {
   bool cost_gate = true;          // regions that cost more in transfers than they save go back to the CPU
   bool fallback = true;           // the CPU's steps and weights for regions are in the plan
   bool strip_names = false;
+  emit::Fuse fuse = emit::Fuse::kAuto;
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
   // What stands in the plan in place of what the model says; empty: the model decides.

@@ -37,6 +37,9 @@ const std::vector<Arch>& known_archs() {
 
 // About what a core does in two microseconds: enough to hand tasks to threads that look out for them.
 constexpr uint64_t kX86TaskWork = 300'000;
+// Below this a chain (kernels/chain/chain.h) costs more, about half a microsecond, than its saving is worth
+// where memory is plenty and caches hold it.
+constexpr uint64_t kX86MinFusedBytes = 128 << 10;
 
 template <typename Range>
 std::string list_names(const Range& range) {
@@ -126,7 +129,10 @@ TargetProfile parse_target(std::string_view text) {
     profile.depthwise_layout = kLayout_hwo16;
     profile.input_origin = InputOrigin::kDtypeMin;
   }
-  if (arch->pointer_size == 8) profile.task_work = kX86TaskWork;
+  if (arch->pointer_size == 8) {
+    profile.task_work = kX86TaskWork;
+    profile.min_fused_bytes = kX86MinFusedBytes;
+  }
   return profile;
 }
 

@@ -15,6 +15,8 @@
 namespace qplan::target {
 
 using TensorId = uint32_t;
+// A stage of a chain names tile i as tensor kFirstTile + i.
+inline constexpr TensorId kFirstTile = TensorId{1} << 31;
 using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
 
 struct Quantization {
@@ -57,6 +59,9 @@ struct ProgramStep {
   ParamsWriter write_params;
   uint64_t macs = 0;
   std::string name;  // of the source operator
+  // Of a chain, which has no parameters of its own.
+  std::vector<ProgramStep> stages;
+  std::vector<ProgramTensor> tiles;
 };
 
 // A device that regions of a program run on, as the plan records it.

@@ -1,0 +1,29 @@
+// Which steps of a program may follow each other in a chain, and the program with chains in their place.
+#ifndef QPLAN_SRC_PACKER_EMIT_CHAIN_LINKS_H_
+#define QPLAN_SRC_PACKER_EMIT_CHAIN_LINKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "src/packer/emit/step_facts.h"
+#include "src/packer/target/program.h"
+
+namespace qplan::emit {
+
+inline constexpr uint32_t kNoStep = UINT32_MAX;
+
+// Per step: the step that alone reads its output and can have it row by row; kNoStep for most.
+std::vector<uint32_t> chain_links(const target::Program& program, const DraftPlan& draft);
+
+// Steps of a program, each linked to the next, 2 to format::kMaxChainStages.
+using ChainSteps = std::vector<uint32_t>;
+
+// The program with each list of steps as one, in the place of its last; no step is in two lists. Tensors
+// between stages are no longer among the program's. step_of: per step of the result, the step that it was, of
+// a chain its last; may be null.
+target::Program with_chains(const target::Program& program, const std::vector<ChainSteps>& chains,
+                            std::vector<uint32_t>* step_of);
+
+}  // namespace qplan::emit
+
+#endif  // QPLAN_SRC_PACKER_EMIT_CHAIN_LINKS_H_

@@ -1,0 +1,223 @@
+#include "src/packer/emit/fuse.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "format/memory_layout.h"
+#include "kernels/chain/chain.h"
+#include "src/base/checked.h"
+#include "src/packer/emit/chain_links.h"
+#include "src/packer/emit/constant_segment.h"
+#include "src/packer/emit/step_facts.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/memory/lifetimes.h"
+
+namespace qplan::emit {
+namespace {
+
+using target::Program;
+using target::TargetProfile;
+
+class Fusing {
+ public:
+  Fusing(const Program& program, const TargetProfile& profile)
+      : program_(program),
+        isa_(*std::ranges::max_element(profile.isas)),
+        min_saved_bytes_(profile.min_fused_bytes),
+        constants_(lay_out_constants(program)),
+        draft_(program, profile, constants_),
+        next_(chain_links(program, draft_)) {}
+
+  bool has_links() const {
+    return std::ranges::any_of(next_, [](uint32_t next) { return next != kNoStep; });
+  }
+
+  // From the beginning of each path, as long as they may be.
+  void take_all() {
+    std::vector<bool> is_done(next_.size(), false);
+    std::vector<bool> is_linked(next_.size(), false);
+    for (const uint32_t next : next_) {
+      if (next != kNoStep) is_linked[next] = true;
+    }
+    for (uint32_t s = 0; s < next_.size(); ++s) {
+      if (is_linked[s] || next_[s] == kNoStep) continue;
+      for (uint32_t at = s; at != kNoStep;) {
+        const ChainSteps chain = steps_from(at, format::kMaxChainStages);
+        at = next_[chain.back()];
+        if (chain.size() > 1) chains_.push_back(chain);
+      }
+    }
+  }
+
+  // Where the memory is fullest, one chain after the other, each the one that leaves the least there: once
+  // with a view to tensors and tiles together, once to tensors alone, which finds other chains. Of all that
+  // come up those are taken that need the least memory, without chains that turned out to save next to
+  // nothing.
+  void take_for_memory() {
+    const Memory before = memory_of({});
+    Memory least = before;
+    for (const bool count_tiles : {true, false}) {
+      std::vector<ChainSteps> chains;
+      Memory now = before;
+      for (uint32_t round = 0; round < kMaxRounds && lower_peak(count_tiles, &chains, &now); ++round) {
+        if (now.bytes() >= least.bytes()) continue;
+        least = now;
+        chains_ = chains;
+      }
+    }
+    const uint64_t worth = std::max(before.bytes() / kWorthwhile, min_saved_bytes_);
+    if (before.bytes() - least.bytes() < worth) chains_.clear();
+    const uint64_t enough = least.bytes() + least.bytes() / kWorthwhile;
+    for (size_t i = chains_.size(); i-- > 0;) {
+      std::vector<ChainSteps> fewer = chains_;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (memory_of(fewer).bytes() <= enough) chains_ = std::move(fewer);
+    }
+  }
+
+  const std::vector<ChainSteps>& chains() const { return chains_; }
+
+ private:
+  static constexpr uint32_t kMaxRounds = 256;
+  // Chains are worth it that save one part in so many of the memory.
+  static constexpr uint64_t kWorthwhile = 50;
+
+  struct Memory {
+    uint64_t tensors = 0;    // bytes of those of the fullest step
+    uint32_t peak_step = 0;  // of the program; of a chain its last
+    uint32_t num_peaks = 0;  // steps that are as full
+    uint64_t tiles = 0;      // bytes of those of the chain with the most
+
+    uint64_t bytes() const { return tensors + tiles; }
+    // What a round makes less of, the first first.
+    auto key(bool count_tiles) const {
+      return std::tuple(count_tiles ? bytes() : tensors, num_peaks, count_tiles ? 0 : tiles);
+    }
+  };
+
+  // False: no chain does.
+  bool lower_peak(bool count_tiles, std::vector<ChainSteps>* chains, Memory* now) const {
+    std::vector<ChainSteps> best;
+    Memory least = *now;
+    for (const ChainSteps& candidate : candidates_at(now->peak_step)) {
+      std::vector<ChainSteps> tried = without_overlaps(*chains, candidate);
+      tried.push_back(candidate);
+      const Memory memory = memory_of(tried);
+      if (memory.key(count_tiles) >= least.key(count_tiles)) continue;
+      least = memory;
+      best = std::move(tried);
+    }
+    if (best.empty()) return false;
+    *chains = std::move(best);
+    *now = least;
+    return true;
+  }
+
+  ChainSteps steps_from(uint32_t step, size_t length) const {
+    ChainSteps steps = {step};
+    while (steps.size() < length && next_[steps.back()] != kNoStep) steps.push_back(next_[steps.back()]);
+    return steps;
+  }
+
+  // Those that a step lies in, or between whose steps it lies, short ones first.
+  std::vector<ChainSteps> candidates_at(uint32_t peak) const {
+    std::vector<ChainSteps> candidates;
+    for (size_t length = 2; length <= format::kMaxChainStages; ++length) {
+      for (uint32_t s = 0; s <= peak; ++s) {
+        if (next_[s] == kNoStep) continue;
+        ChainSteps steps = steps_from(s, length);
+        if (steps.size() == length && steps.back() >= peak) candidates.push_back(std::move(steps));
+      }
+    }
+    return candidates;
+  }
+
+  static std::vector<ChainSteps> without_overlaps(std::vector<ChainSteps> chains, const ChainSteps& steps) {
+    std::erase_if(chains, [&](const ChainSteps& chain) {
+      return std::ranges::any_of(chain,
+                                 [&](uint32_t s) { return std::ranges::find(steps, s) != steps.end(); });
+    });
+    return chains;
+  }
+
+  Memory memory_of(const std::vector<ChainSteps>& chains) const {
+    std::vector<uint32_t> step_of;
+    const Program fused = with_chains(program_, chains, &step_of);
+    const memory::Lifetimes lifetimes = memory::find_lifetimes(
+        fused, memory::find_device_tensors(fused), [&](uint32_t step, uint32_t output, uint32_t input) {
+          return fused.steps[step].stages.empty() && draft_.may_be_in_place(step_of[step], output, input);
+        });
+    std::vector<uint64_t> begins(fused.steps.size() + 1, 0), ends(fused.steps.size() + 1, 0);
+    for (const memory::Buffer& buffer : lifetimes.buffers) {
+      const uint64_t size = round_up(buffer.size, format::kArenaAlignment);
+      begins[buffer.first] += size;
+      ends[buffer.last + 1] += size;
+    }
+    Memory memory;
+    uint64_t live = 0;
+    for (uint32_t s = 0; s < fused.steps.size(); ++s) {
+      live = live + begins[s] - ends[s];
+      if (live == memory.tensors) ++memory.num_peaks;
+      if (live <= memory.tensors) continue;
+      memory = {.tensors = live, .peak_step = step_of[s], .num_peaks = 1};
+    }
+    for (const ChainSteps& chain : chains) memory.tiles = std::max(memory.tiles, tile_bytes(chain));
+    return memory;
+  }
+
+  // As the chain's kernel will count them (kernels/chain/chain.h).
+  uint64_t tile_bytes(const ChainSteps& chain) const {
+    const auto& shape = [&](uint32_t step) -> const std::vector<int64_t>& {
+      return program_.tensors[program_.steps[step].outputs[0]].type.shape;
+    };
+    uint32_t rows = chain_block_rows(static_cast<uint32_t>(shape(chain.back())[1]),
+                                     static_cast<uint32_t>(shape(chain.back())[2]), 0, isa_);
+    uint64_t bytes = 0;
+    for (size_t i = chain.size() - 1; i > 0; --i) {
+      const StepView view = draft_.step_view(chain[i]);
+      const KernelFamily& family = family_of(view.step->kernel());
+      alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+      Error error;
+      (void)family.bind(view, false, args, &error);
+      const target::TensorId tile = program_.steps[chain[i - 1]].outputs[0];
+      const auto input = static_cast<uint32_t>(std::ranges::find(program_.steps[chain[i]].inputs, tile) -
+                                               program_.steps[chain[i]].inputs.begin());
+      rows = chain_input_rows(view.input(input), family, args, rows);
+      const std::vector<int64_t>& tile_shape = program_.tensors[tile].type.shape;
+      bytes += round_up(rows * static_cast<uint64_t>(tile_shape[2] * tile_shape[3]), uint64_t{64});
+    }
+    return bytes;
+  }
+
+  const Program& program_;
+  const uint32_t isa_;
+  const uint64_t min_saved_bytes_;
+  const ConstantSegment constants_;
+  const DraftPlan draft_;
+  const std::vector<uint32_t> next_;
+  std::vector<ChainSteps> chains_;
+};
+
+}  // namespace
+
+Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fuse, const LogFunction& log) {
+  if (fuse == Fuse::kOff) return program;
+  Fusing fusing(program, profile);
+  if (!fusing.has_links()) return program;
+  if (fuse == Fuse::kAll) {
+    fusing.take_all();
+  } else {
+    fusing.take_for_memory();
+  }
+  if (log && !fusing.chains().empty()) {
+    size_t num_steps = 0;
+    for (const ChainSteps& chain : fusing.chains()) num_steps += chain.size();
+    log(QPLAN_LOG_INFO, cat("fused: ", num_steps, " of ", program.steps.size(), " layers run in ",
+                            fusing.chains().size(), " chains"));
+  }
+  return with_chains(program, fusing.chains(), nullptr);
+}
+
+}  // namespace qplan::emit

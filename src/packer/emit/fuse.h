@@ -1,0 +1,24 @@
+// Layers that run as one step: a chain keeps a few rows of what lies between them (kernels/chain/chain.h).
+#ifndef QPLAN_SRC_PACKER_EMIT_FUSE_H_
+#define QPLAN_SRC_PACKER_EMIT_FUSE_H_
+
+#include <cstdint>
+
+#include "src/packer/emit/tuning_log.h"
+#include "src/packer/target/profile.h"
+#include "src/packer/target/program.h"
+
+namespace qplan::emit {
+
+// kAuto: where it pays; kAll: wherever it can be done.
+enum class Fuse : uint8_t { kOff, kAuto, kAll };
+
+// The program with chains in the place of steps. What lies between steps that are fused has no other reader
+// and is no output of the function. Regions on devices, and the steps that stand in for them, stay as they
+// are.
+target::Program fuse_steps(const target::Program& program, const target::TargetProfile& profile, Fuse fuse,
+                           const LogFunction& log);
+
+}  // namespace qplan::emit
+
+#endif  // QPLAN_SRC_PACKER_EMIT_FUSE_H_

@@ -1,0 +1,124 @@
+#include "src/packer/emit/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/packer/target/lower_helpers.h"
+
+namespace qplan::emit {
+namespace {
+
+using qplan::testing::kernels_of;
+using qplan::testing::lower_text;
+using qplan::testing::main_text;
+using target::Program;
+
+constexpr const char* kFirmware = "cpu,arch=cortex-m";
+
+std::string bytes(size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(static_cast<int>(i % 7) - 3);
+  return "[" + text + "]";
+}
+
+// "%3 = requantize(conv2d(%x))", with the accumulator as the value before it; from and to: channels.
+std::string pointwise(int value, const std::string& input, int from, int to) {
+  const std::string sum = "%" + std::to_string(value), out = "%" + std::to_string(value + 1);
+  return "  " + sum + " = qnn.conv2d(" + input + ", const(Tensor[(" + std::to_string(to) + ", 1, 1, " +
+         std::to_string(from) + "), int8], " + bytes(static_cast<size_t>(from * to)) +
+         "), 0, 0, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  " + out + " = qnn.requantize(" +
+         sum + ", 1f, 0, 4f, 0);\n";
+}
+std::string depthwise(int value, const std::string& input, int channels) {
+  const std::string sum = "%" + std::to_string(value), out = "%" + std::to_string(value + 1);
+  return "  " + sum + " = qnn.conv2d(" + input + ", const(Tensor[(" + std::to_string(channels) +
+         ", 3, 3, 1), int8], " + bytes(static_cast<size_t>(9 * channels)) +
+         "), 0, 0, 1f, 1f, padding=[1, 1, 1, 1], groups=" + std::to_string(channels) +
+         ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  " + out + " = qnn.requantize(" + sum +
+         ", 1f, 0, 4f, 0);\n";
+}
+
+// Four channels, twenty-four between; value %5 is the last convolution's.
+std::string bottleneck() {
+  return pointwise(0, "%x", 4, 24) + depthwise(2, "%1", 24) + pointwise(4, "%3", 24, 4);
+}
+constexpr const char* kSum = "  %6 = qnn.add(%5, %x, 1f, 0, 1f, 0, 2f, 0);\n";
+constexpr const char* kX = "%x: Tensor[(1, 16, 16, 4), int8]";
+
+Program fuse(const std::string& body, Fuse how, const std::string& target = kFirmware) {
+  return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), how, {});
+}
+
+std::string stages_of(const target::ProgramStep& step) {
+  std::string names;
+  for (const target::ProgramStep& stage : step.stages) {
+    names += (names.empty() ? "" : " ") + kernel_name(stage.kernel);
+  }
+  return names;
+}
+
+TEST(Fuse, MakesAChainWhereMemoryIsFullest) {
+  const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAuto);
+  ASSERT_EQ(kernels_of(program), "chain add");
+  EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
+  EXPECT_EQ(program.steps[0].tiles.size(), 2u);
+  EXPECT_EQ(program.steps[0].macs, 256u * (4 * 24 + 9 * 24 + 24 * 4));
+}
+
+TEST(Fuse, TakesTheSumInWhereAllAreFused) {
+  const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAll);
+  ASSERT_EQ(kernels_of(program), "chain");
+  EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d add");
+  // Nothing is left of what lay between.
+  size_t activations = 0;
+  for (const target::ProgramTensor& tensor : program.tensors) activations += tensor.is_constant() ? 0 : 1;
+  EXPECT_EQ(activations, 2u);
+}
+
+TEST(Fuse, LeavesLayersApartWhereItIsOff) {
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + kSum + "  %6", Fuse::kOff)), "conv2d depthwise_conv2d conv2d add");
+}
+
+// 128 KiB, of which the model has 13 KB.
+TEST(Fuse, LeavesSmallModelsAloneOnLargeMachines) {
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + kSum + "  %6", Fuse::kAuto, "cpu")),
+            "conv2d depthwise_conv2d conv2d add");
+}
+
+TEST(Fuse, LeavesAloneWhatOthersRead) {
+  // The first convolution's output is a result, too, or has another reader.
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + "  (%5, %1)", Fuse::kAll)), "conv2d chain");
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + pointwise(6, "%1", 24, 4) +
+                                "  %8 = qnn.add(%5, %7, 1f, 0, 1f, 0, 2f, 0);\n  %8",
+                            Fuse::kAll)),
+            "conv2d chain chain");
+}
+
+TEST(Fuse, CutsLongPathsIntoChains) {
+  std::string body;
+  for (int i = 0; i < 6; ++i) body += pointwise(2 * i, i == 0 ? "%x" : "%" + std::to_string(2 * i - 1), 4, 4);
+  const Program program = fuse(body + "  %11", Fuse::kAll);
+  ASSERT_EQ(kernels_of(program), "chain chain");
+  EXPECT_EQ(program.steps[0].stages.size(), 4u);
+  EXPECT_EQ(program.steps[1].stages.size(), 2u);
+}
+
+TEST(Fuse, NeverTakesMoreMemory) {
+  for (const std::string target : {"cpu", kFirmware}) {
+    const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
+    const target::TargetProfile profile = target::parse_target(target);
+    const auto total = [&](Fuse how) {
+      EmitOptions options;
+      options.fuse = how;
+      const AlignedBytes plan = write_plan(lower_text(text, target), profile, options);
+      const PlanReader reader(plan.span());
+      return reader.view().bank(0).size() + reader.view().function(0).scratch_per_worker();
+    };
+    EXPECT_LE(total(Fuse::kAuto), total(Fuse::kOff)) << target;
+  }
+}
+
+}  // namespace
+}  // namespace qplan::emit
