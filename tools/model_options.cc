@@ -183,6 +183,21 @@ NamedType parse_input_shape(const std::string& text) {
   return result;
 }
 
+void add_fuse_option(CLI::App& command, std::string& how) {
+  command
+      .add_option(
+          "--fuse", how,
+          "Convolutions and additions that run as one step, a few rows at a time, so that what lies between "
+          "them needs little memory: auto (default): where it pays; off; all: wherever it can be done")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "off", "all"}));
+}
+
+uint32_t parse_fuse(const std::string& how) {
+  if (how == "auto") return QPLAN_FUSE_AUTO;
+  return how == "off" ? QPLAN_FUSE_OFF : QPLAN_FUSE_ALL;
+}
+
 PackArguments::PackArguments(const ModelOptions& options) {
   const auto level = log_levels().find(options.log_level);
   if (level == log_levels().end()) {

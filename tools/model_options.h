@@ -42,6 +42,11 @@ struct PlacementOptions {
 };
 void add_placement_options(CLI::App& command, PlacementOptions& options);
 
+// Of `qplan pack` and `qplan tune`; how: "auto".
+void add_fuse_option(CLI::App& command, std::string& how);
+// QPLAN_FUSE_*.
+uint32_t parse_fuse(const std::string& how);
+
 // "x=1x3x224x224:float32". UsageError.
 struct NamedType {
   std::string name;

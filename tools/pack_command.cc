@@ -29,11 +29,6 @@ struct PackOptions {
   std::string fuse = "auto";
 };
 
-uint32_t parse_fuse(const std::string& text) {
-  if (text == "auto") return QPLAN_FUSE_AUTO;
-  return text == "off" ? QPLAN_FUSE_OFF : QPLAN_FUSE_ALL;
-}
-
 // summary: the packer's line about the placement.
 std::string pack(const PackOptions& options, std::string* summary) {
   PackArguments arguments(options.model);
@@ -99,13 +94,7 @@ void add_pack_command(CLI::App& app) {
                    "Which of them count: those with so many threads (default 1)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option(
-          "--fuse", options->fuse,
-          "Convolutions and additions that run as one step, a few rows at a time, so that what lies between "
-          "them needs little memory: auto (default): where it pays; off; all: wherever it can be done")
-      ->type_name("WHEN")
-      ->check(CLI::IsMember({"auto", "off", "all"}));
+  add_fuse_option(*command, options->fuse);
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"

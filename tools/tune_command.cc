@@ -38,6 +38,7 @@ constexpr size_t kFinalists = 4;
 
 struct TuneOptions {
   ModelOptions model;
+  std::string fuse = "auto";
   PlacementOptions placement;
   SessionOptions session;
   std::string log;
@@ -89,6 +90,7 @@ std::string plan_bytes(const TuneOptions& options) {
     return {file.begin(), file.end()};
   }
   PackArguments arguments(options.model);
+  arguments.pack_options().fuse = parse_fuse(options.fuse);
   arguments.place(options.placement);
   std::string plan;
   qplan_error error = make_error();
@@ -301,6 +303,7 @@ void add_tune_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tune", "Measure which schedules are fastest on this machine");
   add_model_options(*command, options->model);
   add_placement_options(*command, options->placement);
+  add_fuse_option(*command, options->fuse);
   add_session_options(*command, options->session);
   command->add_option("--log", options->log, "Where measurements are appended, for `qplan pack --tuning`")
       ->required()
@@ -315,6 +318,7 @@ void add_tune_command(CLI::App& app) {
       "schedule.\n"
       "Examples:\n"
       "  qplan tune model.tflite --log tuning.jsonl\n"
+      "  qplan tune model.tflite --log tuning.jsonl --fuse all\n"
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
       "  qplan tune model.qplan --log tuning.jsonl --threads 2 --budget 60\n"
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl --tuning-threads 2");

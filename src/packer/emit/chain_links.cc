@@ -157,6 +157,20 @@ std::vector<uint32_t> chain_links(const Program& program, const DraftPlan& draft
   return LinkFinder(program, draft).run();
 }
 
+ChainSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length) {
+  ChainSteps steps = {step};
+  while (steps.size() < length && links[steps.back()] != kNoStep) steps.push_back(links[steps.back()]);
+  return steps;
+}
+
+std::vector<bool> linked_steps(const std::vector<uint32_t>& links) {
+  std::vector<bool> is_linked(links.size(), false);
+  for (const uint32_t next : links) {
+    if (next != kNoStep) is_linked[next] = true;
+  }
+  return is_linked;
+}
+
 Program with_chains(const Program& program, const std::vector<ChainSteps>& chains,
                     std::vector<uint32_t>* step_of) {
   std::vector<const ChainSteps*> chain_of(program.steps.size(), nullptr);

@@ -18,6 +18,11 @@ std::vector<uint32_t> chain_links(const target::Program& program, const DraftPla
 // Steps of a program, each linked to the next, 2 to format::kMaxChainStages.
 using ChainSteps = std::vector<uint32_t>;
 
+// A step and those linked to it, at most `length`.
+ChainSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length);
+// Per step: whether another one is linked to it.
+std::vector<bool> linked_steps(const std::vector<uint32_t>& links);
+
 // The program with each list of steps as one, in the place of its last; no step is in two lists. Tensors
 // between stages are no longer among the program's. step_of: per step of the result, the step that it was, of
 // a chain its last; may be null.

@@ -1,16 +1,21 @@
 #include "src/packer/emit/fuse.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "format/memory_layout.h"
 #include "kernels/chain/chain.h"
+#include "kernels/families.h"
 #include "src/base/checked.h"
 #include "src/packer/emit/chain_links.h"
+#include "src/packer/emit/chain_times.h"
 #include "src/packer/emit/constant_segment.h"
+#include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/step_facts.h"
+#include "src/packer/emit/step_key.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/lifetimes.h"
 
@@ -24,6 +29,7 @@ class Fusing {
  public:
   Fusing(const Program& program, const TargetProfile& profile)
       : program_(program),
+        profile_(profile),
         isa_(*std::ranges::max_element(profile.isas)),
         min_saved_bytes_(profile.min_fused_bytes),
         constants_(lay_out_constants(program)),
@@ -36,15 +42,11 @@ class Fusing {
 
   // From the beginning of each path, as long as they may be.
   void take_all() {
-    std::vector<bool> is_done(next_.size(), false);
-    std::vector<bool> is_linked(next_.size(), false);
-    for (const uint32_t next : next_) {
-      if (next != kNoStep) is_linked[next] = true;
-    }
+    const std::vector<bool> is_linked = linked_steps(next_);
     for (uint32_t s = 0; s < next_.size(); ++s) {
       if (is_linked[s] || next_[s] == kNoStep) continue;
       for (uint32_t at = s; at != kNoStep;) {
-        const ChainSteps chain = steps_from(at, format::kMaxChainStages);
+        const ChainSteps chain = steps_from(next_, at, format::kMaxChainStages);
         at = next_[chain.back()];
         if (chain.size() > 1) chains_.push_back(chain);
       }
@@ -75,6 +77,12 @@ class Fusing {
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
       if (memory_of(fewer).bytes() <= enough) chains_ = std::move(fewer);
     }
+  }
+
+  void take_for_time(const TuningLog& tuning) {
+    if (!tuning.has_keys_of(kernel_name(kKernel_chain) + " {")) return;
+    chains_ = with_times(next_, std::move(chains_),
+                         [&](const ChainSteps& chain) { return times_of(chain, tuning); });
   }
 
   const std::vector<ChainSteps>& chains() const { return chains_; }
@@ -115,10 +123,23 @@ class Fusing {
     return true;
   }
 
-  ChainSteps steps_from(uint32_t step, size_t length) const {
-    ChainSteps steps = {step};
-    while (steps.size() < length && next_[steps.back()] != kNoStep) steps.push_back(next_[steps.back()]);
-    return steps;
+  // nullopt where the log lacks one of them.
+  std::optional<ChainTimes> times_of(const ChainSteps& chain, const TuningLog& tuning) const {
+    ChainTimes times;
+    for (const uint32_t step : chain) {
+      const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(draft_.step_view(step)));
+      if (!ns) return std::nullopt;
+      times.layers += *ns;
+    }
+    std::vector<uint32_t> step_of;
+    const Program fused = with_chains(program_, {chain}, &step_of);
+    const ConstantSegment constants = lay_out_constants(fused);
+    const DraftPlan draft(fused, profile_, constants);
+    const auto position = static_cast<uint32_t>(std::ranges::find(step_of, chain.back()) - step_of.begin());
+    const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(draft.step_view(position)));
+    if (!ns) return std::nullopt;
+    times.chain = *ns;
+    return times;
   }
 
   // Those that a step lies in, or between whose steps it lies, short ones first.
@@ -127,7 +148,7 @@ class Fusing {
     for (size_t length = 2; length <= format::kMaxChainStages; ++length) {
       for (uint32_t s = 0; s <= peak; ++s) {
         if (next_[s] == kNoStep) continue;
-        ChainSteps steps = steps_from(s, length);
+        ChainSteps steps = steps_from(next_, s, length);
         if (steps.size() == length && steps.back() >= peak) candidates.push_back(std::move(steps));
       }
     }
@@ -192,6 +213,7 @@ class Fusing {
   }
 
   const Program& program_;
+  const TargetProfile& profile_;
   const uint32_t isa_;
   const uint64_t min_saved_bytes_;
   const ConstantSegment constants_;
@@ -202,7 +224,8 @@ class Fusing {
 
 }  // namespace
 
-Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fuse, const LogFunction& log) {
+Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fuse, const TuningLog* tuning,
+                   const LogFunction& log) {
   if (fuse == Fuse::kOff) return program;
   Fusing fusing(program, profile);
   if (!fusing.has_links()) return program;
@@ -210,6 +233,7 @@ Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fu
     fusing.take_all();
   } else {
     fusing.take_for_memory();
+    if (tuning != nullptr) fusing.take_for_time(*tuning);
   }
   if (log && !fusing.chains().empty()) {
     size_t num_steps = 0;

@@ -131,7 +131,7 @@ ProgramSizes measure_program(const target::Program& program, const target::Targe
 
 AlignedBytes write_plan(const target::Program& unfused, const target::TargetProfile& profile,
                         const EmitOptions& options) {
-  const target::Program program = fuse_steps(unfused, profile, options.fuse, options.log);
+  const target::Program program = fuse_steps(unfused, profile, options.fuse, options.tuning, options.log);
   const ConstantSegment constants = lay_out_constants(program);
   std::vector<StepSchedule> schedules;
   if (options.tuning != nullptr) {

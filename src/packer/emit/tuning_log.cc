@@ -55,6 +55,17 @@ StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const L
   return {};
 }
 
+std::optional<uint64_t> TuningLog::shortest_ns(const std::string& key) const {
+  const auto lines = lines_.find(key);
+  if (lines == lines_.end()) return std::nullopt;
+  return lines->second.front().ns;
+}
+
+bool TuningLog::has_keys_of(std::string_view prefix) const {
+  const auto first = lines_.lower_bound(prefix);
+  return first != lines_.end() && first->first.starts_with(prefix);
+}
+
 void TuningLog::fail(size_t number, const std::string& text) const {
   throw PackError(QPLAN_INVALID_ARGUMENT,
                   "tuning '" + name_ + "' line " + std::to_string(number) + ": " + text +

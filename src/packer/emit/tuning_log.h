@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ class TuningLog {
   // The schedule with the shortest time among the lines with the key, the first of equal ones; the default
   // where there is none. Lines that set what this build does not know are passed over, with a warning each.
   StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
+  // The shortest time among the lines with the key, in ns; nullopt where there is none.
+  std::optional<uint64_t> shortest_ns(const std::string& key) const;
+  // Whether there are lines with keys that begin so.
+  bool has_keys_of(std::string_view prefix) const;
 
  private:
   struct Line {

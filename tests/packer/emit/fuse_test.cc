@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "src/packer/emit/step_key.h"
+#include "src/packer/emit/tuning_log.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::emit {
@@ -48,7 +52,7 @@ constexpr const char* kSum = "  %6 = qnn.add(%5, %x, 1f, 0, 1f, 0, 2f, 0);\n";
 constexpr const char* kX = "%x: Tensor[(1, 16, 16, 4), int8]";
 
 Program fuse(const std::string& body, Fuse how, const std::string& target = kFirmware) {
-  return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), how, {});
+  return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), how, nullptr, {});
 }
 
 std::string stages_of(const target::ProgramStep& step) {
@@ -103,6 +107,49 @@ TEST(Fuse, CutsLongPathsIntoChains) {
   ASSERT_EQ(kernels_of(program), "chain chain");
   EXPECT_EQ(program.steps[0].stages.size(), 4u);
   EXPECT_EQ(program.steps[1].stages.size(), 2u);
+}
+
+// A log with times of the plan's steps: of chains `chain` ns, of others `layer` ns.
+std::string log_of(const std::string& text, Fuse how, uint64_t chain, uint64_t layer) {
+  EmitOptions options;
+  options.fuse = how;
+  const AlignedBytes plan = write_plan(lower_text(text), target::parse_target("cpu"), options);
+  const PlanReader reader(plan.span());
+  std::string log;
+  std::vector<void*> data(reader.view().num_tensors());
+  for (uint32_t t = 0; t < data.size(); ++t)
+    data[t] = const_cast<void*>(reader.view().constant_data(t));  // NOLINT
+  for (uint32_t s = 0; s < reader.view().num_steps(); ++s) {
+    const StepView step = {&reader.view().plan(), &reader.view().step(s), data.data()};
+    const bool is_chain = kernel_name(step.step->kernel()) == "chain";
+    const nlohmann::ordered_json line = {{"key", step_key(step)},
+                                         {"schedule", nlohmann::ordered_json::object()},
+                                         {"threads", 1},
+                                         {"ns", is_chain ? chain : layer}};
+    log += line.dump() + "\n";
+  }
+  return log;
+}
+
+// Four layers of 100 ns each; too small a model for chains that save memory.
+TEST(Fuse, MakesChainsThatAreFasterByTheLog) {
+  const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
+  const auto fused = [&](uint64_t chain) {
+    TuningLog log("log", log_of(text, Fuse::kOff, 0, 100) + log_of(text, Fuse::kAll, chain, 100), 1);
+    return kernels_of(fuse_steps(lower_text(text), target::parse_target("cpu"), Fuse::kAuto, &log, {}));
+  };
+  EXPECT_EQ(fused(399), "chain");
+  EXPECT_EQ(fused(400), "conv2d depthwise_conv2d conv2d add");
+}
+
+TEST(Fuse, LeavesOutChainsThatAreMuchSlowerByTheLog) {
+  std::string large = main_text("%x: Tensor[(1, 96, 96, 4), int8]", bottleneck() + "  %5");
+  const auto fused = [&](uint64_t chain) {
+    TuningLog log("log", log_of(large, Fuse::kOff, 0, 100) + log_of(large, Fuse::kAll, chain, 100), 1);
+    return kernels_of(fuse_steps(lower_text(large), target::parse_target("cpu"), Fuse::kAuto, &log, {}));
+  };
+  EXPECT_EQ(fused(330), "chain");
+  EXPECT_EQ(fused(331), "conv2d depthwise_conv2d conv2d");
 }
 
 TEST(Fuse, NeverTakesMoreMemory) {
