@@ -15,10 +15,12 @@ namespace qplan {
 namespace {
 
 // Pixels of a block, where the schedule does not say. Of a band: as many rows of output as make about this
-// many, or a part of one row; the more, the fewer rows of input are copied twice, while the band stays in the
-// cache. Of pixels as they are: more where they have few channels, for the same reason.
+// many, or a part of one row. The more, the fewer rows of input are copied twice; but there are to be blocks
+// of about this many products for other threads, and the band is to stay in the cache. Of pixels as they are:
+// more where they have few channels.
 constexpr uint32_t kManyBandPixels = 192;
 constexpr uint32_t kFewBandPixels = 48;
+constexpr uint64_t kBlockProducts = 1 << 19;
 constexpr size_t kCachedBandBytes = 16 << 10;
 constexpr uint32_t kManyRunPixels = 96;
 constexpr uint32_t kFewRunPixels = 48;
@@ -44,15 +46,13 @@ struct Band {
   uint32_t row_step;  // rows of the band are input rows this far apart
   size_t columns;     // of input pixels
   size_t pitch;       // bytes of a row
-  // Rows are zipped into one, column by column, where that makes fewer groups of four: all of the window is
-  // then one tap.
+  // Rows zipped into one, where that makes fewer groups of four: all of a window is then one tap.
   bool is_zipped;
 };
 
 inline uint32_t div_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
-// Not where most rows of a window are those of the row of output before, too: each row of output is zipped
-// anew.
+// Not where rows of output share most rows of input: each is zipped anew.
 inline bool rows_are_zipped(const Conv2dArgs& a) {
   const uint64_t run = uint64_t{a.kernel_w} * a.input_c;
   return a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 && a.output_w >= kMinZippedWidth &&
@@ -116,9 +116,13 @@ inline Band band_of(const Conv2dArgs& a) {
     const Band band = band_of_pixels(a, pixels);
     if (band_fits(a, band)) return band;
   }
-  const Band many = band_of_pixels(a, kManyBandPixels);
-  return band_fits(a, many) && band_bytes(a, many) <= kCachedBandBytes ? many
-                                                                       : band_of_pixels(a, kFewBandPixels);
+  uint64_t wanted = kBlockProducts / (uint64_t{a.kernel_h} * a.kernel_w * a.input_c * a.output_c);
+  if (wanted > kManyBandPixels) wanted = kManyBandPixels;
+  if (wanted > kFewBandPixels) {
+    const Band many = band_of_pixels(a, static_cast<uint32_t>(wanted));
+    if (band_fits(a, many) && band_bytes(a, many) <= kCachedBandBytes) return many;
+  }
+  return band_of_pixels(a, kFewBandPixels);
 }
 
 // Of a block where windows are pixels.
