@@ -59,8 +59,12 @@ cmake --build --preset release --target qplan_benchmarks
 bin=$root/build/release/bin
 commit=$(git rev-parse --short HEAD)
 [ -z "$(git status --porcelain --untracked-files=no)" ] || commit=$commit-changed
-output=${output:-benchmarks/results/$(date +%Y-%m-%d)-$commit}
-mkdir -p "$output"
+final=${output:-benchmarks/results/$(date +%Y-%m-%d)-$commit}
+# Nothing is in the folder before all is there.
+mkdir -p "$(dirname "$final")"
+output=$(mktemp -d "$final.XXXXXX")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch" "$output"' EXIT
 
 {
   echo "commit    $commit"
@@ -96,12 +100,12 @@ if [ -n "$run_models" ] && [ ${#files[@]} -gt 0 ]; then
   "$python" benchmarks/report/roofline.py "$output/results.json" "$output"
 fi
 if [ -n "$run_kernels" ]; then
-  scratch=$(mktemp -d)
-  trap 'rm -rf "$scratch"' EXIT
   # Variants run in turns (random interleaving), so that their ratios hold on a noisy machine.
   "$bin/kernel_benchmarks" "${files[@]}" --benchmark_repetitions=5 --benchmark_min_time=0.02 \
     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true \
     --benchmark_out="$scratch/kernels.json" --benchmark_out_format=json ${quick:+--benchmark_filter=-_ref/} "$@" >/dev/null
   "$python" benchmarks/report/kernels.py "$scratch/kernels.json" | tee "$output/kernels.txt"
 fi
-echo "written to $output"
+mkdir -p "$final"
+mv "$output"/* "$final"
+echo "written to $final"

@@ -35,9 +35,11 @@ std::vector<Convolution> convolutions_of(const ir::Function& main) {
 
 }  // namespace
 
-PackedModel::PackedModel(const std::string& path) : name_(std::filesystem::path(path).stem().string()) {
+PackedModel::PackedModel(const std::string& path, emit::Fuse fuse)
+    : name_(std::filesystem::path(path).stem().string()) {
   const std::vector<uint8_t> model = read_file(path);
-  const PackOptions options;
+  PackOptions options;
+  options.fuse = fuse;
   convolutions_ = convolutions_of(canonical_module(model, path, options).main());
   bytes_ = pack(model, path, options);
   Error error;

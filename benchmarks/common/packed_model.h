@@ -8,6 +8,7 @@
 
 #include "format/plan_view.h"
 #include "src/packer/emit/aligned_bytes.h"
+#include "src/packer/emit/fuse.h"
 
 namespace qplan::benchmarks {
 
@@ -19,8 +20,9 @@ struct Convolution {
 
 class PackedModel {
  public:
-  // With the default options of `qplan pack`. std::exception where the file is no model.
-  explicit PackedModel(const std::string& path);
+  // With the default options of `qplan pack` but for the given one. std::exception where the file is no
+  // model.
+  explicit PackedModel(const std::string& path, emit::Fuse fuse = emit::Fuse::kAuto);
 
   // The file's name without folders and extension.
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -57,8 +57,13 @@ void add_variants(const KernelFamily& family, const void* args, const Work& work
 
 class Benchmarks {
  public:
+  // Its layers one by one, and the chains that the packer makes of them.
   void add_model(const std::string& path) {
-    models_.push_back(std::make_unique<PackedModel>(path));
+    for (const emit::Fuse fuse : {emit::Fuse::kOff, emit::Fuse::kAuto}) add_plan(path, fuse);
+  }
+
+  void add_plan(const std::string& path, emit::Fuse fuse) {
+    models_.push_back(std::make_unique<PackedModel>(path, fuse));
     const PackedModel& model = *models_.back();
     for (uint32_t s = 0; s < model.plan().num_steps(); ++s) {
       auto step = std::make_unique<PlanStep>(model, s);

@@ -2,9 +2,10 @@
 //
 // One command a line on standard input, words between tabs; one line of JSON for each on standard output:
 //   machine                      {"cpu", "isa", "peak_gmac_per_s", "read_gb_per_s": {"L2": ..., ...}}
-//   load NAME PATH               packs the model as NAME; {"macs", "arena_bytes", "plan_bytes", "layers":
+//   load NAME PATH FUSE          packs the model as NAME; {"macs", "arena_bytes", "plan_bytes", "layers":
 //   [text]}:
-//                                its convolutions as peers/onednn_benchmark.cc reads them
+//                                its convolutions as peers/onednn_benchmark.cc reads them. FUSE: auto, off,
+//                                as `qplan pack --fuse`; arena_bytes: all memory of the session
 //   init NAME                    {"open_ns": [...], "init_ns": [...]}: plan and session, made again and again
 //   run NAME THREADS POOL NS     runs it for NS nanoseconds at least; {"ns": [each run's time]}. POOL:
 //   threads, openmp
@@ -94,7 +95,7 @@ class Runner {
 };
 
 struct Model {
-  explicit Model(const std::string& path) : packed(path) { open(); }
+  Model(const std::string& path, emit::Fuse fuse) : packed(path, fuse) { open(); }
   void open() {
     qplan_error error = {};
     error.struct_size = sizeof error;
@@ -179,7 +180,8 @@ class Server {
     const std::string& command = words.at(0);
     if (command == "machine") return machine();
     if (command == "load") {
-      models_[words.at(1)] = std::make_unique<Model>(words.at(2));
+      const emit::Fuse fuse = words.at(3) == "off" ? emit::Fuse::kOff : emit::Fuse::kAuto;
+      models_[words.at(1)] = std::make_unique<Model>(words.at(2), fuse);
       return load(model(words.at(1)));
     }
     if (command == "init") return init(model(words.at(1)));

@@ -3,8 +3,8 @@
 
 usage: compare.py --bin FOLDER --shared FOLDER --output FILE [--ort FOLDER] [--models A,B] [--quick]
 
-Each round gives every contender a turn: qplan on one thread, oneDNN's sum of convolutions, each form of the model in
-ONNX Runtime. Ratios are taken within rounds, so that what drifts with the machine drops out.
+Each round gives every contender a turn: qplan on one thread, the same without chains of layers where the packer made
+any, oneDNN's sum of convolutions, each form of the model in ONNX Runtime. Ratios are taken within rounds, so that what drifts with the machine drops out.
 """
 
 import argparse
@@ -64,10 +64,12 @@ class Comparison:
     def servers(self):
         return [server for server in (self.qplan, self.onednn, self.ort) if server is not None]
 
-    def contenders(self, model, loaded):
-        """Functions that run a turn, by name: "qplan", "onednn", "onnxruntime A"."""
+    def contenders(self, model, loaded, unfused):
+        """Functions that run a turn, by name: "qplan", "qplan unfused", "onednn", "onnxruntime A"."""
         name = model["name"]
         found = {"qplan": lambda ns: self.qplan.ask("run", name, 1, "threads", ns)["ns"]}
+        if unfused is not None:
+            found["qplan unfused"] = lambda ns: self.qplan.ask("run", unfused, 1, "threads", ns)["ns"]
         if self.onednn is not None and loaded["layers"]:
             answer = self.onednn.ask("load", name, len(loaded["layers"]), lines=loaded["layers"])
             self.peers["onednn"] = answer["version"]
@@ -125,10 +127,15 @@ class Comparison:
     def measure(self, model, folder):
         name = model["name"]
         path = self.options.shared / model["file"]
-        loaded = self.qplan.ask("load", name, path)
+        loaded = self.qplan.ask("load", name, path, "auto")
         result = {"name": name, "goal_ms": model["goal_ms"]}
         result.update((key, loaded[key]) for key in ("macs", "arena_bytes", "plan_bytes"))
-        contenders = self.contenders(model, loaded)
+        # The same without chains of layers, where the packer made any.
+        unfused = f"{name} unfused"
+        result["unfused_arena_bytes"] = self.qplan.ask("load", unfused, path, "off")["arena_bytes"]
+        if result["unfused_arena_bytes"] == result["arena_bytes"]:
+            unfused = None
+        contenders = self.contenders(model, loaded, unfused)
         load = OtherLoad(*(server.pid for server in self.servers()))
         turns = self.in_turns(contenders)
         result["other_load"] = load.cores()

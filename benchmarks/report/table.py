@@ -20,6 +20,8 @@ COLUMNS = (
     "oneDNN convolutions ms",
     "ratio (of fastest runs)",
     "2 threads: pool, OpenMP",
+    "memory KiB (without chains)",
+    "chains' ratio",
     "session init ms",
     "pack s",
     "other load",
@@ -30,7 +32,10 @@ LEGEND = """\
 - **ratio**: qplan's time to the peer's, the median of the rounds' ratios (below 1: qplan is faster); in brackets that of the
   fastest runs. ONNX Runtime in its fastest form of the model, which is named; oneDNN runs the convolutions alone, goal 0.95.
 - **2 threads**: one thread's time to two threads', the fastest of {rounds} alternating rounds, with qplan's pool and OpenMP's;
-  measured only while others keep fewer than 0.1 cores busy. **other load**: cores that others kept busy during the turns.
+  measured only while others keep fewer than 0.1 cores busy.
+- **memory**: of a session with one worker, and that of a plan without chains of layers (`pack --fuse off`); **chains' ratio**:
+  the time with them to the time without.
+- **other load**: cores that others kept busy during the turns.
 """
 
 
@@ -77,6 +82,8 @@ def row(model, peak):
     load = model["other_load"]
     return cells + [
         threads_text(model["threads"]),
+        f"{number(model['arena_bytes'] / 1024, 4)} ({number(model['unfused_arena_bytes'] / 1024, 4)})",
+        ratio_text(ratios["qplan unfused"]) if "qplan unfused" in ratios else "–",
         number(model["init_ms"]),
         number(model["pack"]["seconds"], 2),
         number(load, 2),
