@@ -20,9 +20,17 @@ constexpr uint64_t kScratchAlignment = 64;
   throw PackError(QPLAN_INVALID_ARGUMENT, "schedules: " + text);
 }
 
+StepSchedule parse_step(uint32_t step, uint16_t kernel, const Json& settings) {
+  try {
+    return parse_schedule(kernel, settings);
+  } catch (const PackError& error) {
+    fail("step " + std::to_string(step) + ": " + error.what());
+  }
+}
+
 void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
   const target::TargetProfile& profile = plan->profile();
-  const StepSchedule schedule = parse_schedule(plan->view().step(step).kernel(), settings);
+  const StepSchedule schedule = parse_step(step, plan->view().step(step).kernel(), settings);
   plan->set_schedule(step, schedule.bytes);
   SchedulablePlan::Bound bound;
   plan->bind(step, &bound);

@@ -199,8 +199,13 @@ TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   EXPECT_THROW((void)reschedule(reader.view(), "{"), PackError);
   EXPECT_THROW((void)reschedule(reader.view(), "[]"), PackError);
   Json schedules(reader.view().num_steps(), nullptr);
-  schedules[0] = {{"warp", 1}};
-  EXPECT_THROW((void)reschedule(reader.view(), schedules.dump()), PackError);
+  schedules[1] = {{"warp", 1}};
+  try {
+    (void)reschedule(reader.view(), schedules.dump());
+    FAIL() << "a knob that there is not";
+  } catch (const PackError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("schedules: step 1: ", 0), 0u) << error.what();
+  }
 }
 
 TEST(TuningSpace, HasTheDefaultFirstAndNothingTwice) {
