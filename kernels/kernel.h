@@ -46,7 +46,7 @@ struct StepView {
     return !is_tile(step->inputs()->Get(i)) &&
            plan->banks()->Get(input(i).bank())->kind() == format::BankKind_CONSTANT;
   }
-  bool is_tile(uint32_t t) const { return t >= plan->tensors()->size(); }
+  bool is_tile(uint32_t t) const { return tiles != nullptr && t >= plan->tensors()->size(); }
   const format::Tensor& tensor(uint32_t t) const {
     return is_tile(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
   }

@@ -13,10 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/plan_view.h"
 #include "kernels/kernel.h"
 
 namespace qplan {
+
+// As many as a plan may have.
+inline constexpr uint32_t kMaxChainStages = 4;
 
 // Rows of output that are made at a time.
 enum ChainKnob : uint32_t { kChainBlockRows };

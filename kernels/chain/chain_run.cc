@@ -27,8 +27,8 @@ struct Stage {
 struct Stages {
   uint32_t count;
   uint32_t block_rows;  // of output
-  uint64_t tile_bytes;  // of all tiles; bind has checked that they are few
-  Stage stage[format::kMaxChainStages];
+  uint64_t tile_bytes;  // of all tiles
+  Stage stage[kMaxChainStages];
 
   Stages(const ChainArgs& args, uint32_t isa)
       : count(args.num_stages),
@@ -68,7 +68,7 @@ const KernelVariant* variant_for(const Stage& stage, const void* args, uint32_t 
   return choose_variant(*stage.family, args, isa, scratch, stage.view.step->schedule());
 }
 
-// What a stage takes for the most rows that it makes at once.
+// What a stage takes for the most rows that it makes at once: no family takes more for fewer.
 size_t stage_scratch(const Stage& stage, uint32_t isa) {
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   __builtin_memcpy(args, stage.args, sizeof(args));
@@ -112,7 +112,7 @@ class Run {
   }
 
   void block(uint32_t image, Rows output) {
-    Rows make[format::kMaxChainStages];
+    Rows make[kMaxChainStages];
     uint32_t first = stages_.count - 1;
     make[first] = output;
     while (first > 0) {
@@ -174,7 +174,7 @@ class Run {
   uint8_t* const tiles_;
   uint8_t* const scratch_;
   const size_t scratch_bytes_;
-  Rows held_[format::kMaxChainStages] = {};  // by each tile, of the image at hand
+  Rows held_[kMaxChainStages] = {};  // by each tile, of the image at hand
 };
 
 }  // namespace
@@ -196,7 +196,9 @@ uint64_t chain_tile_bytes(const ChainArgs& args, uint32_t isa) { return Stages(a
 
 size_t chain_scratch_bytes(const ChainArgs& args, uint32_t isa) {
   const Stages stages(args, isa);
-  return static_cast<size_t>(stages.tile_bytes) + most_stage_scratch(stages, isa);
+  const uint64_t bytes = stages.tile_bytes + most_stage_scratch(stages, isa);
+  // More than there are addresses is more than any plan provides.
+  return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }
 
 uint32_t chain_units(const ChainArgs& args, uint32_t isa) {

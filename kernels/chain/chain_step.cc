@@ -1,4 +1,4 @@
-#include "format/text.h"
+#include "format/plan_view.h"
 #include "kernels/chain/chain.h"
 #include "kernels/common/family.h"
 #include "kernels/common/step_check.h"
@@ -8,8 +8,7 @@ namespace {
 
 using format::ChainParams;
 
-// Tiles are small, or they would not be worth it; what a plan may ask for is bounded.
-constexpr uint64_t kMaxTileBytes = uint64_t{1} << 28;
+static_assert(kMaxChainStages == format::kMaxChainStages, "what open() lets through");
 
 const ChainParams& params_of(const StepView& chain) { return *chain.step->params_as_ChainParams(); }
 
@@ -70,13 +69,6 @@ qplan_status bind(const StepView& step, bool checked, ChainArgs& args, Error* er
   const StepCheck check(step, "chain", error);
   if (checked && !check_step(check, kFamilies, step)) return check.status();
   fill_args(step, kFamilies, args);
-  if (!checked) return QPLAN_OK;
-  // More rows than one are for other instruction sets.
-  const uint64_t bytes = chain_tile_bytes(args, QPLAN_ISA_SSE41);
-  if (bytes > kMaxTileBytes) {
-    check.fail() << "tiles of " << bytes << " bytes, expected at most " << kMaxTileBytes;
-    return check.status();
-  }
   return QPLAN_OK;
 }
 

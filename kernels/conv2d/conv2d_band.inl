@@ -40,6 +40,7 @@ constexpr uint32_t kMinZippedWidth = 16;
 // A block of `height` rows and `width` columns of output pixels, and its band.
 struct Band {
   uint32_t height, width;
+  uint32_t full_height;                 // of a block where the output has so many rows
   uint32_t blocks_down, blocks_across;  // of one image
   uint32_t tap_rows, tap_columns;       // taps: runs of tap_bytes
   uint32_t tap_bytes;
@@ -70,8 +71,8 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   band.width = div_up(a.output_w, band.blocks_across);
   // Several rows of output share rows of the band where those are neighbours.
   const bool alone = a.dilation_h != 1 || band.width >= pixels || band.is_zipped;
-  const uint32_t height = alone ? 1 : div_up(pixels, band.width);
-  band.height = height < a.output_h ? height : a.output_h;
+  band.full_height = alone ? 1 : div_up(pixels, band.width);
+  band.height = band.full_height < a.output_h ? band.full_height : a.output_h;
   band.blocks_down = div_up(a.output_h, band.height);
   const bool in_runs = a.dilation_w == 1 || a.kernel_w == 1;
   band.tap_rows = a.kernel_h;
@@ -119,8 +120,9 @@ inline Band band_of(const Conv2dArgs& a) {
   uint64_t wanted = kBlockProducts / (uint64_t{a.kernel_h} * a.kernel_w * a.input_c * a.output_c);
   if (wanted > kManyBandPixels) wanted = kManyBandPixels;
   if (wanted > kFewBandPixels) {
+    // Not by the rows that there are, so that fewer rows never take more memory.
     const Band many = band_of_pixels(a, static_cast<uint32_t>(wanted));
-    if (band_fits(a, many) && band_bytes(a, many) <= kCachedBandBytes) return many;
+    if (band_fits(a, many) && band_rows(a, many.full_height) * many.pitch <= kCachedBandBytes) return many;
   }
   return band_of_pixels(a, kFewBandPixels);
 }

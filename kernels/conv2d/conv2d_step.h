@@ -20,7 +20,7 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step);
 
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
 
-// Rows of the output from rows of the input, in conv2d_rows.cc.
+// Rows of the output from rows of the input, in conv2d_rows_step.cc.
 extern const RowCut kConv2dRowCut;
 
 }  // namespace qplan

@@ -311,6 +311,7 @@ class Preparation {
     }
     session_.steps[i].family = &family;
     session_.steps[i].variant = variant;
+    warn_of_short_scratch(i, family, args, *variant);
     if (variant->isa > session_.isa) session_.isa = variant->isa;
     session_.macs += plan_.step(index).macs();
     if (session_.platform.log != nullptr && session_.platform.log_level >= QPLAN_LOG_DEBUG) {
@@ -319,6 +320,23 @@ class Preparation {
       log_text(session_.platform, QPLAN_LOG_DEBUG, text.text());
     }
     return true;
+  }
+
+  // A plan of an older packer may provide less than a kernel of today wants: the bytes are the same, the time
+  // is not.
+  void warn_of_short_scratch(uint32_t i, const KernelFamily& family, const void* args,
+                             const KernelVariant& chosen) {
+    if (session_.platform.log == nullptr || session_.platform.log_level < QPLAN_LOG_WARNING) return;
+    const KernelVariant* best =
+        choose_variant(family, args, options_.isa_limit, SIZE_MAX, session_.step_view(i).step->schedule());
+    if (best == &chosen) return;
+    const uint32_t index = session_.step_index(i);
+    Error text;
+    text << "session: step " << index << Named{plan_.step_name(index)} << ": " << best->name << " needs "
+         << static_cast<uint64_t>(best->scratch_bytes(args)) << " bytes of scratch, the plan provides "
+         << static_cast<uint64_t>(session_.scratch_stride) << ": " << chosen.name
+         << " runs in its place, which is slower; pack the model again";
+    log_text(session_.platform, QPLAN_LOG_WARNING, text.text());
   }
 
   const KernelFamily* find_family(uint16_t kernel) const {

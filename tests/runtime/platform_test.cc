@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tests/runtime/session_fixture.h"
+#include "tests/support/isas.h"
 #include "tests/support/malloc_trap.h"
 
 namespace qplan::testing {
@@ -109,6 +110,21 @@ TEST(Platform, LogLevelIsObeyed) {
     const size_t expected[] = {0, 1, 1, 2, 5};
     EXPECT_EQ(recorder.lines.size(), expected[level]);
   }
+}
+
+TEST(Platform, LogWarnsOfKernelsThatScratchIsTooShortFor) {
+  QPLAN_SKIP_UNLESS_ISA(QPLAN_ISA_AVX2);
+  PlanSpec spec = chain_spec();
+  spec.steps[1].params = copy_params(77);
+  const TestPlan plan(spec);
+  Recorder recorder;
+  recorder.platform.log_level = QPLAN_LOG_WARNING;
+  const TestSession session(plan, config_of(&recorder.platform));
+  EXPECT_EQ(
+      recorder.lines,
+      std::vector<std::string>{
+          "log 2 session: step 1 'second': add_byte_avx2 needs 128 bytes of scratch, the plan provides 64: "
+          "add_byte_ref runs in its place, which is slower; pack the model again"});
 }
 
 TEST(Platform, CallsFromAHookAreRefused) {

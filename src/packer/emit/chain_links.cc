@@ -126,6 +126,12 @@ void renumber(const std::vector<TensorId>& number, std::vector<TensorId>* tensor
   }
 }
 
+void renumber_step(const std::vector<TensorId>& number, ProgramStep* step) {
+  renumber(number, &step->inputs);
+  renumber(number, &step->outputs);
+  for (ProgramStep& stage : step->stages) renumber_step(number, &stage);
+}
+
 // Without the tensors that no step and no function names any more.
 void drop_tensors(const std::vector<bool>& is_dropped, Program* program) {
   std::vector<TensorId> number(program->tensors.size(), 0);
@@ -138,12 +144,7 @@ void drop_tensors(const std::vector<bool>& is_dropped, Program* program) {
   renumber(number, &program->inputs);
   renumber(number, &program->outputs);
   for (ProgramStep& step : program->steps) {
-    renumber(number, &step.inputs);
-    renumber(number, &step.outputs);
-    for (ProgramStep& stage : step.stages) {
-      renumber(number, &stage.inputs);
-      renumber(number, &stage.outputs);
-    }
+    renumber_step(number, &step);
     if (step.npu == nullptr) continue;
     auto region = std::make_shared<target::NpuRegion>(*step.npu);
     region->blob = number[region->blob];
@@ -195,6 +196,21 @@ Program with_chains(const Program& program, const std::vector<ChainSteps>& chain
     if (step_of != nullptr) step_of->push_back(s);
   }
   drop_tensors(is_tile, &result);
+  return result;
+}
+
+Program chain_alone(const Program& program, const ChainSteps& chain) {
+  Program result;
+  result.steps.push_back(make_chain(program, chain));
+  std::vector<TensorId> number(program.tensors.size(), 0);
+  ProgramStep& step = result.steps.front();
+  for (const std::vector<TensorId>* tensors : {&step.inputs, &step.outputs}) {
+    for (const TensorId tensor : *tensors) {
+      number[tensor] = static_cast<TensorId>(result.tensors.size());
+      result.tensors.push_back(program.tensors[tensor]);
+    }
+  }
+  renumber_step(number, &step);
   return result;
 }
 

@@ -29,6 +29,9 @@ std::vector<bool> linked_steps(const std::vector<uint32_t>& links);
 target::Program with_chains(const target::Program& program, const std::vector<ChainSteps>& chains,
                             std::vector<uint32_t>* step_of);
 
+// The chain as the only step of a program, without inputs and outputs of a function.
+target::Program chain_alone(const target::Program& program, const ChainSteps& chain);
+
 }  // namespace qplan::emit
 
 #endif  // QPLAN_SRC_PACKER_EMIT_CHAIN_LINKS_H_

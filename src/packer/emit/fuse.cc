@@ -72,7 +72,7 @@ class Fusing {
     const uint64_t worth = std::max(before.bytes() / kWorthwhile, min_saved_bytes_);
     if (before.bytes() - least.bytes() < worth) chains_.clear();
     const uint64_t enough = least.bytes() + least.bytes() / kWorthwhile;
-    for (size_t i = chains_.size(); i-- > 0;) {
+    for (size_t i = chains_.size(); i-- > 0 && work_ <= kMaxWork;) {
       std::vector<ChainSteps> fewer = chains_;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
       if (memory_of(fewer).bytes() <= enough) chains_ = std::move(fewer);
@@ -89,6 +89,8 @@ class Fusing {
 
  private:
   static constexpr uint32_t kMaxRounds = 256;
+  // Steps that are looked at while chains are sought, over all that are tried: about half a second.
+  static constexpr uint64_t kMaxWork = 1'000'000;
   // Chains are worth it that save one part in so many of the memory.
   static constexpr uint64_t kWorthwhile = 50;
 
@@ -110,6 +112,7 @@ class Fusing {
     std::vector<ChainSteps> best;
     Memory least = *now;
     for (const ChainSteps& candidate : candidates_at(now->peak_step)) {
+      if (work_ > kMaxWork) return false;
       std::vector<ChainSteps> tried = without_overlaps(*chains, candidate);
       tried.push_back(candidate);
       const Memory memory = memory_of(tried);
@@ -131,12 +134,10 @@ class Fusing {
       if (!ns) return std::nullopt;
       times.layers += *ns;
     }
-    std::vector<uint32_t> step_of;
-    const Program fused = with_chains(program_, {chain}, &step_of);
-    const ConstantSegment constants = lay_out_constants(fused);
-    const DraftPlan draft(fused, profile_, constants);
-    const auto position = static_cast<uint32_t>(std::ranges::find(step_of, chain.back()) - step_of.begin());
-    const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(draft.step_view(position)));
+    const Program alone = chain_alone(program_, chain);
+    const ConstantSegment constants = lay_out_constants(alone);
+    const DraftPlan draft(alone, profile_, constants);
+    const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(draft.step_view(0)));
     if (!ns) return std::nullopt;
     times.chain = *ns;
     return times;
@@ -144,6 +145,7 @@ class Fusing {
 
   // Those that a step lies in, or between whose steps it lies, short ones first.
   std::vector<ChainSteps> candidates_at(uint32_t peak) const {
+    work_ += peak;
     std::vector<ChainSteps> candidates;
     for (size_t length = 2; length <= format::kMaxChainStages; ++length) {
       for (uint32_t s = 0; s <= peak; ++s) {
@@ -164,6 +166,7 @@ class Fusing {
   }
 
   Memory memory_of(const std::vector<ChainSteps>& chains) const {
+    work_ += program_.steps.size();
     std::vector<uint32_t> step_of;
     const Program fused = with_chains(program_, chains, &step_of);
     const memory::Lifetimes lifetimes = memory::find_lifetimes(
@@ -220,13 +223,22 @@ class Fusing {
   const DraftPlan draft_;
   const std::vector<uint32_t> next_;
   std::vector<ChainSteps> chains_;
+  mutable uint64_t work_ = 0;
 };
+
+// Models without layers that could be stages cost nothing.
+bool has_stages(const Program& program) {
+  const auto is_stage = [](const target::ProgramStep& step) {
+    return kChainStages.find(step.kernel) != nullptr;
+  };
+  return std::ranges::count_if(program.steps, is_stage) > 1;
+}
 
 }  // namespace
 
 Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fuse, const TuningLog* tuning,
                    const LogFunction& log) {
-  if (fuse == Fuse::kOff) return program;
+  if (fuse == Fuse::kOff || !has_stages(program)) return program;
   Fusing fusing(program, profile);
   if (!fusing.has_links()) return program;
   if (fuse == Fuse::kAll) {

@@ -16,7 +16,28 @@ bool is_number(std::string_view name) {
   return std::ranges::any_of(kNumbers, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
+std::string tensor_text(const format::Tensor& tensor) {
+  return dtype_text(tensor) + "[" + shape_text(tensor) + "]";
+}
+
+std::string params_text(const format::KernelStep& step);
+
+// "stage0=conv2d {..}, tile0=int8[1x8x8x24], stage1=.."; which of its operands a stage has from the tile
+// matters to its meaning alone.
+std::string chain_text(const format::ChainParams& chain) {
+  std::string text;
+  for (uint32_t i = 0; i < chain.stages()->size(); ++i) {
+    const format::KernelStep& stage = *chain.stages()->Get(i);
+    const std::string number = std::to_string(i);
+    text += (i == 0 ? "stage" : ", stage") + number + "=" + kernel_name(stage.kernel()) + " {" +
+            params_text(stage) + "}";
+    if (i < chain.tiles()->size()) text += ", tile" + number + "=" + tensor_text(*chain.tiles()->Get(i));
+  }
+  return text;
+}
+
 std::string params_text(const format::KernelStep& step) {
+  if (const auto* chain = step.params_as_ChainParams()) return chain_text(*chain);
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
     text += (text.empty() ? "" : ", ") + name + "=" + value;
@@ -34,10 +55,6 @@ std::string params_text(const format::KernelStep& step) {
     add("has_float_form", sum->float_scale1() > 0.0f ? "true" : "false");
   }
   return text;
-}
-
-std::string tensor_text(const format::Tensor& tensor) {
-  return dtype_text(tensor) + "[" + shape_text(tensor) + "]";
 }
 
 }  // namespace

@@ -132,18 +132,14 @@ Fields fields(const format::ResizeBilinearParams& p) {
 }
 Fields fields(const format::ArgMaxParams& p) { return {QPLAN_FIELD(axis)}; }
 Fields fields(const format::CopyParams&) { return {}; }
-// "stage0": "conv2d {...}", ...
+// "stage0": "conv2d {inputs=[3, 4, 5, 6, 7], ...}", ...; from the number of the plan's tensors on, tiles.
 Fields fields(const format::ChainParams& p) {
   Fields result;
   for (uint32_t i = 0; i < p.stages()->size(); ++i) {
     const format::KernelStep& stage = *p.stages()->Get(i);
-    std::string text = kernel_name(stage.kernel()) + " {";
-    bool first = true;
-    for (const auto& [name, value] : step_params(stage)) {
-      text += (first ? "" : ", ") + name + "=" + value;
-      first = false;
-    }
-    result.emplace_back("stage" + std::to_string(i), text + "}");
+    std::string text_of_stage = kernel_name(stage.kernel()) + " {inputs=" + text(stage.inputs());
+    for (const auto& [name, value] : step_params(stage)) text_of_stage += ", " + name + "=" + value;
+    result.emplace_back("stage" + std::to_string(i), text_of_stage + "}");
     if (i < p.tiles()->size()) {
       const format::Tensor& tile = *p.tiles()->Get(i);
       result.emplace_back("tile" + std::to_string(i), dtype_text(tile) + " " + shape_text(tile));

@@ -39,6 +39,33 @@ TEST_P(Chain, GivesWhatItsStagesGiveOneAfterAnother) {
 INSTANTIATE_TEST_SUITE_P(Variants, Chain, ::testing::ValuesIn(testing::variants_of(kChainFamily)),
                          testing::variant_test_name);
 
+// The chain asks for the scratch of its largest block alone.
+TEST(ChainMemory, StagesTakeNoLessForMoreRows) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    RandomChain chain(seed);
+    const StepView whole = chain.chain(0);
+    for (uint32_t i = 0; i < chain.num_stages(); ++i) {
+      const StepView stage = chain_stage(whole, i);
+      const KernelFamily& family = *kChainStages.find(stage.step->kernel());
+      alignas(kArgsAlignment) uint8_t bound[kMaxArgsBytes], args[kMaxArgsBytes];
+      Error error;
+      ASSERT_EQ(family.bind(stage, true, bound, &error), QPLAN_OK) << error.text();
+      const auto output_h = static_cast<uint32_t>(stage.output(0).shape()->Get(1));
+      for (uint32_t v = 0; v < family.num_variants; ++v) {
+        size_t fewer = 0;
+        for (uint32_t rows = 1; rows <= output_h; ++rows) {
+          std::memcpy(args, bound, sizeof(args));
+          family.row_cut->cut(stage, chain_moving_input(stage, family), 0, {0, rows}, nullptr, nullptr, args);
+          if (!family.variants[v].accepts(args)) continue;
+          const size_t scratch = family.variants[v].scratch_bytes(args);
+          EXPECT_GE(scratch, fewer) << family.variants[v].name << ", " << rows << " rows, seed " << seed;
+          fewer = scratch;
+        }
+      }
+    }
+  }
+}
+
 // Between one row and what would lie there without a chain.
 TEST(ChainMemory, TilesHoldTheRowsOfOneBlock) {
   for (uint64_t seed = 0; seed < 200; ++seed) {

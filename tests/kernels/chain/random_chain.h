@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "format/plan_generated.h"
-#include "format/plan_view.h"
 #include "kernels/chain/chain.h"
 #include "kernels/families.h"
 #include "kernels/layout.h"
@@ -255,7 +254,7 @@ class RandomChain : public ChainBuilder {
  public:
   explicit RandomChain(uint64_t seed) : ChainBuilder(seed) {
     start({random_.integer(1, 2), random_.integer(1, 24), random_.integer(1, 24), random_.integer(1, 80)});
-    const int64_t num_stages = random_.integer(2, format::kMaxChainStages);
+    const int64_t num_stages = random_.integer(2, kMaxChainStages);
     for (int64_t i = 0; i < num_stages; ++i) {
       const int64_t kind = random_.integer(0, 3);
       kind == 0 ? add_sum() : add_random_convolution(kind == 1);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -150,6 +151,39 @@ TEST(Fuse, LeavesOutChainsThatAreMuchSlowerByTheLog) {
   };
   EXPECT_EQ(fused(330), "chain");
   EXPECT_EQ(fused(331), "conv2d depthwise_conv2d conv2d");
+}
+
+// Rows far apart make a tile of more than 256 MiB; it still saves half of the memory.
+TEST(Fuse, TilesMayBeLarge) {
+  const std::string text =
+      main_text("%x: Tensor[(1, 2049, 4096, 4), int8]",
+                pointwise(0, "%x", 4, 64) + "  %2 = qnn.conv2d(%1, const(Tensor[(4, 3, 1, 64), int8], " +
+                    bytes(4 * 3 * 64) +
+                    "), 0, 0, 1f, 1f, padding=[512, 0, 512, 0], dilation=[512, 1], data_layout=\"NHWC\", "
+                    "kernel_layout=\"OHWI\");\n  %3 = qnn.requantize(%2, 1f, 0, 4f, 0);\n  %3");
+  for (const std::string target : {"cpu", kFirmware}) {
+    for (const Fuse how : {Fuse::kAuto, Fuse::kAll}) {
+      EmitOptions options;
+      options.fuse = how;
+      const AlignedBytes plan = write_plan(lower_text(text, target), target::parse_target(target), options);
+      const PlanReader reader(plan.span());
+      EXPECT_EQ(kernel_name(reader.view().step(0).kernel()), "chain") << target;
+    }
+  }
+}
+
+// Layers in the thousands, with as many places that are equally full.
+TEST(Fuse, GivesUpOnLongNetworks) {
+  std::string body;
+  constexpr int kLayers = 4000;
+  for (int i = 0; i < kLayers; ++i)
+    body += pointwise(2 * i, i == 0 ? "%x" : "%" + std::to_string(2 * i - 1), i % 2 == 0 ? 4 : 8,
+                      i % 2 == 0 ? 8 : 4);
+  const auto begin = std::chrono::steady_clock::now();
+  const Program program = fuse(body + "  %" + std::to_string(2 * kLayers - 1), Fuse::kAuto);
+  EXPECT_LE(program.steps.size(), size_t{kLayers});
+  // Half a second when the machine does nothing else; without an end it is minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST(Fuse, NeverTakesMoreMemory) {

@@ -104,7 +104,10 @@ std::vector<Range> ranges_of(const AccumulatorSource& source, size_t num_o) {
   const std::optional<int32_t> zero_point = zero_point_of(*source.function, product.operands[2]);
   const std::optional<int32_t> weights_zero_point = zero_point_of(*source.function, product.operands[3]);
   if (!is_8_bit(dtype) || weights == nullptr || !zero_point || !weights_zero_point) return {};
-  if (product.op->name == "qnn.conv2d" && op::attr_string(product, "kernel_layout") != "OHWI") return {};
+  if (product.op->name == "qnn.conv2d" && (op::attr_string(product, "kernel_layout") != "OHWI" ||
+                                           op::attr_string(product, "data_layout") != "NHWC")) {
+    return {};
+  }
   if (!is_8_bit(weights->type().dtype) || weights->type().shape[0] != static_cast<int64_t>(num_o)) return {};
   const uint64_t num_k = static_cast<uint64_t>(weights->type().num_elements()) / num_o;
   std::vector<Range> ranges(num_o);
