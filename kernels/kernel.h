@@ -88,11 +88,17 @@ struct KernelVariant {
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;
   uint32_t num_knobs = 0;
+  // Whether units share work with their neighbours, so that one long range takes less than short ones.
+  bool neighbours_share = false;
 };
 
 // Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
 // there, so that nothing is moved: *offset bytes from its beginning. The kernel finds out by the addresses.
 using PartQuery = bool (*)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
+
+// Tasks that a step's units become for each worker, where the work suffices: enough to even out workers of
+// different speed.
+constexpr uint32_t tasks_per_worker(const KernelVariant& variant) { return variant.neighbours_share ? 1 : 4; }
 
 struct KernelFamily {
   uint16_t id;       // format/kernels.def

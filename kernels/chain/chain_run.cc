@@ -181,7 +181,7 @@ class Run {
 
 uint32_t chain_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa) {
   uint32_t rows = wanted_rows;
-  if (rows == 0) rows = isa == QPLAN_ISA_REFERENCE ? 1 : ((kChainBlockPixels - 1) / output_w + 8) / 8 * 8;
+  if (rows == 0) rows = isa == QPLAN_ISA_REFERENCE ? 1 : ((kChainBlockPixels - 1) / output_w + 4) / 4 * 4;
   return rows < output_h ? rows : output_h;
 }
 

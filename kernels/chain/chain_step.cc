@@ -83,10 +83,15 @@ struct Variant {
   }
 };
 
-#define QPLAN_VARIANT(name, isa)                                                         \
-  with_knobs(make_variant<ChainArgs, Variant<isa>::accepts, Variant<isa>::scratch_bytes, \
-                          Variant<isa>::units, Variant<isa>::run>(#name, isa),           \
-             kChainKnobs),
+constexpr KernelVariant with_sharing(KernelVariant variant) {
+  variant.neighbours_share = true;
+  return variant;
+}
+
+#define QPLAN_VARIANT(name, isa)                                                                      \
+  with_sharing(with_knobs(make_variant<ChainArgs, Variant<isa>::accepts, Variant<isa>::scratch_bytes, \
+                                       Variant<isa>::units, Variant<isa>::run>(#name, isa),           \
+                          kChainKnobs)),
 constexpr KernelVariant kVariants[] = {
 #include "kernels/chain/variants.def"
 };

@@ -3,9 +3,6 @@
 namespace qplan {
 namespace {
 
-// Tasks per worker where the work suffices: enough to even out workers of different speed.
-constexpr uint32_t kTasksPerWorker = 4;
-
 struct TaskContext {
   const KernelVariant* variant;
   const void* args;
@@ -29,10 +26,11 @@ void run_task(void* context, uint32_t index, uint32_t worker) {
   task->variant->run(task->args, begin, end, task->scratch + worker * task->scratch_stride);
 }
 
-uint32_t num_tasks(uint32_t units, uint32_t min_units_per_task, uint32_t num_workers) {
+uint32_t num_tasks(const KernelVariant& variant, uint32_t units, uint32_t min_units_per_task,
+                   uint32_t num_workers) {
   if (num_workers < 2 || min_units_per_task == 0) return 1;
   const uint32_t worthwhile = units / min_units_per_task;
-  const uint32_t wanted = num_workers * kTasksPerWorker;
+  const uint32_t wanted = num_workers * tasks_per_worker(variant);
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
@@ -44,7 +42,7 @@ qplan_status run_step(const Session& session, uint32_t i, Error* error) {
   if (bound < 0) return bound;
   const KernelVariant& variant = *record.variant;
   const uint32_t units = variant.units(args);
-  const uint32_t tasks = num_tasks(units, view.step->min_units_per_task(), session.pool.num_threads);
+  const uint32_t tasks = num_tasks(variant, units, view.step->min_units_per_task(), session.pool.num_threads);
   if (tasks < 2) {
     variant.run(args, 0, units, session.scratch);
     return QPLAN_OK;

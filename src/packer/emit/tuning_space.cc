@@ -19,8 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kIsaShift = 56;
-// As src/runtime/execute.cc: tasks of a step per worker, at most.
-constexpr uint32_t kTasksPerWorker = 4;
 
 // What a core does in a cycle at most: multiply-accumulates of an instruction set, bytes moved. Kernels reach
 // a quarter of it or more, the reference a little of what compilers make of it.
@@ -100,7 +98,7 @@ class StepSpace {
     result.units = result.variant->units(bound.args);
     const uint32_t grain = task_grain(bound.step, result.units, plan_.profile(), schedule.grain);
     if (num_threads_ > 1 && grain > 0)
-      result.tasks = std::clamp(result.units / grain, 1u, num_threads_ * kTasksPerWorker);
+      result.tasks = std::clamp(result.units / grain, 1u, num_threads_ * tasks_per_worker(*result.variant));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < bound.step.num_inputs(); ++i) bytes += bound.step.input(i).size();
     for (uint32_t i = 0; i < bound.step.num_outputs(); ++i) bytes += bound.step.output(i).size();
