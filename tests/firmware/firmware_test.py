@@ -30,17 +30,19 @@ def run(*command, check=True):
 
 
 def models():
-    """(name, model, input, expected output): the repository's own, and kws where the data directory is."""
+    """(name, model, input, expected output): the repository's own, and where the data directory is kws and person_detect,
+    which the packer cuts into chains of rows."""
     f32e = os.path.join(ROOT, "tests", "data", "f32e")
     own = os.path.join(ROOT, "tests", "data", "digits")
     cases = [("digits", os.path.join(ROOT, "samples", "models", "digits.tflite"),
               os.path.join(own, "digit0_input.bin"), os.path.join(own, "digit0_output.bin")),
              ("f32e", os.path.join(f32e, "model.relay"),
               os.path.join(f32e, "case0_input.bin"), os.path.join(f32e, "case0_output.bin"))]
-    golden = os.path.join(DATA, "golden", "kws_ref_model", "rand1")
-    if os.path.isdir(golden):
-        cases.append(("kws", os.path.join(DATA, "models", "kws_ref_model.tflite"),
-                      os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")))
+    for name, model in (("kws", "kws_ref_model"), ("person_detect", "person_detect")):
+        golden = os.path.join(DATA, "golden", model, "rand1")
+        if os.path.isdir(golden):
+            cases.append((name, os.path.join(DATA, "models", model + ".tflite"),
+                          os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")))
     return cases
 
 
