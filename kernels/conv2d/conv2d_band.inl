@@ -56,8 +56,8 @@ inline uint32_t div_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 // Not where rows of output share most rows of input: each is zipped anew.
 inline bool rows_are_zipped(const Conv2dArgs& a) {
   const uint64_t run = uint64_t{a.kernel_w} * a.input_c;
-  return a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 && a.output_w >= kMinZippedWidth &&
-         uint64_t{a.kernel_h} * a.input_c <= kMaxZippedBytes &&
+  return a.groups == 1 && a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 &&
+         a.output_w >= kMinZippedWidth && uint64_t{a.kernel_h} * a.input_c <= kMaxZippedBytes &&
          (a.kernel_h * run + 3) / 4 < a.kernel_h * ((run + 3) / 4);
 }
 inline uint32_t column_bytes(const Conv2dArgs& a, const Band& band) {
@@ -74,10 +74,11 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   band.full_height = alone ? 1 : div_up(pixels, band.width);
   band.height = band.full_height < a.output_h ? band.full_height : a.output_h;
   band.blocks_down = div_up(a.output_h, band.height);
-  const bool in_runs = a.dilation_w == 1 || a.kernel_w == 1;
+  // The channels of one of several groups are not side by side from pixel to pixel.
+  const bool in_runs = (a.dilation_w == 1 || a.kernel_w == 1) && a.groups == 1;
   band.tap_rows = a.kernel_h;
   band.tap_columns = in_runs ? 1 : a.kernel_w;
-  band.tap_bytes = in_runs ? a.kernel_w * a.input_c : a.input_c;
+  band.tap_bytes = in_runs ? a.kernel_w * a.input_c : a.input_c / a.groups;
   if (band.is_zipped) {
     band.tap_rows = 1;
     band.tap_bytes *= a.kernel_h;
@@ -145,8 +146,9 @@ inline size_t new_weight_bytes(const Conv2dArgs& a, const Band& band) {
 
 // Whether the windows are the pixels of the input, in order.
 inline bool windows_are_pixels(const Conv2dArgs& a) {
-  return a.input_c % 4 == 0 && a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 && a.stride_w == 1 &&
-         a.pad_top == 0 && a.pad_left == 0 && a.output_h == a.input_h && a.output_w == a.input_w;
+  return a.groups == 1 && a.input_c % 4 == 0 && a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 &&
+         a.stride_w == 1 && a.pad_top == 0 && a.pad_left == 0 && a.output_h == a.input_h &&
+         a.output_w == a.input_w;
 }
 
 // A band holds uint8: int8 is lifted by 128 on the way.
@@ -158,12 +160,13 @@ inline bool pixels_are_copied(const Conv2dArgs& a) {
   return band_flip(a) != 0 && a.input_c <= kFewChannels && a.output_c > kGroupChannels;
 }
 
-// What the vector variants compute: everything but groups and ACC32, with the input zero point at the dtype's
-// minimum (where the packer puts it), so that the bytes, seen as uint8, are the factors.
+// What the vector variants compute: everything but ACC32, with whole blocks of 16 channels in each group and
+// the input zero point at the dtype's minimum (the packer sees to both), so that the bytes, seen as uint8,
+// are the factors.
 inline bool band_accepts(const Conv2dArgs& a) {
   constexpr uint64_t kMax = 1 << 28;
-  if (a.contract == Contract::kAcc32 || a.groups != 1 || a.weights_layout != kLayout_o16k4 ||
-      a.input_zero_point != dtype_min(a.input_dtype)) {
+  if (a.contract == Contract::kAcc32 || (a.groups != 1 && a.output_c / a.groups % 16 != 0) ||
+      a.weights_layout != kLayout_o16k4 || a.input_zero_point != dtype_min(a.input_dtype)) {
     return false;
   }
   if (uint64_t{a.kernel_h} * a.kernel_w > kMaxTaps || uint64_t{a.kernel_h} * a.kernel_w * a.input_c > kMax ||

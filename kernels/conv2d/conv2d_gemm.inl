@@ -74,6 +74,30 @@ inline void block_rows(const Conv2dArgs& a, const Band& band, const RowZip& zip,
   }
 }
 
+// Where the taps of a group of the convolution begin, in a band of all channels.
+inline void place_taps(const Conv2dArgs& a, const Band& band, uint32_t group, size_t* tap_offsets) {
+  for (uint32_t i = 0; i < band.tap_rows; ++i) {
+    for (uint32_t j = 0; j < band.tap_columns; ++j) {
+      tap_offsets[i * band.tap_columns + j] =
+          i * band.pitch + size_t{j} * a.dilation_w * a.input_c + size_t{group} * (a.input_c / a.groups);
+    }
+  }
+}
+
+// Blocks [begin, end) of channels, group by group of the convolution, each with its channels of the input.
+inline void multiply_groups(const Conv2dArgs& a, const Band& band, uint32_t begin, uint32_t end,
+                            const BandScratch& parts, const Gemm& product) {
+  const uint32_t blocks = a.output_c / a.groups / 16;  // of a group
+  while (begin < end) {
+    const uint32_t group = begin / blocks, rest = (group + 1) * blocks;
+    const uint32_t stop = rest < end ? rest : end;
+    place_taps(a, band, group, parts.tap_offsets);
+    if (a.weights_zero_point != 0) row_sums(product, -a.weights_zero_point, parts.terms);
+    gemm(product, begin, stop);
+    begin = stop;
+  }
+}
+
 inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Band band = band_of(args);
   const BandScratch parts = band_scratch(args, band, scratch);
@@ -90,12 +114,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   if (!pixels) {
     product.first_row = band.is_zipped ? parts.zipped : parts.band;
     product.rows = band.height == 1 ? nullptr : parts.rows;
-    for (uint32_t i = 0; i < band.tap_rows; ++i) {
-      for (uint32_t j = 0; j < band.tap_columns; ++j) {
-        parts.tap_offsets[i * band.tap_columns + j] =
-            i * band.pitch + size_t{j} * args.dilation_w * args.input_c;
-      }
-    }
+    place_taps(args, band, 0, parts.tap_offsets);
     if (weights_are_laid_anew(band)) {
       band.is_zipped ? zip_weights(args, band, parts.weights) : gap_weights(args, band, parts.weights);
       product.weights = parts.weights;
@@ -110,9 +129,12 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     if (unit == begin || group == 0 || groups_outer) {
       pixels ? pixel_rows(args, block, parts, &product) : block_rows(args, band, zip, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
-      if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, parts.terms);
+      if (args.weights_zero_point != 0 && args.groups == 1)
+        row_sums(product, -args.weights_zero_point, parts.terms);
     }
-    gemm(product, group_begin(num_blocks, group, groups), group_begin(num_blocks, group + 1, groups));
+    const uint32_t first = group_begin(num_blocks, group, groups),
+                   last = group_begin(num_blocks, group + 1, groups);
+    args.groups == 1 ? gemm(product, first, last) : multiply_groups(args, band, first, last, parts, product);
   }
 }
 

@@ -84,6 +84,26 @@ TEST_P(Conv2dVariant, EqualsTheOracleForRandomProblems) {
   EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
 }
 
+// Groups of whole blocks of channels.
+TEST_P(Conv2dVariant, EqualsTheOracleForGroups) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
+    Random random(7000 + seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.groups = static_cast<uint32_t>(random.integer(2, 5));
+    a.input_c = a.groups * random.pick<uint32_t>({1, 2, 3, 4, 7, 8, 16, 17, 32});
+    a.output_c = a.groups * random.pick<uint32_t>({16, 32, 48, 80});
+    a.weights_layout = random.chance(0.8) ? uint16_t{kLayout_o16k4} : uint16_t{kLayout_ohwi};
+    testing::draw_conv2d_geometry(random, &a);
+    testing::draw_conv2d_scalars(random, &a);
+    testing::fill_conv2d_problem(random, &problem);
+    accepted += expect_correct(problem);
+  }
+  EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
+}
+
 TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
   uint64_t seed = 1000;
   for (const uint32_t input_c : kChannels) {

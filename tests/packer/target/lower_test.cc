@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "src/packer/emit/reference_session.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/target/lower_helpers.h"
 
@@ -276,6 +277,46 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
                                      "  %2 = tanh(%1, name=\"c\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
             "target 'cpu' cannot run 3 of 3 operators: tanh 'a' and 2 more: no kernel computes it");
+}
+
+// Groups of 4, 8 and 16 outputs, of 3 inputs each, over 3x3: merged into blocks of 16 for vectors, with the
+// same bytes as left alone.
+TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
+  struct Case {
+    int groups, group_o;
+    const char* expected;  // groups of the step
+  };
+  for (const Case& c :
+       {Case{8, 4, "2"}, Case{4, 8, "2"}, Case{3, 16, "3"}, Case{3, 5, "1"}, Case{67, 2, "67"}}) {
+    const int inputs = 3 * c.groups, outputs = c.group_o * c.groups;
+    std::string weights;
+    for (int i = 0; i < outputs * 27; ++i) weights += (i == 0 ? "" : ", ") + std::to_string((i * 37) % 251);
+    const std::string text = testing::main_text(
+        "%x: Tensor[(1, 5, 6, " + std::to_string(inputs) + "), uint8]",
+        "  %0 = qnn.conv2d(%x, const(Tensor[(" + std::to_string(outputs) + ", 3, 3, 3), uint8], [" + weights +
+            "]), 7, 111, 1f, 1f, padding=[1, 1, 1, 1], groups=" + std::to_string(c.groups) +
+            ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+            "  %1 = qnn.requantize(%0, 1f, 0, 900f, 99, out_dtype=\"uint8\");\n  %1");
+    std::vector<std::vector<uint8_t>> results;
+    for (const std::string target : {"cpu", "cpu,isa=reference"}) {
+      const emit::AlignedBytes plan =
+          emit::write_plan(testing::lower_text(text, target), target::parse_target(target), {});
+      const emit::PlanReader reader(plan.span());
+      for (const auto& [name, value] : emit::step_params(reader.view().step(0))) {
+        if (name == "groups" && target == "cpu") {
+          EXPECT_EQ(value, c.expected) << c.groups;
+        }
+      }
+      emit::ReferenceSession session(plan.span());
+      const std::span<uint8_t> input = session.io(QPLAN_INPUT, 0);
+      for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<uint8_t>(i * 91);
+      session.invoke();
+      const std::span<uint8_t> output = session.io(QPLAN_OUTPUT, 0);
+      results.emplace_back(output.begin(), output.end());
+    }
+    EXPECT_EQ(results[0], results[1]) << c.groups << " groups";
+    EXPECT_NE(results[0].front(), results[0].back());
+  }
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // qconv2d: families conv2d and depthwise_conv2d.
+#include <algorithm>
+
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/families.h"
 #include "src/packer/target/cpu/float_forms.h"
@@ -20,6 +22,20 @@ void check_layouts(const ir::Node& node) {
 int32_t pad_value(const ir::Node& node, int32_t input_zero_point) {
   const ir::AttrValue* value = node.attrs.find("pad_value");
   return value == nullptr ? input_zero_point : static_cast<int32_t>(std::get<int64_t>(*value));
+}
+
+// Vector kernels want whole blocks of 16 output channels in a group: groups are made one until they have
+// them. Too many at once would be more zeros than work, and are left to the reference.
+GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64_t group_c) {
+  constexpr uint64_t kBlock = 16, kMostMerged = 64;
+  GroupMerge merge = {1, num_o / groups, group_c};
+  if (layout != kLayout_o16k4 || groups == 1 || merge.group_o % kBlock == 0) return merge;
+  for (uint64_t merged = 2; merged <= std::min(groups, kMostMerged); ++merged) {
+    if (groups % merged != 0 || (merged != groups && merge.group_o * merged % kBlock != 0)) continue;
+    merge.merged = merged;
+    break;
+  }
+  return merge;
 }
 
 }  // namespace
@@ -58,8 +74,10 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const format::Contract contract = layer_contract(layer);
 
   ProgramStep step = make_step(depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, conv);
+  const GroupMerge merge =
+      merge_groups(layout, num_o, static_cast<uint64_t>(groups), static_cast<uint64_t>(weight.shape[3]));
   const PackedWeights weights =
-      pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
+      pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, num_k, merge);
   step.inputs = {lowering.tensor(conv.operands[kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
   const LayerInput layer_input = {input.dtype, input_zero_point, conv.operands[kWeight], kernel_zero_point};
@@ -79,7 +97,7 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
         p.add_dilation_w(static_cast<uint32_t>(window.dilation_w));
         p.add_pad_top(static_cast<uint32_t>(window.pad_top));
         p.add_pad_left(static_cast<uint32_t>(window.pad_left));
-        p.add_groups(static_cast<uint32_t>(groups));
+        p.add_groups(static_cast<uint32_t>(static_cast<uint64_t>(groups) / merge.merged));
         p.add_input_zero_point(input_zero_point);
         p.add_weights_zero_point(weights.zero_point);
         p.add_pad_value(outside);

@@ -42,9 +42,17 @@ struct PackedWeights {
   TensorId tensor;
   int32_t zero_point;
 };
-// value: O first, the other axes in the order of k; int8, or uint8 less 128.
+// Groups of a convolution that become one, `merged` at a time: each output channel then has weights for the
+// input channels of all of them, the zero point where they are none of its own.
+struct GroupMerge {
+  uint64_t merged = 1;
+  uint64_t group_o = 1;  // output channels of a group
+  uint64_t group_c = 1;  // input channels
+};
+
+// value: O first, the other axes in the order of k; int8, or uint8 less 128. num_k: of the value.
 PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
-                           uint64_t num_o, uint64_t num_k);
+                           uint64_t num_o, uint64_t num_k, const GroupMerge& merge = {});
 
 // The contracts that layers of weights are computed under, named by their requantize; ACC32 without one.
 format::Contract layer_contract(const WeightedLayer& layer);
