@@ -279,21 +279,23 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
             "target 'cpu' cannot run 3 of 3 operators: tanh 'a' and 2 more: no kernel computes it");
 }
 
-// Groups of 4, 8 and 16 outputs, of 3 inputs each, over 3x3: merged into blocks of 16 for vectors, with the
-// same bytes as left alone.
+// Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with
+// the same bytes as left alone. So are depthwise ones with several outputs for a channel.
 TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
   struct Case {
-    int groups, group_o;
+    int groups, group_o, group_c;
     const char* expected;  // groups of the step
   };
-  for (const Case& c :
-       {Case{8, 4, "2"}, Case{4, 8, "2"}, Case{3, 16, "3"}, Case{3, 5, "1"}, Case{67, 2, "67"}}) {
-    const int inputs = 3 * c.groups, outputs = c.group_o * c.groups;
+  for (const Case& c : {Case{8, 4, 3, "2"}, Case{4, 8, 3, "2"}, Case{3, 16, 3, "3"}, Case{3, 5, 3, "1"},
+                        Case{67, 2, 3, "67"}, Case{24, 2, 1, "3"}, Case{24, 1, 1, "24"}}) {
+    const int inputs = c.group_c * c.groups, outputs = c.group_o * c.groups;
     std::string weights;
-    for (int i = 0; i < outputs * 27; ++i) weights += (i == 0 ? "" : ", ") + std::to_string((i * 37) % 251);
+    for (int i = 0; i < outputs * 9 * c.group_c; ++i)
+      weights += (i == 0 ? "" : ", ") + std::to_string((i * 37) % 251);
     const std::string text = testing::main_text(
         "%x: Tensor[(1, 5, 6, " + std::to_string(inputs) + "), uint8]",
-        "  %0 = qnn.conv2d(%x, const(Tensor[(" + std::to_string(outputs) + ", 3, 3, 3), uint8], [" + weights +
+        "  %0 = qnn.conv2d(%x, const(Tensor[(" + std::to_string(outputs) + ", 3, 3, " +
+            std::to_string(c.group_c) + "), uint8], [" + weights +
             "]), 7, 111, 1f, 1f, padding=[1, 1, 1, 1], groups=" + std::to_string(c.groups) +
             ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
             "  %1 = qnn.requantize(%0, 1f, 0, 900f, 99, out_dtype=\"uint8\");\n  %1");

@@ -58,8 +58,11 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   }
   const op::Window2d window = op::conv2d_window(conv, weight);
   const int64_t groups = op::attr_int(conv, "groups");
-  // With one input channel a depthwise convolution is an ordinary one.
-  const bool depthwise = groups > 1 && groups == input.shape[3] && weight.shape[3] == 1;
+  // With one input channel a depthwise convolution is an ordinary one. With several outputs for each input
+  // channel it is one of groups, for which alone there are vector kernels then.
+  const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4;
+  const bool depthwise = groups > 1 && groups == input.shape[3] && weight.shape[3] == 1 &&
+                         (weight.shape[0] == groups || !has_vectors);
   const uint16_t layout = depthwise ? lowering.profile().depthwise_layout : lowering.profile().conv2d_layout;
   const auto num_o = static_cast<uint64_t>(weight.shape[0]);
   const auto num_k = static_cast<uint64_t>(weight.shape[1] * weight.shape[2] * weight.shape[3]);
