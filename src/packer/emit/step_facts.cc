@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kScratchAlignment = 64;
 // Moving a byte takes about as long as this many multiply-accumulates.
-constexpr uint64_t kMacsPerByte = 16;
+constexpr uint64_t kMacsPerByte = 4;
 
 // Plans for one profile are the same whatever this build can run, or they are not made.
 void check_isas(const target::TargetProfile& profile) {
