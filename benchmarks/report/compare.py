@@ -4,7 +4,8 @@
 usage: compare.py --bin FOLDER --shared FOLDER --output FILE [--ort FOLDER] [--models A,B] [--quick]
 
 Each round gives every contender a turn: qplan on one thread, the same without chains of layers where the packer made
-any, oneDNN's sum of convolutions, each form of the model in ONNX Runtime. Ratios are taken within rounds, so that what drifts with the machine drops out.
+any, oneDNN's sum of convolutions, each form of the model in ONNX Runtime. Ratios are taken within rounds, so that what
+drifts with the machine drops out.
 """
 
 import argparse

@@ -24,8 +24,9 @@ inline constexpr uint32_t kMaxChainStages = 4;
 enum ChainKnob : uint32_t { kChainBlockRows };
 inline constexpr Knob kChainKnobs[] = {{"block_rows", KnobKind::kTile, 6, {1, 2, 4, 8, 16, 32}}};
 
-// Where the schedule does not say: as many rows as make about this many pixels of output, but one row for the
-// reference, which gains nothing from more and runs where memory is short.
+// Where the schedule does not say: the fewest times 4 rows that make this many pixels of output, as vectors
+// of the depthwise kernels take up to four rows; but one row for the reference, which gains nothing from more
+// and runs where memory is short.
 inline constexpr uint32_t kChainBlockPixels = 224;
 
 // Families of stages.

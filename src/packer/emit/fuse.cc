@@ -86,6 +86,8 @@ class Fusing {
   }
 
   const std::vector<ChainSteps>& chains() const { return chains_; }
+  // Whether the search ended with its budget, not with its candidates.
+  bool gave_up() const { return gave_up_; }
 
  private:
   static constexpr uint32_t kMaxRounds = 256;
@@ -112,7 +114,10 @@ class Fusing {
     std::vector<ChainSteps> best;
     Memory least = *now;
     for (const ChainSteps& candidate : candidates_at(now->peak_step)) {
-      if (work_ > kMaxWork) return false;
+      if (work_ > kMaxWork) {
+        gave_up_ = true;
+        return false;
+      }
       std::vector<ChainSteps> tried = without_overlaps(*chains, candidate);
       tried.push_back(candidate);
       const Memory memory = memory_of(tried);
@@ -224,6 +229,7 @@ class Fusing {
   const std::vector<uint32_t> next_;
   std::vector<ChainSteps> chains_;
   mutable uint64_t work_ = 0;
+  mutable bool gave_up_ = false;
 };
 
 // Models without layers that could be stages cost nothing.
@@ -246,6 +252,10 @@ Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fu
   } else {
     fusing.take_for_memory();
     if (tuning != nullptr) fusing.take_for_time(*tuning);
+  }
+  if (log && fusing.gave_up()) {
+    log(QPLAN_LOG_INFO, cat("fused: of ", program.steps.size(),
+                            " layers not all chains were tried; there may be some that save more memory"));
   }
   if (log && !fusing.chains().empty()) {
     size_t num_steps = 0;
