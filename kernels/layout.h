@@ -24,29 +24,82 @@ constexpr const char* layout_name(uint16_t layout) {
   }
 }
 
-// Byte of weight (o, k) of a [num_o, num_k] matrix, k = (y * KW + x) * I + i.
-constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_t num_o, uint64_t num_k) {
+// What a layout must know of the window that weights [num_o, num_k] belong to: num_k = h * w * channels.
+struct LayoutWindow {
+  uint64_t h;
+  uint64_t w;
+  uint64_t channels;  // of a group of the convolution
+};
+
+// The weights of an output lie one behind the other in so many taps; layouts in blocks of 16 outputs fill up
+// each with zeros to whole groups of four.
+struct LayoutTaps {
+  uint64_t count;
+  uint64_t bytes;  // of one, without the zeros
+
+  constexpr uint64_t k4() const { return (bytes + 3) / 4; }
+};
+
+constexpr LayoutTaps layout_taps(uint16_t layout, const LayoutWindow& window) {
   switch (layout) {
-    case kLayout_o16k4:
-      return ((o / 16) * ((num_k + 3) / 4) + k / 4) * 64 + (o % 16) * 4 + k % 4;
-    case kLayout_hwo16:
-      return k * ((num_o + 15) / 16 * 16) + o;
+    case kLayout_o16r4:
+      return {window.h, window.w * window.channels};
+    case kLayout_o16i4:
+      return {window.h * window.w, window.channels};
     default:
-      return o * num_k + k;
+      return {1, window.h * window.w * window.channels};
   }
 }
 
-// Bytes of a [num_o, num_k] weight tensor in that layout.
-constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, uint64_t num_k) {
+// Byte `at` of tap `tap` of output o.
+constexpr uint64_t layout_tap_index(uint64_t o, uint64_t tap, uint64_t at, const LayoutTaps& taps) {
+  return ((o / 16 * taps.count + tap) * taps.k4() + at / 4) * 64 + o % 16 * 4 + at % 4;
+}
+
+// Byte of weight (o, k) of num_o outputs, k = (y * w + x) * channels + i.
+constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_t num_o,
+                                const LayoutWindow& window) {
+  const LayoutTaps taps = layout_taps(layout, window);
+  switch (layout) {
+    case kLayout_o16k4:
+      return layout_tap_index(o, 0, k, taps);
+    case kLayout_o16r4:
+    case kLayout_o16i4:
+      return layout_tap_index(o, k / taps.bytes, k % taps.bytes, taps);
+    case kLayout_o16z4: {
+      const uint64_t pixel = k / window.channels, y = pixel / window.w, x = pixel % window.w;
+      return layout_tap_index(o, 0, (x * window.h + y) * window.channels + k % window.channels, taps);
+    }
+    case kLayout_hwo16:
+      return k * ((num_o + 15) / 16 * 16) + o;
+    default:
+      return o * taps.bytes + k;
+  }
+}
+
+// Bytes of the weights of num_o outputs in that layout.
+constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWindow& window) {
+  const LayoutTaps taps = layout_taps(layout, window);
   const uint64_t padded_o = (num_o + 15) / 16 * 16;
   switch (layout) {
     case kLayout_o16k4:
-      return padded_o * ((num_k + 3) / 4 * 4);
+    case kLayout_o16r4:
+    case kLayout_o16i4:
+    case kLayout_o16z4:
+      return padded_o * taps.count * taps.k4() * 4;
     case kLayout_hwo16:
-      return padded_o * num_k;
+      return padded_o * taps.bytes;
     default:
-      return num_o * num_k;
+      return num_o * taps.bytes;
   }
+}
+
+// The same of a matrix [num_o, num_k], which is a window of one pixel.
+constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_t num_o, uint64_t num_k) {
+  return layout_index(layout, o, k, num_o, LayoutWindow{1, 1, num_k});
+}
+constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, uint64_t num_k) {
+  return layout_bytes(layout, num_o, LayoutWindow{1, 1, num_k});
 }
 
 // Entries of a per-channel constant (bias, multiplier, shift) that goes with that layout.

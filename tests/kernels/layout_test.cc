@@ -11,31 +11,68 @@ namespace qplan {
 namespace {
 
 // Every weight stands where its index function says, what is left over is zero, and the sizes are exact.
+void expect_agreement(uint16_t layout, uint64_t num_o, const LayoutWindow& window) {
+  const uint64_t num_k = window.h * window.w * window.channels;
+  std::vector<int8_t> weights(num_o * num_k);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(i % 127 + 1);
+  std::vector<int8_t> packed = testing::pack_weights(layout, weights, num_o, window);
+  ASSERT_EQ(packed.size(), layout_bytes(layout, num_o, window));
+  for (uint64_t o = 0; o < num_o; ++o) {
+    for (uint64_t k = 0; k < num_k; ++k) {
+      int8_t& at = packed[layout_index(layout, o, k, num_o, window)];
+      ASSERT_EQ(at, weights[o * num_k + k]) << layout_name(layout) << " " << o << " " << k;
+      at = 0;
+    }
+  }
+  EXPECT_EQ(packed, std::vector<int8_t>(packed.size(), 0)) << layout_name(layout);
+}
+
+constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16,
+                                 kLayout_o16r4, kLayout_o16i4, kLayout_o16z4};
+
 TEST(Layout, IndexFunctionsAgreeWithPackingBlockByBlock) {
-  for (const uint16_t layout : {kLayout_ohwi, kLayout_o16k4, kLayout_hwo16}) {
+  for (const uint16_t layout : kLayouts) {
     for (const uint64_t num_o : {1u, 15u, 16u, 17u, 40u}) {
       for (const uint64_t num_k : {1u, 3u, 4u, 5u, 36u}) {
-        std::vector<int8_t> weights(num_o * num_k);
-        for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(i % 127 + 1);
-        std::vector<int8_t> packed = testing::pack_weights(layout, weights, num_o, num_k);
-        ASSERT_EQ(packed.size(), layout_bytes(layout, num_o, num_k));
-        for (uint64_t o = 0; o < num_o; ++o) {
-          for (uint64_t k = 0; k < num_k; ++k) {
-            int8_t& at = packed[layout_index(layout, o, k, num_o, num_k)];
-            ASSERT_EQ(at, weights[o * num_k + k]) << layout_name(layout) << " " << o << " " << k;
-            at = 0;
-          }
-        }
-        EXPECT_EQ(packed, std::vector<int8_t>(packed.size(), 0)) << layout_name(layout);
+        expect_agreement(layout, num_o, {1, 1, num_k});
+        EXPECT_EQ(layout_bytes(layout, num_o, num_k), layout_bytes(layout, num_o, {1, 1, num_k}));
+        EXPECT_EQ(layout_index(layout, num_o - 1, num_k - 1, num_o, num_k),
+                  layout_index(layout, num_o - 1, num_k - 1, num_o, {1, 1, num_k}));
       }
     }
   }
+}
+
+TEST(Layout, IndexFunctionsAgreeWithPackingWindowsOfAnyShape) {
+  for (const uint16_t layout : kLayouts) {
+    for (const uint64_t h : {1u, 2u, 3u}) {
+      for (const uint64_t w : {1u, 2u, 5u}) {
+        for (const uint64_t channels : {1u, 3u, 4u, 6u}) expect_agreement(layout, 17, {h, w, channels});
+      }
+    }
+  }
+}
+
+// Output 16, in the second block, of a window of 2 rows, 3 columns and 3 channels; weight (1, 2, 1).
+TEST(Layout, PaddedTapsByHand) {
+  constexpr LayoutWindow kWindow = {2, 3, 3};
+  constexpr uint64_t kK = (1 * 3 + 2) * 3 + 1;
+  // Rows of 9 bytes are 3 groups of four: 2 taps in the block before, 1 in this one, then byte 7 of 9.
+  EXPECT_EQ(layout_index(kLayout_o16r4, 16, kK, 17, kWindow), (2 * 3 + 1 * 3 + 1) * 64 + 3u);
+  EXPECT_EQ(layout_bytes(kLayout_o16r4, 17, kWindow), 32 * 2 * 12u);
+  // Pixels of 3 bytes are one group each: 6 before, then pixel 5, byte 1.
+  EXPECT_EQ(layout_index(kLayout_o16i4, 16, kK, 17, kWindow), (6 + 5) * 64 + 1u);
+  EXPECT_EQ(layout_bytes(kLayout_o16i4, 17, kWindow), 32 * 6 * 4u);
+  // 18 bytes are 5 groups; column 2, row 1, channel 1 is byte (2 * 2 + 1) * 3 + 1 = 16.
+  EXPECT_EQ(layout_index(kLayout_o16z4, 16, kK, 17, kWindow), (5 + 4) * 64u);
+  EXPECT_EQ(layout_bytes(kLayout_o16z4, 17, kWindow), 32 * 20u);
 }
 
 TEST(Layout, ChannelConstantsAreRoundedUpWithTheWeights) {
   EXPECT_EQ(layout_channels(kLayout_ohwi, 17), 17u);
   EXPECT_EQ(layout_channels(kLayout_o16k4, 17), 32u);
   EXPECT_EQ(layout_channels(kLayout_hwo16, 16), 16u);
+  EXPECT_EQ(layout_channels(kLayout_o16z4, 17), 32u);
 }
 
 }  // namespace

@@ -11,28 +11,50 @@
 
 namespace qplan::testing {
 
+// window: that num_k weights of an output are of.
 inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_t>& weights, size_t num_o,
-                                        size_t num_k) {
+                                        const LayoutWindow& window) {
   if (layout == kLayout_ohwi) return weights;
-  const auto at = [&](size_t o, size_t k) {
-    return o < num_o && k < num_k ? weights[o * num_k + k] : int8_t{0};
-  };
+  const size_t num_k = window.h * window.w * window.channels;
   const size_t padded_o = (num_o + 15) & ~size_t{15};
   std::vector<int8_t> packed;
   if (layout == kLayout_hwo16) {
     for (size_t k = 0; k < num_k; ++k) {
-      for (size_t o = 0; o < padded_o; ++o) packed.push_back(at(o, k));
+      for (size_t o = 0; o < padded_o; ++o) packed.push_back(o < num_o ? weights[o * num_k + k] : int8_t{0});
     }
     return packed;
   }
+  // The k in their order, with kZero where there is none.
+  constexpr size_t kZero = SIZE_MAX;
+  std::vector<size_t> order;
+  const auto fill = [&] {
+    while (order.size() % 4 != 0) order.push_back(kZero);
+  };
+  const bool zipped = layout == kLayout_o16z4;
+  for (size_t a = 0; a < (zipped ? window.w : window.h); ++a) {
+    for (size_t b = 0; b < (zipped ? window.h : window.w); ++b) {
+      const size_t pixel = zipped ? b * window.w + a : a * window.w + b;
+      for (size_t i = 0; i < window.channels; ++i) order.push_back(pixel * window.channels + i);
+      if (layout == kLayout_o16i4) fill();
+    }
+    if (layout == kLayout_o16r4) fill();
+  }
+  fill();
   for (size_t block = 0; block < padded_o; block += 16) {
-    for (size_t four = 0; four < num_k; four += 4) {
+    for (size_t four = 0; four < order.size(); four += 4) {
       for (size_t o = block; o < block + 16; ++o) {
-        for (size_t k = four; k < four + 4; ++k) packed.push_back(at(o, k));
+        for (size_t at = four; at < four + 4; ++at) {
+          const size_t k = order[at];
+          packed.push_back(o < num_o && k != kZero ? weights[o * num_k + k] : int8_t{0});
+        }
       }
     }
   }
   return packed;
+}
+inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_t>& weights, size_t num_o,
+                                        size_t num_k) {
+  return pack_weights(layout, weights, num_o, LayoutWindow{1, 1, num_k});
 }
 
 // Per-channel constants with as many entries as the layout wants; what no channel reads is `filler`.

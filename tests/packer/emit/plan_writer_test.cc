@@ -117,7 +117,7 @@ TEST(InspectJson, TellsInputsMemoryAndSteps) {
   const nlohmann::json json = nlohmann::json::parse(inspect_json(reader.view()));
   EXPECT_EQ(json.at("content_digest"), content_digest(reader.view()));
   EXPECT_EQ(json.at("file_bytes"), plan.size());
-  EXPECT_EQ(json.at("version"), "1.4");
+  EXPECT_EQ(json.at("version"), "1.5");
   EXPECT_EQ(json.at("provenance").at("source"), "block.relay");
   EXPECT_EQ(json.at("targets").at(0).at("options"), "arch=x86_64,isa=avx512vnni");
   const nlohmann::json& input = json.at("inputs").at(0);
