@@ -24,6 +24,8 @@ constexpr uint64_t kBlockProducts = 1 << 19;
 constexpr size_t kCachedBandBytes = 16 << 10;
 constexpr uint32_t kManyRunPixels = 96;
 constexpr uint32_t kFewRunPixels = 48;
+constexpr uint32_t kMostEvenRunPixels = 60;
+constexpr uint32_t kTileRows = 6;
 constexpr uint32_t kFewChannels = 64;
 constexpr uint32_t kMaxBlockWidth = 240;
 // Blocks are divided among groups of 16 x 4 channels where they are few.
@@ -135,6 +137,33 @@ inline uint32_t run_pixels(const Conv2dArgs& a) {
   return a.input_c <= kFewChannels ? kManyRunPixels : kFewRunPixels;
 }
 
+// Runs of many channels are few, so that a short last one would leave a thread without work: they are of
+// about the same size and even in number, unless the channels of a single one can be divided.
+inline bool runs_are_even(const Conv2dArgs& a) {
+  return scheduled_pixels(a) == 0 && a.input_c > kFewChannels;
+}
+
+inline uint32_t num_runs(const Conv2dArgs& a) {
+  const uint32_t pixels = a.batch * a.output_h * a.output_w;
+  if (!runs_are_even(a)) return div_up(pixels, run_pixels(a));
+  const uint32_t runs = div_up(pixels, kMostEvenRunPixels);
+  if (pixels < kFewRunPixels || (runs == 1 && a.output_c >= kFewBlocks * kGroupChannels)) return runs;
+  return div_up(runs, 2) * 2;
+}
+
+// Of the pixels; run num_runs begins where they end. At whole tiles.
+inline uint32_t run_begin(const Conv2dArgs& a, uint32_t run) {
+  const uint32_t pixels = a.batch * a.output_h * a.output_w, runs = num_runs(a);
+  if (run == runs) return pixels;
+  if (!runs_are_even(a)) return run * run_pixels(a);
+  return static_cast<uint32_t>(uint64_t{pixels} * run / runs) / kTileRows * kTileRows;
+}
+
+// The pixels that the largest run may have.
+inline uint32_t max_run_pixels(const Conv2dArgs& a) {
+  return runs_are_even(a) ? kMostEvenRunPixels + kTileRows : run_pixels(a);
+}
+
 // Weights in o16k4 are groups of four along k; those of taps that are no whole groups have to be laid out
 // anew, with zeros behind each tap: what a plan has in the layout's rest is not to be trusted. So have those
 // of a zipped band, in the order of its bytes.
@@ -194,7 +223,7 @@ struct BandScratch {
 inline BandScratch band_scratch(const Conv2dArgs& a, const Band& band, void* scratch) {
   const auto aligned = [](size_t bytes) { return (bytes + 63) / 64 * 64; };
   const bool pixels = windows_are_pixels(a);
-  const size_t num_rows = pixels ? run_pixels(a) : size_t{band.height} * band.width;
+  const size_t num_rows = pixels ? max_run_pixels(a) : size_t{band.height} * band.width;
   auto* at = static_cast<uint8_t*>(scratch);
   BandScratch parts;
   parts.bytes = 0;

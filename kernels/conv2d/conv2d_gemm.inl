@@ -12,7 +12,7 @@ namespace {
 
 // Blocks of pixels: of the band, or runs where windows are pixels.
 inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
-  if (windows_are_pixels(a)) return div_up(a.batch * a.output_h * a.output_w, run_pixels(a));
+  if (windows_are_pixels(a)) return num_runs(a);
   const Band band = band_of(a);
   return a.batch * band.blocks_down * band.blocks_across;
 }
@@ -42,9 +42,8 @@ inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) { return band_scratch(a,
 
 // Rows of the product for block `block`, where windows are pixels.
 inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const BandScratch& parts, Gemm* product) {
-  const uint32_t pixels = run_pixels(a), first = block * pixels,
-                 left = a.batch * a.output_h * a.output_w - first;
-  product->num_rows = left < pixels ? left : pixels;
+  const uint32_t first = run_begin(a, block);
+  product->num_rows = run_begin(a, block + 1) - first;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + size_t{first} * a.output_c;
   if (pixels_are_copied(a)) {

@@ -41,13 +41,16 @@ __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, u
   TileStore512<kBlocks>(g, first_channel).template store<kRows>(sums, first_row);
 }
 
-// All rows, of which there are at least kRows: the last tile may begin among rows that are done.
+// All rows, of which there are at least kRows: the last tile may begin among rows that are done, unless it
+// would have a single row that is not.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
 inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
-  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
-    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
+  const uint32_t end = g.num_rows - (g.num_rows % kRows == 1 ? 1 : 0);
+  for (uint32_t p = 0; p < end; p += kRows) {
+    const uint32_t row = p + kRows <= end ? p : end - kRows;
     gemm_tile512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, row, first_block);
   }
+  if (end < g.num_rows) gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, end, first_block);
 }
 
 // One row alone waits for its own sums, and those of six of one block hardly suffice; twelve listed ones have
@@ -56,9 +59,11 @@ template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
   constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
   if (Epilogue::kIsFloat && !(kFlip && kBlocks == 1) && is_short_product512(g)) {
+    const uint32_t end = stream_rows512<kStreamed>(g);
     for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
-      gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, b);
+      gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, end, b);
     }
+    if (end < g.num_rows) gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, end, first_block);
     return;
   }
   if (kBlocks == 1 && g.rows == nullptr && g.num_rows >= 12) {

@@ -39,10 +39,16 @@ __attribute__((always_inline)) inline void finish_part512(const Gemm& g, const T
   store.template store<kRows>(outputs, first_row + part * kRows);
 }
 
-// All rows by kBlocks blocks, one or two. What is before the first tile is written to the first rows, too,
-// and then written over.
+// Rows that are streamed: not the last one, where a tile would have no other.
+template <uint32_t kBlocks>
+inline uint32_t stream_rows512(const Gemm& g) {
+  return g.num_rows - (g.num_rows % (kStreamSums / kBlocks) == 1 ? 1 : 0);
+}
+
+// Rows [0, num_rows) by kBlocks blocks, one or two. What is before the first tile is written to the first
+// rows, too, and then written over.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
-__attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t first_block) {
+__attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
   constexpr uint32_t kRows = kStreamSums / kBlocks;
   const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
   const uint32_t first_channel = first_block * 16;
@@ -52,8 +58,8 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t first_bloc
   __m512i before[kStreamSums];
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < kStreamSums; ++i) before[i] = _mm512_setzero_si512();
-  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
-    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
+  for (uint32_t p = 0; p < num_rows; p += kRows) {
+    const uint32_t row = p + kRows <= num_rows ? p : num_rows - kRows;
     const int8_t* weights = g.weights + first_block * block_bytes;
     __m512i sums[kStreamSums];
     begin_sums512<kRows, kBlocks>(g, row, first_channel, sums);

@@ -1,4 +1,6 @@
-// The small pool: threads that look out for work for a moment, then sleep on a condition variable.
+// The small pool: threads that look out for work for a moment, then sleep on a condition variable. Tasks are
+// shared out in order, and whoever is done with its share takes from those of others: the steps of a plan go
+// through their data in the same order, so that a worker finds in its cache what it wrote the step before.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,7 +33,7 @@ uint32_t num_processors() {
 
 class Pool {
  public:
-  explicit Pool(uint32_t num_threads) {
+  explicit Pool(uint32_t num_threads) : shares_(num_threads) {
     api_.struct_size = sizeof(api_);
     api_.num_threads = num_threads;
     api_.user = this;
@@ -77,26 +79,33 @@ class Pool {
     task_ = task;
     ctx_ = ctx;
     count_ = count;
-    next_.store(0, std::memory_order_relaxed);
+    num_shares_ = helpers + 1;
+    for (uint32_t i = 0; i < num_shares_; ++i) shares_[i].next.store(begin_of(i), std::memory_order_relaxed);
     // Ordered before the look at sleepers_, as a sleeper's count is before its last look at state_.
     state_.store(helpers * kVacancy, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) {
       { const std::lock_guard<std::mutex> lock(mutex_); }
       for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
     }
-    run(task, ctx, count, 0);
+    run(0);
     // Whoever has not woken up by now comes too late; nobody waits for it.
     uint64_t state = state_.fetch_and(kVacancy - 1, std::memory_order_acq_rel);
     for (uint32_t spins = 0; active(state) != 0; state = state_.load(std::memory_order_acquire))
       relax(&spins);
   }
 
-  void run(Task task, void* ctx, uint32_t count, uint32_t worker) {
-    for (;;) {
-      // 64 bits: every worker counts once beyond the end.
-      const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-      if (index >= count) return;
-      task(ctx, static_cast<uint32_t>(index), worker);
+  uint64_t begin_of(uint32_t share) const { return uint64_t{count_} * share / num_shares_; }
+
+  void run(uint32_t worker) {
+    for (uint32_t i = 0; i < num_shares_; ++i) {
+      const uint32_t share = (worker + i) % num_shares_;
+      const uint64_t end = begin_of(share + 1);
+      for (;;) {
+        // 64 bits: every worker counts once beyond the end.
+        const uint64_t index = shares_[share].next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= end) break;
+        task_(ctx_, static_cast<uint32_t>(index), worker);
+      }
     }
   }
 
@@ -106,7 +115,7 @@ class Pool {
     do {
       if (vacancies(state) == 0) return false;
     } while (!state_.compare_exchange_weak(state, state - kVacancy + kActive, std::memory_order_acq_rel));
-    run(task_, ctx_, count_, worker);
+    run(worker);
     state_.fetch_sub(kActive, std::memory_order_release);
     return true;
   }
@@ -168,8 +177,12 @@ class Pool {
   Task task_ = nullptr;
   void* ctx_ = nullptr;
   uint32_t count_ = 0;
+  uint32_t num_shares_ = 1;
+  struct alignas(64) Share {
+    std::atomic<uint64_t> next{0};
+  };
+  std::vector<Share> shares_;
   alignas(64) std::atomic<uint64_t> state_{0};
-  alignas(64) std::atomic<uint64_t> next_{0};
 
   std::mutex mutex_;  // of going to sleep
   std::condition_variable wake_;

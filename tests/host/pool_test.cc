@@ -146,6 +146,36 @@ INSTANTIATE_TEST_SUITE_P(
                       PoolKind{"OpenMP", qplan_openmp_pool_create, qplan_openmp_pool_destroy}),
     [](const ::testing::TestParamInfo<PoolKind>& kind) { return std::string(kind.param.name); });
 
+// Until both have begun their first task nobody can take from the other.
+TEST(HostSmallPool, WorkersBeginWithSharesOfTheirOwn) {
+  const Pool pool = {qplan_pool_create(2), qplan_pool_destroy};
+  ASSERT_NE(pool, nullptr);
+  std::atomic<uint32_t> begun[2] = {};
+  std::atomic<uint32_t> first[2] = {};
+  parallel_for(*pool, 8, [&](uint32_t index, uint32_t worker) {
+    if (begun[worker].exchange(1) != 0) return;
+    first[worker] = index;
+    while (begun[1 - worker] == 0) std::this_thread::yield();
+  });
+  EXPECT_EQ(first[0], 0u);
+  EXPECT_EQ(first[1], 4u);
+}
+
+TEST(HostSmallPool, WhoIsDoneTakesFromOthers) {
+  const Pool pool = {qplan_pool_create(2), qplan_pool_destroy};
+  ASSERT_NE(pool, nullptr);
+  std::atomic<uint32_t> done{0}, of_slow{0};
+  parallel_for(*pool, 8, [&](uint32_t, uint32_t worker) {
+    if (worker == 1) {
+      ++of_slow;
+      while (done < 7) std::this_thread::yield();
+    }
+    ++done;
+  });
+  EXPECT_EQ(done, 8u);
+  EXPECT_LE(of_slow, 1u);
+}
+
 TEST(HostSmallPool, DoesNotSpinWhenIdle) {
   const Pool pool(qplan_pool_create(4), qplan_pool_destroy);
   parallel_for(*pool, 8, [](uint32_t, uint32_t) {});
