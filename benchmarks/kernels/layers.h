@@ -2,6 +2,7 @@
 #ifndef QPLAN_BENCHMARKS_KERNELS_LAYERS_H_
 #define QPLAN_BENCHMARKS_KERNELS_LAYERS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/conv2d_taps.inl"
 #include "kernels/layout.h"
 
 namespace qplan::benchmarks {
@@ -70,8 +72,9 @@ struct ConvProblem {
     args.output_zero_point = 3;
     args.clamp_max = 255;
     args.input_dtype = args.output_dtype = Dtype::kU8;
-    args.weights_layout = depthwise ? kLayout_hwo16 : kLayout_o16k4;
-    const uint64_t k = uint64_t{layer.kernel} * layer.kernel * (depthwise ? 1 : layer.input_c);
+    args.weights_layout = depthwise ? uint16_t{kLayout_hwo16} : layout_in_place(args);
+    const LayoutWindow window = {layer.kernel, layer.kernel, depthwise ? 1 : layer.input_c};
+    const uint64_t k = window.h * window.w * window.channels;
     const uint64_t channels = layout_channels(args.weights_layout, layer.output_c);
     macs = k * layer.output_c * args.output_h * args.output_w;
 
@@ -81,7 +84,15 @@ struct ConvProblem {
       return buffer;
     };
     input = random_bytes(uint64_t{layer.size} * layer.size * layer.input_c);
-    weights = random_bytes(layout_bytes(args.weights_layout, layer.output_c, k));
+    const uint64_t weight_bytes = layout_bytes(args.weights_layout, layer.output_c, window);
+    weights = aligned_buffer(weight_bytes);
+    std::fill_n(weights.get(), weight_bytes, uint8_t{0});
+    for (uint64_t o = 0; o < layer.output_c; ++o) {
+      for (uint64_t i = 0; i < k; ++i) {
+        weights.get()[layout_index(args.weights_layout, o, i, layer.output_c, window)] =
+            static_cast<uint8_t>(random());
+      }
+    }
     output = aligned_buffer(uint64_t{args.output_h} * args.output_w * layer.output_c);
     bias = aligned_buffer(channels * 4);
     multiplier = aligned_buffer(channels * 4);

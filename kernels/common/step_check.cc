@@ -97,11 +97,16 @@ bool StepCheck::contract(format::Contract found, uint32_t computed) const {
   return failure;
 }
 
-bool StepCheck::layout(uint16_t found, uint16_t first, uint16_t second) const {
-  if (found == first || found == second) return true;
-  return fail(QPLAN_KERNEL_MISSING) << "no variant reads weight layout " << uint32_t{found} << " ("
-                                    << layout_name(found) << "), only " << layout_name(first) << " and "
-                                    << layout_name(second);
+bool StepCheck::layout_of(uint16_t found, const uint16_t* read, size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (found == read[i]) return true;
+  }
+  Failure failure = fail(QPLAN_KERNEL_MISSING);
+  failure << "no variant reads weight layout " << uint32_t{found} << " (" << layout_name(found) << "), only ";
+  for (size_t i = 0; i < count; ++i) {
+    failure << (i == 0 ? "" : i + 1 == count ? " and " : ", ") << layout_name(read[i]);
+  }
+  return failure;
 }
 
 bool StepCheck::tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes,

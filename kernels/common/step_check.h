@@ -126,8 +126,12 @@ class StepCheck {
   // QPLAN_KERNEL_MISSING unless the contract is of the set that this family computes.
   bool contract(format::Contract found, uint32_t computed) const;
 
-  // QPLAN_KERNEL_MISSING unless the weight layout is one of the two that this family reads.
-  bool layout(uint16_t found, uint16_t first, uint16_t second) const;
+  // QPLAN_KERNEL_MISSING unless the weight layout is one of those, two or more, that this family reads.
+  template <typename... Layouts>
+  bool layout(uint16_t found, Layouts... read) const {
+    const uint16_t layouts[] = {static_cast<uint16_t>(read)...};
+    return layout_of(found, layouts, sizeof...(read));
+  }
 
   // An activation: its dtype is in the set, its rank as given, its extents legal, its bytes exactly those of
   // a packed tensor, aligned to its element. shape may be null.
@@ -177,6 +181,7 @@ class StepCheck {
   bool window_touches_input(const WindowAxis& axis) const;
 
  private:
+  bool layout_of(uint16_t found, const uint16_t* read, size_t count) const;
   bool float_form_entries(const char* name, const flatbuffers::Vector<float>* values, uint64_t count) const;
   bool tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes, uint32_t rank,
               Shape* shape) const;

@@ -15,9 +15,10 @@
 //
 // and under ACC32 the output is int32: out[n,y,x,o] = acc[n,y,x,o], without zero point and clamp.
 //
-// Weights lie in the layout weights_layout: ohwi or o16k4 (kernels/layout.h), num_k = kernel_h * kernel_w *
-// I. bias, multiplier, shift and scale have layout_channels(weights_layout, output_c) entries, as have
-// float_scale and float_offset (kernels/numeric/requantize.h, FloatForm).
+// Weights lie in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
+// hwo16. In o16r4, o16i4 and o16z4 there are zeros behind taps. bias, multiplier, shift and scale have
+// layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
+// (kernels/numeric/requantize.h, FloatForm).
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_H_
 

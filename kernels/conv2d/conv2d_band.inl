@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/conv2d_taps.inl"
 #include "kernels/layout.h"
 
 namespace qplan {
@@ -35,9 +36,6 @@ constexpr uint32_t kMaxTaps = 1024;
 constexpr uint64_t kMaxBandBytes = 8 << 20;
 // Copies may write, and the last group of four bytes of a tap may be read, beyond the end of a row.
 constexpr size_t kRowSlack = 64;
-// Of a column of a zipped band, which has one row of output.
-constexpr uint32_t kMaxZippedBytes = 16;
-constexpr uint32_t kMinZippedWidth = 16;
 
 // A block of `height` rows and `width` columns of output pixels, and its band.
 struct Band {
@@ -49,19 +47,11 @@ struct Band {
   uint32_t row_step;  // rows of the band are input rows this far apart
   size_t columns;     // of input pixels
   size_t pitch;       // bytes of a row
-  // Rows zipped into one, where that makes fewer groups of four: all of a window is then one tap.
-  bool is_zipped;
+  bool is_zipped;     // its rows into one: all of a window is then one tap
 };
 
 inline uint32_t div_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
-// Not where rows of output share most rows of input: each is zipped anew.
-inline bool rows_are_zipped(const Conv2dArgs& a) {
-  const uint64_t run = uint64_t{a.kernel_w} * a.input_c;
-  return a.groups == 1 && a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 &&
-         a.output_w >= kMinZippedWidth && uint64_t{a.kernel_h} * a.input_c <= kMaxZippedBytes &&
-         (a.kernel_h * run + 3) / 4 < a.kernel_h * ((run + 3) / 4);
-}
 inline uint32_t column_bytes(const Conv2dArgs& a, const Band& band) {
   return band.is_zipped ? a.kernel_h * a.input_c : a.input_c;
 }
@@ -76,8 +66,7 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   band.full_height = alone ? 1 : div_up(pixels, band.width);
   band.height = band.full_height < a.output_h ? band.full_height : a.output_h;
   band.blocks_down = div_up(a.output_h, band.height);
-  // The channels of one of several groups are not side by side from pixel to pixel.
-  const bool in_runs = (a.dilation_w == 1 || a.kernel_w == 1) && a.groups == 1;
+  const bool in_runs = taps_are_rows(a);
   band.tap_rows = a.kernel_h;
   band.tap_columns = in_runs ? 1 : a.kernel_w;
   band.tap_bytes = in_runs ? a.kernel_w * a.input_c : a.input_c / a.groups;
@@ -165,12 +154,11 @@ inline uint32_t max_run_pixels(const Conv2dArgs& a) {
 }
 
 // Weights in o16k4 are groups of four along k; those of taps that are no whole groups have to be laid out
-// anew, with zeros behind each tap: what a plan has in the layout's rest is not to be trusted. So have those
+// anew, with zeros behind each tap: what a plan has in that layout's rest is not to be trusted. So have those
 // of a zipped band, in the order of its bytes.
-inline bool weights_are_laid_anew(const Band& band) { return band.tap_bytes % 4 != 0 || band.is_zipped; }
+inline bool weights_are_laid_anew(const Conv2dArgs& a) { return a.weights_layout != layout_in_place(a); }
 inline size_t new_weight_bytes(const Conv2dArgs& a, const Band& band) {
-  return weights_are_laid_anew(band) ? size_t{div_up(a.output_c, 16)} * num_taps(band) * tap_k4(band) * 64
-                                     : 0;
+  return weights_are_laid_anew(a) ? size_t{div_up(a.output_c, 16)} * num_taps(band) * tap_k4(band) * 64 : 0;
 }
 
 // Whether the windows are the pixels of the input, in order.
@@ -194,8 +182,8 @@ inline bool pixels_are_copied(const Conv2dArgs& a) {
 // are the factors.
 inline bool band_accepts(const Conv2dArgs& a) {
   constexpr uint64_t kMax = 1 << 28;
-  if (a.contract == Contract::kAcc32 || (a.groups != 1 && a.output_c / a.groups % 16 != 0) ||
-      a.weights_layout != kLayout_o16k4 || a.input_zero_point != dtype_min(a.input_dtype)) {
+  if (!has_vector_variants(a) || (a.weights_layout != kLayout_o16k4 && weights_are_laid_anew(a)) ||
+      a.input_zero_point != dtype_min(a.input_dtype)) {
     return false;
   }
   if (uint64_t{a.kernel_h} * a.kernel_w > kMaxTaps || uint64_t{a.kernel_h} * a.kernel_w * a.input_c > kMax ||

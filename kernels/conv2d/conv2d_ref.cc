@@ -6,12 +6,16 @@
 namespace qplan::conv2d_ref {
 namespace {
 
+// A layout without code of its own: what the args say.
+constexpr uint16_t kOtherLayout = UINT16_MAX;
+
 // The accumulator of output channel o where the window begins at (y0, x0) of image n.
 template <typename In, uint16_t kLayout>
 int32_t accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
   const uint32_t group_c = a.input_c / a.groups;
   const uint32_t first_c = o / (a.output_c / a.groups) * group_c;
-  const uint64_t num_k = uint64_t{a.kernel_h} * a.kernel_w * group_c;
+  const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
+  const LayoutWindow window = {a.kernel_h, a.kernel_w, group_c};
   uint32_t sum = static_cast<uint32_t>(a.bias[o]);
   uint64_t k = 0;
   for (uint32_t ky = 0; ky < a.kernel_h; ++ky) {
@@ -26,13 +30,25 @@ int32_t accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0,
             (uint64_t{static_cast<uint32_t>(y)} * a.input_w + static_cast<uint32_t>(x)) * a.input_c + first_c;
       for (uint32_t i = 0; i < group_c; ++i, ++k) {
         const int32_t v = inside ? pixel[i] : a.pad_value;
-        const int32_t w = a.weights[layout_index(kLayout, o, k, a.output_c, num_k)];
+        const int32_t w = a.weights[layout_index(layout, o, k, a.output_c, window)];
         // Both factors are within +-255.
         sum += static_cast<uint32_t>((v - a.input_zero_point) * (w - a.weights_zero_point));
       }
     }
   }
   return static_cast<int32_t>(sum);
+}
+
+template <typename In>
+int32_t accumulator(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
+  switch (a.weights_layout) {
+    case kLayout_ohwi:
+      return accumulate<In, kLayout_ohwi>(a, image, y0, x0, o);
+    case kLayout_o16k4:
+      return accumulate<In, kLayout_o16k4>(a, image, y0, x0, o);
+    default:
+      return accumulate<In, kOtherLayout>(a, image, y0, x0, o);
+  }
 }
 
 // What becomes of an accumulator: itself where Out is int32, which is ACC32.
@@ -45,7 +61,7 @@ Out output(const Conv2dArgs& a, int32_t sum, uint32_t o) {
   }
 }
 
-template <typename In, typename Out, uint16_t kLayout>
+template <typename In, typename Out>
 void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
@@ -55,30 +71,20 @@ void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
     for (uint32_t x = 0; x < a.output_w; ++x) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
       for (uint32_t o = 0; o < a.output_c; ++o) {
-        const int32_t sum = accumulate<In, kLayout>(a, image, y0, x0, o);
-        *out++ = output<Out>(a, sum, o);
+        *out++ = output<Out>(a, accumulator(a, image, y0, x0, o), o);
       }
     }
-  }
-}
-
-template <typename In, typename Out>
-void run_layout(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
-  if (a.weights_layout == kLayout_o16k4) {
-    run_rows<In, Out, kLayout_o16k4>(a, begin, end);
-  } else {
-    run_rows<In, Out, kLayout_ohwi>(a, begin, end);
   }
 }
 
 template <typename In>
 void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   if (a.output_dtype == Dtype::kS8) {
-    run_layout<In, int8_t>(a, begin, end);
+    run_rows<In, int8_t>(a, begin, end);
   } else if (a.output_dtype == Dtype::kS32) {
-    run_layout<In, int32_t>(a, begin, end);
+    run_rows<In, int32_t>(a, begin, end);
   } else {
-    run_layout<In, uint8_t>(a, begin, end);
+    run_rows<In, uint8_t>(a, begin, end);
   }
 }
 

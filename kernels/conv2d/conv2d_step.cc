@@ -22,6 +22,12 @@ uint32_t output_dtypes(format::Contract contract) {
 
 const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
 
+// Of a step whose operands and groups have been checked.
+LayoutWindow window_of(const StepView& step) {
+  const format::Conv2dParams& p = params_of(step);
+  return {p.kernel_h(), p.kernel_w(), shape_of(step.input(kInput))[3] / p.groups()};
+}
+
 }  // namespace
 
 bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
@@ -61,7 +67,7 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
                         << input[3] / p.groups() << " channels is too large";
   }
   return check.constant(kWeights, "weights", Dtype::kS8,
-                        layout_bytes(p.weights_layout(), output[3], num_k)) &&
+                        layout_bytes(p.weights_layout(), output[3], window_of(step))) &&
          check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3])) &&
          check.float_form(p, layout_channels(p.weights_layout(), output[3]));
 }
@@ -111,6 +117,26 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
 
 namespace {
 
+// Zeros behind the taps of those layouts that variants multiply as they are: by whatever lies behind the
+// bytes of a tap in memory, which must not reach an output.
+bool check_taps(const StepCheck& check, const StepView& step) {
+  const uint16_t layout = params_of(step).weights_layout();
+  const LayoutTaps taps = layout_taps(layout, window_of(step));
+  const uint64_t rest = taps.bytes % 4;
+  if (layout == kLayout_ohwi || layout == kLayout_o16k4 || rest == 0) return true;
+  const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
+  const uint64_t tap_bytes = taps.k4() * 64, bytes = step.input(kWeights).size();
+  for (uint64_t four = tap_bytes - 64; four < bytes; four += tap_bytes) {
+    for (uint64_t at = four; at < four + 64; ++at) {
+      if (at % 4 < rest || weights[at] == 0) continue;
+      return check.fail_input(kWeights, "weights")
+             << "in " << layout_name(layout) << " have " << int32_t{weights[at]} << " at byte " << at
+             << ", behind a tap, expected 0";
+    }
+  }
+  return true;
+}
+
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check_conv2d_operands(check, step)) return false;
   const format::Conv2dParams& p = params_of(step);
@@ -121,7 +147,9 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (output_c % p.groups() != 0) {
     return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
   }
-  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) && check_conv2d_constants(check, step);
+  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
+                      kLayout_o16z4) &&
+         check_conv2d_constants(check, step) && check_taps(check, step);
 }
 
 qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {

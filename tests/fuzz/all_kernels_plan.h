@@ -46,6 +46,7 @@ class AllKernelsPlan {
     const uint32_t depthwise =
         convolution(k_depthwise_conv2d, grouped, {1, 3, 3, 24}, 1, 3, kLayout_hwo16, {2, 1, 0, 24});
     const uint32_t chained = chain(x, {1, 6, 6, 8});
+    const uint32_t few = few_channels(x);
     const uint32_t padded = step(k_pad, {depthwise}, {1, 5, 5, 24}, [](Builder& b) {
       const std::vector<uint32_t> before = {0, 1, 1, 0};
       return done(format::KernelParams_PadParams, format::CreatePadParamsDirect(b, &before, -128));
@@ -111,11 +112,12 @@ class AllKernelsPlan {
         kFloat, 32);
 
     set_lifetimes();
-    spec_.add_main({real}, {result, classes, turned, resized_float, chained}, kScratchBytes);
+    spec_.add_main({real}, {result, classes, turned, resized_float, chained, few}, kScratchBytes);
   }
 
   struct Window {
     uint32_t stride, dilation, pad, groups;
+    int32_t input_zero_point = -3;  // vector variants take -128
   };
 
   uint32_t step(uint16_t kernel, std::vector<uint32_t> inputs, std::vector<int64_t> shape,
@@ -140,16 +142,28 @@ class AllKernelsPlan {
   uint32_t convolution(uint16_t kernel, uint32_t input, std::vector<int64_t> shape, uint32_t group_channels,
                        uint32_t size, uint16_t layout, Window window) {
     const uint64_t channels = static_cast<uint64_t>(shape[3]);
-    const uint64_t num_k = uint64_t{size} * size * group_channels;
-    const std::vector<uint32_t> constants = weights(channels, num_k, layout);
+    const std::vector<uint32_t> constants = weights(channels, {size, size, group_channels}, layout);
     return step(kernel, {input, constants[0], constants[1], constants[2], constants[3]}, std::move(shape),
                 [=](Builder& b) {
-                  return done(
-                      format::KernelParams_Conv2dParams,
-                      format::CreateConv2dParams(b, format::Contract_TFL2, layout, size, size, window.stride,
-                                                 window.stride, window.dilation, window.dilation, window.pad,
-                                                 window.pad, window.groups, -3, 0, -3, 4, -128, 127));
+                  return done(format::KernelParams_Conv2dParams,
+                              format::CreateConv2dParams(
+                                  b, format::Contract_TFL2, layout, size, size, window.stride, window.stride,
+                                  window.dilation, window.dilation, window.pad, window.pad, window.groups,
+                                  window.input_zero_point, 0, -3, 4, -128, 127));
                 });
+  }
+
+  // Windows whose taps are no whole groups of four: rows, pixels, columns.
+  uint32_t few_channels(uint32_t input) {
+    const uint32_t three =
+        convolution(k_conv2d, input, {1, 6, 6, 3}, 8, 3, kLayout_o16k4, {1, 1, 1, 1, -128});
+    const uint32_t wide = step(k_resize_bilinear, {three}, {1, 5, 40, 3},
+                               resize_params(format::ResizeRule_TFL_INTEGER, false, true));
+    const uint32_t columns =
+        convolution(k_conv2d, wide, {1, 3, 20, 7}, 3, 3, kLayout_o16z4, {2, 1, 1, 1, -128});
+    const uint32_t rows =
+        convolution(k_conv2d, columns, {1, 3, 20, 5}, 7, 3, kLayout_o16r4, {1, 1, 1, 1, -128});
+    return convolution(k_conv2d, rows, {1, 3, 20, 4}, 5, 3, kLayout_o16i4, {1, 2, 2, 1, -128});
   }
 
   // An inverted bottleneck of 8 and 24 channels with its residual, in four stages.
@@ -164,8 +178,7 @@ class AllKernelsPlan {
                                  {k_conv2d, kLayout_o16k4, 1, 8, 24, {}}};
     std::vector<uint32_t> inputs = {input};
     for (Stage& stage : stages) {
-      stage.constants =
-          weights(stage.channels, uint64_t{stage.size} * stage.size * stage.group_channels, stage.layout);
+      stage.constants = weights(stage.channels, {stage.size, stage.size, stage.group_channels}, stage.layout);
       inputs.insert(inputs.end(), stage.constants.begin(), stage.constants.end());
     }
     const uint32_t output = spec_.add_tensor(shape, "chained");
@@ -202,7 +215,8 @@ class AllKernelsPlan {
   }
 
   uint32_t fully_connected(uint32_t input, uint64_t num_k, int64_t outputs) {
-    const std::vector<uint32_t> constants = weights(static_cast<uint64_t>(outputs), num_k, kLayout_o16k4);
+    const std::vector<uint32_t> constants =
+        weights(static_cast<uint64_t>(outputs), {1, 1, num_k}, kLayout_o16k4);
     return step(k_fully_connected, {input, constants[0], constants[1], constants[2], constants[3]},
                 {1, outputs}, [](Builder& b) {
                   return done(format::KernelParams_FullyConnectedParams,
@@ -211,14 +225,14 @@ class AllKernelsPlan {
                 });
   }
 
-  // Weights, bias, multiplier, shift.
-  std::vector<uint32_t> weights(uint64_t channels, uint64_t num_k, uint16_t layout) {
-    const uint64_t bytes = layout_bytes(layout, channels, num_k);
+  // Weights, bias, multiplier, shift. What pads the layout is zero.
+  std::vector<uint32_t> weights(uint64_t channels, const LayoutWindow& window, uint16_t layout) {
+    const uint64_t bytes = layout_bytes(layout, channels, window);
     const uint64_t entries = layout_channels(layout, channels);
-    std::vector<uint8_t> values = random_bytes(bytes);
-    for (uint64_t o = 0; o < entries; ++o) {  // what pads the layout is zero
-      for (uint64_t k = 0; layout != kLayout_ohwi && o >= channels && k < num_k; ++k) {
-        values[layout_index(layout, o, k, channels, num_k)] = 0;
+    std::vector<uint8_t> values(bytes, 0);
+    for (uint64_t o = 0; o < channels; ++o) {
+      for (uint64_t k = 0; k < window.h * window.w * window.channels; ++k) {
+        values[layout_index(layout, o, k, channels, window)] = random_bytes(1)[0];
       }
     }
     return {spec_.add_constant({static_cast<int64_t>(bytes)}, values),

@@ -9,6 +9,7 @@
 
 #include "format/container.h"
 #include "src/base/sha256.h"
+#include "src/packer/emit/plan_reader.h"
 #include "tests/fuzz/all_kernels_plan.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
@@ -53,6 +54,28 @@ TEST(PlanFuzz, NullPlanIsRefused) {
   EXPECT_LT(qplan_plan_open(&plan, nullptr, 4096, 0, nullptr), 0);
   EXPECT_LT(qplan_inspect_json(nullptr, 0, ignore_text, nullptr, &error), 0);
   EXPECT_LT(qplan_disassemble(nullptr, 0, ignore_text, nullptr, &error), 0);
+}
+
+// Whatever lies behind a tap in memory is multiplied by it.
+TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
+  Bytes plan = AllKernelsPlan::make();
+  const emit::PlanReader reader(plan);
+  uint32_t num_layers = 0;
+  for (uint32_t i = 0; i < reader.view().num_steps(); ++i) {
+    const format::KernelStep& step = reader.view().step(i);
+    const auto* params = step.params_as_Conv2dParams();
+    if (params == nullptr || params->weights_layout() < kLayout_o16r4) continue;
+    ++num_layers;
+    const format::Tensor& weights = reader.view().tensor(step.inputs()->Get(1));
+    const uint64_t last =
+        reader.view().bank(weights.bank()).file_offset() + weights.offset() + weights.size() - 1;
+    Bytes bytes = plan;
+    EXPECT_EQ(bytes[last], 0);
+    bytes[last] = 1;
+    EXPECT_EQ(run_plan(plan, 0, 0), Outcome::kRan);
+    EXPECT_EQ(run_plan(bytes, 0, 0), Outcome::kRefused) << layout_name(params->weights_layout());
+  }
+  EXPECT_EQ(num_layers, 3u);
 }
 
 constexpr char kAllKernels[] = "all_kernels";

@@ -38,6 +38,7 @@ struct Conv2dProblem {
 
   size_t group_c() const { return args.input_c / args.groups; }
   size_t num_k() const { return size_t{args.kernel_h} * args.kernel_w * group_c(); }
+  LayoutWindow window() const { return {args.kernel_h, args.kernel_w, group_c()}; }
   size_t num_outputs() const { return size_t{args.batch} * args.output_h * args.output_w * args.output_c; }
 
   std::string text() const {
@@ -186,7 +187,7 @@ class Conv2dRun {
   explicit Conv2dRun(const Conv2dProblem& problem)
       : args_(problem.args),
         input_(to_bytes(problem.input), problem.seed % 5),
-        weights_(pack_weights(args_.weights_layout, problem.weights, args_.output_c, problem.num_k())),
+        weights_(pack_weights(args_.weights_layout, problem.weights, args_.output_c, problem.window())),
         bias_(pack_channels(args_.weights_layout, problem.bias, 12345)),
         multiplier_(pack_channels(args_.weights_layout, problem.multiplier, INT32_MAX)),
         scale_(pack_channels(args_.weights_layout, problem.scale, FLT_MAX)),

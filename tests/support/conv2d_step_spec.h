@@ -43,10 +43,17 @@ struct Conv2dStepSpec {
   // Last changes to tensors and operand lists.
   std::function<void(TestStep&)> edit = [](TestStep&) {};
 
-  // Weights and constants for `channels` outputs of num_k weights in a layout.
-  void set_constants(uint16_t new_layout, uint64_t channels, uint64_t num_k) {
+  // Weights and constants for `channels` outputs of windows of `num_c` channels in a layout, which pads with
+  // zeros.
+  void set_constants(uint16_t new_layout, uint64_t channels, uint64_t num_c) {
     layout = new_layout;
-    weights.assign(layout_bytes(layout, channels, num_k), 1);
+    const LayoutWindow window = {kernel_h, kernel_w, num_c};
+    weights.assign(layout_bytes(layout, channels, window), 0);
+    for (uint64_t o = 0; o < channels; ++o) {
+      for (uint64_t k = 0; k < kernel_h * kernel_w * num_c; ++k) {
+        weights[layout_index(layout, o, k, channels, window)] = 1;
+      }
+    }
     bias.assign(layout_channels(layout, channels), 7);
     multiplier.assign(layout_channels(layout, channels), 1 << 30);
     shift.assign(layout_channels(layout, channels), 1);

@@ -14,6 +14,7 @@
 
 #include "format/plan_generated.h"
 #include "kernels/chain/chain.h"
+#include "kernels/conv2d/conv2d_taps.inl"
 #include "kernels/families.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
@@ -56,8 +57,10 @@ class ChainBuilder {
     const int64_t channels = shape_[3];
     Stage stage;
     stage.kernel = is_depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d;
-    const uint16_t packed = is_depthwise ? kLayout_hwo16 : kLayout_o16k4;
-    const uint16_t layout = random_.chance(0.8) ? packed : uint16_t{kLayout_ohwi};
+    const bool laid_anew = !is_depthwise && random_.chance(0.5);
+    uint16_t layout = is_depthwise ? kLayout_hwo16 : kLayout_o16k4;
+    if (!is_depthwise && !laid_anew) layout = taken_as_it_is(rows, columns, outputs);
+    if (random_.chance(0.2)) layout = kLayout_ohwi;
     const int32_t input_zero = random_.chance(0.8) ? low() : zero_point();
     const auto weights_zero = random_.chance(0.3) ? static_cast<int32_t>(random_.integer(-128, 127)) : 0;
     stage.params_type = format::KernelParams_Conv2dParams;
@@ -70,15 +73,16 @@ class ChainBuilder {
                                         weights_zero, pad_value, output_zero, lo, hi)
           .Union();
     };
-    const uint64_t num_k =
-        uint64_t{rows.kernel} * columns.kernel * static_cast<uint64_t>(is_depthwise ? 1 : channels);
+    const LayoutWindow window = {rows.kernel, columns.kernel,
+                                 static_cast<uint64_t>(is_depthwise ? 1 : channels)};
+    const uint64_t num_k = window.h * window.w * window.channels;
     const auto count = static_cast<uint64_t>(outputs);
     const size_t entries = layout_channels(layout, count);
-    const size_t weight_bytes = layout_bytes(layout, count, num_k);
+    const size_t weight_bytes = layout_bytes(layout, count, window);
     std::vector<uint8_t> weights(weight_bytes, 0);
     for (uint64_t o = 0; o < count; ++o) {
       for (uint64_t k = 0; k < num_k; ++k) {
-        weights[layout_index(layout, o, k, count, num_k)] = static_cast<uint8_t>(random_.integer(-128, 127));
+        weights[layout_index(layout, o, k, count, window)] = static_cast<uint8_t>(random_.integer(-128, 127));
       }
     }
     stage.inputs = {before_, add_tensor(0, 8, {static_cast<int64_t>(weight_bytes)}, true, weights),
@@ -153,6 +157,21 @@ class ChainBuilder {
     format::KernelParams params_type;
     std::function<flatbuffers::Offset<void>(flatbuffers::FlatBufferBuilder&)> params;
   };
+
+  // The layout that vector variants do not lay anew.
+  uint16_t taken_as_it_is(const ChainAxis& rows, const ChainAxis& columns, int64_t outputs) const {
+    Conv2dArgs args;
+    args.input_c = static_cast<uint32_t>(shape_[3]);
+    args.output_w = columns.output;
+    args.output_c = static_cast<uint32_t>(outputs);
+    args.kernel_h = rows.kernel;
+    args.kernel_w = columns.kernel;
+    args.stride_h = rows.stride;
+    args.dilation_h = rows.dilation;
+    args.dilation_w = columns.dilation;
+    args.groups = 1;
+    return layout_in_place(args);
+  }
 
   int32_t low() const { return is_signed_ ? -128 : 0; }
   int32_t high() const { return is_signed_ ? 127 : 255; }

@@ -75,10 +75,13 @@ TEST(Conv2dStep, NeedsNoAddressesOfActivations) {
   EXPECT_GE(kConv2dFamilyReference.variants[0].units(storage.bytes), 1u);
 }
 
-TEST(Conv2dStep, TakesBothLayoutsAndAnyWindow) {
+TEST(Conv2dStep, TakesEveryLayoutAndAnyWindow) {
   const std::vector<std::function<void(Conv2dStepSpec&)>> changes = {
-      [](Conv2dStepSpec& s) { s.set_constants(kLayout_o16k4, 6, 18); },
-      [](Conv2dStepSpec& s) { s.groups = 1, s.set_constants(kLayout_o16k4, 6, 36); },
+      [](Conv2dStepSpec& s) { s.set_constants(kLayout_o16k4, 6, 2); },
+      [](Conv2dStepSpec& s) { s.groups = 1, s.set_constants(kLayout_o16k4, 6, 4); },
+      [](Conv2dStepSpec& s) { s.set_constants(kLayout_o16r4, 6, 2); },
+      [](Conv2dStepSpec& s) { s.set_constants(kLayout_o16i4, 6, 2); },
+      [](Conv2dStepSpec& s) { s.set_constants(kLayout_o16z4, 6, 2); },
       [](Conv2dStepSpec& s) { s.pad_top = s.pad_left = 100; },  // windows beside the input
       [](Conv2dStepSpec& s) { s.stride_h = 1000, s.dilation_w = 1000; },
       [](Conv2dStepSpec& s) { s.pad_top = INT32_MAX, s.stride_h = INT32_MAX / 2 - 1; },
@@ -182,7 +185,7 @@ TEST(Conv2dStep, FloatFormsMayHoldAnything) {
       Conv2dStepSpec spec;
       spec.groups = 1;
       spec.input_zero_point = 0;
-      spec.set_constants(kLayout_o16k4, 6, 36);
+      spec.set_constants(kLayout_o16k4, 6, 4);
       spec.float_form = form;
       spec.float_scale = std::vector<float>(16, value);
       spec.float_scale[0] = 1.0f;
@@ -228,9 +231,50 @@ TEST(Conv2dStep, RefusesWhatItCannotProve) {
            "input channels 4 are not divisible by groups 4294967295"},
           {[](Conv2dStepSpec& s) { s.groups = 1; }, "weights has 108 bytes, expected 216"},
           {[](Conv2dStepSpec& s) { s.layout = kLayout_hwo16; },
-           "no variant reads weight layout 2 (hwo16), only ohwi and o16k4", QPLAN_KERNEL_MISSING},
+           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o16r4, o16i4 and o16z4",
+           QPLAN_KERNEL_MISSING},
           {[](Conv2dStepSpec& s) { s.layout = kLayout_o16k4; }, "weights has 108 bytes, expected 320"},
       });
+}
+
+// Windows of 3 x 3 pixels of 2 channels, 6 outputs. Kernels multiply what stands behind taps by bytes that
+// are none of the window's.
+TEST(Conv2dStep, RefusesWeightsBehindTaps) {
+  const auto byte = [](uint16_t layout, size_t at, int8_t value) {
+    return [=](Conv2dStepSpec& s) {
+      s.set_constants(layout, 6, 2);
+      s.weights[at] = value;
+    };
+  };
+  testing::expect_refusals<Conv2dStepSpec>(
+      kConv2dFamily,
+      {
+          // Rows of 6 bytes in 2 groups of four: bytes 2 and 3 of the second group of each row.
+          {byte(kLayout_o16r4, 66, 7), "weights in o16r4 have 7 at byte 66, behind a tap, expected 0"},
+          {byte(kLayout_o16r4, 383, -128),
+           "weights in o16r4 have -128 at byte 383, behind a tap, expected 0"},
+          // Pixels of 2 bytes in one group.
+          {byte(kLayout_o16i4, 2, 1), "weights in o16i4 have 1 at byte 2, behind a tap, expected 0"},
+          {byte(kLayout_o16i4, 9 * 64 - 1, 1),
+           "weights in o16i4 have 1 at byte 575, behind a tap, expected 0"},
+          // 18 bytes in 5 groups.
+          {byte(kLayout_o16z4, 4 * 64 + 2, -1),
+           "weights in o16z4 have -1 at byte 258, behind a tap, expected 0"},
+      });
+}
+
+TEST(Conv2dStep, TakesAnyWeightsOfOutputsThatThereAreNot) {
+  for (const uint16_t layout : {kLayout_o16k4, kLayout_o16r4, kLayout_o16i4, kLayout_o16z4}) {
+    Conv2dStepSpec spec;
+    spec.set_constants(layout, 6, 2);
+    spec.weights[6 * 4] = 99;
+    if (layout == kLayout_o16k4) spec.weights.back() = 99;  // the rest of that layout, too
+    TestStep step(kKernel_conv2d);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    EXPECT_EQ(step.bind(kConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+  }
 }
 
 TEST(Conv2dStep, NeverSharesABuffer) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/conv2d/conv2d_taps.inl"
 #include "kernels/families.h"
 #include "kernels/layout.h"
 #include "tests/kernels/evex/evexvnni.h"
@@ -50,8 +51,17 @@ INSTANTIATE_TEST_SUITE_P(Evex, Conv2dVariant, ::testing::Values(&testing::kConv2
                          testing::variant_test_name);
 #endif
 
-const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4};
+const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
+                                        kLayout_o16z4};
 const std::vector<uint32_t> kChannels = {1, 3, 4, 15, 16, 17, 31, 32, 33, 48, 64, 65};
+
+// Mostly one that the vector variants read: o16k4, or the one that they take as it is. Geometry and contract
+// are known.
+void draw_layout(Random& random, Conv2dArgs* a) {
+  a->weights_layout = random.pick(kLayouts);
+  if (random.chance(0.3)) a->weights_layout = kLayout_o16k4;
+  if (random.chance(0.4)) a->weights_layout = layout_in_place(*a);
+}
 
 // Channels and groups of a random problem.
 void draw_channels(Random& random, Conv2dArgs* a) {
@@ -59,7 +69,6 @@ void draw_channels(Random& random, Conv2dArgs* a) {
   a->groups = random.pick(groups);
   a->input_c = a->groups * static_cast<uint32_t>(random.integer(1, 20));
   a->output_c = a->groups * static_cast<uint32_t>(random.integer(1, 20));
-  a->weights_layout = random.pick(kLayouts);
 }
 
 Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bias = Bias::kSmall,
@@ -73,6 +82,7 @@ Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, B
   testing::draw_conv2d_geometry(random, &problem.args);
   testing::draw_conv2d_scalars(random, &problem.args);
   if (acc32) testing::use_acc32(&problem.args);
+  draw_layout(random, &problem.args);
   testing::fill_conv2d_problem(random, &problem);
   return problem;
 }
@@ -95,8 +105,8 @@ TEST_P(Conv2dVariant, EqualsTheOracleForGroups) {
     a.groups = static_cast<uint32_t>(random.integer(2, 5));
     a.input_c = a.groups * random.pick<uint32_t>({1, 2, 3, 4, 7, 8, 16, 17, 32});
     a.output_c = a.groups * random.pick<uint32_t>({16, 32, 48, 80});
-    a.weights_layout = random.chance(0.8) ? uint16_t{kLayout_o16k4} : uint16_t{kLayout_ohwi};
     testing::draw_conv2d_geometry(random, &a);
+    draw_layout(random, &a);
     testing::draw_conv2d_scalars(random, &a);
     testing::fill_conv2d_problem(random, &problem);
     accepted += expect_correct(problem);
@@ -116,7 +126,6 @@ TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
       a.groups = a.dilation_h = a.dilation_w = 1;
       a.input_c = input_c;
       a.output_c = output_c;
-      a.weights_layout = random.pick(kLayouts);
       // Alternately 1x1 on a row of 1 to 20 pixels and 3x3 with padding.
       const bool pointwise = seed % 2 == 0;
       a.kernel_h = a.kernel_w = pointwise ? 1 : 3;
@@ -125,6 +134,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
       a.input_w = static_cast<uint32_t>(random.integer(pointwise ? 1 : 3, pointwise ? 20 : 6));
       a.stride_h = a.stride_w = pointwise || random.chance(0.5) ? 1 : 2;
       ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
+      draw_layout(random, &a);
       testing::draw_conv2d_scalars(random, &a);
       testing::fill_conv2d_problem(random, &problem);
       expect_correct(problem);
@@ -169,12 +179,14 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
       a.stride_h = a.stride_w = image.stride;
       a.dilation_h = a.dilation_w = image.dilation;
       a.pad_top = a.pad_left = image.pad;
-      a.weights_layout = kLayout_o16k4;
       ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
       testing::draw_conv2d_scalars(random, &a);
       a.input_zero_point = dtype_min(a.input_dtype);  // the vector variants take no other
       testing::fill_conv2d_problem(random, &problem);
-      EXPECT_TRUE(expect_correct(problem)) << problem.text();
+      for (const uint16_t layout : {uint16_t{kLayout_o16k4}, layout_in_place(a)}) {
+        a.weights_layout = layout;
+        EXPECT_TRUE(expect_correct(problem)) << problem.text();
+      }
       if (HasFailure()) return;
     }
   }
@@ -215,10 +227,10 @@ TEST_P(Conv2dVariant, EveryScheduleGivesTheSameBytes) {
     a.groups = 1;
     a.input_c = static_cast<uint32_t>(random.integer(1, 12));
     a.output_c = static_cast<uint32_t>(random.integer(1, 100));
-    a.weights_layout = kLayout_o16k4;
     a.input_h = static_cast<uint32_t>(random.integer(a.kernel_h * a.dilation_h, 24));
     a.input_w = static_cast<uint32_t>(random.integer(a.kernel_w * a.dilation_w, 24));
     ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
+    a.weights_layout = random.chance(0.3) ? uint16_t{kLayout_o16k4} : layout_in_place(a);
     testing::draw_conv2d_scalars(random, &a);
     a.input_zero_point = dtype_min(a.input_dtype);
     testing::fill_conv2d_problem(random, &problem);
@@ -235,7 +247,47 @@ TEST_P(Conv2dVariant, EveryScheduleGivesTheSameBytes) {
   }
 }
 
-// A layout's rest is zero, but a plan may say anything there: nothing of it reaches an output.
+// Windows of all kinds of taps: rows of whole groups of four and others, pixels, columns.
+TEST_P(Conv2dVariant, HasNoMemoryForWeightsThatItTakesAsTheyAre) {
+  struct Layer {
+    uint32_t size, input_c, output_c, kernel, stride, dilation, groups;
+    uint16_t layout;
+    size_t weight_bytes;  // of taps that are laid anew
+  };
+  const std::vector<Layer> layers = {
+      {20, 4, 16, 3, 1, 1, 1, kLayout_o16k4, 0},          {20, 3, 17, 3, 1, 1, 1, kLayout_o16r4, 32 * 3 * 12},
+      {20, 3, 16, 1, 1, 1, 1, kLayout_o16r4, 16 * 4},     {20, 6, 16, 3, 1, 2, 1, kLayout_o16i4, 16 * 9 * 8},
+      {20, 6, 32, 3, 1, 1, 2, kLayout_o16i4, 32 * 9 * 4}, {40, 3, 8, 3, 2, 1, 1, kLayout_o16z4, 16 * 28},
+  };
+  for (const Layer& layer : layers) {
+    Conv2dArgs a;
+    a.batch = 1;
+    a.input_h = a.input_w = layer.size;
+    a.input_c = layer.input_c;
+    a.output_c = layer.output_c;
+    a.kernel_h = a.kernel_w = layer.kernel;
+    a.stride_h = a.stride_w = layer.stride;
+    a.dilation_h = a.dilation_w = layer.dilation;
+    a.groups = layer.groups;
+    a.input_dtype = a.output_dtype = Dtype::kU8;
+    ASSERT_TRUE(testing::set_output_extents(&a, 0, 0));
+    EXPECT_EQ(layout_in_place(a), layer.layout);
+    const bool is_reference = GetParam()->isa == QPLAN_ISA_REFERENCE;
+    a.weights_layout = kLayout_o16k4;
+    ASSERT_TRUE(GetParam()->accepts(&a));
+    const size_t anew = GetParam()->scratch_bytes(&a);
+    for (const uint16_t layout : kLayouts) {
+      a.weights_layout = layout;
+      const bool is_read = layout == kLayout_o16k4 || layout == layer.layout;
+      EXPECT_EQ(GetParam()->accepts(&a), is_reference || is_read) << layout_name(layout);
+    }
+    a.weights_layout = layer.layout;
+    EXPECT_EQ(anew - GetParam()->scratch_bytes(&a), is_reference ? 0 : layer.weight_bytes)
+        << layout_name(layer.layout);
+  }
+}
+
+// The rest of o16k4 is zero, but a plan may say anything there: nothing of it reaches an output.
 TEST_P(Conv2dVariant, WhatStandsInTheRestOfTheLayoutDoesNotMatter) {
   const uint32_t kernel_widths[] = {1, 3};
   uint64_t seed = 1700;
@@ -324,6 +376,7 @@ TEST_P(Conv2dVariant, TakesExtremeZeroPoints) {
     a.output_zero_point = (ends & 32) != 0 ? dtype_max(a.output_dtype) : dtype_min(a.output_dtype);
     a.clamp_min = dtype_min(a.output_dtype);
     a.clamp_max = dtype_max(a.output_dtype);
+    if (a.weights_layout == kLayout_o16k4 && random.chance(0.5)) a.weights_layout = layout_in_place(a);
     testing::fill_conv2d_problem(random, &problem);
     expect_correct(problem);
   }

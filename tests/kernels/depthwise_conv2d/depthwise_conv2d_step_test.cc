@@ -21,14 +21,14 @@ struct Spec : Conv2dStepSpec {
   Spec() {
     output_shape[3] = 8;
     groups = 4;
-    set_constants(kLayout_ohwi, 8, 9);
+    set_constants(kLayout_ohwi, 8, 1);
   }
 };
 
 TEST(DepthwiseConv2dStep, FillsArgsFromAValidStep) {
   for (const uint16_t layout : {kLayout_ohwi, kLayout_hwo16}) {
     Spec spec;
-    spec.set_constants(layout, 8, 9);
+    spec.set_constants(layout, 8, 1);
     TestStep step(kKernel_depthwise_conv2d);
     spec.make(step);
     ArgsStorage storage;
@@ -91,9 +91,9 @@ TEST(DepthwiseConv2dStep, RefusesWhatItCannotProve) {
        "no variant reads weight layout 1 (o16k4), only ohwi and hwo16", QPLAN_KERNEL_MISSING},
       {[](Spec& s) { s.layout = kLayout_hwo16; }, "weights has 72 bytes, expected 144"},
       // hwo16 rounds the constants up.
-      {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 9), s.bias.resize(8); },
+      {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 1), s.bias.resize(8); },
        "bias has 32 bytes, expected 16"},
-      {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 9), s.shift[15] = 31; }, "shift 31 of channel 15"},
+      {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 1), s.shift[15] = 31; }, "shift 31 of channel 15"},
   };
   for (const auto& refusal : testing::common_conv2d_refusals()) {
     refusals.push_back(

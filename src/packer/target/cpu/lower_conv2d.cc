@@ -1,6 +1,7 @@
 // qconv2d: families conv2d and depthwise_conv2d.
 #include <algorithm>
 
+#include "kernels/conv2d/conv2d_taps.inl"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/families.h"
 #include "src/packer/target/cpu/float_forms.h"
@@ -38,6 +39,23 @@ GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64
   return merge;
 }
 
+// For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it is.
+uint16_t vector_layout(const op::Window2d& window, format::Contract contract, const ir::TensorType& input,
+                       const ir::TensorType& output, uint64_t groups) {
+  Conv2dArgs args;
+  args.input_c = static_cast<uint32_t>(input.shape[3]);
+  args.output_w = static_cast<uint32_t>(output.shape[2]);
+  args.output_c = static_cast<uint32_t>(output.shape[3]);
+  args.kernel_h = static_cast<uint32_t>(window.kernel_h);
+  args.kernel_w = static_cast<uint32_t>(window.kernel_w);
+  args.stride_h = static_cast<uint32_t>(window.stride_h);
+  args.dilation_h = static_cast<uint32_t>(window.dilation_h);
+  args.dilation_w = static_cast<uint32_t>(window.dilation_w);
+  args.groups = static_cast<uint32_t>(groups);
+  args.contract = contract == format::Contract_ACC32 ? Contract::kAcc32 : Contract::kTfl2;
+  return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
+}
+
 }  // namespace
 
 Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
@@ -63,7 +81,6 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4;
   const bool depthwise = groups > 1 && groups == input.shape[3] && weight.shape[3] == 1 &&
                          (weight.shape[0] == groups || !has_vectors);
-  const uint16_t layout = depthwise ? lowering.profile().depthwise_layout : lowering.profile().conv2d_layout;
   const auto num_o = static_cast<uint64_t>(weight.shape[0]);
   const auto num_k = static_cast<uint64_t>(weight.shape[1] * weight.shape[2] * weight.shape[3]);
 
@@ -77,10 +94,15 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const format::Contract contract = layer_contract(layer);
 
   ProgramStep step = make_step(depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, conv);
-  const GroupMerge merge =
-      merge_groups(layout, num_o, static_cast<uint64_t>(groups), static_cast<uint64_t>(weight.shape[3]));
+  uint16_t layout = depthwise ? lowering.profile().depthwise_layout : lowering.profile().conv2d_layout;
+  const auto group_c = static_cast<uint64_t>(weight.shape[3]);
+  const GroupMerge merge = merge_groups(layout, num_o, static_cast<uint64_t>(groups), group_c);
+  const uint64_t merged_groups = static_cast<uint64_t>(groups) / merge.merged;
+  if (layout == kLayout_o16k4) layout = vector_layout(window, contract, input, output, merged_groups);
+  const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
+                                      static_cast<uint64_t>(window.kernel_w), group_c};
   const PackedWeights weights =
-      pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, num_k, merge);
+      pack_weights(lowering, conv.operands[kWeight], kernel_zero_point, layout, num_o, layout_window, merge);
   step.inputs = {lowering.tensor(conv.operands[kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
   const LayerInput layer_input = {input.dtype, input_zero_point, conv.operands[kWeight], kernel_zero_point};
@@ -100,7 +122,7 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
         p.add_dilation_w(static_cast<uint32_t>(window.dilation_w));
         p.add_pad_top(static_cast<uint32_t>(window.pad_top));
         p.add_pad_left(static_cast<uint32_t>(window.pad_left));
-        p.add_groups(static_cast<uint32_t>(static_cast<uint64_t>(groups) / merge.merged));
+        p.add_groups(static_cast<uint32_t>(merged_groups));
         p.add_input_zero_point(input_zero_point);
         p.add_weights_zero_point(weights.zero_point);
         p.add_pad_value(outside);

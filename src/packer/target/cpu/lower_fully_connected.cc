@@ -38,7 +38,7 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
 
   ProgramStep step = make_step(kKernel_fully_connected, dense);
   const PackedWeights weights =
-      pack_weights(lowering, dense.operands[kWeight], kernel_zero_point, layout, num_o, num_k);
+      pack_weights(lowering, dense.operands[kWeight], kernel_zero_point, layout, num_o, {1, 1, num_k});
   step.inputs = {lowering.tensor(dense.operands[kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
   const LayerInput layer_input = {input.dtype, input_zero_point, dense.operands[kWeight], kernel_zero_point};

@@ -92,7 +92,7 @@ WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain) 
 }
 
 PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
-                           uint64_t num_o, uint64_t num_k, const GroupMerge& merge) {
+                           uint64_t num_o, const LayoutWindow& window, const GroupMerge& merge) {
   const ir::Constant& weights = lowering.constant(value, "the weights");
   const bool is_unsigned = weights.type().dtype == ir::kUint8;
   if (!is_unsigned && weights.type().dtype != ir::kInt8) {
@@ -101,10 +101,11 @@ PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_p
   // value - 128 as int8 is the byte with its highest bit flipped.
   const uint8_t flip = is_unsigned ? 0x80 : 0;
   const uint8_t* from = weights.bytes().data();
-  const uint64_t packed_k = num_k * merge.merged;
-  std::vector<uint8_t> packed(static_cast<size_t>(layout_bytes(layout, num_o, packed_k)), 0);
+  const LayoutWindow packed_window = {window.h, window.w, window.channels * merge.merged};
+  const uint64_t num_k = window.h * window.w * window.channels, packed_k = num_k * merge.merged;
+  std::vector<uint8_t> packed(static_cast<size_t>(layout_bytes(layout, num_o, packed_window)), 0);
   const auto put = [&](uint64_t o, uint64_t k, uint8_t byte) {
-    packed[static_cast<size_t>(layout_index(layout, o, k, num_o, packed_k))] = byte ^ flip;
+    packed[static_cast<size_t>(layout_index(layout, o, k, num_o, packed_window))] = byte ^ flip;
   };
   for (uint64_t o = 0; o < num_o; ++o) {
     for (uint64_t k = 0; merge.merged > 1 && k < packed_k; ++k) put(o, k, static_cast<uint8_t>(zero_point));

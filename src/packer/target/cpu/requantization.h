@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/layout.h"
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/target/cpu/lowering.h"
 
@@ -50,9 +51,9 @@ struct GroupMerge {
   uint64_t group_c = 1;  // input channels
 };
 
-// value: O first, the other axes in the order of k; int8, or uint8 less 128. num_k: of the value.
+// value: O first, the other axes those of the window; int8, or uint8 less 128.
 PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
-                           uint64_t num_o, uint64_t num_k, const GroupMerge& merge = {});
+                           uint64_t num_o, const LayoutWindow& window, const GroupMerge& merge = {});
 
 // The contracts that layers of weights are computed under, named by their requantize; ACC32 without one.
 format::Contract layer_contract(const WeightedLayer& layer);
