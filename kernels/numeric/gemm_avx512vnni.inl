@@ -8,6 +8,7 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/numeric/gemm_half_avx512vnni.inl"
+#include "kernels/numeric/gemm_narrow_avx512vnni.inl"
 #include "kernels/numeric/gemm_parts_avx512vnni.inl"
 #include "kernels/numeric/gemm_stream_avx512vnni.inl"
 #include "kernels/numeric/requantize_avx512vnni.inl"
@@ -57,6 +58,9 @@ inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
 // no registers for where they are.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
+  if constexpr (Epilogue::kIsFloat && kBlocks == 1) {
+    if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kFlip>(g, first_block);
+  }
   constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
   if (Epilogue::kIsFloat && !(kFlip && kBlocks == 1) && is_short_product512(g)) {
     const uint32_t end = stream_rows512<kStreamed>(g);

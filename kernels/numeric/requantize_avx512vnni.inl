@@ -208,11 +208,14 @@ struct Bytes512 {
     clamp_min = _mm512_set1_epi8(static_cast<char>(args.clamp_min));
     clamp_max = _mm512_set1_epi8(static_cast<char>(args.clamp_max));
   }
-  // The bytes of a, then those of b, c, d. Everything on the way saturates.
+  // The bytes of a, then those of b, c, d.
   __attribute__((always_inline)) __m512i pack(__m512i a, __m512i b, __m512i c, __m512i d) const {
-    __m512i ab = _mm512_packs_epi32(a, b), cd = _mm512_packs_epi32(c, d);
-    // Each 128 bits hold four channels of a, of b, of c, of d.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, pack_lanes(a, b, c, d));
+  }
+  // Of each 128 bits the bytes of a, of b, of c, of d, four each. Everything on the way saturates.
+  __attribute__((always_inline)) __m512i pack_lanes(__m512i a, __m512i b, __m512i c, __m512i d) const {
+    __m512i ab = _mm512_packs_epi32(a, b), cd = _mm512_packs_epi32(c, d);
     __m512i bytes;
     if (from_lowest) {
       bytes = _mm512_xor_si512(_mm512_packus_epi16(ab, cd), lowest);
@@ -225,7 +228,7 @@ struct Bytes512 {
       bytes = is_signed ? _mm512_min_epi8(_mm512_max_epi8(bytes, clamp_min), clamp_max)
                         : _mm512_min_epu8(_mm512_max_epu8(bytes, clamp_min), clamp_max);
     }
-    return _mm512_permutexvar_epi32(order, bytes);
+    return bytes;
   }
 };
 

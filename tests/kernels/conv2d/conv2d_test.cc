@@ -192,26 +192,42 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
   }
 }
 
-// Where windows are pixels: as many as make runs of every kind, and tiles with every rest.
+// Where windows are pixels: `width` of them in a row.
+Conv2dProblem pixels_problem(uint64_t seed, uint32_t width, const std::vector<uint32_t>& input_c,
+                             const std::vector<uint32_t>& output_c) {
+  Random random(seed);
+  Conv2dProblem problem;
+  problem.seed = seed;
+  Conv2dArgs& a = problem.args;
+  a.batch = a.groups = a.input_h = a.kernel_h = a.kernel_w = 1;
+  a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+  a.input_w = width;
+  a.input_c = random.pick(input_c);
+  a.output_c = random.pick(output_c);
+  a.weights_layout = kLayout_o16k4;
+  EXPECT_TRUE(testing::set_output_extents(&a, 0, 0));
+  testing::draw_conv2d_scalars(random, &a);
+  a.input_zero_point = dtype_min(a.input_dtype);
+  testing::fill_conv2d_problem(random, &problem);
+  return problem;
+}
+
+// As many as make runs of every kind, and tiles with every rest.
 TEST_P(Conv2dVariant, EqualsTheOracleOnRunsOfPixels) {
   std::vector<uint32_t> widths = {121, 133, 181, 196, 245};
   for (uint32_t width = 31; width <= 67; ++width) widths.push_back(width);
   uint64_t seed = 1900;
   for (const uint32_t width : widths) {
-    Random random(++seed);
-    Conv2dProblem problem;
-    problem.seed = seed;
-    Conv2dArgs& a = problem.args;
-    a.batch = a.groups = a.input_h = a.kernel_h = a.kernel_w = 1;
-    a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
-    a.input_w = width;
-    a.input_c = random.pick<uint32_t>({12, 64, 68, 160, 260});
-    a.output_c = random.pick<uint32_t>({8, 16, 48, 80, 544});
-    a.weights_layout = kLayout_o16k4;
-    ASSERT_TRUE(testing::set_output_extents(&a, 0, 0));
-    testing::draw_conv2d_scalars(random, &a);
-    a.input_zero_point = dtype_min(a.input_dtype);
-    testing::fill_conv2d_problem(random, &problem);
+    const Conv2dProblem problem = pixels_problem(++seed, width, {12, 64, 68, 160, 260}, {8, 16, 48, 80, 544});
+    EXPECT_TRUE(expect_correct(problem)) << problem.text();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(Conv2dVariant, EqualsTheOracleOnPixelsOfEightChannels) {
+  uint64_t seed = 2000;
+  for (uint32_t width = 1; width <= 60; ++width) {
+    const Conv2dProblem problem = pixels_problem(++seed, width, {8}, {16, 16, 20, 48});
     EXPECT_TRUE(expect_correct(problem)) << problem.text();
     if (HasFailure()) return;
   }
