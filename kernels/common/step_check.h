@@ -36,7 +36,7 @@ inline bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 // Of a tensor that StepCheck has accepted.
 Shape shape_of(const format::Tensor& tensor);
 // kOther for everything that Dtype does not list.
-Dtype dtype_of(const format::Tensor& tensor);
+__attribute__((pure)) Dtype dtype_of(const format::Tensor& tensor);
 
 // Sets of dtypes.
 constexpr uint32_t dtype_bit(Dtype dtype) { return 1u << static_cast<uint32_t>(dtype); }
@@ -64,7 +64,7 @@ bool has_float_form(const Params& p) {
 }
 // Of a step that has been checked: what it says of float forms, in the args of its kernel.
 template <typename Params, typename Args>
-void fill_float_form(const Params& p, Args& args) {
+__attribute__((always_inline)) inline void fill_float_form(const Params& p, Args& __restrict args) {
   if (!has_float_form(p)) return;
   args.float_form = static_cast<FloatForm>(p.float_form());
   args.float_scale = p.float_scale()->data();

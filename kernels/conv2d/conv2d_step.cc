@@ -72,28 +72,32 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
          check.float_form(p, layout_channels(p.weights_layout(), output[3]));
 }
 
-void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
+// Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
+// to its fields is looked up once.
+void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   const format::Conv2dParams& p = params_of(step);
-  const Shape input = shape_of(step.input(kInput)), output = shape_of(step.output(0));
-  args.input = step.input_data(kInput);
-  args.weights = static_cast<const int8_t*>(step.input_data(kWeights));
-  args.bias = static_cast<const int32_t*>(step.input_data(kBias));
+  const format::Tensor &input = step.input(kInput), &output = step.output(0);
+  const int64_t *from = input.shape()->data(), *to = output.shape()->data();
+  const uint32_t* inputs = step.step->inputs()->data();
+  args.input = step.address(inputs[kInput]);
+  args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
+  args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
   args.contract = contract_of(p.contract());
   if (args.contract == Contract::kF32e) {
-    args.scale = static_cast<const float*>(step.input_data(kScale));
+    args.scale = static_cast<const float*>(step.address(inputs[kScale]));
   } else if (args.contract != Contract::kAcc32) {
-    args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
-    args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+    args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
+    args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
   fill_float_form(p, args);
   args.output = step.output_data(0);
-  args.batch = input[0];
-  args.input_h = input[1];
-  args.input_w = input[2];
-  args.input_c = input[3];
-  args.output_h = output[1];
-  args.output_w = output[2];
-  args.output_c = output[3];
+  args.batch = static_cast<uint32_t>(from[0]);
+  args.input_h = static_cast<uint32_t>(from[1]);
+  args.input_w = static_cast<uint32_t>(from[2]);
+  args.input_c = static_cast<uint32_t>(from[3]);
+  args.output_h = static_cast<uint32_t>(to[1]);
+  args.output_w = static_cast<uint32_t>(to[2]);
+  args.output_c = static_cast<uint32_t>(to[3]);
   args.kernel_h = p.kernel_h();
   args.kernel_w = p.kernel_w();
   args.stride_h = p.stride_h();
@@ -109,8 +113,8 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& args) {
   args.output_zero_point = p.output_zero_point();
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
-  args.input_dtype = dtype_of(step.input(kInput));
-  args.output_dtype = dtype_of(step.output(0));
+  args.input_dtype = dtype_of(input);
+  args.output_dtype = dtype_of(output);
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
 }

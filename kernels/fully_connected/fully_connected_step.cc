@@ -21,6 +21,17 @@ uint32_t output_dtypes(format::Contract contract) {
 
 // The last extent; the others together are the rows.
 uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
+// Of a tensor that has been checked.
+uint32_t columns(const format::Tensor& tensor) {
+  return static_cast<uint32_t>(tensor.shape()->Get(tensor.shape()->size() - 1));
+}
+uint32_t rows(const format::Tensor& tensor) {
+  uint32_t product = 1;
+  for (uint32_t i = 0; i + 1 < tensor.shape()->size(); ++i) {
+    product *= static_cast<uint32_t>(tensor.shape()->Get(i));
+  }
+  return product;
+}
 
 bool check_step(const StepCheck& check, const StepView& step) {
   Shape input, output;
@@ -53,35 +64,36 @@ bool check_step(const StepCheck& check, const StepView& step) {
          check.float_form(p, layout_channels(p.weights_layout(), columns(output)));
 }
 
-qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Error* error) {
+qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restrict args, Error* error) {
   if (check) {
     const StepCheck checker(step, "fully_connected", error);
     if (!check_step(checker, step)) return checker.status();
   }
   const format::FullyConnectedParams& p = *step.step->params_as_FullyConnectedParams();
-  const Shape input = shape_of(step.input(kInput));
-  args.input = step.input_data(kInput);
-  args.weights = static_cast<const int8_t*>(step.input_data(kWeights));
-  args.bias = static_cast<const int32_t*>(step.input_data(kBias));
+  const format::Tensor &input = step.input(kInput), &output = step.output(0);
+  const uint32_t* inputs = step.step->inputs()->data();
+  args.input = step.address(inputs[kInput]);
+  args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
+  args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
   args.contract = contract_of(p.contract());
   if (args.contract == Contract::kF32e) {
-    args.scale = static_cast<const float*>(step.input_data(kScale));
+    args.scale = static_cast<const float*>(step.address(inputs[kScale]));
   } else if (args.contract != Contract::kAcc32) {
-    args.multiplier = static_cast<const int32_t*>(step.input_data(kMultiplier));
-    args.shift = static_cast<const int32_t*>(step.input_data(kShift));
+    args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
+    args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
   fill_float_form(p, args);
   args.output = step.output_data(0);
-  args.rows = static_cast<uint32_t>(input.elements() / columns(input));
+  args.rows = rows(input);
   args.input_c = columns(input);
-  args.output_c = columns(shape_of(step.output(0)));
+  args.output_c = columns(output);
   args.input_zero_point = p.input_zero_point();
   args.weights_zero_point = p.weights_zero_point();
   args.output_zero_point = p.output_zero_point();
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
-  args.input_dtype = dtype_of(step.input(kInput));
-  args.output_dtype = dtype_of(step.output(0));
+  args.input_dtype = dtype_of(input);
+  args.output_dtype = dtype_of(output);
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
   return QPLAN_OK;
