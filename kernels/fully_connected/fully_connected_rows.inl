@@ -15,6 +15,7 @@ namespace {
 // A work unit is a chunk of rows by a group of channel blocks; these where the schedule does not say.
 constexpr uint32_t kRowChunk = 24;
 constexpr uint32_t kBlockGroup = 4;
+constexpr uint32_t kRowBlockGroup = 8;  // of one row, which does less with what it reads
 
 inline uint32_t row_chunk(const FullyConnectedArgs& a) {
   const uint32_t rows = knob_value(a.schedule, kFullyConnectedKnobs, kFullyConnectedRowChunk);
@@ -22,7 +23,8 @@ inline uint32_t row_chunk(const FullyConnectedArgs& a) {
 }
 inline uint32_t block_group(const FullyConnectedArgs& a) {
   const uint32_t blocks = knob_value(a.schedule, kFullyConnectedKnobs, kFullyConnectedBlockGroup);
-  return blocks != 0 ? blocks : kBlockGroup;
+  if (blocks != 0) return blocks;
+  return a.rows == 1 ? kRowBlockGroup : kBlockGroup;
 }
 
 inline uint32_t num_blocks(const FullyConnectedArgs& a) { return (a.output_c + 15) / 16; }

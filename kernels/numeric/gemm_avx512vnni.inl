@@ -10,6 +10,7 @@
 #include "kernels/numeric/gemm_half_avx512vnni.inl"
 #include "kernels/numeric/gemm_narrow_avx512vnni.inl"
 #include "kernels/numeric/gemm_parts_avx512vnni.inl"
+#include "kernels/numeric/gemm_row_avx512vnni.inl"
 #include "kernels/numeric/gemm_stream_avx512vnni.inl"
 #include "kernels/numeric/requantize_avx512vnni.inl"
 #include "kernels/numeric/row_sums_avx512vnni.inl"
@@ -51,7 +52,7 @@ inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
     const uint32_t row = p + kRows <= end ? p : end - kRows;
     gemm_tile512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, row, first_block);
   }
-  if (end < g.num_rows) gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, end, first_block);
+  if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
 }
 
 // One row alone waits for its own sums, and those of six of one block hardly suffice; twelve listed ones have
@@ -67,7 +68,7 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
     for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
       gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, end, b);
     }
-    if (end < g.num_rows) gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, end, first_block);
+    if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
     return;
   }
   if (kBlocks == 1 && g.rows == nullptr && g.num_rows >= 12) {
@@ -76,8 +77,18 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
     gemm_full_tiles512<Epilogue, Rows, kFlip, 6, kBlocks>(g, first_block);
   } else {
     for (uint32_t p = 0; p < g.num_rows; ++p) {
-      gemm_tile512<Epilogue, Rows, kFlip, 1, kBlocks>(g, p, first_block);
+      gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, p, first_block);
     }
+  }
+}
+
+// kRowBlocks are for one row alone.
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+inline void gemm_any_rows512(const Gemm& g, uint32_t first_block) {
+  if constexpr (kBlocks == kRowBlocks) {
+    gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, 0, first_block);
+  } else {
+    gemm_tiles512<Epilogue, Rows, kFlip, kBlocks>(g, first_block);
   }
 }
 
@@ -85,11 +96,11 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
 template <typename Epilogue, uint32_t kBlocks>
 inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
   if (g.rows != nullptr) {
-    gemm_tiles512<Epilogue, ListedRows512, false, kBlocks>(g, first_block);
+    gemm_any_rows512<Epilogue, ListedRows512, false, kBlocks>(g, first_block);
   } else if (Epilogue::kIsFloat && g.flip == 0) {
-    gemm_tiles512<Epilogue, EvenRows512, false, kBlocks>(g, first_block);
+    gemm_any_rows512<Epilogue, EvenRows512, false, kBlocks>(g, first_block);
   } else {
-    gemm_tiles512<Epilogue, EvenRows512, true, kBlocks>(g, first_block);
+    gemm_any_rows512<Epilogue, EvenRows512, true, kBlocks>(g, first_block);
   }
 }
 
@@ -107,6 +118,8 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
                           (g.float_form != FloatForm::kNone && groups_have_form(g, b, kBlocks));
     if (in_float) {
       gemm_rows512<Epilogue, kBlocks>(g, b);
+    } else if constexpr (kBlocks == kRowBlocks) {
+      gemm_blocks512<Epilogue, kBlocks / 2>(g, b, b + kBlocks);
     } else {
       gemm_integer_rows512<kBlocks>(g, b);
     }
@@ -134,7 +147,9 @@ inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
 template <typename Epilogue>
 inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (first_block < end_block && gemm_half_block512<Epilogue>(g, end_block - 1)) --end_block;
-  uint32_t b = gemm_blocks512<Epilogue, 4>(g, first_block, end_block);
+  uint32_t b = first_block;
+  if (g.num_rows == 1) b = gemm_blocks512<Epilogue, kRowBlocks>(g, b, end_block);
+  b = gemm_blocks512<Epilogue, 4>(g, b, end_block);
   b = gemm_blocks512<Epilogue, 2>(g, b, end_block);
   gemm_blocks512<Epilogue, 1>(g, b, end_block);
 }

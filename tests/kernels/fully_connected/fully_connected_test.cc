@@ -215,6 +215,26 @@ TEST_P(FullyConnectedVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
   }
 }
 
+// As many as make tiles of every size, with every rest.
+TEST_P(FullyConnectedVariant, EqualsTheOracleForOneRowOfManyOutputs) {
+  uint64_t seed = 1600;
+  for (uint32_t output_c = 100; output_c <= 400; output_c += 11) {
+    Random random(++seed);
+    Problem problem;
+    problem.seed = seed;
+    FullyConnectedArgs& a = problem.args;
+    a.rows = 1;
+    a.input_c = static_cast<uint32_t>(random.integer(1, 40));
+    a.output_c = output_c;
+    draw_scalars(random, &a);
+    a.weights_layout = kLayout_o16k4;
+    a.input_zero_point = dtype_min(a.input_dtype);
+    fill(random, Values::kWithEnds, Bias::kSmall, &problem);
+    expect_correct(problem);
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(FullyConnectedVariant, TakesLongRows) {
   Random random(1500);
   for (const uint16_t layout : kLayouts) {
