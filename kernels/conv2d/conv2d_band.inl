@@ -61,8 +61,9 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   band.is_zipped = rows_are_zipped(a);
   band.blocks_across = div_up(a.output_w, kMaxBlockWidth);
   band.width = div_up(a.output_w, band.blocks_across);
-  // Several rows of output share rows of the band where those are neighbours.
-  const bool alone = a.dilation_h != 1 || band.width >= pixels || band.is_zipped;
+  // Several rows of output share rows of the band where those are neighbours; they are whole rows, one behind
+  // the other in the output.
+  const bool alone = a.dilation_h != 1 || band.width >= pixels || band.is_zipped || band.blocks_across > 1;
   band.full_height = alone ? 1 : div_up(pixels, band.width);
   band.height = band.full_height < a.output_h ? band.full_height : a.output_h;
   band.blocks_down = div_up(a.output_h, band.height);

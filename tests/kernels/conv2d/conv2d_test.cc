@@ -192,6 +192,31 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
   }
 }
 
+// Rows that several blocks share, in images of several of them.
+TEST_P(Conv2dVariant, EqualsTheOracleOnWideImages) {
+  for (const uint32_t width : {241u, 300u, 500u}) {
+    Random random(2100 + width);
+    Conv2dProblem problem;
+    problem.seed = width;
+    Conv2dArgs& a = problem.args;
+    a.batch = 2;
+    a.groups = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+    a.input_h = 3;
+    a.input_w = width;
+    a.input_c = 4;
+    a.output_c = 24;
+    a.kernel_h = a.kernel_w = 3;
+    a.pad_top = a.pad_left = 1;
+    a.weights_layout = kLayout_o16k4;
+    ASSERT_TRUE(testing::set_output_extents(&a, 1, 1));
+    testing::draw_conv2d_scalars(random, &a);
+    a.input_zero_point = dtype_min(a.input_dtype);
+    testing::fill_conv2d_problem(random, &problem);
+    EXPECT_TRUE(expect_correct(problem)) << problem.text();
+    if (HasFailure()) return;
+  }
+}
+
 // Where windows are pixels: `width` of them in a row.
 Conv2dProblem pixels_problem(uint64_t seed, uint32_t width, const std::vector<uint32_t>& input_c,
                              const std::vector<uint32_t>& output_c) {
