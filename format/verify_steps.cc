@@ -5,6 +5,12 @@
 namespace qplan::format {
 namespace {
 
+enum KernelId : uint16_t {
+#define QPLAN_KERNEL(id, family, descriptor, params) kKernel_##family = id,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+
 struct KernelParamsEntry {
   uint16_t kernel;
   KernelParams params;
@@ -61,6 +67,11 @@ bool PlanVerifier::kernel_params(uint32_t index, const KernelStep& body) {
     corrupt_step(index) << "kernel " << uint32_t{body.kernel()} << " with parameters of type "
                         << static_cast<uint32_t>(body.params_type()) << ", expected "
                         << static_cast<uint32_t>(expected);
+    return false;
+  }
+  if (body.residual() != nullptr && body.kernel() != kKernel_conv2d) {
+    corrupt_step(index) << "kernel " << uint32_t{body.kernel()} << " has a residual, which only kernel "
+                        << uint32_t{kKernel_conv2d} << " adds";
     return false;
   }
   return true;

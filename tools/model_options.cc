@@ -187,8 +187,8 @@ void add_fuse_option(CLI::App& command, std::string& how) {
   command
       .add_option(
           "--fuse", how,
-          "Convolutions and additions that run as one step, a few rows at a time, so that what lies between "
-          "them needs little memory: auto (default): where it pays; off; all: wherever it can be done")
+          "Convolutions and additions that run as one step, so that what lies between them takes no time or "
+          "little memory: auto (default): where it pays; off; all: wherever it can be done")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "off", "all"}));
 }

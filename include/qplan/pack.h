@@ -77,9 +77,9 @@ typedef struct qplan_pack_options {
   uint32_t fuse;              /* QPLAN_FUSE_* */
 } qplan_pack_options;
 
-enum { /* layers that run as one step, a few rows at a time: docs/schedules.md */
+enum { /* layers that run as one step: docs/schedules.md */
   QPLAN_FUSE_AUTO = 0, /* where it pays */
-  QPLAN_FUSE_OFF = 1,
+  QPLAN_FUSE_OFF = 1,  /* each layer a step of its own */
   QPLAN_FUSE_ALL = 2   /* wherever it can be done */
 };
 

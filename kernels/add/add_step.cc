@@ -1,7 +1,8 @@
 // Glue of add and sub: they differ in a sign.
+#include "kernels/add/add_step.h"
+
 #include "kernels/add/add.h"
 #include "kernels/common/family.h"
-#include "kernels/common/step_check.h"
 #include "kernels/elementwise/broadcast_step.h"
 
 namespace qplan {
@@ -23,13 +24,42 @@ bool check_scaling(const StepCheck& check, const format::AddParams& params) {
          check_rescale(check, "output", params.output_multiplier(), params.output_shift());
 }
 
-bool check_params(const StepCheck& check, const format::AddParams& params, Dtype dtype) {
+}  // namespace
+
+bool check_add_formula(const StepCheck& check, const format::AddParams& params, Dtype dtype) {
   return check.contract(params.contract(), kContractsTfl2F32e) && check_scaling(check, params) &&
          check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
          check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
          check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
          check.clamp(params.clamp_min(), params.clamp_max(), dtype);
 }
+
+void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& formula) {
+  formula.contract = contract_of(params.contract());
+  formula.dtype = dtype;
+  formula.left_shift = params.left_shift();
+  formula.input1_zero_point = params.input1_zero_point();
+  formula.input1_multiplier = params.input1_multiplier();
+  formula.input1_shift = params.input1_shift();
+  formula.input2_zero_point = params.input2_zero_point();
+  formula.input2_multiplier = params.input2_multiplier();
+  formula.input2_shift = params.input2_shift();
+  formula.output_zero_point = params.output_zero_point();
+  formula.output_multiplier = params.output_multiplier();
+  formula.output_shift = params.output_shift();
+  formula.clamp_min = params.clamp_min();
+  formula.clamp_max = params.clamp_max();
+  formula.input1_scale = params.input1_scale();
+  formula.input2_scale = params.input2_scale();
+  formula.output_scale = params.output_scale();
+  if (formula.contract == Contract::kTfl2 && params.float_scale1() > 0.0f) {
+    formula.float_scale1 = params.float_scale1();
+    formula.float_scale2 = params.float_scale2();
+    formula.float_offset = params.float_offset();
+  }
+}
+
+namespace {
 
 qplan_status bind_named(const char* name, const StepView& step, bool checked, AddArgs& args, Error* error) {
   const StepCheck check(step, name, error);
@@ -41,7 +71,7 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
     const Dtype dtype = dtype_of(step.input(0));
     if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
         !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
-        !check_params(check, check.params_as<format::AddParams>(), dtype)) {
+        !check_add_formula(check, check.params_as<format::AddParams>(), dtype)) {
       return check.status();
     }
   }
@@ -50,32 +80,10 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
     check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
     return check.status();
   }
-  const format::AddParams& params = check.params_as<format::AddParams>();
-  args.contract = contract_of(params.contract());
-  args.dtype = dtype_of(step.input(0));
+  fill_add_formula(check.params_as<format::AddParams>(), dtype_of(step.input(0)), args);
   args.a = step.input_data(0);
   args.b = step.input_data(1);
   args.output = step.output_data(0);
-  args.left_shift = params.left_shift();
-  args.input1_zero_point = params.input1_zero_point();
-  args.input1_multiplier = params.input1_multiplier();
-  args.input1_shift = params.input1_shift();
-  args.input2_zero_point = params.input2_zero_point();
-  args.input2_multiplier = params.input2_multiplier();
-  args.input2_shift = params.input2_shift();
-  args.output_zero_point = params.output_zero_point();
-  args.output_multiplier = params.output_multiplier();
-  args.output_shift = params.output_shift();
-  args.clamp_min = params.clamp_min();
-  args.clamp_max = params.clamp_max();
-  args.input1_scale = params.input1_scale();
-  args.input2_scale = params.input2_scale();
-  args.output_scale = params.output_scale();
-  if (args.contract == Contract::kTfl2 && params.float_scale1() > 0.0f) {
-    args.float_scale1 = params.float_scale1();
-    args.float_scale2 = params.float_scale2();
-    args.float_offset = params.float_offset();
-  }
   return QPLAN_OK;
 }
 

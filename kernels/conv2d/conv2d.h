@@ -15,6 +15,13 @@
 //
 // and under ACC32 the output is int32: out[n,y,x,o] = acc[n,y,x,o], without zero point and clamp.
 //
+// With a residual, an activation of the output's shape and dtype, the output is the sum of that and of what
+// is above, which is no int32 then:
+//
+//   out'[n,y,x,o] = sum_of(out[n,y,x,o], residual[n,y,x,o])      (kernels/add/add_formula.h)
+//
+// or, with residual_is_a, of the two the other way round.
+//
 // Weights lie in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
 // hwo16. In o16r4, o16i4 and o16z4 there are zeros behind taps. bias, multiplier, shift and scale have
 // layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
@@ -25,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/add/add_formula.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/schedule.h"
@@ -74,6 +82,10 @@ struct Conv2dArgs {
   Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
   uint16_t weights_layout = 0;              // layouts.def
   uint64_t schedule = 0;                    // kernels/schedule.h
+  bool has_residual = false;                // what these three are for
+  const void* residual = nullptr;           // as the output
+  bool residual_is_a = false;
+  AddFormula residual_sum;
 };
 
 // Of the vector variants: output pixels of a block; groups into which a block's output channels are divided,

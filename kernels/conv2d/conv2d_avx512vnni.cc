@@ -1,3 +1,4 @@
+#define QPLAN_PRODUCT_ADDS_RESIDUAL 1
 // clang-format off
 #include "kernels/numeric/gemm_avx512vnni.inl"  // first: the next one uses its names
 #include "kernels/numeric/zip_rows_avx512vnni.inl"
@@ -13,7 +14,7 @@ size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args)
 uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  conv2d_gemm(args, begin, end, scratch);
+  conv2d_gemm<add_avx512vnni::run>(args, begin, end, scratch);
 }
 
 }  // namespace qplan::conv2d_avx512vnni

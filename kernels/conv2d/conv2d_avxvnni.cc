@@ -13,7 +13,7 @@ size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args)
 uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  conv2d_gemm(args, begin, end, scratch);
+  conv2d_gemm<add_avx2::run>(args, begin, end, scratch);
 }
 
 }  // namespace qplan::conv2d_avxvnni

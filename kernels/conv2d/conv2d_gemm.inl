@@ -5,6 +5,7 @@
 #define QPLAN_KERNELS_CONV2D_CONV2D_GEMM_INL_
 
 #include "kernels/conv2d/conv2d_band.inl"
+#include "kernels/conv2d/conv2d_residual.inl"
 #include "kernels/numeric/gemm.h"
 
 namespace qplan {
@@ -18,6 +19,7 @@ inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
 }
 
 inline uint32_t conv2d_groups(const Conv2dArgs& a) {
+  if (a.has_residual && !product_adds_residual(a)) return 1;  // it is added to whole blocks
   const uint32_t scheduled = knob_value(a.schedule, kConv2dKnobs, kConv2dChannelGroups);
   const uint32_t most = div_up(a.output_c, 16);
   if (scheduled != 0) return scheduled < most ? scheduled : most;
@@ -97,6 +99,7 @@ inline void multiply_groups(const Conv2dArgs& a, const Band& band, uint32_t begi
   }
 }
 
+template <AddRun kAdd>
 inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Band band = band_of(args);
   const BandScratch parts = band_scratch(args, band, scratch);
@@ -110,6 +113,8 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, band);
   product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
   if (!pixels || pixels_are_copied(args)) product.flip = 0;
+  GemmResidual residual = residual_of(args);
+  if (product_adds_residual(args)) product.residual = &residual;
   if (!pixels) {
     product.first_row = band.is_zipped ? parts.zipped : parts.band;
     product.rows = band.height == 1 ? nullptr : parts.rows;
@@ -133,7 +138,10 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     }
     const uint32_t first = group_begin(num_blocks, group, groups),
                    last = group_begin(num_blocks, group + 1, groups);
+    if (args.has_residual) residual.first = residual_at(args, product.first_out);
     args.groups == 1 ? gemm(product, first, last) : multiply_groups(args, band, first, last, parts, product);
+    if (args.has_residual && !product_adds_residual(args))
+      add_residual<kAdd>(args, product.first_out, uint64_t{product.num_rows} * args.output_c);
   }
 }
 

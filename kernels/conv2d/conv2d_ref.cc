@@ -51,13 +51,17 @@ int32_t accumulator(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0
   }
 }
 
-// What becomes of an accumulator: itself where Out is int32, which is ACC32.
+// What becomes of an accumulator, for element `at` of the output: itself where Out is int32, which is ACC32.
 template <typename Out>
-Out output(const Conv2dArgs& a, int32_t sum, uint32_t o) {
+Out output(const Conv2dArgs& a, int32_t sum, uint32_t o, uint64_t at) {
   if constexpr (sizeof(Out) == sizeof(int32_t)) {
     return sum;
   } else {
-    return static_cast<Out>(requantize_channel(a, sum, o));
+    const int32_t value = requantize_channel(a, sum, o);
+    if (!a.has_residual) return static_cast<Out>(value);
+    const int32_t residual = static_cast<const Out*>(a.residual)[at];
+    return static_cast<Out>(a.residual_is_a ? sum_of(a.residual_sum, residual, value, false)
+                                            : sum_of(a.residual_sum, value, residual, false));
   }
 }
 
@@ -66,12 +70,13 @@ void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
     const In* image = static_cast<const In*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
-    Out* out = static_cast<Out*>(a.output) + uint64_t{row} * a.output_w * a.output_c;
+    Out* out = static_cast<Out*>(a.output);
+    uint64_t at = uint64_t{row} * a.output_w * a.output_c;
     const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
     for (uint32_t x = 0; x < a.output_w; ++x) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
-      for (uint32_t o = 0; o < a.output_c; ++o) {
-        *out++ = output<Out>(a, accumulator(a, image, y0, x0, o), o);
+      for (uint32_t o = 0; o < a.output_c; ++o, ++at) {
+        out[at] = output<Out>(a, accumulator(a, image, y0, x0, o), o, at);
       }
     }
   }

@@ -31,11 +31,15 @@ uint64_t span(const void* storage, uint32_t rows) {
   return uint64_t{rows - 1} * a.stride_h + window_rows(a.kernel_h, a.dilation_h);
 }
 
-void cut(const StepView&, uint32_t, uint32_t, Rows output, const void* rows, void* to, void* storage) {
+void cut(const StepView&, uint32_t, uint32_t image, Rows output, const void* rows, void* to, void* storage) {
   Conv2dArgs& a = *static_cast<Conv2dArgs*>(storage);
   const Rows input = reads(storage, output);
   // Not negative: where the rows do not begin with the image, the first window does not reach beyond them.
   a.pad_top = static_cast<uint32_t>(int64_t{input.begin} + a.pad_top - int64_t{output.begin} * a.stride_h);
+  if (a.residual != nullptr) {  // which has no address while scratch is asked for
+    const uint64_t row = uint64_t{image} * a.output_h + output.begin;
+    a.residual = static_cast<const uint8_t*>(a.residual) + row * a.output_w * a.output_c;
+  }
   a.batch = 1;
   a.input = rows;
   a.input_h = input.end - input.begin;

@@ -1,5 +1,6 @@
 #include "kernels/conv2d/conv2d_step.h"
 
+#include "kernels/add/add_step.h"
 #include "kernels/common/family.h"
 #include "kernels/layout.h"
 #include "src/base/checked.h"
@@ -28,13 +29,32 @@ LayoutWindow window_of(const StepView& step) {
   return {p.kernel_h(), p.kernel_w(), shape_of(step.input(kInput))[3] / p.groups()};
 }
 
+// The last input, behind the constants.
+uint32_t residual_input(const StepView& step) { return num_inputs(params_of(step).contract()); }
+
+bool check_residual(const StepCheck& check, const StepView& step) {
+  const format::AddParams& sum = *step.step->residual();
+  const Dtype dtype = dtype_of(step.output(0));
+  Shape residual;
+  if (params_of(step).contract() == format::Contract_ACC32) {
+    return check.fail() << "a residual is added to outputs of 8 bits, not to accumulators";
+  }
+  if (!check.input(residual_input(step), "residual", dtype_bit(dtype), 4, &residual) ||
+      !check_add_formula(check, sum, dtype)) {
+    return false;
+  }
+  if (residual == shape_of(step.output(0))) return true;
+  return check.fail_input(residual_input(step), "residual") << "is not of the output's shape";
+}
+
 }  // namespace
 
 bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
   Shape input, output;
   if (!check.params(format::KernelParams_Conv2dParams)) return false;
   const format::Conv2dParams& p = params_of(step);
-  if (!check.contract(p.contract(), kContractsLayer) || !check.arity(num_inputs(p.contract()), 1) ||
+  if (!check.contract(p.contract(), kContractsLayer) ||
+      !check.arity(num_inputs(p.contract()) + (step.step->residual() != nullptr ? 1 : 0), 1) ||
       !check.input(kInput, "input", kDtypesU8S8, 4, &input) ||
       !check.output(0, "output", output_dtypes(p.contract()), 4, &output)) {
     return false;
@@ -53,7 +73,8 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
   if (input[0] != output[0]) {
     return check.fail() << "input batch " << input[0] << " is not the output's " << output[0];
   }
-  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX);
+  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX) &&
+         (step.step->residual() == nullptr || check_residual(check, step));
 }
 
 bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
@@ -117,6 +138,12 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   args.output_dtype = dtype_of(output);
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
+  args.has_residual = step.step->residual() != nullptr;
+  if (args.has_residual) {
+    args.residual = step.input_data(residual_input(step));
+    args.residual_is_a = step.step->residual_is_input1();
+    fill_add_formula(*step.step->residual(), args.output_dtype, args.residual_sum);
+  }
 }
 
 namespace {

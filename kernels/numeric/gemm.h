@@ -18,6 +18,18 @@
 
 namespace qplan {
 
+// The float form of a sum (kernels/add/add_formula.h) of the outputs and a tensor that lies as they do.
+struct GemmResidual {
+  const uint8_t* first = nullptr;  // beside first_out
+  bool is_a = false;  // of a and b
+  float scale1 = 0.0f;
+  float scale2 = 0.0f;
+  float offset = 0.0f;
+  int32_t clamp_min = 0;
+  int32_t clamp_max = 0;
+  bool is_signed = false;
+};
+
 struct Gemm {
   // Tap t of row p begins tap_offsets[t] bytes behind the row. Rows are listed, or, where rows is null, lie
   // row_stride bytes apart. Up to three bytes behind a tap are read; they meet weights that are zero.
@@ -46,6 +58,7 @@ struct Gemm {
   int32_t output_zero_point = 0;
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
+  const GemmResidual* residual = nullptr;  // of kernels that take one; null: nothing is added
 };
 
 // Groups of four bytes of a tap.

@@ -10,6 +10,7 @@
 #include "kernels/numeric/gemm_half_avx512vnni.inl"
 #include "kernels/numeric/gemm_narrow_avx512vnni.inl"
 #include "kernels/numeric/gemm_parts_avx512vnni.inl"
+#include "kernels/numeric/gemm_residual_avx512vnni.inl"
 #include "kernels/numeric/gemm_row_avx512vnni.inl"
 #include "kernels/numeric/gemm_stream_avx512vnni.inl"
 #include "kernels/numeric/requantize_avx512vnni.inl"
@@ -40,6 +41,8 @@ __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, u
 #pragma GCC unroll 16
     for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = epilogue.outputs(sums[p * kBlocks + b]);
   }
+  if (kProductAddsResidual && g.residual != nullptr)
+    return store_sums512<kRows, kBlocks>(g, sums, first_row, first_channel);
   TileStore512<kBlocks>(g, first_channel).template store<kRows>(sums, first_row);
 }
 
@@ -55,24 +58,27 @@ inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
   if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
 }
 
-// One row alone waits for its own sums, and those of six of one block hardly suffice; twelve listed ones have
-// no registers for where they are.
+// One row alone waits for its own sums, and those of six of one block hardly suffice; more than eight listed
+// ones have no registers for where they are.
 template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
-  if constexpr (Epilogue::kIsFloat && kBlocks == 1) {
+  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && kBlocks == 1) {
     if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kFlip>(g, first_block);
   }
-  constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
-  if (Epilogue::kIsFloat && !(kFlip && kBlocks == 1) && is_short_product512(g)) {
-    const uint32_t end = stream_rows512<kStreamed>(g);
-    for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
-      gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, end, b);
+  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && !(kFlip && kBlocks == 1)) {
+    if (g.residual == nullptr && is_short_product512(g)) {
+      constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
+      const uint32_t end = stream_rows512<kStreamed>(g);
+      for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
+        gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, end, b);
+      }
+      if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
+      return;
     }
-    if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
-    return;
   }
-  if (kBlocks == 1 && g.rows == nullptr && g.num_rows >= 12) {
-    gemm_full_tiles512<Epilogue, Rows, kFlip, kBlocks == 1 ? 12 : 6, kBlocks>(g, first_block);
+  constexpr uint32_t kRows = kBlocks > 1 ? 6 : Rows<1>::kAreEven ? 12 : 8;
+  if (g.num_rows >= kRows) {
+    gemm_full_tiles512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, first_block);
   } else if (g.num_rows >= 6) {
     gemm_full_tiles512<Epilogue, Rows, kFlip, 6, kBlocks>(g, first_block);
   } else {
@@ -130,7 +136,7 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
 // The last block as a half, if it is one, in float: whether it was done.
 template <typename Epilogue>
 inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
-  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16) return false;
+  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16 || g.residual != nullptr) return false;
   if (g.contract != Contract::kF32e && (g.float_form == FloatForm::kNone || !groups_have_form(g, block, 1))) {
     return false;
   }

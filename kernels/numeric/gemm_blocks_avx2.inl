@@ -13,6 +13,8 @@
 namespace qplan {
 namespace {
 
+constexpr bool kProductAddsResidual = false;
+
 // All rows by one block of 16 channels: defined by the file that includes this one.
 template <typename Epilogue>
 void gemm_rows256(const Gemm& g, uint32_t block);

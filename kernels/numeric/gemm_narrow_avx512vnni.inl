@@ -20,8 +20,8 @@ constexpr uint32_t kEightBytes = 8;  // of a row
 constexpr uint32_t kEightRows = 8;   // of a tile
 
 inline bool is_narrow_product512(const Gemm& g, uint32_t first_channel) {
-  return g.rows == nullptr && g.num_taps == 1 && g.tap_bytes == kEightBytes && g.row_stride == kEightBytes &&
-         g.num_rows >= kEightRows && g.num_channels - first_channel >= 16;
+  return g.residual == nullptr && g.rows == nullptr && g.num_taps == 1 && g.tap_bytes == kEightBytes &&
+         g.row_stride == kEightBytes && g.num_rows >= kEightRows && g.num_channels - first_channel >= 16;
 }
 
 // What epilogues in float look at, of 16 channels: each four of them four times, for as many rows.

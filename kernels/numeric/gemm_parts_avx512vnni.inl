@@ -17,6 +17,7 @@ namespace {
 // Where one tap of a tile's rows begins. Rows at one distance from each other need fewer registers.
 template <uint32_t kRows>
 struct EvenRows512 {
+  static constexpr bool kAreEven = true;
   const uint8_t* first;
   size_t stride;
   EvenRows512(const Gemm& g, uint32_t row, uint32_t tap)
@@ -26,6 +27,7 @@ struct EvenRows512 {
 
 template <uint32_t kRows>
 struct ListedRows512 {
+  static constexpr bool kAreEven = false;
   const uint8_t* rows[kRows];
   ListedRows512(const Gemm& g, uint32_t row, uint32_t tap) {
 #pragma GCC unroll 16
@@ -105,6 +107,11 @@ __attribute__((always_inline)) inline void store_rows128(uint8_t* out, size_t st
   if (count > 3) store_row128(out + 3 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 3));
 }
 
+// What bytes sums with a residual become: their zero point is in the offset.
+struct SumBytes {
+  int32_t output_zero_point, clamp_min, clamp_max;
+};
+
 // Where outputs of channels first_channel .. first_channel + kBlocks * 16 - 1 go, of which the last may be no
 // channels.
 template <uint32_t kBlocks>
@@ -116,37 +123,41 @@ struct TileStore512 {
   bool whole;
 
   TileStore512(const Gemm& g, uint32_t first_channel)
-      : bytes(g),
+      : bytes(g.residual == nullptr ? Bytes512(g)
+                                    : Bytes512(SumBytes{0, g.residual->clamp_min, g.residual->clamp_max})),
         first(g.first_out + first_channel),
         stride(g.out_stride),
         mask(mask64(g.num_channels - first_channel)),
         whole(g.num_channels - first_channel >= kBlocks * 16) {}
 
-  // Four vectors at a time: one row of 64 channels, two of 32 or four of 16.
+  // Four vectors, as many rows: one row of 64 channels, two of 32 or four of 16, of which `count` are wanted.
+  __attribute__((always_inline)) void store_four(uint8_t* out, const __m512i (&four)[4],
+                                                 uint32_t count) const {
+    const __m512i packed = bytes.pack(four[0], four[1], four[2], four[3]);
+    if (kBlocks == 4) {
+      if (whole) {
+        _mm512_storeu_si512(out, packed);
+      } else {
+        _mm512_mask_storeu_epi8(out, mask, packed);
+      }
+    } else if (kBlocks == 2) {
+      store_rows256(out, stride, whole, static_cast<__mmask32>(mask), packed, count);
+    } else {
+      store_rows128(out, stride, whole, static_cast<__mmask16>(mask), packed, count);
+    }
+  }
+
   template <uint32_t kRows>
   __attribute__((always_inline)) void store(const __m512i (&outputs)[kRows * kBlocks],
                                             uint32_t first_row) const {
-    constexpr uint32_t kLast = kRows * kBlocks - 1;
+    constexpr uint32_t kLast = kRows * kBlocks - 1, kAtOnce = 4 / kBlocks;
     uint8_t* out = first + first_row * stride;
 #pragma GCC unroll 16
-    for (uint32_t i = 0; i <= kLast; i += 4) {
-      const __m512i four =
-          bytes.pack(outputs[i], outputs[i + 1 < kLast ? i + 1 : kLast],
-                     outputs[i + 2 < kLast ? i + 2 : kLast], outputs[i + 3 < kLast ? i + 3 : kLast]);
-      if (kBlocks == 4) {
-        if (whole) {
-          _mm512_storeu_si512(out, four);
-        } else {
-          _mm512_mask_storeu_epi8(out, mask, four);
-        }
-        out += stride;
-      } else if (kBlocks == 2) {
-        store_rows256(out, stride, whole, static_cast<__mmask32>(mask), four, kRows - i / 2 < 2 ? 1 : 2);
-        out += 2 * stride;
-      } else {
-        store_rows128(out, stride, whole, static_cast<__mmask16>(mask), four, kRows - i < 4 ? kRows - i : 4);
-        out += 4 * stride;
-      }
+    for (uint32_t i = 0; i <= kLast; i += 4, out += kAtOnce * stride) {
+      const __m512i four[4] = {outputs[i], outputs[i + 1 < kLast ? i + 1 : kLast],
+                               outputs[i + 2 < kLast ? i + 2 : kLast],
+                               outputs[i + 3 < kLast ? i + 3 : kLast]};
+      store_four(out, four, kRows - i / kBlocks < kAtOnce ? kRows - i / kBlocks : kAtOnce);
     }
   }
 };

@@ -9,6 +9,7 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/numeric/gemm_parts_avx512vnni.inl"
+#include "kernels/numeric/gemm_residual_avx512vnni.inl"
 
 namespace qplan {
 namespace {
@@ -54,7 +55,11 @@ __attribute__((noinline)) void gemm_row512(const Gemm& g, uint32_t row, uint32_t
     __m512i stored[kStored];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kStored; ++i) stored[i] = sums[b + i];
-    TileStore512<kStored>(g, first_channel + b * 16).template store<1>(stored, row);
+    if (kProductAddsResidual && g.residual != nullptr) {
+      store_sums512<1, kStored>(g, stored, row, first_channel + b * 16);
+    } else {
+      TileStore512<kStored>(g, first_channel + b * 16).template store<1>(stored, row);
+    }
   }
 }
 

@@ -13,6 +13,8 @@
 namespace qplan {
 namespace {
 
+constexpr bool kProductAddsResidual = false;
+
 // Four bytes, twice, as 16 bits each.
 inline __m128i load_row128(const uint8_t* row, __m128i flip) {
   int32_t four;

@@ -328,11 +328,18 @@ const Wrong kWrongTensors[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Tensors, PlanViewWrong, ::testing::ValuesIn(kWrongTensors), name_of);
 
+std::pair<format::KernelParams, flatbuffers::Offset<void>> empty_residual(
+    flatbuffers::FlatBufferBuilder& builder) {
+  return {format::KernelParams_AddParams, format::CreateAddParams(builder).Union()};
+}
+
 const Wrong kWrongSteps[] = {
     {"NoBody", [](PlanSpec& s) { s.steps[1].has_body = false; }, "plan: step 1 'second': unknown kind 0"},
     {"NoKernel", [](PlanSpec& s) { s.steps[1].kernel = 0; }, "plan: step 1 'second': names no kernel"},
     {"NoParams", [](PlanSpec& s) { s.steps[1].params = nullptr; },
      "plan: step 1 'second': kernel 21 with parameters of type 0, expected 18"},
+    {"ResidualOfAnotherKernel", [](PlanSpec& s) { s.steps[1].residual = empty_residual; },
+     "plan: step 1 'second': kernel 21 has a residual, which only kernel 1 adds"},
     {"OtherParams", [](PlanSpec& s) { s.steps[1].params = concat_params(0); },
      "plan: step 1 'second': kernel 21 with parameters of type 14, expected 18"},
     {"InputBeyond",

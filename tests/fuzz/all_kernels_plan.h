@@ -46,6 +46,10 @@ class AllKernelsPlan {
     const uint32_t depthwise =
         convolution(k_depthwise_conv2d, grouped, {1, 3, 3, 24}, 1, 3, kLayout_hwo16, {2, 1, 0, 24});
     const uint32_t chained = chain(x, {1, 6, 6, 8});
+    const uint32_t added =
+        convolution(k_conv2d, packed, {1, 6, 6, 8}, 16, 1, kLayout_o16k4, {1, 1, 0, 1, -128});
+    spec_.steps.back().inputs.push_back(chained);
+    spec_.steps.back().residual = add_params();
     const uint32_t few = few_channels(x);
     const uint32_t padded = step(k_pad, {depthwise}, {1, 5, 5, 24}, [](Builder& b) {
       const std::vector<uint32_t> before = {0, 1, 1, 0};
@@ -112,7 +116,7 @@ class AllKernelsPlan {
         kFloat, 32);
 
     set_lifetimes();
-    spec_.add_main({real}, {result, classes, turned, resized_float, chained, few}, kScratchBytes);
+    spec_.add_main({real}, {result, classes, turned, resized_float, added, few}, kScratchBytes);
   }
 
   struct Window {

@@ -77,7 +77,13 @@ class PretendedLog {
 
   const std::string& text() const { return text_; }
   bool sets_something() const { return sets_something_; }
-  const Json& schedule(const std::string& key) const { return schedules_.at(key); }
+  // A convolution with a residual may be in no log: apart it has none, and in chains it is a stage.
+  Json schedule(const std::string& key) const {
+    const auto found = schedules_.find(key);
+    if (found != schedules_.end()) return found->second;
+    EXPECT_NE(key.find("residual="), key.npos) << key;
+    return Json::object();
+  }
 
  private:
   void add(const Json& step, size_t choice) {

@@ -59,7 +59,10 @@ struct Conv2dStepSpec {
     shift.assign(layout_channels(layout, channels), 1);
   }
 
-  void make(TestStep& step) {
+  // residual: writes the sum's parameters; `edit` adds the input.
+  using Residual = std::function<flatbuffers::Offset<format::AddParams>(flatbuffers::FlatBufferBuilder&)>;
+
+  void make(TestStep& step, const Residual& residual = nullptr, bool residual_is_input1 = false) {
     size_t count = 1;
     for (const int64_t extent : input_shape) count *= static_cast<size_t>(extent);
     std::vector<uint8_t> input(count);
@@ -84,12 +87,14 @@ struct Conv2dStepSpec {
                             : step.builder().CreateVector(values);
     };
     const auto scales = vector(float_scale), offsets = vector(float_offset);
+    const auto sum = residual ? residual(step.builder()) : flatbuffers::Offset<format::AddParams>();
     step.finish(params_type,
                 format::CreateConv2dParams(step.builder(), contract, layout, kernel_h, kernel_w, stride_h,
                                            stride_w, dilation_h, dilation_w, pad_top, pad_left, groups,
                                            input_zero_point, weights_zero_point, pad_value, output_zero_point,
                                            clamp_min, clamp_max, float_form, scales, offsets)
-                    .Union());
+                    .Union(),
+                sum, residual_is_input1);
   }
 };
 

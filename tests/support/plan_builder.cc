@@ -67,9 +67,11 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
     }
     std::pair<format::KernelParams, Offset<void>> params = {format::KernelParams_NONE, 0};
     if (step.params) params = step.params(builder);
-    const auto body =
-        format::CreateKernelStepDirect(builder, step.kernel, &step.inputs, &step.outputs, params.first,
-                                       params.second, step.macs, step.min_units_per_task, step.schedule);
+    Offset<format::AddParams> residual = 0;
+    if (step.residual) residual = Offset<format::AddParams>(step.residual(builder).second.o);
+    const auto body = format::CreateKernelStepDirect(builder, step.kernel, &step.inputs, &step.outputs,
+                                                     params.first, params.second, step.macs,
+                                                     step.min_units_per_task, step.schedule, residual);
     steps.push_back(step.has_body ? format::CreateStep(builder, format::StepBody_KernelStep, body.Union())
                                   : format::CreateStep(builder));
   }

@@ -99,6 +99,7 @@ struct StepSpec {
   std::vector<uint32_t> inputs;
   std::vector<uint32_t> outputs;
   ParamsWriter params;
+  ParamsWriter residual;  // null: none
   uint64_t macs = 0;
   uint32_t min_units_per_task = 0;
   uint64_t schedule = 0;

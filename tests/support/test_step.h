@@ -74,7 +74,8 @@ class TestStep {
   uint32_t num_tensors() const { return static_cast<uint32_t>(tensors_.size()); }
 
   // Writes the plan. Afterwards view() is valid.
-  void finish(format::KernelParams params_type, flatbuffers::Offset<void> params) {
+  void finish(format::KernelParams params_type, flatbuffers::Offset<void> params,
+              flatbuffers::Offset<format::AddParams> residual = 0, bool residual_is_input1 = false) {
     const std::vector<flatbuffers::Offset<format::Bank>> banks = {
         format::CreateBank(builder_, format::BankKind_CONSTANT, 64, uint64_t{1} << 40),
         format::CreateBank(builder_, format::BankKind_ARENA, 64, uint64_t{1} << 40)};
@@ -83,8 +84,8 @@ class TestStep {
       tensors.push_back(format::CreateTensorDirect(builder_, spec.type_code, spec.type_bits, &spec.shape,
                                                    spec.bank, spec.offset, spec.size));
     }
-    const auto kernel_step =
-        format::CreateKernelStepDirect(builder_, kernel_, &inputs_, &outputs_, params_type, params);
+    const auto kernel_step = format::CreateKernelStepDirect(
+        builder_, kernel_, &inputs_, &outputs_, params_type, params, 0, 0, 0, residual, residual_is_input1);
     const std::vector<flatbuffers::Offset<format::Step>> steps = {
         format::CreateStep(builder_, format::StepBody_KernelStep, kernel_step.Union())};
     builder_.Finish(format::CreatePlanDirect(builder_, nullptr, &banks, &tensors, &steps));

@@ -4,6 +4,7 @@
 
 #include "kernels/chain/chain.h"
 #include "kernels/families.h"
+#include "src/packer/emit/program_tensors.h"
 
 namespace qplan::emit {
 namespace {
@@ -118,38 +119,6 @@ ProgramStep make_chain(const Program& program, const ChainSteps& steps) {
     chain.stages.push_back(std::move(stage));
   }
   return chain;
-}
-
-void renumber(const std::vector<TensorId>& number, std::vector<TensorId>* tensors) {
-  for (TensorId& tensor : *tensors) {
-    if (tensor < target::kFirstTile) tensor = number[tensor];
-  }
-}
-
-void renumber_step(const std::vector<TensorId>& number, ProgramStep* step) {
-  renumber(number, &step->inputs);
-  renumber(number, &step->outputs);
-  for (ProgramStep& stage : step->stages) renumber_step(number, &stage);
-}
-
-// Without the tensors that no step and no function names any more.
-void drop_tensors(const std::vector<bool>& is_dropped, Program* program) {
-  std::vector<TensorId> number(program->tensors.size(), 0);
-  std::vector<target::ProgramTensor> kept;
-  for (size_t t = 0; t < program->tensors.size(); ++t) {
-    number[t] = static_cast<TensorId>(kept.size());
-    if (!is_dropped[t]) kept.push_back(std::move(program->tensors[t]));
-  }
-  program->tensors = std::move(kept);
-  renumber(number, &program->inputs);
-  renumber(number, &program->outputs);
-  for (ProgramStep& step : program->steps) {
-    renumber_step(number, &step);
-    if (step.npu == nullptr) continue;
-    auto region = std::make_shared<target::NpuRegion>(*step.npu);
-    region->blob = number[region->blob];
-    step.npu = std::move(region);
-  }
 }
 
 }  // namespace

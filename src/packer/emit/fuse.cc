@@ -13,6 +13,7 @@
 #include "src/packer/emit/chain_links.h"
 #include "src/packer/emit/chain_times.h"
 #include "src/packer/emit/constant_segment.h"
+#include "src/packer/emit/fold_residuals.h"
 #include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/step_facts.h"
 #include "src/packer/emit/step_key.h"
@@ -53,20 +54,23 @@ class Fusing {
     }
   }
 
-  // Where the memory is fullest, one chain after the other, each the one that leaves the least there: once
-  // with a view to tensors and tiles together, once to tensors alone, which finds other chains. Of all that
-  // come up those are taken that need the least memory, without chains that turned out to save next to
-  // nothing.
+  // Where the memory is fullest, one chain after the other, each the one that leaves the least there: with a
+  // view to tensors and tiles together, then to tensors alone, and with chains of any length, then of shorter
+  // ones, which all find other chains. Of all that come up those are taken that need the least memory,
+  // without chains that turned out to save next to nothing.
   void take_for_memory() {
     const Memory before = memory_of({});
     Memory least = before;
-    for (const bool count_tiles : {true, false}) {
-      std::vector<ChainSteps> chains;
-      Memory now = before;
-      for (uint32_t round = 0; round < kMaxRounds && lower_peak(count_tiles, &chains, &now); ++round) {
-        if (now.bytes() >= least.bytes()) continue;
-        least = now;
-        chains_ = chains;
+    for (size_t max_length = format::kMaxChainStages; max_length > 2; --max_length) {
+      for (const bool count_tiles : {true, false}) {
+        std::vector<ChainSteps> chains;
+        Memory now = before;
+        for (uint32_t round = 0; round < kMaxRounds; ++round) {
+          if (!lower_peak(count_tiles, max_length, &chains, &now)) break;
+          if (now.bytes() >= least.bytes()) continue;
+          least = now;
+          chains_ = chains;
+        }
       }
     }
     const uint64_t worth = std::max(before.bytes() / kWorthwhile, min_saved_bytes_);
@@ -110,10 +114,10 @@ class Fusing {
   };
 
   // False: no chain does.
-  bool lower_peak(bool count_tiles, std::vector<ChainSteps>* chains, Memory* now) const {
+  bool lower_peak(bool count_tiles, size_t max_length, std::vector<ChainSteps>* chains, Memory* now) const {
     std::vector<ChainSteps> best;
     Memory least = *now;
-    for (const ChainSteps& candidate : candidates_at(now->peak_step)) {
+    for (const ChainSteps& candidate : candidates_at(now->peak_step, max_length)) {
       if (work_ > kMaxWork) {
         gave_up_ = true;
         return false;
@@ -131,11 +135,24 @@ class Fusing {
     return true;
   }
 
+  // Of a step with a residual also by those of its two layers.
+  std::optional<uint64_t> time_of(uint32_t step, const TuningLog& tuning) const {
+    const std::optional<uint64_t> whole = tuning.shortest_ns(step_key(draft_.step_view(step)));
+    if (whole || !program_.steps[step].write_residual) return whole;
+    const Program apart = residual_apart(program_, step);
+    const ConstantSegment constants = lay_out_constants(apart);
+    const DraftPlan draft(apart, profile_, constants);
+    const std::optional<uint64_t> layer = tuning.shortest_ns(step_key(draft.step_view(0)));
+    const std::optional<uint64_t> sum = tuning.shortest_ns(step_key(draft.step_view(1)));
+    if (!layer || !sum) return std::nullopt;
+    return *layer + *sum;
+  }
+
   // nullopt where the log lacks one of them.
   std::optional<ChainTimes> times_of(const ChainSteps& chain, const TuningLog& tuning) const {
     ChainTimes times;
     for (const uint32_t step : chain) {
-      const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(draft_.step_view(step)));
+      const std::optional<uint64_t> ns = time_of(step, tuning);
       if (!ns) return std::nullopt;
       times.layers += *ns;
     }
@@ -149,10 +166,10 @@ class Fusing {
   }
 
   // Those that a step lies in, or between whose steps it lies, short ones first.
-  std::vector<ChainSteps> candidates_at(uint32_t peak) const {
+  std::vector<ChainSteps> candidates_at(uint32_t peak, size_t max_length) const {
     work_ += peak;
     std::vector<ChainSteps> candidates;
-    for (size_t length = 2; length <= format::kMaxChainStages; ++length) {
+    for (size_t length = 2; length <= max_length; ++length) {
       for (uint32_t s = 0; s <= peak; ++s) {
         if (next_[s] == kNoStep) continue;
         ChainSteps steps = steps_from(next_, s, length);
@@ -242,9 +259,10 @@ bool has_stages(const Program& program) {
 
 }  // namespace
 
-Program fuse_steps(const Program& program, const TargetProfile& profile, Fuse fuse, const TuningLog* tuning,
+Program fuse_steps(const Program& unfused, const TargetProfile& profile, Fuse fuse, const TuningLog* tuning,
                    const LogFunction& log) {
-  if (fuse == Fuse::kOff || !has_stages(program)) return program;
+  if (fuse == Fuse::kOff || !has_stages(unfused)) return unfused;
+  const Program program = fold_residuals(unfused);
   Fusing fusing(program, profile);
   if (!fusing.has_links()) return program;
   if (fuse == Fuse::kAll) {

@@ -1,4 +1,5 @@
-// Layers that run as one step: a chain keeps a few rows of what lies between them (kernels/chain/chain.h).
+// Layers that run as one step: additions as residuals, and chains, which keep a few rows of what lies between
+// layers (kernels/chain/chain.h).
 #ifndef QPLAN_SRC_PACKER_EMIT_FUSE_H_
 #define QPLAN_SRC_PACKER_EMIT_FUSE_H_
 
@@ -10,13 +11,13 @@
 
 namespace qplan::emit {
 
-// kAuto: where it saves memory, or time by a log of measurements; kAll: wherever it can be done.
+// Of chains: kAuto: where it saves memory, or time by a log of measurements; kAll: wherever it can be done.
 enum class Fuse : uint8_t { kOff, kAuto, kAll };
 
-// The program with chains in the place of steps. What lies between steps that are fused has no other reader
-// and is no output of the function. Regions on devices, and the steps that stand in for them, stay as they
-// are. tuning: null, or where times are known from: then a chain that is faster than its layers is made, and
-// one that saves memory is not where it is slower by more than a tenth.
+// The program with residuals (fold_residuals.h) and chains in the place of steps. What lies between steps
+// that are fused has no other reader and is no output of the function. Regions on devices, and the steps that
+// stand in for them, stay as they are. tuning: null, or where times are known from: then a chain that is
+// faster than its layers is made, and one that saves memory is not where it is slower by more than a tenth.
 target::Program fuse_steps(const target::Program& program, const target::TargetProfile& profile, Fuse fuse,
                            const TuningLog* tuning, const LogFunction& log);
 

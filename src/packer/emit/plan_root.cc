@@ -190,6 +190,7 @@ class RootBuilder {
     const auto inputs = builder_.CreateVector(step.inputs);
     const auto outputs = builder_.CreateVector(step.outputs);
     const Offset<void> params = step.stages.empty() ? step.write_params(builder_) : chain_params(step);
+    const Offset<format::AddParams> residual = residual_of(step);
     format::KernelStepBuilder table(builder_);
     table.add_kernel(step.kernel);
     table.add_inputs(inputs);
@@ -199,7 +200,13 @@ class RootBuilder {
     table.add_macs(step.macs);
     if (contents_.facts != nullptr) table.add_min_units_per_task(contents_.facts->min_units_per_task[s]);
     if (contents_.schedules != nullptr) table.add_schedule((*contents_.schedules)[s].bytes);
+    table.add_residual(residual);
+    table.add_residual_is_input1(step.residual_is_input1);
     return table.Finish();
+  }
+
+  Offset<format::AddParams> residual_of(const target::ProgramStep& step) {
+    return step.write_residual ? Offset<format::AddParams>(step.write_residual(builder_).o) : 0;
   }
 
   Offset<void> chain_params(const target::ProgramStep& chain) {
@@ -208,8 +215,16 @@ class RootBuilder {
       const auto inputs = builder_.CreateVector(stage_tensors(stage.inputs));
       const auto outputs = builder_.CreateVector(stage_tensors(stage.outputs));
       const Offset<void> params = stage.write_params(builder_);
-      stages.push_back(
-          format::CreateKernelStep(builder_, stage.kernel, inputs, outputs, stage.params_type, params));
+      const Offset<format::AddParams> residual = residual_of(stage);
+      format::KernelStepBuilder table(builder_);
+      table.add_kernel(stage.kernel);
+      table.add_inputs(inputs);
+      table.add_outputs(outputs);
+      table.add_params_type(stage.params_type);
+      table.add_params(params);
+      table.add_residual(residual);
+      table.add_residual_is_input1(stage.residual_is_input1);
+      stages.push_back(table.Finish());
     }
     std::vector<Offset<format::Tensor>> tiles;
     for (const target::ProgramTensor& tile : chain.tiles) {

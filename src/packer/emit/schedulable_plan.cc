@@ -75,9 +75,10 @@ class RootBuilder {
     }
     const format::KernelStep& step = view_.step(s);
     const Offset<void> params = old(static_cast<const uint8_t*>(step.params())).Union();
-    const auto body = format::CreateKernelStep(builder_, step.kernel(), old(step.inputs()),
-                                               old(step.outputs()), step.params_type(), params, step.macs(),
-                                               step.min_units_per_task(), step.schedule());
+    const auto body =
+        format::CreateKernelStep(builder_, step.kernel(), old(step.inputs()), old(step.outputs()),
+                                 step.params_type(), params, step.macs(), step.min_units_per_task(),
+                                 step.schedule(), old(step.residual()), step.residual_is_input1());
     return format::CreateStep(builder_, format::StepBody_KernelStep, body.Union());
   }
 

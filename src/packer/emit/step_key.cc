@@ -51,9 +51,8 @@ std::string params_text(const format::KernelStep& step) {
     }
   }
   // A sum with a float form is another computation than one without.
-  if (const auto* sum = step.params_as_AddParams()) {
-    add("has_float_form", sum->float_scale1() > 0.0f ? "true" : "false");
-  }
+  const format::AddParams* sum = step.residual() != nullptr ? step.residual() : step.params_as_AddParams();
+  if (sum != nullptr) add("has_float_form", sum->float_scale1() > 0.0f ? "true" : "false");
   return text;
 }
 

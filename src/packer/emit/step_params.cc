@@ -152,7 +152,9 @@ Fields fields(const format::ChainParams& p) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> step_params(const format::KernelStep& step) {
+namespace {
+
+Fields params_fields(const format::KernelStep& step) {
   switch (step.kernel()) {
     // open() has checked that the table is the kernel's.
 #define QPLAN_KERNEL(id, family, descriptor, Params) \
@@ -163,6 +165,16 @@ std::vector<std::pair<std::string, std::string>> step_params(const format::Kerne
     default:
       return {};
   }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> step_params(const format::KernelStep& step) {
+  Fields result = params_fields(step);
+  if (step.residual() == nullptr) return result;
+  result.emplace_back("residual", step.residual_is_input1() ? "input1" : "input2");
+  for (const auto& [name, value] : fields(*step.residual())) result.emplace_back("residual_" + name, value);
+  return result;
 }
 
 }  // namespace qplan::emit

@@ -57,6 +57,9 @@ struct ProgramStep {
   std::vector<TensorId> outputs;
   format::KernelParams params_type = format::KernelParams_NONE;
   ParamsWriter write_params;
+  // Of a convolution whose last input is added to its output: the AddParams, whose input 1 or 2 that is.
+  ParamsWriter write_residual;
+  bool residual_is_input1 = false;
   uint64_t macs = 0;
   std::string name;  // of the source operator
   // Of a chain, which has no parameters of its own.

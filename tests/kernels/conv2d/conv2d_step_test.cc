@@ -61,6 +61,66 @@ TEST(Conv2dStep, FillsArgsFromAValidStep) {
   }
 }
 
+// With one more input, that is added.
+struct ResidualSpec {
+  Conv2dStepSpec layer;
+  std::vector<int64_t> shape;
+  format::Contract contract = format::Contract_TFL2;
+  int32_t left_shift = 20, input1_zero_point = 0, output_shift = -18, clamp_max = 127;
+  bool is_input1 = false;
+  bool is_there = true;
+
+  ResidualSpec() : shape(layer.output_shape) {}
+  void make(TestStep& step) {
+    layer.edit = [this](TestStep& edited) {
+      if (!is_there) return;
+      size_t count = 1;
+      for (const int64_t extent : shape) count *= static_cast<size_t>(extent);
+      edited.input<int8_t>(shape, std::vector<int8_t>(count, 3));
+    };
+    layer.make(
+        step,
+        [this](flatbuffers::FlatBufferBuilder& builder) {
+          return format::CreateAddParams(builder, contract, left_shift, input1_zero_point, 1 << 30, 0, 0,
+                                         1 << 30, 0, 0, 1 << 30, output_shift, -128, clamp_max, 0.5f, 0.5f,
+                                         1.0f);
+        },
+        is_input1);
+  }
+};
+
+TEST(Conv2dStep, FillsTheResidual) {
+  ResidualSpec spec;
+  spec.is_input1 = true;
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  ArgsStorage storage;
+  Error error;
+  ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
+  const auto& args = storage.as<Conv2dArgs>();
+  EXPECT_TRUE(args.has_residual);
+  EXPECT_TRUE(args.residual_is_a);
+  EXPECT_EQ(args.residual, step.view().data[6]);
+  EXPECT_EQ(args.residual_sum.left_shift, 20);
+  EXPECT_EQ(args.residual_sum.output_shift, -18);
+  EXPECT_EQ(args.residual_sum.dtype, Dtype::kS8);
+}
+
+TEST(Conv2dStep, RefusesWrongResiduals) {
+  testing::expect_refusals<ResidualSpec>(
+      kConv2dFamily,
+      {{[](ResidualSpec& s) { s.is_there = false; }, "the step has 5 inputs, expected 6"},
+       {[](ResidualSpec& s) { s.shape[1] += 1; }, "residual is not of the output's shape"},
+       {[](ResidualSpec& s) { s.shape.pop_back(); }, "residual has rank 3, expected 4"},
+       {[](ResidualSpec& s) { s.contract = format::Contract_TFL1; }, "only TFL2, F32E", QPLAN_KERNEL_MISSING},
+       {[](ResidualSpec& s) { s.left_shift = 23; }, "left_shift 23"},
+       {[](ResidualSpec& s) { s.input1_zero_point = 128; }, "input1_zero_point"},
+       {[](ResidualSpec& s) { s.output_shift = 1; }, "shift 1"},
+       {[](ResidualSpec& s) { s.clamp_max = 128; }, "clamp_max"},
+       {[](ResidualSpec& s) { s.layer = testing::acc32_conv2d_step(); },
+        "a residual is added to outputs of 8 bits, not to accumulators"}});
+}
+
 TEST(Conv2dStep, NeedsNoAddressesOfActivations) {
   Conv2dStepSpec spec;
   TestStep step(kKernel_conv2d);
