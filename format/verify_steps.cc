@@ -69,7 +69,7 @@ bool PlanVerifier::kernel_params(uint32_t index, const KernelStep& body) {
                         << static_cast<uint32_t>(expected);
     return false;
   }
-  if (body.residual() != nullptr && body.kernel() != kKernel_conv2d) {
+  if (body.residual() != nullptr && expected != KernelParams_NONE && body.kernel() != kKernel_conv2d) {
     corrupt_step(index) << "kernel " << uint32_t{body.kernel()} << " has a residual, which only kernel "
                         << uint32_t{kKernel_conv2d} << " adds";
     return false;

@@ -305,7 +305,7 @@ template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
 inline void copy_band(const Conv2dArgs& a, const Band& band, uint32_t n, uint32_t y, uint32_t x,
                       uint32_t height, uint8_t* to) {
   const size_t row_bytes = size_t{a.input_w} * a.input_c;
-  const uint8_t* image = static_cast<const uint8_t*>(a.input) + n * a.input_h * row_bytes;
+  const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{n} * a.input_h * row_bytes;
   const int64_t column = int64_t{x} * a.stride_w - a.pad_left;
   int64_t row = int64_t{y} * a.stride_h - a.pad_top;
   for (size_t i = 0; i < band_rows(a, height); ++i, row += band.row_step, to += band.pitch) {

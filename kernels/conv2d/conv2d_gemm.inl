@@ -19,7 +19,6 @@ inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
 }
 
 inline uint32_t conv2d_groups(const Conv2dArgs& a) {
-  if (a.has_residual && !product_adds_residual(a)) return 1;  // it is added to whole blocks
   const uint32_t scheduled = knob_value(a.schedule, kConv2dKnobs, kConv2dChannelGroups);
   const uint32_t most = div_up(a.output_c, 16);
   if (scheduled != 0) return scheduled < most ? scheduled : most;
@@ -140,8 +139,10 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
                    last = group_begin(num_blocks, group + 1, groups);
     if (args.has_residual) residual.first = residual_at(args, product.first_out);
     args.groups == 1 ? gemm(product, first, last) : multiply_groups(args, band, first, last, parts, product);
-    if (args.has_residual && !product_adds_residual(args))
-      add_residual<kAdd>(args, product.first_out, uint64_t{product.num_rows} * args.output_c);
+    if (args.has_residual && !product_adds_residual(args)) {
+      const uint32_t channels_end = last * 16 < args.output_c ? last * 16 : args.output_c;
+      add_residual<kAdd>(args, product.first_out, product.num_rows, first * 16, channels_end);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // The residual of a convolution. An ISA file says whether its product adds it where outputs are made;
-// otherwise its add does, on the outputs of a block while they are in the cache. Internal linkage only.
+// otherwise its add does, on the outputs of a unit while they are in the cache. Internal linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_RESIDUAL_INL_
 #define QPLAN_KERNELS_CONV2D_CONV2D_RESIDUAL_INL_
 
@@ -22,10 +22,13 @@ using AddRun = void (*)(const AddArgs& args, uint32_t begin, uint32_t end, void*
 // gemm_stream_avx512vnni.inl), with no room for more.
 constexpr uint32_t kStreamedChannels = 256;
 
-// Whether the product adds it: where the sum has a float form.
+// Whether the product adds it: where the sum has a float form. Few runs are divided by channels, of which add
+// would take one row at a time.
 inline bool product_adds_residual(const Conv2dArgs& a) {
+  const bool is_streamed =
+      windows_are_pixels(a) && a.input_c <= kStreamedChannels && num_runs(a) >= kFewBlocks;
   return kProductAddsResidual && a.has_residual && a.residual_sum.contract == Contract::kTfl2 &&
-         a.residual_sum.float_scale1 > 0.0f && !(windows_are_pixels(a) && a.input_c <= kStreamedChannels);
+         a.residual_sum.float_scale1 > 0.0f && !is_streamed;
 }
 
 inline GemmResidual residual_of(const Conv2dArgs& a) {
@@ -45,18 +48,22 @@ inline const uint8_t* residual_at(const Conv2dArgs& a, const uint8_t* out) {
   return static_cast<const uint8_t*>(a.residual) + (out - static_cast<const uint8_t*>(a.output));
 }
 
-// Adds it to num_outputs outputs, one behind the other from `out` on.
+// Adds it to the outputs of channels [begin, end) of num_rows pixels, one behind the other from `out` on.
 template <AddRun kAdd>
-inline void add_residual(const Conv2dArgs& a, uint8_t* out, uint64_t num_outputs) {
+inline void add_residual(const Conv2dArgs& a, uint8_t* out, uint64_t num_rows, uint32_t begin, uint32_t end) {
+  const bool is_whole = begin == 0 && end == a.output_c;
+  const uint64_t count = is_whole ? num_rows * a.output_c : end - begin;
   AddArgs add;
   static_cast<AddFormula&>(add) = a.residual_sum;
-  add.a = a.residual_is_a ? residual_at(a, out) : out;
-  add.b = a.residual_is_a ? out : residual_at(a, out);
-  add.output = out;
-  add.broadcast.rank = 1;
-  add.broadcast.elements = add.broadcast.extents[0] = num_outputs;
+  add.broadcast.elements = add.broadcast.extents[0] = count;
   add.broadcast.a_strides[0] = add.broadcast.b_strides[0] = 1;
-  kAdd(add, 0, num_chunks(num_outputs), nullptr);
+  out += begin;
+  for (uint64_t row = 0; row < (is_whole ? 1 : num_rows); ++row, out += a.output_c) {
+    add.a = a.residual_is_a ? residual_at(a, out) : out;
+    add.b = a.residual_is_a ? out : residual_at(a, out);
+    add.output = out;
+    kAdd(add, 0, num_chunks(count), nullptr);
+  }
 }
 
 }  // namespace
