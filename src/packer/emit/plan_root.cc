@@ -192,17 +192,24 @@ class RootBuilder {
     const Offset<void> params = step.stages.empty() ? step.write_params(builder_) : chain_params(step);
     const Offset<format::AddParams> residual = residual_of(step);
     format::KernelStepBuilder table(builder_);
-    table.add_kernel(step.kernel);
-    table.add_inputs(inputs);
-    table.add_outputs(outputs);
-    table.add_params_type(step.params_type);
-    table.add_params(params);
+    add_call(step, inputs, outputs, params, residual, &table);
     table.add_macs(step.macs);
     if (contents_.facts != nullptr) table.add_min_units_per_task(contents_.facts->min_units_per_task[s]);
     if (contents_.schedules != nullptr) table.add_schedule((*contents_.schedules)[s].bytes);
-    table.add_residual(residual);
-    table.add_residual_is_input1(step.residual_is_input1);
     return table.Finish();
+  }
+
+  // What steps and stages say alike.
+  using Tensors = Offset<flatbuffers::Vector<uint32_t>>;
+  static void add_call(const target::ProgramStep& step, Tensors inputs, Tensors outputs, Offset<void> params,
+                       Offset<format::AddParams> residual, format::KernelStepBuilder* table) {
+    table->add_kernel(step.kernel);
+    table->add_inputs(inputs);
+    table->add_outputs(outputs);
+    table->add_params_type(step.params_type);
+    table->add_params(params);
+    table->add_residual(residual);
+    table->add_residual_is_input1(step.residual_is_input1);
   }
 
   Offset<format::AddParams> residual_of(const target::ProgramStep& step) {
@@ -217,13 +224,7 @@ class RootBuilder {
       const Offset<void> params = stage.write_params(builder_);
       const Offset<format::AddParams> residual = residual_of(stage);
       format::KernelStepBuilder table(builder_);
-      table.add_kernel(stage.kernel);
-      table.add_inputs(inputs);
-      table.add_outputs(outputs);
-      table.add_params_type(stage.params_type);
-      table.add_params(params);
-      table.add_residual(residual);
-      table.add_residual_is_input1(stage.residual_is_input1);
+      add_call(stage, inputs, outputs, params, residual, &table);
       stages.push_back(table.Finish());
     }
     std::vector<Offset<format::Tensor>> tiles;
