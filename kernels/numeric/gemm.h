@@ -5,8 +5,9 @@
 //   u(p, k)   = (byte j of tap t of row p) ^ flip, k = 4 * t * tap_k4 + j, j < tap_bytes,
 //               tap_k4 = ceil(tap_bytes / 4)
 //
-// under TFL2, TFL1 or F32E, or their float form. A row is a window of the input: its taps are runs of bytes
-// that lie the same way apart in every row. kernels/numeric/gemm_<isa>.inl compute it.
+// under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. A row
+// is a window of the input: its taps are runs of bytes that lie the same way apart in every row.
+// kernels/numeric/gemm_<isa>.inl compute it.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_H_
 #define QPLAN_KERNELS_NUMERIC_GEMM_H_
 
@@ -21,7 +22,7 @@ namespace qplan {
 // The float form of a sum (kernels/add/add_formula.h) of the outputs and a tensor that lies as they do.
 struct GemmResidual {
   const uint8_t* first = nullptr;  // beside first_out
-  bool is_a = false;  // of a and b
+  bool is_a = false;               // of a and b
   float scale1 = 0.0f;
   float scale2 = 0.0f;
   float offset = 0.0f;

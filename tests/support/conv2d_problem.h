@@ -2,6 +2,8 @@
 #ifndef QPLAN_TESTS_SUPPORT_CONV2D_PROBLEM_H_
 #define QPLAN_TESTS_SUPPORT_CONV2D_PROBLEM_H_
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -18,6 +20,7 @@
 #include "tests/support/float_form.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
+#include "tests/support/variants.h"
 #include "tests/support/weights.h"
 
 namespace qplan::testing {
@@ -228,6 +231,22 @@ class Conv2dRun {
   Buffer<float> float_scale_, float_offset_;
   OutputBuffer<uint8_t> output_;
 };
+
+// True if the variant takes the problem; then its output was compared.
+inline bool expect_outputs(const KernelVariant& variant, const Conv2dProblem& problem,
+                           const std::vector<int32_t>& expected, bool in_pieces) {
+  Conv2dRun run(problem);
+  if (!variant.accepts(&run.args())) return false;
+  if (in_pieces) {
+    run_variant_in_pieces(variant, &run.args(), problem.seed);
+  } else {
+    run_variant(variant, &run.args());
+  }
+  const std::vector<int32_t> output = run.output();
+  EXPECT_EQ(output, expected) << problem.text();
+  EXPECT_TRUE(run.guards_intact()) << problem.text();
+  return true;
+}
 
 }  // namespace qplan::testing
 

@@ -99,7 +99,8 @@ std::vector<std::optional<uint64_t>> offsets_of_parts(const Program& program, co
         if (inside[input] != output && inside[output] != input) continue;
         const uint32_t part = inside[input] == output ? input : output;
         const std::optional<uint64_t> offset = part_offset(s, o, i);
-        if (is_told[part] && offsets[part] != offset) return std::vector<std::optional<uint64_t>>(program.tensors.size());
+        if (is_told[part] && offsets[part] != offset)
+          return std::vector<std::optional<uint64_t>>(program.tensors.size());
         offsets[part] = offset;
         is_told[part] = true;
       }

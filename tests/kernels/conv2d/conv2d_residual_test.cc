@@ -17,7 +17,6 @@ namespace qplan {
 namespace {
 
 using testing::Conv2dProblem;
-using testing::Conv2dRun;
 using testing::Random;
 
 // As the sums of networks, or any legal one. The float form's constants are nobody's proof: whoever computes
@@ -95,16 +94,7 @@ class Conv2dResidual : public ::testing::TestWithParam<const KernelVariant*> {
     }
     const testing::Buffer<uint8_t> residual_bytes(testing::to_bytes(residual), problem.seed % 7);
     problem.args.residual = residual_bytes.data();
-    Conv2dRun run(problem);
-    if (!variant.accepts(&run.args())) return false;
-    if (in_pieces) {
-      testing::run_variant_in_pieces(variant, &run.args(), problem.seed);
-    } else {
-      testing::run_variant(variant, &run.args());
-    }
-    EXPECT_EQ(run.output(), expected) << problem.text();
-    EXPECT_TRUE(run.guards_intact()) << problem.text();
-    return true;
+    return testing::expect_outputs(variant, problem, expected, in_pieces);
   }
 };
 

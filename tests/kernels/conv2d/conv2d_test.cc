@@ -29,18 +29,8 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
 
   // True if the variant takes the problem; then its output was compared.
   bool expect_correct(const Conv2dProblem& problem, bool in_pieces = false) {
-    const KernelVariant& variant = *GetParam();
-    Conv2dRun run(problem);
-    if (!variant.accepts(&run.args())) return false;
-    if (in_pieces) {
-      testing::run_variant_in_pieces(variant, &run.args(), problem.seed);
-    } else {
-      testing::run_variant(variant, &run.args());
-    }
-    const std::vector<int32_t> output = run.output();
-    EXPECT_EQ(output, testing::expected_of(problem, variant)) << problem.text();
-    EXPECT_TRUE(run.guards_intact()) << problem.text();
-    return true;
+    return testing::expect_outputs(*GetParam(), problem, testing::expected_of(problem, *GetParam()),
+                                   in_pieces);
   }
 };
 

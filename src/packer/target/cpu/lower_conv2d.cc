@@ -39,7 +39,8 @@ GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64
   return merge;
 }
 
-// For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it is.
+// For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it
+// is.
 uint16_t vector_layout(const op::Window2d& window, format::Contract contract, const ir::TensorType& input,
                        const ir::TensorType& output, uint64_t groups) {
   Conv2dArgs args;
