@@ -10,13 +10,26 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND QPLAN_ISAS sse41 avx2 avxvnni avx512vnni)
 endif()
 
-# qplan_isa_sources(<target> <file>...): adds the files whose ISA this build holds, with its flags.
+# qplan_isa_sources(<target> <file>...): adds the files whose ISA this build holds, each as two objects. `run` is compiled
+# with the ISA's flags; the queries (accepts, scratch_bytes, units) are compiled without them, because the packer asks them
+# about instruction sets that its own processor lacks, and a compiler that may use AVX-512 copies structs with it.
 function(qplan_isa_sources target)
   foreach(isa IN LISTS QPLAN_ISAS)
     foreach(file IN LISTS ARGN)
       if(file MATCHES "_${isa}\\.cc$")
         target_sources(${target} PRIVATE ${file})
-        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-O2;${QPLAN_ISA_FLAGS_${isa}}")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-O2;-Wno-unused-function;${QPLAN_ISA_FLAGS_${isa}}"
+                                    COMPILE_DEFINITIONS QPLAN_ONLY_RUN)
+        get_filename_component(name ${file} NAME_WE)
+        file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
+        set(queries ${CMAKE_CURRENT_BINARY_DIR}/queries/${name}_queries.cc)
+        # Each of the two leaves helpers of the other unused.
+        file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1
+#include \"${path}\"
+" @ONLY)
+        target_sources(${target} PRIVATE ${queries})
+        # Vectors are passed only between functions that this object does not contain.
+        set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "-Wno-unused-function;-Wno-psabi")
       endif()
     endforeach()
     string(TOUPPER ${isa} upper)

@@ -5,7 +5,8 @@ usage: check_symbols.py NM LD READELF ARCHIVE [ALLOWED_REGEX]
  - linked into one object (ld -r), nothing is undefined but memcpy memmove memset memcmp (and ALLOWED_REGEX: the
    compiler's own helpers on cores that lack an instruction);
  - there are no static constructors or destructors;
- - objects of ISA files define no weak symbols: the linker could use them for code that runs on lesser machines.
+ - objects of ISA files define no weak symbols: the linker could use them for code that runs on lesser machines;
+ - they define nothing but `run` for other objects: queries (accepts, scratch_bytes, units) are called on every machine.
 Exit status 1 and one line per offence.
 """
 import re
@@ -16,6 +17,7 @@ import os
 
 FREE = {"memcpy", "memmove", "memset", "memcmp"}
 ISA = re.compile(r"_(sse41|avx2|avxvnni|avx512vnni|neon|dot|mve)\.cc\.o")
+RUN = re.compile(r"_ZN5qplan\w+3runE")  # qplan::<variant>::run
 
 
 def run(*command):
@@ -44,8 +46,12 @@ def main():
         if line.endswith(":"):
             member = line[:-1]
             isa_objects += bool(ISA.search(member))
-        elif ISA.search(member) and len(line.split()) >= 3 and line.split()[-2] in "WwVvu":
-            offences.append(f"{archive}({member}): weak symbol '{line.split()[-1]}' in an ISA object")
+        elif ISA.search(member) and len(line.split()) >= 3:
+            kind, symbol = line.split()[-2:]
+            if kind in "WwVvu":
+                offences.append(f"{archive}({member}): weak symbol '{symbol}' in an ISA object")
+            elif kind in "TDBR" and not RUN.match(symbol):
+                offences.append(f"{archive}({member}): '{symbol}' in an ISA object, expected nothing but run()")
     for offence in offences:
         print(offence)
     print(f"undefined: {' '.join(undefined) or 'none'}; {isa_objects} ISA objects; {len(offences)} offences")

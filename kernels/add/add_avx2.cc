@@ -6,17 +6,25 @@
 namespace qplan {
 
 namespace add_avx2 {
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const AddArgs&) { return true; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+#endif
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, false, begin, end); }
+#endif
 }  // namespace add_avx2
 
 namespace sub_avx2 {
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const AddArgs&) { return true; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+#endif
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, true, begin, end); }
+#endif
 }  // namespace sub_avx2
 
 }  // namespace qplan

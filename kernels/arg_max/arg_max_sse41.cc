@@ -45,12 +45,16 @@ struct Lanes {
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const ArgMaxArgs& args) { return rows_accept(args); }
 
 size_t scratch_bytes(const ArgMaxArgs&) { return 0; }
 
 uint32_t units(const ArgMaxArgs& args) { return num_chunks(args.outer); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const ArgMaxArgs& args, uint32_t begin, uint32_t end, void*) { run_rows<Lanes>(args, begin, end); }
+#endif
 
 }  // namespace qplan::arg_max_sse41

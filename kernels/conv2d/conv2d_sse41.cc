@@ -6,14 +6,18 @@
 
 namespace qplan::conv2d_sse41 {
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const Conv2dArgs& args) { return band_accepts(args); }
 
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 
 uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   conv2d_gemm<add_sse41::run>(args, begin, end, scratch);
 }
+#endif
 
 }  // namespace qplan::conv2d_sse41

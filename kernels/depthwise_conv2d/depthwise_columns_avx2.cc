@@ -201,6 +201,7 @@ __attribute__((noinline)) void run_units(const DepthwiseConv2dArgs& a, uint32_t 
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 // At stride 2 a column serves one row, and of many channels taps are faster.
 bool accepts(const DepthwiseConv2dArgs& a) {
   return columns_accepts(a) && a.kernel_h == 3 && a.dilation_h == 1 && a.dilation_w == 1 &&
@@ -212,10 +213,13 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& a) {
 }
 
 uint32_t units(const DepthwiseConv2dArgs& a) { return a.batch * units_of_rows(a); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   const RoundTowardsZero rounding(a.float_form != FloatForm::kNone);
   run_units(a, begin, end, scratch);
 }
+#endif
 
 }  // namespace qplan::depthwise_columns_avx2

@@ -234,6 +234,7 @@ void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void*
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const DepthwiseConv2dArgs& args) { return columns_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
@@ -242,7 +243,9 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
 }
 
 uint32_t units(const DepthwiseConv2dArgs& args) { return num_images(args) * units_of_image(args); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.kernel_h == 3) {
     return args.stride_h == 1 ? run_units<3, 1>(args, begin, end, scratch)
@@ -251,5 +254,6 @@ void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* sc
   return args.stride_h == 1 ? run_units<5, 1>(args, begin, end, scratch)
                             : run_units<5, 2>(args, begin, end, scratch);
 }
+#endif
 
 }  // namespace qplan::depthwise_columns_avx512vnni

@@ -83,15 +83,19 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 
 uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const RoundTowardsZero rounding(args.float_form != FloatForm::kNone);
   run_rows(args, begin, end, scratch);
 }
+#endif
 
 }  // namespace qplan::depthwise_conv2d_avx2

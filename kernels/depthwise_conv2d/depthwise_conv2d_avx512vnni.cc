@@ -81,12 +81,15 @@ void run_group(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t chann
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 
 uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Taps taps = taps_in(args, scratch);
   fill(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
@@ -97,5 +100,6 @@ void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* sc
     for (uint32_t channel = 0; channel < args.input_c; channel += 16) run_group(args, taps, channel, out);
   }
 }
+#endif
 
 }  // namespace qplan::depthwise_conv2d_avx512vnni

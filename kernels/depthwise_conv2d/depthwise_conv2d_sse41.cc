@@ -37,12 +37,15 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 
 uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const Taps taps = taps_in(args, scratch);
   __builtin_memset(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
@@ -60,5 +63,6 @@ void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* sc
     }
   }
 }
+#endif
 
 }  // namespace qplan::depthwise_conv2d_sse41

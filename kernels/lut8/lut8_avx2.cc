@@ -28,12 +28,15 @@ inline __m256i look_up(const __m256i* rows, __m256i low, __m256i x) {
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const Lut8Args& args) { return args.elements >= 64; }
 
 size_t scratch_bytes(const Lut8Args&) { return 0; }
 
 uint32_t units(const Lut8Args& args) { return num_chunks(args.elements); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const Lut8Args& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.elements, begin, end);
   __m256i rows[16];
@@ -49,5 +52,6 @@ void run(const Lut8Args& args, uint32_t begin, uint32_t end, void*) {
   }
   for (; i < range.end; ++i) args.output[i] = args.table[args.input[i]];
 }
+#endif
 
 }  // namespace qplan::lut8_avx2

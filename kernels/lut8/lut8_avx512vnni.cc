@@ -33,12 +33,15 @@ inline __m512i look_up(const Table& table, __m512i x) {
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const Lut8Args& args) { return args.elements >= 64; }
 
 size_t scratch_bytes(const Lut8Args&) { return 0; }
 
 uint32_t units(const Lut8Args& args) { return num_chunks(args.elements); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const Lut8Args& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.elements, begin, end);
   Table table;
@@ -52,5 +55,6 @@ void run(const Lut8Args& args, uint32_t begin, uint32_t end, void*) {
   const __m512i x = _mm512_maskz_loadu_epi8(mask, args.input + i);
   _mm512_mask_storeu_epi8(args.output + i, mask, look_up(table, x));
 }
+#endif
 
 }  // namespace qplan::lut8_avx512vnni

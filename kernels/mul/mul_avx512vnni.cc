@@ -5,12 +5,16 @@
 
 namespace qplan::mul_avx512vnni {
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const MulArgs&) { return true; }
 
 size_t scratch_bytes(const MulArgs&) { return 0; }
 
 uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const MulArgs& args, uint32_t begin, uint32_t end, void*) { mul_lanes(args, begin, end); }
+#endif
 
 }  // namespace qplan::mul_avx512vnni

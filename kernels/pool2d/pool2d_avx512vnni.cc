@@ -6,17 +6,25 @@
 namespace qplan {
 
 namespace avg_pool2d_avx512vnni {
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const Pool2dArgs& args) { return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+#endif
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { avg_pool2d_lanes(args, begin, end); }
+#endif
 }  // namespace avg_pool2d_avx512vnni
 
 namespace max_pool2d_avx512vnni {
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const Pool2dArgs&) { return true; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+#endif
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { max_pool2d_lanes(args, begin, end); }
+#endif
 }  // namespace max_pool2d_avx512vnni
 
 }  // namespace qplan

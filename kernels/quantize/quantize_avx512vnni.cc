@@ -5,12 +5,16 @@
 
 namespace qplan::quantize_avx512vnni {
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const QuantizeArgs&) { return true; }
 
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
 
 uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) { quantize_lanes(args, begin, end); }
+#endif
 
 }  // namespace qplan::quantize_avx512vnni

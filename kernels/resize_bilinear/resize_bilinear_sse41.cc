@@ -48,12 +48,15 @@ struct Lanes {
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const ResizeBilinearArgs& args) { return sixteenths_accept(args); }
 
 size_t scratch_bytes(const ResizeBilinearArgs& args) { return sixteenths_scratch_bytes<Lanes<true>>(args); }
 
 uint32_t units(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.dtype == Dtype::kS8) {
     run_sixteenths<Lanes<true>>(args, begin, end, scratch);
@@ -61,5 +64,6 @@ void run(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void* scr
     run_sixteenths<Lanes<false>>(args, begin, end, scratch);
   }
 }
+#endif
 
 }  // namespace qplan::resize_bilinear_sse41

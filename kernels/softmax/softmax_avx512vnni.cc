@@ -84,14 +84,18 @@ struct Lanes {
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const SoftmaxArgs& args) { return softmax_rows_accept(args); }
 
 size_t scratch_bytes(const SoftmaxArgs&) { return kSoftmaxScratchBytes; }
 
 uint32_t units(const SoftmaxArgs& args) { return args.rows; }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   run_rows<Lanes>(args, begin, end, scratch);
 }
+#endif
 
 }  // namespace qplan::softmax_avx512vnni

@@ -82,6 +82,7 @@ void run_channels(const TransposeArgs& args, bool pixels, uint64_t begin, uint64
 
 }  // namespace
 
+#if !defined(QPLAN_ONLY_RUN)
 bool accepts(const TransposeArgs& args) {
   return args.element_bytes == 1 && args.rank == 2 && (to_pixels(args) || to_planes(args)) &&
          args.elements < uint64_t{1} << 40;
@@ -93,7 +94,9 @@ uint32_t units(const TransposeArgs& args) {
   const uint64_t pixels = to_pixels(args) ? args.extents[0] : args.extents[1];
   return static_cast<uint32_t>((pixels + kUnitPixels - 1) / kUnitPixels);
 }
+#endif
 
+#if !defined(QPLAN_ONLY_QUERIES)
 void run(const TransposeArgs& args, uint32_t begin, uint32_t end, void*) {
   const bool pixels = to_pixels(args);
   const uint64_t count = pixels ? args.extents[0] : args.extents[1];
@@ -108,5 +111,6 @@ void run(const TransposeArgs& args, uint32_t begin, uint32_t end, void*) {
       return run_channels<4>(args, pixels, first, last);
   }
 }
+#endif
 
 }  // namespace qplan::transpose_sse41

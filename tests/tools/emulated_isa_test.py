@@ -32,6 +32,17 @@ class EmulatedIsa(support.CommandTest):
             self.assertEqual(json.loads(result.stdout)["isa"], isa)
             self.assertEqual((self.folder / "output0.bin").read_bytes(), self.digit_output(digit), cpu)
 
+    def test_packing_executes_nothing_the_processor_lacks(self):
+        # A plan is for x86-64 in general, so that the packer asks about kernels of every instruction set.
+        expected = self.plan.read_bytes()
+        for cpu in ("core2duo", "Nehalem"):
+            plan = self.folder / f"{cpu}.qplan"
+            result = subprocess.run([EMULATOR, "-cpu", cpu, support.COMMAND, "pack", support.DIGITS, "-o", plan],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                    timeout=300, check=False)
+            self.assertEqual(result.returncode, 0, (cpu, result.stderr))
+            self.assertEqual(plan.read_bytes(), expected, cpu)
+
     def test_without_sse41_the_reference_runs(self):
         self.expect("core2duo", "reference")
 
