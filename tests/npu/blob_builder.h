@@ -114,6 +114,11 @@ class BlobBuilder {
     relocations_.push_back({static_cast<uint32_t>(stream_.size()), region});
     return add(i);
   }
+  // Cycles that the header declares; without it 0, for unknown.
+  BlobBuilder& estimate(uint64_t cycles) {
+    estimated_cycles_ = cycles;
+    return *this;
+  }
   BlobBuilder& label(const std::string& name) {
     labels_.push_back({static_cast<uint32_t>(stream_.size()), text(name)});
     return *this;
@@ -124,6 +129,7 @@ class BlobBuilder {
     header.magic = kBlobMagic;
     header.major = kBlobMajor;
     header.config_hash = config_hash(config_);
+    header.estimated_cycles = estimated_cycles_;
     header.num_regions = static_cast<uint32_t>(regions_.size());
     header.num_instructions = static_cast<uint32_t>(stream_.size());
     header.num_relocations = static_cast<uint32_t>(relocations_.size());
@@ -171,6 +177,7 @@ class BlobBuilder {
   }
 
   const Config& config_;
+  uint64_t estimated_cycles_ = 0;
   std::vector<BlobRegion> regions_;
   std::vector<std::vector<uint8_t>> data_;
   std::vector<Instruction> stream_;

@@ -184,6 +184,55 @@ TEST(VtaBlob, RegionRules) {
   expect_refused(nothing.build(), kBlobFinish, "no instructions");
 }
 
+// An instruction that resets iter_out * iter_in * uops elements, then FINISH.
+std::vector<uint8_t> resets(uint32_t iter_out, uint32_t iter_in, uint32_t uops, uint64_t estimated_cycles,
+                            uint32_t count = 1) {
+  BlobBuilder builder;
+  const uint32_t table =
+      builder.region(RegionKind::kConstants, testing::uops_raw(kDefaultConfig, std::vector<Uop>(uops)));
+  builder.add(load(Memory::kUop, 0, 0, uops), table);
+  for (uint32_t n = 0; n < count; ++n) {
+    Instruction reset = gemm(0, uops, true);
+    reset.iter_out = static_cast<uint16_t>(iter_out);
+    reset.iter_in = static_cast<uint16_t>(iter_in);
+    builder.add(reset);
+  }
+  return builder.add(finish()).estimate(estimated_cycles).build();
+}
+
+TEST(VtaBlob, ExecutesNoMoreMicroOpsThanItDeclaresCycles) {
+  EXPECT_EQ(read(resets(100, 7, 3, 2100)).status, QPLAN_NPU_OK);
+  expect_refused(resets(100, 7, 3, 2099), kBlobWork,
+                 "instruction 1 (gemm): 2100 micro-ops, after 0 before it, exceed the 2099 cycles that the "
+                 "blob declares; pack the model again");
+  EXPECT_EQ(read(resets(100, 7, 3, 4200, 2)).status, QPLAN_NPU_OK);
+  expect_refused(resets(100, 7, 3, 4199, 2), kBlobWork,
+                 "instruction 2 (gemm): 2100 micro-ops, after 2100 before it, exceed the 4199");
+  const Verdict verdict = read(resets(100, 7, 3, 4199, 2));
+  EXPECT_EQ(verdict.status, QPLAN_NPU_E_BLOB);
+  EXPECT_EQ(verdict.why.place, 2u);
+  EXPECT_EQ(verdict.why.limit, 4199);
+  EXPECT_EQ(verdict.why.actual, 2100);
+  // ALU instructions count as well, by immediate and by register.
+  expect_refused(
+      with(3, [](Instruction& i) { i = alu_imm(AluOp::kAdd, 0, 1, 1), i.iter_in = i.iter_out = 16383; }),
+      kBlobWork, "instruction 3 (alu): 268402689 micro-ops");
+}
+
+TEST(VtaBlob, WorkIsBoundedWithoutAnEstimateAndForTheLargestNumbers) {
+  EXPECT_EQ(read(resets(4096, 4096, 1, 0)).status, QPLAN_NPU_OK);  // 2^24
+  expect_refused(
+      resets(4096, 4096, 1, 0, 2), kBlobWork,
+      "instruction 2 (gemm): 16777216 micro-ops, after 16777216 before it, exceed the 16777216 that a "
+      "blob without an estimate may execute");
+  // 2^41 micro-ops each: what is declared is taken, and no sum wraps around.
+  const uint64_t most = uint64_t{16383} * 16383 * 8192;
+  expect_refused(resets(16383, 16383, 8192, 1), kBlobWork, "2198754828288 micro-ops");
+  EXPECT_EQ(read(resets(16383, 16383, 8192, 3 * most, 3)).status, QPLAN_NPU_OK);
+  expect_refused(resets(16383, 16383, 8192, 3 * most - 1, 3), kBlobWork, "instruction 3 (gemm)");
+  EXPECT_EQ(read(resets(16383, 16383, 8192, UINT64_MAX, 3)).status, QPLAN_NPU_OK);
+}
+
 TEST(VtaBlob, ANoOpCarriesTokensAndNeedsNothingElse) {
   BlobBuilder builder;
   builder.add(tokens("push.next", load(Memory::kInp, 65535, 0, 0))).add(tokens("pop.prev", finish()));

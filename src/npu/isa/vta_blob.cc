@@ -11,6 +11,11 @@ namespace {
 
 constexpr uint32_t kNowhere = 0xffffffffu;
 
+// As the numbers of a reason.
+int64_t clamped(uint64_t number) {
+  return number > uint64_t{INT64_MAX} ? INT64_MAX : static_cast<int64_t>(number);
+}
+
 // Where the first rule that was broken ends up.
 class Refusal {
  public:
@@ -339,6 +344,7 @@ class Reader {
     if (reach_.has_unwritten) {
       return instruction_fails(kBlobUopRange, "a micro-op that no load has written", 0, reach_.unwritten);
     }
+    if (!work_fits()) return false;
     const bool is_alu = now_.opcode == Opcode::kAlu;
     if (!index_fits("acc index written", reach_.dst, now_.dst_factor_out, now_.dst_factor_in,
                     config_.acc_elements)) {
@@ -353,6 +359,25 @@ class Reader {
                                      config_.inp_elements) &&
                           index_fits("wgt index", reach_.wgt, now_.wgt_factor_out, now_.wgt_factor_in,
                                      config_.wgt_elements));
+  }
+
+  // Counts the instruction's micro-ops, which are at least one, against what the header declares.
+  bool work_fits() {
+    const uint64_t declared = blob_.header.estimated_cycles;
+    const uint64_t limit = declared == 0 ? kMaxUndeclaredUops : declared;
+    const uint64_t uops = iterations(now_);
+    if (uops <= limit - uops_executed_) {  // uops_executed_ <= limit: no sum that could wrap
+      uops_executed_ += uops;
+      return true;
+    }
+    refusal_.text() << "vta blob: instruction " << index_ << " (" << opcode_name(now_.opcode) << "): " << uops
+                    << " micro-ops, after " << uops_executed_ << " before it, exceed the ";
+    if (declared == 0) {
+      refusal_.text() << limit << " that a blob without an estimate may execute";
+    } else {
+      refusal_.text() << declared << " cycles that the blob declares; pack the model again";
+    }
+    return refusal_.refuse(kBlobWork, index_, clamped(limit), clamped(uops));
   }
 
   bool alu_instruction() {
@@ -421,6 +446,7 @@ class Reader {
   Refusal& refusal_;
   uint64_t data_begin_ = 0;
   uint32_t index_ = 0;
+  uint64_t uops_executed_ = 0;
   Instruction now_;
   UopReach reach_;
 };

@@ -18,6 +18,11 @@
 // every index of every GEMM and ALU instruction before anything runs. The reader needs neither heap nor the
 // standard library, never reads outside the bytes it was given, and takes time linear in the blob plus the
 // micro-ops that its instructions name.
+//
+// Work is bounded too. A GEMM or ALU instruction of 16 bytes can ask for 2^41 micro-ops, so the header states
+// how long the program takes: no device executes more than one micro-op a cycle, so a blob whose instructions
+// execute more micro-ops than estimated_cycles is refused. A LOAD or STORE moves no more elements than its
+// memory has, so the number of instructions bounds that work.
 #ifndef QPLAN_SRC_NPU_ISA_VTA_BLOB_H_
 #define QPLAN_SRC_NPU_ISA_VTA_BLOB_H_
 
@@ -36,6 +41,8 @@ constexpr uint32_t kBlobAlignment = 16;
 constexpr uint32_t kMaxRegions = 4096;
 constexpr uint32_t kMaxRegionAlignment = 4096;
 constexpr uint32_t kNoText = 0;
+// Micro-ops that a blob without an estimate may execute: 0.17 s at 100 MHz.
+constexpr uint64_t kMaxUndeclaredUops = uint64_t{1} << 24;
 
 // The structs are the bytes on little-endian machines; blob_header() and its like read them on all.
 struct BlobHeader {
@@ -45,7 +52,7 @@ struct BlobHeader {
   uint64_t config_hash;
   uint64_t total_bytes;
   uint64_t checksum;  // blob_checksum of the blob with zero in this field
-  uint64_t estimated_cycles;
+  uint64_t estimated_cycles;  // from first to last instruction; 0: unknown, see kMaxUndeclaredUops
   uint32_t num_regions;
   uint32_t num_instructions;
   uint32_t num_relocations;
@@ -107,6 +114,7 @@ enum BlobRule : uint32_t {
   kBlobFinish = 17,
   kBlobLabelRule = 18,
   kBlobScratch = 19,
+  kBlobWork = 20,
 };
 
 // A blob that was read. Points into the caller's bytes.
