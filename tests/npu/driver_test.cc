@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <string>
 #include <thread>
@@ -333,6 +335,47 @@ TEST(SimDriver, CloseEndsAHangingJob) {
   SimDevice d("faults=at=0:* kind=hang");
   qplan_npu_job job = 0;
   ASSERT_EQ(d.submit(&job), QPLAN_NPU_OK);
+}
+
+// One instruction of 2^28 micro-ops, about ten seconds: the product, then the same as an addition.
+std::vector<uint8_t> blob_of_a_long_job(bool is_alu) {
+  const auto change = [is_alu](size_t index, vta::Instruction& i) {
+    if (index != 4) return;
+    if (is_alu)
+      i = vta::testing::tokens("pop.prev push.next", vta::testing::alu_imm(vta::AluOp::kAdd, 0, 1, 1));
+    i.iter_in = i.iter_out = 16383;
+  };
+  return product_blob(vta::kDefaultConfig, change, uint64_t{1} << 28);
+}
+
+double seconds_of(const std::function<void()>& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+TEST(SimDriver, CancelResetAndCloseDoNotWaitForAnInstructionToEnd) {
+  for (const bool is_alu : {false, true}) {
+    SimDevice d("", 0, blob_of_a_long_job(is_alu));
+    d.write(d.input, sample_input());
+    qplan_npu_job job = 0;
+    ASSERT_EQ(d.submit(&job), QPLAN_NPU_OK) << d.why.text;
+    ASSERT_EQ(d.wait(job, 50'000'000), QPLAN_NPU_PENDING);  // it runs by now
+    EXPECT_LT(seconds_of([&] {
+                EXPECT_EQ(driver().cancel(d.device, job), QPLAN_NPU_OK);
+                EXPECT_EQ(d.wait(job), QPLAN_NPU_E_CANCELLED);
+              }),
+              2);
+    ASSERT_EQ(d.submit(&job), QPLAN_NPU_OK);
+    ASSERT_EQ(d.wait(job, 50'000'000), QPLAN_NPU_PENDING);
+    EXPECT_LT(seconds_of([&] { EXPECT_EQ(driver().reset(d.device), QPLAN_NPU_OK); }), 2);
+    EXPECT_EQ(d.wait(job, 0), QPLAN_NPU_E_RESET);
+    EXPECT_STREQ(d.report.text, "the device was reset");
+    ASSERT_EQ(d.submit(&job), QPLAN_NPU_OK);
+    ASSERT_EQ(d.wait(job, 50'000'000), QPLAN_NPU_PENDING);
+    EXPECT_LT(seconds_of([&] { EXPECT_EQ(driver().close(d.device), QPLAN_NPU_OK); }), 2);
+    d.device = 0;
+  }
 }
 
 TEST(SimDriver, DoneIsCalledAndAfterAndPriorityOrderJobs) {

@@ -21,10 +21,12 @@ inline std::vector<uint8_t> product_weights() {
   return weights;
 }
 
-// change(i, instruction i), before it is written.
+// change(i, instruction i), before it is written. estimate: the cycles that the header declares.
 inline std::vector<uint8_t> product_blob(const Config& config = kDefaultConfig,
-                                         const std::function<void(size_t, Instruction&)>& change = nullptr) {
+                                         const std::function<void(size_t, Instruction&)>& change = nullptr,
+                                         uint64_t estimate = 0) {
   BlobBuilder builder(config);
+  builder.estimate(estimate);
   const uint32_t uops = builder.region(RegionKind::kConstants, uops_raw(config, {Uop{0, 0, 0}}), "micro-ops");
   const uint32_t weights = builder.region(RegionKind::kWeights, product_weights(), "w");
   const uint32_t x = builder.region(RegionKind::kInput, 16, "x");

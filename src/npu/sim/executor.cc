@@ -193,7 +193,7 @@ Fault token_fault(const vta::TokenResult& tokens) {
 Outcome execute(const vta::Config& config, const std::vector<vta::Instruction>& stream,
                 const Schedule& schedule, const ExecuteOptions& options, Dram* dram) {
   Outcome outcome;
-  Machine machine(config);
+  Machine machine(config, options.stop);
   const uint32_t count = std::max(options.explore, 1u);
   const Snapshot before = count > 1 ? snapshot(*dram) : Snapshot();
   Snapshot first;

@@ -16,7 +16,7 @@ struct ExecuteOptions {
   uint64_t seed = 1;
   uint32_t explore = 1;                     // interleavings to run
   bool hazards_fail = true;                 // false: they are counted only
-  const std::atomic<bool>* stop = nullptr;  // looked at before each instruction: QPLAN_NPU_E_CANCELLED
+  const std::atomic<bool>* stop = nullptr;  // looked at before and within instructions: QPLAN_NPU_E_CANCELLED
   // Called before each instruction of the first interleaving; what it sets ends the job. May be empty.
   std::function<void(uint32_t index, Fault* fault)> before;
 };

@@ -63,7 +63,9 @@ void accumulate(Lanes32& acc, const Lanes8& inp, const Weights& wgt) {
 
 }  // namespace
 
-Machine::Machine(const vta::Config& config) : config_(config) { reset(); }
+Machine::Machine(const vta::Config& config, const std::atomic<bool>* stop) : config_(config), stop_(stop) {
+  reset();
+}
 
 void Machine::reset() {
   Lanes32 acc;
@@ -109,6 +111,11 @@ bool Machine::fails(qplan_npu_status status, const std::string& what, uint64_t a
   fault_->address = address;
   fault_->text = "instruction " + std::to_string(index_) + " (" + opcode_name(now_->opcode) + "): " + what;
   return false;
+}
+
+bool Machine::goes_on() {
+  return stop_ == nullptr || !stop_->load(std::memory_order_relaxed) ||
+         fails(QPLAN_NPU_E_CANCELLED, "cancelled while it executed");
 }
 
 void Machine::hazard(const std::string& what, uint64_t address) {
@@ -221,6 +228,7 @@ bool Machine::load() {
   const uint32_t size = element_bytes(i.memory);
   uint32_t to = i.sram_base;
   for (uint32_t y = 0; y < rows; ++y) {
+    if (!goes_on()) return false;
     const uint32_t in_y = y - i.y_pad_0;  // wraps where it pads
     const uint8_t* from = nullptr;
     if (in_y < i.y_size) {
@@ -268,6 +276,7 @@ bool Machine::store() {
   if (!range_fits(i.memory, i.sram_base + sram_extent(i))) return false;
   uint32_t from = i.sram_base;
   for (uint32_t y = 0; y < i.y_size; ++y) {
+    if (!goes_on()) return false;
     uint8_t* to = dram_row(i.dram_base + uint64_t{y} * i.x_stride, i.x_size, true);
     if (to == nullptr) return false;
     for (uint32_t x = 0; x < i.x_size; ++x, ++from) {
@@ -284,6 +293,7 @@ bool Machine::gemm() {
   const Instruction& i = *now_;
   for (uint32_t y = 0; y < i.iter_out; ++y) {
     for (uint32_t x = 0; x < i.iter_in; ++x) {
+      if (!goes_on()) return false;  // after 8192 micro-ops at most
       for (uint32_t u = i.uop_begin; u < i.uop_end; ++u) {
         if (!read_element(uop_, Memory::kUop, u)) return false;
         const vta::Uop uop = vta::decode(config_, uop_.elements[u]);
@@ -318,6 +328,7 @@ bool Machine::alu() {
   const bool reads_dst = !(i.alu_op == AluOp::kMul && i.use_imm && i.imm == 0);
   for (uint32_t y = 0; y < i.iter_out; ++y) {
     for (uint32_t x = 0; x < i.iter_in; ++x) {
+      if (!goes_on()) return false;  // after 8192 micro-ops at most
       for (uint32_t u = i.uop_begin; u < i.uop_end; ++u) {
         if (!read_element(uop_, Memory::kUop, u)) return false;
         const vta::Uop uop = vta::decode(config_, uop_.elements[u]);

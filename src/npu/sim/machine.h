@@ -4,6 +4,7 @@
 #define QPLAN_SRC_NPU_SIM_MACHINE_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,7 +37,9 @@ struct OnChip {
 
 class Machine {
  public:
-  explicit Machine(const vta::Config& config);
+  // stop (may be null, else outlives this): once it is true the instruction that executes ends soon, with
+  // QPLAN_NPU_E_CANCELLED. One instruction can take minutes.
+  explicit Machine(const vta::Config& config, const std::atomic<bool>* stop = nullptr);
 
   // Poisons all memories: nothing survives from one job to the next.
   void reset();
@@ -58,6 +61,8 @@ class Machine {
   bool gemm();
   bool alu();
   bool alu_lanes(Lanes32& dst, const Lanes32& src);
+  // False with the fault set once somebody wants the job to stop.
+  bool goes_on();
   bool fails(qplan_npu_status status, const std::string& what, uint64_t address = 0);
   void hazard(const std::string& what, uint64_t address = 0);
   bool range_fits(vta::Memory memory, uint64_t end);
@@ -70,6 +75,7 @@ class Machine {
   bool write_element(OnChip<T>& memory, vta::Memory id, uint64_t index);
 
   const vta::Config& config_;
+  const std::atomic<bool>* stop_;
   OnChip<uint32_t> uop_;
   OnChip<Weights> wgt_;
   OnChip<Lanes8> inp_;
