@@ -13,6 +13,7 @@
  *   coherent=0|1             0: the CPU's cache is separate, a flush or invalidate that is missing shows (1)
  *   queue=N                  jobs in flight (8)
  *   memory=BYTES             of device memory (268435456)
+ *   work=N                   of a replayed job: micro-ops executed plus elements moved, at most (1073741824)
  *   record=DIR               every job as a directory that other simulators can replay
  *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close
  *   faults=SCRIPT            what goes wrong and when: rules `at=PLACE kind=KIND`, separated by semicolons
@@ -50,8 +51,11 @@ enum {
 };
 
 /* Runs the job that record= left in directory and compares each `check` of it. report (may be NULL) says what
- * differs. options: seed, explore, hazards as above. QPLAN_NPU_OK; QPLAN_NPU_E_ARGUMENT where files are missing or
- * malformed, and what a job can end with; QPLAN_NPU_E_BUS where bytes differ. */
+ * differs, and every other reason in a line of text. options: seed, explore, hazards, sram, multiply, memory and work
+ * as above. The directory may come from anybody: only regular files inside it are read, no link is followed, nothing is
+ * waited for; memory=, work= and the sizes of files bound what a job takes. QPLAN_NPU_OK; QPLAN_NPU_E_ARGUMENT where
+ * files are missing, malformed or too large; QPLAN_NPU_E_MEMORY; QPLAN_NPU_E_ILLEGAL where work= is exceeded, and what
+ * a job can end with; QPLAN_NPU_E_BUS where bytes differ. */
 QPLAN_API qplan_npu_status qplan_npu_sim_replay(const char* directory, const char* options, qplan_npu_report* report);
 
 /* The listing of a blob, line by line: regions, then instructions under the names of the nodes they compute.

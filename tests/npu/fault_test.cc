@@ -229,7 +229,7 @@ TEST(SimRecord, HasTheStatedFormAndReplays) {
   EXPECT_NE(std::string(report.text).find("which nothing has stored"), std::string::npos) << report.text;
   write_text(job / "job.txt", "target vta\nburn everything\n");
   EXPECT_EQ(qplan_npu_sim_replay(job.c_str(), "", &report), QPLAN_NPU_E_ARGUMENT);
-  EXPECT_STREQ(report.text, "replay: cannot understand 'burn' in job.txt");
+  EXPECT_STREQ(report.text, "replay: job.txt line 2: cannot understand 'burn'");
   EXPECT_EQ(qplan_npu_sim_replay((directory.path() + "/none").c_str(), "", &report), QPLAN_NPU_E_ARGUMENT);
 }
 

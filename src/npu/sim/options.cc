@@ -39,6 +39,7 @@ bool set(std::string_view key, std::string_view value, Options* o, bool* is_know
   if (key == "coherent") return choice(value, "0", "1", &o->is_coherent);
   if (key == "queue") return number(value, 1, 65536, &o->queue);
   if (key == "memory") return number(value, 4096, 0xfffff000, &o->memory_bytes);
+  if (key == "work") return number(value, 1, UINT64_MAX, &o->work);
   if (key == "fault_seed") return number(value, 0, UINT64_MAX, &o->fault_seed);
   if (key == "fault_percent") return number(value, 0, 100, &o->fault_percent);
   if (key == "record") {
@@ -67,12 +68,11 @@ bool parse_options(std::string_view text, Options* options, std::string* error) 
     }
     bool is_known = false;
     if (set(key, value, options, &is_known)) continue;
-    *error =
-        is_known
-            ? "options: '" + std::string(part) + "': value out of range"
-            : "options: unknown '" + std::string(key) +
-                  "'; known are sram, multiply, seed, explore, hazards, coherent, queue, memory, record, "
-                  "trace, faults, fault_seed, fault_percent";
+    *error = is_known
+                 ? "options: '" + std::string(part) + "': value out of range"
+                 : "options: unknown '" + std::string(key) +
+                       "'; known are sram, multiply, seed, explore, hazards, coherent, queue, memory, work, "
+                       "record, trace, faults, fault_seed, fault_percent";
     return false;
   }
   return true;

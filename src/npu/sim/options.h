@@ -20,8 +20,9 @@ struct Options {
   bool is_coherent = true;
   uint32_t queue = 8;
   uint64_t memory_bytes = uint64_t{256} << 20;
-  std::string record;  // directory; empty: no
-  std::string trace;   // file; empty: no
+  uint64_t work = uint64_t{1} << 30;  // of a replayed job: micro-ops executed, elements loaded and stored
+  std::string record;                 // directory; empty: no
+  std::string trace;                  // file; empty: no
   std::vector<FaultRule> faults;
   uint64_t fault_seed = 0;
   uint32_t fault_percent = 0;
