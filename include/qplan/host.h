@@ -35,13 +35,20 @@ QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
 
 /* ---- thread pools: the caller takes part as worker 0; a pool may be shared by several threads.
  * Tasks must not call parallel_for of the pool that runs them. Neither pool takes a number of threads from the
- * environment. NULL when threads or memory run out. ---- */
-/* Threads that sleep on a condition variable whenever there is no work: nothing spins. Calls from several threads take
- * turns. num_threads 0: as many as there are processors for this process. */
+ * environment. NULL when threads or memory run out.
+ * fork(): the child has none of the threads of pools that were made before. Such a pool still works there: parallel_for
+ * runs all tasks on the calling thread, with the same bytes, and destroying the pool frees what can be freed safely; a
+ * few hundred bytes stay allocated. A pool that is made in the child has threads of its own. fork() must not be called
+ * inside a task. Devices of NPUs do not survive fork(): open them in the process that uses them. ---- */
+/* Threads that look out for the next call for about 50 microseconds after the last one, since the steps of a run follow
+ * each other that fast, and then sleep on a condition variable: an idle pool takes no processor time. Calls from several
+ * threads take turns. num_threads 0: as many as there are processors for this process. */
 QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
 /* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait between steps
- * follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above. */
+ * follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above. OpenMP's threads belong to
+ * the process, not to the pool: once a pool of this kind has run tasks, those in a child of fork() run theirs on the
+ * calling thread, the new ones too. */
 QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 

@@ -1,17 +1,33 @@
 // OpenMP's threads behind the pool hook.
 #include <omp.h>
 
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <new>
 
 #include "qplan/host.h"
+#include "src/host/fork.h"
 
 namespace {
 
 using Task = void (*)(void* ctx, uint32_t index, uint32_t worker);
 
+// OpenMP keeps its threads for the process, and in a child of fork() its next parallel region waits for them
+// without end. Whether this process is such a child: one whose parent has run tasks here.
+bool threads_are_gone() {
+  static std::atomic<uint32_t> first_use{0};  // 1 more than the forks before it; 0: not yet
+  const uint32_t now = qplan::host::forks_so_far() + 1;
+  uint32_t first = first_use.load(std::memory_order_relaxed);
+  if (first == 0 && first_use.compare_exchange_strong(first, now, std::memory_order_relaxed)) first = now;
+  return first != now;
+}
+
 void parallel_for(void* user, uint32_t count, Task task, void* ctx) {
+  if (threads_are_gone()) {
+    for (uint32_t i = 0; i < count; ++i) task(ctx, i, 0);
+    return;
+  }
   const auto num_threads = static_cast<int>(static_cast<const qplan_thread_pool*>(user)->num_threads);
 #pragma omp parallel for num_threads(num_threads) schedule(dynamic, 1)
   for (uint32_t i = 0; i < count; ++i) task(ctx, i, static_cast<uint32_t>(omp_get_thread_num()));
@@ -21,6 +37,7 @@ void parallel_for(void* user, uint32_t count, Task task, void* ctx) {
 
 const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads) {
   if (num_threads > INT_MAX) return nullptr;  // OpenMP counts threads with int
+  if (!qplan::host::watch_forks()) return nullptr;
   auto* pool = new (std::nothrow) qplan_thread_pool();
   if (pool == nullptr) return nullptr;
   pool->struct_size = sizeof(*pool);

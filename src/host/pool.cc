@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "qplan/host.h"
+#include "src/host/fork.h"
 
 namespace {
 
@@ -57,19 +58,38 @@ class Pool {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
+  // In the process that made it.
   ~Pool() { stop(); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   const qplan_thread_pool* api() const { return &api_; }
 
+  // In a child of fork(), the threads are gone, and locks, counts and sleepers are as some thread left them:
+  // nothing of that may be touched, and std::thread and std::condition_variable must not even be destroyed,
+  // since they wait for threads. Such a pool stays in memory, where leak checkers find it.
+  static void destroy(Pool* pool) {
+    if (!pool->is_from_before_fork()) {
+      delete pool;
+      return;
+    }
+    static std::atomic<Pool*> abandoned{nullptr};
+    pool->next_abandoned_ = abandoned.exchange(pool);
+  }
+
  private:
+  bool is_from_before_fork() const { return forks_ != qplan::host::forks_so_far(); }
+
   // What state_ counts: workers that may still join the current call, and those that run tasks of it.
   static constexpr uint64_t kVacancy = uint64_t{1} << 32, kActive = 1;
   static constexpr uint64_t vacancies(uint64_t state) { return state / kVacancy; }
   static constexpr uint64_t active(uint64_t state) { return state % kVacancy; }
 
   void parallel_for(uint32_t count, Task task, void* ctx) {
+    if (is_from_before_fork()) {
+      for (uint32_t index = 0; index < count; ++index) task(ctx, index, 0);
+      return;
+    }
     const std::lock_guard<std::mutex> one_at_a_time(callers_);
     const uint32_t helpers = count == 0 ? 0 : std::min(api_.num_threads, count) - 1;
     if (helpers == 0) {
@@ -170,6 +190,8 @@ class Pool {
   static constexpr uint32_t kSpins = 2048, kSpinsPerYield = 128;
 
   qplan_thread_pool api_ = {};
+  const uint32_t forks_ = qplan::host::forks_so_far();
+  Pool* next_abandoned_ = nullptr;
   std::mutex callers_;
   std::vector<std::thread> threads_;
 
@@ -193,6 +215,7 @@ class Pool {
 }  // namespace
 
 const qplan_thread_pool* qplan_pool_create(uint32_t num_threads) {
+  if (!qplan::host::watch_forks()) return nullptr;
   try {
     if (num_threads == 0) num_threads = num_processors();
     return (new Pool(num_threads))->api();
@@ -202,5 +225,5 @@ const qplan_thread_pool* qplan_pool_create(uint32_t num_threads) {
 }
 
 void qplan_pool_destroy(const qplan_thread_pool* pool) {
-  if (pool != nullptr) delete static_cast<Pool*>(pool->user);
+  if (pool != nullptr) Pool::destroy(static_cast<Pool*>(pool->user));
 }

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -138,6 +140,83 @@ TEST_P(HostPool, EnvironmentDoesNotChangeTheNumber) {
     if (worker > most) most = worker;
   });
   EXPECT_LT(most, 2u);
+}
+
+// In a child of fork() the threads of the pool are gone: its tasks run on the calling thread, and it can be
+// destroyed. Five seconds end a child that waits for threads that it does not have.
+uint32_t run_in_child(const std::function<uint32_t()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(5);
+    _exit(static_cast<int>(work()));
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_FALSE(WIFSIGNALED(status)) << "signal " << WTERMSIG(status);
+  return WIFEXITED(status) ? static_cast<uint32_t>(WEXITSTATUS(status)) : 1000;
+}
+
+uint32_t count_tasks(const qplan_thread_pool& pool, uint32_t count, uint32_t* other_workers) {
+  std::atomic<uint32_t> tasks{0}, others{0};
+  parallel_for(pool, count, [&](uint32_t, uint32_t worker) {
+    ++tasks;
+    if (worker != 0) ++others;
+  });
+  *other_workers = others;
+  return tasks;
+}
+
+TEST_P(HostPool, WorksAndGoesInAChildOfFork) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer ends children of processes with threads";
+  // Asleep for long, and in the middle of their looking out for work.
+  for (const int sleep_ms : {0, 20}) {
+    Pool pool = make(4);
+    uint32_t others = 0;
+    ASSERT_EQ(count_tasks(*pool, 64, &others), 64u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(sleep_ms));
+    EXPECT_EQ(run_in_child([&] {
+                const uint32_t tasks = count_tasks(*pool, 64, &others);
+                pool.reset();
+                return others == 0 ? tasks : 999;
+              }),
+              64u);
+    EXPECT_EQ(count_tasks(*pool, 64, &others), 64u) << "the parent's goes on";
+  }
+}
+
+TEST_P(HostPool, CanBeMadeInAChildOfFork) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer ends children of processes with threads";
+  const Pool before = make(3);
+  uint32_t others = 0;
+  ASSERT_EQ(count_tasks(*before, 64, &others), 64u);
+  EXPECT_EQ(run_in_child([&] {
+              const Pool pool = make(3);
+              return pool == nullptr ? 999 : count_tasks(*pool, 64, &others);
+            }),
+            64u);
+}
+
+// Another thread may be inside the pool at the moment of the fork: in the child nobody unlocks what it holds.
+TEST_P(HostPool, WorksInAChildThatWasForkedWhileItWasBusy) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer ends children of processes with threads";
+  Pool pool = make(2);
+  std::atomic<bool> is_inside{false}, may_leave{false};
+  std::thread other([&] {
+    parallel_for(*pool, 2, [&](uint32_t, uint32_t) {
+      is_inside = true;
+      while (!may_leave) std::this_thread::yield();
+    });
+  });
+  while (!is_inside) std::this_thread::yield();
+  uint32_t others = 0;
+  EXPECT_EQ(run_in_child([&] {
+              const uint32_t tasks = count_tasks(*pool, 9, &others);
+              pool.reset();
+              return tasks;
+            }),
+            9u);
+  may_leave = true;
+  other.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(
