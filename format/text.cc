@@ -7,10 +7,9 @@ Error& operator<<(Error& error, Quoted quoted) {
   if (quoted.text == nullptr || quoted.text[0] == '\0') return error;
   char text[kMaxBytes + 1];
   uint32_t size = 0;
-  for (; size < kMaxBytes && quoted.text[size] != '\0'; ++size) {
-    const auto c = static_cast<uint8_t>(quoted.text[size]);
-    text[size] = c < ' ' || c == 0x7f ? '?' : quoted.text[size];
-  }
+  for (; size < kMaxBytes && quoted.text[size] != '\0'; ++size) text[size] = quoted.text[size];
+  // Not within a character of UTF-8.
+  while (size > 0 && (static_cast<uint8_t>(quoted.text[size]) & 0xc0) == 0x80) --size;
   text[size] = '\0';
   return error << "'" << text << (quoted.text[size] == '\0' ? "'" : "...'");
 }

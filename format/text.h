@@ -8,7 +8,7 @@
 
 namespace qplan::format {
 
-// 'text', or nothing at all for "". Control characters become '?', long texts end in "...".
+// 'text', or nothing at all for "". Long texts end in "..."; Error makes them printable.
 struct Quoted {
   const char* text;
 };

@@ -10,11 +10,16 @@
 namespace qplan {
 
 // Fills a qplan_error. Texts vanish with -DQPLAN_ERROR_TEXTS=0; status, step and tensor stay.
+//
+// Every error and every line of the runtime's log is built here, and much of it comes from plans, drivers and
+// callers. So this is the place that makes it printable: one line of whole UTF-8 characters, in which each
+// byte that is none of them, and each character that steers a terminal or ends a line, is a '?'.
 class Error {
  public:
   Error() = default;
 
-  // Starts a new error; the text is appended with <<. Returns *this so that `return error.set(...) << ...` reads well.
+  // Starts a new error; the text is appended with <<. Returns *this so that `return error.set(...) << ...`
+  // reads well.
   Error& set(qplan_status status, int32_t step = -1, int32_t tensor = -1) {
     record_.status = status;
     record_.step = step;
@@ -41,7 +46,7 @@ class Error {
   void copy_to(qplan_error* to) const;
 
  private:
-  void put(char c);
+  void put(const char* bytes, uint32_t count);
   qplan_error record_ = {sizeof(qplan_error), QPLAN_OK, -1, -1, {0}};
   uint32_t length_ = 0;
 };

@@ -263,8 +263,12 @@ const char* npu_status_text(qplan_npu_status status) {
 }
 
 void put_text(const char* text, char (&to)[kNpuTextBytes]) {
+  Error printable;
+  printable << text;
   uint32_t i = 0;
-  for (; i + 1 < kNpuTextBytes && text[i] != '\0'; ++i) to[i] = text[i];
+  for (; i + 1 < kNpuTextBytes && printable.text()[i] != '\0'; ++i) to[i] = printable.text()[i];
+  // Not within a character of UTF-8.
+  while (i > 0 && (static_cast<uint8_t>(printable.text()[i]) & 0xc0) == 0x80) --i;
   to[i] = '\0';
 }
 

@@ -23,7 +23,7 @@ inline const char* name_of_target(const Session& session, const NpuDevice& devic
 }
 // "bus error"; of a number that only a later ABI names, of its class.
 const char* npu_status_text(qplan_npu_status status);
-// Copies as much as there is room for.
+// Copies as much as there is room for, made printable: texts may be a driver's.
 void put_text(const char* text, char (&to)[kNpuTextBytes]);
 // A record of a reason or report that the driver filled: its text ends, whatever the driver wrote.
 template <typename Record>
