@@ -49,7 +49,7 @@ class Binding {
 
   bool is_bound() const { return session_.data[tensor_index_] != session_.planned_address(tensor_index_); }
 
-  // Device, dtype, shape, data: all but strides and alignment.
+  // Device, dtype, shape, data, and that no address overflows: all but what strides mean, and alignment.
   bool check(const DLTensor& given) {
     if (given.device.device_type != kDLCPU) {
       fail(QPLAN_INVALID_ARGUMENT) << "device type " << static_cast<int32_t>(given.device.device_type)
@@ -77,7 +77,7 @@ class Binding {
       fail(QPLAN_INVALID_ARGUMENT) << "data is NULL";
       return false;
     }
-    return true;
+    return check_addresses(given);
   }
 
   // For bind: the session's address for the tensor becomes the caller's buffer.
@@ -118,6 +118,28 @@ class Binding {
     return true;
   }
 
+  // Whether data + byte_offset, and every element from there, lies within the address space: nothing may be
+  // computed from an address before.
+  bool check_addresses(const DLTensor& given) {
+    const uint64_t data = reinterpret_cast<uintptr_t>(given.data);
+    if (given.byte_offset > UINTPTR_MAX - data) {
+      fail(QPLAN_INVALID_ARGUMENT) << "byte_offset " << given.byte_offset << " is beyond the address space";
+      return false;
+    }
+    if (!check_strides(given)) return false;
+    const Strides strides = strides_of(given);
+    uint64_t below = 0, above = format::element_bytes(tensor());  // bytes that are reached from there
+    for (uint32_t i = 0; i < format::rank_of(tensor()); ++i) {
+      // Below 2^59 each, and there are six: no overflow.
+      const int64_t reach = strides.bytes[i] * (tensor().shape()->Get(i) - 1);
+      (reach < 0 ? below : above) += static_cast<uint64_t>(reach < 0 ? -reach : reach);
+    }
+    const uint64_t address = data + given.byte_offset;
+    if (below <= address && above <= UINTPTR_MAX - address) return true;
+    fail(QPLAN_INVALID_ARGUMENT) << "its elements reach beyond the address space";
+    return false;
+  }
+
   Strides strides_of(const DLTensor& given) const {
     const uint32_t element = format::element_bytes(tensor());
     if (given.strides == nullptr) {
@@ -132,7 +154,7 @@ class Binding {
   }
 
   // Whether every offset that the strides lead to can be computed.
-  bool check_reach(const DLTensor& given) {
+  bool check_strides(const DLTensor& given) {
     if (given.strides == nullptr) return true;
     for (uint32_t i = 0; i < format::rank_of(tensor()); ++i) {
       const int64_t stride = given.strides[i], extent = tensor().shape()->Get(i);
@@ -276,7 +298,7 @@ qplan_status write_input(Session* session, uint32_t index, const DLTensor* tenso
            << "is bound to a buffer of the caller's, which is only read; fill that "
               "buffer or unbind it";
   }
-  if (!binding.check(*tensor) || !binding.check_reach(*tensor)) return session->error;
+  if (!binding.check(*tensor)) return session->error;
   const Tensor& t = binding.tensor();
   const uint32_t rank = format::rank_of(t), element = format::element_bytes(t);
   strided_copy(session->data[binding.tensor_index()], packed_strides(format::extents_of(t), rank, element),
@@ -288,9 +310,7 @@ qplan_status read_output(Session* session, uint32_t index, const DLTensor* tenso
   Binding binding(session, "read", QPLAN_OUTPUT, index);
   if (!binding.find()) return session->error;
   if (tensor == nullptr) return binding.fail(QPLAN_INVALID_ARGUMENT) << "tensor is NULL";
-  if (!binding.check(*tensor) || !binding.check_reach(*tensor) || !binding.check_no_broadcast(*tensor)) {
-    return session->error;
-  }
+  if (!binding.check(*tensor) || !binding.check_no_broadcast(*tensor)) return session->error;
   const Tensor& t = binding.tensor();
   const uint32_t rank = format::rank_of(t), element = format::element_bytes(t);
   strided_copy(address_of(*tensor), binding.strides_of(*tensor), session->data[binding.tensor_index()],

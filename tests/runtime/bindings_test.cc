@@ -145,6 +145,37 @@ TEST_F(Bindings, StridesBeyondTheAddressSpaceAreRefused) {
             "write: input 0 'x': stride 1152921504606846976 of axis 1 is beyond the address space");
 }
 
+// data + byte_offset, and what lies below or above it by the strides, may not wrap around: it is judged
+// before any pointer is made of it.
+TEST_F(Bindings, ByteOffsetsBeyondTheAddressSpaceAreRefused) {
+  HostTensor in({2, 3, 4}, counting(24));
+  const auto told = [this](const char* call, const std::string& why) {
+    EXPECT_EQ(session_.last_error(), std::string(call) + why);
+  };
+  const uint64_t data = reinterpret_cast<uintptr_t>(in.bytes.data());
+  // UINT64_MAX - 23 would be the buffer's begin less 24, if it were added.
+  for (const uint64_t offset : {UINT64_MAX, UINT64_MAX - 23, uint64_t{UINTPTR_MAX} - data + 1}) {
+    const std::string why = ": byte_offset " + std::to_string(offset) + " is beyond the address space";
+    in.tensor.byte_offset = offset;
+    EXPECT_EQ(write(in.tensor), QPLAN_INVALID_ARGUMENT);
+    told("write", ": input 0 'x'" + why);
+    EXPECT_EQ(read(in.tensor), QPLAN_INVALID_ARGUMENT);
+    told("read", ": output 0 'y'" + why);
+    EXPECT_EQ(bind(QPLAN_OUTPUT, in.tensor), QPLAN_INVALID_ARGUMENT);
+    told("bind", ": output 0 'y'" + why);
+  }
+  const std::string why = ": its elements reach beyond the address space";
+  in.tensor.byte_offset = UINTPTR_MAX - data - 23;  // the last address, and one too few
+  EXPECT_EQ(bind(QPLAN_INPUT, in.tensor), QPLAN_INVALID_ARGUMENT);
+  told("bind", ": input 0 'x'" + why);
+  in.tensor.byte_offset = 0;
+  int64_t down[] = {-(int64_t{1} << 54), 4, 1};
+  in.tensor.strides = down;
+  EXPECT_EQ(write(in.tensor), QPLAN_INVALID_ARGUMENT);
+  told("write", ": input 0 'x'" + why);
+  EXPECT_EQ(in.bytes, counting(24));
+}
+
 // Elements wider than a byte, at addresses that are no multiple of them.
 TEST(BindingsWide, AnyElementSizeAtAnyAddress) {
   struct Kind {
