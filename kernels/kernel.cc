@@ -4,6 +4,14 @@
 
 namespace qplan {
 
+void* StepView::address_in_file(uint32_t t) const {
+  const format::Tensor& tensor = *plan->tensors()->Get(t);
+  const format::Bank& bank = *plan->banks()->Get(tensor.bank());
+  if (file == nullptr || bank.kind() != format::BankKind_CONSTANT) return nullptr;
+  // NOLINTNEXTLINE: nobody writes to a constant.
+  return const_cast<uint8_t*>(file) + bank.file_offset() + tensor.offset();
+}
+
 const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
                                     size_t scratch_limit, uint64_t schedule) {
   const uint32_t wanted = schedule_isa(schedule);

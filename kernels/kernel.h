@@ -35,6 +35,9 @@ struct StepView {
   // Of a stage of a chain: what lies between the stages, numbered from the plan's last tensor on. Without
   // addresses.
   const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>* tiles = nullptr;
+  // The first byte of the plan's file. Only looked at where data is null as a whole: constants have the
+  // addresses that the file gives them then, and other tensors have none.
+  const uint8_t* file = nullptr;
 
   uint32_t num_inputs() const { return step->inputs() ? step->inputs()->size() : 0; }
   uint32_t num_outputs() const { return step->outputs() ? step->outputs()->size() : 0; }
@@ -50,7 +53,11 @@ struct StepView {
   const format::Tensor& tensor(uint32_t t) const {
     return is_tile(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
   }
-  void* address(uint32_t t) const { return is_tile(t) ? nullptr : data[t]; }
+  void* address(uint32_t t) const {
+    if (is_tile(t)) return nullptr;
+    return data != nullptr ? data[t] : address_in_file(t);
+  }
+  void* address_in_file(uint32_t t) const;
 };
 
 // Rows [begin, end) of an image.
@@ -114,6 +121,12 @@ struct KernelFamily {
   qplan_status (*bind)(const StepView& step, bool check, void* args, Error* error);
   const KernelVariant* variants;  // best first; the last is the reference and accepts whatever bind accepts
   uint32_t num_variants;
+  // Elementary operations that the formula takes for args that bind has checked, at least 1, UINT64_MAX where
+  // they are more: multiply-accumulates, elements of pooling windows, elements that are computed, bytes that
+  // are moved (docs/work.md defines each family's). Computed from shapes and parameters alone, so that no
+  // plan can understate it, and the same for all variants, whose time is at most a constant times this
+  // number.
+  uint64_t (*work)(const void* args);
 };
 
 // The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and

@@ -119,6 +119,8 @@ void cut_rows(const StepView& step, uint32_t input, uint32_t image, Rows output,
 
 constexpr RowCut kRowCut = {accepts_rows, rows_read, rows_span, cut_rows};
 
+uint64_t work(const AddArgs& args) { return args.broadcast.elements; }
+
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(AddArgs, name, isa),
 constexpr KernelVariant kAddVariants[] = {
 #include "kernels/add/add_variants.def"
@@ -133,12 +135,12 @@ constexpr KernelVariant kSubReference[] = {QPLAN_VARIANT_ROW(AddArgs, sub_ref, Q
 }  // namespace
 
 constexpr KernelFamily kAddFamily =
-    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddVariants, &kRowCut);
+    make_family<AddArgs, bind_add, binary_in_place, work>(kKernel_add, "add", kAddVariants, &kRowCut);
 constexpr KernelFamily kAddFamilyReference =
-    make_family<AddArgs, bind_add, binary_in_place>(kKernel_add, "add", kAddReference, &kRowCut);
+    make_family<AddArgs, bind_add, binary_in_place, work>(kKernel_add, "add", kAddReference, &kRowCut);
 constexpr KernelFamily kSubFamily =
-    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubVariants, &kRowCut);
+    make_family<AddArgs, bind_sub, binary_in_place, work>(kKernel_sub, "sub", kSubVariants, &kRowCut);
 constexpr KernelFamily kSubFamilyReference =
-    make_family<AddArgs, bind_sub, binary_in_place>(kKernel_sub, "sub", kSubReference, &kRowCut);
+    make_family<AddArgs, bind_sub, binary_in_place, work>(kKernel_sub, "sub", kSubReference, &kRowCut);
 
 }  // namespace qplan

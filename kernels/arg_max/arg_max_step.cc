@@ -37,6 +37,8 @@ qplan_status bind(const StepView& step, bool checked, ArgMaxArgs& args, Error* e
   return QPLAN_OK;
 }
 
+uint64_t work(const ArgMaxArgs& args) { return saturating_product(args.outer, args.extent, args.inner); }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ArgMaxArgs, name, isa),
 #include "kernels/arg_max/variants.def"
@@ -47,8 +49,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(ArgMaxArgs, arg_max_re
 }  // namespace
 
 constexpr KernelFamily kArgMaxFamily =
-    make_family<ArgMaxArgs, bind, never_in_place>(kKernel_arg_max, "arg_max", kVariants);
+    make_family<ArgMaxArgs, bind, never_in_place, work>(kKernel_arg_max, "arg_max", kVariants);
 constexpr KernelFamily kArgMaxFamilyReference =
-    make_family<ArgMaxArgs, bind, never_in_place>(kKernel_arg_max, "arg_max", kReference);
+    make_family<ArgMaxArgs, bind, never_in_place, work>(kKernel_arg_max, "arg_max", kReference);
 
 }  // namespace qplan

@@ -69,6 +69,9 @@ uint32_t chain_moving_input(const StepView& stage, const KernelFamily& family);
 uint64_t chain_tile_bytes(const ChainArgs& args, uint32_t isa);
 // Scratch of a worker whose stages use variants up to `isa`: the tiles, and the most that a stage takes.
 size_t chain_scratch_bytes(const ChainArgs& args, uint32_t isa);
+// KernelFamily::work: that of the stages, and the bytes of tiles that move for each row of output. Each task
+// computes again what the one before it left in its tiles.
+uint64_t chain_work(const ChainArgs& args);
 // Units: blocks of rows, image by image.
 uint32_t chain_units(const ChainArgs& args, uint32_t isa);
 void chain_run(const ChainArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch);

@@ -1,6 +1,7 @@
 // The loop over blocks of rows: from the output back, which rows each stage has to make; then forth, stage by
 // stage, each by the variant that its own family chooses.
 #include "kernels/chain/chain.h"
+#include "src/base/checked.h"
 
 namespace qplan {
 namespace {
@@ -199,6 +200,21 @@ size_t chain_scratch_bytes(const ChainArgs& args, uint32_t isa) {
   const uint64_t bytes = stages.tile_bytes + most_stage_scratch(stages, isa);
   // More than there are addresses is more than any plan provides.
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
+}
+
+uint64_t chain_work(const ChainArgs& args) {
+  const Stages stages(args, QPLAN_ISA_REFERENCE);
+  uint64_t work = 0;
+  uint32_t rows = 1;  // of a stage's output, for one row of the chain's
+  for (uint32_t i = stages.count; i-- > 0;) {
+    const Stage& at = stages.stage[i];
+    work = saturating_sum(work, at.family->work(at.args));
+    rows = chain_input_rows(at.view.input(at.moving), *at.family, at.args, rows);
+    if (i == 0) break;  // what the first stage reads does not move
+    // Blocks of several rows keep no more rows each, and there are fewer of them.
+    work = saturating_sum(work, saturating_product(args.batch, args.output_h, rows, at.input_row));
+  }
+  return work;
 }
 
 uint32_t chain_units(const ChainArgs& args, uint32_t isa) {

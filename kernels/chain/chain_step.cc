@@ -136,8 +136,9 @@ uint32_t chain_moving_input(const StepView& stage, const KernelFamily& family) {
 }
 
 constexpr KernelFamily kChainFamily =
-    make_family<ChainArgs, bind<kChainStages>, never_in_place>(kKernel_chain, "chain", kVariants);
+    make_family<ChainArgs, bind<kChainStages>, never_in_place, chain_work>(kKernel_chain, "chain", kVariants);
 constexpr KernelFamily kChainFamilyReference =
-    make_family<ChainArgs, bind<kReferenceStages>, never_in_place>(kKernel_chain, "chain", kReference);
+    make_family<ChainArgs, bind<kReferenceStages>, never_in_place, chain_work>(kKernel_chain, "chain",
+                                                                               kReference);
 
 }  // namespace qplan

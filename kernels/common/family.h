@@ -7,9 +7,9 @@
 //   };
 //   constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE)};
 //   constexpr KernelFamily kConv2dFamily =
-//       make_family<Conv2dArgs, bind, in_place>(kKernel_conv2d, "conv2d", kVariants);
+//       make_family<Conv2dArgs, bind, in_place, work>(kKernel_conv2d, "conv2d", kVariants);
 //   constexpr KernelFamily kConv2dFamilyReference =
-//       make_family<Conv2dArgs, bind, in_place>(kKernel_conv2d, "conv2d", kReference);
+//       make_family<Conv2dArgs, bind, in_place, work>(kKernel_conv2d, "conv2d", kReference);
 #ifndef QPLAN_KERNELS_COMMON_FAMILY_H_
 #define QPLAN_KERNELS_COMMON_FAMILY_H_
 
@@ -20,6 +20,7 @@
 
 #include "kernels/families.h"
 #include "kernels/kernel.h"
+#include "src/base/checked.h"
 
 namespace qplan {
 
@@ -53,7 +54,8 @@ constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[nu
 
 // kBind fills args, of which every field has its default value.
 template <typename Args, qplan_status (*kBind)(const StepView&, bool check, Args& args, Error* error),
-          bool (*kInPlace)(const StepView&, uint32_t output, uint32_t input), size_t num_variants>
+          bool (*kInPlace)(const StepView&, uint32_t output, uint32_t input), uint64_t (*kWork)(const Args&),
+          size_t num_variants>
 constexpr KernelFamily make_family(KernelId id, const char* name,
                                    const KernelVariant (&variants)[num_variants],
                                    const RowCut* row_cut = nullptr, PartQuery part = nullptr) {
@@ -74,6 +76,7 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
       },
       variants,
       num_variants,
+      [](const void* args) { return kWork(*static_cast<const Args*>(args)); },
   };
 }
 

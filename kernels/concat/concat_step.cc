@@ -56,6 +56,8 @@ bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
   return true;
 }
 
+uint64_t work(const ConcatArgs& args) { return saturating_product(args.rows, args.output_row_bytes); }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ConcatArgs, name, isa),
 #include "kernels/concat/variants.def"
@@ -66,8 +68,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(ConcatArgs, concat_ref
 }  // namespace
 
 constexpr KernelFamily kConcatFamily =
-    make_family<ConcatArgs, bind, never_in_place>(kKernel_concat, "concat", kVariants, nullptr, part);
+    make_family<ConcatArgs, bind, never_in_place, work>(kKernel_concat, "concat", kVariants, nullptr, part);
 constexpr KernelFamily kConcatFamilyReference =
-    make_family<ConcatArgs, bind, never_in_place>(kKernel_concat, "concat", kReference, nullptr, part);
+    make_family<ConcatArgs, bind, never_in_place, work>(kKernel_concat, "concat", kReference, nullptr, part);
 
 }  // namespace qplan

@@ -146,6 +146,12 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   }
 }
 
+uint64_t conv2d_work(const Conv2dArgs& args) {
+  const uint64_t macs = saturating_product(args.kernel_h, args.kernel_w, args.input_c / args.groups);
+  const uint64_t per_output = saturating_sum(macs, args.has_residual ? 2 : 1);
+  return saturating_product(args.batch, args.output_h, args.output_w, args.output_c, per_output);
+}
+
 namespace {
 
 // Zeros behind the taps of those layouts that variants multiply as they are: by whatever lies behind the
@@ -201,9 +207,9 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref
 
 }  // namespace
 
-constexpr KernelFamily kConv2dFamily =
-    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
-constexpr KernelFamily kConv2dFamilyReference =
-    make_family<Conv2dArgs, bind, never_in_place>(kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
+constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
+constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+    kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
 
 }  // namespace qplan

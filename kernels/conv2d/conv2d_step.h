@@ -19,6 +19,9 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step);
 bool check_conv2d_constants(const StepCheck& check, const StepView& step);
 
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
+// KernelFamily::work: multiply-accumulates, those with padding included, one operation for each accumulator
+// that becomes an output, and one for each residual.
+uint64_t conv2d_work(const Conv2dArgs& args);
 
 // Rows of the output from rows of the input, in conv2d_rows_step.cc.
 extern const RowCut kConv2dRowCut;

@@ -29,6 +29,8 @@ qplan_status bind(const StepView& step, bool checked, CopyArgs& args, Error* err
 
 bool in_place(const StepView&, uint32_t, uint32_t) { return true; }
 
+uint64_t work(const CopyArgs& args) { return args.bytes; }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(CopyArgs, name, isa),
 #include "kernels/copy/variants.def"
@@ -38,8 +40,9 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(CopyArgs, copy_ref, QP
 
 }  // namespace
 
-constexpr KernelFamily kCopyFamily = make_family<CopyArgs, bind, in_place>(kKernel_copy, "copy", kVariants);
+constexpr KernelFamily kCopyFamily =
+    make_family<CopyArgs, bind, in_place, work>(kKernel_copy, "copy", kVariants);
 constexpr KernelFamily kCopyFamilyReference =
-    make_family<CopyArgs, bind, in_place>(kKernel_copy, "copy", kReference);
+    make_family<CopyArgs, bind, in_place, work>(kKernel_copy, "copy", kReference);
 
 }  // namespace qplan

@@ -41,10 +41,11 @@ constexpr KernelVariant kReference[] = {
 
 }  // namespace
 
-constexpr KernelFamily kDepthwiseConv2dFamily = make_family<DepthwiseConv2dArgs, bind, never_in_place>(
-    kKernel_depthwise_conv2d, "depthwise_conv2d", kVariants, &kConv2dRowCut);
+constexpr KernelFamily kDepthwiseConv2dFamily =
+    make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
+        kKernel_depthwise_conv2d, "depthwise_conv2d", kVariants, &kConv2dRowCut);
 constexpr KernelFamily kDepthwiseConv2dFamilyReference =
-    make_family<DepthwiseConv2dArgs, bind, never_in_place>(kKernel_depthwise_conv2d, "depthwise_conv2d",
-                                                           kReference, &kConv2dRowCut);
+    make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
+        kKernel_depthwise_conv2d, "depthwise_conv2d", kReference, &kConv2dRowCut);
 
 }  // namespace qplan

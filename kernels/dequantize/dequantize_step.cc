@@ -36,6 +36,8 @@ qplan_status bind(const StepView& step, bool checked, DequantizeArgs& args, Erro
   return QPLAN_OK;
 }
 
+uint64_t work(const DequantizeArgs& args) { return args.elements; }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(DequantizeArgs, name, isa),
 #include "kernels/dequantize/variants.def"
@@ -47,8 +49,8 @@ constexpr KernelVariant kReference[] = {
 }  // namespace
 
 constexpr KernelFamily kDequantizeFamily =
-    make_family<DequantizeArgs, bind, never_in_place>(kKernel_dequantize, "dequantize", kVariants);
+    make_family<DequantizeArgs, bind, never_in_place, work>(kKernel_dequantize, "dequantize", kVariants);
 constexpr KernelFamily kDequantizeFamilyReference =
-    make_family<DequantizeArgs, bind, never_in_place>(kKernel_dequantize, "dequantize", kReference);
+    make_family<DequantizeArgs, bind, never_in_place, work>(kKernel_dequantize, "dequantize", kReference);
 
 }  // namespace qplan

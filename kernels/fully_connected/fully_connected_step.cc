@@ -99,6 +99,10 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restri
   return QPLAN_OK;
 }
 
+uint64_t work(const FullyConnectedArgs& args) {
+  return saturating_product(args.rows, args.output_c, uint64_t{args.input_c} + 1);
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) \
   with_knobs(QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa), kFullyConnectedKnobs),
@@ -110,9 +114,10 @@ constexpr KernelVariant kReference[] = {
 
 }  // namespace
 
-constexpr KernelFamily kFullyConnectedFamily = make_family<FullyConnectedArgs, bind, never_in_place>(
+constexpr KernelFamily kFullyConnectedFamily = make_family<FullyConnectedArgs, bind, never_in_place, work>(
     kKernel_fully_connected, "fully_connected", kVariants);
-constexpr KernelFamily kFullyConnectedFamilyReference = make_family<FullyConnectedArgs, bind, never_in_place>(
-    kKernel_fully_connected, "fully_connected", kReference);
+constexpr KernelFamily kFullyConnectedFamilyReference =
+    make_family<FullyConnectedArgs, bind, never_in_place, work>(kKernel_fully_connected, "fully_connected",
+                                                                kReference);
 
 }  // namespace qplan

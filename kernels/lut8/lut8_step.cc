@@ -29,6 +29,8 @@ qplan_status bind(const StepView& step, bool checked, Lut8Args& args, Error* err
 
 bool in_place(const StepView&, uint32_t, uint32_t input) { return input == 0; }
 
+uint64_t work(const Lut8Args& args) { return args.elements; }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Lut8Args, name, isa),
 #include "kernels/lut8/variants.def"
@@ -38,8 +40,9 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Lut8Args, lut8_ref, QP
 
 }  // namespace
 
-constexpr KernelFamily kLut8Family = make_family<Lut8Args, bind, in_place>(kKernel_lut8, "lut8", kVariants);
+constexpr KernelFamily kLut8Family =
+    make_family<Lut8Args, bind, in_place, work>(kKernel_lut8, "lut8", kVariants);
 constexpr KernelFamily kLut8FamilyReference =
-    make_family<Lut8Args, bind, in_place>(kKernel_lut8, "lut8", kReference);
+    make_family<Lut8Args, bind, in_place, work>(kKernel_lut8, "lut8", kReference);
 
 }  // namespace qplan

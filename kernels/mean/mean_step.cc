@@ -80,6 +80,8 @@ qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* err
   return QPLAN_OK;
 }
 
+uint64_t work(const MeanArgs& args) { return saturating_product(args.num_outputs, args.num_reduced); }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MeanArgs, name, isa),
 #include "kernels/mean/variants.def"
@@ -90,8 +92,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MeanArgs, mean_ref, QP
 }  // namespace
 
 constexpr KernelFamily kMeanFamily =
-    make_family<MeanArgs, bind, never_in_place>(kKernel_mean, "mean", kVariants);
+    make_family<MeanArgs, bind, never_in_place, work>(kKernel_mean, "mean", kVariants);
 constexpr KernelFamily kMeanFamilyReference =
-    make_family<MeanArgs, bind, never_in_place>(kKernel_mean, "mean", kReference);
+    make_family<MeanArgs, bind, never_in_place, work>(kKernel_mean, "mean", kReference);
 
 }  // namespace qplan

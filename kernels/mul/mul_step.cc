@@ -61,6 +61,8 @@ qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* erro
   return QPLAN_OK;
 }
 
+uint64_t work(const MulArgs& args) { return args.broadcast.elements; }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MulArgs, name, isa),
 #include "kernels/mul/variants.def"
@@ -71,8 +73,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MulArgs, mul_ref, QPLA
 }  // namespace
 
 constexpr KernelFamily kMulFamily =
-    make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kVariants);
+    make_family<MulArgs, bind, binary_in_place, work>(kKernel_mul, "mul", kVariants);
 constexpr KernelFamily kMulFamilyReference =
-    make_family<MulArgs, bind, binary_in_place>(kKernel_mul, "mul", kReference);
+    make_family<MulArgs, bind, binary_in_place, work>(kKernel_mul, "mul", kReference);
 
 }  // namespace qplan

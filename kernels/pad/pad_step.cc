@@ -66,6 +66,10 @@ qplan_status bind(const StepView& step, bool checked, PadArgs& args, Error* erro
   return QPLAN_OK;
 }
 
+uint64_t work(const PadArgs& args) {
+  return saturating_product(args.rows, args.output_extents[args.rank - 1], args.element_bytes);
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(PadArgs, name, isa),
 #include "kernels/pad/variants.def"
@@ -75,8 +79,9 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(PadArgs, pad_ref, QPLA
 
 }  // namespace
 
-constexpr KernelFamily kPadFamily = make_family<PadArgs, bind, never_in_place>(kKernel_pad, "pad", kVariants);
+constexpr KernelFamily kPadFamily =
+    make_family<PadArgs, bind, never_in_place, work>(kKernel_pad, "pad", kVariants);
 constexpr KernelFamily kPadFamilyReference =
-    make_family<PadArgs, bind, never_in_place>(kKernel_pad, "pad", kReference);
+    make_family<PadArgs, bind, never_in_place, work>(kKernel_pad, "pad", kReference);
 
 }  // namespace qplan

@@ -91,6 +91,13 @@ qplan_status bind_max(const StepView& step, bool checked, Pool2dArgs& args, Erro
   return QPLAN_OK;
 }
 
+uint64_t work(const Pool2dArgs& args) {
+  // A window is looked at as far as there are inputs.
+  const uint32_t window_h = args.pool_h < args.input_h ? args.pool_h : args.input_h;
+  const uint32_t window_w = args.pool_w < args.input_w ? args.pool_w : args.input_w;
+  return saturating_product(args.batch, args.output_h, args.output_w, args.channels, window_h, window_w);
+}
+
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Pool2dArgs, name, isa),
 constexpr KernelVariant kAvgVariants[] = {
 #include "kernels/pool2d/avg_pool2d_variants.def"
@@ -107,12 +114,12 @@ constexpr KernelVariant kMaxReference[] = {
 }  // namespace
 
 constexpr KernelFamily kAvgPool2dFamily =
-    make_family<Pool2dArgs, bind_avg, never_in_place>(kKernel_avg_pool2d, "avg_pool2d", kAvgVariants);
+    make_family<Pool2dArgs, bind_avg, never_in_place, work>(kKernel_avg_pool2d, "avg_pool2d", kAvgVariants);
 constexpr KernelFamily kAvgPool2dFamilyReference =
-    make_family<Pool2dArgs, bind_avg, never_in_place>(kKernel_avg_pool2d, "avg_pool2d", kAvgReference);
+    make_family<Pool2dArgs, bind_avg, never_in_place, work>(kKernel_avg_pool2d, "avg_pool2d", kAvgReference);
 constexpr KernelFamily kMaxPool2dFamily =
-    make_family<Pool2dArgs, bind_max, never_in_place>(kKernel_max_pool2d, "max_pool2d", kMaxVariants);
+    make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxVariants);
 constexpr KernelFamily kMaxPool2dFamilyReference =
-    make_family<Pool2dArgs, bind_max, never_in_place>(kKernel_max_pool2d, "max_pool2d", kMaxReference);
+    make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxReference);
 
 }  // namespace qplan

@@ -46,6 +46,8 @@ qplan_status bind(const StepView& step, bool checked, QuantizeArgs& args, Error*
   return QPLAN_OK;
 }
 
+uint64_t work(const QuantizeArgs& args) { return args.elements; }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(QuantizeArgs, name, isa),
 #include "kernels/quantize/variants.def"
@@ -56,8 +58,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(QuantizeArgs, quantize
 }  // namespace
 
 constexpr KernelFamily kQuantizeFamily =
-    make_family<QuantizeArgs, bind, never_in_place>(kKernel_quantize, "quantize", kVariants);
+    make_family<QuantizeArgs, bind, never_in_place, work>(kKernel_quantize, "quantize", kVariants);
 constexpr KernelFamily kQuantizeFamilyReference =
-    make_family<QuantizeArgs, bind, never_in_place>(kKernel_quantize, "quantize", kReference);
+    make_family<QuantizeArgs, bind, never_in_place, work>(kKernel_quantize, "quantize", kReference);
 
 }  // namespace qplan

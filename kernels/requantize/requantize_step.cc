@@ -95,6 +95,8 @@ bool in_place(const StepView& step, uint32_t, uint32_t input) {
   return input == kInput && dtype_bytes(dtype_of(step.input(kInput))) == 1;
 }
 
+uint64_t work(const RequantizeArgs& args) { return args.count; }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(RequantizeArgs, name, isa),
 #include "kernels/requantize/variants.def"
@@ -106,8 +108,8 @@ constexpr KernelVariant kReference[] = {
 }  // namespace
 
 constexpr KernelFamily kRequantizeFamily =
-    make_family<RequantizeArgs, bind, in_place>(kKernel_requantize, "requantize", kVariants);
+    make_family<RequantizeArgs, bind, in_place, work>(kKernel_requantize, "requantize", kVariants);
 constexpr KernelFamily kRequantizeFamilyReference =
-    make_family<RequantizeArgs, bind, in_place>(kKernel_requantize, "requantize", kReference);
+    make_family<RequantizeArgs, bind, in_place, work>(kKernel_requantize, "requantize", kReference);
 
 }  // namespace qplan

@@ -58,6 +58,11 @@ qplan_status bind(const StepView& step, bool checked, ResizeBilinearArgs& args, 
   return QPLAN_OK;
 }
 
+uint64_t work(const ResizeBilinearArgs& args) {
+  constexpr uint64_t kNeighbours = 4;
+  return saturating_product(kNeighbours, args.batch, args.output_h, args.output_w, args.channels);
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ResizeBilinearArgs, name, isa),
 #include "kernels/resize_bilinear/variants.def"
@@ -68,9 +73,10 @@ constexpr KernelVariant kReference[] = {
 
 }  // namespace
 
-constexpr KernelFamily kResizeBilinearFamily = make_family<ResizeBilinearArgs, bind, never_in_place>(
+constexpr KernelFamily kResizeBilinearFamily = make_family<ResizeBilinearArgs, bind, never_in_place, work>(
     kKernel_resize_bilinear, "resize_bilinear", kVariants);
-constexpr KernelFamily kResizeBilinearFamilyReference = make_family<ResizeBilinearArgs, bind, never_in_place>(
-    kKernel_resize_bilinear, "resize_bilinear", kReference);
+constexpr KernelFamily kResizeBilinearFamilyReference =
+    make_family<ResizeBilinearArgs, bind, never_in_place, work>(kKernel_resize_bilinear, "resize_bilinear",
+                                                                kReference);
 
 }  // namespace qplan

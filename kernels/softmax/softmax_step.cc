@@ -71,6 +71,11 @@ qplan_status bind(const StepView& step, bool checked, SoftmaxArgs& args, Error* 
 // A row is written only after its first pass has read all of it, and element by element.
 bool in_place(const StepView&, uint32_t, uint32_t input) { return input == kInput; }
 
+uint64_t work(const SoftmaxArgs& args) {
+  constexpr uint64_t kPasses = 3;  // the maximum, the sum, the quotients
+  return saturating_product(kPasses, args.rows, args.depth);
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(SoftmaxArgs, name, isa),
 #include "kernels/softmax/variants.def"
@@ -81,8 +86,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(SoftmaxArgs, softmax_r
 }  // namespace
 
 constexpr KernelFamily kSoftmaxFamily =
-    make_family<SoftmaxArgs, bind, in_place>(kKernel_softmax, "softmax", kVariants);
+    make_family<SoftmaxArgs, bind, in_place, work>(kKernel_softmax, "softmax", kVariants);
 constexpr KernelFamily kSoftmaxFamilyReference =
-    make_family<SoftmaxArgs, bind, in_place>(kKernel_softmax, "softmax", kReference);
+    make_family<SoftmaxArgs, bind, in_place, work>(kKernel_softmax, "softmax", kReference);
 
 }  // namespace qplan

@@ -56,6 +56,8 @@ bool part(const StepView& step, uint32_t output, uint32_t, uint64_t* offset) {
   return true;
 }
 
+uint64_t work(const SplitArgs& args) { return saturating_product(args.rows, args.input_row_bytes); }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(SplitArgs, name, isa),
 #include "kernels/split/variants.def"
@@ -66,8 +68,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(SplitArgs, split_ref, 
 }  // namespace
 
 constexpr KernelFamily kSplitFamily =
-    make_family<SplitArgs, bind, never_in_place>(kKernel_split, "split", kVariants, nullptr, part);
+    make_family<SplitArgs, bind, never_in_place, work>(kKernel_split, "split", kVariants, nullptr, part);
 constexpr KernelFamily kSplitFamilyReference =
-    make_family<SplitArgs, bind, never_in_place>(kKernel_split, "split", kReference, nullptr, part);
+    make_family<SplitArgs, bind, never_in_place, work>(kKernel_split, "split", kReference, nullptr, part);
 
 }  // namespace qplan

@@ -67,6 +67,8 @@ qplan_status bind(const StepView& step, bool checked, TransposeArgs& args, Error
   return QPLAN_OK;
 }
 
+uint64_t work(const TransposeArgs& args) { return saturating_product(args.elements, args.element_bytes); }
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(TransposeArgs, name, isa),
 #include "kernels/transpose/variants.def"
@@ -77,8 +79,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(TransposeArgs, transpo
 }  // namespace
 
 constexpr KernelFamily kTransposeFamily =
-    make_family<TransposeArgs, bind, never_in_place>(kKernel_transpose, "transpose", kVariants);
+    make_family<TransposeArgs, bind, never_in_place, work>(kKernel_transpose, "transpose", kVariants);
 constexpr KernelFamily kTransposeFamilyReference =
-    make_family<TransposeArgs, bind, never_in_place>(kKernel_transpose, "transpose", kReference);
+    make_family<TransposeArgs, bind, never_in_place, work>(kKernel_transpose, "transpose", kReference);
 
 }  // namespace qplan

@@ -16,6 +16,18 @@ template <typename T>
   return !__builtin_mul_overflow(a, b, product);
 }
 
+// Products and sums of counts that may be too large to state: UINT64_MAX is then the answer.
+constexpr uint64_t saturating_product(uint64_t a) { return a; }
+template <typename... Rest>
+constexpr uint64_t saturating_product(uint64_t a, uint64_t b, Rest... rest) {
+  uint64_t product = 0;
+  return saturating_product(__builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product, uint64_t{rest}...);
+}
+constexpr uint64_t saturating_sum(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
 // round_up(n, m) for m > 0; the caller knows that the result fits.
 constexpr uint64_t round_up(uint64_t n, uint64_t m) { return (n + m - 1) / m * m; }
 

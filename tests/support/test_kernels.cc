@@ -8,6 +8,7 @@ namespace qplan::testing {
 namespace {
 
 std::atomic<uint32_t> ref_calls{0}, avx2_calls{0};
+std::atomic<void (*)(uint32_t)> heavy_hook{nullptr};
 
 struct AddByteArgs {
   const uint8_t* x;
@@ -38,6 +39,7 @@ qplan_status add_byte_bind(const StepView& step, bool check, void* storage, Erro
 
 void add_byte(const void* storage, uint32_t begin, uint32_t end, void* scratch) {
   const auto& args = *static_cast<const AddByteArgs*>(storage);
+  if (args.addend == kHeavyAddend && heavy_hook.load() != nullptr) heavy_hook.load()(begin);
   // Through the scratch, byte by byte: two workers with one scratch would show.
   auto* bytes = static_cast<volatile uint8_t*>(scratch);
   for (uint32_t i = begin; i < end; ++i) {
@@ -65,8 +67,14 @@ constexpr KernelVariant kAddByteVariants[] = {
        ++ref_calls;
        add_byte(args, begin, end, scratch);
      }}};
-constexpr KernelFamily kAddByteFamily = {kAddByte, "add_byte",    add_byte_in_place, nullptr,
-                                         nullptr,  add_byte_bind, kAddByteVariants,  2};
+uint64_t add_byte_work(const void* storage) {
+  const auto& args = *static_cast<const AddByteArgs*>(storage);
+  if (args.addend == kEndlessAddend) return UINT64_MAX - 1;
+  return args.addend == kHeavyAddend ? args.count * kHeavyWork : args.count;
+}
+constexpr KernelFamily kAddByteFamily = {kAddByte,         "add_byte", add_byte_in_place,
+                                         nullptr,          nullptr,    add_byte_bind,
+                                         kAddByteVariants, 2,          add_byte_work};
 
 bool never(const StepView&, uint32_t, uint32_t) { return false; }
 size_t no_scratch(const void*) { return 0; }
@@ -91,6 +99,12 @@ qplan_status step_bind(const StepView& step, bool check, void* storage, Error* e
   return QPLAN_OK;
 }
 
+// An operation for each byte of each input.
+uint64_t sum_work(const void* storage) {
+  const auto& step = *static_cast<const StepView*>(storage);
+  return step.num_inputs() * step.output(0).size();
+}
+
 void sum(const void* storage, uint32_t, uint32_t, void*) {
   const auto& step = *static_cast<const StepView*>(storage);
   auto* y = static_cast<uint8_t*>(step.output_data(0));
@@ -104,7 +118,13 @@ void sum(const void* storage, uint32_t, uint32_t, void*) {
 }
 constexpr KernelVariant kSumVariants[] = {
     {"sum_ref", QPLAN_ISA_REFERENCE, accept_all, no_scratch, one_unit, sum}};
-constexpr KernelFamily kSumFamily = {kSum, "sum", never, nullptr, nullptr, step_bind, kSumVariants, 1};
+constexpr KernelFamily kSumFamily = {kSum,      "sum",        never, nullptr, nullptr,
+                                     step_bind, kSumVariants, 1,     sum_work};
+
+uint64_t fan_work(const void* storage) {
+  const auto& step = *static_cast<const StepView*>(storage);
+  return step.num_outputs() * step.output(0).size();
+}
 
 void fan(const void* storage, uint32_t, uint32_t, void*) {
   const auto& step = *static_cast<const StepView*>(storage);
@@ -116,7 +136,8 @@ void fan(const void* storage, uint32_t, uint32_t, void*) {
 }
 constexpr KernelVariant kFanVariants[] = {
     {"fan_ref", QPLAN_ISA_REFERENCE, accept_all, no_scratch, one_unit, fan}};
-constexpr KernelFamily kFanFamily = {kFan, "fan", never, nullptr, nullptr, step_bind, kFanVariants, 1};
+constexpr KernelFamily kFanFamily = {kFan,      "fan",        never, nullptr, nullptr,
+                                     step_bind, kFanVariants, 1,     fan_work};
 
 constexpr const KernelFamily* kFamilies[] = {
     nullptr, nullptr,     nullptr,     nullptr, nullptr, nullptr,        nullptr, nullptr,
@@ -127,6 +148,8 @@ constexpr qplan_kernel_set kSet = {kFamilies, 22};
 }  // namespace
 
 const qplan_kernel_set* test_kernels() { return &kSet; }
+
+void set_heavy_hook(void (*hook)(uint32_t begin)) { heavy_hook = hook; }
 
 KernelCalls kernel_calls() { return {ref_calls, avx2_calls}; }
 

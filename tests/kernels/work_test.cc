@@ -1,0 +1,183 @@
+// KernelFamily::work: the formula of docs/work.md for each family, worked out by hand.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "kernels/add/add.h"
+#include "kernels/arg_max/arg_max.h"
+#include "kernels/concat/concat.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/copy/copy.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/dequantize/dequantize.h"
+#include "kernels/families.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/lut8/lut8.h"
+#include "kernels/mean/mean.h"
+#include "kernels/mul/mul.h"
+#include "kernels/pad/pad.h"
+#include "kernels/pool2d/pool2d.h"
+#include "kernels/quantize/quantize.h"
+#include "kernels/requantize/requantize.h"
+#include "kernels/resize_bilinear/resize_bilinear.h"
+#include "kernels/softmax/softmax.h"
+#include "kernels/split/split.h"
+#include "kernels/transpose/transpose.h"
+#include "tests/kernels/chain/random_chain.h"
+
+namespace qplan {
+namespace {
+
+Conv2dArgs conv2d_args() {
+  Conv2dArgs args;
+  args.batch = 2, args.input_h = args.input_w = 9, args.input_c = 12;
+  args.output_h = 5, args.output_w = 7, args.output_c = 8;
+  args.kernel_h = 3, args.kernel_w = 2, args.groups = 4;
+  return args;
+}
+
+TEST(Work, OfConvolutionsCountsProductsAndOutputs) {
+  Conv2dArgs args = conv2d_args();
+  // 2 * 5 * 7 * 8 = 560 outputs of 3 * 2 * (12 / 4) = 18 products.
+  EXPECT_EQ(kConv2dFamily.work(&args), 560u * 19);
+  args.has_residual = true;
+  EXPECT_EQ(kConv2dFamily.work(&args), 560u * 20);
+  args.has_residual = false;
+  args.groups = args.input_c, args.output_c = 12;
+  EXPECT_EQ(kDepthwiseConv2dFamily.work(&args), 2u * 5 * 7 * 12 * 7);
+}
+
+TEST(Work, OfFullyConnectedCountsProductsAndOutputs) {
+  FullyConnectedArgs args;
+  args.rows = 3, args.input_c = 100, args.output_c = 10;
+  EXPECT_EQ(kFullyConnectedFamily.work(&args), 3u * 10 * 101);
+}
+
+TEST(Work, OfPoolsCountsTheElementsOfWindowsThatExist) {
+  Pool2dArgs args;
+  args.batch = 2, args.input_h = 10, args.input_w = 20, args.channels = 3;
+  args.output_h = 4, args.output_w = 5, args.pool_h = 3, args.pool_w = 2;
+  EXPECT_EQ(kMaxPool2dFamily.work(&args), 2u * 4 * 5 * 3 * 6);
+  EXPECT_EQ(kAvgPool2dFamily.work(&args), 2u * 4 * 5 * 3 * 6);
+  args.pool_h = args.pool_w = 1000;  // of which 10 x 20 exist
+  EXPECT_EQ(kMaxPool2dFamily.work(&args), 2u * 4 * 5 * 3 * 200);
+}
+
+TEST(Work, OfElementwiseFamiliesCountsOutputs) {
+  AddArgs add;
+  add.broadcast.elements = 77;
+  EXPECT_EQ(kAddFamily.work(&add), 77u);
+  EXPECT_EQ(kSubFamily.work(&add), 77u);
+  MulArgs mul;
+  mul.broadcast.elements = 78;
+  EXPECT_EQ(kMulFamily.work(&mul), 78u);
+  Lut8Args lut;
+  lut.elements = 79;
+  EXPECT_EQ(kLut8Family.work(&lut), 79u);
+  QuantizeArgs quantize;
+  quantize.elements = 80;
+  EXPECT_EQ(kQuantizeFamily.work(&quantize), 80u);
+  DequantizeArgs dequantize;
+  dequantize.elements = 81;
+  EXPECT_EQ(kDequantizeFamily.work(&dequantize), 81u);
+  RequantizeArgs requantize;
+  requantize.count = 82;
+  EXPECT_EQ(kRequantizeFamily.work(&requantize), 82u);
+}
+
+TEST(Work, OfReductionsCountsInputs) {
+  MeanArgs mean;
+  mean.num_outputs = 6, mean.num_reduced = 49;
+  EXPECT_EQ(kMeanFamily.work(&mean), 294u);
+  ArgMaxArgs arg_max;
+  arg_max.outer = 3, arg_max.extent = 10, arg_max.inner = 2;
+  EXPECT_EQ(kArgMaxFamily.work(&arg_max), 60u);
+  SoftmaxArgs softmax;
+  softmax.rows = 4, softmax.depth = 10;
+  EXPECT_EQ(kSoftmaxFamily.work(&softmax), 120u);
+}
+
+TEST(Work, OfMovesCountsBytes) {
+  PadArgs pad;
+  pad.rank = 2, pad.rows = 5, pad.output_extents[0] = 5, pad.output_extents[1] = 9, pad.element_bytes = 4;
+  EXPECT_EQ(kPadFamily.work(&pad), 180u);
+  TransposeArgs transpose;
+  transpose.elements = 30, transpose.element_bytes = 2;
+  EXPECT_EQ(kTransposeFamily.work(&transpose), 60u);
+  ConcatArgs concat;
+  concat.rows = 7, concat.output_row_bytes = 11;
+  EXPECT_EQ(kConcatFamily.work(&concat), 77u);
+  SplitArgs split;
+  split.rows = 7, split.input_row_bytes = 12;
+  EXPECT_EQ(kSplitFamily.work(&split), 84u);
+  CopyArgs copy;
+  copy.bytes = 99;
+  EXPECT_EQ(kCopyFamily.work(&copy), 99u);
+  ResizeBilinearArgs resize;
+  resize.batch = 2, resize.output_h = 3, resize.output_w = 4, resize.channels = 5;
+  EXPECT_EQ(kResizeBilinearFamily.work(&resize), 4u * 120);
+}
+
+// A sum of stages, and what moves in tiles. 4 channels, 8 x 8: 1x1 to 12 channels, then 3x3 depthwise. For a
+// row of the output the tile holds 3 rows of 8 * 12 bytes, 8 times.
+TEST(Work, OfChainsIsThatOfTheStagesAndOfTheTiles) {
+  testing::ChainBuilder chain(1, {1, 8, 8, 4});
+  chain.add_convolution({1, 1, 1, 0, 8}, {1, 1, 1, 0, 8}, 12, false);
+  chain.add_convolution({3, 1, 1, 1, 8}, {3, 1, 1, 1, 8}, 12, true);
+  for (const uint64_t block_rows : {0, 1, 3, 5}) {  // settings of the knob, which must not matter
+    const StepView step = chain.chain(block_rows);
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    Error error;
+    ASSERT_EQ(kChainFamily.bind(step, true, args, &error), QPLAN_OK) << error.text();
+    EXPECT_EQ(kChainFamily.work(args), 768u * 5 + 768u * 10 + 8u * 3 * 96);
+  }
+}
+
+TEST(Work, SaturatesInPlaceOfOverflowing) {
+  Conv2dArgs args = conv2d_args();
+  args.batch = args.output_h = args.output_w = args.output_c = args.kernel_h = args.kernel_w = INT32_MAX;
+  EXPECT_EQ(kConv2dFamily.work(&args), UINT64_MAX);
+  Pool2dArgs pool;
+  pool.output_h = pool.output_w = pool.pool_h = pool.pool_w = pool.input_h = pool.input_w = INT32_MAX;
+  EXPECT_EQ(kAvgPool2dFamily.work(&pool), UINT64_MAX);
+  FullyConnectedArgs layer;
+  layer.rows = INT32_MAX, layer.input_c = UINT32_MAX, layer.output_c = INT32_MAX;
+  EXPECT_EQ(kFullyConnectedFamily.work(&layer), UINT64_MAX);
+}
+
+// make_family does not compile without one; and this list of tests is of all families.
+TEST(Work, EveryFamilyCountsIt) {
+  std::set<std::string> tested = {"conv2d",
+                                  "depthwise_conv2d",
+                                  "fully_connected",
+                                  "avg_pool2d",
+                                  "max_pool2d",
+                                  "add",
+                                  "sub",
+                                  "mul",
+                                  "mean",
+                                  "softmax",
+                                  "lut8",
+                                  "quantize",
+                                  "pad",
+                                  "transpose",
+                                  "dequantize",
+                                  "requantize",
+                                  "concat",
+                                  "split",
+                                  "arg_max",
+                                  "resize_bilinear",
+                                  "copy",
+                                  "chain"};
+  for (const qplan_kernel_set* set : {qplan_kernels_all(), qplan_kernels_reference()}) {
+    for (uint32_t id = 1; id < set->num_families; ++id) {
+      EXPECT_NE(set->families[id]->work, nullptr) << set->families[id]->name;
+      EXPECT_EQ(tested.count(set->families[id]->name), 1u) << set->families[id]->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qplan
