@@ -27,6 +27,14 @@ QPLAN_FIELD(qplan_error, text, 16, 16);
 
 QPLAN_SIZE(qplan_plan, 64, 64);
 
+QPLAN_SIZE(qplan_plan_info, 24, 32);
+QPLAN_FIELD(qplan_plan_info, struct_size, 0, 0);
+QPLAN_FIELD(qplan_plan_info, is_for_other_arch, 4, 4);
+QPLAN_FIELD(qplan_plan_info, target_options, 8, 8);
+QPLAN_FIELD(qplan_plan_info, runtime_arch, 12, 16);
+QPLAN_FIELD(qplan_plan_info, version_major, 16, 24);
+QPLAN_FIELD(qplan_plan_info, version_minor, 20, 28);
+
 QPLAN_SIZE(DLDataType, 4, 4);
 QPLAN_SIZE(DLTensor, 40, 48);
 
@@ -49,7 +57,7 @@ QPLAN_FIELD(qplan_thread_pool, num_threads, 4, 4);
 QPLAN_FIELD(qplan_thread_pool, user, 8, 8);
 QPLAN_FIELD(qplan_thread_pool, parallel_for, 12, 16);
 
-QPLAN_SIZE(qplan_event, 40, 48);
+QPLAN_SIZE(qplan_event, 48, 56);
 QPLAN_FIELD(qplan_event, struct_size, 0, 0);
 QPLAN_FIELD(qplan_event, step, 4, 4);
 QPLAN_FIELD(qplan_event, op, 8, 8);
@@ -57,6 +65,7 @@ QPLAN_FIELD(qplan_event, kernel, 12, 16);
 QPLAN_FIELD(qplan_event, name, 16, 24);
 QPLAN_FIELD(qplan_event, macs, 24, 32);
 QPLAN_FIELD(qplan_event, bytes, 32, 40);
+QPLAN_FIELD(qplan_event, work, 40, 48);
 
 QPLAN_SIZE(qplan_platform, 32, 56);
 QPLAN_FIELD(qplan_platform, struct_size, 0, 0);
@@ -72,7 +81,7 @@ QPLAN_SIZE(qplan_memory, 8, 16);
 QPLAN_FIELD(qplan_memory, base, 0, 0);
 QPLAN_FIELD(qplan_memory, size, 4, 8);
 
-QPLAN_SIZE(qplan_session_config, 44, 64);
+QPLAN_SIZE(qplan_session_config, 56, 72);
 QPLAN_FIELD(qplan_session_config, struct_size, 0, 0);
 QPLAN_FIELD(qplan_session_config, isa_limit, 4, 4);
 QPLAN_FIELD(qplan_session_config, function, 8, 8);
@@ -84,6 +93,7 @@ QPLAN_FIELD(qplan_session_config, num_devices, 28, 48);
 QPLAN_FIELD(qplan_session_config, on_npu_failure, 32, 52);
 QPLAN_FIELD(qplan_session_config, npu_flags, 36, 56);
 QPLAN_FIELD(qplan_session_config, npu_timeout_us, 40, 60);
+QPLAN_FIELD(qplan_session_config, max_work, 48, 64);
 
 QPLAN_SIZE(qplan_npu_device_config, 32, 40);
 QPLAN_FIELD(qplan_npu_device_config, struct_size, 0, 0);
@@ -98,7 +108,7 @@ QPLAN_FIELD(qplan_memory_need, bank, 0, 0);
 QPLAN_FIELD(qplan_memory_need, alignment, 4, 4);
 QPLAN_FIELD(qplan_memory_need, size, 8, 8);
 
-QPLAN_SIZE(qplan_session_info, 40, 40);
+QPLAN_SIZE(qplan_session_info, 48, 48);
 QPLAN_FIELD(qplan_session_info, struct_size, 0, 0);
 QPLAN_FIELD(qplan_session_info, num_steps, 4, 4);
 QPLAN_FIELD(qplan_session_info, num_threads, 8, 8);
@@ -106,6 +116,7 @@ QPLAN_FIELD(qplan_session_info, isa, 12, 12);
 QPLAN_FIELD(qplan_session_info, isa_name, 16, 16);
 QPLAN_FIELD(qplan_session_info, macs, 24, 24);
 QPLAN_FIELD(qplan_session_info, memory_bytes, 32, 32);
+QPLAN_FIELD(qplan_session_info, work, 40, 40);
 
 QPLAN_SIZE(qplan_region_info, 256, 264);
 QPLAN_FIELD(qplan_region_info, struct_size, 0, 0);

@@ -1,9 +1,13 @@
 // qplan_plan_*: a plan file as a verified view.
 #include "capi/plan_handle.h"
 #include "format/plan_view.h"
+#include "format/text.h"
+#include "kernels/cpu.h"
 #include "qplan/qplan.h"
 #include "src/base/error.h"
+#include "src/runtime/session.h"
 #include "src/runtime/structs.h"
+#include "src/runtime/work.h"
 
 using qplan::Error;
 using qplan::format::count_of;
@@ -76,4 +80,36 @@ qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* function, in
     found.quant_axis = tensor.quantization()->axis();
   }
   return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
+}
+
+qplan_status qplan_plan_get_info(const qplan_plan* plan, qplan_plan_info* info) {
+  const PlanView view = qplan::get_view(plan);
+  if (!view.is_open() || info == nullptr) return QPLAN_INVALID_ARGUMENT;
+  qplan_plan_info found = {};
+  found.is_for_other_arch = qplan::is_for_other_arch(view) ? 1 : 0;
+  found.target_options = qplan::target_options(view);
+  found.runtime_arch = qplan::cpu_arch();
+  found.version_major = view.header().version_major;
+  found.version_minor = view.header().version_minor;
+  return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
+}
+
+qplan_status qplan_plan_work(const qplan_plan* plan, const char* function, const qplan_kernel_set* kernels,
+                             uint64_t* work, qplan_error* error) {
+  Error result;
+  const PlanView view = qplan::get_view(plan);
+  if (!view.is_open() || kernels == nullptr || work == nullptr) {
+    result.set(QPLAN_INVALID_ARGUMENT) << "plan: "
+                                       << (!view.is_open()      ? "the plan is not open"
+                                           : kernels == nullptr ? "kernels is NULL"
+                                                                : "work is NULL");
+    return finish(result, error);
+  }
+  const Function* found = view.find_function(function);
+  if (found == nullptr) {
+    result.set(QPLAN_NOT_FOUND) << "plan: there is no function " << qplan::format::Quoted{function};
+  } else {
+    (void)qplan::function_work(view, *found, *kernels, work, &result);
+  }
+  return finish(result, error);
 }

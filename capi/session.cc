@@ -21,9 +21,11 @@ const Session* live(const qplan_session* session) {
   return session != nullptr && session->tag == Session::kLive ? session : nullptr;
 }
 
-// Every error of a living session passes here.
+// Every error of a living session passes here. That somebody cancelled a run is news, not a failure.
 qplan_status finish(Session* session, qplan_status status) {
-  if (status < 0) qplan::log_text(session->platform, QPLAN_LOG_ERROR, session->error.text());
+  if (status >= 0) return status;
+  const uint32_t level = status == QPLAN_CANCELLED ? QPLAN_LOG_INFO : QPLAN_LOG_ERROR;
+  qplan::log_text(session->platform, level, session->error.text());
   return status;
 }
 
@@ -48,6 +50,7 @@ qplan_status submit(qplan_session* session, const char* verb, uint64_t wait_ns) 
     return finish(s, s->error.set(QPLAN_INVALID_STATE) << verb << ": the session is running");
   }
   s->state = SessionState::kRunning;
+  s->set_cancelled(false);
   qplan::NpuWait wait = {wait_ns};
   return came_back(s, qplan::begin_run(s, &wait));
 }
@@ -142,6 +145,13 @@ qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us) {
 
 qplan_status qplan_session_invoke(qplan_session* session) { return submit(session, "invoke", kForEver); }
 
+qplan_status qplan_session_cancel(qplan_session* session) {
+  Session* s = live(session);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  s->set_cancelled(true);
+  return QPLAN_OK;
+}
+
 // No tensor of this plan version is state.
 qplan_status qplan_session_reset_state(qplan_session* session) {
   Session* s = live(session);
@@ -162,6 +172,7 @@ qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_
   found.isa_name = qplan_isa_name(s->isa);
   found.macs = s->macs;
   found.memory_bytes = s->memory_bytes;
+  found.work = s->work;
   return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
 }
 

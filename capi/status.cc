@@ -18,6 +18,7 @@ const char* qplan_status_name(qplan_status status) {
     QPLAN_STATUS(QPLAN_MISALIGNED)
     QPLAN_STATUS(QPLAN_MEMORY_TOO_SMALL)
     QPLAN_STATUS(QPLAN_NOT_FOUND)
+    QPLAN_STATUS(QPLAN_WORK_LIMIT)
     QPLAN_STATUS(QPLAN_PLAN_CORRUPT)
     QPLAN_STATUS(QPLAN_PLAN_VERSION)
     QPLAN_STATUS(QPLAN_KERNEL_MISSING)
@@ -43,12 +44,8 @@ struct IsaName {
   const char* name;
 };
 constexpr IsaName kIsaNames[] = {
-    {QPLAN_ISA_AUTO, "auto"},
-    {QPLAN_ISA_REFERENCE, "reference"},
-    {QPLAN_ISA_SSE41, "sse41"},
-    {QPLAN_ISA_AVX2, "avx2"},
-    {QPLAN_ISA_AVXVNNI, "avxvnni"},
-    {QPLAN_ISA_AVX512VNNI, "avx512vnni"},
+    {QPLAN_ISA_AUTO, "auto"}, {QPLAN_ISA_REFERENCE, "reference"}, {QPLAN_ISA_SSE41, "sse41"},
+    {QPLAN_ISA_AVX2, "avx2"}, {QPLAN_ISA_AVXVNNI, "avxvnni"},     {QPLAN_ISA_AVX512VNNI, "avx512vnni"},
 };
 
 bool same(const char* a, const char* b) {

@@ -68,6 +68,24 @@ uint32_t cpu_best_isa() {
   return QPLAN_ISA_REFERENCE;
 }
 
+const char* cpu_arch() {
+#if defined(__x86_64__)
+  return "x86_64";
+#elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+  return "cortex-m";
+#elif defined(__aarch64__)
+  return "aarch64";
+#elif defined(__arm__)
+  return "arm";
+#elif defined(__riscv)
+  return "riscv";
+#elif defined(__i386__)
+  return "i386";
+#else
+  return "unknown";
+#endif
+}
+
 bool isa_within(uint32_t isa, uint32_t limit) {
   if (isa == QPLAN_ISA_AVXVNNI && limit == QPLAN_ISA_AVX512VNNI) return false;
   return isa <= limit;

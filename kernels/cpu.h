@@ -1,6 +1,6 @@
-// Which instruction sets this machine has. QPLAN_ISA_* values are grouped by architecture and ordered within it: a
-// machine that has one has all lower ones of its architecture, but for AVXVNNI, which machines with AVX512VNNI may
-// lack (isa_within). CPUID is slow in virtual machines: ask once per session.
+// Which instruction sets this machine has. QPLAN_ISA_* values are grouped by architecture and ordered within
+// it: a machine that has one has all lower ones of its architecture, but for AVXVNNI, which machines with
+// AVX512VNNI may lack (isa_within). CPUID is slow in virtual machines: ask once per session.
 #ifndef QPLAN_KERNELS_CPU_H_
 #define QPLAN_KERNELS_CPU_H_
 
@@ -12,6 +12,9 @@ namespace qplan {
 bool cpu_has_isa(uint32_t isa);
 // The highest that cpu_has_isa; QPLAN_ISA_REFERENCE at least.
 uint32_t cpu_best_isa();
+// The architecture that this build is for, in the words of a target's "arch": "x86_64", "cortex-m"; others
+// that no target is for yet, as "aarch64"; "unknown".
+const char* cpu_arch();
 // Whether a kernel of `isa` may run on every machine that has `limit`.
 bool isa_within(uint32_t isa, uint32_t limit);
 

@@ -9,7 +9,10 @@
  * Ownership: whatever the caller passes stays the caller's and must outlive the plan or session that uses it:
  *   plan bytes, memories, kernel set, platform, thread pool. There is nothing to free.
  * Threads: an opened plan and a kernel set are immutable and may be shared; one session is used by one thread at a
- *   time. There is no global state.
+ *   time, but for qplan_session_cancel, which any thread may call. There is no global state.
+ * Trust: a plan may come from anybody. What open and init accept stays within the memories; how long it runs is what
+ *   its work says (qplan_plan_work), which qplan_session_config.max_work limits. Names are bytes of the plan and may
+ *   hold anything; texts (errors, log lines) are made printable: other bytes of a plan stand in them as '?'.
  * Structs that cross the line start with struct_size = sizeof(the struct); a field beyond it counts as zero, and zero
  *   means "default". They only ever grow at the end.
  * Errors: every call returns a status. Calls made before a session exists also fill an optional qplan_error. */
@@ -46,6 +49,7 @@ enum {
   QPLAN_MISALIGNED = -5,
   QPLAN_MEMORY_TOO_SMALL = -6,
   QPLAN_NOT_FOUND = -7,
+  QPLAN_WORK_LIMIT = -8, /* the plan computes more than qplan_session_config.max_work allows */
   /* the bytes are wrong */
   QPLAN_PLAN_CORRUPT = -16,
   QPLAN_PLAN_VERSION = -17,
@@ -71,7 +75,7 @@ typedef struct qplan_error {
   qplan_status status;
   int32_t step;   /* index of the step concerned, or -1 */
   int32_t tensor; /* index of the tensor concerned, or -1 */
-  char text[240]; /* NUL-terminated */
+  char text[240]; /* NUL-terminated UTF-8 without control characters */
 } qplan_error;
 
 /* ---- plan: a zero-copy view over flash, mmap or RAM ---- */
@@ -103,6 +107,20 @@ typedef struct qplan_tensor_info {
   uint32_t num_scales;         /* 0: not quantised, 1: per tensor, n: along quant_axis */
   int32_t quant_axis;
 } qplan_tensor_info;
+/* What a plan says of itself. */
+typedef struct qplan_plan_info {
+  uint32_t struct_size;
+  uint32_t is_for_other_arch; /* 1: packed for another processor architecture than runtime_arch. It runs with the same
+                                 bytes, but may take several times the time and memory: its layouts and sizes are for
+                                 kernels that are not here. init logs a warning. 0 where the plan does not say */
+  const char* target_options; /* of the CPU that the plan was packed for: "arch=x86_64,isa=avx512vnni"; "" where the plan
+                                 does not say; points into the plan */
+  const char* runtime_arch;   /* of this build: "x86_64", "cortex-m", ... or "unknown"; static storage */
+  uint32_t version_major;     /* of the file's format */
+  uint32_t version_minor;
+} qplan_plan_info;
+QPLAN_API qplan_status qplan_plan_get_info(const qplan_plan* plan, qplan_plan_info* info);
+
 /* function: an entry point of the plan, NULL for "main". */
 QPLAN_API uint32_t qplan_plan_io_count(const qplan_plan* plan, const char* function, int direction);
 QPLAN_API qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* function, int direction,
@@ -123,11 +141,13 @@ typedef struct qplan_event { /* one plan step */
   uint32_t struct_size;
   uint32_t step;      /* its position in the plan */
   const char* op;     /* kernel family: "conv2d"; "npu" for a region */
-  const char* kernel; /* the variant that runs: "conv2d_u8_avx512vnni"; of a region the driver's name, or "cpu" where the
+  const char* kernel; /* the variant that runs: "conv2d_avx512vnni"; of a region the driver's name, or "cpu" where the
                          CPU's steps after it run instead */
   const char* name;   /* the source operator's name, "" where stripped */
-  uint64_t macs;      /* multiply-accumulates of the step */
+  uint64_t macs;      /* multiply-accumulates of the step, as the plan states them */
   uint64_t bytes;     /* bytes of its operands: inputs, constants, outputs */
+  uint64_t work;      /* elementary operations of the step, as qplan_plan_work counts them; of a region the bytes that the
+                         CPU copies for it */
 } qplan_event;
 
 enum { QPLAN_LOG_OFF = 0, QPLAN_LOG_ERROR = 1, QPLAN_LOG_WARNING = 2, QPLAN_LOG_INFO = 3, QPLAN_LOG_DEBUG = 4 };
@@ -147,6 +167,18 @@ typedef struct qplan_kernel_set qplan_kernel_set;
 QPLAN_API const qplan_kernel_set* qplan_kernels_all(void);       /* every family, every ISA of this build */
 QPLAN_API const qplan_kernel_set* qplan_kernels_reference(void); /* every family, reference kernels only: small */
 
+/* How much the CPU computes in one run of a function at most, before there is a session: a plan is untrusted, and 1.3 kB
+ * of it may mean hours. *work is the number of elementary operations of all steps: multiply-accumulates, elements of
+ * pooling windows, elements that an operator computes, bytes that it moves; docs/work.md has the formula of each
+ * kernel family. It follows from shapes and parameters, which are verified here, and never from figures that the plan
+ * states. CPU steps that stand in for regions count, as they run where a device fails; what a device does is none of
+ * the CPU's work. UINT64_MAX: that many or more. A session that runs with N threads may compute rows at the borders of
+ * their shares again, at most N times as much in all.
+ * function: NULL for "main". kernels: those that the session is going to have. error may be NULL.
+ * QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_plan_work(const qplan_plan* plan, const char* function, const qplan_kernel_set* kernels,
+                                       uint64_t* work, qplan_error* error);
+
 /* ---- session ---- */
 typedef struct qplan_session qplan_session; /* lives inside memories[0] */
 typedef struct qplan_memory {
@@ -156,7 +188,7 @@ typedef struct qplan_memory {
 
 /* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine lacks is
  * QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI of processors
- * without AVX-512: compiled, and unverified, since no machine of the project has it. */
+ * without AVX-512. */
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
@@ -212,6 +244,8 @@ typedef struct qplan_session_config {
   uint32_t npu_flags;              /* QPLAN_NPU_VERIFY, ... */
   uint32_t npu_timeout_us;         /* of one job, until it is cancelled, and again until its device is reset; 0: one
                                       second. By platform.now_ns; without it, the time that calls spend waiting */
+  uint64_t max_work;               /* init refuses a function of more work (qplan_plan_work) with QPLAN_WORK_LIMIT;
+                                      0: no limit */
 } qplan_session_config;
 
 typedef struct qplan_memory_need {
@@ -224,7 +258,8 @@ QPLAN_API qplan_status qplan_session_memory_needs(const qplan_plan* plan, const 
                                                   qplan_memory_need* needs, uint32_t* count, qplan_error* error);
 /* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL. A region that
  * has neither device nor CPU steps, and under QPLAN_NPU_FAIL one that has no device, is an error.
- * QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
+ * QPLAN_WORK_LIMIT (error->step is where the limit is passed), QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR,
+ * QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
                                           const qplan_memory* memories, uint32_t num_memories,
                                           qplan_session** session, qplan_error* error);
@@ -253,6 +288,16 @@ QPLAN_API qplan_status qplan_session_submit(qplan_session* session);
 QPLAN_API qplan_status qplan_session_poll(qplan_session* session); /* never waits; QPLAN_PENDING while a job runs */
 /* timeout_us bounds the waiting for jobs, not the steps of the CPU; UINT32_MAX: without limit. */
 QPLAN_API qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us);
+/* Ends the run in progress. Any thread may call it, and hooks of the session may; it only asks, and returns at once. The
+ * call that runs the session (invoke, submit, poll, wait) returns QPLAN_CANCELLED at the next work item of each thread:
+ * between steps, and within a step after about 67 million elementary operations or, where that is more, one unit of its
+ * kernel, such as a row of outputs. max_work bounds the longest. After QPLAN_PENDING the next poll or wait returns it. A
+ * job in flight is cancelled on its device, and the run ends when the job has; a driver that works inside its submit
+ * function is not interrupted. The outputs then hold anything; inputs, bound buffers and the session stay usable, and
+ * the next invoke or submit begins anew. A run that is just ending may end with QPLAN_OK.
+ * Without a run in progress nothing happens: the next run is not cancelled. The session must not be taken down
+ * meanwhile. QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_session_cancel(qplan_session* session);
 QPLAN_API qplan_status qplan_session_reset_state(qplan_session* session); /* state tensors to their initial values */
 
 typedef struct qplan_session_info {
@@ -261,8 +306,9 @@ typedef struct qplan_session_info {
   uint32_t num_threads;
   uint32_t isa;           /* the highest QPLAN_ISA_* among the chosen kernels */
   const char* isa_name;   /* "avx512vnni"; static storage */
-  uint64_t macs;          /* of one invoke */
+  uint64_t macs;          /* of one invoke, as the plan states them; CPU steps of regions do not count */
   uint64_t memory_bytes;  /* of all banks, as qplan_session_memory_needs says */
+  uint64_t work;          /* of one invoke at most, as qplan_plan_work counts it; CPU steps of regions count */
 } qplan_session_info;
 QPLAN_API qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_info* info);
 /* What step `index` of the session's function is, as events describe it. */

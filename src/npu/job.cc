@@ -147,8 +147,11 @@ uint64_t elapsed_ns(const Session& session) {
   return elapsed > npu.waited_ns ? elapsed : npu.waited_ns;
 }
 
-// After the timeout the job is cancelled; after the same time again the device is reset, which ends it.
-// False: not even that did.
+// A driver waits no longer at a time, so that a wait ends soon after the application has cancelled the run.
+constexpr uint64_t kMaxSliceNs = 10'000'000;
+
+// After the timeout, or when the run is cancelled, the job is cancelled; after the same time again the device
+// is reset, which ends it. False: not even that did.
 bool job_overdue(Session* session, NpuDevice* device) {
   NpuState& npu = *session->npu;
   if (!npu.is_cancelled) {
@@ -174,15 +177,21 @@ NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait) {
   NpuDevice* device = region->device;
   qplan_npu_report report = {};
   for (;;) {
+    if (session->is_cancelled() && !npu.is_cancelled) (void)job_overdue(session, device);
     const uint64_t elapsed = elapsed_ns(*session), before = now_ns(*session);
     const uint64_t left = elapsed < npu.timeout_ns ? npu.timeout_ns - elapsed : 0;
-    const uint64_t slice = left < wait->remaining_ns ? left : wait->remaining_ns;
+    uint64_t slice = left < wait->remaining_ns ? left : wait->remaining_ns;
+    if (slice > kMaxSliceNs) slice = kMaxSliceNs;
     report.struct_size = sizeof(report);
     const qplan_npu_status status = device->driver->wait(device->device, npu.job, slice, &report);
     terminate_text(&report);
     if (status != QPLAN_NPU_PENDING) {
       npu.has_job = false;
       if (status >= 0) return job_completed(session, region, report);
+      if (npu.is_cancelled && session->is_cancelled() && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE) {
+        step_ends(*session, region->step, QPLAN_CANCELLED);
+        return NpuRun::kCancelled;
+      }
       if (npu.is_cancelled && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE) {
         return job_failed(session, region, QPLAN_NPU_E_TIMEOUT, "the job did not end in time");
       }

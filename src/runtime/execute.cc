@@ -1,29 +1,59 @@
+#include "format/text.h"
 #include "src/runtime/session.h"
+#include "src/runtime/work.h"
 
 namespace qplan {
 namespace {
 
+// Elementary operations (KernelFamily::work) of one call of a kernel; between calls, a worker looks whether
+// the run was cancelled. With vectors that is some milliseconds, with the reference some tenths of a second;
+// steps of most networks are smaller, and pay nothing.
+constexpr uint64_t kWorkPerCall = uint64_t{1} << 26;
+// Of variants whose units share work with their neighbours, which each call does again.
+constexpr uint64_t kMaxSharingCalls = 16;
+
+// Units of a step that a worker does in one call: all of them where the step is small.
+uint32_t units_per_call(const Session& session, const StepRecord& step, const void* args, uint32_t units) {
+  if (session.work <= kWorkPerCall) return units;
+  uint64_t calls = step.family->work(args) / kWorkPerCall;
+  if (step.variant->neighbours_share && calls > kMaxSharingCalls) calls = kMaxSharingCalls;
+  if (calls < 2) return units;
+  const uint64_t per_call = units / calls;
+  return per_call > 0 ? static_cast<uint32_t>(per_call) : 1;
+}
+
+// Units [begin, end), as far as the run is not cancelled.
+void run_units(const Session& session, const KernelVariant& variant, const void* args, uint32_t begin,
+               uint32_t end, uint32_t per_call, uint8_t* scratch) {
+  while (begin < end && !session.is_cancelled()) {
+    const uint32_t next = end - begin > per_call ? begin + per_call : end;
+    variant.run(args, begin, next, scratch);
+    begin = next;
+  }
+}
+
 struct TaskContext {
+  const Session* session;
   const KernelVariant* variant;
   const void* args;
-  uint8_t* scratch;
-  size_t scratch_stride;
   uint32_t units;
+  uint32_t per_call;
   uint32_t num_tasks;
-  uint32_t num_workers;
   uint32_t bad_worker;  // 1 once a task or worker number was out of range, written atomically
 };
 
 // Task `index` has the units [units * index / num_tasks, units * (index + 1) / num_tasks).
 void run_task(void* context, uint32_t index, uint32_t worker) {
   auto* task = static_cast<TaskContext*>(context);
-  if (worker >= task->num_workers || index >= task->num_tasks) {
+  const Session& session = *task->session;
+  if (worker >= session.pool.num_threads || index >= task->num_tasks) {
     __atomic_store_n(&task->bad_worker, 1, __ATOMIC_RELAXED);
     return;
   }
   const auto begin = static_cast<uint32_t>(uint64_t{task->units} * index / task->num_tasks);
   const auto end = static_cast<uint32_t>(uint64_t{task->units} * (index + 1) / task->num_tasks);
-  task->variant->run(task->args, begin, end, task->scratch + worker * task->scratch_stride);
+  run_units(session, *task->variant, task->args, begin, end, task->per_call,
+            session.scratch + worker * session.scratch_stride);
 }
 
 uint32_t num_tasks(const KernelVariant& variant, uint32_t units, uint32_t min_units_per_task,
@@ -34,7 +64,9 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t units, uint32_t min_un
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
-qplan_status run_step(const Session& session, uint32_t i, Error* error) {
+qplan_status run_step(Session* s, uint32_t i) {
+  const Session& session = *s;
+  Error* error = &s->error;
   const StepView view = session.step_view(i);
   const StepRecord& record = session.steps[i];
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
@@ -43,19 +75,19 @@ qplan_status run_step(const Session& session, uint32_t i, Error* error) {
   const KernelVariant& variant = *record.variant;
   const uint32_t units = variant.units(args);
   const uint32_t tasks = num_tasks(variant, units, view.step->min_units_per_task(), session.pool.num_threads);
+  const uint32_t per_call = units_per_call(session, record, args, units);
   if (tasks < 2) {
-    variant.run(args, 0, units, session.scratch);
-    return QPLAN_OK;
+    run_units(session, variant, args, 0, units, per_call, session.scratch);
+    return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
   }
-  TaskContext context = {&variant, args,  session.scratch,          session.scratch_stride,
-                         units,    tasks, session.pool.num_threads, 0};
+  TaskContext context = {&session, &variant, args, units, per_call, tasks, 0};
   session.pool.parallel_for(session.pool.user, tasks, run_task, &context);
   if (context.bad_worker != 0) {
     return error->set(QPLAN_INVALID_STATE, static_cast<int32_t>(session.step_index(i)))
            << "invoke: the thread pool gave a task or worker number out of range; it has "
            << session.pool.num_threads << " threads";
   }
-  return QPLAN_OK;
+  return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
 }
 
 uint64_t bytes_of(const Session& session, const flatbuffers::Vector<uint32_t>* tensors) {
@@ -66,7 +98,21 @@ uint64_t bytes_of(const Session& session, const flatbuffers::Vector<uint32_t>* t
   return bytes;
 }
 
+// The figure that qplan_plan_work sums. Of steps that init has checked.
+uint64_t work_of(const Session& session, uint32_t i) {
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  Error unused;
+  const KernelFamily& family = *session.steps[i].family;
+  return family.bind(session.step_view(i), false, args, &unused) < 0 ? 0 : family.work(args);
+}
+
 }  // namespace
+
+qplan_status cancelled_at(Session* session, uint32_t i) {
+  const uint32_t index = session->step_index(i);
+  return session->error.set(QPLAN_CANCELLED, static_cast<int32_t>(index))
+         << "the run was cancelled at step " << index << format::Named{session->plan.step_name(index)};
+}
 
 qplan_event step_event(const Session& session, uint32_t i) {
   const uint32_t index = session.step_index(i);
@@ -81,6 +127,7 @@ qplan_event step_event(const Session& session, uint32_t i) {
     event.kernel = region.is_on_device() ? region.device->driver->name : "cpu";
     event.macs = npu->macs();
     event.bytes = bytes_of(session, npu->inputs()) + bytes_of(session, npu->outputs());
+    event.work = region_work(session.plan, *npu);
     return event;
   }
   const format::KernelStep& step = session.plan.step(index);
@@ -88,6 +135,7 @@ qplan_event step_event(const Session& session, uint32_t i) {
   event.kernel = session.steps[i].variant->name;
   event.macs = step.macs();
   event.bytes = bytes_of(session, step.inputs()) + bytes_of(session, step.outputs());
+  event.work = work_of(session, i);
   return event;
 }
 
@@ -103,15 +151,19 @@ void step_ends(const Session& session, uint32_t i, qplan_status status) {
   if (platform.step_end == nullptr) return;
   qplan_event event = step_event(session, i);
   // What failed there ran there.
-  if (session.steps[i].family == nullptr) event.kernel = session.steps[i].region->device->driver->name;
+  event.kernel = session.steps[i].region->device->driver->name;
   platform.step_end(platform.user, &event, status);
 }
 
+// The event is made once, and before the step begins: making it takes time that is not the step's.
 qplan_status run_kernel_step(Session* session, uint32_t i) {
-  step_begins(*session, i);
-  const qplan_status status = run_step(*session, i, &session->error);
-  step_ends(*session, i, status);
-  return status < 0 ? status : qplan_status{QPLAN_OK};
+  const qplan_platform& platform = session->platform;
+  qplan_event event = {};
+  if (platform.step_begin != nullptr || platform.step_end != nullptr) event = step_event(*session, i);
+  if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
+  const qplan_status status = run_step(session, i);
+  if (platform.step_end != nullptr) platform.step_end(platform.user, &event, status);
+  return status;
 }
 
 qplan_status begin_run(Session* session, NpuWait* wait) {

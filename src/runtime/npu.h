@@ -104,7 +104,8 @@ enum class NpuRun : uint32_t {
   kDone,        // on the device; what stands in for the region does not run
   kDoneVerify,  // on the device; the CPU is to do it again, then `compare`
   kCpu,         // not on the device
-  kFailed       // the session's error tells why
+  kFailed,      // the session's error tells why
+  kCancelled    // the run was cancelled, and the job has ended
 };
 
 }  // namespace qplan

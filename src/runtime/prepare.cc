@@ -2,7 +2,9 @@
 // kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors; besides, a family
 // reads the constants that act as parameters, which steps may share: about what one invoke reads.
 #include "format/text.h"
+#include "src/base/checked.h"
 #include "src/runtime/session.h"
+#include "src/runtime/work.h"
 
 namespace qplan {
 namespace {
@@ -81,7 +83,10 @@ class Preparation {
   bool region(uint32_t i, const format::NpuStep& npu) {
     const uint32_t index = session_.step_index(i), num_alternatives = npu.num_alternative_steps();
     session_.steps[i].family = nullptr;
-    if (!check_region_reads(index, npu) || !check_region_writes(index, npu)) return false;
+    if (!check_region_reads(index, npu) || !check_region_writes(index, npu) ||
+        !add_work(index, "npu", region_work(plan_, npu))) {
+      return false;
+    }
     session_.macs += npu.macs();
     if (num_alternatives == 0) {
       for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
@@ -204,21 +209,15 @@ class Preparation {
   bool step(uint32_t i) {
     const StepView view = session_.step_view(i);
     const uint32_t index = session_.step_index(i);
-    const KernelFamily* family = find_family(view.step->kernel());
-    if (family == nullptr) {
-      error_.set(QPLAN_KERNEL_MISSING, static_cast<int32_t>(index))
-          << "session: step " << index << Named{plan_.step_name(index)} << " needs kernel "
-          << uint32_t{view.step->kernel()} << " (" << kernel_name(view.step->kernel())
-          << "), which is not in the kernel set";
-      return false;
-    }
-    if (!check_reads(index, *family, view)) return false;
+    const KernelFamily* family = find_family(plan_, index, *options_.kernels, &error_);
+    if (family == nullptr || !check_reads(index, *family, view)) return false;
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
     if (family->bind(view, true, args, &error_) < 0) {
-      place_error(index, *family);
+      place_step_error(plan_, index, *family, &error_);
       return false;
     }
-    if (!check_writes(index, *family, view)) return false;
+    if (!check_writes(index, *family, view) || !add_work(index, family->name, family->work(args)))
+      return false;
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
       const uint32_t t = view.step->outputs()->Get(o);
       session_.data[t] = session_.planned_address(t);
@@ -339,20 +338,15 @@ class Preparation {
     log_text(session_.platform, QPLAN_LOG_WARNING, text.text());
   }
 
-  const KernelFamily* find_family(uint16_t kernel) const {
-    return kernel < options_.kernels->num_families ? options_.kernels->families[kernel] : nullptr;
-  }
-
-  static const char* kernel_name(uint16_t kernel) {
-    switch (kernel) {
-#define QPLAN_KERNEL(id, family, descriptor, params) \
-  case id:                                           \
-    return #family;
-#include "format/kernels.def"
-#undef QPLAN_KERNEL
-      default:
-        return "unknown to this build";
-    }
+  // Counts a step's work; an error where the sum is beyond the caller's limit.
+  bool add_work(uint32_t index, const char* op, uint64_t work) {
+    session_.work = saturating_sum(session_.work, work);
+    if (options_.max_work == 0 || session_.work <= options_.max_work) return true;
+    error_.set(QPLAN_WORK_LIMIT, static_cast<int32_t>(index));
+    error_ << op << Named{plan_.step_name(index)} << " (step " << index << "): its work is " << work
+           << " operations, which makes " << session_.work << " with the steps before it, beyond max_work "
+           << options_.max_work << "; raise max_work if the plan is meant to compute that much";
+    return false;
   }
 
   Error& fail(qplan_status status, uint32_t tensor) {
@@ -369,27 +363,7 @@ class Preparation {
   Error& fail_step(uint32_t index, const KernelFamily& family, uint32_t tensor, bool has_tensor = true) {
     error_.set(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(index),
                has_tensor ? static_cast<int32_t>(tensor) : -1);
-    return put_step(index, family);
-  }
-
-  Error& put_step(uint32_t index, const KernelFamily& family) {
-    error_ << family.name << Named{plan_.step_name(index)} << " (step " << index << "): ";
-    return error_;
-  }
-
-  // Families write "conv2d: what is wrong"; which of the convolutions is told here.
-  void place_error(uint32_t index, const KernelFamily& family) {
-    const Error from_family = error_;
-    const char* text = after_prefix(from_family.text(), family.name);
-    error_.set(from_family.status(), static_cast<int32_t>(index), from_family.tensor());
-    put_step(index, family) << text;
-  }
-
-  // What follows "<name>: " in text, or all of it.
-  static const char* after_prefix(const char* text, const char* name) {
-    const char* at = text;
-    while (*name != '\0' && *at == *name) ++at, ++name;
-    return *name == '\0' && at[0] == ':' && at[1] == ' ' ? at + 2 : text;
+    return error_ << family.name << Named{plan_.step_name(index)} << " (step " << index << "): ";
   }
 
   const SessionOptions& options_;

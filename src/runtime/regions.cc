@@ -123,6 +123,7 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
     }
     NpuRegion* region = session->steps[i].region;
     NpuRun run = NpuRun::kCpu;
+    if (session->is_cancelled() && !npu.has_job) return cancelled_at(session, i);
     if (npu.has_job) {
       run = npu.client->resume(session, region, wait);
     } else if (region->is_on_device()) {
@@ -138,6 +139,7 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
       continue;
     }
     if (run == NpuRun::kFailed) return session->error;
+    if (run == NpuRun::kCancelled) return cancelled_at(session, i);
     ++npu.next_step;
     if (run == NpuRun::kDone) {
       npu.next_step += step->num_alternative_steps();

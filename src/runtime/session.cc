@@ -160,6 +160,7 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
     return error->status();
   }
   log_session(*placed);
+  warn_of_other_arch(*placed);
   *session = placed;
   return QPLAN_OK;
 }

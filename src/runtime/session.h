@@ -6,6 +6,8 @@
 //   prepare.cc    init's check of every step, choice of variants
 //   execute.cc    the loop over steps
 //   bindings.cc   inputs and outputs: view, bind, write, read
+//   arch.cc       which processor the plan was packed for
+//   work.cc       how much the plan computes (work.h)
 //   regions.cc    steps that run on devices: their records, and when they run where (npu.h)
 #ifndef QPLAN_SRC_RUNTIME_SESSION_H_
 #define QPLAN_SRC_RUNTIME_SESSION_H_
@@ -35,6 +37,7 @@ struct SessionOptions {
   uint32_t on_npu_failure = QPLAN_NPU_FALLBACK;
   uint32_t npu_flags = 0;
   uint64_t npu_timeout_ns = 0;
+  uint64_t max_work = 0;  // 0: no limit
 };
 
 struct StepRecord {
@@ -64,12 +67,21 @@ struct Session {
   uint8_t* arenas[format::kMaxBanks] = {};  // where the activations of each bank begin; null for constants
   uint64_t memory_bytes = 0;                // of all memories
   uint64_t macs = 0;                        // of one invoke
+  uint64_t work = 0;                        // of all steps, those of regions' fallback too
   uint32_t isa = QPLAN_ISA_REFERENCE;       // the highest among the chosen variants
   qplan_status last_run = QPLAN_INVALID_STATE;  // of the last submit
   qplan_platform platform = {};
   qplan_thread_pool pool = {};
   NpuState* npu = nullptr;  // null where no step runs on a device
+  // Written by any thread (qplan_session_cancel), so only through the two functions below; 32 bits, which
+  // every device loads and stores at once. Cleared where a run begins.
+  uint32_t cancel_request = 0;
   Error error;
+
+  void set_cancelled(bool is_cancelled) {
+    __atomic_store_n(&cancel_request, is_cancelled ? 1 : 0, __ATOMIC_RELAXED);
+  }
+  bool is_cancelled() const { return __atomic_load_n(&cancel_request, __ATOMIC_RELAXED) != 0; }
 
   bool is_running() const { return state == SessionState::kRunning || state == SessionState::kWaiting; }
   uint32_t num_steps() const { return function->num_steps(); }
@@ -105,6 +117,9 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 [[nodiscard]] qplan_status continue_run(Session* session, NpuWait* wait);
 // Step i, a kernel's, with its events.
 [[nodiscard]] qplan_status run_kernel_step(Session* session, uint32_t i);
+// The error of a run that was cancelled at step i.
+qplan_status cancelled_at(Session* session, uint32_t i);
+// The events of step i, a region's on its device.
 void step_begins(const Session& session, uint32_t i);
 void step_ends(const Session& session, uint32_t i, qplan_status status);
 // What step i of the function is, for events.
@@ -123,6 +138,14 @@ const char* region_reason(const Session& session, const NpuRegion& region);
 // Why a device takes no jobs.
 const char* device_reason(const Session& session, const NpuDevice& device);
 bool may_run_on_cpu(const Session& session, const NpuRegion& region);
+
+// ---- arch.cc ----
+// The options of the CPU that the plan was packed for, "" where it does not say.
+const char* target_options(const format::PlanView& plan);
+// Whether the plan says that it is for another processor architecture than this build.
+bool is_for_other_arch(const format::PlanView& plan);
+// A line for the log where it is.
+void warn_of_other_arch(const Session& session);
 
 // ---- bindings.cc ----
 // All record their error in the session.

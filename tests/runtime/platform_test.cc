@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "format/container.h"
+#include "kernels/cpu.h"
 #include "tests/runtime/session_fixture.h"
 #include "tests/support/isas.h"
 #include "tests/support/malloc_trap.h"
@@ -95,6 +97,42 @@ TEST(Platform, LogQuotesNamesOfThePlan) {
   ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
   ASSERT_EQ(recorder.lines.size(), 1u);
   EXPECT_EQ(recorder.lines[0].find("log 3 session: function 'a?b?[2J', 3 steps"), 0u) << recorder.lines[0];
+}
+
+// A plan runs anywhere, but one that was packed for another processor does so slowly, and nobody would know.
+TEST(Platform, APlanForAnotherArchitectureIsTold) {
+  const std::string here = qplan::cpu_arch();
+  if (here == "unknown") GTEST_SKIP() << "the architecture of this build has no name";
+  const auto warnings_of = [](const std::string& options, qplan_plan_info* info) {
+    PlanSpec spec = chain_spec();
+    spec.targets = {{"vta", "arch=z80"}, {"cpu", options}};
+    const TestPlan plan(spec);
+    info->struct_size = sizeof(*info);
+    EXPECT_EQ(qplan_plan_get_info(plan.get(), info), QPLAN_OK);
+    EXPECT_EQ(info->target_options, options);
+    Recorder recorder;
+    recorder.platform.log_level = QPLAN_LOG_WARNING;
+    const TestSession session(plan, config_of(&recorder.platform));
+    EXPECT_EQ(session.status(), QPLAN_OK) << session.text();
+    return recorder.lines;
+  };
+  qplan_plan_info info = {};
+  for (const std::string& options : {"arch=" + here + ",isa=reference", "isa=avx2,arch=" + here,
+                                     std::string("isa=reference"), std::string()}) {
+    EXPECT_EQ(warnings_of(options, &info), std::vector<std::string>{}) << options;
+    EXPECT_EQ(info.is_for_other_arch, 0u) << options;
+    EXPECT_EQ(info.runtime_arch, here);
+    EXPECT_EQ(info.version_major, format::kVersionMajor);
+  }
+  const std::vector<std::string> told = {
+      "log 2 session: the plan was packed for arch 'z81', and this is '" + here +
+      "': results are the same, but it may take several times the time and memory; pack the model again with "
+      "--target cpu,arch=..."};
+  for (const char* options : {"arch=z81,isa=reference", "isa=x,arch=z81"}) {
+    EXPECT_EQ(warnings_of(options, &info), told);
+    EXPECT_EQ(info.is_for_other_arch, 1u);
+  }
+  EXPECT_EQ(qplan_plan_get_info(nullptr, &info), QPLAN_INVALID_ARGUMENT);
 }
 
 TEST(Platform, LogLevelIsObeyed) {
