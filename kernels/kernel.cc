@@ -4,7 +4,9 @@
 
 namespace qplan {
 
-void* StepView::address_in_file(uint32_t t) const {
+void* StepView::unusual_address(uint32_t t) const {
+  if (is_tile(t)) return nullptr;
+  if (data != nullptr) return data[t];
   const format::Tensor& tensor = *plan->tensors()->Get(t);
   const format::Bank& bank = *plan->banks()->Get(tensor.bank());
   if (file == nullptr || bank.kind() != format::BankKind_CONSTANT) return nullptr;

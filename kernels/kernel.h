@@ -33,11 +33,17 @@ struct StepView {
   // data[t] is the address of plan tensor t; null where it has none yet. Constants are always there.
   void* const* data = nullptr;
   // Of a stage of a chain: what lies between the stages, numbered from the plan's last tensor on. Without
-  // addresses.
+  // addresses. Not null either where data is: there are none then, as of the plan's own vector.
   const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>* tiles = nullptr;
-  // The first byte of the plan's file. Only looked at where data is null as a whole: constants have the
-  // addresses that the file gives them then, and other tensors have none.
+  // The first byte of the plan's file, where data is null as a whole: constants have the addresses that the
+  // file gives them then, and other tensors have none.
   const uint8_t* file = nullptr;
+
+  // A step of a plan that nobody has placed in memory: for checks and queries.
+  static StepView without_addresses(const format::Plan& plan, const format::KernelStep& step,
+                                    const uint8_t* file) {
+    return {&plan, &step, nullptr, plan.tensors(), file};
+  }
 
   uint32_t num_inputs() const { return step->inputs() ? step->inputs()->size() : 0; }
   uint32_t num_outputs() const { return step->outputs() ? step->outputs()->size() : 0; }
@@ -53,11 +59,10 @@ struct StepView {
   const format::Tensor& tensor(uint32_t t) const {
     return is_tile(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
   }
-  void* address(uint32_t t) const {
-    if (is_tile(t)) return nullptr;
-    return data != nullptr ? data[t] : address_in_file(t);
-  }
-  void* address_in_file(uint32_t t) const;
+  // Asked for each operand of each step of each run, so that nothing but the usual case is decided here.
+  void* address(uint32_t t) const { return tiles == nullptr ? data[t] : unusual_address(t); }
+  // Of a stage of a chain, or of a step without addresses.
+  void* unusual_address(uint32_t t) const;
 };
 
 // Rows [begin, end) of an image.

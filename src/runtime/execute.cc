@@ -158,8 +158,8 @@ void step_ends(const Session& session, uint32_t i, qplan_status status) {
 // The event is made once, and before the step begins: making it takes time that is not the step's.
 qplan_status run_kernel_step(Session* session, uint32_t i) {
   const qplan_platform& platform = session->platform;
-  qplan_event event = {};
-  if (platform.step_begin != nullptr || platform.step_end != nullptr) event = step_event(*session, i);
+  if (platform.step_begin == nullptr && platform.step_end == nullptr) return run_step(session, i);
+  const qplan_event event = step_event(*session, i);
   if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
   const qplan_status status = run_step(session, i);
   if (platform.step_end != nullptr) platform.step_end(platform.user, &event, status);
