@@ -7,6 +7,7 @@
 #include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/schedule_names.h"
+#include "src/runtime/work.h"
 
 namespace qplan::emit {
 namespace {
@@ -156,6 +157,18 @@ Json regions_json(const PlanView& view) {
   return json;
 }
 
+// Null where this build does not know the kernel, or where the kernel refuses the step.
+Json work_json(const PlanView& view, uint32_t index) {
+  Error unused;
+  uint64_t work = 0;
+  return step_work(view, index, *qplan_kernels_all(), &work, &unused) < 0 ? Json() : Json(work);
+}
+Json work_json(const PlanView& view, const format::Function& function) {
+  Error unused;
+  uint64_t work = 0;
+  return function_work(view, function, *qplan_kernels_all(), &work, &unused) < 0 ? Json() : Json(work);
+}
+
 // What kernels' steps and regions both have.
 template <typename Step>
 Json common_step_json(const PlanView& view, uint32_t index, const std::string& op, const Step& step) {
@@ -176,6 +189,7 @@ Json common_step_json(const PlanView& view, uint32_t index, const std::string& o
     json["output_shapes"].push_back(shape_text(view.tensor(step.outputs()->Get(i))));
   }
   json["macs"] = step.macs();
+  json["work"] = work_json(view, index);
   return json;
 }
 
@@ -204,6 +218,7 @@ Json function_json(const PlanView& view, const format::Function& function) {
   json["first_step"] = function.first_step();
   json["num_steps"] = function.num_steps();
   json["macs"] = macs_of(view, function);
+  json["work"] = work_json(view, function);
   return json;
 }
 

@@ -7,8 +7,8 @@
 #include "format/container.h"
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
-#include "src/packer/emit/step_facts.h"
 #include "src/packer/error.h"
+#include "src/runtime/work.h"
 
 namespace qplan::emit {
 namespace {
@@ -151,8 +151,9 @@ void SchedulablePlan::raise_scratch_per_worker(uint64_t bytes) {
 
 void SchedulablePlan::bind(uint32_t step, Bound* bound) const {
   bound->step = {&plan(), plan().steps()->Get(step)->body_as_KernelStep(), data_.data()};
-  bound->family = &family_of(bound->step.step->kernel());
   Error error;
+  bound->family = find_family(view_, step, *qplan_kernels_all(), &error);
+  if (bound->family == nullptr) throw PackError(error.status(), error.text());
   if (bound->family->bind(bound->step, true, bound->args, &error) < 0) {
     throw PackError(error.status(), "step " + std::to_string(step) + ": " + error.text());
   }

@@ -1,12 +1,16 @@
 // Tuning logs: what a pack makes of them, and what it refuses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "src/base/sha256.h"
 #include "src/packer/emit/inspect_json.h"
 #include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/reschedule.h"
@@ -220,6 +224,56 @@ TEST(TuningSpace, HasTheDefaultFirstAndNothingTwice) {
       for (size_t i = 1; i < candidates.size(); ++i) EXPECT_NE(candidates[i], candidates[i - 1]);
     }
   }
+}
+
+// The digits plan after a change of its bytes, with the digest that belongs to them.
+AlignedBytes changed_digits(const std::function<void(AlignedBytes*)>& change) {
+  AlignedBytes plan = pack_digits("");
+  change(&plan);
+  format::Header header;
+  std::memcpy(&header, plan.data(), sizeof(header));
+  Sha256 digest;
+  digest.update(plan.data() + sizeof(header), plan.size() - sizeof(header));
+  digest.finish(header.digest);
+  std::memcpy(plan.data(), &header, sizeof(header));
+  return plan;
+}
+
+qplan_status ask_for_space(const AlignedBytes& plan, std::string* text) {
+  std::vector<uint8_t> json;
+  qplan_error error = testing::empty_error();
+  const qplan_status status =
+      qplan_tuning_space(plan.data(), plan.size(), QPLAN_ISA_AUTO, 1, testing::append_bytes, &json, &error);
+  *text = error.text;
+  return status;
+}
+
+// A plan of a newer packer is no defect of this one.
+TEST(TuningSpace, OfAKernelThatThisBuildLacks) {
+  const AlignedBytes plan = changed_digits([](AlignedBytes* bytes) {
+    const PlanReader reader(bytes->span());
+    auto* step = reinterpret_cast<flatbuffers::Table*>(
+        const_cast<format::KernelStep*>(&reader.view().step(1)));  // NOLINT: the bytes are ours
+    ASSERT_TRUE(step->SetField<uint16_t>(format::KernelStep::VT_KERNEL, 500, 0));
+  });
+  std::string text;
+  EXPECT_EQ(ask_for_space(plan, &text), QPLAN_KERNEL_MISSING);
+  EXPECT_NE(text.find("step 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("needs kernel 500"), std::string::npos) << text;
+}
+
+// What an error repeats of a plan stays one printable line.
+TEST(TuningSpace, ErrorsArePrintable) {
+  const AlignedBytes plan = changed_digits([](AlignedBytes* bytes) {
+    const char options[] = "arch=x86_64";
+    auto* at = std::search(bytes->data(), bytes->data() + bytes->size(), options, options + 4);
+    ASSERT_NE(at, bytes->data() + bytes->size());
+    std::memcpy(at, "\n\x1b[m", 4);
+  });
+  std::string text;
+  EXPECT_EQ(ask_for_space(plan, &text), QPLAN_INVALID_ARGUMENT);
+  EXPECT_NE(text.find("'??[m'"), std::string::npos) << text;
+  for (const char c : text) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << text;
 }
 
 // Bytes that nobody legal writes: a plan is untrusted, and a schedule never leads a kernel out of its memory.
