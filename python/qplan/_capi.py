@@ -11,6 +11,7 @@ INVALID_STATE = -2
 SHAPE_MISMATCH = -3
 DTYPE_MISMATCH = -4
 NOT_FOUND = -7
+WORK_LIMIT = -8
 CANCELLED = -34
 FILE_ERROR = -50
 OUT_OF_MEMORY = -51
@@ -93,6 +94,17 @@ class Plan(c.Structure):
     _fields_ = [("opaque", c.c_uint64 * 8)]
 
 
+class PlanInfo(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("is_for_other_arch", c.c_uint32),
+        ("target_options", c.c_char_p),
+        ("runtime_arch", c.c_char_p),
+        ("version_major", c.c_uint32),
+        ("version_minor", c.c_uint32),
+    ]
+
+
 class TensorInfo(Sized):
     _fields_ = [
         ("struct_size", c.c_uint32),
@@ -139,6 +151,7 @@ class SessionConfig(Sized):
         ("on_npu_failure", c.c_uint32),
         ("npu_flags", c.c_uint32),
         ("npu_timeout_us", c.c_uint32),
+        ("max_work", c.c_uint64),
     ]
 
 
@@ -220,6 +233,7 @@ class SessionInfo(Sized):
         ("isa_name", c.c_char_p),
         ("macs", c.c_uint64),
         ("memory_bytes", c.c_uint64),
+        ("work", c.c_uint64),
     ]
 
 
@@ -403,6 +417,8 @@ PROTOTYPES = {
     "qplan_plan_open": (c.c_int32, [_PLAN, c.c_void_p, c.c_size_t, c.c_uint32, _ERROR]),
     "qplan_plan_io_count": (c.c_uint32, [_PLAN, c.c_char_p, c.c_int]),
     "qplan_plan_io_info": (c.c_int32, [_PLAN, c.c_char_p, c.c_int, c.c_uint32, c.POINTER(TensorInfo)]),
+    "qplan_plan_get_info": (c.c_int32, [_PLAN, c.POINTER(PlanInfo)]),
+    "qplan_plan_work": (c.c_int32, [_PLAN, c.c_char_p, c.c_void_p, c.POINTER(c.c_uint64), _ERROR]),
     "qplan_kernels_all": (c.c_void_p, []),
     "qplan_isa_name": (c.c_char_p, [c.c_uint32]),
     "qplan_isa_from_name": (c.c_int32, [c.c_char_p, c.POINTER(c.c_uint32)]),
@@ -410,6 +426,7 @@ PROTOTYPES = {
     "qplan_session_write": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
     "qplan_session_read": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
     "qplan_session_invoke": (c.c_int32, [_SESSION]),
+    "qplan_session_cancel": (c.c_int32, [_SESSION]),
     "qplan_session_get_info": (c.c_int32, [_SESSION, c.POINTER(SessionInfo)]),
     "qplan_session_bind": (c.c_int32, [_SESSION, c.c_int, c.c_uint32, _TENSOR]),
     "qplan_session_last_error": (None, [_SESSION, _ERROR]),

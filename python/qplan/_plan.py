@@ -1,5 +1,6 @@
 """A plan in memory."""
 
+import ctypes
 import dataclasses
 import json
 import os
@@ -98,6 +99,8 @@ class Plan:
         flags = _capi.PLAN_DIGEST if digest else 0
         status = library().qplan_plan_open(self._plan, self._bytes.ctypes.data, self._bytes.size, flags, error)
         check(status, error, f"{where}: {error.text.decode('utf-8', 'replace')}" if error.text else "")
+        self._info = _capi.PlanInfo()
+        check(library().qplan_plan_get_info(self._plan, self._info))
         self._inputs = self._infos(_capi.INPUT)
         self._outputs = self._infos(_capi.OUTPUT)
 
@@ -118,6 +121,29 @@ class Plan:
     def outputs(self) -> Tuple[TensorInfo, ...]:
         """The model's outputs, in its order."""
         return self._outputs
+
+    @property
+    def work(self) -> int:
+        """How many elementary operations the CPU computes in one run at most: what Session(max_work=...) limits.
+
+        Counted from shapes and parameters, never from what an untrusted plan states; docs/work.md says how. 2**64 - 1
+        stands for that many or more. Error where this build lacks a kernel of the plan.
+        """
+        work = ctypes.c_uint64()
+        error = _capi.Error()
+        kernels = library().qplan_kernels_all()
+        check(library().qplan_plan_work(self._plan, None, kernels, work, error), error)
+        return work.value
+
+    @property
+    def target_options(self) -> str:
+        """Of the processor that the plan was packed for: "arch=x86_64,isa=avx512vnni"; "" where it does not say."""
+        return self._info.target_options.decode("utf-8", "replace")
+
+    @property
+    def is_for_other_arch(self) -> bool:
+        """Packed for another processor architecture: the outputs are the same, time and memory may be several times more."""
+        return bool(self._info.is_for_other_arch)
 
     def inspect(self) -> dict:
         """What the plan holds: content_digest, inputs, outputs, memory, steps; as `qplan inspect --json`."""

@@ -4,6 +4,7 @@ import collections.abc
 import ctypes
 import dataclasses
 import threading
+import warnings
 import weakref
 
 import numpy
@@ -21,8 +22,9 @@ class SessionInfo:
     steps: int
     threads: int
     isa: str  # the highest instruction set among the kernels that run
-    macs: int  # of one run
+    macs: int  # of one run, as the plan states them
     memory_bytes: int
+    work: int  # elementary operations of one run at most, as Plan.work
 
 
 def available_isas():
@@ -95,6 +97,8 @@ class Session:
     same bits. on_npu_failure: "fallback" (to the CPU), "retry" (once, then fallback) or "fail". npu_verify: run each
     region on the CPU too and count differences in regions. npu_timeout_ms: until a job counts as hung; None: a second, a minute
     where a device is simulated.
+
+    max_work: refuse a plan that computes more (Plan.work) with QPLAN_WORK_LIMIT; None: no limit.
     """
 
     def __init__(
@@ -108,12 +112,17 @@ class Session:
         on_npu_failure="fallback",
         npu_verify=False,
         npu_timeout_ms=None,
+        max_work=None,
     ):
         lib = library()
         self._plan = plan if isinstance(plan, Plan) else Plan(plan)
         self._lock = threading.Lock()
+        # cancel() must not wait for the run that it is to end, and close() not free what cancel() touches.
+        self._cancel_lock = threading.RLock()
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024:
             raise Error(_capi.INVALID_ARGUMENT, f"threads is {threads!r}, expected a number from 1 to 1024")
+        if max_work is not None and (isinstance(max_work, bool) or not isinstance(max_work, int) or not 1 <= max_work < 2**64):
+            raise Error(_capi.INVALID_ARGUMENT, f"max_work is {max_work!r}, expected None or a number from 1 to 2**64 - 1")
         pools = {
             "threads": (lib.qplan_pool_create, lib.qplan_pool_destroy),
             "openmp": (lib.qplan_openmp_pool_create, lib.qplan_openmp_pool_destroy),
@@ -143,6 +152,7 @@ class Session:
             on_npu_failure=_capi.NPU_POLICIES[on_npu_failure],
             npu_flags=_capi.NPU_VERIFY if npu_verify else 0,
             npu_timeout_us=_timeout_us(npu_timeout_ms, devices),
+            max_work=max_work or 0,
         )
         host_session = ctypes.c_void_p()
         error = _capi.Error()
@@ -166,6 +176,9 @@ class Session:
             devices,
         )
         self._session = lib.qplan_host_session_get(host_session)
+        if self._plan.is_for_other_arch:
+            text = f"the plan was packed for another processor ({self._plan.target_options}): the outputs are the same, but it may take several times the time and memory"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         for device in devices:
             device._users.add(self)
 
@@ -175,11 +188,13 @@ class Session:
 
     @property
     def info(self) -> SessionInfo:
-        """Steps, threads, instruction set, multiply-accumulates and memory."""
+        """Steps, threads, instruction set, multiply-accumulates, memory and work."""
         with self._lock:
             info = _capi.SessionInfo()
             self._check(library().qplan_session_get_info(self._handle(), info))
-            return SessionInfo(info.num_steps, info.num_threads, info.isa_name.decode(), info.macs, info.memory_bytes)
+            return SessionInfo(
+                info.num_steps, info.num_threads, info.isa_name.decode(), info.macs, info.memory_bytes, info.work
+            )
 
     @property
     def regions(self):
@@ -270,6 +285,15 @@ class Session:
                 self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
         return outputs
 
+    def cancel(self):
+        """Ends the run() or invoke() in progress in another thread, which raises Error with QPLAN_CANCELLED soon.
+
+        Returns at once. The session stays usable. Without a run in progress nothing happens.
+        """
+        with self._cancel_lock:
+            if self._finalizer.alive:
+                check(library().qplan_session_cancel(self._session))
+
     def _ordered(self, inputs):
         infos = self._plan.inputs
         if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping):
@@ -312,7 +336,7 @@ class Session:
 
     def close(self):
         """Gives memory and threads back; more calls change nothing."""
-        with self._lock:
+        with self._lock, self._cancel_lock:
             self._finalizer()
 
     def __enter__(self):

@@ -1,8 +1,12 @@
 """qplan.Session: arrays in, arrays out."""
 
 import gc
+import os
+import signal
 import threading
+import time
 import unittest
+import warnings
 import weakref
 
 from support import DIGITS, SHARED, digit_input, digit_output, numpy, qplan
@@ -122,6 +126,78 @@ class Session(unittest.TestCase):
             for worker in workers:
                 worker.join()
         self.assertEqual(failures, [])
+
+    def test_works_and_closes_in_a_child_of_fork(self):
+        for pool in ("threads", "openmp"):
+            with self.subTest(pool=pool):
+                session = qplan.Session(self.plan, threads=4, pool=pool)
+                session.run(digit_input(1))
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)  # a child that waits for threads that it does not have
+                    status = 1
+                    try:
+                        same = numpy.array_equal(session.run(digit_input(3))[0], digit_output(3))
+                        session.close()
+                        with qplan.Session(self.plan, threads=2, pool=pool) as another:
+                            same = same and numpy.array_equal(another.run(digit_input(4))[0], digit_output(4))
+                        status = 0 if same else 2
+                    finally:
+                        os._exit(status)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                numpy.testing.assert_array_equal(session.run(digit_input(5))[0], digit_output(5))
+                session.close()
+
+    def test_work_has_a_limit(self):
+        work = self.plan.work
+        self.assertEqual(work, self.plan.inspect()["functions"][0]["work"])
+        with qplan.Session(self.plan, max_work=work) as session:
+            self.assertEqual(session.info.work, work)
+        with self.assertRaisesRegex(qplan.Error, f"max_work {work - 1}") as caught:
+            qplan.Session(self.plan, max_work=work - 1)
+        self.assertEqual(caught.exception.status_name, "QPLAN_WORK_LIMIT")
+        for wrong in (0, -1, 1.5, True, 2**64):
+            with self.assertRaisesRegex(qplan.Error, "max_work is"):
+                qplan.Session(self.plan, max_work=wrong)
+
+    def test_cancel_ends_a_run_in_another_thread(self):
+        text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 1, 2000, 64), int8]) {
+nn.max_pool2d(%x, pool_size=[1999, 63], padding=[999,31,999,31])
+}
+"""
+        plan = qplan.pack(text.encode())
+        array = numpy.zeros(plan.inputs[0].shape, numpy.int8)
+        for threads in (1, 2):
+            with qplan.Session(plan, threads=threads) as session:
+                session.cancel()  # no run: nothing happens
+                done = threading.Event()
+
+                def cancel():  # again and again: the first may come before the run
+                    while not done.is_set():
+                        time.sleep(0.005)
+                        session.cancel()
+
+                canceller = threading.Thread(target=cancel)
+                canceller.start()
+                with self.assertRaises(qplan.Error) as caught:
+                    session.run(array)
+                done.set()
+                canceller.join()
+                self.assertEqual(caught.exception.status_name, "QPLAN_CANCELLED")
+                session.close()
+                session.cancel()
+
+    def test_warns_of_plans_for_other_processors(self):
+        plan = qplan.pack(DIGITS, target="cpu,arch=cortex-m")
+        self.assertEqual((plan.is_for_other_arch, plan.target_options), (True, "arch=cortex-m,isa=reference"))
+        with self.assertWarnsRegex(RuntimeWarning, "packed for another processor"):
+            session = qplan.Session(plan)
+        numpy.testing.assert_array_equal(session.run(digit_input(7))[0], digit_output(7))
+        self.assertFalse(self.plan.is_for_other_arch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            qplan.Session(self.plan)
 
     def test_info(self):
         with qplan.Session(self.plan, isa="reference") as session:
