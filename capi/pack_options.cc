@@ -103,6 +103,9 @@ void read_functions(const qplan_pack_options& options, PackOptions* result) {
       options.progress(options.user, stage, done, total);
     };
   }
+  if (options.cancelled != nullptr) {
+    result->cancelled = [options] { return options.cancelled(options.user) != 0; };
+  }
 }
 
 }  // namespace

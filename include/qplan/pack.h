@@ -75,6 +75,9 @@ typedef struct qplan_pack_options {
                                  docs/schedules.md */
   uint32_t tuning_threads;    /* lines of it that count: those of so many threads; 0: 1 */
   uint32_t fuse;              /* QPLAN_FUSE_* */
+  /* The packer asks it before each pass and each operator that it lowers, in the thread that packs; non-zero ends the
+   * call with QPLAN_CANCELLED. */
+  int32_t (*cancelled)(void* user);
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */

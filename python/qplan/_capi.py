@@ -242,6 +242,7 @@ WriteFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_size_t)
 LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint32, c.c_char_p)
 ProgressFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_uint32, c.c_uint32)
 SummaryFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
+CancelledFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p)
 
 
 class NamedTensor(c.Structure):
@@ -393,6 +394,7 @@ class PackOptions(Sized):
         ("tuning_file", c.c_char_p),
         ("tuning_threads", c.c_uint32),
         ("fuse", c.c_uint32),
+        ("cancelled", CancelledFunction),
     ]
 
 

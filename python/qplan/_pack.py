@@ -1,6 +1,8 @@
 """The packer."""
 
 import ctypes
+import difflib
+import inspect
 import logging
 import numbers
 import os
@@ -8,7 +10,7 @@ import os
 import numpy
 
 from . import _capi
-from ._callbacks import raising
+from ._callbacks import cancelled, keeping, raising
 from ._errors import check
 from ._library import library
 from ._plan import Plan
@@ -19,6 +21,7 @@ _logger = logging.getLogger("qplan")
 _LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
 
 
+@keeping
 def _log(_user, level, text):
     _logger.log(_LEVELS.get(level, logging.INFO), "%s", text.decode("utf-8", "replace"))
 
@@ -107,7 +110,7 @@ class _Call:
             dump_after=_text(dump_after),
             log_level=_log_level(),
             log=_capi.LogFunction(_log),
-            dump=_capi.WriteFunction(self._on_dump),
+            dump=_capi.WriteFunction(keeping(self._on_dump)),
             error_text=self._long_text.function,
             contract=_text(contract),
             io=_text(io),
@@ -131,10 +134,11 @@ class _Call:
             target_file=None if target_file is None else os.fsencode(target_file),
             target_libs=(ctypes.c_char_p * len(libraries))(*libraries),
             num_target_libs=len(libraries),
-            summary=_capi.SummaryFunction(self._on_summary),
+            summary=_capi.SummaryFunction(keeping(self._on_summary)),
             tuning_file=None if tuning is None else os.fsencode(tuning),
             tuning_threads=tuning_threads,
             fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2}),
+            cancelled=_capi.CancelledFunction(cancelled),
         )
         self._kept = (kept_types, kept_tensors, attach(self.options, passes))
 
@@ -152,6 +156,17 @@ class _Call:
             for text in self._dumps:
                 self._dump(text)
             check(status, self.error, self._long_text.text().strip())
+
+
+def _known(function, options, also=()):
+    """Raises the TypeError of a call with an option that function does not have; also: options of _Call that it has
+    not."""
+    names = [name for name in inspect.signature(_Call).parameters if name not in also]
+    for name in options:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            advice = f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(names)}"
+            raise TypeError(f"qplan.{function}() has no option '{name}'; {advice}")
 
 
 def pack(model, output=None, target="cpu", *, strip_names=False, **options):
@@ -182,6 +197,7 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
       fuse: "auto", "off" or "all": layers that run as one step, a few rows at a time (docs/schedules.md).
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
+    _known("pack", options, also=("why_not", "body"))
     call = _Call(target, strip_names=strip_names, **options)
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = bytes(model)
@@ -202,6 +218,7 @@ def import_text(model, canonical=False, **options):
       body: with canonical the body alone, without names, as all sources of a network have it.
       why_not: a rewrite's name; gives the report of where it does not apply, and why, in place of the IR.
     """
+    _known("import_text", options)
     call = _Call(**options)
     call.run("qplan_import_text", os.fsencode(model), call.options, int(canonical), call.output.function, None)
     return call.output.text()

@@ -27,6 +27,7 @@ class TensorInfo:
     scales: Tuple[float, ...]  # () where not quantised, one value, or one per index of quant_axis
     zero_points: Tuple[int, ...]
     quant_axis: int
+    alignment: int = 1  # bytes, of memory that is bound to it
 
     @property
     def scale(self) -> Optional[float]:
@@ -36,6 +37,11 @@ class TensorInfo:
     @property
     def zero_point(self) -> Optional[int]:
         return self.zero_points[0] if len(self.zero_points) == 1 else None
+
+    def empty(self):
+        """A new array of this shape and dtype, aligned for Session.bind; its elements are not initialised."""
+        storage = _aligned_bytes(self.size_bytes, max(self.alignment, self.dtype.itemsize))
+        return storage.view(self.dtype).reshape(self.shape)
 
     def __str__(self):
         return f"{self.name or 'tensor'} {self.dtype}{list(self.shape)}"
@@ -59,15 +65,20 @@ def _tensor_info(info):
         scales=scales,
         zero_points=zero_points,
         quant_axis=info.quant_axis,
+        alignment=info.alignment,
     )
+
+
+def _aligned_bytes(size, alignment):
+    """A NumPy byte array that starts at a multiple of alignment."""
+    storage = numpy.empty(size + alignment, dtype=numpy.uint8)
+    begin = -storage.ctypes.data % alignment
+    return storage[begin : begin + size]
 
 
 def _aligned_copy(data):
     """A NumPy byte array of the same bytes that starts at a multiple of 64, read-only."""
-    size = memoryview(data).nbytes
-    storage = numpy.empty(size + _ALIGNMENT, dtype=numpy.uint8)
-    begin = -storage.ctypes.data % _ALIGNMENT
-    copy = storage[begin : begin + size]
+    copy = _aligned_bytes(memoryview(data).nbytes, _ALIGNMENT)
     memoryview(copy)[:] = memoryview(data).cast("B")
     copy.flags.writeable = False
     return copy

@@ -65,7 +65,7 @@ class _Buffers:
 
     def __init__(self):
         self.storages = []
-        self.bound = set()  # (direction, index)
+        self.bound = {}  # (direction, index) -> the Buffer or array
 
 
 def _device_configs(devices):
@@ -240,24 +240,39 @@ class Session:
             self._buffers.storages.append(made._buffer)
             return made
 
-    def bind(self, direction, index, buffer):
-        """Reads an input from a Buffer, or writes an output to one, from now on; None: no more.
+    def bind(self, direction, index, memory):
+        """Reads an input from a NumPy array or a Buffer, or writes an output to one, from now on; None: no more.
 
-        direction: "input" or "output". With a bound input, call invoke(): run() writes its inputs itself.
+        direction: "input" or "output". Nothing is copied, so an array must have the dtype and shape of
+        plan.inputs[index] or plan.outputs[index], be C-contiguous and aligned: their empty() makes such arrays. The
+        session keeps it. With a bound input, call invoke(): run() writes its inputs itself.
         """
         directions = {"input": _capi.INPUT, "output": _capi.OUTPUT}
         if direction not in directions:
             raise Error(_capi.INVALID_ARGUMENT, f"direction is {direction!r}, expected 'input' or 'output'")
         key = (directions[direction], index)
         with self._lock:
-            if buffer is None:
+            if memory is None:
                 self._check(library().qplan_session_bind(self._handle(), *key, None))
-                self._buffers.bound.discard(key)
-            else:
-                if buffer._session is not self:
+                self._buffers.bound.pop(key, None)
+                return
+            if isinstance(memory, Buffer):
+                if memory._session is not self:
                     raise Error(_capi.INVALID_ARGUMENT, "the buffer is of another session")
-                self._check(buffer._bind_to(*key))
-                self._buffers.bound.add(key)
+                status = memory._bind_to(*key)
+            elif isinstance(memory, numpy.ndarray):
+                if direction == "output" and not memory.flags.writeable:
+                    raise Error(_capi.INVALID_ARGUMENT, f"output {index}: the array is read-only")
+                if not memory.flags.c_contiguous:
+                    raise Error(
+                        _capi.INVALID_ARGUMENT,
+                        f"{direction} {index}: the array is not C-contiguous; numpy.ascontiguousarray copies it into one",
+                    )
+                status = library().qplan_session_bind(self._handle(), *key, Tensor(memory).struct)
+            else:
+                raise TypeError(f"bind takes a NumPy array, a qplan.Buffer or None, found {type(memory).__name__}")
+            self._check(status)
+            self._buffers.bound[key] = memory
 
     def invoke(self):
         """One inference on what inputs hold: for sessions whose inputs and outputs are bound."""
@@ -329,6 +344,15 @@ class Session:
             error = _capi.Error()
             library().qplan_session_last_error(self._session, error)
             check(status, error)
+
+    def __repr__(self):
+        if self.is_closed:
+            return "<qplan.Session closed>"
+        info = self.info
+        threads = "1 thread" if info.threads == 1 else f"{info.threads} threads"
+        inputs = ", ".join(map(str, self._plan.inputs))
+        outputs = ", ".join(map(str, self._plan.outputs))
+        return f"<qplan.Session {info.isa}, {threads}, {info.memory_bytes} bytes: {inputs} -> {outputs}>"
 
     @property
     def is_closed(self):

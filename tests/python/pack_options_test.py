@@ -1,6 +1,7 @@
 """Options of qplan.pack and qplan.import_text, on Relay text."""
 
 import logging
+import signal
 import tempfile
 import unittest
 from pathlib import Path
@@ -54,6 +55,60 @@ class Options(unittest.TestCase):
             qplan.pack(DIGITS, skip=["nothing"])
         with self.assertRaisesRegex(TypeError, "dtype"):
             qplan.pack(LAYER, input_types={"input": ((1,), "U3")})
+
+    def test_unknown_options_are_named_as_the_caller_wrote_them(self):
+        with self.assertRaisesRegex(TypeError, r"^qplan\.pack\(\) has no option 'fused'; did you mean 'fuse'\?$"):
+            qplan.pack(DIGITS, fused="off")
+        with self.assertRaisesRegex(TypeError, r"^qplan\.pack\(\) has no option 'zzz'; expected one of .*contract"):
+            qplan.pack(DIGITS, zzz=1)
+        with self.assertRaisesRegex(TypeError, r"^qplan\.import_text\(\) has no option 'bodi'; did you mean 'body'\?$"):
+            qplan.import_text(DIGITS, canonical=True, bodi=True)
+
+    def test_ctrl_c_ends_packing_wherever_it_arrives(self):
+        # The signal is raised inside the log callback of each pass in turn, which is where Python used to lose it.
+        with self.assertLogs("qplan", logging.DEBUG) as log:
+            qplan.pack(DIGITS)
+        num_records = len(log.records)
+        for ordinal in (0, 3, 10):
+            seen = []
+
+            def interrupt(record):
+                seen.append(record)
+                if len(seen) == ordinal + 1:
+                    signal.raise_signal(signal.SIGINT)
+                return False
+
+            logger = logging.getLogger("qplan")
+            level = logger.level
+            handler = logging.NullHandler()
+            logger.addFilter(interrupt)
+            logger.addHandler(handler)
+            logger.setLevel(logging.DEBUG)
+            try:
+                with self.assertRaises(KeyboardInterrupt):
+                    qplan.pack(DIGITS)
+            finally:
+                logger.removeFilter(interrupt)
+                logger.removeHandler(handler)
+                logger.setLevel(level)
+            self.assertLess(len(seen), num_records // 2)  # it ended early, not after the work was done
+            self.assertEqual(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+        self.assertGreater(len(bytes(qplan.pack(DIGITS))), 1000)  # and the next call is not ended
+
+    def test_an_exception_of_a_log_handler_ends_packing_and_is_raised(self):
+        def fail(_record):
+            raise ValueError("the handler is broken")
+
+        logger = logging.getLogger("qplan")
+        level = logger.level
+        logger.addFilter(fail)
+        logger.setLevel(logging.DEBUG)
+        try:
+            with self.assertRaisesRegex(ValueError, "the handler is broken"):
+                qplan.pack(DIGITS)
+        finally:
+            logger.removeFilter(fail)
+            logger.setLevel(level)
 
     def test_dump_after(self):
         dumps = []

@@ -57,6 +57,61 @@ class Session(unittest.TestCase):
             with self.assertRaises(qplan.Error):
                 session.run({})
 
+    def test_bound_arrays_are_used_where_they_are(self):
+        x, y = self.plan.inputs[0].empty(), self.plan.outputs[0].empty()
+        self.assertEqual((x.shape, x.dtype), (self.plan.inputs[0].shape, self.plan.inputs[0].dtype))
+        with qplan.Session(self.plan) as session:
+            session.bind("input", 0, x)
+            session.bind("output", 0, y)
+            for digit in (4, 9):
+                x[...] = digit_input(digit)
+                session.invoke()
+                numpy.testing.assert_array_equal(y, digit_output(digit))
+            session.bind("input", 0, None)
+            session.bind("output", 0, None)
+            numpy.testing.assert_array_equal(session.run(digit_input(1))[0], digit_output(1))
+            numpy.testing.assert_array_equal(y, digit_output(9))
+
+    def test_a_session_keeps_the_arrays_it_is_bound_to(self):
+        x = self.plan.inputs[0].empty()
+        x[...] = digit_input(6)
+        alive = weakref.ref(x)
+        with qplan.Session(self.plan) as session:
+            session.bind("input", 0, x)
+            del x
+            gc.collect()
+            self.assertIsNotNone(alive())
+            session.invoke()
+
+    def test_says_what_is_wrong_with_bound_arrays(self):
+        x = self.plan.inputs[0].empty()
+        constant = self.plan.outputs[0].empty()
+        constant.flags.writeable = False
+        odd = numpy.zeros(x.size + 64, x.dtype)
+        odd = odd[(1 - odd.ctypes.data) % 64 :][: x.size].reshape(x.shape)  # one byte past a multiple of 64
+        cases = [
+            ("input", x.astype(numpy.float32), "QPLAN_DTYPE_MISMATCH", "float32|int8"),
+            ("input", x[:, :8], "QPLAN_INVALID_ARGUMENT", "ascontiguousarray"),
+            ("input", x.reshape(16, 16), "QPLAN_SHAPE_MISMATCH", "16"),
+            ("input", odd, "QPLAN_MISALIGNED", "multiple|aligned"),
+            ("output", constant, "QPLAN_INVALID_ARGUMENT", "read-only"),
+            ("inputs", x, "QPLAN_INVALID_ARGUMENT", "'input' or 'output'"),
+        ]
+        with qplan.Session(self.plan) as session:
+            for direction, array, status, text in cases:
+                with self.assertRaisesRegex(qplan.Error, text) as caught:
+                    session.bind(direction, 0, array)
+                self.assertEqual(caught.exception.status_name, status)
+            with self.assertRaisesRegex(TypeError, "NumPy array.*list"):
+                session.bind("input", 0, [1, 2])
+
+    def test_repr_says_what_the_session_is(self):
+        with qplan.Session(self.plan, threads=2, isa="reference") as session:
+            text = repr(session)
+            for part in ("reference", "2 threads", str(session.info.memory_bytes), "int8[1, 16, 16, 1]"):
+                self.assertIn(part, text)
+        self.assertEqual(repr(session), "<qplan.Session closed>")
+
     def test_says_what_is_wrong_with_inputs(self):
         array = digit_input(0)
         cases = [

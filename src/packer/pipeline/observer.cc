@@ -69,6 +69,9 @@ void Observer::stage(const char* name, uint32_t done, uint32_t total) const {
 
 void Observer::progress(const char* what, uint32_t done, uint32_t total) const {
   if (options_.progress) options_.progress(what, done, total);
+  if (options_.cancelled && options_.cancelled()) {
+    throw PackError(QPLAN_CANCELLED, "packing was cancelled by the caller; nothing was written");
+  }
 }
 
 }  // namespace qplan::pipeline

@@ -28,6 +28,7 @@ class Observer {
   void dump(std::string_view stage, const ir::Module& module) const;
   // A stage begins; progress goes on in it.
   void stage(const char* name, uint32_t done, uint32_t total) const;
+  // PackError (QPLAN_CANCELLED) where the caller wants no more.
   void progress(const char* what, uint32_t done, uint32_t total) const;
 
  private:

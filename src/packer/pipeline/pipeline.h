@@ -61,6 +61,7 @@ struct PackOptions {
   LogFunction log;
   std::function<void(std::string_view text)> dump;
   std::function<void(const char* stage, uint32_t done, uint32_t total)> progress;
+  std::function<bool()> cancelled;  // asked at each progress; true: PackError (QPLAN_CANCELLED)
   std::function<void()> imported;  // pack() does not look at the model's bytes again
 };
 
