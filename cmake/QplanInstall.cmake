@@ -7,9 +7,13 @@ include(CMakePackageConfigHelpers)
 # Python looks in <prefix>/lib/python3/dist-packages by itself only where the prefix is /usr; else name it in PYTHONPATH.
 set(QPLAN_INSTALL_PYTHONDIR lib/python3/dist-packages CACHE STRING "Where the Python package goes, under the prefix")
 set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
+# qplan.h includes <dlpack/dlpack.h>. Not in the include directory itself, where another installation may have its own.
+set(QPLAN_INSTALL_THIRD_PARTY_DIR ${CMAKE_INSTALL_DATADIR}/qplan/include)
 
 install(FILES include/qplan/qplan.h include/qplan/npu_driver.h include/qplan/npu_oplist.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
+install(FILES ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h DESTINATION ${QPLAN_INSTALL_THIRD_PARTY_DIR}/dlpack)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(QPLAN_BUILD_PACKER)
   install(FILES include/qplan/host.h include/qplan/npu_sim.h include/qplan/npu_target.h include/qplan/pack.h include/qplan/pass.hpp
@@ -25,7 +29,7 @@ endif()
 
 configure_package_config_file(cmake/qplanConfig.cmake.in ${PROJECT_BINARY_DIR}/qplanConfig.cmake
   INSTALL_DESTINATION ${QPLAN_INSTALL_CMAKEDIR}
-  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR QPLAN_INSTALL_THIRD_PARTY_DIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/qplanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/qplanConfig.cmake ${PROJECT_BINARY_DIR}/qplanConfigVersion.cmake
   DESTINATION ${QPLAN_INSTALL_CMAKEDIR})

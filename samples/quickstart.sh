@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds qplan, packs a model, runs it on pictures and tells what it predicts, what memory it takes and how long.
+# Builds qplan, packs a model, runs it on pictures and prints what it predicts, how much memory it needs and how long it
+# takes. Then it builds the libraries that `cmake --install build/release` and Python need.
 # usage: bash samples/quickstart.sh [MODEL [IMAGE...]]
 #   without arguments: the digits model and the pictures of this repository
 #   MODEL    a quantised .tflite or .onnx
@@ -41,22 +42,34 @@ if [[ -n ${QPLAN_LABELS:-} && ! -f $labels ]]; then
 fi
 
 echo "== build =="
-bash "$root/cmake/install_packages.sh" build
+bash "$root/cmake/install_packages.sh" build python
 build="$root/build/release"
 log="$root/build/quickstart.log"
 mkdir -p "$root/build"
 # Tests need packages that this script does not install; a build tree that has them keeps them.
 configure_options=()
 [[ -f $build/CMakeCache.txt ]] || configure_options=(-DQPLAN_BUILD_TESTS=OFF)
-build_command() {
-  cd "$root" && cmake --preset release "${configure_options[@]}" &&
-    cmake --build --preset release --target qplan_command
+# Writes to the log and shows how far the build is: ninja's "[37/410] Building ...". One line on a terminal, else a line
+# for each tenth.
+build_targets() {
+  (cd "$root" && cmake --build --preset release "$@" 2>&1) | tee -a "$log" | awk -v terminal="$([[ -t 1 ]] && echo 1)" '
+      match($0, /^\[[0-9]+\/[0-9]+\]/) {
+        split(substr($0, 2, RLENGTH - 2), part, "/")
+        tenth = int(10 * part[1] / part[2])
+        if (terminal) { printf "\r  %d of %d steps\033[K", part[1], part[2]; fflush() }
+        else if (tenth > shown) { printf "  %d of %d steps\n", part[1], part[2]; fflush() }
+        if (tenth > shown) shown = tenth
+      }
+      END { if (terminal && NR > 0) printf "\r\033[K" }'
+  return "${PIPESTATUS[0]}"
 }
-echo "building the qplan command (the first time takes some minutes; log: $log)"
-if ! (build_command) >"$log" 2>&1; then
+failed_build() {
   tail -n 30 "$log" >&2
   die "the build failed; the whole log is in '$log'"
-fi
+}
+echo "building the qplan command (the first time takes some minutes; log: $log)"
+(cd "$root" && cmake --preset release "${configure_options[@]}") >"$log" 2>&1 || failed_build
+build_targets --target qplan_command || failed_build
 qplan="$build/bin/qplan"
 echo "ready: $qplan"
 
@@ -91,6 +104,17 @@ echo "== plan and memory =="
 echo
 echo "== time =="
 "$qplan" bench "$plan"
+
+echo
+echo "== libraries =="
+echo "building what 'cmake --install build/release' and Python need"
+if [[ -f $build/CMakeCache.txt ]] && grep -q '^QPLAN_BUILD_TESTS:BOOL=ON' "$build/CMakeCache.txt"; then
+  # A tree with tests: only what is installed of it.
+  libraries=(--target qplan_shared qplan_host qplan_sim qplan_vta_sim qplan_pack qplan_npu_conformance)
+else
+  libraries=()
+fi
+build_targets "${libraries[@]}" || failed_build
 
 echo
 echo "the plan is '$plan'; next: '$qplan --help'"

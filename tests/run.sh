@@ -9,8 +9,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset="${QPLAN_PRESET:-release}"
 
-bash cmake/install_packages.sh build test
-cmake --preset "$preset" -DQPLAN_BUILD_TESTS=ON
+bash cmake/install_packages.sh build python test
+cmake --preset "$preset" -DQPLAN_BUILD_TESTS=ON -DQPLAN_WERROR=ON
 cmake --build --preset "$preset"
 if [[ $preset == asan ]]; then
   export QPLAN_FUZZ_SEEDS="${QPLAN_FUZZ_SEEDS:-10000}"

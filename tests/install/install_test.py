@@ -145,11 +145,21 @@ class Install(unittest.TestCase):
         for program in ("static_program", "shared_program"):
             self.assertEqual(self.run_command(build / program, DIGITS), "2 2 1\n")
 
-    def test_missing_dlpack_is_told(self):
+    # How a toolchain file for another processor has find_path search: nowhere on this machine.
+    CROSS = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY")
+
+    def test_a_cross_build_finds_the_installed_dlpack(self):
+        build = self.build_project(REPOSITORY / "samples" / "c_api", "cross", *self.CROSS)
+        cache = (build / "CMakeCache.txt").read_text()
+        self.assertIn(f"QPLAN_DLPACK_INCLUDE_DIR:PATH={self.prefix / 'share' / 'qplan' / 'include'}", cache)
+
+    def test_a_missing_dlpack_is_reported(self):
+        bare = self.folder / "bare"
+        shutil.copytree(self.prefix, bare)
+        shutil.rmtree(bare / "share" / "qplan" / "include")
         result = subprocess.run(
             [self.cmake, "-G", "Ninja", "-S", REPOSITORY / "samples" / "c_api", "-B", self.folder / "no_dlpack",
-             f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DQPLAN_DLPACK_INCLUDE_DIR=QPLAN_DLPACK_INCLUDE_DIR-NOTFOUND",
-             "-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY"],
+             f"-DCMAKE_PREFIX_PATH={bare}", *self.CROSS],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("libdlpack-dev", result.stdout)
