@@ -15,7 +15,8 @@
  *   memory=BYTES             of device memory (268435456)
  *   work=N                   of a replayed job: micro-ops executed plus elements moved, at most (1073741824)
  *   record=DIR               every job as a directory that other simulators can replay
- *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close
+ *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close. When it cannot
+ *                            be written, close logs the reason and returns QPLAN_NPU_E_ARGUMENT; the device is closed
  *   faults=SCRIPT            what goes wrong and when: rules `at=PLACE kind=KIND`, separated by semicolons
  *   fault_seed=N             with fault_percent=P each job fails with probability P percent, in a way and at an
  *                            instruction that N determines

@@ -276,6 +276,41 @@ TEST(SimTrace, HasARowForEachModule) {
   }
 }
 
+// The driver's log, and the status of close, for a device with these options.
+struct Closed {
+  qplan_npu_status status;
+  std::string log;
+};
+Closed open_and_close(const std::string& options) {
+  Closed closed = {};
+  qplan_platform platform = {};
+  platform.struct_size = sizeof(platform);
+  platform.log_level = QPLAN_LOG_ERROR;
+  platform.user = &closed.log;
+  platform.log = [](void* user, uint32_t, const char* text) { *static_cast<std::string*>(user) += text; };
+  qplan_device_hooks hooks = {};
+  hooks.struct_size = sizeof(hooks);
+  hooks.platform = &platform;
+  qplan_npu_device device = 0;
+  EXPECT_EQ(driver().open(&hooks, 0, options.c_str(), &device, nullptr), QPLAN_NPU_OK);
+  closed.status = driver().close(device);
+  EXPECT_EQ(driver().close(device), QPLAN_NPU_E_ARGUMENT);  // closed, whatever it said
+  return closed;
+}
+
+TEST(SimTrace, AFileThatCannotBeWrittenFailsCloseWithTheReasonInTheLog) {
+  const Directory directory("trace");
+  EXPECT_EQ(open_and_close("trace=" + directory.path() + "/trace.json").status, QPLAN_NPU_OK);
+  const Closed closed = open_and_close("trace=" + directory.path() + "/none/trace.json");
+  EXPECT_EQ(closed.status, QPLAN_NPU_E_ARGUMENT);
+  EXPECT_EQ(closed.log.rfind("vta-sim: trace: file '", 0), 0u) << closed.log;
+  EXPECT_NE(closed.log.find("No such file or directory"), std::string::npos) << closed.log;
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
+  const Closed full = open_and_close("trace=/dev/full");
+  EXPECT_EQ(full.status, QPLAN_NPU_E_ARGUMENT);
+  EXPECT_EQ(full.log, "vta-sim: trace: file '/dev/full': cannot write: No space left on device");
+}
+
 TEST(SimListing, NamesRegionsAndNodes) {
   const std::vector<uint8_t> blob = product_blob();
   std::vector<std::string> lines;

@@ -239,8 +239,9 @@ qplan_npu_status Device::close() {
   }
   thread_.join();
   std::string error;
-  if (!options_.trace.empty() && !trace_.write(options_.trace, &error)) log(QPLAN_LOG_ERROR, error);
-  return QPLAN_NPU_OK;
+  if (options_.trace.empty() || trace_.write(options_.trace, &error)) return QPLAN_NPU_OK;
+  log(QPLAN_LOG_ERROR, "trace: " + error);
+  return QPLAN_NPU_E_ARGUMENT;
 }
 
 void Device::complete(Job& job, const Fault& fault) {
@@ -333,7 +334,7 @@ void Device::run(const JobPtr& job) {
   std::string error;
   if (ran && recording.has_value() &&
       !recording->write(options_.record, job->number, options_.config, stream, job->dram, &error)) {
-    log(QPLAN_LOG_ERROR, error);
+    log(QPLAN_LOG_ERROR, "record: " + error);
   }
   if (ran && !options_.trace.empty()) trace_.add(options_.config, job->number, program);
   if (ran && rule.has_value() && rule->kind == FaultKind::kSilentBitFlip) flip_silently(&job->dram);

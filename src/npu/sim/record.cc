@@ -50,11 +50,20 @@ bool Recording::write(const std::string& directory, uint64_t job, const vta::Con
   if (number.size() < 4) number.insert(0, 4 - number.size(), '0');
   const std::filesystem::path path = std::filesystem::path(directory) / ("job-" + number);
   std::error_code code;
-  std::filesystem::create_directories(path, code);
+  const bool is_new = std::filesystem::create_directories(path, code);
   if (code) {
-    *error = "record: cannot make '" + path.string() + "': " + code.message();
+    *error = "cannot make '" + path.string() + "': " + code.message();
     return false;
   }
+  if (write_files(path, config, stream, dram, error)) return true;
+  if (is_new)
+    std::filesystem::remove_all(path, code);  // a part of a job is of no use, and the disk may be full
+  return false;
+}
+
+bool Recording::write_files(const std::filesystem::path& path, const vta::Config& config,
+                            const std::vector<vta::Instruction>& stream, const Dram& dram,
+                            std::string* error) const {
   uint64_t end = kArenaBase;
   for (const Segment& segment : dram.segments()) end = std::max(end, segment.address + segment.bytes);
   const uint64_t size = (end - kArenaBase + kPageBytes - 1) / kPageBytes * kPageBytes;

@@ -12,6 +12,7 @@
 #define QPLAN_SRC_NPU_SIM_RECORD_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,14 @@ class Recording {
  public:
   // Keeps what lies in writable segments now, before the run.
   explicit Recording(const Dram& dram);
-  // After a run without fault. False with *error set.
+  // After a run without fault. False with *error set; a directory that this call made is gone then.
   bool write(const std::string& directory, uint64_t job, const vta::Config& config,
              const std::vector<vta::Instruction>& stream, const Dram& dram, std::string* error) const;
 
  private:
+  bool write_files(const std::filesystem::path& path, const vta::Config& config,
+                   const std::vector<vta::Instruction>& stream, const Dram& dram, std::string* error) const;
+
   std::vector<std::vector<uint8_t>> before_;  // of writable segments
 };
 
