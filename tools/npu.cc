@@ -1,5 +1,7 @@
 #include "tools/npu.h"
 
+#include <algorithm>
+
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
 #include "tools/error.h"
@@ -153,6 +155,17 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   targets_ = device_targets(plan);
   if (targets_.empty() || name == kNone) return;
   if (driver_ == nullptr) driver_ = std::make_unique<Driver>(name);
+  if (!options.record.empty() || !options.trace.empty()) {
+    // The driver ABI has no status for a file that cannot be written: the simulator says so in its log.
+    forward_ = platform;
+    platform_.struct_size = sizeof platform_;
+    platform_.user = this;
+    platform_.log = log;
+    platform_.log_level = forward_ != nullptr ? std::max(forward_->log_level, uint32_t{QPLAN_LOG_ERROR})
+                                              : uint32_t{QPLAN_LOG_ERROR};
+    platform_.now_ns = qplan_host_now_ns;
+    platform = &platform_;
+  }
   devices_.reserve(targets_.size());
   configs_.reserve(targets_.size());
   for (const PlanTarget& target : targets_) {
@@ -184,8 +197,26 @@ void NpuDevices::open(const PlanTarget& target, const NpuOptions& options, const
   configs_.push_back(config);
 }
 
-NpuDevices::~NpuDevices() {
+NpuDevices::~NpuDevices() { close(); }
+
+void NpuDevices::close() {
   for (qplan_host_device& device : devices_) qplan_host_device_close(&device);
+}
+
+void NpuDevices::log(void* user, uint32_t level, const char* text) {
+  auto* self = static_cast<NpuDevices*>(user);
+  if (level == QPLAN_LOG_ERROR) {
+    const std::lock_guard<std::mutex> lock(self->mutex_);
+    if (self->write_error_.empty()) self->write_error_ = one_line(text);
+    return;
+  }
+  const qplan_platform* to = self->forward_;
+  if (to != nullptr && to->log != nullptr && level <= to->log_level) to->log(to->user, level, text);
+}
+
+std::string NpuDevices::write_error() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return write_error_;
 }
 
 void NpuDevices::configure(qplan_session_config* config) const {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -70,12 +71,22 @@ class NpuDevices {
 
   // The fields of config about devices; config points into this.
   void configure(qplan_session_config* config) const;
+  // What a simulator could not write of --npu-record and --npu-trace so far, with the system's reason; "":
+  // nothing. The trace is written by close.
+  [[nodiscard]] std::string write_error() const;
+  // Closes the devices, after the sessions that use them.
+  void close();
 
  private:
+  static void log(void* user, uint32_t level, const char* text);
   void open(const PlanTarget& target, const NpuOptions& options, const std::string& text,
             const qplan_platform* platform);
 
   std::vector<PlanTarget> targets_;
+  qplan_platform platform_{};  // of devices that write files: keeps the first error of their log
+  const qplan_platform* forward_ = nullptr;  // gets the rest of it; may be null
+  mutable std::mutex mutex_;                 // guards write_error_: devices have threads
+  std::string write_error_;
   std::unique_ptr<Driver> driver_;
   std::vector<qplan_host_device> devices_;
   std::vector<qplan_npu_device_config> configs_;

@@ -1,12 +1,13 @@
 // qplan npu: what concerns devices alone: recorded jobs, listings, drivers.
-#include <cstdio>
-#include <fstream>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "qplan/host.h"
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
 #include "tools/command.h"
@@ -34,11 +35,15 @@ struct RecordedCheck {
   std::string address, bytes, file;
 };
 
-// The checks that a job lists; whether it is well-formed is the replayer's business.
+// The checks of a job whose job.txt the replayer has taken.
 std::vector<RecordedCheck> recorded_checks(const std::string& job) {
   std::vector<RecordedCheck> checks;
-  std::ifstream file(job + "/job.txt");
-  for (std::string line; std::getline(file, line);) {
+  qplan_file file{};
+  qplan_error error = make_error();
+  if (qplan_file_map((job + "/job.txt").c_str(), &file, &error) < 0) return checks;
+  std::istringstream lines(std::string(static_cast<const char*>(file.bytes), file.size));
+  qplan_file_unmap(&file);
+  for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string directive;
     RecordedCheck check;
@@ -49,10 +54,16 @@ std::vector<RecordedCheck> recorded_checks(const std::string& job) {
   return checks;
 }
 
+bool contains(const RecordedCheck& check, uint64_t address) {
+  const uint64_t begin = std::strtoull(check.address.c_str(), nullptr, 0);
+  return address >= begin && address - begin < std::strtoull(check.bytes.c_str(), nullptr, 0);
+}
+
 struct ReplayedJob {
   std::string path;
   std::vector<std::pair<RecordedCheck, std::string>> checks;  // "OK", "differs", "not compared"
   qplan_npu_report report{};
+  std::string text;  // why it failed
 };
 
 ReplayedJob replay_job(const std::string& path, const std::string& options) {
@@ -61,12 +72,17 @@ ReplayedJob replay_job(const std::string& path, const std::string& options) {
   job.report.struct_size = sizeof job.report;
   const qplan_npu_status status = qplan_npu_sim_replay(path.c_str(), options.c_str(), &job.report);
   job.report.status = status;
-  // Checks are compared in their order; the text names the one that differs.
-  bool is_over = status < 0 && status != QPLAN_NPU_E_BUS;
+  job.text = job.report.text;
+  if (status < 0 && job.text.empty()) job.text = "status " + std::to_string(status);
+  // A job that could not be read: its job.txt may be anything.
+  if (status == QPLAN_NPU_E_ARGUMENT || status == QPLAN_NPU_E_MEMORY) return job;
+  // Checks are compared in their order; the first byte that differs has an address. The same status also says
+  // that the job left its memory: nothing is compared then.
+  const bool differs = status == QPLAN_NPU_E_BUS && job.text.rfind("replay: byte ", 0) == 0;
+  bool is_over = status < 0 && !differs;
   for (const RecordedCheck& check : recorded_checks(path)) {
     std::string verdict = is_over ? "not compared" : "OK";
-    if (status == QPLAN_NPU_E_BUS && !is_over &&
-        std::string(job.report.text).find("'" + check.file + "'") != std::string::npos) {
+    if (differs && !is_over && contains(check, job.report.fault_address)) {
       verdict = "differs";
       is_over = true;
     }
@@ -81,7 +97,7 @@ void print_job(const ReplayedJob& job) {
     text += std::to_string(job.checks.size()) + (job.checks.size() == 1 ? " check OK, " : " checks OK, ") +
             std::to_string(job.report.cycles) + " cycles\n";
   } else {
-    text += "FAILED: " + one_line(job.report.text) + "\n";
+    text += "FAILED: " + one_line(job.text) + "\n";
   }
   for (const auto& [check, verdict] : job.checks) {
     text += "  " + one_line(check.file) + " (" + one_line(check.bytes) + " bytes at " +
@@ -91,8 +107,8 @@ void print_job(const ReplayedJob& job) {
 }
 
 Json job_json(const ReplayedJob& job) {
-  Json json{{"job", job.path},         {"ok", job.report.status >= 0}, {"status", job.report.status},
-            {"text", job.report.text}, {"cycles", job.report.cycles},  {"macs", job.report.macs}};
+  Json json{{"job", job.path},  {"ok", job.report.status >= 0}, {"status", job.report.status},
+            {"text", job.text}, {"cycles", job.report.cycles},  {"macs", job.report.macs}};
   json["checks"] = Json::array();
   for (const auto& [check, verdict] : job.checks) {
     json["checks"].push_back(
@@ -108,7 +124,7 @@ void replay(const ReplayOptions& options) {
   for (const std::string& path : find_jobs(options.directory)) {
     const ReplayedJob job = replay_job(path, options.options);
     ++count;
-    if (job.report.status < 0 && failed++ == 0) first = path + ": " + job.report.text;
+    if (job.report.status < 0 && failed++ == 0) first = path + ": " + job.text;
     options.json ? list.push_back(job_json(job)) : print_job(job);
   }
   if (options.json) print(list.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -124,12 +140,17 @@ void add_replay(CLI::App& npu) {
   command->add_option("DIR", options->directory, "A job, or a directory of job-NNNN")
       ->required()
       ->type_name("");
-  command->add_option("--npu-options", options->options, "Options of the simulator: seed, explore, hazards")
+  command
+      ->add_option("--npu-options", options->options,
+                   "Options of the simulator: seed, explore, hazards, memory, work")
       ->type_name("TEXT");
   command->add_flag("--json", options->json, "As JSON");
   command->footer(
       "A job is run from its files alone, by the simulator. Exit status 1 when a byte differs or a job "
       "cannot run.\n"
+      "Records of others are safe to replay: only regular files inside a job's directory are read, and what "
+      "a job\n"
+      "may take is bounded (memory=BYTES, work=N).\n"
       "Examples:\n"
       "  qplan run model.qplan --input x.npy --npu-record jobs\n"
       "  qplan npu replay jobs\n"

@@ -52,7 +52,7 @@ NpuRecord::NpuRecord(std::string directory) : directory_(std::move(directory)) {
   remove_jobs(directory_);
 }
 
-void NpuRecord::finish(const qplan_session* session) const {
+void NpuRecord::finish(const qplan_session* session, const std::string& write_error) const {
   if (directory_.empty()) return;
   const std::vector<qplan_region_info> regions = region_infos(session);
   uint64_t ran = 0;
@@ -77,7 +77,8 @@ void NpuRecord::finish(const qplan_session* session) const {
   const uint64_t written = jobs_in(directory_).size();
   if (written < ran) {
     throw Failure("--npu-record: '" + directory_ + "' holds " + std::to_string(written) + " of " +
-                  std::to_string(ran) + " jobs; is the disk full?");
+                  std::to_string(ran) + " jobs" +
+                  (write_error.empty() ? "; is the disk full?" : ": " + write_error));
   }
 }
 

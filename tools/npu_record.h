@@ -16,8 +16,9 @@ class NpuRecord {
   // Failure where that cannot be done.
   explicit NpuRecord(std::string directory);
   // After the run: the check files are the CPU's bytes where the session (with QPLAN_NPU_VERIFY) found no
-  // difference. Where it did the jobs are removed; that, or fewer jobs than ran, is a Failure.
-  void finish(const qplan_session* session) const;
+  // difference. Where it did the jobs are removed; that, or fewer jobs than ran, is a Failure. write_error:
+  // what the simulator could not write, "" where it does not say.
+  void finish(const qplan_session* session, const std::string& write_error) const;
 
  private:
   std::string directory_;

@@ -225,8 +225,9 @@ void run(const RunOptions& options) {
     if (scored) print_top(outputs[*scored], labels, options.top);
     print(npu_text(session.get()));
   }
-  record.finish(session.get());
+  record.finish(session.get(), session.write_error());
   check_mismatches(session.get());
+  session.close();
 }
 
 }  // namespace

@@ -109,6 +109,14 @@ void Session::read(uint32_t output, const DLTensor& tensor) {
 }
 void Session::invoke() { check_call(qplan_session_invoke(session_)); }
 
+void Session::close() {
+  session_ = nullptr;
+  host_session_.reset();
+  npu_.close();
+  const std::string error = npu_.write_error();
+  if (!error.empty()) throw Failure(error);
+}
+
 qplan_session_info Session::info() const {
   qplan_session_info info{};
   info.struct_size = sizeof info;

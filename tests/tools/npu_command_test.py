@@ -1,11 +1,14 @@
 """Plans with NPU regions as a user meets them: run, bench, check, and qplan npu."""
 
+import hashlib
 import os
 import pathlib
 import shutil
+import struct
+import time
 import unittest
 
-from support import DIGITS, CommandTest, run
+from support import DIGITS, REPOSITORY, SHARED, CommandTest, run
 
 # In the first byte of an output that a job stores, which may be one of its border: in every job, so that one is seen.
 SILENT_FLIPS = ";".join(f"at={job}:* kind=silent_bit_flip" for job in range(8))
@@ -155,6 +158,85 @@ class RunOnDevices(NpuTest):
         self.run_digit(9, "--on-npu-failure", "fail", plan=self.plan)
 
 
+def blob_checksum(blob):
+    """FNV-1a over 64-bit words, the checksum's own (at byte 24) as zero: src/npu/isa/vta_blob.h."""
+    total = 14695981039346656037
+    for at in range(0, len(blob), 8):
+        word = 0 if at == 24 else int.from_bytes(blob[at : at + 8], "little")
+        total = ((total ^ word) * 1099511628211) % 2**64
+    return total
+
+
+def with_endless_gemm(plan, estimate=None):
+    """The plan with the first GEMM of its first VTA blob repeated 16383 x 16383 times; every checksum is right.
+    estimate: the cycles that the blob declares, instead of its own."""
+    data = bytearray(plan)
+    content_bytes = struct.unpack_from("<Q", data, 24)[0]
+    at = data.index(b"VTA1")
+    total, _, _, regions, instructions = struct.unpack_from("<QQQII", data, at + 16)
+    blob = data[at : at + total]
+    assert blob_checksum(blob) == struct.unpack_from("<Q", blob, 24)[0], "the format has changed"
+    for i in range(instructions):
+        place = 64 + 48 * regions + 16 * i
+        word = struct.unpack_from("<Q", blob, place)[0]
+        if word & 7 == 2 and not word >> 7 & 1:  # a GEMM that accumulates
+            word = word & (1 << 35) - 1 | 16383 << 35 | 16383 << 49
+            struct.pack_into("<QQ", blob, place, word, 0)
+            break
+    else:
+        raise AssertionError("no GEMM")
+    if estimate is not None:
+        struct.pack_into("<Q", blob, 32, estimate)
+    struct.pack_into("<Q", blob, 24, blob_checksum(blob))
+    data[at : at + total] = blob
+    data[32:64] = hashlib.sha256(data[64:content_bytes]).digest()
+    return bytes(data)
+
+
+class EndlessPrograms(NpuTest):
+    """A program may ask for 2^41 micro-ops in an instruction of 16 bytes."""
+
+    SECONDS = 60  # of a loaded machine; unbounded, each of these takes hours
+
+    def setUp(self):
+        super().setUp()
+        self.begin = time.monotonic()
+        self.addCleanup(lambda: self.assertLess(time.monotonic() - self.begin, self.SECONDS))
+
+    def endless(self, estimate=None):
+        plan = (REPOSITORY / "tests" / "data" / "plans" / "digits_v1.3_vta.qplan").read_bytes()
+        return self.file("endless.qplan", with_endless_gemm(plan, estimate))
+
+    def test_more_work_than_a_program_declares_is_refused_at_load(self):
+        plan = self.endless()
+        why = ["micro-ops", "cycles that the blob declares"]
+        self.refused(1, ["does not load on 'vta'"] + why, "check", plan)
+        self.refused(1, why, "npu", "disasm", plan)
+        given = ("run", plan, "--input", self.digit_input(5))
+        self.refused(1, why, *given, "--on-npu-failure", "fail")
+        out = self.folder / "out"
+        result = run(*given, "--output-dir", out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((out / "output0.bin").read_bytes(), self.digit_output(5), "the CPU's bytes")
+        self.assertIn(why[1], result.stdout + result.stderr)
+
+    def test_work_that_is_declared_ends_with_the_timeout(self):
+        plan = self.endless(estimate=2**63)
+        self.assertRegex(self.succeed("check", plan), r"^OK: ")
+        out = self.folder / "out"
+        result = run("run", plan, "--input", self.digit_input(5), "--output-dir", out, "--npu-timeout-ms", "200")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((out / "output0.bin").read_bytes(), self.digit_output(5), "the CPU's bytes")
+        self.assertIn("did not end in time", result.stderr)
+        result = run("run", plan, "--input", self.digit_input(5), "--npu-timeout-ms", "200", "--on-npu-failure", "fail")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("did not end in time", result.stderr)
+
+    @unittest.skipUnless((SHARED / "repro").is_dir(), f"no reproducers in '{SHARED}' (QPLAN_SHARED)")
+    def test_the_plan_that_once_ran_for_ever(self):
+        self.refused(1, ["does not load on 'vta'", "micro-ops"], "check", SHARED / "repro" / "endless_gemm.qplan")
+
+
 class Records(NpuTest):
     def record(self, *options):
         jobs = self.folder / "jobs"
@@ -238,6 +320,51 @@ class Records(NpuTest):
         damaged(["'dance'"], lambda copy: (copy / "job.txt").write_text("dance\n"))
         damaged(["npu"], lambda copy: (copy / "job.txt").write_bytes(b"\x00\xff\n"))
 
+    def test_records_from_anybody(self):
+        job = self.folder / "job"
+        job.mkdir()
+
+        def refused(text, *lines):
+            (job / "job.txt").write_text("".join(line + "\n" for line in lines))
+            result = run("npu", "replay", job)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(text, result.stderr)
+            self.assertRegex(result.stdout, r"FAILED: replay: .")
+
+        refused("a second 'size'", "size 0x2000", "load 0x1000 x", "size 0x1000")
+        end = ("run x", "check 0x1000 0x10 x")
+        refused("outside the job's directory", "size 0x1000", "load 0x1000 /dev/zero", *end)
+        os.mkfifo(job / "x")
+        refused("'x' is not a regular file", "size 0x1000", *end)
+        (job / "job.txt").unlink()
+        os.mkfifo(job / "job.txt")
+        result = run("npu", "replay", job)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("'job.txt' is not a regular file", result.stderr)
+
+    @unittest.skipUnless((SHARED / "repro").is_dir(), f"no reproducers in '{SHARED}' (QPLAN_SHARED)")
+    def test_records_that_once_did_harm(self):
+        for name, text in (("replay_shrunk_arena", "a second 'size'"), ("replay_moved_base", "a second 'base'"),
+                           ("replay_dev_zero", "job.txt has no check")):
+            result = run("npu", "replay", SHARED / "repro" / name)
+            self.assertEqual(result.returncode, 1, name)
+            self.assertIn(text, result.stderr)
+
+    def test_a_byte_that_differs_is_in_its_check(self):
+        jobs, _ = self.record()
+        job = jobs / "job-0000"
+        checks = [line.split() for line in (job / "job.txt").read_text().splitlines() if line.startswith("check")]
+        name = checks[0][3]
+        long = "a" * 100  # longer than what a message quotes
+        (job / name).rename(job / long)
+        (job / "job.txt").write_text((job / "job.txt").read_text().replace(name, long))
+        data = bytearray((job / long).read_bytes())
+        data[-1] ^= 1
+        (job / long).write_bytes(data)
+        result = run("npu", "replay", job)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, rf"(?m)^  {long} .*: differs$")
+
     def test_what_is_no_record(self):
         self.refused(1, ["nothing", "No such file"], "npu", "replay", self.folder / "nothing")
         self.refused(1, ["file", "not a directory"], "npu", "replay", self.file("file", b""))
@@ -248,6 +375,28 @@ class Records(NpuTest):
         trace = self.folder / "trace.json"
         self.run_digit(3, "--npu-trace", trace)
         self.assertIn("traceEvents", trace.read_text())
+
+    def failed_run(self, *options, **limits):
+        result = run("run", self.npu_plan, "--input", self.digit_input(3), *options, **limits)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        return result.stderr
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_trace_that_cannot_be_written_is_an_error(self):
+        self.assertIn("trace: file '/dev/full': cannot write: No space left on device",
+                      self.failed_run("--npu-trace", "/dev/full"))
+        self.assertIn("No such file or directory", self.failed_run("--npu-trace", self.folder / "none" / "x.json"))
+        trace = self.folder / "trace.json"
+        self.assertIn("File too large", self.failed_run("--npu-trace", trace, file_size_limit=1000))
+        self.assertEqual(self.left_behind(), [])
+
+    def test_a_record_that_cannot_be_written_is_an_error(self):
+        jobs = self.folder / "jobs"
+        text = self.failed_run("--npu-record", jobs, file_size_limit=1000)
+        self.assertRegex(text, r"--npu-record: '.*jobs' holds 0 of \d+ jobs: .*record: file '.*': cannot write \d+ bytes: "
+                         "File too large")
+        self.assertEqual(self.left_behind(), ["jobs"], "no parts of jobs")
 
 
 class Listings(NpuTest):
