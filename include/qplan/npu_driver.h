@@ -318,7 +318,7 @@ typedef struct qplan_npu_driver {
    * one driver opened know nothing of each other. */
   qplan_npu_status (*open)(const qplan_device_hooks* hooks, uint32_t index, const char* options,
                            qplan_npu_device* device, qplan_npu_reason* why);
-  /* Cancels what is in the queue, waits for what runs, releases everything. */
+  /* Cancels what is queued and what runs, in bounded time as reset does; releases everything. */
   qplan_npu_status (*close)(qplan_npu_device device);
   qplan_npu_status (*capabilities)(qplan_npu_device device, qplan_npu_capabilities* capabilities);
   /* QPLAN_NPU_OK, or QPLAN_NPU_E_UNSUPPORTED with all reasons. device 0: what the driver's usual device can do.
@@ -328,7 +328,7 @@ typedef struct qplan_npu_driver {
   /* Counted: the device is on while there are more on than off; open leaves it on. Off loses on-chip state, not
    * buffers. Optional. */
   qplan_npu_status (*power)(qplan_npu_device device, int on);
-  /* Stops everything; jobs complete with QPLAN_NPU_E_RESET. Buffers and programs survive. */
+  /* Stops everything in bounded time, a job that runs too: jobs end with QPLAN_NPU_E_RESET. Buffers, programs stay. */
   qplan_npu_status (*reset)(qplan_npu_device device);
 
   /* -- memory -- */

@@ -91,8 +91,9 @@ static void conv2d(const qplan_npu_op* op, const qplan_npu_status* stop) {
   const int64_t* out = op->output->shape;
   int64_t n, y, x, o, at = 0;
   for (n = 0; n < out[0]; ++n) {
-    for (y = 0; y < out[1] && !stopped(stop); ++y) {
+    for (y = 0; y < out[1]; ++y) {
       for (x = 0; x < out[2]; ++x) {
+        if (stopped(stop)) return; /* a pixel takes as many products as there are weights: that is bounded */
         for (o = 0; o < out[3]; ++o, ++at)
           put(op->output, at, requantized(op, conv2d_sum(op, n, y, x, o), o));
       }
@@ -156,10 +157,11 @@ static void pool2d(const qplan_npu_op* op, const qplan_npu_status* stop) {
   const int64_t *in = op->inputs[0]->shape, *out = op->output->shape;
   int64_t n, y, x, c, iy, ix, at = 0;
   for (n = 0; n < out[0]; ++n) {
-    for (y = 0; y < out[1] && !stopped(stop); ++y) {
+    for (y = 0; y < out[1]; ++y) {
       const int64_t top = y * op->strides[0] - op->pads[0];
       for (x = 0; x < out[2]; ++x) {
         const int64_t left = x * op->strides[1] - op->pads[1];
+        if (stopped(stop)) return;
         for (c = 0; c < out[3]; ++c, ++at) {
           int64_t sum = 0, count = 0, largest = INT32_MIN; /* padding is neither compared nor averaged */
           for (iy = most(top, 0); iy < least(top + op->window[0], in[1]); ++iy) {

@@ -1,9 +1,12 @@
 // The sample's driver with one thing wrong, which the environment names (QPLAN_BROKEN): what the suite is
 // for.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "qplan/npu_oplist.h"
@@ -125,6 +128,30 @@ qplan_npu_status blocks_when_full(qplan_npu_device device, const qplan_npu_submi
 
 qplan_npu_status reset_does_nothing(qplan_npu_device) { return QPLAN_NPU_OK; }
 
+// Submits that succeeded; wait until as many jobs are complete. Only where the process has one device.
+std::atomic<uint64_t> num_submitted{0};
+qplan_npu_status counts_submits(qplan_npu_device device, const qplan_npu_submit* submit, qplan_npu_job* job,
+                                qplan_npu_reason* why) {
+  const qplan_npu_status status = good().submit(device, submit, job, why);
+  if (status == QPLAN_NPU_OK) ++num_submitted;
+  return status;
+}
+void wait_for_jobs(qplan_npu_device device) {
+  const uint32_t id = QPLAN_NPU_COUNTER_JOBS;
+  for (uint64_t complete = 0; complete < num_submitted;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (good().counters(device, &id, &complete, 1) != QPLAN_NPU_OK) return;
+  }
+}
+qplan_npu_status reset_waits(qplan_npu_device device) {
+  wait_for_jobs(device);
+  return good().reset(device);
+}
+qplan_npu_status close_waits(qplan_npu_device device) {
+  wait_for_jobs(device);
+  return good().close(device);
+}
+
 qplan_npu_status takes_any_range(qplan_npu_device, qplan_npu_buffer, uint64_t, uint64_t) {
   return QPLAN_NPU_OK;
 }
@@ -159,6 +186,8 @@ extern "C" __attribute__((visibility("default"))) const qplan_npu_driver* qplan_
   if (fault == "waits_for_ever") broken.wait = waits_for_ever;
   if (fault == "blocks_when_full") broken.submit = blocks_when_full;
   if (fault == "reset_does_nothing") broken.reset = reset_does_nothing;
+  if (fault == "reset_waits") broken.submit = counts_submits, broken.reset = reset_waits;
+  if (fault == "close_waits") broken.submit = counts_submits, broken.close = close_waits;
   if (fault == "takes_any_range") broken.flush = takes_any_range;
   if (fault == "leaks") broken.open = leaks;
   return &broken;

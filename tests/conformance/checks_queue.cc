@@ -1,6 +1,7 @@
 // The queue: waiting, done, order, cancel, reset, close, and several of everything at once.
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -43,9 +44,9 @@ class Log {
 };
 
 struct Busy {  // a device with a long job's program
-  explicit Busy(const Subject& s)
+  explicit Busy(const Subject& s, Size size = Size::kLong)
       : device(s),
-        workload(make_workload(device.capabilities, device.asker(), Size::kLong, 21)),
+        workload(make_workload(device.capabilities, device.asker(), size, 21)),
         loaded(device, workload) {}
   qplan_npu_status submit(Log* log, qplan_npu_job* job, std::vector<qplan_npu_job> after = {}) {
     qplan_npu_submit submit = loaded.request();
@@ -220,6 +221,57 @@ void queue_close(const Subject& s) {
   }
 }
 
+// Longer than anything takes that stops the job which runs, shorter than the job. A machine may be busy.
+constexpr auto kStopTime = std::chrono::seconds(10);
+// Until a job that was submitted runs for certain.
+constexpr uint64_t kStartTimeNs = 300'000'000;
+
+// call(), on a thread of its own: one that does not return is a failure, and stays behind until the process
+// ends.
+template <typename Call>
+void require_returns(const std::string& what, Call call) {
+  std::packaged_task<qplan_npu_status()> task(std::move(call));
+  std::future<qplan_npu_status> result = task.get_future();
+  std::thread(std::move(task)).detach();
+  require(result.wait_for(kStopTime) == std::future_status::ready,
+          what + " has not returned " + std::to_string(kStopTime.count()) +
+              " s after it was called while a job runs; it must stop the job, not wait for its end");
+  require_ok(result.get(), what);
+}
+
+// A job that would take minutes.
+void queue_bounded(const Subject& s) {
+  // Never deleted: when a call does not return, its thread uses them for as long as the process lives.
+  Busy& b = *new Busy(s, Size::kEndless);
+  Log& log = *new Log;
+  const qplan_npu_driver& d = b.device.driver;
+  const qplan_npu_device handle = b.device.handle;
+  if ((b.device.capabilities.flags & QPLAN_NPU_CAN_ASYNC) == 0)
+    throw Skipped("the device is not asynchronous: no job runs when submit has returned");
+  const auto start = [&] {
+    const qplan_npu_job job = b.must_submit(&log);
+    const qplan_npu_status status = d.wait(handle, job, kStartTimeNs, nullptr);
+    if (status == QPLAN_NPU_OK) throw Skipped("the device is so fast that the job was over at once");
+    require_status(status, QPLAN_NPU_PENDING, "wait for a job that has just begun");
+    return job;
+  };
+  qplan_npu_job job = start();
+  require_returns("reset", [&d, handle] { return d.reset(handle); });
+  const qplan_npu_status status = d.wait(handle, job, 0, nullptr);
+  require(status == QPLAN_NPU_OK || status == QPLAN_NPU_E_RESET,
+          "the job that ran when the device was reset ended with " + status_text(status) +
+              ", expected E_RESET or OK");
+  log.await(1);
+  b.loaded.require_unharmed();
+  (void)start();
+  b.device.handle = 0;
+  require_returns("close", [&d, handle] { return d.close(handle); });
+  require(log.calls().size() == 2,
+          "after close done had been called " + std::to_string(log.calls().size()) + " times for 2 jobs");
+  require(b.device.hooks.num_live() == 0,
+          std::to_string(b.device.hooks.num_live()) + " blocks of hooks.alloc did not go back in close");
+}
+
 void device_two(const Subject& s) {
   Busy a(s);
   Device second(s);
@@ -283,6 +335,7 @@ std::vector<Check> queue_checks() {
       {"queue.reset", "reset ends all jobs; buffers, programs and inputs survive", queue_reset},
       {"queue.close", "close with jobs in flight ends them, calls done, and gives all memory back",
        queue_close},
+      {"queue.bounded", "reset and close return in bounded time while a job runs", queue_bounded},
       {"device.two", "two open devices know nothing of each other", device_two},
       {"threads.smoke", "several threads share a device", threads_smoke},
   };

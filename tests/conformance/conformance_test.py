@@ -23,6 +23,8 @@ FAULTS = {
     "waits_for_ever": "queue.wait",
     "blocks_when_full": "queue.full",
     "reset_does_nothing": "queue.reset",
+    "reset_waits": "queue.bounded",
+    "close_waits": "queue.bounded",
     "takes_any_range": "memory.ranges",
     "leaks": "memory.hooks",
 }

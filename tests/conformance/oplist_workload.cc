@@ -16,12 +16,13 @@ using target::external::OplistWriter;
 constexpr DLDataType kS8 = {kDLInt, 8, 1}, kU8 = {kDLUInt, 8, 1}, kS32 = {kDLInt, 32, 1},
                      kF32 = {kDLFloat, 32, 1};
 constexpr uint32_t kContracts[] = {QPLAN_NPU_TFL2, QPLAN_NPU_TFL1, QPLAN_NPU_F32E};
+constexpr int64_t kEndlessKernels[] = {15, 7, 3};
 constexpr const char* kOps[] = {"", "conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
 
 class Generator {
  public:
-  Generator(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed)
-      : capabilities_(capabilities), size_(size), random_(seed) {}
+  Generator(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed, uint32_t attempt)
+      : capabilities_(capabilities), size_(size), attempt_(attempt), random_(seed) {}
 
   Workload run() {
     workload_.format = QPLAN_NPU_BLOB_OPLIST;
@@ -45,7 +46,7 @@ class Generator {
     workload_.version_offset = offsetof(qplan_oplist_header, version) + 2;  // the major
     workload_.hash_offset = offsetof(qplan_oplist_header, capabilities_hash);
     workload_.unpack = [](const std::vector<uint8_t>& bytes) { return bytes; };
-    finish();
+    if (size_ != Size::kEndless) finish();
     return std::move(workload_);
   }
 
@@ -167,15 +168,21 @@ class Generator {
     qplan_oplist_op op = empty_op(kind, contract_);
     op.input_zero_points[0] = value();
     set_range(&op);
-    const bool is_small = size_ == Size::kSmall, is_long = size_ == Size::kLong;
-    int64_t h = is_long ? 64 : between(1, is_small ? 4 : 9), w = is_long ? 64 : between(1, is_small ? 4 : 9);
-    int64_t channels = is_long ? 16 : between(1, is_small ? 4 : 20);
+    const bool is_small = size_ == Size::kSmall, is_endless = size_ == Size::kEndless;
+    const bool is_long = size_ == Size::kLong || is_endless;
+    const int64_t long_extent = is_endless ? 256 : 64;
+    int64_t h = is_long ? long_extent : between(1, is_small ? 4 : 9),
+            w = is_long ? long_extent : between(1, is_small ? 4 : 9);
+    int64_t channels = is_endless ? 64 : is_long ? 16 : between(1, is_small ? 4 : 20);
     std::vector<int64_t> shape = {1, h, w, channels};
     if (kind == QPLAN_NPU_OP_CONV2D) {
       const bool is_depthwise = !is_long && between(0, 2) == 0;
-      const int64_t kernel = is_long ? 3 : between(1, 3), outputs = is_depthwise ? channels * between(1, 2)
-                                                                    : is_long    ? 32
-                                                                              : between(1, is_small ? 4 : 20);
+      // 15x15: 60 G multiply-accumulates. Devices with small windows get a smaller one.
+      const int64_t kernel = is_endless ? kEndlessKernels[attempt_ % 3] : is_long ? 3 : between(1, 3);
+      const int64_t outputs = is_depthwise ? channels * between(1, 2)
+                              : is_endless ? 64
+                              : is_long    ? 32
+                                           : between(1, is_small ? 4 : 20);
       op.groups = is_depthwise ? static_cast<uint32_t>(channels) : 1;
       op.inputs[0] = input(shape);
       set_weights(&op, {outputs, kernel, kernel, is_depthwise ? 1 : channels});
@@ -265,6 +272,7 @@ class Generator {
 
   const qplan_npu_capabilities& capabilities_;
   Size size_;
+  uint32_t attempt_;
   std::mt19937 random_;
   OplistWriter writer_;
   Workload workload_;
@@ -295,11 +303,12 @@ bool is_supported(const Workload& workload, const Ask& ask) {
 Workload make_oplist_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size,
                               uint32_t seed) {
   constexpr uint32_t kTries = 200;
-  for (uint32_t attempt = 0; attempt < kTries; ++attempt) {
-    Workload workload = Generator(capabilities, size, seed * kTries + attempt).run();
+  const uint32_t tries = size == Size::kEndless ? 6 : kTries;  // an endless one has megabytes
+  for (uint32_t attempt = 0; attempt < tries; ++attempt) {
+    Workload workload = Generator(capabilities, size, seed * kTries + attempt, attempt).run();
     if (is_supported(workload, ask)) return workload;
   }
-  throw Failed("supported refuses every one of " + std::to_string(kTries) + " random operators");
+  throw Failed("supported refuses every one of " + std::to_string(tries) + " random operators");
 }
 
 Workload make_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size, uint32_t seed) {

@@ -7,7 +7,9 @@
 #include "kernels/numeric/requantize.h"
 #include "src/npu/isa/vta_blob.h"
 #include "src/packer/error.h"
+#include "src/packer/target/vta/blob_writer.h"
 #include "src/packer/target/vta/compile.h"
+#include "src/packer/target/vta/estimate.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
 
@@ -133,10 +135,48 @@ class Generator {
   std::vector<uint8_t> input_;
 };
 
+// One GEMM of 2^36 micro-ops that writes zeros, and a store.
+Workload endless_workload(const Config& config) {
+  using vta::Instruction;
+  constexpr uint16_t kUops = 256;
+  Instruction load, reset, store, finish;
+  load.opcode = vta::Opcode::kLoad;
+  load.memory = vta::Memory::kUop;
+  load.y_size = 1;
+  load.x_size = load.x_stride = kUops;
+  reset.opcode = vta::Opcode::kGemm;
+  reset.reset = true;
+  reset.uop_end = kUops;
+  reset.iter_out = reset.iter_in = 16383;
+  reset.push_next = true;
+  store.opcode = vta::Opcode::kStore;
+  store.memory = vta::Memory::kOut;
+  store.y_size = store.x_size = store.x_stride = 1;
+  store.pop_prev = store.push_prev = true;
+  finish.pop_next = true;
+  target::vta::Stream stream;
+  stream.instructions = {load, reset, store, finish};
+  stream.relocations = {{0, 0}, {2, 1}};
+  std::vector<target::vta::Region> regions(2);
+  regions[0].kind = vta::RegionKind::kConstants;
+  regions[0].data.assign(kUops * vta::kUopBytes, 0);
+  regions[1].kind = vta::RegionKind::kOutput;
+  regions[1].bytes = vta::kOutBytes;
+  const target::vta::Estimate estimate = target::vta::estimate_cycles(config, stream.instructions);
+
+  Workload workload;
+  workload.text = "2^36 micro-ops";
+  workload.format = QPLAN_NPU_BLOB_VTA;
+  workload.blob = write_blob(config, stream, regions, estimate.total_cycles);
+  workload.slots = {{1, QPLAN_NPU_USE_OUTPUT, vta::kOutBytes, {}}};
+  return workload;
+}
+
 }  // namespace
 
 Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed) {
   const Config config = config_of(capabilities);
+  if (size == Size::kEndless) return endless_workload(config);
   constexpr uint32_t kTries = 50;
   for (uint32_t attempt = 0;; ++attempt) {
     try {
