@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/error.h"
 #include "tools/files.h"
 #include "tools/plan_file.h"
 #include "tools/plan_report.h"
@@ -16,10 +17,24 @@ struct InspectOptions {
   bool json = false;
 };
 
+// Nothing where the plan is for this machine.
+std::string other_arch_note(const PlanFile& plan) {
+  qplan_plan_info info{};
+  info.struct_size = sizeof info;
+  if (qplan_plan_get_info(&plan.plan(), &info) < 0 || info.is_for_other_arch == 0) return "";
+  return "note:      packed for another processor (" + one_line(info.target_options) + "); this is " +
+         info.runtime_arch +
+         ", where it gives the same results but may take several times the time and memory\n";
+}
+
 void run(const InspectOptions& options) {
   const PlanFile plan(options.plan);
   const std::string text = inspect_text(plan.bytes(), plan.size(), "'" + options.plan + "'");
-  print(options.json ? text : inspect_page(nlohmann::ordered_json::parse(text)));
+  if (options.json) {
+    print(text);
+  } else {
+    print(inspect_page(nlohmann::ordered_json::parse(text)) + other_arch_note(plan));
+  }
 }
 
 }  // namespace
@@ -31,6 +46,9 @@ void add_inspect_command(CLI::App& app) {
   command->add_flag("--json", options->json, "Everything, each step too, as JSON");
   command->footer(
       "The arena is what tensors share; a session needs it and some structures of the runtime (session).\n"
+      "The work counts elementary operations (docs/work.md) and follows from shapes alone; `qplan run "
+      "--max-work`\n"
+      "refuses plans of more.\n"
       "The content digest covers everything but names and provenance.\n"
       "Examples:\n"
       "  qplan inspect model.qplan\n"

@@ -51,6 +51,12 @@ size_t count_steps(const Json& plan) {
   return count;
 }
 
+// What the CPU computes in one run of main at most; null where this build does not know.
+std::string work_text(const Json& plan) {
+  const Json& work = plan.at("functions").at(0).at("work");
+  return work.is_null() ? "unknown (a step is not for this build)" : work.dump() + " operations at most";
+}
+
 std::string region_line(const Json& region) {
   return "region:    " + one_line(region.at("name").get<std::string>()) + " on " +
          region.at("target").get<std::string>() + ": " + region.at("operators").dump() + " operators, " +
@@ -122,6 +128,7 @@ std::string inspect_page(const Json& plan) {
     page += tensor_line("output", i, plan.at("outputs")[i]);
   page += "steps:     " + std::to_string(count_steps(plan)) + " (" + op_counts(plan.at("steps")) + "), " +
           std::to_string(total_macs(plan)) + " MACs\n";
+  page += "work:      " + work_text(plan) + "\n";
   for (const Json& region : plan.at("regions")) page += region_line(region);
   page += "constants: " + bytes_text(memory.at("constants_bytes")) + "\n";
   page += "arena:     " + bytes_text(memory.at("arena_bytes")) + ", lower bound " +

@@ -24,10 +24,10 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
         return "'" + text + "' is not a number of threads from 1 to " + std::to_string(kMaxThreads);
       });
   command
-      .add_option(
-          "--isa", options.isa,
-          "Use no instructions beyond this set: reference, sse41, avx2, avxvnni, avx512vnni or auto (default: "
-          "the best of this machine); the results are the same")
+      .add_option("--isa", options.isa,
+                  "Use no instructions beyond this set: reference, sse41, avx2, avxvnni, avx512vnni or auto "
+                  "(default: "
+                  "the best of this machine); the results are the same")
       ->type_name("ISA");
   command
       .add_option("--pool", options.pool,
@@ -37,6 +37,11 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
         if (text == "threads" || text == "openmp") return std::string();
         return "unknown pool '" + text + "', expected threads or openmp";
       });
+  command
+      .add_option("--max-work", options.max_work,
+                  "Refuse a plan that computes more than so many elementary operations in one inference, as "
+                  "`qplan inspect` counts them (default 0: no limit)")
+      ->type_name("N");
   add_npu_options(command, options.npu);
 }
 
@@ -84,6 +89,7 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   config.isa_limit = parse_isa(options.isa);
   config.kernels = qplan_kernels_all();
   config.platform = platform;
+  config.max_work = options.max_work;
   npu_.configure(&config);
   qplan_host_session* host_session = nullptr;
   qplan_error error = make_error();

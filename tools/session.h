@@ -17,10 +17,11 @@ struct SessionOptions {
   uint32_t threads = 1;
   std::string isa = "auto";
   std::string pool = "threads";
+  uint64_t max_work = 0;  // 0: no limit
   NpuOptions npu;
 };
 
-// --threads, --isa, --pool, and those about devices.
+// --threads, --isa, --pool, --max-work, and those about devices.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 // The names of the ISAs that this machine and build can run, "reference, avx2".

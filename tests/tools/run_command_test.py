@@ -5,6 +5,7 @@ import os
 import unittest
 
 from support import (
+    DIGITS,
     DIGITS_BYTES,
     DIGITS_LABELS,
     PICTURES,
@@ -18,6 +19,48 @@ from support import (
 
 
 class Run(CommandTest):
+    def refused_at_init(self, texts, *arguments):
+        """The session's log has a line of its own about it."""
+        result = run(*arguments)
+        self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+        self.assertTrue(result.stderr.splitlines()[-1].startswith("qplan: "), result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr.splitlines()[-1])
+
+    def test_max_work_refuses_what_computes_more(self):
+        inspected = self.succeed_json("inspect", self.plan, "--json")
+        work = inspected["functions"][0]["work"]
+        self.assertEqual(work, sum(step["work"] for step in inspected["steps"]))
+        self.assertGreater(work, inspected["functions"][0]["macs"])
+        self.assertIn(f"work:      {work} operations at most", self.succeed("inspect", self.plan))
+        arguments = ("run", self.plan, "--input", self.digit_input(3))
+        self.succeed(*arguments, "--max-work", work)
+        self.refused_at_init([f"beyond max_work {work - 1}", "(step "], *arguments, "--max-work", work - 1)
+        self.refused(2, ["--max-work"], *arguments, "--max-work", "-1")
+
+    def test_a_pool_that_would_take_hours_is_refused_in_time(self):
+        model = self.file("pool.relay", b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 1, 2000, 2000), int8]) {
+nn.max_pool2d(%x, pool_size=[1999, 1999], padding=[999,999,999,999])
+}
+""")
+        plan = self.folder / "pool.qplan"
+        self.succeed("pack", model, "-o", plan)
+        steps = self.succeed_json("inspect", plan, "--json")["steps"]
+        work = 2000 * 2000 * 1999 * 1999
+        self.assertEqual([step["work"] for step in steps if step["op"] == "max_pool2d"], [work])
+        self.refused_at_init(["max_pool2d", str(work), "max_work 1000000000"], "run", plan, "--input",
+                             self.file("zeros.bin", bytes(4000000)), "--max-work", "1000000000")
+
+    def test_a_plan_for_another_processor_is_told(self):
+        plan = self.folder / "m.qplan"
+        self.succeed("pack", DIGITS, "-o", plan, "--target", "cpu,arch=cortex-m")
+        self.assertIn("packed for another processor (arch=cortex-m,isa=reference)", self.succeed("inspect", plan))
+        self.assertNotIn("another processor", self.succeed("inspect", self.plan))
+        result = run("run", plan, "--input", self.digit_input(3))
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("the plan was packed for arch 'cortex-m'", result.stderr)
+
     def run_to_folder(self, *arguments):
         out = self.folder / "out"
         self.assertEqual(self.succeed("run", self.plan, *arguments, "--output-dir", out), "")
