@@ -39,7 +39,7 @@ class Descriptor {
 
 }  // namespace
 
-std::vector<uint8_t> read_file(const std::string& path, std::string_view what) {
+std::vector<uint8_t> read_file(const std::string& path, std::string_view what, const ReadLimit& limit) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) fail(what, path, std::strerror(errno));
   struct stat status;
@@ -47,7 +47,16 @@ std::vector<uint8_t> read_file(const std::string& path, std::string_view what) {
   if (S_ISDIR(status.st_mode)) fail(what, path, "is a directory, expected a file");
   constexpr size_t kPiece = 1 << 16;
   std::vector<uint8_t> bytes;
-  if (S_ISREG(status.st_mode)) bytes.reserve(static_cast<size_t>(status.st_size) + kPiece);
+  uint64_t max_bytes = limit.bytes;
+  std::string expected = limit.expected;
+  if (S_ISREG(status.st_mode)) {
+    const auto file_bytes = static_cast<uint64_t>(status.st_size);
+    if (file_bytes > max_bytes) fail(what, path, "has " + std::to_string(file_bytes) + " bytes, " + expected);
+    bytes.reserve(static_cast<size_t>(file_bytes) + kPiece);
+  } else if (max_bytes == UINT64_MAX) {
+    max_bytes = kMaxStreamBytes;
+    expected = "expected at most that of what is no regular file";
+  }
   size_t size = 0;
   for (;;) {
     bytes.resize(size + kPiece);
@@ -55,6 +64,9 @@ std::vector<uint8_t> read_file(const std::string& path, std::string_view what) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(what, path, std::strerror(errno));
     size += static_cast<size_t>(got);
+    if (size > max_bytes) {
+      fail(what, path, "has more than " + std::to_string(max_bytes) + " bytes, " + expected);
+    }
     if (got == 0) break;
   }
   bytes.resize(size);

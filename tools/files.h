@@ -10,8 +10,17 @@
 
 namespace qplan::tools {
 
-// The whole file. what names its role in errors: "image", "labels".
-std::vector<uint8_t> read_file(const std::string& path, std::string_view what);
+// How much of a file is read: a longer one is an error before memory is spent on it.
+struct ReadLimit {
+  uint64_t bytes = UINT64_MAX;
+  std::string expected;  // ends the error "has 70 bytes, ": "expected at most 64"
+};
+// Of devices and pipes, which do not say how long they are, where no limit is given.
+inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 28;
+
+// The whole file. what names its role in errors: "image", "labels". Failure where it is longer than the
+// limit.
+std::vector<uint8_t> read_file(const std::string& path, std::string_view what, const ReadLimit& limit = {});
 
 // Text to standard output; finish_stdout tells whether all of it arrived (a full disk shows only there).
 void print(std::string_view text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 
@@ -30,6 +31,62 @@ std::vector<Tap> make_taps(uint32_t source, uint32_t target) {
   return taps;
 }
 
+constexpr uint32_t kChannels = 3;
+static_assert(kMaxImageSide == STBI_MAX_DIMENSIONS);
+static_assert(kMaxImageFileBytes <= INT_MAX, "the decoder counts bytes in int");
+
+[[noreturn]] void fail(const std::string& path, const std::string& reason) {
+  throw Failure("image '" + path + "': " + reason);
+}
+
+std::string limits_text() {
+  return "expected at most " + std::to_string(kMaxImageSide) + " on a side and " +
+         std::to_string(kMaxImagePixels) + " in all; scale it down first";
+}
+
+[[noreturn]] void fail_to_decode(const std::string& path) {
+  const char* reason = stbi_failure_reason();
+  // The decoder's word for a side beyond STBI_MAX_DIMENSIONS.
+  if (reason != nullptr && std::string_view(reason) == "too large") {
+    fail(path, "has more pixels than are decoded: " + limits_text());
+  }
+  fail(path,
+       "cannot be read as BMP, PNG or JPEG (" + std::string(reason == nullptr ? "unknown" : reason) + ")");
+}
+
+void check_size(int64_t width, int64_t height, const std::string& path) {
+  const std::string size = std::to_string(width) + " x " + std::to_string(height) + " pixels";
+  if (width <= 0 || height <= 0) fail(path, "has " + size + ", expected at least 1 x 1");
+  if (width > kMaxImageSide || height > kMaxImageSide ||
+      static_cast<uint64_t>(width) * static_cast<uint64_t>(height) > kMaxImagePixels) {
+    fail(path, "has " + size + ", " + limits_text());
+  }
+}
+
+void check_header(const std::vector<uint8_t>& file, const std::string& path) {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  if (stbi_info_from_memory(file.data(), static_cast<int>(file.size()), &width, &height, &channels) == 0) {
+    fail_to_decode(path);
+  }
+  // A BMP whose rows go from top to bottom has a negative height.
+  check_size(width, std::llabs(static_cast<int64_t>(height)), path);
+}
+
+// Each scan of a progressive JPEG may visit all blocks of the picture for a few bytes of the file. Encoders
+// write about ten.
+void check_scans(const std::vector<uint8_t>& file, const std::string& path) {
+  constexpr size_t kMaxScans = 500;
+  constexpr uint8_t kMarker = 0xff, kStartOfImage = 0xd8, kStartOfScan = 0xda;
+  if (file.size() < 2 || file[0] != kMarker || file[1] != kStartOfImage) return;
+  size_t scans = 0;
+  for (size_t i = 1; i < file.size(); ++i) scans += file[i - 1] == kMarker && file[i] == kStartOfScan;
+  if (scans > kMaxScans) {
+    fail(path, "has " + std::to_string(scans) + " scans, expected at most " + std::to_string(kMaxScans));
+  }
+}
+
 }  // namespace
 
 bool has_image_extension(const std::string& path) {
@@ -42,21 +99,30 @@ bool has_image_extension(const std::string& path) {
 }
 
 Image decode_image(const std::vector<uint8_t>& file, const std::string& path) {
-  if (file.empty()) throw Failure("image '" + path + "': the file is empty");
-  if (file.size() > INT_MAX) throw Failure("image '" + path + "': files over 2 GiB are not read");
+  if (file.empty()) fail(path, "the file is empty");
+  if (file.size() > kMaxImageFileBytes) {
+    fail(path, "has " + std::to_string(file.size()) + " bytes, expected at most " +
+                   std::to_string(kMaxImageFileBytes));
+  }
+  const DecoderBudget budget(kMaxDecoderBytes);
+  check_header(file, path);
+  check_scans(file, path);
   int width = 0;
   int height = 0;
   int channels_in_file = 0;
   const std::unique_ptr<uint8_t, void (*)(void*)> pixels(
       stbi_load_from_memory(file.data(), static_cast<int>(file.size()), &width, &height, &channels_in_file,
-                            3),
+                            kChannels),
       stbi_image_free);
-  if (pixels == nullptr) {
-    throw Failure("image '" + path + "': cannot be read as BMP, PNG or JPEG (" + stbi_failure_reason() + ")");
+  if (pixels == nullptr && budget.exceeded()) {
+    fail(path, "needs more than " + std::to_string(kMaxDecoderBytes >> 20) +
+                   " MiB of memory to decode; save it smaller or with 8 bits per channel");
   }
-  Image image{static_cast<uint32_t>(width), static_cast<uint32_t>(height), 3, {}};
+  if (pixels == nullptr) fail_to_decode(path);
+  check_size(width, height, path);
+  Image image{static_cast<uint32_t>(width), static_cast<uint32_t>(height), kChannels, {}};
   image.pixels.assign(pixels.get(),
-                      pixels.get() + static_cast<size_t>(width) * static_cast<size_t>(height) * 3);
+                      pixels.get() + static_cast<size_t>(width) * static_cast<size_t>(height) * kChannels);
   return image;
 }
 

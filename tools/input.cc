@@ -21,17 +21,21 @@ namespace {
 
 std::vector<uint8_t> load_raw(const std::string& path, const qplan_tensor_info& info,
                               const std::string& label) {
-  std::vector<uint8_t> bytes = read_file(path, "input");
+  const std::string expected = label + " needs " + std::to_string(info.size_bytes);
+  std::vector<uint8_t> bytes = read_file(path, "input", {info.size_bytes, expected});
   if (bytes.size() != info.size_bytes) {
-    throw Failure("input '" + path + "': has " + std::to_string(bytes.size()) + " bytes, " + label +
-                  " needs " + std::to_string(info.size_bytes));
+    throw Failure("input '" + path + "': has " + std::to_string(bytes.size()) + " bytes, " + expected);
   }
   return bytes;
 }
 
 std::vector<uint8_t> load_npy(const std::string& path, const qplan_tensor_info& info,
                               const std::string& label) {
-  const std::vector<uint8_t> file = read_file(path, "input");
+  // Arrays of another type or shape are told what they are, unless they are far too large.
+  constexpr uint64_t kSlack = uint64_t{1} << 24;
+  const uint64_t max_bytes = info.size_bytes + kSlack;
+  const std::vector<uint8_t> file =
+      read_file(path, "input", {max_bytes, label + " takes at most " + std::to_string(max_bytes)});
   const NpyHeader header = parse_npy(file, path);
   const bool same_shape = header.shape.size() == static_cast<size_t>(info.ndim) &&
                           std::equal(header.shape.begin(), header.shape.end(), info.shape);
@@ -121,7 +125,10 @@ std::vector<uint8_t> load_picture(const std::string& path, const qplan_tensor_in
                   "byte means; --mean 0 --std 255 for 0 to 1, --mean 127.5 --std 127.5 for -1 to 1");
   }
   ElementWriter writer(info, label);
-  Image image = decode_image(read_file(path, "image"), path);
+  Image image =
+      decode_image(read_file(path, "image",
+                             {kMaxImageFileBytes, "expected at most " + std::to_string(kMaxImageFileBytes)}),
+                   path);
   if (layout.channels == 1) image = to_grey(image);
   image = resize_bilinear(image, layout.width, layout.height);
 

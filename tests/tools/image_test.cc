@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/decoder_memory.h"
 #include "tools/error.h"
 
 namespace qplan::tools {
@@ -81,6 +82,67 @@ TEST(DecodeImage, RefusesWhatIsNoPicture) {
   std::vector<uint8_t> huge = small_bmp();
   huge[20] = 0x10;  // a width of 2^20 pixels
   EXPECT_THROW(decode_image(huge, "x.bmp"), Failure);
+}
+
+std::string refusal(const std::vector<uint8_t>& file) {
+  try {
+    decode_image(file, "x.bmp");
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+  return "accepted";
+}
+
+TEST(DecodeImage, RefusesAPictureWithoutPixels) {
+  std::vector<uint8_t> empty = small_bmp();
+  empty[18] = 0;
+  EXPECT_EQ(refusal(empty), "image 'x.bmp': has 0 x 1 pixels, expected at least 1 x 1");
+  empty = small_bmp();
+  empty[22] = 0;
+  EXPECT_EQ(refusal(empty), "image 'x.bmp': has 2 x 0 pixels, expected at least 1 x 1");
+}
+
+TEST(DecodeImage, RefusesMorePixelsThanTheLimitByTheHeaderAlone) {
+  std::vector<uint8_t> large = small_bmp();
+  large[18] = 0, large[19] = 0x20;  // 8192 x 4097, one row more than 2^25 pixels
+  large[22] = 1, large[23] = 0x10;
+  EXPECT_EQ(
+      refusal(large),
+      "image 'x.bmp': has 8192 x 4097 pixels, expected at most 16384 on a side and 33554432 in all; scale it "
+      "down first");
+}
+
+TEST(DecodeImage, ReadsRowsFromTopToBottom) {
+  std::vector<uint8_t> bmp = small_bmp();
+  bmp[22] = bmp[23] = bmp[24] = bmp[25] = 0xff;  // a height of -1
+  EXPECT_EQ(decode_image(bmp, "x.bmp").pixels, (std::vector<uint8_t>{1, 2, 3, 10, 20, 30}));
+}
+
+TEST(DecoderMemory, IsBoundedByTheBudget) {
+  EXPECT_EQ(decoder_allocate(1), nullptr) << "nobody set a budget";
+  const DecoderBudget budget(1000);
+  EXPECT_EQ(decoder_allocate(1000), nullptr) << "the block's size counts too";
+  EXPECT_TRUE(budget.exceeded());
+  void* block = decoder_allocate(500);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(decoder_reallocate(block, 600), nullptr) << "both blocks exist for a moment";
+  void* other = decoder_reallocate(block, 300);
+  ASSERT_NE(other, nullptr);
+  decoder_free(other);
+  block = decoder_allocate(900);
+  EXPECT_NE(block, nullptr) << "what is freed can be had again";
+  decoder_free(block);
+}
+
+TEST(DecoderMemory, KeepsWhatABlockHeld) {
+  const DecoderBudget budget(1000);
+  auto* block = static_cast<uint8_t*>(decoder_allocate(3));
+  block[0] = 1, block[1] = 2, block[2] = 3;
+  block = static_cast<uint8_t*>(decoder_reallocate(block, 100));
+  EXPECT_EQ((std::vector<uint8_t>(block, block + 3)), (std::vector<uint8_t>{1, 2, 3}));
+  block = static_cast<uint8_t*>(decoder_reallocate(block, 2));
+  EXPECT_EQ((std::vector<uint8_t>(block, block + 2)), (std::vector<uint8_t>{1, 2}));
+  decoder_free(block);
 }
 
 }  // namespace

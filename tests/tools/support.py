@@ -28,12 +28,15 @@ needs_numpy = unittest.skipIf(numpy is None, "NumPy is not installed")
 needs_shared = unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
 
 
-def run(*arguments, file_size_limit=None, stdout=subprocess.PIPE):
-    """The command with these arguments. file_size_limit: bytes that it may write to one file, a full disk."""
+def run(*arguments, file_size_limit=None, address_space=None, stdout=subprocess.PIPE, env=None):
+    """The command with these arguments. file_size_limit: bytes that it may write to one file, a full disk.
+    address_space: bytes of memory that it may map. env: variables beside those of the test."""
 
     def limit():
         if file_size_limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_limit, file_size_limit))
+        if address_space is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
 
     return subprocess.run(
         [COMMAND, *map(str, arguments)],
@@ -42,6 +45,7 @@ def run(*arguments, file_size_limit=None, stdout=subprocess.PIPE):
         stdin=subprocess.DEVNULL,
         text=True,
         timeout=300,
+        env=None if env is None else {**os.environ, **env},
         preexec_fn=limit,
         check=False,
     )
