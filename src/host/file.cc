@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <cstring>
+#include <ctime>
 #include <new>
 #include <string>
 
@@ -83,12 +85,58 @@ std::string resolved(std::string path) {
   return path;
 }
 
-// A new file in the directory, with the permissions that the user's umask leaves; its name in *name.
-int create_temporary(const std::string& directory, std::string* name) {
-  static std::atomic<unsigned> counter{0};
+// Names that a signal handler may read while they are written: a slot is free, being filled, or in use.
+enum SlotState : int { kFree, kBeingFilled, kInUse };
+static_assert(std::atomic<int>::is_always_lock_free);
+struct TemporarySlot {
+  std::atomic<int> state{kFree};
+  char path[PATH_MAX] = {};
+};
+TemporarySlot temporary_slots[8];  // one for each call under way; calls beyond them are not registered
+
+// A temporary file from before its creation until it was renamed or removed.
+class TemporaryName {
+ public:
+  TemporaryName() = default;
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName() { forget(); }
+
+  // A name that no other process has: the time too, as numbers of processes come again and may be the same in
+  // two containers.
+  void choose(const std::string& directory) {
+    static std::atomic<unsigned> counter{0};
+    forget();
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    path_ = directory + "/.qplan-" + std::to_string(::getpid()) + "-" + std::to_string(++counter) + "-" +
+            std::to_string(now.tv_nsec) + ".tmp";
+    for (TemporarySlot& slot : temporary_slots) {
+      int expected = kFree;
+      if (path_.size() >= sizeof slot.path || !slot.state.compare_exchange_strong(expected, kBeingFilled))
+        continue;
+      std::memcpy(slot.path, path_.c_str(), path_.size() + 1);
+      slot.state = kInUse;
+      slot_ = &slot;
+      return;
+    }
+  }
+  void forget() {
+    if (slot_ != nullptr) slot_->state = kFree;
+    slot_ = nullptr;
+  }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::string path_;
+  TemporarySlot* slot_ = nullptr;
+};
+
+// A new file in the directory, with the permissions that the user's umask leaves.
+int create_temporary(const std::string& directory, TemporaryName* name) {
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    *name = directory + "/.qplan-" + std::to_string(::getpid()) + "-" + std::to_string(++counter) + ".tmp";
-    const int fd = open_retrying(name->c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    name->choose(directory);
+    const int fd = open_retrying(name->path(), O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
@@ -106,7 +154,7 @@ qplan_status write_in_place(const std::string& path, const void* bytes, size_t s
 qplan_status write_and_rename(const std::string& path, const struct stat* old, const void* bytes, size_t size,
                               qplan_error* error) {
   const std::string directory = directory_of(path);
-  std::string temporary;
+  TemporaryName temporary;
   Descriptor file(create_temporary(directory, &temporary));
   if (file.get() < 0) {
     return file_error(error, path, "cannot create a file in " + qplan::host::quoted_path(directory), errno);
@@ -114,9 +162,9 @@ qplan_status write_and_rename(const std::string& path, const struct stat* old, c
   if (old != nullptr) (void)::fchmod(file.get(), old->st_mode & 07777);
   // In this order: the new name must never lead to bytes that a power cut can still take back.
   if (!write_all(file.get(), bytes, size) || ::fsync(file.get()) != 0 || !file.close() ||
-      ::rename(temporary.c_str(), path.c_str()) != 0) {
+      ::rename(temporary.path(), path.c_str()) != 0) {
     const int reason = errno;
-    ::unlink(temporary.c_str());
+    ::unlink(temporary.path());
     return file_error(error, path, "cannot write " + std::to_string(size) + " bytes", reason);
   }
   const Descriptor parent(open_retrying(directory.c_str(), O_RDONLY | O_DIRECTORY));
@@ -180,5 +228,11 @@ qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, 
     return write_and_rename(resolved(path), &status, bytes, size, error);
   } catch (const std::bad_alloc&) {
     return report(error, QPLAN_OUT_OF_MEMORY, "");
+  }
+}
+
+void qplan_file_remove_temporaries(void) {
+  for (const TemporarySlot& slot : temporary_slots) {
+    if (slot.state == kInUse) ::unlink(slot.path);
   }
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -153,6 +154,37 @@ TEST_F(HostFile, FullDiskLeavesWhatWasThereAndNothingElse) {
   EXPECT_EQ(made, QPLAN_FILE_ERROR);
   EXPECT_EQ(text, "file '" + path("a") + "': cannot write 1048576 bytes: File too large");
   EXPECT_EQ(read(path("a")), "old");
+  EXPECT_EQ(files_in_directory(), 1u);
+}
+
+// The kernel's signal for a file that grows too large comes in the middle of the write, as SIGINT may.
+TEST_F(HostFile, AHandlerRemovesTheTemporaryFileOfAnInterruptedWrite) {
+  ASSERT_EQ(write(path("a"), "old"), QPLAN_OK);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::signal(SIGXFSZ, [](int) {
+      qplan_file_remove_temporaries();
+      _exit(42);
+    });
+    const struct rlimit small = {65536, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_FSIZE, &small) != 0) _exit(1);
+    write(path("a"), std::string(1 << 20, 'x'));
+    _exit(2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 42) << "1: no limit could be set; 2: the signal did not come";
+  EXPECT_EQ(read(path("a")), "old");
+  EXPECT_EQ(files_in_directory(), 1u);
+}
+
+TEST_F(HostFile, NothingIsRemovedAfterTheWrite) {
+  ASSERT_EQ(write(path("a"), "new"), QPLAN_OK);
+  EXPECT_EQ(write(path("missing/a"), "x"), QPLAN_FILE_ERROR);
+  qplan_file_remove_temporaries();
+  EXPECT_EQ(read(path("a")), "new");
   EXPECT_EQ(files_in_directory(), 1u);
 }
 
