@@ -3,6 +3,7 @@
 #include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/schedule_names.h"
+#include "src/packer/ir/short_name.h"
 
 namespace qplan::emit {
 namespace {
@@ -41,9 +42,10 @@ std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_
 // The region, then a line for each of its buffers; the device's own listing is `qplan npu disasm`.
 std::string npu_step_text(const PlanView& view, uint32_t index, const format::NpuStep& step) {
   std::string text = std::to_string(index) + "  npu:" + target_name(view, step.target()) + "  " +
-                     quoted(view.step_name(index)) + "  " + tensors_text(view, step.inputs()) + " -> " +
-                     tensors_text(view, step.outputs()) + "  {program=" + four_characters(step.format()) +
-                     " " + std::to_string(view.tensor(step.blob()).size()) +
+                     quoted(ir::short_name(view.step_name(index)).c_str()) + "  " +
+                     tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
+                     "  {program=" + four_characters(step.format()) + " " +
+                     std::to_string(view.tensor(step.blob()).size()) +
                      " bytes, operators=" + std::to_string(step.num_operators()) +
                      ", cycles=" + std::to_string(step.estimated_cycles()) +
                      ", alternative_steps=" + std::to_string(step.num_alternative_steps()) + "}";
@@ -59,7 +61,8 @@ std::string step_text(const PlanView& view, uint32_t index, bool is_alternative)
   if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_text(view, index, *npu);
   const format::KernelStep& step = view.step(index);
   std::string text = std::string(is_alternative ? "| " : "") + std::to_string(index) + "  " +
-                     kernel_name(step.kernel()) + "  " + quoted(view.step_name(index)) + "  " +
+                     kernel_name(step.kernel()) + "  " +
+                     quoted(ir::short_name(view.step_name(index)).c_str()) + "  " +
                      tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) + "  {";
   bool first = true;
   for (const auto& [name, value] : step_params(step)) {
