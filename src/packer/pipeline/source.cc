@@ -45,11 +45,30 @@ ir::Module import_tflite_alone(std::span<const uint8_t> model, std::string_view 
   return import_tflite(model, name, log);
 }
 
+// Text that has at least a function, the version line or a variable as Relay writes them: other texts (a
+// README, a page that a download brought in place of the model) are no models, and a parser's complaint would
+// mislead.
+bool is_relay(std::span<const uint8_t> model) {
+  if (!is_text(model)) return false;
+  const std::string_view text(reinterpret_cast<const char*>(model.data()), model.size());
+  if (text.find("#[version") != std::string_view::npos || text.find("def @") != std::string_view::npos)
+    return true;
+  const auto is_one_of = [](char c, std::string_view set) { return set.find(c) != std::string_view::npos; };
+  for (size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
+    const char before = at == 0 ? '\n' : text[at - 1];
+    const char after = at + 1 < text.size() ? text[at + 1] : ' ';
+    const bool is_name = (after >= '0' && after <= '9') || (after >= 'a' && after <= 'z') ||
+                         (after >= 'A' && after <= 'Z') || is_one_of(after, "_\"");
+    if (is_name && is_one_of(before, " \t\r\n(,{=")) return true;
+  }
+  return false;
+}
+
 constexpr Format kFormats[] = {
     {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite_alone},
     {"PyTorch (.pt, a zip of TorchScript)", is_pytorch, import_pytorch},
     {"ONNX (.onnx, a ModelProto)", looks_like_onnx, import_onnx},
-    {"Relay text", is_text, import_relay},  // last: any text
+    {"Relay text ('def @main')", is_relay, import_relay},
 };
 
 }  // namespace
@@ -61,8 +80,10 @@ ir::Module import_any(std::span<const uint8_t> model, std::string_view name, con
     if (format.matches(model)) return format.import(model, name, log, options);
     known += (known.empty() ? "" : ", ") + std::string(format.name);
   }
-  throw PackError(QPLAN_MODEL_INVALID, "'" + std::string(name) + "': " + std::to_string(model.size()) +
-                                           " bytes in no format that is known; known: " + known);
+  throw PackError(QPLAN_MODEL_INVALID,
+                  "'" + std::string(name) + "': is not a model: " + std::to_string(model.size()) + " bytes " +
+                      (is_text(model) ? "of text that is no Relay" : "in no format that is known") +
+                      "; known: " + known);
 }
 
 std::string last_component(std::string_view path) {

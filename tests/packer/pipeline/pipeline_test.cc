@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "qplan/pack.h"
 #include "src/packer/emit/plan_writer.h"
@@ -103,15 +104,41 @@ TEST(Pipeline, UnknownContentListsTheKnownFormats) {
   } catch (const PackError& error) {
     EXPECT_EQ(error.status(), QPLAN_MODEL_INVALID);
     const std::string text = error.what();
-    EXPECT_EQ(
-        text.find("'net.tflite': 100 bytes in no format that is known; known: TensorFlow Lite (.tflite, "
-                  "'TFL3' at byte 4), "),
-        0u)
+    EXPECT_EQ(text.find("'net.tflite': is not a model: 100 bytes in no format that is known; known: "
+                        "TensorFlow Lite (.tflite, "
+                        "'TFL3' at byte 4), "),
+              0u)
         << text;
     EXPECT_NE(text.find("PyTorch"), std::string::npos) << text;
     EXPECT_NE(text.find("Relay text"), std::string::npos) << text;
   }
   EXPECT_THROW(pack({}, "empty", {}), PackError);
+}
+
+std::string refusal_of_text(std::string_view text) {
+  try {
+    pack({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, "m.txt", {});
+    return "packed";
+  } catch (const PackError& error) {
+    return error.what();
+  }
+}
+
+TEST(Pipeline, TextThatIsNoRelayIsNoModel) {
+  for (const std::string_view text : {"# A readme\nIt is 100% text.\n", "<!DOCTYPE html><html>404</html>",
+                                      "{\"a\": [1, 2]}", "print('%s' % x)\n"}) {
+    EXPECT_EQ(refusal_of_text(text).find("'m.txt': is not a model: " + std::to_string(text.size()) +
+                                         " bytes of text that is no Relay; known: TensorFlow Lite"),
+              0u)
+        << refusal_of_text(text);
+  }
+}
+
+TEST(Pipeline, TextThatTriesToBeRelayGetsTheParsersAnswer) {
+  for (const std::string_view text :
+       {"%0 = relu(%x); %0", "def @main(", "#[version = \"9\"]", "fn (%x) {}", "nn.relu(%data)"}) {
+    EXPECT_EQ(refusal_of_text(text).find("m.txt:1:"), 0u) << refusal_of_text(text);
+  }
 }
 
 TEST(Pipeline, HundredThousandOperatorsPackInSeconds) {
