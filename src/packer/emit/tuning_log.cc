@@ -9,14 +9,20 @@ namespace qplan::emit {
 
 using Json = nlohmann::ordered_json;
 
-TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threads) : name_(std::move(name)) {
+TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threads)
+    : name_(std::move(name)), num_threads_(num_threads) {
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) add(line, number, num_threads);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
-  for (auto& [key, lines] : lines_) std::ranges::stable_sort(lines, {}, &Line::ns);
+  for (auto& [key, lines] : lines_) {
+    // An interrupted `qplan tune` leaves heats alone.
+    const auto is_heat = [](const Line& line) { return line.is_heat; };
+    if (!std::ranges::all_of(lines, is_heat)) std::erase_if(lines, is_heat);
+    std::ranges::stable_sort(lines, {}, &Line::ns);
+  }
 }
 
 void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) {
@@ -35,13 +41,20 @@ void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) 
   if (!schedule.is_object()) fail(number, "'schedule' is not an object of names and values");
   if (!threads.is_number_unsigned() || threads == 0) fail(number, "'threads' is not a number from 1");
   if (!ns.is_number_unsigned()) fail(number, "'ns' is not a whole number of nanoseconds");
-  if (threads != num_threads) return;
-  lines_[key.get<std::string>()].push_back({number, schedule, ns.get<uint64_t>()});
+  ++num_lines_;
+  if (threads != num_threads) {
+    ++num_of_other_threads_;
+    return;
+  }
+  const auto stage = line.find("stage");
+  lines_[key.get<std::string>()].push_back(
+      {number, schedule, ns.get<uint64_t>(), stage != line.end() && *stage == "heat"});
 }
 
 StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const LogFunction& log) {
   const auto lines = lines_.find(key);
   if (lines == lines_.end()) return {};
+  used_ = true;
   for (const Line& line : lines->second) {
     try {
       return parse_schedule(kernel, line.schedule);
@@ -64,6 +77,22 @@ std::optional<uint64_t> TuningLog::shortest_ns(const std::string& key) const {
 bool TuningLog::has_keys_of(std::string_view prefix) const {
   const auto first = lines_.lower_bound(prefix);
   return first != lines_.end() && first->first.starts_with(prefix);
+}
+
+void TuningLog::check_used() const {
+  if (used_) return;
+  const std::string none = "no line (of " + std::to_string(num_lines_) + ") ";
+  std::string text;
+  if (num_lines_ == 0) {
+    text = "has no measurements";
+  } else if (num_of_other_threads_ == num_lines_) {
+    text = none + "was measured with " + std::to_string(num_threads_) +
+           (num_threads_ == 1 ? " thread" : " threads") + ", the number that is wanted (--tuning-threads)";
+  } else {
+    text =
+        none + "fits a step of this model for this target; measure it with 'qplan tune' and the same options";
+  }
+  throw PackError(QPLAN_INVALID_ARGUMENT, "tuning '" + name_ + "': " + text);
 }
 
 void TuningLog::fail(size_t number, const std::string& text) const {

@@ -23,19 +23,24 @@ class TuningLog {
   // for messages. PackError (QPLAN_INVALID_ARGUMENT) with the number of a line that is malformed.
   TuningLog(std::string name, std::string_view text, uint32_t num_threads);
 
-  // The schedule with the shortest time among the lines with the key, the first of equal ones; the default
-  // where there is none. Lines that set what this build does not know are passed over, with a warning each.
+  // The schedule with the shortest time among the lines with the key, the first of equal ones; lines of heats
+  // count only where the key has no others. The default where there is none. Lines that set what this build
+  // does not know are passed over, with a warning each.
   StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
   // The shortest time among the lines with the key, in ns; nullopt where there is none.
   std::optional<uint64_t> shortest_ns(const std::string& key) const;
   // Whether there are lines with keys that begin so.
   bool has_keys_of(std::string_view prefix) const;
+  // PackError (QPLAN_INVALID_ARGUMENT) where no line was of use: fastest() found none for any key it was
+  // asked for.
+  void check_used() const;
 
  private:
   struct Line {
     size_t number;
     nlohmann::ordered_json schedule;
     uint64_t ns;
+    bool is_heat;  // measured once, to choose what is measured well
   };
   void add(std::string_view text, size_t number, uint32_t num_threads);
   [[noreturn]] void fail(size_t number, const std::string& text) const;
@@ -43,6 +48,9 @@ class TuningLog {
   std::string name_;
   std::map<std::string, std::vector<Line>, std::less<>> lines_;  // by key, the fastest first
   std::set<size_t> warned_;
+  uint32_t num_threads_;
+  size_t num_lines_ = 0, num_of_other_threads_ = 0;
+  bool used_ = false;
 };
 
 }  // namespace qplan::emit

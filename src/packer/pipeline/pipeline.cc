@@ -164,6 +164,7 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   observer.stage("plan memory and write", 3, kNumStages);
   emit::AlignedBytes plan = emit::write_plan(program, profile, emit_options);
   program = {};
+  if (tuning) tuning->check_used();
   return_freed_memory(model.size());
   observer.stage("done", kNumStages, kNumStages);
   if (options.summary) options.summary(summary);

@@ -89,11 +89,48 @@ TEST(Tuning, TakesTheFastestAndTheFirstOfEqualOnes) {
   EXPECT_EQ(first_schedule(plan, "conv2d"), Json({{"block_pixels", 96}}));
 }
 
+std::string refusal(const std::string& log, uint32_t num_threads = 1) {
+  try {
+    pack_digits(log, num_threads);
+    return "packed";
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
+    return error.what();
+  }
+}
+
+TEST(Tuning, ALogThatFitsNothingIsAnError) {
+  const std::string other = line("conv2d {} of another model", {{"block_pixels", 24}}, 1);
+  EXPECT_EQ(refusal(other + other),
+            "tuning 't.jsonl': no line (of 2) fits a step of this model for this target; measure it "
+            "with 'qplan "
+            "tune' and the same options");
+  EXPECT_EQ(refusal(line(key_of("conv2d"), Json::object(), 1, 2)),
+            "tuning 't.jsonl': no line (of 1) was measured with 1 thread, the number that is wanted "
+            "(--tuning-threads)");
+  EXPECT_EQ(refusal("\n"), "tuning 't.jsonl': has no measurements");
+  EXPECT_EQ(refusal(other + line(key_of("conv2d"), Json::object(), 1)), "packed");
+}
+
+std::string heat(const std::string& key, const Json& schedule, uint64_t ns) {
+  Json json = Json::parse(line(key, schedule, ns));
+  json["stage"] = "heat";
+  return json.dump() + "\n";
+}
+
+TEST(Tuning, HeatsCountOnlyWhereNothingElseWasMeasured) {
+  const std::string key = key_of("conv2d");
+  const std::string heats = heat(key, {{"block_pixels", 24}}, 10) + heat(key, {{"block_pixels", 48}}, 5);
+  EXPECT_EQ(first_schedule(pack_digits(heats), "conv2d"), Json({{"block_pixels", 48}}));
+  EXPECT_EQ(first_schedule(pack_digits(heats + line(key, {{"block_pixels", 96}}, 20)), "conv2d"),
+            Json({{"block_pixels", 96}}));
+}
+
 TEST(Tuning, WithoutALineForTheStepNothingChanges) {
   const AlignedBytes plain = pack_digits("");
   EXPECT_EQ(bytes_of(plain),
-            bytes_of(pack_digits(line("conv2d {} of another model", {{"block_pixels", 24}}, 1))));
-  EXPECT_EQ(bytes_of(plain), bytes_of(pack_digits(line(key_of("conv2d"), Json::object(), 1))));
+            bytes_of(pack_digits(line("conv2d {} of another model", {{"block_pixels", 24}}, 1) +
+                                 line(key_of("conv2d"), Json::object(), 1))));
   EXPECT_EQ(first_schedule(plain, "conv2d"), Json::object());
 }
 
