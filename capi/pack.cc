@@ -7,6 +7,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "capi/pack_mapped_file.h"
@@ -22,12 +23,26 @@
 namespace qplan {
 namespace {
 
+// A list of faults has each on a line of its own; qplan_error holds one line.
+std::string in_one_line(std::string_view text) {
+  std::string line;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\n') {
+      line += text[i];
+      continue;
+    }
+    line += line.empty() || line.back() == ':' ? " " : "; ";
+    while (i + 1 < text.size() && text[i + 1] == ' ') ++i;
+  }
+  return line;
+}
+
 qplan_status report(qplan_status status, const char* text, const qplan_pack_options& options,
                     qplan_error* error) {
   if (options.error_text != nullptr) options.error_text(options.user, text, std::strlen(text));
   if (error != nullptr) {
     Error record;
-    record.set(status) << text;
+    record.set(status) << in_one_line(text).c_str();
     record.copy_to(error);
   }
   return status;

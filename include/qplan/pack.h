@@ -1,6 +1,7 @@
 /* pack.h -- the packer's C API: a model file in, a plan out. Host only. C99 and C++17.
  * Calls are independent of each other and may run in several threads. Texts in error are one line:
- * what, where, found, expected, what to do. */
+ * what, where, found, expected, what to do; lists of many faults in error_text have a line for each, after one
+ * that says how many there are. */
 #ifndef QPLAN_PACK_H_
 #define QPLAN_PACK_H_
 

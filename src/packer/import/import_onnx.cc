@@ -10,6 +10,7 @@
 #include "src/packer/import/onnx/model_file.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/text.h"
 #include "src/packer/import/unsupported_list.h"
 #include "src/packer/ir/cat.h"
 
@@ -164,7 +165,7 @@ bool looks_like_onnx(std::span<const uint8_t> bytes) {
 
 ir::Module import_onnx(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
                        const ImportOptions& options) {
-  const std::string place = "onnx: " + onnx::quoted(name) + ": ";
+  const std::string place = "onnx: " + importer::quoted_path(name) + ": ";
   try {
     return import_checked(bytes, place, log, options);
   } catch (const PackError& error) {

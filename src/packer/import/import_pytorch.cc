@@ -130,7 +130,7 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
 
 ir::Module import_pytorch(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
                           const ImportOptions& options) {
-  const std::string place = "pytorch: " + quoted(name) + ": ";
+  const std::string place = "pytorch: " + importer::quoted_path(name) + ": ";
   try {
     return import_checked(bytes, place, log, options);
   } catch (const PackError& error) {

@@ -4,6 +4,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/text.h"
 #include "src/packer/import/tflite/model_file.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/ops.h"
@@ -138,7 +139,7 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
 }  // namespace
 
 ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log) {
-  const std::string place = "tflite: " + tfl::quoted(name) + ": ";
+  const std::string place = "tflite: " + importer::quoted_path(name) + ": ";
   try {
     return import_checked(bytes, place, log);
   } catch (const PackError& error) {

@@ -1,5 +1,6 @@
 #include "src/packer/import/text.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "src/packer/error.h"
@@ -57,6 +58,19 @@ std::string quoted(std::string_view name) {
   std::string text = clean_name(name.substr(0, kMaxQuotedBytes));
   if (name.size() > kMaxQuotedBytes) text += "...";
   return "'" + text + "'";
+}
+
+std::string quoted_path(std::string_view path) {
+  // Longer than any path that a system takes.
+  constexpr size_t kMaxPathBytes = 4096;
+  std::string clean;
+  for (size_t begin = 0; begin < std::min(path.size(), kMaxPathBytes);) {
+    // In pieces that clean_name keeps whole.
+    const std::string piece = clean_name(path.substr(begin));
+    clean += piece;
+    begin += piece.size();
+  }
+  return "'" + clean + "'";
 }
 
 std::string to_text(const ir::Shape& shape) {

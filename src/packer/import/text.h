@@ -14,6 +14,8 @@ namespace qplan::importer {
 std::string clean_name(std::string_view name);
 // 'name' in single quotes, cut to what a message can carry.
 std::string quoted(std::string_view name);
+// As quoted, but of any length that a path can have: the file must be found by what the message says.
+std::string quoted_path(std::string_view path);
 std::string to_text(const ir::Shape& shape);  // "[1, 3, 3, 8]"
 std::string to_text(float value);             // shortest that reads back the same
 

@@ -16,19 +16,21 @@ class UnsupportedList {
     if (entry.count++ == 0) entry.first = node;
   }
   bool empty() const { return entries_.empty(); }
-  // "CUMSUM (1; 'x'), CONV_2D with float32 input (5; first 'conv1')", sorted.
+  // "CUMSUM (1; 'x')"; of several kinds how many there are, and then each on a line of its own, sorted:
+  // "2 kinds, 6 operators:\n  CONV_2D with float32 input (5; first 'conv1')\n  CUMSUM (1; 'x')".
   std::string text() const {
     constexpr size_t kMaxEntries = 64;
-    std::string text;
-    size_t shown = 0;
+    std::string list;
+    size_t shown = 0, operators = 0;
     for (const auto& [what, entry] : entries_) {
-      if (shown++ == kMaxEntries) {
-        return text + " and " + std::to_string(entries_.size() - kMaxEntries) + " more";
-      }
-      text += (text.empty() ? "" : ", ") + what + " (" + std::to_string(entry.count) + "; " +
+      operators += entry.count;
+      if (shown++ >= kMaxEntries) continue;
+      list += (entries_.size() > 1 ? "\n  " : "") + what + " (" + std::to_string(entry.count) + "; " +
               (entry.count > 1 ? "first " : "") + entry.first + ")";
     }
-    return text;
+    if (entries_.size() <= 1) return list;
+    if (shown > kMaxEntries) list += "\n  and " + std::to_string(shown - kMaxEntries) + " more kinds";
+    return std::to_string(entries_.size()) + " kinds, " + std::to_string(operators) + " operators:" + list;
   }
 
  private:

@@ -183,7 +183,7 @@ class Reporter {
 // Pins are the user's word against the policy's.
 void check_strict(const Explain& explain, const Target& preferred) {
   size_t off = 0;
-  std::string text;
+  std::string text;  // each operator on a line of its own
   for (const UnitReport& unit : explain.units) {
     if (unit.target == preferred.name || unit.pinned) continue;
     off += unit.nodes.size();
@@ -195,14 +195,14 @@ void check_strict(const Explain& explain, const Target& preferred) {
       }
     }
     for (const uint32_t n : unit.nodes) {
-      text += cat("; ", node_text(explain.nodes[n], n));
+      text += cat("\n  ", node_text(explain.nodes[n], n));
       if (n == unit.nodes.back()) text += cat(": ", reasons.empty() ? "no reason known" : reasons);
     }
   }
   if (off == 0) return;
   throw PackError(QPLAN_MODEL_UNSUPPORTED,
                   cat("placement strict: ", off, " of ", explain.nodes.size(), " operators are not on '",
-                      preferred.name, "'", text, "; --placement=soft runs them on the next target"));
+                      preferred.name, "'; --placement=soft runs them on the next target:", text));
 }
 
 }  // namespace

@@ -38,11 +38,12 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
     });
   } catch (const PackError& error) {
     std::string text = error.what();
-    for (const std::string& line : undone) text += "; " + line;
+    const char* const separator = text.find('\n') == std::string::npos ? "; " : "\n  ";
+    for (const std::string& line : undone) text += separator + line;
     passes::PassContext context;
     context.keep_float = options.keep_float;
     const std::string leftovers = passes::explain_float_leftovers(canonical, context);
-    if (!leftovers.empty()) text += "; " + leftovers;
+    if (!leftovers.empty()) text += separator + leftovers;
     throw PackError(error.status(), text);
   }
 }
@@ -163,8 +164,8 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
 
   observer.stage("plan memory and write", 3, kNumStages);
   emit::AlignedBytes plan = emit::write_plan(program, profile, emit_options);
-  program = {};
   if (tuning) tuning->check_used();
+  program = {};
   return_freed_memory(model.size());
   observer.stage("done", kNumStages, kNumStages);
   if (options.summary) options.summary(summary);

@@ -29,15 +29,16 @@ class Refusals {
 
   [[noreturn]] void fail() const {
     std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
-                       std::to_string(num_nodes_) + " operators: ";
+                       std::to_string(num_nodes_) + (num_nodes_ == 1 ? " operator:" : " operators:");
+    const char* const separator = refusals_.size() > 1 ? "\n  " : " ";  // many: each on a line of its own
     for (size_t i = 0; i < std::min(refusals_.size(), kMaxListed); ++i) {
       const Refusal& refusal = refusals_[i];
-      text += (i == 0 ? "" : "; ") + refusal.first;
+      text += separator + refusal.first;
       if (refusal.count > 1) text += " and " + std::to_string(refusal.count - 1) + " more";
       text += ": " + refusal.reason;
     }
     if (refusals_.size() > kMaxListed) {
-      text += "; and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
+      text += "\n  and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
     }
     throw PackError(QPLAN_MODEL_UNSUPPORTED, text);
   }

@@ -169,9 +169,9 @@ TEST(PytorchOperators, FunctionsOfQuantisedTensors) {
 TEST(PytorchOperators, EverythingThatIsNotImportedIsListed) {
   EXPECT_EQ(import_forward("    a = torch.cumsum(x, 1)\n    b = torch.relu(torch.cumsum(a, 1))\n"
                            "    return torch.add(b, torch.fft(x), alpha=2)\n"),
-            "-49: pytorch: 'net.pt': operators that qplan does not import: aten::cumsum (2; first 'a'), "
-            "aten::fft (1; "
-            "'fft')");
+            "-49: pytorch: 'net.pt': operators that qplan does not import: 2 kinds, 3 operators:\n"
+            "  aten::cumsum (2; first 'a')\n"
+            "  aten::fft (1; 'fft')");
 }
 
 TEST(PytorchOperators, ErrorsNameTheOperatorAndTheVariable) {

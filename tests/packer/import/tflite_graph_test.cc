@@ -98,9 +98,11 @@ TEST(TfliteGraph, AllUnsupportedOperatorsAreListedAtOnce) {
   b.op(300, {g}, {out("h")});
   EXPECT_EQ(import_error(b.finish({x, f}, {g})),
             "-49: " + kFile +
-                "operators that qplan does not import: ADD with float32 input (1; 'g'), SVDF (2; first 'a'), "
-                "builtin "
-                "operator 300 (1; 'h'), custom operator 'FlexErf' (1; 'e')");
+                "operators that qplan does not import: 4 kinds, 5 operators:\n"
+                "  ADD with float32 input (1; 'g')\n"
+                "  SVDF (2; first 'a')\n"
+                "  builtin operator 300 (1; 'h')\n"
+                "  custom operator 'FlexErf' (1; 'e')");
 }
 
 TEST(TfliteGraph, VariableTensorsAreRefusedByName) {

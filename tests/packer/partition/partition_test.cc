@@ -274,10 +274,10 @@ TEST(PartitionVta, StrictPlacementListsEverythingThatIsOffTheTarget) {
   };
   EXPECT_EQ(
       strict({}),
-      "placement strict: 2 of 4 operators are not on 'vta'; reshape 'flat': from 16 to 25 channels, "
-      "which lie in blocks of 16 on the device [vta.reshape.channels]; qnn.softmax 's': operator "
-      "qnn.softmax has no exact sequence on this target [vta.op.softmax]; --placement=soft runs them on "
-      "the next target");
+      "placement strict: 2 of 4 operators are not on 'vta'; --placement=soft runs them on the next target:\n"
+      "  reshape 'flat': from 16 to 25 channels, which lie in blocks of 16 on the device "
+      "[vta.reshape.channels]\n"
+      "  qnn.softmax 's': operator qnn.softmax has no exact sequence on this target [vta.op.softmax]");
   EXPECT_EQ(strict({{"flat", "cpu"}, {"s", "cpu"}}), "");
 }
 

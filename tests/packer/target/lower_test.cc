@@ -266,9 +266,9 @@ TEST(LowerRefusals, AllAreListedInOneError) {
                                      "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
                                      "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 2 of 3 operators: clip 'relu6': no kernel computes it; cast 'widen': no "
-            "kernel "
-            "computes it");
+            "target 'cpu' cannot run 2 of 3 operators:\n"
+            "  clip 'relu6': no kernel computes it\n"
+            "  cast 'widen': no kernel computes it");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
