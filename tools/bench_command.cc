@@ -12,10 +12,12 @@
 #include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/machine_load.h"
 #include "tools/peak.h"
 #include "tools/plan_file.h"
 #include "tools/progress.h"
 #include "tools/session.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -59,7 +61,13 @@ struct Figures {
   uint64_t open_ns = 0;   // mapping the plan, and verifying it
   double peak_gmacs = 0;  // of all threads; 0: unknown, or not asked for
   Json schedules;         // of the plan's steps, or not asked for
+  MachineLoad load;       // before the runs
 };
+
+std::vector<std::string> warnings_of(const Session& session, const Figures& figures) {
+  return load_warnings(figures.load, session.info().num_threads, summarise(figures.times),
+                       figures.times.size());
+}
 
 Json report_json(const BenchOptions& options, const Session& session, const StepTimes& steps,
                  const Figures& figures) {
@@ -79,6 +87,8 @@ Json report_json(const BenchOptions& options, const Session& session, const Step
   report["arena_bytes"] = info.memory_bytes;
   report["open_ns"] = figures.open_ns;
   report["init_ns"] = session.init_ns();
+  report["load_average"] = figures.load.average;
+  report["warnings"] = warnings_of(session, figures);
   if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
   if (options.per_step) {
     report["peak_gmac_per_s"] = figures.peak_gmacs > 0 ? Json(figures.peak_gmacs) : Json();
@@ -90,17 +100,17 @@ Json report_json(const BenchOptions& options, const Session& session, const Step
 std::string summary_text(const Session& session, const Figures& figures) {
   const TimeSummary summary = summarise(figures.times);
   const qplan_session_info info = session.info();
-  char line[320];
-  std::snprintf(
-      line, sizeof line,
-      "median %.3f ms, p90 %.3f ms, min %.3f ms over %zu runs; %.2f GMAC/s; %u threads, %s, %llu macs, "
-      "%llu arena bytes; opened in %.3f ms, session made in %.3f ms\n",
-      static_cast<double>(summary.median_ns) / 1e6, static_cast<double>(summary.p90_ns) / 1e6,
-      static_cast<double>(summary.min_ns) / 1e6, figures.times.size(), gmacs(info.macs, summary.median_ns),
-      info.num_threads, info.isa_name, static_cast<unsigned long long>(info.macs),
-      static_cast<unsigned long long>(info.memory_bytes), static_cast<double>(figures.open_ns) / 1e6,
-      static_cast<double>(session.init_ns()) / 1e6);
-  return line;
+  char rate[32];
+  std::snprintf(rate, sizeof rate, "%.2f GMAC/s", gmacs(info.macs, summary.median_ns));
+  std::string text = "median " + time_text(summary.median_ns) + ", p90 " + time_text(summary.p90_ns) +
+                     ", min " + time_text(summary.min_ns) + " over " +
+                     count_text(figures.times.size(), "run", "runs") + "; " + rate + "; " +
+                     count_text(info.num_threads, "thread", "threads") + ", " + info.isa_name + ", " +
+                     count_text(info.macs, "MAC", "MACs") + ", " +
+                     count_text(info.memory_bytes, "arena byte", "arena bytes") + "; opened in " +
+                     time_text(figures.open_ns) + ", session made in " + time_text(session.init_ns()) + "\n";
+  for (const std::string& warning : warnings_of(session, figures)) text += "warning: " + warning + "\n";
+  return text;
 }
 
 void run(const BenchOptions& options) {
@@ -119,6 +129,7 @@ void run(const BenchOptions& options) {
     figures.schedules = plan_schedules(plan);
     figures.peak_gmacs = measure_peak_gmacs(info.isa) * info.num_threads;
   }
+  figures.load = machine_load();
   for (uint32_t i = 0; i < kWarmUpRuns; ++i) session.invoke();
   steps.clear();
   figures.times = measure(options, session);
@@ -155,7 +166,9 @@ void add_bench_command(CLI::App& app) {
                     "and its share of what this machine can multiply at most");
   command->add_flag("--json", options->json, "Print the figures as JSON, times in nanoseconds");
   command->footer(
-      "Inputs are random, the same in every call; 5 runs go before those that count.\n"
+      "Inputs are random, the same in every call; 5 runs go before those that count. A warning says when "
+      "other "
+      "work kept the machine busy or the runs spread widely: such figures are not the machine's best.\n"
       "Examples:\n"
       "  qplan bench model.qplan --threads 2\n"
       "  qplan bench model.qplan --isa avx2 --per-step\n"

@@ -8,6 +8,7 @@
 #include "qplan/host.h"
 #include "tools/plan_report.h"
 #include "tools/tensor.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -142,7 +143,7 @@ std::string steps_text(const StepReport& report) {
   for (uint32_t i = 0; i < table.rows.size(); ++i) {
     const StepRow& row = table.rows[i];
     text += line_of(std::to_string(i).c_str(), row.time.median_ns, row.share, row.event.macs, row.event.bytes,
-                    row.peak, row.event.kernel, row.event.name);
+                    row.peak, row.event.kernel, short_name(row.event.name).c_str());
     const std::string schedule = schedule_text(report.schedules.at(row.event.step));
     if (!schedule.empty()) text.insert(text.size() - 1, "  {" + schedule + "}");
   }

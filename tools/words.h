@@ -1,0 +1,40 @@
+// Text that several commands make: counts, times, names, near misses.
+#ifndef TOOLS_WORDS_H_
+#define TOOLS_WORDS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qplan::tools {
+
+// "1 thread", "2 threads".
+std::string count_text(uint64_t count, std::string_view one, std::string_view many);
+
+// "1,234,567"
+std::string grouped(uint64_t number);
+
+// "301 M", "12.3 k", "999": three digits.
+std::string short_count(uint64_t number);
+
+// "12.34 us" below a millisecond, "1.234 ms" below a second, "1.234 s".
+std::string time_text(uint64_t ns);
+
+// TFLite joins the names of operators that became one: "a;b;c" as "a;..+2", for tables; JSON has the whole
+// name.
+std::string short_name(const std::string& name);
+
+// "a, b, c"
+std::string joined(const std::vector<std::string>& words);
+
+// At least one line; without leading blanks of the lines after the first.
+std::vector<std::string> split_lines(const std::string& text);
+
+// The one of the names that the word was meant to be: at most two letters wrong, swapped, missing or too many
+// (one, in words of up to three letters); "" where there is none.
+std::string nearest(const std::string& word, const std::vector<std::string>& names);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_WORDS_H_
