@@ -5,6 +5,7 @@
 #include "qplan/pack.h"
 #include "tools/command.h"
 #include "tools/error.h"
+#include "tools/ir_summary.h"
 #include "tools/model_options.h"
 #include "tools/text_sink.h"
 
@@ -31,18 +32,23 @@ void run(const ImportOptions& options) {
   arguments.check(qplan_import_text(options.model.model.c_str(), &pack_options, options.canonical ? 1 : 0,
                                     append_to_string, &text, &error),
                   error);
-  if (options.print || pack_options.why_not != nullptr) print(text);
+  if (options.print || pack_options.why_not != nullptr) {
+    print(text);
+  } else if (options.model.dump_after.empty()) {  // a dump is all that was asked for
+    print(std::string(options.canonical ? "canonical form of '" : "imported '") +
+          one_line(options.model.model) + "'\n" + ir_summary(text));
+  }
 }
 
 }  // namespace
 
 void add_import_command(CLI::App& app) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* command = app.add_subcommand("import", "Read a model and print its IR");
+  CLI::App* command = app.add_subcommand("import", "Read a model: what is in it, or its IR");
   add_model_options(*command, options->model);
   command->add_flag("--canonical", options->canonical, "After all rewrites; without it as imported");
   command->add_flag("--print", options->print,
-                    "Print the IR as Relay text; without it the model is only checked");
+                    "Print the IR as Relay text; without it inputs, outputs and the number of operators");
   command->add_flag(
       "--body", options->body,
       "With --canonical: the body alone, without names and contracts, as all sources of a network have it");
@@ -52,6 +58,7 @@ void add_import_command(CLI::App& app) {
       ->type_name("REWRITE");
   command->footer(
       "Examples:\n"
+      "  qplan import model.onnx\n"
       "  qplan import model.onnx --print\n"
       "  qplan import model.tflite --canonical --body --print\n"
       "  qplan import layer.relay --input-shape input=1x3x224x224:float32 --print\n"
