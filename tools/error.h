@@ -1,9 +1,12 @@
-// How a subcommand fails: main prints the text as one line, "qplan: ...", and exits with the code.
+// How a subcommand fails: main prints the text as one line, "qplan: ...", each of the details on a line below
+// it, and exits with the code.
 #ifndef TOOLS_ERROR_H_
 #define TOOLS_ERROR_H_
 
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "qplan/qplan.h"
 
@@ -15,6 +18,13 @@ enum ExitCode { kExitOk = 0, kExitFailure = 1, kExitUsage = 2 };
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  // details: a list of many faults, one a line; text says how many there are.
+  Failure(const std::string& text, std::vector<std::string> details)
+      : std::runtime_error(text), details_(std::move(details)) {}
+  [[nodiscard]] const std::vector<std::string>& details() const { return details_; }
+
+ private:
+  std::vector<std::string> details_;
 };
 
 // Something about the command line alone.

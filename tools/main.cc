@@ -1,16 +1,19 @@
 // qplan: packs models, runs plans, tells what is in them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/signals.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -43,6 +46,12 @@ int fail(const std::string& text, int exit_code) {
   return exit_code;
 }
 
+int fail(const Failure& failure) {
+  fail(failure.what(), kExitFailure);
+  for (const std::string& line : failure.details()) std::fprintf(stderr, "  %s\n", one_line(line).c_str());
+  return kExitFailure;
+}
+
 // "qplan npu replay" as far as subcommands were named, for the hint in usage errors.
 std::string command_name(const CLI::App& app) {
   std::string name = "qplan";
@@ -62,6 +71,49 @@ std::string lower_first(std::string text) {
   return text;
 }
 
+// A word where a command is expected: "unknown command 'pakc'; did you mean 'pack'?". app: the last command
+// that was understood.
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string near = nearest(word, names);
+  return "unknown command '" + word + "'; " +
+         (near.empty() ? "expected " + joined(names) : "did you mean '" + near + "'?");
+}
+
+// The commands that the words begin with, and the first word after them that is no command but stands where
+// one is expected ("" where there is none).
+std::pair<const CLI::App*, std::string> find_command(const CLI::App& app,
+                                                     const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  for (const std::string& word : words) {
+    if (word.empty() || word[0] == '-' || at->get_subcommands({}).empty()) break;
+    const auto commands = at->get_subcommands({});
+    const auto found = std::find_if(commands.begin(), commands.end(),
+                                    [&](const CLI::App* command) { return command->get_name() == word; });
+    if (found == commands.end()) return {at, word};
+    at = *found;
+  }
+  return {at, ""};
+}
+
+// "help", "help pack", "help npu replay": what --help of these commands prints. "npu help" alike.
+std::string help_text(CLI::App& app, std::vector<std::string> words) {
+  words.erase(std::find(words.begin(), words.end(), "help"));
+  const auto [command, unknown] = find_command(app, words);
+  if (!unknown.empty()) throw UsageError(unknown_command(*command, unknown));
+  std::string prefix;
+  for (const CLI::App* parent = command->get_parent(); parent != nullptr; parent = parent->get_parent()) {
+    prefix = parent->get_name() + (prefix.empty() ? "" : " ") + prefix;
+  }
+  return command->help(prefix);
+}
+
+bool asks_for_help(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto [command, unknown] = find_command(app, words);
+  return unknown == "help";
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Packs quantised neural networks into plans and runs them.", "qplan");
   app.set_version_flag("--version", "qplan " QPLAN_VERSION, "Print the version and exit");
@@ -74,7 +126,7 @@ int run(int argc, char** argv) {
       "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
       "  qplan bench model.qplan --threads 2\n"
       "Exit status: 0 success, 1 something is wrong with a model, plan, file or machine, 2 wrong usage.\n"
-      "'qplan COMMAND --help' tells more about each command.");
+      "'qplan help COMMAND' tells more about each command.");
   add_pack_command(app);
   add_run_command(app);
   add_inspect_command(app);
@@ -85,7 +137,15 @@ int run(int argc, char** argv) {
   add_import_command(app);
   add_explain_command(app);
   add_npu_command(app);
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   try {
+    if (asks_for_help(app, words)) {
+      print(help_text(app, words));
+      finish_stdout();
+      return kExitOk;
+    }
+    const auto [known, unknown] = find_command(app, words);
+    if (!unknown.empty()) throw UsageError(unknown_command(*known, unknown));
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw UsageError("a command is required");
     finish_stdout();
@@ -107,10 +167,11 @@ int run(int argc, char** argv) {
 }  // namespace qplan::tools
 
 int main(int argc, char** argv) {
-  // A file size limit is an error of the write, with a text, not the end of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
+  qplan::tools::install_signal_handlers();
   try {
     return qplan::tools::run(argc, argv);
+  } catch (const qplan::tools::Failure& failure) {
+    return qplan::tools::fail(failure);
   } catch (const std::bad_alloc&) {
     return qplan::tools::fail("out of memory", qplan::tools::kExitFailure);
   } catch (const std::exception& error) {

@@ -11,6 +11,7 @@
 #include "tools/npy.h"
 #include "tools/tensor.h"
 #include "tools/text_sink.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -138,6 +139,22 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "error, warning (default), info (what each pass did), debug (each rewrite)")
       ->type_name("LEVEL");
   command.add_flag("-v,--verbose", options.verbose, "As --log-level info");
+}
+
+std::vector<NamedFile> input_files(const ModelOptions& options) {
+  std::vector<NamedFile> files = {{"model", options.model}};
+  for (const std::string& binding : options.bindings) {
+    const size_t equals = binding.find('=');
+    if (equals != std::string::npos) files.push_back({"--bind", binding.substr(equals + 1)});
+  }
+  return files;
+}
+
+std::vector<NamedFile> input_files(const ModelOptions& model, const PlacementOptions& placement) {
+  std::vector<NamedFile> files = input_files(model);
+  files.push_back({"--target-file", placement.target_file});
+  for (const std::string& library : placement.target_libs) files.push_back({"--target-lib", library});
+  return files;
 }
 
 void add_placement_options(CLI::App& command, PlacementOptions& options) {
@@ -311,8 +328,23 @@ void PackArguments::add_binding(const std::string& text) {
   }
 }
 
+std::string pack_model(const ModelOptions& model, const PlacementOptions& placement, uint32_t fuse) {
+  PackArguments arguments(model);
+  arguments.place(placement);
+  arguments.pack_options().fuse = fuse;
+  std::string plan;
+  qplan_error error = make_error();
+  arguments.check(
+      qplan_pack_file(model.model.c_str(), &arguments.pack_options(), append_to_string, &plan, &error),
+      error);
+  return plan;
+}
+
 void PackArguments::check(qplan_status status, const qplan_error& error) const {
-  if (status < 0 && !error_text_.empty()) throw Failure(error_text_);
+  if (status < 0 && !error_text_.empty()) {
+    const std::vector<std::string> lines = split_lines(error_text_);
+    throw Failure(lines.front(), {lines.begin() + 1, lines.end()});
+  }
   tools::check(status, error, "");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "qplan/pack.h"
+#include "tools/output_file.h"
 #include "tools/progress.h"
 
 namespace qplan::tools {
@@ -30,6 +31,8 @@ struct ModelOptions {
 
 // MODEL and all the options.
 void add_model_options(CLI::App& command, ModelOptions& options);
+// The files that they read: MODEL and those of the bindings.
+std::vector<NamedFile> input_files(const ModelOptions& options);
 
 // Where operators go: of `qplan pack` and `qplan explain`.
 struct PlacementOptions {
@@ -41,6 +44,8 @@ struct PlacementOptions {
   std::string fallback = "cpu";
 };
 void add_placement_options(CLI::App& command, PlacementOptions& options);
+// Of both.
+std::vector<NamedFile> input_files(const ModelOptions& model, const PlacementOptions& placement);
 
 // Of `qplan pack` and `qplan tune`; how: "auto".
 void add_fuse_option(CLI::App& command, std::string& how);
@@ -90,6 +95,9 @@ class PackArguments {
   Progress progress_;
   std::string error_text_, summary_;
 };
+
+// The plan of a model. fuse: QPLAN_FUSE_*. UsageError, Failure.
+std::string pack_model(const ModelOptions& model, const PlacementOptions& placement, uint32_t fuse);
 
 }  // namespace qplan::tools
 

@@ -82,6 +82,16 @@ void NpuRecord::finish(const qplan_session* session, const std::string& write_er
   }
 }
 
+bool is_in_recorded_job(const std::string& directory, const std::string& file) {
+  std::error_code code;
+  const fs::path jobs = fs::canonical(directory, code);
+  if (code) return false;
+  const fs::path path = fs::canonical(file, code);
+  if (code) return false;
+  const fs::path relative = path.lexically_relative(jobs);
+  return !relative.empty() && is_job_name(relative.begin()->string());
+}
+
 std::vector<std::string> find_jobs(const std::string& directory) {
   std::error_code code;
   if (!fs::is_directory(directory, code)) {

@@ -24,6 +24,9 @@ class NpuRecord {
   std::string directory_;
 };
 
+// Whether the file is in a job of the directory, which a new recording there removes.
+bool is_in_recorded_job(const std::string& directory, const std::string& file);
+
 // Paths of the jobs in a directory, or the directory itself where it is one. Failure where it is neither.
 std::vector<std::string> find_jobs(const std::string& directory);
 

@@ -1,6 +1,7 @@
 #include "tools/plan_file.h"
 
 #include <cstring>
+#include <fstream>
 #include <new>
 
 #include "tools/error.h"
@@ -14,6 +15,13 @@ namespace {
 }
 
 }  // namespace
+
+bool is_plan_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  file.read(magic, sizeof magic);
+  return std::memcmp(magic, "QPLN", sizeof magic) == 0;
+}
 
 PlanFile::PlanFile(const std::string& path, uint32_t flags) : path_(path) {
   qplan_error error = make_error();

@@ -12,6 +12,9 @@
 
 namespace qplan::tools {
 
+// Whether the file begins like a plan; false too where it cannot be read.
+bool is_plan_file(const std::string& path);
+
 class PlanFile {
  public:
   // flags: QPLAN_PLAN_*. Failure when path cannot be mapped or holds no valid plan.

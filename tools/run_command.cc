@@ -14,6 +14,7 @@
 #include "tools/input.h"
 #include "tools/labels.h"
 #include "tools/npu_record.h"
+#include "tools/output_file.h"
 #include "tools/plan_file.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -37,6 +38,9 @@ struct RunOptions {
   bool top_given = false;
   bool json = false;
 };
+
+// In --output-dir.
+std::string output_name(size_t index) { return "output" + std::to_string(index) + ".bin"; }
 
 Normalisation parse_normalisation(const RunOptions& options) {
   Normalisation normalisation;
@@ -149,7 +153,7 @@ void print_json(const RunOptions& options, const std::vector<Output>& outputs, c
     entry["dtype"] = dtype_name(output.info.dtype);
     entry["shape"] = std::vector<int64_t>(output.info.shape, output.info.shape + output.info.ndim);
     entry["bytes"] = output.info.size_bytes;
-    if (!options.output_dir.empty()) entry["file"] = "output" + std::to_string(i) + ".bin";
+    if (!options.output_dir.empty()) entry["file"] = output_name(i);
     Json values = Json::array();
     for (uint64_t k = 0; k < std::min(element_count(output.info), kShownValues); ++k) {
       if (const auto value = element(output.info, output.bytes.data(), k)) {
@@ -176,11 +180,32 @@ void print_json(const RunOptions& options, const std::vector<Output>& outputs, c
   print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+// Nothing that is written may replace what is read: files, and jobs of an earlier recording.
+void check_files(const RunOptions& options, size_t num_outputs) {
+  const NpuOptions& npu = options.session.npu;
+  std::vector<NamedFile> inputs = {{"plan", options.plan}, {"--labels", options.labels}};
+  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
+  inputs.push_back({"--driver", npu.driver.substr(0, npu.driver.find(','))});
+  std::vector<NamedFile> outputs = {{"--trace", options.trace}, {"--npu-trace", npu.trace}};
+  for (size_t i = 0; i < num_outputs && !options.output_dir.empty(); ++i) {
+    outputs.push_back({"--output-dir", options.output_dir + "/" + output_name(i)});
+  }
+  check_outputs(outputs, inputs);
+  if (npu.record.empty()) return;
+  for (const NamedFile& input : inputs) {
+    if (!is_in_recorded_job(npu.record, input.path)) continue;
+    throw Failure(
+        "--npu-record '" + npu.record + "': " + input.role + " '" + input.path +
+        "' is in a job of an earlier recording there, which would be removed; give another directory");
+  }
+}
+
 void run(const RunOptions& options) {
   parse_isa(options.session.isa);
   const PlanFile plan(options.plan);
   const std::vector<qplan_tensor_info> input_infos = tensor_infos(plan.plan(), QPLAN_INPUT);
   const std::vector<qplan_tensor_info> output_infos = tensor_infos(plan.plan(), QPLAN_OUTPUT);
+  check_files(options, output_infos.size());
   std::optional<Labels> labels;
   std::optional<uint32_t> scored;  // the output whose best values are told
   if (!options.labels.empty()) {
@@ -213,8 +238,7 @@ void run(const RunOptions& options) {
   if (!options.output_dir.empty()) {
     std::vector<NamedBytes> files;
     for (uint32_t i = 0; i < outputs.size(); ++i) {
-      files.push_back(
-          {"output" + std::to_string(i) + ".bin", outputs[i].bytes.data(), outputs[i].bytes.size()});
+      files.push_back({output_name(i), outputs[i].bytes.data(), outputs[i].bytes.size()});
     }
     write_files(options.output_dir, files);
   }

@@ -78,15 +78,16 @@ class CommandTest(unittest.TestCase):
         return json.loads(self.succeed(*arguments))
 
     def refused(self, exit_code, texts, *arguments, **options):
-        """Runs the command, which must end with exit_code, say one line with these texts on stderr, and print
-        nothing."""
+        """Runs the command, which must end with exit_code, say one line with these texts on stderr (and below it, with
+        two blanks before each, the lines of a list), and print nothing."""
         result = run(*arguments, **options)
         self.assertEqual(result.returncode, exit_code, (arguments, result.stderr))
         lines = result.stderr.splitlines()
-        self.assertEqual(len(lines), 1, (arguments, result.stderr))
         self.assertTrue(lines[0].startswith("qplan: "), lines[0])
+        for line in lines[1:]:
+            self.assertTrue(line.startswith("  "), (arguments, result.stderr))
         for text in texts:
-            self.assertIn(text, lines[0], arguments)
+            self.assertIn(text, result.stderr, arguments)
         if options.get("stdout") is None:
             self.assertEqual(result.stdout, "", arguments)
 

@@ -1,0 +1,133 @@
+"""What the command writes: never over what it reads, whole or not at all, also when a signal ends it."""
+
+import os
+import signal
+import unittest
+
+from support import DIGITS, CommandTest, run
+
+# A library that sends a signal to its own process in the place of fsync: in the middle of a write.
+INTERRUPTER = os.environ.get("QPLAN_TEST_INTERRUPTER", "")
+
+
+class Inputs(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.file("m.tflite", DIGITS.read_bytes())
+
+    def keep(self, path, texts, *arguments):
+        """The command refuses, names both roles, and path stays as it was."""
+        before = path.read_bytes()
+        names = self.left_behind()
+        self.refused(1, ["is the same file as", str(path), *texts], *arguments)
+        self.assertEqual((path.read_bytes(), self.left_behind()), (before, names))
+
+    def test_pack_keeps_its_model(self):
+        self.keep(self.model, ["--output", "model"], "pack", self.model, "-o", self.model)
+
+    def test_other_paths_lead_to_the_same_file(self):
+        os.symlink("m.tflite", self.folder / "link")
+        os.link(self.model, self.folder / "hard")
+        (self.folder / "sub").mkdir()
+        for path in ("link", "hard", "sub/../m.tflite"):
+            self.keep(self.model, ["--output"], "pack", self.model, "-o", f"{self.folder}/{path}")
+
+    def test_pack_keeps_what_options_name(self):
+        log = self.file("log.jsonl", b"")
+        weights = self.file("w.bin", bytes(4))
+        targets = self.file("targets.json", b'{"targets": [{"target": "vta"}]}')
+        self.keep(log, ["--tuning"], "pack", self.model, "-o", log, "--tuning", log)
+        self.keep(weights, ["--bind"], "pack", self.model, "-o", weights, "--bind", f"w={weights}")
+        self.keep(targets, ["--target-file"], "pack", self.model, "-o", targets, "--target-file", targets)
+
+    def test_explain_keeps_its_model(self):
+        self.keep(self.model, ["--html"], "explain", self.model, "--html", self.model)
+
+    def test_tune_keeps_its_model(self):
+        self.keep(self.model, ["--log"], "tune", self.model, "--log", self.model)
+
+    def test_run_keeps_plan_and_inputs(self):
+        plan = self.file("p.qplan", self.plan.read_bytes())
+        (self.folder / "out").mkdir()
+        data = self.file("out/output0.bin", self.digit_input(3).read_bytes())
+        labels = self.file("labels.txt", b"x\n" * 10)
+        self.keep(plan, ["--trace", "plan"], "run", plan, "--input", data, "--trace", plan)
+        self.keep(data, ["--output-dir", "--input"], "run", plan, "--input", data, "--output-dir", self.folder / "out")
+        self.keep(labels, ["--npu-trace", "--labels"], "run", plan, "--input", data, "--labels", labels, "--npu-trace",
+                  labels)
+        self.refused(1, ["--npu-trace", "is the same file as", "--trace"], "run", plan, "--input", data, "--trace",
+                     self.folder / "t", "--npu-trace", self.folder / "out" / ".." / "t")
+
+    def test_run_keeps_an_input_in_a_recorded_job(self):
+        (self.folder / "jobs" / "job-0000").mkdir(parents=True)
+        self.file("jobs/job-0000/job.txt", b"")
+        data = self.file("jobs/job-0000/in.bin", self.digit_input(3).read_bytes())
+        self.refused(1, ["--npu-record", "in.bin", "would be removed"], "run", self.plan, "--input", data, "--npu-record",
+                     self.folder / "jobs")
+        self.assertTrue(data.exists())
+
+    def test_devices_are_no_files(self):
+        self.succeed("run", self.plan, "--input", self.digit_input(3), "--labels", self.labels(), "--trace", "/dev/null",
+                     "--npu-trace", "/dev/null")
+
+    def labels(self):
+        return self.file("labels.txt", b"x\n" * 10)
+
+
+@unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+class FullDisk(CommandTest):
+    """The system's reason is in every error of a write."""
+
+    def full(self, *arguments):
+        self.refused(1, ["/dev/full", "No space left on device"], *arguments)
+
+    def test_pack_explain_run_tune(self):
+        self.full("pack", DIGITS, "-o", "/dev/full")
+        self.full("explain", DIGITS, "--target", "vta, cpu", "--html", "/dev/full")
+        self.full("run", self.plan, "--input", self.digit_input(3), "--trace", "/dev/full")
+        result = run("tune", DIGITS, "--log", "/dev/full", "--budget", "0")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^qplan: log '/dev/full': cannot be written: No space left on device\n$")
+
+    def test_tune_leaves_no_empty_log(self):
+        result = run("tune", DIGITS, "--log", self.folder / "log", "--budget", "0", file_size_limit=8)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot be written: File too large", result.stderr)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_tune_keeps_the_log_that_was_there(self):
+        log = self.file("log", b'{"key": "k", "schedule": {}, "threads": 1, "ns": 1}\n')
+        before = log.read_bytes()
+        result = run("tune", DIGITS, "--log", log, "--budget", "0", file_size_limit=len(before) + 8)
+        self.assertIn("cannot be written: File too large", result.stderr)
+        self.assertEqual(log.read_bytes(), before)
+
+    def test_a_log_that_cannot_be_made_is_known_at_once(self):
+        self.refused(1, ["No such file or directory"], "tune", DIGITS, "--log", self.folder / "none" / "log")
+        self.refused(1, [str(self.folder), "Is a directory"], "tune", DIGITS, "--log", self.folder)
+
+
+@unittest.skipUnless(os.path.exists(INTERRUPTER), "no QPLAN_TEST_INTERRUPTER, or a sanitizer that lets nothing be loaded")
+class Signals(CommandTest):
+    def interrupted(self, number, *arguments):
+        return run(*arguments, env={"LD_PRELOAD": INTERRUPTER, "QPLAN_TEST_SIGNAL": str(int(number))})
+
+    def test_a_signal_during_a_write_leaves_nothing_and_ends_as_signals_do(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                result = self.interrupted(number, "pack", DIGITS, "-o", self.folder / "x.qplan")
+                self.assertEqual((result.returncode, self.left_behind()), (-number, []))
+
+    def test_a_signal_keeps_the_file_that_was_there(self):
+        old = self.file("x.qplan", b"the old plan")
+        result = self.interrupted(signal.SIGTERM, "pack", DIGITS, "-o", old)
+        self.assertEqual((result.returncode, self.left_behind()), (-signal.SIGTERM, ["x.qplan"]))
+        self.assertEqual(old.read_bytes(), b"the old plan")
+
+    def test_without_a_signal_the_write_ends(self):
+        result = self.interrupted(0, "pack", DIGITS, "-o", self.folder / "x.qplan")
+        self.assertEqual((result.returncode, self.left_behind()), (0, ["x.qplan"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
