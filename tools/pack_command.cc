@@ -6,6 +6,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
@@ -13,8 +14,10 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/output_file.h"
 #include "tools/plan_report.h"
 #include "tools/text_sink.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -46,29 +49,35 @@ std::string pack(const PackOptions& options, std::string* summary) {
   return plan;
 }
 
+void check_output(const PackOptions& options) {
+  std::vector<NamedFile> inputs = input_files(options.model, options.placement);
+  inputs.push_back({"--tuning", options.tuning});
+  check_outputs({{"--output", options.plan}}, inputs);
+}
+
 void run(const PackOptions& options) {
+  check_output(options);
   const uint64_t begin = qplan_host_now_ns(nullptr);
   std::string summary;
   const std::string plan = pack(options, &summary);
   qplan_error error = make_error();
   check(qplan_file_write(options.plan.c_str(), plan.data(), plan.size(), &error), error, "");
-  const double seconds = static_cast<double>(qplan_host_now_ns(nullptr) - begin) * 1e-9;
+  const uint64_t end = qplan_host_now_ns(nullptr);
   // Plans want a 64-byte boundary, which a string does not promise.
   const std::unique_ptr<void, void (*)(void*)> aligned(std::aligned_alloc(64, (plan.size() + 63) / 64 * 64),
                                                        std::free);
   if (aligned == nullptr) throw std::bad_alloc();
   std::memcpy(aligned.get(), plan.data(), plan.size());
   const auto report = nlohmann::ordered_json::parse(inspect_text(aligned.get(), plan.size(), options.plan));
-  char time[32];
-  std::snprintf(time, sizeof time, ", %.2f s", seconds);
-  std::string line = "packed '" + one_line(options.plan) + "': " + pack_summary(report) + time;
-  if (!summary.empty()) line += "; " + one_line(summary);
-  line += "\n";
+  std::string text =
+      "packed '" + one_line(options.plan) + "' in " + time_text(end - begin) + "\n" + pack_summary(report);
+  // For the CPU alone there is no placement to tell of.
+  if (!summary.empty() && has_devices(report)) text += "  " + one_line(summary) + "\n";
   // Standard output belongs to the IR when that was asked for.
   if (options.model.dump_after.empty()) {
-    print(line);
+    print(text);
   } else {
-    std::fputs(line.c_str(), stderr);
+    std::fputs(text.c_str(), stderr);
   }
 }
 

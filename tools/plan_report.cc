@@ -10,6 +10,7 @@
 #include "qplan/pack.h"
 #include "tools/error.h"
 #include "tools/text_sink.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -27,8 +28,9 @@ std::string number_text(const Json& number) {
 
 std::string tensor_line(const char* role, size_t index, const Json& tensor) {
   std::string line = std::string(role) + " " + std::to_string(index) + ":  ";
-  line += one_line(tensor.at("name").get<std::string>()) + "  " + tensor.at("dtype").get<std::string>() +
-          tensor.at("shape").dump() + "  " + tensor.at("bytes").dump() + " bytes";
+  line += one_line(short_name(tensor.at("name").get<std::string>())) + "  " +
+          tensor.at("dtype").get<std::string>() + tensor.at("shape").dump() + "  " +
+          tensor.at("bytes").dump() + " bytes";
   if (!tensor.at("scale").is_null()) {
     line +=
         "  scale " + number_text(tensor.at("scale")) + ", zero point " + number_text(tensor.at("zero_point"));
@@ -59,14 +61,17 @@ std::string work_text(const Json& plan) {
 
 std::string region_line(const Json& region) {
   return "region:    " + one_line(region.at("name").get<std::string>()) + " on " +
-         region.at("target").get<std::string>() + ": " + region.at("operators").dump() + " operators, " +
+         region.at("target").get<std::string>() + ": " +
+         count_text(region.at("operators").get<uint64_t>(), "operator", "operators") + ", " +
          region.at("macs").dump() + " MACs, about " + region.at("estimated_cycles").dump() +
          " cycles; program " + region.at("blob_bytes").dump() + " bytes in the plan, " +
-         region.at("program_bytes").dump() + " in the driver; " + region.at("copies").dump() +
-         " boundary copies (" + region.at("copy_bytes").dump() + " bytes); " +
+         region.at("program_bytes").dump() + " in the driver; " +
+         count_text(region.at("copies").get<uint64_t>(), "boundary copy", "boundary copies") + " (" +
+         region.at("copy_bytes").dump() + " bytes); " +
          (region.at("alternative_steps") == 0
               ? "no CPU fallback"
-              : region.at("alternative_steps").dump() + " CPU steps behind it") +
+              : count_text(region.at("alternative_steps").get<uint64_t>(), "CPU step", "CPU steps") +
+                    " behind it") +
          "\n";
 }
 
@@ -156,13 +161,26 @@ std::string inspect_page(const Json& plan) {
 
 std::string pack_summary(const Json& plan) {
   const Json& memory = plan.at("memory");
-  const uint64_t device_bytes = memory.at("device_bytes").get<uint64_t>();
-  return std::to_string(count_steps(plan)) + " ops, " + std::to_string(total_macs(plan)) +
-         " MACs, constants " + memory.at("constants_bytes").dump() + " bytes, arena peak " +
-         memory.at("arena_bytes").dump() + " bytes (lower bound " +
-         memory.at("arena_lower_bound_bytes").dump() + "), " +
-         (device_bytes == 0 ? "" : "device memory " + std::to_string(device_bytes) + " bytes, ") + "file " +
-         plan.at("file_bytes").dump() + " bytes";
+  const auto exact = [](uint64_t bytes) { return grouped(bytes) + " bytes"; };
+  const auto arena = memory.at("arena_bytes").get<uint64_t>();
+  const auto lower_bound = memory.at("arena_lower_bound_bytes").get<uint64_t>();
+  const auto device_bytes = memory.at("device_bytes").get<uint64_t>();
+  std::string text = "  " + count_text(count_steps(plan), "step", "steps") + ", " +
+                     short_count(total_macs(plan)) + " MACs\n";
+  text += "  file " + exact(plan.at("file_bytes").get<uint64_t>()) + ", constants " +
+          exact(memory.at("constants_bytes").get<uint64_t>()) + "\n";
+  text += "  arena peak " + exact(arena) +
+          (arena == lower_bound ? ", which is the lower bound" : ", lower bound " + exact(lower_bound)) +
+          "\n";
+  if (device_bytes != 0) text += "  device memory " + exact(device_bytes) + "\n";
+  return text;
+}
+
+bool has_devices(const Json& plan) {
+  for (const Json& target : plan.at("targets")) {
+    if (target.at("name") != "cpu") return true;
+  }
+  return false;
 }
 
 }  // namespace qplan::tools

@@ -17,8 +17,11 @@ std::string size_text(uint64_t bytes);
 // The page that `qplan inspect` prints.
 std::string inspect_page(const nlohmann::ordered_json& plan);
 
-// The figures of the line that `qplan pack` prints: operators, MACs, constants, arena, file.
+// What `qplan pack` prints below its first line: steps, MACs, bytes; indented lines.
 std::string pack_summary(const nlohmann::ordered_json& plan);
+
+// Whether a target of the plan is no CPU.
+bool has_devices(const nlohmann::ordered_json& plan);
 
 }  // namespace qplan::tools
 

@@ -12,15 +12,21 @@ SUBCOMMANDS = ("pack", "run", "inspect", "bench", "tune", "check", "disasm", "im
 
 
 class Pack(CommandTest):
-    def test_prints_one_summary_line(self):
-        line = self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan")
-        self.assertEqual(line.count("\n"), 1)
-        size = (self.folder / "x.qplan").stat().st_size
+    def test_prints_a_short_summary(self):
+        text = self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan")
+        plan = self.succeed_json("inspect", self.folder / "x.qplan", "--json")
         self.assertRegex(
-            line,
-            r"\d+ ops, \d+ MACs, constants \d+ bytes, arena peak \d+ bytes \(lower bound \d+\), "
-            rf"file {size} bytes, \d+\.\d\d s",
+            text,
+            rf"^packed '{self.folder}/x.qplan' in \d+\.\d+ (us|ms|s)\n"
+            rf"  {len(plan['steps'])} steps, [0-9.]+ [kMG]? ?MACs\n"
+            rf"  file {plan['file_bytes']:,} bytes, constants {plan['memory']['constants_bytes']:,} bytes\n"
+            rf"  arena peak {plan['memory']['arena_bytes']:,} bytes, [^\n]*lower bound[^\n]*\n$",
         )
+        self.assertNotIn("placement", text, "there is but one device")
+        for line in text.splitlines()[1:]:
+            self.assertLess(len(line), 100)
+        text = self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan", "--target", "vta, cpu")
+        self.assertIn("\n  placement: ", text)
 
     def test_same_model_gives_same_bytes(self):
         (self.folder / "sub").mkdir()
@@ -115,7 +121,34 @@ class Reports(CommandTest):
         canonical = self.succeed("import", DIGITS, "--canonical", "--print")
         for text in (imported, canonical):
             self.assertIn("def @main", text)
-        self.assertEqual(self.succeed("import", DIGITS), "")
+
+    def test_import_says_what_is_in_a_model(self):
+        text = self.succeed("import", DIGITS)
+        self.assertRegex(text, rf"^imported '{DIGITS}'\n  input +[^\n]*Tensor\[\(1, 16, 16, 1\), int8\]\n")
+        self.assertRegex(text, r"\n  output +Tensor\[\(1, 10\), int8\]\n  operators +\d+: .*qnn.conv2d \d+")
+        self.assertRegex(self.succeed("import", DIGITS, "--canonical"), r"^canonical form of .*\n.*\n.*\n  operators")
+
+    def test_text_that_is_no_relay_is_no_model(self):
+        for name, text in (("readme.md", b"# Title\nThis is 100% text.\n"), ("page.tflite", b"<html>404</html>\n")):
+            path = self.file(name, text)
+            for command in (("pack", path, "-o", self.folder / "x.qplan"), ("import", path), ("explain", path)):
+                self.refused(1, [name, "is not a model", "text that is no Relay"], *command)
+
+    def test_many_faults_have_a_line_each_after_their_count(self):
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 4), float32]) { sqrt(exp(tanh(exp(%x)))) }")
+        result = run("pack", relay, "-o", self.folder / "x.qplan")
+        self.assertEqual((result.returncode, self.left_behind()), (1, ["m.relay"]))
+        lines = result.stderr.splitlines()
+        self.assertEqual(lines[0], "qplan: target 'cpu' cannot run 4 of 4 operators:")
+        self.assertEqual(sorted(line.split()[0] for line in lines[1:4]), ["exp", "sqrt", "tanh"])
+        for line in lines[1:]:
+            self.assertRegex(line, r"^  \S")
+
+    def test_long_paths_are_whole_in_errors_of_models(self):
+        folder = self.folder / ("d" * 200) / ("e" * 100)
+        folder.mkdir(parents=True)
+        (folder / "cut.tflite").write_bytes(DIGITS.read_bytes()[:5000])
+        self.refused(1, [str(folder / "cut.tflite")], "import", folder / "cut.tflite")
 
     def test_check_says_ok(self):
         self.assertRegex(self.succeed("check", self.plan), r"^OK: .*steps")
@@ -192,6 +225,18 @@ class Bench(CommandTest):
         self.assertIsNone(report["peak_gmac_per_s"])
         self.assertEqual({step["share_of_peak"] for step in report["steps"]}, {None})
 
+    def test_words_agree_and_times_are_readable(self):
+        text = self.succeed("bench", self.plan, "--runs", "1")
+        self.assertRegex(text, r"^median \d+\.\d+ (us|ms|s), p90 .* over 1 run; .* 1 thread, ")
+        self.assertIn("over 2 runs;", self.succeed("bench", self.plan, "--runs", "2"))
+
+    def test_a_busy_machine_is_told(self):
+        report = self.succeed_json("bench", self.plan, "--json")
+        self.assertGreaterEqual(report["load_average"], 0)
+        busy = report["load_average"] > 0.5 and report["load_average"] + 1 > len(os.sched_getaffinity(0)) + 0.5
+        spread = report["p90_ns"] > 1.25 * report["median_ns"]
+        self.assertEqual([busy, spread], ["busy" in str(report["warnings"]), "spread" in str(report["warnings"])])
+
     def test_wrong_options(self):
         self.refused(2, ["--runs"], "bench", self.plan, "--runs", "0")
         self.refused(2, ["--threads"], "bench", self.plan, "--threads", "0")
@@ -208,6 +253,18 @@ class Usage(CommandTest):
 
     def test_version(self):
         self.assertRegex(self.succeed("--version"), r"^qplan \d+\.\d+\.\d+\n$")
+
+    def test_help_is_a_command_too(self):
+        self.assertEqual(self.succeed("help"), self.succeed("--help"))
+        for command in (("pack",), ("npu",), ("npu", "replay")):
+            self.assertEqual(self.succeed("help", *command), self.succeed(*command, "--help"))
+        self.assertEqual(self.succeed("npu", "help", "replay"), self.succeed("npu", "replay", "--help"))
+
+    def test_misspelt_commands(self):
+        self.refused(2, ["unknown command 'pakc'; did you mean 'pack'?"], "pakc", DIGITS)
+        self.refused(2, ["unknown command 'inpsect'; did you mean 'inspect'?"], "help", "inpsect")
+        self.refused(2, ["unknown command 'reply'; did you mean 'replay'?"], "npu", "reply")
+        self.refused(2, ["unknown command 'frobnicate'; expected pack, run, ", "npu"], "frobnicate")
 
     def test_wrong_usage_exits_with_2(self):
         self.refused(2, ["--help"])
