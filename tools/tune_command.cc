@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -17,10 +16,13 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/output_file.h"
 #include "tools/plan_file.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 #include "tools/text_sink.h"
+#include "tools/tuning_log.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -68,6 +70,14 @@ struct Group {
     visits.assign(candidates.size(), {});
     runs.assign(candidates.size(), 0);
   }
+  // Those that no run has measured yet.
+  [[nodiscard]] std::vector<size_t> unmeasured() const {
+    std::vector<size_t> list;
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      if (visits[c].empty()) list.push_back(c);
+    }
+    return list;
+  }
 };
 
 struct Space {
@@ -76,28 +86,13 @@ struct Space {
   uint64_t num_candidates = 0, num_pruned = 0;
 };
 
-bool is_plan(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  file.read(magic, sizeof magic);
-  return std::string(magic, sizeof magic) == "QPLN";
-}
-
 // The plan as it is, or of the model.
 std::string plan_bytes(const TuneOptions& options) {
-  if (is_plan(options.model.model)) {
+  if (is_plan_file(options.model.model)) {
     const std::vector<uint8_t> file = read_file(options.model.model, "plan");
     return {file.begin(), file.end()};
   }
-  PackArguments arguments(options.model);
-  arguments.pack_options().fuse = parse_fuse(options.fuse);
-  arguments.place(options.placement);
-  std::string plan;
-  qplan_error error = make_error();
-  arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
-                                  &plan, &error),
-                  error);
-  return plan;
+  return pack_model(options.model, options.placement, parse_fuse(options.fuse));
 }
 
 Space tuning_space(const TuneOptions& options, const PlanFile& plan) {
@@ -127,18 +122,104 @@ Space tuning_space(const TuneOptions& options, const PlanFile& plan) {
   return space;
 }
 
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+// The instruction set that "auto" means here.
+std::string isa_text(const std::string& name) {
+  if (name != "auto") return name;
+  const std::string all = available_isas();
+  const size_t comma = all.rfind(", ");
+  return comma == std::string::npos ? all : all.substr(comma + 2);
+}
+
+// Measurements as lines of the log.
+class Recorder {
+ public:
+  Recorder(const TuneOptions& options, TuningLog* log)
+      : threads_(options.session.threads),
+        cpu_(cpu_model()),
+        isa_(isa_text(options.session.isa)),
+        log_(*log) {}
+
+  // Takes what an earlier run on this machine, with as many threads and instructions, has left in the log;
+  // returns how many schedules that were.
+  uint64_t resume(Space* space) const {
+    std::map<std::string, Group*> groups;
+    for (Group& group : space->groups) groups[group.key] = &group;
+    uint64_t known = 0;
+    for (const nlohmann::json& line : log_.lines()) {
+      if (!is_mine(line)) continue;
+      const auto at = groups.find(line["key"].get<std::string>());
+      if (at == groups.end()) continue;
+      Group& group = *at->second;
+      for (size_t c = 0; c < group.candidates.size(); ++c) {
+        // The order of the names does not matter.
+        if (nlohmann::json(group.candidates[c]) != line["schedule"]) continue;
+        known += group.visits[c].empty();
+        group.visits[c].push_back(line["ns"].get<uint64_t>());
+      }
+    }
+    return known;
+  }
+
+  [[nodiscard]] std::string line_of(const Group& group, size_t candidate, bool is_heat) const {
+    Json line;
+    line["key"] = group.key;
+    line["schedule"] = group.candidates[candidate];
+    line["threads"] = threads_;
+    line["ns"] = group.ns(candidate);
+    line["runs"] = group.runs[candidate];
+    line["cpu"] = cpu_;
+    line["version"] = QPLAN_VERSION;
+    line["isa"] = isa_;
+    if (is_heat) line["stage"] = "heat";
+    return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  void append(const std::string& lines) const { log_.append(lines); }
+
+ private:
+  [[nodiscard]] bool is_mine(const nlohmann::json& line) const {
+    const auto is = [&](const char* name, const nlohmann::json& value) {
+      const auto at = line.find(name);
+      return at != line.end() && *at == value;
+    };
+    const auto key = line.find("key"), schedule = line.find("schedule"), ns = line.find("ns");
+    return is("threads", threads_) && is("cpu", cpu_) && is("version", QPLAN_VERSION) && is("isa", isa_) &&
+           key != line.end() && key->is_string() && schedule != line.end() && schedule->is_object() &&
+           ns != line.end() && ns->is_number_unsigned();
+  }
+
+  uint32_t threads_;
+  std::string cpu_, isa_;
+  TuningLog& log_;
+};
+
 class Tuner {
  public:
-  Tuner(const TuneOptions& options, const PlanFile& plan, Space* space)
-      : options_(options), plan_(plan), space_(*space), begin_ns_(qplan_host_now_ns(nullptr)) {}
+  Tuner(const TuneOptions& options, const PlanFile& plan, const Recorder& recorder, Space* space)
+      : options_(options),
+        plan_(plan),
+        recorder_(recorder),
+        space_(*space),
+        begin_ns_(qplan_host_now_ns(nullptr)) {}
 
+  // The heats are in the log as soon as they were measured, so that another run can go on from there.
   void run() {
-    std::vector<std::vector<size_t>> all;
+    std::vector<std::vector<size_t>> heats;
+    bool is_complete = true;
     for (const Group& group : space_.groups) {
-      all.emplace_back(group.candidates.size());
-      std::iota(all.back().begin(), all.back().end(), size_t{0});
+      heats.push_back(group.unmeasured());
+      is_complete = is_complete && heats.back().empty();
+      if (heats.back().empty()) heats.back().push_back(0);  // runs along with the others
     }
-    measure(all, kHeatShare);
+    if (!is_complete) measure(heats, kHeatShare, true);
     std::vector<std::vector<size_t>> finalists;
     for (Group& group : space_.groups) {
       std::vector<size_t> best = {0};
@@ -148,13 +229,18 @@ class Tuner {
       finalists.push_back(std::move(best));
       group.forget();
     }
-    measure(finalists, 1);
+    measure(finalists, 1, false);
+    std::string lines;
+    for (const Group& group : space_.groups) {
+      for (const size_t c : group.ranking()) lines += recorder_.line_of(group, c, false);
+    }
+    recorder_.append(lines);
   }
 
  private:
   // Rounds in turns, until that share of the budget is spent and each had its turn: in round r each group has
   // the r-th of its candidates, from the first again where there are fewer.
-  void measure(const std::vector<std::vector<size_t>>& candidates, double share) {
+  void measure(const std::vector<std::vector<size_t>>& candidates, double share, bool is_heat) {
     size_t num_rounds = 1;
     for (const std::vector<size_t>& list : candidates) num_rounds = std::max(num_rounds, list.size());
     const auto deadline = begin_ns_ + static_cast<uint64_t>(options_.budget_s * share * 1e9);
@@ -166,13 +252,14 @@ class Tuner {
                          static_cast<uint64_t>(options_.budget_s * 1e3) + 1);
         std::vector<size_t> chosen;
         for (const std::vector<size_t>& list : candidates) chosen.push_back(list[round % list.size()]);
-        visit(chosen);
+        visit(chosen, is_heat);
       }
     }
   }
 
-  // chosen: per group.
-  void visit(const std::vector<size_t>& chosen) {
+  // chosen: per group. What a heat measures for the first time goes into the log.
+  void visit(const std::vector<size_t>& chosen, bool is_heat) {
+    std::string lines;
     const PlanFile plan(plan_.path(), rescheduled(chosen));
     qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
     StepTimes times;
@@ -188,9 +275,12 @@ class Tuner {
       Group& group = space_.groups[g];
       uint64_t sum = 0;
       for (const uint32_t step : group.steps) sum += times.summary(step).median_ns;
+      const bool is_first = group.visits[chosen[g]].empty();
       group.visits[chosen[g]].push_back(sum / group.steps.size());
       group.runs[chosen[g]] += uint64_t{runs} * group.steps.size();
+      if (is_heat && is_first) lines += recorder_.line_of(group, chosen[g], true);
     }
+    recorder_.append(lines);
   }
 
   std::string rescheduled(const std::vector<size_t>& chosen) const {
@@ -209,39 +299,11 @@ class Tuner {
 
   const TuneOptions& options_;
   const PlanFile& plan_;
+  const Recorder& recorder_;
   Space& space_;
   const uint64_t begin_ns_;
   Progress progress_;
 };
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
-void write_log(const TuneOptions& options, const Space& space, std::ofstream& file) {
-  const std::string cpu = cpu_model();
-  std::string text;
-  for (const Group& group : space.groups) {
-    for (const size_t c : group.ranking()) {
-      Json line;
-      line["key"] = group.key;
-      line["schedule"] = group.candidates[c];
-      line["threads"] = options.session.threads;
-      line["ns"] = group.ns(c);
-      line["runs"] = group.runs[c];
-      line["cpu"] = cpu;
-      line["version"] = QPLAN_VERSION;
-      text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    }
-  }
-  file << text << std::flush;
-  if (!file) throw Failure("log '" + options.log + "': cannot be written");
-}
 
 std::string table(const Space& space) {
   std::string text;
@@ -262,37 +324,29 @@ std::string table(const Space& space) {
     if (better == 1) text += " step  like   default us      best us   gain %  schedule\n";
     text += line;
   }
-  std::snprintf(line, sizeof line,
-                "%llu of %zu kinds of steps have a faster schedule; all steps %.3f ms, with them %.3f ms\n",
-                static_cast<unsigned long long>(better), space.groups.size(),
-                static_cast<double>(before) / 1e6, static_cast<double>(after) / 1e6);
-  return text + line;
-}
-
-// Logs are joined and edited by hand: a record must not continue somebody's last line.
-bool lacks_last_newline(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || file.tellg() <= 0) return false;
-  file.seekg(-1, std::ios::end);
-  return file.get() != '\n';
+  return text + std::to_string(better) + " of " +
+         count_text(space.groups.size(), "kind of steps has", "kinds of steps have") +
+         " a faster schedule; all steps " + time_text(before) + ", with them " + time_text(after) + "\n";
 }
 
 void run(const TuneOptions& options) {
   parse_isa(options.session.isa);
+  check_outputs({{"--log", options.log}}, input_files(options.model, options.placement));
   const PlanFile plan(options.model.model, plan_bytes(options));
   Space space = tuning_space(options, plan);
   if (space.groups.empty())
     throw Failure("plan '" + plan.path() + "': has no steps that kernels of the CPU run");
-  char line[200];
-  std::snprintf(line, sizeof line, "%zu kinds of steps, %llu schedules to measure, %llu pruned\n",
-                space.groups.size(), static_cast<unsigned long long>(space.num_candidates),
-                static_cast<unsigned long long>(space.num_pruned));
-  print(line);
-  std::ofstream log(options.log, std::ios::binary | std::ios::app);  // what cannot be written is known before
-  if (!log) throw Failure("log '" + options.log + "': cannot be written");
-  if (lacks_last_newline(options.log)) log << '\n';
-  Tuner(options, plan, &space).run();
-  write_log(options, space, log);
+  TuningLog log(options.log);
+  const Recorder recorder(options, &log);
+  print(count_text(space.groups.size(), "kind of steps", "kinds of steps") + ", " +
+        count_text(space.num_candidates, "schedule to measure", "schedules to measure") + ", " +
+        std::to_string(space.num_pruned) + " pruned\n");
+  const uint64_t known = recorder.resume(&space);
+  if (known > 0) {
+    print("resumed: '" + one_line(options.log) + "' has " + std::to_string(known) +
+          " of them from an earlier run\n");
+  }
+  Tuner(options, plan, recorder, &space).run();
   print(table(space));
 }
 
@@ -305,7 +359,11 @@ void add_tune_command(CLI::App& app) {
   add_placement_options(*command, options->placement);
   add_fuse_option(*command, options->fuse);
   add_session_options(*command, options->session);
-  command->add_option("--log", options->log, "Where measurements are appended, for `qplan pack --tuning`")
+  command
+      ->add_option(
+          "--log", options->log,
+          "Where measurements are appended as they are made, for `qplan pack --tuning`; a run that was "
+          "interrupted goes on with what its log has")
       ->required()
       ->type_name("LOG");
   command

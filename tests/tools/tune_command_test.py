@@ -13,14 +13,19 @@ class Tune(CommandTest):
         return log, text
 
     def lines(self, log):
-        return [json.loads(line) for line in log.read_text().splitlines()]
+        """All but those of heats, unless there are no others."""
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        return [line for line in lines if "stage" not in line] or lines
+
+    def heats(self, log):
+        return [line for line in map(json.loads, log.read_text().splitlines()) if line.get("stage") == "heat"]
 
     def test_measures_a_model_and_packs_it_with_the_log(self):
         log, text = self.tune(DIGITS)
         self.assertRegex(text, r"^\d+ kinds of steps, \d+ schedules to measure, \d+ pruned\n")
-        self.assertRegex(text, r"\d+ of \d+ kinds of steps have a faster schedule; all steps \d+\.\d+ ms, with them ")
+        self.assertRegex(text, r"\d+ of \d+ kinds of steps have a faster schedule; all steps \d+\.\d+ (us|ms|s), with them ")
         for line in self.lines(log):
-            self.assertEqual(list(line), ["key", "schedule", "threads", "ns", "runs", "cpu", "version"])
+            self.assertEqual(list(line), ["key", "schedule", "threads", "ns", "runs", "cpu", "version", "isa"])
             self.assertEqual(line["threads"], 1)
             self.assertGreater(line["ns"], 0)
             self.assertGreater(line["runs"], 0)
@@ -42,10 +47,50 @@ class Tune(CommandTest):
         self.assertEqual(keys[0], keys[1])
         self.assertEqual({line["threads"] for line in self.lines(log)}, {2})
 
+    def test_heats_are_in_the_log_as_they_are_made(self):
+        log, text = self.tune(DIGITS)
+        measured = int(text.split(" schedules to measure")[0].split()[-1])
+        self.assertEqual(len(self.heats(log)), measured)
+        self.assertEqual(log.read_text().splitlines()[0], json.dumps(self.heats(log)[0], separators=(",", ":")))
+        only_heats = self.file("heats.jsonl", "".join(json.dumps(line) + "\n" for line in self.heats(log)).encode())
+        self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan", "--tuning", only_heats)
+
+    def test_goes_on_where_a_run_was_interrupted(self):
+        log, text = self.tune(DIGITS)
+        measured = int(text.split(" schedules to measure")[0].split()[-1])
+        heats = self.heats(log)
+        kept, gone = heats[: len(heats) // 2], heats[len(heats) // 2 :]
+        # The name of another machine, and a line that the interruption cut, are not in the way.
+        other = {**gone[0], "cpu": "another"}
+        log.write_text("".join(json.dumps(line) + "\n" for line in [*kept, other]) + '{"key": "conv')
+        _, text = self.tune(DIGITS)
+        self.assertIn(f"resumed: '{log}' has {len(kept)} of them from an earlier run\n", text)
+        lines = log.read_text().splitlines()
+        after = [json.loads(line) for line in lines[lines.index('{"key": "conv') + 1 :]]
+        again = [line for line in after if line.get("stage") == "heat"]
+        self.assertEqual(sorted((line["key"], str(line["schedule"])) for line in again),
+                         sorted((line["key"], str(line["schedule"])) for line in gone))
+        self.assertTrue([line for line in after if "stage" not in line])
+        log.write_text("".join(line + "\n" for line in lines if line != '{"key": "conv'))
+        _, text = self.tune(DIGITS)
+        self.assertIn(f"has {measured} of them", text)
+        self.assertEqual(len(self.heats(log)), measured + 1, "no heat is run again")
+
+    def test_a_log_that_fits_nothing_is_an_error(self):
+        empty = self.file("empty.jsonl", b"\n")
+        other = self.file("other.jsonl", b'{"key": "k", "schedule": {}, "threads": 1, "ns": 5}\n')
+        log, _ = self.tune(DIGITS, "--threads", "2")
+        output = ("-o", self.folder / "x.qplan")
+        self.refused(1, ["empty.jsonl", "no measurements"], "pack", DIGITS, *output, "--tuning", empty)
+        self.refused(1, ["other.jsonl", "no line (of 1) fits", "qplan tune"], "pack", DIGITS, *output, "--tuning", other)
+        self.refused(1, ["measured with 1 thread,", "--tuning-threads"], "pack", DIGITS, *output, "--tuning", log)
+        self.assertNotIn("x.qplan", self.left_behind())
+
     def test_appends_to_the_log(self):
         log, _ = self.tune(DIGITS)
         before = log.read_text()
-        self.tune(DIGITS)
+        _, text = self.tune(DIGITS)
+        self.assertIn("\nresumed: ", text)
         self.assertTrue(log.read_text().startswith(before))
         self.assertGreater(len(log.read_text()), len(before))
 
