@@ -6,9 +6,12 @@ import unittest
 from support import DIGITS, CommandTest, run
 
 
+VTA = ("--target", "vta, cpu")
+
+
 class Explain(CommandTest):
     def test_text_gives_every_device_its_share_and_every_operator_its_reasons(self):
-        text = self.succeed("explain", DIGITS)
+        text = self.succeed("explain", DIGITS, *VTA)
         self.assertIn("placement: vta ", text)
         self.assertIn("[vta.op.softmax]", text)
 
@@ -22,7 +25,7 @@ class Explain(CommandTest):
         self.assertEqual(sum(device["ops"] for device in report["devices"]), len(report["nodes"]))
 
     def test_a_contract_the_device_lacks_is_a_reason(self):
-        text = self.succeed("explain", DIGITS, "--contract", "f32e")
+        text = self.succeed("explain", DIGITS, *VTA, "--contract", "f32e")
         self.assertIn(".contract]", text)
 
     def test_a_plan_for_a_device_remembers_what_was_decided(self):
@@ -35,8 +38,34 @@ class Explain(CommandTest):
         self.assertEqual(self.succeed_json("explain", plan, "--json"),
                          self.succeed_json("explain", DIGITS, "--json", *options))
 
-    def test_a_plan_for_the_cpu_has_nothing_to_tell_and_says_what_to_do(self):
-        self.refused(1, ["for the CPU alone", "explain MODEL"], "explain", self.plan)
+    def test_a_plan_for_the_cpu_tells_its_kernels(self):
+        text = self.succeed("explain", self.plan)
+        steps = self.succeed_json("bench", self.plan, "--per-step", "--runs", "1", "--json")["steps"]
+        self.assertRegex(text, rf"^cpu: {len(steps)} steps, ")
+        for step in steps:
+            self.assertRegex(text, rf"\n +{step['step']} .* {step['kernel']} ")
+        report = self.succeed_json("explain", self.plan, "--json")
+        self.assertEqual([(step["kernel"], step["name"], step["macs"]) for step in report["steps"]],
+                         [(step["kernel"], step["name"], step["macs"]) for step in steps])
+        self.refused(1, ["--html", "for the CPU alone"], "explain", self.plan, "--html", self.folder / "x.html")
+
+    def test_without_a_target_a_model_is_for_the_cpu(self):
+        self.assertEqual(self.succeed("explain", DIGITS), self.succeed("explain", self.plan))
+        self.assertEqual(self.succeed("explain", DIGITS, "--target", "cpu"), self.succeed("explain", self.plan))
+        report = self.succeed_json("explain", DIGITS, "--json")
+        self.assertEqual([device["target"] for device in report["devices"]], ["cpu"])
+        self.assertEqual(report["steps"], self.succeed_json("explain", self.plan, "--json")["steps"])
+        page = self.folder / "page.html"
+        self.assertEqual(self.succeed("explain", DIGITS, "--html", page), "")
+        self.assertIn("<title>digits.tflite: placement</title>", page.read_text(encoding="utf-8"))
+
+    def test_says_why_a_step_is_slower(self):
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 2, 3, 4), int8]) { transpose(%x, axes=[0, 3, 1, 2]) }")
+        self.assertIn("moves 0.0 kB into another layout", self.succeed("explain", relay))
+        float_input = self.succeed("explain", DIGITS, "--io", "float")
+        self.assertIn("converts between float32 and integers", float_input)
+
+    def test_a_stripped_plan_for_a_device_says_what_to_do(self):
         plan = self.folder / "stripped.qplan"
         self.succeed("pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--strip-names")
         self.refused(1, ["--strip-names"], "explain", plan)
@@ -52,10 +81,10 @@ class Explain(CommandTest):
             self.assertEqual([region[name] for region in regions], [region[name] for region in told], name)
 
     def test_policies(self):
-        self.refused(1, ["placement strict", "[vta.op.softmax]"], "explain", DIGITS, "--placement", "strict")
+        self.refused(1, ["placement strict", "[vta.op.softmax]"], "explain", DIGITS, *VTA, "--placement", "strict")
         self.refused(2, ["--placement", "soft or strict"], "explain", DIGITS, "--placement", "hard")
         self.refused(2, ["--pin", "NODE=TARGET"], "explain", DIGITS, "--pin", "conv")
-        self.refused(1, ["no operator has this name"], "explain", DIGITS, "--pin", "nothing=vta")
+        self.refused(1, ["no operator has this name"], "explain", DIGITS, *VTA, "--pin", "nothing=vta")
         self.refused(2, ["--fallback", "cpu or none"], "explain", DIGITS, "--fallback", "gpu")
 
     def test_a_target_file_takes_the_place_of_the_list(self):
@@ -77,14 +106,14 @@ class Explain(CommandTest):
 
     def test_html_is_one_page_that_loads_nothing(self):
         page = self.folder / "page.html"
-        self.assertEqual(self.succeed("explain", DIGITS, "--html", page), "")
+        self.assertEqual(self.succeed("explain", DIGITS, *VTA, "--html", page), "")
         text = page.read_text(encoding="utf-8")
         self.assertTrue(text.startswith("<!DOCTYPE html>"))
         self.assertIn("<title>digits.tflite: placement</title>", text)
         for part in (" src=", " href=", "url("):
             self.assertNotIn(part, text)
         data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
-        report = self.succeed_json("explain", DIGITS, "--json")
+        report = self.succeed_json("explain", DIGITS, *VTA, "--json")
         self.assertEqual(json.loads(data), {**report, "title": "digits.tflite"})
 
     def test_html_of_a_plan_is_what_was_decided(self):
