@@ -4,6 +4,8 @@
 #include <string>
 
 #include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/error.h"
+#include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/scales.h"
@@ -43,6 +45,8 @@ void report_scales(const ir::Function& function, const ir::Node& requantize, std
   const float output = floats(function, requantize.operands[3])[0];
   const std::span<const float> weights = floats(function, product->operands[5]);
   const std::span<const float> given = floats(function, requantize.operands[1]);
+  // A requantisation along another axis than the channels has as many scales as that axis is long.
+  if (weights.size() != 1 && given.size() != 1 && weights.size() != given.size()) return;
   for (size_t o = 0; o < std::max(weights.size(), given.size()); ++o) {
     const float weight = weights[weights.size() == 1 ? 0 : o], printed = given[given.size() == 1 ? 0 : o];
     const float made = input * weight;
@@ -88,6 +92,11 @@ ir::Module import_relay(std::span<const uint8_t> bytes, std::string_view name, c
   parse_options.log = log;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   ir::Module module = text::parse(text, name, parse_options);
+  try {
+    for (const auto& function : module.functions()) check_quantization_attrs(*function);
+  } catch (const PackError& error) {
+    throw PackError(error.status(), cat(name, ": ", error.what()));
+  }
   if (!log) return module;
   for (const auto& function : module.functions()) {
     for (const ir::Node& node : function->nodes()) {

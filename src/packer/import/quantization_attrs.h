@@ -19,9 +19,15 @@ void set_input_quantization(ir::Function& function, size_t index, TensorQuantiza
 void set_output_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
 void clear_input_quantization(ir::Function& function, size_t index);
 void clear_output_quantization(ir::Function& function, size_t index);
-// nullopt: the input or output has none.
+// nullopt: the input or output has none. The attributes have the kinds that the functions above give them:
+// those of a file are checked first.
 std::optional<TensorQuantization> input_quantization(const ir::Function& function, size_t index);
 std::optional<TensorQuantization> output_quantization(const ir::Function& function, size_t index);
+
+// For attributes that a file may hold: PackError (QPLAN_MODEL_INVALID) unless each one of an input or output
+// is what the functions above write. A scale is a positive finite float32; a zero point is an integer in the
+// range of the dtype.
+void check_quantization_attrs(const ir::Function& function);
 
 }  // namespace qplan
 

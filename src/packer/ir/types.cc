@@ -27,8 +27,14 @@ constexpr std::array<std::pair<std::string_view, DType>, 14> kNames = {{
 
 }  // namespace
 
-int64_t DType::min() const { return is_signed_int() ? -(int64_t{1} << (bits - 1)) : 0; }
-int64_t DType::max() const { return (int64_t{1} << (is_signed_int() ? bits - 1 : bits)) - 1; }
+int64_t DType::min() const {
+  if (!is_signed_int()) return 0;
+  return bits >= 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
+}
+int64_t DType::max() const {
+  const int value_bits = is_signed_int() ? bits - 1 : bits;
+  return value_bits >= 63 ? INT64_MAX : (int64_t{1} << value_bits) - 1;
+}
 
 std::string to_string(DType dtype) {
   for (const auto& [name, known] : kNames) {

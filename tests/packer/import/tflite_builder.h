@@ -19,6 +19,7 @@ struct TensorSpec {
   int32_t quantized_dimension = 0;
   std::vector<uint8_t> data = {};  // empty: not a constant
   bool is_variable = false;
+  bool is_sparse = false;
 };
 
 template <typename T>
@@ -45,8 +46,10 @@ class TfliteBuilder {
           fbb_, nullptr, nullptr, &spec.scales, &spec.zero_points, tflite::QuantizationDetails_NONE, 0,
           spec.quantized_dimension);
     }
+    flatbuffers::Offset<tflite::SparsityParameters> sparsity;
+    if (spec.is_sparse) sparsity = tflite::CreateSparsityParameters(fbb_);
     tensors_.push_back(tflite::CreateTensorDirect(fbb_, &spec.shape, spec.type, buffer, spec.name.c_str(),
-                                                  quantization, spec.is_variable));
+                                                  quantization, spec.is_variable, sparsity));
     return static_cast<int32_t>(tensors_.size()) - 1;
   }
   // Another int8 tensor over an existing buffer.

@@ -160,6 +160,57 @@ TEST(TfliteConv2d, RefusesWhatIsBroken) {
 }
 
 // [1, 1, 2, 4]: two positions of four channels, channel c of position p is 10 * p + c.
+// Per-channel scales name axis 3; weights of rank 3 have none.
+TEST(TfliteDepthwiseConv2d, WeightsOfAnotherRankAreRefused) {
+  const auto error = [](int32_t code, const std::vector<int32_t>& shape, int32_t axis) {
+    TfliteBuilder b;
+    const int32_t x = b.activation("x", {1, 3, 3, 2}, 0.5f, 3);
+    const int32_t w = b.tensor({.name = "w",
+                                .shape = shape,
+                                .scales = {0.25f, 0.5f},
+                                .zero_points = {0, 0},
+                                .quantized_dimension = axis,
+                                .data = std::vector<uint8_t>(shape.empty() ? 1 : 8, 1)});
+    const int32_t y = b.activation("y", {1, 2, 2, 2}, 0.5f, 0);
+    if (code == tflite::BuiltinOperator_CONV_2D) {
+      b.op(code, {x, w}, {y}, tflite::BuiltinOptions_Conv2DOptions,
+           tflite::CreateConv2DOptions(b.fbb(), tflite::Padding_VALID, 1, 1).Union());
+    } else if (code == tflite::BuiltinOperator_FULLY_CONNECTED) {
+      b.op(code, {x, w}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
+           tflite::CreateFullyConnectedOptions(b.fbb()).Union());
+    } else {
+      b.op(code, {x, w}, {y}, tflite::BuiltinOptions_DepthwiseConv2DOptions,
+           tflite::CreateDepthwiseConv2DOptions(b.fbb(), tflite::Padding_VALID, 1, 1, 1).Union());
+    }
+    return import_error(b.finish({x}, {y}));
+  };
+  const std::string file = "-48: tflite: 'net.tflite': operator 0 ";
+  EXPECT_EQ(error(tflite::BuiltinOperator_DEPTHWISE_CONV_2D, {2, 2, 2}, 3),
+            file + "DEPTHWISE_CONV_2D 'y': the weights have shape [2, 2, 2], expected rank 4");
+  EXPECT_EQ(error(tflite::BuiltinOperator_CONV_2D, {}, 0),
+            file + "CONV_2D 'y': the weights have shape [], expected rank 4");
+  EXPECT_EQ(error(tflite::BuiltinOperator_FULLY_CONNECTED, {}, 0),
+            file + "FULLY_CONNECTED 'y': the weights have shape [], expected rank 2");
+}
+
+// A sparse tensor's buffer is shorter than its shape says.
+TEST(TfliteDepthwiseConv2d, SparseWeightsAreRefused) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {1, 3, 3, 2}, 0.5f, 3);
+  const int32_t w = b.tensor({.name = "w",
+                              .shape = {1, 2, 2, 2},
+                              .scales = {0.25f},
+                              .zero_points = {0},
+                              .data = {1, 2, 3},
+                              .is_sparse = true});
+  const int32_t y = b.activation("y", {1, 2, 2, 2}, 0.5f, 0);
+  b.op(tflite::BuiltinOperator_DEPTHWISE_CONV_2D, {x, w}, {y}, tflite::BuiltinOptions_DepthwiseConv2DOptions,
+       tflite::CreateDepthwiseConv2DOptions(b.fbb(), tflite::Padding_VALID, 1, 1, 1).Union());
+  const std::string error = import_error(b.finish({x}, {y}));
+  EXPECT_NE(error.find("-49: "), std::string::npos) << error;
+  EXPECT_NE(error.find("DEPTHWISE_CONV_2D with a sparse constant"), std::string::npos) << error;
+}
+
 TEST(TfliteDepthwiseConv2d, WeightsBecomeAGroupPerInputChannel) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {1, 1, 2, 2}, 0.5f, 0);
@@ -253,7 +304,8 @@ TEST(TfliteFullyConnected, Refusals) {
   EXPECT_EQ(import_error(dense_model({.shuffled = true})), list + "shuffled weights (1; 'y')");
   EXPECT_EQ(import_error(dense_model({.constant_weights = false})),
             list + "weights that are not constant (1; 'y')");
-  EXPECT_EQ(import_error(dense_model({.type = tflite::TensorType_INT16})), list + "int16 input (1; 'y')");
+  const std::string wide = import_error(dense_model({.type = tflite::TensorType_INT16}));
+  EXPECT_TRUE(wide.ends_with("FULLY_CONNECTED with int16 input (1; 'y')")) << wide;
   EXPECT_EQ(
       import_error(dense_model({.input_shape = {2, 2}})),
       "-48: tflite: 'net.tflite': operator 0 FULLY_CONNECTED 'y': the input has shape [2, 2], which does not "

@@ -79,7 +79,11 @@ void OpContext::missing_options(tflite::BuiltinOptions kind) {
 const TensorInfo* OpContext::optional_input(size_t i) const {
   if (i >= num_inputs()) return nullptr;
   const int32_t index = op_.inputs()->Get(static_cast<flatbuffers::uoffset_t>(i));
-  return index == -1 ? nullptr : &graph_.file().tensor(index);
+  if (index == -1) return nullptr;
+  const TensorInfo& tensor = graph_.file().tensor(index);
+  // Its buffer is not as long as its shape says, so that no row may look into it.
+  if (tensor.is_sparse) throw Unsupported{"a sparse constant"};
+  return &tensor;
 }
 
 const TensorInfo& OpContext::input(size_t i) const {

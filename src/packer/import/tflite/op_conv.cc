@@ -19,10 +19,9 @@ struct ConvWeights {
   WeightQuantization quantization;
 };
 
+constexpr size_t kWeightRank = 4;
+
 void check_weights(const TensorInfo& weights, const TensorInfo& data) {
-  if (weights.shape.size() != 4) {
-    invalid("the weights have shape " + to_text(weights.shape) + ", expected rank 4");
-  }
   if (weights.dtype != data.dtype) {
     throw Unsupported{type_name(weights.file_type) + " weights and " + type_name(data.file_type) + " input"};
   }
@@ -81,7 +80,7 @@ void import_conv_2d(OpContext& op) {
   const auto& options = op.options<tflite::Conv2DOptions>();
   op.require_same_8bit({&op.input(0), &op.output()});
   const TensorInfo& weights = op.input(1);
-  const WeightQuantization quantization = weight_quantization(op, weights, 0);
+  const WeightQuantization quantization = weight_quantization(op, weights, kWeightRank, 0);
   check_weights(weights, op.input(0));
   const ir::ValueId data = op.value(op.input(0));
   if (op.shape(data).size() != 4)
@@ -101,7 +100,7 @@ void import_depthwise_conv_2d(OpContext& op) {
   const auto& options = op.options<tflite::DepthwiseConv2DOptions>();
   op.require_same_8bit({&op.input(0), &op.output()});
   const TensorInfo& weights = op.input(1);
-  const WeightQuantization quantization = weight_quantization(op, weights, 3);
+  const WeightQuantization quantization = weight_quantization(op, weights, kWeightRank, 3);
   check_weights(weights, op.input(0));
   if (weights.shape[0] != 1) {
     invalid("the weights have shape " + to_text(weights.shape) + ", expected a first extent of 1");

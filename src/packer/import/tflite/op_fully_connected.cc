@@ -11,15 +11,12 @@ void import_fully_connected(OpContext& op) {
   const TensorInfo& input = op.input(0);
   const TensorInfo& weights = op.input(1);
   op.require_same_8bit({&input, &op.output()});
-  const WeightQuantization quantization = weight_quantization(op, weights, 0);
+  const WeightQuantization quantization = weight_quantization(op, weights, 2, 0);
   if (weights.dtype != input.dtype) {
     throw Unsupported{type_name(weights.file_type) + " weights and " + type_name(input.file_type) + " input"};
   }
   if (options.weights_format() != tflite::FullyConnectedOptionsWeightsFormat_DEFAULT) {
     throw Unsupported{"shuffled weights"};
-  }
-  if (weights.shape.size() != 2) {
-    invalid("the weights have shape " + to_text(weights.shape) + ", expected rank 2");
   }
   const int64_t units = weights.shape[0], depth = weights.shape[1];
 

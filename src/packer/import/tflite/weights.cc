@@ -47,8 +47,12 @@ void check_bias_scale(const OpContext& op, const MatmulTail& tail, QuantParams o
 
 }  // namespace
 
-WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t channel_axis) {
+WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t rank,
+                                       size_t channel_axis) {
   op.require_8bit(weights, "weights");
+  if (weights.shape.size() != rank) {
+    invalid("the weights have shape " + to_text(weights.shape) + ", expected rank " + std::to_string(rank));
+  }
   if (!weights.is_constant()) throw Unsupported{"weights that are not constant"};
   WeightQuantization result;
   if (weights.num_scales() <= 1) {
@@ -64,7 +68,7 @@ WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& we
   if (q.quantized_dimension() != static_cast<int32_t>(channel_axis)) {
     throw Unsupported{"weights quantised along axis " + std::to_string(q.quantized_dimension())};
   }
-  const int64_t channels = weights.shape.at(channel_axis);
+  const int64_t channels = weights.shape[channel_axis];
   if (static_cast<int64_t>(q.scale()->size()) != channels) {
     invalid("the weights have " + std::to_string(q.scale()->size()) + " scales, expected " +
             std::to_string(channels) + ", one per output channel");

@@ -16,9 +16,11 @@ struct WeightQuantization {
   bool per_channel() const { return scales.size() > 1; }
 };
 
-// Unsupported unless the weights are int8 or uint8 constants. channel_axis: of the output channels in the
-// file's layout. uint8 weights have one scale; int8 weights of convolutions have no zero point.
-WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t channel_axis);
+// Unsupported unless the weights are int8 or uint8 constants, invalid unless they have this rank.
+// channel_axis: of the output channels in the file's layout. uint8 weights have one scale; int8 weights of
+// convolutions have no zero point.
+WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t rank,
+                                       size_t channel_axis);
 
 // How the real multiplier is formed from the scales (src/packer/op/README.md).
 enum class Multiplier { kProductF32, kProductF64 };
