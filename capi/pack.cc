@@ -1,7 +1,6 @@
 // The packer's C API: options in, exceptions out as status and text.
 #include "qplan/pack.h"
 
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <new>
@@ -23,23 +22,42 @@
 namespace qplan {
 namespace {
 
-// A list of faults has each on a line of its own; qplan_error holds one line.
-std::string in_one_line(std::string_view text) {
+// A list of faults, one line each, as one line: "3 operators ...: 2 x SVDF; 1 x CUMSUM".
+std::string one_line(std::string_view text) {
   std::string line;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\n') {
       line += text[i];
       continue;
     }
-    line += line.empty() || line.back() == ':' ? " " : "; ";
+    line += line.ends_with(':') ? " " : "; ";
     while (i + 1 < text.size() && text[i + 1] == ' ') ++i;
   }
   return line;
 }
 
-qplan_status report(qplan_status status, const char* text, const qplan_pack_options& options,
+// Names of a model may hold anything; its texts go to terminals and logs.
+std::string without_controls(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n') || byte == 0x7f) c = '?';
+  }
+  return text;
+}
+
+qplan_status report(qplan_status status, const std::string& what, const qplan_pack_options& options,
                     qplan_error* error) {
-  if (options.error_text != nullptr) options.error_text(options.user, text, std::strlen(text));
+  const std::string text = without_controls(what);
+  if (options.error_text != nullptr) options.error_text(options.user, text.c_str(), text.size());
+  if (error != nullptr) {
+    Error record;
+    record.set(status) << one_line(text).c_str();
+    record.copy_to(error);
+  }
+  return status;
+}
+
+qplan_status report_without_memory(qplan_status status, const char* text, qplan_error* error) noexcept {
   if (error != nullptr) {
     Error record;
     record.set(status) << in_one_line(text).c_str();
@@ -61,10 +79,12 @@ qplan_status guarded(const qplan_pack_options& options, qplan_error* error, cons
       return report(QPLAN_OUT_OF_MEMORY, "pack: out of memory", options, error);
     } catch (const std::exception& e) {
       const std::string text = std::string("pack: ") + e.what() + "; this is a defect of the packer";
-      return report(QPLAN_INTERNAL, text.c_str(), options, error);
+      return report(QPLAN_INTERNAL, text, options, error);
     }
-  } catch (...) {  // a text that did not fit into memory, or an exception of the caller's own
-    return report(QPLAN_INTERNAL, "pack: an unknown exception", {}, error);
+  } catch (const std::bad_alloc&) {  // not even the text above fits
+    return report_without_memory(QPLAN_OUT_OF_MEMORY, "pack: out of memory", error);
+  } catch (...) {  // an exception of the caller's own
+    return report_without_memory(QPLAN_INTERNAL, "pack: an unknown exception", error);
   }
 }
 

@@ -1,7 +1,9 @@
 /* pack.h -- the packer's C API: a model file in, a plan out. Host only. C99 and C++17.
  * Calls are independent of each other and may run in several threads. Texts in error are one line:
- * what, where, found, expected, what to do; lists of many faults in error_text have a line for each, after one
- * that says how many there are. */
+ * what, where, found, expected, what to do. A list of faults, such as all operators of a model that cannot be
+ * imported, has one line for each of them when it goes through error_text: their sum first, then "\n  2 x SVDF ...".
+ * Before it stands a line that says what the model was compiled for or how it was quantised, where that is the reason.
+ * error.text is the same in one line, cut to its size. */
 #ifndef QPLAN_PACK_H_
 #define QPLAN_PACK_H_
 
@@ -42,7 +44,7 @@ typedef struct qplan_pack_options {
   void* user;                 /* for the functions below, all optional */
   void (*log)(void* user, uint32_t level, const char* text);
   qplan_write_fn dump;
-  qplan_write_fn error_text;  /* the whole error, where 240 bytes are too few */
+  qplan_write_fn error_text;  /* the whole error, where 240 bytes are too few; may have several lines */
   void (*progress)(void* user, const char* stage, uint32_t done, uint32_t total);
   const char* contract;       /* numeric contract of all operators: "tfl2", "f32e"; NULL: what the model means */
   const char* io;             /* dtype of the plan's inputs and outputs: "int8", "uint8", "float"; NULL: the model's */

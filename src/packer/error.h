@@ -1,4 +1,4 @@
-// The packer's one exception type. what() is one line: what, where, found, expected, what to do.
+// The packer's one exception type. what(): what, where, found, expected, what to do; one line, or one for each fault.
 #ifndef QPLAN_SRC_PACKER_ERROR_H_
 #define QPLAN_SRC_PACKER_ERROR_H_
 

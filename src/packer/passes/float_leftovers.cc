@@ -96,7 +96,28 @@ std::string near_misses(const ir::Function& function, ir::ValueId root) {
   return text;
 }
 
+// Operators of several tensors that no rewrite makes an integer operator of, whatever stands around them.
+// With a constant in the place of one tensor they are functions of one value, which become tables.
+bool has_no_kernel(const ir::Function& function, const ir::Node& node) {
+  constexpr std::array<std::string_view, 6> kNames = {"maximum", "minimum", "divide",
+                                                      "less",    "equal",   "where"};
+  if (std::ranges::find(kNames, node.op->name) == kNames.end()) return false;
+  return std::ranges::count_if(node.operands, [&](ir::ValueId id) {
+           const ir::Node* producer = function.producer(id);
+           const bool dequantises =
+               producer != nullptr && producer->op != nullptr && producer->op->name == "qnn.dequantize";
+           return !function.is_constant(dequantises ? producer->operands[0] : id);
+         }) > 1;
+}
+
 std::string explain(const ir::Function& function, const Place& place) {
+  for (const ir::Node* node : place.nodes) {
+    if (!has_no_kernel(function, *node)) continue;
+    return cat(label(*node), ": no integer kernel computes ", node->op->name,
+               " of several tensors that the model computes; give it one of them as a constant, or compute "
+               "it outside "
+               "of the packed network");
+  }
   if (place.quantize == nullptr) return cat(label(*place.nodes[0]), ": no qnn.quantize stands behind it");
   std::string names;
   const size_t named = std::min(place.nodes.size(), kMaxNamed);
@@ -111,13 +132,22 @@ std::string explain(const ir::Function& function, const Place& place) {
 std::string explain_float_leftovers(const ir::Function& function, const PassContext& context) {
   const std::vector<Place> places = find_places(function);
   if (places.empty()) return "";
-  std::string text = "float operators are left: ";
-  if (context.keep_float) return text + "rewrites that make them integers are left out (keep_float)";
+  std::string text = "float operators are left:";
+  if (context.keep_float) return text + " rewrites that make them integers are left out (keep_float)";
   for (size_t i = 0; i < std::min(places.size(), kMaxPlaces); ++i) {
-    text += cat(i == 0 ? "" : "; ", explain(function, places[i]));
+    text += cat(places.size() == 1 ? " " : "\n  ", explain(function, places[i]));
   }
-  if (places.size() > kMaxPlaces) text += cat("; and ", places.size() - kMaxPlaces, " more places");
+  if (places.size() > kMaxPlaces) text += cat("\n  and ", places.size() - kMaxPlaces, " more places");
   return text;
+}
+
+bool is_float_network(const ir::Function& function) {
+  bool computes_floats = false;
+  for (const ir::Node& node : function.nodes()) {
+    if (node.op != nullptr && node.op->name.starts_with("qnn.")) return false;
+    computes_floats = computes_floats || computes(function, node);
+  }
+  return computes_floats;
 }
 
 }  // namespace qplan::passes

@@ -38,12 +38,18 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
     });
   } catch (const PackError& error) {
     std::string text = error.what();
-    const char* const separator = text.find('\n') == std::string::npos ? "; " : "\n  ";
-    for (const std::string& line : undone) text += separator + line;
+    if (error.status() == QPLAN_MODEL_UNSUPPORTED && passes::is_float_network(canonical)) {
+      text =
+          "the model is not quantised: all that it computes, it computes in float; quantise its weights and "
+          "activations "
+          "to 8 bits first\n" +
+          text;
+    }
+    for (const std::string& line : undone) text += "\n" + line;
     passes::PassContext context;
     context.keep_float = options.keep_float;
     const std::string leftovers = passes::explain_float_leftovers(canonical, context);
-    if (!leftovers.empty()) text += separator + leftovers;
+    if (!leftovers.empty()) text += "\n" + leftovers;
     throw PackError(error.status(), text);
   }
 }

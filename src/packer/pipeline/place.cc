@@ -45,6 +45,12 @@ uint32_t device_index(const target::Target& target, std::vector<target::ProgramD
 
 std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target::Target>& targets,
                               const PackOptions& options) {
+  // Text may define functions of its own; an importer leaves main alone.
+  if (module.functions().size() != 1) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    cat("the module has ", module.functions().size(),
+                        " functions, expected main alone; write what main calls into main"));
+  }
   auto result = std::make_unique<Placed>();
   result->partition = partition::compile_partition(module, targets, partition_options(options));
   const partition::PartitionResult& placed = result->partition.placed;

@@ -21,7 +21,7 @@ class Refusals {
     ++num_refused_;
     const std::string op = node.op == nullptr ? node.callee : node.op->name;
     const auto [known, inserted] = refusal_of_.try_emplace(op + ": " + reason, refusals_.size());
-    if (inserted) refusals_.push_back({op + " '" + node.name + "'", reason, 0});
+    if (inserted) refusals_.push_back({op, node.name, reason, 0});
     ++refusals_[known->second].count;
   }
   void count_nodes(size_t count) { num_nodes_ += count; }
@@ -29,13 +29,14 @@ class Refusals {
 
   [[noreturn]] void fail() const {
     std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
-                       std::to_string(num_nodes_) + (num_nodes_ == 1 ? " operator:" : " operators:");
-    const char* const separator = refusals_.size() > 1 ? "\n  " : " ";  // many: each on a line of its own
+                       std::to_string(num_nodes_) + " operators:";
     for (size_t i = 0; i < std::min(refusals_.size(), kMaxListed); ++i) {
       const Refusal& refusal = refusals_[i];
-      text += separator + refusal.first;
-      if (refusal.count > 1) text += " and " + std::to_string(refusal.count - 1) + " more";
-      text += ": " + refusal.reason;
+      // One reason needs no list.
+      text += refusals_.size() == 1 ? " " : "\n  ";
+      if (refusals_.size() > 1) text += std::to_string(refusal.count) + " x ";
+      text += refusal.op + (refusal.count > 1 ? " (first '" : " '") + refusal.first +
+              (refusal.count > 1 ? "')" : "'") + ": " + refusal.reason;
     }
     if (refusals_.size() > kMaxListed) {
       text += "\n  and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
@@ -46,7 +47,8 @@ class Refusals {
  private:
   // Operators of one kind that are refused for one reason.
   struct Refusal {
-    std::string first;  // operator and name
+    std::string op;
+    std::string first;  // its name
     std::string reason;
     size_t count;
   };

@@ -34,11 +34,35 @@ TEST(FloatLeftovers, NamesTheReasonOfAnExtraCondition) {
   EXPECT_EQ(
       explain(kData + ", %y: Tensor[(1, 1, 2, 2), int8]",
               kDequantize +
-                  "  %1 = qnn.dequantize(%y, 0.5f, 3, name=\"b\");\n  %2 = minimum(%0, %1, name=\"m\");\n"
+                  "  %1 = qnn.dequantize(%y, 0.5f, 3, name=\"b\");\n  %2 = subtract(%0, %1, name=\"m\");\n"
                   "  qnn.quantize(%2, 1f, 0, name=\"q\")\n"),
-      "float operators are left: minimum 'm' before qnn.quantize 'q': rewrite 'fuse_unary_chain': "
+      "float operators are left: subtract 'm' before qnn.quantize 'q': rewrite 'fold_batch_norm': "
       "qnn.quantize "
-      "'q': the pattern matches, but it is a function of two values, '' and 'b'");
+      "'q': the pattern matches, but what is multiplied or added to is not the result of a convolution or "
+      "dense "
+      "layer, rewrite 'fuse_unary_chain': qnn.quantize 'q': the pattern matches, but it is a function of two "
+      "values, '' and 'b'");
+}
+
+TEST(FloatLeftovers, OperatorsOfTwoTensorsWithoutAKernelAreSaidInASentence) {
+  for (const std::string name : {"minimum", "maximum", "divide"}) {
+    EXPECT_EQ(
+        explain(kData + ", %y: Tensor[(1, 1, 2, 2), int8]",
+                kDequantize + "  %1 = qnn.dequantize(%y, 0.5f, 3, name=\"b\");\n  %2 = " + name +
+                    "(%0, %1, name=\"m\");\n  qnn.quantize(%2, 1f, 0, name=\"q\")\n"),
+        "float operators are left: " + name + " 'm': no integer kernel computes " + name +
+            " of several tensors that the model computes; give it one of them as a constant, or compute it "
+            "outside of the packed network");
+  }
+}
+
+TEST(FloatLeftovers, ANetworkIsFloatWhereNothingIsQuantised) {
+  const auto is_float = [](const std::string& params, const std::string& body) {
+    return passes::is_float_network(parse_main(params, body).main());
+  };
+  EXPECT_TRUE(is_float("%x: Tensor[(4), float32]", "  tanh(%x)\n"));
+  EXPECT_FALSE(is_float("%x: Tensor[(4), float32]", "  %0 = tanh(%x);\n  qnn.quantize(%0, 1f, 0)\n"));
+  EXPECT_FALSE(is_float("%x: Tensor[(2, 2), float32]", "  transpose(%x, axes=[1, 0])\n"));
 }
 
 TEST(FloatLeftovers, ResultsThatNobodyQuantises) {
@@ -50,7 +74,7 @@ TEST(FloatLeftovers, TheFirstPlacesAreEnough) {
   std::string body = kDequantize;
   for (int i = 1; i <= 5; ++i) body += "  %" + std::to_string(i) + " = tanh(%0, name=\"t\");\n";
   const std::string text = explain(kData, body + "  (%1, %2, %3, %4, %5)\n");
-  EXPECT_TRUE(text.ends_with("; and 2 more places")) << text;
+  EXPECT_TRUE(text.ends_with("\n  and 2 more places")) << text;
 }
 
 TEST(FloatLeftovers, KeepFloatIsTheReason) {

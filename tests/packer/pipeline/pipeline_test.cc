@@ -263,6 +263,41 @@ TEST(PackCApi, TheWholeErrorGoesThroughErrorText) {
       << call.error_text;
 }
 
+// Lines for people who read error_text, one line for logs.
+TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
+  PackCall call;
+  const std::string model =
+      "def @main(%x: Tensor[(4), float32]) {\n  %0 = tanh(%x, name=\"a\");\n  exp(%0, name=\"b\")\n}\n";
+  EXPECT_EQ(call.bytes({model.begin(), model.end()}), QPLAN_MODEL_UNSUPPORTED);
+  const std::string list =
+      "the model is not quantised: all that it computes, it computes in float; quantise its weights and "
+      "activations "
+      "to 8 bits first\n"
+      "target 'cpu' cannot run 2 of 2 operators:\n"
+      "  1 x tanh 'a': no kernel computes it\n"
+      "  1 x exp 'b': no kernel computes it\n"
+      "float operators are left:\n";
+  EXPECT_EQ(call.error_text.substr(0, list.size()), list);
+  const std::string line = call.error.text;
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  EXPECT_NE(
+      line.find(
+          "8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x tanh 'a': no kernel computes it; "),
+      std::string::npos)
+      << line;
+}
+
+TEST(PackCApi, SeveralFunctionsAreRefusedWhereADeviceIsNamed) {
+  PackCall call;
+  call.options.target = "vta, cpu";
+  const std::string model =
+      "def @f(%y: Tensor[(4), int8]) -> Tensor[(4), int8] {\n  clip(%y, a_min=0f, a_max=6f)\n}\n"
+      "def @main(%x: Tensor[(4), int8]) {\n  @f(%x)\n}\n";
+  EXPECT_EQ(call.bytes({model.begin(), model.end()}), QPLAN_MODEL_UNSUPPORTED);
+  EXPECT_EQ(call.error_text,
+            "the module has 2 functions, expected main alone; write what main calls into main");
+}
+
 TEST(PackCApi, MemoryExhaustedIsAStatus) {
   PackCall call;
   call.options.target = nullptr;

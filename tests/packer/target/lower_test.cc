@@ -266,9 +266,8 @@ TEST(LowerRefusals, AllAreListedInOneError) {
                                      "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
                                      "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 2 of 3 operators:\n"
-            "  clip 'relu6': no kernel computes it\n"
-            "  cast 'widen': no kernel computes it");
+            "target 'cpu' cannot run 2 of 3 operators:\n  1 x clip 'relu6': no kernel computes it\n"
+            "  1 x cast 'widen': no kernel computes it");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
@@ -276,7 +275,7 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
                                      "  %0 = tanh(%x, name=\"a\");\n  %1 = tanh(%0, name=\"b\");\n"
                                      "  %2 = tanh(%1, name=\"c\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 3 of 3 operators: tanh 'a' and 2 more: no kernel computes it");
+            "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it");
 }
 
 // Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with
