@@ -145,9 +145,11 @@ Outcome fold(const Case& c) {
 
 // The text without what stands in front of the list of operators.
 std::string short_reason(const std::string& text) {
-  constexpr std::string_view kList = "does not import: ";
+  constexpr std::string_view kList = "does not import:";
   const size_t at = text.find(kList);
-  return at == std::string::npos ? text : text.substr(at + kList.size());
+  std::string reason = at == std::string::npos ? text : text.substr(at + kList.size() + 1);
+  std::ranges::replace(reason, '\n', ' ');
+  return reason;
 }
 
 // Throws for what is neither right nor refused by name.

@@ -8,6 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/import/onnx/interface.h"
 #include "src/packer/import/onnx/model_file.h"
+#include "src/packer/import/onnx/model_kind.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/import/onnx/ops.h"
 #include "src/packer/import/text.h"
@@ -18,22 +19,17 @@ namespace qplan {
 namespace {
 
 using importer::UnsupportedList;
+using onnx::Attribute;
 using onnx::Graph;
 using onnx::ImportRow;
 using onnx::Model;
 using onnx::NodeInfo;
 using onnx::OpContext;
+using onnx::operator_name;
 
 // Versions of operators are known up to this opset of ONNX's own domain. A newer one may have changed an
 // operator; what it could have added, attributes and inputs, is refused where it is used.
 constexpr int64_t kNewestOpset = 25;
-
-// "Conv", "com.microsoft.QGemm".
-std::string operator_name(const NodeInfo& node) {
-  std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
-  if (name.empty()) name = "?";
-  return onnx::clean_name(name.substr(0, 120));
-}
 
 using Opsets = std::unordered_map<std::string, int64_t>;  // by domain
 
@@ -80,16 +76,30 @@ std::string reason_of(const PackError& error, const std::string& node_name) {
   return at == std::string::npos ? text : text.substr(at + place.size());
 }
 
+// What the node's subgraphs hold: "Add inside Loop".
+void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
+  for (const Attribute& attribute : node.attributes) {
+    if (attribute.graph == nullptr) continue;
+    for (const NodeInfo& inner : attribute.graph->nodes) {
+      const std::string& name = !inner.name.empty() || inner.outputs.empty() ? inner.name : inner.outputs[0];
+      unsupported->add(operator_name(inner) + " inside " + operator_name(node), onnx::quoted(name));
+      list_subgraphs(inner, unsupported);
+    }
+  }
+}
+
 void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_t index,
                  UnsupportedList* unsupported) {
   const std::string op_name = operator_name(node);
-  const int64_t opset = opset_of(opsets, node.domain);
+  // A model need not name the opset of a domain that qplan does not know anyway.
+  const ImportRow* row = onnx::find_row(node.domain, node.op_type);
+  const int64_t opset = row == nullptr ? 0 : opset_of(opsets, node.domain);
   const OpContext context(graph, node, index, opset);
   const std::string node_name = onnx::quoted(context.name());
   try {
-    const ImportRow* row = onnx::find_row(node.domain, node.op_type);
     if (row == nullptr) {
       unsupported->add(op_name, node_name);
+      list_subgraphs(node, unsupported);
     } else if (opset < row->oldest) {
       unsupported->add(cat(op_name, " of opset ", opset, " (known from ", row->oldest, " on)"), node_name);
     } else if (!reads_unknown(graph, node)) {
@@ -98,6 +108,7 @@ void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_
     }
   } catch (const onnx::Unsupported& use) {
     unsupported->add(op_name + " with " + use.reason, node_name);
+    list_subgraphs(node, unsupported);
   } catch (const PackError& error) {
     if (error.status() == QPLAN_MODEL_UNSUPPORTED) {
       unsupported->add(op_name + " (" + reason_of(error, context.name()) + ")", node_name);
@@ -108,20 +119,34 @@ void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_
   define_unknown(graph, node);
 }
 
-ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
-                          const ImportOptions& options) {
-  const Model model = onnx::read_model(bytes);
+ir::Module import_model(const Model& model, const std::string& place, const LogFunction& log,
+                        const ImportOptions& options) {
   const Opsets opsets = read_opsets(model, place, log);
   ir::Module module;
   Graph graph(model, module.add_function("main"), log);
   onnx::define_inputs(graph, options);
   UnsupportedList unsupported;
-  for (size_t i = 0; i < model.nodes.size(); ++i) import_node(graph, opsets, model.nodes[i], i, &unsupported);
-  if (!unsupported.empty()) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, "operators that qplan does not import: " + unsupported.text());
-  }
+  graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) {
+    for (size_t i = 0; i < nodes.size(); ++i) import_node(graph, opsets, nodes[i], i, &unsupported);
+  });
+  graph.import_nodes(model.nodes);
+  if (!unsupported.empty()) throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   onnx::define_outputs(graph);
   return module;
+}
+
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
+                          const ImportOptions& options) {
+  const Model model = onnx::read_model(bytes);
+  try {
+    return import_model(model, place, log, options);
+  } catch (const PackError& error) {
+    if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+    throw PackError(error.status(), importer::with_notes(onnx::model_notes(model), error.what()));
+  } catch (const onnx::Unsupported& use) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    importer::with_notes(onnx::model_notes(model), "a model with " + use.reason));
+  }
 }
 
 // Protobuf's variable-length number; nullopt where the bytes end.
@@ -170,8 +195,6 @@ ir::Module import_onnx(std::span<const uint8_t> bytes, std::string_view name, co
     return import_checked(bytes, place, log, options);
   } catch (const PackError& error) {
     throw PackError(error.status(), place + error.what());
-  } catch (const onnx::Unsupported& use) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, place + "a model with " + use.reason);
   }
 }
 

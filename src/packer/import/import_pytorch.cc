@@ -7,6 +7,7 @@
 #include "src/packer/import/pytorch/evaluator.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/import/text.h"
+#include "src/packer/import/unsupported_list.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan {
@@ -19,7 +20,7 @@ using pt::Evaluator;
 using pt::Flow;
 using pt::Ref;
 
-constexpr char kFreezeHint[] = "; freeze the model: m = torch.jit.freeze(m.eval()), m.save('model.pt')";
+constexpr char kFreezeHint[] = "freeze the model: m = torch.jit.freeze(m.eval()), m.save('model.pt')";
 
 [[noreturn]] void wrong_options(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
 
@@ -104,6 +105,25 @@ void log_biases(const pt::BiasCounts& counts, const std::string& place, const Lo
   }
 }
 
+// What the operators that are not imported say about how the model was quantised.
+std::vector<std::string> model_notes(const importer::UnsupportedList& unsupported) {
+  if (unsupported.mentions("_dynamic")) {
+    return {
+        "the model is quantised dynamically: the scales of its activations would be found while it runs; "
+        "quantise it "
+        "statically (torch.ao.quantization: prepare, run it on sample data, convert)"};
+  }
+  for (const char* layer :
+       {"aten::conv2d", "aten::_convolution", "aten::convolution", "aten::linear", "aten::addmm"}) {
+    if (!unsupported.mentions(layer)) continue;
+    return {cat("the model has layers in float32 (", layer,
+                "), which are not quantised; quantise it statically (torch.ao.quantization: prepare, run it "
+                "on sample "
+                "data, convert)")};
+  }
+  return {};
+}
+
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
                           const ImportOptions& options) {
   Archive archive(bytes);
@@ -115,13 +135,15 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
     Evaluator evaluator(archive, main, log);
     const Ref returned = evaluator.run(inputs);
     if (!evaluator.unsupported().empty()) {
-      throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                      "operators that qplan does not import: " + evaluator.unsupported().text() + hint);
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, importer::with_notes(model_notes(evaluator.unsupported()),
+                                                                    evaluator.unsupported().text() +
+                                                                        (hint.empty() ? "" : "\n") + hint));
     }
     finish(archive, main, returned);
     log_biases(evaluator.biases(), place, log);
   } catch (const importer::Unsupported& use) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, "a model with " + use.reason + hint);
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    "a model with " + use.reason + (hint.empty() ? "" : "\n") + hint);
   }
   return module;
 }

@@ -6,8 +6,10 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/import/text.h"
 #include "src/packer/import/tflite/model_file.h"
+#include "src/packer/import/tflite/model_kind.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/ops.h"
+#include "src/packer/import/tflite/subgraphs.h"
 #include "src/packer/import/tflite/text.h"
 #include "src/packer/import/unsupported_list.h"
 
@@ -79,7 +81,8 @@ void add_inputs(Graph& graph) {
     const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
     if (!tensor.dtype) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + tfl::quoted(tensor.name) + " is a " +
-                                                   tfl::type_name(tensor.file_type) + " tensor");
+                                                   tfl::type_name(tensor.file_type) +
+                                                   " tensor; qplan runs networks on numbers");
     }
     if (!tensor.has_shape) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no shape");
     std::string name = tensor.name.empty() ? "input_" + std::to_string(i) : tensor.name;
@@ -117,16 +120,15 @@ void finish(Graph& graph) {
   main.set_outputs(std::move(outputs), std::move(names));
 }
 
-ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
-  ModelFile file(bytes);
-  check_operand_count(file);
+ir::Module import_model(ModelFile& file, const std::string& place, const LogFunction& log) {
   ir::Module module;
   Graph graph(file, module.add_function("main"), log);
   add_inputs(graph);
   UnsupportedList unsupported;
   import_operators(graph, &unsupported);
   if (!unsupported.empty()) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, "operators that qplan does not import: " + unsupported.text());
+    tfl::list_subgraph_operators(file, &unsupported);
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   }
   finish(graph);
   if (log && file.num_subgraphs() > 1) {
@@ -134,6 +136,20 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
         place + "subgraphs 1 to " + std::to_string(file.num_subgraphs() - 1) + " are not used");
   }
   return module;
+}
+
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
+  ModelFile file(bytes);
+  check_operand_count(file);
+  try {
+    return import_model(file, place, log);
+  } catch (const PackError& error) {
+    if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+    throw PackError(error.status(), importer::with_notes(tfl::model_notes(file), error.what()));
+  } catch (const tfl::Unsupported& use) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    importer::with_notes(tfl::model_notes(file), "a model with " + use.reason));
+  }
 }
 
 }  // namespace
@@ -144,8 +160,6 @@ ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, 
     return import_checked(bytes, place, log);
   } catch (const PackError& error) {
     throw PackError(error.status(), place + error.what());
-  } catch (const tfl::Unsupported& use) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, place + "a model with " + use.reason);
   }
 }
 

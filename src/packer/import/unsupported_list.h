@@ -5,6 +5,8 @@
 
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace qplan::importer {
 
@@ -14,24 +16,17 @@ class UnsupportedList {
   void add(const std::string& what, const std::string& node) {
     Entry& entry = entries_[what];
     if (entry.count++ == 0) entry.first = node;
+    ++total_;
   }
   bool empty() const { return entries_.empty(); }
-  // "CUMSUM (1; 'x')"; of several kinds how many there are, and then each on a line of its own, sorted:
-  // "2 kinds, 6 operators:\n  CONV_2D with float32 input (5; first 'conv1')\n  CUMSUM (1; 'x')".
-  std::string text() const {
-    constexpr size_t kMaxEntries = 64;
-    std::string list;
-    size_t shown = 0, operators = 0;
-    for (const auto& [what, entry] : entries_) {
-      operators += entry.count;
-      if (shown++ >= kMaxEntries) continue;
-      list += (entries_.size() > 1 ? "\n  " : "") + what + " (" + std::to_string(entry.count) + "; " +
-              (entry.count > 1 ? "first " : "") + entry.first + ")";
-    }
-    if (entries_.size() <= 1) return list;
-    if (shown > kMaxEntries) list += "\n  and " + std::to_string(shown - kMaxEntries) + " more kinds";
-    return std::to_string(entries_.size()) + " kinds, " + std::to_string(operators) + " operators:" + list;
-  }
+  // Whether a part of what was added is this.
+  bool mentions(std::string_view part) const;
+  // "2 operators that qplan does not import: SVDF (first 'a')", or, where there are several kinds, their sum
+  // and one line a kind, the most frequent first:
+  //   3 operators that qplan does not import:
+  //     2 x SVDF (first 'a')
+  //     1 x CUMSUM ('x')
+  std::string text() const;
 
  private:
   struct Entry {
@@ -39,7 +34,12 @@ class UnsupportedList {
     std::string first;
   };
   std::map<std::string, Entry> entries_;
+  size_t total_ = 0;
 };
+
+// The notes, then the error, one line each. A note says what the model was made for or how it was quantised:
+// it explains the error better than the error does.
+std::string with_notes(const std::vector<std::string>& notes, const std::string& error);
 
 }  // namespace qplan::importer
 

@@ -43,7 +43,7 @@ inline std::string refusal(const OnnxBuilder& builder, const ImportOptions& opti
 // What refusals begin with.
 inline const std::string kInvalid = std::to_string(QPLAN_MODEL_INVALID) + ": onnx: 'net.onnx': ";
 inline const std::string kList =
-    std::to_string(QPLAN_MODEL_UNSUPPORTED) + ": onnx: 'net.onnx': operators that qplan does not import: ";
+    std::to_string(QPLAN_MODEL_UNSUPPORTED) + ": onnx: 'net.onnx': 1 operator that qplan does not import: ";
 
 // x -> one operator -> y, with constants as further inputs.
 struct Unary {

@@ -49,13 +49,13 @@ TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
     return refusal(b);
   };
   EXPECT_EQ(model(kInt8, {attr_int("block_size", 2)}),
-            kList + "QuantizeLinear with quantisation in blocks (1; 'y')");
+            kList + "QuantizeLinear with quantisation in blocks ('y')");
   EXPECT_EQ(
       model(kInt16, {}),
-      kList + "QuantizeLinear (attribute 'out_dtype' is int16, expected one of int8, uint8, int32) (1; 'y')");
-  EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn (1; 'y')");
+      kList + "QuantizeLinear (attribute 'out_dtype' is int16, expected one of int8, uint8, int32) ('y')");
+  EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn ('y')");
   EXPECT_EQ(model(kInt8, {attr_int("output_dtype", 16)}),
-            kList + "QuantizeLinear with bfloat16 output (1; 'y')");
+            kList + "QuantizeLinear with bfloat16 output ('y')");
 }
 
 OnnxBuilder conv_model(const std::vector<Message>& attributes, bool bias,
@@ -110,9 +110,10 @@ TEST(OnnxConv, OtherRanksAndBrokenWindows) {
   OnnxBuilder b;
   b.input("x", kFloat, {1, 2, 5}).constant("w", kFloat, {1, 2, 1}, std::vector<float>(2));
   b.node("Conv", {"x", "w"}, {"y"}).output("y", kFloat, {1, 1, 5});
-  EXPECT_EQ(refusal(b), kList + "Conv with data of rank 3 (only 4 is known) (1; 'y')");
-  EXPECT_EQ(refusal(conv_model({attr_ints("pads", {-1, 0, 0, 0})}, false, {1, 2, 1, 1})),
-            kList + "Conv with negative pads (1; 'y')");
+  const std::string end = "\n1 operator that qplan does not import: Conv with ";
+  EXPECT_TRUE(refusal(b).ends_with(end + "data of rank 3 (only 4 is known) ('y')")) << refusal(b);
+  const std::string pads = refusal(conv_model({attr_ints("pads", {-1, 0, 0, 0})}, false, {1, 2, 1, 1}));
+  EXPECT_TRUE(pads.ends_with(end + "negative pads ('y')")) << pads;
   EXPECT_EQ(
       refusal(conv_model({attr_ints("strides", {0, 1})}, false, {1, 2, 1, 1})),
       kInvalid + "node 0 Conv 'y': attribute 'strides' is [0, 1], expected values from 1 to 2147483648");
@@ -195,7 +196,10 @@ TEST(OnnxMatMul, BatchesOfWeightsBecomeLayers) {
   OnnxBuilder many;
   many.input("x", kFloat, {65, 1, 1}).input("w", kFloat, {65, 1, 1}).node("MatMul", {"x", "w"}, {"y"});
   many.output("y", kFloat, {65, 1, 1});
-  EXPECT_EQ(refusal(many), kList + "MatMul with 65 matrix products (at most 64) (1; 'y')");
+  EXPECT_TRUE(
+      refusal(many).ends_with("\n1 operator that qplan does not import: MatMul with 65 matrix products (at "
+                              "most 64) ('y')"))
+      << refusal(many);
 }
 
 TEST(OnnxGemm, BiasAlphaBeta) {
@@ -304,7 +308,7 @@ TEST(OnnxPool, CeilModePadsBehind) {
   EXPECT_EQ(unary_refusal({"AveragePool",
                            {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
                             attr_int("ceil_mode", 1), attr_int("count_include_pad", 1)}}),
-            kList + "AveragePool with count_include_pad together with ceil_mode (1; 'y')");
+            kList + "AveragePool with count_include_pad together with ceil_mode ('y')");
 }
 
 TEST(OnnxPool, IndicesAndDilationsAreRefused) {
@@ -313,9 +317,9 @@ TEST(OnnxPool, IndicesAndDilationsAreRefused) {
   b.output("y", kFloat, {1, 2, 3, 3});
   EXPECT_EQ(import_body(b), "%0 = nn.max_pool2d(%x, pool_size=[2, 2]);\n%0\n");  // nobody reads them
   b.output("i", kInt64, {1, 2, 3, 3});
-  EXPECT_EQ(refusal(b), kList + "MaxPool with output 2 in use (1; 'y')");
+  EXPECT_EQ(refusal(b), kList + "MaxPool with output 2 in use ('y')");
   EXPECT_EQ(unary_refusal({"MaxPool", {attr_ints("kernel_shape", {2, 2}), attr_ints("dilations", {2, 2})}}),
-            kList + "MaxPool with dilations (1; 'y')");
+            kList + "MaxPool with dilations ('y')");
 }
 
 TEST(OnnxActivation, FunctionsOfOneTensor) {
@@ -351,7 +355,7 @@ TEST(OnnxActivation, BatchNormalization) {
       import_body(model({attr_float("epsilon", 0.5f), attr_float("momentum", 0.1f)})),
       "%0 = nn.batch_norm(%x, " + one + ", " + one + ", " + one + ", " + one + ", epsilon=0.5f);\n%0\n");
   EXPECT_EQ(refusal(model({attr_int("training_mode", 1)})),
-            kList + "BatchNormalization with attribute 'training_mode' (1; 'y')");
+            kList + "BatchNormalization with attribute 'training_mode' ('y')");
 }
 
 TEST(OnnxElementwise, BroadcastsAndChains) {
@@ -373,7 +377,7 @@ TEST(OnnxReduce, MeanAndArgMax) {
   EXPECT_EQ(unary_body({"ReduceMean"}), "%0 = mean(%x, axis=[0, 1, 2, 3], keepdims=True);\n%0\n");
   EXPECT_EQ(unary_body({"ArgMax", {attr_int("axis", 1)}}),
             "%0 = argmax(%x, axis=1, keepdims=True, dtype=\"int64\");\n%0\n");
-  EXPECT_EQ(unary_refusal({"ReduceSum"}), kList + "ReduceSum with data that is not constant (1; 'y')");
+  EXPECT_EQ(unary_refusal({"ReduceSum"}), kList + "ReduceSum with data that is not constant ('y')");
 }
 
 TEST(OnnxMovement, ShapesOnly) {
@@ -437,15 +441,15 @@ TEST(OnnxParts, PadModesAndNegativePadsAreRefused) {
   EXPECT_EQ(
       unary_refusal(
           {.op = "Pad", .attributes = {attr_string("mode", "reflect")}, .ints = {{0, 0, 1, 0, 0, 0, 0, 0}}}),
-      kList + "Pad with mode 'reflect' (1; 'y')");
+      kList + "Pad with mode 'reflect' ('y')");
   EXPECT_EQ(unary_refusal({.op = "Pad", .ints = {{0, 0, -1, 0, 0, 0, 0, 0}}}),
-            kList + "Pad with negative pads (1; 'y')");
+            kList + "Pad with negative pads ('y')");
   EXPECT_EQ(unary_body({.op = "Pad", .ints = {{0, 0, 0, 0, 0, 0, 0, 0}}}), "%x\n");
 }
 
 TEST(OnnxParts, NothingLeftIsRefused) {
   EXPECT_EQ(unary_refusal({.op = "Slice", .ints = {{4}, {4}, {2}}}),
-            kList + "Slice with a result without elements (1; 'y')");
+            kList + "Slice with a result without elements ('y')");
   EXPECT_EQ(unary_refusal({.op = "Slice", .ints = {{0}, {4}, {2}, {0}}}),
             kInvalid + "node 0 Slice 'y': attribute 'strides' has 0 for axis 2");
 }
@@ -472,12 +476,12 @@ TEST(OnnxResize, BilinearOnly) {
             "%0 = image.resize2d(%x, size=[5, 6], contract=\"f32e\");\n%0\n");
   EXPECT_EQ(refusal(model({linear, attr_string("coordinate_transformation_mode", "pytorch_half_pixel")}, {},
                           {1, 2, 1, 6})),
-            kList + "Resize with coordinate_transformation_mode 'pytorch_half_pixel' (1; 'y')");
-  EXPECT_EQ(refusal(model({}, {1, 1, 2, 2}, {})), kList + "Resize with mode 'nearest' (1; 'y')");
+            kList + "Resize with coordinate_transformation_mode 'pytorch_half_pixel' ('y')");
+  EXPECT_EQ(refusal(model({}, {1, 1, 2, 2}, {})), kList + "Resize with mode 'nearest' ('y')");
   EXPECT_EQ(refusal(model({linear}, {1, 1, 1.3f, 2}, {})),
-            kList + "Resize with scale 1.3 of extent 4, which is no whole number (1; 'y')");
+            kList + "Resize with scale 1.3 of extent 4, which is no whole number ('y')");
   EXPECT_EQ(refusal(model({linear}, {1, 2, 2, 2}, {})),
-            kList + "Resize with another axis than height and width (1; 'y')");
+            kList + "Resize with another axis than height and width ('y')");
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(PytorchImport, ModulesThatAreNotFrozenAreToldHow) {
   builder.module(module);
   EXPECT_EQ(
       import_text(builder.build(), with_input({1, 4})),
-      "-49: pytorch: 'net.pt': operators that qplan does not import: aten::cumsum (1; 'cumsum'); freeze the "
+      "-49: pytorch: 'net.pt': 1 operator that qplan does not import: aten::cumsum ('cumsum')\nfreeze the "
       "model: m = torch.jit.freeze(m.eval()), m.save('model.pt')");
 }
 

@@ -25,10 +25,10 @@ TEST(PytorchOperators, QuantizeMultipliesByTheReciprocal) {
 }
 
 TEST(PytorchOperators, QuantizeToInt32IsUnsupported) {
-  EXPECT_EQ(
-      import_forward("    return torch.quantize_per_tensor(x, 0.5, 0, 14)\n"),
-      "-49: pytorch: 'net.pt': operators that qplan does not import: aten::quantize_per_tensor with dtype 14 "
-      "instead of quint8 (13) or qint8 (12) (1; 'quantize_per_tensor')");
+  EXPECT_EQ(import_forward("    return torch.quantize_per_tensor(x, 0.5, 0, 14)\n"),
+            "-49: pytorch: 'net.pt': 1 operator that qplan does not import: aten::quantize_per_tensor with "
+            "dtype 14 "
+            "instead of quint8 (13) or qint8 (12) ('quantize_per_tensor')");
 }
 
 TEST(PytorchOperators, DequantizeOfFloatsIsNothing) {
@@ -63,8 +63,8 @@ TEST(PytorchOperators, TransposedConvolutionIsUnsupported) {
   builder.conv_config.back() = 1;
   EXPECT_EQ(
       import_text(builder.build(), with_input({1, 2, 4, 4})),
-      "-49: pytorch: 'net.pt': operators that qplan does not import: quantized::conv2d with a transposed "
-      "convolution (1; 'conv2d')");
+      "-49: pytorch: 'net.pt': 1 operator that qplan does not import: quantized::conv2d with a transposed "
+      "convolution ('conv2d')");
 }
 
 TEST(PytorchOperators, ReluIsAClampAtTheZeroPoint) {
@@ -169,9 +169,9 @@ TEST(PytorchOperators, FunctionsOfQuantisedTensors) {
 TEST(PytorchOperators, EverythingThatIsNotImportedIsListed) {
   EXPECT_EQ(import_forward("    a = torch.cumsum(x, 1)\n    b = torch.relu(torch.cumsum(a, 1))\n"
                            "    return torch.add(b, torch.fft(x), alpha=2)\n"),
-            "-49: pytorch: 'net.pt': operators that qplan does not import: 2 kinds, 3 operators:\n"
-            "  aten::cumsum (2; first 'a')\n"
-            "  aten::fft (1; 'fft')");
+            "-49: pytorch: 'net.pt': 3 operators that qplan does not import:\n"
+            "  2 x aten::cumsum (first 'a')\n"
+            "  1 x aten::fft ('fft')");
 }
 
 TEST(PytorchOperators, ErrorsNameTheOperatorAndTheVariable) {

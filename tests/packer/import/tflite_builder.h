@@ -84,6 +84,13 @@ class TfliteBuilder {
                                                       &outputs, options_type, options));
   }
 
+  // What follows belongs to the next subgraph; the first one is the model's main.
+  void end_subgraph(const std::vector<int32_t>& inputs, const std::vector<int32_t>& outputs) {
+    graphs_.push_back(tflite::CreateSubGraphDirect(fbb_, &tensors_, &inputs, &outputs, &operators_, "graph"));
+    tensors_.clear();
+    operators_.clear();
+  }
+
   std::vector<uint8_t> finish(const std::vector<int32_t>& inputs, const std::vector<int32_t>& outputs,
                               uint32_t version = 3) {
     std::vector<flatbuffers::Offset<tflite::Buffer>> buffers;
@@ -92,9 +99,8 @@ class TfliteBuilder {
       const auto vector = data.empty() ? 0 : fbb_.CreateVector(data);
       buffers.push_back(tflite::CreateBuffer(fbb_, vector));
     }
-    const std::vector<flatbuffers::Offset<tflite::SubGraph>> graphs = {
-        tflite::CreateSubGraphDirect(fbb_, &tensors_, &inputs, &outputs, &operators_, "main")};
-    fbb_.Finish(tflite::CreateModelDirect(fbb_, version, &codes_, &graphs, "test", &buffers), "TFL3");
+    end_subgraph(inputs, outputs);
+    fbb_.Finish(tflite::CreateModelDirect(fbb_, version, &codes_, &graphs_, "test", &buffers), "TFL3");
     return {fbb_.GetBufferPointer(), fbb_.GetBufferPointer() + fbb_.GetSize()};
   }
 
@@ -104,6 +110,7 @@ class TfliteBuilder {
   std::vector<flatbuffers::Offset<tflite::Tensor>> tensors_;
   std::vector<flatbuffers::Offset<tflite::OperatorCode>> codes_;
   std::vector<flatbuffers::Offset<tflite::Operator>> operators_;
+  std::vector<flatbuffers::Offset<tflite::SubGraph>> graphs_;
 };
 
 // One convolution: [1, 3, 3, 2] -> 3 channels, kernel 2x2, SAME, as tests want it different from.

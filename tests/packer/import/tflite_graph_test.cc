@@ -96,13 +96,15 @@ TEST(TfliteGraph, AllUnsupportedOperatorsAreListedAtOnce) {
   b.op(tflite::BuiltinOperator_CUSTOM, {d}, {e}, tflite::BuiltinOptions_NONE, 0, "FlexErf");
   b.op(tflite::BuiltinOperator_ADD, {f, f}, {g});
   b.op(300, {g}, {out("h")});
-  EXPECT_EQ(import_error(b.finish({x, f}, {g})),
-            "-49: " + kFile +
-                "operators that qplan does not import: 4 kinds, 5 operators:\n"
-                "  ADD with float32 input (1; 'g')\n"
-                "  SVDF (2; first 'a')\n"
-                "  builtin operator 300 (1; 'h')\n"
-                "  custom operator 'FlexErf' (1; 'e')");
+  EXPECT_EQ(import_error(b.finish({x, f}, {g})), "-49: " + kFile +
+                                                     "the model needs TensorFlow itself: 1 of its operators "
+                                                     "is TensorFlow's (first 'FlexErf'); convert it "
+                                                     "without SELECT_TF_OPS\n"
+                                                     "5 operators that qplan does not import:\n"
+                                                     "  2 x SVDF (first 'a')\n"
+                                                     "  1 x ADD with float32 input ('g')\n"
+                                                     "  1 x builtin operator 300 ('h')\n"
+                                                     "  1 x custom operator 'FlexErf' ('e')");
 }
 
 TEST(TfliteGraph, VariableTensorsAreRefusedByName) {
@@ -112,7 +114,7 @@ TEST(TfliteGraph, VariableTensorsAreRefusedByName) {
   const int32_t y = relu(b, state, "y");
   EXPECT_EQ(
       import_error(b.finish({}, {y})),
-      "-49: " + kFile + "operators that qplan does not import: RELU with variable tensor 'state' (1; 'y')");
+      "-49: " + kFile + "1 operator that qplan does not import: RELU with variable tensor 'state' ('y')");
 }
 
 TEST(TfliteGraph, BrokenGraphs) {

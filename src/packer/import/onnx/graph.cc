@@ -21,8 +21,19 @@ constexpr uint64_t kWorkBytesAlways = uint64_t{1} << 30;
 
 Graph::Graph(const Model& model, ir::Function& function, const LogFunction& log)
     : model_(model), function_(function), log_(log) {
-  for (const NodeInfo& node : model.nodes) read_.insert(node.inputs.begin(), node.inputs.end());
+  read_names(model.nodes);
   for (const ValueInfo& output : model.outputs) read_.insert(output.name);
+}
+
+void Graph::read_names(const std::vector<NodeInfo>& nodes) {
+  for (const NodeInfo& node : nodes) {
+    read_.insert(node.inputs.begin(), node.inputs.end());
+    for (const Attribute& attribute : node.attributes) {
+      if (attribute.graph == nullptr) continue;
+      read_.insert(attribute.graph->outputs.begin(), attribute.graph->outputs.end());
+      read_names(attribute.graph->nodes);
+    }
+  }
 }
 
 void Graph::charge(uint64_t bytes) {
@@ -52,6 +63,12 @@ void Graph::declare(const Tensor& initializer) {
 }
 
 void Graph::declare_sparse(const std::string& name) { entries_[name].is_sparse = true; }
+
+void Graph::import_subgraph(const Subgraph& subgraph) {
+  for (const Tensor& initializer : subgraph.initializers) declare(initializer);
+  for (const std::string& name : subgraph.sparse_initializers) declare_sparse(name);
+  import_nodes(subgraph.nodes);
+}
 
 void Graph::define(const std::string& name, Value value) {
   Entry entry;

@@ -5,6 +5,7 @@
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_GRAPH_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,6 +50,14 @@ class Graph {
   // Whether a node or an output of the model reads it.
   bool is_read(const std::string& name) const { return read_.contains(name); }
 
+  // Hands the nodes to the importer below.
+  void import_nodes(const std::vector<NodeInfo>& nodes) { import_nodes_(nodes); }
+  // Reads the nodes of a subgraph as if they stood here; their names become names of the graph.
+  void import_subgraph(const Subgraph& subgraph);
+  void set_node_importer(std::function<void(const std::vector<NodeInfo>&)> import_nodes) {
+    import_nodes_ = std::move(import_nodes);
+  }
+
   // The value as an operand; a constant enters the function now.
   ir::ValueId id(const Value& value);
   const ir::TensorType& type(const Value& value) const;
@@ -67,11 +76,13 @@ class Graph {
     const Tensor* initializer = nullptr;  // not read yet
     bool is_sparse = false;
   };
+  void read_names(const std::vector<NodeInfo>& nodes);
   std::vector<Value> evaluate(const ir::Node& node, const std::vector<ir::ConstantRef>& operands);
 
   const Model& model_;
   ir::Function& function_;
   const LogFunction& log_;
+  std::function<void(const std::vector<NodeInfo>&)> import_nodes_;
   std::unordered_map<std::string, Entry> entries_;
   std::unordered_set<std::string_view> read_;
   uint64_t constant_bytes_ = 0;

@@ -26,8 +26,9 @@ std::string dims_text(const std::vector<Dim>& dims) {
 ir::DType dtype_of(const ValueInfo& info) {
   const std::optional<ir::DType> dtype = ir_dtype(info.data_type);
   if (!dtype) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    "input " + quoted(info.name) + " is a " + type_name(info.data_type) + " tensor");
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + quoted(info.name) + " is a " +
+                                                 type_name(info.data_type) +
+                                                 " tensor; qplan runs networks on numbers");
   }
   return *dtype;
 }

@@ -20,8 +20,8 @@ namespace {
 using ::onnx::AttributeProto;
 using ::onnx::TensorProto;
 
-// Subgraphs in attributes nest; nothing that is imported does.
-constexpr int kMaxDepth = 100;
+// Subgraphs in attributes nest.
+constexpr int kMaxDepth = 100;  // bounds the recursion over graphs in attributes, too
 
 std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -74,11 +74,14 @@ AttributeProto::AttributeType type_of(const AttributeProto& proto) {
   if (proto.has_i()) return AttributeProto::INT;
   if (proto.has_s()) return AttributeProto::STRING;
   if (proto.has_t()) return AttributeProto::TENSOR;
+  if (proto.has_g()) return AttributeProto::GRAPH;
   if (proto.floats_size() > 0) return AttributeProto::FLOATS;
   if (proto.ints_size() > 0) return AttributeProto::INTS;
   if (proto.strings_size() > 0) return AttributeProto::STRINGS;
   return AttributeProto::UNDEFINED;
 }
+
+std::shared_ptr<const Subgraph> subgraph_of(const ::onnx::GraphProto& graph);
 
 Attribute attribute_of(const AttributeProto& proto) {
   Attribute attribute;
@@ -112,6 +115,10 @@ Attribute attribute_of(const AttributeProto& proto) {
     case AttributeProto::STRINGS:
       attribute.kind = AttributeKind::kStrings;
       break;
+    case AttributeProto::GRAPH:
+      attribute.kind = AttributeKind::kGraph;
+      attribute.graph = subgraph_of(proto.g());
+      break;
     default:
       break;
   }
@@ -131,6 +138,18 @@ NodeInfo node_of(const ::onnx::NodeProto& proto) {
     node.attributes.push_back(attribute_of(attribute));
   }
   return node;
+}
+
+std::shared_ptr<const Subgraph> subgraph_of(const ::onnx::GraphProto& graph) {
+  auto subgraph = std::make_shared<Subgraph>();
+  for (const auto& input : graph.input()) subgraph->inputs.push_back(input.name());
+  for (const auto& output : graph.output()) subgraph->outputs.push_back(output.name());
+  for (const TensorProto& tensor : graph.initializer()) subgraph->initializers.push_back(tensor_of(tensor));
+  for (const auto& tensor : graph.sparse_initializer()) {
+    subgraph->sparse_initializers.push_back(tensor.values().name());
+  }
+  for (const auto& node : graph.node()) subgraph->nodes.push_back(node_of(node));
+  return subgraph;
 }
 
 ValueInfo value_info_of(const ::onnx::ValueInfoProto& proto) {

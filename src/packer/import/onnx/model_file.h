@@ -15,17 +15,20 @@
 
 namespace qplan::onnx {
 
-enum class AttributeKind { kFloat, kInt, kString, kTensor, kFloats, kInts, kStrings, kOther };
+enum class AttributeKind { kFloat, kInt, kString, kTensor, kFloats, kInts, kStrings, kGraph, kOther };
+
+struct Subgraph;
 
 struct Attribute {
   std::string name;
-  AttributeKind kind = AttributeKind::kOther;  // kOther: graphs, sparse tensors, types, references
+  AttributeKind kind = AttributeKind::kOther;  // kOther: lists of graphs, sparse tensors, types, references
   float f = 0;
   int64_t i = 0;
   std::string s;
   std::vector<float> floats;
   std::vector<int64_t> ints;
   Tensor tensor;
+  std::shared_ptr<const Subgraph> graph;
 };
 
 struct NodeInfo {
@@ -34,6 +37,14 @@ struct NodeInfo {
   std::string name;                          // may be empty
   std::vector<std::string> inputs, outputs;  // "" where an optional one is absent
   std::vector<Attribute> attributes;
+};
+
+// The graph in an attribute, such as a branch of If. It reads values of the graphs around it by their names.
+struct Subgraph {
+  std::vector<std::string> inputs, outputs;
+  std::vector<Tensor> initializers;
+  std::vector<std::string> sparse_initializers;
+  std::vector<NodeInfo> nodes;
 };
 
 // An extent that the file leaves open has a symbol, which may be empty.

@@ -190,12 +190,20 @@ int32_t ModelFile::builtin_code(const tflite::Operator& op) const {
   return std::max<int32_t>(code.builtin_code(), code.deprecated_builtin_code());
 }
 
+std::string_view ModelFile::custom_code(const tflite::Operator& op) const {
+  const auto* custom = operator_code(op).custom_code();
+  const bool is_custom = builtin_code(op) == tflite::BuiltinOperator_CUSTOM;
+  return custom == nullptr || !is_custom ? std::string_view() : custom->string_view();
+}
+
+const tflite::SubGraph* ModelFile::subgraph(size_t index) const {
+  return index < num_subgraphs() ? model_->subgraphs()->Get(static_cast<flatbuffers::uoffset_t>(index))
+                                 : nullptr;
+}
+
 std::string ModelFile::operator_name(const tflite::Operator& op) const {
   const int32_t number = builtin_code(op);
-  if (number == tflite::BuiltinOperator_CUSTOM) {
-    const auto* custom = operator_code(op).custom_code();
-    return "custom operator " + quoted(custom == nullptr ? std::string_view() : custom->string_view());
-  }
+  if (number == tflite::BuiltinOperator_CUSTOM) return "custom operator " + quoted(custom_code(op));
   if (number >= 0 && number <= tflite::BuiltinOperator_MAX) {
     return tflite::EnumNameBuiltinOperator(static_cast<tflite::BuiltinOperator>(number));
   }

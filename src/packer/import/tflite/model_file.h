@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/packer/import/tflite/tflite_subset_generated.h"
@@ -56,6 +57,10 @@ class ModelFile {
   int32_t builtin_code(const tflite::Operator& op) const;
   // "CONV_2D", "custom operator 'FlexErf'", "builtin operator 300".
   std::string operator_name(const tflite::Operator& op) const;
+  // Empty for a builtin operator.
+  std::string_view custom_code(const tflite::Operator& op) const;
+  // Null where the index is out of range. 0 is the one that is imported; operators such as WHILE name others.
+  const tflite::SubGraph* subgraph(size_t index) const;
 
  private:
   std::span<const uint8_t> buffer(uint32_t index) const;

@@ -1,0 +1,137 @@
+// What a model was compiled for or how it was quantised stands before the list of its operators.
+#include <gtest/gtest.h>
+
+#include "tests/packer/import/import_helpers.h"
+#include "tests/packer/import/tflite_builder.h"
+
+namespace qplan::tflite_test {
+namespace {
+
+const std::string kFile = "-49: tflite: 'net.tflite': ";
+
+std::string custom_error(const char* custom_code) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2}, 0.5f, 0), y = b.activation("y", {2}, 0.5f, 0);
+  b.op(tflite::BuiltinOperator_CUSTOM, {x}, {y}, tflite::BuiltinOptions_NONE, 0, custom_code);
+  return import_error(b.finish({x}, {y}));
+}
+
+TEST(TfliteModelKind, CompiledModelsNameTheirDeviceFirst) {
+  const auto expected = [](const std::string& code, const std::string& device, const std::string& compiler) {
+    return kFile + "the model is compiled for " + device + ": custom operator '" + code +
+           "' ('y') holds a program for it; pack the .tflite file that " + compiler + " was given\n" +
+           "1 operator that qplan does not import: custom operator '" + code + "' ('y')";
+  };
+  EXPECT_EQ(custom_error("edgetpu-custom-op"),
+            expected("edgetpu-custom-op", "the Coral Edge TPU", "edgetpu_compiler"));
+  EXPECT_EQ(custom_error("ethos-u"), expected("ethos-u", "an Arm Ethos-U", "Vela"));
+  EXPECT_EQ(custom_error("NeutronGraph"),
+            expected("NeutronGraph", "NXP's eIQ Neutron NPU", "neutron-converter"));
+  EXPECT_EQ(custom_error("vsi-npu"), expected("vsi-npu", "a VeriSilicon NPU", "its compiler"));
+  EXPECT_EQ(custom_error("ethos-v"),
+            kFile + "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
+}
+
+// A fully connected layer of these types, [1, 2] times [2, 2].
+std::string layer_error(tflite::TensorType activation, tflite::TensorType weights, size_t weight_bytes) {
+  TfliteBuilder b;
+  const int32_t x =
+      b.tensor({.name = "x", .type = activation, .shape = {1, 2}, .scales = {0.5f}, .zero_points = {0}});
+  const int32_t w = b.tensor({.name = "w",
+                              .type = weights,
+                              .shape = {2, 2},
+                              .scales = {0.5f},
+                              .zero_points = {0},
+                              .data = std::vector<uint8_t>(4 * weight_bytes, 1)});
+  const int32_t y =
+      b.tensor({.name = "y", .type = activation, .shape = {1, 2}, .scales = {0.5f}, .zero_points = {0}});
+  b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
+       tflite::CreateFullyConnectedOptions(b.fbb()).Union());
+  return import_error(b.finish({x}, {y}));
+}
+
+TEST(TfliteModelKind, TheQuantisationIsSaidFirst) {
+  const std::string how =
+      "; quantise it fully: give the TFLite converter a representative dataset and int8 as the type of "
+      "operators, "
+      "inputs and outputs\n";
+  EXPECT_EQ(layer_error(tflite::TensorType_FLOAT32, tflite::TensorType_INT8, 1),
+            kFile +
+                "the model has dynamic range quantisation: its one operator with weights (first 'y') has "
+                "integer "
+                "weights and float32 activations, whose scales only the run would give" +
+                how + "1 operator that qplan does not import: FULLY_CONNECTED with float32 input ('y')");
+  EXPECT_EQ(layer_error(tflite::TensorType_FLOAT32, tflite::TensorType_FLOAT32, 4),
+            kFile +
+                "the model is not quantised: its one operator with weights (first 'y') computes in float32" +
+                how + "1 operator that qplan does not import: FULLY_CONNECTED with float32 input ('y')");
+  EXPECT_EQ(layer_error(tflite::TensorType_INT16, tflite::TensorType_INT8, 1),
+            kFile +
+                "the model has int16 activations (16x8 quantisation) in its one operator with weights "
+                "(first 'y'), "
+                "and qplan computes on 8 bits; quantise it with int8 activations\n"
+                "1 operator that qplan does not import: FULLY_CONNECTED with int16 input ('y')");
+}
+
+TEST(TfliteModelKind, Float16WeightsAreNamed) {
+  TfliteBuilder b;
+  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_FLOAT32, .shape = {1, 1}});
+  const int32_t half =
+      b.tensor({.name = "h", .type = tflite::TensorType_FLOAT16, .shape = {1, 1}, .data = {0, 60}});
+  const int32_t w = b.tensor({.name = "w", .type = tflite::TensorType_FLOAT32, .shape = {1, 1}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_FLOAT32, .shape = {1, 1}});
+  b.op(tflite::BuiltinOperator_DEQUANTIZE, {half}, {w});
+  b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
+       tflite::CreateFullyConnectedOptions(b.fbb()).Union());
+  const std::string error = import_error(b.finish({x}, {y}));
+  EXPECT_TRUE(error.starts_with(kFile +
+                                "the model is not quantised: its one operator with weights (first 'y') "
+                                "computes in float32, with weights stored as float16; quantise"))
+      << error;
+}
+
+TEST(TfliteModelKind, StringsAreNamed) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2}, 0.5f, 0);
+  const int32_t s = b.tensor({.name = "words", .type = tflite::TensorType_STRING, .shape = {2}});
+  b.op(tflite::BuiltinOperator_HASHTABLE_LOOKUP, {x}, {s});
+  EXPECT_EQ(import_error(b.finish({x}, {s})),
+            kFile +
+                "the model works on strings (tensor 'words'); pack the part of it that works on numbers\n"
+                "1 operator that qplan does not import: HASHTABLE_LOOKUP ('words')");
+  TfliteBuilder in;
+  const int32_t text = in.tensor({.name = "text", .type = tflite::TensorType_STRING, .shape = {1}});
+  EXPECT_EQ(import_error(in.finish({text}, {text})),
+            kFile + "input 'text' is a string tensor; qplan runs networks on numbers");
+}
+
+// main: y = WHILE(x), whose condition is LESS, and whose body is an IF of two branches; the branches are in
+// it twice.
+TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
+  TfliteBuilder b;
+  const auto tensor = [&](const char* name) { return b.activation(name, {2}, 0.5f, 0); };
+  int32_t x = tensor("x"), y = tensor("y");
+  b.op(tflite::BuiltinOperator_WHILE, {x}, {y}, tflite::BuiltinOptions_WhileOptions,
+       tflite::CreateWhileOptions(b.fbb(), 1, 2).Union());
+  b.end_subgraph({x}, {y});
+  x = tensor("c"), y = tensor("less");
+  b.op(tflite::BuiltinOperator_LESS, {x, x}, {y});
+  b.end_subgraph({x}, {y});
+  x = tensor("i"), y = tensor("either");
+  b.op(tflite::BuiltinOperator_IF, {x, x}, {y}, tflite::BuiltinOptions_IfOptions,
+       tflite::CreateIfOptions(b.fbb(), 3, 3).Union());
+  b.op(tflite::BuiltinOperator_IF, {x, x}, {y}, tflite::BuiltinOptions_IfOptions,
+       tflite::CreateIfOptions(b.fbb(), 2, 99).Union());
+  b.end_subgraph({x}, {y});
+  x = tensor("t"), y = tensor("sum");
+  b.op(tflite::BuiltinOperator_ADD, {x, x}, {y});
+  EXPECT_EQ(import_error(b.finish({x}, {y})), kFile +
+                                                  "5 operators that qplan does not import:\n"
+                                                  "  2 x IF inside WHILE (first 'either')\n"
+                                                  "  1 x ADD inside IF ('sum')\n"
+                                                  "  1 x LESS inside WHILE ('less')\n"
+                                                  "  1 x WHILE ('y')");
+}
+
+}  // namespace
+}  // namespace qplan::tflite_test
