@@ -11,6 +11,9 @@
 namespace qplan {
 namespace {
 
+// DLPack's code for booleans of a byte each; older dlpack.h lack its name.
+constexpr uint8_t kDLBoolCode = 6;
+
 [[noreturn]] void fail(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
 
 // The elements in row-major order, whatever the strides.
@@ -44,6 +47,7 @@ ir::TensorType read_type(const std::string& what, DLDataType dtype, int32_t ndim
   }
   if (ndim > 0 && shape == nullptr) fail(what + " has no shape");
   ir::TensorType type{{dtype.code, dtype.bits, dtype.lanes}, {}};
+  if (dtype.code == kDLBoolCode && dtype.bits == 8) type.dtype = ir::kBool;
   if (ndim > 0) type.shape.assign(shape, shape + ndim);
   const std::string error = ir::type_error(type);
   if (!error.empty()) fail(what + ": " + error);
@@ -55,6 +59,9 @@ ir::ConstantRef read_tensor(const std::string& what, const DLTensor* tensor) {
   if (tensor->device.device_type != kDLCPU) fail(what + " is not in CPU memory");
   ir::TensorType type = read_type(what, tensor->dtype, tensor->ndim, tensor->shape);
   std::vector<uint8_t> bytes = packed_bytes(what, *tensor, type);
+  if (type.dtype == ir::kBool) {
+    for (uint8_t& byte : bytes) byte = byte != 0 ? 1 : 0;
+  }
   return std::make_shared<const ir::Constant>(std::move(type), std::move(bytes));
 }
 

@@ -114,11 +114,13 @@ class DictReader {
 DLDataType parse_descr(const DictReader& header) {
   const std::string& descr = *header.descr;  // byte order, kind, bytes: "<i4"
   const auto unknown = [&]() {
-    header.fail("has dtype '" + descr + "', expected integers or floats of 1, 2, 4 or 8 bytes");
+    header.fail("has dtype '" + descr + "', expected booleans, or integers or floats of 1, 2, 4 or 8 bytes");
   };
   if (descr.size() != 3 || std::strchr("<>|=", descr[0]) == nullptr) unknown();
   const int bytes = descr[2] - '0';
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) unknown();
+  constexpr uint8_t kDLBoolCode = 6;  // older dlpack.h lack its name
+  if (descr[1] == 'b' && bytes == 1) return DLDataType{kDLBoolCode, 8, 1};
   uint8_t code = kDLInt;
   switch (descr[1]) {
     case 'i':

@@ -50,13 +50,22 @@ TEST(ParseNpy, ReadsScalarsVectorsAndEveryKeyOrder) {
             (std::vector<int64_t>{2, 2}));
 }
 
+TEST(ParseNpy, ReadsBooleans) {
+  const NpyHeader result =
+      parse_npy(npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", 4), "x");
+  EXPECT_EQ(result.dtype.code, 6);  // DLPack's boolean
+  EXPECT_EQ(result.dtype.bits, 8);
+  EXPECT_EQ(result.shape, std::vector<int64_t>{4});
+}
+
 TEST(ParseNpy, SaysWhatIsWrong) {
   const auto with = [](const std::string& descr, const std::string& order, const std::string& shape) {
     return npy(1, "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }", 4);
   };
   EXPECT_NE(error_of(with("'>i2'", "False", "(2,)")).find("big-endian"), std::string::npos);
   EXPECT_NE(error_of(with("'|u1'", "True", "(2, 2)")).find("Fortran order"), std::string::npos);
-  EXPECT_NE(error_of(with("'|b1'", "False", "(4,)")).find("dtype '|b1'"), std::string::npos);
+  EXPECT_NE(error_of(with("'<c8'", "False", "(4,)")).find("dtype '<c8'"), std::string::npos);
+  EXPECT_NE(error_of(with("'<b4'", "False", "(1,)")).find("dtype '<b4'"), std::string::npos);
   EXPECT_NE(error_of(with("[('a', '<f4')]", "False", "(1,)")).find("structured"), std::string::npos);
   EXPECT_NE(error_of(with("'|u1'", "False", "(5,)")).find("holds 4 bytes"), std::string::npos);
   EXPECT_NE(error_of(with("'|u1'", "False", "(3,)")).find("needs 3"), std::string::npos);

@@ -72,7 +72,7 @@ TEST(OnnxConstant, EveryAttribute) {
   EXPECT_EQ(constant(attr_int("value_int", 3)), "3i64\n");
   EXPECT_EQ(constant(attr_ints("value_ints", {3})), "const(Tensor[(1), int64], [3])\n");
   EXPECT_EQ(constant(attr_string("value_string", "x")),
-            kList + "Constant with a value that is neither a tensor nor numbers (1; 'y')");
+            kList + "Constant with a value that is neither a tensor nor numbers ('y')");
 }
 
 // As PyTorch writes the pads of a Pad: paddings from the last axis forwards, turned around.
@@ -108,7 +108,7 @@ TEST(OnnxConstant, CastsToTheSameTypeVanish) {
   newer.node("CastLike", {"c", "x"}, {"d"}).node("Identity", {"d"}, {"e"});
   newer.node("Cast", {"e"}, {"y"}, {attr_int("to", kFloat)}).output("y", kFloat, {1});
   EXPECT_EQ(import_body(newer), "%0 = cast(%x, dtype=\"float32\");\n%0\n");
-  EXPECT_EQ(refusal(b), kList + "CastLike of opset 13 (known from 15 on) (1; 'd')");
+  EXPECT_EQ(refusal(b), kList + "CastLike of opset 13 (known from 15 on) ('d')");
 }
 
 // Bias as the PyTorch way writes it: round(b / (sx * sw)) as int32, all on constants.
@@ -153,7 +153,7 @@ TEST(OnnxConstant, TensorsWithoutElementsEnterNoFunction) {
   OnnxBuilder b;
   b.input("x", kFloat, {1}).constant<float>("e", kFloat, {0}, {}).node("Add", {"x", "e"}, {"y"});
   b.output("y", kFloat, {0});
-  EXPECT_EQ(refusal(b), kList + "Add with a tensor without elements (1; 'y')");
+  EXPECT_EQ(refusal(b), kList + "Add with a tensor without elements ('y')");
 }
 
 // 64 MiB are free: the shape and two results of 32 MiB are more.
@@ -208,6 +208,40 @@ TEST(OnnxConstant, WorkIsBounded) {
   b.output("m0", kFloat, {1});
   EXPECT_NE(refusal(b).find("the model's arithmetic on constants takes too long"), std::string::npos)
       << refusal(b);
+}
+
+// A bound condition: nothing is left of the Where, unless it mixes its operands or broadcasts.
+TEST(OnnxConstants, AConditionThatIsTheSameEverywhereLeavesOneOperand) {
+  const auto body = [](const std::vector<uint8_t>& condition, const std::vector<int64_t>& x_shape) {
+    OnnxBuilder b;
+    b.input("c", kBool, {2}).input("x", kFloat, x_shape).input("y", kFloat, {2});
+    b.node("Where", {"c", "x", "y"}, {"z"}).output("z", kFloat, {2});
+    ImportOptions options;
+    options.bindings["c"] = ir::make_constant(ir::kBool, {2}, condition);
+    return import_body(b, options);
+  };
+  EXPECT_EQ(body({1, 1}, {2}), "%x\n");
+  EXPECT_EQ(body({0, 0}, {2}), "%y\n");
+  EXPECT_EQ(body({0, 0}, {1}), "%y\n");
+  EXPECT_EQ(body({0, 1}, {2}), "%0 = where(const(Tensor[(2), bool], [False, True]), %x, %y);\n%0\n");
+  EXPECT_EQ(body({1, 1}, {1}), "%0 = where(const(Tensor[(2), bool], [True, True]), %x, %y);\n%0\n");
+}
+
+// Extents beside a 0 are multiplied all the same.
+TEST(OnnxConstants, ExtentsOfATensorWithoutElementsAreBounded) {
+  const auto model = [](const std::vector<int64_t>& extents) {
+    OnnxBuilder b;
+    b.input("x", kFloat, {1}).ints("e", extents).node("ConstantOfShape", {"e"}, {"c"});
+    b.node("Flatten", {"c"}, {"f"}).node("Shape", {"f"}, {"y"}).output("y", kInt64, {2});
+    return b;
+  };
+  EXPECT_EQ(import_body(model({0, 3, 5})), "const(Tensor[(2), int64], [0, 15])\n");
+  const int64_t large = int64_t{1} << 62;
+  EXPECT_EQ(
+      refusal(model({0, large, large})),
+      kInvalid +
+          "node 0 ConstantOfShape 'c': shape [0, 4611686018427387904, 4611686018427387904] has too many "
+          "elements");
 }
 
 }  // namespace

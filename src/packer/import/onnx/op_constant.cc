@@ -68,9 +68,7 @@ void import_constant_of_shape(const OpContext& op) {
     }
   }
   const ir::Shape shape = op.ints(0, "extents");
-  for (const int64_t extent : shape) {
-    if (extent < 0) invalid(cat("extent ", extent, " of ", to_text(shape), " is negative"));
-  }
+  check_extents(shape);
   op.define(0, filled(op, *element, shape));
 }
 

@@ -1,6 +1,10 @@
 // Arithmetic, comparison and selection, with NumPy's broadcasting.
+#include <algorithm>
+#include <functional>
+
 #include "src/packer/import/onnx/ops.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/shape.h"
 
 namespace qplan::onnx {
 namespace {
@@ -51,8 +55,22 @@ void import_greater(const OpContext& op) {
   op.define(0, op.emit("less", {op.input(1), op.input(0)}));
 }
 
+// A condition that is known and the same everywhere leaves one of the two operands, unless that is to be
+// broadcast.
 void import_where(const OpContext& op) {
   op.expect_counts(3, 3);
+  if (op.input(0).is_constant() && op.type(op.input(0)).dtype == ir::kBool) {
+    const auto condition = op.input(0).constant->bytes();
+    const bool same =
+        !condition.empty() && std::ranges::adjacent_find(condition, std::not_equal_to()) == condition.end();
+    if (same) {
+      const Value &chosen = op.input(condition[0] != 0 ? 1 : 2), &other = op.input(condition[0] != 0 ? 2 : 1);
+      const ir::Shape whole =
+          op::broadcast_shape(op.shape(op.input(0)), op::broadcast_shape(op.shape(chosen), op.shape(other)));
+      if (op.shape(chosen) == whole && op.type(chosen).dtype == op.type(other).dtype)
+        return op.define(0, chosen);
+    }
+  }
   op.define(0, op.emit("where", {op.input(0), op.input(1), op.input(2)}));
 }
 

@@ -43,6 +43,7 @@ Value reshaped(const OpContext& op, const Value& data, const ir::Shape& shape) {
     if (std::ranges::find(shape, 0) != shape.end()) throw Unsupported{"a result without elements"};
     return op.emit("reshape", {data}, {{"newshape", shape}});
   }
+  check_extents(shape);
   return ir::make_constant(op.type(data).dtype, shape, std::vector<uint8_t>());
 }
 

@@ -1,5 +1,6 @@
 #include "src/packer/import/onnx/tensor.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -61,16 +62,8 @@ int64_t count_elements(const Tensor& tensor, ir::DType dtype) {
   if (tensor.dims.size() > ir::kMaxRank) {
     invalid(cat("rank ", tensor.dims.size(), " is larger than ", ir::kMaxRank));
   }
-  int64_t count = 1;
-  bool empty = false;
-  for (const int64_t extent : tensor.dims) {
-    if (extent < 0) invalid(cat("extent ", extent, " of shape ", to_text(tensor.dims), " is negative"));
-    empty = empty || extent == 0;
-    if (extent != 0 && !checked_mul(count, extent, &count)) {
-      invalid(cat("shape ", to_text(tensor.dims), " has too many elements"));
-    }
-  }
-  if (empty) return 0;
+  const int64_t count = check_extents(tensor.dims);
+  if (std::ranges::find(tensor.dims, 0) != tensor.dims.end()) return 0;
   const std::string error = ir::type_error({dtype, tensor.dims});
   if (!error.empty()) invalid(error);
   return count;
@@ -113,6 +106,17 @@ std::vector<uint8_t> typed_bytes(const Tensor& tensor, ir::DType dtype, int64_t 
 }
 
 }  // namespace
+
+int64_t check_extents(const std::vector<int64_t>& extents) {
+  int64_t count = 1;
+  for (const int64_t extent : extents) {
+    if (extent < 0) invalid(cat("extent ", extent, " of shape ", to_text(extents), " is negative"));
+    if (extent != 0 && !checked_mul(count, extent, &count)) {
+      invalid(cat("shape ", to_text(extents), " has too many elements"));
+    }
+  }
+  return count;
+}
 
 std::optional<ir::DType> ir_dtype(int32_t data_type) {
   const TypeRow* row = find_type(data_type);

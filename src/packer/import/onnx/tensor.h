@@ -30,6 +30,10 @@ struct Tensor {
   bool is_segment = false;    // a part of a tensor
 };
 
+// A tensor without elements may have any other extents. PackError where they are negative or their product
+// wraps: what multiplies them later relies on it. Returns the product of those that are not 0.
+int64_t check_extents(const std::vector<int64_t>& extents);
+
 // nullopt: a type that the IR does not know.
 std::optional<ir::DType> ir_dtype(int32_t data_type);
 // "float32", "string", "type 99".
