@@ -60,7 +60,7 @@ qplan_status report(qplan_status status, const std::string& what, const qplan_pa
 qplan_status report_without_memory(qplan_status status, const char* text, qplan_error* error) noexcept {
   if (error != nullptr) {
     Error record;
-    record.set(status) << in_one_line(text).c_str();
+    record.set(status) << text;
     record.copy_to(error);
   }
   return status;

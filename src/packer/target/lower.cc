@@ -29,7 +29,7 @@ class Refusals {
 
   [[noreturn]] void fail() const {
     std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
-                       std::to_string(num_nodes_) + " operators:";
+                       std::to_string(num_nodes_) + (num_nodes_ == 1 ? " operator:" : " operators:");
     for (size_t i = 0; i < std::min(refusals_.size(), kMaxListed); ++i) {
       const Refusal& refusal = refusals_[i];
       // One reason needs no list.
