@@ -29,6 +29,8 @@ typedef struct qplan_npu_target_costs {
   uint32_t dma_bytes_per_cycle; /* 8 */
   uint32_t dma_latency_cycles;  /* 64 */
   uint32_t reserved;
+  uint32_t fj_per_mac;  /* 2800: energy of a multiply-accumulate, its operands from local memory, in femtojoules */
+  uint32_t fj_per_byte; /* 162500: of a byte from or to the system's memory; both for --prefer energy */
 } qplan_npu_target_costs;
 
 /* One operator of the IR in a chain, whose result is the first operand of the next. */

@@ -189,7 +189,15 @@ class Annotator {
     for (const ir::ValueId result : node(unit->root()).results)
       unit->bytes += bytes_of(function_.type(result));
     const auto cpu = std::ranges::find_if(targets_, [](const Target* t) { return t->is_cpu; });
-    unit->cpu_ns = target::cpu_ns((*cpu)->cpu_costs, unit->macs, unit->bytes);
+    unit->cpu_ns =
+        target::cpu_ns((*cpu)->cpu_costs, work_of(*unit), unit->macs, unit->bytes, unit->weight_bytes);
+  }
+
+  // That of the node which multiplies, else of the first: the others are part of its kernel.
+  target::CpuWork work_of(const Unit& unit) const {
+    const auto multiplies = [&](uint32_t n) { return target::node_macs(function_, node(n)) > 0; };
+    const auto found = std::ranges::find_if(unit.nodes, multiplies);
+    return target::cpu_work(function_, node(found == unit.nodes.end() ? unit.nodes.front() : *found));
   }
 
   void check_pins() const {

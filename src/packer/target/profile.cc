@@ -31,6 +31,8 @@ const std::vector<Arch>& known_archs() {
         {"avxvnni", QPLAN_ISA_AVXVNNI},
         {"avx512vnni", QPLAN_ISA_AVX512VNNI}}},
       {"cortex-m", 4, {{"reference", QPLAN_ISA_REFERENCE}}},
+      {"aarch64", 8, {{"reference", QPLAN_ISA_REFERENCE}}},
+      {"riscv64", 8, {{"reference", QPLAN_ISA_REFERENCE}}},
   };
   return archs;
 }
@@ -88,7 +90,8 @@ Options parse_options(const std::vector<std::string_view>& parts) {
     } else if (key == "isa") {
       options.isa = value;
     } else {
-      fail("option " + quoted(key) + " of 'cpu' is not known; known: arch, isa");
+      fail("option " + quoted(key) +
+           " of 'cpu' is not known; known: arch, bytes_per_us, clock, isa, macs_per_us, priority");
     }
   }
   return options;
@@ -118,6 +121,7 @@ TargetProfile parse_target(std::string_view text) {
 
   TargetProfile profile;
   profile.name = "cpu";
+  profile.arch = arch->name;
   profile.options = std::string("arch=") + arch->name + ",isa=" + best->name;
   profile.pointer_size = arch->pointer_size;
   for (const Isa& isa : arch->isas) {

@@ -21,6 +21,7 @@ enum class InputOrigin {
 
 struct TargetProfile {
   std::string name;     // "cpu"
+  std::string arch;     // "x86_64"
   std::string options;  // canonical, as the plan records them: "arch=x86_64,isa=avx512vnni"
   uint64_t pointer_size = 8;
   std::vector<uint32_t>

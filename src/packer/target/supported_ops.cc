@@ -53,7 +53,8 @@ std::string supported_ops_page() {
   for (size_t i = 0; i < rows.size(); ++i) text += row_text(rows[i], quarter[i]);
   text +=
       "## cpu\n"
-      "Takes what is left. Options: `arch=x86_64|cortex-m`, `isa=`, `priority=`. Its lowerings, in the order "
+      "Takes what is left. Options: `arch=x86_64|cortex-m|aarch64|riscv64`, `isa=`, `priority=`, `clock=`, "
+      "`macs_per_us=`, `bytes_per_us=` (what the estimates reckon with). Its lowerings, in the order "
       "in which they are tried: ";
   const char* separator = "";
   for (const cpu::TableRow& row : cpu::lowering_table()) {

@@ -76,11 +76,12 @@ uint64_t node_macs(const ir::Function& function, const ir::Node& node) {
   return static_cast<uint64_t>(fits ? std::min(macs, kMaxMacs) : kMaxMacs);
 }
 
-uint64_t cpu_ns(const CpuCosts& costs, uint64_t macs, uint64_t bytes) {
-  return macs * 1000 / costs.macs_per_us + copy_ns(costs, bytes);
+uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles) {
+  return mul_div(cycles, 1'000'000, costs.clock_khz);
 }
-uint64_t copy_ns(const CpuCosts& costs, uint64_t bytes) { return bytes * 1000 / costs.bytes_per_us; }
-uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles) { return cycles * 1000 / costs.clock_mhz; }
+uint64_t device_pj(const DeviceCosts& costs, uint64_t macs, uint64_t bytes) {
+  return mul_div(macs, costs.fj_per_mac, 1000) + mul_div(bytes, costs.fj_per_byte, 1000);
+}
 uint64_t dma_cycles(const DeviceCosts& costs, uint64_t bytes) {
   return costs.dma_latency_cycles + ceil_div(bytes, costs.dma_bytes_per_cycle);
 }

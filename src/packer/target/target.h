@@ -16,6 +16,7 @@
 #include "qplan/npu_target.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/pattern/matcher.h"
+#include "src/packer/target/cpu_costs.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::target {
@@ -25,17 +26,17 @@ inline constexpr int32_t kNpuPriority = 500;
 
 // What the cost gate and explain reckon with. All positive.
 struct DeviceCosts {
-  uint64_t clock_mhz = 100;
+  uint64_t clock_khz = 100'000;
   uint64_t dma_bytes_per_cycle = 8;
   uint64_t dma_latency_cycles = 64;
   uint64_t macs_per_cycle = 256;
+  // Energy of a multiply-accumulate with its operands from local memory, and of a byte from or to the memory
+  // of the system. Figures for 45 nm of M. Horowitz, "Computing's energy problem", ISSCC 2014: 0.2 pJ for an
+  // 8-bit product, 0.1 pJ for a 32-bit sum, 20 pJ for 8 bytes of a 32 KB memory (of which one byte of weights
+  // for each product), 1.3 nJ for 8 bytes of DRAM.
+  uint64_t fj_per_mac = 2'800;
+  uint64_t fj_per_byte = 162'500;
 };
-// Of the CPU of the system, not of the machine that packs.
-struct CpuCosts {
-  uint64_t macs_per_us = 200;
-  uint64_t bytes_per_us = 400;
-};
-
 // Why a target does not take something.
 struct Reason {
   std::string id;    // stable: "vta.conv2d.groups"
@@ -128,10 +129,9 @@ Target operators_target(std::string name, const std::vector<std::string>& operat
 // ---- what things cost ----
 // Multiply-accumulates of a node: convolutions and fully connected layers have some.
 uint64_t node_macs(const ir::Function& function, const ir::Node& node);
-uint64_t cpu_ns(const CpuCosts& costs, uint64_t macs, uint64_t bytes);
-// A copy of bytes between the CPU's and a device's layout, made by the CPU.
-uint64_t copy_ns(const CpuCosts& costs, uint64_t bytes);
 uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles);
+// bytes: of activations and weights.
+uint64_t device_pj(const DeviceCosts& costs, uint64_t macs, uint64_t bytes);
 // Cycles of one transfer.
 uint64_t dma_cycles(const DeviceCosts& costs, uint64_t bytes);
 

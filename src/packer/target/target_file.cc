@@ -6,8 +6,9 @@
 //      256}},
 //     {"name": "npu", "operators": ["nn.bias_add"]},                      operators as they are, with any
 //     types
-//     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 200, "bytes_per_us": 400}}]}
-// What is left out has its default.
+//     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 60000, "bytes_per_us": 20000}}]}
+// What is left out has its default. A CPU's macs_per_us are those of convolutions, its bytes_per_us those of
+// additions; other kinds of work keep their ratio to them.
 #include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
@@ -104,16 +105,28 @@ Target read_target(const Json& object, Libraries libraries) {
   if (!object.contains("costs")) return target;
   const Json& costs = object["costs"];
   if (target.is_cpu) {
-    check_keys(costs, "'costs' of a CPU", {"macs_per_us", "bytes_per_us"});
-    read_number(costs, "macs_per_us", kMaxCost, &target.cpu_costs.macs_per_us);
-    read_number(costs, "bytes_per_us", kMaxCost, &target.cpu_costs.bytes_per_us);
+    check_keys(costs, "'costs' of a CPU", {"macs_per_us", "bytes_per_us", "clock_mhz", "pj_per_cycle"});
+    uint64_t clock_mhz = 0;
+    read_number(costs, "clock_mhz", kMaxCost, &clock_mhz);
+    if (clock_mhz != 0) target.cpu_costs.clock_khz = clock_mhz * 1000;
+    read_number(costs, "pj_per_cycle", kMaxCost, &target.cpu_costs.pj_per_cycle);
+    uint64_t macs = 0, bytes = 0;
+    read_number(costs, "macs_per_us", kMaxCost, &macs);
+    read_number(costs, "bytes_per_us", kMaxCost, &bytes);
+    if (macs != 0) target.cpu_costs.set_macs_per_us(macs);
+    if (bytes != 0) target.cpu_costs.set_bytes_per_us(bytes);
   } else {
     check_keys(costs, "'costs'",
-               {"clock_mhz", "dma_bytes_per_cycle", "dma_latency_cycles", "macs_per_cycle"});
-    read_number(costs, "clock_mhz", kMaxCost, &target.costs.clock_mhz);
+               {"clock_mhz", "dma_bytes_per_cycle", "dma_latency_cycles", "macs_per_cycle", "fj_per_mac",
+                "fj_per_byte"});
+    uint64_t clock_mhz = 0;
+    read_number(costs, "clock_mhz", kMaxCost, &clock_mhz);
+    if (clock_mhz != 0) target.costs.clock_khz = clock_mhz * 1000;
     read_number(costs, "dma_bytes_per_cycle", kMaxCost, &target.costs.dma_bytes_per_cycle);
     read_number(costs, "dma_latency_cycles", kMaxCost, &target.costs.dma_latency_cycles);
     read_number(costs, "macs_per_cycle", kMaxCost, &target.costs.macs_per_cycle);
+    read_number(costs, "fj_per_mac", kMaxCost, &target.costs.fj_per_mac);
+    read_number(costs, "fj_per_byte", kMaxCost, &target.costs.fj_per_byte);
   }
   return target;
 }

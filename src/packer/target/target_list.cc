@@ -21,6 +21,7 @@ std::string_view trim(std::string_view text) {
 }
 
 using Options = std::vector<std::pair<std::string, std::string>>;
+constexpr uint64_t kMaxRate = 1'000'000'000;
 
 // What kernels compute in one go.
 std::vector<PatternRow> cpu_table() {
@@ -33,12 +34,37 @@ std::vector<PatternRow> cpu_table() {
   return table;
 }
 
-// parse_target knows the CPU's options.
+uint64_t checked_rate(const std::string& key, const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > kMaxRate) {
+    fail_target(cat(key, " '", text, "' of 'cpu' is not a whole number from 1 to ", kMaxRate));
+  }
+  return value;
+}
+
+// parse_target knows the options that say what the CPU is; the others say what it costs.
 Target make_cpu(const Options& options, const std::optional<vta::Config>&) {
   std::string text = "cpu";
-  for (const auto& [key, value] : options) text += cat(",", key, "=", value);
+  uint64_t macs_per_us = 0, bytes_per_us = 0, clock_khz = 0;
+  for (const auto& [key, value] : options) {
+    if (key == "macs_per_us") {
+      macs_per_us = checked_rate(key, value);
+    } else if (key == "bytes_per_us") {
+      bytes_per_us = checked_rate(key, value);
+    } else if (key == "clock") {
+      clock_khz = checked_clock_khz("cpu", value);
+    } else {
+      text += cat(",", key, "=", value);
+    }
+  }
   Target target;
   target.profile = parse_target(text);
+  target.cpu_costs = default_cpu_costs(target.profile.arch, target.profile.isas.back());
+  // What is said of the speed itself is so at whatever clock.
+  if (clock_khz != 0) target.cpu_costs.clock_khz = clock_khz;
+  if (macs_per_us != 0) target.cpu_costs.set_macs_per_us(macs_per_us);
+  if (bytes_per_us != 0) target.cpu_costs.set_bytes_per_us(bytes_per_us);
   target.options = target.profile.options;
   target.priority = kCpuPriority;
   target.is_cpu = true;
@@ -62,7 +88,7 @@ Target make_vta(const Options& options, const std::optional<vta::Config>& memori
         fail_target(cat("mul '", value, "' of 'vta' is not known; known: on, off"));
       mul = value;
     } else {
-      fail_target(cat("option '", key, "' of 'vta' is not known; known: mul, priority, sram"));
+      fail_target(cat("option '", key, "' of 'vta' is not known; known: clock, mul, priority, sram"));
     }
   }
   if (memories) {
@@ -97,6 +123,37 @@ int32_t checked_priority(std::string_view text) {
     fail_target(cat("priority '", text, "' is not a number from 0 to 1000000"));
   }
   return value;
+}
+
+uint64_t checked_clock_khz(std::string_view name, std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    uint64_t hz;
+  };
+  constexpr Unit kUnits[] = {{"GHz", 1'000'000'000}, {"MHz", 1'000'000}, {"kHz", 1000}, {"Hz", 1}};
+  constexpr uint64_t kMinHz = 1000, kMaxHz = 100'000'000'000;
+  constexpr size_t kMaxDigits = 12;  // of either half
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.size() <= kMaxDigits &&
+           part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    std::string_view number = trim(text.substr(0, text.size() - unit.name.size()));
+    const size_t point = number.find('.');
+    const std::string_view whole = number.substr(0, point);
+    if (!digits(whole) || (point != std::string_view::npos && !digits(number.substr(point + 1)))) break;
+    uint64_t hz = mul_div(std::stoull(std::string(whole)), unit.hz, 1);
+    if (point != std::string_view::npos) {
+      uint64_t of = 1;
+      for (size_t i = point + 1; i < number.size(); ++i) of *= 10;
+      hz += mul_div(std::stoull(std::string(number.substr(point + 1))), unit.hz, of);
+    }
+    if (hz < kMinHz || hz > kMaxHz) break;
+    return hz / 1000;
+  }
+  fail_target(cat("clock '", text, "' of '", name,
+                  "' is not a frequency from 1kHz to 100GHz with its unit; expected like 250MHz or 1.2GHz"));
 }
 
 // A part without '=' begins the next target.
@@ -134,9 +191,12 @@ Target make_named_target(const TargetText& text, const std::optional<vta::Config
   if (memories && text.name != "vta") fail_target(cat("'", text.name, "' has no memories to set"));
   Options options;
   std::optional<int32_t> priority;
+  std::optional<uint64_t> clock_khz;
   for (const auto& [key, value] : text.options) {
     if (key == "priority") {
       priority = checked_priority(value);
+    } else if (key == "clock" && text.name != "cpu") {
+      clock_khz = checked_clock_khz(text.name, value);
     } else {
       options.emplace_back(key, value);
     }
@@ -145,6 +205,7 @@ Target make_named_target(const TargetText& text, const std::optional<vta::Config
       library != libraries.end() ? external::make_target(**library, options) : known->make(options, memories);
   target.name = text.name;
   if (priority) target.priority = *priority;
+  if (clock_khz) target.costs.clock_khz = *clock_khz;
   return target;
 }
 

@@ -32,6 +32,8 @@ bool is_built_in(std::string_view name);
 
 [[noreturn]] void fail_target(const std::string& text);
 int32_t checked_priority(std::string_view text);
+// "250MHz", "1.2GHz": in kHz. name: the target's.
+uint64_t checked_clock_khz(std::string_view name, std::string_view text);
 
 }  // namespace qplan::target
 

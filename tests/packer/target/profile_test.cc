@@ -59,15 +59,19 @@ TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
     EXPECT_EQ(profile.input_origin, InputOrigin::kZero);
   }
   EXPECT_EQ(parse_target("cpu,arch=cortex-m").pointer_size, 4u);
+  EXPECT_EQ(parse_target("cpu,arch=aarch64").pointer_size, 8u);
+  EXPECT_EQ(parse_target("cpu,arch=riscv64").options, "arch=riscv64,isa=reference");
   EXPECT_EQ(parse_target("cpu,arch=cortex-m").task_work, 0u);
 }
 
 TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(refusal("gpu"), "target: 'gpu' is not known; known: cpu");
   EXPECT_EQ(refusal(""), "target: '' is not known; known: cpu");
-  EXPECT_EQ(refusal("cpu,speed=11"), "target: option 'speed' of 'cpu' is not known; known: arch, isa");
+  EXPECT_EQ(refusal("cpu,speed=11"),
+            "target: option 'speed' of 'cpu' is not known; known: arch, bytes_per_us, "
+            "clock, isa, macs_per_us, priority");
   EXPECT_EQ(refusal("cpu,fast"), "target: option 'fast' is not of the form key=value");
-  EXPECT_EQ(refusal("cpu,arch=z80"), "target: arch 'z80' is not known; known: x86_64, cortex-m");
+  EXPECT_EQ(refusal("cpu,arch=z80"), "target: arch 'z80' is not known; known: x86_64, cortex-m, aarch64, riscv64");
   EXPECT_EQ(
       refusal("cpu,isa=mmx"),
       "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");

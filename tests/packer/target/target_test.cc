@@ -74,7 +74,7 @@ TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(list_refusal(""), "target: '' is not known; known: cpu, vta");
   EXPECT_EQ(list_refusal("vta,,cpu"), "target: '' is not known; known: cpu, vta");
   EXPECT_EQ(list_refusal("vta,size=1"),
-            "target: option 'size' of 'vta' is not known; known: mul, priority, sram");
+            "target: option 'size' of 'vta' is not known; known: clock, mul, priority, sram");
   EXPECT_EQ(list_refusal("vta,sram=half"),
             "target: sram 'half' of 'vta' is not known; known: default, quarter");
   EXPECT_EQ(list_refusal("vta,mul=maybe"), "target: mul 'maybe' of 'vta' is not known; known: on, off");
@@ -100,14 +100,35 @@ TEST(TargetList, ThePreferredTargetHasTheHighestPriorityOrComesFirst) {
 
 TEST(TargetList, CostsHaveTheDefaultsOfTheDesign) {
   const std::vector<Target> targets = parse_targets("vta, cpu");
-  EXPECT_EQ(targets[0].costs.clock_mhz, 100u);
+  EXPECT_EQ(targets[0].costs.clock_khz, 100'000u);
   EXPECT_EQ(targets[0].costs.dma_bytes_per_cycle, 8u);
   EXPECT_EQ(targets[0].costs.dma_latency_cycles, 64u);
-  EXPECT_EQ(targets[1].cpu_costs.macs_per_us, 200u);
-  EXPECT_EQ(targets[1].cpu_costs.bytes_per_us, 400u);
-  EXPECT_EQ(cpu_ns(targets[1].cpu_costs, 1000, 400), 6000u);
   EXPECT_EQ(device_ns(targets[0].costs, 100), 1000u);
   EXPECT_EQ(dma_cycles(targets[0].costs, 17), 67u);
+  EXPECT_EQ(device_pj(targets[0].costs, 1000, 10), 2'800u + 1'625u);
+}
+
+TEST(TargetList, AClockScalesTheDevicesCycles) {
+  EXPECT_EQ(device_ns(parse_targets("vta,clock=250MHz")[0].costs, 1000), 4000u);
+  EXPECT_EQ(device_ns(parse_targets("vta,clock=1.2GHz,sram=quarter")[0].costs, 1200), 1000u);
+  EXPECT_EQ(device_ns(parse_targets("vta,clock=500kHz")[0].costs, 1), 2000u);
+  EXPECT_EQ(device_ns(parse_targets("vta,clock=100000000Hz")[0].costs, 100), 1000u);
+  // It is what the device costs, not what it is: plans and blobs are the same.
+  EXPECT_EQ(parse_targets("vta,clock=250MHz")[0].options, parse_targets("vta")[0].options);
+  for (const char* clock : {"250", "MHz", "-1MHz", "1.MHz", ".5MHz", "1e3MHz", "0Hz", "999Hz", "101GHz",
+                            "99999999999999GHz", "1 000MHz"}) {
+    EXPECT_EQ(list_refusal(std::string("vta,clock=") + clock),
+              std::string("target: clock '") + clock +
+                  "' of 'vta' is not a frequency from 1kHz to 100GHz with its unit; expected like 250MHz or "
+                  "1.2GHz");
+  }
+}
+
+TEST(TargetList, TheCpusSpeedIsAWholeNumber) {
+  EXPECT_EQ(list_refusal("cpu,macs_per_us=fast"),
+            "target: macs_per_us 'fast' of 'cpu' is not a whole number from 1 to 1000000000");
+  EXPECT_EQ(list_refusal("cpu,bytes_per_us=0"),
+            "target: bytes_per_us '0' of 'cpu' is not a whole number from 1 to 1000000000");
 }
 
 TEST(TargetFile, SaysWhatAListSaysAndMore) {
@@ -120,14 +141,15 @@ TEST(TargetFile, SaysWhatAListSaysAndMore) {
   EXPECT_EQ(
       describe(targets),
       "vta(sram=uop:8192/wgt:1024/inp:512/acc:1024,mul=off) 400; npu() 500; cpu(arch=x86_64,isa=avx2) 50");
-  EXPECT_EQ(targets[0].costs.clock_mhz, 250u);
+  EXPECT_EQ(targets[0].costs.clock_khz, 250'000u);
   EXPECT_EQ(targets[0].costs.dma_bytes_per_cycle, 8u);
   EXPECT_EQ(config_of(targets[0]).acc_elements, 1024u);
   EXPECT_EQ(targets[1].costs.macs_per_cycle, 1024u);
   ASSERT_EQ(targets[1].table.size(), 2u);
   EXPECT_EQ(targets[1].table[0].name, "nn.bias_add");
   EXPECT_TRUE(targets[1].table[0].is_operator());
-  EXPECT_EQ(targets[2].cpu_costs.macs_per_us, 1000u);
+  EXPECT_EQ(targets[2].cpu_costs.macs_per_us(), 1000u);
+  EXPECT_EQ(targets[2].cpu_costs.bytes_per_us(), 2000u);
 }
 
 TEST(TargetFile, RefusesWhatItDoesNotKnow) {

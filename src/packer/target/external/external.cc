@@ -30,7 +30,7 @@ std::string text_of(const qplan_npu_reason& why) {
   return std::string(why.text, strnlen(why.text, sizeof(why.text)));
 }
 
-void set(uint32_t value, uint64_t* to) {
+void set(uint64_t value, uint64_t* to) {
   if (value != 0) *to = value;
 }
 
@@ -76,17 +76,19 @@ Target make_target(const qplan_npu_target& library,
       throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: '", target.name, "': ", text_of(why)));
   } else if (!options.empty()) {
     throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: option '", options[0].first, "' of '", target.name,
-                                                "' is not known; known: priority"));
+                                                "' is not known; known: clock, priority"));
   }
   if (library.priority > 0) target.priority = library.priority;
   if (library.costs != nullptr) {
     qplan_npu_target_costs costs = {};
     costs.struct_size = sizeof(costs);
     if (library.costs(config, &costs) != QPLAN_NPU_OK) fail(cat("target '", target.name, "' tells no costs"));
-    set(costs.clock_mhz, &target.costs.clock_mhz);
+    set(uint64_t{costs.clock_mhz} * 1000, &target.costs.clock_khz);
     set(costs.macs_per_cycle, &target.costs.macs_per_cycle);
     set(costs.dma_bytes_per_cycle, &target.costs.dma_bytes_per_cycle);
     set(costs.dma_latency_cycles, &target.costs.dma_latency_cycles);
+    set(costs.fj_per_mac, &target.costs.fj_per_mac);
+    set(costs.fj_per_byte, &target.costs.fj_per_byte);
   }
   qplan_npu_capabilities capabilities = {};
   capabilities.struct_size = sizeof(capabilities);

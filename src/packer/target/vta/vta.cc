@@ -62,7 +62,7 @@ Target make_target(const Config& config) {
   Target target;
   target.name = "vta";
   target.device = config;
-  target.costs.clock_mhz = config.clock_khz / 1000;
+  target.costs.clock_khz = config.clock_khz;
   target.costs.dma_bytes_per_cycle = config.dma_bytes_per_cycle;
   target.costs.dma_latency_cycles = config.dma_latency_cycles;
   target.max_bank_bytes = static_cast<uint64_t>(kMaxBufferBytes);

@@ -1,0 +1,296 @@
+#include "src/packer/target/cpu_costs.h"
+
+#include <algorithm>
+#include <string>
+
+#include "qplan/qplan.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/op/shape.h"
+
+namespace qplan::target {
+namespace {
+
+__extension__ typedef unsigned __int128 uint128;
+
+constexpr uint64_t kMillion = 1'000'000;
+constexpr uint64_t kMaxCost = uint64_t{1} << 60;
+
+struct Figures {
+  const char* arch;
+  uint32_t isa;
+  CpuCosts costs;
+};
+
+// A core's share of an EPYC 9654 (Zen 4; 360 W, 96 cores) at 3.65 GHz.
+constexpr uint64_t kEpycPj = 1027;
+// STM32F411 (Cortex-M4): 100 uA/MHz at 3.3 V from its data sheet, the whole chip.
+constexpr uint64_t kCortexMPj = 330;
+// A Cortex-A53 of a phone of 2015, about 200 mW at 1.3 GHz.
+constexpr uint64_t kInOrderPj = 154;
+
+// Rows of `work` in the order of CpuWork: {cycles for a million MACs, cycles for a million bytes of
+// activations}.
+//
+// x86-64 with vectors: least-squares fits to the 227 layers of
+// benchmarks/results/2026-11-22-0c32335/kernels.txt (one thread of a 3.65 GHz Zen 4, which runs all three
+// instruction sets), a median error of 9 to 15 % a layer. Softmax is that of 1001 classes. A step takes 60 ns
+// to bind and begin (ad01, ten steps of which the smallest take 150).
+constexpr Figures kFigures[] = {
+    {"x86_64",
+     QPLAN_ISA_AVX512VNNI,
+     {.clock_khz = 3'650'000,
+      .work = {{{15'000, 160'000},
+                {25'000, 82'000},
+                {0, 148'000},
+                {0, 79'000},
+                {0, 61'000},
+                {0, 3'300'000},
+                {0, 180'000},
+                {0, 60'000},
+                {0, 400'000}}},
+      .weights = 36'500,
+      .copies = 1'000'000,
+      .step_cycles = 220,
+      .pj_per_cycle = kEpycPj}},
+    // Unmeasured for want of such a machine: the products at half the width of AVX-512, all else as with
+    // AVX2.
+    {"x86_64",
+     QPLAN_ISA_AVXVNNI,
+     {.clock_khz = 3'650'000,
+      .work = {{{30'000, 320'000},
+                {100'000, 250'000},
+                {0, 149'000},
+                {0, 245'000},
+                {0, 75'000},
+                {0, 3'700'000},
+                {0, 180'000},
+                {0, 60'000},
+                {0, 630'000}}},
+      .weights = 36'500,
+      .copies = 1'000'000,
+      .step_cycles = 220,
+      .pj_per_cycle = kEpycPj}},
+    {"x86_64",
+     QPLAN_ISA_AVX2,
+     {.clock_khz = 3'650'000,
+      .work = {{{55'000, 1'200'000},
+                {100'000, 250'000},
+                {0, 149'000},
+                {0, 245'000},
+                {0, 75'000},
+                {0, 3'700'000},
+                {0, 180'000},
+                {0, 60'000},
+                {0, 630'000}}},
+      .weights = 36'500,
+      .copies = 1'000'000,
+      .step_cycles = 220,
+      .pj_per_cycle = kEpycPj}},
+    {"x86_64",
+     QPLAN_ISA_SSE41,
+     {.clock_khz = 3'650'000,
+      .work = {{{119'000, 2'300'000},
+                {660'000, 9'000},
+                {0, 349'000},
+                {0, 1'500'000},
+                {0, 150'000},
+                {0, 5'200'000},
+                {0, 646'000},
+                {0, 60'000},
+                {0, 855'000}}},
+      .weights = 36'500,
+      .copies = 1'000'000,
+      .step_cycles = 220,
+      .pj_per_cycle = kEpycPj}},
+    {"x86_64",
+     QPLAN_ISA_REFERENCE,
+     {.clock_khz = 3'650'000,
+      .work = {{{3'500'000, 20'000'000},
+                {5'000'000, 20'000'000},
+                {0, 4'000'000},
+                {0, 1'500'000},
+                {0, 4'000'000},
+                {0, 30'000'000},
+                {0, 4'000'000},
+                {0, 300'000},
+                {0, 6'000'000}}},
+      .weights = 36'500,
+      .copies = 1'000'000,
+      .step_cycles = 220,
+      .pj_per_cycle = kEpycPj}},
+    {"cortex-m",
+     QPLAN_ISA_REFERENCE,
+     {.clock_khz = 100'000,
+      .work = {{{22'000'000, 20'000'000},
+                {32'000'000, 20'000'000},
+                {0, 25'000'000},
+                {0, 8'000'000},
+                {0, 12'000'000},
+                {0, 300'000'000},
+                {0, 25'000'000},
+                {0, 4'000'000},
+                {0, 40'000'000}}},
+      .weights = 0,
+      .copies = 8'000'000,
+      .step_cycles = 2'000,
+      .pj_per_cycle = kCortexMPj}},
+    {"aarch64",
+     QPLAN_ISA_REFERENCE,
+     {.clock_khz = 1'500'000,
+      .work = {{{14'000'000, 20'000'000},
+                {20'000'000, 20'000'000},
+                {0, 15'000'000},
+                {0, 5'000'000},
+                {0, 8'000'000},
+                {0, 100'000'000},
+                {0, 15'000'000},
+                {0, 2'000'000},
+                {0, 25'000'000}}},
+      .weights = 250'000,
+      .copies = 4'000'000,
+      .step_cycles = 1'000,
+      .pj_per_cycle = kInOrderPj}},
+    {"riscv64",
+     QPLAN_ISA_REFERENCE,
+     {.clock_khz = 1'000'000,
+      .work = {{{17'000'000, 20'000'000},
+                {24'000'000, 20'000'000},
+                {0, 18'000'000},
+                {0, 6'000'000},
+                {0, 10'000'000},
+                {0, 120'000'000},
+                {0, 18'000'000},
+                {0, 2'500'000},
+                {0, 30'000'000}}},
+      .weights = 250'000,
+      .copies = 5'000'000,
+      .step_cycles = 1'000,
+      .pj_per_cycle = kInOrderPj}},
+};
+
+const CpuCosts* find_figures(std::string_view arch, uint32_t isa) {
+  for (const Figures& figures : kFigures) {
+    if (arch == figures.arch && isa == figures.isa) return &figures.costs;
+  }
+  return nullptr;
+}
+
+uint64_t scaled(uint64_t figure, uint64_t to, uint64_t from) {
+  return figure == 0 ? 0 : std::max<uint64_t>(mul_div(figure, to, from), 1);
+}
+
+bool is_depthwise(const ir::Function& function, const ir::Node& node) {
+  const op::DataLayout layout = op::data_layout(op::attr_string(node, "data_layout"));
+  const int64_t groups = op::attr_int(node, "groups");
+  return groups > 1 && groups == function.type(node.operands[0]).shape[layout.c];
+}
+
+struct NamedWork {
+  std::string_view name;
+  CpuWork work;
+};
+constexpr NamedWork kWorkOf[] = {
+    {"qnn.dense", CpuWork::kConvolution},
+    {"nn.dense", CpuWork::kConvolution},
+    {"qnn.sigmoid", CpuWork::kTable},
+    {"qnn.lookup", CpuWork::kTable},
+    {"clip", CpuWork::kTable},
+    {"sigmoid", CpuWork::kTable},
+    {"tanh", CpuWork::kTable},
+    {"qnn.avg_pool2d", CpuWork::kPool},
+    {"nn.avg_pool2d", CpuWork::kPool},
+    {"nn.max_pool2d", CpuWork::kPool},
+    {"nn.global_avg_pool2d", CpuWork::kPool},
+    {"qnn.mean", CpuWork::kPool},
+    {"mean", CpuWork::kPool},
+    {"qnn.softmax", CpuWork::kSoftmax},
+    {"nn.softmax", CpuWork::kSoftmax},
+    {"qnn.quantize", CpuWork::kConvert},
+    {"qnn.dequantize", CpuWork::kConvert},
+    {"cast", CpuWork::kConvert},
+    {"argmax", CpuWork::kConvert},
+    {"reshape", CpuWork::kMove},
+    {"transpose", CpuWork::kMove},
+    {"nn.pad", CpuWork::kMove},
+    {"concatenate", CpuWork::kMove},
+    {"split", CpuWork::kMove},
+    {"squeeze", CpuWork::kMove},
+    {"expand_dims", CpuWork::kMove},
+    {"nn.batch_flatten", CpuWork::kMove},
+    {"strided_slice", CpuWork::kMove},
+    {"take", CpuWork::kMove},
+    {"image.resize2d", CpuWork::kResize},
+};
+
+}  // namespace
+
+uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c) {
+  const uint128 result = static_cast<uint128>(a) * b / c;
+  return result > kMaxCost ? kMaxCost : static_cast<uint64_t>(result);
+}
+
+uint64_t CpuCosts::macs_per_us() const {
+  return mul_div(clock_khz, 1000, std::max<uint64_t>(of(CpuWork::kConvolution).macs, 1));
+}
+
+uint64_t CpuCosts::bytes_per_us() const {
+  return mul_div(clock_khz, 1000, std::max<uint64_t>(of(CpuWork::kArithmetic).bytes, 1));
+}
+
+void CpuCosts::set_macs_per_us(uint64_t macs) {
+  // In cycles for a million: clock_khz / 1000 cycles a microsecond, of which macs take 1.
+  const uint64_t from = of(CpuWork::kConvolution).macs;
+  const uint64_t to = std::max<uint64_t>(mul_div(clock_khz, 1000, macs), 1);
+  for (CpuRate& rate : work) rate.macs = scaled(rate.macs, to, from);
+}
+
+void CpuCosts::set_bytes_per_us(uint64_t bytes) {
+  const uint64_t from = of(CpuWork::kArithmetic).bytes;
+  const uint64_t to = std::max<uint64_t>(mul_div(clock_khz, 1000, bytes), 1);
+  for (CpuRate& rate : work) rate.bytes = scaled(rate.bytes, to, from);
+  weights = scaled(weights, to, from);
+  copies = scaled(copies, to, from);
+}
+
+CpuCosts default_cpu_costs(std::string_view arch, uint32_t isa) {
+  const CpuCosts* costs = find_figures(arch, isa);
+  if (costs == nullptr) costs = find_figures(arch, QPLAN_ISA_REFERENCE);
+  return costs != nullptr ? *costs : kFigures[0].costs;
+}
+
+CpuWork cpu_work(const ir::Function& function, const ir::Node& node) {
+  if (node.op == nullptr) return CpuWork::kArithmetic;
+  const std::string& name = node.op->name;
+  if (name == "qnn.conv2d" || name == "nn.conv2d") {
+    return is_depthwise(function, node) ? CpuWork::kDepthwise : CpuWork::kConvolution;
+  }
+  // Of 8 bits it is a table of 256 entries.
+  if (name == "qnn.requantize") {
+    const bool is_byte =
+        function.type(node.operands[0]).size_bytes() == function.type(node.operands[0]).num_elements();
+    return is_byte ? CpuWork::kTable : CpuWork::kConvert;
+  }
+  const auto* known = std::ranges::find(kWorkOf, name, &NamedWork::name);
+  return known == std::end(kWorkOf) ? CpuWork::kArithmetic : known->work;
+}
+
+uint64_t cpu_ns(const CpuCosts& costs, CpuWork work, uint64_t macs, uint64_t bytes, uint64_t weight_bytes) {
+  const CpuRate& rate = costs.of(work);
+  // In millionths of a cycle, which a saturated product still adds up in.
+  const uint128 millionths =
+      static_cast<uint128>(macs) * rate.macs + static_cast<uint128>(bytes) * rate.bytes +
+      static_cast<uint128>(weight_bytes) * costs.weights + static_cast<uint128>(costs.step_cycles) * kMillion;
+  // cycles / clock_khz are milliseconds: times a million nanoseconds, which are the millionths.
+  const uint128 ns = millionths / costs.clock_khz;
+  return ns > kMaxCost ? kMaxCost : static_cast<uint64_t>(ns);
+}
+
+uint64_t cpu_pj(const CpuCosts& costs, uint64_t ns) {
+  return mul_div(ns, costs.clock_khz * costs.pj_per_cycle, kMillion);
+}
+
+uint64_t copy_ns(const CpuCosts& costs, uint64_t bytes) {
+  return mul_div(bytes, costs.copies, costs.clock_khz);
+}
+
+}  // namespace qplan::target
