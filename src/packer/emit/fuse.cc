@@ -28,9 +28,11 @@ using target::TargetProfile;
 
 class Fusing {
  public:
-  Fusing(const Program& program, const TargetProfile& profile)
+  // thrifty: what little memory a chain saves is worth it, and chains make one row at a time.
+  Fusing(const Program& program, const TargetProfile& profile, bool thrifty)
       : program_(program),
         profile_(profile),
+        thrifty_(thrifty),
         isa_(*std::ranges::max_element(profile.isas)),
         min_saved_bytes_(profile.min_fused_bytes),
         constants_(lay_out_constants(program)),
@@ -74,8 +76,8 @@ class Fusing {
       }
     }
     const uint64_t worth = std::max(before.bytes() / kWorthwhile, min_saved_bytes_);
-    if (before.bytes() - least.bytes() < worth) chains_.clear();
-    const uint64_t enough = least.bytes() + least.bytes() / kWorthwhile;
+    if (!thrifty_ && before.bytes() - least.bytes() < worth) chains_.clear();
+    const uint64_t enough = least.bytes() + (thrifty_ ? 0 : least.bytes() / kWorthwhile);
     for (size_t i = chains_.size(); i-- > 0 && work_ <= kMaxWork;) {
       std::vector<ChainSteps> fewer = chains_;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
@@ -219,7 +221,7 @@ class Fusing {
       return program_.tensors[program_.steps[step].outputs[0]].type.shape;
     };
     uint32_t rows = chain_block_rows(static_cast<uint32_t>(shape(chain.back())[1]),
-                                     static_cast<uint32_t>(shape(chain.back())[2]), 0, isa_);
+                                     static_cast<uint32_t>(shape(chain.back())[2]), thrifty_ ? 1 : 0, isa_);
     uint64_t bytes = 0;
     for (size_t i = chain.size() - 1; i > 0; --i) {
       const StepView view = draft_.step_view(chain[i]);
@@ -239,6 +241,7 @@ class Fusing {
 
   const Program& program_;
   const TargetProfile& profile_;
+  const bool thrifty_;
   const uint32_t isa_;
   const uint64_t min_saved_bytes_;
   const ConstantSegment constants_;
@@ -263,13 +266,13 @@ Program fuse_steps(const Program& unfused, const TargetProfile& profile, Fuse fu
                    const LogFunction& log) {
   if (fuse == Fuse::kOff || !has_stages(unfused)) return unfused;
   const Program program = fold_residuals(unfused);
-  Fusing fusing(program, profile);
+  Fusing fusing(program, profile, fuse == Fuse::kMemory);
   if (!fusing.has_links()) return program;
   if (fuse == Fuse::kAll) {
     fusing.take_all();
   } else {
     fusing.take_for_memory();
-    if (tuning != nullptr) fusing.take_for_time(*tuning);
+    if (tuning != nullptr && fuse == Fuse::kAuto) fusing.take_for_time(*tuning);
   }
   if (log && fusing.gave_up()) {
     log(QPLAN_LOG_INFO, cat("fused: of ", program.steps.size(),

@@ -11,8 +11,10 @@
 
 namespace qplan::emit {
 
-// Of chains: kAuto: where it saves memory, or time by a log of measurements; kAll: wherever it can be done.
-enum class Fuse : uint8_t { kOff, kAuto, kAll };
+// Of chains: kAuto: where it saves much memory for little time, or time by a log of measurements; kAll:
+// wherever it can be done; kMemory: those that take the least memory, whatever time they take, with one row
+// of output at a time (plan_writer.cc compares what comes of it with the others).
+enum class Fuse : uint8_t { kOff, kAuto, kAll, kMemory };
 
 // The program with residuals (fold_residuals.h) and chains in the place of steps. What lies between steps
 // that are fused has no other reader and is no output of the function. Regions on devices, and the steps that

@@ -6,11 +6,13 @@
 #include "format/container.h"
 #include "format/names_generated.h"
 #include "format/plan_view.h"
+#include "kernels/families.h"
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 #include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/plan_root.h"
 #include "src/packer/emit/reference_session.h"
+#include "src/packer/emit/schedule_names.h"
 #include "src/packer/emit/step_facts.h"
 #include "src/packer/error.h"
 
@@ -98,6 +100,70 @@ memory::Arena plan_memory(const target::Program& program, const DraftPlan& draft
   return memory::plan_arena(program, {may_be_in_place, part_offset}, iterations);
 }
 
+std::vector<StepSchedule> schedules_for(const target::Program& program, const target::TargetProfile& profile,
+                                        const EmitOptions& options) {
+  if (options.tuning == nullptr) return {};
+  const ConstantSegment constants = lay_out_constants(program);
+  return DraftPlan(program, profile, constants).fastest_schedules(options.tuning, options.log);
+}
+
+// A program and how its steps go about their work.
+struct Fused {
+  target::Program program;
+  std::vector<StepSchedule> schedules;  // empty: all are the default
+};
+
+// Bytes of activations, and of the scratch of one worker.
+uint64_t bytes_of(const Fused& fused, const target::TargetProfile& profile, uint32_t planner_iterations) {
+  const ConstantSegment constants = lay_out_constants(fused.program);
+  const DraftPlan draft(fused.program, profile, constants, fused.schedules);
+  return bytes_in_memory(plan_memory(fused.program, draft, planner_iterations)) +
+         draft.step_facts().scratch_per_worker;
+}
+
+// Chains that make one row of output at a time, whose tiles are the smallest.
+void make_single_rows(Fused* fused) {
+  const StepSchedule single = parse_schedule(kKernel_chain, {{"block_rows", 1}});
+  fused->schedules.resize(fused->program.steps.size());
+  for (size_t s = 0; s < fused->schedules.size(); ++s) {
+    if (fused->program.steps[s].kernel == kKernel_chain) fused->schedules[s].bytes = single.bytes;
+  }
+}
+
+// What takes the least memory of all that can be made of the program, as it is measured: the search for
+// chains knows neither gaps in the arena nor what scratch kernels take besides tiles. Of equal ones that with
+// the least to do.
+Fused fuse_for_memory(const target::Program& program, const target::TargetProfile& profile,
+                      const EmitOptions& options) {
+  Fused best;
+  uint64_t least = UINT64_MAX;
+  EmitOptions quiet = options;
+  quiet.log = {};
+  const auto consider = [&](Fused candidate) {
+    const uint64_t bytes = bytes_of(candidate, profile, options.planner_iterations);
+    if (bytes >= least) return;
+    least = bytes;
+    best = std::move(candidate);
+  };
+  for (const Fuse how : {Fuse::kOff, Fuse::kAuto, Fuse::kMemory, Fuse::kAll}) {
+    Fused fused = {fuse_steps(program, profile, how, options.tuning, {}), {}};
+    fused.schedules = schedules_for(fused.program, profile, quiet);
+    consider(fused);
+    const auto is_chain = [](const target::ProgramStep& step) { return step.kernel == kKernel_chain; };
+    if (std::ranges::none_of(fused.program.steps, is_chain)) continue;
+    make_single_rows(&fused);
+    consider(std::move(fused));
+  }
+  return best;
+}
+
+Fused fuse(const target::Program& program, const target::TargetProfile& profile, const EmitOptions& options) {
+  if (options.fuse == Fuse::kMemory) return fuse_for_memory(program, profile, options);
+  Fused fused = {fuse_steps(program, profile, options.fuse, options.tuning, options.log), {}};
+  fused.schedules = schedules_for(fused.program, profile, options);
+  return fused;
+}
+
 void check_limits(const target::Program& program, const memory::Arena& arena) {
   if (arena.size > format::kMaxArenaBytes) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED, "the activations need " + std::to_string(arena.size) +
@@ -131,12 +197,8 @@ ProgramSizes measure_program(const target::Program& program, const target::Targe
 
 AlignedBytes write_plan(const target::Program& unfused, const target::TargetProfile& profile,
                         const EmitOptions& options) {
-  const target::Program program = fuse_steps(unfused, profile, options.fuse, options.tuning, options.log);
+  const auto [program, schedules] = fuse(unfused, profile, options);
   const ConstantSegment constants = lay_out_constants(program);
-  std::vector<StepSchedule> schedules;
-  if (options.tuning != nullptr) {
-    schedules = DraftPlan(program, profile, constants).fastest_schedules(options.tuning, options.log);
-  }
   const DraftPlan draft(program, profile, constants, schedules);
   const StepFacts facts = draft.step_facts();
   const memory::Arena arena = plan_memory(program, draft, options.planner_iterations);
