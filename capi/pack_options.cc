@@ -81,8 +81,30 @@ void read_fuse(const qplan_pack_options& options, PackOptions* result) {
     case QPLAN_FUSE_ALL:
       result->fuse = emit::Fuse::kAll;
       return;
+    case QPLAN_FUSE_MEMORY:
+      result->fuse = emit::Fuse::kMemory;
+      return;
     default:
-      fail(cat("fuse ", options.fuse, ", expected QPLAN_FUSE_AUTO, _OFF or _ALL"));
+      fail(cat("fuse ", options.fuse, ", expected QPLAN_FUSE_AUTO, _OFF, _ALL or _MEMORY"));
+  }
+}
+
+void read_prefer(const qplan_pack_options& options, PackOptions* result) {
+  switch (options.prefer) {
+    case QPLAN_PREFER_DEFAULT:
+      result->prefer = partition::Prefer::kDefault;
+      return;
+    case QPLAN_PREFER_NPU:
+      result->prefer = partition::Prefer::kNpu;
+      return;
+    case QPLAN_PREFER_LATENCY:
+      result->prefer = partition::Prefer::kLatency;
+      return;
+    case QPLAN_PREFER_ENERGY:
+      result->prefer = partition::Prefer::kEnergy;
+      return;
+    default:
+      fail(cat("prefer ", options.prefer, ", expected QPLAN_PREFER_DEFAULT, _NPU, _LATENCY or _ENERGY"));
   }
 }
 
@@ -139,6 +161,7 @@ PackOptions read_options(const qplan_pack_options& options) {
   }
   read_tuning(options, &result);
   read_fuse(options, &result);
+  read_prefer(options, &result);
   read_functions(options, &result);
   return result;
 }

@@ -180,8 +180,17 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
           "`qplan explain` counts; may be repeated")
       ->type_name("NODE=TARGET")
       ->allow_extra_args(false);
+  command
+      .add_option(
+          "--prefer", options.prefer,
+          "When a region is worth its device: npu (default where --target names a device first): when it "
+          "relieves the CPU, however slow the device is; latency (else): when it is faster there; energy: "
+          "when "
+          "it takes less there. All by estimates, copies included")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"npu", "latency", "energy"}));
   command.add_flag("--no-cost-gate", options.no_cost_gate,
-                   "Keep regions on a device that cost more in transfers than they save");
+                   "Keep all regions on their devices, whatever --prefer says of them");
   command
       .add_option(
           "--fallback", options.fallback,
@@ -207,15 +216,25 @@ void add_fuse_option(CLI::App& command, std::string& how) {
   command
       .add_option(
           "--fuse", how,
-          "Convolutions and additions that run as one step, so that what lies between them takes no time or "
-          "little memory: auto (default): where it pays; off; all: wherever it can be done")
+          "Which layers run as one step, a few rows at a time: auto (default): those that save much memory "
+          "and cost "
+          "little time, or save time by --tuning; memory: those that give the least memory, whatever their "
+          "time; off: "
+          "none; all: wherever it can be done, for measurements: it may take more memory and time than auto")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"auto", "off", "all"}));
+      ->check(CLI::IsMember({"auto", "off", "all", "memory"}));
 }
 
 uint32_t parse_fuse(const std::string& how) {
   if (how == "auto") return QPLAN_FUSE_AUTO;
+  if (how == "memory") return QPLAN_FUSE_MEMORY;
   return how == "off" ? QPLAN_FUSE_OFF : QPLAN_FUSE_ALL;
+}
+
+uint32_t parse_prefer(const std::string& what) {
+  if (what == "npu") return QPLAN_PREFER_NPU;
+  if (what == "latency") return QPLAN_PREFER_LATENCY;
+  return what == "energy" ? QPLAN_PREFER_ENERGY : QPLAN_PREFER_DEFAULT;
 }
 
 PackArguments::PackArguments(const ModelOptions& options) {
@@ -282,6 +301,7 @@ void PackArguments::place(const PlacementOptions& options) {
   options_.placement = options.policy == "strict" ? QPLAN_PLACEMENT_STRICT : QPLAN_PLACEMENT_SOFT;
   options_.pins = pins_.data();
   options_.num_pins = static_cast<uint32_t>(pins_.size());
+  options_.prefer = parse_prefer(options.prefer);
   options_.no_cost_gate = options.no_cost_gate ? 1 : 0;
   options_.no_fallback = options.fallback == "none" ? 1 : 0;
   options_.summary = [](void* user, const char* text) { static_cast<PackArguments*>(user)->summary_ = text; };

@@ -41,6 +41,7 @@ struct PlacementOptions {
   std::string policy = "soft";
   std::vector<std::string> pins;  // "block3/conv=vta"
   bool no_cost_gate = false;
+  std::string prefer;  // "npu", "latency", "energy"; empty: the packer's default
   std::string fallback = "cpu";
 };
 void add_placement_options(CLI::App& command, PlacementOptions& options);
@@ -51,6 +52,8 @@ std::vector<NamedFile> input_files(const ModelOptions& model, const PlacementOpt
 void add_fuse_option(CLI::App& command, std::string& how);
 // QPLAN_FUSE_*.
 uint32_t parse_fuse(const std::string& how);
+// QPLAN_PREFER_*; of "" the default.
+uint32_t parse_prefer(const std::string& what);
 
 // "x=1x3x224x224:float32". UsageError.
 struct NamedType {

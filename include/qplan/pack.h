@@ -65,7 +65,7 @@ typedef struct qplan_pack_options {
   uint32_t placement;         /* QPLAN_PLACEMENT_* */
   const char* const* pins;    /* "block3/conv=vta", "%12=cpu": operators whose target is given; docs/placement.md */
   uint32_t num_pins;
-  uint32_t no_cost_gate;      /* 1: regions that cost more in transfers than they save stay on the device */
+  uint32_t no_cost_gate;      /* 1: regions stay on the device, whatever prefer says of them */
   uint32_t no_fallback;       /* 1: no CPU steps and weights for regions: smaller, and nothing runs without the device */
   uint32_t reserved;
   const char* target_file;    /* targets from a JSON file, in place of target */
@@ -81,17 +81,28 @@ typedef struct qplan_pack_options {
   /* The packer asks it before each pass and each operator that it lowers, in the thread that packs; non-zero ends the
    * call with QPLAN_CANCELLED. */
   int32_t (*cancelled)(void* user);
+  uint32_t prefer;            /* QPLAN_PREFER_*: what decides whether a region is worth its device */
+  uint32_t reserved3;
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */
-  QPLAN_FUSE_AUTO = 0, /* where it pays */
-  QPLAN_FUSE_OFF = 1,  /* each layer a step of its own */
-  QPLAN_FUSE_ALL = 2   /* wherever it can be done */
+  QPLAN_FUSE_AUTO = 0,  /* where it saves much memory and costs little time, or saves time by tuning_file */
+  QPLAN_FUSE_OFF = 1,   /* each layer a step of its own */
+  QPLAN_FUSE_ALL = 2,   /* wherever it can be done, for measurements: its tiles may take more memory than AUTO's plan */
+  QPLAN_FUSE_MEMORY = 3 /* what takes the least memory, whatever time it takes; never more than the others */
 };
 
 enum {
   QPLAN_PLACEMENT_SOFT = 0,  /* what the preferred target does not take runs on the next one */
   QPLAN_PLACEMENT_STRICT = 1 /* an operator off the preferred target is an error that lists all of them */
+};
+
+enum { /* what the cost gate of docs/placement.md judges a region of a device by */
+  QPLAN_PREFER_DEFAULT = 0, /* NPU where the first of the targets is a device, else LATENCY */
+  QPLAN_PREFER_NPU = 1,     /* it stays on the device, however slow that is, if its copies take the CPU less time than
+                               its operators would */
+  QPLAN_PREFER_LATENCY = 2, /* it stays where the device is estimated faster, copies included */
+  QPLAN_PREFER_ENERGY = 3   /* it stays where the device is estimated to take less energy, copies included */
 };
 
 /* Packs the model at model_path (.tflite, .onnx, .pt, Relay text; the content decides, not the name) and hands the plan's

@@ -395,6 +395,8 @@ class PackOptions(Sized):
         ("tuning_threads", c.c_uint32),
         ("fuse", c.c_uint32),
         ("cancelled", CancelledFunction),
+        ("prefer", c.c_uint32),
+        ("reserved3", c.c_uint32),
     ]
 
 

@@ -39,7 +39,7 @@ def _text(value):
 
 def _choice(name, value, choices):
     if value not in choices:
-        raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(choices)}")
+        raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(map(str, choices))}")
     return choices[value]
 
 
@@ -92,6 +92,7 @@ class _Call:
         tuning=None,
         tuning_threads=1,
         fuse="auto",
+        prefer=None,
     ):
         self.output = _capi.Pieces()
         self.error = _capi.Error()
@@ -137,7 +138,8 @@ class _Call:
             summary=_capi.SummaryFunction(keeping(self._on_summary)),
             tuning_file=None if tuning is None else os.fsencode(tuning),
             tuning_threads=tuning_threads,
-            fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2}),
+            fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2, "memory": 3}),
+            prefer=_choice("prefer", prefer, {None: 0, "npu": 1, "latency": 2, "energy": 3}),
             cancelled=_capi.CancelledFunction(cancelled),
         )
         self._kept = (kept_types, kept_tensors, attach(self.options, passes))
@@ -182,8 +184,9 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
     options, as those of `qplan pack` (docs/cli.md):
       target_file: a JSON file of targets, in place of target. target_libs: paths of shared libraries that describe
         targets (qplan/npu_target.h), which target may then name.
-      placement: "soft" or "strict"; pins: ["NODE=TARGET", ...]; cost_gate: False keeps regions that cost more in
-        transfers than they save; fallback: "cpu" or "none", without CPU steps behind a device's regions.
+      placement: "soft" or "strict"; pins: ["NODE=TARGET", ...]; prefer: "npu", "latency" or "energy", what
+        decides whether a region is worth its device (None: "npu" where target names a device first, else "latency");
+        cost_gate: False keeps all regions on their devices; fallback: "cpu" or "none", without CPU steps behind a device's regions.
       contract: "tfl2" or "f32e", the numeric contract of every operator.
       io, io_layout: dtype ("int8", "uint8", "float") and layout ("nhwc", "nchw") of inputs and outputs.
       input_types: {name: shape} or {name: (shape, dtype)} for inputs that the model leaves open; float32 by default.
@@ -194,7 +197,8 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
       passes: qplan.passes.Pass or Rewrite objects of the caller.
       tuning: a log of `qplan tune` (docs/schedules.md); tuning_threads: which of its lines count, those measured with so
         many threads.
-      fuse: "auto", "off" or "all": layers that run as one step, a few rows at a time (docs/schedules.md).
+      fuse: "auto", "off", "all" or "memory": layers that run as one step, a few rows at a time; "memory": those that take
+        the least memory, whatever their time (docs/schedules.md).
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
     _known("pack", options, also=("why_not", "body"))

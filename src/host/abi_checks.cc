@@ -63,6 +63,7 @@ QPLAN_FIELD(qplan_pack_options, tuning_file, 232);
 QPLAN_FIELD(qplan_pack_options, tuning_threads, 240);
 QPLAN_FIELD(qplan_pack_options, fuse, 244);
 QPLAN_FIELD(qplan_pack_options, cancelled, 248);
+QPLAN_FIELD(qplan_pack_options, prefer, 256);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_named_tensor) == 16, "size of qplan_named_tensor is ABI");
 QPLAN_FIELD(qplan_named_tensor, name, 0);

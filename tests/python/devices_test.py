@@ -29,6 +29,13 @@ class Devices(unittest.TestCase):
                 self.assertEqual((info["driver"], info["state"]), ("vta-sim", "present"))
                 self.assertEqual(info["jobs"], 10 * len(session.regions))
 
+    def test_latency_keeps_so_small_a_network_on_the_cpu(self):
+        for prefer, regions in ((None, True), ("npu", True), ("latency", False)):
+            with qplan.Session(qplan.pack(DIGITS, target="vta, cpu", prefer=prefer)) as session:
+                self.assertEqual(len(session.regions) > 0, regions, prefer)
+        with self.assertRaisesRegex(ValueError, "prefer: found 'speed'"):
+            qplan.pack(DIGITS, target="vta, cpu", prefer="speed")
+
     def test_without_a_device_the_cpu_runs_them_and_says_so(self):
         with qplan.Session(self.plan) as session:
             numpy.testing.assert_array_equal(session.run(digit_input(3))[0], digit_output(3))

@@ -18,7 +18,47 @@ class Explain(CommandTest):
     def test_what_is_not_worth_the_device_says_so_with_the_figures(self):
         file = self.folder / "targets.json"
         file.write_text('{"targets": [{"target": "vta", "costs": {"clock_mhz": 1}}]}')
-        self.assertIn("[vta.cost]", self.succeed("explain", DIGITS, "--target-file", file))
+        self.assertIn("[vta.cost]", self.succeed("explain", DIGITS, "--target-file", file, "--prefer", "latency"))
+        # A device that is named first is wanted, however slow.
+        self.assertNotIn("[vta.cost]", self.succeed("explain", DIGITS, "--target-file", file))
+
+    def test_what_the_user_prefers_decides_and_is_told(self):
+        for options, expected, by in (
+            (("--target", "vta, cpu"), "npu", "npu"),
+            (("--target", "cpu, vta"), "latency", "latency"),
+            (("--target", "vta, cpu", "--prefer", "latency"), "latency", "latency"),
+            (("--target", "vta, cpu", "--prefer", "energy"), "energy", "energy"),
+            (("--target", "vta, cpu", "--no-cost-gate"), "none", "none"),
+        ):
+            report = self.succeed_json("explain", DIGITS, *options, "--json")
+            self.assertEqual(report["prefer"], expected, options)
+            self.assertTrue(report["decisions"], options)
+            self.assertEqual({decision["by"] for decision in report["decisions"]}, {by}, options)
+            for decision in report["decisions"]:
+                on_device = bool(decision["region"])
+                if by == "latency":
+                    device = decision["device_ns"] + decision["copy_ns"]
+                    self.assertEqual(on_device, device < decision["cpu_ns"] + decision["spared_ns"])
+                if by == "energy":
+                    device = decision["device_pj"] + decision["copy_pj"]
+                    self.assertEqual(on_device, device < decision["cpu_pj"] + decision["spared_pj"])
+            for region in report["regions"]:
+                self.assertIn("cpu_ns", region)
+        self.refused(2, ["--prefer", "npu,latency,energy"], "explain", DIGITS, "--prefer", "speed")
+
+    def test_a_clock_scales_the_devices_times_and_nothing_else(self):
+        plans = []
+        for clock in ("100MHz", "0.2GHz"):
+            options = ("--target", f"vta,clock={clock}, cpu", "--no-cost-gate")
+            report = self.succeed_json("explain", DIGITS, *options, "--json")
+            plan = self.folder / f"{clock}.qplan"
+            self.succeed("pack", DIGITS, "-o", plan, *options, "--strip-names")
+            plans.append((report["regions"][0], plan.read_bytes()))
+        (slow, slow_plan), (fast, fast_plan) = plans
+        self.assertEqual(slow["estimated_cycles"], fast["estimated_cycles"])
+        self.assertEqual(slow["estimated_ns"] // 2, fast["estimated_ns"])
+        self.assertEqual(slow_plan, fast_plan)
+        self.refused(1, ["clock '100'", "with its unit"], "explain", DIGITS, "--target", "vta,clock=100, cpu")
 
     def test_json_accounts_for_every_operator(self):
         report = self.succeed_json("explain", DIGITS, "--target", "vta,sram=quarter, cpu", "--json")

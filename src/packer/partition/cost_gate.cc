@@ -51,16 +51,19 @@ std::vector<std::vector<uint32_t>> find_readers(const ir::Function& function) {
 
 class Gate {
  public:
-  Gate(const ir::Function& function, const target::Target& cpu, Annotation* annotation, Islands* islands)
+  Gate(const ir::Function& function, const target::Target& cpu, std::optional<Prefer> prefer,
+       Annotation* annotation, Islands* islands)
       : function_(function),
         cpu_(cpu),
+        prefer_(prefer),
         annotation_(*annotation),
         islands_(*islands),
         readers_(find_readers(function)),
         flow_(function, annotation_, islands_) {}
 
   // An island that goes makes its neighbours more expensive: they are asked again.
-  void run() {
+  std::vector<Decision> run() {
+    decisions_.resize(islands_.islands.size());
     std::vector<bool> ask(islands_.islands.size(), true);
     for (bool again = true; again;) {
       again = false;
@@ -71,6 +74,7 @@ class Gate {
         for (const uint32_t neighbour : neighbours(i)) ask[neighbour] = again = true;
       }
     }
+    return std::move(decisions_);
   }
 
  private:
@@ -104,32 +108,83 @@ class Gate {
     return result;
   }
 
+  Decision judge(uint32_t i) const {
+    const Island& island = islands_.islands[i];
+    const target::Target& device = *annotation_.units[island.units[0]].target;
+    Decision decision;
+    uint64_t cycles = 0;
+    for (const uint32_t u : island.units) {
+      const Unit& unit = annotation_.units[u];
+      decision.pinned |= unit.pinned;
+      cycles += unit.cycles.value_or(0);
+      decision.cpu_ns += unit.cpu_ns;
+      decision.device_pj += target::device_pj(device.costs, unit.macs, unit.bytes + unit.weight_bytes);
+    }
+    const Copies needed = copies(i);
+    const target::CpuCosts& costs = cpu_.cpu_costs;
+    if (prefer_ && !decision.pinned) decision.by = *prefer_;
+    decision.device_ns = target::device_ns(device.costs, cycles);
+    decision.copies = needed.on_device;
+    decision.copy_ns = target::copy_ns(costs, needed.on_device.bytes);
+    decision.spared_ns = target::copy_ns(costs, needed.on_cpu.bytes);
+    decision.cpu_pj = target::cpu_pj(costs, decision.cpu_ns);
+    decision.copy_pj = target::cpu_pj(costs, decision.copy_ns);
+    decision.spared_pj = target::cpu_pj(costs, decision.spared_ns);
+    return decision;
+  }
+
+  static bool pays(const Decision& decision) {
+    switch (decision.by) {
+      case Prefer::kDefault:
+        return true;
+      case Prefer::kNpu:
+        return decision.copy_ns < decision.cpu_ns + decision.spared_ns;
+      case Prefer::kLatency:
+        return decision.device_ns + decision.copy_ns < decision.cpu_ns + decision.spared_ns;
+      case Prefer::kEnergy:
+        return decision.device_pj + decision.copy_pj < decision.cpu_pj + decision.spared_pj;
+    }
+    return true;
+  }
+
+  static std::string why_not(const Decision& decision, const std::string& device, size_t num_ops) {
+    const std::string island = cat("an island of ", num_ops, num_ops == 1 ? " operator" : " operators");
+    const std::string copies =
+        cat(decision.copies.num_copies, " boundary ", decision.copies.num_copies == 1 ? "copy (" : "copies (",
+            decision.copies.bytes, " bytes)");
+    const auto neighbours = [](uint64_t spared, const std::string& text) {
+      return spared == 0 ? "" : cat(" and copies for its neighbours ", text);
+    };
+    const std::string on_cpu =
+        time_text(decision.cpu_ns) + neighbours(decision.spared_ns, time_text(decision.spared_ns));
+    switch (decision.by) {
+      case Prefer::kNpu:
+        return cat(island, " does not relieve the CPU: its ", copies, " take ", time_text(decision.copy_ns),
+                   " of the CPU's time, the operators themselves ", on_cpu);
+      case Prefer::kEnergy:
+        return cat(island, " takes more energy there: '", device, "' ", energy_text(decision.device_pj),
+                   " and ", copies, " ", energy_text(decision.copy_pj), ", the CPU ",
+                   energy_text(decision.cpu_pj),
+                   neighbours(decision.spared_pj, energy_text(decision.spared_pj)));
+      default:
+        return cat(island, " is not worth it: '", device, "' takes ", time_text(decision.device_ns), " and ",
+                   copies, " ", time_text(decision.copy_ns), ", the CPU takes ", on_cpu);
+    }
+  }
+
   // Whether the island went back to the CPU.
   bool gate(uint32_t i) {
     Island& island = islands_.islands[i];
     const target::Target* device = annotation_.units[island.units[0]].target;
-    uint64_t cycles = 0, cpu_ns = 0;
+    const Decision decision = decisions_[i] = judge(i);
+    if (pays(decision)) return false;
     size_t num_ops = 0;
-    for (const uint32_t u : island.units) {
-      const Unit& unit = annotation_.units[u];
-      if (unit.pinned) return false;
-      cycles += unit.cycles.value_or(0);
-      cpu_ns += unit.cpu_ns;
-      num_ops += unit.nodes.size();
-    }
-    const Copies needed = copies(i);
-    const uint64_t device_ns = target::device_ns(device->costs, cycles);
-    const uint64_t copy_ns = target::copy_ns(cpu_.cpu_costs, needed.on_device.bytes);
-    const uint64_t spared_ns = target::copy_ns(cpu_.cpu_costs, needed.on_cpu.bytes);
-    if (device_ns + copy_ns < cpu_ns + spared_ns) return false;
+    for (const uint32_t u : island.units) num_ops += annotation_.units[u].nodes.size();
     const target::Reason reason = {
-        cat(device->name, ".cost"),
-        cat("an island of ", num_ops, num_ops == 1 ? " operator" : " operators", " is not worth it: '",
-            device->name, "' takes ", device_ns / 1000, " us and ", needed.on_device.num_copies,
-            " boundary copies (", needed.on_device.bytes, " bytes) ", copy_ns / 1000, " us, the CPU takes ",
-            cpu_ns / 1000, " us",
-            spared_ns == 0 ? "" : cat(" and copies for its neighbours ", spared_ns / 1000, " us")),
-        cat("pin it with --pin NODE=", device->name, ", or give other costs in a target file")};
+        cat(device->name, ".cost"), why_not(decision, device->name, num_ops),
+        cat("pin it with --pin NODE=", device->name, ", keep all with --no-cost-gate",
+            decision.by == Prefer::kNpu ? "" : ", prefer the device with --prefer npu",
+            ", or give other costs in a target file")};
     for (const uint32_t u : island.units) {
       Unit& unit = annotation_.units[u];
       unit.gated = reason;
@@ -160,13 +215,29 @@ class Gate {
 
   const ir::Function& function_;
   const target::Target& cpu_;
+  const std::optional<Prefer> prefer_;
   Annotation& annotation_;
   Islands& islands_;
   const std::vector<std::vector<uint32_t>> readers_;
   const Flow flow_;
+  std::vector<Decision> decisions_;  // by island
 };
 
 }  // namespace
+
+const char* prefer_name(Prefer prefer) {
+  switch (prefer) {
+    case Prefer::kDefault:
+      return "none";
+    case Prefer::kNpu:
+      return "npu";
+    case Prefer::kLatency:
+      return "latency";
+    case Prefer::kEnergy:
+      return "energy";
+  }
+  return "none";
+}
 
 Islands find_islands(const ir::Function& function, const Annotation& annotation,
                      std::vector<uint32_t> region_of) {
@@ -229,9 +300,9 @@ std::vector<Crossing> crossings(const ir::Function& function, const Annotation& 
   return result;
 }
 
-void gate_by_cost(const ir::Function& function, const target::Target& cpu, Annotation* annotation,
-                  Islands* islands) {
-  Gate(function, cpu, annotation, islands).run();
+std::vector<Decision> gate_by_cost(const ir::Function& function, const target::Target& cpu,
+                                   std::optional<Prefer> prefer, Annotation* annotation, Islands* islands) {
+  return Gate(function, cpu, prefer, annotation, islands).run();
 }
 
 }  // namespace qplan::partition

@@ -3,10 +3,12 @@
 #define QPLAN_SRC_PACKER_PARTITION_COST_GATE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "src/packer/ir/module.h"
 #include "src/packer/partition/annotate.h"
+#include "src/packer/partition/partition.h"
 
 namespace qplan::partition {
 
@@ -37,10 +39,24 @@ struct Crossing {
 std::vector<Crossing> crossings(const ir::Function& function, const Annotation& annotation,
                                 const Islands& islands);
 
-// Sends islands back to the CPU until each that is left pays; their units say why. Islands with pinned units
-// stay.
-void gate_by_cost(const ir::Function& function, const target::Target& cpu, Annotation* annotation,
-                  Islands* islands);
+// What speaks for an island's device and for the CPU.
+struct Decision {
+  Prefer by = Prefer::kDefault;  // kDefault: nothing was asked
+  bool pinned = false;
+  uint64_t device_ns = 0, cpu_ns = 0;
+  Crossing copies;  // at its boundary, with the island on the device
+  uint64_t copy_ns = 0;
+  uint64_t spared_ns = 0;  // copies that its neighbours on the device would need without it
+  uint64_t device_pj = 0, cpu_pj = 0, copy_pj = 0, spared_pj = 0;
+};
+
+// Sends islands back to the CPU until each that is left pays, by what is preferred (not kDefault; null: all
+// stay); their units say why. Islands with pinned units stay. Returns the last decision about each island.
+std::vector<Decision> gate_by_cost(const ir::Function& function, const target::Target& cpu,
+                                   std::optional<Prefer> prefer, Annotation* annotation, Islands* islands);
+
+// Of "npu", "latency", "energy".
+const char* prefer_name(Prefer prefer);
 
 }  // namespace qplan::partition
 

@@ -1,6 +1,7 @@
 #include "src/packer/partition/explain.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "src/packer/ir/cat.h"
@@ -91,9 +92,59 @@ Json region_json(const RegionReport& region) {
   json["outputs"] = region.outputs;
   json["copies"] = region.num_copies;
   json["copy_bytes"] = region.copy_bytes;
+  json["copy_ns"] = region.copy_ns;
   json["blob_bytes"] = region.blob_bytes;
   json["program_bytes"] = region.program_bytes;
   return json;
+}
+
+Json decision_json(const DecisionReport& decision) {
+  Json json;
+  json["target"] = decision.target;
+  json["region"] = decision.region;
+  json["units"] = decision.units;
+  json["ops"] = decision.num_ops;
+  json["by"] = decision.by;
+  json["device_ns"] = decision.device_ns;
+  json["cpu_ns"] = decision.cpu_ns;
+  json["copies"] = decision.num_copies;
+  json["copy_bytes"] = decision.copy_bytes;
+  json["copy_ns"] = decision.copy_ns;
+  json["spared_ns"] = decision.spared_ns;
+  json["device_pj"] = decision.device_pj;
+  json["cpu_pj"] = decision.cpu_pj;
+  json["copy_pj"] = decision.copy_pj;
+  json["spared_pj"] = decision.spared_pj;
+  return json;
+}
+
+Json device_json(const DeviceReport& device) {
+  Json json{{"target", device.target},
+            {"options", device.options},
+            {"ops", device.num_ops},
+            {"regions", device.num_regions},
+            {"macs", device.macs},
+            {"bytes", device.bytes},
+            {"weight_bytes", device.weight_bytes},
+            {"estimated_ns", device.ns},
+            {"costs", Json::object()}};
+  for (const auto& [name, figure] : device.costs) json["costs"][name] = figure;
+  return json;
+}
+
+// "1.2" of tenths, whole numbers from 100 on.
+std::string tenths_text(uint64_t tenths) {
+  return tenths < 1000 ? cat(tenths / 10, ".", tenths % 10) : std::to_string(tenths / 10);
+}
+
+// A number of the smallest unit in the largest one of which it is at least one, a thousand of each in the
+// next.
+std::string scaled_text(uint64_t number, std::initializer_list<const char*> units) {
+  uint64_t one = 1;
+  const auto* unit = units.begin();
+  for (; unit + 1 != units.end() && number / one >= 1000; ++unit) one *= 1000;
+  if (one == 1) return cat(number, " ", *unit);
+  return cat(tenths_text(number / (one / 10)), " ", *unit);
 }
 
 // "%0 qnn.conv2d 'a', %1 nn.bias_add 'a'"; the name once where all have the same.
@@ -121,8 +172,8 @@ std::string unit_text(const Explain& explain, const UnitReport& unit) {
   text += cat("      ", unit.composite.empty() ? "no composite" : unit.composite,
               unit.region.empty() ? "" : cat(" in @", unit.region), ", ", count(unit.macs, "MAC", "MACs"),
               ", ", unit.bytes, " bytes, weights ", unit.weight_bytes, " bytes; ");
-  if (unit.cycles) text += cat(unit.target, " ", *unit.cycles, " cycles, ", *unit.ns / 1000, " us; ");
-  text += cat("cpu ", unit.cpu_ns / 1000, " us\n");
+  if (unit.cycles) text += cat(unit.target, " ", *unit.cycles, " cycles, ", time_text(*unit.ns), "; ");
+  text += cat("cpu ", time_text(unit.cpu_ns), "\n");
   for (const TargetVerdict& verdict : unit.verdicts) {
     for (const target::Reason& reason : verdict.reasons) {
       text += cat("      not on ", verdict.target, ": ", tail(reason), "\n");
@@ -131,7 +182,67 @@ std::string unit_text(const Explain& explain, const UnitReport& unit) {
   return text;
 }
 
+std::string decision_text(const Explain& explain, const DecisionReport& decision) {
+  const UnitReport& first = explain.units[decision.units.front()];
+  std::string text =
+      cat("  ", count(decision.num_ops, "operator", "operators"), " from ", unit_title(explain, first),
+          ": on ", decision.region.empty() ? "cpu" : decision.target, "; ", decision.target, " ",
+          time_text(decision.device_ns), " and ", count(decision.num_copies, "copy", "copies"), " ",
+          time_text(decision.copy_ns), ", cpu ", time_text(decision.cpu_ns));
+  if (decision.spared_ns != 0) text += cat(" and copies ", time_text(decision.spared_ns));
+  if (decision.by == "energy") {
+    text += cat("; ", decision.target, " ", energy_text(decision.device_pj), " and ",
+                energy_text(decision.copy_pj), ", cpu ", energy_text(decision.cpu_pj + decision.spared_pj));
+  }
+  if (decision.by == "pin") text += "; pinned";
+  return text + "\n";
+}
+
+// What the devices' operators cost there, copies included, and on the CPU, and what another preference would
+// do.
+std::string preference_text(const Explain& explain) {
+  uint64_t device_ns = 0, cpu_ns = 0;
+  uint32_t num_ops = 0;
+  std::string devices;
+  for (const RegionReport& region : explain.regions) {
+    device_ns += region.ns + region.copy_ns;
+    cpu_ns += region.cpu_ns;
+    num_ops += region.num_ops;
+    const std::string name = cat("'", region.target, "'");
+    if (devices.find(name) == std::string::npos) devices += cat(devices.empty() ? "" : " and ", name);
+  }
+  std::string text;
+  if (explain.prefer != "latency" && device_ns > cpu_ns) {
+    const uint64_t tenths = target::mul_div(device_ns, 10, std::max<uint64_t>(cpu_ns, 1));
+    text +=
+        cat("; ", devices, devices.find(" and ") == std::string::npos ? " is" : " are", " estimated ",
+            tenths_text(tenths), " times slower than the CPU for ", count(num_ops, "operator", "operators"),
+            " (", time_text(device_ns), " against ", time_text(cpu_ns), ")");
+    if (explain.num_ops_by_latency < num_ops) {
+      const uint32_t moved = num_ops - explain.num_ops_by_latency;
+      text +=
+          cat("; --prefer latency keeps ", moved == num_ops ? "them" : cat(moved, " of them"), " on the CPU");
+    }
+  }
+  if (explain.prefer != "latency" && explain.prefer != "energy") return text;
+  uint32_t kept = 0;
+  uint64_t there = 0, here = 0;
+  for (const DecisionReport& decision : explain.decisions) {
+    if (!decision.region.empty()) continue;
+    kept += decision.num_ops;
+    there += decision.device_ns + decision.copy_ns;
+    here += decision.cpu_ns;
+  }
+  if (kept == 0) return text;
+  return text + cat("; --prefer ", explain.prefer, " keeps ", count(kept, "operator", "operators"),
+                    " of the device on the CPU (", time_text(here), ", on the device ", time_text(there),
+                    ")");
+}
+
 }  // namespace
+
+std::string time_text(uint64_t ns) { return scaled_text(ns, {"ns", "us", "ms", "s"}); }
+std::string energy_text(uint64_t pj) { return scaled_text(pj, {"pJ", "nJ", "uJ", "mJ", "J"}); }
 
 std::string node_text(const NodeReport& node, uint32_t index) {
   return node.name.empty() ? cat(node.op, " (%", index, ")") : cat(node.op, " '", node.name, "'");
@@ -166,6 +277,7 @@ std::string Explain::summary() const {
   }
   text += cat("; ", count(regions.size(), "region", "regions"), ", ",
               count(copies, "boundary copy", "boundary copies"), " (", copy_bytes, " bytes)");
+  text += preference_text(*this);
   if (fallback) return text;
   return text + cat("; no CPU fallback, which saves ", saved_constant_bytes, " bytes of constants and ",
                     saved_memory_bytes, " bytes of memory");
@@ -175,12 +287,15 @@ std::string Explain::text() const {
   std::string text = summary() + "\n";
   if (!regions.empty()) text += "regions:\n";
   for (const RegionReport& region : regions) {
-    text += cat(
-        "  @", region.function, " on ", region.target, ": ", count(region.num_ops, "operator", "operators"),
-        " in ", count(region.num_units, "unit", "units"), ", ", region.macs, " MACs, ", region.cycles,
-        " cycles, ", region.ns / 1000, " us (cpu ", region.cpu_ns / 1000, " us), ",
-        count(region.num_copies, "boundary copy", "boundary copies"), " (", region.copy_bytes, " bytes)\n");
+    text +=
+        cat("  @", region.function, " on ", region.target, ": ",
+            count(region.num_ops, "operator", "operators"), " in ", count(region.num_units, "unit", "units"),
+            ", ", region.macs, " MACs, ", region.cycles, " cycles, ", time_text(region.ns), " (cpu ",
+            time_text(region.cpu_ns), "), ", count(region.num_copies, "boundary copy", "boundary copies"),
+            " (", region.copy_bytes, " bytes, ", time_text(region.copy_ns), ")\n");
   }
+  if (!decisions.empty()) text += cat("decisions (prefer ", prefer, "):\n");
+  for (const DecisionReport& decision : decisions) text += decision_text(*this, decision);
   text += "operators:\n";
   for (const UnitReport& unit : units) text += unit_text(*this, unit);
   return text;
@@ -189,21 +304,16 @@ std::string Explain::text() const {
 std::string Explain::json() const {
   Json json;
   json["summary"] = summary();
+  json["prefer"] = prefer;
   json["devices"] = Json::array();
-  for (const DeviceReport& device : devices) {
-    json["devices"].push_back(Json{{"target", device.target},
-                                   {"options", device.options},
-                                   {"ops", device.num_ops},
-                                   {"regions", device.num_regions},
-                                   {"macs", device.macs},
-                                   {"bytes", device.bytes},
-                                   {"weight_bytes", device.weight_bytes},
-                                   {"estimated_ns", device.ns}});
-  }
+  for (const DeviceReport& device : devices) json["devices"].push_back(device_json(device));
   json["regions"] = Json::array();
   for (const RegionReport& region : regions) json["regions"].push_back(region_json(region));
   json["units"] = Json::array();
   for (const UnitReport& unit : units) json["units"].push_back(unit_json(unit));
+  json["decisions"] = Json::array();
+  for (const DecisionReport& decision : decisions) json["decisions"].push_back(decision_json(decision));
+  json["ops_by_latency"] = num_ops_by_latency;
   json["nodes"] = Json::array();
   for (const NodeReport& node : nodes) {
     json["nodes"].push_back(Json{

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/packer/target/target.h"
@@ -68,14 +69,29 @@ struct RegionReport {
   uint64_t cycles = 0, ns = 0, cpu_ns = 0;
   std::vector<std::string> inputs, outputs;  // types
   uint32_t num_copies = 0;                   // boundary tensors from and to the CPU
-  uint64_t copy_bytes = 0;
+  uint64_t copy_bytes = 0, copy_ns = 0;
   uint64_t blob_bytes = 0, program_bytes = 0;  // of its program, once it was compiled
+};
+
+// How the cost gate judged one island of a device.
+struct DecisionReport {
+  std::string target;  // the device
+  std::string region;  // its function; empty where it went to the CPU
+  std::vector<uint32_t> units;
+  uint32_t num_ops = 0;
+  std::string by;  // "npu", "latency", "energy"; "pin" or "none": it was not asked
+  uint64_t device_ns = 0, cpu_ns = 0;
+  uint32_t num_copies = 0;  // at its boundary
+  uint64_t copy_bytes = 0, copy_ns = 0;
+  uint64_t spared_ns = 0;  // copies that its neighbours on the device would need without it
+  uint64_t device_pj = 0, cpu_pj = 0, copy_pj = 0, spared_pj = 0;
 };
 
 struct DeviceReport {
   std::string target, options;
   uint32_t num_ops = 0, num_regions = 0;
   uint64_t macs = 0, bytes = 0, weight_bytes = 0, ns = 0;
+  std::vector<std::pair<std::string, uint64_t>> costs;  // figures that the estimates are made of, by name
 };
 
 struct Explain {
@@ -83,6 +99,10 @@ struct Explain {
   std::vector<RegionReport> regions;
   std::vector<UnitReport> units;
   std::vector<NodeReport> nodes;
+  std::string
+      prefer;  // "npu", "latency", "energy"; "none": the gate was not asked; empty: there is no device
+  std::vector<DecisionReport> decisions;
+  uint32_t num_ops_by_latency = 0;  // those on devices that stayed there if latency were preferred
   // Without the CPU's steps for the regions, and what that saves.
   bool fallback = true;
   int64_t saved_constant_bytes = 0, saved_memory_bytes = 0;
@@ -92,6 +112,11 @@ struct Explain {
   std::string text() const;
   std::string json() const;
 };
+
+// "0.3 us", "123 us", "12.3 ms", "1.54 s".
+std::string time_text(uint64_t ns);
+// "12 nJ", "3.45 mJ".
+std::string energy_text(uint64_t pj);
 
 // What json() wrote. PackError (QPLAN_PLAN_CORRUPT).
 Explain parse_explain(std::string_view json);

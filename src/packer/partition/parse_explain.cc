@@ -8,7 +8,7 @@
 namespace qplan::partition {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 std::optional<uint64_t> optional_number(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<uint64_t>());
@@ -72,6 +72,7 @@ RegionReport read_region(const Json& json) {
   region.outputs = json.at("outputs").get<std::vector<std::string>>();
   region.num_copies = json.at("copies");
   region.copy_bytes = json.at("copy_bytes");
+  region.copy_ns = json.value("copy_ns", uint64_t{0});
   region.blob_bytes = json.value("blob_bytes", uint64_t{0});
   region.program_bytes = json.value("program_bytes", uint64_t{0});
   return region;
@@ -87,7 +88,31 @@ DeviceReport read_device(const Json& json) {
   device.bytes = json.at("bytes");
   device.weight_bytes = json.at("weight_bytes");
   device.ns = json.at("estimated_ns");
+  const Json costs = json.value("costs", Json::object());
+  for (const auto& [name, figure] : costs.items()) {
+    device.costs.emplace_back(name, figure.get<uint64_t>());
+  }
   return device;
+}
+
+DecisionReport read_decision(const Json& json) {
+  DecisionReport decision;
+  decision.target = json.at("target");
+  decision.region = json.at("region");
+  decision.units = json.at("units").get<std::vector<uint32_t>>();
+  decision.num_ops = json.at("ops");
+  decision.by = json.at("by");
+  decision.device_ns = json.at("device_ns");
+  decision.cpu_ns = json.at("cpu_ns");
+  decision.num_copies = json.at("copies");
+  decision.copy_bytes = json.at("copy_bytes");
+  decision.copy_ns = json.at("copy_ns");
+  decision.spared_ns = json.at("spared_ns");
+  decision.device_pj = json.at("device_pj");
+  decision.cpu_pj = json.at("cpu_pj");
+  decision.copy_pj = json.at("copy_pj");
+  decision.spared_pj = json.at("spared_pj");
+  return decision;
 }
 
 // Indices that the texts follow.
@@ -96,6 +121,11 @@ void check_indices(const Explain& explain) {
     bool valid = !unit.nodes.empty();
     for (const uint32_t n : unit.nodes) valid = valid && n < explain.nodes.size();
     if (!valid || (unit.cycles && !unit.ns)) throw Json::out_of_range::create(401, "a unit's nodes", nullptr);
+  }
+  for (const DecisionReport& decision : explain.decisions) {
+    bool valid = !decision.units.empty();
+    for (const uint32_t u : decision.units) valid = valid && u < explain.units.size();
+    if (!valid) throw Json::out_of_range::create(401, "a decision's units", nullptr);
   }
   for (const NodeReport& node : explain.nodes) {
     if (node.unit >= explain.units.size()) throw Json::out_of_range::create(401, "a node's unit", nullptr);
@@ -115,6 +145,12 @@ Explain parse_explain(std::string_view text) {
       explain.nodes.push_back(
           {node.at("op"), node.at("name"), node.at("type"), node.at("macs"), node.at("unit")});
     }
+    // Plans of before had no preference.
+    explain.prefer = json.value("prefer", "");
+    for (const Json& decision : json.value("decisions", Json::array())) {
+      explain.decisions.push_back(read_decision(decision));
+    }
+    explain.num_ops_by_latency = json.value("ops_by_latency", UINT32_MAX);
     explain.fallback = json.value("fallback", true);
     explain.saved_constant_bytes = json.value("saved_constant_bytes", int64_t{0});
     explain.saved_memory_bytes = json.value("saved_memory_bytes", int64_t{0});

@@ -55,13 +55,19 @@ std::vector<std::string> types_of(const ir::Function& function, const std::vecto
 class Reporter {
  public:
   Reporter(const pattern::Pre& pre, std::span<const Target* const> targets, const Annotation& annotation,
-           const Islands& islands, const Outlined& outlined)
-      : pre_(pre), targets_(targets), annotation_(annotation), islands_(islands), outlined_(outlined) {}
+           const Islands& islands, const Outlined& outlined, const std::vector<Decision>& decisions)
+      : pre_(pre),
+        targets_(targets),
+        annotation_(annotation),
+        islands_(islands),
+        outlined_(outlined),
+        decisions_(decisions) {}
 
   Explain run() {
     add_nodes();
     for (const Unit& unit : annotation_.units) add_unit(unit);
     add_regions();
+    add_decisions();
     for (const Target* target : targets_) add_device(*target);
     return std::move(explain_);
   }
@@ -152,14 +158,64 @@ class Reporter {
       report.outputs = types_of(function, island.outputs);
       report.num_copies = copies[i].num_copies;
       report.copy_bytes = copies[i].bytes;
+      report.copy_ns = target::copy_ns(cpu().cpu_costs, copies[i].bytes);
       explain_.regions.push_back(std::move(report));
     }
+  }
+
+  void add_decisions() {
+    for (uint32_t i = 0; i < decisions_.size(); ++i) {
+      const Island& island = islands_.islands[i];
+      const Decision& decision = decisions_[i];
+      const Unit& first = annotation_.units[island.units[0]];
+      DecisionReport report;
+      report.target = (first.gated_from != nullptr ? first.gated_from : first.target)->name;
+      if (island.alive) report.region = outlined_.function_name[i];
+      report.units = island.units;
+      for (const uint32_t u : island.units) {
+        report.num_ops += static_cast<uint32_t>(annotation_.units[u].nodes.size());
+      }
+      report.by = decision.pinned ? "pin" : prefer_name(decision.by);
+      report.device_ns = decision.device_ns;
+      report.cpu_ns = decision.cpu_ns;
+      report.num_copies = decision.copies.num_copies;
+      report.copy_bytes = decision.copies.bytes;
+      report.copy_ns = decision.copy_ns;
+      report.spared_ns = decision.spared_ns;
+      report.device_pj = decision.device_pj;
+      report.cpu_pj = decision.cpu_pj;
+      report.copy_pj = decision.copy_pj;
+      report.spared_pj = decision.spared_pj;
+      explain_.decisions.push_back(std::move(report));
+    }
+  }
+
+  const Target& cpu() const {
+    return **std::ranges::find_if(targets_, [](const Target* target) { return target->is_cpu; });
+  }
+
+  static std::vector<std::pair<std::string, uint64_t>> costs_of(const Target& target) {
+    if (target.is_cpu) {
+      const target::CpuCosts& costs = target.cpu_costs;
+      return {{"clock_khz", costs.clock_khz},
+              {"macs_per_us", costs.macs_per_us()},
+              {"bytes_per_us", costs.bytes_per_us()},
+              {"pj_per_cycle", costs.pj_per_cycle}};
+    }
+    const target::DeviceCosts& costs = target.costs;
+    return {{"clock_khz", costs.clock_khz},
+            {"macs_per_cycle", costs.macs_per_cycle},
+            {"dma_bytes_per_cycle", costs.dma_bytes_per_cycle},
+            {"dma_latency_cycles", costs.dma_latency_cycles},
+            {"fj_per_mac", costs.fj_per_mac},
+            {"fj_per_byte", costs.fj_per_byte}};
   }
 
   void add_device(const Target& target) {
     DeviceReport report;
     report.target = target.name;
     report.options = target.options;
+    report.costs = costs_of(target);
     for (const UnitReport& unit : explain_.units) {
       if (unit.target != target.name) continue;
       report.num_ops += static_cast<uint32_t>(unit.nodes.size());
@@ -177,6 +233,7 @@ class Reporter {
   const Annotation& annotation_;
   const Islands& islands_;
   const Outlined& outlined_;
+  const std::vector<Decision>& decisions_;
   Explain explain_;
 };
 
@@ -205,6 +262,17 @@ void check_strict(const Explain& explain, const Target& preferred) {
                       preferred.name, "'; --placement=soft runs them on the next target:", text));
 }
 
+// Operators that would be on devices if latency were preferred.
+uint32_t num_ops_by_latency(const ir::Function& main, const Target& cpu, Annotation annotation,
+                            Islands islands) {
+  gate_by_cost(main, cpu, Prefer::kLatency, &annotation, &islands);
+  uint32_t num_ops = 0;
+  for (const Unit& unit : annotation.units) {
+    if (!unit.target->is_cpu) num_ops += static_cast<uint32_t>(unit.nodes.size());
+  }
+  return num_ops;
+}
+
 }  // namespace
 
 Pin parse_pin(std::string_view text) {
@@ -230,12 +298,18 @@ PartitionResult partition(const ir::Module& module, std::span<const Target> targ
   const pattern::Pre pre(main);
   Annotation annotation = annotate(pre, order, options.pins, options.exclusions);
   Islands islands = find_islands(main, annotation, merge_regions(graph_of(main, annotation, order)));
-  if (options.cost_gate && options.placement == Placement::kSoft)
-    gate_by_cost(main, **cpu, &annotation, &islands);
+  const bool gated = options.cost_gate && options.placement == Placement::kSoft;
+  const Prefer prefer = options.prefer != Prefer::kDefault ? options.prefer
+                        : targets.front().is_cpu           ? Prefer::kLatency
+                                                           : Prefer::kNpu;
+  const std::vector<Decision> decisions =
+      gate_by_cost(main, **cpu, gated ? std::optional(prefer) : std::nullopt, &annotation, &islands);
 
   Outlined outlined = outline(main, annotation, islands);
   PartitionResult result;
-  result.explain = Reporter(pre, order, annotation, islands, outlined).run();
+  result.explain = Reporter(pre, order, annotation, islands, outlined, decisions).run();
+  if (order.size() > 1) result.explain.prefer = gated ? prefer_name(prefer) : "none";
+  result.explain.num_ops_by_latency = num_ops_by_latency(main, **cpu, annotation, islands);
   if (options.placement == Placement::kStrict) check_strict(result.explain, *order.front());
   for (const uint32_t i : outlined.order) {
     Region region{outlined.function_name[i], annotation.units[islands.islands[i].units[0]].target, {}, {}};

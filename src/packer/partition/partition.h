@@ -21,6 +21,15 @@ enum class Placement {
   kStrict,  // any operator off the preferred target is an error that lists all of them
 };
 
+// By what the cost gate judges an island of a device.
+enum class Prefer {
+  kDefault,  // kNpu where the first of the targets is a device, else kLatency
+  kNpu,  // the device's, however slow, where that relieves the CPU: its copies take less than its operators
+         // would
+  kLatency,  // the device's where that is faster, copies included
+  kEnergy,   // the device's where that takes less energy, copies included
+};
+
 // All nodes of a source operator's name, or one by its number ("%12" of the printed module), go to the
 // target.
 struct Pin {
@@ -40,9 +49,10 @@ struct Exclusion {
 struct PartitionOptions {
   Placement placement = Placement::kSoft;
   std::vector<Pin> pins = {};
-  // An island that costs more in transfers than it saves stays on the CPU. Not asked for regions with pinned
-  // nodes, nor where the placement is strict.
+  // An island that costs more than it saves stays on the CPU. Not asked for regions with pinned nodes, nor
+  // where the placement is strict.
   bool cost_gate = true;
+  Prefer prefer = Prefer::kDefault;
   std::vector<Exclusion> exclusions = {};
 };
 

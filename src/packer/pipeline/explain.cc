@@ -40,12 +40,13 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
                                  const PackOptions& options) {
   const pipeline::Observer observer(options);
   const std::vector<target::Target> targets = pipeline::read_targets(options);
-  const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
+  const target::Target& cpu = pipeline::cpu_of(targets);
+  const target::TargetProfile& profile = cpu.profile;
   ir::Module module = import_model(model, name, options);
   pipeline::canonicalize(&module, profile, observer);
   const std::unique_ptr<pipeline::Placed> placed = pipeline::place(module, targets, options);
   try {
-    pipeline::report_copies(target::lower_function(placed->main(), profile, placed->codes), profile,
+    pipeline::report_copies(target::lower_function(placed->main(), profile, placed->codes), cpu,
                             options.planner_iterations, &placed->explain());
   } catch (const PackError& error) {
     // Placement can be told of models that the CPU does not run; the copies are then the partition's guess.

@@ -125,7 +125,8 @@ std::string model_text(std::span<const uint8_t> model, std::string_view name, co
 emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
   const pipeline::Observer observer(options);
   const std::vector<target::Target> targets = pipeline::read_targets(options);
-  const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
+  const target::Target& cpu = pipeline::cpu_of(targets);
+  const target::TargetProfile& profile = cpu.profile;
   const bool has_devices = targets.size() > 1;
   std::optional<emit::TuningLog> tuning;
   if (options.tuning) tuning.emplace(options.tuning->name, options.tuning->text, options.tuning->num_threads);
@@ -158,7 +159,7 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
     placed = pipeline::place(module, targets, options);
 
   if (placed) {
-    pipeline::report_copies(program, profile, options.planner_iterations, &placed->explain());
+    pipeline::report_copies(program, cpu, options.planner_iterations, &placed->explain());
     if (!options.fallback) report_savings(program, profile, options, placed.get());
     if (has_devices) emit_options.explain = placed->explain().json();
   }

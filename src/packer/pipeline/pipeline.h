@@ -15,6 +15,7 @@
 #include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
+#include "src/packer/partition/partition.h"
 #include "src/packer/passes/user_pass.h"
 
 namespace qplan {
@@ -39,8 +40,9 @@ struct PackOptions {
   // Where operators go: docs/placement.md.
   bool strict_placement = false;  // an operator off the preferred target is an error
   std::vector<std::string> pins;  // "block3/conv=vta"
-  bool cost_gate = true;          // regions that cost more in transfers than they save go back to the CPU
-  bool fallback = true;           // the CPU's steps and weights for regions are in the plan
+  bool cost_gate = true;          // regions that are not worth their device go back to the CPU
+  partition::Prefer prefer = partition::Prefer::kDefault;  // by what that is judged
+  bool fallback = true;  // the CPU's steps and weights for regions are in the plan
   bool strip_names = false;
   emit::Fuse fuse = emit::Fuse::kAuto;
   uint32_t planner_iterations = 0;  // 0: the planner's default

@@ -30,6 +30,7 @@ partition::PartitionOptions partition_options(const PackOptions& options) {
   result.placement = options.strict_placement ? partition::Placement::kStrict : partition::Placement::kSoft;
   for (const std::string& pin : options.pins) result.pins.push_back(partition::parse_pin(pin));
   result.cost_gate = options.cost_gate;
+  result.prefer = options.prefer;
   return result;
 }
 
@@ -79,11 +80,11 @@ void check_all_compiled(const Placed& placed) {
   }
 }
 
-void report_copies(const target::Program& program, const target::TargetProfile& profile,
-                   uint32_t planner_iterations, partition::Explain* explain) {
+void report_copies(const target::Program& program, const target::Target& cpu, uint32_t planner_iterations,
+                   partition::Explain* explain) {
   memory::DeviceTensors device_of = memory::find_device_tensors(program);
   if (!memory::fit_side_by_side(program, device_of))
-    device_of = emit::measure_program(program, profile, planner_iterations).device_of;
+    device_of = emit::measure_program(program, cpu.profile, planner_iterations).device_of;
   for (const target::ProgramStep& step : program.steps) {
     if (step.npu == nullptr) continue;
     const auto region = std::ranges::find(explain->regions, step.name, &partition::RegionReport::function);
@@ -91,6 +92,7 @@ void report_copies(const target::Program& program, const target::TargetProfile& 
     const memory::BoundaryCopies copies = memory::boundary_copies(program, device_of, step);
     region->num_copies = copies.count;
     region->copy_bytes = copies.bytes;
+    region->copy_ns = target::copy_ns(cpu.cpu_costs, copies.bytes);
   }
 }
 

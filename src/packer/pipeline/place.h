@@ -36,8 +36,8 @@ void check_all_compiled(const Placed& placed);
 
 // What the session copies at the regions' boundaries, by the program that was made of them. Plans memory
 // where a device's bank may have no room for all tensors that could lie in it: what does not is copied.
-void report_copies(const target::Program& program, const target::TargetProfile& profile,
-                   uint32_t planner_iterations, partition::Explain* explain);
+void report_copies(const target::Program& program, const target::Target& cpu, uint32_t planner_iterations,
+                   partition::Explain* explain);
 
 }  // namespace qplan::pipeline
 

@@ -64,7 +64,7 @@ def @qplan_npu_main_1(%i0: Tensor[(1, 32, 112, 112), float32], %i1: Tensor[(32),
 
 TEST(Partition, TheCostGateKeepsMobileNetsBiasAddsOnTheCpuAndSaysWhy) {
   const ir::Module head = float_head();
-  const PartitionResult result = partition(head, operators({"nn.bias_add"}));
+  const PartitionResult result = partition(head, operators({"nn.bias_add"}), {.prefer = Prefer::kLatency});
   EXPECT_EQ(text::print(result.module), text::print(head));
   EXPECT_TRUE(result.regions.empty());
   EXPECT_EQ(reason_lines(result.explain, result.explain.units[1]),
@@ -323,6 +323,90 @@ TEST(PartitionVta, APinToTheCpuSplitsARegion) {
   EXPECT_EQ(placed(partition(main, vta(), {.cost_gate = false})), "a:vta_main_0 b:vta_main_0 c:vta_main_0");
   EXPECT_EQ(placed(partition(main, vta(), {.pins = {{"b", "cpu"}}, .cost_gate = false})),
             "a:vta_main_0 b:cpu c:vta_main_1");
+}
+
+std::vector<target::Target> vta_and(const std::string& cpu) { return target::parse_targets("vta, " + cpu); }
+
+// Named first, it is preferred: however slow it is, where its copies take the CPU less time than its
+// operators would.
+TEST(PartitionVta, ADeviceThatIsNamedFirstIsPreferredEvenWhereItIsSlower) {
+  const ir::Module main =
+      parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + layer(4, "%3", "c") + "  %5\n");
+  const Explain first = partition(main, target::parse_targets("vta, cpu,isa=reference")).explain;
+  EXPECT_EQ(first.prefer, "npu");
+  ASSERT_EQ(first.decisions.size(), 1u);
+  EXPECT_EQ(first.decisions[0].by, "npu");
+  EXPECT_EQ(first.decisions[0].region, "qplan_vta_main_0");
+  EXPECT_LT(first.decisions[0].copy_ns, first.decisions[0].cpu_ns);
+  EXPECT_EQ(partition(main, target::parse_targets("cpu, vta")).explain.prefer, "latency");
+  EXPECT_EQ(partition(main, target::parse_targets("cpu")).explain.prefer, "");
+}
+
+TEST(PartitionVta, LatencyComparesTimesCopiesIncluded) {
+  const ir::Module main =
+      parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + layer(4, "%3", "c") + "  %5\n");
+  const PartitionOptions latency = {.prefer = Prefer::kLatency};
+  EXPECT_EQ(placed(partition(main, vta_and("cpu,macs_per_us=1,bytes_per_us=1"), latency)),
+            "a:vta_main_0 b:vta_main_0 c:vta_main_0");
+  EXPECT_EQ(placed(partition(main, vta_and("cpu"), latency)), "a:cpu b:cpu c:cpu");
+  // The same CPU, a faster device.
+  EXPECT_EQ(placed(partition(main, target::parse_targets("vta,clock=100GHz, cpu,isa=reference"), latency)),
+            "a:vta_main_0 b:vta_main_0 c:vta_main_0");
+}
+
+TEST(PartitionVta, EnergyComparesEnergies) {
+  const ir::Module main =
+      parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + layer(4, "%3", "c") + "  %5\n");
+  const auto with_costs = [](const std::string& device, const std::string& cpu) {
+    return target::parse_target_file("{\"targets\": [{\"target\": \"vta\", \"costs\": {" + device +
+                                         "}}, {\"target\": \"cpu\", \"costs\": {" + cpu + "}}]}",
+                                     "t.json");
+  };
+  const PartitionOptions energy = {.prefer = Prefer::kEnergy};
+  // A device that takes nothing, however slow it is, and a CPU that does.
+  const std::string nothing = "\"clock_mhz\": 1, \"fj_per_mac\": 1, \"fj_per_byte\": 1";
+  const PartitionResult on_device = partition(main, with_costs(nothing, "\"pj_per_cycle\": 1000"), energy);
+  EXPECT_EQ(placed(on_device), "a:vta_main_0 b:vta_main_0 c:vta_main_0");
+  EXPECT_LT(on_device.explain.decisions[0].device_pj, on_device.explain.decisions[0].cpu_pj);
+  const PartitionResult on_cpu =
+      partition(main, with_costs("\"fj_per_mac\": 1000000", "\"pj_per_cycle\": 1"), energy);
+  EXPECT_EQ(placed(on_cpu), "a:cpu b:cpu c:cpu");
+  EXPECT_NE(reason_lines(on_cpu.explain, on_cpu.explain.units[0])[0].find("takes more energy there"),
+            std::string::npos);
+}
+
+TEST(PartitionVta, TheSummarySaysWhatAPreferenceCosts) {
+  const ir::Module main = parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + "  %3\n");
+  const std::string npu = partition(main, vta_and("cpu"), {.prefer = Prefer::kNpu}).explain.summary();
+  EXPECT_NE(partition(main, vta_and("cpu"), {.cost_gate = false})
+                .explain.summary()
+                .find(" times slower than the CPU"),
+            std::string::npos);
+  const std::string latency = partition(main, vta_and("cpu"), {.prefer = Prefer::kLatency}).explain.summary();
+  EXPECT_NE(latency.find("; --prefer latency keeps 4 operators of the device on the CPU ("),
+            std::string::npos)
+      << latency;
+  EXPECT_EQ(npu.find("--prefer npu keeps"), std::string::npos) << npu;
+}
+
+TEST(PartitionExplain, TimesAndEnergiesHaveTheirUnits) {
+  EXPECT_EQ(time_text(0), "0 ns");
+  EXPECT_EQ(time_text(999), "999 ns");
+  EXPECT_EQ(time_text(1'540), "1.5 us");
+  EXPECT_EQ(time_text(123'456), "123 us");
+  EXPECT_EQ(time_text(12'345'678), "12.3 ms");
+  EXPECT_EQ(time_text(7'000'000'000'000), "7000 s");
+  EXPECT_EQ(energy_text(1'234'567), "1.2 uJ");
+}
+
+// What a plan remembers reads back to the same text.
+TEST(PartitionExplain, DecisionsAreInTheJsonAndReadBack) {
+  const ir::Module main = parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + "  %3\n");
+  for (const Prefer prefer : {Prefer::kNpu, Prefer::kLatency, Prefer::kEnergy}) {
+    const Explain explain = partition(main, vta_and("cpu"), {.prefer = prefer}).explain;
+    EXPECT_EQ(parse_explain(explain.json()).json(), explain.json());
+    EXPECT_EQ(parse_explain(explain.json()).text(), explain.text());
+  }
 }
 
 // An addition alone costs more than it saves.
