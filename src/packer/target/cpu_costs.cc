@@ -21,11 +21,12 @@ struct Figures {
   CpuCosts costs;
 };
 
-// A core's share of an EPYC 9654 (Zen 4; 360 W, 96 cores) at 3.65 GHz.
+// Energy of a busy core by cycle: orders of magnitude, for comparisons with devices. An EPYC 9654 (Zen 4; 360
+// W, 96 cores) at 3.65 GHz.
 constexpr uint64_t kEpycPj = 1027;
-// STM32F411 (Cortex-M4): 100 uA/MHz at 3.3 V from its data sheet, the whole chip.
+// An STM32F411 (Cortex-M4), the whole chip without peripherals: about 100 uA/MHz at 3.3 V.
 constexpr uint64_t kCortexMPj = 330;
-// A Cortex-A53 of a phone of 2015, about 200 mW at 1.3 GHz.
+// A Cortex-A53 of 2015: about 200 mW at 1.3 GHz.
 constexpr uint64_t kInOrderPj = 154;
 
 // Rows of `work` in the order of CpuWork: {cycles for a million MACs, cycles for a million bytes of
@@ -33,8 +34,17 @@ constexpr uint64_t kInOrderPj = 154;
 //
 // x86-64 with vectors: least-squares fits to the 227 layers of
 // benchmarks/results/2026-11-22-0c32335/kernels.txt (one thread of a 3.65 GHz Zen 4, which runs all three
-// instruction sets), a median error of 9 to 15 % a layer. Softmax is that of 1001 classes. A step takes 60 ns
-// to bind and begin (ad01, ten steps of which the smallest take 150).
+// instruction sets), a mean error of 6 to 15 % a layer. Softmax is that of 1001 classes. A step takes 60 ns
+// to bind and begin (ad01, ten steps of which the smallest take 150). Moves and copies were not measured by
+// themselves: copies of a strided tensor go byte by byte, about one a cycle.
+//
+// Reference kernels on x86-64: `qplan bench --per-step --isa reference` of kws, person_detect and
+// mobilenet_v1_0.25_128 on a busy Zen 3, 2026-11-23: 0.65 to 1.2 MACs a nanosecond in convolutions, 0.23 to
+// 0.32 in depthwise ones, softmax of 1001 classes 43 us, pools about a byte a nanosecond.
+//
+// Cortex-M4: instructions counted in QEMU, at one a cycle: 174.6 M for the 7.16 M MACs of person_detect,
+// 70.2 M for the 2.66 M of kws. Their division among kinds is estimated. AArch64 and RISC-V: 12 to 18
+// instructions a MAC of the portable kernels, on cores that issue one a cycle; the rest is estimated from it.
 constexpr Figures kFigures[] = {
     {"x86_64",
      QPLAN_ISA_AVX512VNNI,
@@ -106,11 +116,11 @@ constexpr Figures kFigures[] = {
      QPLAN_ISA_REFERENCE,
      {.clock_khz = 3'650'000,
       .work = {{{3'500'000, 20'000'000},
-                {5'000'000, 20'000'000},
+                {7'000'000, 20'000'000},
                 {0, 4'000'000},
                 {0, 1'500'000},
                 {0, 4'000'000},
-                {0, 30'000'000},
+                {0, 78'000'000},
                 {0, 4'000'000},
                 {0, 300'000},
                 {0, 6'000'000}}},
