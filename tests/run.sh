@@ -21,4 +21,12 @@ if [[ $preset == release && $# -eq 0 ]]; then
   ctest --test-dir "build/$preset" -R '^firmware/' --verbose 2>&1 |
     sed -nE 's/^[0-9]+: (.*\.\.\. )?((text of|code and constants|[a-z]+: memory_bytes).*)$/  \2/p'
 fi
-exec ctest --test-dir "build/$preset" -j2 --output-on-failure "$@"
+status=0
+ctest --test-dir "build/$preset" -j2 --output-on-failure "$@" || status=$?
+if [[ $preset == release && $# -eq 0 ]]; then
+  # The corpus of the fuzz targets once more, under sanitizers: what they need is built for it, and nothing else.
+  cmake --preset fuzz-replay >/dev/null
+  cmake --build --preset fuzz-replay
+  ctest --test-dir build/fuzz-replay -j2 --output-on-failure || status=$?
+fi
+exit "$status"

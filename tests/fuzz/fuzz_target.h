@@ -1,5 +1,5 @@
-// What every fuzz target has in common: libFuzzer's functions, checks that end the process, and numbers drawn from
-// an input. It knows no test framework, since a target runs millions of times.
+// What every fuzz target has in common: libFuzzer's functions, checks that end the process, and numbers drawn
+// from an input. It knows no test framework, since a target runs millions of times.
 #ifndef QPLAN_TESTS_FUZZ_FUZZ_TARGET_H_
 #define QPLAN_TESTS_FUZZ_FUZZ_TARGET_H_
 
@@ -16,19 +16,20 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 // A broken promise of the product: libFuzzer keeps the input, a replay fails.
-#define FUZZ_CHECK(condition, ...)                                                  \
-  do {                                                                              \
-    if (!(condition)) {                                                             \
-      std::fprintf(stderr, "%s:%d: not so: %s: ", __FILE__, __LINE__, #condition);  \
-      std::fprintf(stderr, __VA_ARGS__);                                            \
-      std::fputc('\n', stderr);                                                     \
-      std::abort();                                                                 \
-    }                                                                               \
+#define FUZZ_CHECK(condition, ...)                                                 \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      std::fprintf(stderr, "%s:%d: not so: %s: ", __FILE__, __LINE__, #condition); \
+      std::fprintf(stderr, __VA_ARGS__);                                           \
+      std::fputc('\n', stderr);                                                    \
+      std::abort();                                                                \
+    }                                                                              \
   } while (false)
 
 namespace qplan::testing {
 
-// Takes numbers off the end of an input, so that its beginning stays what the format says. Zero when it is used up.
+// Takes numbers off the end of an input, so that its beginning stays what the format says. Zero when it is
+// used up.
 class InputTail {
  public:
   InputTail(const uint8_t* data, size_t size) : data_(data), size_(size) {}

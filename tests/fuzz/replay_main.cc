@@ -1,7 +1,9 @@
-// Runs a fuzz target on files, without libFuzzer: the corpus is replayed by every build, and a crash is reproduced by any.
+// Runs a fuzz target on files, without libFuzzer: the corpus is replayed by every build, and a crash is
+// reproduced by any.
 //
 // usage: <name>_fuzz [--mutants N] [FILE OR DIRECTORY...]
-//   --mutants N  also runs N mutants of each file, made by the target's mutator where it has one; they depend on the
+//   --mutants N  also runs N mutants of each file, made by the target's mutator where it has one; they depend
+//   on the
 //                file and on N alone
 // The file, and the mutant, are named when the process ends before its time.
 #include <signal.h>
@@ -27,7 +29,8 @@
 
 extern "C" {
 __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv);
-__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed);
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                                     unsigned int seed);
 }
 
 namespace qplan::testing {
@@ -114,24 +117,26 @@ int replay(int argc, char** argv) {
   run("the empty input", {});
   for (const std::filesystem::path& path : files) {
     std::ifstream stream(path, std::ios::binary);
-    const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(stream),
+                                     std::istreambuf_iterator<char>()};
     run(path.string(), bytes);
     for (unsigned int number = 1; number <= num_mutants; ++number) {
       run(path.string() + ", mutant " + std::to_string(number), mutant(bytes, number));
     }
   }
-  std::printf("%zu files, %u mutants of each\n", files.size(), num_mutants);
+  std::printf("%zu inputs, each with %u mutants\n", files.size(), num_mutants);
   return 0;
 }
 
 }  // namespace
 }  // namespace qplan::testing
 
-// A few of libFuzzer's mutations, enough to drive the targets' own mutators: bits, bytes, numbers on which size
-// arithmetic breaks, bytes that are removed, repeated or inserted.
+// A few of libFuzzer's mutations, enough to drive the targets' own mutators: bits, bytes, numbers on which
+// size arithmetic breaks, bytes that are removed, repeated or inserted.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
   using qplan::testing::mutations;
-  static constexpr uint32_t kWords[] = {0, 1, 0x7f, 0xff, 0x7fff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
+  static constexpr uint32_t kWords[] = {0,       1,          0x7f,       0xff,      0x7fff,
+                                        0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
   if (max_size == 0) return 0;
   const auto below = [](size_t end) {
     return end == 0 ? 0 : static_cast<size_t>(mutations->integer(0, static_cast<int64_t>(end) - 1));

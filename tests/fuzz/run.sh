@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes one target with libFuzzer, from its corpus and from what earlier runs found.
 # usage: bash tests/fuzz/run.sh [--release] [--minimise] TARGET SECONDS [ARGUMENT OF LIBFUZZER...]
-#   --release   without sanitizers, with the kernels of a release build: ten times as fast, sees less
+#   --release   without sanitizers, with the kernels of a release build: several times as fast, sees less
 #   --minimise  then merges what was found into tests/fuzz/corpus/TARGET: the fewest, smallest inputs with the same edges
 # What is found lies in build/<preset>/finds/TARGET, inputs that crash in build/<preset>/crashes/TARGET (README.md).
 set -euo pipefail
