@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kMark = "\n--- ";
 constexpr uint64_t kMostWork = 1 << 13;  // micro-ops and elements
-constexpr uint64_t kMostArenaBytes = 1 << 20;
+constexpr uint64_t kMostArenaBytes = 1 << 16;
 
 struct File {
   std::string name;
