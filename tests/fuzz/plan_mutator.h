@@ -54,7 +54,8 @@ class PlanObjects {
     const uint8_t* const root = bytes.data() + sizeof(header);
     // A flatbuffer may refer to one table many times, and become as many objects.
     flatbuffers::Verifier verifier(root, header.root_size, 16, 4096);
-    if (!objects::VerifyPlanBuffer(verifier)) return false;
+    if (!objects::VerifyPlanBuffer(verifier) || !is_aligned(*flatbuffers::GetRoot<objects::Plan>(root)))
+      return false;
     flatbuffers::GetRoot<objects::Plan>(root)->UnPackTo(&plan);
     for (const auto& bank : plan.banks) {
       segments.emplace_back();
@@ -109,6 +110,34 @@ class PlanObjects {
   }
 
  private:
+  // FlatBuffers' verifier aligns the length of a vector, not its entries, and UnPackTo reads them as they
+  // lie.
+  template <typename T>
+  static bool entries_aligned(const flatbuffers::Vector<T>* vector) {
+    return vector == nullptr || vector->size() == 0 ||
+           reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
+  }
+  static bool is_aligned(const flatbuffers::Vector<flatbuffers::Offset<objects::Tensor>>* tensors) {
+    if (tensors == nullptr) return true;
+    return std::all_of(tensors->begin(), tensors->end(),
+                       [](const auto* t) { return entries_aligned(t->shape()); });
+  }
+  static bool is_aligned(const objects::Plan& plan) {
+    if (!is_aligned(plan.tensors())) return false;
+    if (plan.steps() == nullptr) return true;
+    for (const objects::Step* step : *plan.steps()) {
+      if (const auto* region = step->body_as_NpuStep(); region != nullptr && region->binds() != nullptr) {
+        for (const objects::NpuBind* bind : *region->binds()) {
+          if (!entries_aligned(bind->strides())) return false;
+        }
+      }
+      const auto* kernel = step->body_as_KernelStep();
+      const auto* chain = kernel == nullptr ? nullptr : kernel->params_as_ChainParams();
+      if (chain != nullptr && !is_aligned(chain->tiles())) return false;
+    }
+    return true;
+  }
+
   static uint64_t aligned(uint64_t size) { return (size + 63) / 64 * 64; }
   std::vector<uint8_t> pack() const {
     flatbuffers::FlatBufferBuilder builder;

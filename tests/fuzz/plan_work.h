@@ -13,7 +13,6 @@ namespace qplan::testing {
 
 inline constexpr uint64_t kEndless = UINT64_MAX;
 
-inline uint64_t times(uint64_t a, uint64_t b) { return b != 0 && a > kEndless / b ? kEndless : a * b; }
 inline uint64_t plus(uint64_t a, uint64_t b) { return a > kEndless - b ? kEndless : a + b; }
 
 // bytes: of a plan that qplan_plan_open took.
@@ -21,16 +20,6 @@ class PlanWork {
  public:
   explicit PlanWork(const uint8_t* bytes)
       : bytes_(bytes), plan_(*flatbuffers::GetRoot<format::Plan>(bytes + sizeof(format::Header))) {}
-
-  // Elements that all CPU steps read and write, each as often as windows overlap.
-  uint64_t cpu() const {
-    uint64_t work = 0;
-    for (const format::Step* step : *plan_.steps()) {
-      if (const format::KernelStep* kernel = step->body_as_KernelStep())
-        work = plus(work, kernel_work(*kernel, nullptr));
-    }
-    return work;
-  }
 
   bool has_regions() const {
     for (const format::Step* step : *plan_.steps()) {
@@ -80,54 +69,6 @@ class PlanWork {
   }
 
  private:
-  using Tiles = flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>;
-
-  const format::Tensor* tensor(uint32_t index, const Tiles* tiles) const {
-    const uint32_t count = plan_.tensors()->size();
-    if (index < count) return plan_.tensors()->Get(index);
-    return tiles != nullptr && index - count < tiles->size() ? tiles->Get(index - count) : nullptr;
-  }
-
-  uint64_t kernel_work(const format::KernelStep& step, const Tiles* tiles) const {
-    uint64_t window = 1;
-    if (const auto* conv = step.params_as_Conv2dParams()) {
-      const format::Tensor* x = step.inputs() != nullptr && step.inputs()->size() > 0
-                                    ? tensor(step.inputs()->Get(0), tiles)
-                                    : nullptr;
-      const auto* shape = x == nullptr ? nullptr : x->shape();
-      window = times(conv->kernel_h(), conv->kernel_w());
-      if (shape != nullptr && shape->size() == 4)
-        window = times(window, static_cast<uint64_t>(shape->Get(3)));
-    } else if (const auto* pool = step.params_as_Pool2dParams()) {
-      window = times(pool->pool_h(), pool->pool_w());
-    } else if (step.params_as_FullyConnectedParams() != nullptr && step.inputs() != nullptr &&
-               step.inputs()->size() > 0) {
-      const format::Tensor* x = tensor(step.inputs()->Get(0), tiles);
-      const auto* shape = x == nullptr ? nullptr : x->shape();
-      if (shape != nullptr && shape->size() > 0)
-        window = static_cast<uint64_t>(shape->Get(shape->size() - 1));
-    }
-    uint64_t work = 1;
-    const auto add = [&](const flatbuffers::Vector<uint32_t>* indices, uint64_t factor) {
-      if (indices == nullptr) return;
-      for (const uint32_t index : *indices) {
-        const format::Tensor* t = tensor(index, tiles);
-        if (t != nullptr) work = plus(work, times(t->size(), factor));
-      }
-    };
-    add(step.inputs(), 1);
-    add(step.outputs(), window);
-    if (const auto* chain = step.params_as_ChainParams()) {
-      if (tiles == nullptr && chain->stages() != nullptr) {
-        // A row of a stage may be computed again for each row of the last one.
-        for (const format::KernelStep* stage : *chain->stages()) {
-          work = plus(work, times(4, kernel_work(*stage, chain->tiles())));
-        }
-      }
-    }
-    return work;
-  }
-
   static bool has_form(const format::KernelStep& step) {
     if (const auto* p = step.params_as_Conv2dParams()) {
       return p->float_form() != format::FloatForm_NONE ||

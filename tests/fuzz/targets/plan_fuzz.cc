@@ -23,7 +23,7 @@ namespace {
 // What is larger than this caller's memory, or takes longer than its patience, is no error of the plan.
 constexpr uint64_t kMostMemoryBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostTensorBytes = uint64_t{1} << 20;
-constexpr uint64_t kMostCpuWork = uint64_t{1} << 21;
+constexpr uint64_t kMostCpuWork = uint64_t{1} << 21;  // qplan_session_config.max_work
 constexpr uint64_t kMostDeviceWork = uint64_t{1} << 14;
 
 void expect_explained(qplan_status status, const qplan_error& error) {
@@ -202,6 +202,7 @@ class PlanRun {
     config_.isa_limit = use_.isa_limit;
     config_.kernels = qplan_kernels_all();
     config_.platform = use_.pool != nullptr ? &platform_ : nullptr;
+    config_.max_work = kMostCpuWork;
     config_.on_npu_failure = use_.on_npu_failure;
     config_.npu_flags = use_.npu_flags;
     if (!use_.with_device) return;
@@ -438,7 +439,10 @@ void run_plan(const uint8_t* data, size_t size) {
   if (opened != QPLAN_OK) return expect_explained(opened, error);
 
   const PlanWork work(bytes.data());
-  if (work.cpu() > kMostCpuWork) return;
+  uint64_t counted = 0;
+  error.text[0] = '\0';
+  const qplan_status told = qplan_plan_work(&plan, nullptr, qplan_kernels_all(), &counted, &error);
+  if (told != QPLAN_OK) return expect_explained(told, error);
 
   Surroundings& surroundings = Surroundings::get();
   Use use;
@@ -446,6 +450,9 @@ void run_plan(const uint8_t* data, size_t size) {
   use.at_end = (how & 8) != 0;
   use.one_byte_less = (how & 16) != 0;
   const Result reference = PlanRun(plan, use, seed).run();
+  FUZZ_CHECK(counted <= kMostCpuWork || !reference.ran, "work of %llu runs in spite of its limit",
+             static_cast<unsigned long long>(counted));
+  if (counted > kMostCpuWork) return;
 
   use.isa_limit = surroundings.isas[where % surroundings.isas.size()];
   use.pool = surroundings.pool(where >> 3);
