@@ -95,7 +95,8 @@ StepSchedule parse_schedule(uint16_t kernel, const Json& settings) {
       schedule.grain = parse_grain(value);
       continue;
     }
-    const auto knob = std::ranges::find_if(knobs, [&](const Knob& known) { return name == known.name; });
+    const auto knob =
+        std::ranges::find_if(knobs, [&name = name](const Knob& known) { return name == known.name; });
     if (knob == knobs.end()) {
       std::string known = "isa, grain";
       for (const Knob& k : knobs) known += std::string(", ") + k.name;

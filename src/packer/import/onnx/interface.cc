@@ -100,7 +100,7 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
 template <typename Map>
 void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, const char* what) {
   for (const auto& [name, unused] : named) {
-    if (std::ranges::any_of(inputs, [&](const ValueInfo* info) { return info->name == name; })) continue;
+    if (std::ranges::any_of(inputs, [&name = name](const ValueInfo* info) { return info->name == name; })) continue;
     std::string known;
     constexpr size_t kMaxShown = 16;
     for (size_t i = 0; i < inputs.size() && i < kMaxShown; ++i) {

@@ -135,7 +135,7 @@ class RegionCompiler {
     const uint32_t alignment = carried_alignment(unit_region.blob_kind);
     const auto [at, is_new] =
         carried_.try_emplace({unit_region.blob_kind, unit_region.name}, regions_.size());
-    const auto begin_of = [&] {
+    const auto begin_of = [&, &at = at] {
       return (regions_[at->second].data.size() + alignment - 1) / alignment * alignment;
     };
     const bool is_full =
