@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/error.h"
+#include "tools/jpeg_tables.h"
 #include "tools/stb_image.h"
 
 namespace qplan::tools {
@@ -78,8 +79,8 @@ void check_header(const std::vector<uint8_t>& file, const std::string& path) {
 // write about ten.
 void check_scans(const std::vector<uint8_t>& file, const std::string& path) {
   constexpr size_t kMaxScans = 500;
-  constexpr uint8_t kMarker = 0xff, kStartOfImage = 0xd8, kStartOfScan = 0xda;
-  if (file.size() < 2 || file[0] != kMarker || file[1] != kStartOfImage) return;
+  constexpr uint8_t kMarker = 0xff, kStartOfScan = 0xda;
+  if (!is_jpeg(file)) return;
   size_t scans = 0;
   for (size_t i = 1; i < file.size(); ++i) scans += file[i - 1] == kMarker && file[i] == kStartOfScan;
   if (scans > kMaxScans) {
@@ -105,8 +106,10 @@ Image decode_image(const std::vector<uint8_t>& file, const std::string& path) {
                    std::to_string(kMaxImageFileBytes));
   }
   const DecoderBudget budget(kMaxDecoderBytes);
-  check_header(file, path);
+  // Before the decoder reads a header: it reads tables on the way.
   check_scans(file, path);
+  if (!has_sound_huffman_tables(file)) fail(path, "cannot be read as JPEG: its Huffman tables are damaged");
+  check_header(file, path);
   int width = 0;
   int height = 0;
   int channels_in_file = 0;

@@ -1,0 +1,20 @@
+// What stb_image takes from a JPEG file without a check.
+#ifndef TOOLS_JPEG_TABLES_H_
+#define TOOLS_JPEG_TABLES_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace qplan::tools {
+
+// Whether the decoder takes the file for a JPEG: it begins with the marker of one, before which bytes 255 may stand.
+[[nodiscard]] bool is_jpeg(const std::vector<uint8_t>& file);
+
+// False where a Huffman table of the file declares more than 256 codes, which the decoder would write beyond
+// its own tables, or where there are more segments of tables than 1000, each of which takes time. Files that
+// are no JPEG have none.
+[[nodiscard]] bool has_sound_huffman_tables(const std::vector<uint8_t>& file);
+
+}  // namespace qplan::tools
+
+#endif  // TOOLS_JPEG_TABLES_H_
