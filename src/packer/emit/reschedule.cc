@@ -8,6 +8,8 @@
 #include "src/packer/emit/schedule_names.h"
 #include "src/packer/emit/step_facts.h"
 #include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/ir/json_depth.h"
 
 namespace qplan::emit {
 namespace {
@@ -51,6 +53,7 @@ void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
 }  // namespace
 
 AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules) {
+  if (ir::exceeds_json_depth(schedules)) fail(cat("they nest more than ", ir::kMaxJsonDepth, " deep"));
   const Json list = Json::parse(schedules, nullptr, false);
   if (!list.is_array()) fail("expected a JSON list with an object for each step");
   if (list.size() != view.num_steps()) {

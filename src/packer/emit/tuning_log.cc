@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/ir/json_depth.h"
 
 namespace qplan::emit {
 
@@ -26,6 +28,7 @@ TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threa
 }
 
 void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) {
+  if (ir::exceeds_json_depth(text)) fail(number, cat("nests more than ", ir::kMaxJsonDepth, " deep"));
   const Json line = Json::parse(text, nullptr, false);
   if (!line.is_object()) fail(number, "is not a JSON object");
   const auto member = [&](const char* what) -> const Json& {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/json_depth.h"
 #include "src/packer/partition/explain_page.h"
 
 namespace qplan::partition {
@@ -57,7 +58,7 @@ std::string embedded(const std::string& json) {
 }  // namespace
 
 std::string explain_html(std::string_view json, std::string_view title) {
-  Json data = Json::parse(json, nullptr, false);
+  Json data = ir::exceeds_json_depth(json) ? Json() : Json::parse(json, nullptr, false);
   if (!data.is_object() || !data.contains("units")) {
     throw PackError(QPLAN_MODEL_INVALID,
                     "explain: the placement is no JSON of this program's; pack the plan again");

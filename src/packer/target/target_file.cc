@@ -13,6 +13,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/ir/json_depth.h"
 #include "src/packer/target/target_list.h"
 
 namespace qplan::target {
@@ -134,8 +135,9 @@ Target read_target(const Json& object, Libraries libraries) {
 }  // namespace
 
 std::vector<Target> parse_target_file(std::string_view text, std::string_view file, Libraries libraries) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   try {
+    if (ir::exceeds_json_depth(text)) fail_target(cat("it nests more than ", ir::kMaxJsonDepth, " deep"));
+    const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded()) fail_target("it is not JSON");
     check_keys(json, "the file", {"targets"});
     if (!json.contains("targets") || !json["targets"].is_array() || json["targets"].empty()) {

@@ -196,6 +196,20 @@ TEST(Tuning, RefusesMalformedLinesWithTheirNumber) {
   }
 }
 
+// Keeping a line copies it, and copying recurses: brackets alone would use up the stack.
+TEST(Tuning, RefusesLinesThatNestTooDeeply) {
+  const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
+  try {
+    pack_digits("{\"key\": \"k\", \"schedule\": {\"isa\": " + brackets + "}, \"threads\": 1, \"ns\": 1}");
+    ADD_FAILURE() << "200,000 brackets";
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(error.what()).find("tuning 't.jsonl' line 1: nests more than 64 deep"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Tuning, NamesAndBytesAreTheSameSchedule) {
   const uint16_t conv2d = 1;
   for (const Json& settings :
@@ -239,6 +253,8 @@ TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   const PlanReader reader(plan.span());
   EXPECT_THROW((void)reschedule(reader.view(), "{"), PackError);
   EXPECT_THROW((void)reschedule(reader.view(), "[]"), PackError);
+  const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_THROW((void)reschedule(reader.view(), brackets), PackError);
   Json schedules(reader.view().num_steps(), nullptr);
   schedules[1] = {{"warp", 1}};
   try {

@@ -75,5 +75,12 @@ TEST(ExplainHtml, WhatIsNoPlacementIsRefused) {
   }
 }
 
+// Printing the data recurses: brackets alone would use up the stack.
+TEST(ExplainHtml, WhatNestsTooDeeplyIsRefused) {
+  const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
+  const std::string json = "{\"units\": [], \"nodes\": " + brackets + "}";
+  EXPECT_NE(partition_test::refusal([&] { (void)explain_html(json, ""); }, QPLAN_MODEL_INVALID), "");
+}
+
 }  // namespace
 }  // namespace qplan::partition

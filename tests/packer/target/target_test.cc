@@ -152,6 +152,16 @@ TEST(TargetFile, SaysWhatAListSaysAndMore) {
   EXPECT_EQ(targets[2].cpu_costs.bytes_per_us(), 2000u);
 }
 
+// A refusal prints what it found, and printing recurses: brackets alone would use up the stack.
+TEST(TargetFile, RefusesWhatNestsTooDeeply) {
+  const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "priority": )" + brackets + "}]}"),
+            "t.json: target: it nests more than 64 deep");
+  // Brackets in a text open nothing.
+  EXPECT_EQ(file_refusal(R"({"targets": [{"target": ")" + std::string(100, '[') + "\\\"\"}]}"),
+            "t.json: target: '" + std::string(100, '[') + "\"' is not known; known: cpu, vta");
+}
+
 TEST(TargetFile, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(file_refusal("{"), "t.json: target: it is not JSON");
   EXPECT_EQ(file_refusal("[]"), "t.json: target: the file is not an object");
