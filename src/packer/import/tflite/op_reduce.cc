@@ -15,7 +15,7 @@ void import_mean(OpContext& op) {
   if (axes.empty()) throw Unsupported{"an empty list of axes"};
   for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(data).size());
   std::ranges::sort(axes);
-  axes.erase(std::ranges::unique(axes).begin(), axes.end());  // TFLite takes one that is named twice once
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // TFLite takes one that is named twice once
   const auto* options = op.optional_options<tflite::ReducerOptions>();
   op.define(op.output(), op.emit("qnn.mean",
                                  {data, op.scale(in.scale), op.zero_point(in.zero_point), op.scale(out.scale),
