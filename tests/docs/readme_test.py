@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs what the README shows: its C program, its Python program and its commands, as they stand there.
+"""Runs what the README and docs/c.md show: the C program, the Python program and the commands, as they stand there.
 
 usage: readme_test.py REPOSITORY BUILD
 """
@@ -16,8 +16,8 @@ INPUT = os.path.join(ROOT, "tests", "data", "digits", "digit7_input.bin")
 OUTPUT = os.path.join(ROOT, "tests", "data", "digits", "digit7_output.bin")
 
 
-def blocks(language):
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as text:
+def blocks(language, page="README.md"):
+    with open(os.path.join(ROOT, page), encoding="utf-8") as text:
         return re.findall(rf"^```{language}\n(.*?)^```$", text.read(), re.MULTILINE | re.DOTALL)
 
 
@@ -55,7 +55,7 @@ class Readme(unittest.TestCase):
         self.assertEqual(run([sys.executable, "-c", program], cwd=self.folder.name, env=environment).strip(), "7")
 
     def test_c(self):
-        (program,) = blocks("c")
+        (program,) = blocks("c", "docs/c.md")
         with open(os.path.join(self.folder.name, "main.c"), "w", encoding="utf-8") as file:
             file.write(program)
         library = os.path.join(BUILD, "lib")
