@@ -41,7 +41,8 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
       .add_option("--max-work", options.max_work,
                   "Refuse a plan that computes more than so many elementary operations in one inference, as "
                   "`qplan inspect` counts them (default 0: no limit)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   add_npu_options(command, options.npu);
 }
 

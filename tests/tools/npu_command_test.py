@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import struct
 import time
@@ -172,10 +173,13 @@ def with_endless_gemm(plan, estimate=None):
     estimate: the cycles that the blob declares, instead of its own."""
     data = bytearray(plan)
     content_bytes = struct.unpack_from("<Q", data, 24)[0]
-    at = data.index(b"VTA1")
-    total, _, _, regions, instructions = struct.unpack_from("<QQQII", data, at + 16)
-    blob = data[at : at + total]
-    assert blob_checksum(blob) == struct.unpack_from("<Q", blob, 24)[0], "the format has changed"
+    for at in (match.start() for match in re.finditer(b"VTA1", data)):  # not all of them begin a blob
+        total, checksum, _, regions, instructions = struct.unpack_from("<QQQII", data, at + 16)
+        blob = data[at : at + total]
+        if len(blob) == total and blob_checksum(blob) == checksum:
+            break
+    else:
+        raise AssertionError("the format has changed")
     for i in range(instructions):
         place = 64 + 48 * regions + 16 * i
         word = struct.unpack_from("<Q", blob, place)[0]
@@ -331,9 +335,11 @@ class Records(NpuTest):
             self.assertIn(text, result.stderr)
             self.assertRegex(result.stdout, r"FAILED: replay: .")
 
+        (job / "x").write_bytes(bytes(16))
         refused("a second 'size'", "size 0x2000", "load 0x1000 x", "size 0x1000")
         end = ("run x", "check 0x1000 0x10 x")
         refused("outside the job's directory", "size 0x1000", "load 0x1000 /dev/zero", *end)
+        (job / "x").unlink()
         os.mkfifo(job / "x")
         refused("'x' is not a regular file", "size 0x1000", *end)
         (job / "job.txt").unlink()

@@ -95,6 +95,10 @@ class Replay {
   bool fail(qplan_npu_status status, const std::string& text) {
     fault_.status = status;
     fault_.text = "replay: " + text;
+    // Names and words of the record go to terminals.
+    for (char& c : fault_.text) {
+      if (c < 0x20 || c > 0x7e) c = '?';
+    }
     return false;
   }
   bool malformed(const std::string& text) { return fail(QPLAN_NPU_E_ARGUMENT, text); }

@@ -45,7 +45,8 @@ struct Packed {
   std::unique_ptr<pipeline::Placed> placed;
   target::Program program;
 
-  const target::TargetProfile& profile() const { return pipeline::cpu_of(targets).profile; }
+  const target::Target& cpu() const { return pipeline::cpu_of(targets); }
+  const target::TargetProfile& profile() const { return cpu().profile; }
 };
 
 Packed pack_toy(const ToyOptions& toy, const PackOptions& options = forced()) {
@@ -54,7 +55,7 @@ Packed pack_toy(const ToyOptions& toy, const PackOptions& options = forced()) {
   const ir::Module module = adds();
   packed.placed = pipeline::place(module, packed.targets, options);
   packed.program = target::lower_function(packed.placed->main(), packed.profile(), packed.placed->codes);
-  pipeline::report_copies(packed.program, packed.profile(), 0, &packed.placed->explain());
+  pipeline::report_copies(packed.program, packed.cpu(), 0, &packed.placed->explain());
   return packed;
 }
 
@@ -134,7 +135,7 @@ TEST(Regions, TensorsLeaveABankThatExceedsTheDevice) {
     if (step.npu != nullptr) copies += memory::boundary_copies(packed.program, arena.device_of, step).count;
   }
   EXPECT_GT(copies, 0u);
-  pipeline::report_copies(packed.program, packed.profile(), 0, &packed.placed->explain());
+  pipeline::report_copies(packed.program, packed.cpu(), 0, &packed.placed->explain());
   uint32_t reported = 0;
   for (const auto& region : packed.placed->explain().regions) reported += region.num_copies;
   EXPECT_EQ(reported, copies);
