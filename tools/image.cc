@@ -51,8 +51,9 @@ std::string limits_text() {
   if (reason != nullptr && std::string_view(reason) == "too large") {
     fail(path, "has more pixels than are decoded: " + limits_text());
   }
-  fail(path,
-       "cannot be read as BMP, PNG or JPEG (" + std::string(reason == nullptr ? "unknown" : reason) + ")");
+  // Of a PNG with such a side it says no more than of a file that is no picture.
+  fail(path, "cannot be read as BMP, PNG or JPEG of at most " + std::to_string(kMaxImageSide) +
+                 " pixels on a side (" + std::string(reason == nullptr ? "unknown" : reason) + ")");
 }
 
 void check_size(int64_t width, int64_t height, const std::string& path) {
