@@ -61,7 +61,7 @@ struct StepView {
   }
   // Asked for each operand of each step of each run, so that nothing but the usual case is decided here.
   void* address(uint32_t t) const { return tiles == nullptr ? data[t] : unusual_address(t); }
-  // Of a stage of a chain, or of a step without addresses.
+  // The step is a stage of a chain, or has no addresses yet.
   void* unusual_address(uint32_t t) const;
 };
 

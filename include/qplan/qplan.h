@@ -171,8 +171,8 @@ QPLAN_API const qplan_kernel_set* qplan_kernels_reference(void); /* every family
  * of it may mean hours. *work is the number of elementary operations of all steps: multiply-accumulates, elements of
  * pooling windows, elements that an operator computes, bytes that it moves; docs/work.md has the formula of each
  * kernel family. It follows from shapes and parameters, which are verified here, and never from figures that the plan
- * states. CPU steps that stand in for regions count, as they run where a device fails; what a device does is none of
- * the CPU's work. UINT64_MAX: that many or more. A session that runs with N threads may compute rows at the borders of
+ * states. The fallback steps of regions count, since the CPU runs them when a device fails; the work of devices does
+ * not. UINT64_MAX: that many or more. A session that runs with N threads may compute rows at the borders of
  * their shares again, at most N times as much in all.
  * function: NULL for "main". kernels: those that the session is going to have. error may be NULL.
  * QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */

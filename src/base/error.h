@@ -12,8 +12,8 @@ namespace qplan {
 // Fills a qplan_error. Texts vanish with -DQPLAN_ERROR_TEXTS=0; status, step and tensor stay.
 //
 // Every error and every line of the runtime's log is built here, and much of it comes from plans, drivers and
-// callers. So this is the place that makes it printable: one line of whole UTF-8 characters, in which each
-// byte that is none of them, and each character that steers a terminal or ends a line, is a '?'.
+// callers. So this is the place that makes it printable: one line of whole UTF-8 characters. A '?' replaces
+// each byte that is not part of one, and each character that controls a terminal or ends a line.
 class Error {
  public:
   Error() = default;

@@ -11,9 +11,9 @@
 
 namespace qplan::emit {
 
-// Of chains: kAuto: where it saves much memory for little time, or time by a log of measurements; kAll:
-// wherever it can be done; kMemory: those that take the least memory, whatever time they take, with one row
-// of output at a time (plan_writer.cc compares what comes of it with the others).
+// Which chains are made. kAuto: those that save much memory for little time, or time by a log of
+// measurements. kAll: every chain that is possible. kMemory: those that take the least memory, whatever time
+// they take, with one row of output at a time (plan_writer.cc compares the result with the other choices).
 enum class Fuse : uint8_t { kOff, kAuto, kAll, kMemory };
 
 // The program with residuals (fold_residuals.h) and chains in the place of steps. What lies between steps

@@ -24,8 +24,8 @@ class TuningLog {
   TuningLog(std::string name, std::string_view text, uint32_t num_threads);
 
   // The schedule with the shortest time among the lines with the key, the first of equal ones; lines of heats
-  // count only where the key has no others. The default where there is none. Lines that set what this build
-  // does not know are passed over, with a warning each.
+  // count only if the key has no other lines. The default schedule if the key has no line. A line that sets a
+  // knob or value this build does not have is skipped, with a warning.
   StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
   // The shortest time among the lines with the key, in ns; nullopt where there is none.
   std::optional<uint64_t> shortest_ns(const std::string& key) const;

@@ -55,7 +55,7 @@ struct Decision {
 std::vector<Decision> gate_by_cost(const ir::Function& function, const target::Target& cpu,
                                    std::optional<Prefer> prefer, Annotation* annotation, Islands* islands);
 
-// Of "npu", "latency", "energy".
+// "npu", "latency" or "energy".
 const char* prefer_name(Prefer prefer);
 
 }  // namespace qplan::partition

@@ -21,7 +21,8 @@ struct Figures {
   CpuCosts costs;
 };
 
-// Energy of a busy core by cycle: orders of magnitude, for comparisons with devices. An EPYC 9654 (Zen 4; 360
+// Energy of a busy core in one cycle. These are orders of magnitude, computed from figures recalled and not
+// checked against their data sheets: compare devices with them, do not quote them. An EPYC 9654 (Zen 4; 360
 // W, 96 cores) at 3.65 GHz.
 constexpr uint64_t kEpycPj = 1027;
 // An STM32F411 (Cortex-M4), the whole chip without peripherals: about 100 uA/MHz at 3.3 V.

@@ -28,7 +28,7 @@ void add_callees(const tflite::Operator& op, const std::string& name, std::vecto
   }
 }
 
-// Of the operator's first output; nothing of the subgraph was checked but that it lies in the file.
+// The name of the operator's first output. Only the subgraph's place in the file was checked before.
 std::string node_name(const tflite::SubGraph& graph, const tflite::Operator& op) {
   if (op.outputs() == nullptr || op.outputs()->size() == 0 || graph.tensors() == nullptr) return quoted("");
   const int32_t index = op.outputs()->Get(0);
