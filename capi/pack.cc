@@ -163,6 +163,21 @@ qplan_status qplan_import_text(const char* model_path, const qplan_pack_options*
   });
 }
 
+qplan_status qplan_compare_models(const char* model_path, const char* other_path,
+                                  const qplan_pack_options* options, qplan_write_fn write, void* write_user,
+                                  int* same, qplan_error* error) {
+  const qplan_pack_options whole = qplan::whole_options(options);
+  return qplan::guarded(whole, error, [&] {
+    qplan::check_write(write);
+    if (same == nullptr) throw qplan::PackError(QPLAN_INVALID_ARGUMENT, "same is NULL");
+    const qplan::MappedFile model(model_path), other(other_path);
+    const qplan::BodyComparison comparison = qplan::compare_models(
+        {model.bytes(), model_path}, {other.bytes(), other_path}, qplan::read_options(whole));
+    *same = comparison.same ? 1 : 0;
+    qplan::write_text(comparison.text, write, write_user);
+  });
+}
+
 qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,
                            qplan_write_fn write, void* write_user, qplan_error* error) {
   const qplan_pack_options whole = qplan::whole_options(options);

@@ -18,9 +18,26 @@ struct ImportOptions {
   bool body = false;
   bool print = false;
   std::string why_not;
+  std::string diff;
 };
 
+// Both bodies side by side. The text is printed either way; a difference is a failure that scripts see.
+void compare(const ImportOptions& options) {
+  PackArguments arguments(options.model);
+  std::string text;
+  int same = 0;
+  qplan_error error = make_error();
+  arguments.check(qplan_compare_models(options.model.model.c_str(), options.diff.c_str(),
+                                       &arguments.pack_options(), append_to_string, &text, &same, &error),
+                  error);
+  print(text);
+  if (same == 0) {
+    throw Failure("'" + options.model.model + "' and '" + options.diff + "' have different canonical bodies");
+  }
+}
+
 void run(const ImportOptions& options) {
+  if (!options.diff.empty()) return compare(options);
   if (options.body && !options.canonical)
     throw UsageError("--body is of the canonical form, add --canonical");
   PackArguments arguments(options.model);
@@ -51,7 +68,13 @@ void add_import_command(CLI::App& app) {
                     "Print the IR as Relay text; without it inputs, outputs and the number of operators");
   command->add_flag(
       "--body", options->body,
-      "With --canonical: the body alone, without names and contracts, as all sources of a network have it");
+      "With --canonical: the body alone, inside the conversions at inputs and outputs, without names and "
+      "contracts: one text for all sources of a network");
+  command
+      ->add_option("--diff", options->diff,
+                   "Compare the canonical body with that of another model: print which scale, zero point, "
+                   "attribute or constant differs; exit status 1 when one does")
+      ->type_name("OTHER");
   command
       ->add_option("--why-not", options->why_not,
                    "Print where this rewrite does not apply after all passes, and what was missing")
@@ -61,6 +84,7 @@ void add_import_command(CLI::App& app) {
       "  qplan import model.onnx\n"
       "  qplan import model.onnx --print\n"
       "  qplan import model.tflite --canonical --body --print\n"
+      "  qplan import model.tflite --diff model.onnx\n"
       "  qplan import layer.relay --input-shape input=1x3x224x224:float32 --print\n"
       "  qplan import model.onnx --why-not lower_conv2d\n"
       "  qplan import model.onnx --canonical --log-level debug");

@@ -116,6 +116,12 @@ QPLAN_API qplan_status qplan_pack_bytes(const void* model, size_t size, const ch
 /* The imported module as Relay text, before any rewrite (canonical 0) or after all (canonical 1). */
 QPLAN_API qplan_status qplan_import_text(const char* model_path, const qplan_pack_options* options, int canonical,
                                          qplan_write_fn write, void* write_user, qplan_error* error);
+/* Whether two models are one network: their canonical bodies side by side, as lines of text that name each scale, zero
+ * point, attribute and constant that differs (docs/canonical-form.md). options: for both models. *same: 1 where nothing
+ * differs but contracts, names, and biases by 1. */
+QPLAN_API qplan_status qplan_compare_models(const char* model_path, const char* other_path,
+                                            const qplan_pack_options* options, qplan_write_fn write,
+                                            void* write_user, int* same, qplan_error* error);
 /* Which operator of the model would run where, and why, for the targets of options->target ("vta,sram=quarter, cpu"), as
  * pack would place it. docs/placement.md tells what it says. A plan in the place of the model: what was decided when it
  * was packed. */

@@ -476,6 +476,18 @@ PROTOTYPES = {
         c.c_int32,
         [c.c_char_p, c.POINTER(PackOptions), c.c_int, WriteFunction, c.c_void_p, _ERROR],
     ),
+    "qplan_compare_models": (
+        c.c_int32,
+        [
+            c.c_char_p,
+            c.c_char_p,
+            c.POINTER(PackOptions),
+            WriteFunction,
+            c.c_void_p,
+            c.POINTER(c.c_int),
+            _ERROR,
+        ],
+    ),
     "qplan_explain": (
         c.c_int32,
         [c.c_char_p, c.POINTER(PackOptions), c.c_int, WriteFunction, c.c_void_p, _ERROR],

@@ -16,11 +16,12 @@ struct Network {
   std::vector<const char*> forms;  // .onnx files
 };
 
+// As8w, Au8a: weights or activations of the other signedness.
 const std::vector<Network> kNetworks = {
-    {"kws_ref_model", "int8", {"A", "Apad", "B"}},
+    {"kws_ref_model", "int8", {"A", "Apad", "Au8a", "B"}},
     {"mobilenet_v1_0.25_128_quant", "uint8", {"A", "Apad", "As8w", "B"}},
-    {"pretrainedResnet_quant", "int8", {"A", "Apad", "B"}},
-    {"tf2_mobilenet_v2_1.0_224_ptq", "int8", {"A"}},
+    {"pretrainedResnet_quant", "int8", {"A", "Apad", "Au8a", "B"}},
+    {"tf2_mobilenet_v2_1.0_224_ptq", "int8", {"A", "Au8a"}},
 };
 
 std::filesystem::path onnx_path(const std::string& name, const std::string& form) {
@@ -52,6 +53,30 @@ TEST_P(CanonicalForm, AllFormsGiveOnePlan) {
     for (const char* form : GetParam().forms) {
       EXPECT_EQ(digest(onnx_path(GetParam().name, form), options), expected)
           << form << " under '" << contract << "'";
+    }
+  }
+}
+
+// The command without options: qplan import MODEL --canonical --body --print.
+TEST_P(CanonicalForm, TheBodyIsOneTextWithoutOptions) {
+  PackOptions options;
+  options.canonical_body = true;
+  const auto text = [&](const std::filesystem::path& path) {
+    return model_text(testing::read_bytes(path), path.string(), options, /*canonical=*/true);
+  };
+  const std::string expected = text(testing::model_path(std::string(GetParam().name) + ".tflite"));
+  for (const char* form : GetParam().forms) {
+    EXPECT_EQ(text(onnx_path(GetParam().name, form)) == expected, true) << form;
+  }
+}
+
+TEST_P(CanonicalForm, BothBordersOfIntegersGiveOnePlan) {
+  for (const char* io : {"int8", "uint8"}) {
+    PackOptions options;
+    options.io = io;
+    const std::string expected = digest(onnx_path(GetParam().name, "A"), options);
+    for (const char* form : GetParam().forms) {
+      EXPECT_EQ(digest(onnx_path(GetParam().name, form), options), expected) << form << " as " << io;
     }
   }
 }

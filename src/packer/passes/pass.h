@@ -48,6 +48,9 @@ struct PassContext {
   ActivationZeroPoint activation_zero_point = ActivationZeroPoint::kDtypeMinimum;
   FoldBudget fold_budget;
   bool keep_float = false;  // no lowering rewrites: those that give a float pattern a numeric contract
+  // The user chose the contract of all operators, and the source meant others. So an operator that rounds
+  // int8 and uint8 differently rounds as the canonical dtype does (unify_signedness).
+  bool contract_is_chosen = false;
   // Names of passes and of rewrites that are left out. The pipeline leaves out passes; a pass asks for its
   // rewrites.
   std::set<std::string, std::less<>> skip;

@@ -11,6 +11,7 @@
 #include "src/packer/import/io_quantization.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/verifier.h"
+#include "src/packer/passes/activation_dtype.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/interface.h"
 #include "src/packer/pipeline/left_out.h"
@@ -21,6 +22,9 @@ namespace {
 // Each round must bring the module nearer to its canonical form; passes that undo each other's work never
 // end.
 constexpr uint32_t kMaxRounds = 100;
+
+// Under it every operator means the same reals in int8 and in uint8, and averages have one spelling.
+constexpr char kContractOfBodies[] = "f32e";
 
 passes::ActivationZeroPoint activation_zero_point(target::InputOrigin origin) {
   return origin == target::InputOrigin::kDtypeMin ? passes::ActivationZeroPoint::kDtypeMinimum
@@ -91,7 +95,7 @@ void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Obs
 }  // namespace
 
 std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
-                                      const Observer& observer) {
+                                      const Observer& observer, Border border) {
   const PackOptions& options = observer.options();
   passes::PassContext context;
   context.evaluate = emit::evaluate_node;
@@ -100,8 +104,12 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   context.skip = {options.skip.begin(), options.skip.end()};
   context.log = observer.log_function();
 
+  const bool for_body = border == Border::kOfTheBody;
+  // Nobody asked for the border of the body: what cannot have it is no news.
+  const LogFunction border_log = for_body ? LogFunction{} : context.log;
+  context.contract_is_chosen = means_other_contracts(*module, options.contract);
   set_contract(module, options.contract);
-  set_io_layout(module, options.io_layout, context.log);
+  set_io_layout(module, for_body ? "nhwc" : options.io_layout, border_log);
   std::vector<PassSummary> summaries(observer.passes().size());
   LeftOut left_out;
   const auto run = [&] { run_to_fixpoint(module, context, observer, &summaries, &left_out); };
@@ -110,13 +118,21 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
     set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
     run();
   }
+  if (for_body) {
+    // Constants are what the source's contract made of them by now; how averages are written depends on it
+    // too.
+    set_contract(module, kContractOfBodies);
+    context.contract_is_chosen = true;
+    run();
+  }
   // Sources whose tensors have no scales of their own: now the operators beside inputs and outputs tell them.
   for (const auto& function : module->functions()) {
     if (function->name() == "main") set_io_quantization(*function);
   }
-  if (!options.io.empty()) {
+  const std::string io = for_body ? ir::to_string(passes::activation_dtype(module->main())) : options.io;
+  if (!io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.
-    set_io_dtype(module, options.io, context.log);
+    set_io_dtype(module, io, border_log);
     run();
   }
   log_summaries(summaries, observer);

@@ -11,11 +11,16 @@
 
 namespace qplan::pipeline {
 
+enum class Border {
+  kAsAsked,    // what options.io, options.io_layout and options.contract say, else the model's
+  kOfTheBody,  // the one that all forms of a network share: canonical_body.h
+};
+
 // The module in canonical form, with the contract and the border that the options ask for. Every function
 // that a pass makes is verified before the next pass sees it. Returns what options.skip left undone
 // (left_out.h), which is logged too: a reason when the target then refuses the module.
 std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
-                                      const Observer& observer);
+                                      const Observer& observer, Border border = Border::kAsAsked);
 
 }  // namespace qplan::pipeline
 

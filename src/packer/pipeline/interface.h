@@ -13,9 +13,12 @@
 namespace qplan::pipeline {
 
 // Every operator that has a contract means this one ("tfl2", "f32e"); "" changes nothing. Under tfl2 the
-// multipliers are formed as TFLite forms them: from the float32 product of the scales for uint8 activations
-// and for fully connected layers with one scale, else in double. On the imported module.
+// multipliers are formed as TFLite forms them: from the float32 product of the scales for networks of uint8
+// activations (passes/activation_dtype.h) and for fully connected layers with one scale, else in double. On
+// the imported module.
 void set_contract(ir::Module* module, std::string_view contract);
+// Whether the contract asked for is news to the module: no operator means it. On the imported module.
+bool means_other_contracts(const ir::Module& module, std::string_view contract);
 
 // Inputs and outputs of four axes as "nhwc" or "nchw"; "" changes nothing. Which order one has follows from
 // the first operator that says so; one that never meets such an operator stays, and the log says so. On the

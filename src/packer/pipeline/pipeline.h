@@ -57,7 +57,9 @@ struct PackOptions {
   ImportOptions import;
   std::string why_not;                        // a rewrite: model_text tells where it does not apply, and why
   std::vector<passes::UserPass> user_passes;  // in addition to the built-in ones
-  bool canonical_body = false;  // model_text prints the body alone: no names, no types of the function's ends
+  // canonical_module has the border of canonical bodies (canonical_body.h), whatever io, io_layout and
+  // contract say; model_text prints the body alone, without names. pack() does not look at it.
+  bool canonical_body = false;
   // All may be empty. summary: one line after a plan was made.
   std::function<void(const std::string& text)> summary;
   LogFunction log;
@@ -78,6 +80,18 @@ ir::Module canonical_module(std::span<const uint8_t> model, std::string_view nam
 // The imported or canonical module as Relay text, constants included. With options.why_not: its report.
 std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
                        bool canonical);
+
+// Whether two models have one canonical body, in words: differences, which biases are 1 apart, contracts.
+// Both are read with the same options.
+struct BodyComparison {
+  bool same = false;
+  std::string text;  // lines
+};
+struct NamedModel {
+  std::span<const uint8_t> bytes;
+  std::string_view name;
+};
+BodyComparison compare_models(const NamedModel& model, const NamedModel& other, const PackOptions& options);
 
 enum class ExplainFormat { kText, kJson, kHtml };
 // Which operator of the model would run on which of the targets, and why, as pack() would place it. A plan in

@@ -3,6 +3,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/passes/activation_dtype.h"
 #include "src/packer/passes/product_of.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/interface.h"
@@ -18,14 +19,16 @@ bool has_contract(const op::OpDef& op) {
   return std::ranges::any_of(op.attrs, [](const op::AttrDef& attr) { return attr.name == "contract"; });
 }
 
-const char* tflite_multiplier_rule(const pattern::Pre& pre, PreNode product) {
+// activations: of the network in canonical form, not what the layer reads: its source may have chosen the
+// other signedness.
+const char* tflite_multiplier_rule(const pattern::Pre& pre, PreNode product, ir::DType activations) {
   const bool one_scale = pre.type(product.operand(5)).num_elements() == 1;
-  const bool product_f32 =
-      one_scale && (product.is("qnn.dense") || pre.type(product.operand(0)).dtype == ir::kUint8);
+  const bool product_f32 = one_scale && (product.is("qnn.dense") || activations == ir::kUint8);
   return product_f32 ? "product_f32" : "product_f64";
 }
 
-ir::Attrs with_contract(const pattern::Pre& pre, PreNode node, const std::string& contract) {
+ir::Attrs with_contract(const pattern::Pre& pre, PreNode node, const std::string& contract,
+                        ir::DType activations) {
   ir::Attrs attrs = node.attrs();
   attrs.set("contract", contract);
   attrs.erase("rule");  // of quantize: the contract's own
@@ -33,11 +36,20 @@ ir::Attrs with_contract(const pattern::Pre& pre, PreNode node, const std::string
   attrs.erase("multiplier");
   const auto product = passes::product_of(pre, node.operand(0));
   if (product && contract == "tfl2")
-    attrs.set("multiplier", std::string(tflite_multiplier_rule(pre, *product)));
+    attrs.set("multiplier", std::string(tflite_multiplier_rule(pre, *product, activations)));
   return attrs;
 }
 
 }  // namespace
+
+bool means_other_contracts(const ir::Module& module, std::string_view contract) {
+  if (contract.empty()) return false;
+  return std::ranges::none_of(module.main().nodes(), [&](const ir::Node& node) {
+    // Every contract dequantises alike.
+    return node.op != nullptr && node.op->name != "qnn.dequantize" && has_contract(*node.op) &&
+           op::attr_string(node, "contract") == contract;
+  });
+}
 
 void set_contract(ir::Module* module, std::string_view contract) {
   if (contract.empty()) return;
@@ -45,10 +57,12 @@ void set_contract(ir::Module* module, std::string_view contract) {
     throw PackError(QPLAN_INVALID_ARGUMENT,
                     "contract '" + std::string(contract) + "' is not known, expected 'tfl2' or 'f32e'");
   }
+  const ir::DType activations = passes::activation_dtype(module->main());
   auto changed = pattern::rebuild(module->main(), [&](Rebuild& r, PreNode node) {
     if (node.op() == nullptr || !has_contract(*node.op())) return false;
-    const auto results = r.post().call_all(node.op()->name, r.operands(node),
-                                           with_contract(r.pre(), node, std::string(contract)), node.name());
+    const auto results =
+        r.post().call_all(node.op()->name, r.operands(node),
+                          with_contract(r.pre(), node, std::string(contract), activations), node.name());
     for (size_t i = 0; i < results.size(); ++i) r.replace(node.result(i), results[i]);
     return true;
   });

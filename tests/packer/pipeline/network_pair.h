@@ -36,9 +36,12 @@ class NetworkPair {
   const ir::Function& meaning() const { return meaning_module_.main(); }
 
  protected:
-  NetworkPair(uint64_t seed, std::string contract)
+  // other_signedness: the same network with each activation that is int8 as uint8 and the other way, so that
+  // its integers and zero points are 128 away.
+  NetworkPair(uint64_t seed, std::string contract, bool other_signedness)
       : random_(seed),
         contract_(std::move(contract)),
+        other_signedness_(other_signedness),
         main_(&main_module_.add_function("main")),
         meaning_(&meaning_module_.add_function("main")) {}
 
@@ -50,7 +53,7 @@ class NetworkPair {
   float scale(double around = 0.05) {
     return static_cast<float>(around * std::exp2(random_.unit() * 3 - 1.5));
   }
-  ir::DType dtype8() { return chance(0.5) ? ir::kInt8 : ir::kUint8; }
+  ir::DType dtype8() { return chance(0.5) != other_signedness_ ? ir::kInt8 : ir::kUint8; }
   int32_t zero_point(ir::DType dtype) {
     if (chance(0.15)) return static_cast<int32_t>(dtype.min());
     if (chance(0.1)) return static_cast<int32_t>(dtype.max());
@@ -70,6 +73,15 @@ class NetworkPair {
     return ir::make_constant(
         dtype, shape,
         random_.full_range<uint8_t>(static_cast<size_t>(ir::TensorType{dtype, shape}.num_elements())));
+  }
+
+  // Constant activations.
+  ir::ConstantRef data_bytes(ir::DType dtype, const ir::Shape& shape) {
+    const ir::ConstantRef data = bytes(dtype, shape);
+    if (!other_signedness_) return data;
+    std::vector<uint8_t> moved(data->bytes().begin(), data->bytes().end());
+    for (uint8_t& byte : moved) byte ^= 0x80;
+    return ir::make_constant(dtype, shape, moved);
   }
 
   // ---- nodes ----
@@ -136,6 +148,7 @@ class NetworkPair {
 
   testing::Random random_;
   const std::string contract_;
+  const bool other_signedness_;
   ir::Module main_module_, meaning_module_;
   ir::Builder main_, meaning_;
   std::vector<Value> values_;

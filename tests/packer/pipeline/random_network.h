@@ -14,7 +14,8 @@ namespace qplan::naive {
 
 class RandomNetwork : private RandomLayers {
  public:
-  RandomNetwork(uint64_t seed, std::string contract) : RandomLayers(seed, std::move(contract)) {
+  RandomNetwork(uint64_t seed, std::string contract, bool other_signedness = false)
+      : RandomLayers(seed, std::move(contract), other_signedness) {
     const auto inputs = random_.integer(1, 2);
     for (int64_t i = 0; i < inputs; ++i) add_input("x" + std::to_string(i));
     const auto steps = random_.integer(1, 8);
@@ -210,7 +211,7 @@ class RandomNetwork : private RandomLayers {
       while (!shape.empty() && chance(0.4)) shape.erase(shape.begin());
       b.dtype = dtype8();
       b.q = quantisation(b.dtype);
-      const ir::ConstantRef constant = bytes(b.dtype, shape);
+      const ir::ConstantRef constant = data_bytes(b.dtype, shape);
       b.meaning = meaning_.function().add_constant(constant);
       b.integer = main_.function().add_constant(constant);
       b.real = {};

@@ -341,5 +341,32 @@ void run_seeds(const std::string& contract) {
 TEST(RandomNetworks, MeanTheSameInCanonicalFormUnderF32E) { run_seeds("f32e"); }
 TEST(RandomNetworks, MeanTheSameInCanonicalFormUnderTFL2) { run_seeds("tfl2"); }
 
+// Each activation in the other 8-bit dtype: behind one border it is the same plan.
+TEST(RandomNetworks, TheOtherSignednessGivesTheSamePlan) {
+  uint64_t compared = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const naive::RandomNetwork network(seed, "f32e"), other(seed, "f32e", /*other_signedness=*/true);
+    const target::TargetProfile profile =
+        seed % 2 == 0 ? target::parse_target("cpu") : target::reference_profile();
+    for (const char* io : {"int8", "uint8", "float"}) {
+      PackOptions options;
+      options.io = io;
+      try {
+        const ir::Module a = canonical(network.main_module(), options, profile);
+        const ir::Module b = canonical(other.main_module(), options, profile);
+        ++compared;
+        if (digest(a, profile) == digest(b, profile)) continue;
+        ADD_FAILURE() << "seed " << seed << ", io " << io << ":\n"
+                      << text::print(a, {.metadata = false}) << text::print(b, {.metadata = false});
+        return;
+      } catch (const PackError& error) {
+        // Inputs whose scale nobody knows cannot be float.
+        EXPECT_EQ(error.status(), QPLAN_MODEL_UNSUPPORTED) << error.what();
+      }
+    }
+  }
+  EXPECT_GT(compared, 200u);
+}
+
 }  // namespace
 }  // namespace qplan

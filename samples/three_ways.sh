@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# One network written in several ways: prints the digest of each model's canonical body and whether they are one.
+# usage: bash samples/three_ways.sh [MODEL MODEL...]
+#   MODEL    forms of one network: .tflite, .onnx, .pt or Relay text
+#   without arguments: three networks of the reference data (../shared, or QPLAN_SHARED), from TFLite and from ONNX
+#   QPLAN    the command (default: build/release/bin/qplan, else the one in PATH)
+# Exit status: 0 one body for each network, 1 more than one (what differs is printed), 2 wrong usage.
+set -euo pipefail
+
+die() {
+  echo "three_ways: $*" >&2
+  exit 2
+}
+
+case "${1:-}" in
+  -h | --help)
+    sed -n '2,/^set /{s/^# \{0,1\}//;/^set /d;p}' "${BASH_SOURCE[0]}"
+    exit 0
+    ;;
+esac
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+qplan="${QPLAN:-$root/build/release/bin/qplan}"
+[[ -n ${QPLAN:-} || -x $qplan ]] || qplan=qplan
+command -v "$qplan" >/dev/null || die "no command '$qplan': build it (samples/quickstart.sh) or set QPLAN"
+
+# The forms of one network. Prints a line for each; 1 when their bodies differ.
+compare() {
+  local first="" first_digest="" status=0 model digest
+  for model in "$@"; do
+    [[ -f $model ]] || die "'$model' is not a file"
+    digest="$("$qplan" import "$model" --canonical --body --print | sha256sum | cut -c 1-16)" || exit 1
+    printf '  %s  %s\n' "$digest" "$(basename "$model")"
+    if [[ -z $first ]]; then
+      first="$model" first_digest="$digest"
+    elif [[ $digest != "$first_digest" ]]; then
+      # Biases may be 1 apart: then the texts differ and the bodies are one all the same.
+      "$qplan" import "$first" --diff "$model" 2>/dev/null | sed 's/^/    /' || status=1
+    fi
+  done
+  [[ $status -eq 0 ]] && echo "  one canonical body" || echo "  NOT one canonical body"
+  return $status
+}
+
+if [[ $# -gt 0 ]]; then
+  [[ $# -gt 1 ]] || die "one model: there is nothing to compare it with"
+  compare "$@"
+  exit
+fi
+
+shared="${QPLAN_SHARED:-$root/../shared}"
+[[ -d $shared/onnx ]] || die "no reference data in '$shared': name models, or set QPLAN_SHARED"
+status=0
+for network in pretrainedResnet_quant kws_ref_model mobilenet_v1_0.25_128_quant; do
+  echo "$network"
+  forms=("$shared/models/$network.tflite")
+  # As8w, Au8a: weights or activations of the other signedness. B: float weights, input and output.
+  for form in A Apad As8w Au8a B; do
+    [[ ! -f $shared/onnx/${network}_$form.onnx ]] || forms+=("$shared/onnx/${network}_$form.onnx")
+  done
+  compare "${forms[@]}" || status=1
+done
+exit $status

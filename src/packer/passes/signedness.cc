@@ -1,0 +1,119 @@
+#include "src/packer/passes/signedness.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "src/packer/op/op_def.h"
+#include "src/packer/op/shape.h"
+
+namespace qplan::passes {
+namespace {
+
+using pattern::Pre;
+using pattern::PreNode;
+
+using Rules = std::map<std::string, SignednessRule, std::less<>>;
+
+Rules make_rules() {
+  Rules rules;
+  for (const char* name :
+       {"clip", "nn.pad", "nn.max_pool2d", "reshape", "transpose", "squeeze", "expand_dims",
+        "nn.batch_flatten", "strided_slice", "split", "take", "image.resize2d"}) {
+    rules[name] = {.data = {{0}}};
+  }
+  for (const char* name : {"maximum", "minimum"}) rules[name] = {.data = {{0}, {1}}};
+  for (const char* name : {"less", "equal"}) rules[name] = {.data = {{0}, {1}}, .changes_results = false};
+  rules["where"] = {.data = {{1}, {2}}};
+  rules["concatenate"] = {.variadic = true};
+  rules["argmax"] = {.data = {{0}}, .changes_results = false};
+  for (const char* name : {"qnn.add", "qnn.subtract", "qnn.mul"}) {
+    rules[name] = {.data = {{0, 3}, {1, 5}}, .result_zero_point = 7};
+  }
+  for (const char* name : {"qnn.avg_pool2d", "qnn.mean", "qnn.softmax", "qnn.sigmoid"}) {
+    rules[name] = {.data = {{0, 2}}, .result_zero_point = 4};
+  }
+  for (const char* name : {"qnn.conv2d", "qnn.dense", "qnn.dequantize"}) {
+    rules[name] = {.data = {{0, 2}}, .one_dtype = false, .changes_results = false};
+  }
+  rules["qnn.requantize"] = {.data = {{0, 2}}, .result_zero_point = 4, .one_dtype = false};
+  rules["qnn.quantize"] = {.result_zero_point = 2, .one_dtype = false};
+  rules["qnn.lookup"] = {.data = {{0}}, .one_dtype = false};
+  return rules;
+}
+
+// How many elements of an axis the windows hold: whether that is odd for each of them.
+bool all_odd(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
+  for (int64_t o = 0; o < out; ++o) {
+    const int64_t begin = std::max<int64_t>(o * stride - pad, 0);
+    const int64_t end = std::min(o * stride - pad + kernel, in);
+    if ((end - begin) % 2 == 0) return false;
+  }
+  return true;
+}
+
+// The mean of an odd number of integers never lies halfway between two.
+bool has_odd_windows(const Pre& pre, PreNode pool) {
+  const op::DataLayout layout = op::data_layout(op::attr_string(pool.node(), "layout"));
+  const op::Window2d window = op::pool2d_window(pool.node());
+  const ir::Shape& in = pre.type(pool.operand(0)).shape;
+  const ir::Shape& out = pre.type(pool.result()).shape;
+  return all_odd(in[layout.h], out[layout.h], window.kernel_h, window.stride_h, window.pad_top) &&
+         all_odd(in[layout.w], out[layout.w], window.kernel_w, window.stride_w, window.pad_left);
+}
+
+bool has_contract(PreNode node) {
+  return std::ranges::any_of(node.op()->attrs,
+                             [](const op::AttrDef& attr) { return attr.name == "contract"; });
+}
+
+}  // namespace
+
+const SignednessRule* signedness_rule(PreNode node) {
+  static const Rules kRules = make_rules();
+  if (node.op() == nullptr) return nullptr;
+  const auto found = kRules.find(node.op()->name);
+  return found == kRules.end() ? nullptr : &found->second;
+}
+
+const char* rounds_by_signedness(const Pre& pre, PreNode node) {
+  if (node.is("image.resize2d")) return "it interpolates uint8 in float32 and int8 in integers";
+  const bool averages = node.is("qnn.avg_pool2d") && op::attr_string(node.node(), "contract") != "f32e";
+  return averages && !has_odd_windows(pre, node)
+             ? "a mean halfway between two integers is rounded away from the stored 0"
+             : nullptr;
+}
+
+bool contract_has_zero_points(PreNode node) {
+  if (!has_contract(node)) return true;
+  const std::string& contract = op::attr_string(node.node(), "contract");
+  return contract == "tfl2" || contract == "tfl1" || contract == "f32e";
+}
+
+bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
+
+bool is_resigning(const Pre& pre, PreNode node) {
+  if (!node.is("qnn.requantize")) return false;
+  const ir::DType from = pre.type(node.operand(0)).dtype, to = pre.type(node.result()).dtype;
+  if (!is_8_bit(from) || !is_8_bit(to) || from == to) return false;
+  for (size_t i = 1; i < 5; ++i) {
+    if (!pre.type(node.operand(i)).shape.empty()) return false;
+  }
+  const auto zero_point = [&](size_t i) { return pre.constant(node.operand(i))->as<int32_t>()[0]; };
+  return node.operand(1) == node.operand(3) && zero_point(4) - zero_point(2) == to.min() - from.min();
+}
+
+ir::ConstantRef other_signedness(const ir::Constant& data) {
+  std::vector<uint8_t> bytes(data.bytes().begin(), data.bytes().end());
+  for (uint8_t& byte : bytes) byte ^= 0x80;  // plus or minus 128 in two's complement
+  const ir::DType dtype = data.type().dtype == ir::kInt8 ? ir::kUint8 : ir::kInt8;
+  return std::make_shared<const ir::Constant>(ir::TensorType{dtype, data.type().shape}, std::move(bytes));
+}
+
+ir::ConstantRef moved_zero_points(const ir::Constant& zero_points, int32_t offset) {
+  std::vector<int32_t> values(zero_points.as<int32_t>().begin(), zero_points.as<int32_t>().end());
+  for (int32_t& value : values) value += offset;  // within the other dtype
+  return ir::make_constant(ir::kInt32, zero_points.type().shape, values);
+}
+
+}  // namespace qplan::passes

@@ -1,0 +1,152 @@
+"""One network from several sources: one canonical body without options, one plan behind one border; and what is
+said where two networks differ."""
+
+import hashlib
+import subprocess
+import unittest
+
+from support import COMMAND, REPOSITORY, SHARED, CommandTest, needs_shared, run
+
+SCRIPT = REPOSITORY / "samples" / "three_ways.sh"
+
+# A convolution and an average of four values. Integers at rest, NHWC, int8, TFLite's arithmetic.
+INTEGERS = """\
+#[version = "0.0.5"]
+def @main(%input: Tensor[(1, 4, 4, 2), int8]) {
+  %0 = qnn.conv2d(%input, const(Tensor[(2, 1, 1, 2), int8], [1, -2, 3, 4]), -5, 0, 0.5f, 0.25f, data_layout="NHWC", kernel_layout="OHWI");
+  %1 = nn.bias_add(%0, const(Tensor[(2), int32], [16, -8]), axis=3);
+  %2 = qnn.requantize(%1, 0.125f, 0, 1f, 7, out_dtype="int8");
+  qnn.avg_pool2d(%2, 1f, 7, 1f, 7, pool_size=[2, 2], layout="NHWC")
+}
+"""
+# Fake quantised, NCHW, uint8, ONNX Runtime's arithmetic: zero points are 128 more.
+FAKE_QUANTISED = """\
+#[version = "0.0.5"]
+def @main(%input: Tensor[(1, 2, 4, 4), uint8]) {
+  %0 = qnn.dequantize(%input, 0.5f, 123, contract="f32e");
+  %1 = qnn.dequantize(const(Tensor[(2, 2, 1, 1), int8], [1, -2, 3, 4]), 0.25f, 0, contract="f32e");
+  %2 = nn.conv2d(%0, %1);
+  %3 = nn.bias_add(%2, const(Tensor[(2), float32], [2f, -1f]));
+  %4 = qnn.quantize(%3, {scale}, 135, out_dtype="uint8", contract="f32e");
+  %5 = qnn.dequantize(%4, {scale}, 135, contract="f32e");
+  %6 = nn.avg_pool2d(%5, pool_size=[2, 2]);
+  qnn.quantize(%6, {scale}, 135, out_dtype="uint8", contract="f32e")
+}
+"""
+# Floats at rest, float input and output.
+FLOATS = """\
+#[version = "0.0.5"]
+def @main(%input: Tensor[(1, 2, 4, 4), float32]) {
+  %0 = qnn.quantize(%input, 0.5f, 123, out_dtype="uint8", contract="f32e");
+  %1 = qnn.quantize(const(Tensor[(2, 2, 1, 1), float32], [0.25f, -0.5f, 0.75f, 1f]), 0.25f, 0, out_dtype="int8", contract="f32e");
+  %2 = qnn.conv2d(%0, %1, 123, 0, 0.5f, 0.25f, kernel_size=[1, 1], channels=2);
+  %3 = nn.bias_add(%2, const(Tensor[(2), int32], [16, -8]));
+  %4 = qnn.requantize(%3, 0.125f, 0, 1f, 135, out_dtype="int32", contract="f32e");
+  %5 = clip(%4, a_min=0f, a_max=255f);
+  %6 = cast(%5, dtype="uint8");
+  %7 = qnn.avg_pool2d(%6, 1f, 135, 1f, 135, pool_size=[2, 2], contract="f32e");
+  qnn.dequantize(%7, 1f, 135, contract="f32e")
+}
+"""
+
+
+class ThreeWays(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.forms = [
+            self.file("integers.relay", INTEGERS.encode()),
+            self.file("fake.relay", FAKE_QUANTISED.replace("{scale}", "1f").encode()),
+            self.file("floats.relay", FLOATS.encode()),
+        ]
+        self.other = self.file("other.relay", FAKE_QUANTISED.replace("{scale}", "1.5f").encode())
+
+    def body(self, model, *options):
+        return self.succeed("import", model, "--canonical", "--body", "--print", *options)
+
+    def digest(self, model, *options):
+        plan = self.folder / "plan.qplan"
+        result = run("pack", model, "-o", plan, *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return self.succeed_json("inspect", plan, "--json")["content_digest"]
+
+    def test_the_body_is_one_text_without_options(self):
+        bodies = [self.body(model) for model in self.forms]
+        self.assertEqual(bodies[1], bodies[0])
+        self.assertEqual(bodies[2], bodies[0])
+        self.assertIn("%in0: Tensor[(1, 4, 4, 2), int8]", bodies[0])
+        self.assertNotIn("transpose", bodies[0])
+        self.assertNotIn("contract", bodies[0])
+
+    def test_the_border_that_is_asked_for_does_not_change_the_body(self):
+        for model in self.forms:
+            for options in (("--io=uint8",), ("--io=float", "--io-layout=nchw"), ("--contract=tfl2",)):
+                if model == self.forms[0] and "--io=float" in options:
+                    continue  # nobody says the scale of its input
+                self.assertEqual(self.body(model, *options), self.body(model), (model, options))
+
+    def test_plans_differ_only_by_their_border(self):
+        # Not tfl2 and uint8: TFLite averages uint8 and int8 differently, and here the average is the output.
+        for contract, io in (("tfl2", "int8"), ("f32e", "int8"), ("f32e", "uint8")):
+            options = (f"--contract={contract}", f"--io={io}", "--io-layout=nhwc")
+            expected = self.digest(self.forms[0], *options)
+            for model in self.forms[1:]:
+                self.assertEqual(self.digest(model, *options), expected, (model, options))
+
+    def test_the_comparison_says_that_bodies_are_one(self):
+        text = self.succeed("import", self.forms[0], "--diff", self.forms[1])
+        self.assertIn("one canonical body: ", text)
+        self.assertIn("biases: 0 of 2 values are 1 apart\n", text)
+        self.assertIn("contracts: tfl2 | f32e\n", text)
+
+    def test_the_comparison_names_scales_that_differ(self):
+        result = run("import", self.forms[1], "--diff", self.other)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("differences (first model | second model):\n", result.stdout)
+        self.assertIn("output_scale 1 | 1.5\n", result.stdout)
+        self.assertIn("have different canonical bodies", result.stderr)
+
+    def test_the_comparison_names_zero_points_that_differ(self):
+        moved = self.file("moved.relay", INTEGERS.replace("1f, 7", "1f, 8").encode())
+        result = run("import", self.forms[0], "--diff", moved)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("output_zero_point 7 | 8\n", result.stdout)
+
+    def test_a_bias_that_was_rounded_otherwise_is_counted(self):
+        near = self.file("near.relay", INTEGERS.replace("[16, -8]", "[17, -8]").encode())
+        far = self.file("far.relay", INTEGERS.replace("[16, -8]", "[18, -8]").encode())
+        self.assertIn("biases: 1 of 2 values is 1 apart\n", self.succeed("import", self.forms[0], "--diff", near))
+        result = run("import", self.forms[0], "--diff", far)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("biases more than 1 apart", result.stdout)
+
+    def test_a_model_that_is_missing_is_an_error(self):
+        self.refused(1, ["none.onnx"], "import", self.forms[0], "--diff", self.folder / "none.onnx")
+
+    def script(self, *models):
+        return subprocess.run(["bash", SCRIPT, *map(str, models)], env={"QPLAN": COMMAND, "QPLAN_SHARED": str(SHARED),
+                              "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=600, check=False)
+
+    def test_the_sample_compares_models(self):
+        result = self.script(*self.forms)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        digest = hashlib.sha256(self.body(self.forms[0]).encode()).hexdigest()[:16]
+        self.assertEqual(result.stdout.count(digest), 3, result.stdout)
+        self.assertIn("  one canonical body\n", result.stdout)
+        result = self.script(self.forms[0], self.other)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("output_scale", result.stdout)
+        self.assertEqual(self.script(self.forms[0], self.folder / "none").returncode, 2)
+
+    @needs_shared
+    def test_real_networks_from_tflite_and_onnx_are_one(self):
+        result = self.script()
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        self.assertEqual(result.stdout.count("  one canonical body\n"), 3, result.stdout)
+        for network in ("pretrainedResnet_quant", "kws_ref_model", "mobilenet_v1_0.25_128_quant"):
+            digests = {line.split()[0] for line in result.stdout.splitlines() if f"  {network}" in line}
+            self.assertEqual(len(digests), 1, result.stdout)
+        self.assertEqual(result.stdout.count("_Au8a.onnx"), 2, result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
