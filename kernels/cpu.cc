@@ -77,8 +77,10 @@ const char* cpu_arch() {
   return "aarch64";
 #elif defined(__arm__)
   return "arm";
+#elif defined(__riscv) && __riscv_xlen == 64
+  return "riscv64";
 #elif defined(__riscv)
-  return "riscv";
+  return "riscv32";
 #elif defined(__i386__)
   return "i386";
 #else

@@ -54,8 +54,8 @@ status=0
 for network in pretrainedResnet_quant kws_ref_model mobilenet_v1_0.25_128_quant; do
   echo "$network"
   forms=("$shared/models/$network.tflite")
-  # As8w, Au8a: weights or activations of the other signedness. B: float weights, input and output.
-  for form in A Apad As8w Au8a B; do
+  # As8w, Au8a: weights or activations of the other signedness. B: float weights, input and output. qop: QLinearConv.
+  for form in A Apad As8w Au8a B qop; do
     [[ ! -f $shared/onnx/${network}_$form.onnx ]] || forms+=("$shared/onnx/${network}_$form.onnx")
   done
   compare "${forms[@]}" || status=1

@@ -12,15 +12,9 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/support/sanitizers.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define QPLAN_FUZZ_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define QPLAN_FUZZ_ASAN 1
-#endif
-#endif
-#ifdef QPLAN_FUZZ_ASAN
+#if QPLAN_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -105,7 +99,7 @@ class GuardedMemory {
       FUZZ_CHECK(bytes[i] == kCanary, "written %zu bytes outside a memory", i);
   }
   void poison(bool yes) const {
-#ifdef QPLAN_FUZZ_ASAN
+#if QPLAN_ASAN
     if (yes) {
       ASAN_POISON_MEMORY_REGION(first_, before());
       ASAN_POISON_MEMORY_REGION(data_ + size_, after());

@@ -2,13 +2,9 @@
 // reproduced by any.
 //
 // usage: <name>_fuzz [--mutants N] [FILE OR DIRECTORY...]
-//   --mutants N  also runs N mutants of each file, made by the target's mutator where it has one; they depend
-//   on the
-//                file and on N alone
+//   --mutants N  also runs N mutants of each file, made by the target's mutator where it has one; they
+//                depend on the file and on N alone
 // The file, and the mutant, are named when the process ends before its time.
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,12 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/current_case.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/random.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/common_interface_defs.h>
-#endif
 
 extern "C" {
 __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv);
@@ -36,41 +29,16 @@ __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
 namespace qplan::testing {
 namespace {
 
-constexpr unsigned kHangSeconds = 60;  // of one input: it does not come back
-constexpr size_t kMostGrowth = 4096;   // bytes that a mutant may have more than its file
+constexpr size_t kMostGrowth = 4096;  // bytes that a mutant may have more than its file
 
-char current_case[4096] = "none";
 Random* mutations = nullptr;  // of the mutant that is being made
-
-void print_current_case() {
-  static const char kText[] = "\nfuzz: the input was: ";
-  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
-  (void)!write(STDERR_FILENO, current_case, strlen(current_case));
-  (void)!write(STDERR_FILENO, "\n", 1);
-}
-
-void on_signal(int number) {
-  print_current_case();
-  signal(number, SIG_DFL);
-  raise(number);
-}
-
-void watch() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  __sanitizer_set_death_callback(print_current_case);
-  for (int number : {SIGABRT, SIGALRM}) signal(number, on_signal);
-#else
-  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) signal(number, on_signal);
-#endif
-}
 
 // The input lies in memory of exactly its size, so that sanitizers see what reads on.
 void run(const std::string& name, const std::vector<uint8_t>& bytes) {
-  std::snprintf(current_case, sizeof(current_case), "%s", name.c_str());
-  alarm(kHangSeconds);
+  begin_case(name);
   const std::vector<uint8_t> exact(bytes);
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
-  alarm(0);
+  end_cases();
 }
 
 std::vector<uint8_t> mutant(const std::vector<uint8_t>& seed, unsigned int number) {
@@ -112,7 +80,7 @@ int replay(int argc, char** argv) {
       return 1;
     }
   }
-  watch();
+  watch_cases();
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   run("the empty input", {});
   for (const std::filesystem::path& path : files) {

@@ -12,6 +12,7 @@
 #include "qplan/host.h"
 #include "src/host/json_text.h"
 #include "tests/runtime/session_fixture.h"
+#include "tests/support/sanitizers.h"
 
 namespace qplan::testing {
 namespace {
@@ -52,7 +53,7 @@ TEST(HostSession, MemoryThatNobodyHasIsAnError) {
   const qplan_session_config config = config_of();
   qplan_error error = empty_error();
   qplan_host_session* host = nullptr;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if QPLAN_ASAN || QPLAN_TSAN
   GTEST_SKIP() << "the sanitizer ends the process at once";
 #endif
   EXPECT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_OUT_OF_MEMORY);

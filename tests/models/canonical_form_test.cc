@@ -16,12 +16,12 @@ struct Network {
   std::vector<const char*> forms;  // .onnx files
 };
 
-// As8w, Au8a: weights or activations of the other signedness.
+// As8w, Au8a: weights or activations of the other signedness; qop: QLinearConv and friends.
 const std::vector<Network> kNetworks = {
-    {"kws_ref_model", "int8", {"A", "Apad", "Au8a", "B"}},
-    {"mobilenet_v1_0.25_128_quant", "uint8", {"A", "Apad", "As8w", "B"}},
-    {"pretrainedResnet_quant", "int8", {"A", "Apad", "Au8a", "B"}},
-    {"tf2_mobilenet_v2_1.0_224_ptq", "int8", {"A", "Au8a"}},
+    {"kws_ref_model", "int8", {"A", "Apad", "Au8a", "B", "qop"}},
+    {"mobilenet_v1_0.25_128_quant", "uint8", {"A", "Apad", "As8w", "B", "qop"}},
+    {"pretrainedResnet_quant", "int8", {"A", "Apad", "Au8a", "B", "qop"}},
+    {"tf2_mobilenet_v2_1.0_224_ptq", "int8", {"A", "Au8a", "qop"}},
 };
 
 std::filesystem::path onnx_path(const std::string& name, const std::string& form) {

@@ -8,6 +8,7 @@
 #include "tests/runtime/session_fixture.h"
 #include "tests/support/isas.h"
 #include "tests/support/malloc_trap.h"
+#include "tests/support/sanitizers.h"
 
 namespace qplan::testing {
 namespace {
@@ -400,7 +401,7 @@ TEST(Heap, TheTrapSeesAllocations) {
   const auto one = std::make_unique<std::vector<int>>(3);
   void* volatile two = malloc(10);
   free(two);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if QPLAN_ASAN || QPLAN_TSAN
   GTEST_SKIP() << "the sanitizer's own malloc stands before the trap";
 #endif
   EXPECT_GE(allocation_count() - before, 3u);

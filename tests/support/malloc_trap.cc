@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstddef>
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include "tests/support/sanitizers.h"
+
+#if defined(__GLIBC__) && !QPLAN_ASAN && !QPLAN_TSAN
 #define QPLAN_MALLOC_TRAP 1
 #else
 #define QPLAN_MALLOC_TRAP 0

@@ -35,8 +35,7 @@ class Refusals {
       // One reason needs no list.
       text += refusals_.size() == 1 ? " " : "\n  ";
       if (refusals_.size() > 1) text += std::to_string(refusal.count) + " x ";
-      text += refusal.op + (refusal.count > 1 ? " (first '" : " '") + refusal.first +
-              (refusal.count > 1 ? "')" : "'") + ": " + refusal.reason;
+      text += refusal.op + name_of_first(refusal) + ": " + refusal.reason;
     }
     if (refusals_.size() > kMaxListed) {
       text += "\n  and for " + std::to_string(refusals_.size() - kMaxListed) + " other reasons";
@@ -52,6 +51,12 @@ class Refusals {
     std::string reason;
     size_t count;
   };
+
+  // " 'conv1'", " (first 'conv1')"; nothing for operators that the source left unnamed.
+  static std::string name_of_first(const Refusal& refusal) {
+    if (refusal.first.empty()) return "";
+    return refusal.count > 1 ? " (first '" + refusal.first + "')" : " '" + refusal.first + "'";
+  }
 
   size_t num_refused_ = 0, num_nodes_ = 0;
   std::vector<Refusal> refusals_;             // in the order of the nodes

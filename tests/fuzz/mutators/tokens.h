@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutators/numbers.h"
 
 namespace qplan::fuzz {
@@ -27,6 +29,16 @@ class TokenMutator {
       change(random, &tokens);
     }
     return joined(tokens, max_size);
+  }
+
+  // LLVMFuzzerCustomMutator of a target that reads text. as_bytes: how often libFuzzer's own mutations are
+  // used, which know no tokens.
+  size_t mutate_input(uint8_t* data, size_t size, size_t max_size, unsigned int seed, double as_bytes) const {
+    Random random(seed);
+    if (random.chance(as_bytes)) return LLVMFuzzerMutate(data, size, max_size);
+    const std::string text = mutate(random, {reinterpret_cast<const char*>(data), size}, max_size);
+    std::memcpy(data, text.data(), text.size());
+    return text.size();
   }
 
   // Lines and groups of `other` in the place of some of `text`.

@@ -67,10 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 }
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed) {
-  using namespace qplan::fuzz;
-  Random random(seed);
-  if (random.chance(0.05)) return LLVMFuzzerMutate(data, size, max_size);
-  return put(mutator().mutate(random, view(data, size), max_size), data);
+  return qplan::fuzz::mutator().mutate_input(data, size, max_size, seed, /*as_bytes=*/0.05);
 }
 
 extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,

@@ -75,10 +75,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 }
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed) {
-  using namespace qplan::fuzz;
-  Random random(seed);
-  if (random.chance(0.1)) return LLVMFuzzerMutate(data, size, max_size);
-  const std::string text = mutator().mutate(random, {reinterpret_cast<const char*>(data), size}, max_size);
-  std::memcpy(data, text.data(), text.size());
-  return text.size();
+  return qplan::fuzz::mutator().mutate_input(data, size, max_size, seed, /*as_bytes=*/0.1);
 }

@@ -278,6 +278,11 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
             "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it");
 }
 
+TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
+  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float32]", "  %0 = tanh(%x);\n  tanh(%0)")),
+            "target 'cpu' cannot run 2 of 2 operators: tanh: no kernel computes it");
+}
+
 // Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with
 // the same bytes as left alone. So are depthwise ones with several outputs for a channel.
 TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
