@@ -40,7 +40,19 @@ constexpr Place kPlaces[] = {
     {"qnn.sigmoid", kResult, 3, 4},
 };
 
-constexpr std::string_view kMovements[] = {"reshape", "transpose", "nn.max_pool2d", "strided_slice", "clip"};
+// Results are reals of the operand, in its quantisation: operand 0, or every operand.
+constexpr std::string_view kKeepQuantization[] = {
+    "reshape", "transpose",     "squeeze",       "expand_dims", "nn.batch_flatten", "split",
+    "take",    "strided_slice", "nn.max_pool2d", "nn.pad",      "image.resize2d",   "clip"};
+constexpr std::string_view kKeepQuantizationOfAll[] = {"concatenate", "maximum", "minimum"};
+
+size_t num_kept_operands(const ir::Node& node) {
+  const auto is_in = [&](const auto& ops) {
+    return std::ranges::find(ops, node.op->name) != std::end(ops);
+  };
+  if (node.op == nullptr) return 0;
+  return is_in(kKeepQuantizationOfAll) ? node.operands.size() : is_in(kKeepQuantization) ? 1 : 0;
+}
 
 std::optional<TensorQuantization> read(const ir::Function& function, ir::ValueId scale,
                                        ir::ValueId zero_point) {
@@ -51,8 +63,10 @@ std::optional<TensorQuantization> read(const ir::Function& function, ir::ValueId
   return TensorQuantization{s.as<float>()[0], z.as<int32_t>()[0]};
 }
 
-void read_node(const ir::Function& function, const ir::Node& node, Known* known) {
-  if (node.op == nullptr) return;
+bool has_free_zero_point(std::string_view op) { return op == "qnn.conv2d" || op == "qnn.dense"; }
+
+void read_node(const ir::Function& function, const ir::Node& node, bool canonical, Known* known) {
+  if (node.op == nullptr || (canonical && has_free_zero_point(node.op->name))) return;
   for (const Place& place : kPlaces) {
     if (node.op->name != place.op) continue;
     const ir::ValueId tensor = place.tensor == kResult ? node.results[0] : node.operands[place.tensor];
@@ -63,16 +77,20 @@ void read_node(const ir::Function& function, const ir::Node& node, Known* known)
 
 }  // namespace
 
-void set_io_quantization(ir::Function& function) {
+void set_io_quantization(ir::Function& function, bool canonical) {
   Known known(function.num_values());
   const auto nodes = function.nodes();
-  for (const ir::Node& node : nodes) read_node(function, node, &known);
+  for (const ir::Node& node : nodes) read_node(function, node, canonical, &known);
   // Forwards to outputs, backwards to inputs.
   const auto pass_on = [&](const ir::Node& node, bool forwards) {
-    if (node.op == nullptr || std::ranges::find(kMovements, node.op->name) == std::end(kMovements)) return;
-    auto &operand = known[node.operands[0].index], &result = known[node.results[0].index];
-    if (forwards && !result) result = operand;
-    if (!forwards && !operand) operand = result;
+    const size_t num_kept = num_kept_operands(node);
+    for (size_t i = 0; i < num_kept; ++i) {
+      for (const ir::ValueId id : node.results) {
+        auto &operand = known[node.operands[i].index], &result = known[id.index];
+        if (forwards && !result) result = operand;
+        if (!forwards && !operand) operand = result;
+      }
+    }
   };
   for (const ir::Node& node : nodes) pass_on(node, true);
   for (size_t i = nodes.size(); i-- > 0;) pass_on(nodes[i], false);

@@ -9,7 +9,9 @@ namespace qplan {
 
 // Sets the attributes (quantization_attrs.h) that are absent, for 8-bit inputs and outputs whose scale an
 // operator names, itself or behind operators that only move elements.
-void set_io_quantization(ir::Function& function);
+// canonical: the function went through the passes. A canonical convolution without padding has the zero point
+// that suits its kernel, with the difference in its bias, and tells nothing about its input's.
+void set_io_quantization(ir::Function& function, bool canonical);
 
 }  // namespace qplan
 

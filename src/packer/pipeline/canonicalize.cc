@@ -92,6 +92,12 @@ void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Obs
                                       " rounds; the last that did is '", last, "'"));
 }
 
+void tell_io_quantization(ir::Module* module, bool canonical) {
+  for (const auto& function : module->functions()) {
+    if (function->name() == "main") set_io_quantization(*function, canonical);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
@@ -107,6 +113,7 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   const bool for_body = border == Border::kOfTheBody;
   // Nobody asked for the border of the body: what cannot have it is no news.
   const LogFunction border_log = for_body ? LogFunction{} : context.log;
+  tell_io_quantization(module, /*canonical=*/false);
   context.contract_is_chosen = means_other_contracts(*module, options.contract);
   set_contract(module, options.contract);
   set_io_layout(module, for_body ? "nhwc" : options.io_layout, border_log);
@@ -125,10 +132,8 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
     context.contract_is_chosen = true;
     run();
   }
-  // Sources whose tensors have no scales of their own: now the operators beside inputs and outputs tell them.
-  for (const auto& function : module->functions()) {
-    if (function->name() == "main") set_io_quantization(*function);
-  }
+  // Now operators that were float before tell the scales of inputs and outputs, too.
+  tell_io_quantization(module, /*canonical=*/true);
   const std::string io = for_body ? ir::to_string(passes::activation_dtype(module->main())) : options.io;
   if (!io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.

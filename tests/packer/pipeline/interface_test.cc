@@ -4,6 +4,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/quantization_attrs.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "tests/packer/passes/pass_test_support.h"
 
 namespace qplan::pipeline {
@@ -100,6 +101,20 @@ TEST(SetIoDtype, AnIntegerInputBecomesFloatWhereItsScaleIsKnown) {
             "%0 = qnn.quantize(%x, 0.5f, 3);\n%1 = clip(%0, a_min=0f, a_max=1f);\n%2 = qnn.dequantize(%1, "
             "0.5f, 3);\n%2\n");
   EXPECT_FALSE(input_quantization(module.main(), 0));
+}
+
+// The convolution's zero point moves into its bias; the input's is what the source said.
+TEST(SetIoDtype, AnInputIsQuantisedAsTheSourceReadsIt) {
+  const std::string model =
+      "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 2, 2, 1), int8]) {\n"
+      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 1, 1, 1), int8], [2]), 28, 0, 0.5f, 0.5f, "
+      "data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+      "  qnn.requantize(%0, 0.25f, 0, 1f, 0, contract=\"f32e\")\n}\n";
+  PackOptions options;
+  options.io = "float";
+  const std::string text = model_text(std::span(reinterpret_cast<const uint8_t*>(model.data()), model.size()),
+                                      "model.relay", options, /*canonical=*/true);
+  EXPECT_NE(text.find("qnn.quantize(%x, 0.5f, 28,"), std::string::npos) << text;
 }
 
 TEST(SetIoDtype, AnOutputOfWiderIntegersStaysAndIsLogged) {

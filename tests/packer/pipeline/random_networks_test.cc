@@ -357,6 +357,8 @@ TEST(RandomNetworks, TheOtherSignednessGivesTheSamePlan) {
         ++compared;
         if (digest(a, profile) == digest(b, profile)) continue;
         ADD_FAILURE() << "seed " << seed << ", io " << io << ":\n"
+                      << text::print(network.main_module(), {.metadata = false})
+                      << text::print(other.main_module(), {.metadata = false})
                       << text::print(a, {.metadata = false}) << text::print(b, {.metadata = false});
         return;
       } catch (const PackError& error) {

@@ -161,7 +161,7 @@ void define_outputs(Graph& graph) {
     names.push_back(clean_name(info.name));
   }
   graph.function().set_outputs(std::move(outputs), std::move(names));
-  set_io_quantization(graph.function());
+  set_io_quantization(graph.function(), /*canonical=*/false);
 }
 
 }  // namespace qplan::onnx
