@@ -57,6 +57,8 @@ class PlanObjects {
     if (!objects::VerifyPlanBuffer(verifier) || !is_aligned(*flatbuffers::GetRoot<objects::Plan>(root)))
       return false;
     flatbuffers::GetRoot<objects::Plan>(root)->UnPackTo(&plan);
+    if (!std::all_of(plan.steps.begin(), plan.steps.end(), [](const auto& step) { return is_whole(*step); }))
+      return false;
     for (const auto& bank : plan.banks) {
       segments.emplace_back();
       if (bank == nullptr) return false;
@@ -110,6 +112,19 @@ class PlanObjects {
   }
 
  private:
+  // A union may have a type and no value, which pack() would read.
+  static bool is_whole(const objects::KernelStepT& step) {
+    if (step.params.type != objects::KernelParams_NONE && step.params.value == nullptr) return false;
+    const objects::ChainParamsT* const chain = step.params.AsChainParams();
+    return chain == nullptr || std::all_of(chain->stages.begin(), chain->stages.end(),
+                                           [](const auto& s) { return is_whole(*s); });
+  }
+  static bool is_whole(const objects::StepT& step) {
+    const objects::KernelStepT* const kernel = step.body.AsKernelStep();
+    return (step.body.type == objects::StepBody_NONE || step.body.value != nullptr) &&
+           (kernel == nullptr || is_whole(*kernel));
+  }
+
   // FlatBuffers' verifier aligns the length of a vector, not its entries, and UnPackTo reads them as they
   // lie.
   template <typename T>

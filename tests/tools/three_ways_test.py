@@ -26,7 +26,7 @@ def @main(%input: Tensor[(1, 2, 4, 4), uint8]) {
   %0 = qnn.dequantize(%input, 0.5f, 123, contract="f32e");
   %1 = qnn.dequantize(const(Tensor[(2, 2, 1, 1), int8], [1, -2, 3, 4]), 0.25f, 0, contract="f32e");
   %2 = nn.conv2d(%0, %1);
-  %3 = nn.bias_add(%2, const(Tensor[(2), float32], [2f, -1f]));
+  %3 = nn.bias_add(%2, const(Tensor[(2), float32], [2, -1]));
   %4 = qnn.quantize(%3, {scale}, 135, out_dtype="uint8", contract="f32e");
   %5 = qnn.dequantize(%4, {scale}, 135, contract="f32e");
   %6 = nn.avg_pool2d(%5, pool_size=[2, 2]);
@@ -38,7 +38,7 @@ FLOATS = """\
 #[version = "0.0.5"]
 def @main(%input: Tensor[(1, 2, 4, 4), float32]) {
   %0 = qnn.quantize(%input, 0.5f, 123, out_dtype="uint8", contract="f32e");
-  %1 = qnn.quantize(const(Tensor[(2, 2, 1, 1), float32], [0.25f, -0.5f, 0.75f, 1f]), 0.25f, 0, out_dtype="int8", contract="f32e");
+  %1 = qnn.quantize(const(Tensor[(2, 2, 1, 1), float32], [0.25, -0.5, 0.75, 1]), 0.25f, 0, out_dtype="int8", contract="f32e");
   %2 = qnn.conv2d(%0, %1, 123, 0, 0.5f, 0.25f, kernel_size=[1, 1], channels=2);
   %3 = nn.bias_add(%2, const(Tensor[(2), int32], [16, -8]));
   %4 = qnn.requantize(%3, 0.125f, 0, 1f, 135, out_dtype="int32", contract="f32e");
