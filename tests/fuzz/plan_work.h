@@ -4,6 +4,8 @@
 #define QPLAN_TESTS_FUZZ_PLAN_WORK_H_
 
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "format/container.h"
 #include "format/plan_generated.h"
@@ -22,7 +24,7 @@ class PlanWork {
       : bytes_(bytes), plan_(*flatbuffers::GetRoot<format::Plan>(bytes + sizeof(format::Header))) {}
 
   bool has_regions() const {
-    for (const format::Step* step : *plan_.steps()) {
+    for (const format::Step* step : steps()) {
       if (step->body_as_NpuStep() != nullptr) return true;
     }
     return false;
@@ -31,7 +33,7 @@ class PlanWork {
   // Micro-ops and elements that the programs of all regions execute, where they are readable.
   uint64_t device() const {
     uint64_t work = 0;
-    for (const format::Step* step : *plan_.steps()) {
+    for (const format::Step* step : steps()) {
       const format::NpuStep* region = step->body_as_NpuStep();
       if (region == nullptr) continue;
       const format::Tensor& blob = *plan_.tensors()->Get(region->blob());
@@ -44,7 +46,7 @@ class PlanWork {
   // Whether outputs may depend on the instruction set (format/README.md, "Float forms": of plans that nobody
   // proved).
   bool has_float_forms() const {
-    for (const format::Step* step : *plan_.steps()) {
+    for (const format::Step* step : steps()) {
       const format::KernelStep* kernel = step->body_as_KernelStep();
       if (kernel != nullptr && has_form(*kernel)) return true;
     }
@@ -69,6 +71,12 @@ class PlanWork {
   }
 
  private:
+  // A plan without steps may have no vector of them.
+  std::vector<const format::Step*> steps() const {
+    if (plan_.steps() == nullptr) return {};
+    return {plan_.steps()->begin(), plan_.steps()->end()};
+  }
+
   static bool has_form(const format::KernelStep& step) {
     if (const auto* p = step.params_as_Conv2dParams()) {
       return p->float_form() != format::FloatForm_NONE ||

@@ -276,7 +276,7 @@ class Change {
   PostValue moved_table(PreNode lookup, bool changes_entries) {
     const ir::Constant& old = *r_.pre().constant(lookup.operand(1));
     std::vector<uint8_t> bytes(old.bytes().begin(), old.bytes().end());
-    if (offset(lookup.operand(0)) != 0) std::ranges::rotate(bytes, bytes.begin() + 128);
+    if (offset(lookup.operand(0)) != 0) std::rotate(bytes.begin(), bytes.begin() + 128, bytes.end());
     auto table = std::make_shared<const ir::Constant>(old.type(), std::move(bytes));
     return r_.post().constant_value(changes_entries ? other_signedness(*table) : table,
                                     r_.pre().name(lookup.operand(1)));
