@@ -127,9 +127,9 @@ class Preparation {
     return true;
   }
 
-  // The outputs lie apart from each other, from the region's and from the function's inputs. So do from the
-  // function's inputs the bytes of the device's bank that copies and the device write; open() has compared
-  // them with the step's.
+  // The outputs lie apart from each other, from the region's inputs and from what the function holds. So do
+  // the bytes of the device's bank that copies and the device write; open() has compared them with the
+  // step's.
   bool check_region_writes(uint32_t index, const format::NpuStep& npu) {
     for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
       const uint32_t t = npu.outputs()->Get(o);
@@ -144,31 +144,46 @@ class Preparation {
         fail_region(index, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
-      if (!check_apart_from_inputs(index, t, output)) return false;
+      const Held held = find_held(output.bank(), output.offset(), output.size());
+      if (held.noun == nullptr) continue;
+      fail_region(index, t) << "tensor " << t << " overlaps " << held.noun << " " << held.index
+                            << " of the function in memory";
+      return false;
     }
     const uint32_t bank = plan_.device_bank(npu.target());
-    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
-      const uint32_t t = session_.function->inputs()->Get(i);
-      const Tensor& input = plan_.tensor(t);
-      for (uint32_t b = 0; input.bank() == bank && b < npu.binds()->size(); ++b) {
-        const format::NpuBind& bind = *npu.binds()->Get(b);
-        if (bind.use() == format::NpuUse_INPUT && bind.strides() == nullptr) continue;
-        if (bind.offset() >= input.offset() + input.size() || input.offset() >= bind.offset() + bind.size())
-          continue;
-        fail_region(index, t) << "bind " << b << " overlaps input " << i << " of the function in memory";
-        return false;
-      }
+    for (uint32_t b = 0; b < npu.binds()->size(); ++b) {
+      const format::NpuBind& bind = *npu.binds()->Get(b);
+      if (bind.use() == format::NpuUse_INPUT && bind.strides() == nullptr) continue;
+      const Held held = find_held(bank, bind.offset(), bind.size());
+      if (held.noun == nullptr) continue;
+      fail_region(index, held.tensor)
+          << "bind " << b << " overlaps " << held.noun << " " << held.index << " of the function in memory";
+      return false;
     }
     return true;
   }
 
-  bool check_apart_from_inputs(uint32_t index, uint32_t t, const Tensor& output) {
+  // What a step must leave as it is: the function's inputs, which a caller may bind, and those of its outputs
+  // that have been written.
+  struct Held {
+    const char* noun;  // null where the range holds none of them
+    uint32_t index, tensor;
+  };
+  Held find_held(uint32_t bank, uint64_t offset, uint64_t size) const {
+    const auto holds = [&](uint32_t t) {
+      const Tensor& tensor = plan_.tensor(t);
+      return tensor.bank() == bank && offset < tensor.offset() + tensor.size() &&
+             tensor.offset() < offset + size;
+    };
     for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
-      if (!format::ranges_overlap(output, plan_.tensor(session_.function->inputs()->Get(i)))) continue;
-      fail_region(index, t) << "tensor " << t << " overlaps input " << i << " of the function in memory";
-      return false;
+      const uint32_t t = session_.function->inputs()->Get(i);
+      if (holds(t)) return {"input", i, t};
     }
-    return true;
+    for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
+      const uint32_t t = session_.function->outputs()->Get(i);
+      if (session_.data[t] != nullptr && holds(t)) return {"output", i, t};
+    }
+    return {nullptr, 0, 0};
   }
 
   // A region that failed, or that the CPU does again, finds its inputs whole: steps that stand in for it
@@ -242,7 +257,7 @@ class Preparation {
     return true;
   }
 
-  // Outputs lie apart from each other, from the function's inputs, and from the step's inputs but for those
+  // Outputs lie apart from each other, from what the function holds, and from the step's inputs but for those
   // whose buffer the family can take over, or that are part of the output or have it as a part.
   bool check_writes(uint32_t index, const KernelFamily& family, const StepView& view) {
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
@@ -262,13 +277,11 @@ class Preparation {
         fail_step(index, family, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
-      for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
-        const Tensor& input = plan_.tensor(session_.function->inputs()->Get(i));
-        if (!format::ranges_overlap(output, input)) continue;
-        fail_step(index, family, t) << "output " << o << " overlaps input " << i
-                                    << " of the function in memory";
-        return false;
-      }
+      const Held held = find_held(output.bank(), output.offset(), output.size());
+      if (held.noun == nullptr) continue;
+      fail_step(index, family, t) << "output " << o << " overlaps " << held.noun << " " << held.index
+                                  << " of the function in memory";
+      return false;
     }
     return true;
   }

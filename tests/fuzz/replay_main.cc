@@ -2,8 +2,10 @@
 // reproduced by any.
 //
 // usage: <name>_fuzz [--mutants N] [FILE OR DIRECTORY...]
+//        <name>_fuzz --write N FILE OUTPUT
 //   --mutants N  also runs N mutants of each file, made by the target's mutator where it has one; they
 //                depend on the file and on N alone
+//   --write      writes mutant N of the file, which can then be run by itself
 // The file, and the mutant, are named when the process ends before its time.
 #include <algorithm>
 #include <cstdint>
@@ -69,7 +71,23 @@ bool collect(const char* path, std::vector<std::filesystem::path>* files) {
   return files->size() > first;
 }
 
+std::vector<uint8_t> read(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+int write_mutant(const char* number, const char* path, const char* output) {
+  const std::vector<uint8_t> bytes =
+      mutant(read(path), static_cast<unsigned int>(std::strtoul(number, nullptr, 10)));
+  std::ofstream stream(output, std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) std::fprintf(stderr, "%s: cannot be written\n", output);
+  return stream ? 0 : 1;
+}
+
 int replay(int argc, char** argv) {
+  if (argc == 5 && std::strcmp(argv[1], "--write") == 0) return write_mutant(argv[2], argv[3], argv[4]);
   unsigned int num_mutants = 0;
   std::vector<std::filesystem::path> files;
   for (int i = 1; i < argc; ++i) {
@@ -84,9 +102,7 @@ int replay(int argc, char** argv) {
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   run("the empty input", {});
   for (const std::filesystem::path& path : files) {
-    std::ifstream stream(path, std::ios::binary);
-    const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(stream),
-                                     std::istreambuf_iterator<char>()};
+    const std::vector<uint8_t> bytes = read(path);
     run(path.string(), bytes);
     for (unsigned int number = 1; number <= num_mutants; ++number) {
       run(path.string() + ", mutant " + std::to_string(number), mutant(bytes, number));

@@ -76,6 +76,13 @@ const Wrong kWrong[] = {
     {"InPlaceOverFunctionInput", [](PlanSpec& s) { s.tensors[2].offset = s.tensors[0].offset; },
      QPLAN_PLAN_CORRUPT, "add_byte 'second' (step 1): output 0 overlaps input 0 of the function in memory",
      1},
+    {"InPlaceOverFunctionOutput",
+     [](PlanSpec& s) {
+       s.functions[0].outputs = {1, 3};
+       s.tensors[2].offset = s.tensors[1].offset;
+     },
+     QPLAN_PLAN_CORRUPT, "add_byte 'second' (step 1): output 0 overlaps output 0 of the function in memory",
+     1},
     {"InputAndOutputOverlap", [](PlanSpec& s) { s.tensors[3].offset = s.tensors[0].offset; },
      QPLAN_PLAN_CORRUPT, "session: inputs or outputs of the function overlap: tensors 0 and 3", -1},
     {"InputTwice",
