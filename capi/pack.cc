@@ -12,6 +12,7 @@
 #include "capi/pack_mapped_file.h"
 #include "capi/pack_options.h"
 #include "src/base/error.h"
+#include "src/base/printable.h"
 #include "src/packer/emit/disassemble.h"
 #include "src/packer/emit/inspect_json.h"
 #include "src/packer/emit/plan_reader.h"
@@ -36,18 +37,9 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// Names of a model may hold anything; its texts go to terminals and logs.
-std::string without_controls(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7f) c = '?';
-  }
-  return text;
-}
-
 qplan_status report(qplan_status status, const std::string& what, const qplan_pack_options& options,
                     qplan_error* error) {
-  const std::string text = without_controls(what);
+  const std::string text = printable(what, /*keep_line_feeds=*/true);
   if (options.error_text != nullptr) options.error_text(options.user, text.c_str(), text.size());
   if (error != nullptr) {
     Error record;
@@ -101,6 +93,10 @@ void check_write(qplan_write_fn write) {
 
 void write_text(const std::string& text, qplan_write_fn write, void* user) {
   write(user, text.data(), text.size());
+}
+// A text for people: names of a model may hold anything, and this goes to a terminal.
+void write_lines(const std::string& text, qplan_write_fn write, void* user) {
+  write_text(printable(text, /*keep_line_feeds=*/true), write, user);
 }
 
 ExplainFormat explain_format(int format) {
@@ -174,7 +170,7 @@ qplan_status qplan_compare_models(const char* model_path, const char* other_path
     const qplan::BodyComparison comparison = qplan::compare_models(
         {model.bytes(), model_path}, {other.bytes(), other_path}, qplan::read_options(whole));
     *same = comparison.same ? 1 : 0;
-    qplan::write_text(comparison.text, write, write_user);
+    qplan::write_lines(comparison.text, write, write_user);
   });
 }
 
@@ -186,7 +182,8 @@ qplan_status qplan_explain(const char* path, const qplan_pack_options* options, 
     const qplan::ExplainFormat checked = qplan::explain_format(format);
     const qplan::MappedFile file(path);
     const std::string text = qplan::explain_text(file.bytes(), path, qplan::read_options(whole), checked);
-    qplan::write_text(text, write, write_user);
+    const bool is_text = checked == qplan::ExplainFormat::kText;
+    (is_text ? qplan::write_lines : qplan::write_text)(text, write, write_user);
   });
 }
 
@@ -224,6 +221,6 @@ qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn wri
   return qplan::guarded({}, error, [&] {
     qplan::check_write(write);
     const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_text(qplan::emit::disassemble(reader.view()), write, user);
+    qplan::write_lines(qplan::emit::disassemble(reader.view()), write, user);
   });
 }

@@ -10,6 +10,7 @@
 #include "capi/pack_dl_tensor.h"
 #include "capi/pack_mapped_file.h"
 #include "capi/pack_user_pass.h"
+#include "src/base/printable.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 
@@ -111,7 +112,7 @@ void read_prefer(const qplan_pack_options& options, PackOptions* result) {
 void read_functions(const qplan_pack_options& options, PackOptions* result) {
   if (options.log != nullptr) {
     result->log = [options](uint32_t level, const std::string& text) {
-      if (level <= options.log_level) options.log(options.user, level, text.c_str());
+      if (level <= options.log_level) options.log(options.user, level, printable(text).c_str());
     };
   }
   if (options.dump != nullptr) {

@@ -53,7 +53,7 @@ LAYERS = [
       "include", "base"]),
     ("capi", r"^capi/", ["runtime", "kernels/glue", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),
-    ("tools", r"^tools/", ["include"]),
+    ("tools", r"^tools/", ["include", "base"]),
     ("samples", r"^samples/", ["include"]),
     ("python", r"^python/", []),
     ("tests", r"^(tests|benchmarks)/", None),  # anything

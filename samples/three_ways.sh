@@ -35,7 +35,7 @@ compare() {
       first="$model" first_digest="$digest"
     elif [[ $digest != "$first_digest" ]]; then
       # Biases may be 1 apart: then the texts differ and the bodies are one all the same.
-      "$qplan" import "$first" --diff "$model" 2>/dev/null | sed 's/^/    /' || status=1
+      "$qplan" import "$first" --diff "$model" 2>&1 | sed 's/^/    /' || status=1
     fi
   done
   [[ $status -eq 0 ]] && echo "  one canonical body" || echo "  NOT one canonical body"

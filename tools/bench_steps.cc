@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "qplan/host.h"
+#include "src/base/short_name.h"
 #include "tools/plan_report.h"
 #include "tools/tensor.h"
 #include "tools/words.h"

@@ -9,12 +9,14 @@
 #include "tools/files.h"
 #include "tools/plan_file.h"
 #include "tools/session.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
 
 struct CheckOptions {
   std::string plan;
+  uint64_t max_work = 0;
   NpuOptions npu;
 };
 
@@ -29,8 +31,7 @@ std::string regions_text(const Session& session) {
         "': " + (region.text[0] != '\0' ? one_line(region.text) : qplan_status_name(region.status)));
   }
   const std::string driver = one_line(device_infos(session.get()).front().driver);
-  return ", " + std::to_string(regions.size()) + (regions.size() == 1 ? " region" : " regions") +
-         " loaded (" + driver + ")";
+  return ", " + count_text(regions.size(), "region", "regions") + " loaded (" + driver + ")";
 }
 
 // Opens with digest and full verification, then binds every step to a kernel of every ISA this machine has,
@@ -39,6 +40,7 @@ void run(const CheckOptions& options) {
   const PlanFile plan(options.plan, QPLAN_PLAN_DIGEST);
   SessionOptions session;
   session.npu = options.npu;
+  session.max_work = options.max_work;
   session.isa = "reference";
   Session reference(plan, session);
   session.isa = "auto";
@@ -46,8 +48,8 @@ void run(const CheckOptions& options) {
   const qplan_session_info info = best.info();
   const std::string regions = options.npu.driver == "none" ? "" : regions_text(best);
   print("OK: " + std::to_string(plan.size()) + " bytes, digest and structure verified, " +
-        std::to_string(info.num_steps) + " steps bound (" + info.isa_name + ", reference)" + regions + ", " +
-        std::to_string(info.memory_bytes) + " bytes of memory\n");
+        count_text(info.num_steps, "step", "steps") + " bound (" + info.isa_name + ", reference)" + regions +
+        ", " + std::to_string(info.memory_bytes) + " bytes of memory\n");
 }
 
 }  // namespace
@@ -56,11 +58,11 @@ void add_check_command(CLI::App& app) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Verify a plan");
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
+  add_max_work_option(*command, options->max_work);
   add_driver_options(*command, options->npu);
   command->footer(
       "Checks the digest and the whole structure, binds every step to a kernel and loads every NPU region on "
-      "its "
-      "device;\n"
+      "its device;\n"
       "says OK or why not. --driver none leaves the devices out.\n"
       "Examples:\n"
       "  qplan check model.qplan && echo fine\n"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/short_name.h"
 #include "tools/bench_steps.h"
 #include "tools/error.h"
 #include "tools/session.h"
@@ -15,10 +16,6 @@ namespace qplan::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
 
 // Families that move bytes and compute nothing: one kernel serves every processor.
 bool only_moves(const std::string& op) {
@@ -32,8 +29,20 @@ std::string kilobytes(uint64_t bytes) {
   return text;
 }
 
-// isa: the best that the session may use.
-std::vector<std::string> notes_of(const qplan_event& event, const std::string& isa) {
+// Why the plan suits no vector kernel of this machine: "packed for 'arch=cortex-m'"; "" where it was made for
+// them.
+std::string made_for_others(const PlanFile& plan) {
+  qplan_plan_info info{};
+  info.struct_size = sizeof info;
+  if (qplan_plan_get_info(&plan.plan(), &info) < 0) return "";
+  const std::string options = one_line(info.target_options);
+  const bool is_for_reference = options.find("isa=reference") != std::string::npos;
+  return info.is_for_other_arch != 0 || is_for_reference ? "packed for '" + options + "'" : "";
+}
+
+// isa: the best that the session may use. others: made_for_others().
+std::vector<std::string> notes_of(const qplan_event& event, const std::string& isa,
+                                  const std::string& others) {
   const std::string op = event.op, kernel = event.kernel;
   std::vector<std::string> notes;
   if (only_moves(op)) {
@@ -49,10 +58,12 @@ std::vector<std::string> notes_of(const qplan_event& event, const std::string& i
         "several layers, a few rows at a time, which saves memory; --fuse off makes a step of each");
   }
   if (only_moves(op) || isa == "reference" || kernel.empty()) return notes;
-  if (ends_with(kernel, "_ref")) {
-    notes.push_back(
-        "slow: the reference kernel runs, as no vector kernel of this machine takes its shapes and types");
-  } else if (event.macs > 0 && op != "chain" && !ends_with(kernel, "_" + isa)) {
+  if (kernel.ends_with("_ref")) {
+    notes.push_back(others.empty()
+                        ? "slow: the reference kernel runs, as no vector kernel of this machine takes "
+                          "its shapes, types and scratch"
+                        : "the reference kernel runs here: " + others);
+  } else if (event.macs > 0 && op != "chain" && !kernel.ends_with("_" + isa)) {
     notes.push_back("no " + isa + " kernel takes its shapes and types, or its schedule asks for another");
   }
   return notes;
@@ -64,6 +75,7 @@ Json cpu_explain_json(const PlanFile& plan) {
   const Session session(plan, SessionOptions{});
   const qplan_session_info info = session.info();
   const Json schedules = plan_schedules(plan);
+  const std::string others = made_for_others(plan);
   Json report;
   report["isa"] = info.isa_name;
   report["macs"] = info.macs;
@@ -78,7 +90,7 @@ Json cpu_explain_json(const PlanFile& plan) {
     step["macs"] = event.macs;
     step["bytes"] = event.bytes;
     step["schedule"] = schedules.at(event.step);
-    step["notes"] = notes_of(event, info.isa_name);
+    step["notes"] = notes_of(event, info.isa_name, others);
     report["steps"].push_back(step);
   }
   return report;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "src/base/printable.h"
+
 namespace qplan::tools {
 
 qplan_error make_error() {
@@ -21,10 +23,7 @@ void check(qplan_status status, const qplan_error& error, const std::string& whe
 
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
+  return printable(text);
 }
 
 }  // namespace qplan::tools

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "qplan/host.h"
+#include "src/base/printable.h"
 #include "tools/error.h"
 
 namespace qplan::tools {
@@ -73,7 +74,10 @@ std::vector<uint8_t> read_file(const std::string& path, std::string_view what, c
   return bytes;
 }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  const std::string safe = printable(std::string(text), /*keep_line_feeds=*/true);
+  std::fwrite(safe.data(), 1, safe.size(), stdout);
+}
 
 void finish_stdout() {
   errno = 0;

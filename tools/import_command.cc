@@ -37,7 +37,12 @@ void compare(const ImportOptions& options) {
 }
 
 void run(const ImportOptions& options) {
-  if (!options.diff.empty()) return compare(options);
+  if (!options.diff.empty()) {
+    if (options.print || options.canonical || options.body || !options.why_not.empty())
+      throw UsageError(
+          "--diff compares canonical bodies; --print, --canonical, --body and --why-not go without it");
+    return compare(options);
+  }
   if (options.body && !options.canonical)
     throw UsageError("--body is of the canonical form, add --canonical");
   PackArguments arguments(options.model);

@@ -1,6 +1,7 @@
 #include "tools/machine_load.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,9 +13,10 @@ MachineLoad machine_load() {
   MachineLoad load;
   if (::getloadavg(&load.average, 1) != 1) load.average = 0;
   cpu_set_t cpus;
-  if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
-    load.cpus = static_cast<uint32_t>(std::max(CPU_COUNT(&cpus), 1));
-  }
+  // cpu_set_t holds 1,024 processors; on larger machines all that are online count.
+  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+  const long usable = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : online;
+  load.cpus = static_cast<uint32_t>(std::max(usable, 1L));
   return load;
 }
 

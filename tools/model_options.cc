@@ -86,12 +86,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->required()
       ->type_name("");
   command
-      .add_option(
-          "--target", options.target,
-          "What the plan is for: cpu (default), cpu,isa=reference, cpu,arch=cortex-m, \"vta, cpu\", "
-          "\"vta,sram=quarter, cpu\", ... Options of cpu: arch= x86_64 (default) or cortex-m; isa= the "
-          "best instruction set to use: reference, and for x86_64 sse41, avx2, avxvnni, avx512vnni "
-          "(default: the best of arch)")
+      .add_option("--target", options.target,
+                  "What the plan is for: cpu (default), cpu,isa=reference, cpu,arch=cortex-m, \"vta, cpu\", "
+                  "\"vta,sram=quarter, cpu\", ... Options of cpu: arch= x86_64 (default), cortex-m, aarch64 "
+                  "or riscv64; isa= the "
+                  "best instruction set to use: reference, and for x86_64 sse41, avx2, avxvnni, avx512vnni "
+                  "(default: the best of arch)")
       ->type_name("TARGET");
   command
       .add_option("--contract", options.contract,

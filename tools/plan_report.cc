@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "qplan/pack.h"
+#include "src/base/short_name.h"
 #include "tools/error.h"
 #include "tools/text_sink.h"
 #include "tools/words.h"

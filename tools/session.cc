@@ -12,6 +12,14 @@ constexpr uint32_t kMaxIsa = 255;  // QPLAN_ISA_* lie below
 
 void no_pool(const qplan_thread_pool*) {}
 
+// The error of a session that is not made is the command's own message, and needs no second line in the log.
+thread_local bool is_making_session = false;
+
+void log_line(void*, uint32_t level, const char* text) {
+  if (level == QPLAN_LOG_ERROR && is_making_session) return;
+  qplan_host_log(nullptr, level, text);
+}
+
 }  // namespace
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
@@ -26,8 +34,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   command
       .add_option("--isa", options.isa,
                   "Use no instructions beyond this set: reference, sse41, avx2, avxvnni, avx512vnni or auto "
-                  "(default: "
-                  "the best of this machine); the results are the same")
+                  "(default: the best of this machine); the results are the same")
       ->type_name("ISA");
   command
       .add_option("--pool", options.pool,
@@ -37,13 +44,22 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
         if (text == "threads" || text == "openmp") return std::string();
         return "unknown pool '" + text + "', expected threads or openmp";
       });
+  add_max_work_option(command, options.max_work);
+  add_npu_options(command, options.npu);
+}
+
+void add_max_work_option(CLI::App& command, uint64_t& max_work) {
   command
-      .add_option("--max-work", options.max_work,
+      .add_option("--max-work", max_work,
                   "Refuse a plan that computes more than so many elementary operations in one inference, as "
                   "`qplan inspect` counts them (default 0: no limit)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  add_npu_options(command, options.npu);
+      ->check([](const std::string& text) {
+        uint64_t value = 0;
+        if (text.find('-') == std::string::npos && CLI::detail::lexical_cast(text, value))
+          return std::string();
+        return "'" + text + "' is not a number of operations, expected 0 or more";
+      });
 }
 
 std::string available_isas() {
@@ -95,7 +111,10 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   qplan_host_session* host_session = nullptr;
   qplan_error error = make_error();
   const uint64_t begin = qplan_host_now_ns(nullptr);
-  check(qplan_host_session_create(&plan.plan(), &config, &host_session, &error), error, label_);
+  is_making_session = true;
+  const qplan_status status = qplan_host_session_create(&plan.plan(), &config, &host_session, &error);
+  is_making_session = false;
+  check(status, error, label_);
   init_ns_ = qplan_host_now_ns(nullptr) - begin;
   host_session_.reset(host_session);
   session_ = qplan_host_session_get(host_session);
@@ -142,7 +161,7 @@ qplan_platform make_platform(uint32_t log_level) {
   qplan_platform platform{};
   platform.struct_size = sizeof platform;
   platform.log_level = log_level;
-  platform.log = qplan_host_log;
+  platform.log = log_line;
   platform.now_ns = qplan_host_now_ns;
   return platform;
 }

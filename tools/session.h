@@ -24,6 +24,9 @@ struct SessionOptions {
 // --threads, --isa, --pool, --max-work, and those about devices.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
+// --max-work alone.
+void add_max_work_option(CLI::App& command, uint64_t& max_work);
+
 // The names of the ISAs that this machine and build can run, "reference, avx2".
 std::string available_isas();
 

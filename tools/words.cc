@@ -64,13 +64,6 @@ std::string time_text(uint64_t ns) {
   return text;
 }
 
-std::string short_name(const std::string& name) {
-  const size_t first = name.find(';');
-  if (first == std::string::npos || first == 0) return name;
-  const auto others = std::count(name.begin(), name.end(), ';');
-  return name.substr(0, first) + ";..+" + std::to_string(others);
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -81,7 +74,8 @@ std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const size_t word = lines.empty() ? begin : std::min(text.find_first_not_of(' ', begin), end);
+    // Two blanks are the indentation that the printer gives each line after the first.
+    const size_t word = lines.empty() || text.compare(begin, 2, "  ") != 0 ? begin : begin + 2;
     if (lines.empty() || word < end) lines.push_back(text.substr(word, end - word));
     begin = end + 1;
   }

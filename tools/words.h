@@ -21,10 +21,6 @@ std::string short_count(uint64_t number);
 // "12.34 us" below a millisecond, "1.234 ms" below a second, "1.234 s".
 std::string time_text(uint64_t ns);
 
-// TFLite joins the names of operators that became one: "a;b;c" as "a;..+2", for tables; JSON has the whole
-// name.
-std::string short_name(const std::string& name);
-
 // "a, b, c"
 std::string joined(const std::vector<std::string>& words);
 

@@ -23,7 +23,8 @@ QPLAN_API void qplan_file_unmap(qplan_file* file);
 /* Writes to a temporary name in the same directory and renames: path holds all of it or what it held before, and an
  * error leaves nothing behind. Links stay links; devices and pipes are written to. QPLAN_FILE_ERROR. */
 QPLAN_API qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, qplan_error* error);
-/* Removes the temporary files of all calls of qplan_file_write that are under way. Async-signal-safe: for a handler of
+/* Removes the temporary files of the calls of qplan_file_write that are under way: of the first eight, and of paths
+ * shorter than PATH_MAX. A child of fork() would remove its parent's. Async-signal-safe: for a handler of
  * SIGINT or SIGTERM that ends the process afterwards. The calls themselves then fail or never return. */
 QPLAN_API void qplan_file_remove_temporaries(void);
 

@@ -12,8 +12,8 @@
  *   data        of the slots that the blob carries, each at a multiple of 64, zeros between
  *
  * Tensors are packed and row-major, without borders: a bound slot is the application's tensor as it is.
- * Activations are NHWC, weights OHWI ([O][H][W][I / groups]) or [O][I], always with the dtype that they had
- * in the model. What the fields of an operator mean is said at qplan_npu_op, what it computes, to the bit, in
+ * Activations are NHWC, weights OHWI ([O][H][W][I / groups]) or [O][I], always with the dtype that they have
+ * in the network's canonical form (docs/canonical-form.md). What the fields of an operator mean is said at qplan_npu_op, what it computes, to the bit, in
  * docs/numerics.md. No operator's output overlaps its operands. What an operator reads is an input, carried, or was
  * written before it: so the packer writes lists, and so the reader does not prove it. An operator that reads what none
  * has written computes with whatever the memory holds.

@@ -82,8 +82,8 @@ typedef struct qplan_npu_target {
   uint32_t num_rules;
   uint32_t reserved;
 
-  /* A variant of the device, made from the options in --target "acme,sram=512,...": `config` is what the
-   * functions below get; it stays until the library is unloaded. QPLAN_NPU_E_ARGUMENT with a text for what is
+  /* A variant of the device, made from the options in --target "acme,sram=512,...", but for
+   * `priority` and `clock`, which every target has and qplan reads: `config` is what the functions below get; it stays until the library is unloaded. QPLAN_NPU_E_ARGUMENT with a text for what is
    * not known. NULL: there are no options, and config is 0. */
   qplan_npu_status (*configure)(const char* options, uint64_t* config, qplan_npu_reason* why);
   /* As of a device of this kind; .hash goes into the blobs, .target and .hw_revision into the plan. */

@@ -46,12 +46,13 @@ def deferred_interrupt():
     if not callable(handler):  # another thread, or SIGINT is ignored or not Python's
         yield
         return
+    outer = getattr(_state, "signals", ())  # of the call whose callback makes this one
     signals = _state.signals = []
     signal.signal(signal.SIGINT, lambda number, frame: signals.append((number, frame)))
     try:
         yield
     finally:
-        _state.signals = []
+        _state.signals = outer
         signal.signal(signal.SIGINT, handler)
         if signals:
             handler(*signals[0])

@@ -2,45 +2,13 @@
 
 #include <string.h>
 
+#include "src/base/printable.h"
+
 #ifndef QPLAN_ERROR_TEXTS
 #define QPLAN_ERROR_TEXTS 1
 #endif
 
 namespace qplan {
-namespace {
-
-#if QPLAN_ERROR_TEXTS
-bool is_printable(uint32_t character) {
-  if (character < 0x20 || (character >= 0x7f && character < 0xa0)) return false;  // C0, DEL, C1
-  // Ends of lines and paragraphs, and marks that turn the direction of what follows.
-  return !(character >= 0x2028 && character <= 0x202e) && !(character >= 0x2066 && character <= 0x2069);
-}
-
-// Bytes of the printable character of UTF-8 that text begins with; 0 where it begins with none.
-uint32_t printable_bytes(const char* text) {
-  const auto byte = [text](uint32_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint32_t first = byte(0);
-  uint32_t count = 1, character = first, least = 0;
-  if (first >= 0xc0 && first < 0xe0) {
-    count = 2, character = first & 0x1f, least = 0x80;
-  } else if (first >= 0xe0 && first < 0xf0) {
-    count = 3, character = first & 0x0f, least = 0x800;
-  } else if (first >= 0xf0 && first < 0xf8) {
-    count = 4, character = first & 0x07, least = 0x10000;
-  } else if (first >= 0x80) {
-    return 0;
-  }
-  // The NUL at the end is no continuation: nothing behind it is read.
-  for (uint32_t i = 1; i < count; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    character = character << 6 | (byte(i) & 0x3f);
-  }
-  const bool is_surrogate = character >= 0xd800 && character < 0xe000;
-  return character < least || is_surrogate || character > 0x10ffff || !is_printable(character) ? 0 : count;
-}
-#endif
-
-}  // namespace
 
 // What does not fit as a whole ends the text: no half character, and nothing after it.
 void Error::put(const char* bytes, uint32_t count) {

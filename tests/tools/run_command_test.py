@@ -19,14 +19,6 @@ from support import (
 
 
 class Run(CommandTest):
-    def refused_at_init(self, texts, *arguments):
-        """The session's log has a line of its own about it."""
-        result = run(*arguments)
-        self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
-        self.assertTrue(result.stderr.splitlines()[-1].startswith("qplan: "), result.stderr)
-        for text in texts:
-            self.assertIn(text, result.stderr.splitlines()[-1])
-
     def test_max_work_refuses_what_computes_more(self):
         inspected = self.succeed_json("inspect", self.plan, "--json")
         work = inspected["functions"][0]["work"]
@@ -35,8 +27,30 @@ class Run(CommandTest):
         self.assertIn(f"work:      {work} operations at most", self.succeed("inspect", self.plan))
         arguments = ("run", self.plan, "--input", self.digit_input(3))
         self.succeed(*arguments, "--max-work", work)
-        self.refused_at_init([f"beyond max_work {work - 1}", "(step "], *arguments, "--max-work", work - 1)
-        self.refused(2, ["--max-work"], *arguments, "--max-work", "-1")
+        self.refused(1, [f"beyond max_work {work - 1}", "(step "], *arguments, "--max-work", work - 1)
+        self.refused(2, ["--max-work: '-1' is not a number of operations"], *arguments, "--max-work", "-1")
+        self.succeed("check", self.plan, "--max-work", work)
+        self.refused(1, [f"beyond max_work {work - 1}"], "check", self.plan, "--max-work", work - 1)
+
+    def test_names_of_a_model_cannot_control_the_terminal(self):
+        name = 'a\\x1b[31mb\\xc2\\x9b\\xe2\\x80\\xaec'
+        model = self.file("escape.relay", f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4), int8]) {{
+qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 2f, 0, name="{name}")
+}}
+""".encode())
+        plan = self.folder / "escape.qplan"
+        result = run("pack", model, "-o", plan, "--log-level", "debug")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        other = self.file("other.relay", model.read_bytes().replace(b"2f, 0", b"2f, 1"))
+        shown = [result.stdout + result.stderr, self.succeed("disasm", plan), self.succeed("explain", model),
+                 self.succeed("explain", model, "--target", "vta, cpu", "--no-cost-gate"),
+                 run("import", model, "--diff", other).stdout, self.succeed("import", model, "--print"),
+                 self.succeed("bench", plan, "--per-step", "--runs", "1")]
+        for text in shown:
+            self.assertIn("a", text)
+            for character in "\x1b\x9b\u202e":
+                self.assertNotIn(character, text)
 
     def test_a_pool_that_would_take_hours_is_refused_in_time(self):
         model = self.file("pool.relay", b"""#[version = "0.0.5"]
@@ -49,7 +63,7 @@ nn.max_pool2d(%x, pool_size=[1999, 1999], padding=[999,999,999,999])
         steps = self.succeed_json("inspect", plan, "--json")["steps"]
         work = 2000 * 2000 * 1999 * 1999
         self.assertEqual([step["work"] for step in steps if step["op"] == "max_pool2d"], [work])
-        self.refused_at_init(["max_pool2d", str(work), "max_work 1000000000"], "run", plan, "--input",
+        self.refused(1, ["max_pool2d", str(work), "max_work 1000000000"], "run", plan, "--input",
                              self.file("zeros.bin", bytes(4000000)), "--max-work", "1000000000")
 
     def test_a_plan_for_another_processor_is_told(self):

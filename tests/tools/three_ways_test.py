@@ -119,6 +119,48 @@ class ThreeWays(CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("biases more than 1 apart", result.stdout)
 
+    def test_a_float_operator_that_stays_changes_nothing(self):
+        text = INTEGERS[:INTEGERS.index("  qnn.avg_pool2d")].replace(
+            'out_dtype="int8"', 'out_dtype="int8", contract="f32e"') + """\
+  %3 = nn.max_pool2d(%2, pool_size=[2, 2], layout="NHWC");
+  %4 = qnn.dequantize(%3, 1f, 7, contract="f32e");
+  argmax(%4, axis=3)
+}
+"""
+        signed = self.file("signed.relay", text.encode())
+        unsigned = self.file("unsigned.relay", text.replace("1f, 7", "1f, 135").replace('out_dtype="int8"', 'out_dtype="uint8"')
+                             .replace("2), int8]) {", "2), uint8]) {").replace("-5, 0", "123, 0").encode())
+        self.assertEqual(self.body(unsigned), self.body(signed))
+        self.assertEqual(self.digest(unsigned, "--io=int8"), self.digest(signed, "--io=int8"))
+
+    def test_a_border_with_a_scale_per_axis_is_left_out_too(self):
+        scales = "const(Tensor[(2), float32], [0.5, 0.25]), const(Tensor[(2), int32], [1, 2]), axis=3"
+        model = self.file("axis.relay", f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 2, 2, 2), float32]) {{
+  %0 = qnn.quantize(%x, {scales}, out_dtype="uint8");
+  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout="NHWC");
+  qnn.dequantize(%1, {scales})
+}}
+""".encode())
+        self.assertIn("nn.max_pool2d(%in0, ", self.body(model))
+        self.assertNotIn("quantize", self.body(model))
+
+    def test_functions_that_are_called_are_compared(self):
+        text = """#[version = "0.0.5"]
+def @f(%a: Tensor[(1, 4), uint8]) -> Tensor[(1, 4), uint8] { clip(%a, a_min=1f, a_max=9f) }
+def @main(%x: Tensor[(1, 4), uint8]) { %0 = clip(%x, a_min=0f, a_max=100f); @f(%0) }
+"""
+        one = self.file("one.relay", text.encode())
+        two = self.file("two.relay", text.replace("9f", "8f").encode())
+        self.assertIn("one canonical body", self.succeed("import", one, "--diff", one))
+        result = run("import", one, "--diff", two)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("function 'f': node 0: clip: a_max 9 | 8\n", result.stdout)
+        self.assertNotEqual(self.body(one), self.body(two))
+
+    def test_a_comparison_prints_no_body(self):
+        self.refused(2, ["--diff"], "import", self.forms[0], "--diff", self.forms[1], "--print")
+
     def test_a_model_that_is_missing_is_an_error(self):
         self.refused(1, ["none.onnx"], "import", self.forms[0], "--diff", self.folder / "none.onnx")
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/short_name.h"
+
 namespace qplan::tools {
 namespace {
 

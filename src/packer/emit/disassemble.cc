@@ -1,9 +1,10 @@
 #include "src/packer/emit/disassemble.h"
 
+#include "src/base/printable.h"
 #include "src/packer/emit/npu_steps.h"
 #include "src/packer/emit/plan_reader.h"
 #include "src/packer/emit/schedule_names.h"
-#include "src/packer/ir/short_name.h"
+#include "src/base/short_name.h"
 
 namespace qplan::emit {
 namespace {
@@ -11,14 +12,7 @@ namespace {
 using format::PlanView;
 
 // Names come from models: a line stays a line.
-std::string quoted(const char* name) {
-  std::string text = "'";
-  for (const char* at = name; *at != '\0'; ++at) {
-    const auto byte = static_cast<unsigned char>(*at);
-    text += byte < 0x20 || byte == 0x7f ? '?' : *at;
-  }
-  return text + "'";
-}
+std::string quoted(const char* name) { return "'" + printable(std::string(name)) + "'"; }
 
 std::string place_text(const PlanView& view, uint32_t index) {
   const format::Tensor& tensor = view.tensor(index);
@@ -42,7 +36,7 @@ std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_
 // The region, then a line for each of its buffers; the device's own listing is `qplan npu disasm`.
 std::string npu_step_text(const PlanView& view, uint32_t index, const format::NpuStep& step) {
   std::string text = std::to_string(index) + "  npu:" + target_name(view, step.target()) + "  " +
-                     quoted(ir::short_name(view.step_name(index)).c_str()) + "  " +
+                     quoted(short_name(view.step_name(index)).c_str()) + "  " +
                      tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
                      "  {program=" + four_characters(step.format()) + " " +
                      std::to_string(view.tensor(step.blob()).size()) +
@@ -62,7 +56,7 @@ std::string step_text(const PlanView& view, uint32_t index, bool is_alternative)
   const format::KernelStep& step = view.step(index);
   std::string text = std::string(is_alternative ? "| " : "") + std::to_string(index) + "  " +
                      kernel_name(step.kernel()) + "  " +
-                     quoted(ir::short_name(view.step_name(index)).c_str()) + "  " +
+                     quoted(short_name(view.step_name(index)).c_str()) + "  " +
                      tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) + "  {";
   bool first = true;
   for (const auto& [name, value] : step_params(step)) {

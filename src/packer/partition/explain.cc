@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/short_name.h"
+#include "src/base/short_name.h"
 
 namespace qplan::partition {
 namespace {
@@ -152,12 +152,12 @@ std::string unit_title(const Explain& explain, const UnitReport& unit) {
   const std::string& first = explain.nodes[unit.nodes.front()].name;
   const bool same =
       std::ranges::all_of(unit.nodes, [&](uint32_t n) { return explain.nodes[n].name == first; });
-  const std::string name = ir::short_name(first);
+  const std::string name = short_name(first);
   std::string text;
   for (const uint32_t n : unit.nodes) {
     const NodeReport& node = explain.nodes[n];
     text += cat(text.empty() ? "" : ", ", "%", n, " ", node.op);
-    if (!same && !node.name.empty()) text += cat(" '", ir::short_name(node.name), "'");
+    if (!same && !node.name.empty()) text += cat(" '", short_name(node.name), "'");
   }
   return same && !name.empty() ? cat(text, " '", name, "'") : text;
 }

@@ -48,6 +48,8 @@ struct PassContext {
   ActivationZeroPoint activation_zero_point = ActivationZeroPoint::kDtypeMinimum;
   FoldBudget fold_budget;
   bool keep_float = false;  // no lowering rewrites: those that give a float pattern a numeric contract
+  // Whatever float operators are left stay: no rewrite waits any more for the dtype of what is beside them.
+  bool floats_stay = false;
   // The user chose the contract of all operators, and the source meant others. So an operator that rounds
   // int8 and uint8 differently rounds as the canonical dtype does (unify_signedness).
   bool contract_is_chosen = false;

@@ -92,10 +92,10 @@ bool contract_has_zero_points(PreNode node) {
 
 bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
 
-bool is_resigning(const Pre& pre, PreNode node) {
+bool keeps_reals(const Pre& pre, PreNode node) {
   if (!node.is("qnn.requantize")) return false;
   const ir::DType from = pre.type(node.operand(0)).dtype, to = pre.type(node.result()).dtype;
-  if (!is_8_bit(from) || !is_8_bit(to) || from == to) return false;
+  if (!is_8_bit(from) || !is_8_bit(to)) return false;
   for (size_t i = 1; i < 5; ++i) {
     if (!pre.type(node.operand(i)).shape.empty()) return false;
   }

@@ -36,8 +36,8 @@ const char* rounds_by_signedness(const pattern::Pre& pre, pattern::PreNode node)
 bool contract_has_zero_points(pattern::PreNode node);
 
 bool is_8_bit(ir::DType dtype);
-// A qnn.requantize between int8 and uint8 of the same reals: every integer moves by 128.
-bool is_resigning(const pattern::Pre& pre, pattern::PreNode node);
+// A qnn.requantize whose results are the same reals, in the same dtype or with every integer moved by 128.
+bool keeps_reals(const pattern::Pre& pre, pattern::PreNode node);
 
 // ---- constants ----
 ir::ConstantRef other_signedness(const ir::Constant& data);  // each byte XOR 0x80

@@ -45,6 +45,7 @@ class Groups {
         function_(pre.function()),
         wanted_(wanted),
         contract_is_chosen_(context.contract_is_chosen),
+        floats_stay_(context.floats_stay),
         parent_(function_.num_values()),
         size_(function_.num_values(), 1),
         kept_(function_.num_values()) {
@@ -116,8 +117,10 @@ class Groups {
       if (!is_data) keep(node.operand(i));
     }
     // What a rewrite makes of the float operators beside it may depend on the dtype: first come the rewrites.
-    if (node.is("qnn.dequantize") && is_read_by_nodes(node.result())) keep(node.operand(0));
-    if (node.is("qnn.quantize") && pre_.producer(node.operand(0))) keep(node.result());
+    if (!floats_stay_) {
+      if (node.is("qnn.dequantize") && is_read_by_nodes(node.result())) keep(node.operand(0));
+      if (node.is("qnn.quantize") && pre_.producer(node.operand(0))) keep(node.result());
+    }
     if (node.is("clip") && keeps_nothing(node)) keep_all(node);
     if (!contract_is_chosen_ && rounds_by_signedness(pre_, node) != nullptr) keep_all(node);
   }
@@ -146,9 +149,10 @@ class Groups {
     return read_by_nodes_[value.id.index];
   }
 
-  // One dtype on both sides, and nothing is left to do; where both sides keep theirs, the step stays.
+  // One dtype on both sides, and nothing is left to do; where both sides keep theirs, the step stays. A
+  // requantisation that changes nothing is what became of one and is not dropped yet.
   void join_over_resigning(PreNode node) {
-    if (!is_resigning(pre_, node)) return;
+    if (!keeps_reals(pre_, node)) return;
     const PreValue data = node.operand(0), result = node.result();
     if (!can_change(data)) return;
     const auto &a = kept_[root(data)], &b = kept_[root(result)];
@@ -159,6 +163,7 @@ class Groups {
   const ir::Function& function_;
   const ir::DType wanted_;
   const bool contract_is_chosen_;
+  const bool floats_stay_;
   std::vector<uint32_t> parent_, size_;         // by value; sizes are those of groups, by root
   std::vector<std::optional<ir::DType>> kept_;  // by root: the dtype that the group must have
   std::vector<bool> read_by_nodes_;             // by value; made when it is first needed
@@ -247,7 +252,10 @@ class Change {
     if (node.is("nn.pad")) operands[1] = moved_pad_value(node, common);
     if (node.is("qnn.lookup")) operands[1] = moved_table(node, result_offset != 0);
     define(node, r_.post().call_all(node.op()->name, operands, std::move(attrs), node.name()));
-    context_.fired("unify_signedness", node.name(), cat("exact: activations are ", wanted_));
+    const char* const rounding = rounds_by_signedness(r_.pre(), node);
+    context_.fired("unify_signedness", node.name(),
+                   rounding == nullptr ? cat("exact: activations are ", wanted_)
+                                       : cat("activations are ", wanted_, ": ", rounding));
   }
 
   void move_attributes(PreNode node, int32_t common, int32_t result_offset, ir::Attrs* attrs) {

@@ -1,5 +1,6 @@
 #include "src/packer/pipeline/canonical_body.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +22,11 @@ ir::Attrs without_contract(const ir::Attrs& attrs) {
 
 class BodyBuilder {
  public:
-  explicit BodyBuilder(const ir::Function& main) : main_(main), body_("body"), map_(main.num_values()) {}
+  explicit BodyBuilder(const ir::Function& function)
+      : main_(function), body_(is_main() ? "body" : function.name()), map_(function.num_values()) {}
 
   ir::Function build() {
+    if (!is_main()) return copy_all();
     for (const ir::ValueId param : main_.params()) {
       if (!is_float(param)) map_[param.index] = body_.add_param(next_param(), main_.type(param));
     }
@@ -52,6 +55,19 @@ class BodyBuilder {
   }
 
  private:
+  bool is_main() const { return main_.name() == "main"; }
+
+  // A function that main calls has no border.
+  ir::Function copy_all() {
+    for (const ir::ValueId param : main_.params())
+      map_[param.index] = body_.add_param(next_param(), main_.type(param));
+    for (const ir::Node& node : main_.nodes()) copy(node);
+    std::vector<ir::ValueId> outputs;
+    for (const ir::ValueId output : main_.outputs()) outputs.push_back(mapped(output));
+    body_.set_outputs(std::move(outputs));
+    return std::move(body_);
+  }
+
   bool is_float(ir::ValueId value) const { return main_.type(value).dtype.is_float(); }
   std::string next_param() { return "in" + std::to_string(body_.params().size()); }
 
@@ -89,5 +105,16 @@ class BodyBuilder {
 }  // namespace
 
 ir::Function canonical_body(const ir::Function& main) { return BodyBuilder(main).build(); }
+
+std::vector<ir::Function> canonical_bodies(const ir::Module& module) {
+  std::vector<ir::Function> bodies;
+  bodies.push_back(canonical_body(module.main()));
+  for (const auto& function : module.functions()) {
+    if (function->name() != "main") bodies.push_back(canonical_body(*function));
+  }
+  std::sort(bodies.begin() + 1, bodies.end(),
+            [](const auto& a, const auto& b) { return a.name() < b.name(); });
+  return bodies;
+}
 
 }  // namespace qplan::pipeline

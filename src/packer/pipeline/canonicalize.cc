@@ -121,6 +121,8 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   LeftOut left_out;
   const auto run = [&] { run_to_fixpoint(module, context, observer, &summaries, &left_out); };
   run();
+  context.floats_stay = true;
+  run();
   if (!options.contract.empty()) {
     set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
     run();
@@ -137,7 +139,7 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   const std::string io = for_body ? ir::to_string(passes::activation_dtype(module->main())) : options.io;
   if (!io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.
-    set_io_dtype(module, io, border_log);
+    set_io_dtype(module, io, border_log, /*needs_scales=*/!for_body);
     run();
   }
   log_summaries(summaries, observer);

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "src/base/short_name.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/pipeline/canonical_body.h"
@@ -34,9 +36,9 @@ bool same_constant(const ir::Constant& a, const ir::Constant& b) {
 template <typename T>
 std::string values_difference(const ir::Constant& a, const ir::Constant& b) {
   const auto x = a.as<T>(), y = b.as<T>();
-  size_t count = 0, at = 0;
+  size_t count = 0, at = 0;  // the first that differs
   for (size_t i = x.size(); i-- > 0;) {
-    if (x[i] == y[i]) continue;
+    if (std::memcmp(&x[i], &y[i], sizeof(T)) == 0) continue;  // 0 and -0 differ
     ++count;
     at = i;
   }
@@ -198,14 +200,7 @@ class Comparison {
     if (most > 1) report(cat(label, ": bias ", constants_difference(a, b), ", biases more than 1 apart"));
   }
 
-  // TFLite's converter joins the names of all that became one operator: the last one says most.
-  static std::string quoted(const std::string& name) {
-    constexpr size_t kMaxSize = 60;
-    if (name.size() <= kMaxSize) return "'" + name + "'";
-    size_t begin = name.size() - kMaxSize;
-    while (begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xc0) == 0x80) ++begin;
-    return "'..." + name.substr(begin) + "'";
-  }
+  static std::string quoted(const std::string& name) { return "'" + short_name(name) + "'"; }
 
   static std::string operator_name(const ir::Node& node) {
     return node.op == nullptr ? node.callee : node.op->name;
@@ -233,6 +228,26 @@ class Comparison {
 }  // namespace
 
 BodyDifference compare_bodies(const ir::Function& a, const ir::Function& b) { return Comparison(a, b).run(); }
+
+BodyDifference compare_bodies(const std::vector<ir::Function>& a, const std::vector<ir::Function>& b) {
+  BodyDifference all = compare_bodies(a[0], b[0]);
+  for (size_t i = 1, j = 1; i < a.size() || j < b.size();) {
+    if (i < a.size() && j < b.size() && a[i].name() == b[j].name()) {
+      const BodyDifference one = compare_bodies(a[i], b[j]);
+      for (const std::string& line : one.lines)
+        all.lines.push_back(cat("function '", a[i].name(), "': ", line));
+      all.biases += one.biases;
+      all.biases_total += one.biases_total;
+      ++i, ++j;
+      continue;
+    }
+    const bool is_first = j == b.size() || (i < a.size() && a[i].name() < b[j].name());
+    const std::string& name = is_first ? a[i++].name() : b[j++].name();
+    all.lines.push_back(cat("function '", name, "': in the ", is_first ? "first" : "second", " model only"));
+  }
+  if (!all.lines.empty()) all.first = all.lines.front();
+  return all;
+}
 
 std::string describe(const BodyDifference& difference, size_t num_nodes, const std::string& contracts_a,
                      const std::string& contracts_b) {

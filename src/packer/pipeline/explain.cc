@@ -63,6 +63,7 @@ std::string explain_text(std::span<const uint8_t> model, std::string_view name, 
   std::string json;
   if (is_plan(model)) {
     json = stored_json(model, name);
+    if (format == ExplainFormat::kJson) (void)partition::parse_explain(json);  // refuses what is no report
   } else {
     const partition::Explain explain = explain_model(model, name, options);
     if (format == ExplainFormat::kText) return explain.text();

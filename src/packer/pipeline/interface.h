@@ -1,6 +1,5 @@
 // What the user wants of a network's border and arithmetic in place of what its source says: --contract,
-// --io-layout,
-// --io. Each rebuilds main; PackError (QPLAN_INVALID_ARGUMENT) for an unknown word, (QPLAN_MODEL_UNSUPPORTED)
+// --io-layout, --io. Each rebuilds main; PackError (QPLAN_INVALID_ARGUMENT) for an unknown word, (QPLAN_MODEL_UNSUPPORTED)
 // where the network has no such form.
 #ifndef QPLAN_SRC_PACKER_PIPELINE_INTERFACE_H_
 #define QPLAN_SRC_PACKER_PIPELINE_INTERFACE_H_
@@ -29,8 +28,9 @@ void set_io_layout(ir::Module* module, std::string_view layout, const LogFunctio
 // one takes the quantisation of the qnn.quantize that reads it (or the qnn.dequantize that makes it) and
 // these are dropped; the other 8-bit dtype is a step of re-signing away (zero point +-128, exact); a float
 // one in place of an integer one needs the quantisation that the source recorded. Inputs that have neither
-// (indices, masks) stay. On the canonical module.
-void set_io_dtype(ir::Module* module, std::string_view io, const LogFunction& log);
+// (indices, masks) stay. needs_scales: whoever writes the integers must know their scale, so an input whose
+// scale is per axis is refused. On the canonical module.
+void set_io_dtype(ir::Module* module, std::string_view io, const LogFunction& log, bool needs_scales = true);
 
 }  // namespace qplan::pipeline
 

@@ -120,22 +120,26 @@ std::string model_text(std::span<const uint8_t> model, std::string_view name, co
   if (!canonical) return text::print(import_model(model, name, options));
   const ir::Module module = canonical_module(model, name, options);
   if (!options.canonical_body) return text::print(module);
-  return text::print(pipeline::canonical_body(module.main()), {.metadata = false, .names = false});
+  std::string text;
+  for (const ir::Function& body : pipeline::canonical_bodies(module)) {
+    text += text::print(body, {.metadata = false, .names = false});
+  }
+  return text;
 }
 
 BodyComparison compare_models(const NamedModel& model, const NamedModel& other, const PackOptions& options) {
   PackOptions of_bodies = options;
   of_bodies.canonical_body = true;
-  std::vector<ir::Function> bodies;
+  std::vector<std::vector<ir::Function>> bodies;
   std::vector<std::string> contracts;
   for (const NamedModel& m : {model, other}) {
-    bodies.push_back(pipeline::canonical_body(canonical_module(m.bytes, m.name, of_bodies).main()));
+    bodies.push_back(pipeline::canonical_bodies(canonical_module(m.bytes, m.name, of_bodies)));
     contracts.push_back(pipeline::contracts_of(
         pipeline::import_any(m.bytes, m.name, /*log=*/{}, options.import)));  // what it says was told before
   }
   const pipeline::BodyDifference difference = pipeline::compare_bodies(bodies[0], bodies[1]);
   return {difference.lines.empty(),
-          pipeline::describe(difference, bodies[0].nodes().size(), contracts[0], contracts[1])};
+          pipeline::describe(difference, bodies[0][0].nodes().size(), contracts[0], contracts[1])};
 }
 
 emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {

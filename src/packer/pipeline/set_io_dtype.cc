@@ -62,9 +62,10 @@ std::string network_contract(const ir::Function& function) {
 
 class IoChange {
  public:
-  IoChange(const ir::Function& main, ir::DType wanted, const LogFunction& log)
+  IoChange(const ir::Function& main, ir::DType wanted, bool needs_scales, const LogFunction& log)
       : main_(main),
         wanted_(wanted),
+        needs_scales_(needs_scales),
         log_(log),
         contract_(network_contract(main)),
         quantizers_(main.num_values()) {}
@@ -175,18 +176,19 @@ class IoChange {
       return;
     }
     const PreNode quantize = *integer_source(index);
-    const std::optional<TensorQuantization> inside = quantization_of(r.pre(), quantize);
-    if (!inside) refuse("input", name, "its scale is per axis");
+    const std::optional<TensorQuantization> known = quantization_of(r.pre(), quantize);
+    if (!known && needs_scales_) refuse("input", name, "its scale is per axis");
     const ir::DType dtype = main_.type(quantize.node().results[0]).dtype;
-    const TensorQuantization outside = re_signed(*inside, dtype, wanted_);
+    const TensorQuantization inside = known.value_or(unknown_quantization(dtype));
+    const TensorQuantization outside = re_signed(inside, dtype, wanted_);
     const PostValue value =
         dtype == wanted_ ? r.param(index)
-                         : requantize(r.post(), r.param(index), outside, *inside, dtype, contract_, name);
+                         : requantize(r.post(), r.param(index), outside, inside, dtype, contract_, name);
     for (const size_t node : quantizers_[param.id.index].nodes) {
       r.replace(PreNode(main_, node).result(), value);
       replaced_[node] = true;
     }
-    input_quantization_.emplace_back(index, outside);
+    if (known) input_quantization_.emplace_back(index, outside);
   }
 
   PostValue change_output(Rebuild& r, size_t index) {
@@ -245,6 +247,7 @@ class IoChange {
 
   const ir::Function& main_;
   ir::DType wanted_;
+  bool needs_scales_;
   const LogFunction& log_;
   std::string contract_;
   std::vector<Quantizers> quantizers_;  // by value
@@ -255,14 +258,14 @@ class IoChange {
 
 }  // namespace
 
-void set_io_dtype(ir::Module* module, std::string_view io, const LogFunction& log) {
+void set_io_dtype(ir::Module* module, std::string_view io, const LogFunction& log, bool needs_scales) {
   if (io.empty()) return;
   const std::optional<ir::DType> wanted = parse_dtype(io);
   if (!wanted) {
     throw PackError(QPLAN_INVALID_ARGUMENT,
                     "io '" + std::string(io) + "' is not known, expected 'int8', 'uint8' or 'float'");
   }
-  module->replace_function(IoChange(module->main(), *wanted, log).run());
+  module->replace_function(IoChange(module->main(), *wanted, needs_scales, log).run());
 }
 
 }  // namespace qplan::pipeline

@@ -1,5 +1,5 @@
 // What work costs on the CPU of the system that a plan is for, not of the machine that packs: figures by
-// architecture and instruction set, in cycles, from measurements (cpu_costs.cc).
+// architecture and instruction set, in cycles, measured or derived from what was (cpu_costs.cc).
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_COSTS_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_COSTS_H_
 

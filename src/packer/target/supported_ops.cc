@@ -44,7 +44,7 @@ std::string supported_ops_page() {
       "## vta\n"
       "VTA, the Versatile Tensor Accelerator. Options: `sram=default|quarter` (sizes of the memories), "
       "`mul=on|off` (whether the design has the "
-      "ALU's MUL), `priority=`. Operators that no pattern mentions are refused as `vta.op.<operator>`, "
+      "ALU's MUL), `priority=`, `clock=`. Operators that no pattern mentions are refused as `vta.op.<operator>`, "
       "patterns that do not match as "
       "`vta.pattern` with the place where they failed, regions that cost more than they save as "
       "`vta.cost`.\n\n";

@@ -1,5 +1,6 @@
 #include "src/packer/text/literal.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -7,6 +8,8 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+
+#include "src/base/printable.h"
 
 namespace qplan::text {
 namespace {
@@ -115,7 +118,10 @@ std::string float_literal(double value) {
 std::string quote(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string quoted = "\"";
-  for (const char c : text) {
+  const std::string whole(text);  // ends in NUL
+  for (size_t at = 0; at < whole.size();) {
+    const uint32_t count = printable_bytes(whole.c_str() + at);
+    const char c = whole[at];
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       quoted += '\\';
@@ -124,13 +130,14 @@ std::string quote(std::string_view text) {
       quoted += "\\n";
     } else if (c == '\t') {
       quoted += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (count == 0) {
       quoted += "\\x";
       quoted += kHex[byte / 16];
       quoted += kHex[byte % 16];
     } else {
-      quoted += c;
+      quoted.append(whole, at, count);
     }
+    at += std::max(count, 1u);
   }
   return quoted + '"';
 }

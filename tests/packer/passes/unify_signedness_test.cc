@@ -142,6 +142,23 @@ TEST(UnifySignedness, FloatOperatorsAreLoweredFirst) {
             "unchanged");
 }
 
+TEST(UnifySignedness, FloatOperatorsThatStayAreNoReason) {
+  passes::PassContext context;
+  context.floats_stay = true;
+  EXPECT_EQ(run_pass("unify_signedness", kFloat,
+                     kQuantize + "  %1 = " + dequantize("%0", 131) + ";\n  tanh(%1)\n", context),
+            kQuantized + "%1 = " + dequantize("%0", 3) + ";\n%2 = tanh(%1);\n%2\n");
+}
+
+// What became of a change of sign ties both sides until another pass drops it: the pass has nothing to do.
+TEST(UnifySignedness, ARequantisationThatChangesNothingIsNoReasonToTurnBack) {
+  EXPECT_EQ(unify(kFloat,
+                  "  %0 = qnn.quantize(%x, 0.5f, 131, out_dtype=\"uint8\");\n"
+                  "  %1 = nn.max_pool2d(%0, pool_size=[2, 1], layout=\"NHWC\");\n"
+                  "  qnn.requantize(%1, 0.5f, 131, 0.5f, 131, out_dtype=\"uint8\")\n"),
+            "unchanged");
+}
+
 // Input and pool can only have one dtype: where no other input or output objects, it is the input's.
 TEST(UnifySignedness, ARequantisationOfTheSameRealsDisappears) {
   EXPECT_EQ(unify("%x: Tensor[(1, 2, 2, 1), uint8]",

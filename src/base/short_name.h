@@ -1,12 +1,12 @@
 // Names in listings for people.
-#ifndef QPLAN_SRC_PACKER_IR_SHORT_NAME_H_
-#define QPLAN_SRC_PACKER_IR_SHORT_NAME_H_
+#ifndef QPLAN_SRC_BASE_SHORT_NAME_H_
+#define QPLAN_SRC_BASE_SHORT_NAME_H_
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
-namespace qplan::ir {
+namespace qplan {
 
 // TFLite joins the names of operators that became one: "a;b;c" as "a;..+2". JSON and errors have the whole
 // name.
@@ -16,6 +16,6 @@ inline std::string short_name(std::string_view name) {
   return std::string(name.substr(0, first)) + ";..+" + std::to_string(std::ranges::count(name, ';'));
 }
 
-}  // namespace qplan::ir
+}  // namespace qplan
 
-#endif  // QPLAN_SRC_PACKER_IR_SHORT_NAME_H_
+#endif  // QPLAN_SRC_BASE_SHORT_NAME_H_

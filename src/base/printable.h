@@ -1,0 +1,58 @@
+// Which bytes of a text may go to a terminal or a log: names in models and plans may hold anything.
+#ifndef QPLAN_SRC_BASE_PRINTABLE_H_
+#define QPLAN_SRC_BASE_PRINTABLE_H_
+
+#include <stdint.h>
+
+namespace qplan {
+
+// A code point that neither controls a terminal nor ends a line nor turns the direction of what follows.
+inline bool is_printable(uint32_t character) {
+  if (character < 0x20 || (character >= 0x7f && character < 0xa0)) return false;  // C0, DEL, C1
+  return !(character >= 0x2028 && character <= 0x202e) && !(character >= 0x2066 && character <= 0x2069);
+}
+
+// Bytes of the printable character of UTF-8 that text begins with; 0 where it begins with none. text ends in
+// NUL.
+inline uint32_t printable_bytes(const char* text) {
+  const auto byte = [text](uint32_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint32_t first = byte(0);
+  uint32_t count = 1, character = first, least = 0;
+  if (first >= 0xc0 && first < 0xe0) {
+    count = 2, character = first & 0x1f, least = 0x80;
+  } else if (first >= 0xe0 && first < 0xf0) {
+    count = 3, character = first & 0x0f, least = 0x800;
+  } else if (first >= 0xf0 && first < 0xf8) {
+    count = 4, character = first & 0x07, least = 0x10000;
+  } else if (first >= 0x80) {
+    return 0;
+  }
+  // The NUL at the end is no continuation: nothing behind it is read.
+  for (uint32_t i = 1; i < count; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    character = character << 6 | (byte(i) & 0x3f);
+  }
+  const bool is_surrogate = character >= 0xd800 && character < 0xe000;
+  return character < least || is_surrogate || character > 0x10ffff || !is_printable(character) ? 0 : count;
+}
+
+// The text with '?' for each byte that is not part of a printable character. String: std::string.
+template <typename String>
+String printable(const String& text, bool keep_line_feeds = false) {
+  String result;
+  result.reserve(text.size());
+  for (decltype(text.size()) at = 0; at < text.size();) {
+    const uint32_t count = printable_bytes(text.c_str() + at);
+    if (count > 0) {
+      result.append(text, at, count);
+    } else {
+      result.push_back(keep_line_feeds && text[at] == '\n' ? '\n' : '?');
+    }
+    at += count > 0 ? count : 1;
+  }
+  return result;
+}
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_BASE_PRINTABLE_H_
