@@ -14,7 +14,8 @@ LAYERS = [
     ("include", r"^(include/)?qplan/", []),
     ("schema", r"^format/\w+_generated\.h$|^format/flatbuffers_assert\.h$", []),
     ("tflite_schema", r"^src/packer/import/tflite/\w+_generated\.h$", []),
-    ("base", r"^src/base/", ["include"]),
+    ("texts", r"^src/base/(printable|short_name)\.h$", []),
+    ("base", r"^src/base/", ["include", "texts"]),
     ("layout", r"^format/(layouts|kernels)\.def$|^format/(container|memory_layout)\.h$", ["base"]),
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
@@ -53,7 +54,7 @@ LAYERS = [
       "include", "base"]),
     ("capi", r"^capi/", ["runtime", "kernels/glue", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),
-    ("tools", r"^tools/", ["include", "base"]),
+    ("tools", r"^tools/", ["include", "texts"]),
     ("samples", r"^samples/", ["include"]),
     ("python", r"^python/", []),
     ("tests", r"^(tests|benchmarks)/", None),  # anything
@@ -82,7 +83,7 @@ def allowed(layer):
             if may is None:
                 return None
             below = PACKER_BELOW if name.startswith("packer/") else []
-            return set(may) | set(below) | {name}
+            return set(may) | set(below) | {name} | ({"texts"} if "base" in may or below else set())
     raise KeyError(layer)
 
 

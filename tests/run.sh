@@ -5,7 +5,7 @@
 #   QPLAN_FUZZ_SEEDS  damaged files per fuzzer; 10,000 under asan, else the default of tests/fuzz/sources.h
 #   QPLAN_SHARED      directory of reference models and outputs; default ../shared. Tests that need it are skipped
 #                     where it is absent
-#   QPLAN_FUZZ_REPLAY 1: the corpus of the fuzz targets is replayed under sanitizers too, which builds for some minutes
+#   QPLAN_FUZZ_REPLAY 0: the corpus of the fuzz targets is not replayed under sanitizers, whose build takes minutes
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset="${QPLAN_PRESET:-release}"
@@ -23,8 +23,9 @@ if [[ $preset == release && $# -eq 0 ]]; then
     sed -nE 's/^[0-9]+: (.*\.\.\. )?((text of|code and constants|[a-z]+: memory_bytes).*)$/  \2/p'
 fi
 status=0
-if [[ $preset == release && $# -eq 0 && ${QPLAN_FUZZ_REPLAY:-0} == 1 ]]; then
+if [[ $preset == release && $# -eq 0 && ${QPLAN_FUZZ_REPLAY:-1} == 1 ]]; then
   # The corpus of the fuzz targets once more, under sanitizers: what they need is built for it, and nothing else.
+  bash cmake/install_packages.sh fuzz
   cmake --preset fuzz-replay >/dev/null
   cmake --build --preset fuzz-replay
   ctest --test-dir build/fuzz-replay -j2 --output-on-failure || status=$?

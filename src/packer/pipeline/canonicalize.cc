@@ -1,5 +1,6 @@
 #include "src/packer/pipeline/canonicalize.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -92,6 +93,16 @@ void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Obs
                                       " rounds; the last that did is '", last, "'"));
 }
 
+// Whether the pass, which may be left out, changed anything.
+bool run_by_name(std::string_view name, ir::Module* module, passes::PassContext& context,
+                 const Observer& observer) {
+  const auto pass = std::ranges::find(observer.passes(), name, &passes::Stage::name);
+  if (pass == observer.passes().end() || context.skipped(name)) return false;
+  const bool changed = run_pass(*pass, module, context);
+  if (changed) observer.dump(name, *module);
+  return changed;
+}
+
 void tell_io_quantization(ir::Module* module, bool canonical) {
   for (const auto& function : module->functions()) {
     if (function->name() == "main") set_io_quantization(*function, canonical);
@@ -122,7 +133,7 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   const auto run = [&] { run_to_fixpoint(module, context, observer, &summaries, &left_out); };
   run();
   context.floats_stay = true;
-  run();
+  if (run_by_name("unify_signedness", module, context, observer)) run();
   if (!options.contract.empty()) {
     set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
     run();
