@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages of debian-packages.txt that are missing.
-# usage: install_packages.sh GROUP...      (build, test, bench, fuzz)
+# usage: install_packages.sh GROUP...      (build, python, test, bench, fuzz)
 set -euo pipefail
 list="$(dirname "${BASH_SOURCE[0]}")/debian-packages.txt"
 
