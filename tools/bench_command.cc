@@ -168,9 +168,9 @@ void add_bench_command(CLI::App& app) {
                     "and its share of what this machine can multiply at most");
   command->add_flag("--json", options->json, "Print the figures as JSON, times in nanoseconds");
   command->footer(
-      "Inputs are random, the same in every call; 5 runs go before those that count. A warning says when "
-      "other "
-      "work kept the machine busy or the runs spread widely: such figures are not the machine's best.\n"
+      "Inputs are random, the same in every call; 5 runs go before those that count. A warning says\n"
+      "when other work kept the machine busy or the runs spread widely: such figures are not the\n"
+      "machine's best.\n"
       "Examples:\n"
       "  qplan bench model.qplan --threads 2\n"
       "  qplan bench model.qplan --isa avx2 --per-step\n"

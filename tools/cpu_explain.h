@@ -12,7 +12,7 @@ namespace qplan::tools {
 
 // The kernels are those that this machine would choose: the plan does not decide about them. Failure where no
 // session can be made of the plan.
-// {"isa": "avx2", "steps": [{"step", "op", "kernel", "name", "macs", "bytes", "schedule", "notes": [...]},
+// {"isa": "avx2", "macs": 301000000, "steps": [{"step", "op", "kernel", "name", "macs", "bytes", "schedule", "notes": [...]},
 // ...]}
 nlohmann::ordered_json cpu_explain_json(const PlanFile& plan);
 

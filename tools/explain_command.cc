@@ -113,10 +113,11 @@ void add_explain_command(CLI::App& app) {
           "operator")
       ->type_name("FILE");
   command->footer(
-      "For the CPU (without --target): the steps of the plan that `qplan pack` would make, the kernels that "
-      "this machine runs\nthem with, and why one is slow. With a device in --target: what runs there and "
-      "what "
-      "does not, with all reasons.\nMODEL may be a plan: then it tells what was decided.\n"
+      "For the CPU (without --target): the steps of the plan that `qplan pack` would make, the kernels "
+      "that this machine runs\n"
+      "them with, and why one is slow. With a device in --target: what runs there and what does not, "
+      "with all reasons.\n"
+      "MODEL may be a plan: then it tells what was decided.\n"
       "Examples:\n"
       "  qplan explain model.tflite\n"
       "  qplan explain model.tflite --target \"vta, cpu\"\n"

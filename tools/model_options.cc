@@ -114,9 +114,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->allow_extra_args(false);
   command
       .add_option("--bind", options.bindings,
-                  "Make a parameter a constant, NAME=FILE: .npy, or raw bytes of the type that --input-shape "
-                  "gives; may "
-                  "be repeated")
+                  "Make a parameter a constant, NAME=FILE: .npy, or raw bytes of the type that "
+                  "--input-shape gives; may be repeated")
       ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   command
@@ -185,8 +184,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
           "--prefer", options.prefer,
           "When a region is worth its device: npu (default where --target names a device first): when it "
           "relieves the CPU, however slow the device is; latency (else): when it is faster there; energy: "
-          "when "
-          "it takes less there. All by estimates, copies included")
+          "when it takes less there. All by estimates, copies included")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"npu", "latency", "energy"}));
   command.add_flag("--no-cost-gate", options.no_cost_gate,
@@ -216,11 +214,10 @@ void add_fuse_option(CLI::App& command, std::string& how) {
   command
       .add_option(
           "--fuse", how,
-          "Which layers run as one step, a few rows at a time: auto (default): those that save much memory "
-          "and cost "
-          "little time, or save time by --tuning; memory: those that give the least memory, whatever their "
-          "time; off: "
-          "none; all: wherever it can be done, for measurements: it may take more memory and time than auto")
+          "Which layers run as one step, a few rows at a time: auto (default): those that save much "
+          "memory and cost little time, or save time by --tuning; memory: those that give the least "
+          "memory, whatever their time; off: none; all: wherever it can be done, for measurements: it may "
+          "take more memory and time than auto")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "off", "all", "memory"}));
 }

@@ -119,6 +119,7 @@ typedef struct qplan_plan_info {
   uint32_t version_major;     /* of the file's format */
   uint32_t version_minor;
 } qplan_plan_info;
+/* QPLAN_INVALID_ARGUMENT: a plan or info that is NULL, or a struct_size that is none of a version of this struct. */
 QPLAN_API qplan_status qplan_plan_get_info(const qplan_plan* plan, qplan_plan_info* info);
 
 /* function: an entry point of the plan, NULL for "main". */

@@ -221,7 +221,7 @@ std::string preference_text(const Explain& explain) {
     if (explain.num_ops_by_latency < num_ops) {
       const uint32_t moved = num_ops - explain.num_ops_by_latency;
       text +=
-          cat("; --prefer latency keeps ", moved == num_ops ? "them" : cat(moved, " of them"), " on the CPU");
+          cat("; --prefer latency keeps ", moved == num_ops ? (moved == 1 ? "it" : "them") : cat(moved, " of them"), " on the CPU");
     }
   }
   if (explain.prefer != "latency" && explain.prefer != "energy") return text;
