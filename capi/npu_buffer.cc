@@ -1,8 +1,8 @@
-// qplan_buffer_*: argument checks around src/npu/buffer.cc. Programs without buffers link neither.
+// qplan_buffer_*: argument checks around src/runtime/npu/buffer.cc. Programs without buffers link neither.
 #include <string.h>
 
 #include "qplan/qplan.h"
-#include "src/npu/client.h"
+#include "src/runtime/npu/client.h"
 #include "src/runtime/session.h"
 
 using qplan::Session;

@@ -13,12 +13,12 @@
 #include "capi/pack_options.h"
 #include "src/base/error.h"
 #include "src/base/printable.h"
-#include "src/packer/emit/disassemble.h"
-#include "src/packer/emit/inspect_json.h"
-#include "src/packer/emit/plan_reader.h"
-#include "src/packer/emit/reschedule.h"
 #include "src/packer/error.h"
+#include "src/packer/inspect/disassemble.h"
+#include "src/packer/inspect/inspect_json.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/schedule/reschedule.h"
 
 namespace qplan {
 namespace {

@@ -8,8 +8,8 @@ import os
 import re
 import sys
 
-# Layer of a path (first match wins), and the layers it may include. "kernels/glue" are the *_step.cc files, the family
-# table and the shared glue helpers; "kernels/isa" the files with an instruction set as suffix.
+# Layer of a path (first match wins), and the layers it may include. "runtime/bind" turns steps of a plan into
+# arguments of kernels, and holds the table of families; "kernels/isa" the files with an instruction set as suffix.
 LAYERS = [
     ("include", r"^(include/)?qplan/", []),
     ("schema", r"^format/\w+_generated\.h$|^format/flatbuffers_assert\.h$", []),
@@ -21,14 +21,14 @@ LAYERS = [
     ("kernels/numeric", r"^kernels/numeric/", []),
     ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc)$",
      ["include", "base", "schema", "layout"]),
-    ("kernels/glue", r"^kernels/(common/.*|families.*|.*_step\.(cc|h))$",
+    ("runtime/bind", r"^src/runtime/bind/",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
     ("kernels/isa", r"^kernels/.*_(sse41|avx2|avxvnni|avx512vnni|neon|dot|mve)\.(cc|inl)$",
      ["kernels/family", "kernels/numeric", "kernels/isa"]),
     ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
-    ("npu/isa", r"^src/npu/isa/", ["include", "base"]),
-    ("npu/sim", r"^src/npu/sim/", ["include", "npu/isa", "kernels/numeric"]),
-    ("runtime", r"^src/(runtime|npu)/", ["kernels/contract", "kernels/glue", "format", "schema", "layout", "base",
+    ("vta/isa", r"^src/vta/isa/", ["include", "base"]),
+    ("vta/sim", r"^src/vta/(sim|sim_library)/", ["include", "vta/isa", "kernels/numeric"]),
+    ("runtime", r"^src/runtime/", ["kernels/contract", "runtime/bind", "format", "schema", "layout", "base",
                                           "include"]),
     ("host", r"^src/host/", ["base", "include"]),
     ("packer/ir", r"^src/packer/(ir/|(error|log)\.h)", ["packer/op_def"]),
@@ -39,12 +39,14 @@ LAYERS = [
     ("packer/passes", r"^src/packer/passes/", ["packer/pattern", "packer/op", "packer/text", "packer/ir"]),
     ("packer/import", r"^src/packer/import/", ["packer/pattern", "packer/op", "packer/text", "packer/ir",
                                                 "tflite_schema"]),
-    ("packer/target", r"^src/packer/target/", ["npu/isa", "packer/passes", "packer/pattern", "packer/op", "packer/text",
+    ("packer/target", r"^src/packer/target/", ["vta/compiler", "packer/passes", "packer/pattern", "packer/op", "packer/text",
                                                 "packer/ir"]),
+    ("vta/compiler", r"^src/vta/compiler/", ["vta/isa", "packer/target", "packer/passes", "packer/pattern", "packer/op",
+                                            "packer/text", "packer/ir"]),
     ("packer/partition", r"^src/packer/partition/", ["packer/target", "packer/passes", "packer/pattern", "packer/op",
                                                       "packer/text", "packer/ir"]),
     ("packer/memory", r"^src/packer/memory/", ["packer/partition", "packer/target", "packer/op", "packer/ir"]),
-    ("packer/emit", r"^src/packer/emit/", ["packer/memory", "packer/partition", "packer/target", "packer/passes",
+    ("packer/emit", r"^src/packer/(schedule|write|inspect|evaluate)/", ["packer/memory", "packer/partition", "packer/target", "packer/passes",
                                             "packer/op", "packer/text", "packer/ir"]),
     ("packer/pipeline", r"^src/packer/pipeline/", ["packer/emit", "packer/memory", "packer/partition",
                                                     "packer/target", "packer/passes", "packer/import",
@@ -52,7 +54,7 @@ LAYERS = [
     ("capi/pack", r"^capi/pack[^/]*\.(cc|h)$",
      ["packer/pipeline", "packer/emit", "packer/import", "packer/passes", "packer/pattern", "packer/op_def", "packer/ir",
       "include", "base"]),
-    ("capi", r"^capi/", ["runtime", "kernels/glue", "kernels/contract", "format", "schema", "layout", "base",
+    ("capi", r"^capi/", ["runtime", "runtime/bind", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),
     ("tools", r"^tools/", ["include", "texts"]),
     ("samples", r"^samples/", ["include"]),
@@ -60,7 +62,7 @@ LAYERS = [
     ("tests", r"^(tests|benchmarks)/", None),  # anything
 ]
 # What every part of the packer may include below it.
-PACKER_BELOW = ["kernels/contract", "kernels/glue", "kernels/family", "kernels/numeric", "runtime", "format", "schema",
+PACKER_BELOW = ["kernels/contract", "runtime/bind", "kernels/family", "kernels/numeric", "runtime", "format", "schema",
                 "layout", "host", "base", "include", "packer/op_def", "packer/ir"]
 # The families' contract headers may be seen by glue (and the packer); their references may not see plan or runtime.
 # Libraries that one folder hides from the rest: headers, who may include them.
@@ -82,7 +84,7 @@ def allowed(layer):
         if name == layer:
             if may is None:
                 return None
-            below = PACKER_BELOW if name.startswith("packer/") else []
+            below = PACKER_BELOW if name.startswith(("packer/", "vta/compiler")) else []
             return set(may) | set(below) | {name} | ({"texts"} if "base" in may or below else set())
     raise KeyError(layer)
 

@@ -4,7 +4,7 @@
 //   <family>_ref.cc    the reference: the formula as written, for every layout and dtype; never optimised
 //   <family>_<isa>.cc  variants, one instruction set each, equal to the reference in every bit
 //   variants.def       the variants, best first, the reference last
-//   <family>_step.cc   glue: a plan's step -> Args, completely checked; the KernelFamily descriptor
+//   src/runtime/bind/<family>.cc: a plan's step -> Args, completely checked; the KernelFamily descriptor
 // Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. Work comes in
 // *units* (output rows, blocks of channels, ...: the variant says how many a given Args has); any partition
 // of the units into ranges, run in any order by any workers, gives the same bytes.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "src/packer/emit/aligned_bytes.h"
-#include "src/packer/emit/fuse.h"
+#include "src/packer/schedule/fuse.h"
+#include "src/packer/write/aligned_bytes.h"
 
 namespace qplan::benchmarks {
 

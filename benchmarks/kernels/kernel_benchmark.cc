@@ -17,7 +17,7 @@
 #include "benchmarks/kernels/layers.h"
 #include "benchmarks/kernels/plan_step.h"
 #include "kernels/cpu.h"
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 
 namespace qplan::benchmarks {
 namespace {

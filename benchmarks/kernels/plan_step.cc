@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "format/dtype.h"
-#include "src/packer/emit/plan_reader.h"
+#include "src/packer/inspect/plan_reader.h"
 
 namespace qplan::benchmarks {
 namespace {

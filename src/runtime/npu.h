@@ -1,6 +1,6 @@
 // Regions on devices: what the session remembers of them, and the table of functions through which it reaches
-// the code that talks to drivers (src/npu). A program that passes no client does not link that code: here,
-// regions only run on their CPU steps.
+// the code that talks to drivers (src/runtime/npu). A program that passes no client does not link that code:
+// here, regions only run on their CPU steps.
 #ifndef QPLAN_SRC_RUNTIME_NPU_H_
 #define QPLAN_SRC_RUNTIME_NPU_H_
 

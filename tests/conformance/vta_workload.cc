@@ -5,11 +5,11 @@
 #include <random>
 
 #include "kernels/numeric/requantize.h"
-#include "src/npu/isa/vta_blob.h"
 #include "src/packer/error.h"
-#include "src/packer/target/vta/blob_writer.h"
-#include "src/packer/target/vta/compile.h"
-#include "src/packer/target/vta/estimate.h"
+#include "src/vta/compiler/blob_writer.h"
+#include "src/vta/compiler/compile.h"
+#include "src/vta/compiler/estimate.h"
+#include "src/vta/isa/vta_blob.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
 

@@ -13,7 +13,7 @@
 #include "tests/conformance/workload.h"
 #include "tests/fuzz/all_kernels_plan.h"
 #include "tests/fuzz/plan_mutator.h"
-#include "tests/npu/product_blob.h"
+#include "tests/vta/sim/product_blob.h"
 
 namespace qplan::conformance {
 // make_workload can write both formats. Here it writes lists alone, without the packer's compiler for VTA.

@@ -9,7 +9,7 @@
 
 #include "format/container.h"
 #include "src/base/sha256.h"
-#include "src/packer/emit/plan_reader.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "tests/fuzz/all_kernels_plan.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"

@@ -9,7 +9,7 @@
 
 #include "format/container.h"
 #include "format/plan_generated.h"
-#include "src/npu/isa/vta_blob.h"
+#include "src/vta/isa/vta_blob.h"
 
 namespace qplan::testing {
 

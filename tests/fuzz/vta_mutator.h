@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/npu/isa/vta_blob.h"
+#include "src/vta/isa/vta_blob.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/random.h"
 

@@ -42,7 +42,7 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(status, 1)
 
     def test_passes_may_not_know_the_emitter(self):
-        status, _ = check({"src/packer/passes/fold.cc": '#include "src/packer/emit/plan_writer.h"\n'})
+        status, _ = check({"src/packer/passes/fold.cc": '#include "src/packer/write/plan_writer.h"\n'})
         self.assertEqual(status, 1)
 
     def test_one_folder_knows_protobuf(self):

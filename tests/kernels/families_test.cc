@@ -1,5 +1,5 @@
 // The table of all kernel families.
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 
 #include <gtest/gtest.h>
 

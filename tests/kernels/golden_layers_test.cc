@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/families.h"
 #include "kernels/numeric/quantize_multiplier.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan {

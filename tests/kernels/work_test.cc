@@ -12,7 +12,6 @@
 #include "kernels/copy/copy.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dequantize/dequantize.h"
-#include "kernels/families.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
@@ -25,6 +24,7 @@
 #include "kernels/softmax/softmax.h"
 #include "kernels/split/split.h"
 #include "kernels/transpose/transpose.h"
+#include "src/runtime/bind/families.h"
 #include "tests/kernels/chain/random_chain.h"
 
 namespace qplan {

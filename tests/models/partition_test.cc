@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/packer/emit/plan_reader.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/text/text.h"
 #include "tests/models/golden_data.h"

@@ -7,10 +7,10 @@
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/target.h"
-#include "src/packer/target/vta/compile_region.h"
+#include "src/vta/compiler/compile_region.h"
 #include "tests/models/golden_data.h"
-#include "tests/packer/target/vta_simulate_region.h"
 #include "tests/support/random.h"
+#include "tests/vta/compiler/simulate_region.h"
 
 namespace qplan {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "kernels/chain/chain.h"
 #include "kernels/conv2d/conv2d_band.inl"
-#include "kernels/families.h"
-#include "src/packer/emit/plan_reader.h"
+#include "src/packer/inspect/plan_reader.h"
+#include "src/runtime/bind/families.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "kernels/families.h"
 #include "qplan/host.h"
+#include "src/runtime/bind/families.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/runtime/session_fixture.h"
 

@@ -2,7 +2,7 @@
 // caches.
 #include <gtest/gtest.h>
 
-#include "src/npu/arrange.h"
+#include "src/runtime/npu/arrange.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/random.h"
 

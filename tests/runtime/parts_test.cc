@@ -1,7 +1,7 @@
 // Tensors that lie inside others: where init takes them, and that nothing but copies is saved by it.
 #include <gtest/gtest.h>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/runtime/session_fixture.h"
 
 namespace qplan::testing {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/runtime/session_fixture.h"
 

@@ -160,7 +160,7 @@ class RunOnDevices(NpuTest):
 
 
 def blob_checksum(blob):
-    """FNV-1a over 64-bit words, the checksum's own (at byte 24) as zero: src/npu/isa/vta_blob.h."""
+    """FNV-1a over 64-bit words, the checksum's own (at byte 24) as zero: src/vta/isa/vta_blob.h."""
     total = 14695981039346656037
     for at in range(0, len(blob), 8):
         word = 0 if at == 24 else int.from_bytes(blob[at : at + 8], "little")

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/emit/evaluate.h"
 #include "src/packer/error.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/import/io_quantization.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/verifier.h"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "format/container.h"
-#include "src/packer/emit/plan_reader.h"
 #include "src/packer/error.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/partition/explain_html.h"
 #include "src/packer/pipeline/canonicalize.h"

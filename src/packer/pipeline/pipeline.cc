@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
 #include "src/packer/passes/float_leftovers.h"
 #include "src/packer/pipeline/canonical_body.h"
@@ -20,6 +19,7 @@
 #include "src/packer/target/lower.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
+#include "src/packer/write/plan_writer.h"
 
 namespace qplan {
 namespace {

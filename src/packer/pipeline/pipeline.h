@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "src/packer/emit/aligned_bytes.h"
-#include "src/packer/emit/fuse.h"
 #include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/passes/user_pass.h"
+#include "src/packer/schedule/fuse.h"
+#include "src/packer/write/aligned_bytes.h"
 
 namespace qplan {
 
@@ -66,7 +66,7 @@ struct PackOptions {
   std::function<void(std::string_view text)> dump;
   std::function<void(const char* stage, uint32_t done, uint32_t total)> progress;
   std::function<bool()> cancelled;  // asked at each progress; true: PackError (QPLAN_CANCELLED)
-  std::function<void()> imported;  // pack() does not look at the model's bytes again
+  std::function<void()> imported;   // pack() does not look at the model's bytes again
 };
 
 // A plan of the model. name: the file's, for messages; its last component is the plan's provenance. The same

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/device_tensors.h"
 #include "src/packer/target/external/external.h"
+#include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {
 

@@ -3,12 +3,12 @@
 #include <cstring>
 
 #include "src/base/sha256.h"
-#include "src/packer/emit/content_digest.h"
 #include "src/packer/error.h"
 #include "src/packer/import/import_onnx.h"
 #include "src/packer/import/import_pytorch.h"
 #include "src/packer/import/import_relay.h"
 #include "src/packer/import/import_tflite.h"
+#include "src/packer/inspect/content_digest.h"
 
 namespace qplan::pipeline {
 namespace {

@@ -5,7 +5,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/table.h"
 #include "src/packer/target/target.h"
-#include "src/packer/target/vta/vta.h"
+#include "src/vta/compiler/vta.h"
 
 namespace qplan::target {
 namespace {
@@ -44,7 +44,8 @@ std::string supported_ops_page() {
       "## vta\n"
       "VTA, the Versatile Tensor Accelerator. Options: `sram=default|quarter` (sizes of the memories), "
       "`mul=on|off` (whether the design has the "
-      "ALU's MUL), `priority=`, `clock=`. Operators that no pattern mentions are refused as `vta.op.<operator>`, "
+      "ALU's MUL), `priority=`, `clock=`. Operators that no pattern mentions are refused as "
+      "`vta.op.<operator>`, "
       "patterns that do not match as "
       "`vta.pattern` with the place where they failed, regions that cost more than they save as "
       "`vta.cost`.\n\n";

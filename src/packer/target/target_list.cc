@@ -9,7 +9,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
 #include "src/packer/target/patterns.h"
-#include "src/packer/target/vta/vta.h"
+#include "src/vta/compiler/vta.h"
 
 namespace qplan::target {
 namespace {

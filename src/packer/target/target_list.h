@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/packer/target/target.h"
-#include "src/packer/target/vta/config.h"
+#include "src/vta/compiler/config.h"
 
 namespace qplan::target {
 

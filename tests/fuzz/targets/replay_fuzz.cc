@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "qplan/npu_sim.h"
-#include "src/npu/isa/vta.h"
+#include "src/vta/isa/vta.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/vta_mutator.h"
 #include "tests/support/random.h"

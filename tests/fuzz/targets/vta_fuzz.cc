@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "qplan/npu_sim.h"
-#include "src/npu/sim/executor.h"
-#include "src/npu/sim/program.h"
+#include "src/vta/sim/executor.h"
+#include "src/vta/sim/program.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/plan_work.h"

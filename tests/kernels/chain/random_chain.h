@@ -15,9 +15,9 @@
 #include "format/plan_generated.h"
 #include "kernels/chain/chain.h"
 #include "kernels/conv2d/conv2d_taps.inl"
-#include "kernels/families.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/buffer.h"
 #include "tests/support/random.h"
 

@@ -1,5 +1,5 @@
 // The parts of StepCheck that the families' own tests do not reach.
-#include "kernels/common/step_check.h"
+#include "src/runtime/bind/step_check.h"
 
 #include <gtest/gtest.h>
 

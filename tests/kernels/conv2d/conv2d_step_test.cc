@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/conv2d_step_spec.h"
 #include "tests/support/variants.h"
 

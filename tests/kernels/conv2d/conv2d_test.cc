@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d_taps.inl"
-#include "kernels/families.h"
 #include "kernels/layout.h"
+#include "src/runtime/bind/families.h"
 #include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"

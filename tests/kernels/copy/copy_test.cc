@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/conv2d_step_spec.h"
 #include "tests/support/variants.h"
 

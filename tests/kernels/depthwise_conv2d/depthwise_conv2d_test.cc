@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/families.h"
 #include "kernels/layout.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 

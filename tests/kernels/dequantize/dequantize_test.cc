@@ -6,7 +6,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"

@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "kernels/elementwise/broadcast_step.h"
 #include "kernels/elementwise/chunks.h"
+#include "src/runtime/bind/broadcast.h"
 
 namespace qplan {
 namespace {

@@ -3,9 +3,9 @@
 #ifndef QPLAN_TESTS_KERNELS_EVEX_EVEXVNNI_H_
 #define QPLAN_TESTS_KERNELS_EVEX_EVEXVNNI_H_
 
-#include "kernels/common/family.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
+#include "src/runtime/bind/family.h"
 
 #if defined(QPLAN_HAVE_AVX512VNNI)
 namespace qplan {

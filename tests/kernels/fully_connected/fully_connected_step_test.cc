@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/families.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layout.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/refusals.h"
 #include "tests/support/test_step.h"
 #include "tests/support/variants.h"

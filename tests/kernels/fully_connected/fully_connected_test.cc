@@ -12,8 +12,8 @@
 #include <xtensor/xtensor.hpp>
 #include <xtensor/xview.hpp>
 
-#include "kernels/families.h"
 #include "kernels/layout.h"
+#include "src/runtime/bind/families.h"
 #include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"

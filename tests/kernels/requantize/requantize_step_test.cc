@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/families.h"
 #include "kernels/requantize/requantize.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/refusals.h"
 #include "tests/support/test_step.h"
 #include "tests/support/variants.h"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"

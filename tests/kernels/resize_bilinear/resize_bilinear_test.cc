@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/families.h"
 #include "kernels/numeric/quantize_multiplier.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"

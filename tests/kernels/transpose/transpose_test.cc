@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/families.h"
+#include "src/runtime/bind/families.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"

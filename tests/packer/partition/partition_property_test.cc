@@ -1,7 +1,7 @@
 // Random networks: whatever is placed where, the parts together compute what the whole does.
 #include <cstdlib>
 
-#include "src/packer/emit/evaluate.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/builder.h"
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/random.h"

@@ -3,7 +3,7 @@
 #include <ctime>
 #include <random>
 
-#include "src/packer/emit/evaluate.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/builder.h"
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/sanitizers.h"

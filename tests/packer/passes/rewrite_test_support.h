@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/packer/emit/evaluate.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/verifier.h"
 #include "src/packer/pattern/rewrite.h"
 #include "tests/packer/passes/pass_test_support.h"

@@ -12,13 +12,13 @@
 #include <string_view>
 
 #include "qplan/pack.h"
-#include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/target/lower.h"
+#include "src/packer/write/plan_writer.h"
 
 namespace qplan {
 namespace {

@@ -8,12 +8,11 @@
 #include <map>
 #include <set>
 
-#include "src/packer/emit/content_digest.h"
-#include "src/packer/emit/evaluate.h"
-#include "src/packer/emit/plan_reader.h"
-#include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/import/quantization_attrs.h"
+#include "src/packer/inspect/content_digest.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/verifier.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pattern/rewrite.h"
@@ -21,6 +20,7 @@
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
+#include "src/packer/write/plan_writer.h"
 #include "tests/packer/pipeline/naive_interpreter.h"
 #include "tests/packer/pipeline/random_network.h"
 

@@ -5,15 +5,15 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "src/packer/emit/disassemble.h"
-#include "src/packer/emit/inspect_json.h"
-#include "src/packer/emit/plan_reader.h"
-#include "src/packer/emit/plan_writer.h"
-#include "src/packer/emit/reference_session.h"
 #include "src/packer/error.h"
+#include "src/packer/evaluate/reference_session.h"
+#include "src/packer/inspect/disassemble.h"
+#include "src/packer/inspect/inspect_json.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/pipeline/place.h"
 #include "src/packer/text/text.h"
+#include "src/packer/write/plan_writer.h"
 #include "tests/packer/support/toy_target.h"
 #include "tests/packer/target/lower_helpers.h"
 
@@ -60,8 +60,7 @@ Packed pack_toy(const ToyOptions& toy, const PackOptions& options = forced()) {
 }
 
 memory::Arena arena_of(const target::Program& program) {
-  return memory::plan_arena(
-      program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
+  return memory::plan_arena(program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
 }
 
 TEST(Regions, ARegionIsAStepWithTheCpusStepsBehindIt) {

@@ -6,9 +6,9 @@
 #include <random>
 #include <set>
 
-#include "src/packer/emit/content_digest.h"
-#include "src/packer/emit/plan_reader.h"
 #include "src/packer/error.h"
+#include "src/packer/inspect/content_digest.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/builder.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"

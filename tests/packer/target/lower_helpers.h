@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/emit/evaluate.h"
-#include "src/packer/emit/plan_reader.h"
-#include "src/packer/emit/plan_writer.h"
 #include "src/packer/error.h"
+#include "src/packer/evaluate/evaluate.h"
+#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
+#include "src/packer/write/plan_writer.h"
 
 namespace qplan::testing {
 

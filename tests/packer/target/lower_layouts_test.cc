@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/emit/reference_session.h"
+#include "src/packer/evaluate/reference_session.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::testing {

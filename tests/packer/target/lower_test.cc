@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "src/packer/emit/reference_session.h"
+#include "src/packer/evaluate/reference_session.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/target/lower_helpers.h"
 

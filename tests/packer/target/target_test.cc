@@ -7,9 +7,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "src/npu/isa/vta.h"
 #include "src/packer/error.h"
 #include "src/packer/target/supported_ops.h"
+#include "src/vta/isa/vta.h"
 
 namespace qplan::target {
 namespace {

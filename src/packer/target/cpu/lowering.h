@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/families.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/cpu/prove_sum.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
+#include "src/runtime/bind/families.h"
 
 namespace qplan::target::cpu {
 

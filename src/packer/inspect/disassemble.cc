@@ -1,0 +1,96 @@
+#include "src/packer/inspect/disassemble.h"
+
+#include "src/base/printable.h"
+#include "src/base/short_name.h"
+#include "src/packer/inspect/npu_steps.h"
+#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/schedule/schedule_names.h"
+
+namespace qplan::emit {
+namespace {
+
+using format::PlanView;
+
+// Names come from models: a line stays a line.
+std::string quoted(const char* name) { return "'" + printable(std::string(name)) + "'"; }
+
+std::string place_text(const PlanView& view, uint32_t index) {
+  const format::Tensor& tensor = view.tensor(index);
+  const std::string bank = view.is_constant(index)             ? "constants"
+                           : tensor.bank() == view.main_bank() ? "arena"
+                                                               : "bank" + std::to_string(tensor.bank());
+  return bank + "+" + std::to_string(tensor.offset());
+}
+
+std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_t>* tensors) {
+  std::string text;
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+    const uint32_t index = tensors->Get(i);
+    const format::Tensor& tensor = view.tensor(index);
+    text += (i == 0 ? "" : ", ") + std::string("%") + std::to_string(index) + " " + place_text(view, index) +
+            " " + dtype_text(tensor) + " " + shape_text(tensor);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+// The region, then a line for each of its buffers; the device's own listing is `qplan npu disasm`.
+std::string npu_step_text(const PlanView& view, uint32_t index, const format::NpuStep& step) {
+  std::string text = std::to_string(index) + "  npu:" + target_name(view, step.target()) + "  " +
+                     quoted(short_name(view.step_name(index)).c_str()) + "  " +
+                     tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
+                     "  {program=" + four_characters(step.format()) + " " +
+                     std::to_string(view.tensor(step.blob()).size()) +
+                     " bytes, operators=" + std::to_string(step.num_operators()) +
+                     ", cycles=" + std::to_string(step.estimated_cycles()) +
+                     ", alternative_steps=" + std::to_string(step.num_alternative_steps()) + "}";
+  if (step.macs() != 0) text += "  " + std::to_string(step.macs()) + " macs";
+  text += "\n";
+  for (uint32_t i = 0; i < format::count_of(step.binds()); ++i) {
+    text += "       " + bind_text(view, step, *step.binds()->Get(i)) + "\n";
+  }
+  return text;
+}
+
+std::string step_text(const PlanView& view, uint32_t index, bool is_alternative) {
+  if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_text(view, index, *npu);
+  const format::KernelStep& step = view.step(index);
+  std::string text = std::string(is_alternative ? "| " : "") + std::to_string(index) + "  " +
+                     kernel_name(step.kernel()) + "  " + quoted(short_name(view.step_name(index)).c_str()) +
+                     "  " + tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
+                     "  {";
+  bool first = true;
+  for (const auto& [name, value] : step_params(step)) {
+    text += (first ? "" : ", ") + name + "=" + value;
+    first = false;
+  }
+  text += "}";
+  if (step.macs() != 0) text += "  " + std::to_string(step.macs()) + " macs";
+  const std::string schedule = schedule_text(step.kernel(), {.bytes = step.schedule()});
+  if (!schedule.empty()) text += "  schedule {" + schedule + "}";
+  return text + "\n";
+}
+
+std::string function_text(const PlanView& view, const format::Function& function) {
+  std::string text = "function " + quoted(function.name()->c_str()) + "  " +
+                     tensors_text(view, function.inputs()) + " -> " + tensors_text(view, function.outputs()) +
+                     "  scratch " + std::to_string(function.scratch_per_worker()) + " bytes a worker\n";
+  const std::vector<bool> is_alternative = alternative_steps(view);
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    const uint32_t s = function.first_step() + i;
+    text += "  " + step_text(view, s, is_alternative[s]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string disassemble(const PlanView& view) {
+  std::string text = "plan " + std::to_string(view.header().version_major) + "." +
+                     std::to_string(view.header().version_minor) + "  " +
+                     std::to_string(view.header().file_size) + " bytes, arena " +
+                     std::to_string(view.bank(view.main_bank()).size()) + " bytes\n";
+  for (uint32_t i = 0; i < view.num_functions(); ++i) text += function_text(view, view.function(i));
+  return text;
+}
+
+}  // namespace qplan::emit

@@ -1,0 +1,264 @@
+#include "src/packer/inspect/inspect_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "format/memory_layout.h"
+#include "src/packer/inspect/content_digest.h"
+#include "src/packer/inspect/npu_steps.h"
+#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/schedule/schedule_names.h"
+#include "src/runtime/work.h"
+
+namespace qplan::emit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using format::PlanView;
+
+constexpr uint64_t kWorkerCounts[] = {1, 2, 4};
+
+std::string text_of(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
+
+Json tensor_json(const PlanView& view, uint32_t index) {
+  const format::Tensor& tensor = view.tensor(index);
+  Json json;
+  json["name"] = view.tensor_name(index);
+  json["dtype"] = dtype_text(tensor);
+  json["shape"] = Json::array();
+  for (uint32_t i = 0; i < format::rank_of(tensor); ++i) json["shape"].push_back(tensor.shape()->Get(i));
+  json["bytes"] = tensor.size();
+  json["scale"] = nullptr;
+  json["zero_point"] = nullptr;
+  const format::Quantization* quantization = tensor.quantization();
+  const uint32_t count = quantization == nullptr ? 0 : format::count_of(quantization->scales());
+  if (count == 1) {
+    json["scale"] = quantization->scales()->Get(0);
+    json["zero_point"] = quantization->zero_points()->Get(0);
+  } else if (count > 1) {
+    json["scale"] = std::vector<float>(quantization->scales()->begin(), quantization->scales()->end());
+    json["zero_point"] =
+        std::vector<int32_t>(quantization->zero_points()->begin(), quantization->zero_points()->end());
+    json["axis"] = quantization->axis();
+  }
+  return json;
+}
+
+Json tensors_json(const PlanView& view, const flatbuffers::Vector<uint32_t>* tensors) {
+  Json json = Json::array();
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) json.push_back(tensor_json(view, tensors->Get(i)));
+  return json;
+}
+
+uint64_t constants_bytes(const PlanView& view) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < view.num_banks(); ++i) {
+    if (view.bank(i).kind() == format::BankKind_CONSTANT) bytes += view.bank(i).size();
+  }
+  return bytes;
+}
+
+// Bytes of memory 0 of a session of the function, on a device with such pointers.
+uint64_t total_bytes(const PlanView& view, const format::Function& function, uint64_t pointer_size,
+                     uint64_t num_workers) {
+  format::MemoryLayout layout;
+  return format::memory_layout(view.memory_counts(function), pointer_size, num_workers, &layout)
+             ? layout.total
+             : UINT64_MAX;
+}
+
+Json memory_json(const PlanView& view) {
+  const format::Function& main = *view.find_function(nullptr);
+  Json json;
+  json["arena_bytes"] = view.bank(view.main_bank()).size();
+  json["arena_lower_bound_bytes"] = view.plan().arena_lower_bound();
+  json["scratch_per_worker_bytes"] = main.scratch_per_worker();
+  json["constants_bytes"] = constants_bytes(view);
+  uint64_t device_bytes = 0;
+  for (uint32_t i = 0; i < view.num_banks(); ++i) {
+    if (view.bank(i).kind() == format::BankKind_DEVICE) device_bytes += view.bank(i).size();
+  }
+  json["device_bytes"] = device_bytes;
+  // Everything a session needs beside the plan itself.
+  json["session_bytes"] = Json::object();
+  for (const uint64_t pointer_size : {uint64_t{4}, uint64_t{8}}) {
+    Json by_workers;
+    for (const uint64_t workers : kWorkerCounts) {
+      by_workers[std::to_string(workers)] = total_bytes(view, main, pointer_size, workers);
+    }
+    json["session_bytes"][pointer_size == 4 ? "32_bit" : "64_bit"] = by_workers;
+  }
+  return json;
+}
+
+Json bank_json(const PlanView& view, uint32_t index) {
+  static constexpr const char* kKinds[] = {"constants", "arena", "device"};
+  const format::Bank& bank = view.bank(index);
+  Json json;
+  json["kind"] = kKinds[bank.kind()];
+  json["bytes"] = bank.size();
+  json["alignment"] = bank.alignment();
+  if (bank.kind() == format::BankKind_DEVICE) json["target"] = target_name(view, bank.target());
+  return json;
+}
+
+Json bind_json(const format::NpuStep& step, const format::NpuBind& bind) {
+  static constexpr const char* kUses[] = {"input", "output", "scratch"};
+  Json json;
+  json["slot"] = bind.slot();
+  json["use"] = kUses[bind.use()];
+  json["offset"] = bind.offset();
+  json["bytes"] = bind.size();
+  if (bind.use() == format::NpuUse_SCRATCH) return json;
+  json["tensor"] = bound_tensor(step, bind);
+  json["in_place"] = bind.strides() == nullptr;
+  if (bind.strides() == nullptr) return json;
+  json["strides"] = std::vector<uint64_t>(bind.strides()->begin(), bind.strides()->end());
+  json["origin"] = bind.origin();
+  json["byte_stride"] = bind.byte_stride();
+  json["fill"] = bind.fill();
+  json["flip"] = bind.flip();
+  return json;
+}
+
+Json region_json(const PlanView& view, uint32_t index, const format::NpuStep& step) {
+  uint64_t copies = 0, copy_bytes = 0;
+  Json binds = Json::array();
+  for (uint32_t i = 0; i < format::count_of(step.binds()); ++i) {
+    const format::NpuBind& bind = *step.binds()->Get(i);
+    binds.push_back(bind_json(step, bind));
+    if (bind.use() == format::NpuUse_SCRATCH || bind.strides() == nullptr) continue;
+    ++copies;
+    copy_bytes += view.tensor(bound_tensor(step, bind)).size();
+  }
+  Json json;
+  json["step"] = index;
+  json["name"] = view.step_name(index);
+  json["target"] = target_name(view, step.target());
+  json["operators"] = step.num_operators();
+  json["macs"] = step.macs();
+  json["estimated_cycles"] = step.estimated_cycles();
+  json["program_bytes"] = step.program_bytes();
+  json["blob_format"] = four_characters(step.format());
+  json["blob_offset"] =
+      view.bank(view.tensor(step.blob()).bank()).file_offset() + view.tensor(step.blob()).offset();
+  json["blob_bytes"] = view.tensor(step.blob()).size();
+  json["copies"] = copies;
+  json["copy_bytes"] = copy_bytes;
+  json["alternative_steps"] = step.num_alternative_steps();
+  json["binds"] = std::move(binds);
+  return json;
+}
+
+Json regions_json(const PlanView& view) {
+  Json json = Json::array();
+  for (uint32_t s = 0; s < view.num_steps(); ++s) {
+    if (const format::NpuStep* npu = view.npu_step(s)) json.push_back(region_json(view, s, *npu));
+  }
+  return json;
+}
+
+// Null where this build does not know the kernel, or where the kernel refuses the step.
+Json work_json(const PlanView& view, uint32_t index) {
+  Error unused;
+  uint64_t work = 0;
+  return step_work(view, index, *qplan_kernels_all(), &work, &unused) < 0 ? Json() : Json(work);
+}
+Json work_json(const PlanView& view, const format::Function& function) {
+  Error unused;
+  uint64_t work = 0;
+  return function_work(view, function, *qplan_kernels_all(), &work, &unused) < 0 ? Json() : Json(work);
+}
+
+// What kernels' steps and regions both have.
+template <typename Step>
+Json common_step_json(const PlanView& view, uint32_t index, const std::string& op, const Step& step) {
+  Json json;
+  json["index"] = index;
+  json["op"] = op;
+  json["name"] = view.step_name(index);
+  json["inputs"] = Json::array();
+  json["outputs"] = Json::array();
+  json["input_shapes"] = Json::array();
+  json["output_shapes"] = Json::array();
+  for (uint32_t i = 0; i < format::count_of(step.inputs()); ++i) {
+    json["inputs"].push_back(step.inputs()->Get(i));
+    json["input_shapes"].push_back(shape_text(view.tensor(step.inputs()->Get(i))));
+  }
+  for (uint32_t i = 0; i < format::count_of(step.outputs()); ++i) {
+    json["outputs"].push_back(step.outputs()->Get(i));
+    json["output_shapes"].push_back(shape_text(view.tensor(step.outputs()->Get(i))));
+  }
+  json["macs"] = step.macs();
+  json["work"] = work_json(view, index);
+  return json;
+}
+
+// A region's step has no parameters: "regions" tells about it.
+Json step_json(const PlanView& view, uint32_t index, bool is_alternative) {
+  if (const format::NpuStep* npu = view.npu_step(index)) {
+    Json json = common_step_json(view, index, "npu", *npu);
+    json["params"] = Json::object();
+    json["params"]["target"] = target_name(view, npu->target());
+    json["params"]["num_alternative_steps"] = std::to_string(npu->num_alternative_steps());
+    return json;
+  }
+  const format::KernelStep& step = view.step(index);
+  Json json = common_step_json(view, index, kernel_name(step.kernel()), step);
+  if (is_alternative) json["alternative"] = true;
+  json["params"] = Json::object();
+  for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
+  json["min_units_per_task"] = step.min_units_per_task();
+  json["schedule"] = schedule_json(step.kernel(), {.bytes = step.schedule()});
+  return json;
+}
+
+Json function_json(const PlanView& view, const format::Function& function) {
+  Json json;
+  json["name"] = text_of(function.name());
+  json["first_step"] = function.first_step();
+  json["num_steps"] = function.num_steps();
+  json["macs"] = macs_of(view, function);
+  json["work"] = work_json(view, function);
+  return json;
+}
+
+}  // namespace
+
+std::string inspect_json(const PlanView& view) {
+  const format::Header& header = view.header();
+  const format::Function& main = *view.find_function(nullptr);
+  Json json;
+  json["version"] = std::to_string(header.version_major) + "." + std::to_string(header.version_minor);
+  json["file_bytes"] = header.file_size;
+  json["content_digest"] = content_digest(view);
+  json["provenance"] = nullptr;
+  if (view.names() != nullptr) {
+    json["provenance"] = Json::object();
+    json["provenance"]["producer"] = text_of(view.names()->producer());
+    json["provenance"]["source"] = text_of(view.names()->source());
+    json["provenance"]["source_digest"] = text_of(view.names()->source_digest());
+  }
+  json["targets"] = Json::array();
+  for (uint32_t i = 0; i < format::count_of(view.plan().targets()); ++i) {
+    const format::Target& target = *view.plan().targets()->Get(i);
+    json["targets"].push_back({{"name", text_of(target.name())}, {"options", text_of(target.options())}});
+  }
+  json["functions"] = Json::array();
+  for (uint32_t i = 0; i < view.num_functions(); ++i)
+    json["functions"].push_back(function_json(view, view.function(i)));
+  json["inputs"] = tensors_json(view, main.inputs());
+  json["outputs"] = tensors_json(view, main.outputs());
+  json["memory"] = memory_json(view);
+  json["banks"] = Json::array();
+  for (uint32_t i = 0; i < view.num_banks(); ++i) json["banks"].push_back(bank_json(view, i));
+  json["regions"] = regions_json(view);
+  json["steps"] = Json::array();
+  const std::vector<bool> is_alternative = alternative_steps(view);
+  for (uint32_t i = 0; i < view.num_steps(); ++i) {
+    json["steps"].push_back(step_json(view, i, is_alternative[i]));
+  }
+  // Names come from models: bytes that are no UTF-8 are replaced, not refused.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace qplan::emit

@@ -1,0 +1,186 @@
+#include "src/packer/schedule/chain_links.h"
+
+#include <algorithm>
+
+#include "kernels/chain/chain.h"
+#include "src/packer/schedule/program_tensors.h"
+#include "src/runtime/bind/families.h"
+
+namespace qplan::emit {
+namespace {
+
+using target::Program;
+using target::ProgramStep;
+using target::TensorId;
+
+class LinkFinder {
+ public:
+  LinkFinder(const Program& program, const DraftPlan& draft)
+      : program_(program),
+        draft_(draft),
+        is_stage_(program.steps.size(), false),
+        readers_(program.tensors.size(), 0),
+        reader_(program.tensors.size(), kNoStep) {}
+
+  std::vector<uint32_t> run() {
+    find_stages();
+    find_readers();
+    std::vector<uint32_t> next(program_.steps.size(), kNoStep);
+    std::vector<uint32_t> previous(program_.steps.size(), kNoStep);
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      const uint32_t reader = reader_of(s);
+      if (reader == kNoStep) continue;
+      // Of two branches that meet the later one is linked.
+      if (previous[reader] != kNoStep) next[previous[reader]] = kNoStep;
+      previous[reader] = s;
+      next[s] = reader;
+    }
+    return next;
+  }
+
+ private:
+  void find_stages() {
+    uint32_t alternatives_end = 0;
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      const ProgramStep& step = program_.steps[s];
+      if (step.npu != nullptr) alternatives_end = s + 1 + step.npu->num_alternative_steps;
+      is_stage_[s] = step.npu == nullptr && s >= alternatives_end && can_be_stage(s);
+    }
+  }
+
+  bool can_be_stage(uint32_t s) const {
+    const KernelFamily* family = kChainStages.find(program_.steps[s].kernel);
+    if (family == nullptr || program_.steps[s].outputs.size() != 1) return false;
+    const ir::TensorType& output = program_.tensors[program_.steps[s].outputs[0]].type;
+    if (output.shape.size() != 4 || (output.dtype != ir::kInt8 && output.dtype != ir::kUint8)) return false;
+    const StepView view = draft_.step_view(s);
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    Error error;
+    if (family->bind(view, true, args, &error) < 0) return false;
+    return chain_moving_input(view, *family) < view.num_inputs();
+  }
+
+  void find_readers() {
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      for (const TensorId tensor : program_.steps[s].inputs) {
+        ++readers_[tensor];
+        reader_[tensor] = s;
+      }
+    }
+    for (const TensorId tensor : program_.outputs) ++readers_[tensor];
+  }
+
+  uint32_t reader_of(uint32_t s) const {
+    if (!is_stage_[s]) return kNoStep;
+    const TensorId tensor = program_.steps[s].outputs[0];
+    const uint32_t reader = reader_[tensor];
+    if (readers_[tensor] != 1 || reader == kNoStep || !is_stage_[reader]) return kNoStep;
+    const ProgramStep& step = program_.steps[reader];
+    const auto input = static_cast<uint32_t>(std::ranges::find(step.inputs, tensor) - step.inputs.begin());
+    const StepView view = draft_.step_view(reader);
+    if (!kChainStages.find(step.kernel)->row_cut->accepts(view, input)) return kNoStep;
+    const auto batch = [&](uint32_t of) {
+      return program_.tensors[program_.steps[of].outputs[0]].type.shape[0];
+    };
+    return batch(s) == batch(reader) ? reader : kNoStep;
+  }
+
+  const Program& program_;
+  const DraftPlan& draft_;
+  std::vector<bool> is_stage_;
+  std::vector<uint32_t> readers_;  // per tensor: how often it is read, by the function's caller too
+  std::vector<uint32_t> reader_;   // per tensor: the last step that reads it
+};
+
+ProgramStep make_chain(const Program& program, const ChainSteps& steps) {
+  ProgramStep chain;
+  chain.kernel = kKernel_chain;
+  chain.params_type = format::KernelParams_ChainParams;
+  chain.name = program.steps[steps.back()].name;
+  TensorId before = target::kFirstTile;  // the tensor before the stage, which is a tile now
+  for (size_t i = 0; i < steps.size(); ++i) {
+    ProgramStep stage = program.steps[steps[i]];
+    const auto tile = static_cast<TensorId>(target::kFirstTile + i);
+    chain.macs += stage.macs;
+    for (TensorId& input : stage.inputs) {
+      if (i > 0 && input == before) {
+        input = tile - 1;
+      } else if (std::ranges::find(chain.inputs, input) == chain.inputs.end()) {
+        chain.inputs.push_back(input);
+      }
+    }
+    before = stage.outputs[0];
+    if (i + 1 < steps.size()) {
+      chain.tiles.push_back(program.tensors[before]);
+      stage.outputs[0] = tile;
+    } else {
+      chain.outputs = stage.outputs;
+    }
+    chain.stages.push_back(std::move(stage));
+  }
+  return chain;
+}
+
+}  // namespace
+
+std::vector<uint32_t> chain_links(const Program& program, const DraftPlan& draft) {
+  return LinkFinder(program, draft).run();
+}
+
+ChainSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length) {
+  ChainSteps steps = {step};
+  while (steps.size() < length && links[steps.back()] != kNoStep) steps.push_back(links[steps.back()]);
+  return steps;
+}
+
+std::vector<bool> linked_steps(const std::vector<uint32_t>& links) {
+  std::vector<bool> is_linked(links.size(), false);
+  for (const uint32_t next : links) {
+    if (next != kNoStep) is_linked[next] = true;
+  }
+  return is_linked;
+}
+
+Program with_chains(const Program& program, const std::vector<ChainSteps>& chains,
+                    std::vector<uint32_t>* step_of) {
+  std::vector<const ChainSteps*> chain_of(program.steps.size(), nullptr);
+  std::vector<bool> is_tile(program.tensors.size(), false);
+  for (const ChainSteps& chain : chains) {
+    for (const uint32_t step : chain) {
+      chain_of[step] = &chain;
+      if (step != chain.back()) is_tile[program.steps[step].outputs[0]] = true;
+    }
+  }
+  Program result;
+  result.name = program.name;
+  result.devices = program.devices;
+  result.tensors = program.tensors;
+  result.inputs = program.inputs;
+  result.outputs = program.outputs;
+  if (step_of != nullptr) step_of->clear();
+  for (uint32_t s = 0; s < program.steps.size(); ++s) {
+    const ChainSteps* chain = chain_of[s];
+    if (chain != nullptr && s != chain->back()) continue;
+    result.steps.push_back(chain == nullptr ? program.steps[s] : make_chain(program, *chain));
+    if (step_of != nullptr) step_of->push_back(s);
+  }
+  drop_tensors(is_tile, &result);
+  return result;
+}
+
+Program chain_alone(const Program& program, const ChainSteps& chain) {
+  Program result;
+  result.steps.push_back(make_chain(program, chain));
+  std::vector<TensorId> number(program.tensors.size(), 0);
+  ProgramStep& step = result.steps.front();
+  for (const std::vector<TensorId>* tensors : {&step.inputs, &step.outputs}) {
+    for (const TensorId tensor : *tensors) {
+      number[tensor] = static_cast<TensorId>(result.tensors.size());
+      result.tensors.push_back(program.tensors[tensor]);
+    }
+  }
+  renumber_step(number, &step);
+  return result;
+}
+
+}  // namespace qplan::emit

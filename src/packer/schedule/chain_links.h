@@ -1,0 +1,37 @@
+// Which steps of a program may follow each other in a chain, and the program with chains in their place.
+#ifndef QPLAN_SRC_PACKER_SCHEDULE_CHAIN_LINKS_H_
+#define QPLAN_SRC_PACKER_SCHEDULE_CHAIN_LINKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "src/packer/schedule/step_facts.h"
+#include "src/packer/target/program.h"
+
+namespace qplan::emit {
+
+inline constexpr uint32_t kNoStep = UINT32_MAX;
+
+// Per step: the step that alone reads its output and can have it row by row; kNoStep for most.
+std::vector<uint32_t> chain_links(const target::Program& program, const DraftPlan& draft);
+
+// Steps of a program, each linked to the next, 2 to format::kMaxChainStages.
+using ChainSteps = std::vector<uint32_t>;
+
+// A step and those linked to it, at most `length`.
+ChainSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length);
+// Per step: whether another one is linked to it.
+std::vector<bool> linked_steps(const std::vector<uint32_t>& links);
+
+// The program with each list of steps as one, in the place of its last; no step is in two lists. Tensors
+// between stages are no longer among the program's. step_of: per step of the result, the step that it was, of
+// a chain its last; may be null.
+target::Program with_chains(const target::Program& program, const std::vector<ChainSteps>& chains,
+                            std::vector<uint32_t>* step_of);
+
+// The chain as the only step of a program, without inputs and outputs of a function.
+target::Program chain_alone(const target::Program& program, const ChainSteps& chain);
+
+}  // namespace qplan::emit
+
+#endif  // QPLAN_SRC_PACKER_SCHEDULE_CHAIN_LINKS_H_

@@ -1,0 +1,58 @@
+// Logs of measurements (`qplan tune`), and what follows from them for a program. docs/schedules.md has the
+// format.
+#ifndef QPLAN_SRC_PACKER_SCHEDULE_TUNING_LOG_H_
+#define QPLAN_SRC_PACKER_SCHEDULE_TUNING_LOG_H_
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/log.h"
+#include "src/packer/schedule/schedule_names.h"
+
+namespace qplan::emit {
+
+class TuningLog {
+ public:
+  // text: one measurement a line, as JSON; those of other numbers of threads are not kept. name: the file's,
+  // for messages. PackError (QPLAN_INVALID_ARGUMENT) with the number of a line that is malformed.
+  TuningLog(std::string name, std::string_view text, uint32_t num_threads);
+
+  // The schedule with the shortest time among the lines with the key, the first of equal ones; lines of heats
+  // count only if the key has no other lines. The default schedule if the key has no line. A line that sets a
+  // knob or value this build does not have is skipped, with a warning.
+  StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
+  // The shortest time among the lines with the key, in ns; nullopt where there is none.
+  std::optional<uint64_t> shortest_ns(const std::string& key) const;
+  // Whether there are lines with keys that begin so.
+  bool has_keys_of(std::string_view prefix) const;
+  // PackError (QPLAN_INVALID_ARGUMENT) where no line was of use: fastest() found none for any key it was
+  // asked for.
+  void check_used() const;
+
+ private:
+  struct Line {
+    size_t number;
+    nlohmann::ordered_json schedule;
+    uint64_t ns;
+    bool is_heat;  // measured once, to choose what is measured well
+  };
+  void add(std::string_view text, size_t number, uint32_t num_threads);
+  [[noreturn]] void fail(size_t number, const std::string& text) const;
+
+  std::string name_;
+  std::map<std::string, std::vector<Line>, std::less<>> lines_;  // by key, the fastest first
+  std::set<size_t> warned_;
+  uint32_t num_threads_;
+  size_t num_lines_ = 0, num_of_other_threads_ = 0;
+  bool used_ = false;
+};
+
+}  // namespace qplan::emit
+
+#endif  // QPLAN_SRC_PACKER_SCHEDULE_TUNING_LOG_H_

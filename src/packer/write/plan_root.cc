@@ -1,0 +1,276 @@
+#include "src/packer/write/plan_root.h"
+
+#include <algorithm>
+
+#include "format/container.h"
+#include "format/memory_layout.h"
+
+namespace qplan::emit {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+class RootBuilder {
+ public:
+  explicit RootBuilder(const RootContents& contents) : contents_(contents) {}
+
+  flatbuffers::DetachedBuffer run() {
+    const auto target_vector = targets();
+    const auto bank_vector = banks();
+    const auto tensor_vector = tensors();
+    const auto step_vector = steps();
+    const auto functions = builder_.CreateVector(std::vector{function()});
+    format::PlanBuilder plan(builder_);
+    plan.add_targets(target_vector);
+    plan.add_banks(bank_vector);
+    plan.add_tensors(tensor_vector);
+    plan.add_steps(step_vector);
+    plan.add_functions(functions);
+    if (contents_.arena != nullptr) plan.add_arena_lower_bound(contents_.arena->lower_bound);
+    builder_.Finish(plan.Finish());
+    return builder_.Release();
+  }
+
+ private:
+  template <typename Table>
+  using Tables = Offset<flatbuffers::Vector<Offset<Table>>>;
+
+  Tables<format::Target> targets() {
+    std::vector<Offset<format::Target>> targets;
+    const auto add = [&](const std::string& name, const std::string& options) {
+      targets.push_back(
+          format::CreateTarget(builder_, builder_.CreateString(name), builder_.CreateString(options)));
+    };
+    add(contents_.profile.name, contents_.profile.options);
+    for (const target::ProgramDevice& device : contents_.program.devices) add(device.name, device.options);
+    return builder_.CreateVector(targets);
+  }
+
+  Tables<format::Bank> banks() {
+    std::vector<Offset<format::Bank>> banks;
+    format::BankBuilder arena(builder_);
+    arena.add_kind(format::BankKind_ARENA);
+    arena.add_alignment(static_cast<uint32_t>(format::kArenaAlignment));
+    arena.add_size(arena_bytes());
+    banks.push_back(arena.Finish());
+    if (contents_.constants.size != 0) {
+      format::BankBuilder constants(builder_);
+      constants.add_kind(format::BankKind_CONSTANT);
+      constants.add_alignment(static_cast<uint32_t>(ConstantSegment::kAlignment));
+      constants.add_size(contents_.constants.size);
+      constants.add_file_offset(contents_.constants_offset);
+      banks.push_back(constants.Finish());
+    }
+    // A draft has none: its tensors all lie in the arena.
+    for (uint32_t d = 0; contents_.arena != nullptr && d < contents_.arena->devices.size(); ++d) {
+      const memory::DeviceBank& bank = contents_.arena->devices[d];
+      format::BankBuilder device(builder_);
+      device.add_kind(format::BankKind_DEVICE);
+      device.add_alignment(bank.alignment);
+      device.add_size(bank.size);
+      device.add_target(kFirstDeviceTarget + d);
+      banks.push_back(device.Finish());
+    }
+    return builder_.CreateVector(banks);
+  }
+
+  // A draft's arena holds any one tensor.
+  uint64_t arena_bytes() const {
+    if (contents_.arena != nullptr) return contents_.arena->size;
+    uint64_t size = 0;
+    for (const target::ProgramTensor& tensor : contents_.program.tensors) {
+      size = std::max(size, static_cast<uint64_t>(tensor.type.size_bytes()));
+    }
+    return size;
+  }
+
+  Tables<format::Tensor> tensors() {
+    std::vector<Offset<format::Tensor>> tensors;
+    for (target::TensorId t = 0; t < contents_.program.tensors.size(); ++t) tensors.push_back(tensor(t));
+    return builder_.CreateVector(tensors);
+  }
+
+  Offset<format::Tensor> tensor(target::TensorId t) {
+    const target::ProgramTensor& tensor = contents_.program.tensors[t];
+    Offset<format::Quantization> quantization = 0;
+    if (!tensor.quantization.scales.empty()) {
+      quantization = format::CreateQuantization(builder_, builder_.CreateVector(tensor.quantization.scales),
+                                                builder_.CreateVector(tensor.quantization.zero_points),
+                                                tensor.quantization.axis);
+    }
+    const auto shape = builder_.CreateVector(tensor.type.shape);
+    format::TensorBuilder table(builder_);
+    table.add_type_code(tensor.type.dtype.code);
+    table.add_type_bits(tensor.type.dtype.bits);
+    table.add_shape(shape);
+    table.add_bank(bank_of(t));
+    table.add_offset(offset_of(t));
+    table.add_size(static_cast<uint64_t>(tensor.type.size_bytes()));
+    if (contents_.arena != nullptr) {
+      table.add_first_use(contents_.arena->lifetimes.first[t]);
+      table.add_last_use(contents_.arena->lifetimes.last[t]);
+    }
+    if (!quantization.IsNull()) table.add_quantization(quantization);
+    return table.Finish();
+  }
+
+  uint32_t bank_of(target::TensorId t) const {
+    if (contents_.program.tensors[t].is_constant()) return kConstantBank;
+    if (contents_.arena == nullptr || contents_.arena->device_of[t] == memory::kNone) return kArenaBank;
+    return kFirstDeviceBank + contents_.arena->device_of[t];
+  }
+
+  uint64_t offset_of(target::TensorId t) const {
+    if (contents_.program.tensors[t].is_constant()) return contents_.constants.offsets[t];
+    return contents_.arena == nullptr ? 0 : contents_.arena->offsets[t];
+  }
+
+  Tables<format::Step> steps() {
+    std::vector<Offset<format::Step>> steps;
+    for (uint32_t s = 0; s < contents_.program.steps.size(); ++s) {
+      if (contents_.program.steps[s].npu != nullptr) {
+        steps.push_back(format::CreateStep(builder_, format::StepBody_NpuStep, npu_step(s).Union()));
+        continue;
+      }
+      const Offset<format::KernelStep> body = kernel_step(s);
+      steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, body.Union()));
+    }
+    return builder_.CreateVector(steps);
+  }
+
+  Offset<format::NpuStep> npu_step(uint32_t s) {
+    const target::ProgramStep& step = contents_.program.steps[s];
+    const target::NpuRegion& region = *step.npu;
+    const auto inputs = builder_.CreateVector(step.inputs);
+    const auto outputs = builder_.CreateVector(step.outputs);
+    std::vector<Offset<format::NpuBind>> binds;
+    for (uint32_t i = 0; contents_.arena != nullptr && i < region.slots.size(); ++i) {
+      binds.push_back(npu_bind(step, region.slots[i], contents_.arena->slot_offsets[s][i]));
+    }
+    const auto bind_vector = builder_.CreateVector(binds);
+    format::NpuStepBuilder table(builder_);
+    table.add_target(kFirstDeviceTarget + region.target);
+    table.add_format(region.format);
+    table.add_blob(region.blob);
+    table.add_inputs(inputs);
+    table.add_outputs(outputs);
+    table.add_binds(bind_vector);
+    table.add_num_alternative_steps(region.num_alternative_steps);
+    table.add_num_operators(region.num_operators);
+    table.add_macs(step.macs);
+    table.add_estimated_cycles(region.estimated_cycles);
+    table.add_program_bytes(region.program_bytes);
+    return table.Finish();
+  }
+
+  Offset<format::NpuBind> npu_bind(const target::ProgramStep& step, const target::RegionSlot& slot,
+                                   uint64_t offset) {
+    const uint32_t tensor = memory::slot_tensor(step, slot);
+    const bool copied = tensor != memory::kNone && contents_.arena->device_of[tensor] == memory::kNone;
+    Offset<flatbuffers::Vector<uint64_t>> strides = 0;
+    if (copied) strides = builder_.CreateVector(slot.arrangement.strides);
+    format::NpuBindBuilder table(builder_);
+    table.add_slot(slot.slot);
+    table.add_use(slot.use);
+    table.add_index(slot.index);
+    table.add_offset(offset);
+    table.add_size(slot.arrangement.size);
+    if (!copied) return table.Finish();
+    table.add_strides(strides);
+    table.add_origin(slot.arrangement.origin);
+    table.add_byte_stride(slot.arrangement.byte_stride);
+    table.add_fill(slot.arrangement.fill);
+    table.add_flip(slot.arrangement.flip);
+    return table.Finish();
+  }
+
+  Offset<format::KernelStep> kernel_step(uint32_t s) {
+    const target::ProgramStep& step = contents_.program.steps[s];
+    const auto inputs = builder_.CreateVector(step.inputs);
+    const auto outputs = builder_.CreateVector(step.outputs);
+    const Offset<void> params = step.stages.empty() ? step.write_params(builder_) : chain_params(step);
+    const Offset<format::AddParams> residual = residual_of(step);
+    format::KernelStepBuilder table(builder_);
+    add_call(step, inputs, outputs, params, residual, &table);
+    table.add_macs(step.macs);
+    if (contents_.facts != nullptr) table.add_min_units_per_task(contents_.facts->min_units_per_task[s]);
+    if (contents_.schedules != nullptr) table.add_schedule((*contents_.schedules)[s].bytes);
+    return table.Finish();
+  }
+
+  // What steps and stages say alike.
+  using Tensors = Offset<flatbuffers::Vector<uint32_t>>;
+  static void add_call(const target::ProgramStep& step, Tensors inputs, Tensors outputs, Offset<void> params,
+                       Offset<format::AddParams> residual, format::KernelStepBuilder* table) {
+    table->add_kernel(step.kernel);
+    table->add_inputs(inputs);
+    table->add_outputs(outputs);
+    table->add_params_type(step.params_type);
+    table->add_params(params);
+    table->add_residual(residual);
+    table->add_residual_is_input1(step.residual_is_input1);
+  }
+
+  Offset<format::AddParams> residual_of(const target::ProgramStep& step) {
+    return step.write_residual ? Offset<format::AddParams>(step.write_residual(builder_).o) : 0;
+  }
+
+  Offset<void> chain_params(const target::ProgramStep& chain) {
+    std::vector<Offset<format::KernelStep>> stages;
+    for (const target::ProgramStep& stage : chain.stages) {
+      const auto inputs = builder_.CreateVector(stage_tensors(stage.inputs));
+      const auto outputs = builder_.CreateVector(stage_tensors(stage.outputs));
+      const Offset<void> params = stage.write_params(builder_);
+      const Offset<format::AddParams> residual = residual_of(stage);
+      format::KernelStepBuilder table(builder_);
+      add_call(stage, inputs, outputs, params, residual, &table);
+      stages.push_back(table.Finish());
+    }
+    std::vector<Offset<format::Tensor>> tiles;
+    for (const target::ProgramTensor& tile : chain.tiles) {
+      const auto shape = builder_.CreateVector(tile.type.shape);
+      format::TensorBuilder table(builder_);
+      table.add_type_code(tile.type.dtype.code);
+      table.add_type_bits(tile.type.dtype.bits);
+      table.add_shape(shape);
+      table.add_size(static_cast<uint64_t>(tile.type.size_bytes()));
+      tiles.push_back(table.Finish());
+    }
+    const auto stage_vector = builder_.CreateVector(stages);
+    const auto tile_vector = builder_.CreateVector(tiles);
+    return format::CreateChainParams(builder_, stage_vector, tile_vector).Union();
+  }
+
+  // Tiles are numbered from the plan's last tensor on.
+  std::vector<uint32_t> stage_tensors(std::vector<target::TensorId> tensors) const {
+    for (target::TensorId& tensor : tensors) {
+      if (tensor >= target::kFirstTile) {
+        tensor += static_cast<uint32_t>(contents_.program.tensors.size()) - target::kFirstTile;
+      }
+    }
+    return tensors;
+  }
+
+  Offset<format::Function> function() {
+    const auto name = builder_.CreateString(contents_.program.name);
+    const auto inputs = builder_.CreateVector(contents_.program.inputs);
+    const auto outputs = builder_.CreateVector(contents_.program.outputs);
+    format::FunctionBuilder table(builder_);
+    table.add_name(name);
+    table.add_inputs(inputs);
+    table.add_outputs(outputs);
+    table.add_num_steps(static_cast<uint32_t>(contents_.program.steps.size()));
+    if (contents_.facts != nullptr) table.add_scratch_per_worker(contents_.facts->scratch_per_worker);
+    return table.Finish();
+  }
+
+  const RootContents& contents_;
+  FlatBufferBuilder builder_;
+};
+
+}  // namespace
+
+flatbuffers::DetachedBuffer build_root(const RootContents& contents) { return RootBuilder(contents).run(); }
+
+}  // namespace qplan::emit

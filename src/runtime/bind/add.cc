@@ -1,0 +1,146 @@
+// Glue of add and sub: they differ in a sign.
+#include "src/runtime/bind/add.h"
+
+#include "kernels/add/add.h"
+#include "src/runtime/bind/broadcast.h"
+#include "src/runtime/bind/family.h"
+
+namespace qplan {
+namespace {
+
+bool check_rescale(const StepCheck& check, const char* name, int32_t multiplier, int32_t shift) {
+  return check.multiplier(name, multiplier, shift) && check.range("shift", shift, -31, 0);
+}
+
+bool check_scaling(const StepCheck& check, const format::AddParams& params) {
+  if (params.contract() == format::Contract_F32E) {
+    return check.scale("input1_scale", params.input1_scale()) &&
+           check.scale("input2_scale", params.input2_scale()) &&
+           check.scale("output_scale", params.output_scale());
+  }
+  return check.range("left_shift", params.left_shift(), 0, AddArgs::kMaxLeftShift) &&
+         check_rescale(check, "input1", params.input1_multiplier(), params.input1_shift()) &&
+         check_rescale(check, "input2", params.input2_multiplier(), params.input2_shift()) &&
+         check_rescale(check, "output", params.output_multiplier(), params.output_shift());
+}
+
+}  // namespace
+
+bool check_add_formula(const StepCheck& check, const format::AddParams& params, Dtype dtype) {
+  return check.contract(params.contract(), kContractsTfl2F32e) && check_scaling(check, params) &&
+         check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
+         check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
+         check.clamp(params.clamp_min(), params.clamp_max(), dtype);
+}
+
+void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& formula) {
+  formula.contract = contract_of(params.contract());
+  formula.dtype = dtype;
+  formula.left_shift = params.left_shift();
+  formula.input1_zero_point = params.input1_zero_point();
+  formula.input1_multiplier = params.input1_multiplier();
+  formula.input1_shift = params.input1_shift();
+  formula.input2_zero_point = params.input2_zero_point();
+  formula.input2_multiplier = params.input2_multiplier();
+  formula.input2_shift = params.input2_shift();
+  formula.output_zero_point = params.output_zero_point();
+  formula.output_multiplier = params.output_multiplier();
+  formula.output_shift = params.output_shift();
+  formula.clamp_min = params.clamp_min();
+  formula.clamp_max = params.clamp_max();
+  formula.input1_scale = params.input1_scale();
+  formula.input2_scale = params.input2_scale();
+  formula.output_scale = params.output_scale();
+  if (formula.contract == Contract::kTfl2 && params.float_scale1() > 0.0f) {
+    formula.float_scale1 = params.float_scale1();
+    formula.float_scale2 = params.float_scale2();
+    formula.float_offset = params.float_offset();
+  }
+}
+
+namespace {
+
+qplan_status bind_named(const char* name, const StepView& step, bool checked, AddArgs& args, Error* error) {
+  const StepCheck check(step, name, error);
+  if (checked) {
+    if (!check.arity(2, 1) || !check.params(format::KernelParams_AddParams) ||
+        !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
+      return check.status();
+    }
+    const Dtype dtype = dtype_of(step.input(0));
+    if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
+        !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
+        !check_add_formula(check, check.params_as<format::AddParams>(), dtype)) {
+      return check.status();
+    }
+  }
+  if (!make_broadcast(shape_of(step.input(0)), shape_of(step.input(1)), shape_of(step.output(0)),
+                      &args.broadcast)) {
+    check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
+    return check.status();
+  }
+  fill_add_formula(check.params_as<format::AddParams>(), dtype_of(step.input(0)), args);
+  args.a = step.input_data(0);
+  args.b = step.input_data(1);
+  args.output = step.output_data(0);
+  return QPLAN_OK;
+}
+
+qplan_status bind_add(const StepView& step, bool check, AddArgs& args, Error* error) {
+  return bind_named("add", step, check, args, error);
+}
+
+qplan_status bind_sub(const StepView& step, bool check, AddArgs& args, Error* error) {
+  return bind_named("sub", step, check, args, error);
+}
+
+// Rows of images without broadcasting, which are one axis of elements.
+bool accepts_rows(const StepView& step, uint32_t) {
+  const Shape output = shape_of(step.output(0));
+  return output.rank == 4 && shape_of(step.input(0)) == output && shape_of(step.input(1)) == output;
+}
+
+Rows rows_read(const void*, Rows output) { return output; }
+uint64_t rows_span(const void*, uint32_t rows) { return rows; }
+
+void cut_rows(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
+              void* storage) {
+  AddArgs& args = *static_cast<AddArgs*>(storage);
+  const Shape shape = shape_of(step.output(0));
+  const uint64_t row = uint64_t{shape[2]} * shape[3];
+  const size_t begin = static_cast<size_t>((uint64_t{image} * shape[1] + output.begin) * row);
+  const void*& other = input == 0 ? args.b : args.a;
+  if (other != nullptr) other = static_cast<const uint8_t*>(other) + begin;
+  (input == 0 ? args.a : args.b) = rows;
+  args.output = to;
+  args.broadcast.elements = args.broadcast.extents[0] = (output.end - output.begin) * row;
+}
+
+constexpr RowCut kRowCut = {accepts_rows, rows_read, rows_span, cut_rows};
+
+uint64_t work(const AddArgs& args) { return args.broadcast.elements; }
+
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(AddArgs, name, isa),
+constexpr KernelVariant kAddVariants[] = {
+#include "kernels/add/add_variants.def"
+};
+constexpr KernelVariant kSubVariants[] = {
+#include "kernels/add/sub_variants.def"
+};
+#undef QPLAN_VARIANT
+constexpr KernelVariant kAddReference[] = {QPLAN_VARIANT_ROW(AddArgs, add_ref, QPLAN_ISA_REFERENCE)};
+constexpr KernelVariant kSubReference[] = {QPLAN_VARIANT_ROW(AddArgs, sub_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kAddFamily =
+    make_family<AddArgs, bind_add, binary_in_place, work>(kKernel_add, "add", kAddVariants, &kRowCut);
+constexpr KernelFamily kAddFamilyReference =
+    make_family<AddArgs, bind_add, binary_in_place, work>(kKernel_add, "add", kAddReference, &kRowCut);
+constexpr KernelFamily kSubFamily =
+    make_family<AddArgs, bind_sub, binary_in_place, work>(kKernel_sub, "sub", kSubVariants, &kRowCut);
+constexpr KernelFamily kSubFamilyReference =
+    make_family<AddArgs, bind_sub, binary_in_place, work>(kKernel_sub, "sub", kSubReference, &kRowCut);
+
+}  // namespace qplan

@@ -1,0 +1,62 @@
+#include "src/runtime/bind/broadcast.h"
+
+namespace qplan {
+namespace {
+
+// The extent along `axis` of the output, counted from the last: missing leading axes are 1.
+uint32_t aligned_extent(const Shape& shape, uint32_t rank, uint32_t axis) {
+  const uint32_t missing = rank - shape.rank;
+  return axis < missing ? 1 : shape[axis - missing];
+}
+
+}  // namespace
+
+bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadcast* broadcast) {
+  if (output.rank != (a.rank > b.rank ? a.rank : b.rank)) return false;
+  uint64_t extents[format::kMaxRank];
+  uint64_t a_strides[format::kMaxRank];
+  uint64_t b_strides[format::kMaxRank];
+  uint32_t rank = 0;  // of the three arrays, which hold the last axis first
+  uint64_t a_stride = 1;
+  uint64_t b_stride = 1;
+  for (uint32_t axis = output.rank; axis-- > 0;) {
+    const uint64_t a_extent = aligned_extent(a, output.rank, axis);
+    const uint64_t b_extent = aligned_extent(b, output.rank, axis);
+    if (a_extent != b_extent && a_extent != 1 && b_extent != 1) return false;
+    const uint64_t extent = a_extent > b_extent ? a_extent : b_extent;
+    if (extent != output[axis]) return false;
+    if (extent == 1) continue;
+    const uint64_t a_step = a_extent == 1 ? 0 : a_stride;
+    const uint64_t b_step = b_extent == 1 ? 0 : b_stride;
+    a_stride *= a_extent;
+    b_stride *= b_extent;
+    const bool continues = rank > 0 && a_step == a_strides[rank - 1] * extents[rank - 1] &&
+                           b_step == b_strides[rank - 1] * extents[rank - 1];
+    if (continues) {
+      extents[rank - 1] *= extent;
+    } else {
+      extents[rank] = extent;
+      a_strides[rank] = a_step;
+      b_strides[rank] = b_step;
+      ++rank;
+    }
+  }
+  *broadcast = Broadcast{};
+  broadcast->elements = output.elements();
+  if (rank == 0) return true;
+  broadcast->rank = rank;
+  for (uint32_t i = 0; i < rank; ++i) {
+    broadcast->extents[i] = extents[rank - 1 - i];
+    broadcast->a_strides[i] = a_strides[rank - 1 - i];
+    broadcast->b_strides[i] = b_strides[rank - 1 - i];
+  }
+  return true;
+}
+
+bool binary_in_place(const StepView& step, uint32_t output, uint32_t input) {
+  const format::Tensor& to = step.output(output);
+  const format::Tensor& from = step.input(input);
+  return shape_of(to) == shape_of(from) && dtype_bytes(dtype_of(to)) == dtype_bytes(dtype_of(from));
+}
+
+}  // namespace qplan

@@ -1,0 +1,215 @@
+#include "src/runtime/bind/conv2d.h"
+
+#include "kernels/layout.h"
+#include "src/base/checked.h"
+#include "src/runtime/bind/add.h"
+#include "src/runtime/bind/family.h"
+
+namespace qplan {
+namespace {
+
+// Under F32E the scales stand where the multipliers do, and there are no shifts; under ACC32 there is
+// neither.
+enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
+
+uint32_t num_inputs(format::Contract contract) {
+  if (contract == format::Contract_ACC32) return kMultiplier;
+  return contract == format::Contract_F32E ? kShift : kNumInputs;
+}
+
+uint32_t output_dtypes(format::Contract contract) {
+  return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
+}
+
+const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
+
+// Of a step whose operands and groups have been checked.
+LayoutWindow window_of(const StepView& step) {
+  const format::Conv2dParams& p = params_of(step);
+  return {p.kernel_h(), p.kernel_w(), shape_of(step.input(kInput))[3] / p.groups()};
+}
+
+// The last input, behind the constants.
+uint32_t residual_input(const StepView& step) { return num_inputs(params_of(step).contract()); }
+
+bool check_residual(const StepCheck& check, const StepView& step) {
+  const format::AddParams& sum = *step.step->residual();
+  const Dtype dtype = dtype_of(step.output(0));
+  Shape residual;
+  if (params_of(step).contract() == format::Contract_ACC32) {
+    return check.fail() << "a residual is added to outputs of 8 bits, not to accumulators";
+  }
+  if (!check.input(residual_input(step), "residual", dtype_bit(dtype), 4, &residual) ||
+      !check_add_formula(check, sum, dtype)) {
+    return false;
+  }
+  if (residual == shape_of(step.output(0))) return true;
+  return check.fail_input(residual_input(step), "residual") << "is not of the output's shape";
+}
+
+}  // namespace
+
+bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
+  Shape input, output;
+  if (!check.params(format::KernelParams_Conv2dParams)) return false;
+  const format::Conv2dParams& p = params_of(step);
+  if (!check.contract(p.contract(), kContractsLayer) ||
+      !check.arity(num_inputs(p.contract()) + (step.step->residual() != nullptr ? 1 : 0), 1) ||
+      !check.input(kInput, "input", kDtypesU8S8, 4, &input) ||
+      !check.output(0, "output", output_dtypes(p.contract()), 4, &output)) {
+    return false;
+  }
+  const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
+  if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
+      !check.in_dtype("pad value", p.pad_value(), input_dtype) ||
+      !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
+      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max()) ||
+      !check.window(
+          {"height", input[1], output[1], p.kernel_h(), p.stride_h(), p.dilation_h(), p.pad_top()}) ||
+      !check.window(
+          {"width", input[2], output[2], p.kernel_w(), p.stride_w(), p.dilation_w(), p.pad_left()})) {
+    return false;
+  }
+  if (input[0] != output[0]) {
+    return check.fail() << "input batch " << input[0] << " is not the output's " << output[0];
+  }
+  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX) &&
+         (step.step->residual() == nullptr || check_residual(check, step));
+}
+
+bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
+  const format::Conv2dParams& p = params_of(step);
+  const Shape input = shape_of(step.input(kInput)), output = shape_of(step.output(0));
+  // Kernel extents are at most 2^31, so that their product fits and times the channels may not. With num_k
+  // below 2^31 the layout's sizes fit 64 bits.
+  uint64_t num_k = uint64_t{p.kernel_h()} * p.kernel_w();
+  if (!checked_mul(num_k, uint64_t{input[3] / p.groups()}, &num_k) || num_k > INT32_MAX) {
+    return check.fail() << "kernel " << p.kernel_h() << " x " << p.kernel_w() << " over "
+                        << input[3] / p.groups() << " channels is too large";
+  }
+  return check.constant(kWeights, "weights", Dtype::kS8,
+                        layout_bytes(p.weights_layout(), output[3], window_of(step))) &&
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3])) &&
+         check.float_form(p, layout_channels(p.weights_layout(), output[3]));
+}
+
+// Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
+// to its fields is looked up once.
+void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
+  const format::Conv2dParams& p = params_of(step);
+  const format::Tensor &input = step.input(kInput), &output = step.output(0);
+  const int64_t *from = input.shape()->data(), *to = output.shape()->data();
+  const uint32_t* inputs = step.step->inputs()->data();
+  args.input = step.address(inputs[kInput]);
+  args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
+  args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
+  args.contract = contract_of(p.contract());
+  if (args.contract == Contract::kF32e) {
+    args.scale = static_cast<const float*>(step.address(inputs[kScale]));
+  } else if (args.contract != Contract::kAcc32) {
+    args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
+    args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
+  }
+  fill_float_form(p, args);
+  args.output = step.output_data(0);
+  args.batch = static_cast<uint32_t>(from[0]);
+  args.input_h = static_cast<uint32_t>(from[1]);
+  args.input_w = static_cast<uint32_t>(from[2]);
+  args.input_c = static_cast<uint32_t>(from[3]);
+  args.output_h = static_cast<uint32_t>(to[1]);
+  args.output_w = static_cast<uint32_t>(to[2]);
+  args.output_c = static_cast<uint32_t>(to[3]);
+  args.kernel_h = p.kernel_h();
+  args.kernel_w = p.kernel_w();
+  args.stride_h = p.stride_h();
+  args.stride_w = p.stride_w();
+  args.dilation_h = p.dilation_h();
+  args.dilation_w = p.dilation_w();
+  args.pad_top = p.pad_top();
+  args.pad_left = p.pad_left();
+  args.groups = p.groups();
+  args.input_zero_point = p.input_zero_point();
+  args.weights_zero_point = p.weights_zero_point();
+  args.pad_value = p.pad_value();
+  args.output_zero_point = p.output_zero_point();
+  args.clamp_min = p.clamp_min();
+  args.clamp_max = p.clamp_max();
+  args.input_dtype = dtype_of(input);
+  args.output_dtype = dtype_of(output);
+  args.weights_layout = p.weights_layout();
+  args.schedule = step.step->schedule();
+  args.has_residual = step.step->residual() != nullptr;
+  if (args.has_residual) {
+    args.residual = step.input_data(residual_input(step));
+    args.residual_is_a = step.step->residual_is_input1();
+    fill_add_formula(*step.step->residual(), args.output_dtype, args.residual_sum);
+  }
+}
+
+uint64_t conv2d_work(const Conv2dArgs& args) {
+  const uint64_t macs = saturating_product(args.kernel_h, args.kernel_w, args.input_c / args.groups);
+  const uint64_t per_output = saturating_sum(macs, args.has_residual ? 2 : 1);
+  return saturating_product(args.batch, args.output_h, args.output_w, args.output_c, per_output);
+}
+
+namespace {
+
+// Zeros behind the taps of those layouts that variants multiply as they are: by whatever lies behind the
+// bytes of a tap in memory, which must not reach an output.
+bool check_taps(const StepCheck& check, const StepView& step) {
+  const uint16_t layout = params_of(step).weights_layout();
+  const LayoutTaps taps = layout_taps(layout, window_of(step));
+  const uint64_t rest = taps.bytes % 4;
+  if (layout == kLayout_ohwi || layout == kLayout_o16k4 || rest == 0) return true;
+  const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
+  const uint64_t tap_bytes = taps.k4() * 64, bytes = step.input(kWeights).size();
+  for (uint64_t four = tap_bytes - 64; four < bytes; four += tap_bytes) {
+    for (uint64_t at = four; at < four + 64; ++at) {
+      if (at % 4 < rest || weights[at] == 0) continue;
+      return check.fail_input(kWeights, "weights")
+             << "in " << layout_name(layout) << " have " << int32_t{weights[at]} << " at byte " << at
+             << ", behind a tap, expected 0";
+    }
+  }
+  return true;
+}
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  if (!check_conv2d_operands(check, step)) return false;
+  const format::Conv2dParams& p = params_of(step);
+  const int64_t input_c = step.input(kInput).shape()->Get(3), output_c = step.output(0).shape()->Get(3);
+  if (p.groups() < 1 || input_c % p.groups() != 0) {
+    return check.fail() << "input channels " << input_c << " are not divisible by groups " << p.groups();
+  }
+  if (output_c % p.groups() != 0) {
+    return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
+  }
+  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
+                      kLayout_o16z4) &&
+         check_conv2d_constants(check, step) && check_taps(check, step);
+}
+
+qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {
+  if (check) {
+    const StepCheck checker(step, "conv2d", error);
+    if (!check_step(checker, step)) return checker.status();
+  }
+  fill_conv2d_args(step, args);
+  return QPLAN_OK;
+}
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
+#include "kernels/conv2d/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
+constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+    kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
+
+}  // namespace qplan

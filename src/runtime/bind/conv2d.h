@@ -1,0 +1,31 @@
+// From a plan's step to Conv2dArgs, for conv2d and depthwise_conv2d, which have the same operands and
+// parameters.
+#ifndef QPLAN_SRC_RUNTIME_BIND_CONV2D_H_
+#define QPLAN_SRC_RUNTIME_BIND_CONV2D_H_
+
+#include <stdint.h>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/kernel.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+
+// Everything about the step but its groups and layout, which are the family's own business, and the sizes of
+// the constants, which follow from these.
+bool check_conv2d_operands(const StepCheck& check, const StepView& step);
+// Weights, bias, multiplier and shift or scale, once the layout is known and groups divides the input
+// channels.
+bool check_conv2d_constants(const StepCheck& check, const StepView& step);
+
+void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
+// KernelFamily::work: multiply-accumulates, those with padding included, one operation for each accumulator
+// that becomes an output, and one for each residual.
+uint64_t conv2d_work(const Conv2dArgs& args);
+
+// Rows of the output from rows of the input, in conv2d_rows.cc.
+extern const RowCut kConv2dRowCut;
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_RUNTIME_BIND_CONV2D_H_

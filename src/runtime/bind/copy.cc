@@ -1,0 +1,49 @@
+#include "kernels/copy/copy.h"
+
+#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+namespace {
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  if (!check.arity(1, 1) || !check.params(format::KernelParams_CopyParams)) return false;
+  if (!check.input(0, "input", kDtypesAny8To64, kAnyRank, nullptr) ||
+      !check.output(0, "output", dtype_bit(dtype_of(step.input(0))), kAnyRank, nullptr)) {
+    return false;
+  }
+  if (step.input(0).size() != step.output(0).size()) {
+    return check.fail_output(0, "output")
+           << "has " << step.output(0).size() << " bytes, the input " << step.input(0).size();
+  }
+  return true;
+}
+
+qplan_status bind(const StepView& step, bool checked, CopyArgs& args, Error* error) {
+  const StepCheck check(step, "copy", error);
+  if (checked && !check_step(check, step)) return check.status();
+  args.input = step.input_data(0);
+  args.output = step.output_data(0);
+  args.bytes = step.input(0).size();
+  return QPLAN_OK;
+}
+
+bool in_place(const StepView&, uint32_t, uint32_t) { return true; }
+
+uint64_t work(const CopyArgs& args) { return args.bytes; }
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(CopyArgs, name, isa),
+#include "kernels/copy/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(CopyArgs, copy_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kCopyFamily =
+    make_family<CopyArgs, bind, in_place, work>(kKernel_copy, "copy", kVariants);
+constexpr KernelFamily kCopyFamilyReference =
+    make_family<CopyArgs, bind, in_place, work>(kKernel_copy, "copy", kReference);
+
+}  // namespace qplan

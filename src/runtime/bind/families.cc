@@ -1,0 +1,45 @@
+#include "src/runtime/bind/families.h"
+
+namespace {
+
+// By kernel id: entry 0 stands for no family, the others follow the rows of kernels.def, whose numbers are 1,
+// 2, 3, ...
+constexpr const qplan::KernelFamily* kAllFamilies[] = {
+    nullptr,
+#define QPLAN_KERNEL(id, family, descriptor, params) &qplan::descriptor,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+
+constexpr const qplan::KernelFamily* kReferenceFamilies[] = {
+    nullptr,
+#define QPLAN_KERNEL(id, family, descriptor, params) &qplan::descriptor##Reference,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+
+constexpr uint32_t kIds[] = {
+    0,
+#define QPLAN_KERNEL(id, family, descriptor, params) id,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+constexpr uint32_t kNumFamilies = sizeof(kIds) / sizeof(kIds[0]);
+
+constexpr bool ids_are_positions() {
+  for (uint32_t i = 0; i < kNumFamilies; ++i) {
+    if (kIds[i] != i) return false;
+  }
+  return true;
+}
+static_assert(ids_are_positions(),
+              "a row of kernels.def was left out or moved: the tables are indexed by id");
+
+constexpr qplan_kernel_set kAll = {kAllFamilies, kNumFamilies};
+constexpr qplan_kernel_set kReference = {kReferenceFamilies, kNumFamilies};
+
+}  // namespace
+
+const qplan_kernel_set* qplan_kernels_all(void) { return &kAll; }
+
+const qplan_kernel_set* qplan_kernels_reference(void) { return &kReference; }

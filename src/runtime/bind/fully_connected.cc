@@ -1,0 +1,124 @@
+#include "kernels/fully_connected/fully_connected.h"
+
+#include "kernels/layout.h"
+#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+namespace {
+
+// Under F32E the scales stand where the multipliers do, and there are no shifts; under ACC32 there is
+// neither.
+enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
+
+uint32_t num_inputs(format::Contract contract) {
+  if (contract == format::Contract_ACC32) return kMultiplier;
+  return contract == format::Contract_F32E ? kShift : kNumInputs;
+}
+
+uint32_t output_dtypes(format::Contract contract) {
+  return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
+}
+
+// The last extent; the others together are the rows.
+uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
+// Of a tensor that has been checked.
+uint32_t columns(const format::Tensor& tensor) {
+  return static_cast<uint32_t>(tensor.shape()->Get(tensor.shape()->size() - 1));
+}
+uint32_t rows(const format::Tensor& tensor) {
+  uint32_t product = 1;
+  for (uint32_t i = 0; i + 1 < tensor.shape()->size(); ++i) {
+    product *= static_cast<uint32_t>(tensor.shape()->Get(i));
+  }
+  return product;
+}
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  Shape input, output;
+  if (!check.params(format::KernelParams_FullyConnectedParams)) return false;
+  const auto& p = check.params_as<format::FullyConnectedParams>();
+  if (!check.contract(p.contract(), kContractsLayer) || !check.arity(num_inputs(p.contract()), 1) ||
+      !check.input(kInput, "input", kDtypesU8S8, kAnyRank, &input) ||
+      !check.output(0, "output", output_dtypes(p.contract()), kAnyRank, &output)) {
+    return false;
+  }
+  const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
+  if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
+      !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
+      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
+    return false;
+  }
+  if (input.rank < 1 || output.rank < 1)
+    return check.fail() << "input and output must have an axis of channels";
+  const uint64_t rows = input.elements() / columns(input), output_rows = output.elements() / columns(output);
+  if (rows != output_rows) {
+    return check.fail() << "input rows " << rows << " are not the output's " << output_rows;
+  }
+  const uint64_t units = rows * ((uint64_t{columns(output)} + 15) / 16);
+  if (units > INT32_MAX)
+    return check.fail() << rows << " rows of " << columns(output) << " outputs are too many";
+  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) &&
+         check.constant(kWeights, "weights", Dtype::kS8,
+                        layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output))) &&
+         check.float_form(p, layout_channels(p.weights_layout(), columns(output)));
+}
+
+qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restrict args, Error* error) {
+  if (check) {
+    const StepCheck checker(step, "fully_connected", error);
+    if (!check_step(checker, step)) return checker.status();
+  }
+  const format::FullyConnectedParams& p = *step.step->params_as_FullyConnectedParams();
+  const format::Tensor &input = step.input(kInput), &output = step.output(0);
+  const uint32_t* inputs = step.step->inputs()->data();
+  args.input = step.address(inputs[kInput]);
+  args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
+  args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
+  args.contract = contract_of(p.contract());
+  if (args.contract == Contract::kF32e) {
+    args.scale = static_cast<const float*>(step.address(inputs[kScale]));
+  } else if (args.contract != Contract::kAcc32) {
+    args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
+    args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
+  }
+  fill_float_form(p, args);
+  args.output = step.output_data(0);
+  args.rows = rows(input);
+  args.input_c = columns(input);
+  args.output_c = columns(output);
+  args.input_zero_point = p.input_zero_point();
+  args.weights_zero_point = p.weights_zero_point();
+  args.output_zero_point = p.output_zero_point();
+  args.clamp_min = p.clamp_min();
+  args.clamp_max = p.clamp_max();
+  args.input_dtype = dtype_of(input);
+  args.output_dtype = dtype_of(output);
+  args.weights_layout = p.weights_layout();
+  args.schedule = step.step->schedule();
+  return QPLAN_OK;
+}
+
+uint64_t work(const FullyConnectedArgs& args) {
+  return saturating_product(args.rows, args.output_c, uint64_t{args.input_c} + 1);
+}
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) \
+  with_knobs(QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa), kFullyConnectedKnobs),
+#include "kernels/fully_connected/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {
+    QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kFullyConnectedFamily = make_family<FullyConnectedArgs, bind, never_in_place, work>(
+    kKernel_fully_connected, "fully_connected", kVariants);
+constexpr KernelFamily kFullyConnectedFamilyReference =
+    make_family<FullyConnectedArgs, bind, never_in_place, work>(kKernel_fully_connected, "fully_connected",
+                                                                kReference);
+
+}  // namespace qplan

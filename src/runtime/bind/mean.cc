@@ -1,0 +1,100 @@
+#include "kernels/mean/mean.h"
+
+#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/shape_axes.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+namespace {
+
+bool reduces(uint32_t axes, uint32_t axis) { return (axes >> axis & 1) != 0; }
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  if (!check.arity(1, 1) || !check.params(format::KernelParams_MeanParams)) return false;
+  Shape input;
+  Shape output;
+  if (!check.input(0, "input", kDtypesU8S8, kAnyRank, &input)) return false;
+  const Dtype dtype = dtype_of(step.input(0));
+  if (!check.output(0, "output", dtype_bit(dtype), kAnyRank, &output)) return false;
+  const format::MeanParams& params = check.params_as<format::MeanParams>();
+  if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
+  if (params.axes() == 0 || params.axes() >> input.rank != 0) {
+    return check.fail() << "axes " << params.axes() << " names no axis or one beyond the input's rank "
+                        << input.rank;
+  }
+  if (!is_reduced_shape(input, params.axes(), output)) {
+    return check.fail_output(0, "output") << "is not the input's shape reduced along axes " << params.axes();
+  }
+  uint64_t reduced = 1;
+  for (uint32_t axis = 0; axis < input.rank; ++axis) {
+    if (reduces(params.axes(), axis)) reduced *= input[axis];
+  }
+  if (!check.range("number of reduced elements", static_cast<int64_t>(reduced), 1, MeanArgs::kMaxReduced)) {
+    return false;
+  }
+  const bool scaling = params.contract() == format::Contract_F32E
+                           ? check.scale("scale", params.scale())
+                           : check.multiplier("output", params.output_multiplier(), params.output_shift());
+  return scaling && check.in_dtype("input_zero_point", params.input_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", params.output_zero_point(), dtype);
+}
+
+// Appends an axis inside those that are there.
+void append_axis(uint64_t extent, uint64_t stride, uint32_t* rank, uint64_t* extents, uint64_t* strides) {
+  if (extent == 1) return;
+  if (*rank > 0 && strides[*rank - 1] == extent * stride) {
+    extents[*rank - 1] *= extent;
+    strides[*rank - 1] = stride;
+    return;
+  }
+  extents[*rank] = extent;
+  strides[*rank] = stride;
+  ++*rank;
+}
+
+qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* error) {
+  const StepCheck check(step, "mean", error);
+  if (checked && !check_step(check, step)) return check.status();
+  const format::MeanParams& params = check.params_as<format::MeanParams>();
+  const Shape input = shape_of(step.input(0));
+  args.contract = contract_of(params.contract());
+  args.dtype = dtype_of(step.input(0));
+  args.input = step.input_data(0);
+  args.output = step.output_data(0);
+  uint64_t stride = input.elements();
+  for (uint32_t axis = 0; axis < input.rank; ++axis) {
+    const uint64_t extent = input[axis];
+    stride /= extent;
+    if (reduces(params.axes(), axis)) {
+      args.num_reduced *= static_cast<uint32_t>(extent);
+      append_axis(extent, stride, &args.reduced_rank, args.reduced_extents, args.reduced_strides);
+    } else {
+      args.num_outputs *= extent;
+      append_axis(extent, stride, &args.kept_rank, args.kept_extents, args.kept_strides);
+    }
+  }
+  args.input_zero_point = params.input_zero_point();
+  args.output_zero_point = params.output_zero_point();
+  args.output_multiplier = params.output_multiplier();
+  args.output_shift = params.output_shift();
+  args.scale = params.scale();
+  return QPLAN_OK;
+}
+
+uint64_t work(const MeanArgs& args) { return saturating_product(args.num_outputs, args.num_reduced); }
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MeanArgs, name, isa),
+#include "kernels/mean/variants.def"
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MeanArgs, mean_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kMeanFamily =
+    make_family<MeanArgs, bind, never_in_place, work>(kKernel_mean, "mean", kVariants);
+constexpr KernelFamily kMeanFamilyReference =
+    make_family<MeanArgs, bind, never_in_place, work>(kKernel_mean, "mean", kReference);
+
+}  // namespace qplan

@@ -1,0 +1,126 @@
+// Glue of avg_pool2d and max_pool2d: the same parameters, checked alike.
+#include "kernels/pool2d/pool2d.h"
+
+#include <float.h>
+
+#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+namespace {
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  if (!check.arity(1, 1) || !check.params(format::KernelParams_Pool2dParams)) return false;
+  Shape input;
+  Shape output;
+  if (!check.input(0, "input", kDtypesU8S8, 4, &input)) return false;
+  const Dtype dtype = dtype_of(step.input(0));
+  if (!check.output(0, "output", dtype_bit(dtype), 4, &output)) return false;
+  if (output[0] != input[0] || output[3] != input[3]) {
+    return check.fail_output(0, "output") << "has batch " << output[0] << " and " << output[3]
+                                          << " channels, expected " << input[0] << " and " << input[3];
+  }
+  const format::Pool2dParams& params = check.params_as<format::Pool2dParams>();
+  const WindowAxis height = {"height",          input[1], output[1],       params.pool_h(),
+                             params.stride_h(), 1,        params.pad_top()};
+  const WindowAxis width = {"width",           input[2], output[2],        params.pool_w(),
+                            params.stride_w(), 1,        params.pad_left()};
+  return check.window_touches_input(height) && check.window_touches_input(width) &&
+         check.range("batch * output height", int64_t{output[0]} * output[1], 1, INT32_MAX) &&
+         check.clamp(params.clamp_min(), params.clamp_max(), dtype);
+}
+
+// Of avg_pool2d.
+bool check_average(const StepCheck& check, const format::Pool2dParams& params, Dtype dtype) {
+  if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
+  if (params.contract() != format::Contract_F32E) return true;
+  if (!check.scale("input_scale", params.input_scale()) ||
+      !check.scale("output_scale", params.output_scale()) ||
+      !check.in_dtype("input_zero_point", params.input_zero_point(), dtype) ||
+      !check.in_dtype("output_zero_point", params.output_zero_point(), dtype)) {
+    return false;
+  }
+  // The largest of the windows' factors.
+  if (params.input_scale() / params.output_scale() <= FLT_MAX) return true;
+  return check.fail() << "input_scale / output_scale is not finite";
+}
+
+void fill(const StepView& step, const format::Pool2dParams& params, Pool2dArgs& args) {
+  const Shape input = shape_of(step.input(0));
+  const Shape output = shape_of(step.output(0));
+  args.dtype = dtype_of(step.input(0));
+  args.input = step.input_data(0);
+  args.output = step.output_data(0);
+  args.batch = input[0];
+  args.input_h = input[1];
+  args.input_w = input[2];
+  args.channels = input[3];
+  args.output_h = output[1];
+  args.output_w = output[2];
+  args.pool_h = params.pool_h();
+  args.pool_w = params.pool_w();
+  args.stride_h = params.stride_h();
+  args.stride_w = params.stride_w();
+  args.pad_top = params.pad_top();
+  args.pad_left = params.pad_left();
+  args.clamp_min = params.clamp_min();
+  args.clamp_max = params.clamp_max();
+}
+
+qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {
+  const StepCheck check(step, "avg_pool2d", error);
+  if (checked) {
+    if (!check_step(check, step)) return check.status();
+    const auto& params = check.params_as<format::Pool2dParams>();
+    if (!check_average(check, params, dtype_of(step.input(0)))) return check.status();
+  }
+  const auto& params = check.params_as<format::Pool2dParams>();
+  fill(step, params, args);
+  args.contract = contract_of(params.contract());
+  args.input_scale = params.input_scale();
+  args.output_scale = params.output_scale();
+  args.input_zero_point = params.input_zero_point();
+  args.output_zero_point = params.output_zero_point();
+  args.count_include_pad = params.count_include_pad();
+  return QPLAN_OK;
+}
+
+qplan_status bind_max(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {
+  const StepCheck check(step, "max_pool2d", error);
+  if (checked && !check_step(check, step)) return check.status();
+  fill(step, check.params_as<format::Pool2dParams>(), args);
+  return QPLAN_OK;
+}
+
+uint64_t work(const Pool2dArgs& args) {
+  // A window is looked at as far as there are inputs.
+  const uint32_t window_h = args.pool_h < args.input_h ? args.pool_h : args.input_h;
+  const uint32_t window_w = args.pool_w < args.input_w ? args.pool_w : args.input_w;
+  return saturating_product(args.batch, args.output_h, args.output_w, args.channels, window_h, window_w);
+}
+
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Pool2dArgs, name, isa),
+constexpr KernelVariant kAvgVariants[] = {
+#include "kernels/pool2d/avg_pool2d_variants.def"
+};
+constexpr KernelVariant kMaxVariants[] = {
+#include "kernels/pool2d/max_pool2d_variants.def"
+};
+#undef QPLAN_VARIANT
+constexpr KernelVariant kAvgReference[] = {
+    QPLAN_VARIANT_ROW(Pool2dArgs, avg_pool2d_ref, QPLAN_ISA_REFERENCE)};
+constexpr KernelVariant kMaxReference[] = {
+    QPLAN_VARIANT_ROW(Pool2dArgs, max_pool2d_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kAvgPool2dFamily =
+    make_family<Pool2dArgs, bind_avg, never_in_place, work>(kKernel_avg_pool2d, "avg_pool2d", kAvgVariants);
+constexpr KernelFamily kAvgPool2dFamilyReference =
+    make_family<Pool2dArgs, bind_avg, never_in_place, work>(kKernel_avg_pool2d, "avg_pool2d", kAvgReference);
+constexpr KernelFamily kMaxPool2dFamily =
+    make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxVariants);
+constexpr KernelFamily kMaxPool2dFamilyReference =
+    make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxReference);
+
+}  // namespace qplan

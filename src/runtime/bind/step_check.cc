@@ -1,0 +1,287 @@
+#include "src/runtime/bind/step_check.h"
+
+#include <dlpack/dlpack.h>
+#include <float.h>
+
+#include "kernels/layout.h"
+#include "src/base/checked.h"
+
+namespace qplan {
+
+static_assert(static_cast<int>(Contract::kTfl2) == format::Contract_TFL2 &&
+                  static_cast<int>(Contract::kTfl1) == format::Contract_TFL1 &&
+                  static_cast<int>(Contract::kF32e) == format::Contract_F32E &&
+                  static_cast<int>(Contract::kAcc32) == format::Contract_ACC32,
+              "the plan's numbers");
+
+namespace {
+
+constexpr int64_t kMaxExtent = INT32_MAX;
+constexpr uint64_t kMaxElements = uint64_t{1} << 48;
+
+}  // namespace
+
+Shape shape_of(const format::Tensor& tensor) {
+  Shape shape;
+  if (tensor.shape() == nullptr) return shape;
+  shape.rank = tensor.shape()->size();
+  for (uint32_t i = 0; i < shape.rank && i < format::kMaxRank; ++i) {
+    shape.extents[i] = static_cast<uint32_t>(tensor.shape()->Get(i));
+  }
+  return shape;
+}
+
+Dtype dtype_of(const format::Tensor& tensor) {
+  const uint32_t bits = tensor.type_bits();
+  switch (tensor.type_code()) {
+    case kDLUInt:
+      return bits == 8 ? Dtype::kU8 : Dtype::kOther;
+    case kDLInt:
+      return bits == 8    ? Dtype::kS8
+             : bits == 16 ? Dtype::kS16
+             : bits == 32 ? Dtype::kS32
+             : bits == 64 ? Dtype::kS64
+                          : Dtype::kOther;
+    case kDLFloat:
+      return bits == 32 ? Dtype::kF32 : Dtype::kOther;
+    default:
+      return Dtype::kOther;
+  }
+}
+
+StepCheck::Failure StepCheck::fail(qplan_status status, int32_t tensor) const {
+  error_.set(status, -1, tensor) << family_ << ": ";
+  return Failure(error_);
+}
+
+StepCheck::Failure StepCheck::fail_input(uint32_t i, const char* role) const {
+  return fail(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(step_.step->inputs()->Get(i))) << role << " ";
+}
+
+StepCheck::Failure StepCheck::fail_output(uint32_t i, const char* role) const {
+  return fail(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(step_.step->outputs()->Get(i))) << role << " ";
+}
+
+bool StepCheck::arity(uint32_t num_inputs, uint32_t num_outputs) const {
+  if (step_.num_inputs() != num_inputs) {
+    return fail() << "the step has " << step_.num_inputs() << " inputs, expected " << num_inputs;
+  }
+  if (step_.num_outputs() != num_outputs) {
+    return fail() << "the step has " << step_.num_outputs() << " outputs, expected " << num_outputs;
+  }
+  return true;
+}
+
+bool StepCheck::params(format::KernelParams type) const {
+  if (step_.step->params_type() == type && step_.step->params() != nullptr) return true;
+  return fail() << "the step has parameters of type " << static_cast<uint32_t>(step_.step->params_type())
+                << ", expected " << format::EnumNameKernelParams(type);
+}
+
+bool StepCheck::contract(format::Contract found, uint32_t computed) const {
+  if (found <= format::Contract_MAX && (computed & contract_bit(found)) != 0) return true;
+  Failure failure = fail(QPLAN_KERNEL_MISSING);
+  const char* name = format::EnumNameContract(found);
+  if (name[0] != '\0') {
+    failure << "contract " << name;
+  } else {
+    failure << "contract " << static_cast<uint32_t>(found);
+  }
+  failure << " is not implemented, only ";
+  const char* separator = "";
+  for (const format::Contract contract : format::EnumValuesContract()) {
+    if ((computed & contract_bit(contract)) == 0) continue;
+    failure << separator << format::EnumNameContract(contract);
+    separator = ", ";
+  }
+  return failure;
+}
+
+bool StepCheck::layout_of(uint16_t found, const uint16_t* read, size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (found == read[i]) return true;
+  }
+  Failure failure = fail(QPLAN_KERNEL_MISSING);
+  failure << "no variant reads weight layout " << uint32_t{found} << " (" << layout_name(found) << "), only ";
+  for (size_t i = 0; i < count; ++i) {
+    failure << (i == 0 ? "" : i + 1 == count ? " and " : ", ") << layout_name(read[i]);
+  }
+  return failure;
+}
+
+bool StepCheck::tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes,
+                       uint32_t rank, Shape* shape) const {
+  const Dtype dtype = dtype_of(tensor);
+  if (dtype == Dtype::kOther || (dtypes & dtype_bit(dtype)) == 0) {
+    return fail(QPLAN_PLAN_CORRUPT, index)
+           << role << " has " << dtype_name(dtype) << ", which this kernel does not take";
+  }
+  const uint32_t found_rank = tensor.shape() != nullptr ? tensor.shape()->size() : 0;
+  if (found_rank > format::kMaxRank || (rank != kAnyRank && found_rank != rank)) {
+    Failure failure = fail(QPLAN_PLAN_CORRUPT, index);
+    failure << role << " has rank " << found_rank;
+    if (rank == kAnyRank) return failure << ", the most is " << format::kMaxRank;
+    return failure << ", expected " << rank;
+  }
+  uint64_t elements = 1;
+  for (uint32_t i = 0; i < found_rank; ++i) {
+    const int64_t extent = tensor.shape()->Get(i);
+    if (extent < 1 || extent > kMaxExtent) {
+      return fail(QPLAN_PLAN_CORRUPT, index)
+             << role << " extent " << extent << " of axis " << i << " is not in 1 .. " << kMaxExtent;
+    }
+    // Both factors are below 2^48 and 2^31.
+    if (!checked_mul(elements, static_cast<uint64_t>(extent), &elements) || elements > kMaxElements) {
+      return fail(QPLAN_PLAN_CORRUPT, index) << role << " has more than " << kMaxElements << " elements";
+    }
+  }
+  const uint64_t element_bytes = dtype_bytes(dtype);
+  if (tensor.size() != elements * element_bytes) {
+    return fail(QPLAN_PLAN_CORRUPT, index)
+           << role << " has " << tensor.size() << " bytes, expected " << elements * element_bytes;
+  }
+  if (tensor.offset() % element_bytes != 0) {
+    return fail(QPLAN_PLAN_CORRUPT, index)
+           << role << " at offset " << tensor.offset() << " is not aligned to " << element_bytes << " bytes";
+  }
+  if (shape != nullptr) *shape = shape_of(tensor);
+  return true;
+}
+
+bool StepCheck::input(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
+  return tensor(static_cast<int32_t>(step_.step->inputs()->Get(i)), step_.input(i), role, dtypes, rank,
+                shape);
+}
+
+bool StepCheck::output(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
+  return tensor(static_cast<int32_t>(step_.step->outputs()->Get(i)), step_.output(i), role, dtypes, rank,
+                shape);
+}
+
+bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const {
+  const format::Tensor& tensor = step_.input(i);
+  if (!step_.input_is_constant(i)) return fail_input(i, role) << "is not a constant";
+  if (dtype_of(tensor) != dtype) {
+    return fail_input(i, role) << "has " << dtype_name(dtype_of(tensor)) << ", expected "
+                               << dtype_name(dtype);
+  }
+  const uint64_t element_bytes = dtype_bytes(dtype);
+  if (tensor.size() / element_bytes != count || tensor.size() % element_bytes != 0) {
+    return fail_input(i, role) << "has " << tensor.size() << " bytes, expected " << count << " elements of "
+                               << element_bytes;
+  }
+  if (tensor.offset() % element_bytes != 0) {
+    return fail_input(i, role) << "at offset " << tensor.offset() << " is not aligned to " << element_bytes
+                               << " bytes";
+  }
+  return true;
+}
+
+bool StepCheck::constant_range(uint32_t i, const char* role, uint64_t count, int32_t min, int32_t max) const {
+  const auto* values = static_cast<const int32_t*>(step_.input_data(i));
+  for (uint64_t at = 0; at < count; ++at) {
+    if (values[at] < min || values[at] > max) {
+      return fail_input(i, role) << values[at] << " of channel " << at << " is not in " << min << " .. "
+                                 << max;
+    }
+  }
+  return true;
+}
+
+bool StepCheck::constant_scales(uint32_t i, const char* role, uint64_t count) const {
+  const auto* values = static_cast<const float*>(step_.input_data(i));
+  for (uint64_t at = 0; at < count; ++at) {
+    if (!(values[at] >= 0.0f && values[at] <= FLT_MAX)) {
+      return fail_input(i, role) << "of channel " << at << " is negative or not finite";
+    }
+  }
+  return true;
+}
+
+bool StepCheck::channel_constants(format::Contract contract, uint32_t first, uint64_t count) const {
+  if (!constant(first, "bias", Dtype::kS32, count)) return false;
+  return contract == format::Contract_ACC32 || multipliers(contract, first + 1, count);
+}
+
+bool StepCheck::multipliers(format::Contract contract, uint32_t first, uint64_t count) const {
+  if (contract == format::Contract_F32E) {
+    return constant(first, "scale", Dtype::kF32, count) && constant_scales(first, "scale", count);
+  }
+  return constant(first, "multiplier", Dtype::kS32, count) &&
+         constant(first + 1, "shift", Dtype::kS32, count) &&
+         constant_range(first, "multiplier", count, 0, INT32_MAX) &&
+         constant_range(first + 1, "shift", count, -31, 30);
+}
+
+bool StepCheck::float_form_entries(const char* name, const flatbuffers::Vector<float>* values,
+                                   uint64_t count) const {
+  const uint64_t found = values != nullptr ? values->size() : 0;
+  if (found == count) return true;
+  return fail() << name << " has " << found << " entries, expected " << count;
+}
+
+bool StepCheck::range(const char* name, int64_t value, int64_t min, int64_t max) const {
+  if (value >= min && value <= max) return true;
+  return fail() << name << " " << value << " is not in " << min << " .. " << max;
+}
+
+bool StepCheck::in_dtype(const char* name, int32_t value, Dtype dtype) const {
+  if (value >= dtype_min(dtype) && value <= dtype_max(dtype)) return true;
+  return fail() << name << " " << value << " is outside " << dtype_name(dtype);
+}
+
+bool StepCheck::clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const {
+  if (!in_dtype("clamp_min", clamp_min, dtype) || !in_dtype("clamp_max", clamp_max, dtype)) return false;
+  if (clamp_min <= clamp_max) return true;
+  return fail() << "clamp_min " << clamp_min << " is above clamp_max " << clamp_max;
+}
+
+bool StepCheck::layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
+                             int32_t clamp_max) const {
+  if (contract != format::Contract_ACC32) {
+    return in_dtype("output zero point", zero_point, dtype) && clamp(clamp_min, clamp_max, dtype);
+  }
+  return range("output zero point under ACC32", zero_point, 0, 0) &&
+         range("clamp_min under ACC32", clamp_min, 0, 0) && range("clamp_max under ACC32", clamp_max, 0, 0);
+}
+
+bool StepCheck::multiplier(const char* name, int32_t multiplier, int32_t shift) const {
+  if (multiplier < 0) return fail() << name << " multiplier " << multiplier << " is negative";
+  if (shift >= -31 && shift <= 30) return true;
+  return fail() << name << " shift " << shift << " is not in -31 .. 30";
+}
+
+bool StepCheck::scale(const char* name, float value) const {
+  if (value > 0.0f && value <= kMaxScale) return true;
+  return fail() << name << " is not in (0, 2^100]";
+}
+
+bool StepCheck::window(const WindowAxis& axis) const {
+  if (axis.kernel < 1 || axis.stride < 1 || axis.dilation < 1) {
+    return fail() << axis.name << ": kernel " << axis.kernel << ", stride " << axis.stride << " and dilation "
+                  << axis.dilation << " must be at least 1";
+  }
+  // Each product is below 2^64.
+  const uint64_t last_begin = uint64_t{axis.output - 1} * axis.stride;
+  const uint64_t reach = uint64_t{axis.kernel - 1} * axis.dilation;
+  uint64_t last = 0;
+  if (axis.pad > INT32_MAX || !checked_add(last_begin, reach, &last) || last > INT32_MAX) {
+    return fail() << axis.name << ": output " << axis.output << ", kernel " << axis.kernel << ", stride "
+                  << axis.stride << ", dilation " << axis.dilation << ", pad " << axis.pad
+                  << " go beyond 2147483647";
+  }
+  return true;
+}
+
+bool StepCheck::window_touches_input(const WindowAxis& axis) const {
+  if (!window(axis)) return false;
+  if (axis.pad >= axis.kernel) {
+    return fail() << axis.name << ": pad " << axis.pad << " is not below the window's " << axis.kernel;
+  }
+  const int64_t last_begin = int64_t{axis.output - 1} * axis.stride - axis.pad;
+  if (last_begin < int64_t{axis.input}) return true;
+  return fail() << axis.name << ": the last of " << axis.output << " windows begins at " << last_begin
+                << ", after the input's " << axis.input;
+}
+
+}  // namespace qplan

@@ -1,0 +1,196 @@
+// What the glue of all families asks of a step, with one wording for what can be wrong. A plan is untrusted:
+// whatever a kernel indexes or divides by has passed through here or through checks of the family's own.
+#ifndef QPLAN_SRC_RUNTIME_BIND_STEP_CHECK_H_
+#define QPLAN_SRC_RUNTIME_BIND_STEP_CHECK_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/container.h"
+#include "kernels/kernel.h"
+#include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
+
+namespace qplan {
+
+// Extents of a plan tensor, outermost first. Each is in [1, 2^31), their product below 2^48.
+struct Shape {
+  uint32_t rank = 0;
+  uint32_t extents[format::kMaxRank] = {};
+
+  uint32_t operator[](uint32_t axis) const { return extents[axis]; }
+  uint64_t elements() const {
+    uint64_t product = 1;
+    for (uint32_t i = 0; i < rank; ++i) product *= extents[i];
+    return product;
+  }
+};
+
+inline bool operator==(const Shape& a, const Shape& b) {
+  bool equal = a.rank == b.rank;
+  for (uint32_t i = 0; equal && i < a.rank; ++i) equal = a.extents[i] == b.extents[i];
+  return equal;
+}
+inline bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
+
+// Of a tensor that StepCheck has accepted.
+Shape shape_of(const format::Tensor& tensor);
+// kOther for everything that Dtype does not list.
+__attribute__((pure)) Dtype dtype_of(const format::Tensor& tensor);
+
+// Sets of dtypes.
+constexpr uint32_t dtype_bit(Dtype dtype) { return 1u << static_cast<uint32_t>(dtype); }
+inline constexpr uint32_t kDtypesU8S8 = dtype_bit(Dtype::kU8) | dtype_bit(Dtype::kS8);
+inline constexpr uint32_t kDtypesAny8To64 = kDtypesU8S8 | dtype_bit(Dtype::kS16) | dtype_bit(Dtype::kS32) |
+                                            dtype_bit(Dtype::kS64) | dtype_bit(Dtype::kF32);
+
+// Sets of contracts.
+constexpr uint32_t contract_bit(format::Contract contract) { return 1u << contract; }
+inline constexpr uint32_t kContractsTfl2F32e =
+    contract_bit(format::Contract_TFL2) | contract_bit(format::Contract_F32E);
+// Those of requantize.
+inline constexpr uint32_t kContractsAccumulator = kContractsTfl2F32e | contract_bit(format::Contract_TFL1);
+// Those of layers of weights: the accumulator as it is, too.
+inline constexpr uint32_t kContractsLayer = kContractsAccumulator | contract_bit(format::Contract_ACC32);
+// The contract of a step that has been checked.
+constexpr Contract contract_of(format::Contract contract) { return static_cast<Contract>(contract); }
+
+// Whether a layer's parameters have a float form that this runtime knows; a later one's is passed over, since
+// multiplier and shift say all.
+template <typename Params>
+bool has_float_form(const Params& p) {
+  const bool known = p.float_form() == format::FloatForm_PLAIN || p.float_form() == format::FloatForm_SIGNED;
+  return known && (p.contract() == format::Contract_TFL2 || p.contract() == format::Contract_TFL1);
+}
+// Of a step that has been checked: what it says of float forms, in the args of its kernel.
+template <typename Params, typename Args>
+__attribute__((always_inline)) inline void fill_float_form(const Params& p, Args& __restrict args) {
+  if (!has_float_form(p)) return;
+  args.float_form = static_cast<FloatForm>(p.float_form());
+  args.float_scale = p.float_scale()->data();
+  args.float_offset = p.float_offset()->data();
+}
+
+// 2^100, beyond any scale that is meant: (x - zero_point) * scale stays finite, sums of two of them too, and
+// what is divided by a scale may become infinite but not NaN.
+inline constexpr float kMaxScale = 0x1p100f;
+
+inline constexpr uint32_t kAnyRank = ~0u;
+
+// One axis of a convolution or pool: output o reads the inputs o * stride + k * dilation - pad, k < kernel.
+struct WindowAxis {
+  const char* name;  // "height"
+  uint32_t input;
+  uint32_t output;
+  uint32_t kernel;
+  uint32_t stride;
+  uint32_t dilation;
+  uint32_t pad;  // before
+};
+
+// Checks return false with the error set: `if (!check.arity(5, 1) || ...) return check.status();`
+class StepCheck {
+ public:
+  StepCheck(const StepView& step, const char* family, Error* error)
+      : step_(step), family_(family), error_(*error) {}
+
+  qplan_status status() const { return error_.status(); }
+
+  // Starts the error "<family>: " of a plan that lies; the caller appends. Converts to false for `return
+  // fail() << ..`.
+  class Failure {
+   public:
+    explicit Failure(Error& error) : error_(error) {}
+    template <typename T>
+    Failure& operator<<(T value) {
+      error_ << value;
+      return *this;
+    }
+    operator bool() const { return false; }  // NOLINT: `return check.fail() << "...";`
+
+   private:
+    Error& error_;
+  };
+  Failure fail(qplan_status status = QPLAN_PLAN_CORRUPT, int32_t tensor = -1) const;
+  // The same about an input or output: "<family>: <role> ".
+  Failure fail_input(uint32_t i, const char* role) const;
+  Failure fail_output(uint32_t i, const char* role) const;
+
+  bool arity(uint32_t num_inputs, uint32_t num_outputs) const;
+  bool params(format::KernelParams type) const;
+  // The step's params of a type that `params` has accepted.
+  template <typename Params>
+  const Params& params_as() const {
+    return *step_.step->params_as<Params>();
+  }
+  // QPLAN_KERNEL_MISSING unless the contract is of the set that this family computes.
+  bool contract(format::Contract found, uint32_t computed) const;
+
+  // QPLAN_KERNEL_MISSING unless the weight layout is one of those, two or more, that this family reads.
+  template <typename... Layouts>
+  bool layout(uint16_t found, Layouts... read) const {
+    const uint16_t layouts[] = {static_cast<uint16_t>(read)...};
+    return layout_of(found, layouts, sizeof...(read));
+  }
+
+  // An activation: its dtype is in the set, its rank as given, its extents legal, its bytes exactly those of
+  // a packed tensor, aligned to its element. shape may be null.
+  bool input(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const;
+  bool output(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const;
+  // A constant: lies in a CONSTANT bank, has the dtype and exactly `count` elements in bytes; the shape that
+  // the plan gives it is not looked at (packed layouts have none).
+  bool constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const;
+  // The contents of a constant int32 input of `count` entries.
+  bool constant_range(uint32_t i, const char* role, uint64_t count, int32_t min, int32_t max) const;
+  // The contents of a constant float32 input of `count` entries: finite and not negative.
+  bool constant_scales(uint32_t i, const char* role, uint64_t count) const;
+  // bias, multiplier, shift of `count` channels, at inputs first .. first + 2; under F32E bias and scale;
+  // under ACC32 bias alone.
+  bool channel_constants(format::Contract contract, uint32_t first, uint64_t count) const;
+  // multiplier and shift of `count` channels, at inputs first and first + 1; under F32E scale.
+  bool multipliers(format::Contract contract, uint32_t first, uint64_t count) const;
+
+  // The float form of `count` channels, where there is one: as many entries in both vectors. Their values may
+  // be anything.
+  template <typename Params>
+  bool float_form(const Params& p, uint64_t count) const {
+    if (!has_float_form(p)) return true;
+    return float_form_entries("float_scale", p.float_scale(), count) &&
+           float_form_entries("float_offset", p.float_offset(), count);
+  }
+
+  bool range(const char* name, int64_t value, int64_t min, int64_t max) const;
+  // A zero point or another value that must lie in the dtype.
+  bool in_dtype(const char* name, int32_t value, Dtype dtype) const;
+  // dtype's min <= clamp_min <= clamp_max <= dtype's max.
+  bool clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const;
+  // Dtype, zero point and clamp of a layer of weights. Under ACC32 the dtype is int32 and the others are 0;
+  // else it is 8 bits wide and holds them.
+  bool layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
+                    int32_t clamp_max) const;
+  // A multiplier in [0, 2^31) and a shift in [-31, 30], as requantize_tfl2 wants them (numeric/requantize.h).
+  bool multiplier(const char* name, int32_t multiplier, int32_t shift) const;
+  // A scale under F32E: in (0, kMaxScale].
+  bool scale(const char* name, float value) const;
+
+  // Kernel, stride and dilation are >= 1 and every o * stride + k * dilation, and pad, is below 2^31:
+  // positions and their differences fit int32. Windows may lie outside the input completely.
+  bool window(const WindowAxis& axis) const;
+  // Besides: every window holds at least one element of the input (dilation 1), so that pools have something
+  // to do.
+  bool window_touches_input(const WindowAxis& axis) const;
+
+ private:
+  bool layout_of(uint16_t found, const uint16_t* read, size_t count) const;
+  bool float_form_entries(const char* name, const flatbuffers::Vector<float>* values, uint64_t count) const;
+  bool tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes, uint32_t rank,
+              Shape* shape) const;
+
+  const StepView& step_;
+  const char* family_;
+  Error& error_;
+};
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_RUNTIME_BIND_STEP_CHECK_H_

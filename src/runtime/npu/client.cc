@@ -1,0 +1,285 @@
+#include "src/runtime/npu/client.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "format/text.h"
+#include "src/runtime/structs.h"
+
+namespace qplan {
+namespace {
+
+using format::Quoted;
+
+constexpr uint32_t kDefaultMaxFailures = 3;
+
+// An array of the caller's has elements of the caller's struct_size.
+qplan_npu_device_config config_at(const SessionOptions& options, uint32_t i) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(options.devices);
+  return known_fields(
+      reinterpret_cast<const qplan_npu_device_config*>(bytes + size_t{options.devices->struct_size} * i));
+}
+
+// What every driver of this major has.
+constexpr size_t kDriverBytes = offsetof(qplan_npu_driver, counters) + sizeof(qplan_npu_driver::counters);
+
+bool has_known_abi(const qplan_npu_driver& driver) {
+  return driver.abi >> 16 == QPLAN_NPU_ABI >> 16 && driver.struct_size >= kDriverBytes;
+}
+
+// Only of one with a known ABI.
+bool is_whole(const qplan_npu_driver& d) {
+  return d.name != nullptr && d.enumerate != nullptr && d.open != nullptr && d.close != nullptr &&
+         d.capabilities != nullptr && d.supported != nullptr && d.reset != nullptr &&
+         d.requirements != nullptr && d.alloc != nullptr && d.import_memory != nullptr &&
+         d.release != nullptr && d.layout != nullptr && d.map != nullptr && d.unmap != nullptr &&
+         d.flush != nullptr && d.invalidate != nullptr && d.load != nullptr && d.program_info != nullptr &&
+         d.region_info != nullptr && d.unload != nullptr && d.submit != nullptr && d.wait != nullptr &&
+         d.cancel != nullptr;
+}
+
+qplan_status check_configs(const SessionOptions& options, Error* error) {
+  for (uint32_t i = 0; i < options.num_devices; ++i) {
+    const qplan_npu_device_config config = config_at(options, i);
+    if (config.struct_size == 0 || config.struct_size != options.devices->struct_size) {
+      return error->set(QPLAN_INVALID_ARGUMENT)
+             << "session: struct_size of device " << i << " is " << config.struct_size
+             << "; set it to sizeof(qplan_npu_device_config), the same for all";
+    }
+    if (config.target == nullptr) {
+      return error->set(QPLAN_INVALID_ARGUMENT) << "session: device " << i << " names no target";
+    }
+    if (config.driver != nullptr && has_known_abi(*config.driver) && !is_whole(*config.driver)) {
+      return error->set(QPLAN_INVALID_ARGUMENT)
+             << "session: the driver of device " << i << ", for target " << Quoted{config.target}
+             << ", has no name, or lacks a function that qplan/npu_driver.h does not call optional";
+    }
+    for (uint32_t k = 0; k < i; ++k) {
+      if (!format::same_text(config_at(options, k).target, config.target)) continue;
+      return error->set(QPLAN_INVALID_ARGUMENT)
+             << "session: devices " << k << " and " << i << " are both for target " << Quoted{config.target};
+    }
+  }
+  return QPLAN_OK;
+}
+
+void make_absent(NpuDevice* device, qplan_npu_status status, const char* what, const char* why) {
+  device->state = QPLAN_DEVICE_ABSENT;
+  device->last_status = status;
+  Error text;
+  text << what << why;
+  put_text(text.text(), device->text);
+}
+
+// The buffer behind the device's bank: the caller's memory where the device reaches it, else one of the
+// driver's.
+qplan_npu_status take_bank(Session* session, bool can_import, NpuDevice* device) {
+  const qplan_npu_driver& driver = *device->driver;
+  const format::Bank& bank = session->plan.bank(device->bank);
+  uint8_t* memory = session->arenas[device->bank];
+  qplan_npu_buffer_request request = {};
+  request.struct_size = sizeof(request);
+  request.usage = QPLAN_NPU_USE_INPUT | QPLAN_NPU_USE_OUTPUT | QPLAN_NPU_USE_SCRATCH;
+  request.alignment = bank.alignment();
+  request.min_bytes = bank.size();
+  if (can_import) {
+    const qplan_npu_status status =
+        driver.import_memory(device->device, &request, QPLAN_NPU_IMPORT_POINTER,
+                             static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory)), 0, &device->buffer);
+    if (status >= 0) {
+      device->memory = memory;
+      return status;
+    }
+    device->buffer = 0;
+    if (QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_GONE) return status;
+  }
+  qplan_npu_status status = driver.alloc(device->device, &request, &device->buffer);
+  if (status < 0) {
+    device->buffer = 0;
+    return status;
+  }
+  void* mapped = nullptr;
+  status = driver.map(device->device, device->buffer, QPLAN_NPU_READ | QPLAN_NPU_WRITE, &mapped);
+  device->memory = static_cast<uint8_t*>(mapped);
+  device->is_shadow = true;
+  return status < 0 || mapped != nullptr ? status : qplan_npu_status{QPLAN_NPU_E_UNSUPPORTED};
+}
+
+void release_bank(NpuDevice* device) {
+  if (device->buffer == 0) return;
+  if (device->is_shadow && device->memory != nullptr) {
+    (void)device->driver->unmap(device->device, device->buffer, QPLAN_NPU_READ);
+  }
+  (void)device->driver->release(device->device, device->buffer);
+  device->buffer = 0;
+  device->memory = nullptr;
+}
+
+void open_device(Session* session, const qplan_npu_device_config& config, NpuDevice* device) {
+  device->max_failures = config.max_failures == 0 ? kDefaultMaxFailures : config.max_failures;
+  const qplan_npu_driver* driver = config.driver;
+  if (driver == nullptr) {
+    return make_absent(device, config.status, "its device could not be opened: ",
+                       config.status < 0 ? npu_status_text(config.status) : "no driver");
+  }
+  if (!has_known_abi(*driver)) {
+    return make_absent(device, QPLAN_NPU_E_VERSION, "its driver has another version of the ABI", "");
+  }
+  device->driver = driver;
+  device->device = config.device;
+  qplan_npu_capabilities capabilities = {};
+  capabilities.struct_size = sizeof(capabilities);
+  qplan_npu_status status = driver->capabilities(device->device, &capabilities);
+  if (status < 0)
+    return make_absent(device, status, "its device tells no capabilities: ", npu_status_text(status));
+  device->is_asynchronous = (capabilities.flags & QPLAN_NPU_CAN_ASYNC) != 0;
+  device->max_binds = capabilities.max_binds;
+  status = take_bank(session, (capabilities.flags & QPLAN_NPU_CAN_IMPORT) != 0, device);
+  if (status < 0) {
+    release_bank(device);
+    return make_absent(device, status,
+                       "its device gives no memory for the plan's bank: ", npu_status_text(status));
+  }
+  device->state = QPLAN_DEVICE_PRESENT;
+}
+
+qplan_status init(Session* session, const SessionOptions& options, Error* error) {
+  NpuState& npu = *session->npu;
+  if (check_configs(options, error) != QPLAN_OK) return error->status();
+  if ((npu.flags & QPLAN_NPU_OFF) != 0) return QPLAN_OK;
+  for (uint32_t d = 0; d < npu.num_devices; ++d) {
+    NpuDevice* device = &npu.devices[d];
+    uint32_t i = 0;
+    while (i < options.num_devices &&
+           !format::same_text(config_at(options, i).target, name_of_target(*session, *device))) {
+      ++i;
+    }
+    if (i < options.num_devices) {
+      open_device(session, config_at(options, i), device);
+    } else {
+      make_absent(device, QPLAN_NPU_OK, "no device was given for its target", "");
+    }
+  }
+  for (uint32_t r = 0; r < npu.num_regions; ++r) load_region(session, &npu.regions[r]);
+  return QPLAN_OK;
+}
+
+void deinit(Session* session) {
+  NpuState& npu = *session->npu;
+  stop_job(session);
+  for (uint32_t r = 0; r < npu.num_regions; ++r) unload_region(&npu.regions[r]);
+  for (uint32_t d = 0; d < npu.num_devices; ++d) release_bank(&npu.devices[d]);
+}
+
+qplan_status recover(Session* session, NpuDevice* device) {
+  NpuState& npu = *session->npu;
+  Error& error = session->error;
+  if (device->state == QPLAN_DEVICE_ABSENT) {
+    return error.set(QPLAN_INVALID_STATE)
+           << "recover_device: the device of " << Quoted{name_of_target(*session, *device)}
+           << " takes no jobs: " << device_reason(*session, *device)
+           << ((npu.flags & QPLAN_NPU_OFF) != 0 ? "" : "; open it again and make a new session");
+  }
+  ++device->resets;
+  const qplan_npu_status status = device->driver->reset(device->device);
+  if (status < 0) {
+    device->state = QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_GONE ? uint32_t{QPLAN_DEVICE_ABSENT}
+                                                                    : uint32_t{QPLAN_DEVICE_QUARANTINED};
+    device->last_status = status;
+    put_text(npu_status_text(status), device->text);
+    return error.set(QPLAN_DEVICE_ERROR)
+           << "recover_device: reset of " << Quoted{name_of_target(*session, *device)}
+           << " failed: " << npu_status_text(status);
+  }
+  device->state = QPLAN_DEVICE_PRESENT;
+  device->failures_in_a_row = 0;
+  // All of them, whatever one says. Those that did not run on the device before are no failure of this.
+  qplan_status result = QPLAN_OK;
+  for (uint32_t r = 0; r < npu.num_regions; ++r) {
+    NpuRegion* region = &npu.regions[r];
+    if (region->device != device) continue;
+    const bool was_loaded = region->status == QPLAN_OK;
+    unload_region(region);
+    load_region(session, region);
+    if (region->is_on_device() || !was_loaded || result != QPLAN_OK) continue;
+    const uint32_t step = session->step_index(region->step);
+    result = error.set(QPLAN_DEVICE_ERROR, static_cast<int32_t>(step))
+             << "recover_device: step " << step << " does not load: " << region->text;
+  }
+  return result;
+}
+
+}  // namespace
+
+const char* npu_status_text(qplan_npu_status status) {
+  switch (status) {
+    case QPLAN_NPU_OK:
+      return "";
+    case QPLAN_NPU_E_ARGUMENT:
+      return "wrong argument";
+    case QPLAN_NPU_E_VERSION:
+      return "made for another version or other capabilities";
+    case QPLAN_NPU_E_UNSUPPORTED:
+      return "not supported";
+    case QPLAN_NPU_E_BLOB:
+      return "damaged blob";
+    case QPLAN_NPU_E_MEMORY:
+      return "no memory left";
+    case QPLAN_NPU_E_ONCHIP:
+      return "memory on the chip is in use";
+    case QPLAN_NPU_E_BUSY:
+      return "busy";
+    case QPLAN_NPU_E_CANCELLED:
+      return "cancelled";
+    case QPLAN_NPU_E_OFF:
+      return "powered off";
+    case QPLAN_NPU_E_TIMEOUT:
+      return "timeout";
+    case QPLAN_NPU_E_BUS:
+      return "bus error";
+    case QPLAN_NPU_E_ILLEGAL:
+      return "illegal instruction";
+    case QPLAN_NPU_E_HAZARD:
+      return "hazard";
+    case QPLAN_NPU_E_RESET:
+      return "the device was reset";
+    case QPLAN_NPU_E_LOST:
+      return "the device went away";
+    case QPLAN_NPU_E_ABSENT:
+      return "there is no such device";
+    default:
+      break;
+  }
+  switch (QPLAN_NPU_CLASS(status)) {
+    case QPLAN_NPU_CLASS_MISTAKE:
+      return "refused";
+    case QPLAN_NPU_CLASS_CPU_NOW:
+      return "not possible now";
+    case QPLAN_NPU_CLASS_RESET:
+      return "device error";
+    default:
+      return "device gone";
+  }
+}
+
+void put_text(const char* text, char (&to)[kNpuTextBytes]) {
+  Error printable;
+  printable << text;
+  uint32_t i = 0;
+  for (; i + 1 < kNpuTextBytes && printable.text()[i] != '\0'; ++i) to[i] = printable.text()[i];
+  // Not within a character of UTF-8.
+  while (i > 0 && (static_cast<uint8_t>(printable.text()[i]) & 0xc0) == 0x80) --i;
+  to[i] = '\0';
+}
+
+uint64_t now_ns(const Session& session) {
+  return session.platform.now_ns == nullptr ? 0 : session.platform.now_ns(session.platform.user);
+}
+
+namespace {
+constexpr qplan_npu_client kClient = {init,           deinit,     start_region, resume_region,
+                                      compare_region, finish_run, recover};
+}  // namespace
+}  // namespace qplan
+
+const qplan_npu_client* qplan_npu_client_default(void) { return &qplan::kClient; }

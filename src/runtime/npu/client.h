@@ -1,0 +1,78 @@
+// The parts of the code that talks to drivers: qplan_npu_client_default.
+//
+//   client.cc    devices taken into use, given back, recovered; the table
+//   load.cc      blobs, and what their programs want bound
+//   transfer.cc  inputs and outputs between the session's tensors and the device's buffers
+//   arrange.cc   ... and between their arrangements
+//   job.cc       one job from submit to its end, and what becomes of one that failed
+//   buffer.cc    tensors of the application's in memory of the device
+#ifndef QPLAN_SRC_RUNTIME_NPU_CLIENT_H_
+#define QPLAN_SRC_RUNTIME_NPU_CLIENT_H_
+
+#include <stdint.h>
+
+#include "src/runtime/session.h"
+
+namespace qplan {
+
+inline const format::NpuStep& step_of(const Session& session, const NpuRegion& region) {
+  return *session.plan.npu_step(session.step_index(region.step));
+}
+inline const char* name_of_target(const Session& session, const NpuDevice& device) {
+  return session.plan.plan().targets()->Get(device.target)->name()->c_str();
+}
+// "bus error"; of a number that only a later ABI names, of its class.
+const char* npu_status_text(qplan_npu_status status);
+// Copies as much as there is room for, made printable: texts may be a driver's.
+void put_text(const char* text, char (&to)[kNpuTextBytes]);
+// A record of a reason or report that the driver filled: its text ends, whatever the driver wrote.
+template <typename Record>
+void terminate_text(Record* record) {
+  record->text[sizeof(record->text) - 1] = '\0';
+}
+// Of such a record; it may be "".
+inline const char* text_or_status(const char* text, qplan_npu_status status) {
+  return text[0] != '\0' ? text : npu_status_text(status);
+}
+// On the platform's clock; 0 where there is none.
+uint64_t now_ns(const Session& session);
+
+// ---- load.cc ----
+// Loads the region's blob and compares what its program wants with what the plan binds. The region's status
+// and text say what came of it.
+void load_region(Session* session, NpuRegion* region);
+void unload_region(NpuRegion* region);
+
+// ---- transfer.cc ----
+struct JobBinds {
+  uint32_t count = 0;
+  qplan_npu_bind bind[format::kMaxNpuBinds];
+};
+// Copies inputs where they have to be, cleans the CPU's caches, says what is bound. The driver's status.
+qplan_npu_status bring_inputs(Session* session, NpuRegion* region, JobBinds* binds);
+qplan_npu_status fetch_outputs(Session* session, NpuRegion* region);
+// Of the bytes of the region's outputs.
+uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region);
+
+// ---- job.cc ----
+NpuRun start_region(Session* session, NpuRegion* region);
+NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait);
+void compare_region(Session* session, NpuRegion* region);
+// Ends the job in flight, whatever it takes.
+void stop_job(Session* session);
+
+// ---- buffer.cc ----
+// The buffer that holds all these bytes; null where none does.
+const NpuBuffer* find_buffer(const Session& session, const void* bytes, uint64_t size);
+// Whether the storage, which may hold anything, is a buffer of the session.
+bool is_live_buffer(const Session& session, const qplan_buffer* storage);
+qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& tensor, qplan_buffer* buffer);
+qplan_status begin_buffer_access(qplan_buffer* buffer, uint32_t access, DLTensor* view);
+qplan_status end_buffer_access(qplan_buffer* buffer);
+qplan_status destroy_buffer(qplan_buffer* buffer);
+// What the CPU wrote into bound buffers reaches the device.
+void finish_run(Session* session);
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_RUNTIME_NPU_CLIENT_H_

@@ -1,0 +1,247 @@
+#include "format/text.h"
+#include "src/runtime/npu/client.h"
+
+namespace qplan {
+namespace {
+
+using format::Named;
+using format::Quoted;
+
+// One line: what failed, where, why; the caller says what became of it.
+Error& put_failure(const Session& session, const NpuRegion& region, const char* why, Error* error) {
+  const uint32_t index = session.step_index(region.step);
+  const NpuDevice& device = *region.device;
+  return *error << "npu: region" << Named{session.plan.step_name(index)} << " (step " << index
+                << ") failed on " << Quoted{name_of_target(session, device)} << ", driver "
+                << Quoted{device.driver->name} << ": " << why << " (status " << device.last_status << ")";
+}
+
+void reset_device(NpuDevice* device) {
+  ++device->resets;
+  const qplan_npu_status status = device->driver->reset(device->device);
+  if (status >= 0) return;
+  device->state = QPLAN_NPU_CLASS(status) >= QPLAN_NPU_CLASS_GONE ? uint32_t{QPLAN_DEVICE_ABSENT}
+                                                                  : uint32_t{QPLAN_DEVICE_QUARANTINED};
+}
+
+// What a failed job does to the region and the device.
+void take_failure(qplan_npu_status status, bool was_reset, NpuRegion* region) {
+  NpuDevice* device = region->device;
+  switch (QPLAN_NPU_CLASS(status)) {
+    case QPLAN_NPU_CLASS_MISTAKE:
+      region->status = QPLAN_DEVICE_ERROR;
+      return;
+    case QPLAN_NPU_CLASS_CPU_NOW:
+      device->state = QPLAN_DEVICE_DEGRADED;
+      return;
+    case QPLAN_NPU_CLASS_RESET:
+      if (device->takes_jobs()) device->state = QPLAN_DEVICE_DEGRADED;
+      // Somebody else's reset ended the job: neither this device's failure, nor to be answered with another
+      // reset.
+      if (status == QPLAN_NPU_E_RESET) return;
+      if (!was_reset) reset_device(device);
+      if (++device->failures_in_a_row >= device->max_failures && device->takes_jobs()) {
+        device->state = QPLAN_DEVICE_QUARANTINED;
+      }
+      return;
+    default:
+      device->state = QPLAN_DEVICE_ABSENT;
+  }
+}
+
+NpuRun attempt(Session* session, NpuRegion* region);
+
+NpuRun job_failed(Session* session, NpuRegion* region, qplan_npu_status status, const char* text) {
+  NpuState& npu = *session->npu;
+  NpuDevice* device = region->device;
+  const char* why = text_or_status(text, status);
+  ++device->failed_jobs;
+  ++region->failures;
+  device->last_status = status;
+  put_text(why, device->text);
+  put_text(why, region->text);
+  if (status == QPLAN_NPU_E_TIMEOUT) ++device->timeouts;
+  take_failure(status, session->npu->is_reset, region);
+
+  const bool is_worth_another =
+      QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_CPU_NOW || QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_RESET;
+  const bool tries_again =
+      npu.policy == QPLAN_NPU_RETRY && npu.attempts == 0 && is_worth_another && device->takes_jobs();
+  const bool goes_to_cpu = !tries_again && may_run_on_cpu(*session, *region);
+  if (!tries_again && !goes_to_cpu) {
+    const qplan_status result = status == QPLAN_NPU_E_TIMEOUT ? QPLAN_DEVICE_TIMEOUT : QPLAN_DEVICE_ERROR;
+    session->error.set(result, static_cast<int32_t>(session->step_index(region->step)));
+    put_failure(*session, *region, why, &session->error);
+    step_ends(*session, region->step, result);
+    return NpuRun::kFailed;
+  }
+  if (session->platform.log != nullptr && session->platform.log_level >= QPLAN_LOG_WARNING) {
+    Error line;
+    put_failure(*session, *region, why, &line)
+        << (tries_again ? "; it is tried once more" : "; it runs on the CPU instead");
+    log_text(session->platform, QPLAN_LOG_WARNING, line.text());
+  }
+  if (tries_again) {
+    ++npu.attempts;
+    ++device->retries;
+    return attempt(session, region);
+  }
+  ++device->fallbacks;
+  step_ends(*session, region->step, QPLAN_DEVICE_ERROR);
+  return NpuRun::kCpu;
+}
+
+NpuRun job_completed(Session* session, NpuRegion* region, const qplan_npu_report& report) {
+  NpuState& npu = *session->npu;
+  NpuDevice* device = region->device;
+  device->cycles += report.cycles;
+  const qplan_npu_status status = fetch_outputs(session, region);
+  if (status < 0) return job_failed(session, region, status, "");
+  // Not after a reset that failed, whatever became of the job.
+  if (device->takes_jobs()) {
+    device->state = QPLAN_DEVICE_PRESENT;
+    device->failures_in_a_row = 0;
+  }
+  ++region->device_runs;
+  region->last_cycles = report.cycles;
+  step_ends(*session, region->step, QPLAN_OK);
+  if ((npu.flags & QPLAN_NPU_VERIFY) == 0 || step_of(*session, *region).num_alternative_steps() == 0) {
+    return NpuRun::kDone;
+  }
+  region->checksum = checksum_of_outputs(*session, *region);
+  return NpuRun::kDoneVerify;
+}
+
+NpuRun attempt(Session* session, NpuRegion* region) {
+  NpuState& npu = *session->npu;
+  NpuDevice* device = region->device;
+  JobBinds binds;
+  qplan_npu_reason why = {};
+  npu.is_cancelled = npu.is_reset = false;
+  ++device->jobs;
+  qplan_npu_status status = bring_inputs(session, region, &binds);
+  if (status >= 0) {
+    qplan_npu_submit submit = {};
+    submit.struct_size = sizeof(submit);
+    submit.num_binds = binds.count;
+    submit.program = region->program;
+    submit.binds = binds.bind;
+    status = device->driver->submit(device->device, &submit, &npu.job, &why);
+  }
+  terminate_text(&why);
+  if (status < 0) return job_failed(session, region, status, why.text);
+  npu.has_job = true;
+  npu.started_ns = now_ns(*session);
+  npu.waited_ns = 0;
+  if (device->is_asynchronous) return NpuRun::kPending;
+  NpuWait wait = {UINT64_MAX};
+  return resume_region(session, region, &wait);
+}
+
+// Since the job was submitted, or cancelled. A driver that is asked to wait and says PENDING has waited that
+// long, whatever the clock says.
+uint64_t elapsed_ns(const Session& session) {
+  const NpuState& npu = *session.npu;
+  const uint64_t now = now_ns(session);
+  const uint64_t elapsed = now > npu.started_ns ? now - npu.started_ns : 0;
+  return elapsed > npu.waited_ns ? elapsed : npu.waited_ns;
+}
+
+// A driver waits no longer at a time, so that a wait ends soon after the application has cancelled the run.
+constexpr uint64_t kMaxSliceNs = 10'000'000;
+
+// After the timeout, or when the run is cancelled, the job is cancelled; after the same time again the device
+// is reset, which ends it. False: not even that did.
+bool job_overdue(Session* session, NpuDevice* device) {
+  NpuState& npu = *session->npu;
+  if (!npu.is_cancelled) {
+    npu.is_cancelled = true;
+    (void)device->driver->cancel(device->device, npu.job);
+  } else if (!npu.is_reset) {
+    npu.is_reset = true;
+    reset_device(device);
+  } else {
+    return false;
+  }
+  npu.started_ns = now_ns(*session);
+  npu.waited_ns = 0;
+  return true;
+}
+
+}  // namespace
+
+NpuRun start_region(Session* session, NpuRegion* region) { return attempt(session, region); }
+
+NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait) {
+  NpuState& npu = *session->npu;
+  NpuDevice* device = region->device;
+  qplan_npu_report report = {};
+  for (;;) {
+    if (session->is_cancelled() && !npu.is_cancelled) (void)job_overdue(session, device);
+    const uint64_t elapsed = elapsed_ns(*session), before = now_ns(*session);
+    const uint64_t left = elapsed < npu.timeout_ns ? npu.timeout_ns - elapsed : 0;
+    uint64_t slice = left < wait->remaining_ns ? left : wait->remaining_ns;
+    if (slice > kMaxSliceNs) slice = kMaxSliceNs;
+    report.struct_size = sizeof(report);
+    const qplan_npu_status status = device->driver->wait(device->device, npu.job, slice, &report);
+    terminate_text(&report);
+    if (status != QPLAN_NPU_PENDING) {
+      npu.has_job = false;
+      if (status >= 0) return job_completed(session, region, report);
+      if (npu.is_cancelled && session->is_cancelled() && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE) {
+        step_ends(*session, region->step, QPLAN_CANCELLED);
+        return NpuRun::kCancelled;
+      }
+      if (npu.is_cancelled && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE) {
+        return job_failed(session, region, QPLAN_NPU_E_TIMEOUT, "the job did not end in time");
+      }
+      return job_failed(session, region, status, report.text);
+    }
+    npu.waited_ns += slice;
+    if (wait->remaining_ns != UINT64_MAX) {
+      const uint64_t now = now_ns(*session);
+      const uint64_t spent = now > before && now - before > slice ? now - before : slice;
+      wait->remaining_ns -= spent < wait->remaining_ns ? spent : wait->remaining_ns;
+    }
+    if (elapsed_ns(*session) >= npu.timeout_ns && !job_overdue(session, device)) {
+      npu.has_job = false;
+      return job_failed(session, region, QPLAN_NPU_E_LOST, "the job ended neither by cancel nor by reset");
+    }
+    if (wait->remaining_ns == 0) return NpuRun::kPending;
+  }
+}
+
+void compare_region(Session* session, NpuRegion* region) {
+  if (checksum_of_outputs(*session, *region) == region->checksum) return;
+  ++region->mismatches;
+  put_text("the device's bytes differed from the CPU's", region->text);
+  Error line;
+  const uint32_t index = session->step_index(region->step);
+  line << "npu: region" << Named{session->plan.step_name(index)} << " (step " << index << ") differs on "
+       << Quoted{name_of_target(*session, *region->device)} << " from the CPU, whose bytes stand";
+  log_text(session->platform, QPLAN_LOG_WARNING, line.text());
+}
+
+void stop_job(Session* session) {
+  NpuState& npu = *session->npu;
+  if (!npu.has_job) return;
+  const NpuRegion& region = *session->steps[npu.next_step].region;
+  const qplan_npu_driver& driver = *region.device->driver;
+  (void)driver.cancel(region.device->device, npu.job);
+  qplan_npu_status status = driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+  if (status == QPLAN_NPU_PENDING) {
+    ++region.device->resets;
+    (void)driver.reset(region.device->device);
+    status = driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+  }
+  if (status == QPLAN_NPU_PENDING) {
+    Error line;
+    line << "npu: " << Quoted{name_of_target(*session, *region.device)} << ", driver " << Quoted{driver.name}
+         << " could not be stopped, neither by cancel nor by reset: it may still write to the session's "
+            "memory";
+    log_text(session->platform, QPLAN_LOG_ERROR, line.text());
+  }
+  npu.has_job = false;
+}
+
+}  // namespace qplan

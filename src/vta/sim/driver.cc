@@ -1,0 +1,279 @@
+// The driver ABI over the simulated devices: handles, struct sizes, exceptions.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "qplan/npu_sim.h"
+#include "src/vta/sim/device.h"
+#include "src/vta/sim/supported.h"
+#include "src/vta/sim/text.h"
+
+namespace qplan::sim {
+namespace {
+
+constexpr uint32_t kNumDevices = 2;
+
+// Open devices by handle. Numbers are not used again, so that a handle of a closed device is known as such.
+struct OpenDevices {
+  std::mutex mutex;
+  std::map<uint64_t, std::shared_ptr<Device>> devices;
+  uint64_t next = 1;
+};
+OpenDevices& open_devices() {
+  static OpenDevices* const all =
+      new OpenDevices();  // lives as long as the process: calls may come while it ends
+  return *all;
+}
+
+std::shared_ptr<Device> find(qplan_npu_device handle) {
+  OpenDevices& open = open_devices();
+  const std::lock_guard<std::mutex> lock(open.mutex);
+  const auto found = open.devices.find(handle);
+  return found == open.devices.end() ? nullptr : found->second;
+}
+
+// call(device), for a handle that is known; nothing is thrown over the border.
+template <typename Call>
+qplan_npu_status on_device(qplan_npu_device handle, Call call) {
+  try {
+    const std::shared_ptr<Device> device = find(handle);
+    return device == nullptr ? QPLAN_NPU_E_ARGUMENT : call(*device);
+  } catch (...) {
+    return QPLAN_NPU_E_MEMORY;
+  }
+}
+
+// A struct of the caller's version as ours. False when there is none or its size is not set.
+template <typename T>
+bool copy_in(const T* from, T* to) {
+  *to = {};
+  if (from == nullptr || from->struct_size < sizeof(from->struct_size)) return false;
+  std::memcpy(to, from, std::min<size_t>(from->struct_size, sizeof(T)));
+  return true;
+}
+
+template <typename T>
+bool can_fill(const T* to) {
+  return to != nullptr && to->struct_size >= sizeof(to->struct_size);
+}
+
+qplan_npu_status sim_enumerate(const qplan_device_hooks*, uint32_t* count) {
+  if (count == nullptr) return QPLAN_NPU_E_ARGUMENT;
+  *count = kNumDevices;
+  return QPLAN_NPU_OK;
+}
+
+qplan_npu_status sim_open(const qplan_device_hooks* hooks, uint32_t index, const char* text,
+                          qplan_npu_device* handle, qplan_npu_reason* why) {
+  if (handle == nullptr || (hooks != nullptr && !can_fill(hooks))) return QPLAN_NPU_E_ARGUMENT;
+  try {
+    Options options;
+    std::string error;
+    if (!parse_options(text == nullptr ? "" : text, &options, &error)) {
+      give_reason(why, "vta-sim: " + error);
+      return QPLAN_NPU_E_ARGUMENT;
+    }
+    if (index >= kNumDevices || find_fault(options.faults, FaultPlace::kOpen, 0) != nullptr) {
+      give_reason(why, "vta-sim: there is no device " + std::to_string(index), kNumDevices, index);
+      return QPLAN_NPU_E_ABSENT;
+    }
+    auto device = std::make_shared<Device>(hooks, std::move(options));
+    OpenDevices& open = open_devices();
+    const std::lock_guard<std::mutex> lock(open.mutex);
+    *handle = open.next++;
+    open.devices[*handle] = std::move(device);
+    return QPLAN_NPU_OK;
+  } catch (...) {
+    return QPLAN_NPU_E_MEMORY;
+  }
+}
+
+qplan_npu_status sim_close(qplan_npu_device handle) {
+  std::shared_ptr<Device> device;
+  {
+    OpenDevices& open = open_devices();
+    const std::lock_guard<std::mutex> lock(open.mutex);
+    const auto found = open.devices.find(handle);
+    if (found == open.devices.end()) return QPLAN_NPU_E_ARGUMENT;
+    device = std::move(found->second);
+    open.devices.erase(found);
+  }
+  try {
+    return device->close();
+  } catch (...) {
+    return QPLAN_NPU_E_MEMORY;
+  }
+}
+
+qplan_npu_status sim_capabilities(qplan_npu_device handle, qplan_npu_capabilities* to) {
+  if (!can_fill(to)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.capabilities(to); });
+}
+
+qplan_npu_status sim_supported(qplan_npu_device handle, const qplan_npu_op* op, qplan_npu_reason* reasons,
+                               uint32_t* num_reasons) {
+  qplan_npu_op all;
+  if (!copy_in(op, &all) || num_reasons == nullptr) return QPLAN_NPU_E_ARGUMENT;
+  try {
+    std::shared_ptr<Device> device;
+    if (handle != 0 && (device = find(handle)) == nullptr) return QPLAN_NPU_E_ARGUMENT;
+    const vta::Config& config = device == nullptr ? vta::kDefaultConfig : device->config();
+    const std::vector<qplan_npu_reason> found = why_unsupported(config, all);
+    const uint32_t room = reasons == nullptr ? 0 : *num_reasons;
+    for (uint32_t i = 0; i < room && i < found.size(); ++i) reasons[i] = found[i];
+    *num_reasons = static_cast<uint32_t>(found.size());
+    return found.empty() ? QPLAN_NPU_OK : QPLAN_NPU_E_UNSUPPORTED;
+  } catch (...) {
+    return QPLAN_NPU_E_MEMORY;
+  }
+}
+
+qplan_npu_status sim_power(qplan_npu_device handle, int on) {
+  return on_device(handle, [&](Device& device) { return device.power(on); });
+}
+
+qplan_npu_status sim_reset(qplan_npu_device handle) {
+  return on_device(handle, [](Device& device) { return device.reset(); });
+}
+
+qplan_npu_status sim_requirements(qplan_npu_device handle, const qplan_npu_buffer_request* request,
+                                  qplan_npu_layout* layout) {
+  qplan_npu_buffer_request all;
+  if (!copy_in(request, &all) || !can_fill(layout)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.requirements(all, layout); });
+}
+
+qplan_npu_status sim_alloc(qplan_npu_device handle, const qplan_npu_buffer_request* request,
+                           qplan_npu_buffer* buffer) {
+  qplan_npu_buffer_request all;
+  if (!copy_in(request, &all) || buffer == nullptr) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.alloc(all, buffer); });
+}
+
+qplan_npu_status sim_import(qplan_npu_device handle, const qplan_npu_buffer_request* request, uint32_t kind,
+                            uint64_t value, uint64_t offset, qplan_npu_buffer* buffer) {
+  qplan_npu_buffer_request all;
+  if (!copy_in(request, &all) || buffer == nullptr) return QPLAN_NPU_E_ARGUMENT;
+  if (kind != QPLAN_NPU_IMPORT_POINTER) return QPLAN_NPU_E_UNSUPPORTED;
+  auto* memory = reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(value));
+  if (memory != nullptr) memory += offset;
+  return on_device(handle, [&](Device& device) { return device.import_memory(all, memory, buffer); });
+}
+
+qplan_npu_status sim_release(qplan_npu_device handle, qplan_npu_buffer buffer) {
+  return on_device(handle, [&](Device& device) { return device.release(buffer); });
+}
+
+qplan_npu_status sim_layout(qplan_npu_device handle, qplan_npu_buffer buffer, qplan_npu_layout* layout) {
+  if (!can_fill(layout)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.layout(buffer, layout); });
+}
+
+qplan_npu_status sim_map(qplan_npu_device handle, qplan_npu_buffer buffer, uint32_t access, void** memory) {
+  if (memory == nullptr) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.map(buffer, access, memory); });
+}
+
+qplan_npu_status sim_unmap(qplan_npu_device handle, qplan_npu_buffer buffer, uint32_t access) {
+  return on_device(handle, [&](Device& device) { return device.unmap(buffer, access); });
+}
+
+qplan_npu_status sim_flush(qplan_npu_device handle, qplan_npu_buffer buffer, uint64_t offset,
+                           uint64_t bytes) {
+  return on_device(handle, [&](Device& device) { return device.maintain(buffer, offset, bytes, true); });
+}
+
+qplan_npu_status sim_invalidate(qplan_npu_device handle, qplan_npu_buffer buffer, uint64_t offset,
+                                uint64_t bytes) {
+  return on_device(handle, [&](Device& device) { return device.maintain(buffer, offset, bytes, false); });
+}
+
+qplan_npu_status sim_load(qplan_npu_device handle, uint32_t format, const void* blob, uint64_t bytes,
+                          qplan_npu_program* program, qplan_npu_reason* why) {
+  if (program == nullptr || (blob == nullptr && bytes > 0)) return QPLAN_NPU_E_ARGUMENT;
+  if (format != QPLAN_NPU_BLOB_VTA) {
+    give_reason(why, "vta-sim: takes blobs of format 'VTA1' only", QPLAN_NPU_BLOB_VTA, format);
+    return QPLAN_NPU_E_UNSUPPORTED;
+  }
+  return on_device(handle, [&](Device& device) { return device.load(blob, bytes, program, why); });
+}
+
+qplan_npu_status sim_program_info(qplan_npu_device handle, qplan_npu_program program,
+                                  qplan_npu_program_info* info) {
+  if (!can_fill(info)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.program_info(program, info); });
+}
+
+qplan_npu_status sim_region_info(qplan_npu_device handle, qplan_npu_program program, uint32_t slot,
+                                 qplan_npu_region_info* info) {
+  if (!can_fill(info)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.region_info(program, slot, info); });
+}
+
+qplan_npu_status sim_unload(qplan_npu_device handle, qplan_npu_program program) {
+  return on_device(handle, [&](Device& device) { return device.unload(program); });
+}
+
+qplan_npu_status sim_submit(qplan_npu_device handle, const qplan_npu_submit* submit, qplan_npu_job* job,
+                            qplan_npu_reason* why) {
+  qplan_npu_submit all;
+  if (!copy_in(submit, &all) || job == nullptr || (all.num_binds > 0 && all.binds == nullptr) ||
+      (all.num_after > 0 && all.after == nullptr)) {
+    return QPLAN_NPU_E_ARGUMENT;
+  }
+  return on_device(handle, [&](Device& device) { return device.submit(all, job, why); });
+}
+
+qplan_npu_status sim_wait(qplan_npu_device handle, qplan_npu_job job, uint64_t timeout_ns,
+                          qplan_npu_report* report) {
+  if (report != nullptr && !can_fill(report)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.wait(job, timeout_ns, report); });
+}
+
+qplan_npu_status sim_cancel(qplan_npu_device handle, qplan_npu_job job) {
+  return on_device(handle, [&](Device& device) { return device.cancel(job); });
+}
+
+qplan_npu_status sim_counters(qplan_npu_device handle, const uint32_t* ids, uint64_t* values,
+                              uint32_t count) {
+  if (count > 0 && (ids == nullptr || values == nullptr)) return QPLAN_NPU_E_ARGUMENT;
+  return on_device(handle, [&](Device& device) { return device.counters(ids, values, count); });
+}
+
+constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
+                                      QPLAN_NPU_ABI,
+                                      "vta-sim",
+                                      sim_enumerate,
+                                      sim_open,
+                                      sim_close,
+                                      sim_capabilities,
+                                      sim_supported,
+                                      sim_power,
+                                      sim_reset,
+                                      sim_requirements,
+                                      sim_alloc,
+                                      sim_import,
+                                      sim_release,
+                                      sim_layout,
+                                      sim_map,
+                                      sim_unmap,
+                                      sim_flush,
+                                      sim_invalidate,
+                                      sim_load,
+                                      sim_program_info,
+                                      sim_region_info,
+                                      sim_unload,
+                                      sim_submit,
+                                      sim_wait,
+                                      sim_cancel,
+                                      sim_counters};
+
+}  // namespace
+}  // namespace qplan::sim
+
+const qplan_npu_driver* qplan_npu_sim_driver(uint32_t abi) {
+  return abi >> 16 == QPLAN_NPU_ABI >> 16 ? &qplan::sim::kDriver : nullptr;
+}

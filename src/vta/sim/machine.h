@@ -1,0 +1,97 @@
+// The memories on the chip and what each instruction does to them, bit for bit. One instruction at a time and
+// as a whole; the order between modules is the executor's.
+#ifndef QPLAN_SRC_VTA_SIM_MACHINE_H_
+#define QPLAN_SRC_VTA_SIM_MACHINE_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/vta/isa/vta.h"
+#include "src/vta/sim/dram.h"
+#include "src/vta/sim/fault.h"
+#include "src/vta/sim/schedule.h"
+
+namespace qplan::sim {
+
+// int8, held in 16 bits: processors multiply and add those.
+using Lanes8 = std::array<int16_t, vta::kLanes>;
+using Lanes32 = std::array<int32_t, vta::kLanes>;
+using Weights = std::array<int16_t, vta::kWgtBytes>;
+
+// A memory, with who touched each element last: numbers of instructions within their module, 0 for never.
+template <typename T>
+struct OnChip {
+  std::vector<T> elements;
+  std::vector<uint32_t> written;  // by the one module that writes it
+  std::vector<uint32_t> read;     // by the other module that reads it: compute for INP and WGT, store for ACC
+
+  void reset(uint32_t count, const T& poison) {
+    elements.assign(count, poison);
+    written.assign(count, 0);
+    read.assign(count, 0);
+  }
+};
+
+class Machine {
+ public:
+  // stop (may be null, else outlives this): once it is true the instruction that executes ends soon, with
+  // QPLAN_NPU_E_CANCELLED. One instruction can take minutes.
+  explicit Machine(const vta::Config& config, const std::atomic<bool>* stop = nullptr);
+
+  // Poisons all memories: nothing survives from one job to the next.
+  void reset();
+  // False with *fault set when the instruction cannot be executed. Accesses that no token orders are counted,
+  // and the first one is kept, whether or not they do harm in this interleaving.
+  [[nodiscard]] bool execute(const vta::Instruction& instruction, uint32_t index, const Clock& clock,
+                             uint32_t number, Dram* dram, Fault* fault);
+  uint64_t hazards() const { return hazards_; }
+  const Fault& first_hazard() const { return first_hazard_; }
+
+  const std::vector<Lanes32>& acc() const { return acc_.elements; }
+  const std::vector<Lanes8>& inp() const { return inp_.elements; }
+  const std::vector<Weights>& wgt() const { return wgt_.elements; }
+  const std::vector<uint32_t>& uop() const { return uop_.elements; }
+
+ private:
+  bool load();
+  bool store();
+  bool gemm();
+  bool alu();
+  bool alu_lanes(Lanes32& dst, const Lanes32& src);
+  // False with the fault set once somebody wants the job to stop.
+  bool goes_on();
+  bool fails(qplan_npu_status status, const std::string& what, uint64_t address = 0);
+  void hazard(const std::string& what, uint64_t address = 0);
+  bool range_fits(vta::Memory memory, uint64_t end);
+  // The DRAM bytes of one row, for reading or writing; null and a fault when they are not there.
+  uint8_t* dram_row(uint64_t element, uint64_t elements, bool is_write);
+  bool note_dram(Segment* segment, uint64_t address, uint64_t bytes, bool is_write);
+  template <typename T>
+  bool read_element(OnChip<T>& memory, vta::Memory id, uint64_t index);
+  template <typename T>
+  bool write_element(OnChip<T>& memory, vta::Memory id, uint64_t index);
+
+  const vta::Config& config_;
+  const std::atomic<bool>* stop_;
+  OnChip<uint32_t> uop_;
+  OnChip<Weights> wgt_;
+  OnChip<Lanes8> inp_;
+  OnChip<Lanes32> acc_;
+  uint64_t hazards_ = 0;
+  Fault first_hazard_;
+
+  // The instruction that is being executed.
+  const vta::Instruction* now_ = nullptr;
+  uint32_t index_ = 0;
+  uint32_t number_ = 0;
+  Clock clock_{};
+  Dram* dram_ = nullptr;
+  Fault* fault_ = nullptr;
+};
+
+}  // namespace qplan::sim
+
+#endif  // QPLAN_SRC_VTA_SIM_MACHINE_H_

@@ -1,0 +1,73 @@
+#include "src/vta/sim/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace qplan::sim {
+
+uint64_t AddressSpace::take(uint64_t bytes) {
+  if (bytes > end_) return 0;
+  const uint64_t pages = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  uint64_t at = kArenaBase;
+  for (const auto& [address, taken] : used_) {
+    if (address - at >= pages) break;
+    at = address + taken;
+  }
+  if (at > end_ || pages > end_ - at) return 0;
+  used_[at] = pages;
+  return at;
+}
+
+Block::Block(const qplan_device_hooks& hooks, uint64_t bytes, uint8_t fill) {
+  void* memory = nullptr;
+  if (hooks.alloc != nullptr) {
+    memory = hooks.alloc(hooks.user, bytes, kPageBytes);
+    hooks_ = &hooks;
+  } else {
+    memory = ::operator new(bytes, std::align_val_t(kPageBytes), std::nothrow);
+  }
+  data_ = static_cast<uint8_t*>(memory);
+  if (data_ != nullptr) std::memset(data_, fill, bytes);
+}
+
+Block& Block::operator=(Block&& other) noexcept {
+  std::swap(hooks_, other.hooks_);
+  std::swap(data_, other.data_);
+  return *this;
+}
+
+Block::~Block() {
+  if (data_ == nullptr) return;
+  if (hooks_ == nullptr) {
+    ::operator delete(data_, std::align_val_t(kPageBytes));
+  } else if (hooks_->free != nullptr) {
+    hooks_->free(hooks_->user, data_);
+  }
+}
+
+namespace {
+
+// [offset, offset + count) widened to cache lines and cut to the buffer.
+std::pair<uint64_t, uint64_t> lines(const Buffer& buffer, uint64_t offset, uint64_t count) {
+  const uint64_t begin = offset / kCacheLineBytes * kCacheLineBytes;
+  const uint64_t end = (offset + count + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  return {begin, std::min(end, buffer.bytes)};
+}
+
+}  // namespace
+
+void Buffer::flush(uint64_t offset, uint64_t count) {
+  if (host == device || count == 0) return;
+  const auto [begin, end] = lines(*this, offset, count);
+  std::memcpy(device + begin, host + begin, end - begin);
+}
+
+void Buffer::invalidate(uint64_t offset, uint64_t count) {
+  if (host == device || count == 0) return;
+  const auto [begin, end] = lines(*this, offset, count);
+  std::memcpy(host + begin, device + begin, end - begin);
+}
+
+}  // namespace qplan::sim

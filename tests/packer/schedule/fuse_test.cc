@@ -1,0 +1,239 @@
+#include "src/packer/schedule/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "src/packer/schedule/step_key.h"
+#include "src/packer/schedule/tuning_log.h"
+#include "tests/packer/target/lower_helpers.h"
+
+namespace qplan::emit {
+namespace {
+
+using qplan::testing::kernels_of;
+using qplan::testing::lower_text;
+using qplan::testing::main_text;
+using target::Program;
+
+constexpr const char* kFirmware = "cpu,arch=cortex-m";
+
+std::string bytes(size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(static_cast<int>(i % 7) - 3);
+  return "[" + text + "]";
+}
+
+// "%3 = requantize(conv2d(%x))", with the accumulator as the value before it; from and to: channels.
+std::string pointwise(int value, const std::string& input, int from, int to) {
+  const std::string sum = "%" + std::to_string(value), out = "%" + std::to_string(value + 1);
+  return "  " + sum + " = qnn.conv2d(" + input + ", const(Tensor[(" + std::to_string(to) + ", 1, 1, " +
+         std::to_string(from) + "), int8], " + bytes(static_cast<size_t>(from * to)) +
+         "), 0, 0, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  " + out + " = qnn.requantize(" +
+         sum + ", 1f, 0, 4f, 0);\n";
+}
+std::string depthwise(int value, const std::string& input, int channels) {
+  const std::string sum = "%" + std::to_string(value), out = "%" + std::to_string(value + 1);
+  return "  " + sum + " = qnn.conv2d(" + input + ", const(Tensor[(" + std::to_string(channels) +
+         ", 3, 3, 1), int8], " + bytes(static_cast<size_t>(9 * channels)) +
+         "), 0, 0, 1f, 1f, padding=[1, 1, 1, 1], groups=" + std::to_string(channels) +
+         ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  " + out + " = qnn.requantize(" + sum +
+         ", 1f, 0, 4f, 0);\n";
+}
+
+// Four channels, twenty-four between; value %5 is the last convolution's.
+std::string bottleneck() {
+  return pointwise(0, "%x", 4, 24) + depthwise(2, "%1", 24) + pointwise(4, "%3", 24, 4);
+}
+constexpr const char* kSum = "  %6 = qnn.add(%5, %x, 1f, 0, 1f, 0, 2f, 0);\n";
+constexpr const char* kX = "%x: Tensor[(1, 16, 16, 4), int8]";
+
+Program fuse(const std::string& body, Fuse how, const std::string& target = kFirmware) {
+  return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), how, nullptr, {});
+}
+
+std::string stages_of(const target::ProgramStep& step) {
+  std::string names;
+  for (const target::ProgramStep& stage : step.stages) {
+    names += (names.empty() ? "" : " ") + kernel_name(stage.kernel);
+  }
+  return names;
+}
+
+TEST(Fuse, MakesAChainWhereMemoryIsFullest) {
+  const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAuto);
+  ASSERT_EQ(kernels_of(program), "chain");
+  EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
+  EXPECT_EQ(program.steps[0].tiles.size(), 2u);
+  EXPECT_EQ(program.steps[0].macs, 256u * (4 * 24 + 9 * 24 + 24 * 4));
+}
+
+TEST(Fuse, TakesTheSumInWhereAllAreFused) {
+  const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAll);
+  ASSERT_EQ(kernels_of(program), "chain");
+  EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
+  EXPECT_TRUE(program.steps[0].stages[2].write_residual);
+  // Nothing is left of what lay between.
+  size_t activations = 0;
+  for (const target::ProgramTensor& tensor : program.tensors) activations += tensor.is_constant() ? 0 : 1;
+  EXPECT_EQ(activations, 2u);
+}
+
+TEST(Fuse, LeavesLayersApartWhereItIsOff) {
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + kSum + "  %6", Fuse::kOff)), "conv2d depthwise_conv2d conv2d add");
+}
+
+// 128 KiB, of which the model has 13 KB.
+TEST(Fuse, LeavesSmallModelsAloneOnLargeMachines) {
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + kSum + "  %6", Fuse::kAuto, "cpu")),
+            "conv2d depthwise_conv2d conv2d");
+}
+
+TEST(Fuse, LeavesAloneWhatOthersRead) {
+  // The first convolution's output is a result, too, or has another reader.
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + "  (%5, %1)", Fuse::kAll)), "conv2d chain");
+  EXPECT_EQ(kernels_of(fuse(bottleneck() + pointwise(6, "%1", 24, 4) +
+                                "  %8 = qnn.add(%5, %7, 1f, 0, 1f, 0, 2f, 0);\n  %8",
+                            Fuse::kAll)),
+            "conv2d chain conv2d");
+}
+
+TEST(Fuse, CutsLongPathsIntoChains) {
+  std::string body;
+  for (int i = 0; i < 6; ++i) body += pointwise(2 * i, i == 0 ? "%x" : "%" + std::to_string(2 * i - 1), 4, 4);
+  const Program program = fuse(body + "  %11", Fuse::kAll);
+  ASSERT_EQ(kernels_of(program), "chain chain");
+  EXPECT_EQ(program.steps[0].stages.size(), 4u);
+  EXPECT_EQ(program.steps[1].stages.size(), 2u);
+}
+
+// A log with times of the plan's steps: of chains `chain` ns, of others `layer` ns.
+std::string log_of(const std::string& text, Fuse how, uint64_t chain, uint64_t layer) {
+  EmitOptions options;
+  options.fuse = how;
+  const AlignedBytes plan = write_plan(lower_text(text), target::parse_target("cpu"), options);
+  const PlanReader reader(plan.span());
+  std::string log;
+  std::vector<void*> data(reader.view().num_tensors());
+  for (uint32_t t = 0; t < data.size(); ++t)
+    data[t] = const_cast<void*>(reader.view().constant_data(t));  // NOLINT
+  for (uint32_t s = 0; s < reader.view().num_steps(); ++s) {
+    const StepView step = {&reader.view().plan(), &reader.view().step(s), data.data()};
+    const bool is_chain = kernel_name(step.step->kernel()) == "chain";
+    const nlohmann::ordered_json line = {{"key", step_key(step)},
+                                         {"schedule", nlohmann::ordered_json::object()},
+                                         {"threads", 1},
+                                         {"ns", is_chain ? chain : layer}};
+    log += line.dump() + "\n";
+  }
+  return log;
+}
+
+// Four layers of 100 ns each; too small a model for chains that save memory.
+TEST(Fuse, MakesChainsThatAreFasterByTheLog) {
+  const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
+  const auto fused = [&](uint64_t chain) {
+    TuningLog log("log", log_of(text, Fuse::kOff, 0, 100) + log_of(text, Fuse::kAll, chain, 100), 1);
+    return kernels_of(fuse_steps(lower_text(text), target::parse_target("cpu"), Fuse::kAuto, &log, {}));
+  };
+  EXPECT_EQ(fused(399), "chain");
+  EXPECT_EQ(fused(400), "conv2d depthwise_conv2d conv2d");
+}
+
+TEST(Fuse, LeavesOutChainsThatAreMuchSlowerByTheLog) {
+  std::string large = main_text("%x: Tensor[(1, 96, 96, 4), int8]", bottleneck() + "  %5");
+  const auto fused = [&](uint64_t chain) {
+    TuningLog log("log", log_of(large, Fuse::kOff, 0, 100) + log_of(large, Fuse::kAll, chain, 100), 1);
+    return kernels_of(fuse_steps(lower_text(large), target::parse_target("cpu"), Fuse::kAuto, &log, {}));
+  };
+  EXPECT_EQ(fused(330), "chain");
+  EXPECT_EQ(fused(331), "conv2d depthwise_conv2d conv2d");
+}
+
+// Rows far apart make a tile of more than 256 MiB; it still saves half of the memory.
+TEST(Fuse, TilesMayBeLarge) {
+  const std::string text =
+      main_text("%x: Tensor[(1, 2049, 4096, 4), int8]",
+                pointwise(0, "%x", 4, 64) + "  %2 = qnn.conv2d(%1, const(Tensor[(4, 3, 1, 64), int8], " +
+                    bytes(4 * 3 * 64) +
+                    "), 0, 0, 1f, 1f, padding=[512, 0, 512, 0], dilation=[512, 1], data_layout=\"NHWC\", "
+                    "kernel_layout=\"OHWI\");\n  %3 = qnn.requantize(%2, 1f, 0, 4f, 0);\n  %3");
+  for (const std::string target : {"cpu", kFirmware}) {
+    for (const Fuse how : {Fuse::kAuto, Fuse::kAll}) {
+      EmitOptions options;
+      options.fuse = how;
+      const AlignedBytes plan = write_plan(lower_text(text, target), target::parse_target(target), options);
+      const PlanReader reader(plan.span());
+      EXPECT_EQ(kernel_name(reader.view().step(0).kernel()), "chain") << target;
+    }
+  }
+}
+
+// Layers in the thousands, with as many places that are equally full: the search ends, and says so.
+TEST(Fuse, GivesUpOnLongNetworks) {
+  const auto gives_up = [](int num_layers) {
+    std::string body;
+    for (int i = 0; i < num_layers; ++i)
+      body += pointwise(2 * i, i == 0 ? "%x" : "%" + std::to_string(2 * i - 1), i % 2 == 0 ? 4 : 8,
+                        i % 2 == 0 ? 8 : 4);
+    const std::string text = main_text(kX, body + "  %" + std::to_string(2 * num_layers - 1));
+    std::string log;
+    const Program program =
+        fuse_steps(lower_text(text, kFirmware), target::parse_target(kFirmware), Fuse::kAuto, nullptr,
+                   [&](uint32_t, const std::string& line) { log += line; });
+    EXPECT_LE(program.steps.size(), static_cast<size_t>(num_layers));
+    return log.find("not all chains were tried") != log.npos;
+  };
+  EXPECT_FALSE(gives_up(20));
+  EXPECT_TRUE(gives_up(4000));
+}
+
+// Bytes of activations, and of scratch of one worker.
+uint64_t memory_of(const std::string& text, Fuse how, const std::string& target) {
+  EmitOptions options;
+  options.fuse = how;
+  const AlignedBytes plan = write_plan(lower_text(text, target), target::parse_target(target), options);
+  const PlanReader reader(plan.span());
+  return reader.view().bank(0).size() + reader.view().function(0).scratch_per_worker();
+}
+
+// 13 KB, of which a chain saves most, but not the 128 KiB that `auto` wants of an x86-64.
+TEST(Fuse, ForMemoryTakesChainsThatSaveLittle) {
+  const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
+  EXPECT_EQ(memory_of(text, Fuse::kAuto, "cpu"), memory_of(text, Fuse::kOff, "cpu"));
+  EXPECT_LT(memory_of(text, Fuse::kMemory, "cpu"), memory_of(text, Fuse::kAuto, "cpu"));
+}
+
+// A wide path whose tiles, side by side, take more than its layers one after another.
+TEST(Fuse, ForMemoryNeverTakesMoreThanAnyOther) {
+  std::string wide = pointwise(0, "%x", 4, 24);
+  for (int i = 1; i < 6; ++i) {
+    const std::string before = "%" + std::to_string(2 * i - 1);
+    wide += i % 2 == 1 ? depthwise(2 * i, before, 24) : pointwise(2 * i, before, 24, 24);
+  }
+  const std::string texts[] = {main_text(kX, bottleneck() + kSum + "  %6"), main_text(kX, wide + "  %11"),
+                               main_text("%x: Tensor[(1, 96, 96, 4), int8]", bottleneck() + kSum + "  %6"),
+                               main_text("%x: Tensor[(1, 2, 64, 4), int8]", wide + "  %11"),
+                               main_text(kX, pointwise(0, "%x", 4, 8) + "  %1")};
+  for (const std::string& text : texts) {
+    for (const std::string target : {"cpu", "cpu,isa=reference", kFirmware}) {
+      const uint64_t least = memory_of(text, Fuse::kMemory, target);
+      for (const Fuse other : {Fuse::kOff, Fuse::kAuto, Fuse::kAll}) {
+        EXPECT_LE(least, memory_of(text, other, target)) << target << "\n" << text;
+      }
+    }
+  }
+}
+
+TEST(Fuse, NeverTakesMoreMemory) {
+  for (const std::string target : {"cpu", kFirmware}) {
+    const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
+    EXPECT_LE(memory_of(text, Fuse::kAuto, target), memory_of(text, Fuse::kOff, target)) << target;
+  }
+}
+
+}  // namespace
+}  // namespace qplan::emit
