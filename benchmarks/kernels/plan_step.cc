@@ -4,19 +4,17 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "format/dtype.h"
 #include "src/packer/inspect/plan_reader.h"
 
 namespace qplan::benchmarks {
 namespace {
 
-std::string tensor_text(const format::Tensor& tensor) {
+std::string tensor_text(const StepTensor& tensor) {
   std::string text;
-  for (uint32_t i = 0; i < format::rank_of(tensor); ++i) {
-    text += (i == 0 ? "" : "x") + std::to_string(tensor.shape()->Get(i));
+  for (uint32_t i = 0; i < tensor.rank; ++i) {
+    text += (i == 0 ? "" : "x") + std::to_string(tensor.extents[i]);
   }
-  const char* dtype = format::dtype_name(tensor.type_code(), tensor.type_bits());
-  return text + "_" + (dtype != nullptr ? dtype : "?");
+  return text + "_" + dtype_name(tensor.dtype);
 }
 
 // Parameters that say how much work there is or how it is done; zero points, multipliers and the like do not,
@@ -75,7 +73,8 @@ void PlanStep::place(uint32_t t) {
 std::string PlanStep::shape() const {
   std::string text;
   for (uint32_t i = 0; i < view_.num_inputs(); ++i) {
-    if (!view_.input_is_constant(i)) text += (i == 0 ? "" : "+") + tensor_text(view_.input(i));
+    const StepTensor input = view_.input(i);
+    if (!input.is_constant) text += (i == 0 ? "" : "+") + tensor_text(input);
   }
   text += ">";
   for (uint32_t i = 0; i < view_.num_outputs(); ++i)

@@ -56,7 +56,7 @@ struct ChainArgs {
 // Rows of output of a block, [1, output_h], of stages up to `isa`.
 uint32_t chain_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa);
 // Rows of that input of a stage that so many rows of its output take at most. args: of the family.
-uint32_t chain_input_rows(const format::Tensor& input, const KernelFamily& family, const void* args,
+uint32_t chain_input_rows(const StepTensor& input, const KernelFamily& family, const void* args,
                           uint32_t rows);
 
 // The step that stage `index` is.

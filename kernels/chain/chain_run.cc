@@ -54,11 +54,11 @@ struct Stages {
     at.view = chain_stage(args.step, i);
     at.family = args.families->find(at.view.step->kernel());
     at.moving = chain_moving_input(at.view, *at.family);
-    const format::Tensor &input = at.view.input(at.moving), &output = at.view.output(0);
-    at.input_h = static_cast<uint64_t>(input.shape()->Get(1));
-    at.input_row = static_cast<size_t>(input.size() / args.batch / at.input_h);
+    const StepTensor input = at.view.input(at.moving), output = at.view.output(0);
+    at.input_h = static_cast<uint64_t>(input.extents[1]);
+    at.input_row = static_cast<size_t>(input.size_bytes / args.batch / at.input_h);
     at.output_row =
-        static_cast<size_t>(output.size() / args.batch) / static_cast<size_t>(output.shape()->Get(1));
+        static_cast<size_t>(output.size_bytes / args.batch) / static_cast<size_t>(output.extents[1]);
     Error unused;
     // Checked at init.
     (void)at.family->bind(at.view, false, at.args, &unused);
@@ -186,10 +186,10 @@ uint32_t chain_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_
   return rows < output_h ? rows : output_h;
 }
 
-uint32_t chain_input_rows(const format::Tensor& input, const KernelFamily& family, const void* args,
+uint32_t chain_input_rows(const StepTensor& input, const KernelFamily& family, const void* args,
                           uint32_t rows) {
   const uint64_t span = family.row_cut->span(args, rows);
-  const auto input_h = static_cast<uint64_t>(input.shape()->Get(1));
+  const auto input_h = static_cast<uint64_t>(input.extents[1]);
   return static_cast<uint32_t>(span < input_h ? span : input_h);
 }
 

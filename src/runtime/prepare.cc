@@ -262,9 +262,9 @@ class Preparation {
   bool check_writes(uint32_t index, const KernelFamily& family, const StepView& view) {
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
       const uint32_t t = view.step->outputs()->Get(o);
-      const Tensor& output = view.output(o);
+      const Tensor& output = plan_.tensor(view.step->outputs()->Get(o));
       for (uint32_t i = 0; i < view.num_inputs(); ++i) {
-        const Tensor& input = view.input(i);
+        const Tensor& input = plan_.tensor(view.step->inputs()->Get(i));
         if (!format::ranges_overlap(output, input)) continue;
         if (format::same_range(output, input) && family.in_place != nullptr && family.in_place(view, o, i))
           continue;
@@ -273,7 +273,7 @@ class Preparation {
         return false;
       }
       for (uint32_t p = 0; p < o; ++p) {
-        if (!format::ranges_overlap(output, view.output(p))) continue;
+        if (!format::ranges_overlap(output, plan_.tensor(view.step->outputs()->Get(p)))) continue;
         fail_step(index, family, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
@@ -290,8 +290,8 @@ class Preparation {
   bool is_part(const KernelFamily& family, const StepView& view, uint32_t o, uint32_t i) const {
     uint64_t offset = 0;
     if (family.part == nullptr || !family.part(view, o, i, &offset)) return false;
-    const Tensor& output = view.output(o);
-    const Tensor& input = view.input(i);
+    const Tensor& output = plan_.tensor(view.step->outputs()->Get(o));
+    const Tensor& input = plan_.tensor(view.step->inputs()->Get(i));
     const bool output_is_part = output.size() < input.size();
     const Tensor& part = output_is_part ? output : input;
     const Tensor& whole = output_is_part ? input : output;

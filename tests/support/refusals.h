@@ -34,6 +34,9 @@ void expect_refusals(const KernelFamily& family, const std::vector<Refusal<Spec>
     EXPECT_EQ(step.bind(family, &args, &error), refusal.status) << refusal.text << ": " << error.text();
     EXPECT_NE(std::string(error.text()).find(refusal.text), std::string::npos)
         << "expected \"" << refusal.text << "\", got \"" << error.text() << "\"";
+    Error of_table;
+    EXPECT_EQ(family.bind(step.table_view(), true, args.bytes, &of_table), refusal.status);
+    EXPECT_STREQ(of_table.text(), error.text()) << "from an array of tensors";
     EXPECT_EQ(std::string(error.text()).rfind(std::string(family.name) + ": ", 0), 0u) << error.text();
   }
 }

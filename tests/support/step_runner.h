@@ -17,7 +17,7 @@ namespace qplan::testing {
 
 inline void fill_outputs(const StepView& view, uint8_t value) {
   for (uint32_t o = 0; o < view.num_outputs(); ++o) {
-    std::memset(view.output_data(o), value, view.output(o).size());
+    std::memset(view.output_data(o), value, view.output(o).size_bytes);
   }
 }
 
@@ -25,13 +25,13 @@ inline std::vector<std::vector<uint8_t>> output_bytes(const StepView& view) {
   std::vector<std::vector<uint8_t>> all;
   for (uint32_t o = 0; o < view.num_outputs(); ++o) {
     const auto* bytes = static_cast<const uint8_t*>(view.output_data(o));
-    all.emplace_back(bytes, bytes + view.output(o).size());
+    all.emplace_back(bytes, bytes + view.output(o).size_bytes);
   }
   return all;
 }
 
 // Binds the step and runs the variant: all units at once, then in shuffled pieces with args that were bound
-// without checks; both must give the same bytes. False, without a failure, if the variant does not take the
+// without checks and from an array of tensors; both must give the same bytes. False, without a failure, if the variant does not take the
 // args.
 inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVariant& variant,
                      uint64_t seed) {
@@ -45,7 +45,7 @@ inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVar
   const auto whole = output_bytes(step.view());
 
   ArgsStorage unchecked;
-  EXPECT_EQ(step.bind(family, &unchecked, &error, false), QPLAN_OK) << "seed " << seed;
+  EXPECT_EQ(family.bind(step.table_view(), false, unchecked.bytes, &error), QPLAN_OK) << "seed " << seed;
   fill_outputs(step.view(), 0x35);
   run_variant_in_pieces(variant, unchecked.bytes, seed);
   EXPECT_EQ(output_bytes(step.view()), whole) << "pieces differ from the whole, seed " << seed;
@@ -56,7 +56,7 @@ inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVar
 template <typename T>
 std::vector<T> output_values(const TestStep& step, uint32_t o = 0) {
   const T* data = step.output_data<T>(o);
-  return std::vector<T>(data, data + step.view().output(o).size() / sizeof(T));
+  return std::vector<T>(data, data + step.view().output(o).size_bytes / sizeof(T));
 }
 
 }  // namespace qplan::testing

@@ -23,7 +23,7 @@ qplan_status add_byte_bind(const StepView& step, bool check, void* storage, Erro
   auto& args = *static_cast<AddByteArgs*>(storage);
   const auto* params = step.step->params_as_CopyParams();
   if (check) {
-    if (step.num_inputs() != 1 || step.num_outputs() != 1 || step.input(0).size() != step.output(0).size()) {
+    if (step.num_inputs() != 1 || step.num_outputs() != 1 || step.input(0).size_bytes != step.output(0).size_bytes) {
       return error->set(QPLAN_PLAN_CORRUPT) << "add_byte: expected one input and one output of the same size";
     }
     if (params->reserved() == 255) {
@@ -32,7 +32,7 @@ qplan_status add_byte_bind(const StepView& step, bool check, void* storage, Erro
   }
   args.x = static_cast<const uint8_t*>(step.input_data(0));
   args.y = static_cast<uint8_t*>(step.output_data(0));
-  args.count = static_cast<uint32_t>(step.input(0).size());
+  args.count = static_cast<uint32_t>(step.input(0).size_bytes);
   args.addend = params->reserved();
   return QPLAN_OK;
 }
@@ -85,12 +85,12 @@ qplan_status step_bind(const StepView& step, bool check, void* storage, Error* e
   if (check) {
     if (step.num_inputs() == 0) return error->set(QPLAN_PLAN_CORRUPT) << "expected an input";
     for (uint32_t i = 0; i < step.num_inputs(); ++i) {
-      if (step.input(i).size() != step.output(0).size()) {
+      if (step.input(i).size_bytes != step.output(0).size_bytes) {
         return error->set(QPLAN_PLAN_CORRUPT) << "inputs and outputs differ in size";
       }
     }
     for (uint32_t o = 0; o < step.num_outputs(); ++o) {
-      if (step.output(o).size() != step.output(0).size()) {
+      if (step.output(o).size_bytes != step.output(0).size_bytes) {
         return error->set(QPLAN_PLAN_CORRUPT) << "outputs differ in size";
       }
     }
@@ -102,13 +102,13 @@ qplan_status step_bind(const StepView& step, bool check, void* storage, Error* e
 // An operation for each byte of each input.
 uint64_t sum_work(const void* storage) {
   const auto& step = *static_cast<const StepView*>(storage);
-  return step.num_inputs() * step.output(0).size();
+  return step.num_inputs() * step.output(0).size_bytes;
 }
 
 void sum(const void* storage, uint32_t, uint32_t, void*) {
   const auto& step = *static_cast<const StepView*>(storage);
   auto* y = static_cast<uint8_t*>(step.output_data(0));
-  for (uint64_t i = 0; i < step.output(0).size(); ++i) {
+  for (uint64_t i = 0; i < step.output(0).size_bytes; ++i) {
     uint8_t total = 0;
     for (uint32_t k = 0; k < step.num_inputs(); ++k) {
       total = static_cast<uint8_t>(total + static_cast<const uint8_t*>(step.input_data(k))[i]);
@@ -123,7 +123,7 @@ constexpr KernelFamily kSumFamily = {kSum,      "sum",        never, nullptr, nu
 
 uint64_t fan_work(const void* storage) {
   const auto& step = *static_cast<const StepView*>(storage);
-  return step.num_outputs() * step.output(0).size();
+  return step.num_outputs() * step.output(0).size_bytes;
 }
 
 void fan(const void* storage, uint32_t, uint32_t, void*) {
@@ -131,7 +131,7 @@ void fan(const void* storage, uint32_t, uint32_t, void*) {
   const auto* x = static_cast<const uint8_t*>(step.input_data(0));
   for (uint32_t o = 0; o < step.num_outputs(); ++o) {
     auto* y = static_cast<uint8_t*>(step.output_data(o));
-    for (uint64_t i = 0; i < step.output(0).size(); ++i) y[i] = static_cast<uint8_t>(x[i] + o);
+    for (uint64_t i = 0; i < step.output(0).size_bytes; ++i) y[i] = static_cast<uint8_t>(x[i] + o);
   }
 }
 constexpr KernelVariant kFanVariants[] = {

@@ -93,9 +93,12 @@ class TestStep {
     view_.plan = format::GetPlan(builder_.GetBufferPointer());
     view_.step = view_.plan->steps()->Get(0)->body_as_KernelStep();
     view_.data = data_.data();
+    for (uint32_t t = 0; t < num_tensors(); ++t) table_.push_back(view_.tensor(t));
   }
 
   const StepView& view() const { return view_; }
+  // The same with an array of tensors in the place of the plan's.
+  StepView table_view() const { return StepView::of_tensors(*view_.step, table_.data()); }
   qplan_status bind(const KernelFamily& family, ArgsStorage* args, Error* error, bool check = true) {
     return family.bind(view_, check, args->bytes, error);
   }
@@ -136,6 +139,7 @@ class TestStep {
   std::vector<uint32_t> inputs_;
   std::vector<uint32_t> outputs_;
   std::vector<void*> data_;
+  std::vector<StepTensor> table_;
   StepView view_;
 };
 

@@ -53,8 +53,8 @@ uint32_t task_grain(const StepView& step, uint32_t units, const target::TargetPr
                     double factor) {
   const uint64_t task_work = profile.task_work;
   uint64_t work = step.step->macs();
-  for (uint32_t i = 0; i < step.num_inputs(); ++i) work += kMacsPerByte * step.input(i).size();
-  for (uint32_t i = 0; i < step.num_outputs(); ++i) work += kMacsPerByte * step.output(i).size();
+  for (uint32_t i = 0; i < step.num_inputs(); ++i) work += kMacsPerByte * step.input(i).size_bytes;
+  for (uint32_t i = 0; i < step.num_outputs(); ++i) work += kMacsPerByte * step.output(i).size_bytes;
   if (task_work == 0 || units < 2 || work < 2 * task_work) return 0;
   const uint64_t work_per_unit = std::max<uint64_t>(work / units, 1);
   const uint64_t grain = (task_work + work_per_unit - 1) / work_per_unit;

@@ -20,6 +20,12 @@ std::string tensor_text(const format::Tensor& tensor) {
   return dtype_text(tensor) + "[" + shape_text(tensor) + "]";
 }
 
+std::string tensor_text(const StepTensor& tensor) {
+  std::string text = std::string(dtype_name(tensor.dtype)) + "[";
+  for (uint32_t i = 0; i < tensor.rank; ++i) text += (i == 0 ? "" : "x") + std::to_string(tensor.extents[i]);
+  return text + (tensor.rank == 0 ? "scalar]" : "]");
+}
+
 std::string params_text(const format::KernelStep& step);
 
 // "stage0=conv2d {..}, tile0=int8[1x8x8x24], stage1=.."; which of its operands a stage has from the tile
@@ -56,23 +62,27 @@ std::string params_text(const format::KernelStep& step) {
   return text;
 }
 
+std::string cpu_target(const format::Plan& plan) {
+  const auto* targets = plan.targets();
+  if (format::count_of(targets) == 0 || targets->Get(0)->name() == nullptr) return "";
+  const format::Target& cpu = *targets->Get(0);
+  return cpu.name()->str() + (cpu.options() != nullptr ? "," + cpu.options()->str() : "");
+}
+
 }  // namespace
 
-std::string step_key(const StepView& step) {
+std::string step_key(const StepView& step) { return step_key(step, cpu_target(*step.plan)); }
+
+std::string step_key(const StepView& step, const std::string& target) {
   std::string key = kernel_name(step.step->kernel()) + " {" + params_text(*step.step) + "}";
   for (uint32_t i = 0; i < step.num_inputs(); ++i) {
-    key +=
-        (i == 0 ? " " : ", ") + tensor_text(step.input(i)) + (step.input_is_constant(i) ? " constant" : "");
+    const StepTensor input = step.input(i);
+    key += (i == 0 ? " " : ", ") + tensor_text(input) + (input.is_constant ? " constant" : "");
   }
   for (uint32_t o = 0; o < step.num_outputs(); ++o) {
     key += (o == 0 ? " -> " : ", ") + tensor_text(step.output(o));
   }
-  const auto* targets = step.plan->targets();
-  if (format::count_of(targets) > 0 && targets->Get(0)->name() != nullptr) {
-    key += " on " + targets->Get(0)->name()->str();
-    if (targets->Get(0)->options() != nullptr) key += "," + targets->Get(0)->options()->str();
-  }
-  return key;
+  return target.empty() ? key : key + " on " + target;
 }
 
 }  // namespace qplan::emit

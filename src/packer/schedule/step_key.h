@@ -12,6 +12,9 @@ namespace qplan::emit {
 // cpu,arch=x86_64,...": family, parameters but for those that are only numbers to compute with, dtypes and
 // shapes, and the plan's CPU target. Names and contents of constants are no part of it, so that one
 // measurement serves all like steps.
+// target: "cpu,arch=x86_64,...", empty where the plan names none.
+std::string step_key(const StepView& step, const std::string& target);
+// Of a plan's step.
 std::string step_key(const StepView& step);
 
 }  // namespace qplan::emit

@@ -100,8 +100,8 @@ class StepSpace {
     if (num_threads_ > 1 && grain > 0)
       result.tasks = std::clamp(result.units / grain, 1u, num_threads_ * tasks_per_worker(*result.variant));
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < bound.step.num_inputs(); ++i) bytes += bound.step.input(i).size();
-    for (uint32_t i = 0; i < bound.step.num_outputs(); ++i) bytes += bound.step.output(i).size();
+    for (uint32_t i = 0; i < bound.step.num_inputs(); ++i) bytes += bound.step.input(i).size_bytes;
+    for (uint32_t i = 0; i < bound.step.num_outputs(); ++i) bytes += bound.step.output(i).size_bytes;
     const bool reference = result.variant->isa == QPLAN_ISA_REFERENCE;
     result.least_cycles = std::max(bound.step.step->macs() / macs_per_cycle(result.variant->isa),
                                    reference ? bytes : bytes / kBytesPerCycle);

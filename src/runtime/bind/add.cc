@@ -68,7 +68,7 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
         !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
       return check.status();
     }
-    const Dtype dtype = dtype_of(step.input(0));
+    const Dtype dtype = step.input(0).dtype;
     if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
         !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
         !check_add_formula(check, check.params_as<format::AddParams>(), dtype)) {
@@ -80,7 +80,7 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Ad
     check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
     return check.status();
   }
-  fill_add_formula(check.params_as<format::AddParams>(), dtype_of(step.input(0)), args);
+  fill_add_formula(check.params_as<format::AddParams>(), step.input(0).dtype, args);
   args.a = step.input_data(0);
   args.b = step.input_data(1);
   args.output = step.output_data(0);

@@ -28,8 +28,8 @@ qplan_status bind(const StepView& step, bool checked, ArgMaxArgs& args, Error* e
   if (checked && !check_step(check)) return check.status();
   const uint32_t axis = check.params_as<format::ArgMaxParams>().axis();
   const Shape input = shape_of(step.input(0));
-  args.input_dtype = dtype_of(step.input(0));
-  args.output_dtype = dtype_of(step.output(0));
+  args.input_dtype = step.input(0).dtype;
+  args.output_dtype = step.output(0).dtype;
   args.input = step.input_data(0);
   args.output = step.output_data(0);
   args.outer = axis_rows(input, axis);

@@ -54,9 +54,9 @@ bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadca
 }
 
 bool binary_in_place(const StepView& step, uint32_t output, uint32_t input) {
-  const format::Tensor& to = step.output(output);
-  const format::Tensor& from = step.input(input);
-  return shape_of(to) == shape_of(from) && dtype_bytes(dtype_of(to)) == dtype_bytes(dtype_of(from));
+  const StepTensor to = step.output(output);
+  const StepTensor from = step.input(input);
+  return shape_of(to) == shape_of(from) && dtype_bytes(to.dtype) == dtype_bytes(from.dtype);
 }
 
 }  // namespace qplan

@@ -36,9 +36,9 @@ bool check_stage(const StepCheck& check, const StageFamilies& families, const St
                         << " cannot be cut into rows of an input that comes and goes";
   }
   const uint32_t last = params_of(chain).stages()->size() - 1;
-  if (stage.output(0).shape()->Get(0) != chain.output(0).shape()->Get(0)) {
-    return check.fail() << "stage " << index << ": batch " << stage.output(0).shape()->Get(0)
-                        << " is not the output's " << chain.output(0).shape()->Get(0) << " of stage " << last;
+  if (stage.output(0).extents[0] != chain.output(0).extents[0]) {
+    return check.fail() << "stage " << index << ": batch " << stage.output(0).extents[0]
+                        << " is not the output's " << chain.output(0).extents[0] << " of stage " << last;
   }
   return true;
 }
@@ -55,13 +55,13 @@ bool check_step(const StepCheck& check, const StageFamilies& families, const Ste
 }
 
 void fill_args(const StepView& chain, const StageFamilies& families, ChainArgs& args) {
-  const format::Tensor& output = chain.output(0);
+  const StepTensor output = chain.output(0);
   args.step = chain;
   args.families = &families;
   args.num_stages = params_of(chain).stages()->size();
-  args.batch = static_cast<uint32_t>(output.shape()->Get(0));
-  args.output_h = static_cast<uint32_t>(output.shape()->Get(1));
-  args.output_w = static_cast<uint32_t>(output.shape()->Get(2));
+  args.batch = static_cast<uint32_t>(output.extents[0]);
+  args.output_h = static_cast<uint32_t>(output.extents[1]);
+  args.output_w = static_cast<uint32_t>(output.extents[2]);
   args.wanted_rows = knob_value(chain.step->schedule(), kChainKnobs, kChainBlockRows);
 }
 
@@ -118,7 +118,10 @@ const KernelFamily* StageFamilies::find(uint16_t kernel) const {
 StepView chain_stage(const StepView& chain, uint32_t index) {
   StepView stage = chain;
   stage.step = params_of(chain).stages()->Get(index);
+  if (chain.plan == nullptr) return stage;
   stage.tiles = params_of(chain).tiles();
+  stage.data = nullptr;
+  stage.data_without_tiles = chain.data;
   return stage;
 }
 
@@ -126,12 +129,12 @@ uint32_t chain_moving_input(const StepView& stage, const KernelFamily& family) {
   if (family.row_cut == nullptr) return stage.num_inputs();
   uint32_t moving = stage.num_inputs();
   for (uint32_t i = stage.num_inputs(); i-- > 0;) {
-    if (stage.is_tile(stage.step->inputs()->Get(i))) moving = i;
+    if (stage.input(i).is_tile) moving = i;
   }
   if (moving < stage.num_inputs())
     return family.row_cut->accepts(stage, moving) ? moving : stage.num_inputs();
   for (uint32_t i = stage.num_inputs(); i-- > 0;) {
-    if (!stage.input_is_constant(i) && family.row_cut->accepts(stage, i)) moving = i;
+    if (!stage.input(i).is_constant && family.row_cut->accepts(stage, i)) moving = i;
   }
   return moving;
 }

@@ -20,7 +20,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   uint64_t extent = 0;
   for (uint32_t i = 0; i < num_inputs; ++i) {
     Shape input;
-    if (!check.input(i, "input", dtype_bit(dtype_of(step.output(0))), output.rank, &input)) return false;
+    if (!check.input(i, "input", dtype_bit(step.output(0).dtype), output.rank, &input)) return false;
     if (!equal_but_for_axis(input, output, axis)) {
       return check.fail_input(i, "input") << "differs from the output in another axis than " << axis;
     }
@@ -39,12 +39,12 @@ qplan_status bind(const StepView& step, bool checked, ConcatArgs& args, Error* e
   const uint32_t axis = check.params_as<format::ConcatParams>().axis();
   const uint64_t rows = axis_rows(shape_of(step.output(0)), axis);
   args.output = static_cast<uint8_t*>(step.output_data(0));
-  args.output_row_bytes = step.output(0).size() / rows;
+  args.output_row_bytes = step.output(0).size_bytes / rows;
   args.rows = static_cast<uint32_t>(rows);
   args.num_inputs = step.num_inputs();
   for (uint32_t i = 0; i < args.num_inputs; ++i) {
     args.inputs[i] = static_cast<const uint8_t*>(step.input_data(i));
-    args.row_bytes[i] = step.input(i).size() / rows;
+    args.row_bytes[i] = step.input(i).size_bytes / rows;
   }
   return QPLAN_OK;
 }
@@ -53,7 +53,7 @@ qplan_status bind(const StepView& step, bool checked, ConcatArgs& args, Error* e
 bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
   if (axis_rows(shape_of(step.output(0)), step.step->params_as_ConcatParams()->axis()) != 1) return false;
   *offset = 0;
-  for (uint32_t i = 0; i < input; ++i) *offset += step.input(i).size();
+  for (uint32_t i = 0; i < input; ++i) *offset += step.input(i).size_bytes;
   return true;
 }
 

@@ -34,7 +34,7 @@ uint32_t residual_input(const StepView& step) { return num_inputs(params_of(step
 
 bool check_residual(const StepCheck& check, const StepView& step) {
   const format::AddParams& sum = *step.step->residual();
-  const Dtype dtype = dtype_of(step.output(0));
+  const Dtype dtype = step.output(0).dtype;
   Shape residual;
   if (params_of(step).contract() == format::Contract_ACC32) {
     return check.fail() << "a residual is added to outputs of 8 bits, not to accumulators";
@@ -59,7 +59,7 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
       !check.output(0, "output", output_dtypes(p.contract()), 4, &output)) {
     return false;
   }
-  const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
+  const Dtype input_dtype = step.input(kInput).dtype, output_dtype = step.output(0).dtype;
   if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("pad value", p.pad_value(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
@@ -97,10 +97,10 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
 // to its fields is looked up once.
 void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   const format::Conv2dParams& p = params_of(step);
-  const format::Tensor &input = step.input(kInput), &output = step.output(0);
-  const int64_t *from = input.shape()->data(), *to = output.shape()->data();
   const uint32_t* inputs = step.step->inputs()->data();
-  args.input = step.address(inputs[kInput]);
+  const uint32_t input = inputs[kInput], output = step.step->outputs()->Get(0);
+  const int64_t *from = step.extents(input), *to = step.extents(output);
+  args.input = step.address(input);
   args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
   args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
   args.contract = contract_of(p.contract());
@@ -111,7 +111,7 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
     args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
   fill_float_form(p, args);
-  args.output = step.output_data(0);
+  args.output = step.address(output);
   args.batch = static_cast<uint32_t>(from[0]);
   args.input_h = static_cast<uint32_t>(from[1]);
   args.input_w = static_cast<uint32_t>(from[2]);
@@ -134,8 +134,8 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   args.output_zero_point = p.output_zero_point();
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
-  args.input_dtype = dtype_of(input);
-  args.output_dtype = dtype_of(output);
+  args.input_dtype = step.dtype(input);
+  args.output_dtype = step.dtype(output);
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
   args.has_residual = step.step->residual() != nullptr;
@@ -162,7 +162,7 @@ bool check_taps(const StepCheck& check, const StepView& step) {
   const uint64_t rest = taps.bytes % 4;
   if (layout == kLayout_ohwi || layout == kLayout_o16k4 || rest == 0) return true;
   const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
-  const uint64_t tap_bytes = taps.k4() * 64, bytes = step.input(kWeights).size();
+  const uint64_t tap_bytes = taps.k4() * 64, bytes = step.input(kWeights).size_bytes;
   for (uint64_t four = tap_bytes - 64; four < bytes; four += tap_bytes) {
     for (uint64_t at = four; at < four + 64; ++at) {
       if (at % 4 < rest || weights[at] == 0) continue;
@@ -177,7 +177,7 @@ bool check_taps(const StepCheck& check, const StepView& step) {
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check_conv2d_operands(check, step)) return false;
   const format::Conv2dParams& p = params_of(step);
-  const int64_t input_c = step.input(kInput).shape()->Get(3), output_c = step.output(0).shape()->Get(3);
+  const int64_t input_c = step.input(kInput).extents[3], output_c = step.output(0).extents[3];
   if (p.groups() < 1 || input_c % p.groups() != 0) {
     return check.fail() << "input channels " << input_c << " are not divisible by groups " << p.groups();
   }

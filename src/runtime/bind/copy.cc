@@ -9,12 +9,12 @@ namespace {
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_CopyParams)) return false;
   if (!check.input(0, "input", kDtypesAny8To64, kAnyRank, nullptr) ||
-      !check.output(0, "output", dtype_bit(dtype_of(step.input(0))), kAnyRank, nullptr)) {
+      !check.output(0, "output", dtype_bit(step.input(0).dtype), kAnyRank, nullptr)) {
     return false;
   }
-  if (step.input(0).size() != step.output(0).size()) {
+  if (step.input(0).size_bytes != step.output(0).size_bytes) {
     return check.fail_output(0, "output")
-           << "has " << step.output(0).size() << " bytes, the input " << step.input(0).size();
+           << "has " << step.output(0).size_bytes << " bytes, the input " << step.input(0).size_bytes;
   }
   return true;
 }
@@ -24,7 +24,7 @@ qplan_status bind(const StepView& step, bool checked, CopyArgs& args, Error* err
   if (checked && !check_step(check, step)) return check.status();
   args.input = step.input_data(0);
   args.output = step.output_data(0);
-  args.bytes = step.input(0).size();
+  args.bytes = step.input(0).size_bytes;
   return QPLAN_OK;
 }
 

@@ -11,7 +11,7 @@ namespace {
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check_conv2d_operands(check, step)) return false;
   const format::Conv2dParams& p = check.params_as<format::Conv2dParams>();
-  const int64_t input_c = step.input(0).shape()->Get(3), output_c = step.output(0).shape()->Get(3);
+  const int64_t input_c = step.input(0).extents[3], output_c = step.output(0).extents[3];
   if (p.groups() != input_c) {
     return check.fail() << "groups " << p.groups() << " are not the input channels " << input_c;
   }

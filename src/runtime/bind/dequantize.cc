@@ -21,14 +21,14 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (!(params.scale() > 0.0f && params.scale() <= FLT_MAX)) {
     return check.fail() << "scale is not a positive finite number";
   }
-  return check.in_dtype("zero_point", params.zero_point(), dtype_of(step.input(0)));
+  return check.in_dtype("zero_point", params.zero_point(), step.input(0).dtype);
 }
 
 qplan_status bind(const StepView& step, bool checked, DequantizeArgs& args, Error* error) {
   const StepCheck check(step, "dequantize", error);
   if (checked && !check_step(check, step)) return check.status();
   const format::DequantizeParams& params = check.params_as<format::DequantizeParams>();
-  args.dtype = dtype_of(step.input(0));
+  args.dtype = step.input(0).dtype;
   args.input = step.input_data(0);
   args.output = static_cast<float*>(step.output_data(0));
   args.elements = shape_of(step.input(0)).elements();

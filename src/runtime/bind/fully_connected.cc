@@ -23,14 +23,14 @@ uint32_t output_dtypes(format::Contract contract) {
 // The last extent; the others together are the rows.
 uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
 // Of a tensor that has been checked.
-uint32_t columns(const format::Tensor& tensor) {
-  return static_cast<uint32_t>(tensor.shape()->Get(tensor.shape()->size() - 1));
+uint32_t columns(const StepView& step, uint32_t tensor) {
+  return static_cast<uint32_t>(step.extents(tensor)[step.rank(tensor) - 1]);
 }
-uint32_t rows(const format::Tensor& tensor) {
+uint32_t rows(const StepView& step, uint32_t tensor) {
+  const uint32_t rank = step.rank(tensor);
+  const int64_t* extents = step.extents(tensor);
   uint32_t product = 1;
-  for (uint32_t i = 0; i + 1 < tensor.shape()->size(); ++i) {
-    product *= static_cast<uint32_t>(tensor.shape()->Get(i));
-  }
+  for (uint32_t i = 0; i + 1 < rank; ++i) product *= static_cast<uint32_t>(extents[i]);
   return product;
 }
 
@@ -43,7 +43,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
       !check.output(0, "output", output_dtypes(p.contract()), kAnyRank, &output)) {
     return false;
   }
-  const Dtype input_dtype = dtype_of(step.input(kInput)), output_dtype = dtype_of(step.output(0));
+  const Dtype input_dtype = step.input(kInput).dtype, output_dtype = step.output(0).dtype;
   if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
       !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
@@ -71,9 +71,9 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restri
     if (!check_step(checker, step)) return checker.status();
   }
   const format::FullyConnectedParams& p = *step.step->params_as_FullyConnectedParams();
-  const format::Tensor &input = step.input(kInput), &output = step.output(0);
   const uint32_t* inputs = step.step->inputs()->data();
-  args.input = step.address(inputs[kInput]);
+  const uint32_t input = inputs[kInput], output = step.step->outputs()->Get(0);
+  args.input = step.address(input);
   args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
   args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
   args.contract = contract_of(p.contract());
@@ -84,17 +84,17 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restri
     args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
   fill_float_form(p, args);
-  args.output = step.output_data(0);
-  args.rows = rows(input);
-  args.input_c = columns(input);
-  args.output_c = columns(output);
+  args.output = step.address(output);
+  args.rows = rows(step, input);
+  args.input_c = columns(step, input);
+  args.output_c = columns(step, output);
   args.input_zero_point = p.input_zero_point();
   args.weights_zero_point = p.weights_zero_point();
   args.output_zero_point = p.output_zero_point();
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
-  args.input_dtype = dtype_of(input);
-  args.output_dtype = dtype_of(output);
+  args.input_dtype = step.dtype(input);
+  args.output_dtype = step.dtype(output);
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
   return QPLAN_OK;

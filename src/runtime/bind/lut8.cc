@@ -15,7 +15,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
     return false;
   }
   if (input != output) return check.fail_output(0, "output") << "has another shape than the input";
-  return check.constant(1, "table", dtype_of(step.output(0)), Lut8Args::kTableEntries);
+  return check.constant(1, "table", step.output(0).dtype, Lut8Args::kTableEntries);
 }
 
 qplan_status bind(const StepView& step, bool checked, Lut8Args& args, Error* error) {

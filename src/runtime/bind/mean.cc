@@ -14,7 +14,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesU8S8, kAnyRank, &input)) return false;
-  const Dtype dtype = dtype_of(step.input(0));
+  const Dtype dtype = step.input(0).dtype;
   if (!check.output(0, "output", dtype_bit(dtype), kAnyRank, &output)) return false;
   const format::MeanParams& params = check.params_as<format::MeanParams>();
   if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
@@ -58,7 +58,7 @@ qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* err
   const format::MeanParams& params = check.params_as<format::MeanParams>();
   const Shape input = shape_of(step.input(0));
   args.contract = contract_of(params.contract());
-  args.dtype = dtype_of(step.input(0));
+  args.dtype = step.input(0).dtype;
   args.input = step.input_data(0);
   args.output = step.output_data(0);
   uint64_t stride = input.elements();

@@ -31,7 +31,7 @@ qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* erro
         !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
       return check.status();
     }
-    const Dtype dtype = dtype_of(step.input(0));
+    const Dtype dtype = step.input(0).dtype;
     if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
         !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
         !check_params(check, check.params_as<format::MulParams>(), dtype)) {
@@ -45,7 +45,7 @@ qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* erro
   }
   const format::MulParams& params = check.params_as<format::MulParams>();
   args.contract = contract_of(params.contract());
-  args.dtype = dtype_of(step.input(0));
+  args.dtype = step.input(0).dtype;
   args.a = step.input_data(0);
   args.b = step.input_data(1);
   args.output = step.output_data(0);

@@ -11,7 +11,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesAny8To64, kAnyRank, &input)) return false;
-  const Dtype dtype = dtype_of(step.input(0));
+  const Dtype dtype = step.input(0).dtype;
   if (!check.output(0, "output", dtype_bit(dtype), input.rank, &output)) return false;
   const format::PadParams& params = check.params_as<format::PadParams>();
   const uint32_t num_before = params.before() != nullptr ? params.before()->size() : 0;
@@ -53,7 +53,7 @@ qplan_status bind(const StepView& step, bool checked, PadArgs& args, Error* erro
   const StepCheck check(step, "pad", error);
   if (checked && !check_step(check, step)) return check.status();
   const format::PadParams& params = check.params_as<format::PadParams>();
-  const Dtype dtype = dtype_of(step.input(0));
+  const Dtype dtype = step.input(0).dtype;
   args.input = static_cast<const uint8_t*>(step.input_data(0));
   args.output = static_cast<uint8_t*>(step.output_data(0));
   args.element_bytes = dtype_bytes(dtype);

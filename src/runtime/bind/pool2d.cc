@@ -14,7 +14,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesU8S8, 4, &input)) return false;
-  const Dtype dtype = dtype_of(step.input(0));
+  const Dtype dtype = step.input(0).dtype;
   if (!check.output(0, "output", dtype_bit(dtype), 4, &output)) return false;
   if (output[0] != input[0] || output[3] != input[3]) {
     return check.fail_output(0, "output") << "has batch " << output[0] << " and " << output[3]
@@ -48,7 +48,7 @@ bool check_average(const StepCheck& check, const format::Pool2dParams& params, D
 void fill(const StepView& step, const format::Pool2dParams& params, Pool2dArgs& args) {
   const Shape input = shape_of(step.input(0));
   const Shape output = shape_of(step.output(0));
-  args.dtype = dtype_of(step.input(0));
+  args.dtype = step.input(0).dtype;
   args.input = step.input_data(0);
   args.output = step.output_data(0);
   args.batch = input[0];
@@ -72,7 +72,7 @@ qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Erro
   if (checked) {
     if (!check_step(check, step)) return check.status();
     const auto& params = check.params_as<format::Pool2dParams>();
-    if (!check_average(check, params, dtype_of(step.input(0)))) return check.status();
+    if (!check_average(check, params, step.input(0).dtype)) return check.status();
   }
   const auto& params = check.params_as<format::Pool2dParams>();
   fill(step, params, args);

@@ -30,14 +30,14 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (!(params.scale() > 0.0f && params.scale() <= FLT_MAX)) {
     return check.fail() << "scale is not a positive finite number";
   }
-  return check.in_dtype("zero_point", params.zero_point(), dtype_of(step.output(0)));
+  return check.in_dtype("zero_point", params.zero_point(), step.output(0).dtype);
 }
 
 qplan_status bind(const StepView& step, bool checked, QuantizeArgs& args, Error* error) {
   const StepCheck check(step, "quantize", error);
   if (checked && !check_step(check, step)) return check.status();
   const format::QuantizeParams& params = check.params_as<format::QuantizeParams>();
-  args.dtype = dtype_of(step.output(0));
+  args.dtype = step.output(0).dtype;
   args.rule = static_cast<QuantizeRounding>(params.rule());
   args.input = static_cast<const float*>(step.input_data(0));
   args.output = step.output_data(0);

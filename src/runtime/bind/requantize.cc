@@ -38,12 +38,12 @@ bool check_step(const StepCheck& check, const StepView& step) {
       !check.output(0, "output", kDtypesU8S8, kAnyRank, &output) || !check_multipliers(check, step, input)) {
     return false;
   }
-  const Dtype output_dtype = dtype_of(step.output(0));
-  if (p.contract() == format::Contract_F32E && dtype_of(step.input(0)) != Dtype::kS32) {
+  const Dtype output_dtype = step.output(0).dtype;
+  if (p.contract() == format::Contract_F32E && step.input(0).dtype != Dtype::kS32) {
     return check.fail_input(0, "input")
-           << "has " << dtype_name(dtype_of(step.input(0))) << ", expected int32 under contract F32E";
+           << "has " << dtype_name(step.input(0).dtype) << ", expected int32 under contract F32E";
   }
-  if (!check.in_dtype("input zero point", p.input_zero_point(), dtype_of(step.input(0))) ||
+  if (!check.in_dtype("input zero point", p.input_zero_point(), step.input(0).dtype) ||
       !check.in_dtype("output zero point", p.output_zero_point(), output_dtype) ||
       !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype)) {
     return false;
@@ -85,15 +85,15 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
   }
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
-  args.input_dtype = dtype_of(step.input(0));
-  args.output_dtype = dtype_of(step.output(0));
+  args.input_dtype = step.input(0).dtype;
+  args.output_dtype = step.output(0).dtype;
   return QPLAN_OK;
 }
 
 // Each output is written after the input at its place was read. With an int32 input, output and input differ
 // in size: the unit of another worker may still have to read what this one would overwrite.
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
-  return input == kInput && dtype_bytes(dtype_of(step.input(kInput))) == 1;
+  return input == kInput && dtype_bytes(step.input(kInput).dtype) == 1;
 }
 
 uint64_t work(const RequantizeArgs& args) { return args.count; }

@@ -24,7 +24,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", dtypes, 4, &input) ||
-      !check.output(0, "output", dtype_bit(dtype_of(step.input(0))), 4, &output)) {
+      !check.output(0, "output", dtype_bit(step.input(0).dtype), 4, &output)) {
     return false;
   }
   if (output[0] != input[0] || output[3] != input[3]) {
@@ -44,7 +44,7 @@ qplan_status bind(const StepView& step, bool checked, ResizeBilinearArgs& args, 
   const format::ResizeBilinearParams& params = check.params_as<format::ResizeBilinearParams>();
   const Shape input = shape_of(step.input(0));
   const Shape output = shape_of(step.output(0));
-  args.dtype = dtype_of(step.input(0));
+  args.dtype = step.input(0).dtype;
   args.rule = static_cast<ResizeRounding>(params.rule());
   args.align_corners = params.align_corners();
   args.half_pixel_centers = params.half_pixel_centers();

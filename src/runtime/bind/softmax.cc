@@ -19,7 +19,7 @@ bool check_scaling(const StepCheck& check, const format::SoftmaxParams& params) 
 // numbers.
 bool check_table(const StepCheck& check, const StepView& step, const format::SoftmaxParams& params) {
   if (!check.scale("output_scale", params.output_scale()) ||
-      !check.in_dtype("output_zero_point", params.output_zero_point(), dtype_of(step.output(0))) ||
+      !check.in_dtype("output_zero_point", params.output_zero_point(), step.output(0).dtype) ||
       !check.constant(kTable, "table", Dtype::kF32, SoftmaxArgs::kTableEntries)) {
     return false;
   }
@@ -41,7 +41,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesU8S8, kAnyRank, &input)) return false;
-  if (!check.output(0, "output", dtype_bit(dtype_of(step.input(kInput))), kAnyRank, &output)) return false;
+  if (!check.output(0, "output", dtype_bit(step.input(kInput).dtype), kAnyRank, &output)) return false;
   if (input.rank == 0) return check.fail_input(0, "input") << "is a scalar, expected at least one axis";
   if (input != output) return check.fail_output(0, "output") << "has another shape than the input";
   const uint64_t rows = input.elements() / input[input.rank - 1];
@@ -55,7 +55,7 @@ qplan_status bind(const StepView& step, bool checked, SoftmaxArgs& args, Error* 
   const format::SoftmaxParams& params = check.params_as<format::SoftmaxParams>();
   const Shape shape = shape_of(step.input(kInput));
   args.contract = contract_of(params.contract());
-  args.dtype = dtype_of(step.input(kInput));
+  args.dtype = step.input(kInput).dtype;
   args.input = step.input_data(kInput);
   args.output = step.output_data(0);
   args.depth = shape[shape.rank - 1];

@@ -20,7 +20,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   uint64_t extent = 0;
   for (uint32_t i = 0; i < num_outputs; ++i) {
     Shape output;
-    if (!check.output(i, "output", dtype_bit(dtype_of(step.input(0))), input.rank, &output)) return false;
+    if (!check.output(i, "output", dtype_bit(step.input(0).dtype), input.rank, &output)) return false;
     if (!equal_but_for_axis(output, input, axis)) {
       return check.fail_output(i, "output") << "differs from the input in another axis than " << axis;
     }
@@ -39,12 +39,12 @@ qplan_status bind(const StepView& step, bool checked, SplitArgs& args, Error* er
   const uint32_t axis = check.params_as<format::SplitParams>().axis();
   const uint64_t rows = axis_rows(shape_of(step.input(0)), axis);
   args.input = static_cast<const uint8_t*>(step.input_data(0));
-  args.input_row_bytes = step.input(0).size() / rows;
+  args.input_row_bytes = step.input(0).size_bytes / rows;
   args.rows = static_cast<uint32_t>(rows);
   args.num_outputs = step.num_outputs();
   for (uint32_t i = 0; i < args.num_outputs; ++i) {
     args.outputs[i] = static_cast<uint8_t*>(step.output_data(i));
-    args.row_bytes[i] = step.output(i).size() / rows;
+    args.row_bytes[i] = step.output(i).size_bytes / rows;
   }
   return QPLAN_OK;
 }
@@ -53,7 +53,7 @@ qplan_status bind(const StepView& step, bool checked, SplitArgs& args, Error* er
 bool part(const StepView& step, uint32_t output, uint32_t, uint64_t* offset) {
   if (axis_rows(shape_of(step.input(0)), step.step->params_as_SplitParams()->axis()) != 1) return false;
   *offset = 0;
-  for (uint32_t i = 0; i < output; ++i) *offset += step.output(i).size();
+  for (uint32_t i = 0; i < output; ++i) *offset += step.output(i).size_bytes;
   return true;
 }
 

@@ -1,6 +1,5 @@
 #include "src/runtime/bind/step_check.h"
 
-#include <dlpack/dlpack.h>
 #include <float.h>
 
 #include "kernels/layout.h"
@@ -21,32 +20,13 @@ constexpr uint64_t kMaxElements = uint64_t{1} << 48;
 
 }  // namespace
 
-Shape shape_of(const format::Tensor& tensor) {
+Shape shape_of(const StepTensor& tensor) {
   Shape shape;
-  if (tensor.shape() == nullptr) return shape;
-  shape.rank = tensor.shape()->size();
+  shape.rank = tensor.rank;
   for (uint32_t i = 0; i < shape.rank && i < format::kMaxRank; ++i) {
-    shape.extents[i] = static_cast<uint32_t>(tensor.shape()->Get(i));
+    shape.extents[i] = static_cast<uint32_t>(tensor.extents[i]);
   }
   return shape;
-}
-
-Dtype dtype_of(const format::Tensor& tensor) {
-  const uint32_t bits = tensor.type_bits();
-  switch (tensor.type_code()) {
-    case kDLUInt:
-      return bits == 8 ? Dtype::kU8 : Dtype::kOther;
-    case kDLInt:
-      return bits == 8    ? Dtype::kS8
-             : bits == 16 ? Dtype::kS16
-             : bits == 32 ? Dtype::kS32
-             : bits == 64 ? Dtype::kS64
-                          : Dtype::kOther;
-    case kDLFloat:
-      return bits == 32 ? Dtype::kF32 : Dtype::kOther;
-    default:
-      return Dtype::kOther;
-  }
 }
 
 StepCheck::Failure StepCheck::fail(qplan_status status, int32_t tensor) const {
@@ -109,14 +89,15 @@ bool StepCheck::layout_of(uint16_t found, const uint16_t* read, size_t count) co
   return failure;
 }
 
-bool StepCheck::tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes,
-                       uint32_t rank, Shape* shape) const {
-  const Dtype dtype = dtype_of(tensor);
+bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
+  const StepTensor tensor = step_.tensor(t);
+  const auto index = static_cast<int32_t>(t);
+  const Dtype dtype = tensor.dtype;
   if (dtype == Dtype::kOther || (dtypes & dtype_bit(dtype)) == 0) {
     return fail(QPLAN_PLAN_CORRUPT, index)
            << role << " has " << dtype_name(dtype) << ", which this kernel does not take";
   }
-  const uint32_t found_rank = tensor.shape() != nullptr ? tensor.shape()->size() : 0;
+  const uint32_t found_rank = tensor.rank;
   if (found_rank > format::kMaxRank || (rank != kAnyRank && found_rank != rank)) {
     Failure failure = fail(QPLAN_PLAN_CORRUPT, index);
     failure << role << " has rank " << found_rank;
@@ -125,7 +106,7 @@ bool StepCheck::tensor(int32_t index, const format::Tensor& tensor, const char* 
   }
   uint64_t elements = 1;
   for (uint32_t i = 0; i < found_rank; ++i) {
-    const int64_t extent = tensor.shape()->Get(i);
+    const int64_t extent = tensor.extents[i];
     if (extent < 1 || extent > kMaxExtent) {
       return fail(QPLAN_PLAN_CORRUPT, index)
              << role << " extent " << extent << " of axis " << i << " is not in 1 .. " << kMaxExtent;
@@ -136,42 +117,40 @@ bool StepCheck::tensor(int32_t index, const format::Tensor& tensor, const char* 
     }
   }
   const uint64_t element_bytes = dtype_bytes(dtype);
-  if (tensor.size() != elements * element_bytes) {
+  if (tensor.size_bytes != elements * element_bytes) {
     return fail(QPLAN_PLAN_CORRUPT, index)
-           << role << " has " << tensor.size() << " bytes, expected " << elements * element_bytes;
+           << role << " has " << tensor.size_bytes << " bytes, expected " << elements * element_bytes;
   }
-  if (tensor.offset() % element_bytes != 0) {
+  if (tensor.offset % element_bytes != 0) {
     return fail(QPLAN_PLAN_CORRUPT, index)
-           << role << " at offset " << tensor.offset() << " is not aligned to " << element_bytes << " bytes";
+           << role << " at offset " << tensor.offset << " is not aligned to " << element_bytes << " bytes";
   }
   if (shape != nullptr) *shape = shape_of(tensor);
   return true;
 }
 
 bool StepCheck::input(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
-  return tensor(static_cast<int32_t>(step_.step->inputs()->Get(i)), step_.input(i), role, dtypes, rank,
-                shape);
+  return tensor(step_.step->inputs()->Get(i), role, dtypes, rank, shape);
 }
 
 bool StepCheck::output(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
-  return tensor(static_cast<int32_t>(step_.step->outputs()->Get(i)), step_.output(i), role, dtypes, rank,
-                shape);
+  return tensor(step_.step->outputs()->Get(i), role, dtypes, rank, shape);
 }
 
 bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const {
-  const format::Tensor& tensor = step_.input(i);
-  if (!step_.input_is_constant(i)) return fail_input(i, role) << "is not a constant";
-  if (dtype_of(tensor) != dtype) {
-    return fail_input(i, role) << "has " << dtype_name(dtype_of(tensor)) << ", expected "
+  const StepTensor tensor = step_.input(i);
+  if (!tensor.is_constant) return fail_input(i, role) << "is not a constant";
+  if (tensor.dtype != dtype) {
+    return fail_input(i, role) << "has " << dtype_name(tensor.dtype) << ", expected "
                                << dtype_name(dtype);
   }
   const uint64_t element_bytes = dtype_bytes(dtype);
-  if (tensor.size() / element_bytes != count || tensor.size() % element_bytes != 0) {
-    return fail_input(i, role) << "has " << tensor.size() << " bytes, expected " << count << " elements of "
+  if (tensor.size_bytes / element_bytes != count || tensor.size_bytes % element_bytes != 0) {
+    return fail_input(i, role) << "has " << tensor.size_bytes << " bytes, expected " << count << " elements of "
                                << element_bytes;
   }
-  if (tensor.offset() % element_bytes != 0) {
-    return fail_input(i, role) << "at offset " << tensor.offset() << " is not aligned to " << element_bytes
+  if (tensor.offset % element_bytes != 0) {
+    return fail_input(i, role) << "at offset " << tensor.offset << " is not aligned to " << element_bytes
                                << " bytes";
   }
   return true;

@@ -34,9 +34,7 @@ inline bool operator==(const Shape& a, const Shape& b) {
 inline bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 
 // Of a tensor that StepCheck has accepted.
-Shape shape_of(const format::Tensor& tensor);
-// kOther for everything that Dtype does not list.
-__attribute__((pure)) Dtype dtype_of(const format::Tensor& tensor);
+Shape shape_of(const StepTensor& tensor);
 
 // Sets of dtypes.
 constexpr uint32_t dtype_bit(Dtype dtype) { return 1u << static_cast<uint32_t>(dtype); }
@@ -183,8 +181,7 @@ class StepCheck {
  private:
   bool layout_of(uint16_t found, const uint16_t* read, size_t count) const;
   bool float_form_entries(const char* name, const flatbuffers::Vector<float>* values, uint64_t count) const;
-  bool tensor(int32_t index, const format::Tensor& tensor, const char* role, uint32_t dtypes, uint32_t rank,
-              Shape* shape) const;
+  bool tensor(uint32_t index, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const;
 
   const StepView& step_;
   const char* family_;

@@ -11,7 +11,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesAny8To64, kAnyRank, &input) ||
-      !check.output(0, "output", dtype_bit(dtype_of(step.input(0))), input.rank, &output)) {
+      !check.output(0, "output", dtype_bit(step.input(0).dtype), input.rank, &output)) {
     return false;
   }
   const auto* permutation = check.params_as<format::TransposeParams>().permutation();
@@ -41,7 +41,7 @@ qplan_status bind(const StepView& step, bool checked, TransposeArgs& args, Error
   const Shape input = shape_of(step.input(0));
   args.input = step.input_data(0);
   args.output = step.output_data(0);
-  args.element_bytes = dtype_bytes(dtype_of(step.input(0)));
+  args.element_bytes = dtype_bytes(step.input(0).dtype);
   args.elements = input.elements();
   uint64_t strides[format::kMaxRank];
   uint64_t stride = 1;

@@ -39,6 +39,27 @@ TEST_P(Chain, GivesWhatItsStagesGiveOneAfterAnother) {
 INSTANTIATE_TEST_SUITE_P(Variants, Chain, ::testing::ValuesIn(testing::variants_of(kChainFamily)),
                          testing::variant_test_name);
 
+// Tiles are ordinary entries of an array of tensors.
+TEST(ChainOfATable, GivesTheSameBytesAsThatOfAPlan) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomChain chain(seed);
+    const std::vector<uint8_t> expected = chain.expected();
+    const StepView of_plan = chain.chain(0);
+    const uint32_t num_tensors = of_plan.plan->tensors()->size();
+    const StepView stage = chain_stage(of_plan, 0);
+    std::vector<StepTensor> tensors;
+    for (uint32_t t = 0; t < num_tensors + chain.num_stages() - 1; ++t) tensors.push_back(stage.tensor(t));
+    ASSERT_TRUE(tensors.back().is_tile);
+    const StepView step = StepView::of_tensors(*of_plan.step, tensors.data());
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    Error error;
+    ASSERT_EQ(kChainFamily.bind(step, true, args, &error), QPLAN_OK) << error.text() << ", seed " << seed;
+    chain.forget_output();
+    testing::run_variant(kChainFamily.variants[kChainFamily.num_variants - 1], args);
+    ASSERT_EQ(chain.output(), expected) << "seed " << seed;
+  }
+}
+
 // The chain asks for the scratch of its largest block alone.
 TEST(ChainMemory, StagesTakeNoLessForMoreRows) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -50,7 +71,7 @@ TEST(ChainMemory, StagesTakeNoLessForMoreRows) {
       alignas(kArgsAlignment) uint8_t bound[kMaxArgsBytes], args[kMaxArgsBytes];
       Error error;
       ASSERT_EQ(family.bind(stage, true, bound, &error), QPLAN_OK) << error.text();
-      const auto output_h = static_cast<uint32_t>(stage.output(0).shape()->Get(1));
+      const auto output_h = static_cast<uint32_t>(stage.output(0).extents[1]);
       for (uint32_t v = 0; v < family.num_variants; ++v) {
         size_t fewer = 0;
         for (uint32_t rows = 1; rows <= output_h; ++rows) {
