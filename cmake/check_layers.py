@@ -20,7 +20,7 @@ LAYERS = [
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
     ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc)$",
-     ["include", "base", "schema", "layout"]),
+     ["include", "base", "schema", "layout", "kernels/numeric"]),
     ("runtime/bind", r"^src/runtime/bind/",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
     ("kernels/isa", r"^kernels/.*_(sse41|avx2|avxvnni|avx512vnni|neon|dot|mve)\.(cc|inl)$",
