@@ -33,7 +33,7 @@ using Json = nlohmann::ordered_json;
 // took.
 constexpr uint64_t kVisitNs = 20'000'000;
 constexpr uint32_t kVisitRuns = 3;
-constexpr uint32_t kWarmUpRuns = 2;
+constexpr uint32_t kVisitWarmUpRuns = 2;
 // The heats sort out, the final decides: the default and the fastest of the heats, in turns.
 constexpr double kHeatShare = 0.6;  // of the budget
 constexpr size_t kFinalists = 4;
@@ -266,7 +266,7 @@ class Tuner {
     times.attach(platform);
     Session session(plan, options_.session, &platform);
     write_random_inputs(plan, session);
-    for (uint32_t i = 0; i < kWarmUpRuns; ++i) session.invoke();
+    for (uint32_t i = 0; i < kVisitWarmUpRuns; ++i) session.invoke();
     times.clear();
     uint32_t runs = 0;
     const uint64_t end = qplan_host_now_ns(nullptr) + kVisitNs;

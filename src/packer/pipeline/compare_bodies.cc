@@ -16,7 +16,7 @@
 namespace qplan::pipeline {
 namespace {
 
-bool is(const ir::Node& node, const char* op) { return node.op != nullptr && node.op->name == op; }
+bool is_op(const ir::Node& node, const char* op) { return node.op != nullptr && node.op->name == op; }
 
 // The shortest text that reads back as the same float.
 std::string number(float value) {
@@ -174,7 +174,7 @@ class Comparison {
       return false;
     }
     const ir::Constant &first = *a_.value(x).constant, &second = *b_.value(y).constant;
-    if (i == 1 && is(a, "nn.bias_add")) {
+    if (i == 1 && is_op(a, "nn.bias_add")) {
       compare_biases(first, second, label);
     } else if (!same_constant(first, second)) {
       report(cat(label, ": ", operand, " ", constants_difference(first, second)));
@@ -272,7 +272,7 @@ std::string describe(const BodyDifference& difference, size_t num_nodes, const s
 std::string contracts_of(const ir::Module& module) {
   std::set<std::string> found;
   for (const ir::Node& node : module.main().nodes()) {
-    if (node.op == nullptr || is(node, "qnn.dequantize")) continue;  // every contract dequantises alike
+    if (node.op == nullptr || is_op(node, "qnn.dequantize")) continue;  // every contract dequantises alike
     for (const op::AttrDef& attr : node.op->attrs) {
       if (attr.name == "contract") found.insert(op::attr_string(node, "contract"));
     }

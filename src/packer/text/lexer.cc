@@ -7,8 +7,6 @@
 namespace qplan::text {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '.'; }
 
 int hex_value(char c) {

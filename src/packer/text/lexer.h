@@ -9,6 +9,9 @@
 
 namespace qplan::text {
 
+inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 enum class TokenKind {
   kEnd,
   kPunctuation,  // one character, or ->

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "src/base/printable.h"
+#include "src/packer/text/lexer.h"
 
 namespace qplan::text {
 namespace {
@@ -35,9 +36,6 @@ constexpr std::array<Suffix, 13> kSuffixes = {{
     {"u64", {kDLUInt, 64, 1}},
     {"", ir::kBool},  // True and False
 }};
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 template <typename T>
 std::string to_chars_text(T value) {

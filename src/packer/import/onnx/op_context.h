@@ -32,7 +32,8 @@ class OpContext {
   void warn(const std::string& text) const;
   Graph& graph() const { return graph_; }
 
-  // -- inputs and outputs
+  // -- inputs and outputs. Of an operator that takes any number of them, at most:
+  static constexpr size_t kMaxOperands = 4096;
   void expect_counts(size_t min_inputs, size_t max_inputs, size_t max_outputs = 1) const;
   size_t num_inputs() const { return node_.inputs.size(); }
   size_t num_outputs() const { return node_.outputs.size(); }

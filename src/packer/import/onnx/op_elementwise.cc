@@ -9,8 +9,6 @@
 namespace qplan::onnx {
 namespace {
 
-constexpr size_t kMaxOperands = 4096;
-
 // Before opset 7 arithmetic broadcasts where attribute broadcast says so, from attribute axis on.
 Value aligned(const OpContext& op, const Value& lhs, const Value& rhs) {
   const bool broadcast = op.attr_int("broadcast", 0) != 0;
@@ -33,7 +31,7 @@ void binary(const OpContext& op, std::string_view ir_op) {
 
 // Any number of operands, the first two first.
 void variadic(const OpContext& op, std::string_view ir_op) {
-  op.expect_counts(1, kMaxOperands);
+  op.expect_counts(1, OpContext::kMaxOperands);
   Value result = op.input(0);
   for (size_t i = 1; i < op.num_inputs(); ++i) result = op.emit(ir_op, {result, op.input(i)});
   op.define(0, result);

@@ -10,8 +10,6 @@
 namespace qplan::onnx {
 namespace {
 
-constexpr size_t kMaxOperands = 4096;
-
 // Extents of the parts that Split makes; nothing was said of them.
 ir::Ints equal_parts(int64_t extent, int64_t count, bool uneven) {
   if (count < 1) invalid(cat("attribute 'num_outputs' is ", count));
@@ -50,7 +48,7 @@ Value pad_value(const OpContext& op, ir::DType dtype) {
 }  // namespace
 
 void import_concat(const OpContext& op) {
-  op.expect_counts(1, kMaxOperands);
+  op.expect_counts(1, OpContext::kMaxOperands);
   const Attribute* axis = op.find_attr("axis", AttributeKind::kInt);
   if (axis == nullptr) invalid("attribute 'axis' is missing");
   std::vector<Value> parts;
@@ -64,7 +62,7 @@ void import_concat(const OpContext& op) {
 }
 
 void import_split(const OpContext& op) {
-  op.expect_counts(1, op.opset() < 13 ? 1 : 2, kMaxOperands);
+  op.expect_counts(1, op.opset() < 13 ? 1 : 2, OpContext::kMaxOperands);
   const Value& data = op.input(0);
   const int64_t axis = OpContext::axis_of(op.attr_int("axis", 0), op.shape(data).size());
   const int64_t extent = op.shape(data)[static_cast<size_t>(axis)];

@@ -9,7 +9,7 @@ namespace {
 ir::Attrs f32e() { return {{"contract", std::string("f32e")}}; }
 
 // A, A scale, A zero point, B, B scale, B zero point, C scale, C zero point.
-void binary(const OpContext& op, std::string_view ir_op) {
+void qlinear_binary(const OpContext& op, std::string_view ir_op) {
   op.expect_counts(7, 8);
   const QParams a = op.per_tensor_qparams(1), b = op.per_tensor_qparams(4), c = op.per_tensor_qparams(6);
   op.define(0, op.emit(ir_op,
@@ -40,8 +40,8 @@ bool same(const QParams& a, const QParams& b) {
 
 }  // namespace
 
-void import_qlinear_add(const OpContext& op) { binary(op, "qnn.add"); }
-void import_qlinear_mul(const OpContext& op) { binary(op, "qnn.mul"); }
+void import_qlinear_add(const OpContext& op) { qlinear_binary(op, "qnn.add"); }
+void import_qlinear_mul(const OpContext& op) { qlinear_binary(op, "qnn.mul"); }
 
 void import_qlinear_sigmoid(const OpContext& op) {
   const Unary unary(op);

@@ -18,6 +18,8 @@ constexpr uint64_t content_budget(uint64_t file_size) {
 inline constexpr size_t kMaxValues = 1'000'000;
 // Bytes of names and strings of these values, which may be one string that is remembered and used again.
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+// Bytes of one name. A pickle may use what it remembers any number of times: what a use copies is short.
+inline constexpr size_t kMaxNameBytes = 1024;
 // Tokens of the code that is read: the same network has some 200,000.
 inline constexpr size_t kMaxTokens = 2'000'000;
 // Marks of a pickle that wait for their end.

@@ -16,9 +16,7 @@ namespace {
 using importer::invalid;
 using importer::quoted;
 
-// What is remembered can be used any number of times: what a use copies is short.
 constexpr size_t kMaxArguments = 16;
-constexpr size_t kMaxNameBytes = 1024;
 
 // A storage type that PyTorch has and qplan does not read: "torch.BFloat16Storage".
 bool is_other_storage(std::string_view name) {

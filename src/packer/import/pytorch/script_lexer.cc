@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/import/text.h"
 #include "src/packer/ir/cat.h"
 
@@ -10,8 +11,6 @@ namespace {
 
 using importer::invalid;
 using importer::quoted;
-
-constexpr size_t kMaxNameBytes = 1024;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }

@@ -1,0 +1,70 @@
+# qplan_unity(<target> [SIZE <files>] [SKIP <regex>...])
+# Compiles the files of a target several at a time, neighbours of one folder together: most of what compiling a file
+# costs is the headers that it shares with its neighbours. Call it when the target has all its sources. A file stays
+# alone if it has flags of its own, is the only one of its folder, or matches a regex. A file in a unit can be in no
+# other target of the same CMakeLists.txt.
+#
+# Two files of a folder must therefore not use one name in their anonymous namespaces. With QPLAN_UNITY=OFF (preset
+# "separate") every file is compiled by itself: for editors, which want a command for each file, and for the check
+# that each file includes what it uses.
+option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
+
+function(qplan_unity target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIZE" "SKIP")
+  if(NOT QPLAN_UNITY)
+    return()
+  endif()
+  if(NOT arg_SIZE)
+    set(arg_SIZE 6)
+  endif()
+  # The sources by folder.
+  get_target_property(sources ${target} SOURCES)
+  set(folders)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    set(is_alone FALSE)
+    foreach(regex IN LISTS arg_SKIP)
+      if(source MATCHES "${regex}")
+        set(is_alone TRUE)
+      endif()
+    endforeach()
+    if(NOT source MATCHES "\\.cc$" OR options OR is_alone)
+      continue()
+    endif()
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(MAKE_C_IDENTIFIER "files_${folder}" list)
+    list(APPEND ${list} ${source})
+    list(APPEND folders ${folder})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+
+  foreach(folder IN LISTS folders)
+    string(MAKE_C_IDENTIFIER "files_${folder}" list)
+    list(LENGTH ${list} length)
+    if(length LESS 2)
+      continue()
+    endif()
+    # As many files in each unit as in the others.
+    math(EXPR units "(${length} + ${arg_SIZE} - 1) / ${arg_SIZE}")
+    math(EXPR last "${units} - 1")
+    foreach(unit RANGE ${last})
+      math(EXPR begin "${unit} * ${length} / ${units}")
+      math(EXPR size "(${unit} + 1) * ${length} / ${units} - ${begin}")
+      list(SUBLIST ${list} ${begin} ${size} files)
+      set_source_files_properties(${files} PROPERTIES HEADER_FILE_ONLY ON)
+      # Paths under the repository: the unit is the same in every checkout, which compiler caches like.
+      set(content "")
+      foreach(file IN LISTS files)
+        cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+        string(APPEND content "#include \"${file}\"\n")
+      endforeach()
+      set(path ${CMAKE_CURRENT_BINARY_DIR}/unity/${target}/${folder}/unit_${unit}.cc)
+      file(CONFIGURE OUTPUT ${path} CONTENT "${content}" @ONLY)
+      target_sources(${target} PRIVATE ${path})
+    endforeach()
+  endforeach()
+  # A type of an anonymous namespace in a unit is in no header, whatever the warning believes.
+  target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+endfunction()
