@@ -8,7 +8,7 @@ Builds the benchmarks, measures, and writes benchmarks/results/<date>-<commit>/ 
   machine.txt                   what it ran on, and how
   table.md, results.json        whole models, with their goals and their peers in the same rounds
   roofline-<model>.svg          each step between what the machine can multiply and what it can read
-  layers.md                     the figures behind them
+  layers.md                     the same as figures
   kernels.txt                   every variant of every kernel family on the steps of these models
 
   --quick          three models, short turns, no reference kernels: about two minutes
@@ -21,7 +21,8 @@ Builds the benchmarks, measures, and writes benchmarks/results/<date>-<commit>/ 
   --help
 
 Models are read from QPLAN_SHARED (default: ../shared). Without them kernels run on a built-in list of layers. oneDNN is a
-peer where Debian's libdnnl-dev is installed. Times mean little while the machine does anything else: the table tells how much.
+peer where Debian's libdnnl-dev is installed. Times mean little while the machine does anything else; the table
+reports that load.
 TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -3,9 +3,9 @@
 
 usage: compare.py --bin FOLDER --shared FOLDER --output FILE [--ort FOLDER] [--models A,B] [--quick]
 
-Each round gives every contender a turn: qplan on one thread, the same without chains of layers where the packer made
-any, oneDNN's sum of convolutions, each form of the model in ONNX Runtime. Ratios are taken within rounds, so that what
-drifts with the machine drops out.
+Each round gives every contender a turn: qplan on one thread, the same without cascades where the packer made any,
+oneDNN's sum of convolutions, each form of the model in ONNX Runtime. Ratios are taken within rounds, so that
+drift of the machine cancels out.
 """
 
 import argparse
@@ -131,7 +131,7 @@ class Comparison:
         loaded = self.qplan.ask("load", name, path, "auto")
         result = {"name": name, "goal_ms": model["goal_ms"]}
         result.update((key, loaded[key]) for key in ("macs", "arena_bytes", "plan_bytes"))
-        # The same without chains of layers, where the packer made any.
+        # The same without cascades, where the packer made any.
         unfused = f"{name} unfused"
         result["unfused_arena_bytes"] = self.qplan.ask("load", unfused, path, "off")["arena_bytes"]
         if result["unfused_arena_bytes"] == result["arena_bytes"]:

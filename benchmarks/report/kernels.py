@@ -13,7 +13,7 @@ ISAS = ("avx512vnni", "avxvnni", "avx2", "sse41", "ref")
 HEAD = """\
 Medians of one thread, in microseconds of processor time; in brackets GMAC/s, or GB/s of inputs, constants and outputs
 where there is nothing to multiply. Names: family/model/step/shape. Where an instruction set has several variants, the
-best stands in its column and all of them behind the name.
+best is in its column and all of them are after the name.
 """
 
 

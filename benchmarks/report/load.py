@@ -36,7 +36,7 @@ class OtherLoad:
             return None
 
     def cores(self):
-        """None where the system does not tell."""
+        """None where the system does not report it."""
         now = self._now()
         if self._begin is None or now is None:
             return None

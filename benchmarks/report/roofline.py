@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws rooflines: an SVG for each model of results.json, and layers.md with the figures behind them.
+"""Draws rooflines: an SVG for each model of results.json, and layers.md with their figures.
 
 usage: roofline.py RESULTS.json FOLDER
 
 A step is a circle at (MACs per byte, GMAC/s) whose area is its share of the time. The flat line is what the machine can
-multiply, the sloped ones what it can read from a cache or from memory. The further a large circle lies below the lines,
-the more there is to gain; the steps that lose most have their numbers. Hovering over a circle tells the rest.
+multiply, the sloped ones what it can read from a cache or from memory. The further a large circle is below the lines,
+the more there is to gain; the steps that lose most have numbers. Hovering over a circle shows the rest.
 """
 
 import html

@@ -20,20 +20,20 @@ COLUMNS = (
     "oneDNN convolutions ms",
     "ratio (of fastest runs)",
     "2 threads: pool, OpenMP",
-    "memory KiB (without chains)",
-    "chains' ratio",
+    "memory KiB (without cascades)",
+    "cascades' ratio",
     "session init ms",
     "pack s",
     "other load",
 )
 LEGEND = """\
 - **qplan**: one thread, median of all runs, and the fastest; all layers, exact to the bit. **goal**: for a machine with a
-  VNNI peak of 235 GMAC/s. **floor**: the model's MACs at this machine's peak.
+  VNNI peak of 235 GMAC/s. **floor**: time for the model's MACs at this machine's peak.
 - **ratio**: qplan's time to the peer's, the median of the rounds' ratios (below 1: qplan is faster); in brackets that of the
   fastest runs. ONNX Runtime in its fastest form of the model, which is named; oneDNN runs the convolutions alone, goal 0.95.
 - **2 threads**: one thread's time to two threads', the fastest of {rounds} alternating rounds, with qplan's pool and OpenMP's;
   measured only while others keep fewer than 0.1 cores busy.
-- **memory**: of a session with one worker, and that of a plan without chains of layers (`pack --fuse off`); **chains' ratio**:
+- **memory**: of a session with one worker, and that of a plan without cascades (`pack --fuse off`); **cascades' ratio**:
   the time with them to the time without.
 - **other load**: cores that others kept busy during the turns.
 """

@@ -1,4 +1,4 @@
-"""Runs quantised neural networks ahead-of-time compiled into plans.
+"""Packs quantised neural networks into plans, ahead of time, and runs them.
 
     import numpy
     import qplan
@@ -9,7 +9,7 @@
 
 Everything here is the C API (qplan.h, host.h, pack.h) through ctypes, with NumPy arrays in and out. Errors are
 qplan.Error, with the status of the C API and its text. The shared library is looked for when it is first needed; the
-environment variable QPLAN_LIBRARY names it when it lies at an unusual place.
+environment variable QPLAN_LIBRARY names it when it is at an unusual place.
 """
 
 from ._devices import Buffer, Device, Driver

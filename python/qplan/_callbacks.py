@@ -1,5 +1,5 @@
-"""What happens to exceptions and to Ctrl-C inside callbacks: C cannot carry them, so the call of the packer ends early
-and raises them again."""
+"""Exceptions and Ctrl-C inside callbacks: C cannot carry them, so the call of the packer ends early and raises them
+again."""
 
 import contextlib
 import functools
@@ -60,7 +60,7 @@ def deferred_interrupt():
 
 @contextlib.contextmanager
 def guarded(pre):
-    """Around the work of a callback, which returns the status of what this gives."""
+    """Wraps the work of a callback; the callback returns the status that this gives."""
     call = _Call()
     try:
         yield call
@@ -76,8 +76,9 @@ def guarded(pre):
 
 @contextlib.contextmanager
 def raising():
-    """Around a call of the packer with callbacks: raises what a callback raised. An Error of the packer names it as its
-    cause; KeyboardInterrupt and the like, and what ended the call by cancelled(), are raised as they are."""
+    """Wraps a call of the packer with callbacks: raises what a callback raised. An Error of the packer names it as its
+    cause; KeyboardInterrupt and similar exceptions, and the one that ended the call by cancelled(), are raised
+    unchanged."""
     outer = getattr(_state, "exception", None)
     _state.exception = None
     try:

@@ -21,7 +21,7 @@ OUTPUT = 1
 PLAN_DIGEST = 1
 
 ISA_AUTO = 0
-MAX_ISA = 255  # every QPLAN_ISA_* lies below
+MAX_ISA = 255  # every QPLAN_ISA_* is smaller
 
 NPU_ABI = 0x00010000
 NPU_POLICIES = {"fallback": 0, "retry": 1, "fail": 2}  # QPLAN_NPU_FALLBACK, ...

@@ -15,7 +15,7 @@ _library = None
 
 
 def _candidates():
-    """Where the library may lie, best first: the build tree around this package, then the installation around it."""
+    """Where the library may be, best first: the build tree around this package, then the installation around it."""
     package = pathlib.Path(__file__).resolve().parent
     repository = package.parent.parent
     if (repository / "CMakeLists.txt").is_file():

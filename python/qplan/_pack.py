@@ -27,7 +27,7 @@ def _log(_user, level, text):
 
 
 def _log_level():
-    """What the logger lets through, no more is asked of the packer."""
+    """The log level that the logger lets through; the packer reports no more than that."""
     if _logger.isEnabledFor(logging.DEBUG):
         return _capi.LOG_DEBUG
     return _capi.LOG_INFO if _logger.isEnabledFor(logging.INFO) else _capi.LOG_WARNING
@@ -161,8 +161,8 @@ class _Call:
 
 
 def _known(function, options, also=()):
-    """Raises the TypeError of a call with an option that function does not have; also: options of _Call that it has
-    not."""
+    """Raises the TypeError of a call with an option that the function does not have; also: options of _Call that it
+    lacks."""
     names = [name for name in inspect.signature(_Call).parameters if name not in also]
     for name in options:
         if name not in names:
@@ -179,14 +179,16 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
     "cpu,isa=reference". strip_names: leave names and provenance out of the plan. Warnings of the packer go to the
     logger "qplan", more of its log where that logger's level lets it through.
 
-    target: "vta, cpu" places what it can on VTA (docs/placement.md); the line about it goes to the logger, as info.
+    target: "vta, cpu" places operators on VTA where it can run them (docs/placement.md); the line about it goes to the
+    logger, as info.
 
     options, as those of `qplan pack` (docs/cli.md):
       target_file: a JSON file of targets, in place of target. target_libs: paths of shared libraries that describe
         targets (qplan/npu_target.h), which target may then name.
       placement: "soft" or "strict"; pins: ["NODE=TARGET", ...]; prefer: "npu", "latency" or "energy", what
         decides whether a region is worth its device (None: "npu" where target names a device first, else "latency");
-        cost_gate: False keeps all regions on their devices; fallback: "cpu" or "none", without CPU steps behind a device's regions.
+        cost_gate: False keeps all regions on their devices; fallback: "cpu",
+        or "none": regions of a device have no CPU steps as a fallback.
       contract: "tfl2" or "f32e", the numeric contract of every operator.
       io, io_layout: dtype ("int8", "uint8", "float") and layout ("nhwc", "nchw") of inputs and outputs.
       input_types: {name: shape} or {name: (shape, dtype)} for inputs that the model leaves open; float32 by default.
@@ -195,8 +197,7 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
       keep_float: leave out rewrites that give a float pattern an integer meaning.
       skip: names of passes and rewrites that are left out.
       passes: qplan.passes.Pass or Rewrite objects of the caller.
-      tuning: a log of `qplan tune` (docs/schedules.md); tuning_threads: which of its lines count, those measured with so
-        many threads.
+      tuning: a log of `qplan tune` (docs/schedules.md); tuning_threads: use its lines measured with this many threads.
       fuse: "auto", "off", "all" or "memory": layers that run as one step, a few rows at a time; "memory": those that take
         the least memory, whatever their time (docs/schedules.md).
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.

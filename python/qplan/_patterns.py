@@ -1,4 +1,4 @@
-"""Patterns: what nodes a rewrite wants."""
+"""Patterns: the nodes that a rewrite matches."""
 
 import ctypes
 import itertools
@@ -64,7 +64,7 @@ class Pattern:
         return Pattern("qplan_pattern_as", self._handle, name.encode())
 
     def dtype(self, *any_of):
-        """Of one of these NumPy dtypes: "int8", numpy.float32, ..."""
+        """The value has one of these NumPy dtypes: "int8", numpy.float32, ..."""
         dtypes = (_capi.DLDataType * len(any_of))(*(dl_dtype(dtype) for dtype in any_of))
         return Pattern("qplan_pattern_dtypes", self._handle, dtypes, len(any_of))
 
@@ -75,11 +75,11 @@ class Pattern:
         return Pattern("qplan_pattern_rank", self._handle, ndim)
 
     def one_use(self):
-        """Read by one operand or output, no more."""
+        """Only one operand or output reads the value."""
         return Pattern("qplan_pattern_one_use", self._handle)
 
     def attr(self, **attrs):
-        """The attributes of the node, or the operator's fallbacks, are these."""
+        """The attributes of the node, or the operator's defaults, have these values."""
         pattern = self
         for name, value in attrs.items():
             pattern = Pattern("qplan_pattern_attr", pattern._handle, c_attr(name, value))
@@ -96,7 +96,7 @@ class Pattern:
             raise
 
     def __or__(self, other):
-        """This, else the other."""
+        """This pattern, or else the other."""
         if not isinstance(other, Pattern):
             return NotImplemented
         return Pattern("qplan_pattern_either", self._handle, other._handle)

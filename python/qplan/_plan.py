@@ -135,10 +135,10 @@ class Plan:
 
     @property
     def work(self) -> int:
-        """How many elementary operations the CPU computes in one run at most: what Session(max_work=...) limits.
+        """The most elementary operations that the CPU computes in one run; Session(max_work=...) limits them.
 
         Counted from shapes and parameters, never from what an untrusted plan states; docs/work.md says how. 2**64 - 1
-        stands for that many or more. Error where this build lacks a kernel of the plan.
+        means that many or more. Error where this build lacks a kernel of the plan.
         """
         work = ctypes.c_uint64()
         error = _capi.Error()
@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def target_options(self) -> str:
-        """Of the processor that the plan was packed for: "arch=x86_64,isa=avx512vnni"; "" where it does not say."""
+        """Options of the processor that the plan was packed for: "arch=x86_64,isa=avx512vnni"; "" if unknown."""
         return self._info.target_options.decode("utf-8", "replace")
 
     @property
@@ -183,7 +183,7 @@ class Plan:
         return self
 
     def __exit__(self, *_):
-        """Nothing to release: sessions keep what they need of the plan."""
+        """There is nothing to release, because sessions keep what they need of the plan."""
 
     def __repr__(self):
         inputs = ", ".join(map(str, self.inputs))

@@ -61,7 +61,7 @@ def _release(lib, host_session, pool, destroy_pool, buffers, *_kept_alive):
 
 
 class _Buffers:
-    """What a session must give back before it goes."""
+    """What a session must release before it is gone."""
 
     def __init__(self):
         self.storages = []
@@ -241,7 +241,7 @@ class Session:
             return made
 
     def bind(self, direction, index, memory):
-        """Reads an input from a NumPy array or a Buffer, or writes an output to one, from now on; None: no more.
+        """Reads an input from a NumPy array or a Buffer, or writes an output to one, from now on; None: ends that.
 
         direction: "input" or "output". Nothing is copied, so an array must have the dtype and shape of
         plan.inputs[index] or plan.outputs[index], be C-contiguous and aligned: their empty() makes such arrays. The
@@ -359,7 +359,7 @@ class Session:
         return not self._finalizer.alive
 
     def close(self):
-        """Gives memory and threads back; more calls change nothing."""
+        """Frees memory and threads; more calls change nothing."""
         with self._lock, self._cancel_lock:
             self._finalizer()
 

@@ -17,7 +17,7 @@ def _text(text):
 
 
 class _View:
-    """A handle that is good for as long as the callback runs."""
+    """A handle that is valid as long as the callback runs."""
 
     def __init__(self, handle):
         self._live_handle = handle
@@ -35,7 +35,7 @@ class _View:
         self._live_handle = None
 
     def _own(self, value):
-        """The value, which belongs to this view: packs nest, and each has functions of its own."""
+        """The value, checked to belong to this view: packs nest, and each has its own functions."""
         value._c()
         if value._view is not self:
             raise ValueError(f"{value!r} is of another callback")
@@ -86,7 +86,7 @@ class Pre(_View):
 
 
 class _Value:
-    """What values of both functions tell."""
+    """Properties that values of both functions have."""
 
     def __init__(self, view, index):
         self._view, self._index = view, index
@@ -140,7 +140,7 @@ class _Value:
 
 
 class PreValue(_Value):
-    """A value of the old function. post[value] is what stands for it in the new one."""
+    """A value of the old function. post[value] is its counterpart in the new one."""
 
     _handle_type = _capi.PreValueHandle
     _info_function = "qplan_pre_value_info"
@@ -213,7 +213,7 @@ class PreNode:
         return result
 
     def __getitem__(self, name):
-        """The attribute, or the operator's fallback; KeyError where there is neither."""
+        """The attribute, or the operator's default; KeyError where there is neither."""
         attr = _capi.Attr()
         status = library().qplan_pre_attr(self._view._handle, self._c(), name.encode(), attr)
         if status == _capi.NOT_FOUND:
@@ -281,7 +281,7 @@ class Post(_View):
         self._pre._check(getattr(library(), function)(self._handle, *arguments))
 
     def __getitem__(self, value):
-        """What stands for the old value."""
+        """The counterpart of the old value."""
         if not isinstance(value, PreValue):
             raise TypeError(f"post[...] takes a value of the old function, not {value!r}")
         self._pre._own(value)

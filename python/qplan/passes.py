@@ -8,10 +8,10 @@
 
     qplan.pack("model.onnx", passes=[drop_double_negative])
 
-A rewrite builds what stands for the value that matched and returns it, or None where it does not apply. pre is the
-function as it was, post the one that takes its place; post[value] leads from a value of the first to one of the second.
-Both, and all that comes from them, are good until the callback returns. An exception of a callback ends the pack with
-an Error whose __cause__ it is.
+A rewrite builds the replacement of the value that matched and returns it, or None where it does not apply. pre is the
+old function, post the new one; post[value] is the counterpart in post of a value of pre. Both, and everything that comes
+from them, are valid until the callback returns. An exception of a callback ends packing with an Error whose __cause__
+it is.
 """
 
 import ctypes
@@ -69,7 +69,7 @@ class Rewrite:
 
 
 def rewrite(pattern, *, name=None, benefit=0):
-    """Makes a Rewrite of the function below, named like it."""
+    """Makes a Rewrite of the decorated function, with its name."""
 
     def decorate(build):
         return Rewrite(name or build.__name__, pattern, build, benefit)
@@ -104,7 +104,7 @@ class Pass:
 
 
 def as_pass(item):
-    """A Pass as it is; a Rewrite as a pass of its own, before all others."""
+    """Returns a Pass unchanged; makes a Rewrite a pass of its own, before all others."""
     if isinstance(item, Pass):
         return item
     if isinstance(item, Rewrite):

@@ -42,7 +42,7 @@ def main():
             scores = real_values(plan.outputs[0], outputs[0]).ravel()
             if labels and len(labels) - scores.size not in (0, 1):
                 sys.exit(f"classify.py: {options.labels} has {len(labels)} names, the output {scores.size} values")
-            # One label more than scores: the first stands for background.
+            # One label more than scores: the first means background.
             names = labels[len(labels) - scores.size :] if labels else range(scores.size)
             best = np.argsort(-scores, kind="stable")[: options.top]
             print(f"{path}:", ", ".join(f"{names[i]} {scores[i]:.6f}" for i in best))

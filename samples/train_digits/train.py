@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def as_float(inputs):
-    """int8 inputs -> float32 [n, 1, h, w] in 0..1, the real values that the network's input stands for."""
+    """int8 inputs -> float32 [n, 1, h, w] in 0..1, the real values of the network's input."""
     return torch.from_numpy((inputs.astype(np.float32) + 128) / 255)[:, None]
 
 

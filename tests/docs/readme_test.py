@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs what the README and docs/c.md show: the C program, the Python program and the commands, as they stand there.
+"""Runs what the README and docs/c.md show: the C program, the Python program and the commands, unchanged.
 
 usage: readme_test.py REPOSITORY BUILD
 """

@@ -31,7 +31,7 @@ def run(*command, check=True):
 
 def models():
     """(name, model, input, expected output): the repository's own, and where the data directory is kws and person_detect,
-    which the packer cuts into chains of rows."""
+    which the packer cuts into cascades."""
     f32e = os.path.join(ROOT, "tests", "data", "f32e")
     own = os.path.join(ROOT, "tests", "data", "digits")
     cases = [("digits", os.path.join(ROOT, "samples", "models", "digits.tflite"),

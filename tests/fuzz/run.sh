@@ -3,7 +3,7 @@
 # usage: bash tests/fuzz/run.sh [--release] [--minimise] TARGET SECONDS [ARGUMENT OF LIBFUZZER...]
 #   --release   without sanitizers, with the kernels of a release build: several times as fast, sees less
 #   --minimise  then merges what was found into tests/fuzz/corpus/TARGET: the fewest, smallest inputs with the same edges
-# What is found lies in build/<preset>/finds/TARGET, inputs that crash in build/<preset>/crashes/TARGET (README.md).
+# New inputs are in build/<preset>/finds/TARGET, inputs that crash in build/<preset>/crashes/TARGET (README.md).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 preset=fuzz minimise=
@@ -22,7 +22,7 @@ fi
 target=$1 seconds=$2
 shift 2
 if [[ ! -f tests/fuzz/targets/${target}_fuzz.cc ]]; then
-  echo "run.sh: there is no target '$target'; there are:" tests/fuzz/targets/*_fuzz.cc >&2
+  echo "run.sh: unknown target '$target'; known:" tests/fuzz/targets/*_fuzz.cc >&2
   exit 2
 fi
 

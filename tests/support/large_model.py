@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a .tflite model of any size: a chain of fully connected layers, int8, with random weights.
+"""Writes a .tflite model of any size: a sequence of fully connected layers, int8, with random weights.
 
 usage: large_model.py MEGABYTES OUTPUT [--seed N]
 
-The weights stand behind the flatbuffer, as in files beyond its 2 GiB; flatc makes the flatbuffer from JSON.
+The weights come after the flatbuffer, as in files beyond its 2 GiB; flatc makes the flatbuffer from JSON.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def tensor(name, dtype, shape, buffer, scale):
 
 
 def model(num_layers, offsets):
-    """As flatc reads it. offsets: where each layer's weights and bias stand in the file."""
+    """As flatc reads it. offsets: where each layer's weights and bias are in the file."""
     activation = lambda i: tensor(f"x{i}", "INT8", [1, UNITS], 0, ACTIVATION_SCALE)  # noqa: E731
     tensors, operators, buffers = [activation(0)], [], [{}]
     for i in range(num_layers):

@@ -1,6 +1,6 @@
 """Models of hundreds of megabytes: the memory that packing them takes, and what a person sees meanwhile.
 
-QPLAN_LARGE_MODEL_MB=200 takes a model of that size; without it a small one stands in, which packs in a moment.
+QPLAN_LARGE_MODEL_MB=200 takes a model of that size; without it the test uses a small one, which packs in a moment.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""One network from several sources: one canonical body without options, one plan behind one border; and what is
+"""One network from several sources: one canonical body without options, one plan with one border; and what is
 said where two networks differ."""
 
 import hashlib
@@ -81,7 +81,7 @@ class ThreeWays(CommandTest):
         for model in self.forms:
             for options in (("--io=uint8",), ("--io=float", "--io-layout=nchw"), ("--contract=tfl2",)):
                 if model == self.forms[0] and "--io=float" in options:
-                    continue  # nobody says the scale of its input
+                    continue  # nothing states the scale of its input
                 self.assertEqual(self.body(model, *options), self.body(model), (model, options))
 
     def test_plans_differ_only_by_their_border(self):
