@@ -60,7 +60,7 @@ def too_wide(text):
             continue
         words = re.sub(r"!?\[[^\]]*\]\([^)]*\)", "link", line.strip()).split()
         if len(words) > 2:
-            yield number, f"{len(line)} columns; wrap prose at {COLUMNS}"
+            yield number, f"{len(line)} columns, at most {COLUMNS}; python3 tests/docs/wrap.py PAGE wraps it"
 
 
 def bad_phrases(text):
