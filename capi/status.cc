@@ -44,8 +44,11 @@ struct IsaName {
   const char* name;
 };
 constexpr IsaName kIsaNames[] = {
-    {QPLAN_ISA_AUTO, "auto"}, {QPLAN_ISA_REFERENCE, "reference"}, {QPLAN_ISA_SSE41, "sse41"},
-    {QPLAN_ISA_AVX2, "avx2"}, {QPLAN_ISA_AVXVNNI, "avxvnni"},     {QPLAN_ISA_AVX512VNNI, "avx512vnni"},
+    {QPLAN_ISA_AUTO, "auto"},
+    {QPLAN_ISA_REFERENCE, "reference"},
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) {QPLAN_ISA_##NAME, #name},
+#include "kernels/isa.def"
+#undef QPLAN_ISA
 };
 
 bool same(const char* a, const char* b) {

@@ -1,43 +1,146 @@
-# ISA files are found by their suffix: <family>_avx2.cc, <family>_avx512vnni.cc. They are compiled at -O2 in every
-# preset: unoptimised intrinsics would emit weak copies of inline functions. QPLAN_ISAS lists what this build holds.
-set(QPLAN_ISA_FLAGS_sse41 -msse4.1 -mssse3)
-set(QPLAN_ISA_FLAGS_avx2 -mavx2 -mfma)
-set(QPLAN_ISA_FLAGS_avxvnni -mavx2 -mfma -mavxvnni)
-# GCC 12 warns of its own _mm512_undefined_epi32().
-set(QPLAN_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -Wno-uninitialized -Wno-maybe-uninitialized)
+# Reads kernels/isa.def, the list of instruction sets, and the families' lists of variants. QPLAN_ISAS are the names that this
+# build holds, best first; "kernels/isas.h", which is generated, tells the sources which those are.
+set(QPLAN_ISA_DEF ${PROJECT_SOURCE_DIR}/kernels/isa.def)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${QPLAN_ISA_DEF})
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(QPLAN_ARCH x86_64)
+else()
+  set(QPLAN_ARCH ${CMAKE_SYSTEM_PROCESSOR})
+endif()
 # Fuzz targets run kernels in memories between guard pages, which see more than instrumented kernels would; clang takes
 # minutes for one instrumented AVX-512 file. The preset asan instruments kernels.
 if(QPLAN_FUZZ_TARGETS)
   set(QPLAN_ISA_UNINSTRUMENTED -fno-sanitize=all)
 endif()
-set(QPLAN_ISAS)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  list(APPEND QPLAN_ISAS sse41 avx2 avxvnni avx512vnni)
-endif()
 
-# qplan_isa_sources(<target> <file>...): adds the files whose ISA this build holds, each as two objects. `run` is compiled
-# with the ISA's flags; the queries (accepts, scratch_bytes, units) are compiled without them, because the packer asks them
-# about instruction sets that its own processor lacks, and a compiler that may use AVX-512 copies structs with it.
-function(qplan_isa_sources target)
-  foreach(isa IN LISTS QPLAN_ISAS)
-    foreach(file IN LISTS ARGN)
-      if(file MATCHES "_${isa}\\.cc$")
-        target_sources(${target} PRIVATE ${file})
-        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-O2;-Wno-unused-function;${QPLAN_ISA_FLAGS_${isa}};${QPLAN_ISA_UNINSTRUMENTED}"
-                                    COMPILE_DEFINITIONS QPLAN_ONLY_RUN)
-        get_filename_component(name ${file} NAME_WE)
-        file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
-        set(queries ${CMAKE_CURRENT_BINARY_DIR}/queries/${name}_queries.cc)
-        # Each of the two leaves helpers of the other unused.
-        file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1
+set(QPLAN_ISAS)
+set(isa_entries)
+set(own_isa_entries)
+file(STRINGS ${QPLAN_ISA_DEF} rows REGEX "^QPLAN_ISA\\(")
+foreach(row IN LISTS rows)
+  if(NOT row MATCHES "^QPLAN_ISA\\(([a-z0-9_]+), *([a-z0-9]+), *([A-Z0-9]+), *([0-9]+), *([A-Z0-9]+), *(own|dot), *([0-9]+), *([A-Za-z0-9 |]+), \"([^\"]*)\"\\)$")
+    message(FATAL_ERROR "${QPLAN_ISA_DEF}: not a row: ${row}")
+  endif()
+  set(name ${CMAKE_MATCH_2})
+  set(upper ${CMAKE_MATCH_3})
+  set(base ${CMAKE_MATCH_5})
+  set(vectors ${CMAKE_MATCH_6})
+  set(features ${CMAKE_MATCH_8})
+  if(NOT CMAKE_MATCH_1 STREQUAL QPLAN_ARCH)
+    continue()
+  endif()
+  separate_arguments(QPLAN_ISA_FLAGS_${name} UNIX_COMMAND "${CMAKE_MATCH_9}")
+  list(PREPEND QPLAN_ISAS ${name})
+  set(entry "F(${name}, ${upper}, (${features}), argument)")
+  string(PREPEND isa_entries " ${entry}")
+  set(QPLAN_ISA_VECTORS_${name} ${name})
+  if(vectors STREQUAL own)
+    string(PREPEND own_isa_entries " ${entry}")
+  else()
+    string(TOLOWER ${base} QPLAN_ISA_VECTORS_${name})
+  endif()
+  set(QPLAN_ISA_KIND_${name} ${vectors})
+endforeach()
+
+# qplan_isa_source(<target> <isa> <name> <content>): two objects of a source for an instruction set. `run` is compiled with
+# its flags; the queries (accepts, scratch_bytes, units) are compiled without them, because the packer asks them about
+# instruction sets that its own processor lacks, and a compiler that may use AVX-512 copies structs with it. Both at -O2 in
+# every preset: unoptimised intrinsics would emit weak copies of inline functions.
+function(qplan_isa_source target isa name content)
+  set(run ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}.cc)
+  file(CONFIGURE OUTPUT ${run} CONTENT "#define QPLAN_ONLY_RUN 1\n${content}" @ONLY)
+  # Each of the two leaves helpers of the other unused.
+  set_source_files_properties(${run} PROPERTIES
+    COMPILE_OPTIONS "-O2;-Wno-unused-function;${QPLAN_ISA_FLAGS_${isa}};${QPLAN_ISA_UNINSTRUMENTED}")
+  set(queries ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}_queries.cc)
+  file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1\n${content}" @ONLY)
+  # Vectors are passed only between functions that this object does not contain.
+  set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "-Wno-unused-function;-Wno-psabi")
+  target_sources(${target} PRIVATE ${run} ${queries})
+endfunction()
+
+# qplan_isa_content(<variable> <isa> <file>): a source that includes <family>_simd.cc for an instruction set.
+function(qplan_isa_content variable isa file)
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
+  set(${variable} "#define QPLAN_SIMD_ISA ${isa}
+#define QPLAN_SIMD_VECTORS ${QPLAN_ISA_VECTORS_${isa}}
+#define QPLAN_SIMD_HEADER \"kernels/simd/${isa}.h\"
 #include \"${path}\"
-" @ONLY)
-        target_sources(${target} PRIVATE ${queries})
-        # Vectors are passed only between functions that this object does not contain.
-        set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "-Wno-unused-function;-Wno-psabi")
+" PARENT_SCOPE)
+endfunction()
+
+# qplan_isas_header(<file>...): generates "kernels/isas.h"; the files are those written by hand for an instruction set.
+function(qplan_isas_header)
+  set(files)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(name ${file} NAME_WE)
+    list(APPEND files ${name})
+  endforeach()
+  set(variants ${files})
+  list(TRANSFORM variants REPLACE "_[a-z0-9]+$" "")
+  list(REMOVE_DUPLICATES variants)
+  set(by_hand)
+  foreach(variant IN LISTS variants)
+    foreach(isa IN LISTS QPLAN_ISAS)
+      set(row)
+      if("${variant}_${isa}" IN_LIST files)
+        set(row " QPLAN_VARIANT(name, isa)")
       endif()
+      string(APPEND by_hand "#define QPLAN_FILE_${variant}_${isa}(name, isa)${row}\n")
     endforeach()
-    string(TOUPPER ${isa} upper)
-    target_compile_definitions(${target} PUBLIC QPLAN_HAVE_${upper}=1)
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/kernels/isas.h CONTENT
+"// Generated by cmake/QplanIsa.cmake from kernels/isa.def: the instruction sets of this build, best first, as
+// F(name, NAME, (features), argument). kernels/variant.h and kernels/cpu.cc use them.
+#define QPLAN_BUILT_ISAS(F, argument)${isa_entries}
+// Those with vectors of their own.
+#define QPLAN_BUILT_OWN_ISAS(F, argument)${own_isa_entries}
+// A row where a variant has a file written by hand for the instruction set, otherwise nothing.
+${by_hand}" @ONLY)
+endfunction()
+
+# qplan_family_isas(<variable> <folder>): the instruction sets that a family's lists of variants name.
+function(qplan_family_isas variable folder)
+  set(isas)
+  file(GLOB lists CONFIGURE_DEPENDS ${folder}/*variants.def)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${lists})
+  foreach(list IN LISTS lists)
+    file(STRINGS ${list} rows REGEX "^QPLAN_")
+    foreach(row IN LISTS rows)
+      foreach(isa IN LISTS QPLAN_ISAS)
+        if(row MATCHES "^QPLAN_DOT_VARIANTS" OR (row MATCHES "^QPLAN_SIMD_VARIANTS" AND QPLAN_ISA_KIND_${isa} STREQUAL own))
+          list(APPEND isas ${isa})
+        endif()
+      endforeach()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES isas)
+  set(${variable} ${isas} PARENT_SCOPE)
+endfunction()
+
+# qplan_isa_sources(<target> <file>...): the variants in files of instruction sets. <variants>_simd.cc is compiled for each
+# that the family's lists name, unless the folder has a <variants>_<isa>.cc, written by hand for that one.
+function(qplan_isa_sources target)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(folder ${file} DIRECTORY)
+    get_filename_component(name ${file} NAME_WE)
+    if(name MATCHES "_simd$")
+      string(REGEX REPLACE "_simd$" "" variants ${name})
+      qplan_family_isas(isas ${folder})
+      foreach(isa IN LISTS isas)
+        if(NOT EXISTS ${folder}/${variants}_${isa}.cc)
+          qplan_isa_content(content ${isa} ${file})
+          qplan_isa_source(${target} ${isa} ${variants}_${isa} "${content}")
+        endif()
+      endforeach()
+    else()
+      foreach(isa IN LISTS QPLAN_ISAS)
+        if(name MATCHES "_${isa}$")
+          file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
+          qplan_isa_source(${target} ${isa} ${name} "#include \"${path}\"\n")
+        endif()
+      endforeach()
+    endif()
   endforeach()
 endfunction()

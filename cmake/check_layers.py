@@ -8,6 +8,14 @@ import os
 import re
 import sys
 
+def isa_names():
+    """The names of kernels/isa.def, the list of instruction sets."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels", "isa.def")
+    with open(path, encoding="utf-8") as text:
+        return re.findall(r"^QPLAN_ISA\(\w+, (\w+),", text.read(), re.MULTILINE)
+
+
+ISAS = "|".join(isa_names())
 # Layer of a path (first match wins), and the layers it may include. "runtime/bind" turns steps of a plan into
 # arguments of kernels, and holds the table of families; "kernels/isa" the files with an instruction set as suffix.
 LAYERS = [
@@ -19,11 +27,11 @@ LAYERS = [
     ("layout", r"^format/(layouts|kernels)\.def$|^format/(container|memory_layout)\.h$", ["base"]),
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
-    ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc)$",
+    ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
      ["include", "base", "schema", "layout", "kernels/numeric"]),
     ("runtime/bind", r"^src/runtime/bind/",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
-    ("kernels/isa", r"^kernels/.*_(sse41|avx2|avxvnni|avx512vnni|neon|dot|mve)\.(cc|inl)$",
+    ("kernels/isa", rf"^kernels/(simd/|.*_({ISAS})\.(cc|inl|h)$|.*_simd\.cc$)",
      ["kernels/family", "kernels/numeric", "kernels/isa"]),
     ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
     ("vta/isa", r"^src/vta/isa/", ["include", "base"]),

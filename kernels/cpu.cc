@@ -1,5 +1,8 @@
 #include "kernels/cpu.h"
 
+#include <stddef.h>
+
+#include "kernels/isas.h"
 #include "qplan/qplan.h"
 
 #if defined(__x86_64__)
@@ -9,62 +12,76 @@
 namespace qplan {
 namespace {
 
+// What the rows of isa.def ask of a processor, and of its operating system where there are wider registers.
 #if defined(__x86_64__)
-// CPUID is asked directly: __builtin_cpu_supports would need a symbol of the compiler's library.
-struct X86Features {
-  bool sse41 = false;
-  bool avx2 = false;
-  bool avxvnni = false;
-  bool avx512vnni = false;
+enum Feature : uint32_t {
+  kSsse3 = 1 << 0,
+  kSse41 = 1 << 1,
+  kFma = 1 << 2,
+  kYmm = 1 << 3,
+  kZmm = 1 << 4,
+  kAvx2 = 1 << 5,
+  kAvx512 = 1 << 6,  // F, DQ, BW, VL and VNNI
+  kAvxVnni = 1 << 7,
 };
 
-X86Features x86_features() {
-  X86Features features;
+// CPUID is asked directly: __builtin_cpu_supports would need a symbol of the compiler's library.
+uint32_t cpu_features() {
+  uint32_t features = 0;
+  const auto add = [&](uint32_t feature, bool has) { features |= has ? feature : 0; };
   uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(1, 0, &a, &b, &c, &d)) return features;
-  const bool osxsave = (c >> 27) & 1, fma = (c >> 12) & 1;
-  features.sse41 = ((c >> 19) & 1) && ((c >> 9) & 1);  // and SSSE3
-  if (!osxsave) return features;
+  const auto bit = [](uint32_t word, uint32_t number) { return ((word >> number) & 1) != 0; };
+  add(kSsse3, bit(c, 9));
+  add(kSse41, bit(c, 19));
+  add(kFma, bit(c, 12));
+  if (!bit(c, 27)) return features;  // OSXSAVE
   uint32_t xcr0 = 0, xcr0_high = 0;
   __asm__("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
+  add(kYmm, (xcr0 & 0x6) == 0x6);
+  add(kZmm, (xcr0 & 0xe6) == 0xe6);
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
-  const bool ymm = (xcr0 & 0x6) == 0x6, zmm = (xcr0 & 0xe6) == 0xe6;
-  features.avx2 = ymm && fma && ((b >> 5) & 1);
-  const bool f = (b >> 16) & 1, dq = (b >> 17) & 1, bw = (b >> 30) & 1, vl = (b >> 31) & 1,
-             vnni = (c >> 11) & 1;
-  features.avx512vnni = features.avx2 && zmm && f && dq && bw && vl && vnni;
-  if (features.avx2 && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) features.avxvnni = (a >> 4) & 1;
+  add(kAvx2, bit(b, 5));
+  add(kAvx512, bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && bit(c, 11));
+  if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) add(kAvxVnni, bit(a, 4));
   return features;
 }
+#else
+[[maybe_unused]] uint32_t cpu_features() { return 0; }
 #endif
+
+struct IsaBase {
+  uint8_t isa;
+  uint8_t base;
+};
+constexpr IsaBase kBases[] = {
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  {QPLAN_ISA_##NAME, QPLAN_ISA_##base},
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+};
+
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  static_assert(QPLAN_ISA_##NAME == id, "numbers of qplan.h never change");
+#include "kernels/isa.def"
+#undef QPLAN_ISA
 
 }  // namespace
 
 bool cpu_has_isa(uint32_t isa) {
   if (isa == QPLAN_ISA_AUTO || isa == QPLAN_ISA_REFERENCE) return true;
-#if defined(__x86_64__)
-#if defined(QPLAN_HAVE_SSE41)
-  if (isa == QPLAN_ISA_SSE41) return x86_features().sse41;
-#endif
-#if defined(QPLAN_HAVE_AVX2)
-  if (isa == QPLAN_ISA_AVX2) return x86_features().avx2;
-#endif
-#if defined(QPLAN_HAVE_AVXVNNI)
-  if (isa == QPLAN_ISA_AVXVNNI) return x86_features().avxvnni;
-#endif
-#if defined(QPLAN_HAVE_AVX512VNNI)
-  if (isa == QPLAN_ISA_AVX512VNNI) return x86_features().avx512vnni;
-#endif
-#endif
+#define QPLAN_HAS_ISA(name, NAME, features, argument) \
+  if (isa == QPLAN_ISA_##NAME) return (~cpu_features() & features) == 0;
+  QPLAN_BUILT_ISAS(QPLAN_HAS_ISA, )
+#undef QPLAN_HAS_ISA
   return false;
 }
 
 uint32_t cpu_best_isa() {
-  constexpr uint32_t kBestFirst[] = {QPLAN_ISA_AVX512VNNI, QPLAN_ISA_AVXVNNI, QPLAN_ISA_AVX2,
-                                     QPLAN_ISA_SSE41};
-  for (const uint32_t isa : kBestFirst) {
-    if (cpu_has_isa(isa)) return isa;
-  }
+#define QPLAN_BEST_ISA(name, NAME, features, argument) \
+  if (cpu_has_isa(QPLAN_ISA_##NAME)) return QPLAN_ISA_##NAME;
+  QPLAN_BUILT_ISAS(QPLAN_BEST_ISA, )
+#undef QPLAN_BEST_ISA
   return QPLAN_ISA_REFERENCE;
 }
 
@@ -89,7 +106,9 @@ const char* cpu_arch() {
 }
 
 bool isa_within(uint32_t isa, uint32_t limit) {
-  if (isa == QPLAN_ISA_AVXVNNI && limit == QPLAN_ISA_AVX512VNNI) return false;
+  for (size_t i = sizeof(kBases) / sizeof(kBases[0]); i-- > 0 && isa != limit;) {
+    if (kBases[i].isa == limit) limit = kBases[i].base;
+  }
   return isa <= limit;
 }
 

@@ -1,11 +1,36 @@
-// QPLAN_DECLARE_VARIANT(name, Args) declares what one row of a family's variants.def stands for: four
-// functions in a namespace of the variant's name. kernels/kernel.h says what each does.
+// The rows of a family's variants.def, best first, the reference last. Who includes it defines QPLAN_VARIANT(name, isa),
+// which each row becomes for the instruction sets of this build (kernels/isa.def):
+//
+//   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
+//   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
+//   QPLAN_FILE_VARIANTS(lut8)          lut8_<isa> of those for which there is a file lut8_<isa>.cc
+//   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set that has a file
+//   QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
+//
+// A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake: <family>_simd.cc, or
+// <variant>.cc where there is one), selects them (the family's KernelVariant rows), and tests (tests/support/variants.h)
+// and micro-benchmarks (benchmarks/kernels) run what is selected.
 #ifndef QPLAN_KERNELS_VARIANT_H_
 #define QPLAN_KERNELS_VARIANT_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/isas.h"
+
+#define QPLAN_VARIANT_OF_ISA(isa, ISA, features, name) QPLAN_VARIANT(name##_##isa, QPLAN_ISA_##ISA)
+#define QPLAN_SIMD_VARIANTS(name) QPLAN_BUILT_OWN_ISAS(QPLAN_VARIANT_OF_ISA, name)
+#define QPLAN_DOT_VARIANTS(name) QPLAN_BUILT_ISAS(QPLAN_VARIANT_OF_ISA, name)
+#define QPLAN_FILE_VARIANTS(name) QPLAN_BUILT_ISAS(QPLAN_FILE_VARIANT, name)
+#define QPLAN_FILE_VARIANT(isa, ISA, features, name) QPLAN_FILE_##name##_##isa(name##_##isa, QPLAN_ISA_##ISA)
+#define QPLAN_SIMD_VARIANTS_AFTER(name, first) QPLAN_BUILT_OWN_ISAS(QPLAN_TWO_VARIANTS, (name, first))
+#define QPLAN_TWO_VARIANTS(isa, ISA, features, names) QPLAN_TWO_VARIANTS_OF(isa, ISA, QPLAN_BOTH names)
+#define QPLAN_TWO_VARIANTS_OF(isa, ISA, names) QPLAN_TWO_VARIANT_ROWS(isa, ISA, names)
+#define QPLAN_TWO_VARIANT_ROWS(isa, ISA, name, first) \
+  QPLAN_FILE_VARIANT(isa, ISA, , first) QPLAN_VARIANT_OF_ISA(isa, ISA, , name)
+#define QPLAN_BOTH(name, first) name, first
+
+// Four functions in a namespace of the variant's name. kernels/kernel.h says what each does.
 #define QPLAN_DECLARE_VARIANT(name, Args)                                  \
   namespace name {                                                         \
   bool accepts(const Args& args);                                          \

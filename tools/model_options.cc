@@ -9,6 +9,7 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/npy.h"
+#include "tools/session.h"
 #include "tools/tensor.h"
 #include "tools/text_sink.h"
 #include "tools/words.h"
@@ -89,9 +90,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("--target", options.target,
                   "What the plan is for: cpu (default), cpu,isa=reference, cpu,arch=cortex-m, \"vta, cpu\", "
                   "\"vta,sram=quarter, cpu\", ... Options of cpu: arch= x86_64 (default), cortex-m, aarch64 "
-                  "or riscv64; isa= the "
-                  "best instruction set to use: reference, and for x86_64 sse41, avx2, avxvnni, avx512vnni "
-                  "(default: the best of arch)")
+                  "or riscv64; isa= the best instruction set of it to use: " +
+                      known_isas() + " (default: the best of arch)")
       ->type_name("TARGET");
   command
       .add_option("--contract", options.contract,

@@ -33,8 +33,8 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
       });
   command
       .add_option("--isa", options.isa,
-                  "Use no instructions beyond this set: reference, sse41, avx2, avxvnni, avx512vnni or auto "
-                  "(default: the best of this machine); the results are the same")
+                  "Use no instructions beyond this set: " + known_isas() + " or auto (default: the best of this machine); the "
+                  "results are the same")
       ->type_name("ISA");
   command
       .add_option("--pool", options.pool,
@@ -62,15 +62,17 @@ void add_max_work_option(CLI::App& command, uint64_t& max_work) {
       });
 }
 
-std::string available_isas() {
+std::string known_isas(bool available) {
   std::string names;
   for (uint32_t isa = QPLAN_ISA_REFERENCE; isa <= kMaxIsa; ++isa) {
     const char* name = qplan_isa_name(isa);
-    if (name != nullptr && qplan_isa_available(isa) != 0)
+    if (name != nullptr && (!available || qplan_isa_available(isa) != 0))
       names += (names.empty() ? "" : ", ") + std::string(name);
   }
   return names;
 }
+
+std::string available_isas() { return known_isas(true); }
 
 uint32_t parse_isa(const std::string& name) {
   uint32_t isa = QPLAN_ISA_AUTO;

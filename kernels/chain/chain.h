@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
+#include "kernels/variant.h"
 
 namespace qplan {
 

@@ -90,8 +90,8 @@ def _timeout_us(milliseconds, devices):
 class Session:
     """Runs a plan. Calls from several threads are served one after the other.
 
-    plan: a Plan, a path or the bytes of a plan file. threads: that work on one run. isa: "auto", "reference", "sse41",
-    "avx2", "avxvnni", "avx512vnni": use nothing beyond it. pool: "threads" or "openmp". The outputs are the same bits for all of these.
+    plan: a Plan, a path or the bytes of a plan file. threads: that work on one run. isa: "auto" or one of
+    available_isas(): use nothing beyond it. pool: "threads" or "openmp". The outputs are the same bits for all of these.
 
     devices: Device objects, at most one for each target; regions of the plan without a device run on the CPU, with the
     same bits. on_npu_failure: "fallback" (to the CPU), "retry" (once, then fallback) or "fail". npu_verify: run each

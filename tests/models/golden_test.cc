@@ -43,9 +43,10 @@ struct Target {
 void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }
 
 constexpr Target kTargets[] = {
-    {"for_sse41", "cpu,isa=sse41", QPLAN_ISA_SSE41, 2},
-    {"for_avx2", "cpu,isa=avx2", QPLAN_ISA_AVX2, 2},
-    {"for_avxvnni", "cpu,isa=avxvnni", QPLAN_ISA_AVXVNNI, 2},
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  {"for_" #name, "cpu,arch=" #arch ",isa=" #name, QPLAN_ISA_##NAME, 2},
+#include "kernels/isa.def"
+#undef QPLAN_ISA
     {"for_reference", "cpu,isa=reference", QPLAN_ISA_REFERENCE, 1},
     {"for_cortex_m", "cpu,arch=cortex-m", QPLAN_ISA_REFERENCE, 1},
 };

@@ -12,8 +12,12 @@
 namespace qplan::testing {
 
 // Lowest first; those that this machine lacks, too: their tests skip.
-inline constexpr uint32_t kIsas[] = {QPLAN_ISA_REFERENCE, QPLAN_ISA_SSE41, QPLAN_ISA_AVX2, QPLAN_ISA_AVXVNNI,
-                                     QPLAN_ISA_AVX512VNNI};
+inline constexpr uint32_t kIsas[] = {
+    QPLAN_ISA_REFERENCE,
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) QPLAN_ISA_##NAME,
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+};
 
 // Names a test after its instruction set.
 inline std::string isa_test_name(const ::testing::TestParamInfo<uint32_t>& info) {

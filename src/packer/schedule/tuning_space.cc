@@ -25,10 +25,15 @@ constexpr uint32_t kIsaShift = 56;
 constexpr uint64_t kBytesPerCycle = 32;
 constexpr uint64_t kWorstShare = 4;
 uint64_t macs_per_cycle(uint32_t isa) {
-  if (isa >= QPLAN_ISA_AVX512VNNI) return 64;
-  if (isa >= QPLAN_ISA_AVXVNNI) return 32;
-  if (isa >= QPLAN_ISA_AVX2) return 16;
-  return isa >= QPLAN_ISA_SSE41 ? 8 : 1;
+  switch (isa) {
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  case QPLAN_ISA_##NAME:                                                                \
+    return macs_per_cycle;
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+    default:
+      return 1;
+  }
 }
 
 // What is known of a step with a schedule before it runs.

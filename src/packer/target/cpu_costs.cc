@@ -263,10 +263,27 @@ void CpuCosts::set_bytes_per_us(uint64_t bytes) {
   copies = scaled(copies, to, from);
 }
 
+// An instruction set that nobody has measured has the figures of its base, but for convolutions, which are
+// taken to do the most that kernels/isa.def says.
 CpuCosts default_cpu_costs(std::string_view arch, uint32_t isa) {
-  const CpuCosts* costs = find_figures(arch, isa);
-  if (costs == nullptr) costs = find_figures(arch, QPLAN_ISA_REFERENCE);
-  return costs != nullptr ? *costs : kFigures[0].costs;
+  if (const CpuCosts* costs = find_figures(arch, isa)) return *costs;
+  struct Unmeasured {
+    uint32_t isa, base;
+    uint64_t macs_per_cycle;
+  };
+  constexpr Unmeasured kIsas[] = {
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  {QPLAN_ISA_##NAME, QPLAN_ISA_##base, macs_per_cycle},
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+  };
+  for (const Unmeasured& known : kIsas) {
+    if (known.isa != isa) continue;
+    CpuCosts costs = default_cpu_costs(arch, known.base);
+    costs.work[static_cast<size_t>(CpuWork::kConvolution)].macs = kMillion / known.macs_per_cycle;
+    return costs;
+  }
+  return isa == QPLAN_ISA_REFERENCE ? kFigures[0].costs : default_cpu_costs(arch, QPLAN_ISA_REFERENCE);
 }
 
 CpuWork cpu_work(const ir::Function& function, const ir::Node& node) {

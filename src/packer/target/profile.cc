@@ -21,18 +21,21 @@ struct Arch {
   std::vector<Isa> isas;  // lowest first; the reference is always the first
 };
 
+std::vector<Isa> isas_of(std::string_view of_arch) {
+  std::vector<Isa> isas = {{"reference", QPLAN_ISA_REFERENCE}};
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  if (of_arch == #arch) isas.push_back({#name, QPLAN_ISA_##NAME});
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+  return isas;
+}
+
 const std::vector<Arch>& known_archs() {
   static const std::vector<Arch> archs = {
-      {"x86_64",
-       8,
-       {{"reference", QPLAN_ISA_REFERENCE},
-        {"sse41", QPLAN_ISA_SSE41},
-        {"avx2", QPLAN_ISA_AVX2},
-        {"avxvnni", QPLAN_ISA_AVXVNNI},
-        {"avx512vnni", QPLAN_ISA_AVX512VNNI}}},
-      {"cortex-m", 4, {{"reference", QPLAN_ISA_REFERENCE}}},
-      {"aarch64", 8, {{"reference", QPLAN_ISA_REFERENCE}}},
-      {"riscv64", 8, {{"reference", QPLAN_ISA_REFERENCE}}},
+      {"x86_64", 8, isas_of("x86_64")},
+      {"cortex-m", 4, isas_of("cortex-m")},
+      {"aarch64", 8, isas_of("aarch64")},
+      {"riscv64", 8, isas_of("riscv64")},
   };
   return archs;
 }

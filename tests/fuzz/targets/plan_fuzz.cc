@@ -63,8 +63,13 @@ struct Surroundings {
 
  private:
   Surroundings() {
-    for (const uint32_t isa :
-         {QPLAN_ISA_AUTO, QPLAN_ISA_SSE41, QPLAN_ISA_AVX2, QPLAN_ISA_AVXVNNI, QPLAN_ISA_AVX512VNNI}) {
+    constexpr uint32_t kIsas[] = {
+        QPLAN_ISA_AUTO,
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) QPLAN_ISA_##NAME,
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+    };
+    for (const uint32_t isa : kIsas) {
       if (isa == QPLAN_ISA_AUTO || qplan_isa_available(isa) != 0) isas.push_back(isa);
     }
     device.struct_size = sizeof(device);

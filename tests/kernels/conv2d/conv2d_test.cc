@@ -36,7 +36,7 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
 
 INSTANTIATE_TEST_SUITE_P(All, Conv2dVariant, ::testing::ValuesIn(testing::variants_of(kConv2dFamily)),
                          testing::variant_test_name);
-#if defined(QPLAN_HAVE_AVX512VNNI)
+#if defined(QPLAN_TEST_EVEX)
 INSTANTIATE_TEST_SUITE_P(Evex, Conv2dVariant, ::testing::Values(&testing::kConv2dEvexVnni),
                          testing::variant_test_name);
 #endif

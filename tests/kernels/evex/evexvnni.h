@@ -7,7 +7,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "src/runtime/bind/family.h"
 
-#if defined(QPLAN_HAVE_AVX512VNNI)
+#if defined(QPLAN_TEST_EVEX)
 namespace qplan {
 
 QPLAN_DECLARE_VARIANT(conv2d_evexvnni, Conv2dArgs)

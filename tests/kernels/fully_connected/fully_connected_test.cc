@@ -184,7 +184,7 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
 INSTANTIATE_TEST_SUITE_P(All, FullyConnectedVariant,
                          ::testing::ValuesIn(testing::variants_of(kFullyConnectedFamily)),
                          testing::variant_test_name);
-#if defined(QPLAN_HAVE_AVX512VNNI)
+#if defined(QPLAN_TEST_EVEX)
 INSTANTIATE_TEST_SUITE_P(Evex, FullyConnectedVariant, ::testing::Values(&testing::kFullyConnectedEvexVnni),
                          testing::variant_test_name);
 #endif
