@@ -1,21 +1,42 @@
-// Operators on numbers as they stand, without quantisation: one element in, one out; two with broadcasting;
-// comparisons and selection.
+// Operators on numbers as they are, without quantisation: one element in, one out (clip, cast, functions of
+// one real number); two with broadcasting; comparisons and selection.
+#include <cmath>
+
+#include "src/packer/error.h"
 #include "src/packer/op/evaluate.h"
+#include "src/packer/op/functions.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/op_list.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {
 
-std::vector<ir::TensorType> infer_any(const InferInput& input) {
+std::vector<ir::TensorType> infer_clip(const InferInput& input) {
+  check_dtype(input, 0,
+              {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32, ir::kInt64, ir::kFloat32, ir::kFloat64});
+  const double min = attr_float(input.node, "a_min"), max = attr_float(input.node, "a_max");
+  if (!(min <= max)) invalid("attribute 'a_min' must not be larger than 'a_max', and neither may be NaN");
+  // Bounds outside of an integer dtype, infinite ones too, limit nothing; fractions have no agreed rounding.
+  const auto fraction = [](double value) { return std::isfinite(value) && std::nearbyint(value) != value; };
+  if (!input.type(0).dtype.is_float() && (fraction(min) || fraction(max))) {
+    invalid(cat("attributes 'a_min' and 'a_max' must be integers for ", input.type(0).dtype));
+  }
+  return {input.type(0)};
+}
+
+std::vector<ir::TensorType> infer_cast(const InferInput& input) {
+  check_dtype(input, 0, kArithmetic);
+  return {{dtype_attr(input.node, "dtype", kArithmetic), input.type(0).shape}};
+}
+
+std::vector<ir::TensorType> infer_number(const InferInput& input) {
   check_dtype(input, 0, kArithmetic);
   if (input.type(0).dtype == ir::kBool)
     unsupported("dtype bool of 'data' is not supported, expected numbers");
   return {input.type(0)};
 }
 
-std::vector<ir::TensorType> infer_float(const InferInput& input) {
+std::vector<ir::TensorType> infer_real(const InferInput& input) {
   check_dtype(input, 0, {ir::kFloat32, ir::kFloat64});
   return {input.type(0)};
 }
@@ -25,7 +46,7 @@ void check_pair(const InferInput& input, size_t lhs, size_t rhs) {
   check_same_dtype(input, rhs, lhs);
 }
 
-std::vector<ir::TensorType> infer_binary(const InferInput& input) {
+std::vector<ir::TensorType> infer_arithmetic(const InferInput& input) {
   check_pair(input, 0, 1);
   return {{input.type(0).dtype, broadcast_shape(input.type(0).shape, input.type(1).shape)}};
 }
@@ -42,50 +63,148 @@ std::vector<ir::TensorType> infer_where(const InferInput& input) {
   return {{input.type(1).dtype, broadcast_shape(input.type(0).shape, values)}};
 }
 
-OpDef unary(std::string name, std::vector<ir::TensorType> (*infer)(const InferInput&),
-            std::vector<AttrDef> attrs = {}) {
+using Infer = std::vector<ir::TensorType> (*)(const InferInput&);
+using Function = double (*)(const ir::Node& node, double x);
+
+// function: comparisons are written so that NaN fails them and comes out as it is.
+OpDef unary(std::string name, Infer infer, Function function, std::vector<AttrDef> attrs = {}) {
   return {.name = std::move(name),
-          .operands = {"data"},
+          .operands = {{"data"}},
           .attrs = std::move(attrs),
+          .kind = OpKind::kElementwise,
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .follows_layout = true,
           .infer = infer,
-          .evaluate = evaluate_unary};
+          .evaluate = evaluate_unary,
+          .function = function};
 }
 
-OpDef binary(std::string name, std::vector<ir::TensorType> (*infer)(const InferInput&)) {
-  return {.name = std::move(name), .operands = {"lhs", "rhs"}, .infer = infer, .evaluate = evaluate_binary};
+OpDef arithmetic(std::string name, std::string quantized_form = "") {
+  return {.name = std::move(name),
+          .operands = {{"lhs"}, {"rhs"}},
+          .kind = OpKind::kBroadcast,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .quantized_form = std::move(quantized_form),
+          .infer = infer_arithmetic,
+          .evaluate = evaluate_binary};
+}
+
+// The larger or smaller of two integers in one quantisation is that of the two reals.
+OpDef extremum(std::string name) {
+  OpDef op = arithmetic(std::move(name));
+  op.quantization = Quantization::kShared;
+  return op;
+}
+
+OpDef comparison(std::string name) {
+  return {.name = std::move(name),
+          .operands = {{"lhs"}, {"rhs"}},
+          .kind = OpKind::kBroadcast,
+          .quantization = Quantization::kShared,
+          .result_dtype = ir::kBool,
+          .follows_layout = true,
+          .infer = infer_comparison,
+          .evaluate = evaluate_binary};
 }
 
 }  // namespace
 
-OpDef list::add() { return binary("add", infer_binary); }
-OpDef list::subtract() { return binary("subtract", infer_binary); }
-OpDef list::multiply() { return binary("multiply", infer_binary); }
-OpDef list::divide() { return binary("divide", infer_binary); }
-OpDef list::maximum() { return binary("maximum", infer_binary); }
-OpDef list::minimum() { return binary("minimum", infer_binary); }
-OpDef list::less() { return binary("less", infer_comparison); }
-OpDef list::equal() { return binary("equal", infer_comparison); }
+OpDef list::clip() {
+  return {.name = "clip",
+          .operands = {{"data"}},
+          .attrs = {with_role(AttrRole::kDataValue, {"a_min", AttrKind::kFloat}),
+                    with_role(AttrRole::kDataValue, {"a_max", AttrKind::kFloat})},
+          .kind = OpKind::kElementwise,
+          .quantization = Quantization::kShared,
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .work = Work::kTable,
+          .infer = infer_clip,
+          .evaluate = evaluate_clip};
+}
+
+OpDef list::cast() {
+  return {.name = "cast",
+          .operands = {{"data"}},
+          .attrs = {with_role(AttrRole::kDtype, {"dtype", AttrKind::kString})},
+          .kind = OpKind::kElementwise,
+          .keeps_shape = true,
+          .converts = true,
+          .follows_layout = true,
+          .work = Work::kConvert,
+          .infer = infer_cast,
+          .evaluate = evaluate_cast};
+}
+
+OpDef list::add() { return arithmetic("add", "qnn.add"); }
+OpDef list::subtract() { return arithmetic("subtract", "qnn.subtract"); }
+OpDef list::multiply() { return arithmetic("multiply", "qnn.mul"); }
+OpDef list::divide() { return arithmetic("divide"); }
+OpDef list::maximum() { return extremum("maximum"); }
+OpDef list::minimum() { return extremum("minimum"); }
+OpDef list::less() { return comparison("less"); }
+OpDef list::equal() { return comparison("equal"); }
 
 OpDef list::where() {
-  return {
-      .name = "where", .operands = {"condition", "x", "y"}, .infer = infer_where, .evaluate = evaluate_where};
+  return {.name = "where",
+          .operands = {{.name = "condition", .dtype = ir::kBool}, {"x"}, {"y"}},
+          .kind = OpKind::kBroadcast,
+          .quantization = Quantization::kShared,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .infer = infer_where,
+          .evaluate = evaluate_where};
 }
 
-OpDef list::nn_relu() { return unary("nn.relu", infer_any); }
-OpDef list::nn_leaky_relu() {
-  return unary("nn.leaky_relu", infer_float, {{"alpha", AttrKind::kFloat, 0.01}});
+OpDef list::nn_relu() {
+  return unary("nn.relu", infer_number, [](const ir::Node&, double x) { return x < 0 ? 0.0 : x; });
 }
-OpDef list::sigmoid() { return unary("sigmoid", infer_float); }
-OpDef list::tanh() { return unary("tanh", infer_float); }
-OpDef list::exp() { return unary("exp", infer_float); }
-OpDef list::sqrt() { return unary("sqrt", infer_float); }
-OpDef list::negative() { return unary("negative", infer_any); }
-OpDef list::abs() { return unary("abs", infer_any); }
-OpDef list::round() { return unary("round", infer_any); }
-OpDef list::floor() { return unary("floor", infer_any); }
-OpDef list::ceil() { return unary("ceil", infer_any); }
+OpDef list::nn_leaky_relu() {
+  return unary("nn.leaky_relu", infer_real,
+               [](const ir::Node& node, double x) { return x < 0 ? attr_float(node, "alpha") * x : x; },
+               {{"alpha", AttrKind::kFloat, 0.01}});
+}
+OpDef list::sigmoid() {
+  OpDef op = unary("sigmoid", infer_real, [](const ir::Node&, double x) { return sigmoid_function(x); });
+  op.quantized_form = "qnn.sigmoid";
+  op.work = Work::kTable;
+  return op;
+}
+OpDef list::tanh() {
+  OpDef op = unary("tanh", infer_real, [](const ir::Node&, double x) { return tanh_function(x); });
+  op.work = Work::kTable;
+  return op;
+}
+OpDef list::exp() {
+  return unary("exp", infer_real, [](const ir::Node&, double x) { return exp_function(x); });
+}
+OpDef list::sqrt() {
+  return unary("sqrt", infer_real, [](const ir::Node&, double x) { return std::sqrt(x); });
+}
+OpDef list::negative() {
+  return unary("negative", infer_number, [](const ir::Node&, double x) { return -x; });
+}
+OpDef list::abs() {
+  return unary("abs", infer_number, [](const ir::Node&, double x) { return std::fabs(x); });
+}
+OpDef list::round() {
+  return unary("round", infer_number, [](const ir::Node&, double x) { return round_half_even(x); });
+}
+OpDef list::floor() {
+  return unary("floor", infer_number, [](const ir::Node&, double x) { return std::floor(x); });
+}
+OpDef list::ceil() {
+  return unary("ceil", infer_number, [](const ir::Node&, double x) { return std::ceil(x); });
+}
 OpDef list::hard_sigmoid() {
-  return unary("hard_sigmoid", infer_float,
+  const auto function = [](const ir::Node& node, double x) {
+    const double y = attr_float(node, "alpha") * x + attr_float(node, "beta");
+    return y < 0 ? 0.0 : y > 1 ? 1.0 : y;
+  };
+  return unary("hard_sigmoid", infer_real, function,
                {{"alpha", AttrKind::kFloat, 0.2}, {"beta", AttrKind::kFloat, 0.5}});
 }
 

@@ -29,11 +29,9 @@ std::optional<Results> evaluate(const ir::Node& node, Operands operands);
 // The types of the results; PackError as infer_types.
 std::vector<ir::TensorType> result_types(const ir::Node& node, Operands operands);
 
-// f(x) of a float operator with one operand, for tables and constants: nn.relu, sigmoid, tanh, sqrt, ... with
-// the node's attributes. NaN and infinities are those of the mathematical function's limits.
+// OpDef::function of a float operator with one operand, for tables and constants: nn.relu, sigmoid, tanh,
+// sqrt, ... with the node's attributes. NaN and infinities are those of the mathematical function's limits.
 double unary_function(const ir::Node& node, double x);
-// Whether the operator has a unary_function.
-bool has_unary_function(const OpDef& op);
 
 // OpDef::evaluate of the operators.
 Results evaluate_unary(const ir::Node& node, Operands operands);

@@ -10,7 +10,7 @@
 namespace qplan::op {
 namespace {
 
-std::string to_text(float value) {
+std::string float_text(float value) {
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   return std::string(buffer, end) + "f";
@@ -49,8 +49,8 @@ void unsupported(const std::string& text) { throw PackError(QPLAN_MODEL_UNSUPPOR
 
 std::string operand_name(const InferInput& input, size_t operand) {
   const OpDef& op = *input.node.op;
-  if (op.variadic) return cat("'", op.operands.at(0), "' ", operand);
-  return cat("'", op.operands.at(operand), "'");
+  if (op.variadic) return cat("'", op.operands.at(0).name, "' ", operand);
+  return cat("'", op.operands.at(operand).name, "'");
 }
 
 void check_rank(const InferInput& input, size_t operand, size_t rank) {
@@ -115,8 +115,8 @@ void check_scale(const InferInput& input, size_t operand, PerAxis per_axis) {
   check_qparam_type(input, operand, ir::kFloat32, per_axis);
   for (const float scale : constant_operand(input, operand).as<float>()) {
     if (std::isfinite(scale) && scale > 0) continue;
-    invalid(
-        cat(operand_name(input, operand), " has a value ", to_text(scale), ", expected positive and finite"));
+    invalid(cat(operand_name(input, operand), " has a value ", float_text(scale),
+                ", expected positive and finite"));
   }
 }
 

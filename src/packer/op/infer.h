@@ -1,5 +1,5 @@
-// What the inference functions share: refusals, and checks of dtypes, axes and quantisation constants. A
-// refusal's text begins after the node's name, which infer_types puts in front.
+// What the files that define operators share: parts of their rows, refusals, and checks of dtypes, axes and
+// quantisation constants. A refusal's text begins after the node's name, which infer_types puts in front.
 #ifndef QPLAN_SRC_PACKER_OP_INFER_H_
 #define QPLAN_SRC_PACKER_OP_INFER_H_
 
@@ -13,6 +13,54 @@
 #include "src/packer/op/op_def.h"
 
 namespace qplan::op {
+
+// One function per operator of ops.def: op_def.cc calls them to build the table, the family files define
+// them.
+namespace list {
+#define QPLAN_OP(function) OpDef function();
+#include "src/packer/op/ops.def"
+#undef QPLAN_OP
+}  // namespace list
+
+// ---- parts of rows ----
+
+inline AttrDef with_role(AttrRole role, AttrDef attr) {
+  attr.role = role;
+  return attr;
+}
+inline AttrDef axis_attr(ir::AttrValue fallback, AttrKind kind = AttrKind::kInt) {
+  return {.name = "axis", .kind = kind, .fallback = std::move(fallback), .role = AttrRole::kAxis};
+}
+inline AttrDef contract_attr() {
+  return {.name = "contract", .kind = AttrKind::kString, .fallback = "tfl2", .role = AttrRole::kContract};
+}
+inline OperandDef scale(std::string name, size_t tensor) {
+  return {.name = std::move(name), .role = OperandRole::kScale, .of = tensor, .dtype = ir::kFloat32};
+}
+inline OperandDef zero_point(std::string name, size_t tensor) {
+  return {.name = std::move(name), .role = OperandRole::kZeroPoint, .of = tensor, .dtype = ir::kInt32};
+}
+// Data, then scale and zero point of the data and of the result.
+inline std::vector<OperandDef> quantized_unary(std::string data_scale = "input_scale",
+                                               std::string data_zero_point = "input_zero_point") {
+  return {{"data"},
+          scale(std::move(data_scale), 0),
+          zero_point(std::move(data_zero_point), 0),
+          scale("output_scale", kResult),
+          zero_point("output_zero_point", kResult)};
+}
+// An operator that moves the elements of its first operand.
+inline OpDef moving(std::string name, Movement movement, std::vector<AttrDef> attrs) {
+  return {.name = std::move(name),
+          .operands = {{"data"}},
+          .attrs = std::move(attrs),
+          .kind = OpKind::kMovement,
+          .movement = movement,
+          .quantization = Quantization::kShared,
+          .keeps_dtype = true};
+}
+
+// ---- inference ----
 
 // The dtypes that arithmetic on constants knows (evaluate.h); all have at least 8 bits, bool among them.
 inline constexpr std::initializer_list<ir::DType> kArithmetic = {

@@ -1,11 +1,10 @@
-// reshape and its kin, transpose, concatenate, split: elements move, none is computed.
+// Elements move and none is computed: reshape and its kin, transpose, concatenate, split.
 #include <algorithm>
 
 #include "src/base/checked.h"
 #include "src/packer/ir/limits.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/op_list.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::op {
@@ -145,62 +144,103 @@ std::vector<ir::TensorType> infer_split(const InferInput& input) {
   return results;
 }
 
+// ---- what Relay leaves to the operand ----
+
+// 0 in a new shape: the extent that the operand has there.
+void complete_reshape(ir::Node* node, std::span<const ir::TensorType> operands) {
+  const ir::Shape& shape = operands[0].shape;
+  const ir::AttrValue* value = node->attrs.find("newshape");
+  const auto* given = value != nullptr ? std::get_if<ir::Ints>(value) : nullptr;
+  if (given == nullptr || std::ranges::find(*given, 0) == given->end()) return;
+  ir::Ints newshape = *given;
+  for (size_t i = 0; i < newshape.size() && i < shape.size(); ++i) {
+    if (newshape[i] == 0) newshape[i] = shape[i];
+  }
+  node->attrs.set("newshape", std::move(newshape));
+}
+
+// No axes: all reversed; negative ones count from behind.
+void complete_transpose(ir::Node* node, std::span<const ir::TensorType> operands) {
+  const auto rank = static_cast<int64_t>(operands[0].shape.size());
+  ir::Ints axes;
+  const ir::AttrValue* value = node->attrs.find("axes");
+  if (const auto* given = value != nullptr ? std::get_if<ir::Ints>(value) : nullptr) {
+    axes = *given;
+  } else if (value == nullptr) {
+    for (int64_t axis = rank; axis-- > 0;) axes.push_back(axis);
+  } else {
+    return;
+  }
+  for (int64_t& axis : axes) axis += axis < 0 && axis >= -rank ? rank : 0;
+  node->attrs.set("axes", std::move(axes));
+}
+
+// Here it must only not take memory: inference refuses a split into more.
+size_t num_split_results(const ir::Node& node) {
+  const ir::AttrValue* how = node.attrs.find("indices_or_sections");
+  if (how == nullptr) return 1;
+  if (const auto* sections = std::get_if<int64_t>(how)) {
+    return static_cast<size_t>(std::clamp<int64_t>(*sections, 1, kMaxSplitResults));
+  }
+  const auto* indices = std::get_if<ir::Ints>(how);
+  return indices == nullptr ? 1 : std::min<size_t>(indices->size() + 1, kMaxSplitResults);
+}
+
+// ---- rows ----
+
+OpDef reshaping(std::string name, std::vector<AttrDef> attrs,
+                std::vector<ir::TensorType> (*infer)(const InferInput&)) {
+  OpDef op = moving(std::move(name), Movement::kReshape, std::move(attrs));
+  op.infer = infer;
+  op.evaluate = evaluate_reshape;
+  return op;
+}
+
 }  // namespace
 
 OpDef list::reshape() {
-  return {.name = "reshape",
-          .operands = {"data"},
-          .attrs = {{"newshape", AttrKind::kInts}},
-          .infer = infer_reshape,
-          .evaluate = evaluate_reshape};
+  OpDef op = reshaping("reshape", {{"newshape", AttrKind::kInts}}, infer_reshape);
+  op.relay_attrs = {{"allowzero", {"False", "0"}}, {"reverse", {"False", "0"}}};
+  op.complete = complete_reshape;
+  return op;
 }
 
-OpDef list::squeeze() {
-  return {.name = "squeeze",
-          .operands = {"data"},
-          .attrs = {{"axis", AttrKind::kInts, ir::Ints{}}},
-          .infer = infer_squeeze,
-          .evaluate = evaluate_reshape};
-}
+// `axis` has no AttrRole::kAxis: an empty list means the axes of extent 1, not all.
+OpDef list::squeeze() { return reshaping("squeeze", {{"axis", AttrKind::kInts, ir::Ints{}}}, infer_squeeze); }
 
+// `axis` is an axis of the result.
 OpDef list::expand_dims() {
-  return {.name = "expand_dims",
-          .operands = {"data"},
-          .attrs = {{"axis", AttrKind::kInt}, {"num_newaxis", AttrKind::kInt, 1}},
-          .infer = infer_expand_dims,
-          .evaluate = evaluate_reshape};
+  return reshaping("expand_dims", {{"axis", AttrKind::kInt}, {"num_newaxis", AttrKind::kInt, 1}},
+                   infer_expand_dims);
 }
 
-OpDef list::nn_batch_flatten() {
-  return {.name = "nn.batch_flatten",
-          .operands = {"data"},
-          .infer = infer_batch_flatten,
-          .evaluate = evaluate_reshape};
-}
+OpDef list::nn_batch_flatten() { return reshaping("nn.batch_flatten", {}, infer_batch_flatten); }
 
 OpDef list::transpose() {
-  return {.name = "transpose",
-          .operands = {"data"},
-          .attrs = {{"axes", AttrKind::kInts}},
-          .infer = infer_transpose,
-          .evaluate = evaluate_transpose};
+  OpDef op = moving("transpose", Movement::kPermute, {{"axes", AttrKind::kInts}});
+  op.infer = infer_transpose;
+  op.evaluate = evaluate_transpose;
+  op.complete = complete_transpose;
+  return op;
 }
 
 OpDef list::concatenate() {
-  return {.name = "concatenate",
-          .operands = {"data"},
-          .variadic = true,
-          .attrs = {{"axis", AttrKind::kInt, 0}},
-          .infer = infer_concatenate,
-          .evaluate = evaluate_concatenate};
+  OpDef op = moving("concatenate", Movement::kJoin, {axis_attr(0)});
+  op.variadic = true;
+  op.follows_layout = true;
+  op.infer = infer_concatenate;
+  op.evaluate = evaluate_concatenate;
+  return op;
 }
 
 OpDef list::split() {
-  return {.name = "split",
-          .operands = {"data"},
-          .attrs = {{"indices_or_sections", AttrKind::kIntOrInts}, {"axis", AttrKind::kInt, 0}},
-          .infer = infer_split,
-          .evaluate = evaluate_split};
+  OpDef op =
+      moving("split", Movement::kSelect, {{"indices_or_sections", AttrKind::kIntOrInts}, axis_attr(0)});
+  op.follows_layout = true;
+  op.infer = infer_split;
+  op.evaluate = evaluate_split;
+  op.num_results = num_split_results;
+  return op;
 }
 
 }  // namespace qplan::op

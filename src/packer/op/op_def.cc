@@ -5,7 +5,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/limits.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/op_list.h"
 
 namespace qplan::op {
 namespace {
@@ -84,7 +83,7 @@ void check_operands(const InferInput& input) {
     if (found == 0) invalid("there are 0 operands, expected at least 1");
   } else if (found != op.operands.size()) {
     std::string names;
-    for (const std::string& name : op.operands) names += (names.empty() ? "" : ", ") + name;
+    for (const OperandDef& operand : op.operands) names += (names.empty() ? "" : ", ") + operand.name;
     invalid(cat("there are ", found, " operands, expected ", op.operands.size(), " (", names, ")"));
   }
   for (size_t i = 0; i < found; ++i) {

@@ -4,6 +4,7 @@
 
 #include "src/base/checked.h"
 #include "src/packer/op/infer.h"
+#include "src/packer/op/properties.h"
 
 namespace qplan::op {
 namespace {
@@ -137,6 +138,27 @@ Window2d pool2d_window(const ir::Node& node) {
   window.kernel_w = pool_size[1];
   read_common(node, &window);
   return window;
+}
+
+std::optional<Window2d> window_of(const ir::Function& function, const ir::Node& node) {
+  if (attr_with(node.op, AttrRole::kWindow) == nullptr) return std::nullopt;
+  return is_product(node.op) ? conv2d_window(node, function.type(node.operands[1])) : pool2d_window(node);
+}
+
+size_t weight_output_axis(const ir::Node& product) {
+  const AttrDef* layout = attr_with(product.op, AttrRole::kWeightLayout);
+  return layout == nullptr ? 0 : weight_layout(attr_string(product, layout->name)).o;
+}
+
+size_t result_channel_axis(const ir::Node& product, size_t result_rank) {
+  const AttrDef* layout = attr_with(product.op, AttrRole::kLayout);
+  return layout == nullptr ? result_rank - 1 : data_layout(attr_string(product, layout->name)).c;
+}
+
+void write_window(const Window2d& window, const char* kernel, ir::Attrs* attrs) {
+  attrs->set(kernel, ir::Ints{window.kernel_h, window.kernel_w});
+  attrs->set("strides", ir::Ints{window.stride_h, window.stride_w});
+  attrs->set("padding", ir::Ints{window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
 }
 
 std::vector<SliceRange> slice_ranges(const ir::Node& node, const ir::Shape& shape) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -36,9 +37,17 @@ struct Window2d {
 
   int64_t out_h(int64_t in_h) const;  // at least 1; PackError where the window does not fit
   int64_t out_w(int64_t in_w) const;
+  bool is_padded() const { return (pad_top | pad_left | pad_bottom | pad_right) != 0; }
 };
 Window2d conv2d_window(const ir::Node& node, const ir::TensorType& weight);  // qnn.conv2d, nn.conv2d
 Window2d pool2d_window(const ir::Node& node);                                // the pools
+// The window of any operator that has one (AttrRole::kWindow); nullopt for the others.
+std::optional<Window2d> window_of(const ir::Function& function, const ir::Node& node);
+// Of a product (is_product): the axis of the output channels of its weights, and of its result.
+size_t weight_output_axis(const ir::Node& product);
+size_t result_channel_axis(const ir::Node& product, size_t result_rank);
+// The window as attributes, all of them; `kernel` is the name of that of its extents.
+void write_window(const Window2d& window, const char* kernel, ir::Attrs* attrs);
 
 // One axis of a strided_slice: count elements from begin on, step apart. A step may be negative, a count 0.
 struct SliceRange {

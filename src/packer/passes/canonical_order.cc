@@ -11,9 +11,10 @@ namespace {
 using pattern::PreNode;
 using pattern::Rebuild;
 
-class Walk {
+class FinishingOrder {
  public:
-  explicit Walk(const ir::Function& function) : function_(function), seen_(function.nodes().size(), false) {}
+  explicit FinishingOrder(const ir::Function& function)
+      : function_(function), seen_(function.nodes().size(), false) {}
 
   std::vector<size_t> run() {
     for (const ir::ValueId output : function_.outputs()) {
@@ -57,7 +58,7 @@ class Walk {
 
 std::unique_ptr<ir::Function> run_canonical_order(const ir::Module&, const ir::Function& pre,
                                                   PassContext& context) {
-  const std::vector<size_t> order = Walk(pre).run();
+  const std::vector<size_t> order = FinishingOrder(pre).run();
   bool same = order.size() == pre.nodes().size();
   for (size_t i = 0; same && i < order.size(); ++i) same = order[i] == i;
   if (same) return nullptr;

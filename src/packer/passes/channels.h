@@ -8,8 +8,6 @@
 
 namespace qplan::passes {
 
-// The axis of the output channels in the result of a convolution or a dense layer, float or quantised.
-size_t channel_axis(const ir::Node& product, size_t result_rank);
 // Whether a tensor of this shape, broadcast to `data`, has one value per index of `axis` (and as many
 // elements).
 bool is_per_channel(const ir::Shape& shape, const ir::Shape& data, size_t axis);

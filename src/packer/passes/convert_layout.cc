@@ -5,10 +5,10 @@
 // where nobody does. So transposes stay only where data enters, leaves, or meets an operator that depends on
 // the order.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <unordered_map>
 
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/layout.h"
 #include "src/packer/passes/passes.h"
@@ -22,13 +22,6 @@ using pattern::PreNode;
 using pattern::PreValue;
 using pattern::Rebuild;
 
-// Where an axis of NCHW stands in NHWC.
-constexpr std::array<int64_t, 4> kAxisInNhwc = {0, 3, 1, 2};
-
-bool is_one_of(PreNode node, std::initializer_list<const char*> names) {
-  return std::ranges::any_of(names, [&](const char* name) { return node.is(name); });
-}
-
 class LayoutConverter {
  public:
   LayoutConverter(Rebuild& r, const ir::Function& function, PassContext& context)
@@ -38,37 +31,38 @@ class LayoutConverter {
 
   bool visit(PreNode node) {
     if (node.op() == nullptr) return false;
-    if (is_one_of(node, {"qnn.conv2d", "nn.conv2d"})) return convolution(node);
-    if (has_layout(node)) return windowed(node);
+    if (op::attr_with(node.op(), op::AttrRole::kWeightLayout) != nullptr) return convolution(node);
+    if (op::attr_with(node.op(), op::AttrRole::kLayout) != nullptr) return windowed(node);
     if (node.is("transpose")) return transpose(node);
-    if (node.is("nn.pad")) return pad(node);
-    if (is_one_of(node, {"qnn.mean", "mean"})) return mean(node);
+    if (is_reduction(node)) return reduction(node);
     // What follows is transposed behind; qdq_to_integer would move a qnn.dequantize behind that again.
     if (node.is("qnn.dequantize")) return false;
-    const size_t num_data = num_layout_free_operands(node.node());
-    return num_data > 0 && follow(node, num_data);
+    const std::vector<size_t> data = layout_operands(node.node());
+    return !data.empty() && follow(node, data);
   }
 
  private:
-  static bool has_layout(PreNode node) {
-    return std::ranges::any_of(node.op()->attrs,
-                               [](const op::AttrDef& attr) { return attr.name == "layout"; });
+  static bool is_reduction(PreNode node) {
+    return node.op()->kind == op::OpKind::kReduction && node.op()->follows_layout;
+  }
+  // What the operator itself says of the order of its data's axes.
+  static const std::string* layout(PreNode node) {
+    const op::AttrDef* attr = op::attr_with(node.op(), op::AttrRole::kLayout);
+    return attr != nullptr ? &op::attr_string(node.node(), attr->name) : nullptr;
   }
 
   // Users before what they use: a value that is read with its channels last and in no other way is made so
   // from the start, back to where the data enters or becomes 8 bits.
   void find_wanted(PreNode node) {
     if (node.op() == nullptr || becomes_8_bits(node)) return;
-    const bool names_layout = is_one_of(node, {"qnn.conv2d", "nn.conv2d"})
-                                  ? op::attr_string(node.node(), "data_layout") == "NCHW"
-                                  : has_layout(node) && op::attr_string(node.node(), "layout") == "NCHW";
-    if (names_layout) {
+    const std::string* named = layout(node);
+    if (named != nullptr && *named == "NCHW") {
       ++wanting_[node.operand(0).id.index];
       return;
     }
-    if (!is_wanted(node.result())) return;
-    const size_t num_data = node.is("nn.pad") ? 1 : num_layout_free_operands(node.node());
-    for (size_t i = 0; i < num_data; ++i) ++wanting_[node.operand(i).id.index];
+    // A reduction's result is smaller than its data: that is what to transpose.
+    if (!is_wanted(node.result()) || is_reduction(node)) return;
+    for (const size_t i : layout_operands(node.node())) ++wanting_[node.operand(i).id.index];
   }
   // One byte an element is cheaper to transpose than four, and a layer stays one with its requantisation.
   bool becomes_8_bits(PreNode node) const {
@@ -166,29 +160,11 @@ class LayoutConverter {
     return false;
   }
 
-  // Attribute `axis`, one axis or several, counted in NHWC. Fallbacks count too; an axis that the operator
-  // does not have is none.
-  static void move_axis(PreNode node, ir::Attrs* attrs) {
-    const auto def = std::ranges::find(node.op()->attrs, "axis", &op::AttrDef::name);
-    if (def == node.op()->attrs.end()) return;
-    const ir::AttrValue& value = op::attr(node.node(), "axis");
-    if (const auto* one = std::get_if<int64_t>(&value)) {
-      if (*one >= -4 && *one < 4)
-        attrs->set("axis", kAxisInNhwc[static_cast<size_t>(op::normalized_axis(*one, 4))]);
-    } else if (const auto* axes = std::get_if<ir::Ints>(&value)) {
-      ir::Ints moved;
-      for (const int64_t axis : op::normalized_axes(*axes, 4))
-        moved.push_back(kAxisInNhwc[static_cast<size_t>(axis)]);
-      std::ranges::sort(moved);
-      attrs->set("axis", moved);
-    }
-  }
-
   // At least one of the operands, and as many as have none. Not fewer: to NHWC thrice is the identity, so
   // that an operator of one value in all three orders would be turned for ever.
-  bool mostly_twins(PreNode node, size_t num_data) const {
+  bool mostly_twins(PreNode node, const std::vector<size_t>& data) const {
     size_t twins = 0, others = 0;
-    for (size_t i = 0; i < num_data; ++i) {
+    for (const size_t i : data) {
       const PreValue value = node.operand(i);
       if (rank(value) != 4 || r_.pre().constant(value) != nullptr) continue;
       ++(has_twin(value) ? twins : others);
@@ -196,34 +172,20 @@ class LayoutConverter {
     return twins > 0 && twins >= others;
   }
 
-  // The first num_data operands are data; with one of them there as a twin the results are twins.
-  bool follow(PreNode node, size_t num_data) {
+  // Of the operands, `data` have the order of the results; with one of them there as a twin the results are
+  // twins.
+  bool follow(PreNode node, const std::vector<size_t>& data) {
     if (rank(node.result()) != 4) return false;
     const bool wanted = is_wanted(node.result()) && !becomes_8_bits(node);
-    if (!wanted && !mostly_twins(node, num_data)) return false;
-    std::vector<PostValue> operands;
-    for (size_t i = 0; i < node.num_operands(); ++i) {
-      operands.push_back(i < num_data ? broadcast_twin(node.operand(i), node.name()) : r_[node.operand(i)]);
-    }
-    ir::Attrs attrs = node.attrs();
-    move_axis(node, &attrs);
-    finish(node, operands, std::move(attrs));
-    return true;
-  }
-
-  bool pad(PreNode node) {
-    if (rank(node.result()) != 4 || !(has_twin(node.operand(0)) || is_wanted(node.result()))) return false;
+    if (!wanted && !mostly_twins(node, data)) return false;
     std::vector<PostValue> operands = r_.operands(node);
-    operands[0] = twin(node.operand(0), node.name());
-    const std::vector<ir::Ints>& pads = op::attr_int_lists(node.node(), "pad_width");
-    ir::Attrs attrs = node.attrs();
-    attrs.set("pad_width", std::vector<ir::Ints>{pads[0], pads[2], pads[3], pads[1]});
-    finish(node, operands, std::move(attrs));
+    for (const size_t i : data) operands[i] = broadcast_twin(node.operand(i), node.name());
+    finish(node, operands, attrs_in_nhwc(node.node()));
     return true;
   }
 
   // Without the reduced axes what is left of NCHW and of NHWC must come in the same order.
-  bool mean(PreNode node) {
+  bool reduction(PreNode node) {
     if (!has_twin(node.operand(0))) return false;
     const bool keepdims = op::attr_bool(node.node(), "keepdims");
     const ir::Ints axes = op::normalized_axes(op::attr_ints(node.node(), "axis"), 4);
@@ -231,8 +193,7 @@ class LayoutConverter {
     if (!keepdims && !reduced(1) && !(reduced(2) && reduced(3))) return false;
     std::vector<PostValue> operands = r_.operands(node);
     operands[0] = twin(node.operand(0), node.name());
-    ir::Attrs attrs = node.attrs();
-    move_axis(node, &attrs);
+    ir::Attrs attrs = attrs_in_nhwc(node.node());
     if (keepdims) {
       finish(node, operands, std::move(attrs));
     } else {

@@ -1,10 +1,10 @@
 #include "src/packer/passes/float_leftovers.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/pattern/rewrite.h"
 
 namespace qplan::passes {
@@ -15,11 +15,8 @@ constexpr size_t kMaxNamed = 4;  // operators of a place
 
 // Targets may move floats.
 bool computes(const ir::Function& function, const ir::Node& node) {
-  constexpr std::array<std::string_view, 8> kOthers = {"qnn.quantize", "qnn.dequantize", "reshape",
-                                                       "transpose",    "concatenate",    "split",
-                                                       "nn.pad",       "strided_slice"};
   return node.op != nullptr && function.type(node.results[0]).dtype.is_float() &&
-         std::ranges::find(kOthers, node.op->name) == kOthers.end();
+         node.op->kind != op::OpKind::kMovement && !op::is_float_border(node.op);
 }
 
 std::string label(const ir::Node& node) { return cat(node.op->name, " '", node.name, "'"); }
@@ -99,9 +96,7 @@ std::string near_misses(const ir::Function& function, ir::ValueId root) {
 // Operators of several tensors that no rewrite makes an integer operator of, whatever stands around them.
 // With a constant in the place of one tensor they are functions of one value, which become tables.
 bool has_no_kernel(const ir::Function& function, const ir::Node& node) {
-  constexpr std::array<std::string_view, 6> kNames = {"maximum", "minimum", "divide",
-                                                      "less",    "equal",   "where"};
-  if (std::ranges::find(kNames, node.op->name) == kNames.end()) return false;
+  if (op::num_data_operands(*node.op) == 1 || !node.op->quantized_form.empty()) return false;
   return std::ranges::count_if(node.operands, [&](ir::ValueId id) {
            const ir::Node* producer = function.producer(id);
            const bool dequantises =
@@ -144,7 +139,7 @@ std::string explain_float_leftovers(const ir::Function& function, const PassCont
 bool is_float_network(const ir::Function& function) {
   bool computes_floats = false;
   for (const ir::Node& node : function.nodes()) {
-    if (node.op != nullptr && node.op->name.starts_with("qnn.")) return false;
+    if (node.op != nullptr && node.op->quantization == op::Quantization::kOperands) return false;
     computes_floats = computes_floats || computes(function, node);
   }
   return computes_floats;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/channels.h"
 #include "src/packer/passes/passes.h"
@@ -81,7 +82,7 @@ Chain find_chain(const Pre& pre, PreValue value) {
     chain.multiplies = chain.multiplies || is_factor(*node);
     node = step(node->operand(data_operand(pre, *node)));
   }
-  if (node && (node->is("nn.conv2d") || node->is("nn.dense"))) chain.layer = node;
+  if (node && op::is_float_product(node->op())) chain.layer = node;
   return chain;
 }
 
@@ -116,7 +117,8 @@ std::optional<Values> channel_values(const Pre& pre, PreValue value, const ir::S
 bool collect(const Pre& pre, PreNode node, size_t axis, Affine* affine, std::string* why) {
   const ir::Shape& shape = pre.type(node.result()).shape;
   const auto channels = static_cast<size_t>(shape[axis]);
-  if (node.is("nn.batch_norm") || node.is("nn.bias_add")) {
+  const bool vector = op::operand_with(*node.op(), op::OperandRole::kPerChannel).has_value();
+  if (vector) {
     const int64_t own = op::normalized_axis(op::attr_int(node.node(), "axis"), shape.size());
     if (static_cast<size_t>(own) != axis) {
       *why = cat("'", node.name(), "' is along axis ", own, ", the output channels are axis ", axis);
@@ -124,7 +126,6 @@ bool collect(const Pre& pre, PreNode node, size_t axis, Affine* affine, std::str
     }
   }
   // Their parameters have one axis, the channels.
-  const bool vector = node.is("nn.batch_norm") || node.is("nn.bias_add");
   const size_t data = data_operand(pre, node);
   std::array<Values, 4> values;
   size_t count = 0;
@@ -220,10 +221,6 @@ std::optional<Weights> scaled(const Pre& pre, PreNode dequantize, size_t axis, c
 }
 
 // The output channels' axis in the weights.
-size_t weight_axis(PreNode layer) {
-  return layer.is("nn.dense") ? 0 : op::weight_layout(op::attr_string(layer.node(), "kernel_layout")).o;
-}
-
 bool has_quantized_weights(const Pre& pre, PreNode layer, std::string* why) {
   const auto dequantize = pre.producer(layer.operand(1), "qnn.dequantize");
   const ir::ConstantRef data = dequantize ? pre.constant(dequantize->operand(0)) : nullptr;
@@ -237,13 +234,13 @@ bool has_quantized_weights(const Pre& pre, PreNode layer, std::string* why) {
   if (!per_axis) return true;
   const int64_t axis =
       op::normalized_axis(op::attr_int(dequantize->node(), "axis"), data->type().shape.size());
-  if (static_cast<size_t>(axis) == weight_axis(layer)) return true;
+  if (static_cast<size_t>(axis) == op::weight_output_axis(layer.node())) return true;
   *why = cat("the weights of '", layer.name(), "' have a scale per index of axis ", axis, ", expected axis ",
-             weight_axis(layer));
+             op::weight_output_axis(layer.node()));
   return false;
 }
 
-std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
+std::optional<PostValue> fold_affine(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const Chain chain = find_chain(pre, context.matches["data"]);
   if (chain.shared) {
@@ -261,7 +258,7 @@ std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
   const PreNode layer = *chain.layer;
   if (!has_quantized_weights(pre, layer, why)) return std::nullopt;
   const ir::Shape& shape = pre.type(layer.result()).shape;
-  const size_t axis = channel_axis(layer.node(), shape.size());
+  const size_t axis = op::result_channel_axis(layer.node(), shape.size());
   Affine affine(static_cast<size_t>(shape[axis]));
   for (const PreNode node : chain.nodes) {
     if (pre.type(node.result()).shape != shape) {
@@ -271,7 +268,7 @@ std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
     if (!collect(pre, node, axis, &affine, why)) return std::nullopt;
   }
   const PreNode old_weights = *pre.producer(layer.operand(1), "qnn.dequantize");
-  const auto weights = scaled(pre, old_weights, weight_axis(layer), affine.factor, why);
+  const auto weights = scaled(pre, old_weights, op::weight_output_axis(layer.node()), affine.factor, why);
   if (!weights) return std::nullopt;
 
   pattern::Post& post = context.post();
@@ -279,7 +276,7 @@ std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
       post.call("qnn.dequantize",
                 {post.constant_value(weights->data, pre.name(old_weights.operand(0))),
                  post.constant_value(weights->scale), context.r[old_weights.operand(2)]},
-                {{"axis", static_cast<int64_t>(weight_axis(layer))},
+                {{"axis", static_cast<int64_t>(op::weight_output_axis(layer.node()))},
                  {"contract", op::attr_string(old_weights.node(), "contract")}},
                 old_weights.name());
   PostValue value =
@@ -298,7 +295,7 @@ std::optional<PostValue> fold(const RewriteContext& context, std::string* why) {
 }
 
 // Turned weights are new ones.
-int64_t cost(const RewriteContext& context) {
+int64_t fold_cost(const RewriteContext& context) {
   const Pre& pre = context.pre();
   const Chain chain = find_chain(pre, context.matches["data"]);
   if (!chain.layer) return 0;
@@ -314,15 +311,15 @@ std::span<const Rewrite> fold_batch_norm_rewrites() {
   static const std::array<Rewrite, 1> kRewrites = [] {
     const pattern::Pattern last =
         pattern::one_of({"nn.batch_norm", "multiply", "divide", "add", "subtract", "nn.bias_add"});
-    return std::array<Rewrite, 1>{
-        Rewrite{"fold_batch_norm", 0, quantized((last | pattern::op("clip", {last})).as("data")), fold}};
+    return std::array<Rewrite, 1>{Rewrite{
+        "fold_batch_norm", 0, quantized((last | pattern::op("clip", {last})).as("data")), fold_affine}};
   }();
   return kRewrites;
 }
 
 std::unique_ptr<ir::Function> run_fold_batch_norm(const ir::Module&, const ir::Function& pre,
                                                   PassContext& context) {
-  return context.keep_float ? nullptr : run_rewrites(fold_batch_norm_rewrites(), pre, context, cost);
+  return context.keep_float ? nullptr : run_rewrites(fold_batch_norm_rewrites(), pre, context, fold_cost);
 }
 
 }  // namespace qplan::passes

@@ -4,6 +4,7 @@
 // counts what it saturates.
 #include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rebuild.h"
@@ -16,7 +17,7 @@ using Constants = std::vector<ir::ConstantRef>;
 // The operands, when all of them are constants.
 std::optional<Constants> constant_operands(pattern::Rebuild& r, pattern::PreNode node) {
   if (node.op() == nullptr || node.num_operands() == 0) return std::nullopt;
-  if (node.is("qnn.quantize") || node.is("qnn.dequantize")) return std::nullopt;
+  if (op::is_float_border(node.op())) return std::nullopt;
   Constants operands;
   for (const pattern::PostValue operand : r.operands(node)) {
     operands.push_back(r.post().constant(operand));
@@ -27,16 +28,16 @@ std::optional<Constants> constant_operands(pattern::Rebuild& r, pattern::PreNode
 
 // Elements that an element of the result is computed from, where it is more than a few: convolutions and
 // fully connected layers have no kernel by themselves, without the requantisation behind them.
-int64_t window_size(pattern::PreNode node) {
-  if (!node.is("qnn.avg_pool2d") && !node.is("nn.max_pool2d")) return 1;
-  const op::Window2d window = op::pool2d_window(node.node());
+int64_t window_size(const pattern::Pre& pre, pattern::PreNode node) {
+  const auto window = op::is_product(node.op()) ? std::nullopt : op::window_of(pre.function(), node.node());
   int64_t size = 0;
-  return checked_mul(window.kernel_h, window.kernel_w, &size) ? size : INT64_MAX;
+  if (!window) return 1;
+  return checked_mul(window->kernel_h, window->kernel_w, &size) ? size : INT64_MAX;
 }
 
 // Takes from the budget what the node needs; false when it needs too much.
 bool spend(const pattern::Pre& pre, pattern::PreNode node, const Constants& operands, FoldBudget* budget) {
-  const int64_t window = window_size(node);
+  const int64_t window = window_size(pre, node);
   int64_t bytes = 0, work = 0;
   for (const ir::ConstantRef& operand : operands) {
     if (!checked_add(work, operand->type().size_bytes(), &work)) return false;
@@ -55,8 +56,8 @@ bool spend(const pattern::Pre& pre, pattern::PreNode node, const Constants& oper
   return true;
 }
 
-std::optional<Constants> evaluate(pattern::PreNode node, const Constants& operands,
-                                  const PassContext& context) {
+std::optional<Constants> evaluate_node(pattern::PreNode node, const Constants& operands,
+                                       const PassContext& context) {
   if (node.op()->evaluate != nullptr) return node.op()->evaluate(node.node(), operands);
   if (!context.evaluate) return std::nullopt;
   return context.evaluate(node.node(), operands);
@@ -69,7 +70,7 @@ std::unique_ptr<ir::Function> run_fold_constants(const ir::Module&, const ir::Fu
   return pattern::rebuild(pre, [&](pattern::Rebuild& r, pattern::PreNode node) {
     const std::optional<Constants> operands = constant_operands(r, node);
     if (!operands || !spend(r.pre(), node, *operands, &context.fold_budget)) return false;
-    const std::optional<Constants> results = evaluate(node, *operands, context);
+    const std::optional<Constants> results = evaluate_node(node, *operands, context);
     if (!results) return false;
     if (results->size() != node.num_results()) {
       throw PackError(QPLAN_INTERNAL, "fold_constants: '" + node.name() + "' was evaluated to " +

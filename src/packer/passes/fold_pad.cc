@@ -21,7 +21,7 @@ bool pads_spatially(const pattern::Pre& pre, PreNode pad, const op::DataLayout& 
   return scalar_value(*pre.constant(pad.operand(1))) == value;
 }
 
-bool rewrite(Rebuild& r, PreNode conv, PassContext& context) {
+bool fold_pads(Rebuild& r, PreNode conv, PassContext& context) {
   const pattern::Pre& pre = r.pre();
   if (!conv.is("qnn.conv2d")) return false;
   const op::DataLayout layout = op::data_layout(op::attr_string(conv.node(), "data_layout"));
@@ -56,7 +56,7 @@ bool rewrite(Rebuild& r, PreNode conv, PassContext& context) {
 }  // namespace
 
 std::unique_ptr<ir::Function> run_fold_pad(const ir::Module&, const ir::Function& pre, PassContext& context) {
-  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) { return rewrite(r, node, context); });
+  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) { return fold_pads(r, node, context); });
 }
 
 }  // namespace qplan::passes

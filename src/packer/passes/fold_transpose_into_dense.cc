@@ -9,7 +9,7 @@ namespace {
 
 using pattern::PostValue;
 
-std::optional<PostValue> build(const pattern::RewriteContext& c, std::string* why) {
+std::optional<PostValue> fold_transpose(const pattern::RewriteContext& c, std::string* why) {
   const ir::Ints& axes = op::attr_ints(c.node("transposed").node(), "axes");
   const ir::Shape transposed = c.pre().type(c.matches["transposed"]).shape;
   const ir::Shape flat = c.pre().type(c.matches["flat"]).shape;
@@ -46,7 +46,7 @@ std::span<const pattern::Rewrite> fold_transpose_into_dense_rewrites() {
                 .rank(2)
                 .as("flat"),
             pattern::constant().as("weight")}),
-       .build = build}};
+       .build = fold_transpose}};
   return rows;
 }
 

@@ -3,6 +3,7 @@
 //   sum (x - zx) * (w - zw) = sum (x - z') * (w - zw) - (zx - z') * sum (w - zw)
 // Padded positions go on holding zx: their sum over the whole window is what the correction assumes, so
 // pad_value keeps the old zero point. Sums are modulo 2^32, as in the accumulator. Weights must be constant.
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rebuild.h"
@@ -50,7 +51,6 @@ PostValue bias_value(Rebuild& r, const std::vector<int32_t>& bias) {
 
 bool rewrite_layer(Rebuild& r, PreNode layer, PassContext& context) {
   const auto& pre = r.pre();
-  const bool is_conv = layer.is("qnn.conv2d");
   const ir::ConstantRef weights = pre.constant(layer.operand(1));
   const int32_t old_zero_point = pre.constant(layer.operand(2))->as<int32_t>()[0];
   const int32_t zero_point =
@@ -58,14 +58,12 @@ bool rewrite_layer(Rebuild& r, PreNode layer, PassContext& context) {
   if (weights == nullptr || old_zero_point == zero_point) return false;
 
   ir::Attrs attrs = layer.attrs();
-  size_t out_axis = 0;
-  auto channel_axis = static_cast<int64_t>(pre.type(layer.result()).shape.size()) - 1;
-  if (is_conv) {
-    out_axis = op::weight_layout(op::attr_string(layer.node(), "kernel_layout")).o;
-    channel_axis = static_cast<int64_t>(op::data_layout(op::attr_string(layer.node(), "data_layout")).c);
-    const op::Window2d window = op::conv2d_window(layer.node(), weights->type());
-    const bool padded = (window.pad_top | window.pad_left | window.pad_bottom | window.pad_right) != 0;
-    if (padded && !attrs.has("pad_value")) attrs.set("pad_value", int64_t{old_zero_point});
+  const size_t out_axis = op::weight_output_axis(layer.node());
+  const auto channel_axis =
+      static_cast<int64_t>(op::result_channel_axis(layer.node(), pre.type(layer.result()).shape.size()));
+  const auto window = op::window_of(pre.function(), layer.node());
+  if (window && window->is_padded() && !attrs.has("pad_value")) {
+    attrs.set("pad_value", int64_t{old_zero_point});
   }
   const std::vector<int32_t> correction =
       scaled_weight_sums(*weights, *pre.constant(layer.operand(3)), out_axis, zero_point - old_zero_point);
@@ -107,7 +105,7 @@ std::unique_ptr<ir::Function> run_fold_zero_point(const ir::Module&, const ir::F
                                                   PassContext& context) {
   if (context.activation_zero_point == ActivationZeroPoint::kKeep) return nullptr;
   return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
-    if (node.is("qnn.conv2d") || node.is("qnn.dense")) return rewrite_layer(r, node, context);
+    if (op::is_quantized_product(node.op())) return rewrite_layer(r, node, context);
     return node.is("nn.bias_add") && merge_bias(r, node, context);
   });
 }

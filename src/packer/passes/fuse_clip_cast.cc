@@ -4,6 +4,7 @@
 #include <array>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 
@@ -24,7 +25,7 @@ bool zero_points_fit(const ir::Constant& zero_points, ir::DType dtype) {
                              [dtype](int32_t value) { return value >= dtype.min() && value <= dtype.max(); });
 }
 
-std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
+std::optional<PostValue> fuse_clip(const RewriteContext& context, std::string* why) {
   const ir::DType dtype = context.pre().type(context.root.result()).dtype;
   if (!context.has("clip")) {
     *why = cat("nothing limits the int32 value to ", range_text(dtype), " before the cast to ", dtype,
@@ -39,13 +40,13 @@ std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
                " lets values beyond wrap");
     return std::nullopt;
   }
-  const size_t zero_point = source.num_operands() - 1;
+  const size_t zero_point = *op::zero_point_of(*source.op(), op::kResult);
   if (!zero_points_fit(*context.pre().constant(source.operand(zero_point)), dtype)) {
     *why = cat("the zero point of '", source.name(), "' is outside of ", dtype);
     return std::nullopt;
   }
   ir::Attrs attrs = source.attrs();
-  attrs.set("out_dtype", ir::to_string(dtype));
+  attrs.set(op::attr_with(source.op(), op::AttrRole::kDtype)->name, ir::to_string(dtype));
   pattern::Post& post = context.post();
   const PostValue value =
       post.call(source.op()->name, context.r.operands(source), std::move(attrs), source.name());
@@ -62,10 +63,10 @@ std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
 std::span<const Rewrite> fuse_clip_cast_rewrites() {
   static const std::array<Rewrite, 1> kRewrites = [] {
     const pattern::Pattern source =
-        one_of({"qnn.requantize", "qnn.quantize"}).dtype(ir::kInt32).one_use().as("source");
+        one_of(op::names_where(op::chooses_dtype)).dtype(ir::kInt32).one_use().as("source");
     const pattern::Pattern clipped = op("clip", {source}).one_use().as("clip");
-    return std::array<Rewrite, 1>{
-        Rewrite{"fuse_clip_cast", 0, op("cast", {clipped | source}).dtypes({ir::kInt8, ir::kUint8}), fuse}};
+    return std::array<Rewrite, 1>{Rewrite{
+        "fuse_clip_cast", 0, op("cast", {clipped | source}).dtypes({ir::kInt8, ir::kUint8}), fuse_clip}};
   }();
   return kRewrites;
 }

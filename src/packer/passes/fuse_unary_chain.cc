@@ -2,12 +2,12 @@
 // quantize becomes qnn.lookup, however often the value itself is read on the way (x * hard_sigmoid(x)).
 // Lowering, but to the bits that the float operators would give: each is evaluated as it stands, in the order
 // of the graph.
-#include <algorithm>
 #include <array>
 #include <unordered_map>
 #include <vector>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/passes/rounding.h"
@@ -24,19 +24,10 @@ using pattern::RewriteContext;
 
 constexpr size_t kMaxOperators = 64;
 
-const std::vector<std::string> kElementwise = {"add",     "subtract", "multiply", "divide",        "maximum",
-                                               "minimum", "clip",     "nn.relu",  "nn.leaky_relu", "sigmoid",
-                                               "tanh",    "exp",      "sqrt",     "abs",           "negative",
-                                               "round",   "floor",    "ceil",     "hard_sigmoid"};
-
-bool is_elementwise(PreNode node) {
-  return std::ranges::any_of(kElementwise, [&](const std::string& name) { return node.is(name); });
-}
-
 // The operators between one 8-bit value and the quantize, operands before users.
-class Walk {
+class ChainWalk {
  public:
-  Walk(const Pre& pre, std::string* why) : pre_(pre), why_(why) {}
+  ChainWalk(const Pre& pre, std::string* why) : pre_(pre), why_(why) {}
 
   // False with the reason.
   bool run(PreValue result) {
@@ -70,7 +61,7 @@ class Walk {
     }
     const auto node = pre_.producer(value);
     if (node && node->is("qnn.dequantize")) return enter_input(*node);
-    if (!node || !is_elementwise(*node) || node->op()->evaluate == nullptr) {
+    if (!node || !op::is_real_function(node->op())) {
       return fail(cat(describe(pre_, value), " is no function of one 8-bit value"));
     }
     if (pre_.type(value).shape != shape_) return fail(cat(describe(pre_, value), " broadcasts"));
@@ -129,7 +120,7 @@ ir::ConstantRef dequantized_bytes(const Pre& pre, PreNode dequantize) {
 }
 
 // The float that each byte leads to.
-ir::ConstantRef evaluate(const Pre& pre, const Walk& walk, PreValue result) {
+ir::ConstantRef evaluate_chain(const Pre& pre, const ChainWalk& walk, PreValue result) {
   std::unordered_map<uint32_t, ir::ConstantRef> values;
   const ir::ConstantRef input = dequantized_bytes(pre, walk.input());
   for (const PreNode node : walk.operators()) {
@@ -149,10 +140,10 @@ ir::ConstantRef evaluate(const Pre& pre, const Walk& walk, PreValue result) {
   return values.at(result.id.index);
 }
 
-std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
+std::optional<PostValue> fuse_chain(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const PreValue result = context.matches["data"];
-  Walk walk(pre, why);
+  ChainWalk walk(pre, why);
   if (!walk.run(result)) return std::nullopt;
   if (!walk.has_input()) {
     *why = "it is a function of constants alone";
@@ -163,7 +154,7 @@ std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
   const Quantizer quantizer{scale_of(pre, quantize.operand(1)), zero_point_of(pre, quantize.operand(2)),
                             dtype, quantize_rounding(quantize.node())};
   std::vector<uint8_t> table;
-  const ir::ConstantRef values = evaluate(pre, walk, result);
+  const ir::ConstantRef values = evaluate_chain(pre, walk, result);
   for (const float value : values->as<float>()) table.push_back(static_cast<uint8_t>(quantizer(value).value));
   std::string names;
   for (const PreNode node : walk.operators()) names += (names.empty() ? "" : ", ") + node.op()->name;
@@ -179,7 +170,8 @@ std::optional<PostValue> fuse(const RewriteContext& context, std::string* why) {
 
 std::span<const Rewrite> fuse_unary_chain_rewrites() {
   static const std::array<Rewrite, 1> kRewrites = {
-      Rewrite{"fuse_unary_chain", 0, quantized(pattern::one_of(kElementwise).as("data")), fuse}};
+      Rewrite{"fuse_unary_chain", 0,
+              quantized(pattern::one_of(op::names_where(op::is_real_function)).as("data")), fuse_chain}};
   return kRewrites;
 }
 

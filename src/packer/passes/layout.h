@@ -2,7 +2,9 @@
 #ifndef QPLAN_SRC_PACKER_PASSES_LAYOUT_H_
 #define QPLAN_SRC_PACKER_PASSES_LAYOUT_H_
 
+#include <array>
 #include <cstddef>
+#include <vector>
 
 #include "src/packer/ir/module.h"
 
@@ -12,10 +14,13 @@ namespace qplan::passes {
 inline const ir::Ints kToNhwc = {0, 2, 3, 1};
 inline const ir::Ints kToNchw = {0, 3, 1, 2};
 
-// How many of the first operands are data whose order of axes the results simply have too (attribute `axis` moves with
-// them): 1 for what is elementwise in the first operand, 2 with broadcasting, all of a concatenation's. 0: the order
-// means something to the operator.
-size_t num_layout_free_operands(const ir::Node& node);
+// The operands whose order of axes the results have too (OpDef::follows_layout). None: the order means
+// something to the operator.
+std::vector<size_t> layout_operands(const ir::Node& node);
+// Where an axis of NCHW is in NHWC.
+inline constexpr std::array<int64_t, 4> kAxisInNhwc = {0, 3, 1, 2};
+// The attributes of an operator that follows its data, counted in NHWC instead of NCHW.
+ir::Attrs attrs_in_nhwc(const ir::Node& node);
 
 }  // namespace qplan::passes
 

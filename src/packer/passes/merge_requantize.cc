@@ -5,9 +5,11 @@
 #include <array>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
+#include "src/packer/passes/signedness.h"
 
 namespace qplan::passes {
 namespace {
@@ -23,7 +25,7 @@ using pattern::RewriteContext;
 
 using Result = std::optional<PostValue>;
 
-enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+enum RequantizeOperand : size_t { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
 
 // By how much the requantisation moves integers.
 int32_t offset_of(const pattern::Pre& pre, PreNode resign) {
@@ -35,19 +37,26 @@ bool is_resigning(const ir::Function& function, ir::ValueId value) {
   const ir::Node& node = *function.producer(value);
   const ir::DType from = function.type(node.operands[kData]).dtype, to = function.type(value).dtype;
   if (from.bits != 8 || to.bits != 8 || from == to) return false;
-  const auto scalar = [&](Operand operand) { return function.type(node.operands[operand]).shape.empty(); };
+  const auto scalar = [&](RequantizeOperand operand) {
+    return function.type(node.operands[operand]).shape.empty();
+  };
   if (!scalar(kInputScale) || !scalar(kOutputScale) || !scalar(kInputZeroPoint) ||
       !scalar(kOutputZeroPoint)) {
     return false;
   }
-  const auto scale = [&](Operand operand) {
+  const auto scale = [&](RequantizeOperand operand) {
     return function.value(node.operands[operand]).constant->as<float>()[0];
   };
-  const auto zero_point = [&](Operand operand) {
+  const auto zero_point = [&](RequantizeOperand operand) {
     return function.value(node.operands[operand]).constant->as<int32_t>()[0];
   };
   return scale(kInputScale) == scale(kOutputScale) &&
          zero_point(kOutputZeroPoint) - zero_point(kInputZeroPoint) == to.min() - from.min();
+}
+
+// It reads data of either dtype, with a zero point, whatever the results are: conversions and layers.
+bool reads_any_dtype(const op::OpDef* op) {
+  return op != nullptr && !op->keeps_dtype && op::zero_point_of(*op, 0).has_value();
 }
 
 Pattern resigned(Pattern data) {
@@ -56,23 +65,21 @@ Pattern resigned(Pattern data) {
              is_resigning);
 }
 
-PostValue moved_zero_points(const RewriteContext& context, pattern::PreValue value, int32_t offset) {
+PostValue moved_constant(const RewriteContext& context, pattern::PreValue value, int32_t offset) {
   const ir::Constant& old = *context.pre().constant(value);
-  std::vector<int32_t> values(old.as<int32_t>().begin(), old.as<int32_t>().end());
-  for (int32_t& zero_point : values) zero_point += offset;  // within the other dtype
-  return context.post().constant_value(ir::make_constant(ir::kInt32, old.type().shape, values));
+  return context.post().constant_value(moved_zero_points(old, offset));
 }
 
 // resign(first(x)): first makes the other dtype itself.
 Result into_producer(const RewriteContext& context, std::string* why) {
   const PreNode first = context.node("first");
-  const size_t zero_point = first.num_operands() - 1;
+  const size_t zero_point = *op::zero_point_of(*first.op(), op::kResult);
   std::vector<PostValue> operands = context.r.operands(first);
   operands[zero_point] =
-      moved_zero_points(context, first.operand(zero_point), offset_of(context.pre(), context.root));
+      moved_constant(context, first.operand(zero_point), offset_of(context.pre(), context.root));
   ir::Attrs attrs = first.attrs();
   const ir::DType dtype = context.pre().type(context.root.result()).dtype;
-  attrs.set("out_dtype", ir::to_string(dtype));
+  attrs.set(op::attr_with(first.op(), op::AttrRole::kDtype)->name, ir::to_string(dtype));
   *why = cat("exact: '", first.name(), "' makes ", dtype, " itself");
   return context.post().call(first.op()->name, operands, std::move(attrs), first.name());
 }
@@ -102,18 +109,19 @@ Result into_reader(const RewriteContext& context, std::string* why) {
   const auto before = pre.producer(resign.operand(kData));
   // Both would make a second copy of what stands before: of an accumulator's requantisation, for instance.
   if (pre.num_uses(resign.result()) > 1 && pre.num_uses(resign.operand(kData)) == 1 && before &&
-      (before->is("qnn.requantize") || before->is("qnn.quantize") || before->is("clip"))) {
+      (op::chooses_dtype(before->op()) || before->is("clip"))) {
     *why = cat("others read '", resign.name(), "' too: it goes into '", before->name(), "' before it");
     return std::nullopt;
   }
   const int32_t offset = offset_of(context.pre(), resign);
   std::vector<PostValue> operands = context.r.operands(context.root);
   operands[0] = context.r[resign.operand(kData)];
-  constexpr size_t kZeroPoint = 2;  // of qnn.requantize, qnn.dequantize, qnn.conv2d and qnn.dense
-  operands[kZeroPoint] = moved_zero_points(context, context.root.operand(kZeroPoint), -offset);
+  const size_t zero_point = *op::zero_point_of(*context.root.op(), 0);
+  operands[zero_point] = moved_constant(context, context.root.operand(zero_point), -offset);
   ir::Attrs attrs = context.root.attrs();
-  if (const ir::AttrValue* pad_value = attrs.find("pad_value")) {
-    attrs.set("pad_value", std::get<int64_t>(*pad_value) - offset);
+  const op::AttrDef* value = op::attr_with(context.root.op(), op::AttrRole::kDataValue);
+  if (value != nullptr && attrs.has(value->name)) {
+    attrs.set(value->name, op::attr_int(context.root.node(), value->name) - offset);
   }
   *why = cat("exact: reads what '", resign.name(), "' reads");
   return context.post().call(context.root.op()->name, operands, std::move(attrs), context.root.name());
@@ -124,14 +132,12 @@ Result into_reader(const RewriteContext& context, std::string* why) {
 std::span<const Rewrite> merge_requantize_rewrites() {
   static const std::array<Rewrite, 3> kRewrites = [] {
     const Pattern first =
-        one_of({"qnn.requantize", "qnn.quantize"}).dtypes({ir::kInt8, ir::kUint8}).one_use().as("first");
+        one_of(op::names_where(op::chooses_dtype)).dtypes({ir::kInt8, ir::kUint8}).one_use().as("first");
     return std::array<Rewrite, 3>{
         Rewrite{"merge_resign_into_producer", 0, resigned(first), into_producer},
         Rewrite{"move_resign_above_clip", 0, resigned(op("clip").one_use().as("clip")), below_clip},
         Rewrite{"merge_resign_into_reader", 0,
-                one_of({"qnn.requantize", "qnn.dequantize", "qnn.conv2d", "qnn.dense"},
-                       {resigned(any()).as("resign")}),
-                into_reader},
+                one_of(op::names_where(reads_any_dtype), {resigned(any()).as("resign")}), into_reader},
     };
   }();
   return kRewrites;

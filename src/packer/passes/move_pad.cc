@@ -6,7 +6,7 @@
 namespace qplan::passes {
 namespace {
 
-std::optional<pattern::PostValue> build(const pattern::RewriteContext& c, std::string* why) {
+std::optional<pattern::PostValue> pad_afterwards(const pattern::RewriteContext& c, std::string* why) {
   const int32_t zero_point = zero_point_of(c.pre(), c.matches["input_zero_point"]);
   if (scalar_value(*c.constant("pad_value")) != static_cast<double>(zero_point)) {
     *why = "the pad value is not the zero point " + std::to_string(zero_point);
@@ -36,7 +36,7 @@ std::span<const pattern::Rewrite> move_pad_rewrites() {
                                             .one_use(),
                                         scalar_constant(), scalar_constant().as("input_zero_point"),
                                         scalar_constant(), scalar_constant()}),
-       .build = build}};
+       .build = pad_afterwards}};
   return rows;
 }
 

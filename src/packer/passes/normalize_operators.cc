@@ -3,6 +3,7 @@
 // removed.
 #include <algorithm>
 
+#include "src/packer/op/properties.h"
 #include "src/packer/op/scales.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
@@ -16,26 +17,19 @@ using pattern::PostValue;
 using pattern::PreNode;
 using pattern::Rebuild;
 
-bool ends_with_zero_point(const std::string& name) { return name.ends_with("zero_point"); }
-bool ends_with_scale(const std::string& name) { return name.ends_with("scale"); }
-
 // A vector of zero points that are all the same, or of one scale, as a scalar; null: it stays.
-ir::ConstantRef as_scalar(const ir::ConstantRef& constant, const std::string& operand) {
+ir::ConstantRef as_scalar(const ir::ConstantRef& constant, op::OperandRole role) {
   if (constant == nullptr || constant->type().shape.size() != 1) return nullptr;
-  if (ends_with_zero_point(operand) && constant->type().dtype == ir::kInt32) {
+  if (role == op::OperandRole::kZeroPoint && constant->type().dtype == ir::kInt32) {
     const auto values = constant->as<int32_t>();
     const bool same = std::ranges::all_of(values, [&](int32_t value) { return value == values[0]; });
     return same ? ir::make_scalar(values[0]) : nullptr;
   }
-  if (ends_with_scale(operand) && constant->type().dtype == ir::kFloat32 &&
+  if (role == op::OperandRole::kScale && constant->type().dtype == ir::kFloat32 &&
       constant->as<float>().size() == 1) {
     return ir::make_scalar(constant->as<float>()[0]);
   }
   return nullptr;
-}
-
-bool has_attr(PreNode node, std::string_view name) {
-  return std::ranges::any_of(node.op()->attrs, [&](const op::AttrDef& attr) { return attr.name == name; });
 }
 
 // Whether a scale or zero point of the node is a vector.
@@ -46,63 +40,38 @@ bool is_per_axis(const Rebuild& r, PreNode node) {
   return false;
 }
 
-void normalize_axis(const Rebuild& r, PreNode node, ir::Attrs* attrs) {
-  // The axis of expand_dims is one of its result.
-  if (!has_attr(node, "axis") || node.is("expand_dims")) return;
-  const bool quantization_axis =
-      node.is("qnn.quantize") || node.is("qnn.dequantize") || node.is("qnn.requantize");
-  if (quantization_axis && !is_per_axis(r, node)) {
-    attrs->erase("axis");
+bool is_negative(const std::optional<ir::AttrValue>& value) {
+  const int64_t* axis = value ? std::get_if<int64_t>(&*value) : nullptr;
+  return axis != nullptr && *axis < 0;
+}
+
+void normalize_axis(const Rebuild& r, PreNode node, const op::AttrDef& def, ir::Attrs* attrs) {
+  if (def.role == op::AttrRole::kScaleAxis && !is_per_axis(r, node)) {
+    attrs->erase(def.name);
     return;
   }
+  // A fallback is written out only where it counts from behind.
+  if (!attrs->has(def.name) && !is_negative(def.fallback)) return;
   const size_t rank = r.pre().type(node.operand(0)).shape.size();
-  const ir::AttrValue* value = attrs->find("axis");
-  if (value == nullptr && !quantization_axis && !node.is("qnn.softmax") && !node.is("nn.softmax")) return;
-  const ir::AttrValue& axis = op::attr(node.node(), "axis");
+  const ir::AttrValue& axis = op::attr(node.node(), def.name);
   if (const auto* one = std::get_if<int64_t>(&axis)) {
-    attrs->set("axis", op::normalized_axis(*one, rank));
-  } else if (const auto* several = std::get_if<ir::Ints>(&axis); several != nullptr && node.is("qnn.mean")) {
-    attrs->set("axis", op::normalized_axes(*several, rank));
+    attrs->set(def.name, op::normalized_axis(*one, rank));
+  } else if (const auto* several = std::get_if<ir::Ints>(&axis)) {
+    attrs->set(def.name, op::normalized_axes(*several, rank));
   }
-}
-
-void write_window(const op::Window2d& window, const char* kernel, ir::Attrs* attrs) {
-  attrs->set(kernel, ir::Ints{window.kernel_h, window.kernel_w});
-  attrs->set("strides", ir::Ints{window.stride_h, window.stride_w});
-  attrs->set("padding", ir::Ints{window.pad_top, window.pad_left, window.pad_bottom, window.pad_right});
-}
-
-bool is_padded(const op::Window2d& window) {
-  return (window.pad_top | window.pad_left | window.pad_bottom | window.pad_right) != 0;
-}
-
-void normalize_conv2d(const Rebuild& r, PreNode conv, ir::Attrs* attrs) {
-  const ir::TensorType& weight = r.pre().type(conv.operand(1));
-  const op::Window2d window = op::conv2d_window(conv.node(), weight);
-  write_window(window, "kernel_size", attrs);
-  attrs->set("dilation", ir::Ints{window.dilation_h, window.dilation_w});
-  attrs->set("channels", weight.shape[op::weight_layout(op::attr_string(conv.node(), "kernel_layout")).o]);
-  const ir::AttrValue* pad_value = attrs->find("pad_value");
-  if (pad_value == nullptr) return;
-  const int64_t zero_point = r.pre().constant(conv.operand(2))->as<int32_t>()[0];
-  if (!is_padded(window) || std::get<int64_t>(*pad_value) == zero_point) attrs->erase("pad_value");
-}
-
-void normalize_pool2d(PreNode pool, ir::Attrs* attrs) {
-  const op::Window2d window = op::pool2d_window(pool.node());
-  write_window(window, "pool_size", attrs);
-  if (!is_padded(window)) attrs->erase("count_include_pad");
 }
 
 // The accumulators' scale of a convolution's or fully connected layer's requantisation, where it is the
 // product of the layer's scales rounded by whoever printed it, as that product; null: it stays.
-ir::ConstantRef product_scale(const Rebuild& r, PreNode requantize) {
+ir::ConstantRef exact_product_scale(const Rebuild& r, PreNode requantize) {
   const pattern::Pre& pre = r.pre();
   const auto layer = product_of(pre, requantize.operand(0));
   if (!layer) return nullptr;
   const ir::ConstantRef given = pre.constant(requantize.operand(1));
-  const float input = pre.constant(layer->operand(4))->as<float>()[0];
-  const auto weights = pre.constant(layer->operand(5))->as<float>();
+  const op::OpDef& op = *layer->op();
+  const size_t weight = *op::operand_with(op, op::OperandRole::kWeight);
+  const float input = pre.constant(layer->operand(*op::scale_of(op, 0)))->as<float>()[0];
+  const auto weights = pre.constant(layer->operand(*op::scale_of(op, weight)))->as<float>();
   std::vector<float> products(given->as<float>().begin(), given->as<float>().end());
   // One scale for all channels cannot become several: the axis of the requantisation would have to follow.
   if (weights.size() != 1 && weights.size() != products.size()) return nullptr;
@@ -129,29 +98,31 @@ void drop_fallbacks(PreNode node, ir::Attrs* attrs) {
   }
 }
 
-bool rewrite(Rebuild& r, PreNode node, PassContext& context) {
+bool normalize_node(Rebuild& r, PreNode node, PassContext& context) {
   if (node.op() == nullptr) return false;
   std::vector<PostValue> operands = r.operands(node);
   bool changed = false;
   if (!node.op()->variadic) {
     for (size_t i = 0; i < node.num_operands(); ++i) {
-      const ir::ConstantRef scalar = as_scalar(r.pre().constant(node.operand(i)), node.op()->operands[i]);
+      const ir::ConstantRef scalar =
+          as_scalar(r.pre().constant(node.operand(i)), node.op()->operands[i].role);
       if (scalar == nullptr) continue;
       operands[i] = r.post().constant_value(scalar);
       changed = true;
     }
   }
   if (node.is("qnn.requantize")) {
-    if (const ir::ConstantRef product = product_scale(r, node)) {
+    if (const ir::ConstantRef product = exact_product_scale(r, node)) {
       operands[1] = r.post().constant_value(product);
       changed = true;
     }
   }
   ir::Attrs attrs = node.attrs();
-  normalize_axis(r, node, &attrs);
-  if (node.is("qnn.conv2d")) normalize_conv2d(r, node, &attrs);
-  if (node.is("qnn.dense")) attrs.set("units", r.pre().type(node.operand(1)).shape[0]);
-  if (node.is("qnn.avg_pool2d") || node.is("nn.max_pool2d")) normalize_pool2d(node, &attrs);
+  for (const op::AttrDef& def : node.op()->attrs) {
+    const bool is_axis = def.role == op::AttrRole::kAxis || def.role == op::AttrRole::kScaleAxis;
+    if (is_axis) normalize_axis(r, node, def, &attrs);
+  }
+  if (node.op()->normalize != nullptr) node.op()->normalize({r.pre().function(), node.node()}, &attrs);
   drop_multiplier_rule(node, &attrs);
   drop_fallbacks(node, &attrs);
   if (!changed && attrs == node.attrs()) return false;
@@ -166,7 +137,7 @@ bool rewrite(Rebuild& r, PreNode node, PassContext& context) {
 
 std::unique_ptr<ir::Function> run_normalize_operators(const ir::Module&, const ir::Function& pre,
                                                       PassContext& context) {
-  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) { return rewrite(r, node, context); });
+  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) { return normalize_node(r, node, context); });
 }
 
 }  // namespace qplan::passes

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "src/packer/op/properties.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {
@@ -18,8 +19,8 @@ inline std::optional<pattern::PreNode> product_of(const pattern::Pre& pre, patte
     if (!bias) break;
     accumulator = bias->operand(0);
   }
-  if (const auto conv = pre.producer(accumulator, "qnn.conv2d")) return conv;
-  return pre.producer(accumulator, "qnn.dense");
+  const auto producer = pre.producer(accumulator);
+  return producer && op::is_quantized_product(producer->op()) ? producer : std::nullopt;
 }
 
 }  // namespace qplan::passes

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/scales.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/channels.h"
@@ -27,7 +28,7 @@ using pattern::RewriteContext;
 
 using Result = std::optional<PostValue>;
 
-struct Layer {
+struct FloatLayer {
   PreNode quantize, product, weight;  // weight: its qnn.dequantize
   size_t channels, axis;              // of the result
   float input_scale;
@@ -39,13 +40,11 @@ struct Layer {
 };
 
 // What must hold beside the pattern; false with the reason.
-bool check_weight(const Pre& pre, const Layer& layer, std::string* why) {
+bool check_weight(const Pre& pre, const FloatLayer& layer, std::string* why) {
   const bool per_axis = pre.type(layer.weight.operand(1)).num_elements() > 1 ||
                         pre.type(layer.weight.operand(2)).num_elements() > 1;
   const ir::TensorType& type = pre.type(layer.weight.operand(0));
-  const auto outputs = layer.product.is("nn.conv2d")
-                           ? op::weight_layout(op::attr_string(layer.product.node(), "kernel_layout")).o
-                           : size_t{0};
+  const size_t outputs = op::weight_output_axis(layer.product.node());
   const int64_t axis =
       per_axis ? op::normalized_axis(op::attr_int(layer.weight.node(), "axis"), type.shape.size()) : 0;
   if (per_axis && static_cast<size_t>(axis) != outputs) {
@@ -57,7 +56,7 @@ bool check_weight(const Pre& pre, const Layer& layer, std::string* why) {
 }
 
 // (float)(sx * sw), one or one per channel; null with the reason when float32 does not hold it.
-ir::ConstantRef product_scale(const Layer& layer, std::string* why) {
+ir::ConstantRef float_product_scale(const FloatLayer& layer, std::string* why) {
   std::vector<float> scales;
   for (const float weight_scale : layer.weight_scale->as<float>()) {
     scales.push_back(layer.input_scale * weight_scale);
@@ -75,7 +74,7 @@ struct Bias {
   std::string text;
 };
 
-Bias rounded(const Layer& layer, const std::function<double(size_t)>& real) {
+Bias rounded(const FloatLayer& layer, const std::function<double(size_t)>& real) {
   Bias bias;
   uint64_t saturated = 0;
   for (size_t o = 0; o < layer.channels; ++o) {
@@ -87,7 +86,7 @@ Bias rounded(const Layer& layer, const std::function<double(size_t)>& real) {
   return bias;
 }
 
-Bias integer_bias(const Pre& pre, const Layer& layer, PreNode dequantize) {
+Bias integer_bias(const Pre& pre, const FloatLayer& layer, PreNode dequantize) {
   const ir::Constant& data = *pre.constant(dequantize.operand(0));
   const ir::Constant& scale = *pre.constant(dequantize.operand(1));
   const ir::Constant& zero_point = *pre.constant(dequantize.operand(2));
@@ -111,7 +110,8 @@ Bias integer_bias(const Pre& pre, const Layer& layer, PreNode dequantize) {
 }
 
 // The nn.bias_add behind the accumulator; nullopt with the reason.
-Result add_bias(const RewriteContext& context, const Layer& layer, PostValue accumulator, std::string* why) {
+Result add_bias(const RewriteContext& context, const FloatLayer& layer, PostValue accumulator,
+                std::string* why) {
   const Pre& pre = context.pre();
   const PreNode bias_add = context.node("bias_add");
   const int64_t axis =
@@ -135,7 +135,7 @@ Result add_bias(const RewriteContext& context, const Layer& layer, PostValue acc
   return context.post().call("nn.bias_add", {accumulator, constant}, {{"axis", axis}}, bias_add.name());
 }
 
-ir::Attrs requantize_attrs(const Pre& pre, const Layer& layer) {
+ir::Attrs requantize_attrs(const Pre& pre, const FloatLayer& layer) {
   const std::string& contract = op::attr_string(layer.quantize.node(), "contract");
   ir::Attrs attrs = {{"out_dtype", ir::to_string(pre.type(layer.quantize.result()).dtype)},
                      {"contract", contract}};
@@ -148,22 +148,22 @@ Result lower_layer(const RewriteContext& context, std::string* why) {
   const PreNode product = context.node("product"), input = context.node("dq_x"),
                 weight = context.node("dq_w");
   const ir::Shape& shape = pre.type(product.result()).shape;
-  const size_t axis = channel_axis(product.node(), shape.size());
-  const Layer layer{context.root,
-                    product,
-                    weight,
-                    static_cast<size_t>(shape[axis]),
-                    axis,
-                    scale_of(pre, input.operand(1)),
-                    pre.constant(weight.operand(1))};
+  const size_t axis = op::result_channel_axis(product.node(), shape.size());
+  const FloatLayer layer{context.root,
+                         product,
+                         weight,
+                         static_cast<size_t>(shape[axis]),
+                         axis,
+                         scale_of(pre, input.operand(1)),
+                         pre.constant(weight.operand(1))};
   if (!check_weight(pre, layer, why)) return std::nullopt;
-  const ir::ConstantRef accumulator_scale = product_scale(layer, why);
+  const ir::ConstantRef accumulator_scale = float_product_scale(layer, why);
   if (accumulator_scale == nullptr) return std::nullopt;
 
   *why = cat("contract ", op::attr_string(context.root.node(), "contract"));
   pattern::Post& post = context.post();
   PostValue value =
-      post.call(product.is("nn.conv2d") ? "qnn.conv2d" : "qnn.dense",
+      post.call(product.op()->quantized_form,
                 {context["x"], context["w"], context.r[input.operand(2)], context.r[weight.operand(2)],
                  context.r[input.operand(1)], context.r[weight.operand(1)]},
                 product.attrs(), product.name());
@@ -178,22 +178,26 @@ Result lower_layer(const RewriteContext& context, std::string* why) {
                    requantize_attrs(pre, layer), context.root.name());
 }
 
-Rewrite layer_row(const std::string& name, const std::string& product) {
+Rewrite layer_row(const op::OpDef& product) {
   const Pattern weight =
       op("qnn.dequantize", {constant().dtypes({ir::kInt8, ir::kUint8}).as("w"), constant(), constant()})
           .as("dq_w");
   const Pattern float_bias = constant().dtype(ir::kFloat32);
   const Pattern int_bias = op("qnn.dequantize", {constant().dtype(ir::kInt32), constant(), constant()});
-  const Pattern layer = op(product, {dequantized("x"), weight}).one_use().as("product");
+  const Pattern layer = op(product.name, {dequantized("x"), weight}).one_use().as("product");
   const Pattern biased =
       op("nn.bias_add", {layer, (float_bias | int_bias).as("bias")}).one_use().as("bias_add");
-  return {name, 0, quantized(biased | layer), lower_layer};
+  return {cat("lower_", op::plain_name(product)), 0, quantized(biased | layer), lower_layer};
 }
 
 }  // namespace
 
 std::vector<Rewrite> layer_rewrites() {
-  return {layer_row("lower_conv2d", "nn.conv2d"), layer_row("lower_dense", "nn.dense")};
+  std::vector<Rewrite> rows;
+  for (const op::OpDef* op : op::all_ops()) {
+    if (op::is_product(op) && !op->quantized_form.empty()) rows.push_back(layer_row(*op));
+  }
+  return rows;
 }
 
 }  // namespace qplan::passes

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/qdq_to_integer.h"
 #include "src/packer/passes/rewrite_pass.h"
@@ -28,16 +29,10 @@ using pattern::RewriteContext;
 
 using Result = std::optional<PostValue>;
 
-const std::vector<std::string> kMovements = {"reshape", "transpose", "nn.pad", "nn.max_pool2d",
-                                             "strided_slice"};
-
-bool is_movement(PreNode node) {
-  return std::ranges::any_of(kMovements, [&](const std::string& name) { return node.is(name); });
-}
-
 float pad_value(const Pre& pre, PreNode pad) {
   // float32 or int32, says inference.
-  return static_cast<float>(scalar_value(*pre.constant(pad.operand(1))).value_or(0.0));
+  const size_t value = *op::operand_with(*pad.op(), op::OperandRole::kDataValue);
+  return static_cast<float>(scalar_value(*pre.constant(pad.operand(value))).value_or(0.0));
 }
 
 // ---- sinking: tried at the movement; the qnn.dequantize is looked for in the new function, so that one
@@ -87,7 +82,7 @@ std::optional<int64_t> moved_axis(const RewriteContext& context, const Dequantiz
     const ir::Ints& axes = op::attr_ints(context.root.node(), "axes");
     return std::ranges::find(axes, static_cast<int64_t>(axis)) - axes.begin();
   }
-  if (!context.root.is("reshape")) return std::nullopt;
+  if (context.root.op()->movement != op::Movement::kReshape) return std::nullopt;
   // As many elements before it, and the same extent: the same position.
   int64_t outer = 1, before = 1;
   for (size_t i = 0; i < axis; ++i) outer *= from[i];
@@ -114,16 +109,16 @@ Result sink_movement(const RewriteContext& context, std::string* why) {
   }
   std::vector<PostValue> operands = context.r.operands(context.root);
   operands[0] = dequantize->data();
-  if (context.root.is("nn.pad")) {
+  if (const auto padding = op::operand_with(*context.root.op(), op::OperandRole::kDataValue)) {
     const float value = pad_value(context.pre(), context.root);
     const std::optional<int32_t> integer = exact_integer(value, *dequantize, dtype);
     if (!integer) {
       *why = "no integer stands for its pad value exactly";
       return std::nullopt;
     }
-    operands[1] = context.post().scalar(*integer);
+    operands[*padding] = context.post().scalar(*integer);
   }
-  if (context.root.is("nn.max_pool2d") && dtype == ir::kInt32) {
+  if (context.root.op()->kind == op::OpKind::kReduction && dtype == ir::kInt32) {
     *why = "it has no int32 form";
     return std::nullopt;
   }
@@ -207,7 +202,7 @@ Result raise_above_movement(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   std::vector<PreNode> chain;
   PreValue data = context.root.operand(0);
-  for (auto node = pre.producer(data); node && is_movement(*node) && pre.num_uses(data) == 1;
+  for (auto node = pre.producer(data); node && op::chooses_elements(node->op()) && pre.num_uses(data) == 1;
        node = pre.producer(data)) {
     chain.push_back(*node);
     data = node->operand(0);
@@ -220,8 +215,8 @@ Result raise_above_movement(const RewriteContext& context, std::string* why) {
   for (auto node = chain.rbegin(); node != chain.rend(); ++node) {
     std::vector<PostValue> operands = context.r.operands(*node);
     operands[0] = moved;
-    if (node->is("nn.pad")) {
-      operands[1] = context.post().scalar(quantizer_of(context)(pad_value(pre, *node)).value);
+    if (const auto padding = op::operand_with(*node->op(), op::OperandRole::kDataValue)) {
+      operands[*padding] = context.post().scalar(quantizer_of(context)(pad_value(pre, *node)).value);
     }
     moved = context.post().call(node->op()->name, operands, node->attrs(), node->name());
   }
@@ -259,11 +254,12 @@ std::vector<Rewrite> movement_rewrites() {
   const auto any_quantize = [](Pattern data) {
     return op("qnn.quantize", {std::move(data), scalar_constant(), scalar_constant()});
   };
+  const std::vector<std::string> movements = op::names_where(op::chooses_elements);
   return {
-      {"sink_dequantize", 0, one_of(kMovements).dtype(ir::kFloat32), sink_movement},
+      {"sink_dequantize", 0, one_of(movements).dtype(ir::kFloat32), sink_movement},
       {"sink_dequantize_below_concatenate", 0, op("concatenate").dtype(ir::kFloat32), sink_concatenate},
       {"sink_dequantize_below_clip", 0, op("clip").dtype(ir::kFloat32), sink_clip},
-      {"raise_quantize", 0, quantized(one_of(kMovements).one_use()), raise_above_movement},
+      {"raise_quantize", 0, quantized(one_of(movements).one_use()), raise_above_movement},
       {"raise_quantize_above_concatenate", 0, quantized(op("concatenate").one_use().as("concatenate")),
        raise_above_concatenate},
       {"raise_quantize_above_clip", 0, any_quantize(op("clip").as("clip")), raise_above_clip},

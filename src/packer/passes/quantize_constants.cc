@@ -29,7 +29,7 @@ AxisExtents extents_around(const ir::Shape& shape, size_t axis) {
 }
 
 template <typename T>
-ir::ConstantRef quantize(const RewriteContext& context, ir::DType dtype, uint64_t* saturated) {
+ir::ConstantRef quantize_as(const RewriteContext& context, ir::DType dtype, uint64_t* saturated) {
   const ir::ConstantRef data = context.constant("data");
   const ir::ConstantRef scale = context.constant("scale"), zero_point = context.constant("zero_point");
   const ir::Shape& shape = data->type().shape;
@@ -53,20 +53,20 @@ ir::ConstantRef quantize(const RewriteContext& context, ir::DType dtype, uint64_
   return ir::make_constant(dtype, shape, result);
 }
 
-std::optional<PostValue> build(const RewriteContext& context, std::string* why) {
+std::optional<PostValue> quantize_constant(const RewriteContext& context, std::string* why) {
   const ir::TensorType& type = context.pre().type(context.root.result());
   uint64_t saturated = 0;
   ir::ConstantRef result;
-  if (type.dtype == ir::kInt8) result = quantize<int8_t>(context, type.dtype, &saturated);
-  if (type.dtype == ir::kUint8) result = quantize<uint8_t>(context, type.dtype, &saturated);
-  if (type.dtype == ir::kInt32) result = quantize<int32_t>(context, type.dtype, &saturated);
+  if (type.dtype == ir::kInt8) result = quantize_as<int8_t>(context, type.dtype, &saturated);
+  if (type.dtype == ir::kUint8) result = quantize_as<uint8_t>(context, type.dtype, &saturated);
+  if (type.dtype == ir::kInt32) result = quantize_as<int32_t>(context, type.dtype, &saturated);
   *why = cat(count_text(static_cast<uint64_t>(type.num_elements()), "value"), " to ", type.dtype, ", ",
              saturated, " saturated");
   return context.post().constant_value(std::move(result), context.pre().name(context.matches["data"]));
 }
 
 // A constant that is quantised once is not larger afterwards.
-int64_t cost(const RewriteContext& context) {
+int64_t quantized_bytes(const RewriteContext& context) {
   const bool shared = context.pre().num_uses(context.matches["data"]) > 1;
   return shared ? context.pre().type(context.root.result()).size_bytes() : 0;
 }
@@ -78,13 +78,13 @@ std::span<const Rewrite> quantize_constants_rewrites() {
       .name = "quantize_constant",
       .pattern = pattern::op("qnn.quantize",
                              {constant().as("data"), constant().as("scale"), constant().as("zero_point")}),
-      .build = build}};
+      .build = quantize_constant}};
   return kRewrites;
 }
 
 std::unique_ptr<ir::Function> run_quantize_constants(const ir::Module&, const ir::Function& pre,
                                                      PassContext& context) {
-  return run_rewrites(quantize_constants_rewrites(), pre, context, cost);
+  return run_rewrites(quantize_constants_rewrites(), pre, context, quantized_bytes);
 }
 
 }  // namespace qplan::passes

@@ -1,10 +1,8 @@
 #include "src/packer/passes/signedness.h"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
 
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::passes {
@@ -12,35 +10,6 @@ namespace {
 
 using pattern::Pre;
 using pattern::PreNode;
-
-using Rules = std::map<std::string, SignednessRule, std::less<>>;
-
-Rules make_rules() {
-  Rules rules;
-  for (const char* name :
-       {"clip", "nn.pad", "nn.max_pool2d", "reshape", "transpose", "squeeze", "expand_dims",
-        "nn.batch_flatten", "strided_slice", "split", "take", "image.resize2d"}) {
-    rules[name] = {.data = {{0}}};
-  }
-  for (const char* name : {"maximum", "minimum"}) rules[name] = {.data = {{0}, {1}}};
-  for (const char* name : {"less", "equal"}) rules[name] = {.data = {{0}, {1}}, .changes_results = false};
-  rules["where"] = {.data = {{1}, {2}}};
-  rules["concatenate"] = {.variadic = true};
-  rules["argmax"] = {.data = {{0}}, .changes_results = false};
-  for (const char* name : {"qnn.add", "qnn.subtract", "qnn.mul"}) {
-    rules[name] = {.data = {{0, 3}, {1, 5}}, .result_zero_point = 7};
-  }
-  for (const char* name : {"qnn.avg_pool2d", "qnn.mean", "qnn.softmax", "qnn.sigmoid"}) {
-    rules[name] = {.data = {{0, 2}}, .result_zero_point = 4};
-  }
-  for (const char* name : {"qnn.conv2d", "qnn.dense", "qnn.dequantize"}) {
-    rules[name] = {.data = {{0, 2}}, .one_dtype = false, .changes_results = false};
-  }
-  rules["qnn.requantize"] = {.data = {{0, 2}}, .result_zero_point = 4, .one_dtype = false};
-  rules["qnn.quantize"] = {.result_zero_point = 2, .one_dtype = false};
-  rules["qnn.lookup"] = {.data = {{0}}, .one_dtype = false};
-  return rules;
-}
 
 // How many elements of an axis the windows hold: whether that is odd for each of them.
 bool all_odd(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
@@ -62,19 +31,13 @@ bool has_odd_windows(const Pre& pre, PreNode pool) {
          all_odd(in[layout.w], out[layout.w], window.kernel_w, window.stride_w, window.pad_left);
 }
 
-bool has_contract(PreNode node) {
-  return std::ranges::any_of(node.op()->attrs,
-                             [](const op::AttrDef& attr) { return attr.name == "contract"; });
-}
-
 }  // namespace
 
-const SignednessRule* signedness_rule(PreNode node) {
-  static const Rules kRules = make_rules();
-  if (node.op() == nullptr) return nullptr;
-  const auto found = kRules.find(node.op()->name);
-  return found == kRules.end() ? nullptr : &found->second;
+bool may_change_signedness(const op::OpDef* op) {
+  return op != nullptr && op->quantization != op::Quantization::kNone;
 }
+
+bool has_one_dtype(const op::OpDef& op) { return op.keeps_dtype || op.kind == op::OpKind::kBroadcast; }
 
 const char* rounds_by_signedness(const Pre& pre, PreNode node) {
   if (node.is("image.resize2d")) return "it interpolates uint8 in float32 and int8 in integers";
@@ -85,7 +48,7 @@ const char* rounds_by_signedness(const Pre& pre, PreNode node) {
 }
 
 bool contract_has_zero_points(PreNode node) {
-  if (!has_contract(node)) return true;
+  if (!op::has_contract(node.op())) return true;
   const std::string& contract = op::attr_string(node.node(), "contract");
   return contract == "tfl2" || contract == "tfl1" || contract == "f32e";
 }

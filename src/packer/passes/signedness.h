@@ -4,31 +4,15 @@
 #ifndef QPLAN_SRC_PACKER_PASSES_SIGNEDNESS_H_
 #define QPLAN_SRC_PACKER_PASSES_SIGNEDNESS_H_
 
-#include <span>
-#include <string>
-#include <vector>
-
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {
 
-inline constexpr size_t kNoZeroPoint = SIZE_MAX;
-
-// An operand whose integers stand for reals by themselves.
-struct DataOperand {
-  size_t index;
-  size_t zero_point = kNoZeroPoint;  // operand that moves with it
-};
-
-struct SignednessRule {
-  std::vector<DataOperand> data = {};       // operands that may change; all operands where `variadic`
-  size_t result_zero_point = kNoZeroPoint;  // operand that moves with the results
-  bool one_dtype = true;                    // data and results change together, or not at all
-  bool changes_results = true;              // false: they are no 8-bit reals (accumulators, indices, floats)
-  bool variadic = false;
-};
-// Null for operators that look at the integers themselves (cast, integer arithmetic) or are not known.
-const SignednessRule* signedness_rule(pattern::PreNode node);
+// Whether the same operator computes the same reals when its data, or its results, change their dtype so;
+// false for operators that look at the integers themselves (cast, integer arithmetic).
+bool may_change_signedness(const op::OpDef* op);
+// Whether data and results can only change together: they have one dtype.
+bool has_one_dtype(const op::OpDef& op);
 
 // Null, or why the other dtype gives other reals at times under the node's contract.
 const char* rounds_by_signedness(const pattern::Pre& pre, pattern::PreNode node);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/channels.h"
 #include "src/packer/passes/layout.h"
@@ -30,7 +31,7 @@ using pattern::RewriteContext;
 using Result = std::optional<PostValue>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Result reshape(const RewriteContext& context, std::string* why) {
+Result to_reshape(const RewriteContext& context, std::string* why) {
   *why = cat(context.root.op()->name, " is a reshape");
   const ir::Shape& shape = context.pre().type(context.root.result()).shape;
   return context.post().call("reshape", {context["data"]}, {{"newshape", shape}}, context.root.name());
@@ -48,13 +49,13 @@ Result whole_window(const RewriteContext& context, std::string* why) {
 
 // ---- clamps ----
 
-PostValue clip(const RewriteContext& context, PostValue data, double min, double max) {
+PostValue clip_of(const RewriteContext& context, PostValue data, double min, double max) {
   return context.post().call("clip", {data}, {{"a_min", min}, {"a_max", max}}, context.root.name());
 }
 
 Result relu_to_clip(const RewriteContext& context, std::string* why) {
   *why = "a clip with no upper bound";
-  return clip(context, context["data"], 0.0, kInfinity);
+  return clip_of(context, context["data"], 0.0, kInfinity);
 }
 
 Result limit_to_clip(const RewriteContext& context, std::string* why) {
@@ -64,7 +65,7 @@ Result limit_to_clip(const RewriteContext& context, std::string* why) {
   if (std::isnan(limit) || widens) return std::nullopt;
   *why = "a clip with one bound";
   const bool lower = context.root.is("maximum");
-  return clip(context, context["data"], lower ? limit : -kInfinity, lower ? kInfinity : limit);
+  return clip_of(context, context["data"], lower ? limit : -kInfinity, lower ? kInfinity : limit);
 }
 
 // The clip before it is looked for in the new function, so that one visit merges a chain of any length.
@@ -87,7 +88,7 @@ Result merge_clips(const RewriteContext& context, std::string* why) {
   const auto within = bounds(*inner);
   const std::pair merged{std::clamp(within.first, min, max), std::clamp(within.second, min, max)};
   *why = "merged with the clip before it";
-  return merged == within ? data : clip(context, inner->operand(0), merged.first, merged.second);
+  return merged == within ? data : clip_of(context, inner->operand(0), merged.first, merged.second);
 }
 
 // ---- what changes nothing ----
@@ -132,7 +133,8 @@ Result add_to_bias_add(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const PreNode product = context.node("product");
   const ir::Shape& shape = pre.type(context.root.result()).shape;
-  const size_t axis = channel_axis(product.node(), pre.type(context.matches["product"]).shape.size());
+  const size_t axis =
+      op::result_channel_axis(product.node(), pre.type(context.matches["product"]).shape.size());
   const ir::TensorType& addend = pre.type(context.matches["addend"]);
   if (shape != pre.type(context.matches["product"]).shape || !is_per_channel(addend.shape, shape, axis)) {
     *why = cat("the addend ", addend, " is not one per channel of ", pre.type(context.root.result()));
@@ -149,11 +151,10 @@ Result add_to_bias_add(const RewriteContext& context, std::string* why) {
 // Along an axis where the window covers the whole input, padding included, the stride says nothing.
 Result unit_strides(const RewriteContext& context, std::string* why) {
   const PreNode node = context.root;
-  const bool conv = node.is("nn.conv2d") || node.is("qnn.conv2d");
-  const op::DataLayout axes = op::data_layout(op::attr_string(node.node(), conv ? "data_layout" : "layout"));
+  const std::string& layout = op::attr_with(node.op(), op::AttrRole::kLayout)->name;
+  const op::DataLayout axes = op::data_layout(op::attr_string(node.node(), layout));
   const ir::Shape& shape = context.pre().type(node.operand(0)).shape;
-  op::Window2d window = conv ? op::conv2d_window(node.node(), context.pre().type(node.operand(1)))
-                             : op::pool2d_window(node.node());
+  op::Window2d window = *op::window_of(context.pre().function(), node.node());
   const ir::Ints strides = {window.stride_h, window.stride_w};
   window.stride_h = window.stride_w = 1;
   const ir::Ints unit = {window.out_h(shape[axes.h]) == 1 ? 1 : strides[0],
@@ -244,25 +245,31 @@ Result move_before_pads(const RewriteContext& context, std::string* why) {
   return value;
 }
 
-std::vector<Rewrite> make_rewrites() {
+// Other ways of writing a reshape.
+bool is_other_reshape(const op::OpDef* op) {
+  return op->movement == op::Movement::kReshape && op->name != "reshape";
+}
+
+bool has_window(const op::OpDef* op) { return op::attr_with(op, op::AttrRole::kWindow) != nullptr; }
+
+std::vector<Rewrite> simplify_rows() {
   const Pattern data = any().as("data");
   const Pattern number = constant().dtype(ir::kFloat32);
   const Pattern one_number =
       number.where("of one element", [](const ir::Function& function, ir::ValueId value) {
         return function.type(value).num_elements() == 1;
       });
-  const Pattern product = one_of({"nn.conv2d", "nn.dense"}).as("product");
+  const Pattern product = one_of(op::names_where(op::is_float_product)).as("product");
   const Pattern addend = (number | op("qnn.dequantize", {constant()})).as("addend");
   std::vector<Rewrite> rows = {
-      {"squeeze_to_reshape", 0, one_of({"squeeze", "expand_dims", "nn.batch_flatten"}, {data}), reshape},
+      {"squeeze_to_reshape", 0, one_of(op::names_where(is_other_reshape), {data}), to_reshape},
       {"global_to_avg_pool2d", 0, op("nn.global_avg_pool2d", {data}), whole_window},
       {"relu_to_clip", 0, op("nn.relu", {data}).dtypes({ir::kInt8, ir::kUint8, ir::kInt32, ir::kFloat32}),
        relu_to_clip},
       {"merge_clips", 0, op("clip", {data}).dtype(ir::kFloat32), merge_clips},
       {"drop_cast", 0, op("cast", {data}), drop_cast},
       {"drop_zero_bias", 0, op("nn.bias_add", {data, constant().as("bias")}), drop_zero_bias},
-      {"unit_strides", 0,
-       one_of({"nn.conv2d", "qnn.conv2d", "nn.avg_pool2d", "qnn.avg_pool2d", "nn.max_pool2d"}), unit_strides},
+      {"unit_strides", 0, one_of(op::names_where(has_window)), unit_strides},
       {"pad_value_to_int32", 0,
        op("nn.pad", {data, constant().as("value")}).dtypes({ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32}),
        pad_value_to_int32},
@@ -287,7 +294,7 @@ std::vector<Rewrite> make_rewrites() {
 }  // namespace
 
 std::span<const Rewrite> simplify_rewrites() {
-  static const std::vector<Rewrite> kRewrites = make_rewrites();
+  static const std::vector<Rewrite> kRewrites = simplify_rows();
   return kRewrites;
 }
 

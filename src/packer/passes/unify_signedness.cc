@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/passes/activation_dtype.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
@@ -28,13 +28,6 @@ using pattern::Pre;
 using pattern::PreNode;
 using pattern::PreValue;
 using pattern::Rebuild;
-
-std::vector<DataOperand> data_operands(PreNode node, const SignednessRule& rule) {
-  if (!rule.variadic) return rule.data;
-  std::vector<DataOperand> all;
-  for (size_t i = 0; i < node.num_operands(); ++i) all.push_back({i});
-  return all;
-}
 
 // The groups of a function's 8-bit values. Constants belong to none: each reader may have its own.
 class Groups {
@@ -95,26 +88,22 @@ class Groups {
 
   // What can only have one dtype.
   void join(PreNode node) {
-    const SignednessRule* rule = signedness_rule(node);
-    if (rule == nullptr || !rule->one_dtype) return;
+    if (!may_change_signedness(node.op()) || !has_one_dtype(*node.op())) return;
     std::optional<PreValue> first;
     const auto add = [&](PreValue value) {
       if (!can_change(value)) return;
       if (first) merge(*first, value);
       first = value;
     };
-    for (const DataOperand& data : data_operands(node, *rule)) add(node.operand(data.index));
-    if (!rule->changes_results) return;
+    for (const size_t i : op::data_operands(node.node())) add(node.operand(i));
     for (size_t i = 0; i < node.num_results(); ++i) add(node.result(i));
   }
 
   void keep_where_needed(PreNode node) {
-    const SignednessRule* rule = signedness_rule(node);
-    if (rule == nullptr || !contract_has_zero_points(node)) return keep_all(node);
-    const std::vector<DataOperand> data = data_operands(node, *rule);
+    if (!may_change_signedness(node.op()) || !contract_has_zero_points(node)) return keep_all(node);
+    const std::vector<size_t> data = op::data_operands(node.node());
     for (size_t i = 0; i < node.num_operands(); ++i) {
-      const bool is_data = std::ranges::any_of(data, [&](const DataOperand& d) { return d.index == i; });
-      if (!is_data) keep(node.operand(i));
+      if (std::ranges::find(data, i) == data.end()) keep(node.operand(i));
     }
     // What a rewrite makes of the float operators beside it may depend on the dtype: first come the rewrites.
     if (!floats_stay_) {
@@ -169,9 +158,9 @@ class Groups {
   std::vector<bool> read_by_nodes_;             // by value; made when it is first needed
 };
 
-class Change {
+class SignednessChange {
  public:
-  Change(const ir::Function& pre, PassContext& context)
+  SignednessChange(const ir::Function& pre, PassContext& context)
       : r_(pre),
         context_(context),
         wanted_(activation_dtype(pre)),
@@ -184,7 +173,7 @@ class Change {
     for (size_t i = 0; i < function.nodes().size(); ++i) {
       const PreNode node(function, i);
       if (concerns(node)) {
-        rewrite(node, *signedness_rule(node));
+        rewrite(node);
         any = true;
       } else {
         r_.copy(node);
@@ -212,9 +201,9 @@ class Change {
   }
 
   // By how much all data and results of an operator with one dtype move.
-  int32_t common_offset(PreNode node, const std::vector<DataOperand>& data) const {
-    for (const DataOperand& d : data) {
-      if (const int32_t moved = offset(node.operand(d.index))) return moved;
+  int32_t common_offset(PreNode node, const std::vector<size_t>& data) const {
+    for (const size_t i : data) {
+      if (const int32_t moved = offset(node.operand(i))) return moved;
     }
     return offset(node.result());
   }
@@ -228,29 +217,34 @@ class Change {
     return r_.post().constant_value(moved_zero_points(*r_.pre().constant(zero_point), offset));
   }
 
-  void rewrite(PreNode node, const SignednessRule& rule) {
-    const std::vector<DataOperand> data = data_operands(node, rule);
-    const int32_t common = rule.one_dtype ? common_offset(node, data) : 0;
+  void rewrite(PreNode node) {
+    const op::OpDef& op = *node.op();
+    const std::vector<size_t> data = op::data_operands(node.node());
+    const int32_t common = has_one_dtype(op) ? common_offset(node, data) : 0;
+    const int32_t result_offset = offset(node.result());
     std::vector<PostValue> operands;
     for (size_t i = 0; i < node.num_operands(); ++i) operands.push_back(mapped(node.operand(i)));
-    for (const DataOperand& d : data) {
-      const PreValue value = node.operand(d.index);
+    const auto move_zero_point = [&](size_t tensor, int32_t by) {
+      const std::optional<size_t> zero_point = op::zero_point_of(op, tensor);
+      if (by != 0 && zero_point) operands[*zero_point] = moved(node.operand(*zero_point), by);
+    };
+    for (const size_t i : data) {
+      const PreValue value = node.operand(i);
       const ir::ConstantRef constant = r_.pre().constant(value);
-      if (constant != nullptr && common != 0) {
-        operands[d.index] = r_.post().constant_value(other_signedness(*constant), r_.pre().name(value));
+      if (constant != nullptr && common != 0 && is_8_bit(constant->type().dtype)) {
+        operands[i] = r_.post().constant_value(other_signedness(*constant), r_.pre().name(value));
       }
-      const int32_t by = constant != nullptr ? common : offset(value);
-      if (by != 0 && d.zero_point != kNoZeroPoint)
-        operands[d.zero_point] = moved(node.operand(d.zero_point), by);
+      move_zero_point(i, constant != nullptr ? common : offset(value));
     }
-    const int32_t result_offset = rule.changes_results ? offset(node.result()) : 0;
-    if (result_offset != 0 && rule.result_zero_point != kNoZeroPoint) {
-      operands[rule.result_zero_point] = moved(node.operand(rule.result_zero_point), result_offset);
+    move_zero_point(op::kResult, result_offset);
+    if (const auto value = op::operand_with(op, op::OperandRole::kDataValue)) {
+      operands[*value] = moved_value(node.operand(*value), common);
+    }
+    if (const auto table = op::operand_with(op, op::OperandRole::kTable)) {
+      operands[*table] = moved_table(node, node.operand(*table), result_offset != 0);
     }
     ir::Attrs attrs = node.attrs();
-    move_attributes(node, common, result_offset, &attrs);
-    if (node.is("nn.pad")) operands[1] = moved_pad_value(node, common);
-    if (node.is("qnn.lookup")) operands[1] = moved_table(node, result_offset != 0);
+    move_attributes(node, has_one_dtype(op) ? common : offset(node.operand(0)), result_offset, &attrs);
     define(node, r_.post().call_all(node.op()->name, operands, std::move(attrs), node.name()));
     const char* const rounding = rounds_by_signedness(r_.pre(), node);
     context_.fired("unify_signedness", node.name(),
@@ -258,36 +252,36 @@ class Change {
                                        : cat("activations are ", wanted_, ": ", rounding));
   }
 
-  void move_attributes(PreNode node, int32_t common, int32_t result_offset, ir::Attrs* attrs) {
-    if (node.is("clip")) {
-      const ir::DType dtype = r_.pre().type(node.result()).dtype;
-      for (const char* name : {"a_min", "a_max"}) {
-        const double bound = std::clamp(op::attr_float(node.node(), name), static_cast<double>(dtype.min()),
-                                        static_cast<double>(dtype.max()));
-        attrs->set(name, bound + common);
+  void move_attributes(PreNode node, int32_t data_offset, int32_t result_offset, ir::Attrs* attrs) {
+    for (const op::AttrDef& def : node.op()->attrs) {
+      if (def.role == op::AttrRole::kDtype && result_offset != 0) {
+        attrs->set(def.name, ir::to_string(groups_.dtype(node.result())));
       }
-    }
-    if (const ir::AttrValue* pad_value = attrs->find("pad_value")) {
-      attrs->set("pad_value", std::get<int64_t>(*pad_value) + offset(node.operand(0)));
-    }
-    if (result_offset != 0 && (node.is("qnn.requantize") || node.is("qnn.quantize"))) {
-      attrs->set("out_dtype", ir::to_string(groups_.dtype(node.result())));
+      if (def.role != op::AttrRole::kDataValue || !node.attrs().has(def.name)) continue;
+      if (def.kind == op::AttrKind::kInt) {
+        attrs->set(def.name, op::attr_int(node.node(), def.name) + data_offset);
+      } else {  // a bound, which may be beyond the dtype
+        const ir::DType dtype = r_.pre().type(node.operand(0)).dtype;
+        const double bound = std::clamp(op::attr_float(node.node(), def.name),
+                                        static_cast<double>(dtype.min()), static_cast<double>(dtype.max()));
+        attrs->set(def.name, bound + data_offset);
+      }
     }
   }
 
-  PostValue moved_pad_value(PreNode pad, int32_t by) {
-    const double value = *scalar_value(*r_.pre().constant(pad.operand(1)));
+  PostValue moved_value(PreValue constant, int32_t by) {
+    const double value = *scalar_value(*r_.pre().constant(constant));
     return r_.post().scalar(static_cast<int32_t>(value) + by);
   }
 
   // The table is indexed by the byte of the data.
-  PostValue moved_table(PreNode lookup, bool changes_entries) {
-    const ir::Constant& old = *r_.pre().constant(lookup.operand(1));
+  PostValue moved_table(PreNode lookup, PreValue constant, bool changes_entries) {
+    const ir::Constant& old = *r_.pre().constant(constant);
     std::vector<uint8_t> bytes(old.bytes().begin(), old.bytes().end());
     if (offset(lookup.operand(0)) != 0) std::rotate(bytes.begin(), bytes.begin() + 128, bytes.end());
     auto table = std::make_shared<const ir::Constant>(old.type(), std::move(bytes));
     return r_.post().constant_value(changes_entries ? other_signedness(*table) : table,
-                                    r_.pre().name(lookup.operand(1)));
+                                    r_.pre().name(constant));
   }
 
   void define(PreNode node, const std::vector<PostValue>& results) {
@@ -312,7 +306,7 @@ class Change {
 
 std::unique_ptr<ir::Function> run_unify_signedness(const ir::Module&, const ir::Function& pre,
                                                    PassContext& context) {
-  return Change(pre, context).run();
+  return SignednessChange(pre, context).run();
 }
 
 }  // namespace qplan::passes

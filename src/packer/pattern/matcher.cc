@@ -370,7 +370,7 @@ class Matcher {
       const ir::Node& node = function_.nodes()[hop.node];
       std::string text = cat(node_label(function_, hop.node), ": operand ", hop.operand);
       if (node.op != nullptr && !node.op->variadic && hop.operand < node.op->operands.size()) {
-        text += " (" + node.op->operands[hop.operand] + ")";
+        text += " (" + node.op->operands[hop.operand].name + ")";
       }
       if (hop.through > 0) text += cat(" through ", hop.through, hop.through == 1 ? " node" : " nodes");
       hops.push_back(std::move(text));

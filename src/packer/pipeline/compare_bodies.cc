@@ -10,7 +10,7 @@
 
 #include "src/base/short_name.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/pipeline/canonical_body.h"
 
 namespace qplan::pipeline {
@@ -162,8 +162,8 @@ class Comparison {
 
   bool compare_operands(const ir::Node& a, const ir::Node& b, size_t i, const std::string& label) {
     const ir::ValueId x = a.operands[i], y = b.operands[i];
-    const std::string operand =
-        a.op != nullptr && i < a.op->operands.size() ? a.op->operands[i] : "operand " + std::to_string(i);
+    const std::string operand = a.op != nullptr && i < a.op->operands.size() ? a.op->operands[i].name
+                                                                             : "operand " + std::to_string(i);
     if (a_.is_constant(x) != b_.is_constant(y)) {
       report(cat(label, ": ", operand, " is a constant in one body only"));
       return false;
@@ -272,10 +272,8 @@ std::string describe(const BodyDifference& difference, size_t num_nodes, const s
 std::string contracts_of(const ir::Module& module) {
   std::set<std::string> found;
   for (const ir::Node& node : module.main().nodes()) {
-    if (node.op == nullptr || is_op(node, "qnn.dequantize")) continue;  // every contract dequantises alike
-    for (const op::AttrDef& attr : node.op->attrs) {
-      if (attr.name == "contract") found.insert(op::attr_string(node, "contract"));
-    }
+    if (!op::has_contract(node.op) || node.op->contracts_agree) continue;
+    found.insert(op::attr_string(node, "contract"));
   }
   std::string text;
   for (const std::string& name : found) text += (text.empty() ? "" : ", ") + name;

@@ -5,7 +5,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/quantization_attrs.h"
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/interface.h"
 
@@ -52,10 +52,7 @@ PostValue requantize(Post& post, PostValue data, TensorQuantization from, Tensor
 // Of the first operator that has one: what a new qnn.quantize at the border means.
 std::string network_contract(const ir::Function& function) {
   for (const ir::Node& node : function.nodes()) {
-    if (node.op == nullptr) continue;
-    for (const op::AttrDef& attr : node.op->attrs) {
-      if (attr.name == "contract") return op::attr_string(node, "contract");
-    }
+    if (op::has_contract(node.op)) return op::attr_string(node, "contract");
   }
   return "tfl2";
 }

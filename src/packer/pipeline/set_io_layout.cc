@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/passes/layout.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/interface.h"
@@ -25,12 +25,9 @@ Layout other(Layout layout) {
 
 // What the operator itself says of its data and its result.
 Layout declared(const ir::Node& node) {
-  for (const char* name : {"data_layout", "layout"}) {
-    for (const op::AttrDef& attr : node.op->attrs) {
-      if (attr.name == name) return op::attr_string(node, name) == "NCHW" ? Layout::kNchw : Layout::kNhwc;
-    }
-  }
-  return Layout::kUnknown;
+  const op::AttrDef* attr = op::attr_with(node.op, op::AttrRole::kLayout);
+  if (attr == nullptr) return Layout::kUnknown;
+  return op::attr_string(node, attr->name) == "NCHW" ? Layout::kNchw : Layout::kNhwc;
 }
 
 // The order of axes of each value of four axes, as far as operators that name one can be reached through
@@ -61,10 +58,8 @@ class Layouts {
     }
     const bool turns = node.op->name == "transpose" && (op::attr_ints(node, "axes") == passes::kToNhwc ||
                                                         op::attr_ints(node, "axes") == passes::kToNchw);
-    const bool keeps =
-        turns || node.op->name == "nn.pad" || node.op->name == "qnn.mean" || node.op->name == "mean";
-    const size_t num_data = keeps ? 1 : passes::num_layout_free_operands(node);
-    for (size_t i = 0; i < num_data; ++i) {
+    const std::vector<size_t> data = turns ? std::vector<size_t>{0} : passes::layout_operands(node);
+    for (const size_t i : data) {
       for (const ir::ValueId result : node.results) {
         if (to_operands) {
           learn(node.operands[i], turns ? other((*this)[result]) : (*this)[result]);

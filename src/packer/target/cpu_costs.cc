@@ -4,7 +4,7 @@
 #include <string>
 
 #include "qplan/qplan.h"
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::target {
@@ -191,47 +191,12 @@ uint64_t scaled(uint64_t figure, uint64_t to, uint64_t from) {
 }
 
 bool is_depthwise(const ir::Function& function, const ir::Node& node) {
-  const op::DataLayout layout = op::data_layout(op::attr_string(node, "data_layout"));
+  const op::AttrDef* attr = op::attr_with(node.op, op::AttrRole::kLayout);
+  if (attr == nullptr) return false;  // a fully connected layer
+  const op::DataLayout layout = op::data_layout(op::attr_string(node, attr->name));
   const int64_t groups = op::attr_int(node, "groups");
   return groups > 1 && groups == function.type(node.operands[0]).shape[layout.c];
 }
-
-struct NamedWork {
-  std::string_view name;
-  CpuWork work;
-};
-constexpr NamedWork kWorkOf[] = {
-    {"qnn.dense", CpuWork::kConvolution},
-    {"nn.dense", CpuWork::kConvolution},
-    {"qnn.sigmoid", CpuWork::kTable},
-    {"qnn.lookup", CpuWork::kTable},
-    {"clip", CpuWork::kTable},
-    {"sigmoid", CpuWork::kTable},
-    {"tanh", CpuWork::kTable},
-    {"qnn.avg_pool2d", CpuWork::kPool},
-    {"nn.avg_pool2d", CpuWork::kPool},
-    {"nn.max_pool2d", CpuWork::kPool},
-    {"nn.global_avg_pool2d", CpuWork::kPool},
-    {"qnn.mean", CpuWork::kPool},
-    {"mean", CpuWork::kPool},
-    {"qnn.softmax", CpuWork::kSoftmax},
-    {"nn.softmax", CpuWork::kSoftmax},
-    {"qnn.quantize", CpuWork::kConvert},
-    {"qnn.dequantize", CpuWork::kConvert},
-    {"cast", CpuWork::kConvert},
-    {"argmax", CpuWork::kConvert},
-    {"reshape", CpuWork::kMove},
-    {"transpose", CpuWork::kMove},
-    {"nn.pad", CpuWork::kMove},
-    {"concatenate", CpuWork::kMove},
-    {"split", CpuWork::kMove},
-    {"squeeze", CpuWork::kMove},
-    {"expand_dims", CpuWork::kMove},
-    {"nn.batch_flatten", CpuWork::kMove},
-    {"strided_slice", CpuWork::kMove},
-    {"take", CpuWork::kMove},
-    {"image.resize2d", CpuWork::kResize},
-};
 
 }  // namespace
 
@@ -288,18 +253,15 @@ CpuCosts default_cpu_costs(std::string_view arch, uint32_t isa) {
 
 CpuWork cpu_work(const ir::Function& function, const ir::Node& node) {
   if (node.op == nullptr) return CpuWork::kArithmetic;
-  const std::string& name = node.op->name;
-  if (name == "qnn.conv2d" || name == "nn.conv2d") {
-    return is_depthwise(function, node) ? CpuWork::kDepthwise : CpuWork::kConvolution;
-  }
+  const CpuWork work = op::work_of(node.op);
+  if (work == CpuWork::kConvolution) return is_depthwise(function, node) ? CpuWork::kDepthwise : work;
   // Of 8 bits it is a table of 256 entries.
-  if (name == "qnn.requantize") {
+  if (node.op->name == "qnn.requantize") {
     const bool is_byte =
         function.type(node.operands[0]).size_bytes() == function.type(node.operands[0]).num_elements();
-    return is_byte ? CpuWork::kTable : CpuWork::kConvert;
+    return is_byte ? CpuWork::kTable : work;
   }
-  const auto* known = std::ranges::find(kWorkOf, name, &NamedWork::name);
-  return known == std::end(kWorkOf) ? CpuWork::kArithmetic : known->work;
+  return work;
 }
 
 uint64_t cpu_ns(const CpuCosts& costs, CpuWork work, uint64_t macs, uint64_t bytes, uint64_t weight_bytes) {

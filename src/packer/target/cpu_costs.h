@@ -7,23 +7,13 @@
 #include <cstdint>
 #include <string_view>
 
-#include "src/packer/ir/module.h"
+#include "src/packer/op/op_def.h"
 
 namespace qplan::target {
 
 // Kernels of one kind take about the same time for a multiply-accumulate and for a byte.
-enum class CpuWork : uint8_t {
-  kConvolution,  // also fully connected layers
-  kDepthwise,
-  kArithmetic,  // add, subtract, mul, and what has no kind of its own
-  kTable,       // sigmoid, lookup, clip, requantize of 8 bits
-  kPool,        // also mean
-  kSoftmax,
-  kConvert,  // quantize, dequantize, requantize of 32 bits, argmax
-  kMove,     // reshape, transpose, pad, concatenate, split
-  kResize,
-};
-inline constexpr size_t kNumCpuWorks = 9;
+using CpuWork = op::Work;
+inline constexpr size_t kNumCpuWorks = op::kNumWorks;
 
 // Cycles for a million of each; macs is 0 where the kind has none.
 struct CpuRate {

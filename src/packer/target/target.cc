@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "src/base/checked.h"
-#include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::target {
@@ -64,13 +64,9 @@ Target operators_target(std::string name, const std::vector<std::string>& operat
 }
 
 uint64_t node_macs(const ir::Function& function, const ir::Node& node) {
-  if (node.op == nullptr) return 0;
-  const std::string& name = node.op->name;
-  const bool is_conv = name == "qnn.conv2d" || name == "nn.conv2d";
-  if (!is_conv && name != "qnn.dense" && name != "nn.dense") return 0;
+  if (!op::is_product(node.op)) return 0;
   const ir::TensorType& weight = function.type(node.operands[1]);
-  const size_t out_axis = is_conv ? op::weight_layout(op::attr_string(node, "kernel_layout")).o : 0;
-  const int64_t per_output = weight.num_elements() / weight.shape[out_axis];
+  const int64_t per_output = weight.num_elements() / weight.shape[op::weight_output_axis(node)];
   int64_t macs = 0;
   const bool fits = checked_mul(function.type(node.results[0]).num_elements(), per_output, &macs);
   return static_cast<uint64_t>(fits ? std::min(macs, kMaxMacs) : kMaxMacs);

@@ -1,25 +1,17 @@
 #include "src/packer/text/deduce.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
-#include <string_view>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/limits.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/text/relay_calls.h"
 
 namespace qplan::text {
 namespace {
-
-// Operators whose result has the type of their first operand.
-constexpr std::string_view kSameType[] = {
-    "clip",         "nn.relu",    "nn.leaky_relu", "sigmoid",     "tanh",        "exp",
-    "sqrt",         "negative",   "abs",           "round",       "floor",       "ceil",
-    "hard_sigmoid", "nn.softmax", "qnn.sigmoid",   "qnn.softmax", "nn.bias_add", "nn.batch_norm",
-};
 
 class Deduction {
  public:
@@ -35,7 +27,6 @@ class Deduction {
   void deduce_dtypes(const ir::Node& node);
   void deduce_data(const ir::Node& node);
   void deduce_weights(const ir::Node& node);
-  void deduce_conv2d_weight(const ir::Node& node);
   void deduce_per_channel(const ir::Node& node);
 
   Draft& draft_;
@@ -153,78 +144,51 @@ void Deduction::infer(uint32_t index) {
   }
 }
 
-// What the attributes alone say.
+// What the operator and its attributes alone say.
 void Deduction::deduce_dtypes(const ir::Node& node) {
-  const std::string& name = node.op->name;
-  if (name == "qnn.quantize") {
-    set(node.operands[0], std::nullopt, ir::kFloat32);
-    set(node.results[0], std::nullopt, ir::dtype_from_string(op::attr_string(node, "out_dtype")));
-  } else if (name == "qnn.dequantize") {
-    set(node.results[0], std::nullopt, ir::kFloat32);
-  } else if (name == "qnn.requantize") {
-    set(node.results[0], std::nullopt, ir::dtype_from_string(op::attr_string(node, "out_dtype")));
-  } else if (name == "nn.conv2d" || name == "nn.dense" || name == "nn.batch_norm") {
-    set(node.operands[0], std::nullopt, ir::kFloat32);
-    set(node.operands[1], std::nullopt, ir::kFloat32);
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    set(node.operands[i], std::nullopt, node.op->operands[i].dtype);
   }
+  const op::AttrDef* dtype = op::attr_with(node.op, op::AttrRole::kDtype);
+  set(node.results[0], std::nullopt,
+      dtype != nullptr ? ir::dtype_from_string(op::attr_string(node, dtype->name)) : node.op->result_dtype);
 }
 
 // The first operand from the result, where their shapes are one.
 void Deduction::deduce_data(const ir::Node& node) {
+  if (!node.op->keeps_shape) return;
   const DraftValue& result = draft_[node.results[0]];
-  const std::string& name = node.op->name;
-  if (name == "qnn.quantize" || name == "qnn.dequantize" || name == "qnn.requantize" || name == "cast") {
-    set(node.operands[0], result.shape, std::nullopt);
-    set(node.results[0], operand(node, 0).shape, std::nullopt);
-  } else if (std::ranges::find(kSameType, name) != std::end(kSameType)) {
-    set(node.operands[0], result.shape, result.dtype);
-    set(node.results[0], operand(node, 0).shape, operand(node, 0).dtype);
-  }
+  const auto dtype_of = [&](const DraftValue& value) {
+    return node.op->keeps_dtype ? value.dtype : std::nullopt;
+  };
+  set(node.operands[0], result.shape, dtype_of(result));
+  set(node.results[0], operand(node, 0).shape, dtype_of(operand(node, 0)));
 }
 
 void Deduction::deduce_weights(const ir::Node& node) {
-  const std::string& name = node.op->name;
-  if (name == "qnn.conv2d" || name == "nn.conv2d") {
-    deduce_conv2d_weight(node);
-  } else if (name == "qnn.dense" || name == "nn.dense") {
-    const auto& data = operand(node, 0).shape;
-    const auto& result = draft_[node.results[0]].shape;
-    int64_t units = op::attr_int(node, "units");
-    if (units == 0 && result && !result->empty()) units = result->back();
-    if (data && !data->empty() && units > 0)
-      set(node.operands[1], ir::Shape{units, data->back()}, std::nullopt);
-  } else if (name == "nn.bias_add" || name == "nn.batch_norm") {
+  const auto pointer = [](const std::optional<ir::Shape>& shape) { return shape ? &*shape : nullptr; };
+  if (node.op->weight_shape != nullptr) {
+    const op::KnownShapes known{pointer(operand(node, 0).shape), pointer(draft_[node.results[0]].shape)};
+    const size_t weight = op::operand_with(*node.op, op::OperandRole::kWeight).value();
+    if (const auto shape = node.op->weight_shape(node, known))
+      set(node.operands[weight], shape, std::nullopt);
+  } else if (op::operand_with(*node.op, op::OperandRole::kPerChannel)) {
     deduce_per_channel(node);
   }
-}
-
-void Deduction::deduce_conv2d_weight(const ir::Node& node) {
-  const auto& data = operand(node, 0).shape;
-  const auto& result = draft_[node.results[0]].shape;
-  const ir::Ints& kernel_size = op::attr_ints(node, "kernel_size");
-  const int64_t groups = op::attr_int(node, "groups");
-  if (!data || data->size() != 4 || kernel_size.size() != 2 || groups < 1) return;
-  const op::DataLayout d = op::data_layout(op::attr_string(node, "data_layout"));
-  const op::WeightLayout w = op::weight_layout(op::attr_string(node, "kernel_layout"));
-  int64_t channels = op::attr_int(node, "channels");
-  if (channels == 0 && result && result->size() == 4) channels = (*result)[d.c];
-  if (channels < 1 || (*data)[d.c] % groups != 0) return;
-  ir::Shape shape(4);
-  shape[w.o] = channels;
-  shape[w.i] = (*data)[d.c] / groups;
-  shape[w.h] = kernel_size[0];
-  shape[w.w] = kernel_size[1];
-  set(node.operands[1], shape, std::nullopt);
 }
 
 // Bias, and the four of a batch norm: one value per channel, of the data's dtype.
 void Deduction::deduce_per_channel(const ir::Node& node) {
   const DraftValue& data = operand(node, 0);
   if (!data.shape) return;
-  const int64_t axis = op::normalized_axis(op::attr_int(node, "axis"), data.shape->size());
+  const op::AttrDef* attr = op::attr_with(node.op, op::AttrRole::kAxis);
+  const int64_t axis = op::normalized_axis(op::attr_int(node, attr->name), data.shape->size());
   const ir::Shape shape{(*data.shape)[static_cast<size_t>(axis)]};
-  for (size_t i = 1; i < node.operands.size(); ++i)
-    set(node.operands[i], shape, draft_[node.operands[0]].dtype);
+  for (size_t i = 1; i < node.operands.size(); ++i) {
+    if (node.op->operands[i].role == op::OperandRole::kPerChannel) {
+      set(node.operands[i], shape, draft_[node.operands[0]].dtype);
+    }
+  }
 }
 
 }  // namespace

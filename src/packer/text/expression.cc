@@ -12,15 +12,15 @@ namespace {
 
 // Expressions inside of expressions; bodies as Relay prints them need 2.
 constexpr size_t kMaxDepth = 100;
-// A split into more is refused by its inference; here it only must not take memory.
-constexpr int64_t kMaxResults = 4096;
 // A few characters of a text use a tuple of any size, or make one. This much of it all together.
 constexpr size_t kMaxTupleValues = 1'000'000;
 
-// Relay had the pad value as an attribute once: nn.pad(%x, pad_value=0f, ...).
-void take_pad_value(ir::Node* node, const std::function<ir::ValueId(float)>& add_scalar) {
-  const ir::AttrValue* value = node->attrs.find("pad_value");
-  if (node->op->name != "nn.pad" || node->operands.size() != 1 || value == nullptr) return;
+// Relay had the last operand of some calls as an attribute once: nn.pad(%x, pad_value=0f, ...).
+void take_operand_attr(ir::Node* node, const std::function<ir::ValueId(float)>& add_scalar) {
+  if (node->op->variadic || node->operands.size() + 1 != node->op->operands.size()) return;
+  const op::OperandDef& operand = node->op->operands.back();
+  const ir::AttrValue* value = node->attrs.find(operand.name);
+  if (!operand.may_be_attr || value == nullptr) return;
   if (const auto* real = std::get_if<double>(value)) {
     node->operands.push_back(add_scalar(static_cast<float>(*real)));
   } else if (const auto* integer = std::get_if<int64_t>(value)) {
@@ -28,18 +28,7 @@ void take_pad_value(ir::Node* node, const std::function<ir::ValueId(float)>& add
   } else {
     return;
   }
-  node->attrs.erase("pad_value");
-}
-
-// How many results the attributes ask for; what is wrong with them, inference tells.
-size_t num_results(const ir::Node& node) {
-  const ir::AttrValue* how = node.op->name == "split" ? node.attrs.find("indices_or_sections") : nullptr;
-  if (how == nullptr) return 1;
-  if (const auto* sections = std::get_if<int64_t>(how)) {
-    return static_cast<size_t>(std::clamp<int64_t>(*sections, 1, kMaxResults));
-  }
-  const auto* indices = std::get_if<ir::Ints>(how);
-  return indices == nullptr ? 1 : std::min<size_t>(indices->size() + 1, kMaxResults);
+  node->attrs.erase(operand.name);
 }
 
 }  // namespace
@@ -211,7 +200,7 @@ Binding Parser::parse_qnn_concatenate(const Token& callee, size_t depth) {
     ir::Node requantize;
     requantize.op = &op::get_op("qnn.requantize");
     requantize.operands = {data, own_scale, own_zero_point, scale, zero_point};
-    requantize.attrs.set("out_dtype", std::string(kOperandDtype));
+    requantize.attrs.set("out_dtype", std::string(op::kOperandDtype));
     node.operands.push_back(add_node(callee, std::move(requantize), 1, false).values[0]);
   }
   return add_node(callee, std::move(node), 1, false);
@@ -271,8 +260,8 @@ Binding Parser::add_node(const Token& callee, ir::Node node, size_t num_results,
 }
 
 Binding Parser::add_operator(const Token& callee, ir::Node node) {
-  take_pad_value(&node, [&](float value) { return add_constant(ir::make_scalar(value)); });
-  const size_t count = num_results(node);
+  take_operand_attr(&node, [&](float value) { return add_constant(ir::make_scalar(value)); });
+  const size_t count = node.op->num_results != nullptr ? node.op->num_results(node) : 1;
   return add_node(callee, std::move(node), count, count > 1);
 }
 

@@ -47,24 +47,33 @@ double quantized_amplitude(const Draft& draft, const ir::Node& node, double fall
   return static_cast<double>(std::ranges::min(scale->as<float>())) * steps;
 }
 
-bool is_passed_on(std::string_view op) {
-  constexpr std::string_view kOps[] = {"qnn.quantize", "qnn.dequantize", "cast",        "reshape",
-                                       "transpose",    "squeeze",        "expand_dims", "nn.batch_flatten"};
-  return std::ranges::find(kOps, op) != std::end(kOps);
+// The result is the operand in another shape, order, dtype or quantisation.
+bool is_passed_on(const op::OpDef& op) {
+  return op.converts || op.movement == op::Movement::kReshape || op.movement == op::Movement::kPermute;
 }
 
 // What operand i of the node is there for; result: the recipe of the node's result.
 Recipe recipe_of_use(const Draft& draft, const ir::Node& node, size_t i, const Recipe& result) {
   if (node.op == nullptr || node.op->variadic || i >= node.op->operands.size()) return {};
-  const std::string_view name = node.op->name, operand = node.op->operands[i];
-  if (operand.ends_with("scale")) return {.kind = Recipe::Kind::kScale};
-  if (operand.ends_with("zero_point")) return {.kind = Recipe::Kind::kZeroPoint};
-  if (operand == "moving_var") return {.kind = Recipe::Kind::kVariance};
-  const bool layer =
-      name == "nn.bias_add" || name == "nn.batch_norm" || name.ends_with("conv2d") || name.ends_with("dense");
-  if (layer && i > 0) return {.kind = Recipe::Kind::kWeight};
-  if (i != 0 || !is_passed_on(name)) return {};
-  return {.kind = result.kind, .amplitude = quantized_amplitude(draft, node, result.amplitude)};
+  const op::OperandDef& operand = node.op->operands[i];
+  if (operand.positive) return {.kind = Recipe::Kind::kVariance};
+  switch (operand.role) {
+    case op::OperandRole::kScale:
+      return {.kind = Recipe::Kind::kScale};
+    case op::OperandRole::kZeroPoint:
+      return {.kind = Recipe::Kind::kZeroPoint};
+    case op::OperandRole::kWeight:
+    case op::OperandRole::kPerChannel:
+      return {.kind = Recipe::Kind::kWeight};
+    case op::OperandRole::kData:
+      if (!is_passed_on(*node.op)) return {};
+      return {.kind = result.kind, .amplitude = quantized_amplitude(draft, node, result.amplitude)};
+    case op::OperandRole::kDataValue:
+    case op::OperandRole::kTable:
+    case op::OperandRole::kIndices:
+      break;
+  }
+  return {};
 }
 
 template <typename T, typename Make>

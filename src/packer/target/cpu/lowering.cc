@@ -6,6 +6,7 @@
 #include "format/dtype.h"
 #include "format/plan_view.h"
 #include "src/packer/error.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::target::cpu {
@@ -105,7 +106,7 @@ AccumulatorSource Lowering::accumulator_source(ir::ValueId value) const {
       const bool along_channels = axis + 1 == std::ssize(shape);
       biases.push_back(along_channels ? function->value(node->operands[1]).constant : nullptr);
       value = node->operands[0];
-    } else if (node->op->name == "qnn.conv2d" || node->op->name == "qnn.dense") {
+    } else if (op::is_quantized_product(node->op)) {
       return {function, node, std::move(biases)};
     } else {
       return {};

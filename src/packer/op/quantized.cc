@@ -1,0 +1,240 @@
+// Operators whose operands say what the integers stand for: qnn.quantize, qnn.dequantize, qnn.requantize;
+// qnn.add, qnn.subtract, qnn.mul; qnn.sigmoid, qnn.softmax and nn.softmax, of which it is made; qnn.lookup.
+#include <cmath>
+
+#include "src/packer/op/evaluate.h"
+#include "src/packer/op/infer.h"
+#include "src/packer/op/shape.h"
+
+namespace qplan::op {
+namespace {
+
+// ---- conversions ----
+
+std::vector<ir::TensorType> infer_quantize(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32});
+  const ir::TensorType& data = input.type(0);
+  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt32});
+  check_qparams(input, 1, out, per_axis_extent(input, 1, data));
+  check_contract(input.node);
+  choice_attr(input.node, "rule", {"", "div_away", "div_even", "mul_even"});
+  return {{out, data.shape}};
+}
+
+std::vector<ir::TensorType> infer_dequantize(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt32});
+  const ir::TensorType& data = input.type(0);
+  check_qparams(input, 1, data.dtype, per_axis_extent(input, 1, data));
+  check_contract(input.node);
+  return {{ir::kFloat32, data.shape}};
+}
+
+std::vector<ir::TensorType> infer_requantize(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt32, ir::kInt8, ir::kUint8});
+  const ir::TensorType& data = input.type(0);
+  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt32});
+  check_qparams(input, 1, data.dtype, per_axis_extent(input, 1, data));
+  check_qparams(input, 3, out, per_axis_extent(input, 3, data));
+  check_contract(input.node);
+  choice_attr(input.node, "multiplier", {"product_f64", "product_f32"});
+  return {{out, data.shape}};
+}
+
+// Relay's `rounding` of qnn.requantize. UPWARD adds one half to the 62-bit product and shifts once: that is
+// contract tfl1.
+RelayAttr read_rounding(const std::string& value) {
+  if (value == "None" || value.empty())
+    return {.kind = RelayAttr::Kind::kDrop, .name = "", .value = {}, .reason = ""};
+  if (value == "UPWARD") {
+    return {.kind = RelayAttr::Kind::kKeep, .name = "contract", .value = "tfl1", .reason = ""};
+  }
+  const std::string reason =
+      value == "TONEAREST"
+          ? "rounding \"TONEAREST\" (halves away from zero, in one step) is computed by no kernel, expected "
+            "\"UPWARD\" or "
+            "\"None\""
+          : "unknown rounding \"" + value + "\", expected \"UPWARD\" or \"None\"";
+  return {.kind = RelayAttr::Kind::kRefuse, .name = "", .value = {}, .reason = reason};
+}
+
+void complete_requantize(ir::Node* node, std::span<const ir::TensorType> operands) {
+  const ir::AttrValue* value = node->attrs.find("out_dtype");
+  const auto* name = value != nullptr ? std::get_if<std::string>(value) : nullptr;
+  if (name != nullptr && *name == kOperandDtype) {
+    node->attrs.set("out_dtype", ir::to_string(operands[0].dtype));
+  }
+}
+
+// ---- one operand ----
+
+std::vector<ir::TensorType> infer_qnn_unary(const InferInput& input) {
+  check_quantized(input, 0);
+  check_qparams(input, 1, input.type(0).dtype);
+  check_qparams(input, 3, input.type(0).dtype);
+  check_contract(input.node);
+  return {input.type(0)};
+}
+
+std::vector<ir::TensorType> infer_qnn_softmax(const InferInput& input) {
+  normalized_axis(attr_int(input.node, "axis"), input.type(0).shape.size());
+  const double beta = attr_float(input.node, "beta");
+  if (!std::isfinite(beta) || beta <= 0) invalid("attribute 'beta' must be positive and finite");
+  return infer_qnn_unary(input);
+}
+
+std::vector<ir::TensorType> infer_softmax(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32, ir::kFloat64});
+  normalized_axis(attr_int(input.node, "axis"), input.type(0).shape.size());
+  return {input.type(0)};
+}
+
+// Any function of an 8-bit value, as a table of its 256 results.
+std::vector<ir::TensorType> infer_lookup(const InferInput& input) {
+  check_quantized(input, 0);
+  check_quantized(input, 1);
+  if (input.type(1).shape != ir::Shape{256}) {
+    invalid(cat("'table' is ", input.type(1), ", expected 256 values: one for each byte of 'data'"));
+  }
+  constant_operand(input, 1);
+  return {{input.type(1).dtype, input.type(0).shape}};
+}
+
+// ---- two operands, with broadcasting ----
+
+std::vector<ir::TensorType> infer_qnn_binary(const InferInput& input) {
+  check_quantized(input, 0);
+  check_same_dtype(input, 1, 0);
+  const ir::DType dtype = input.type(0).dtype;
+  for (const size_t scale : {2, 4, 6}) check_qparams(input, scale, dtype);
+  check_contract(input.node);
+  return {{dtype, broadcast_shape(input.type(0).shape, input.type(1).shape)}};
+}
+
+OpDef qnn_binary(std::string name) {
+  return {.name = std::move(name),
+          .operands = {{"lhs"},
+                       {"rhs"},
+                       scale("lhs_scale", 0),
+                       zero_point("lhs_zero_point", 0),
+                       scale("rhs_scale", 1),
+                       zero_point("rhs_zero_point", 1),
+                       scale("output_scale", kResult),
+                       zero_point("output_zero_point", kResult)},
+          .attrs = {contract_attr()},
+          .kind = OpKind::kBroadcast,
+          .quantization = Quantization::kOperands,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          // Scales of operands are scalars here, whose axis means nothing.
+          .relay_attrs = {{"lhs_axis", {"*"}}, {"rhs_axis", {"*"}}},
+          .infer = infer_qnn_binary};
+}
+
+AttrDef scale_axis_attr() { return with_role(AttrRole::kScaleAxis, {"axis", AttrKind::kInt, -1}); }
+AttrDef out_dtype_attr() { return with_role(AttrRole::kDtype, {"out_dtype", AttrKind::kString, "int8"}); }
+
+}  // namespace
+
+OpDef list::qnn_quantize() {
+  return {.name = "qnn.quantize",
+          .operands = {{.name = "data", .dtype = ir::kFloat32},
+                       scale("output_scale", kResult),
+                       zero_point("output_zero_point", kResult)},
+          .attrs = {out_dtype_attr(), scale_axis_attr(), contract_attr(),
+                    with_role(AttrRole::kRounding, {"rule", AttrKind::kString, ""})},
+          .kind = OpKind::kElementwise,
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .converts = true,
+          .follows_layout = true,
+          .work = Work::kConvert,
+          .infer = infer_quantize};
+}
+
+OpDef list::qnn_dequantize() {
+  return {.name = "qnn.dequantize",
+          .operands = {{"data"}, scale("input_scale", 0), zero_point("input_zero_point", 0)},
+          .attrs = {scale_axis_attr(), contract_attr()},
+          .kind = OpKind::kElementwise,
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .result_dtype = ir::kFloat32,
+          .converts = true,
+          .contracts_agree = true,
+          .follows_layout = true,
+          .work = Work::kConvert,
+          .relay_attrs = {{"out_dtype", {"float32"}}},
+          .infer = infer_dequantize};
+}
+
+OpDef list::qnn_requantize() {
+  return {
+      .name = "qnn.requantize",
+      .operands = quantized_unary(),
+      .attrs = {scale_axis_attr(), out_dtype_attr(), contract_attr(),
+                with_role(AttrRole::kRounding, {"multiplier", AttrKind::kString, "product_f64"})},
+      .kind = OpKind::kElementwise,
+      .quantization = Quantization::kOperands,
+      .keeps_shape = true,
+      .converts = true,
+      .follows_layout = true,
+      .work = Work::kConvert,
+      .relay_attrs = {{"compute_dtype", {"", "None", "int64"}}, {.name = "rounding", .read = read_rounding}},
+      .infer = infer_requantize,
+      .complete = complete_requantize};
+}
+
+OpDef list::qnn_softmax() {
+  return {.name = "qnn.softmax",
+          .operands = quantized_unary("scale", "zero_point"),
+          .attrs = {axis_attr(-1), {"beta", AttrKind::kFloat, 1.0}, contract_attr()},
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .work = Work::kSoftmax,
+          .infer = infer_qnn_softmax};
+}
+
+OpDef list::nn_softmax() {
+  return {.name = "nn.softmax",
+          .operands = {{"data"}},
+          .attrs = {axis_attr(-1)},
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .quantized_form = "qnn.softmax",
+          .work = Work::kSoftmax,
+          .infer = infer_softmax,
+          .evaluate = evaluate_softmax};
+}
+
+OpDef list::qnn_sigmoid() {
+  return {.name = "qnn.sigmoid",
+          .operands = quantized_unary("scale", "zero_point"),
+          .attrs = {contract_attr()},
+          .kind = OpKind::kElementwise,
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .work = Work::kTable,
+          .infer = infer_qnn_unary};
+}
+
+OpDef list::qnn_lookup() {
+  return {.name = "qnn.lookup",
+          .operands = {{"data"}, {"table", OperandRole::kTable}},
+          .kind = OpKind::kElementwise,
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .follows_layout = true,
+          .work = Work::kTable,
+          .infer = infer_lookup};
+}
+
+OpDef list::qnn_add() { return qnn_binary("qnn.add"); }
+OpDef list::qnn_subtract() { return qnn_binary("qnn.subtract"); }
+OpDef list::qnn_mul() { return qnn_binary("qnn.mul"); }
+
+}  // namespace qplan::op
