@@ -28,6 +28,7 @@ std::vector<PatternRow> cpu_table() {
   std::vector<PatternRow> table = {
       {"qplan.qconv2d", "convolution", requantized(with_bias(convolution(Convolution::kAny))), {}, {}},
       {"qplan.qdense", "fully connected layer", requantized(with_bias(dense())), {}, {}}};
+  // operator list: those whose kernels clip their results
   for (const char* name : {"qnn.add", "qnn.subtract", "qnn.mul", "qnn.avg_pool2d", "nn.max_pool2d"}) {
     table.push_back({name, "with its clip", with_clip(pattern::op(name)), {}, {}});
   }

@@ -11,6 +11,7 @@ namespace qplan::target::cpu {
 namespace {
 
 bool is_unary(const Lowering& lowering, uint32_t index) {
+  // operator list: each has an apply function below
   if (!lowering.is(index, "qnn.requantize") && !lowering.is(index, "qnn.sigmoid") &&
       !lowering.is(index, "qnn.lookup") && !lowering.is(index, "clip")) {
     return false;

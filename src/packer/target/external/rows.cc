@@ -148,6 +148,7 @@ class Chain {
       pad_ = is_optional ? Pad::kOptional : Pad::kRequired;
       return;
     }
+    // operator list: npu_target.h says what a chain begins with
     const bool begins = name == "qnn.conv2d" || name == "qnn.dense" || name == "qnn.add" ||
                         name == "nn.max_pool2d" || name == "qnn.avg_pool2d" || (name == "clip" && !chain_);
     if (pad_ != Pad::kNone && !chain_ && name != "qnn.conv2d") refuse("nn.pad stands only before qnn.conv2d");
