@@ -100,12 +100,11 @@ struct NpuWait {
 };
 
 enum class NpuRun : uint32_t {
-  kPending,     // the job is in flight
-  kDone,        // on the device; what stands in for the region does not run
-  kDoneVerify,  // on the device; the CPU is to do it again, then `compare`
-  kCpu,         // not on the device
-  kFailed,      // the session's error tells why
-  kCancelled    // the run was cancelled, and the job has ended
+  kPending,   // the job is in flight
+  kDone,      // on the device
+  kCpu,       // not on the device
+  kFailed,    // the session's error says why
+  kCancelled  // the run was cancelled, and the job has ended
 };
 
 }  // namespace qplan
@@ -116,11 +115,11 @@ struct qplan_npu_client {
   qplan_status (*init)(qplan::Session* session, const qplan::SessionOptions& options, qplan::Error* error);
   // Stops the job in flight and gives back all that init took from drivers.
   void (*deinit)(qplan::Session* session);
-  // Submits the region's job; waits for it where the driver is synchronous.
-  qplan::NpuRun (*start)(qplan::Session* session, qplan::NpuRegion* region);
-  // Goes on with the job in flight.
-  qplan::NpuRun (*resume)(qplan::Session* session, qplan::NpuRegion* region, qplan::NpuWait* wait);
-  // After kDoneVerify and the CPU's steps.
+  // Submits the region's job, or goes on with the one in flight, and waits for it as long as the caller wants
+  // to; without limit where the driver is synchronous.
+  qplan::NpuRun (*run)(qplan::Session* session, qplan::NpuRegion* region, qplan::NpuWait* wait);
+  // Of a region that ran on the device, before the CPU's steps compute the same outputs, and after them.
+  void (*remember)(qplan::Session* session, qplan::NpuRegion* region);
   void (*compare)(qplan::Session* session, qplan::NpuRegion* region);
   // At the end of a run.
   void (*finish)(qplan::Session* session);

@@ -110,6 +110,38 @@ const char* device_reason(const Session& session, const NpuDevice& device) {
   return "no device was given for its target";
 }
 
+namespace {
+
+// The step of a region on its device, from its begin to its end; several calls where the job is pending
+// between them.
+NpuRun run_on_device(Session* session, uint32_t i, NpuRegion* region, NpuWait* wait) {
+  NpuState& npu = *session->npu;
+  if (!npu.has_job) {
+    npu.attempts = 0;
+    step_begins(*session, i);
+  }
+  const NpuRun run = npu.client->run(session, region, wait);
+  switch (run) {
+    case NpuRun::kPending:
+      break;
+    case NpuRun::kDone:
+      step_ends(*session, i, QPLAN_OK);
+      break;
+    case NpuRun::kCpu:
+      step_ends(*session, i, QPLAN_DEVICE_ERROR);
+      break;
+    case NpuRun::kFailed:
+      step_ends(*session, i, session->error.status());
+      break;
+    case NpuRun::kCancelled:
+      step_ends(*session, i, QPLAN_CANCELLED);
+      break;
+  }
+  return run;
+}
+
+}  // namespace
+
 qplan_status run_regions(Session* session, NpuWait* wait) {
   NpuState& npu = *session->npu;
   while (npu.next_step < session->num_steps()) {
@@ -124,33 +156,28 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
     NpuRegion* region = session->steps[i].region;
     NpuRun run = NpuRun::kCpu;
     if (session->is_cancelled() && !npu.has_job) return cancelled_at(session, i);
-    if (npu.has_job) {
-      run = npu.client->resume(session, region, wait);
-    } else if (region->is_on_device()) {
-      npu.attempts = 0;
-      step_begins(*session, i);
-      run = npu.client->start(session, region);
+    if (npu.has_job || region->is_on_device()) {
+      run = run_on_device(session, i, region, wait);
     } else if (!may_run_on_cpu(*session, *region)) {
       return no_device(*session, *region, &session->error);
     }
-    if (run == NpuRun::kPending) {
-      // Also a second attempt, after the time of the first: the caller's decides.
-      if (wait->remaining_ns == 0) return QPLAN_PENDING;
-      continue;
-    }
+    if (run == NpuRun::kPending) return QPLAN_PENDING;
     if (run == NpuRun::kFailed) return session->error;
     if (run == NpuRun::kCancelled) return cancelled_at(session, i);
     ++npu.next_step;
-    if (run == NpuRun::kDone) {
+    const bool verifies = run == NpuRun::kDone && (npu.flags & QPLAN_NPU_VERIFY) != 0 &&
+                          step->num_alternative_steps() > 0;
+    if (run == NpuRun::kDone && !verifies) {
       npu.next_step += step->num_alternative_steps();
       continue;
     }
+    if (verifies) npu.client->remember(session, region);
     ++region->cpu_runs;
     for (uint32_t k = 0; k < step->num_alternative_steps(); ++k, ++npu.next_step) {
       const qplan_status status = run_kernel_step(session, npu.next_step);
       if (status < 0) return status;
     }
-    if (run == NpuRun::kDoneVerify) npu.client->compare(session, region);
+    if (verifies) npu.client->compare(session, region);
   }
   if (npu.client != nullptr) npu.client->finish(session);
   return QPLAN_OK;

@@ -277,7 +277,7 @@ uint64_t now_ns(const Session& session) {
 }
 
 namespace {
-constexpr qplan_npu_client kClient = {init,           deinit,     start_region, resume_region,
+constexpr qplan_npu_client kClient = {init,           deinit,     run_region, remember_outputs,
                                       compare_region, finish_run, recover};
 }  // namespace
 }  // namespace qplan

@@ -55,8 +55,8 @@ qplan_npu_status fetch_outputs(Session* session, NpuRegion* region);
 uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region);
 
 // ---- job.cc ----
-NpuRun start_region(Session* session, NpuRegion* region);
-NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait);
+NpuRun run_region(Session* session, NpuRegion* region, NpuWait* wait);
+void remember_outputs(Session* session, NpuRegion* region);
 void compare_region(Session* session, NpuRegion* region);
 // Ends the job in flight, whatever it takes.
 void stop_job(Session* session);

@@ -49,9 +49,24 @@ void take_failure(qplan_npu_status status, bool was_reset, NpuRegion* region) {
   }
 }
 
-NpuRun attempt(Session* session, NpuRegion* region);
+// The end of one attempt: a submission that was refused, or what became of the job.
+struct JobEnd {
+  qplan_npu_status status = QPLAN_NPU_OK;  // QPLAN_NPU_PENDING: the job is in flight
+  qplan_npu_report report = {};            // its text says why, where the driver does
+  bool is_run_cancelled = false;           // ended because the application cancelled the run
+};
 
-NpuRun job_failed(Session* session, NpuRegion* region, qplan_npu_status status, const char* text) {
+void end_job(qplan_npu_status status, const char* why, JobEnd* end) {
+  end->status = status;
+  uint32_t i = 0;
+  for (; i + 1 < sizeof(end->report.text) && why[i] != '\0'; ++i) end->report.text[i] = why[i];
+  end->report.text[i] = '\0';
+}
+
+// Another attempt, the CPU's steps, or the error of the run.
+enum class AfterFailure : uint32_t { kTryAgain, kCpu, kFail };
+
+AfterFailure take_failed_job(Session* session, NpuRegion* region, qplan_npu_status status, const char* text) {
   NpuState& npu = *session->npu;
   NpuDevice* device = region->device;
   const char* why = text_or_status(text, status);
@@ -61,19 +76,17 @@ NpuRun job_failed(Session* session, NpuRegion* region, qplan_npu_status status, 
   put_text(why, device->text);
   put_text(why, region->text);
   if (status == QPLAN_NPU_E_TIMEOUT) ++device->timeouts;
-  take_failure(status, session->npu->is_reset, region);
+  take_failure(status, npu.is_reset, region);
 
   const bool is_worth_another =
       QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_CPU_NOW || QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_RESET;
   const bool tries_again =
       npu.policy == QPLAN_NPU_RETRY && npu.attempts == 0 && is_worth_another && device->takes_jobs();
-  const bool goes_to_cpu = !tries_again && may_run_on_cpu(*session, *region);
-  if (!tries_again && !goes_to_cpu) {
+  if (!tries_again && !may_run_on_cpu(*session, *region)) {
     const qplan_status result = status == QPLAN_NPU_E_TIMEOUT ? QPLAN_DEVICE_TIMEOUT : QPLAN_DEVICE_ERROR;
     session->error.set(result, static_cast<int32_t>(session->step_index(region->step)));
     put_failure(*session, *region, why, &session->error);
-    step_ends(*session, region->step, result);
-    return NpuRun::kFailed;
+    return AfterFailure::kFail;
   }
   if (session->platform.log != nullptr && session->platform.log_level >= QPLAN_LOG_WARNING) {
     Error line;
@@ -81,22 +94,21 @@ NpuRun job_failed(Session* session, NpuRegion* region, qplan_npu_status status, 
         << (tries_again ? "; it is tried once more" : "; it runs on the CPU instead");
     log_text(session->platform, QPLAN_LOG_WARNING, line.text());
   }
-  if (tries_again) {
-    ++npu.attempts;
-    ++device->retries;
-    return attempt(session, region);
+  if (!tries_again) {
+    ++device->fallbacks;
+    return AfterFailure::kCpu;
   }
-  ++device->fallbacks;
-  step_ends(*session, region->step, QPLAN_DEVICE_ERROR);
-  return NpuRun::kCpu;
+  ++npu.attempts;
+  ++device->retries;
+  return AfterFailure::kTryAgain;
 }
 
-NpuRun job_completed(Session* session, NpuRegion* region, const qplan_npu_report& report) {
-  NpuState& npu = *session->npu;
+// The driver's status for the outputs of a job that ended well.
+qplan_npu_status take_completed_job(Session* session, NpuRegion* region, const qplan_npu_report& report) {
   NpuDevice* device = region->device;
   device->cycles += report.cycles;
   const qplan_npu_status status = fetch_outputs(session, region);
-  if (status < 0) return job_failed(session, region, status, "");
+  if (status < 0) return status;
   // Not after a reset that failed, whatever became of the job.
   if (device->takes_jobs()) {
     device->state = QPLAN_DEVICE_PRESENT;
@@ -104,17 +116,14 @@ NpuRun job_completed(Session* session, NpuRegion* region, const qplan_npu_report
   }
   ++region->device_runs;
   region->last_cycles = report.cycles;
-  step_ends(*session, region->step, QPLAN_OK);
-  if ((npu.flags & QPLAN_NPU_VERIFY) == 0 || step_of(*session, *region).num_alternative_steps() == 0) {
-    return NpuRun::kDone;
-  }
-  region->checksum = checksum_of_outputs(*session, *region);
-  return NpuRun::kDoneVerify;
+  return QPLAN_NPU_OK;
 }
 
-NpuRun attempt(Session* session, NpuRegion* region) {
+// Pending, or refused.
+JobEnd submit_job(Session* session, NpuRegion* region) {
   NpuState& npu = *session->npu;
   NpuDevice* device = region->device;
+  JobEnd end;
   JobBinds binds;
   qplan_npu_reason why = {};
   npu.is_cancelled = npu.is_reset = false;
@@ -129,13 +138,15 @@ NpuRun attempt(Session* session, NpuRegion* region) {
     status = device->driver->submit(device->device, &submit, &npu.job, &why);
   }
   terminate_text(&why);
-  if (status < 0) return job_failed(session, region, status, why.text);
+  if (status < 0) {
+    end_job(status, why.text, &end);
+    return end;
+  }
   npu.has_job = true;
   npu.started_ns = now_ns(*session);
   npu.waited_ns = 0;
-  if (device->is_asynchronous) return NpuRun::kPending;
-  NpuWait wait = {UINT64_MAX};
-  return resume_region(session, region, &wait);
+  end.status = QPLAN_NPU_PENDING;
+  return end;
 }
 
 // Since the job was submitted, or cancelled. A driver that is asked to wait and says PENDING has waited that
@@ -168,34 +179,26 @@ bool job_overdue(Session* session, NpuDevice* device) {
   return true;
 }
 
-}  // namespace
-
-NpuRun start_region(Session* session, NpuRegion* region) { return attempt(session, region); }
-
-NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait) {
+// Waits for the job in flight, as long as the caller wants to.
+JobEnd wait_for_job(Session* session, NpuDevice* device, NpuWait* wait) {
   NpuState& npu = *session->npu;
-  NpuDevice* device = region->device;
-  qplan_npu_report report = {};
+  JobEnd end;
   for (;;) {
     if (session->is_cancelled() && !npu.is_cancelled) (void)job_overdue(session, device);
     const uint64_t elapsed = elapsed_ns(*session), before = now_ns(*session);
     const uint64_t left = elapsed < npu.timeout_ns ? npu.timeout_ns - elapsed : 0;
     uint64_t slice = left < wait->remaining_ns ? left : wait->remaining_ns;
     if (slice > kMaxSliceNs) slice = kMaxSliceNs;
-    report.struct_size = sizeof(report);
-    const qplan_npu_status status = device->driver->wait(device->device, npu.job, slice, &report);
-    terminate_text(&report);
-    if (status != QPLAN_NPU_PENDING) {
+    end.report.struct_size = sizeof(end.report);
+    end.status = device->driver->wait(device->device, npu.job, slice, &end.report);
+    terminate_text(&end.report);
+    if (end.status != QPLAN_NPU_PENDING) {
       npu.has_job = false;
-      if (status >= 0) return job_completed(session, region, report);
-      if (npu.is_cancelled && session->is_cancelled() && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE) {
-        step_ends(*session, region->step, QPLAN_CANCELLED);
-        return NpuRun::kCancelled;
-      }
-      if (npu.is_cancelled && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE) {
-        return job_failed(session, region, QPLAN_NPU_E_TIMEOUT, "the job did not end in time");
-      }
-      return job_failed(session, region, status, report.text);
+      if (end.status >= 0 || !npu.is_cancelled || QPLAN_NPU_CLASS(end.status) == QPLAN_NPU_CLASS_GONE)
+        return end;
+      end.is_run_cancelled = session->is_cancelled();
+      end_job(QPLAN_NPU_E_TIMEOUT, "the job did not end in time", &end);
+      return end;
     }
     npu.waited_ns += slice;
     if (wait->remaining_ns != UINT64_MAX) {
@@ -205,10 +208,47 @@ NpuRun resume_region(Session* session, NpuRegion* region, NpuWait* wait) {
     }
     if (elapsed_ns(*session) >= npu.timeout_ns && !job_overdue(session, device)) {
       npu.has_job = false;
-      return job_failed(session, region, QPLAN_NPU_E_LOST, "the job ended neither by cancel nor by reset");
+      end_job(QPLAN_NPU_E_LOST, "the job ended neither by cancel nor by reset", &end);
+      return end;
     }
-    if (wait->remaining_ns == 0) return NpuRun::kPending;
+    if (wait->remaining_ns == 0) return end;
   }
+}
+
+}  // namespace
+
+NpuRun run_region(Session* session, NpuRegion* region, NpuWait* wait) {
+  NpuState& npu = *session->npu;
+  NpuDevice* device = region->device;
+  NpuWait forever = {UINT64_MAX};
+  for (;;) {  // attempts
+    JobEnd end;
+    if (!npu.has_job) {
+      end = submit_job(session, region);
+      // Who does not wait at all is told at once, also of a second attempt.
+      if (npu.has_job && device->is_asynchronous && wait->remaining_ns == 0) return NpuRun::kPending;
+    }
+    if (npu.has_job) end = wait_for_job(session, device, device->is_asynchronous ? wait : &forever);
+    if (end.status == QPLAN_NPU_PENDING) return NpuRun::kPending;
+    if (end.is_run_cancelled) return NpuRun::kCancelled;
+    if (end.status >= 0) {
+      end.status = take_completed_job(session, region, end.report);
+      if (end.status >= 0) return NpuRun::kDone;
+      end.report.text[0] = '\0';
+    }
+    switch (take_failed_job(session, region, end.status, end.report.text)) {
+      case AfterFailure::kTryAgain:
+        break;
+      case AfterFailure::kCpu:
+        return NpuRun::kCpu;
+      case AfterFailure::kFail:
+        return NpuRun::kFailed;
+    }
+  }
+}
+
+void remember_outputs(Session* session, NpuRegion* region) {
+  region->checksum = checksum_of_outputs(*session, *region);
 }
 
 void compare_region(Session* session, NpuRegion* region) {
