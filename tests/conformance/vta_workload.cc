@@ -6,23 +6,22 @@
 
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
-#include "src/vta/compiler/blob_writer.h"
-#include "src/vta/compiler/compile.h"
-#include "src/vta/compiler/estimate.h"
+#include "src/vta/compiler/streams/stream.h"
 #include "src/vta/isa/vta_blob.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
+#include "tests/support/vta_layer.h"
 
 namespace qplan::conformance {
 namespace {
 
-using target::vta::CompiledLayer;
-using target::vta::Config;
-using target::vta::GemmLayer;
-using target::vta::Geometry;
+using vta::compiler::CompiledLayer;
+using vta::compiler::Config;
+using vta::compiler::GemmLayer;
+using vta::compiler::Geometry;
 
 Config config_of(const qplan_npu_capabilities& capabilities) {
-  for (const Config& config : {target::vta::kDefaultConfig, target::vta::kQuarterConfig}) {
+  for (const Config& config : {vta::compiler::kDefaultConfig, vta::compiler::kQuarterConfig}) {
     if (vta::config_hash(config) == capabilities.hash) return config;
   }
   throw Skipped("the driver takes VTA's streams, but for a configuration that this program does not know");
@@ -73,11 +72,11 @@ class Generator {
     workload.format = QPLAN_NPU_BLOB_VTA;
     workload.blob = compiled.blob;
     Slot in, out;
-    in.slot = target::vta::kInputRegion;
+    in.slot = vta::compiler::kInputRegion;
     in.usage = QPLAN_NPU_USE_INPUT;
     in.content = pack_activations(compiled.input, input_, 0, compiled.input_border);
     in.bytes = in.content.size();
-    out.slot = target::vta::kOutputRegion;
+    out.slot = vta::compiler::kOutputRegion;
     out.usage = QPLAN_NPU_USE_OUTPUT;
     out.bytes = static_cast<uint64_t>(compiled.output.bytes());
     workload.slots = {in, out};
@@ -154,15 +153,15 @@ Workload endless_workload(const Config& config) {
   store.y_size = store.x_size = store.x_stride = 1;
   store.pop_prev = store.push_prev = true;
   finish.pop_next = true;
-  target::vta::Stream stream;
+  vta::compiler::Stream stream;
   stream.instructions = {load, reset, store, finish};
   stream.relocations = {{0, 0}, {2, 1}};
-  std::vector<target::vta::Region> regions(2);
+  std::vector<vta::compiler::Region> regions(2);
   regions[0].kind = vta::RegionKind::kConstants;
   regions[0].data.assign(kUops * vta::kUopBytes, 0);
   regions[1].kind = vta::RegionKind::kOutput;
   regions[1].bytes = vta::kOutBytes;
-  const target::vta::Estimate estimate = target::vta::estimate_cycles(config, stream.instructions);
+  const vta::compiler::Estimate estimate = vta::compiler::estimate_cycles(config, stream.instructions);
 
   Workload workload;
   workload.text = "2^36 micro-ops";

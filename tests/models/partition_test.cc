@@ -5,6 +5,7 @@
 
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/text/text.h"
 #include "tests/models/golden_data.h"
 
@@ -26,7 +27,7 @@ TEST_P(PartitionModels, AllMultiplicationsRunOnVtaInBothConfigurations) {
   const std::vector<uint8_t> model = testing::read_bytes(path);
   const ir::Module canonical = canonical_module(model, GetParam().model, {});
   for (const char* list : {"vta, cpu", "vta,sram=quarter, cpu"}) {
-    const std::vector<target::Target> targets = target::parse_targets(list);
+    const std::vector<target::Target> targets = pipeline::parse_targets(list);
     const partition::PartitionResult result = partition::partition(canonical, targets);
     EXPECT_EQ(result.regions.size(), GetParam().num_regions) << result.explain.summary();
     const uint64_t vta = result.explain.devices[0].macs, cpu = result.explain.devices[1].macs;
@@ -45,7 +46,7 @@ TEST(PrefersOfMobileNetV2, LatencyKeepsAllOperatorsOnAFastCpuAndNpuSaysWhatItCos
   const std::string name = "mobilenet_v2_1.0_224_quant.tflite";
   if (!std::filesystem::exists(testing::model_path(name))) GTEST_SKIP() << testing::kNoDataDirectory;
   const ir::Module canonical = canonical_module(testing::read_bytes(testing::model_path(name)), name, {});
-  const std::vector<target::Target> targets = target::parse_targets("vta, cpu");
+  const std::vector<target::Target> targets = pipeline::parse_targets("vta, cpu");
   using partition::Prefer;
 
   const partition::Explain latency =
@@ -68,7 +69,7 @@ TEST(PrefersOfMobileNetV2, LatencyKeepsAllOperatorsOnAFastCpuAndNpuSaysWhatItCos
 
   // A Cortex-M is slower than that device.
   const partition::PartitionOptions by_latency = {.prefer = Prefer::kLatency};
-  EXPECT_EQ(partition::partition(canonical, target::parse_targets("vta, cpu,arch=cortex-m"), by_latency)
+  EXPECT_EQ(partition::partition(canonical, pipeline::parse_targets("vta, cpu,arch=cortex-m"), by_latency)
                 .regions.size(),
             1u);
 }
@@ -101,7 +102,7 @@ TEST(CpuEstimates, OfWholeModelsAreWithinAFactorOfTwoOfTheirMeasurements) {
     const auto check = [&](const char* target, uint64_t us) {
       if (us == 0) return;
       const uint64_t ns =
-          partition::partition(canonical, target::parse_targets(target)).explain.devices[0].ns;
+          partition::partition(canonical, pipeline::parse_targets(target)).explain.devices[0].ns;
       EXPECT_LT(ns, us * 2000) << measured.model << ", " << target;
       EXPECT_GT(ns, us * 500) << measured.model << ", " << target;
       RecordProperty(std::string(target) + " " + measured.model, std::to_string(ns));
@@ -120,7 +121,7 @@ TEST(CpuEstimates, OfACortexMAreThoseOfItsInstructions) {
     const ir::Module canonical =
         canonical_module(testing::read_bytes(testing::model_path(counted.model)), counted.model, {});
     const uint64_t ns =
-        partition::partition(canonical, target::parse_targets("cpu,arch=cortex-m")).explain.devices[0].ns;
+        partition::partition(canonical, pipeline::parse_targets("cpu,arch=cortex-m")).explain.devices[0].ns;
     EXPECT_LT(ns, counted.avx512vnni_us * 1250) << counted.model;
     EXPECT_GT(ns, counted.avx512vnni_us * 800) << counted.model;
   }

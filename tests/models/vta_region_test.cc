@@ -6,16 +6,18 @@
 
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/target/target.h"
-#include "src/vta/compiler/compile_region.h"
+#include "src/vta/compiler/regions/region.h"
 #include "tests/models/golden_data.h"
 #include "tests/support/random.h"
+#include "tests/support/vta_config.h"
 #include "tests/vta/compiler/simulate_region.h"
 
 namespace qplan {
 namespace {
 
-using target::vta::Config;
+using vta::compiler::Config;
 
 struct Model {
   const char* name;
@@ -33,8 +35,8 @@ void run(const Config& config, const ir::Module& module, const ir::Function& reg
     inputs.push_back(ir::make_constant(
         type.dtype, type.shape, random.integers<uint8_t>(static_cast<size_t>(type.size_bytes()), 0, 255)));
   }
-  const auto result = target::vta::simulate_region(config, region, compiled, inputs, 1, 2);
-  const std::vector<ir::ConstantRef> expected = target::vta::run_on_cpu(module, region, inputs);
+  const auto result = vta::compiler::simulate_region(config, region, compiled, inputs, 1, 2);
+  const std::vector<ir::ConstantRef> expected = vta::compiler::run_on_cpu(module, region, inputs);
   ASSERT_EQ(result.outputs.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto bytes = expected[i]->bytes();
@@ -48,8 +50,8 @@ TEST_P(VtaRegionModels, CompileToProgramsWithTheCpusBytes) {
   const std::vector<uint8_t> model = testing::read_bytes(path);
   const ir::Module canonical = canonical_module(model, GetParam().name, {});
   for (const char* list : {"vta, cpu", "vta,sram=quarter, cpu"}) {
-    const std::vector<target::Target> targets = target::parse_targets(list);
-    const auto config = std::any_cast<Config>(targets[0].device);
+    const std::vector<target::Target> targets = pipeline::parse_targets(list);
+    const Config config = vta::compiler::config_of(targets[0]);
     const partition::PartitionResult result = partition::partition(canonical, targets);
     for (const partition::Region& placed : result.regions) {
       const ir::Function& region = *result.module.find(placed.function);

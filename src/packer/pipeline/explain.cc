@@ -14,6 +14,7 @@
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/place.h"
 #include "src/packer/pipeline/source.h"
+#include "src/packer/pipeline/targets.h"
 
 namespace qplan {
 namespace {

@@ -15,6 +15,7 @@
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/place.h"
 #include "src/packer/pipeline/source.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/pipeline/why_not.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/target/target.h"

@@ -5,19 +5,9 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/device_tensors.h"
-#include "src/packer/target/external/external.h"
 #include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {
-
-std::vector<target::Target> read_targets(const PackOptions& options) {
-  std::vector<const qplan_npu_target*> libraries;
-  for (const std::string& path : options.target_libs) {
-    libraries.push_back(&target::external::load_library(path));
-  }
-  if (!options.target_file) return target::parse_targets(options.target, libraries);
-  return target::parse_target_file(options.target_file->json, options.target_file->name, libraries);
-}
 
 const target::Target& cpu_of(const std::vector<target::Target>& targets) {
   return *std::ranges::find_if(targets, &target::Target::is_cpu);

@@ -14,8 +14,6 @@
 
 namespace qplan::pipeline {
 
-// The targets that the options name. PackError (QPLAN_INVALID_ARGUMENT).
-std::vector<target::Target> read_targets(const PackOptions& options);
 const target::Target& cpu_of(const std::vector<target::Target>& targets);
 
 // Regions on their devices, with what lowering needs of them.

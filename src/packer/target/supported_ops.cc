@@ -5,7 +5,6 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/table.h"
 #include "src/packer/target/target.h"
-#include "src/vta/compiler/vta.h"
 
 namespace qplan::target {
 namespace {
@@ -22,14 +21,14 @@ conditions all hold takes the operators. An id in brackets names a condition in 
 
 )";
 
-std::string row_text(const PatternRow& row, const PatternRow& quarter) {
+std::string row_text(const PatternRow& row, std::string_view variant, const PatternRow& of_variant) {
   std::string text = cat("### ", row.name, "\n", row.summary, "\n\n");
   text += "| condition | what holds | otherwise |\n|---|---|---|\n";
   for (size_t i = 0; i < row.constraints.size(); ++i) {
     const Constraint& constraint = row.constraints[i];
     text += cat("| `", constraint.id, "` | ", constraint.requirement);
-    if (quarter.constraints[i].requirement != constraint.requirement) {
-      text += cat("; with `sram=quarter`: ", quarter.constraints[i].requirement);
+    if (of_variant.constraints[i].requirement != constraint.requirement) {
+      text += cat("; with `", variant, "`: ", of_variant.constraints[i].requirement);
     }
     text += cat(" | ", constraint.hint, " |\n");
   }
@@ -38,21 +37,15 @@ std::string row_text(const PatternRow& row, const PatternRow& quarter) {
 
 }  // namespace
 
-std::string supported_ops_page() {
-  std::string text(kHead);
-  text +=
-      "## vta\n"
-      "VTA, the Versatile Tensor Accelerator. Options: `sram=default|quarter` (sizes of the memories), "
-      "`mul=on|off` (whether the design has the "
-      "ALU's MUL), `priority=`, `clock=`. Operators that no pattern mentions are refused as "
-      "`vta.op.<operator>`, "
-      "patterns that do not match as "
-      "`vta.pattern` with the place where they failed, regions that cost more than they save as "
-      "`vta.cost`.\n\n";
-  const std::vector<PatternRow> rows = vta::pattern_table(vta::kDefaultConfig);
-  const std::vector<PatternRow> quarter = vta::pattern_table(vta::kQuarterConfig);
-  for (size_t i = 0; i < rows.size(); ++i) text += row_text(rows[i], quarter[i]);
-  text +=
+std::string rows_text(std::span<const PatternRow> rows, std::string_view variant,
+                      std::span<const PatternRow> variant_rows) {
+  std::string text;
+  for (size_t i = 0; i < rows.size(); ++i) text += row_text(rows[i], variant, variant_rows[i]);
+  return text;
+}
+
+std::string cpu_page() {
+  std::string text =
       "## cpu\n"
       "Takes what is left. Options: `arch=x86_64|cortex-m|aarch64|riscv64`, `isa=`, `priority=`, `clock=`, "
       "`macs_per_us=`, `bytes_per_us=` (what the estimates reckon with). Its lowerings, in the order "
@@ -63,6 +56,16 @@ std::string supported_ops_page() {
     separator = ", ";
   }
   return text + ".\n";
+}
+
+std::string supported_ops_page(std::span<const TargetKind> kinds) {
+  std::string text(kHead);
+  for (const bool is_cpu : {false, true}) {
+    for (const TargetKind& kind : kinds) {
+      if ((kind.name == "cpu") == is_cpu) text += kind.page();
+    }
+  }
+  return text;
 }
 
 }  // namespace qplan::target

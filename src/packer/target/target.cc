@@ -36,10 +36,20 @@ const ir::Node* Candidate::node(std::string_view name) const {
   return value ? function().producer(value->id) : nullptr;
 }
 
+const layer::QuantizedLayer& Candidate::layer() const {
+  if (read_layer == nullptr) {
+    read_layer = std::make_shared<const layer::QuantizedLayer>(layer::read_layer(
+        {&function(), node("pad"), node("product"), node("bias_add"), node("requantize"), node("clip")}));
+  }
+  return *read_layer;
+}
+
 std::vector<Reason> PatternRow::check(const Candidate& candidate) const {
+  const std::vector<std::string> judged = judge ? judge(candidate) : std::vector<std::string>();
   std::vector<Reason> reasons;
-  for (const Constraint& constraint : constraints) {
-    std::string text = constraint.violation(candidate);
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    const Constraint& constraint = constraints[i];
+    std::string text = judge ? judged.at(i) : constraint.violation(candidate);
     if (!text.empty()) reasons.push_back({constraint.id, std::move(text), constraint.hint});
   }
   return reasons;

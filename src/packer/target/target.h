@@ -1,20 +1,23 @@
 // What a target is to the packer: a description of a device that nodes can be placed on. All of it is data,
-// so that a device comes from the built-in list, from a file or from outside the tree in the same way: a
+// so that a device comes from the packer's own list, from a file or from outside the tree in the same way: a
 // name, a priority, an ordered table of patterns with the constraints under which the device executes them
 // exactly, and what things cost.
 #ifndef QPLAN_SRC_PACKER_TARGET_TARGET_H_
 #define QPLAN_SRC_PACKER_TARGET_TARGET_H_
 
-#include <any>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "qplan/npu_target.h"
 #include "src/packer/ir/module.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/pattern/matcher.h"
 #include "src/packer/target/cpu_costs.h"
 #include "src/packer/target/profile.h"
@@ -39,7 +42,7 @@ struct DeviceCosts {
 };
 // Why a target does not take something.
 struct Reason {
-  std::string id;    // stable: "vta.conv2d.groups"
+  std::string id;    // stable: "npu.conv2d.groups"
   std::string text;  // what was found and what the limit is
   std::string hint;  // what the user may do about it
   bool operator==(const Reason&) const = default;
@@ -55,15 +58,19 @@ struct Candidate {
   const ir::Node& root() const { return function().nodes()[nodes().back()]; }
   // The node that makes the value matched as `name`; null where the pattern left it out.
   const ir::Node* node(std::string_view name) const;
+  // Of a candidate with a "product": read by the first who asks.
+  const layer::QuantizedLayer& layer() const;
+
+  mutable std::shared_ptr<const layer::QuantizedLayer> read_layer = nullptr;
 };
 
 // One condition of a pattern. It speaks for itself: where what it looks at cannot be read because another
 // condition is violated, it has nothing to say.
 struct Constraint {
-  std::string id;           // "vta.conv2d.groups"
+  std::string id;           // "npu.conv2d.groups"
   std::string requirement;  // for docs/supported_ops.md: "one group"
   std::string hint;
-  // What stands against it, with the actual value and the limit; empty: it holds.
+  // What stands against it, with the actual value and the limit; empty: it holds. Null where the row judges.
   std::function<std::string(const Candidate&)> violation;
 };
 
@@ -76,6 +83,8 @@ struct PatternRow {
   std::vector<Constraint> constraints;
   // Cycles of the device from memory to memory, without what crosses a region's boundary.
   std::function<uint64_t(const Candidate&, const DeviceCosts&)> cycles;
+  // Of a target that answers for all constraints at once: what stands against each of them, in their order.
+  std::function<std::vector<std::string>(const Candidate&)> judge = {};
 
   // All reasons against the candidate, in the order of the constraints; empty: the target takes it.
   std::vector<Reason> check(const Candidate& candidate) const;
@@ -85,9 +94,8 @@ struct PatternRow {
 struct CompiledRegion;  // region.h
 
 struct Target {
-  std::string name;     // [a-z][a-z0-9_]*: "vta"
+  std::string name;     // [a-z][a-z0-9_]*: "npu"
   std::string options;  // canonical, in a fixed order: "sram=quarter,mul=on"
-  std::any device;      // what the target's own compiler reads: of "vta" its vta::Config
   int32_t priority = kNpuPriority;
   bool is_cpu = false;
   TargetProfile profile;  // of the CPU
@@ -108,16 +116,44 @@ struct Target {
   std::string no_row_hint;
 };
 
-// "vta,sram=quarter, cpu,isa=avx512vnni": names, each with its options behind it; `priority=` for all of
-// them. As written: the first names are preferred among equal priorities. A list without "cpu" gets the
-// default one, since every region has its alternative there. PackError (QPLAN_INVALID_ARGUMENT) with the list
-// of what is known.
-// libraries: descriptions of targets from outside the tree (external/external.h), known beside the built-in
-// ones.
+// ---- targets by name
+
+// Options as they are written, in the order of the text; without those that all targets have.
+using TargetOptions = std::vector<std::pair<std::string, std::string>>;
+// A memory whose size a target file may set, in elements.
+struct MemoryKey {
+  const char* name;
+  uint64_t max_elements;
+};
+// Of the target's memories, those that a file sets.
+using MemorySizes = std::vector<std::pair<std::string, uint64_t>>;
+
+// A target of the packer's own. The list of them is made where the packer is put together
+// (pipeline/targets.h): nothing here knows a device by name.
+struct TargetKind {
+  std::string_view name;  // "npu"
+  std::span<const MemoryKey> memories;
+  // memories: in place of what the options say of them. PackError (QPLAN_INVALID_ARGUMENT).
+  Target (*make)(const TargetOptions& options, const std::optional<MemorySizes>& memories);
+  // Its section of docs/supported_ops.md.
+  std::string (*page)();
+};
+
+// Descriptions of targets from outside the tree (external/external.h).
 using Libraries = std::span<const qplan_npu_target* const>;
-std::vector<Target> parse_targets(std::string_view text, Libraries libraries = {});
-// The same from JSON: target_file.cc tells the format. file: for messages.
-std::vector<Target> parse_target_file(std::string_view json, std::string_view file, Libraries libraries = {});
+struct KnownTargets {
+  std::span<const TargetKind> own;  // the CPU is one of them
+  Libraries libraries = {};         // found before the packer's own
+};
+
+// "npu,sram=quarter, cpu,isa=avx512vnni": names, each followed by its options; `priority=` for all of them.
+// As written: the first names are preferred among equal priorities. A list without "cpu" gets the default
+// one, since every region has its alternative there. PackError (QPLAN_INVALID_ARGUMENT) with the list of what
+// is known.
+std::vector<Target> parse_targets(std::string_view text, const KnownTargets& known);
+// The same from JSON: target_file.cc documents the format. file: for messages.
+std::vector<Target> parse_target_file(std::string_view json, std::string_view file,
+                                      const KnownTargets& known);
 
 // Highest priority first, the order of the list among equal ones.
 std::vector<const Target*> by_priority(std::span<const Target> targets);

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kMaxCost = 1'000'000'000;
 
-void check_keys(const Json& object, const std::string& what, std::initializer_list<const char*> known) {
+void check_keys(const Json& object, const std::string& what, const std::vector<const char*>& known) {
   if (!object.is_object()) fail_target(cat(what, " is not an object"));
   for (const auto& [key, value] : object.items()) {
     std::string names;
@@ -51,22 +51,22 @@ std::string read_text(const Json& object, const char* key) {
   return object[key].get<std::string>();
 }
 
-std::optional<vta::Config> read_memories(const Json& object) {
+// kind: null where the target is none of the packer's own, which has no memories to set.
+std::optional<MemorySizes> read_memories(const Json& object, const TargetKind* kind) {
   if (!object.contains("memories")) return std::nullopt;
+  MemorySizes sizes;
+  if (kind == nullptr || kind->memories.empty()) return sizes;
   const Json& memories = object["memories"];
-  check_keys(memories, "'memories'", {"uop", "wgt", "inp", "acc"});
-  vta::Config config = vta::kDefaultConfig;
-  config.name = "vta-1x16x16_i8w8a32_15_15_18_17-custom";
-  const auto read = [&](const char* key, uint32_t index_bits, uint32_t* elements) {
-    uint64_t value = *elements;
-    read_number(memories, key, uint64_t{1} << index_bits, &value);
-    *elements = static_cast<uint32_t>(value);
-  };
-  read("uop", config.uop_index_bits, &config.uop_elements);
-  read("wgt", config.wgt_index_bits, &config.wgt_elements);
-  read("inp", config.inp_index_bits, &config.inp_elements);
-  read("acc", config.acc_index_bits, &config.acc_elements);
-  return config;
+  std::vector<const char*> names;
+  for (const MemoryKey& key : kind->memories) names.push_back(key.name);
+  check_keys(memories, "'memories'", names);
+  for (const MemoryKey& key : kind->memories) {
+    if (!memories.contains(key.name)) continue;
+    uint64_t elements = 0;
+    read_number(memories, key.name, key.max_elements, &elements);
+    sizes.emplace_back(key.name, elements);
+  }
+  return sizes;
 }
 
 bool is_name(const std::string& text) {
@@ -88,7 +88,7 @@ Target read_operators_target(const Json& object) {
   return operators_target(name, operators);
 }
 
-Target read_target(const Json& object, Libraries libraries) {
+Target read_target(const Json& object, const KnownTargets& known) {
   check_keys(object, "a target", {"target", "name", "operators", "priority", "memories", "costs"});
   Target target;
   if (object.contains("name")) {
@@ -100,7 +100,8 @@ Target read_target(const Json& object, Libraries libraries) {
     if (object.contains("operators")) fail_target("'operators' goes with 'name'");
     const std::vector<TargetText> texts = split_targets(read_text(object, "target"));
     if (texts.size() != 1) fail_target("'target' names several targets, expected one");
-    target = make_named_target(texts[0], read_memories(object), libraries);
+    const TargetKind* kind = find_kind(known.own, texts[0].name);
+    target = make_named_target(texts[0], read_memories(object, kind), known);
   }
   if (object.contains("priority")) target.priority = checked_priority(object["priority"].dump());
   if (!object.contains("costs")) return target;
@@ -134,7 +135,8 @@ Target read_target(const Json& object, Libraries libraries) {
 
 }  // namespace
 
-std::vector<Target> parse_target_file(std::string_view text, std::string_view file, Libraries libraries) {
+std::vector<Target> parse_target_file(std::string_view text, std::string_view file,
+                                      const KnownTargets& known) {
   try {
     if (ir::exceeds_json_depth(text)) fail_target(cat("it nests more than ", ir::kMaxJsonDepth, " deep"));
     const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
@@ -144,8 +146,8 @@ std::vector<Target> parse_target_file(std::string_view text, std::string_view fi
       fail_target("there is no list 'targets'");
     }
     std::vector<Target> targets;
-    for (const Json& object : json["targets"]) targets.push_back(read_target(object, libraries));
-    return complete_list(std::move(targets));
+    for (const Json& object : json["targets"]) targets.push_back(read_target(object, known));
+    return complete_list(std::move(targets), known);
   } catch (const PackError& error) {
     throw PackError(error.status(), cat(file, ": ", error.what()));
   }

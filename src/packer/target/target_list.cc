@@ -9,7 +9,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
 #include "src/packer/target/patterns.h"
-#include "src/vta/compiler/vta.h"
+#include "src/packer/target/supported_ops.h"
 
 namespace qplan::target {
 namespace {
@@ -20,14 +20,13 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-using Options = std::vector<std::pair<std::string, std::string>>;
 constexpr uint64_t kMaxRate = 1'000'000'000;
 
 // What kernels compute in one go.
 std::vector<PatternRow> cpu_table() {
   std::vector<PatternRow> table = {
       {"qplan.qconv2d", "convolution", requantized(with_bias(convolution(Convolution::kAny))), {}, {}},
-      {"qplan.qdense", "fully connected layer", requantized(with_bias(dense())), {}, {}}};
+      {"qplan.qdense", "fully connected layer", composite("qplan.qdense").make(), {}, {}}};
   // operator list: those whose kernels clip their results
   for (const char* name : {"qnn.add", "qnn.subtract", "qnn.mul", "qnn.avg_pool2d", "nn.max_pool2d"}) {
     table.push_back({name, "with its clip", with_clip(pattern::op(name)), {}, {}});
@@ -45,7 +44,7 @@ uint64_t checked_rate(const std::string& key, const std::string& text) {
 }
 
 // parse_target knows the options that say what the CPU is; the others say what it costs.
-Target make_cpu(const Options& options, const std::optional<vta::Config>&) {
+Target make_cpu(const TargetOptions& options, const std::optional<MemorySizes>& /*memories*/) {
   std::string text = "cpu";
   uint64_t macs_per_us = 0, bytes_per_us = 0, clock_khz = 0;
   for (const auto& [key, value] : options) {
@@ -73,46 +72,13 @@ Target make_cpu(const Options& options, const std::optional<vta::Config>&) {
   return target;
 }
 
-Target make_vta(const Options& options, const std::optional<vta::Config>& memories) {
-  vta::Config config = vta::kDefaultConfig;
-  std::string sram = "default", mul = "on";
-  for (const auto& [key, value] : options) {
-    if (key == "sram") {
-      if (value == "quarter") {
-        config = vta::kQuarterConfig;
-      } else if (value != "default") {
-        fail_target(cat("sram '", value, "' of 'vta' is not known; known: default, quarter"));
-      }
-      sram = value;
-    } else if (key == "mul") {
-      if (value != "on" && value != "off")
-        fail_target(cat("mul '", value, "' of 'vta' is not known; known: on, off"));
-      mul = value;
-    } else {
-      fail_target(cat("option '", key, "' of 'vta' is not known; known: clock, mul, priority, sram"));
-    }
-  }
-  if (memories) {
-    config = *memories;
-    sram = cat("uop:", config.uop_elements, "/wgt:", config.wgt_elements, "/inp:", config.inp_elements,
-               "/acc:", config.acc_elements);
-  }
-  config.has_multiply = mul == "on";
-  Target target = vta::make_target(config);
-  target.options = cat("sram=", sram, ",mul=", mul);
-  return target;
-}
-
-struct KnownTarget {
-  const char* name;
-  Target (*make)(const Options& options, const std::optional<vta::Config>& memories);
-};
-constexpr KnownTarget kKnown[] = {{"cpu", make_cpu}, {"vta", make_vta}};
-
 }  // namespace
 
-bool is_built_in(std::string_view name) {
-  return std::ranges::any_of(kKnown, [&](const KnownTarget& known) { return name == known.name; });
+TargetKind cpu_kind() { return {"cpu", {}, make_cpu, cpu_page}; }
+
+const TargetKind* find_kind(std::span<const TargetKind> kinds, std::string_view name) {
+  const auto found = std::ranges::find(kinds, name, &TargetKind::name);
+  return found == kinds.end() ? nullptr : &*found;
 }
 
 void fail_target(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, "target: " + text); }
@@ -178,19 +144,20 @@ std::vector<TargetText> split_targets(std::string_view text) {
   return targets;
 }
 
-Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories,
-                         Libraries libraries) {
+Target make_named_target(const TargetText& text, const std::optional<MemorySizes>& memories,
+                         const KnownTargets& known) {
   const auto library = std::ranges::find_if(
-      libraries, [&](const qplan_npu_target* target) { return text.name == target->name; });
-  const auto known = std::ranges::find_if(kKnown, [&](const KnownTarget& k) { return text.name == k.name; });
-  if (known == std::end(kKnown) && library == libraries.end()) {
+      known.libraries, [&](const qplan_npu_target* target) { return text.name == target->name; });
+  const TargetKind* kind = find_kind(known.own, text.name);
+  if (kind == nullptr && library == known.libraries.end()) {
     std::string names;
-    for (const KnownTarget& k : kKnown) names += cat(names.empty() ? "" : ", ", k.name);
-    for (const qplan_npu_target* target : libraries) names += cat(", ", target->name);
+    for (const TargetKind& own : known.own) names += cat(names.empty() ? "" : ", ", own.name);
+    for (const qplan_npu_target* target : known.libraries) names += cat(", ", target->name);
     fail_target(cat("'", text.name, "' is not known; known: ", names));
   }
-  if (memories && text.name != "vta") fail_target(cat("'", text.name, "' has no memories to set"));
-  Options options;
+  if (memories && (kind == nullptr || kind->memories.empty()))
+    fail_target(cat("'", text.name, "' has no memories to set"));
+  TargetOptions options;
   std::optional<int32_t> priority;
   std::optional<uint64_t> clock_khz;
   for (const auto& [key, value] : text.options) {
@@ -202,30 +169,30 @@ Target make_named_target(const TargetText& text, const std::optional<vta::Config
       options.emplace_back(key, value);
     }
   }
-  Target target =
-      library != libraries.end() ? external::make_target(**library, options) : known->make(options, memories);
+  Target target = library != known.libraries.end() ? external::make_target(**library, options)
+                                                   : kind->make(options, memories);
   target.name = text.name;
   if (priority) target.priority = *priority;
   if (clock_khz) target.costs.clock_khz = *clock_khz;
   return target;
 }
 
-std::vector<Target> complete_list(std::vector<Target> targets) {
+std::vector<Target> complete_list(std::vector<Target> targets, const KnownTargets& known) {
   for (size_t i = 0; i < targets.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       if (targets[k].name == targets[i].name) fail_target(cat("'", targets[i].name, "' is there twice"));
     }
   }
   if (std::ranges::none_of(targets, &Target::is_cpu))
-    targets.push_back(make_named_target({"cpu", {}}, {}, {}));
+    targets.push_back(make_named_target({"cpu", {}}, {}, {known.own}));
   return targets;
 }
 
-std::vector<Target> parse_targets(std::string_view text, Libraries libraries) {
+std::vector<Target> parse_targets(std::string_view text, const KnownTargets& known) {
   std::vector<Target> targets;
   for (const TargetText& target : split_targets(text))
-    targets.push_back(make_named_target(target, {}, libraries));
-  return complete_list(std::move(targets));
+    targets.push_back(make_named_target(target, {}, known));
+  return complete_list(std::move(targets), known);
 }
 
 }  // namespace qplan::target

@@ -4,31 +4,31 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "src/packer/target/target.h"
-#include "src/vta/compiler/config.h"
 
 namespace qplan::target {
 
-// "vta,sram=quarter,priority=300"
+// "npu,sram=quarter,priority=300"
 struct TargetText {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> options;  // in the order of the text
+  TargetOptions options;
 };
 std::vector<TargetText> split_targets(std::string_view text);
 
-// memories: of vta, in place of those of sram=. libraries: other known targets; they come first.
-Target make_named_target(const TargetText& text, const std::optional<vta::Config>& memories,
-                         Libraries libraries);
+// Null where no kind has the name.
+const TargetKind* find_kind(std::span<const TargetKind> kinds, std::string_view name);
+Target make_named_target(const TargetText& text, const std::optional<MemorySizes>& memories,
+                         const KnownTargets& known);
 // Adds the CPU where there is none; refuses names that are there twice.
-std::vector<Target> complete_list(std::vector<Target> targets);
+std::vector<Target> complete_list(std::vector<Target> targets, const KnownTargets& known);
 
-// Targets of the packer's own: "cpu", "vta".
-bool is_built_in(std::string_view name);
+// The CPU: the one kind that this room brings itself.
+TargetKind cpu_kind();
 
 [[noreturn]] void fail_target(const std::string& text);
 int32_t checked_priority(std::string_view text);

@@ -9,12 +9,22 @@
 #include <string>
 #include <vector>
 
+#include "qplan/npu_driver.h"
 #include "src/vta/isa/vta.h"
 #include "src/vta/sim/dram.h"
-#include "src/vta/sim/fault.h"
 #include "src/vta/sim/schedule.h"
 
 namespace qplan::sim {
+
+// What stopped a job, or what a job did that a correct one does not.
+struct Fault {
+  qplan_npu_status status = QPLAN_NPU_OK;
+  uint64_t instruction = QPLAN_NPU_NO_INSTRUCTION;
+  uint64_t address = 0;  // in the device's address space
+  std::string text;      // one line
+
+  bool is_set() const { return status != QPLAN_NPU_OK; }
+};
 
 // int8, held in 16 bits: processors multiply and add those.
 using Lanes8 = std::array<int16_t, vta::kLanes>;

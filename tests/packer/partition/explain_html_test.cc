@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/packer/pipeline/targets.h"
 #include "tests/packer/partition/partition_test_support.h"
 
 namespace qplan::partition {
@@ -27,7 +28,7 @@ std::string two_operators(const std::string& name) {
   const ir::Module main = parse_main(
       "%x: Tensor[(1, 4), int8]", "  %0 = qnn.softmax(%x, 1f, 0, 0.00390625f, -128, name=\"" + name +
                                       "\");\n  qnn.softmax(%0, 1f, 0, 0.00390625f, -128, name=\"last\")\n");
-  return partition(main, target::parse_targets("vta, cpu")).explain.json();
+  return partition(main, pipeline::parse_targets("vta, cpu")).explain.json();
 }
 
 TEST(ExplainHtml, HoldsThePlacementAndItsTitle) {

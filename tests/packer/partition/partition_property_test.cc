@@ -3,6 +3,7 @@
 
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/builder.h"
+#include "src/packer/pipeline/targets.h"
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/random.h"
 
@@ -76,7 +77,7 @@ class RandomNetwork {
 TEST(PartitionProperty, ThePartsComputeWhatTheWholeDoes) {
   const char* text = std::getenv("QPLAN_TEST_SEED");
   const uint64_t first = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-  const std::vector<target::Target> targets = target::parse_targets("vta, cpu");
+  const std::vector<target::Target> targets = pipeline::parse_targets("vta, cpu");
   size_t num_regions = 0;
   for (uint64_t seed = first; seed < first + 150 && !HasFailure(); ++seed) {
     SCOPED_TRACE("QPLAN_TEST_SEED=" + std::to_string(seed));

@@ -5,6 +5,7 @@
 
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/builder.h"
+#include "src/packer/pipeline/targets.h"
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/sanitizers.h"
 
@@ -139,7 +140,7 @@ std::string layer(int first, const std::string& input, const std::string& name,
 }
 const char kInput[] = "%x: Tensor[(1, 40, 40, 16), int8]";
 
-std::vector<target::Target> vta() { return target::parse_targets("vta, cpu"); }
+std::vector<target::Target> vta() { return pipeline::parse_targets("vta, cpu"); }
 
 // "vta: a b; cpu: c": names of each unit's first node in the order of the units.
 std::string placed(const PartitionResult& result) {
@@ -331,21 +332,21 @@ TEST(PartitionVta, APinToTheCpuSplitsARegion) {
             "a:vta_main_0 b:cpu c:vta_main_1");
 }
 
-std::vector<target::Target> vta_and(const std::string& cpu) { return target::parse_targets("vta, " + cpu); }
+std::vector<target::Target> vta_and(const std::string& cpu) { return pipeline::parse_targets("vta, " + cpu); }
 
 // Named first, it is preferred: however slow it is, where its copies take the CPU less time than its
 // operators would.
 TEST(PartitionVta, ADeviceThatIsNamedFirstIsPreferredEvenWhereItIsSlower) {
   const ir::Module main =
       parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + layer(4, "%3", "c") + "  %5\n");
-  const Explain first = partition(main, target::parse_targets("vta, cpu,isa=reference")).explain;
+  const Explain first = partition(main, pipeline::parse_targets("vta, cpu,isa=reference")).explain;
   EXPECT_EQ(first.prefer, "npu");
   ASSERT_EQ(first.decisions.size(), 1u);
   EXPECT_EQ(first.decisions[0].by, "npu");
   EXPECT_EQ(first.decisions[0].region, "qplan_vta_main_0");
   EXPECT_LT(first.decisions[0].copy_ns, first.decisions[0].cpu_ns);
-  EXPECT_EQ(partition(main, target::parse_targets("cpu, vta")).explain.prefer, "latency");
-  EXPECT_EQ(partition(main, target::parse_targets("cpu")).explain.prefer, "");
+  EXPECT_EQ(partition(main, pipeline::parse_targets("cpu, vta")).explain.prefer, "latency");
+  EXPECT_EQ(partition(main, pipeline::parse_targets("cpu")).explain.prefer, "");
 }
 
 TEST(PartitionVta, LatencyComparesTimesCopiesIncluded) {
@@ -356,7 +357,7 @@ TEST(PartitionVta, LatencyComparesTimesCopiesIncluded) {
             "a:vta_main_0 b:vta_main_0 c:vta_main_0");
   EXPECT_EQ(placed(partition(main, vta_and("cpu"), latency)), "a:cpu b:cpu c:cpu");
   // The same CPU, a faster device.
-  EXPECT_EQ(placed(partition(main, target::parse_targets("vta,clock=100GHz, cpu,isa=reference"), latency)),
+  EXPECT_EQ(placed(partition(main, pipeline::parse_targets("vta,clock=100GHz, cpu,isa=reference"), latency)),
             "a:vta_main_0 b:vta_main_0 c:vta_main_0");
 }
 
@@ -364,10 +365,10 @@ TEST(PartitionVta, EnergyComparesEnergies) {
   const ir::Module main =
       parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + layer(4, "%3", "c") + "  %5\n");
   const auto with_costs = [](const std::string& device, const std::string& cpu) {
-    return target::parse_target_file("{\"targets\": [{\"target\": \"vta\", \"costs\": {" + device +
-                                         "}}, {\"target\": \"cpu,isa=reference\", \"costs\": {" + cpu +
-                                         "}}]}",
-                                     "t.json");
+    return pipeline::parse_target_file("{\"targets\": [{\"target\": \"vta\", \"costs\": {" + device +
+                                           "}}, {\"target\": \"cpu,isa=reference\", \"costs\": {" + cpu +
+                                           "}}]}",
+                                       "t.json");
   };
   const PartitionOptions energy = {.prefer = Prefer::kEnergy};
   // A device that takes nothing, however slow it is, and a CPU that does.

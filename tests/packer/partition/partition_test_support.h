@@ -9,6 +9,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/partition/partition.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::partition_test {
@@ -44,7 +45,7 @@ inline std::vector<target::Target> operators(const std::vector<std::string>& ops
                                              int32_t priority = target::kNpuPriority) {
   std::vector<target::Target> targets = {target::operators_target("npu", ops)};
   targets[0].priority = priority;
-  targets.push_back(target::parse_targets("cpu")[0]);
+  targets.push_back(pipeline::parse_targets("cpu")[0]);
   return targets;
 }
 

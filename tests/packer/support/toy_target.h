@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
@@ -71,7 +72,7 @@ inline target::Target toy_target(const std::vector<std::string>& operators, cons
 // The toy, and the CPU.
 inline std::vector<target::Target> toy_targets(const std::vector<std::string>& operators,
                                                const ToyOptions& options = {}) {
-  std::vector<target::Target> targets = target::parse_targets("cpu");
+  std::vector<target::Target> targets = pipeline::parse_targets("cpu");
   targets.insert(targets.begin(), toy_target(operators, options));
   return targets;
 }

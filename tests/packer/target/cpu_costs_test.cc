@@ -6,13 +6,14 @@
 
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::target {
 namespace {
 
-CpuCosts costs_of(const std::string& target) { return parse_targets(target)[0].cpu_costs; }
+CpuCosts costs_of(const std::string& target) { return pipeline::parse_targets(target)[0].cpu_costs; }
 
 // Layers of benchmarks/results/2026-11-22-0c32335/kernels.txt: MobileNet V2 1.0 224, but the last two (kws,
 // ad01).

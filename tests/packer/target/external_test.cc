@@ -10,6 +10,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/partition/partition.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/target/external/oplist_writer.h"
 #include "src/packer/target/region.h"
 #include "tests/conformance/workload.h"
@@ -62,7 +63,7 @@ qplan_npu_target acme() {
 
 partition::PartitionResult place(const qplan_npu_target& library, const std::string& text) {
   const qplan_npu_target* libraries[] = {&library};
-  const std::vector<Target> targets = parse_targets("acme, cpu", libraries);
+  const std::vector<Target> targets = pipeline::parse_targets("acme, cpu", libraries);
   return partition::partition(text::parse(text, "test"), targets, {.cost_gate = false});
 }
 
@@ -263,11 +264,11 @@ TEST(ExternalTarget, LibrariesThatContradictThemselvesAreRefused) {
   library.num_patterns = 1;
   EXPECT_EQ(error_of(library),
             "target library: target 'acme': pattern 'acme.odd': a chain does not begin with 'nn.bias_add'");
-  EXPECT_THROW(load_library("/nonexistent/libx.so"), PackError);
+  EXPECT_THROW(load_library("/nonexistent/libx.so", pipeline::own_targets()), PackError);
   const qplan_npu_target good = acme();
   const qplan_npu_target* libraries[] = {&good};
-  EXPECT_THROW(parse_targets("acme,speed=2, cpu", libraries), PackError);
-  EXPECT_EQ(parse_targets("acme,priority=7", libraries)[0].priority, 7);
+  EXPECT_THROW(pipeline::parse_targets("acme,speed=2, cpu", libraries), PackError);
+  EXPECT_EQ(pipeline::parse_targets("acme,priority=7", libraries)[0].priority, 7);
 }
 
 // The library's own compiler: its format, and the operator that it blames stays on the CPU.

@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <any>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
 #include "src/packer/error.h"
-#include "src/packer/target/supported_ops.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/vta/isa/vta.h"
+#include "tests/support/vta_config.h"
 
 namespace qplan::target {
 namespace {
@@ -26,10 +26,10 @@ std::string refusal(const Run& run) {
 }
 
 std::string list_refusal(const std::string& text) {
-  return refusal([&] { parse_targets(text); });
+  return refusal([&] { pipeline::parse_targets(text); });
 }
 std::string file_refusal(const std::string& json) {
-  return refusal([&] { parse_target_file(json, "t.json"); });
+  return refusal([&] { pipeline::parse_target_file(json, "t.json"); });
 }
 
 // "vta(sram=default,mul=on) 500; cpu(...) 50"
@@ -42,31 +42,29 @@ std::string describe(const std::vector<Target>& targets) {
   return text;
 }
 
-const ::qplan::vta::Config& config_of(const Target& target) {
-  return *std::any_cast<::qplan::vta::Config>(&target.device);
-}
+using vta::compiler::config_of;
 
 TEST(TargetList, NamesAreFollowedByTheirOptions) {
-  EXPECT_EQ(describe(parse_targets("vta,sram=quarter, cpu,isa=avx512vnni")),
+  EXPECT_EQ(describe(pipeline::parse_targets("vta,sram=quarter, cpu,isa=avx512vnni")),
             "vta(sram=quarter,mul=on) 500; cpu(arch=x86_64,isa=avx512vnni) 50");
-  EXPECT_EQ(describe(parse_targets(" cpu , isa = avx2 ,vta, priority = 7,mul=off")),
+  EXPECT_EQ(describe(pipeline::parse_targets(" cpu , isa = avx2 ,vta, priority = 7,mul=off")),
             "cpu(arch=x86_64,isa=avx2) 50; vta(sram=default,mul=off) 7");
-  EXPECT_EQ(describe(parse_targets("cpu,arch=cortex-m")), "cpu(arch=cortex-m,isa=reference) 50");
+  EXPECT_EQ(describe(pipeline::parse_targets("cpu,arch=cortex-m")), "cpu(arch=cortex-m,isa=reference) 50");
 }
 
 TEST(TargetList, AListWithoutCpuGetsTheDefaultOne) {
-  EXPECT_EQ(describe(parse_targets("vta")),
+  EXPECT_EQ(describe(pipeline::parse_targets("vta")),
             "vta(sram=default,mul=on) 500; cpu(arch=x86_64,isa=avx512vnni) 50");
 }
 
 TEST(TargetList, TheQuarterConfigurationHasAQuarterOfEachMemory) {
-  const Target target = parse_targets("vta,sram=quarter")[0];
+  const Target target = pipeline::parse_targets("vta,sram=quarter")[0];
   EXPECT_EQ(config_of(target).uop_elements, 2048u);
   EXPECT_EQ(config_of(target).wgt_elements, 256u);
   EXPECT_EQ(config_of(target).inp_elements, 512u);
   EXPECT_EQ(config_of(target).acc_elements, 512u);
-  EXPECT_EQ(config_of(parse_targets("vta")[0]).inp_elements, 2048u);
-  EXPECT_FALSE(config_of(parse_targets("vta,mul=off")[0]).has_multiply);
+  EXPECT_EQ(config_of(pipeline::parse_targets("vta")[0]).inp_elements, 2048u);
+  EXPECT_FALSE(config_of(pipeline::parse_targets("vta,mul=off")[0]).has_multiply);
 }
 
 TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
@@ -90,16 +88,16 @@ TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
 }
 
 TEST(TargetList, ThePreferredTargetHasTheHighestPriorityOrComesFirst) {
-  const std::vector<Target> defaults = parse_targets("cpu, vta");
+  const std::vector<Target> defaults = pipeline::parse_targets("cpu, vta");
   EXPECT_EQ(by_priority(defaults)[0]->name, "vta");
-  const std::vector<Target> equal = parse_targets("cpu,priority=500, vta");
+  const std::vector<Target> equal = pipeline::parse_targets("cpu,priority=500, vta");
   EXPECT_EQ(by_priority(equal)[0]->name, "cpu");
-  const std::vector<Target> low = parse_targets("vta,priority=10, cpu");
+  const std::vector<Target> low = pipeline::parse_targets("vta,priority=10, cpu");
   EXPECT_EQ(by_priority(low)[0]->name, "cpu");
 }
 
 TEST(TargetList, CostsHaveTheDefaultsOfTheDesign) {
-  const std::vector<Target> targets = parse_targets("vta, cpu");
+  const std::vector<Target> targets = pipeline::parse_targets("vta, cpu");
   EXPECT_EQ(targets[0].costs.clock_khz, 100'000u);
   EXPECT_EQ(targets[0].costs.dma_bytes_per_cycle, 8u);
   EXPECT_EQ(targets[0].costs.dma_latency_cycles, 64u);
@@ -109,12 +107,13 @@ TEST(TargetList, CostsHaveTheDefaultsOfTheDesign) {
 }
 
 TEST(TargetList, AClockScalesTheDevicesCycles) {
-  EXPECT_EQ(device_ns(parse_targets("vta,clock=250MHz")[0].costs, 1000), 4000u);
-  EXPECT_EQ(device_ns(parse_targets("vta,clock=1.2GHz,sram=quarter")[0].costs, 1200), 1000u);
-  EXPECT_EQ(device_ns(parse_targets("vta,clock=500kHz")[0].costs, 1), 2000u);
-  EXPECT_EQ(device_ns(parse_targets("vta,clock=100000000Hz")[0].costs, 100), 1000u);
+  EXPECT_EQ(device_ns(pipeline::parse_targets("vta,clock=250MHz")[0].costs, 1000), 4000u);
+  EXPECT_EQ(device_ns(pipeline::parse_targets("vta,clock=1.2GHz,sram=quarter")[0].costs, 1200), 1000u);
+  EXPECT_EQ(device_ns(pipeline::parse_targets("vta,clock=500kHz")[0].costs, 1), 2000u);
+  EXPECT_EQ(device_ns(pipeline::parse_targets("vta,clock=100000000Hz")[0].costs, 100), 1000u);
   // It is what the device costs, not what it is: plans and blobs are the same.
-  EXPECT_EQ(parse_targets("vta,clock=250MHz")[0].options, parse_targets("vta")[0].options);
+  EXPECT_EQ(pipeline::parse_targets("vta,clock=250MHz")[0].options,
+            pipeline::parse_targets("vta")[0].options);
   for (const char* clock : {"250", "MHz", "-1MHz", "1.MHz", ".5MHz", "1e3MHz", "0Hz", "999Hz", "101GHz",
                             "99999999999999GHz", "1 000MHz"}) {
     EXPECT_EQ(list_refusal(std::string("vta,clock=") + clock),
@@ -132,7 +131,7 @@ TEST(TargetList, TheCpusSpeedIsAWholeNumber) {
 }
 
 TEST(TargetFile, SaysWhatAListSaysAndMore) {
-  const std::vector<Target> targets = parse_target_file(
+  const std::vector<Target> targets = pipeline::parse_target_file(
       R"({"targets": [
         {"target": "vta,mul=off", "priority": 400, "memories": {"inp": 512, "acc": 1024}, "costs": {"clock_mhz": 250}},
         {"name": "npu", "operators": ["nn.bias_add", "nn.relu"], "costs": {"macs_per_cycle": 1024}},
@@ -186,7 +185,7 @@ TEST(TargetFile, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(SupportedOps, ThePageIsWhatTheTablesSay) {
-  const std::string page = supported_ops_page();
+  const std::string page = pipeline::supported_ops_page();
   if (std::getenv("QPLAN_UPDATE_DOCS") != nullptr) {
     std::ofstream("docs/supported_ops.md", std::ios::binary) << page;
   }

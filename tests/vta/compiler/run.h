@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/vta/compiler/config.h"
+#include "src/vta/compiler/streams/layout.h"
 #include "src/vta/sim/executor.h"
 #include "src/vta/sim/program.h"
 
-namespace qplan::target::vta {
+namespace qplan::vta::compiler {
 
 // False: a failure was added.
 inline bool load_blob(const Config& config, const std::vector<uint8_t>& blob, sim::Program* program) {
@@ -50,6 +50,6 @@ class SimulatedMemory {
   uint64_t address_ = sim::kArenaBase;
 };
 
-}  // namespace qplan::target::vta
+}  // namespace qplan::vta::compiler
 
 #endif  // QPLAN_TESTS_VTA_COMPILER_RUN_H_

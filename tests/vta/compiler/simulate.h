@@ -9,10 +9,10 @@
 #include <cstring>
 #include <vector>
 
-#include "src/vta/compiler/compile.h"
+#include "tests/support/vta_layer.h"
 #include "tests/vta/compiler/run.h"
 
-namespace qplan::target::vta {
+namespace qplan::vta::compiler {
 
 struct SimResult {
   std::vector<int8_t> output;
@@ -36,7 +36,7 @@ inline SimResult simulate(const Config& config, const CompiledLayer& compiled,
     segment.bytes = region.bytes;
     segment.name = region.name;
     if (region.is_carried) {
-      ::qplan::vta::Blob blob;
+      vta::Blob blob;
       std::memcpy(&blob.header, compiled.blob.data(), sizeof(blob.header));
       blob.regions = compiled.blob.data() + sizeof(blob.header);
       const uint8_t* from = compiled.blob.data() + blob_region(blob, r).data_offset;
@@ -57,6 +57,6 @@ inline SimResult simulate(const Config& config, const CompiledLayer& compiled,
           most_busy_cycles(program.schedule)};
 }
 
-}  // namespace qplan::target::vta
+}  // namespace qplan::vta::compiler
 
 #endif  // QPLAN_TESTS_VTA_COMPILER_SIMULATE_H_

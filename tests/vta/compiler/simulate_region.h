@@ -13,12 +13,13 @@
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/partition/partition.h"
-#include "src/packer/target/region.h"
-#include "src/vta/compiler/config.h"
+#include "src/vta/compiler/regions/region.h"
 #include "src/vta/isa/vta_blob.h"
 #include "tests/vta/compiler/run.h"
 
-namespace qplan::target::vta {
+namespace qplan::vta::compiler {
+
+using target::RegionSlot;
 
 // Calls visit(byte of the packed tensor, byte of the buffer) for each byte: format/plan.fbs, NpuBind.
 template <typename Visit>
@@ -78,7 +79,7 @@ inline RegionResult simulate_region(const Config& config, const ir::Function& re
     segment.memory = from.is_carried ? program.memory.data() + from.offset : memory[r].data();
     segment.is_writable = sim::is_writable(from.kind);
     segment.is_initialised = from.is_initialised;
-    segment.is_output = from.kind == ::qplan::vta::RegionKind::kOutput;
+    segment.is_output = from.kind == vta::RegionKind::kOutput;
     simulated.add(segment);
   }
   if (!simulated.run(config, program, seed, interleavings)) return {};
@@ -112,6 +113,6 @@ inline std::vector<ir::ConstantRef> run_on_cpu(const ir::Module& module, const i
   return emit::run_function(*partition::inline_calls(module, main), inputs);
 }
 
-}  // namespace qplan::target::vta
+}  // namespace qplan::vta::compiler
 
 #endif  // QPLAN_TESTS_VTA_COMPILER_SIMULATE_REGION_H_

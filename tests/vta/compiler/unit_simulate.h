@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "src/vta/compiler/layout.h"
-#include "src/vta/compiler/unit.h"
+#include "src/vta/compiler/layers/unit.h"
+#include "src/vta/compiler/streams/layout.h"
 #include "tests/vta/compiler/run.h"
 
-namespace qplan::target::vta {
+namespace qplan::vta::compiler {
 
 using Bytes8 = std::vector<uint8_t>;
 
@@ -35,11 +35,11 @@ inline Region bound_region(const UnitRegion& region, uint64_t bytes) {
       result.data = region.data;
       break;
     case UnitRegion::Kind::kInput:
-      result.kind = ::qplan::vta::RegionKind::kInput;
+      result.kind = vta::RegionKind::kInput;
       result.bytes = bytes;
       break;
     case UnitRegion::Kind::kOutput:
-      result.kind = ::qplan::vta::RegionKind::kOutput;
+      result.kind = vta::RegionKind::kOutput;
       result.bytes = bytes;
       break;
   }
@@ -140,6 +140,6 @@ inline Bytes8 flipped(Bytes8 bytes) {
   return bytes;
 }
 
-}  // namespace qplan::target::vta
+}  // namespace qplan::vta::compiler
 
 #endif  // QPLAN_TESTS_VTA_COMPILER_UNIT_SIMULATE_H_

@@ -1,10 +1,8 @@
 // qnn.mean: family mean.
-#include <algorithm>
-#include <bit>
 
+#include "src/packer/layer/scales.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/families.h"
-#include "src/packer/target/cpu/mean_multiplier.h"
 #include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
@@ -13,13 +11,6 @@ namespace {
 enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
 
 }  // namespace
-
-QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count) {
-  const QuantizedMultiplier factor = rescale(format::Contract_TFL2, input_scale, output_scale).quantized;
-  const int32_t room = std::min({static_cast<int32_t>(std::bit_width(count)) - 1, 32, 31 + factor.shift});
-  const uint64_t significand = static_cast<uint64_t>(factor.multiplier) << room;
-  return {static_cast<int32_t>(significand / count), factor.shift - room};
-}
 
 Chain match_mean(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.mean") ? Chain{node} : Chain{};
@@ -45,7 +36,7 @@ void lower_mean(Lowering& lowering, const Chain& chain) {
   if (contract == format::Contract_F32E) {
     scaling.scale = input_scale / (output_scale * static_cast<float>(count));
   } else {
-    scaling.quantized = mean_multiplier(input_scale, output_scale, count);
+    scaling.quantized = layer::mean_multiplier(input_scale, output_scale, count);
   }
 
   ProgramStep step = make_step(kKernel_mean, node);

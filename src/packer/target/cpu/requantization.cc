@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "kernels/layout.h"
+#include "src/packer/layer/scales.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/layer_scales.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 constexpr int32_t kMaxShift = 30;
 
 // product may be of another function: its scales are constants in any case.
-LayerScales read_scales(const Lowering& lowering, const ir::Function& product_function,
-                        const ir::Node& product, const ir::Node& requantize, size_t num_o) {
+layer::LayerScales read_scales(const Lowering& lowering, const ir::Function& product_function,
+                               const ir::Node& product, const ir::Node& requantize, size_t num_o) {
   const auto constant = [&](size_t operand) -> std::span<const float> {
     const ir::Value& value = product_function.value(product.operands[operand]);
     if (value.constant == nullptr || value.constant->type().dtype != ir::kFloat32) {
@@ -21,7 +21,7 @@ LayerScales read_scales(const Lowering& lowering, const ir::Function& product_fu
     }
     return value.constant->as<float>();
   };
-  LayerScales scales;
+  layer::LayerScales scales;
   if (constant(4).size() != 1) refuse("the input's scale must be one float32");
   scales.input = constant(4)[0];
   scales.weights = constant(5);
@@ -144,8 +144,8 @@ std::vector<int32_t> channel_bias(const Lowering& lowering, const WeightedLayer&
 
 std::vector<QuantizedMultiplier> channel_multipliers(const Lowering& lowering, const WeightedLayer& layer,
                                                      uint64_t num_o) {
-  const LayerScales scales = read_scales(lowering, lowering.function(), *layer.product, *layer.requantize,
-                                         static_cast<size_t>(num_o));
+  const layer::LayerScales scales = read_scales(lowering, lowering.function(), *layer.product,
+                                                *layer.requantize, static_cast<size_t>(num_o));
   std::vector<QuantizedMultiplier> multipliers(static_cast<size_t>(num_o));
   for (size_t o = 0; o < num_o; ++o) multipliers[o] = checked_multiplier(scales.multiplier(o));
   return multipliers;
@@ -160,7 +160,7 @@ void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, fo
   inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
   if (contract == format::Contract_ACC32) return;
   if (contract == format::Contract_F32E) {
-    const LayerScales scales =
+    const layer::LayerScales scales =
         read_scales(lowering, lowering.function(), *layer.product, *layer.requantize, num_o);
     std::vector<float> scale(entries, 0.0f);
     for (size_t o = 0; o < num_o; ++o) scale[o] = scales.f32e(o);
@@ -200,7 +200,8 @@ AccumulatorScales accumulator_scales(const Lowering& lowering, const ir::Node& r
   if (source.product != nullptr && (given.size() == 1 || channels_last)) {
     result.axis = static_cast<uint32_t>(shape.size() - 1);
     const auto num_o = static_cast<size_t>(shape.back());
-    const LayerScales scales = read_scales(lowering, *source.function, *source.product, requantize, num_o);
+    const layer::LayerScales scales =
+        read_scales(lowering, *source.function, *source.product, requantize, num_o);
     const size_t count = scales.weights.size() == 1 && scales.product.size() == 1 ? 1 : num_o;
     add(
         count, [&](size_t o) { return scales.multiplier(o); }, [&](size_t o) { return scales.f32e(o); });

@@ -36,7 +36,7 @@ void set(uint64_t value, uint64_t* to) {
 
 }  // namespace
 
-const qplan_npu_target& load_library(const std::string& path) {
+const qplan_npu_target& load_library(const std::string& path, std::span<const TargetKind> own) {
   // A name without a slash would be searched for elsewhere.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -55,7 +55,7 @@ const qplan_npu_target& load_library(const std::string& path) {
     fail(cat("'", path, "' was made for another version of qplan/npu_target.h, expected ",
              QPLAN_NPU_TARGET_ABI >> 16, ".x; build it again"));
   if (!is_name(target->name)) fail(cat("'", path, "': its target's name is not of the form [a-z][a-z0-9_]*"));
-  if (is_built_in(target->name))
+  if (find_kind(own, target->name) != nullptr)
     fail(cat("'", path, "': its target is called '", target->name,
              "', which is a target of the packer's own; give it another name"));
   if (target->supported == nullptr || target->capabilities == nullptr)
@@ -63,8 +63,7 @@ const qplan_npu_target& load_library(const std::string& path) {
   return *target;
 }
 
-Target make_target(const qplan_npu_target& library,
-                   const std::vector<std::pair<std::string, std::string>>& options) {
+Target make_target(const qplan_npu_target& library, const TargetOptions& options) {
   Target target;
   target.name = library.name;
   for (const auto& [key, value] : options)

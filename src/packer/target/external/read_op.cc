@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/layer/quantized_layer.h"
+#include "src/packer/layer/scales.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/lowering.h"
-#include "src/packer/target/layer_scales.h"
 
 namespace qplan::target::external {
 namespace {
@@ -22,6 +21,11 @@ struct Unreadable {
   std::string text;
 };
 [[noreturn]] void refuse(std::string text) { throw Unreadable{std::move(text)}; }
+template <typename T>
+const T& need(const layer::Part<T>& part) {
+  if (!part) refuse(part.why());
+  return *part;
+}
 
 class Reader {
  public:
@@ -40,8 +44,8 @@ class Reader {
     op_.contract = QPLAN_NPU_TFL2;
     op_.output = tensor(kOutput, type(r_.output));
     clamp();
-    if (const ir::Node* product = c_.node("product")) {
-      layer(*product);
+    if (c_.node("product") != nullptr) {
+      read_layer(c_.layer());
     } else if (const ir::Node* sum = c_.node("sum")) {
       addition(*sum);
     } else if (const ir::Node* pool = c_.node("pool")) {
@@ -90,8 +94,7 @@ class Reader {
       refuse(cat(what, " is not one number"));
     return values[0];
   }
-  void contract(const ir::Node& node) {
-    const std::string& name = op::attr_string(node, "contract");
+  void contract(const std::string& name) {
     op_.contract = name == "tfl2"   ? uint32_t{QPLAN_NPU_TFL2}
                    : name == "tfl1" ? uint32_t{QPLAN_NPU_TFL1}
                    : name == "f32e" ? uint32_t{QPLAN_NPU_F32E}
@@ -100,9 +103,9 @@ class Reader {
   }
   void clamp() {
     const ir::DType dtype = type(r_.output).dtype;
-    if (!cpu::is_8_bit(dtype)) refuse(cat("the output is ", dtype, ", expected int8 or uint8"));
+    if (!layer::is_8_bit(dtype)) refuse(cat("the output is ", dtype, ", expected int8 or uint8"));
     const bool has_clip = c_.node("clip") != nullptr;
-    const cpu::Clamp range = has_clip ? cpu::clip_clamp(c_.root(), dtype) : cpu::full_clamp(dtype);
+    const layer::Clamp range = has_clip ? layer::clip_clamp(c_.root(), dtype) : layer::full_clamp(dtype);
     op_.clamp_min = range.min;
     op_.clamp_max = range.max;
   }
@@ -119,101 +122,61 @@ class Reader {
   }
 
   // ---- layers of weights
-  void layer(const ir::Node& product) {
-    const ir::Node* requantize = c_.node("requantize");
-    if (requantize == nullptr) refuse("a layer without qnn.requantize");
-    const bool is_conv = product.op->name == "qnn.conv2d";
+  const DLTensor* constant_tensor(Place place, const ir::Constant& constant) {
+    DLTensor& t = r_.tensors[place];
+    (void)tensor(place, constant.type());
+    t.data = const_cast<uint8_t*>(constant.bytes().data());
+    return &t;
+  }
+
+  void read_layer(const layer::QuantizedLayer& from) {
+    const layer::LayerNodes& nodes = from.nodes;
+    if (nodes.requantize == nullptr) refuse("a layer without qnn.requantize");
+    const bool is_conv = nodes.product->op->name == "qnn.conv2d";
     op_.op = is_conv ? QPLAN_NPU_OP_CONV2D : QPLAN_NPU_OP_DENSE;
-    const ir::Node* pad = c_.node("pad");
-    input(kInput, pad != nullptr ? pad->operands[0] : product.operands[0]);
-    op_.input_zero_points[0] = zero_point(product.operands[2], "the input's zero point");
-    r_.weights = constant(product.operands[1], "the weights");
-    op_.weights = tensor(kWeights, r_.weights->type());
-    r_.tensors[kWeights].data = const_cast<uint8_t*>(r_.weights->bytes().data());
-    op_.weights_zero_point = zero_point(product.operands[3], "the weights' zero point");
-    if (is_conv) convolution(product, pad);
-    const int64_t channels = r_.shapes[kWeights][0];
-    if (const ir::Node* bias_add = c_.node("bias_add")) {
-      if (!last_axis(*bias_add)) refuse("the bias is not along the channels");
-      r_.bias = constant(bias_add->operands[1], "the bias");
-      op_.bias = tensor(kBias, r_.bias->type());
-      r_.tensors[kBias].data = const_cast<uint8_t*>(r_.bias->bytes().data());
-    }
-    if (zero_point(requantize->operands[2], "the accumulator's zero point") != 0)
-      refuse("the accumulator's zero point is not 0");
-    op_.output_zero_point = zero_point(requantize->operands[4], "the output's zero point");
-    contract(*requantize);
-    layer_scales(product, *requantize, static_cast<size_t>(channels));
+    input(kInput, nodes.pad != nullptr ? nodes.pad->operands[0] : nodes.product->operands[0]);
+    op_.input_zero_points[0] = need(from.input_zero_point);
+    r_.weights = need(from.weight_constant);
+    op_.weights = constant_tensor(kWeights, *r_.weights);
+    op_.weights_zero_point = need(from.weight_zero_point);
+    if (is_conv) convolution(from);
+    if (!from.has_bias_on_last_axis) refuse("the bias is not along the channels");
+    r_.bias = need(from.bias);
+    if (r_.bias != nullptr) op_.bias = constant_tensor(kBias, *r_.bias);
+    if (need(from.accumulator_zero_point) != 0) refuse("the accumulator's zero point is not 0");
+    op_.output_zero_point = need(from.output_zero_point);
+    contract(from.contract);
+    layer_scales(from);
   }
 
-  bool last_axis(const ir::Node& node) const {
-    const size_t rank = type(node.results[0]).shape.size();
-    return op::normalized_axis(op::attr_int(node, "axis"), rank) == static_cast<int64_t>(rank) - 1;
-  }
-
-  void convolution(const ir::Node& product, const ir::Node* pad) {
-    if (op::attr_string(product, "data_layout") != "NHWC" ||
-        op::attr_string(product, "kernel_layout") != "OHWI")
-      refuse("layouts other than NHWC and OHWI");
-    op::Window2d w = op::conv2d_window(product, r_.weights->type());
-    op_.groups = static_cast<uint32_t>(op::attr_int(product, "groups"));
-    if (const ir::AttrValue* value = product.attrs.find("pad_value")) {
+  void convolution(const layer::QuantizedLayer& from) {
+    if (!from.is_canonical) refuse("layouts other than NHWC and OHWI");
+    const layer::Padding& padding = need(from.padding);
+    op_.groups = static_cast<uint32_t>(from.geometry.groups);
+    if (padding.value) {
       op_.flags |= QPLAN_NPU_OP_PAD_VALUE;
-      op_.pad_value = static_cast<int32_t>(std::get<int64_t>(*value));
+      op_.pad_value = *padding.value;
     }
-    if (pad != nullptr) unpad(*pad, &w);
-    window(w);
-    op_.window[0] = op_.window[1] = 0;  // the weights tell
+    window(from.unpadded_geometry().window);
+    op_.window[0] = op_.window[1] = 0;  // the weights have it
   }
 
-  // The window then pads as far as nn.pad did, with its value.
-  void unpad(const ir::Node& pad, op::Window2d* w) {
-    if ((w->pad_top | w->pad_left | w->pad_bottom | w->pad_right) != 0)
-      refuse("nn.pad and the layer itself pad");
-    if (op::attr_string(pad, "pad_mode") != "constant") refuse("nn.pad does not pad with a constant");
-    const auto& widths = op::attr_int_lists(pad, "pad_width");
-    if (widths.size() != 4 || widths[0] != ir::Ints{0, 0} || widths[3] != ir::Ints{0, 0})
-      refuse("nn.pad pads other axes than height and width");
-    for (const size_t axis : {size_t{1}, size_t{2}}) {
-      if (widths[axis][0] < 0 || widths[axis][1] < 0) refuse("nn.pad cuts");
-    }
-    w->pad_top = widths[1][0], w->pad_bottom = widths[1][1];
-    w->pad_left = widths[2][0], w->pad_right = widths[2][1];
-    const ir::Constant& value = *constant(pad.operands[1], "nn.pad's value");
-    const ir::DType dtype = value.type().dtype;
-    op_.flags |= QPLAN_NPU_OP_PAD_VALUE;
-    op_.pad_value = dtype == ir::kFloat32 ? static_cast<int32_t>(value.as<float>()[0])
-                    : dtype == ir::kInt32 ? value.as<int32_t>()[0]
-                    : dtype == ir::kUint8 ? int32_t{value.as<uint8_t>()[0]}
-                                          : int32_t{value.as<int8_t>()[0]};
-  }
-
-  void layer_scales(const ir::Node& product, const ir::Node& requantize, size_t channels) {
-    LayerScales s;
-    s.input = scale(product.operands[4], "the input's scale");
-    s.weights = scales(product.operands[5], "the weights' scale");
-    s.product = scales(requantize.operands[1], "the accumulator's scale");
-    s.output = scale(requantize.operands[3], "the output's scale");
-    s.product_in_float = op::attr_string(requantize, "multiplier") == "product_f32";
-    for (const size_t count : {s.weights.size(), s.product.size()}) {
-      if (count != 1 && count != channels) refuse(cat(count, " scales for ", channels, " channels"));
-    }
-    const bool is_one = s.weights.size() == 1 && s.product.size() == 1;
-    if (!is_one && !last_axis(requantize))
+  void layer_scales(const layer::QuantizedLayer& from) {
+    const layer::LayerScales& s = need(from.scales);
+    if (!s.is_one() && !from.requantizes_last_axis)
       refuse("the scales of the requantisation are not along the channels");
-    op_.num_scales = static_cast<uint32_t>(is_one ? 1 : channels);
+    op_.num_scales = static_cast<uint32_t>(s.is_one() ? 1 : from.geometry.out_c);
     for (size_t o = 0; o < op_.num_scales; ++o) {
       if (op_.contract == QPLAN_NPU_F32E) {
         r_.scales.push_back(s.f32e(o));
       } else {
-        add_multiplier(s.multiplier(o));
+        add_multiplier(quantize_multiplier(s.multiplier(o)));
       }
     }
     give_scales();
   }
 
-  void add_multiplier(double real) {
-    const QuantizedMultiplier m = quantize_multiplier(real);
+  void add_multiplier(const QuantizedMultiplier& m) {
     r_.multipliers.push_back(m.multiplier);
     r_.shifts.push_back(m.shift);
   }
@@ -229,7 +192,7 @@ class Reader {
     op_.op = QPLAN_NPU_OP_ADD;
     input(kInput, sum.operands[0]);
     input(kSecondInput, sum.operands[1]);
-    contract(sum);
+    contract(op::attr_string(sum, "contract"));
     const float a = scale(sum.operands[2], "the left scale"), b = scale(sum.operands[4], "the right scale");
     const float out = scale(sum.operands[6], "the output's scale");
     op_.input_zero_points[0] = zero_point(sum.operands[3], "the left zero point");
@@ -239,11 +202,10 @@ class Reader {
     if (op_.contract == QPLAN_NPU_F32E) {
       r_.scales = {a, b, out};
     } else {  // docs/numerics/add.md
-      const double twice_max = 2.0 * std::max(static_cast<double>(a), static_cast<double>(b));
-      op_.left_shift = 20;
-      add_multiplier(static_cast<double>(a) / twice_max);
-      add_multiplier(static_cast<double>(b) / twice_max);
-      add_multiplier(twice_max / (static_cast<double>(1 << 20) * static_cast<double>(out)));
+      const layer::AddMultipliers multipliers = layer::add_multipliers(a, b, out);
+      op_.left_shift = layer::kAddLeftShift;
+      for (const QuantizedMultiplier& m : {multipliers.lhs, multipliers.rhs, multipliers.output})
+        add_multiplier(m);
     }
     give_scales();
   }
@@ -255,7 +217,7 @@ class Reader {
     const bool is_max = pool.op->name == "nn.max_pool2d";
     op_.op = is_max ? QPLAN_NPU_OP_MAX_POOL2D : QPLAN_NPU_OP_AVG_POOL2D;
     if (is_max) return;
-    contract(pool);
+    contract(op::attr_string(pool, "contract"));
     const float in = scale(pool.operands[1], "the input's scale");
     const float out = scale(pool.operands[3], "the output's scale");
     op_.input_zero_points[0] = zero_point(pool.operands[2], "the input's zero point");

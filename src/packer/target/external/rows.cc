@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
@@ -56,68 +57,41 @@ std::string text_of(const qplan_npu_reason& reason) {
   return text;
 }
 
-// PatternRow::check goes through constraints in their order, for one candidate after the other: the first
-// asks, the others look at the answer.
-std::vector<Constraint> constraints(const qplan_npu_target& library, uint64_t config) {
-  const auto answer = std::make_shared<Answer>();
+// What the library may refuse: what an operator list cannot say, each of its rules, anything else.
+std::vector<Constraint> constraints(const qplan_npu_target& library) {
   const std::string name = library.name;
-  std::vector<Constraint> rows;
-  rows.push_back({name + ".list", "what an operator list can say: 8 bits, NHWC, OHWI, constant parameters",
-                  "the packer's passes bring models into this form; leave none of them out",
-                  [&library, config, answer](const Candidate& c) {
-                    *answer = ask(library, config, c);
-                    return answer->unreadable;
-                  }});
-  std::vector<uint32_t> codes;
+  std::vector<Constraint> rows = {
+      {name + ".list", "what an operator list can say: 8 bits, NHWC, OHWI, constant parameters",
+       "the packer's passes bring models into this form; leave none of them out", nullptr}};
   for (uint32_t i = 0; i < library.num_rules; ++i) {
     const qplan_npu_rule& rule = library.rules[i];
     if (rule.id == nullptr || rule.requirement == nullptr)
       fail(library, cat("rule ", i, " has no id or requirement"));
-    codes.push_back(rule.code);
-    rows.push_back({rule.id, rule.requirement, rule.hint == nullptr ? "" : rule.hint,
-                    [code = rule.code, answer](const Candidate&) -> std::string {
-                      for (const qplan_npu_reason& reason : answer->reasons) {
-                        if (reason.code == code) return text_of(reason);
-                      }
-                      return "";
-                    }});
+    rows.push_back({rule.id, rule.requirement, rule.hint == nullptr ? "" : rule.hint, nullptr});
   }
-  rows.push_back(
-      {name + ".other", "nothing else that the device refuses", "", [codes, answer](const Candidate&) {
-         std::string text;
-         for (const qplan_npu_reason& reason : answer->reasons) {
-           if (std::ranges::find(codes, reason.code) == codes.end())
-             text += cat(text.empty() ? "" : "; ", text_of(reason));
-         }
-         return text;
-       }});
+  rows.push_back({name + ".other", "nothing else that the device refuses", "", nullptr});
   return rows;
 }
 
-// ---- patterns
+// What stands against each of these constraints. The library is asked once.
+std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config, const Candidate& candidate) {
+  const Answer answer = ask(library, config, candidate);
+  const std::span<const qplan_npu_rule> rules(library.rules, library.num_rules);
+  std::vector<std::string> texts = {answer.unreadable};
+  for (const qplan_npu_rule& rule : rules) {
+    const auto reason = std::ranges::find(answer.reasons, rule.code, &qplan_npu_reason::code);
+    texts.push_back(reason == answer.reasons.end() ? "" : text_of(*reason));
+  }
+  std::string others;
+  for (const qplan_npu_reason& reason : answer.reasons) {
+    if (std::ranges::find(rules, reason.code, &qplan_npu_rule::code) == rules.end())
+      others += cat(others.empty() ? "" : "; ", text_of(reason));
+  }
+  texts.push_back(std::move(others));
+  return texts;
+}
 
-struct Composite {
-  const char* name;
-  const char* summary;
-  Pattern (*make)();
-};
-const Composite kComposites[] = {
-    {"qplan.qconv2d", "Convolution: nn.pad? -> qnn.conv2d -> nn.bias_add? -> qnn.requantize -> clip?",
-     [] { return requantized(with_bias(convolution(Convolution::kOthers))); }},
-    {"qplan.qdepthwise", "Depthwise convolution: as many groups as channels",
-     [] { return requantized(with_bias(convolution(Convolution::kDepthwise))); }},
-    {"qplan.qdense", "Fully connected layer: qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?",
-     [] { return requantized(with_bias(dense())); }},
-    {"qplan.qadd", "Addition: qnn.add -> clip?",
-     [] {
-       return with_clip(op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("sum"));
-     }},
-    {"qplan.qmax_pool2d", "Maximum over a window: nn.max_pool2d -> clip?",
-     [] { return with_clip(op("nn.max_pool2d", {any().as("data")}).as("pool")); }},
-    {"qplan.qavg_pool2d", "Average over a window: qnn.avg_pool2d -> clip?",
-     [] { return with_clip(op("qnn.avg_pool2d", {any().as("data")}).as("pool")); }},
-    {"qplan.qclip", "Clamp: clip", [] { return op("clip", {any().as("data")}).as("clip"); }},
-};
+// ---- patterns
 
 // A chain of operators from the library; each adds itself to what came before.
 class Chain {
@@ -218,22 +192,24 @@ uint64_t cycles_of(const qplan_npu_target& library, uint64_t config, const Candi
 
 std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config) {
   std::vector<PatternRow> rows;
-  const auto add = [&](const char* name, const char* summary, Pattern pattern) {
-    rows.push_back({name, summary == nullptr ? "" : summary, std::move(pattern), constraints(library, config),
+  const auto add = [&](std::string_view name, std::string summary, Pattern pattern) {
+    rows.push_back({std::string(name), std::move(summary), std::move(pattern), constraints(library),
                     [&library, config](const Candidate& c, const DeviceCosts& costs) {
                       return cycles_of(library, config, c, costs);
-                    }});
+                    },
+                    [&library, config](const Candidate& c) { return judge(library, config, c); }});
   };
   for (uint32_t i = 0; i < library.num_patterns; ++i) {
     const qplan_npu_pattern& pattern = library.patterns[i];
-    add(pattern.name, pattern.summary, Chain(library, pattern).build());
+    Pattern chain = Chain(library, pattern).build();
+    add(pattern.name, pattern.summary == nullptr ? "" : pattern.summary, std::move(chain));
   }
   for (uint32_t i = 0; i < library.num_composites; ++i) {
     const std::string_view name = library.composites[i] == nullptr ? "" : library.composites[i];
-    const auto known = std::ranges::find(kComposites, name, &Composite::name);
-    if (known == std::end(kComposites))
+    const auto known = std::ranges::find(composites(), name, &Composite::name);
+    if (known == composites().end() || !known->is_in_operator_lists)
       fail(library, cat("composite '", name, "' is not known to this packer"));
-    add(known->name, known->summary, known->make());
+    add(known->name, summary(*known), known->make());
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {

@@ -1,0 +1,135 @@
+// A quantised layer of weights as numbers: geometry, weights, bias, scales, zero points, clamp, the range of
+// its accumulators. It is read here, once from the nodes that a composite matched, for all targets; targets
+// differ in what they take of it.
+#ifndef QPLAN_SRC_PACKER_LAYER_QUANTIZED_LAYER_H_
+#define QPLAN_SRC_PACKER_LAYER_QUANTIZED_LAYER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/layer/geometry.h"
+#include "src/packer/layer/scales.h"
+
+namespace qplan::layer {
+
+// nn.pad? -> qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize? -> clip?; null where the layer has no
+// such node.
+struct LayerNodes {
+  const ir::Function* function = nullptr;
+  const ir::Node* pad = nullptr;
+  const ir::Node* product = nullptr;  // always there
+  const ir::Node* bias_add = nullptr;
+  const ir::Node* requantize = nullptr;  // null: the accumulators are the result
+  const ir::Node* clip = nullptr;
+};
+
+// A part of a layer, or why it cannot be read: "the weights' scale is not a constant".
+template <typename T>
+class Part {
+ public:
+  Part() = default;
+  Part(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): as std::optional
+  static Part unreadable(std::string why) {
+    Part part;
+    part.why_ = std::move(why);
+    return part;
+  }
+
+  explicit operator bool() const { return value_.has_value(); }
+  const T& operator*() const { return *value_; }
+  const T* operator->() const { return &*value_; }
+  // Only where there is no value.
+  const std::string& why() const { return why_; }
+
+ private:
+  std::optional<T> value_;
+  std::string why_ = "it is not there";
+};
+
+// What an 8-bit result is clamped to, in units of the output.
+struct Clamp {
+  int32_t min = 0;
+  int32_t max = 0;
+};
+Clamp full_clamp(ir::DType dtype);
+// The dtype's range, cut by the clip.
+Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
+bool is_8_bit(ir::DType dtype);
+
+// Weights in the order [o][k], with the zero points to take off them.
+struct LayerWeights {
+  ir::ConstantRef bytes;                 // int8 or uint8
+  std::span<const int32_t> zero_points;  // one or one per channel
+  size_t num_o = 0, num_k = 0;
+  // The least and the largest weight less its zero point, and 0 between them.
+  int64_t min = 0, max = 0;
+
+  int64_t operator()(size_t o, size_t k) const {
+    const uint8_t byte = bytes->bytes()[o * num_k + k];
+    const int64_t value = bytes->type().dtype == ir::kInt8 ? static_cast<int8_t>(byte) : byte;
+    return value - zero_points[zero_points.size() == 1 ? 0 : o];
+  }
+};
+
+// What lies around the layer's data.
+struct Padding {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+  std::optional<int32_t> value;  // nullopt: the input's zero point
+
+  bool is_empty() const { return (top | left | bottom | right) == 0; }
+};
+
+// Where an accumulator can lie, bias included, whatever the input is.
+struct AccumulatorRange {
+  int64_t min = 0, max = 0;
+  int64_t magnitude() const { return -min > max ? -min : max; }
+};
+
+// Everything is in the terms of the model: uint8 is not shifted to int8.
+struct QuantizedLayer {
+  LayerNodes nodes;
+  Geometry geometry;  // of the product: its input is what nn.pad makes, where there is one
+  bool is_canonical = false;
+  ir::DType input_dtype, weight_dtype;
+  ir::DType output_dtype;  // of the last node
+  Clamp clamp;             // of 8-bit outputs
+
+  // Around the data before nn.pad: what nn.pad and the product's window make together.
+  Part<Padding> padding;
+  Part<int32_t> input_zero_point;
+  Part<ir::ConstantRef> weight_constant;  // in the model's layout
+  Part<int32_t> weight_zero_point;        // the same for all channels
+  Part<LayerWeights> weights;             // of canonical layers, with zero points per channel
+  Part<ir::ConstantRef> bias;             // null: none
+  bool has_bias_on_last_axis = true;      // and so along the channels, where the layout is canonical
+
+  // ---- with requantize only
+  std::string contract;
+  Part<int32_t> accumulator_zero_point, output_zero_point;
+  Part<LayerScales> scales;
+  bool requantizes_last_axis = true;
+
+  // The geometry with nn.pad taken into the window. padding can be read.
+  Geometry unpadded_geometry() const;
+  // One per channel. nullopt: the weights or the bias are no constants of the usual types.
+  std::optional<std::vector<AccumulatorRange>> accumulator_ranges() const;
+  // Under tfl2 and tfl1, one per channel. scales can be read.
+  std::vector<QuantizedMultiplier> multipliers() const;
+};
+
+// Never fails: a part that cannot be read says why.
+QuantizedLayer read_layer(const LayerNodes& nodes);
+
+// The values of an nn.pad and its like, a constant of the data's dtype or written as float32 or int32.
+int32_t pad_value(const ir::Constant& constant);
+
+}  // namespace qplan::layer
+
+#endif  // QPLAN_SRC_PACKER_LAYER_QUANTIZED_LAYER_H_

@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/pattern/matcher.h"
+#include "src/packer/target/region.h"
+#include "src/vta/compiler/regions/region.h"
+#include "src/vta/compiler/target.h"
+
+namespace qplan::vta::compiler {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Config& config, const ir::Module& module, const ir::Function& region)
+      : module_(module), region_(region), table_(pattern_table(config)) {}
+
+  RegionPlan run() {
+    for (uint32_t p = 0; p < region_.params().size(); ++p) add_value(region_.params()[p]).param = p;
+    std::vector<std::optional<UnitPlan>> plans;
+    NodeAttempts attempts("nothing to change in the model");
+    for (node_ = 0; node_ < region_.nodes().size(); ++node_)
+      plans.push_back(attempts.attempt(node_, [&] { return read_node(); }));
+    attempts.check();
+    for (node_ = 0; node_ < region_.nodes().size(); ++node_) add_unit(*std::move(plans[node_]));
+    for (uint32_t o = 0; o < region_.outputs().size(); ++o) {
+      RegionValue& value = result_.values[index_of(region_.outputs()[o])];
+      if (value.param || value.output)
+        throw PackError(QPLAN_INTERNAL, cat("vta: output ", o, " of region '", region_.name(),
+                                            "' is a parameter, or an output already"));
+      value.output = o;
+    }
+    settle_renames();
+    return std::move(result_);
+  }
+
+ private:
+  const ir::Node& node() const { return region_.nodes()[node_]; }
+  [[noreturn]] void refuse(const char* id, std::string text, std::string hint) const {
+    throw RegionRefused(node_, {id, std::move(text), std::move(hint)});
+  }
+
+  // What is neither a parameter nor a result.
+  [[noreturn]] void refuse_constant() const {
+    refuse("vta.region.constant", "it reads a constant where the device reads an activation",
+           "nothing to change in the model");
+  }
+
+  RegionValue& add_value(ir::ValueId id) {
+    index_[id.index] = result_.values.size();
+    RegionValue& value = result_.values.emplace_back();
+    value.id = id;
+    value.name = region_.value(id).name;
+    value.storage = index_[id.index];
+    return value;
+  }
+  size_t index_of(ir::ValueId id) const {
+    const auto it = index_.find(id.index);
+    if (it == index_.end())
+      throw PackError(QPLAN_INTERNAL,
+                      cat("vta: region '", region_.name(), "' reads a constant as an activation"));
+    return it->second;
+  }
+
+  // The node as its row matches it, in a composite's function or by itself.
+  UnitPlan read(const ir::Function& function, const std::string& row_name, ir::ValueId root) const {
+    const auto row = std::ranges::find(table_, row_name, &target::PatternRow::name);
+    if (row == table_.end())
+      refuse("vta.region.unit", cat("there is no compiler for ", row_name), "nothing to change in the model");
+    const pattern::Pre pre(function);
+    const auto matches = pattern::match(row->pattern, pre, pattern::PreValue{root});
+    if (!matches) throw PackError(QPLAN_INTERNAL, cat("vta: '", function.name(), "' is no ", row_name));
+    return rows()[static_cast<size_t>(row - table_.begin())].read(Candidate{pre, *matches});
+  }
+
+  // With inputs of the region's function.
+  UnitPlan read_node() const {
+    if (node().op != nullptr) return read(region_, node().op->name, node().results[0]);
+    const ir::Function* composite = module_.find(node().callee);
+    const ir::AttrValue* name = composite == nullptr ? nullptr : composite->attrs().find("Composite");
+    if (name == nullptr)
+      throw PackError(QPLAN_INTERNAL, cat("vta: '", node().callee, "' is no composite of the module"));
+    UnitPlan plan = read(*composite, std::get<std::string>(*name), composite->outputs()[0]);
+    for (UnitActivation& input : plan.inputs) {
+      const auto param = std::ranges::find(composite->params(), input.value);
+      if (param == composite->params().end()) refuse_constant();
+      input.value = node().operands[static_cast<size_t>(param - composite->params().begin())];
+    }
+    return plan;
+  }
+
+  void add_unit(UnitPlan plan) {
+    RegionUnit unit;
+    unit.node = node_;
+    unit.plan = std::move(plan);
+    for (const UnitActivation& input : unit.plan.inputs) {
+      if (!index_.contains(input.value.index)) refuse_constant();
+      unit.inputs.push_back(index_of(input.value));
+      add_reader(input, &result_.values[unit.inputs.back()]);
+    }
+    unit.output = result_.values.size();
+    RegionValue& output = add_value(node().results[0]);
+    write(unit.plan.output, &output);
+    if (!unit.plan.compile) output.storage = result_.values[unit.inputs[0]].storage;
+    result_.units.push_back(std::move(unit));
+  }
+
+  void write(const UnitActivation& output, RegionValue* value) const {
+    value->layout.h = output.h, value->layout.w = output.w, value->layout.channels = output.channels;
+    value->is_unsigned = output.is_unsigned;
+    value->is_int32 = output.is_int32;
+    value->first = value->last = node_;
+    check_bytes(*value);
+  }
+
+  void add_reader(const UnitActivation& input, RegionValue* value) {
+    ActivationLayout& layout = value->layout;
+    if (value->param && !is_read_.contains(value->id.index)) {
+      layout.h = input.h, layout.w = input.w, layout.channels = input.channels;
+      value->is_unsigned = input.is_unsigned;
+    }
+    is_read_[value->id.index] = true;
+    value->last = node_;
+    if (layout.h != input.h || layout.w != input.w || layout.channels != input.channels ||
+        value->is_unsigned != input.is_unsigned || value->is_int32) {
+      refuse("vta.region.layout",
+             cat("it reads '", value->name, "' as ", input.h, " x ", input.w, " x ", input.channels,
+                 ", on the device it lies as ", layout.h, " x ", layout.w, " x ", layout.channels),
+             "nothing to change in the model");
+    }
+    const Border& needed = input.needed;
+    if (needed.top + needed.left + needed.bottom + needed.right == 0) return;
+    widen(&layout, needed.top, needed.left, needed.bottom, needed.right);
+    add_border_value(input.border_value, value);
+    check_bytes(*value);
+  }
+
+  // ---- renames: so far storage is the value that the first of them renames, which comes before all others
+
+  void settle_renames() {
+    for (RegionValue& value : result_.values) {
+      if (is_renamed(value)) share_border(value, &result_.values[value.storage]);
+    }
+    for (RegionValue& value : result_.values) {
+      if (is_renamed(value)) take_border(&value);
+    }
+    move_storage();
+  }
+  bool is_renamed(const RegionValue& value) const { return !(result_.values[value.storage].id == value.id); }
+
+  void share_border(const RegionValue& value, RegionValue* root) {
+    node_ = value.first;
+    root->last = std::max(root->last, value.last);
+    widen(&root->layout, value.layout.top, value.layout.left, value.layout.bottom, value.layout.right);
+    add_border_value(value.border_value, root);
+    check_bytes(*root);
+  }
+
+  void take_border(RegionValue* value) {
+    node_ = value->first;
+    const RegionValue& root = result_.values[value->storage];
+    const ActivationLayout &from = root.layout, &to = value->layout;
+    const bool is_same = from.h == to.h && from.w == to.w && from.channels == to.channels;
+    if (!is_same && root.has_border()) {
+      refuse("vta.region.layout",
+             cat("it makes ", to.h, " x ", to.w, " x ", to.channels, " of ", from.h, " x ", from.w, " x ",
+                 from.channels, ", around which there is a border for a reader that pads"),
+             "nothing to change in the model");
+    }
+    widen(&value->layout, from.top, from.left, from.bottom, from.right);
+    value->border_value = root.border_value;
+  }
+
+  // One buffer has one name outside.
+  void move_storage() {
+    std::vector<size_t> owner(result_.values.size());  // by the value that is renamed
+    for (size_t v = 0; v < owner.size(); ++v) owner[v] = v;
+    for (size_t v = 0; v < owner.size(); ++v) {
+      const RegionValue& value = result_.values[v];
+      const RegionValue& known = result_.values[owner[value.storage]];
+      if (value.storage == v || !value.output) continue;
+      if (known.param || known.output) {
+        node_ = value.first;
+        refuse("vta.region.rename",
+               cat("'", value.name, "' and '", known.name,
+                   "' are the same bytes on the device, outside of the region they are two tensors"),
+               "nothing to change in the model");
+      }
+      owner[value.storage] = v;
+    }
+    for (RegionValue& value : result_.values) value.storage = owner[value.storage];
+  }
+
+  static void widen(ActivationLayout* layout, int64_t top, int64_t left, int64_t bottom, int64_t right) {
+    layout->top = std::max(layout->top, top);
+    layout->left = std::max(layout->left, left);
+    layout->bottom = std::max(layout->bottom, bottom);
+    layout->right = std::max(layout->right, right);
+  }
+
+  void add_border_value(std::optional<int8_t> border_value, RegionValue* value) const {
+    if (border_value && value->border_value && *border_value != *value->border_value) {
+      const int flip = value->is_unsigned ? 128 : 0;
+      refuse("vta.region.border_value",
+             cat("it pads '", value->name, "' with ", *border_value + flip, ", another reader with ",
+                 *value->border_value + flip, "; a value has one border"),
+             "nothing to change in the model");
+    }
+    if (border_value) value->border_value = border_value;
+  }
+
+  void check_bytes(const RegionValue& value) const {
+    if (value.bytes() <= kMaxBufferBytes) return;
+    refuse("vta.region.buffer",
+           cat("'", value.name, "' takes ", value.bytes(), " bytes on the device, one buffer holds ",
+               kMaxBufferBytes),
+           "use a smaller input");
+  }
+
+  const ir::Module& module_;
+  const ir::Function& region_;
+  const std::vector<target::PatternRow> table_;
+  uint32_t node_ = 0;
+  RegionPlan result_;
+  std::unordered_map<uint32_t, size_t> index_;  // of values
+  std::unordered_map<uint32_t, bool> is_read_;
+};
+
+}  // namespace
+
+RegionPlan plan_region(const Config& config, const ir::Module& module, const ir::Function& region) {
+  return Planner(config, module, region).run();
+}
+
+}  // namespace qplan::vta::compiler
