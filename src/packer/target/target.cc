@@ -45,12 +45,12 @@ const layer::QuantizedLayer& Candidate::layer() const {
 }
 
 std::vector<Reason> PatternRow::check(const Candidate& candidate) const {
-  const std::vector<std::string> judged = judge ? judge(candidate) : std::vector<std::string>();
+  if (!judge) return reasons_against<Candidate>(constraints, candidate);
+  const std::vector<std::string> texts = judge(candidate);
   std::vector<Reason> reasons;
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Constraint& constraint = constraints[i];
-    std::string text = judge ? judged.at(i) : constraint.violation(candidate);
-    if (!text.empty()) reasons.push_back({constraint.id, std::move(text), constraint.hint});
+    if (!texts.at(i).empty()) reasons.push_back({constraint.id, texts[i], constraint.hint});
   }
   return reasons;
 }

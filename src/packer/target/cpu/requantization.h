@@ -37,6 +37,8 @@ struct WeightedLayer {
 // The nodes when the pattern begins at `node`, which is a `product`; empty when not.
 Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product);
 WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain);
+// Refuses weights, biases, scales and zero points that no layer has. Its weights are O first.
+void check_weighted_layer(const Lowering& lowering, const Chain& chain);
 
 // Weights [num_o, num_k], int8, in their layout, with the zero point to go with them.
 struct PackedWeights {
