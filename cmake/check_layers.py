@@ -16,20 +16,21 @@ def isa_names():
 
 
 ISAS = "|".join(isa_names())
-# Layer of a path (first match wins), and the layers it may include. "runtime/bind" turns steps of a plan into
-# arguments of kernels, and holds the table of families; "kernels/isa" the files with an instruction set as suffix.
+# Layer of a path (first match wins), and the layers it may include. Kernels know neither plans nor flatbuffers:
+# "runtime/bind" turns steps of a plan into arguments of kernels, and holds the table of families and the executor of
+# cascades; "kernels/isa" the files with an instruction set as suffix.
 LAYERS = [
     ("include", r"^(include/)?qplan/", []),
     ("schema", r"^format/\w+_generated\.h$|^format/flatbuffers_assert\.h$", []),
     ("tflite_schema", r"^src/packer/import/tflite/\w+_generated\.h$", []),
     ("texts", r"^src/base/(printable|short_name)\.h$", []),
     ("base", r"^src/base/", ["include", "texts"]),
-    ("layout", r"^format/(layouts|kernels)\.def$|^format/(container|memory_layout)\.h$", ["base"]),
+    ("layout", r"^format/kernels\.def$|^format/(container|memory_layout)\.h$", ["base"]),
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
-    ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
-     ["include", "base", "schema", "layout", "kernels/numeric"]),
-    ("runtime/bind", r"^src/runtime/bind/",
+    ("kernels/contract", r"^kernels/(kernel\.h|schedule\.h|kernel\.cc|layout\.h|layouts\.def|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
+     ["include"]),
+    ("runtime/bind", r"^src/runtime/(bind/|cascade\.(h|cc)$)",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
     ("kernels/isa", rf"^kernels/(simd/|.*_({ISAS})\.(cc|inl|h)$|.*_simd\.cc$)",
      ["kernels/family", "kernels/numeric", "kernels/isa"]),

@@ -1,69 +1,20 @@
 #include "kernels/kernel.h"
 
-#include <dlpack/dlpack.h>
-
 #include "kernels/cpu.h"
 
 namespace qplan {
 
-Dtype StepView::dtype_of(const format::Tensor& tensor) {
-  const uint32_t bits = tensor.type_bits();
-  switch (tensor.type_code()) {
-    case kDLUInt:
-      return bits == 8 ? Dtype::kU8 : Dtype::kOther;
-    case kDLInt:
-      return bits == 8    ? Dtype::kS8
-             : bits == 16 ? Dtype::kS16
-             : bits == 32 ? Dtype::kS32
-             : bits == 64 ? Dtype::kS64
-                          : Dtype::kOther;
-    case kDLFloat:
-      return bits == 32 ? Dtype::kF32 : Dtype::kOther;
-    default:
-      return Dtype::kOther;
-  }
-}
-
-StepTensor StepView::tensor(uint32_t t) const {
-  if (tensors != nullptr) return tensors[t];
-  const format::Tensor& from = plan_tensor(t);
-  StepTensor tensor;
-  if (from.shape() != nullptr) {
-    tensor.extents = from.shape()->data();
-    tensor.rank = from.shape()->size();
-  }
-  tensor.dtype = dtype_of(from);
-  tensor.is_tile = is_tile(t);
-  tensor.is_constant =
-      !tensor.is_tile && plan->banks()->Get(from.bank())->kind() == format::BankKind_CONSTANT;
-  tensor.size_bytes = from.size();
-  tensor.offset = from.offset();
-  tensor.data = address(t);
-  return tensor;
-}
-
-void* StepView::unusual_address(uint32_t t) const {
-  if (tensors != nullptr) return tensors[t].data;
-  if (is_tile(t)) return nullptr;
-  if (data_without_tiles != nullptr) return data_without_tiles[t];
-  const format::Tensor& tensor = *plan->tensors()->Get(t);
-  const format::Bank& bank = *plan->banks()->Get(tensor.bank());
-  if (file == nullptr || bank.kind() != format::BankKind_CONSTANT) return nullptr;
-  // NOLINTNEXTLINE: nobody writes to a constant.
-  return const_cast<uint8_t*>(file) + bank.file_offset() + tensor.offset();
-}
-
-const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
-                                    size_t scratch_limit, uint64_t schedule) {
+const KernelVariant* choose_variant(const KernelVariant* variants, uint32_t num_variants, const void* args,
+                                    uint32_t isa_limit, size_t scratch_limit, uint64_t schedule) {
   const uint32_t wanted = schedule_isa(schedule);
-  for (uint32_t i = 0; i + 1 < family.num_variants; ++i) {
-    const KernelVariant& variant = family.variants[i];
+  for (uint32_t i = 0; i + 1 < num_variants; ++i) {
+    const KernelVariant& variant = variants[i];
     if (isa_within(variant.isa, isa_limit) && (wanted == 0 || isa_within(variant.isa, wanted)) &&
         variant.accepts(args) && variant.scratch_bytes(args) <= scratch_limit) {
       return &variant;
     }
   }
-  return &family.variants[family.num_variants - 1];
+  return &variants[num_variants - 1];
 }
 
 }  // namespace qplan

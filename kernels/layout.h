@@ -1,4 +1,4 @@
-// Index functions of the weight layouts of format/layouts.def.
+// Index functions of the weight layouts of kernels/layouts.def.
 #ifndef QPLAN_KERNELS_LAYOUT_H_
 #define QPLAN_KERNELS_LAYOUT_H_
 
@@ -8,7 +8,7 @@ namespace qplan {
 
 enum Layout : uint16_t {
 #define QPLAN_LAYOUT(id, name) kLayout_##name = id,
-#include "format/layouts.def"
+#include "kernels/layouts.def"
 #undef QPLAN_LAYOUT
 };
 
@@ -17,7 +17,7 @@ constexpr const char* layout_name(uint16_t layout) {
 #define QPLAN_LAYOUT(id, name) \
   case id:                     \
     return #name;
-#include "format/layouts.def"
+#include "kernels/layouts.def"
 #undef QPLAN_LAYOUT
     default:
       return "unknown";

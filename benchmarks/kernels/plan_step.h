@@ -8,7 +8,7 @@
 
 #include "benchmarks/common/packed_model.h"
 #include "benchmarks/kernels/layers.h"
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::benchmarks {
 

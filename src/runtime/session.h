@@ -17,9 +17,9 @@
 
 #include "format/memory_layout.h"
 #include "format/plan_view.h"
-#include "kernels/kernel.h"
 #include "qplan/qplan.h"
 #include "src/base/error.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/npu.h"
 
 namespace qplan {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "format/plan_view.h"
-#include "kernels/kernel.h"
 #include "src/base/error.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/chain/chain.h"
+#include "src/runtime/cascade.h"
 #include "kernels/conv2d/conv2d_band.inl"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/runtime/bind/families.h"
@@ -20,7 +20,7 @@ class WeightsOf : public ::testing::TestWithParam<std::string> {
   void expect_in_place(const StepView& step, const std::string& name) {
     if (step.step->kernel() == kKernel_chain) {
       for (uint32_t i = 0; i < step.step->params_as_ChainParams()->stages()->size(); ++i) {
-        expect_in_place(chain_stage(step, i), name + ", stage " + std::to_string(i));
+        expect_in_place(cascade_layer(step, i), name + ", stage " + std::to_string(i));
       }
     }
     if (step.step->kernel() != kKernel_conv2d) return;

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/kernel.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/random.h"
 

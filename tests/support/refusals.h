@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel.h"
 #include "src/base/error.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/test_step.h"
 
 namespace qplan::testing {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/test_step.h"
 #include "tests/support/variants.h"
 

@@ -2,7 +2,8 @@
 
 #include <atomic>
 
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
+
 
 namespace qplan::testing {
 namespace {

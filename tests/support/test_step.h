@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "format/plan_generated.h"
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::testing {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/cpu.h"
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::testing {
 

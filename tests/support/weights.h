@@ -1,4 +1,4 @@
-// Weights from their natural order [O, K] into the layouts of format/layouts.def, written block by block: an
+// Weights from their natural order [O, K] into the layouts of kernels/layouts.def, written block by block: an
 // oracle for the index functions of kernels/layout.h.
 #ifndef QPLAN_TESTS_SUPPORT_WEIGHTS_H_
 #define QPLAN_TESTS_SUPPORT_WEIGHTS_H_

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::inspect {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/chain/chain.h"
+#include "src/runtime/cascade.h"
 #include "src/packer/schedule/program_tensors.h"
 #include "src/runtime/bind/families.h"
 
@@ -49,7 +49,7 @@ class LinkFinder {
   }
 
   bool can_be_stage(uint32_t s) const {
-    const KernelFamily* family = kChainStages.find(program_.steps[s].kernel);
+    const KernelFamily* family = kCascadeLayerFamilies.find(program_.steps[s].kernel);
     if (family == nullptr || program_.steps[s].outputs.size() != 1) return false;
     const ir::TensorType& output = program_.tensors[program_.steps[s].outputs[0]].type;
     if (output.shape.size() != 4 || (output.dtype != ir::kInt8 && output.dtype != ir::kUint8)) return false;
@@ -57,7 +57,7 @@ class LinkFinder {
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
     Error error;
     if (family->bind(view, true, args, &error) < 0) return false;
-    return chain_moving_input(view, *family) < view.num_inputs();
+    return cascade_moving_input(view, *family) < view.num_inputs();
   }
 
   void find_readers() {
@@ -78,7 +78,7 @@ class LinkFinder {
     const ProgramStep& step = program_.steps[reader];
     const auto input = static_cast<uint32_t>(std::ranges::find(step.inputs, tensor) - step.inputs.begin());
     const StepView view = queries_.view(reader);
-    if (!kChainStages.find(step.kernel)->row_cut->accepts(view, input)) return kNoStep;
+    if (!kCascadeLayerFamilies.find(step.kernel)->row_cut->accepts(view, input)) return kNoStep;
     const auto batch = [&](uint32_t of) {
       return program_.tensors[program_.steps[of].outputs[0]].type.shape[0];
     };

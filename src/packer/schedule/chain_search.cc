@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "format/memory_layout.h"
-#include "kernels/chain/chain.h"
+#include "src/runtime/cascade.h"
 #include "src/base/checked.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/cat.h"
@@ -211,12 +211,12 @@ class ChainSearch {
     return memory;
   }
 
-  // As the chain's kernel will count them (kernels/chain/chain.h).
+  // As the chain's kernel will count them (src/runtime/cascade.h).
   uint64_t tile_bytes(const ChainSteps& chain) const {
     const auto& shape = [&](uint32_t step) -> const std::vector<int64_t>& {
       return program_.tensors[program_.steps[step].outputs[0]].type.shape;
     };
-    uint32_t rows = chain_block_rows(static_cast<uint32_t>(shape(chain.back())[1]),
+    uint32_t rows = cascade_block_rows(static_cast<uint32_t>(shape(chain.back())[1]),
                                      static_cast<uint32_t>(shape(chain.back())[2]), thrifty_ ? 1 : 0, isa_);
     uint64_t bytes = 0;
     for (size_t i = chain.size() - 1; i > 0; --i) {
@@ -228,7 +228,7 @@ class ChainSearch {
       const target::TensorId tile = program_.steps[chain[i - 1]].outputs[0];
       const auto input = static_cast<uint32_t>(std::ranges::find(program_.steps[chain[i]].inputs, tile) -
                                                program_.steps[chain[i]].inputs.begin());
-      rows = chain_input_rows(view.input(input), family, args, rows);
+      rows = cascade_input_rows(view.input(input), family, args, rows);
       const std::vector<int64_t>& tile_shape = program_.tensors[tile].type.shape;
       bytes += round_up(rows * static_cast<uint64_t>(tile_shape[2] * tile_shape[3]), uint64_t{64});
     }
@@ -250,7 +250,7 @@ class ChainSearch {
 // Models without layers that could be stages cost nothing.
 bool has_stages(const Program& program) {
   const auto is_stage = [](const target::ProgramStep& step) {
-    return kChainStages.find(step.kernel) != nullptr;
+    return kCascadeLayerFamilies.find(step.kernel) != nullptr;
   };
   return std::ranges::count_if(program.steps, is_stage) > 1;
 }

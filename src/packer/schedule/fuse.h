@@ -1,5 +1,5 @@
 // Layers that run as one step: additions as residuals, and chains, which keep a few rows of what lies between
-// layers (kernels/chain/chain.h).
+// layers (src/runtime/cascade.h).
 #ifndef QPLAN_SRC_PACKER_SCHEDULE_FUSE_H_
 #define QPLAN_SRC_PACKER_SCHEDULE_FUSE_H_
 

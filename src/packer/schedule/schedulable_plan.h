@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 #include "src/packer/aligned_bytes.h"
 #include "src/packer/target/profile.h"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::schedule {

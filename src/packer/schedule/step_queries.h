@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 #include "src/packer/memory/lifetimes.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"

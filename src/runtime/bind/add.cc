@@ -3,7 +3,7 @@
 
 #include "kernels/add/add.h"
 #include "src/runtime/bind/broadcast.h"
-#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/families.h"
 
 namespace qplan {
 namespace {

@@ -3,7 +3,7 @@
 #include "kernels/layout.h"
 #include "src/base/checked.h"
 #include "src/runtime/bind/add.h"
-#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/families.h"
 
 namespace qplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

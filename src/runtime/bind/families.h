@@ -1,18 +1,11 @@
-// All kernel families: their numbers and their descriptors. format/kernels.def is the list.
+// All kernel families: their descriptors. format/kernels.def is the list. Where a descriptor is defined, its
+// declaration here gives it external linkage.
 #ifndef QPLAN_SRC_RUNTIME_BIND_FAMILIES_H_
 #define QPLAN_SRC_RUNTIME_BIND_FAMILIES_H_
 
-#include <stdint.h>
-
-#include "kernels/kernel.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan {
-
-enum KernelId : uint16_t {
-#define QPLAN_KERNEL(id, family, descriptor, params) kKernel_##family = id,
-#include "format/kernels.def"
-#undef QPLAN_KERNEL
-};
 
 // Each family has two descriptors: kConv2dFamily with all variants of this build, and kConv2dFamilyReference
 // with the reference alone. They share everything but the list of variants, and the second refers to no ISA

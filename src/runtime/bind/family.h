@@ -1,4 +1,6 @@
-// Builds the descriptors of a family from typed functions. In src/runtime/bind/<family>.cc:
+// What the runtime, the packer, tests and benchmarks know of a kernel family: its variants (kernels/kernel.h)
+// and how a step becomes their arguments. src/runtime/bind/<family>.cc builds its descriptors from typed
+// functions:
 //
 //   constexpr KernelVariant kVariants[] = {
 //   #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
@@ -19,38 +21,76 @@
 #include <type_traits>
 
 #include "kernels/kernel.h"
+#include "qplan/qplan.h"
 #include "src/base/checked.h"
-#include "src/runtime/bind/families.h"
+#include "src/base/error.h"
+#include "src/runtime/bind/step_view.h"
 
 namespace qplan {
 
-template <typename Args, bool (*kAccepts)(const Args&), size_t (*kScratchBytes)(const Args&),
-          uint32_t (*kUnits)(const Args&), void (*kRun)(const Args&, uint32_t, uint32_t, void*)>
-constexpr KernelVariant make_variant(const char* name, uint32_t isa) {
-  return {
-      name,
-      isa,
-      [](const void* args) { return kAccepts(*static_cast<const Args*>(args)); },
-      [](const void* args) { return kScratchBytes(*static_cast<const Args*>(args)); },
-      [](const void* args) { return kUnits(*static_cast<const Args*>(args)); },
-      [](const void* args, uint32_t begin, uint32_t end, void* scratch) {
-        kRun(*static_cast<const Args*>(args), begin, end, scratch);
-      },
-  };
-}
+// Storage for any family's Args.
+inline constexpr size_t kMaxArgsBytes = 512;
+inline constexpr size_t kArgsAlignment = 16;
 
-// For families whose vector variants all have the same knobs; the reference has none.
-template <size_t num_knobs>
-constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[num_knobs]) {
-  static_assert(num_knobs <= kMaxKnobs, "a schedule has a byte for each");
-  if (variant.isa == QPLAN_ISA_REFERENCE) return variant;
-  variant.knobs = knobs;
-  variant.num_knobs = num_knobs;
-  return variant;
-}
+enum KernelId : uint16_t {
+#define QPLAN_KERNEL(id, family, descriptor, params) kKernel_##family = id,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
 
-#define QPLAN_VARIANT_ROW(Args, name, isa) \
-  ::qplan::make_variant<Args, name::accepts, name::scratch_bytes, name::units, name::run>(#name, isa)
+// Rows [begin, end) of an image.
+struct Rows {
+  uint32_t begin;
+  uint32_t end;
+};
+
+// What a family tells a cascade (src/runtime/cascade.h), which makes the rows of its output [n,h,w,c] a few
+// at a time from rows of one of its inputs. Both work on args that bind has filled and `accepts` has
+// accepted.
+struct RowCut {
+  // Whether the step can be cut so, with the rows of this input coming and going.
+  bool (*accepts)(const StepView& step, uint32_t input);
+  // The rows of that input that these rows of the output, at least one, are made of: at least one, too, and
+  // neither end moves back where an end of `output` moves on.
+  Rows (*reads)(const void* args, Rows output);
+  // At least as many as `reads` says of any `rows` rows of the output.
+  uint64_t (*span)(const void* args, uint32_t rows);
+  // Reduces the args to rows `output` of image n, where `rows` holds what `reads` says of that input, and
+  // `to` gets them.
+  void (*cut)(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
+              void* args);
+};
+
+// Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
+// there, so that nothing is moved: *offset bytes from its beginning. The kernel finds out by the addresses.
+using PartQuery = bool (*)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
+
+struct KernelFamily {
+  uint16_t id;       // format/kernels.def
+  const char* name;  // "conv2d"
+  // Whether output o may share its whole buffer with input i.
+  bool (*in_place)(const StepView& step, uint32_t output, uint32_t input);
+  PartQuery part;  // null: never
+  // Null: never a layer of a cascade.
+  const RowCut* row_cut;
+  // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that
+  // act as parameters) and fills args. With check off, the plan has been checked before and only args are
+  // filled.
+  qplan_status (*bind)(const StepView& step, bool check, void* args, Error* error);
+  const KernelVariant* variants;  // best first; the last is the reference and accepts whatever bind accepts
+  uint32_t num_variants;
+  // Elementary operations that the formula takes for args that bind has checked, at least 1, UINT64_MAX where
+  // they are more: multiply-accumulates, elements of pooling windows, elements that are computed, bytes that
+  // are moved (docs/work.md defines each family's). Computed from shapes and parameters alone, so that no
+  // plan can understate it, and the same for all variants, whose time is at most a constant times this
+  // number.
+  uint64_t (*work)(const void* args);
+};
+
+inline const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
+                                           size_t scratch_limit, uint64_t schedule) {
+  return choose_variant(family.variants, family.num_variants, args, isa_limit, scratch_limit, schedule);
+}
 
 // kBind fills args, of which every field has its default value.
 template <typename Args, qplan_status (*kBind)(const StepView&, bool check, Args& args, Error* error),
@@ -84,5 +124,11 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
 inline bool never_in_place(const StepView&, uint32_t, uint32_t) { return false; }
 
 }  // namespace qplan
+
+// A set of families, indexed by kernel id (null where absent), passed in by the caller.
+struct qplan_kernel_set {
+  const qplan::KernelFamily* const* families;
+  uint32_t num_families;
+};
 
 #endif  // QPLAN_SRC_RUNTIME_BIND_FAMILY_H_

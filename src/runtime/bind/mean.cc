@@ -1,6 +1,6 @@
 #include "kernels/mean/mean.h"
 
-#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/families.h"
 #include "src/runtime/bind/shape_axes.h"
 #include "src/runtime/bind/step_check.h"
 

@@ -141,13 +141,12 @@ bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t cou
   const StepTensor tensor = step_.input(i);
   if (!tensor.is_constant) return fail_input(i, role) << "is not a constant";
   if (tensor.dtype != dtype) {
-    return fail_input(i, role) << "has " << dtype_name(tensor.dtype) << ", expected "
-                               << dtype_name(dtype);
+    return fail_input(i, role) << "has " << dtype_name(tensor.dtype) << ", expected " << dtype_name(dtype);
   }
   const uint64_t element_bytes = dtype_bytes(dtype);
   if (tensor.size_bytes / element_bytes != count || tensor.size_bytes % element_bytes != 0) {
-    return fail_input(i, role) << "has " << tensor.size_bytes << " bytes, expected " << count << " elements of "
-                               << element_bytes;
+    return fail_input(i, role) << "has " << tensor.size_bytes << " bytes, expected " << count
+                               << " elements of " << element_bytes;
   }
   if (tensor.offset % element_bytes != 0) {
     return fail_input(i, role) << "at offset " << tensor.offset << " is not aligned to " << element_bytes

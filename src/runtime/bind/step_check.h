@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "format/container.h"
-#include "kernels/kernel.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan {
 

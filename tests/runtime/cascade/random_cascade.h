@@ -1,4 +1,4 @@
-// Chains, and their stages as steps of their own: what they should give.
+// Cascades, and their layers as steps of their own: what they should give.
 #ifndef QPLAN_TESTS_KERNELS_CHAIN_RANDOM_CHAIN_H_
 #define QPLAN_TESTS_KERNELS_CHAIN_RANDOM_CHAIN_H_
 
@@ -13,58 +13,59 @@
 #include <vector>
 
 #include "format/plan_generated.h"
-#include "kernels/chain/chain.h"
 #include "kernels/conv2d/conv2d_taps.inl"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
 #include "src/runtime/bind/families.h"
+#include "src/runtime/cascade.h"
 #include "tests/support/buffer.h"
 #include "tests/support/random.h"
 
 namespace qplan::testing {
 
 // Rows or columns of a convolution; pad: before.
-struct ChainAxis {
+struct CascadeAxis {
   uint32_t kernel, stride, dilation, pad, output;
 };
 
-// Stages with random weights, one after another.
-class ChainBuilder {
+// Layers with random weights, one after another.
+class CascadeBuilder {
  public:
-  ChainBuilder(uint64_t seed, std::vector<int64_t> shape) : random_(seed), is_signed_(random_.chance(0.5)) {
+  CascadeBuilder(uint64_t seed, std::vector<int64_t> shape) : random_(seed), is_signed_(random_.chance(0.5)) {
     start(std::move(shape));
   }
 
   const std::vector<int64_t>& shape() const { return shape_; }
   // other: the shape of the other operand, empty: as the first.
   void add_sum(std::vector<int64_t> other = {}) {
-    Stage stage;
-    stage.kernel = random_.chance(0.7) ? kKernel_add : kKernel_sub;
-    stage.inputs = {before_, add_activation(other.empty() ? shape_ : other)};
-    if (random_.chance(0.5)) std::swap(stage.inputs[0], stage.inputs[1]);
-    stage.params_type = format::KernelParams_AddParams;
+    Layer layer;
+    layer.kernel = random_.chance(0.7) ? kKernel_add : kKernel_sub;
+    layer.inputs = {before_, add_activation(other.empty() ? shape_ : other)};
+    if (random_.chance(0.5)) std::swap(layer.inputs[0], layer.inputs[1]);
+    layer.params_type = format::KernelParams_AddParams;
     const std::vector<int32_t> zeros = {zero_point(), zero_point(), zero_point()};
-    stage.params = [=, lo = low(), hi = high()](flatbuffers::FlatBufferBuilder& b) {
+    layer.params = [=, lo = low(), hi = high()](flatbuffers::FlatBufferBuilder& b) {
       return format::CreateAddParams(b, format::Contract_TFL2, 20, zeros[0], 1 << 30, 0, zeros[1], 1 << 30,
                                      -1, zeros[2], 1 << 30, -18, lo, hi)
           .Union();
     };
-    stage.output = add_activation(shape_);
-    push(std::move(stage));
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
   }
 
-  void add_convolution(const ChainAxis& rows, const ChainAxis& columns, int64_t outputs, bool is_depthwise) {
+  void add_convolution(const CascadeAxis& rows, const CascadeAxis& columns, int64_t outputs,
+                       bool is_depthwise) {
     const int64_t channels = shape_[3];
-    Stage stage;
-    stage.kernel = is_depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d;
+    Layer layer;
+    layer.kernel = is_depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d;
     const bool laid_anew = !is_depthwise && random_.chance(0.5);
     uint16_t layout = is_depthwise ? kLayout_hwo16 : kLayout_o16k4;
     if (!is_depthwise && !laid_anew) layout = taken_as_it_is(rows, columns, outputs);
     if (random_.chance(0.2)) layout = kLayout_ohwi;
     const int32_t input_zero = random_.chance(0.8) ? low() : zero_point();
     const auto weights_zero = random_.chance(0.3) ? static_cast<int32_t>(random_.integer(-128, 127)) : 0;
-    stage.params_type = format::KernelParams_Conv2dParams;
-    stage.params = [=, lo = low(), hi = high(), pad_value = zero_point(),
+    layer.params_type = format::KernelParams_Conv2dParams;
+    layer.params = [=, lo = low(), hi = high(), pad_value = zero_point(),
                     output_zero = zero_point()](flatbuffers::FlatBufferBuilder& b) {
       return format::CreateConv2dParams(b, format::Contract_TFL2, layout, rows.kernel, columns.kernel,
                                         rows.stride, columns.stride, rows.dilation, columns.dilation,
@@ -85,34 +86,34 @@ class ChainBuilder {
         weights[layout_index(layout, o, k, count, window)] = static_cast<uint8_t>(random_.integer(-128, 127));
       }
     }
-    stage.inputs = {before_, add_tensor(0, 8, {static_cast<int64_t>(weight_bytes)}, true, weights),
+    layer.inputs = {before_, add_tensor(0, 8, {static_cast<int64_t>(weight_bytes)}, true, weights),
                     add_constant(random_.integers<int32_t>(entries, -20000, 20000)),
                     add_constant(random_.integers<int32_t>(entries, 1 << 30, INT32_MAX)),
                     add_constant(random_.integers<int32_t>(entries, -9, -6))};
     shape_ = {shape_[0], rows.output, columns.output, outputs};
-    stage.output = add_activation(shape_);
-    push(std::move(stage));
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
   }
 
-  // What no chain has.
+  // What no cascade has.
   void add_copy() {
-    Stage stage;
-    stage.kernel = kKernel_copy;
-    stage.inputs = {before_};
-    stage.params_type = format::KernelParams_CopyParams;
-    stage.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateCopyParams(b).Union(); };
-    stage.output = add_activation(shape_);
-    push(std::move(stage));
+    Layer layer;
+    layer.kernel = kKernel_copy;
+    layer.inputs = {before_};
+    layer.params_type = format::KernelParams_CopyParams;
+    layer.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateCopyParams(b).Union(); };
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
   }
 
-  uint32_t num_stages() const { return static_cast<uint32_t>(stages_.size()); }
+  uint32_t num_layers() const { return static_cast<uint32_t>(layers_.size()); }
 
-  // The bytes that the stages' references give one after another.
+  // The bytes that the layers' references give one after another.
   std::vector<uint8_t> expected() {
     build(0);
-    for (uint32_t i = 0; i < num_stages(); ++i) {
+    for (uint32_t i = 0; i < num_layers(); ++i) {
       const StepView step = view(i);
-      const KernelFamily& family = *kChainStages.find(step.step->kernel());
+      const KernelFamily& family = *kCascadeLayerFamilies.find(step.step->kernel());
       alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
       Error error;
       EXPECT_EQ(family.bind(step, true, args, &error), QPLAN_OK) << error.text();
@@ -122,10 +123,10 @@ class ChainBuilder {
     return bytes_of(static_cast<uint32_t>(tensors_.size() - 1));
   }
 
-  // The chain as one step, with a schedule.
-  StepView chain(uint64_t schedule) {
+  // The cascade as one step, with a schedule.
+  StepView cascade(uint64_t schedule) {
     build(schedule);
-    return view(num_stages());
+    return view(num_layers());
   }
   std::vector<uint8_t> output() const { return bytes_of(static_cast<uint32_t>(tensors_.size() - 1)); }
   void forget_output() {
@@ -138,7 +139,7 @@ class ChainBuilder {
     shape_ = std::move(shape);
     before_ = add_activation(shape_);
   }
-  explicit ChainBuilder(uint64_t seed) : random_(seed), is_signed_(random_.chance(0.5)) {}
+  explicit CascadeBuilder(uint64_t seed) : random_(seed), is_signed_(random_.chance(0.5)) {}
 
   Random random_;
 
@@ -150,7 +151,7 @@ class ChainBuilder {
     bool is_constant;
     std::shared_ptr<Buffer<uint8_t>> bytes;
   };
-  struct Stage {
+  struct Layer {
     uint16_t kernel;
     std::vector<uint32_t> inputs;
     uint32_t output;
@@ -159,7 +160,7 @@ class ChainBuilder {
   };
 
   // The layout that vector variants do not lay anew.
-  uint16_t taken_as_it_is(const ChainAxis& rows, const ChainAxis& columns, int64_t outputs) const {
+  uint16_t taken_as_it_is(const CascadeAxis& rows, const CascadeAxis& columns, int64_t outputs) const {
     Conv2dArgs args;
     args.input_c = static_cast<uint32_t>(shape_[3]);
     args.output_w = columns.output;
@@ -193,9 +194,9 @@ class ChainBuilder {
     return add_tensor(0, 32, {static_cast<int64_t>(values.size())}, true, bytes);
   }
 
-  void push(Stage stage) {
-    before_ = stage.output;
-    stages_.push_back(std::move(stage));
+  void push(Layer layer) {
+    before_ = layer.output;
+    layers_.push_back(std::move(layer));
   }
 
   flatbuffers::Offset<format::Tensor> tensor_table(const Tensor& tensor, uint32_t bank) {
@@ -203,15 +204,15 @@ class ChainBuilder {
     return format::CreateTensor(builder_, tensor.code, tensor.bits, shape, bank, 0, tensor.bytes->size());
   }
 
-  flatbuffers::Offset<format::KernelStep> step_table(const Stage& stage, std::vector<uint32_t> inputs,
+  flatbuffers::Offset<format::KernelStep> step_table(const Layer& layer, std::vector<uint32_t> inputs,
                                                      uint32_t output) {
     const auto in = builder_.CreateVector(inputs);
     const auto out = builder_.CreateVector(std::vector<uint32_t>{output});
-    const auto params = stage.params(builder_);
-    return format::CreateKernelStep(builder_, stage.kernel, in, out, stage.params_type, params);
+    const auto params = layer.params(builder_);
+    return format::CreateKernelStep(builder_, layer.kernel, in, out, layer.params_type, params);
   }
 
-  // Steps 0 .. num_stages - 1 are the stages, the next one is the chain.
+  // Steps 0 .. num_layers - 1 are the layers, the next one is the cascade.
   void build(uint64_t schedule) {
     builder_.Clear();
     std::vector<flatbuffers::Offset<format::Bank>> banks = {
@@ -220,31 +221,31 @@ class ChainBuilder {
     std::vector<flatbuffers::Offset<format::Tensor>> tensors, tiles;
     for (const Tensor& tensor : tensors_) tensors.push_back(tensor_table(tensor, tensor.is_constant ? 1 : 0));
     std::vector<flatbuffers::Offset<format::Step>> steps;
-    std::vector<flatbuffers::Offset<format::KernelStep>> stages;
-    std::vector<uint32_t> chain_inputs;
+    std::vector<flatbuffers::Offset<format::KernelStep>> layers;
+    std::vector<uint32_t> cascade_inputs;
     const auto num_tensors = static_cast<uint32_t>(tensors_.size());
-    for (uint32_t i = 0; i < num_stages(); ++i) {
-      const Stage& stage = stages_[i];
+    for (uint32_t i = 0; i < num_layers(); ++i) {
+      const Layer& layer = layers_[i];
       steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep,
-                                         step_table(stage, stage.inputs, stage.output).Union()));
-      std::vector<uint32_t> inputs = stage.inputs;
+                                         step_table(layer, layer.inputs, layer.output).Union()));
+      std::vector<uint32_t> inputs = layer.inputs;
       for (uint32_t& input : inputs) {
-        if (i > 0 && input == stages_[i - 1].output) {
+        if (i > 0 && input == layers_[i - 1].output) {
           input = num_tensors + i - 1;
-        } else if (std::ranges::find(chain_inputs, input) == chain_inputs.end()) {
-          chain_inputs.push_back(input);
+        } else if (std::ranges::find(cascade_inputs, input) == cascade_inputs.end()) {
+          cascade_inputs.push_back(input);
         }
       }
-      const bool is_last = i + 1 == num_stages();
-      stages.push_back(step_table(stage, inputs, is_last ? stage.output : num_tensors + i));
-      if (!is_last) tiles.push_back(tensor_table(tensors_[stage.output], 0));
+      const bool is_last = i + 1 == num_layers();
+      layers.push_back(step_table(layer, inputs, is_last ? layer.output : num_tensors + i));
+      if (!is_last) tiles.push_back(tensor_table(tensors_[layer.output], 0));
     }
-    const auto params = format::CreateChainParamsDirect(builder_, &stages, &tiles);
-    const std::vector<uint32_t> output = {stages_.back().output};
-    const auto chain =
-        format::CreateKernelStepDirect(builder_, kKernel_chain, &chain_inputs, &output,
+    const auto params = format::CreateChainParamsDirect(builder_, &layers, &tiles);
+    const std::vector<uint32_t> output = {layers_.back().output};
+    const auto cascade =
+        format::CreateKernelStepDirect(builder_, kKernel_chain, &cascade_inputs, &output,
                                        format::KernelParams_ChainParams, params.Union(), 0, 0, schedule);
-    steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, chain.Union()));
+    steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, cascade.Union()));
     builder_.Finish(format::CreatePlanDirect(builder_, nullptr, &banks, &tensors, &steps));
     data_.clear();
     for (const Tensor& tensor : tensors_) data_.push_back(tensor.bytes->data());
@@ -261,20 +262,20 @@ class ChainBuilder {
   }
 
   bool is_signed_;
-  std::vector<int64_t> shape_;  // of what the last stage so far gives
+  std::vector<int64_t> shape_;  // of what the last layer so far gives
   uint32_t before_ = 0;         // and its tensor
   std::vector<Tensor> tensors_;
-  std::vector<Stage> stages_;
+  std::vector<Layer> layers_;
   flatbuffers::FlatBufferBuilder builder_;
   std::vector<void*> data_;
 };
 
-class RandomChain : public ChainBuilder {
+class RandomCascade : public CascadeBuilder {
  public:
-  explicit RandomChain(uint64_t seed) : ChainBuilder(seed) {
+  explicit RandomCascade(uint64_t seed) : CascadeBuilder(seed) {
     start({random_.integer(1, 2), random_.integer(1, 24), random_.integer(1, 24), random_.integer(1, 80)});
-    const int64_t num_stages = random_.integer(2, kMaxChainStages);
-    for (int64_t i = 0; i < num_stages; ++i) {
+    const int64_t num_layers = random_.integer(2, kMaxCascadeLayers);
+    for (int64_t i = 0; i < num_layers; ++i) {
       const int64_t kind = random_.integer(0, 3);
       kind == 0 ? add_sum() : add_random_convolution(kind == 1);
     }
@@ -283,8 +284,8 @@ class RandomChain : public ChainBuilder {
  private:
   // Every window of which has something of
   // the input in it.
-  ChainAxis axis(int64_t input) {
-    ChainAxis axis;
+  CascadeAxis axis(int64_t input) {
+    CascadeAxis axis;
     axis.kernel = static_cast<uint32_t>(random_.pick<int64_t>({1, 1, 3, 3, 5, 2}));
     axis.stride = static_cast<uint32_t>(random_.pick<int64_t>({1, 1, 2, 3}));
     axis.dilation = static_cast<uint32_t>(random_.pick<int64_t>({1, 1, 1, 2}));
@@ -297,8 +298,8 @@ class RandomChain : public ChainBuilder {
   void add_random_convolution(bool is_depthwise) {
     const int64_t outputs = is_depthwise ? shape()[3] : random_.integer(1, 80);
     const bool is_square = random_.chance(0.7);
-    const ChainAxis rows = axis(shape()[1]);
-    ChainAxis columns = axis(shape()[2]);
+    const CascadeAxis rows = axis(shape()[1]);
+    CascadeAxis columns = axis(shape()[2]);
     if (is_square) {
       const int64_t pad = std::min<int64_t>(rows.pad, shape()[2]);
       columns = {rows.kernel, rows.stride, rows.dilation, rows.pad,

@@ -8,7 +8,6 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
-#include "kernels/kernel.h"
 #include "kernels/layout.h"
 #include "qplan/qplan.h"
 

@@ -25,7 +25,7 @@
 #include "kernels/split/split.h"
 #include "kernels/transpose/transpose.h"
 #include "src/runtime/bind/families.h"
-#include "tests/kernels/chain/random_chain.h"
+#include "tests/runtime/cascade/random_cascade.h"
 
 namespace qplan {
 namespace {
@@ -122,16 +122,16 @@ TEST(Work, OfMovesCountsBytes) {
 
 // A sum of stages, and what moves in tiles. 4 channels, 8 x 8: 1x1 to 12 channels, then 3x3 depthwise. For a
 // row of the output the tile holds 3 rows of 8 * 12 bytes, 8 times.
-TEST(Work, OfChainsIsThatOfTheStagesAndOfTheTiles) {
-  testing::ChainBuilder chain(1, {1, 8, 8, 4});
-  chain.add_convolution({1, 1, 1, 0, 8}, {1, 1, 1, 0, 8}, 12, false);
-  chain.add_convolution({3, 1, 1, 1, 8}, {3, 1, 1, 1, 8}, 12, true);
+TEST(Work, OfCascadesIsThatOfTheLayersAndOfTheTiles) {
+  testing::CascadeBuilder cascade(1, {1, 8, 8, 4});
+  cascade.add_convolution({1, 1, 1, 0, 8}, {1, 1, 1, 0, 8}, 12, false);
+  cascade.add_convolution({3, 1, 1, 1, 8}, {3, 1, 1, 1, 8}, 12, true);
   for (const uint64_t block_rows : {0, 1, 3, 5}) {  // settings of the knob, which must not matter
-    const StepView step = chain.chain(block_rows);
+    const StepView step = cascade.cascade(block_rows);
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
     Error error;
-    ASSERT_EQ(kChainFamily.bind(step, true, args, &error), QPLAN_OK) << error.text();
-    EXPECT_EQ(kChainFamily.work(args), 768u * 5 + 768u * 10 + 8u * 3 * 96);
+    ASSERT_EQ(kCascadeFamily.bind(step, true, args, &error), QPLAN_OK) << error.text();
+    EXPECT_EQ(kCascadeFamily.work(args), 768u * 5 + 768u * 10 + 8u * 3 * 96);
   }
 }
 

@@ -1,0 +1,145 @@
+#include "src/runtime/cascade.h"
+
+#include "format/plan_view.h"
+#include "kernels/variant.h"
+#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+namespace {
+
+using format::ChainParams;
+
+static_assert(kMaxCascadeLayers == format::kMaxChainStages, "what open() lets through");
+
+const ChainParams& params_of(const StepView& cascade) { return *cascade.step->params_as_ChainParams(); }
+
+// Writes "chain: stage 1: conv2d: what is wrong".
+bool fail_layer(const StepCheck& check, uint32_t index, qplan_status status, const char* text) {
+  return check.fail(status) << "stage " << index << ": " << text;
+}
+
+bool check_layer(const StepCheck& check, const LayerFamilies& families, const StepView& cascade,
+                 uint32_t index) {
+  const StepView layer = cascade_layer(cascade, index);
+  const KernelFamily* family = families.find(layer.step->kernel());
+  if (family == nullptr) {
+    return check.fail(QPLAN_KERNEL_MISSING)
+           << "stage " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a stage here";
+  }
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  Error error;
+  const qplan_status bound = family->bind(layer, true, args, &error);
+  if (bound < 0) return fail_layer(check, index, bound, error.text());
+  // open() has checked that the tile before the layer is one of its inputs.
+  if (cascade_moving_input(layer, *family) >= layer.num_inputs()) {
+    return check.fail() << "stage " << index << ": " << family->name
+                        << " cannot be cut into rows of an input that comes and goes";
+  }
+  const uint32_t last = params_of(cascade).stages()->size() - 1;
+  if (layer.output(0).extents[0] != cascade.output(0).extents[0]) {
+    return check.fail() << "stage " << index << ": batch " << layer.output(0).extents[0]
+                        << " is not the output's " << cascade.output(0).extents[0] << " of stage " << last;
+  }
+  return true;
+}
+
+bool check_step(const StepCheck& check, const LayerFamilies& families, const StepView& cascade) {
+  if (!check.params(format::KernelParams_ChainParams) || !check.arity(cascade.num_inputs(), 1)) return false;
+  Shape output;
+  if (!check.output(0, "output", kDtypesU8S8, 4, &output)) return false;
+  const uint32_t num_layers = params_of(cascade).stages()->size();
+  for (uint32_t i = 0; i < num_layers; ++i) {
+    if (!check_layer(check, families, cascade, i)) return false;
+  }
+  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX);
+}
+
+void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeArgs& args) {
+  const StepTensor output = cascade.output(0);
+  args.step = cascade;
+  args.families = &families;
+  args.num_layers = params_of(cascade).stages()->size();
+  args.batch = static_cast<uint32_t>(output.extents[0]);
+  args.output_h = static_cast<uint32_t>(output.extents[1]);
+  args.output_w = static_cast<uint32_t>(output.extents[2]);
+  args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
+}
+
+template <const LayerFamilies& kFamilies>
+qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* error) {
+  const StepCheck check(step, "chain", error);
+  if (checked && !check_step(check, kFamilies, step)) return check.status();
+  fill_args(step, kFamilies, args);
+  return QPLAN_OK;
+}
+
+// The executor as a choice among instruction sets: the layers of a cascade run by variants up to kIsa.
+template <uint32_t kIsa>
+struct LayersUpTo {
+  static bool accepts(const CascadeArgs&) { return true; }
+  static size_t scratch_bytes(const CascadeArgs& args) { return cascade_scratch_bytes(args, kIsa); }
+  static uint32_t units(const CascadeArgs& args) { return cascade_units(args, kIsa); }
+  static void run(const CascadeArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+    cascade_run(args, kIsa, begin, end, scratch);
+  }
+  static constexpr KernelVariant choice(const char* name) {
+    KernelVariant choice = make_variant<CascadeArgs, accepts, scratch_bytes, units, run>(name, kIsa);
+    choice.neighbours_share = true;
+    return with_knobs(choice, kCascadeKnobs);
+  }
+};
+
+#define QPLAN_VARIANT(name, isa) LayersUpTo<isa>::choice(#name),
+constexpr KernelVariant kChoices[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_VARIANT(chain_ref, QPLAN_ISA_REFERENCE)};
+#undef QPLAN_VARIANT
+constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice("chain_ref")};
+
+constexpr const KernelFamily* kAll[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily};
+constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference, &kDepthwiseConv2dFamilyReference,
+                                               &kAddFamilyReference, &kSubFamilyReference};
+constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0])};
+
+}  // namespace
+
+constexpr LayerFamilies kCascadeLayerFamilies = {kAll, sizeof(kAll) / sizeof(kAll[0])};
+
+const KernelFamily* LayerFamilies::find(uint16_t kernel) const {
+  for (uint32_t i = 0; i < num_families; ++i) {
+    if (families[i]->id == kernel) return families[i];
+  }
+  return nullptr;
+}
+
+StepView cascade_layer(const StepView& cascade, uint32_t index) {
+  StepView layer = cascade;
+  layer.step = params_of(cascade).stages()->Get(index);
+  if (cascade.plan == nullptr) return layer;
+  layer.tiles = params_of(cascade).tiles();
+  layer.data = nullptr;
+  layer.data_without_tiles = cascade.data;
+  return layer;
+}
+
+uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family) {
+  if (family.row_cut == nullptr) return layer.num_inputs();
+  uint32_t moving = layer.num_inputs();
+  for (uint32_t i = layer.num_inputs(); i-- > 0;) {
+    if (layer.input(i).is_tile) moving = i;
+  }
+  if (moving < layer.num_inputs())
+    return family.row_cut->accepts(layer, moving) ? moving : layer.num_inputs();
+  for (uint32_t i = layer.num_inputs(); i-- > 0;) {
+    if (!layer.input(i).is_constant && family.row_cut->accepts(layer, i)) moving = i;
+  }
+  return moving;
+}
+
+constexpr KernelFamily kCascadeFamily =
+    make_family<CascadeArgs, bind<kCascadeLayerFamilies>, never_in_place, cascade_work>(kKernel_chain,
+                                                                                        "chain", kChoices);
+constexpr KernelFamily kCascadeFamilyReference =
+    make_family<CascadeArgs, bind<kReferenceLayers>, never_in_place, cascade_work>(kKernel_chain, "chain",
+                                                                                   kReference);
+
+}  // namespace qplan

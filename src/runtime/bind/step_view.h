@@ -1,0 +1,94 @@
+// A step as kernel argument binding sees it.
+#ifndef QPLAN_SRC_RUNTIME_BIND_STEP_VIEW_H_
+#define QPLAN_SRC_RUNTIME_BIND_STEP_VIEW_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/plan_generated.h"
+#include "kernels/numeric/dtype.h"
+
+namespace qplan {
+
+// What a family is told of one tensor that a step reads or writes.
+struct StepTensor {
+  const int64_t* extents = nullptr;  // outermost first; null where the rank is 0
+  uint32_t rank = 0;
+  Dtype dtype = Dtype::kOther;
+  bool is_constant = false;
+  bool is_tile = false;     // between two layers of a cascade: never whole in memory, without an address
+  uint64_t size_bytes = 0;  // of all of it, of a tile too
+  uint64_t offset = 0;      // bytes, from an aligned address; 0 where nothing has been planned yet
+  void* data = nullptr;     // null where it has no address yet
+};
+
+// One step, and the table of tensors that its inputs and outputs are positions in. The table is an array, or
+// a verified plan's own (which is read as it is, so that a session needs no memory for it), with or without
+// addresses: data may be null for all tensors that are not constants (checks, scratch queries): then only
+// shapes and constants are looked at.
+struct StepView {
+  const format::Plan* plan = nullptr;  // null where the table is `tensors`
+  const format::KernelStep* step = nullptr;
+  // Of a plan's step whose operands all have addresses, but for those without any: data[t] is that of tensor
+  // t, null where it has none yet. Constants are always there.
+  void* const* data = nullptr;
+  // Of a layer of a cascade of a plan, which has no `data`: what lies between the layers, numbered from the
+  // plan's last tensor on; and the addresses of the plan's own tensors, if they have any.
+  const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>* tiles = nullptr;
+  void* const* data_without_tiles = nullptr;
+  // The first byte of the plan's file, where nothing has been placed in memory: constants have the addresses
+  // that the file gives them then, and other tensors have none.
+  const uint8_t* file = nullptr;
+  // Tiles are ordinary entries.
+  const StepTensor* tensors = nullptr;
+
+  // A step of a plan that nobody has placed in memory: for checks and queries.
+  static StepView without_addresses(const format::Plan& plan, const format::KernelStep& step,
+                                    const uint8_t* file) {
+    StepView view;
+    view.plan = &plan;
+    view.step = &step;
+    view.file = file;
+    return view;
+  }
+  // A step of no plan.
+  static StepView of_tensors(const format::KernelStep& step, const StepTensor* tensors) {
+    StepView view;
+    view.step = &step;
+    view.tensors = tensors;
+    return view;
+  }
+
+  uint32_t num_inputs() const { return step->inputs() ? step->inputs()->size() : 0; }
+  uint32_t num_outputs() const { return step->outputs() ? step->outputs()->size() : 0; }
+  StepTensor input(uint32_t i) const { return tensor(step->inputs()->Get(i)); }
+  StepTensor output(uint32_t i) const { return tensor(step->outputs()->Get(i)); }
+  void* input_data(uint32_t i) const { return address(step->inputs()->Get(i)); }
+  void* output_data(uint32_t i) const { return address(step->outputs()->Get(i)); }
+  StepTensor tensor(uint32_t t) const;
+  // Asked for each operand of each step of each run, so that nothing but the usual case is decided here.
+  void* address(uint32_t t) const { return data != nullptr ? data[t] : unusual_address(t); }
+  // The step is a layer of a cascade, or has no addresses yet, or is of no plan.
+  void* unusual_address(uint32_t t) const;
+  // Parts of tensor(t), asked as often.
+  uint32_t rank(uint32_t t) const {
+    return tensors != nullptr ? tensors[t].rank : plan_tensor(t).shape()->size();
+  }
+  const int64_t* extents(uint32_t t) const {
+    return tensors != nullptr ? tensors[t].extents : plan_tensor(t).shape()->data();
+  }
+  Dtype dtype(uint32_t t) const { return tensors != nullptr ? tensors[t].dtype : dtype_of(plan_tensor(t)); }
+
+  // kOther for everything that Dtype does not list.
+  __attribute__((pure)) static Dtype dtype_of(const format::Tensor& tensor);
+
+ private:
+  bool is_tile(uint32_t t) const { return tiles != nullptr && t >= plan->tensors()->size(); }
+  const format::Tensor& plan_tensor(uint32_t t) const {
+    return is_tile(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
+  }
+};
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_RUNTIME_BIND_STEP_VIEW_H_

@@ -1,0 +1,230 @@
+// The loop over blocks of rows: from the output back, which rows each layer has to make; then forth, layer by
+// layer, each by the variant that its own family chooses.
+#include "src/runtime/cascade.h"
+
+#include "src/base/checked.h"
+
+namespace qplan {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+template <typename Integer>
+Integer round_up_64(Integer bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+struct Layer {
+  StepView view;
+  const KernelFamily* family;
+  uint32_t moving;       // input
+  size_t input_row;      // bytes of a row of that input
+  uint64_t input_h;      // its rows
+  size_t output_row;     // bytes
+  uint64_t tile_offset;  // of its output in scratch; the last layer has none
+  uint32_t tile_rows;    // that the tile holds; of the last layer, those of a block
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+};
+
+struct Layers {
+  uint32_t count;
+  uint32_t block_rows;  // of output
+  uint64_t tile_bytes;  // of all tiles
+  Layer layer[kMaxCascadeLayers];
+
+  Layers(const CascadeArgs& args, uint32_t isa)
+      : count(args.num_layers),
+        block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)),
+        tile_bytes(0) {
+    for (uint32_t i = 0; i < count; ++i) bind(args, i);
+    uint32_t rows = block_rows;
+    for (uint32_t i = count; i-- > 0;) {
+      Layer& at = layer[i];
+      at.tile_rows = rows;
+      rows = cascade_input_rows(at.view.input(at.moving), *at.family, at.args, rows);
+    }
+    for (uint32_t i = 0; i + 1 < count; ++i) {
+      layer[i].tile_offset = tile_bytes;
+      tile_bytes += round_up_64(uint64_t{layer[i].tile_rows} * layer[i].output_row);
+    }
+  }
+
+ private:
+  void bind(const CascadeArgs& args, uint32_t i) {
+    Layer& at = layer[i];
+    at.view = cascade_layer(args.step, i);
+    at.family = args.families->find(at.view.step->kernel());
+    at.moving = cascade_moving_input(at.view, *at.family);
+    const StepTensor input = at.view.input(at.moving), output = at.view.output(0);
+    at.input_h = static_cast<uint64_t>(input.extents[1]);
+    at.input_row = static_cast<size_t>(input.size_bytes / args.batch / at.input_h);
+    at.output_row =
+        static_cast<size_t>(output.size_bytes / args.batch) / static_cast<size_t>(output.extents[1]);
+    Error unused;
+    // Checked at init.
+    (void)at.family->bind(at.view, false, at.args, &unused);
+  }
+};
+
+const KernelVariant* variant_for(const Layer& layer, const void* args, uint32_t isa, size_t scratch) {
+  return choose_variant(*layer.family, args, isa, scratch, layer.view.step->schedule());
+}
+
+// What a layer takes for the most rows that it makes at once: no family takes more for fewer.
+size_t layer_scratch(const Layer& layer, uint32_t isa) {
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  __builtin_memcpy(args, layer.args, sizeof(args));
+  const Rows rows = {0, layer.tile_rows};
+  layer.family->row_cut->cut(layer.view, layer.moving, 0, rows, nullptr, nullptr, args);
+  return round_up_64(variant_for(layer, args, isa, SIZE_MAX)->scratch_bytes(args));
+}
+
+size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
+  size_t most = 0;
+  for (uint32_t i = 0; i < layers.count; ++i) {
+    const size_t bytes = layer_scratch(layers.layer[i], isa);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+class Run {
+ public:
+  Run(const CascadeArgs& args, uint32_t isa, void* scratch)
+      : args_(args),
+        isa_(isa),
+        layers_(args, isa),
+        tiles_(static_cast<uint8_t*>(scratch)),
+        scratch_(tiles_ + layers_.tile_bytes),
+        scratch_bytes_(most_layer_scratch(layers_, isa)) {}
+
+  void units(uint32_t begin, uint32_t end) {
+    const uint32_t blocks = (args_.output_h + layers_.block_rows - 1) / layers_.block_rows;
+    for (uint32_t unit = begin; unit < end; ++unit) {
+      const uint32_t image = unit / blocks, first = unit % blocks * layers_.block_rows;
+      if (unit == begin || first == 0) forget();
+      const uint32_t rest = args_.output_h - first;
+      block(image, {first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)});
+    }
+  }
+
+ private:
+  void forget() {
+    for (Rows& held : held_) held = {0, 0};
+  }
+
+  void block(uint32_t image, Rows output) {
+    Rows make[kMaxCascadeLayers];
+    uint32_t first = layers_.count - 1;
+    make[first] = output;
+    while (first > 0) {
+      make[first - 1] = advance(first, make[first]);
+      if (make[first - 1].begin == make[first - 1].end) break;
+      --first;
+    }
+    for (uint32_t i = first; i < layers_.count; ++i) run(i, image, make[i]);
+  }
+
+  // Moves the tile before a layer on to the rows that the layer reads; returns those that are still to make.
+  Rows advance(uint32_t layer, Rows output) {
+    const Layer& reader = layers_.layer[layer];
+    const Layer& writer = layers_.layer[layer - 1];
+    const Rows need = reader.family->row_cut->reads(reader.args, output);
+    Rows& held = held_[layer - 1];
+    Rows make = need;
+    if (need.begin < held.end) {
+      uint8_t* tile = tiles_ + writer.tile_offset;
+      const size_t kept = (held.end - need.begin) * writer.output_row;
+      if (need.begin > held.begin) {
+        __builtin_memmove(tile, tile + (need.begin - held.begin) * writer.output_row, kept);
+      }
+      make.begin = held.end;
+    }
+    held = need;
+    return make;
+  }
+
+  void run(uint32_t index, uint32_t image, Rows output) {
+    const Layer& layer = layers_.layer[index];
+    const RowCut& row_cut = *layer.family->row_cut;
+    const Rows need = row_cut.reads(layer.args, output);
+    const uint8_t* rows;
+    if (index == 0) {
+      rows = static_cast<const uint8_t*>(layer.view.input_data(layer.moving)) +
+             (image * layer.input_h + need.begin) * layer.input_row;
+    } else {
+      rows = tiles_ + layers_.layer[index - 1].tile_offset +
+             (need.begin - held_[index - 1].begin) * layer.input_row;
+    }
+    uint8_t* to;
+    if (index + 1 == layers_.count) {
+      to = static_cast<uint8_t*>(layer.view.output_data(0)) +
+           (size_t{image} * args_.output_h + output.begin) * layer.output_row;
+    } else {
+      to = tiles_ + layer.tile_offset + (output.begin - held_[index].begin) * layer.output_row;
+    }
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    __builtin_memcpy(args, layer.args, sizeof(args));
+    row_cut.cut(layer.view, layer.moving, image, output, rows, to, args);
+    const KernelVariant* variant = variant_for(layer, args, isa_, scratch_bytes_);
+    variant->run(args, 0, variant->units(args), scratch_);
+  }
+
+  const CascadeArgs& args_;
+  const uint32_t isa_;
+  const Layers layers_;
+  uint8_t* const tiles_;
+  uint8_t* const scratch_;
+  const size_t scratch_bytes_;
+  Rows held_[kMaxCascadeLayers] = {};  // by each tile, of the image at hand
+};
+
+}  // namespace
+
+uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa) {
+  uint32_t rows = wanted_rows;
+  if (rows == 0) rows = isa == QPLAN_ISA_REFERENCE ? 1 : ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4;
+  return rows < output_h ? rows : output_h;
+}
+
+uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family, const void* args,
+                            uint32_t rows) {
+  const uint64_t span = family.row_cut->span(args, rows);
+  const auto input_h = static_cast<uint64_t>(input.extents[1]);
+  return static_cast<uint32_t>(span < input_h ? span : input_h);
+}
+
+uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) { return Layers(args, isa).tile_bytes; }
+
+size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa) {
+  const Layers layers(args, isa);
+  const uint64_t bytes = layers.tile_bytes + most_layer_scratch(layers, isa);
+  // More than there are addresses is more than any plan provides.
+  return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
+}
+
+uint64_t cascade_work(const CascadeArgs& args) {
+  const Layers layers(args, QPLAN_ISA_REFERENCE);
+  uint64_t work = 0;
+  uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
+  for (uint32_t i = layers.count; i-- > 0;) {
+    const Layer& at = layers.layer[i];
+    work = saturating_sum(work, at.family->work(at.args));
+    rows = cascade_input_rows(at.view.input(at.moving), *at.family, at.args, rows);
+    if (i == 0) break;  // what the first layer reads does not move
+    // Blocks of several rows keep no more rows each, and there are fewer of them.
+    work = saturating_sum(work, saturating_product(args.batch, args.output_h, rows, at.input_row));
+  }
+  return work;
+}
+
+uint32_t cascade_units(const CascadeArgs& args, uint32_t isa) {
+  const uint32_t rows = cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa);
+  return args.batch * ((args.output_h + rows - 1) / rows);
+}
+
+void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch) {
+  Run(args, isa, scratch).units(begin, end);
+}
+
+}  // namespace qplan

@@ -1,0 +1,81 @@
+// Executes a cascade (kernel "chain" of a plan): several layers one after another, a few rows at a time.
+//
+//   out = layer[last](... layer[1](layer[0](inputs)))
+//
+// Each layer is a step of another family that makes rows of [n,h,w,c] from rows of one of its inputs
+// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub. What lies between two layers is
+// never whole: a tile in scratch memory holds the rows of it that the next rows of output are made of. Rows
+// that two blocks of output share stay in the tile, so that nothing is computed twice but where another task
+// begins. The bytes of the output are those that the layers would give one after another.
+#ifndef QPLAN_SRC_RUNTIME_CASCADE_H_
+#define QPLAN_SRC_RUNTIME_CASCADE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/runtime/bind/family.h"
+
+namespace qplan {
+
+// As many as a plan may have.
+inline constexpr uint32_t kMaxCascadeLayers = 4;
+
+// Rows of output that are made at a time.
+enum CascadeKnob : uint32_t { kCascadeBlockRows };
+inline constexpr Knob kCascadeKnobs[] = {{"block_rows", KnobKind::kTile, 6, {1, 2, 4, 8, 16, 32}}};
+
+// Where the schedule does not say: the fewest times 4 rows that make this many pixels of output, as vectors
+// of the depthwise kernels take up to four rows; but one row for the reference, which gains nothing from more
+// and runs where memory is short.
+inline constexpr uint32_t kCascadeBlockPixels = 224;
+
+// Families of layers.
+struct LayerFamilies {
+  const KernelFamily* const* families;
+  uint32_t num_families;
+
+  // Null for others.
+  const KernelFamily* find(uint16_t kernel) const;
+};
+
+// All that may be layers, with all variants.
+extern const LayerFamilies kCascadeLayerFamilies;
+
+// Of a step that has been checked, with the layers' own args: they are bound again where a run begins, as
+// they are larger than what an executor keeps of a step.
+struct CascadeArgs {
+  StepView step;
+  const LayerFamilies* families = nullptr;
+  uint32_t num_layers = 0;  // [2, kMaxCascadeLayers]
+  uint32_t batch = 0;
+  uint32_t output_h = 0;
+  uint32_t output_w = 0;
+  uint32_t wanted_rows = 0;  // of a block, by the schedule; 0: as is best
+};
+
+// Rows of output of a block, [1, output_h], of layers up to `isa`.
+uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa);
+// Rows of that input of a layer that so many rows of its output take at most. args: of the family.
+uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family, const void* args,
+                            uint32_t rows);
+
+// The step that layer `index` is.
+StepView cascade_layer(const StepView& cascade, uint32_t index);
+// The input of a layer whose rows come and go: the tile before it; of the first layer an activation.
+// num_inputs of the layer where there is none.
+uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family);
+
+// Bytes of all tiles.
+uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa);
+// Scratch of a worker whose layers use variants up to `isa`: the tiles, and the most that a layer takes.
+size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa);
+// KernelFamily::work: that of the layers, and the bytes of tiles that move for each row of output. Each task
+// computes again what the one before it left in its tiles.
+uint64_t cascade_work(const CascadeArgs& args);
+// Units: blocks of rows, image by image.
+uint32_t cascade_units(const CascadeArgs& args, uint32_t isa);
+void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch);
+
+}  // namespace qplan
+
+#endif  // QPLAN_SRC_RUNTIME_CASCADE_H_

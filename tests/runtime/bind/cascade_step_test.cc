@@ -1,0 +1,74 @@
+// What bind refuses of cascades that open() would let through.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/runtime/cascade/random_cascade.h"
+
+namespace qplan {
+namespace {
+
+using testing::CascadeAxis;
+using testing::CascadeBuilder;
+
+constexpr CascadeAxis kOne = {1, 1, 1, 0, 8};  // of 8 rows or columns
+constexpr CascadeAxis kThree = {3, 1, 1, 1, 8};
+
+std::string refusal(CascadeBuilder& cascade, const KernelFamily& family = kCascadeFamily) {
+  const StepView step = cascade.cascade(0);
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  Error error;
+  return family.bind(step, true, args, &error) < 0 ? error.text() : "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+TEST(CascadeStep, TakesConvolutionsAndSums) {
+  CascadeBuilder cascade(1, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 12, false);
+  cascade.add_convolution(kThree, kThree, 12, true);
+  cascade.add_convolution(kOne, kOne, 4, false);
+  cascade.add_sum();
+  EXPECT_EQ(refusal(cascade), "");
+  EXPECT_EQ(refusal(cascade, kCascadeFamilyReference), "");
+}
+
+TEST(CascadeStep, NamesTheLayerThatItsFamilyRefuses) {
+  CascadeBuilder cascade(2, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 12, false);
+  cascade.add_convolution(kThree, {3, 0, 1, 1, 8}, 12, true);
+  EXPECT_TRUE(contains(refusal(cascade), "chain: stage 1: depthwise_conv2d: width")) << refusal(cascade);
+}
+
+TEST(CascadeStep, RefusesKernelsThatAreNoLayers) {
+  CascadeBuilder cascade(3, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 12, false);
+  cascade.add_copy();
+  EXPECT_EQ(refusal(cascade), "chain: stage 1: kernel 21 cannot be a stage here");
+}
+
+// Rows of the output whose windows lie in the padding alone would be made of no rows.
+TEST(CascadeStep, RefusesWindowsOutsideOfTheInput) {
+  const CascadeAxis all_above = {3, 1, 1, 3, 8}, all_below = {3, 1, 1, 1, 10}, just_inside = {3, 1, 1, 2, 10};
+  for (const CascadeAxis& rows : {all_above, all_below}) {
+    CascadeBuilder cascade(4, {1, 8, 8, 4});
+    cascade.add_convolution(rows, kThree, 4, true);
+    cascade.add_convolution({1, 1, 1, 0, rows.output}, kOne, 4, false);
+    EXPECT_TRUE(contains(refusal(cascade), "stage 0: depthwise_conv2d cannot be cut into rows"))
+        << refusal(cascade);
+  }
+  CascadeBuilder cascade(4, {1, 8, 8, 4});
+  cascade.add_convolution(just_inside, kThree, 4, true);
+  cascade.add_convolution({1, 1, 1, 0, 10}, kOne, 4, false);
+  EXPECT_EQ(refusal(cascade), "");
+}
+
+TEST(CascadeStep, RefusesSumsThatBroadcast) {
+  CascadeBuilder cascade(5, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 4, false);
+  cascade.add_sum({1, 1, 1, 4});
+  EXPECT_TRUE(contains(refusal(cascade), "cannot be cut into rows")) << refusal(cascade);
+}
+
+}  // namespace
+}  // namespace qplan

@@ -1,0 +1,110 @@
+#include "src/runtime/cascade.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/cascade/random_cascade.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace {
+
+using testing::RandomCascade;
+
+class Cascade : public ::testing::TestWithParam<const KernelVariant*> {};
+
+// Whole and in pieces in any order, with each schedule.
+TEST_P(Cascade, GivesWhatItsLayersGiveOneAfterAnother) {
+  const KernelVariant& variant = *GetParam();
+  QPLAN_SKIP_UNLESS_RUNNABLE(variant);
+  const std::vector<uint64_t> schedules = testing::schedules_of(variant);
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    RandomCascade cascade(seed);
+    const std::vector<uint8_t> expected = cascade.expected();
+    for (const uint64_t schedule : schedules) {
+      const StepView step = cascade.cascade(schedule);
+      alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+      Error error;
+      ASSERT_EQ(kCascadeFamily.bind(step, true, args, &error), QPLAN_OK) << error.text() << ", seed " << seed;
+      ASSERT_TRUE(variant.accepts(args));
+      cascade.forget_output();
+      testing::run_variant(variant, args);
+      ASSERT_EQ(cascade.output(), expected) << "seed " << seed << ", schedule " << schedule;
+      cascade.forget_output();
+      testing::run_variant_in_pieces(variant, args, seed);
+      ASSERT_EQ(cascade.output(), expected) << "in pieces, seed " << seed << ", schedule " << schedule;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, Cascade, ::testing::ValuesIn(testing::variants_of(kCascadeFamily)),
+                         testing::variant_test_name);
+
+// Tiles are ordinary entries of an array of tensors.
+TEST(CascadeOfATable, GivesTheSameBytesAsThatOfAPlan) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomCascade cascade(seed);
+    const std::vector<uint8_t> expected = cascade.expected();
+    const StepView of_plan = cascade.cascade(0);
+    const uint32_t num_tensors = of_plan.plan->tensors()->size();
+    const StepView layer = cascade_layer(of_plan, 0);
+    std::vector<StepTensor> tensors;
+    for (uint32_t t = 0; t < num_tensors + cascade.num_layers() - 1; ++t) tensors.push_back(layer.tensor(t));
+    ASSERT_TRUE(tensors.back().is_tile);
+    const StepView step = StepView::of_tensors(*of_plan.step, tensors.data());
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    Error error;
+    ASSERT_EQ(kCascadeFamily.bind(step, true, args, &error), QPLAN_OK) << error.text() << ", seed " << seed;
+    cascade.forget_output();
+    testing::run_variant(kCascadeFamily.variants[kCascadeFamily.num_variants - 1], args);
+    ASSERT_EQ(cascade.output(), expected) << "seed " << seed;
+  }
+}
+
+// The cascade asks for the scratch of its largest block alone.
+TEST(CascadeMemory, LayersTakeNoLessForMoreRows) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    RandomCascade cascade(seed);
+    const StepView whole = cascade.cascade(0);
+    for (uint32_t i = 0; i < cascade.num_layers(); ++i) {
+      const StepView layer = cascade_layer(whole, i);
+      const KernelFamily& family = *kCascadeLayerFamilies.find(layer.step->kernel());
+      alignas(kArgsAlignment) uint8_t bound[kMaxArgsBytes], args[kMaxArgsBytes];
+      Error error;
+      ASSERT_EQ(family.bind(layer, true, bound, &error), QPLAN_OK) << error.text();
+      const auto output_h = static_cast<uint32_t>(layer.output(0).extents[1]);
+      for (uint32_t v = 0; v < family.num_variants; ++v) {
+        size_t fewer = 0;
+        for (uint32_t rows = 1; rows <= output_h; ++rows) {
+          std::memcpy(args, bound, sizeof(args));
+          family.row_cut->cut(layer, cascade_moving_input(layer, family), 0, {0, rows}, nullptr, nullptr,
+                              args);
+          if (!family.variants[v].accepts(args)) continue;
+          const size_t scratch = family.variants[v].scratch_bytes(args);
+          EXPECT_GE(scratch, fewer) << family.variants[v].name << ", " << rows << " rows, seed " << seed;
+          fewer = scratch;
+        }
+      }
+    }
+  }
+}
+
+// Between one row and what would lie there without a cascade.
+TEST(CascadeMemory, TilesHoldTheRowsOfOneBlock) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    RandomCascade cascade(seed);
+    const StepView step = cascade.cascade(1);  // one row at a time
+    CascadeArgs args;
+    Error error;
+    ASSERT_EQ(kCascadeFamily.bind(step, true, &args, &error), QPLAN_OK) << error.text();
+    uint64_t whole = 0, row = 0;
+    for (const format::Tensor* tile : *step.step->params_as_ChainParams()->tiles()) {
+      whole += (tile->size() / args.batch + 63) / 64 * 64;
+      row += tile->size() / args.batch / static_cast<uint64_t>(tile->shape()->Get(1));
+    }
+    EXPECT_LE(cascade_tile_bytes(args, QPLAN_ISA_REFERENCE), whole) << "seed " << seed;
+    EXPECT_GE(cascade_tile_bytes(args, QPLAN_ISA_REFERENCE), row) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace qplan
