@@ -1,8 +1,8 @@
 // How the bytes of bank 0 are laid out: the one formula that the packer prints, memory_needs answers and init
 // uses. pointer_size is 4 or 8: the device's, which need not be the packer's.
 //
-//   [session][step records][tensor addresses][NPU records][activations (arena size)][scratch of worker 0][of
-//   worker 1]...
+//   [session][step records][kept arguments][tensor addresses][NPU records][activations (arena size)][scratch
+//   of worker 0][of worker 1]...
 //
 // Every part begins at a multiple of kArenaAlignment and the memory itself is aligned to it.
 #ifndef QPLAN_FORMAT_MEMORY_LAYOUT_H_
@@ -19,8 +19,22 @@ inline constexpr uint32_t kMaxWorkers = 4096;
 
 // Bytes of the session struct; runtime/session.h asserts that it fits on each kind of device.
 constexpr uint64_t session_bytes(uint64_t pointer_size) { return pointer_size == 4 ? 448 : 576; }
-// Family and variant.
-constexpr uint64_t step_record_bytes(uint64_t pointer_size) { return 2 * pointer_size; }
+// A session keeps the arguments of its kernels where pointers have 64 bits. On a device of 32 bits, whose
+// memory is short, they are filled from the plan again before each run of a step
+// (docs/decisions/0008-arguments-are-kept-on-64-bits.md).
+constexpr bool keeps_args(uint64_t pointer_size) { return pointer_size == 8; }
+// Family, variant and, where arguments are kept, where they are.
+constexpr uint64_t step_record_bytes(uint64_t pointer_size) {
+  return (keeps_args(pointer_size) ? 3 : 2) * pointer_size;
+}
+inline constexpr uint64_t kKeptStepBytes = 16;  // how the step's work is divided, before its arguments
+// Room for the arguments of a kernel of kernels.def with 64-bit pointers, a multiple of 16; make_family
+// (src/runtime/bind/family.h) asserts that they fit.
+constexpr uint64_t kept_args_bytes(uint16_t kernel) {
+  constexpr uint16_t kBytes[] = {0,  272, 272, 128, 112, 112, 272, 272, 240, 272, 64, 32,
+                                 48, 48,  128, 192, 144, 416, 416, 48,  48,  32,  112};
+  return kernel < sizeof(kBytes) / sizeof(kBytes[0]) ? kBytes[kernel] : 512;
+}
 
 // Records of the regions of a function that run on devices, with room to grow; the same on all kinds of
 // device, since texts and 64-bit counters make most of them. No bytes at all where there are no regions.
@@ -35,10 +49,12 @@ struct MemoryCounts {
   uint64_t scratch_bytes = 0;  // per worker
   uint64_t num_regions = 0;    // NpuSteps of the function
   uint64_t num_devices = 0;    // their targets
+  uint64_t kept_bytes = 0;     // of all steps, where arguments are kept
 };
 
 struct MemoryLayout {
   uint64_t steps = 0;  // offsets in bank 0
+  uint64_t kept = 0;
   uint64_t tensors = 0;
   uint64_t npu = 0;  // state, devices, regions
   uint64_t arena = 0;
@@ -52,12 +68,15 @@ struct MemoryLayout {
   constexpr uint64_t kLimit = uint64_t{1} << 48;
   if (counts.num_steps > kLimit / 64 || counts.num_tensors > kLimit / 64 || counts.arena_bytes > kLimit ||
       counts.scratch_bytes > kLimit / kMaxWorkers || num_workers > kMaxWorkers ||
-      counts.num_regions > kLimit / 1024 || counts.num_devices > counts.num_regions) {
+      counts.kept_bytes > kLimit || counts.num_regions > kLimit / 1024 ||
+      counts.num_devices > counts.num_regions) {
     return false;
   }
   uint64_t at = round_up(session_bytes(pointer_size), kArenaAlignment);
   layout->steps = at;
   at += round_up(counts.num_steps * step_record_bytes(pointer_size), kArenaAlignment);
+  layout->kept = at;
+  if (keeps_args(pointer_size)) at += round_up(counts.kept_bytes, kArenaAlignment);
   layout->tensors = at;
   at += round_up(counts.num_tensors * pointer_size, kArenaAlignment);
   layout->npu = at;

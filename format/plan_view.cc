@@ -178,7 +178,12 @@ MemoryCounts PlanView::memory_counts(const Function& function) const {
   counts.arena_bytes = bank(main_bank_).size();
   counts.scratch_bytes = function.scratch_per_worker();
   for (uint32_t i = 0; i < function.num_steps(); ++i) {
-    counts.num_regions += npu_step(function.first_step() + i) != nullptr ? 1 : 0;
+    const uint32_t index = function.first_step() + i;
+    if (npu_step(index) != nullptr) {
+      ++counts.num_regions;
+    } else {
+      counts.kept_bytes += kKeptStepBytes + kept_args_bytes(step(index).kernel());
+    }
   }
   for (uint32_t targets = npu_targets(function); targets != 0; targets &= targets - 1) ++counts.num_devices;
   return counts;

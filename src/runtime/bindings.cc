@@ -282,10 +282,11 @@ qplan_status bind_tensor(Session* session, int direction, uint32_t index, const 
   if (!binding.find() || !binding.check_first_mention()) return session->error;
   if (tensor == nullptr) {
     session->data[binding.tensor_index()] = session->planned_address(binding.tensor_index());
-    return QPLAN_OK;
+  } else {
+    if (!binding.check(*tensor) || !binding.check_bindable(*tensor)) return session->error;
+    session->data[binding.tensor_index()] = address_of(*tensor);
   }
-  if (!binding.check(*tensor) || !binding.check_bindable(*tensor)) return session->error;
-  session->data[binding.tensor_index()] = address_of(*tensor);
+  keep_args(session, binding.tensor_index());
   return QPLAN_OK;
 }
 

@@ -64,30 +64,52 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t units, uint32_t min_un
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
-qplan_status run_step(Session* s, uint32_t i) {
-  const Session& session = *s;
-  Error* error = &s->error;
+// The kernel's arguments and how its work is divided, of a step that init has checked.
+void fill_step(const Session& session, uint32_t i, StepWork* work, void* args) {
   const StepView view = session.step_view(i);
   const StepRecord& record = session.steps[i];
-  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-  const qplan_status bound = record.family->bind(view, false, args, error);
-  if (bound < 0) return bound;
-  const KernelVariant& variant = *record.variant;
-  const uint32_t units = variant.units(args);
-  const uint32_t tasks = num_tasks(variant, units, view.step->min_units_per_task(), session.pool.num_threads);
-  const uint32_t per_call = units_per_call(session, record, args, units);
-  if (tasks < 2) {
-    run_units(session, variant, args, 0, units, per_call, session.scratch);
+  Error unused;
+  (void)record.family->bind(view, false, args, &unused);
+  work->units = record.variant->units(args);
+  work->per_call = units_per_call(session, record, args, work->units);
+  work->tasks =
+      num_tasks(*record.variant, work->units, view.step->min_units_per_task(), session.pool.num_threads);
+}
+
+qplan_status run_filled_step(Session* s, uint32_t i, const StepWork& work, const void* args) {
+  const Session& session = *s;
+  const KernelVariant& variant = *session.steps[i].variant;
+  if (work.tasks < 2) {
+    run_units(session, variant, args, 0, work.units, work.per_call, session.scratch);
     return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
   }
-  TaskContext context = {&session, &variant, args, units, per_call, tasks, 0};
-  session.pool.parallel_for(session.pool.user, tasks, run_task, &context);
+  TaskContext context = {&session, &variant, args, work.units, work.per_call, work.tasks, 0};
+  session.pool.parallel_for(session.pool.user, work.tasks, run_task, &context);
   if (context.bad_worker != 0) {
-    return error->set(QPLAN_INVALID_STATE, static_cast<int32_t>(session.step_index(i)))
+    return s->error.set(QPLAN_INVALID_STATE, static_cast<int32_t>(session.step_index(i)))
            << "invoke: the thread pool gave a task or worker number out of range; it has "
            << session.pool.num_threads << " threads";
   }
   return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
+}
+
+qplan_status run_step(Session* session, uint32_t i) {
+  if constexpr (kKeepsArgs) {
+    const StepWork* work = session->steps[i].work;
+    return run_filled_step(session, i, *work, work + 1);
+  } else {
+    StepWork work;
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    fill_step(*session, i, &work, args);
+    return run_filled_step(session, i, work, args);
+  }
+}
+
+bool has_tensor(const flatbuffers::Vector<uint32_t>* tensors, uint32_t tensor) {
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+    if (tensors->Get(i) == tensor) return true;
+  }
+  return false;
 }
 
 uint64_t bytes_of(const Session& session, const flatbuffers::Vector<uint32_t>* tensors) {
@@ -107,6 +129,21 @@ uint64_t work_of(const Session& session, uint32_t i) {
 }
 
 }  // namespace
+
+void keep_args([[maybe_unused]] Session* session, [[maybe_unused]] uint32_t tensor) {
+  if constexpr (kKeepsArgs) {
+    for (uint32_t i = 0; i < session->num_steps(); ++i) {
+      if (session->plan.npu_step(session->step_index(i)) != nullptr) continue;
+      const format::KernelStep& step = session->plan.step(session->step_index(i));
+      if (tensor != kAllTensors && !has_tensor(step.inputs(), tensor) &&
+          !has_tensor(step.outputs(), tensor)) {
+        continue;
+      }
+      StepWork* work = session->steps[i].work;
+      fill_step(*session, i, work, work + 1);
+    }
+  }
+}
 
 qplan_status cancelled_at(Session* session, uint32_t i) {
   const uint32_t index = session->step_index(i);

@@ -73,6 +73,17 @@ qplan_status check_memories(const PlanView& plan, const Needs& needs, const qpla
   return QPLAN_OK;
 }
 
+void place_kept_steps([[maybe_unused]] uint8_t* at, [[maybe_unused]] Session* session) {
+  if constexpr (kKeepsArgs) {
+    for (uint32_t i = 0; i < session->num_steps(); ++i) {
+      const uint32_t index = session->step_index(i);
+      if (session->plan.npu_step(index) != nullptr) continue;
+      session->steps[i].work = reinterpret_cast<StepWork*>(at);
+      at += format::kKeptStepBytes + format::kept_args_bytes(session->plan.step(index).kernel());
+    }
+  }
+}
+
 // All sizes fit size_t: check_memories compared them with real memories.
 Session* place_session(const PlanView& plan, const SessionOptions& options, const Needs& needs,
                        const qplan_memory* memories) {
@@ -82,6 +93,7 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   session->plan = plan;
   session->function = options.function;
   session->steps = reinterpret_cast<StepRecord*>(base + layout.steps);
+  place_kept_steps(base + layout.kept, session);
   session->data = reinterpret_cast<void**>(base + layout.tensors);
   session->scratch = base + layout.scratch;
   session->scratch_stride = static_cast<size_t>(options.function->scratch_per_worker());
@@ -159,6 +171,7 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
     log_text(options.platform, QPLAN_LOG_ERROR, error->text());
     return error->status();
   }
+  keep_args(placed, kAllTensors);
   log_session(*placed);
   warn_of_other_arch(*placed);
   *session = placed;

@@ -40,7 +40,25 @@ struct SessionOptions {
   uint64_t max_work = 0;  // 0: no limit
 };
 
-struct StepRecord {
+inline constexpr bool kKeepsArgs = format::keeps_args(sizeof(void*));
+
+// How the work of a kernel's step is divided.
+struct alignas(kArgsAlignment) StepWork {
+  uint32_t units;
+  uint32_t per_call;  // units that a worker does in one call of the kernel
+  uint32_t tasks;     // for the thread pool; 0 or 1: none
+};
+static_assert(sizeof(StepWork) == format::kKeptStepBytes, "memory_layout.h counts these");
+
+// What is kept of a step from init on.
+template <bool keeps_args>
+struct KeptStep {
+  StepWork* work;  // the kernel's arguments follow; of a region without meaning
+};
+template <>
+struct KeptStep<false> {};
+
+struct StepRecord : KeptStep<kKeepsArgs> {
   const KernelFamily* family;  // null: a region
   union {
     const KernelVariant* variant;
@@ -112,6 +130,9 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 [[nodiscard]] qplan_status prepare(const SessionOptions& options, Session* session, Error* error);
 
 // ---- execute.cc ----
+// Where arguments are kept: fills those of all steps of kernels, or of those that have the tensor.
+inline constexpr uint32_t kAllTensors = ~0u;
+void keep_args(Session* session, uint32_t tensor);
 // Begins a run, and goes on with it after QPLAN_PENDING.
 [[nodiscard]] qplan_status begin_run(Session* session, NpuWait* wait);
 [[nodiscard]] qplan_status continue_run(Session* session, NpuWait* wait);

@@ -20,6 +20,7 @@
 
 #include <type_traits>
 
+#include "format/memory_layout.h"
 #include "kernels/kernel.h"
 #include "qplan/qplan.h"
 #include "src/base/checked.h"
@@ -101,6 +102,8 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
                                    const RowCut* row_cut = nullptr, PartQuery part = nullptr) {
   static_assert(sizeof(Args) <= kMaxArgsBytes && alignof(Args) <= kArgsAlignment,
                 "the executor keeps this much");
+  // Not a constant expression where it is reached.
+  if (sizeof(void*) == 8 && sizeof(Args) > format::kept_args_bytes(id)) __builtin_trap();
   static_assert(std::is_trivially_copyable<Args>::value && std::is_trivially_destructible<Args>::value,
                 "args are plain data");
   return {
