@@ -11,8 +11,8 @@ namespace qplan {
 bool cpu_has_isa(uint32_t isa);
 // The best that cpu_has_isa; QPLAN_ISA_REFERENCE at least.
 uint32_t cpu_best_isa();
-// The architecture that this build is for, in the words of a target's "arch": "x86_64", "cortex-m", "aarch64",
-// "riscv64"; others that no target is for, as "arm"; "unknown".
+// The architecture that this build is for, in the words of a target's "arch": "x86_64", "cortex-m",
+// "aarch64", "riscv64"; others that no target is for, as "arm"; "unknown".
 const char* cpu_arch();
 // Whether a kernel of `isa` may run on every machine that has `limit`: by the bases of isa.def, and by its
 // number where there is no such limit.

@@ -17,4 +17,32 @@ const KernelVariant* choose_variant(const KernelVariant* variants, uint32_t num_
   return &variants[num_variants - 1];
 }
 
+const char* refusal_text(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNone:
+      break;
+    case Refusal::kContract:
+      return "it computes another contract";
+    case Refusal::kDtype:
+      return "it does not read this dtype";
+    case Refusal::kLayout:
+      return "it does not read weights in this layout";
+    case Refusal::kInputZeroPoint:
+      return "the input zero point is not the least value of the dtype";
+    case Refusal::kGroups:
+      return "the channels of a group are not whole blocks of 16";
+    case Refusal::kWindow:
+      return "it has no code for this window, stride or dilation";
+    case Refusal::kAxes:
+      return "it does not work along these axes";
+    case Refusal::kScale:
+      return "the positions are not multiples of a sixteenth";
+    case Refusal::kTooSmall:
+      return "the tensor is smaller than its vectors";
+    case Refusal::kTooLarge:
+      return "the tensor or window is larger than it computes with";
+  }
+  return "";
+}
+
 }  // namespace qplan

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "kernels/schedule.h"
+#include "kernels/variant.h"
 #include "qplan/qplan.h"
 
 namespace qplan {
@@ -21,9 +22,9 @@ namespace qplan {
 struct KernelVariant {
   const char* name;  // "conv2d_u8_avx512vnni"
   uint32_t isa;      // QPLAN_ISA_*
-  // Whether this variant computes exactly these args; refusals are about dtype, layout and shape, never about
-  // data.
-  bool (*accepts)(const void* args);
+  // Why this variant does not compute these args, if it does not: for their contract, dtype, layout or shape,
+  // never for data. The reference never refuses.
+  Refusal (*refusal)(const void* args);
   size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
   uint32_t (*units)(const void* args);        // >= 1
   // Units [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
@@ -33,7 +34,12 @@ struct KernelVariant {
   uint32_t num_knobs = 0;
   // Whether units share work with their neighbours, so that one long range takes less than short ones.
   bool neighbours_share = false;
+
+  bool accepts(const void* args) const { return refusal(args) == Refusal::kNone; }
 };
+
+// "its weights are in a layout that the variant does not read"; "" for kNone.
+const char* refusal_text(Refusal refusal);
 
 // Tasks that a step's units become for each worker, where the work suffices: enough to even out workers of
 // different speed.
@@ -45,7 +51,7 @@ constexpr uint32_t tasks_per_worker(const KernelVariant& variant) { return varia
 const KernelVariant* choose_variant(const KernelVariant* variants, uint32_t num_variants, const void* args,
                                     uint32_t isa_limit, size_t scratch_limit, uint64_t schedule);
 
-template <typename Args, bool (*kAccepts)(const Args&), size_t (*kScratchBytes)(const Args&),
+template <typename Args, Refusal (*kAccepts)(const Args&), size_t (*kScratchBytes)(const Args&),
           uint32_t (*kUnits)(const Args&), void (*kRun)(const Args&, uint32_t, uint32_t, void*)>
 constexpr KernelVariant make_variant(const char* name, uint32_t isa) {
   return {

@@ -10,6 +10,8 @@
 // A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake: <family>_simd.cc, or
 // <variant>.cc where there is one), selects them (the family's KernelVariant rows), and tests (tests/support/variants.h)
 // and micro-benchmarks (benchmarks/kernels) run what is selected.
+//
+// ISA files include this: nothing in it has external linkage.
 #ifndef QPLAN_KERNELS_VARIANT_H_
 #define QPLAN_KERNELS_VARIANT_H_
 
@@ -30,10 +32,29 @@
   QPLAN_FILE_VARIANT(isa, ISA, , first) QPLAN_VARIANT_OF_ISA(isa, ISA, , name)
 #define QPLAN_BOTH(name, first) name, first
 
+namespace qplan {
+
+// Why a variant does not compute some args. kernels/kernel.h has the text of each.
+enum class Refusal : uint8_t {
+  kNone,  // it does
+  kContract,
+  kDtype,
+  kLayout,
+  kInputZeroPoint,
+  kGroups,
+  kWindow,
+  kAxes,
+  kScale,
+  kTooSmall,
+  kTooLarge,
+};
+
+}  // namespace qplan
+
 // Four functions in a namespace of the variant's name. kernels/kernel.h says what each does.
 #define QPLAN_DECLARE_VARIANT(name, Args)                                  \
   namespace name {                                                         \
-  bool accepts(const Args& args);                                          \
+  ::qplan::Refusal accepts(const Args& args);                              \
   size_t scratch_bytes(const Args& args);                                  \
   uint32_t units(const Args& args);                                        \
   void run(const Args& args, uint32_t begin, uint32_t end, void* scratch); \

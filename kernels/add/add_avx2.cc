@@ -7,7 +7,7 @@ namespace qplan {
 
 namespace add_avx2 {
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const AddArgs&) { return true; }
+Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
@@ -18,7 +18,7 @@ void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(a
 
 namespace sub_avx2 {
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const AddArgs&) { return true; }
+Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif

@@ -48,7 +48,7 @@ struct Lanes {
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const ArgMaxArgs& args) { return rows_accept(args); }
+Refusal accepts(const ArgMaxArgs& args) { return rows_accept(args); }
 
 size_t scratch_bytes(const ArgMaxArgs&) { return 0; }
 

@@ -41,7 +41,7 @@ void run_typed(const ArgMaxArgs& args, ElementRange range) {
 
 }  // namespace
 
-bool accepts(const ArgMaxArgs&) { return true; }
+Refusal accepts(const ArgMaxArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ArgMaxArgs&) { return 0; }
 uint32_t units(const ArgMaxArgs& args) { return num_chunks(args.outer * args.inner); }
 

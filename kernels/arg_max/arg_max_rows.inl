@@ -11,8 +11,9 @@
 namespace qplan {
 namespace {
 
-inline bool rows_accept(const ArgMaxArgs& args) {
-  return args.inner == 1 && (args.input_dtype == Dtype::kU8 || args.input_dtype == Dtype::kS8);
+inline Refusal rows_accept(const ArgMaxArgs& args) {
+  if (args.inner != 1) return Refusal::kAxes;
+  return args.input_dtype == Dtype::kU8 || args.input_dtype == Dtype::kS8 ? Refusal::kNone : Refusal::kDtype;
 }
 
 // Lanes: kBytes bytes at a time as uint8, int8 lifted by `flip`.

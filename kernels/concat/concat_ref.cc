@@ -7,7 +7,7 @@
 namespace qplan {
 namespace concat_ref {
 
-bool accepts(const ConcatArgs&) { return true; }
+Refusal accepts(const ConcatArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ConcatArgs&) { return 0; }
 uint32_t units(const ConcatArgs& args) { return args.rows; }
 

@@ -7,7 +7,7 @@
 namespace qplan::conv2d_avxvnni {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const Conv2dArgs& args) { return band_accepts(args); }
+Refusal accepts(const Conv2dArgs& args) { return band_accepts(args); }
 
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 

@@ -181,21 +181,23 @@ inline bool pixels_are_copied(const Conv2dArgs& a) {
 // What the vector variants compute: everything but ACC32, with whole blocks of 16 channels in each group and
 // the input zero point at the dtype's minimum (the packer sees to both), so that the bytes, seen as uint8,
 // are the factors.
-inline bool band_accepts(const Conv2dArgs& a) {
+inline Refusal band_accepts(const Conv2dArgs& a) {
   constexpr uint64_t kMax = 1 << 28;
-  if (!has_vector_variants(a) || (a.weights_layout != kLayout_o16k4 && weights_are_laid_anew(a)) ||
-      a.input_zero_point != dtype_min(a.input_dtype)) {
-    return false;
+  if (!has_vector_variants(a)) {
+    return a.contract == Contract::kAcc32 ? Refusal::kContract : Refusal::kGroups;
   }
+  if (a.weights_layout != kLayout_o16k4 && weights_are_laid_anew(a)) return Refusal::kLayout;
+  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
   if (uint64_t{a.kernel_h} * a.kernel_w > kMaxTaps || uint64_t{a.kernel_h} * a.kernel_w * a.input_c > kMax ||
       uint64_t{a.dilation_h} * a.kernel_h > kMax || uint64_t{a.dilation_w} * a.kernel_w > kMax ||
       a.stride_h > kMax || a.stride_w > kMax || uint64_t{a.batch} * a.output_h > kMax || a.output_w > kMax ||
       uint64_t{a.batch} * a.output_h * a.output_w > kMax || a.input_c > kMax) {
-    return false;
+    return Refusal::kTooLarge;
   }
-  if (windows_are_pixels(a)) return true;
+  if (windows_are_pixels(a)) return Refusal::kNone;
   const Band band = band_of(a);
-  return band_fits(a, band) && new_weight_bytes(a, band) <= kMaxBandBytes;
+  const bool fits = band_fits(a, band) && new_weight_bytes(a, band) <= kMaxBandBytes;
+  return fits ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 // The parts of the scratch memory.

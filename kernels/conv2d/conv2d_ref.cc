@@ -95,7 +95,7 @@ void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-bool accepts(const Conv2dArgs&) { return true; }
+Refusal accepts(const Conv2dArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const Conv2dArgs&) { return 0; }
 

@@ -6,7 +6,7 @@
 namespace qplan {
 namespace copy_ref {
 
-bool accepts(const CopyArgs&) { return true; }
+Refusal accepts(const CopyArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const CopyArgs&) { return 0; }
 uint32_t units(const CopyArgs& args) { return num_chunks(args.bytes); }
 

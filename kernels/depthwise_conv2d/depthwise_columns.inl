@@ -18,14 +18,20 @@ namespace {
 
 // One output per input channel, the input zero point at the dtype's minimum (where the packer puts it), so
 // that the bytes, seen as uint8, are the factors.
-inline bool columns_accepts(const DepthwiseConv2dArgs& a) {
-  return a.contract != Contract::kAcc32 && a.output_c == a.input_c && a.weights_layout == kLayout_hwo16 &&
-         a.input_zero_point == dtype_min(a.input_dtype) && a.kernel_h == a.kernel_w &&
-         (a.kernel_h == 3 || a.kernel_h == 5) && a.stride_h == a.stride_w && a.stride_h <= 2 &&
-         (a.stride_h == 1 || (a.dilation_h == 1 && a.dilation_w == 1)) && a.input_c < (1u << 20) &&
-         a.input_w < (1u << 20) && a.output_w < (1u << 20) && a.output_h < (1u << 20) &&
-         a.batch < (1u << 10) &&
-         (uint64_t{a.output_h} + 1) * a.batch * (uint64_t{a.input_c} / 64 + 2) < (uint64_t{1} << 31);
+inline Refusal columns_accepts(const DepthwiseConv2dArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.output_c != a.input_c) return Refusal::kGroups;
+  if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
+  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  const bool has_code = a.kernel_h == a.kernel_w && (a.kernel_h == 3 || a.kernel_h == 5) &&
+                        a.stride_h == a.stride_w && a.stride_h <= 2 &&
+                        (a.stride_h == 1 || (a.dilation_h == 1 && a.dilation_w == 1));
+  if (!has_code) return Refusal::kWindow;
+  const bool fits =
+      a.input_c < (1u << 20) && a.input_w < (1u << 20) && a.output_w < (1u << 20) &&
+      a.output_h < (1u << 20) && a.batch < (1u << 10) &&
+      (uint64_t{a.output_h} + 1) * a.batch * (uint64_t{a.input_c} / 64 + 2) < (uint64_t{1} << 31);
+  return fits ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 // Phases of `outputs` rows or columns, and the outputs of the first one, which has most.

@@ -203,9 +203,12 @@ __attribute__((noinline)) void run_units(const DepthwiseConv2dArgs& a, uint32_t 
 
 #if !defined(QPLAN_ONLY_RUN)
 // At stride 2 a column serves one row, and of many channels taps are faster.
-bool accepts(const DepthwiseConv2dArgs& a) {
-  return columns_accepts(a) && a.kernel_h == 3 && a.dilation_h == 1 && a.dilation_w == 1 &&
-         (a.stride_h == 1 || a.input_c <= 64);
+Refusal accepts(const DepthwiseConv2dArgs& a) {
+  const Refusal refusal = columns_accepts(a);
+  if (refusal != Refusal::kNone) return refusal;
+  const bool has_code =
+      a.kernel_h == 3 && a.dilation_h == 1 && a.dilation_w == 1 && (a.stride_h == 1 || a.input_c <= 64);
+  return has_code ? Refusal::kNone : Refusal::kWindow;
 }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& a) {

@@ -235,7 +235,7 @@ void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void*
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const DepthwiseConv2dArgs& args) { return columns_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) { return columns_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
   return columns_bytes(args) + kMaxParts * part_bytes(args) + 3 * 64 * sizeof(int32_t) + kNarrowBytes +

@@ -84,7 +84,7 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 

@@ -82,7 +82,7 @@ void run_group(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t chann
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 

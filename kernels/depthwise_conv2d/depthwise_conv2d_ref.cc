@@ -79,7 +79,7 @@ void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-bool accepts(const DepthwiseConv2dArgs&) { return true; }
+Refusal accepts(const DepthwiseConv2dArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs&) { return 0; }
 

@@ -38,7 +38,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 

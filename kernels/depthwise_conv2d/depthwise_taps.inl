@@ -15,10 +15,14 @@ namespace {
 
 // What the vector variants compute: everything but ACC32, one output per input channel, with the input zero
 // point at the dtype's minimum (where the packer puts it), so that the bytes, seen as uint8, are the factors.
-inline bool taps_accepts(const DepthwiseConv2dArgs& a) {
-  return a.contract != Contract::kAcc32 && a.output_c == a.input_c && a.weights_layout == kLayout_hwo16 &&
-         a.input_zero_point == dtype_min(a.input_dtype) && a.input_c < (1u << 30) &&
-         a.output_w < (1u << 20) && uint64_t{a.kernel_h} * a.kernel_w < (1u << 10);
+inline Refusal taps_accepts(const DepthwiseConv2dArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.output_c != a.input_c) return Refusal::kGroups;
+  if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
+  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  const bool fits =
+      a.input_c < (1u << 30) && a.output_w < (1u << 20) && uint64_t{a.kernel_h} * a.kernel_w < (1u << 10);
+  return fits ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 inline uint32_t num_tap_pairs(const DepthwiseConv2dArgs& a) { return (a.kernel_h * a.kernel_w + 1) / 2; }

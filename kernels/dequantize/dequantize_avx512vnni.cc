@@ -6,7 +6,7 @@
 namespace qplan::dequantize_avx512vnni {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const DequantizeArgs&) { return true; }
+Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const DequantizeArgs&) { return 0; }
 

@@ -15,7 +15,7 @@ void run_typed(const DequantizeArgs& args, ElementRange range) {
 
 }  // namespace
 
-bool accepts(const DequantizeArgs&) { return true; }
+Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const DequantizeArgs&) { return 0; }
 uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
 

@@ -6,7 +6,7 @@
 namespace qplan::fully_connected_avx512vnni {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const FullyConnectedArgs& args) { return rows_accepts(args); }
+Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args); }
 
 size_t scratch_bytes(const FullyConnectedArgs& args) { return rows_scratch_bytes(args); }
 

@@ -61,7 +61,7 @@ void run_output(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-bool accepts(const FullyConnectedArgs&) { return true; }
+Refusal accepts(const FullyConnectedArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const FullyConnectedArgs&) { return 0; }
 

@@ -36,9 +36,11 @@ inline uint32_t row_units(const FullyConnectedArgs& a) {
 }
 
 // As for conv2d: not ACC32, and the input zero point is the dtype's minimum, where the packer puts it.
-inline bool rows_accepts(const FullyConnectedArgs& a) {
-  return a.contract != Contract::kAcc32 && a.weights_layout == kLayout_o16k4 &&
-         a.input_zero_point == dtype_min(a.input_dtype) && a.input_c < (1u << 30);
+inline Refusal rows_accepts(const FullyConnectedArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.weights_layout != kLayout_o16k4) return Refusal::kLayout;
+  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  return a.input_c < (1u << 30) ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 // Whether the input's rows can be read as they are.

@@ -29,7 +29,7 @@ inline __m256i look_up(const __m256i* rows, __m256i low, __m256i x) {
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const Lut8Args& args) { return args.elements >= 64; }
+Refusal accepts(const Lut8Args& args) { return args.elements >= 64 ? Refusal::kNone : Refusal::kTooSmall; }
 
 size_t scratch_bytes(const Lut8Args&) { return 0; }
 

@@ -34,7 +34,7 @@ inline __m512i look_up(const Table& table, __m512i x) {
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const Lut8Args& args) { return args.elements >= 64; }
+Refusal accepts(const Lut8Args& args) { return args.elements >= 64 ? Refusal::kNone : Refusal::kTooSmall; }
 
 size_t scratch_bytes(const Lut8Args&) { return 0; }
 

@@ -4,7 +4,7 @@
 namespace qplan {
 namespace lut8_ref {
 
-bool accepts(const Lut8Args&) { return true; }
+Refusal accepts(const Lut8Args&) { return Refusal::kNone; }
 size_t scratch_bytes(const Lut8Args&) { return 0; }
 uint32_t units(const Lut8Args& args) { return num_chunks(args.elements); }
 

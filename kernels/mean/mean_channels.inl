@@ -12,9 +12,11 @@
 namespace qplan {
 namespace {
 
-inline bool mean_channels_accept(const MeanArgs& args) {
-  return args.reduced_rank == 1 && (args.kept_rank == 1 || args.kept_rank == 2) &&
-         args.kept_strides[args.kept_rank - 1] == 1 && args.num_outputs < uint64_t{1} << 31;
+inline Refusal mean_channels_accept(const MeanArgs& args) {
+  const bool along_channels = args.reduced_rank == 1 && (args.kept_rank == 1 || args.kept_rank == 2) &&
+                              args.kept_strides[args.kept_rank - 1] == 1;
+  if (!along_channels) return Refusal::kAxes;
+  return args.num_outputs < uint64_t{1} << 31 ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 inline uint32_t mean_blocks(const MeanArgs& args) {

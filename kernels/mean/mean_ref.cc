@@ -55,7 +55,7 @@ void run_typed(const MeanArgs& args, uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-bool accepts(const MeanArgs&) { return true; }
+Refusal accepts(const MeanArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const MeanArgs&) { return 0; }
 
 uint32_t units(const MeanArgs& args) {

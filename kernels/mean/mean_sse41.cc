@@ -6,7 +6,7 @@
 namespace qplan::mean_sse41 {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const MeanArgs& args) { return mean_channels_accept(args); }
+Refusal accepts(const MeanArgs& args) { return mean_channels_accept(args); }
 
 size_t scratch_bytes(const MeanArgs&) { return 0; }
 

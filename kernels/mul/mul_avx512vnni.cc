@@ -6,7 +6,7 @@
 namespace qplan::mul_avx512vnni {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const MulArgs&) { return true; }
+Refusal accepts(const MulArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const MulArgs&) { return 0; }
 

@@ -48,7 +48,7 @@ void run_dtype(const MulArgs& args, ElementRange range) {
 
 }  // namespace
 
-bool accepts(const MulArgs&) { return true; }
+Refusal accepts(const MulArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const MulArgs&) { return 0; }
 uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
 

@@ -47,7 +47,7 @@ bool input_row_of(const PadArgs& args, uint64_t row, uint64_t* input_row) {
 
 }  // namespace
 
-bool accepts(const PadArgs&) { return true; }
+Refusal accepts(const PadArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const PadArgs&) { return 0; }
 uint32_t units(const PadArgs& args) { return args.rows; }
 

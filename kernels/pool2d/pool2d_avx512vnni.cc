@@ -7,7 +7,9 @@ namespace qplan {
 
 namespace avg_pool2d_avx512vnni {
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const Pool2dArgs& args) { return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount; }
+Refusal accepts(const Pool2dArgs& args) {
+  return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount ? Refusal::kNone : Refusal::kTooLarge;
+}
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 #endif
@@ -18,7 +20,7 @@ void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { avg_pool
 
 namespace max_pool2d_avx512vnni {
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const Pool2dArgs&) { return true; }
+Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 #endif

@@ -65,14 +65,14 @@ void run_any(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
 }  // namespace
 
 namespace avg_pool2d_ref {
-bool accepts(const Pool2dArgs&) { return true; }
+Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { run_any<Average>(args, begin, end); }
 }  // namespace avg_pool2d_ref
 
 namespace max_pool2d_ref {
-bool accepts(const Pool2dArgs&) { return true; }
+Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { run_any<Maximum>(args, begin, end); }

@@ -6,7 +6,7 @@
 namespace qplan::quantize_avx2 {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const QuantizeArgs&) { return true; }
+Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
 

@@ -53,7 +53,7 @@ void run_rule(const QuantizeArgs& args, ElementRange range) {
 
 }  // namespace
 
-bool accepts(const QuantizeArgs&) { return true; }
+Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
 uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
 

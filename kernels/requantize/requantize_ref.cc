@@ -42,7 +42,7 @@ void run_output(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-bool accepts(const RequantizeArgs&) { return true; }
+Refusal accepts(const RequantizeArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const RequantizeArgs&) { return 0; }
 

@@ -12,8 +12,10 @@ namespace qplan {
 namespace {
 
 // What the vector variants compute: one channel, or int32 with channels along the last axis.
-inline bool runs_accept(const RequantizeArgs& a) {
-  return a.channels == 1 || (a.input_dtype == Dtype::kS32 && a.inner == 1);
+inline Refusal runs_accept(const RequantizeArgs& a) {
+  if (a.channels == 1) return Refusal::kNone;
+  if (a.input_dtype != Dtype::kS32) return Refusal::kDtype;
+  return a.inner == 1 ? Refusal::kNone : Refusal::kAxes;
 }
 
 inline uint32_t runs_units(const RequantizeArgs& a) {

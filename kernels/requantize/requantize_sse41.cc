@@ -6,7 +6,7 @@
 namespace qplan::requantize_sse41 {
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const RequantizeArgs& args) { return runs_accept(args); }
+Refusal accepts(const RequantizeArgs& args) { return runs_accept(args); }
 
 size_t scratch_bytes(const RequantizeArgs&) { return 0; }
 

@@ -51,7 +51,7 @@ struct Lanes {
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const ResizeBilinearArgs& args) { return sixteenths_accept(args); }
+Refusal accepts(const ResizeBilinearArgs& args) { return sixteenths_accept(args); }
 
 size_t scratch_bytes(const ResizeBilinearArgs& args) { return sixteenths_scratch_bytes<Lanes<true>>(args); }
 

@@ -100,7 +100,7 @@ void run_rows(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-bool accepts(const ResizeBilinearArgs&) { return true; }
+Refusal accepts(const ResizeBilinearArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ResizeBilinearArgs&) { return 0; }
 uint32_t units(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
 

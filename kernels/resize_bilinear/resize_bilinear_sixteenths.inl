@@ -62,10 +62,11 @@ inline bool sixteenths_axis(const ResizeBilinearArgs& args, uint32_t input, uint
   return true;
 }
 
-inline bool sixteenths_accept(const ResizeBilinearArgs& args) {
+inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
   SixteenthsAxis axis;
-  return sixteenths_axis(args, args.input_h, args.output_h, &axis) &&
-         sixteenths_axis(args, args.input_w, args.output_w, &axis);
+  const bool both = sixteenths_axis(args, args.input_h, args.output_h, &axis) &&
+                    sixteenths_axis(args, args.input_w, args.output_w, &axis);
+  return both ? Refusal::kNone : Refusal::kScale;
 }
 
 // A row of the input between two rows, in sixteenths, and what a vector may read behind it.

@@ -93,7 +93,7 @@ struct Lanes {
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const SoftmaxArgs& args) { return softmax_rows_accept(args); }
+Refusal accepts(const SoftmaxArgs& args) { return softmax_rows_accept(args); }
 
 size_t scratch_bytes(const SoftmaxArgs&) { return kSoftmaxScratchBytes; }
 

@@ -79,7 +79,7 @@ void run_typed(const SoftmaxArgs& args, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-bool accepts(const SoftmaxArgs&) { return true; }
+Refusal accepts(const SoftmaxArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const SoftmaxArgs&) { return 0; }
 uint32_t units(const SoftmaxArgs& args) { return args.rows; }
 

@@ -17,7 +17,9 @@ namespace {
 constexpr uint32_t kDistances = 256;
 
 // What is less is done before a vector is ready.
-inline bool softmax_rows_accept(const SoftmaxArgs& args) { return uint64_t{args.rows} * args.depth >= 8; }
+inline Refusal softmax_rows_accept(const SoftmaxArgs& args) {
+  return uint64_t{args.rows} * args.depth >= 8 ? Refusal::kNone : Refusal::kTooSmall;
+}
 
 template <typename Value>
 struct SoftmaxScratch {

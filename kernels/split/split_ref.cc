@@ -7,7 +7,7 @@
 namespace qplan {
 namespace split_ref {
 
-bool accepts(const SplitArgs&) { return true; }
+Refusal accepts(const SplitArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const SplitArgs&) { return 0; }
 uint32_t units(const SplitArgs& args) { return args.rows; }
 

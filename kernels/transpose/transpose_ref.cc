@@ -28,7 +28,7 @@ void run_typed(const TransposeArgs& args, ElementRange range) {
 
 }  // namespace
 
-bool accepts(const TransposeArgs&) { return true; }
+Refusal accepts(const TransposeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const TransposeArgs&) { return 0; }
 uint32_t units(const TransposeArgs& args) { return num_chunks(args.elements); }
 

@@ -83,9 +83,10 @@ void run_channels(const TransposeArgs& args, bool pixels, uint64_t begin, uint64
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-bool accepts(const TransposeArgs& args) {
-  return args.element_bytes == 1 && args.rank == 2 && (to_pixels(args) || to_planes(args)) &&
-         args.elements < uint64_t{1} << 40;
+Refusal accepts(const TransposeArgs& args) {
+  if (args.element_bytes != 1) return Refusal::kDtype;
+  if (args.rank != 2 || (!to_pixels(args) && !to_planes(args))) return Refusal::kAxes;
+  return args.elements < uint64_t{1} << 40 ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 size_t scratch_bytes(const TransposeArgs&) { return 0; }

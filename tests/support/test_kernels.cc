@@ -49,7 +49,7 @@ void add_byte(const void* storage, uint32_t begin, uint32_t end, void* scratch) 
   }
 }
 
-bool accept_all(const void*) { return true; }
+Refusal accept_all(const void*) { return Refusal::kNone; }
 size_t add_byte_scratch(const void*) { return 64; }
 // With addend 77 the fast one takes more.
 size_t add_byte_fast_scratch(const void* storage) {

@@ -77,7 +77,7 @@ qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* 
 // The executor as a choice among instruction sets: the layers of a cascade run by variants up to kIsa.
 template <uint32_t kIsa>
 struct LayersUpTo {
-  static bool accepts(const CascadeArgs&) { return true; }
+  static Refusal accepts(const CascadeArgs&) { return Refusal::kNone; }
   static size_t scratch_bytes(const CascadeArgs& args) { return cascade_scratch_bytes(args, kIsa); }
   static uint32_t units(const CascadeArgs& args) { return cascade_units(args, kIsa); }
   static void run(const CascadeArgs& args, uint32_t begin, uint32_t end, void* scratch) {
