@@ -82,7 +82,6 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
 }
 
 inline uint32_t num_taps(const Band& band) { return band.tap_rows * band.tap_columns; }
-inline uint32_t tap_k4(const Band& band) { return (band.tap_bytes + 3) / 4; }
 // Rows of the band under `height` rows of output.
 inline size_t band_rows(const Conv2dArgs& a, uint32_t height) {
   return size_t{height - 1} * a.stride_h + a.kernel_h;
@@ -154,14 +153,6 @@ inline uint32_t max_run_pixels(const Conv2dArgs& a) {
   return runs_are_even(a) ? kMostEvenRunPixels + kTileRows : run_pixels(a);
 }
 
-// Weights in o16k4 are groups of four along k; those of taps that are no whole groups have to be laid out
-// anew, with zeros behind each tap: what a plan has in that layout's rest is not to be trusted. So have those
-// of a zipped band, in the order of its bytes.
-inline bool weights_are_laid_anew(const Conv2dArgs& a) { return a.weights_layout != layout_in_place(a); }
-inline size_t new_weight_bytes(const Conv2dArgs& a, const Band& band) {
-  return weights_are_laid_anew(a) ? size_t{div_up(a.output_c, 16)} * num_taps(band) * tap_k4(band) * 64 : 0;
-}
-
 // Whether the windows are the pixels of the input, in order.
 inline bool windows_are_pixels(const Conv2dArgs& a) {
   return a.groups == 1 && a.input_c % 4 == 0 && a.kernel_h == 1 && a.kernel_w == 1 && a.stride_h == 1 &&
@@ -186,7 +177,7 @@ inline Refusal band_accepts(const Conv2dArgs& a) {
   if (!has_vector_variants(a)) {
     return a.contract == Contract::kAcc32 ? Refusal::kContract : Refusal::kGroups;
   }
-  if (a.weights_layout != kLayout_o16k4 && weights_are_laid_anew(a)) return Refusal::kLayout;
+  if (a.weights_layout != layout_in_place(a)) return Refusal::kLayout;
   if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
   if (uint64_t{a.kernel_h} * a.kernel_w > kMaxTaps || uint64_t{a.kernel_h} * a.kernel_w * a.input_c > kMax ||
       uint64_t{a.dilation_h} * a.kernel_h > kMax || uint64_t{a.dilation_w} * a.kernel_w > kMax ||
@@ -196,8 +187,7 @@ inline Refusal band_accepts(const Conv2dArgs& a) {
   }
   if (windows_are_pixels(a)) return Refusal::kNone;
   const Band band = band_of(a);
-  const bool fits = band_fits(a, band) && new_weight_bytes(a, band) <= kMaxBandBytes;
-  return fits ? Refusal::kNone : Refusal::kTooLarge;
+  return band_fits(a, band) ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 // The parts of the scratch memory.
@@ -205,7 +195,6 @@ struct BandScratch {
   size_t* tap_offsets;   // [num_taps]
   const uint8_t** rows;  // [height * width] where a block has several rows
   int32_t* terms;        // [height * width, rounded up to four]
-  int8_t* weights;
   uint8_t* band;
   uint8_t* zipped;
   size_t bytes;
@@ -230,56 +219,9 @@ inline BandScratch band_scratch(const Conv2dArgs& a, const Band& band, void* scr
   }
   parts.tap_offsets = reinterpret_cast<size_t*>(take(num_taps(band) * sizeof(size_t)));
   parts.rows = reinterpret_cast<const uint8_t**>(take(band.height == 1 ? 0 : num_rows * sizeof(void*)));
-  parts.weights = reinterpret_cast<int8_t*>(take(new_weight_bytes(a, band)));
   parts.band = take(band_bytes(a, band));
   parts.zipped = take(zipped_bytes(a, band));
   return parts;
-}
-
-// The weights with zeros behind each tap, up to four bytes.
-inline void gap_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
-  const uint32_t k4 = tap_k4(band), rest = band.tap_bytes % 4;
-  const size_t num_k4 = (size_t{num_taps(band)} * band.tap_bytes + 3) / 4;
-  for (uint32_t block = 0; block < div_up(a.output_c, 16); ++block) {
-    const int8_t* from = a.weights + block * num_k4 * 64;
-    for (uint32_t tap = 0; tap < num_taps(band); ++tap) {
-      for (uint32_t i = 0; i < k4; ++i, to += 64) {
-        // The four from k on lie in one or two groups of the packed weights.
-        const size_t k = size_t{tap} * band.tap_bytes + size_t{i} * 4;
-        const uint32_t shift = static_cast<uint32_t>(k % 4) * 8;
-        const uint32_t mask = i + 1 < k4 ? UINT32_MAX : (uint32_t{1} << (8 * rest)) - 1;
-        const bool has_next = k / 4 + 1 < num_k4;
-        for (uint32_t o = 0; o < 16; ++o) {
-          uint32_t low, high = 0;
-          __builtin_memcpy(&low, from + (k / 4) * 64 + o * 4, 4);
-          if (has_next) __builtin_memcpy(&high, from + (k / 4 + 1) * 64 + o * 4, 4);
-          const uint64_t both = uint64_t{high} << 32 | low;
-          const uint32_t four = static_cast<uint32_t>(both >> shift) & mask;
-          __builtin_memcpy(to + o * 4, &four, 4);
-        }
-      }
-    }
-  }
-}
-
-// The weights in the order of a zipped band: column by column, with zeros behind the last.
-inline void zip_weights(const Conv2dArgs& a, const Band& band, int8_t* to) {
-  const uint32_t run = a.kernel_w * a.input_c, num_k4 = tap_k4(band);
-  for (uint32_t block = 0; block < div_up(a.output_c, 16); ++block, to += size_t{num_k4} * 64) {
-    const int8_t* from = a.weights + size_t{block} * num_k4 * 64;
-    for (uint32_t o = 0; o < 64; ++o) to[(num_k4 - 1) * 64 + o] = 0;
-    uint32_t at = 0;
-    for (uint32_t x = 0; x < a.kernel_w; ++x) {
-      for (uint32_t y = 0; y < a.kernel_h; ++y) {
-        for (uint32_t i = 0; i < a.input_c; ++i, ++at) {
-          const uint32_t k = y * run + x * a.input_c + i;
-          const int8_t* source = from + k / 4 * 64 + k % 4;
-          int8_t* target = to + at / 4 * 64 + at % 4;
-          for (uint32_t o = 0; o < 64; o += 4) target[o] = source[o];
-        }
-      }
-    }
-  }
 }
 
 // Columns [begin, begin + band.columns) of an input row, of which those outside [0, input_w) are padding.

@@ -118,10 +118,6 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     product.first_row = band.is_zipped ? parts.zipped : parts.band;
     product.rows = band.height == 1 ? nullptr : parts.rows;
     place_taps(args, band, 0, parts.tap_offsets);
-    if (weights_are_laid_anew(args)) {
-      band.is_zipped ? zip_weights(args, band, parts.weights) : gap_weights(args, band, parts.weights);
-      product.weights = parts.weights;
-    }
   }
   const uint32_t groups = conv2d_groups(args), num_blocks = div_up(args.output_c, 16);
   const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;

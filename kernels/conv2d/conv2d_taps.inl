@@ -36,8 +36,8 @@ inline bool has_vector_variants(const Conv2dArgs& a) {
   return a.contract != Contract::kAcc32 && (a.groups == 1 || a.output_c / a.groups % 16 == 0);
 }
 
-// The layout whose taps are those of the variants. Where they are whole groups of four anyway it is o16k4,
-// which the variants take always, laying other taps anew in scratch memory.
+// The one layout that the variants read: its taps are theirs. Where they are whole groups of four anyway it
+// is o16k4. Plans before 1.5 have all weights in o16k4; where that is not the layout, the reference runs.
 inline uint16_t layout_in_place(const Conv2dArgs& a) {
   if (rows_are_zipped(a)) return kLayout_o16z4;
   if (taps_are_rows(a)) return uint64_t{a.kernel_w} * a.input_c % 4 == 0 ? kLayout_o16k4 : kLayout_o16r4;

@@ -58,9 +58,7 @@ class CascadeBuilder {
     const int64_t channels = shape_[3];
     Layer layer;
     layer.kernel = is_depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d;
-    const bool laid_anew = !is_depthwise && random_.chance(0.5);
-    uint16_t layout = is_depthwise ? kLayout_hwo16 : kLayout_o16k4;
-    if (!is_depthwise && !laid_anew) layout = taken_as_it_is(rows, columns, outputs);
+    uint16_t layout = is_depthwise ? uint16_t{kLayout_hwo16} : layout_of_taps(rows, columns, outputs);
     if (random_.chance(0.2)) layout = kLayout_ohwi;
     const int32_t input_zero = random_.chance(0.8) ? low() : zero_point();
     const auto weights_zero = random_.chance(0.3) ? static_cast<int32_t>(random_.integer(-128, 127)) : 0;
@@ -159,8 +157,8 @@ class CascadeBuilder {
     std::function<flatbuffers::Offset<void>(flatbuffers::FlatBufferBuilder&)> params;
   };
 
-  // The layout that vector variants do not lay anew.
-  uint16_t taken_as_it_is(const CascadeAxis& rows, const CascadeAxis& columns, int64_t outputs) const {
+  // The layout that vector variants read.
+  uint16_t layout_of_taps(const CascadeAxis& rows, const CascadeAxis& columns, int64_t outputs) const {
     Conv2dArgs args;
     args.input_c = static_cast<uint32_t>(shape_[3]);
     args.output_w = columns.output;
