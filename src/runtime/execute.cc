@@ -95,7 +95,7 @@ qplan_status run_filled_step(Session* s, uint32_t i, const StepWork& work, const
 
 qplan_status run_step(Session* session, uint32_t i) {
   if constexpr (kKeepsArgs) {
-    const StepWork* work = session->steps[i].work;
+    const StepWork* work = session->steps[i].work();
     return run_filled_step(session, i, *work, work + 1);
   } else {
     StepWork work;
@@ -139,7 +139,7 @@ void keep_args([[maybe_unused]] Session* session, [[maybe_unused]] uint32_t tens
           !has_tensor(step.outputs(), tensor)) {
         continue;
       }
-      StepWork* work = session->steps[i].work;
+      StepWork* work = session->steps[i].work();
       fill_step(*session, i, work, work + 1);
     }
   }

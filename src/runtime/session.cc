@@ -78,7 +78,7 @@ void place_kept_steps([[maybe_unused]] uint8_t* at, [[maybe_unused]] Session* se
     for (uint32_t i = 0; i < session->num_steps(); ++i) {
       const uint32_t index = session->step_index(i);
       if (session->plan.npu_step(index) != nullptr) continue;
-      session->steps[i].work = reinterpret_cast<StepWork*>(at);
+      session->steps[i].keep_at(reinterpret_cast<StepWork*>(at));
       at += format::kKeptStepBytes + format::kept_args_bytes(session->plan.step(index).kernel());
     }
   }

@@ -53,10 +53,18 @@ static_assert(sizeof(StepWork) == format::kKeptStepBytes, "memory_layout.h count
 // What is kept of a step from init on.
 template <bool keeps_args>
 struct KeptStep {
-  StepWork* work;  // the kernel's arguments follow; of a region without meaning
+  // The kernel's arguments follow; of a region without meaning.
+  StepWork* work() const { return work_; }
+  void keep_at(StepWork* work) { work_ = work; }
+
+ private:
+  StepWork* work_;
 };
 template <>
-struct KeptStep<false> {};
+struct KeptStep<false> {
+  StepWork* work() const { return nullptr; }
+  void keep_at(StepWork*) {}
+};
 
 struct StepRecord : KeptStep<kKeepsArgs> {
   const KernelFamily* family;  // null: a region
