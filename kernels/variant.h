@@ -1,15 +1,15 @@
-// The rows of a family's variants.def, best first, the reference last. Who includes it defines QPLAN_VARIANT(name, isa),
-// which each row becomes for the instruction sets of this build (kernels/isa.def):
+// The rows of a family's variants.def, best first, the reference last. Who includes it defines
+// QPLAN_VARIANT(name, isa), which each row becomes for the instruction sets of this build (kernels/isa.def):
 //
 //   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
 //   QPLAN_FILE_VARIANTS(lut8)          lut8_<isa> of those for which there is a file lut8_<isa>.cc
-//   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set that has a file
-//   QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
+//   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set that
+//   has a file QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
 //
-// A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake: <family>_simd.cc, or
-// <variant>.cc where there is one), selects them (the family's KernelVariant rows), and tests (tests/support/variants.h)
-// and micro-benchmarks (benchmarks/kernels) run what is selected.
+// A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake:
+// <family>_simd.cc, or <variant>.cc where there is one), selects them (the family's KernelVariant rows), and
+// tests (tests/support/variants.h) and micro-benchmarks (benchmarks/kernels) run what is selected.
 //
 // ISA files include this: nothing in it has external linkage.
 #ifndef QPLAN_KERNELS_VARIANT_H_

@@ -165,8 +165,8 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
     if (run == NpuRun::kFailed) return session->error;
     if (run == NpuRun::kCancelled) return cancelled_at(session, i);
     ++npu.next_step;
-    const bool verifies = run == NpuRun::kDone && (npu.flags & QPLAN_NPU_VERIFY) != 0 &&
-                          step->num_alternative_steps() > 0;
+    const bool verifies =
+        run == NpuRun::kDone && (npu.flags & QPLAN_NPU_VERIFY) != 0 && step->num_alternative_steps() > 0;
     if (run == NpuRun::kDone && !verifies) {
       npu.next_step += step->num_alternative_steps();
       continue;

@@ -96,8 +96,8 @@ TEST(SessionMemory, NeedIsTheDocumentedFormula) {
     ASSERT_EQ(needs.size(), 1u);
     EXPECT_EQ(needs[0].bank, 0u);
     EXPECT_EQ(needs[0].alignment, 64u);
-    // Session 576, 3 records of 24 rounded to 128, 3 times 48 bytes of arguments to 192, 4 addresses rounded to
-    // 64, 216 bytes of activations to 256.
+    // Session 576, 3 records of 24 rounded to 128, 3 times 48 bytes of arguments to 192, 4 addresses rounded
+    // to 64, 216 bytes of activations to 256.
     if (sizeof(void*) == 8) {
       EXPECT_EQ(needs[0].size, 576u + 128 + 192 + 64 + 256 + 64 * threads);
     }

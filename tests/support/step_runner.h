@@ -31,8 +31,8 @@ inline std::vector<std::vector<uint8_t>> output_bytes(const StepView& view) {
 }
 
 // Binds the step and runs the variant: all units at once, then in shuffled pieces with args that were bound
-// without checks and from an array of tensors; both must give the same bytes. False, without a failure, if the variant does not take the
-// args.
+// without checks and from an array of tensors; both must give the same bytes. False, without a failure, if
+// the variant does not take the args.
 inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVariant& variant,
                      uint64_t seed) {
   ArgsStorage args;

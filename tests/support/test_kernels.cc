@@ -4,7 +4,6 @@
 
 #include "src/runtime/bind/family.h"
 
-
 namespace qplan::testing {
 namespace {
 
@@ -24,7 +23,8 @@ qplan_status add_byte_bind(const StepView& step, bool check, void* storage, Erro
   auto& args = *static_cast<AddByteArgs*>(storage);
   const auto* params = step.step->params_as_CopyParams();
   if (check) {
-    if (step.num_inputs() != 1 || step.num_outputs() != 1 || step.input(0).size_bytes != step.output(0).size_bytes) {
+    if (step.num_inputs() != 1 || step.num_outputs() != 1 ||
+        step.input(0).size_bytes != step.output(0).size_bytes) {
       return error->set(QPLAN_PLAN_CORRUPT) << "add_byte: expected one input and one output of the same size";
     }
     if (params->reserved() == 255) {

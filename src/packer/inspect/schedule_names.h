@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "src/runtime/bind/family.h"
 #include "src/packer/target/program.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::inspect {
 

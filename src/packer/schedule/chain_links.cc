@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "src/runtime/cascade.h"
 #include "src/packer/schedule/program_tensors.h"
 #include "src/runtime/bind/families.h"
+#include "src/runtime/cascade.h"
 
 namespace qplan::schedule {
 namespace {

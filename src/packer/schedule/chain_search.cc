@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "format/memory_layout.h"
-#include "src/runtime/cascade.h"
 #include "src/base/checked.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/cat.h"
@@ -18,6 +17,7 @@
 #include "src/packer/schedule/step_key.h"
 #include "src/packer/schedule/step_queries.h"
 #include "src/runtime/bind/families.h"
+#include "src/runtime/cascade.h"
 
 namespace qplan::schedule {
 namespace {
@@ -217,7 +217,7 @@ class ChainSearch {
       return program_.tensors[program_.steps[step].outputs[0]].type.shape;
     };
     uint32_t rows = cascade_block_rows(static_cast<uint32_t>(shape(chain.back())[1]),
-                                     static_cast<uint32_t>(shape(chain.back())[2]), thrifty_ ? 1 : 0, isa_);
+                                       static_cast<uint32_t>(shape(chain.back())[2]), thrifty_ ? 1 : 0, isa_);
     uint64_t bytes = 0;
     for (size_t i = chain.size() - 1; i > 0; --i) {
       const StepView view = queries_.view(chain[i]);

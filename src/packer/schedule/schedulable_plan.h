@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "src/runtime/bind/family.h"
 #include "src/packer/aligned_bytes.h"
 #include "src/packer/target/profile.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "src/runtime/bind/family.h"
 #include "src/packer/target/profile.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {
 

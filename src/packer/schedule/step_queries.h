@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "src/runtime/bind/family.h"
 #include "src/packer/memory/lifetimes.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {
 
@@ -30,8 +30,8 @@ uint32_t task_grain(const StepView& step, uint32_t units, const target::TargetPr
                     double factor);
 
 // The steps of a program, without addresses but those of constants. A step's own table is packed when
-// something about the step is first asked. The program must outlive it; steps may be changed that were not yet
-// asked about, tensors may not.
+// something about the step is first asked. The program must outlive it; steps may be changed that were not
+// yet asked about, tensors may not.
 class StepQueries {
  public:
   explicit StepQueries(const target::Program& program);

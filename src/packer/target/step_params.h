@@ -206,11 +206,10 @@ struct ChainParams {
 };
 
 // Alternatives in the order of the schema's union: the index is the union's type.
-using StepParams =
-    std::variant<std::monostate, Conv2dParams, FullyConnectedParams, Pool2dParams, AddParams, MulParams,
-                 MeanParams, SoftmaxParams, Lut8Params, QuantizeParams, DequantizeParams, RequantizeParams,
-                 PadParams, TransposeParams, ConcatParams, SplitParams, ResizeBilinearParams, ArgMaxParams,
-                 CopyParams, ChainParams>;
+using StepParams = std::variant<std::monostate, Conv2dParams, FullyConnectedParams, Pool2dParams, AddParams,
+                                MulParams, MeanParams, SoftmaxParams, Lut8Params, QuantizeParams,
+                                DequantizeParams, RequantizeParams, PadParams, TransposeParams, ConcatParams,
+                                SplitParams, ResizeBilinearParams, ArgMaxParams, CopyParams, ChainParams>;
 static_assert(std::variant_size_v<StepParams> == format::KernelParams_MAX + 1);
 
 inline format::KernelParams type_of(const StepParams& params) {

@@ -277,10 +277,9 @@ TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
   EXPECT_EQ(call.error_text.substr(0, list.size()), list);
   const std::string line = call.error.text;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-  EXPECT_NE(
-      line.find(
-          "8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x tanh 'a': no kernel computes it [cpu.op.tanh]; "),
-      std::string::npos)
+  EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x tanh 'a': no kernel "
+                      "computes it [cpu.op.tanh]; "),
+            std::string::npos)
       << line;
 }
 

@@ -265,17 +265,19 @@ TEST(LowerRefusals, AllAreListedInOneError) {
                                      "  %0 = clip(%x, a_min=0f, a_max=6f, name=\"relu6\");\n"
                                      "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
                                      "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
-  EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 2 of 3 operators:\n  1 x clip 'relu6': no kernel computes it [cpu.op.clip]\n"
-            "  1 x cast 'widen': no kernel computes it [cpu.op.cast]");
+  EXPECT_EQ(
+      lower_refusal(text),
+      "target 'cpu' cannot run 2 of 3 operators:\n  1 x clip 'relu6': no kernel computes it [cpu.op.clip]\n"
+      "  1 x cast 'widen': no kernel computes it [cpu.op.cast]");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
   const std::string text = main_text("%x: Tensor[(1, 4), float32]",
                                      "  %0 = tanh(%x, name=\"a\");\n  %1 = tanh(%0, name=\"b\");\n"
                                      "  %2 = tanh(%1, name=\"c\");\n  %2");
-  EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it [cpu.op.tanh]");
+  EXPECT_EQ(
+      lower_refusal(text),
+      "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it [cpu.op.tanh]");
 }
 
 TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
