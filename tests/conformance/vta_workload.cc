@@ -16,12 +16,12 @@ namespace qplan::conformance {
 namespace {
 
 using vta::compiler::CompiledLayer;
-using vta::compiler::Config;
+using vta::Config;
 using vta::compiler::GemmLayer;
-using vta::compiler::Geometry;
+using layer::Geometry;
 
 Config config_of(const qplan_npu_capabilities& capabilities) {
-  for (const Config& config : {vta::compiler::kDefaultConfig, vta::compiler::kQuarterConfig}) {
+  for (const Config& config : {vta::kDefaultConfig, vta::kQuarterConfig}) {
     if (vta::config_hash(config) == capabilities.hash) return config;
   }
   throw Skipped("the driver takes VTA's streams, but for a configuration that this program does not know");

@@ -17,7 +17,7 @@
 namespace qplan {
 namespace {
 
-using vta::compiler::Config;
+using vta::Config;
 
 struct Model {
   const char* name;

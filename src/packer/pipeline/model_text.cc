@@ -7,6 +7,7 @@
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/place.h"
 #include "src/packer/pipeline/source.h"
+#include "src/packer/pipeline/targets.h"
 #include "src/packer/pipeline/why_not.h"
 #include "src/packer/text/text.h"
 

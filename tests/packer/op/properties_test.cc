@@ -304,7 +304,7 @@ using Constants = std::vector<ir::ConstantRef>;
 
 std::optional<Constants> run(const ir::Node& node, const Constants& operands) {
   if (node.op->evaluate != nullptr) return evaluate(node, operands);
-  return emit::evaluate_node(node, operands);
+  return evaluate::evaluate_node(node, operands);
 }
 
 constexpr uint32_t kSeed = 20261123;
