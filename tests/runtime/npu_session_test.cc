@@ -124,10 +124,10 @@ TEST(NpuSession, MemoryNeedsCountRegionsAndDevicesWhetherOrNotTheyAreThere) {
   devices.add("fake", npu);
   const auto needs = needs_of(plan.get(), npu_config(none));
   ASSERT_EQ(needs.size(), 2u);
-  // Session, 5 records of 16, 6 addresses of 8, one device, one region; 5 tensors of 24 at multiples of 64; a
-  // worker.
+  // Session, 5 records of 24, the arguments of 4 kernels of 48 each, 6 addresses of 8, one device, one
+  // region; 5 tensors of 24 at multiples of 64; a worker.
   if (sizeof(void*) == 8) {
-    EXPECT_EQ(needs[0].size, 576u + 128 + 64 + (192 + 448 + 384) + 320 + 64);
+    EXPECT_EQ(needs[0].size, 576u + 128 + 192 + 64 + (192 + 448 + 384) + 320 + 64);
   }
   EXPECT_EQ(needs[1].bank, 2u);
   EXPECT_EQ(needs[1].alignment, 64u);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/conv2d_taps.inl"
 #include "kernels/layout.h"
 #include "src/runtime/bind/families.h"
 #include "tests/kernels/evex/evexvnni.h"
@@ -116,8 +117,8 @@ TEST_P(Conv2dResidual, EqualsTheOracleForRandomProblems) {
     a.input_c = a.groups * static_cast<uint32_t>(random.integer(1, 20));
     a.output_c = a.groups * random.pick<uint32_t>({1, 7, 8, 16, 24, 31, 48, 64, 65, 130});
     if (a.groups == 2) a.output_c = 64;
-    a.weights_layout = random.chance(0.9) ? uint16_t{kLayout_o16k4} : uint16_t{kLayout_ohwi};
     testing::draw_conv2d_geometry(random, &a);
+    a.weights_layout = random.chance(0.9) ? layout_in_place(a) : uint16_t{kLayout_ohwi};
     testing::draw_conv2d_scalars(random, &a);
     if (random.chance(0.9)) a.input_zero_point = dtype_min(a.input_dtype);
     accepted += expect_correct(problem, random, seed % 2 == 0);
@@ -149,8 +150,8 @@ TEST_P(Conv2dResidual, EqualsTheOracleOnImages) {
     a.kernel_h = a.kernel_w = image.kernel;
     a.stride_h = a.stride_w = image.stride;
     a.pad_top = a.pad_left = image.pad;
-    a.weights_layout = kLayout_o16k4;
     ASSERT_TRUE(testing::set_output_extents(&a, image.pad, image.pad));
+    a.weights_layout = layout_in_place(a);
     testing::draw_conv2d_scalars(random, &a);
     a.input_zero_point = dtype_min(a.input_dtype);
     EXPECT_TRUE(expect_correct(problem, random, false));
