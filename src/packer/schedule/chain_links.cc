@@ -95,7 +95,7 @@ class LinkFinder {
 ProgramStep make_chain(const Program& program, const ChainSteps& steps) {
   ProgramStep chain;
   chain.kernel = kKernel_chain;
-  chain.params_type = format::KernelParams_ChainParams;
+  chain.params = target::ChainParams{};
   chain.name = program.steps[steps.back()].name;
   TensorId before = target::kFirstTile;  // the tensor before the stage, which is a tile now
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -69,7 +69,7 @@ class Folding {
     const uint32_t writer = writer_[output];
     if (writer == kNoWriter || num_readers_[output] != 1 || !writes_later(output, residual)) return false;
     const ProgramStep& conv = result_.steps[writer];
-    if (!is_ordinary_[writer] || conv.kernel != kKernel_conv2d || conv.write_residual) return false;
+    if (!is_ordinary_[writer] || conv.kernel != kKernel_conv2d || conv.residual) return false;
     const ProgramTensor& other = result_.tensors[residual];
     return !other.is_constant() && other.type == result_.tensors[output].type &&
            other.type == result_.tensors[sum].type;
@@ -82,8 +82,7 @@ class Folding {
     conv.inputs.push_back(residual);
     conv.outputs = sum.outputs;
     conv.name = sum.name;
-    conv.write_residual = std::move(sum.write_params);
-    conv.residual_is_input1 = residual_is_input1;
+    conv.residual = {std::get<target::AddParams>(sum.params), residual_is_input1};
     writer_[sum.outputs[0]] = writer;
     is_kept_[add] = false;
   }
@@ -104,9 +103,7 @@ Program residual_apart(const Program& program, uint32_t step) {
   const TensorId residual = layer.inputs.back(), sum_output = layer.outputs[0];
   ProgramStep sum;
   sum.kernel = kKernel_add;
-  sum.params_type = format::KernelParams_AddParams;
-  sum.write_params = std::move(layer.write_residual);
-  layer.write_residual = nullptr;
+  sum.params = layer.residual->sum;
   layer.inputs.pop_back();
 
   Program result;
@@ -118,9 +115,9 @@ Program residual_apart(const Program& program, uint32_t step) {
   const TensorId output = take(sum_output);  // of the same type
   layer.outputs = {output};
   sum.inputs = {output, take(residual)};
-  if (layer.residual_is_input1) std::swap(sum.inputs[0], sum.inputs[1]);
+  if (layer.residual->is_input1) std::swap(sum.inputs[0], sum.inputs[1]);
   sum.outputs = {take(sum_output)};
-  layer.residual_is_input1 = false;
+  layer.residual.reset();
   result.steps = {std::move(layer), std::move(sum)};
   return result;
 }

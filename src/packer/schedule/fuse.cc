@@ -140,7 +140,7 @@ class Fusing {
   // Of a step with a residual also by those of its two layers.
   std::optional<uint64_t> time_of(uint32_t step, const TuningLog& tuning) const {
     const std::optional<uint64_t> whole = tuning.shortest_ns(step_key(draft_.step_view(step)));
-    if (whole || !program_.steps[step].write_residual) return whole;
+    if (whole || !program_.steps[step].residual) return whole;
     const Program apart = residual_apart(program_, step);
     const ConstantSegment constants = lay_out_constants(apart);
     const DraftPlan draft(apart, profile_, constants);

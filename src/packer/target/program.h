@@ -3,14 +3,14 @@
 #define QPLAN_SRC_PACKER_TARGET_PROGRAM_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "format/plan_generated.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/target/region.h"
+#include "src/packer/target/step_params.h"
 
 namespace qplan::target {
 
@@ -33,10 +33,8 @@ struct ProgramTensor {
   Quantization quantization;
 
   bool is_constant() const { return constant != nullptr; }
+  bool operator==(const ProgramTensor&) const = default;  // constants are equal where they share their bytes
 };
-
-// Writes the table of a step's parameters.
-using ParamsWriter = std::function<flatbuffers::Offset<void>(flatbuffers::FlatBufferBuilder& builder)>;
 
 // A region on a device, followed by num_alternative_steps steps that compute the same on the CPU.
 struct NpuRegion {
@@ -50,21 +48,26 @@ struct NpuRegion {
   uint64_t program_bytes = 0;
 };
 
+// A convolution's last input is added to its output.
+struct Residual {
+  AddParams sum;
+  bool is_input1 = false;  // of the sum; else it is input 2
+  bool operator==(const Residual&) const = default;
+};
+
 struct ProgramStep {
   std::shared_ptr<const NpuRegion> npu;  // null: a call of a kernel
   uint16_t kernel = 0;                   // kernels.def
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
-  format::KernelParams params_type = format::KernelParams_NONE;
-  ParamsWriter write_params;
-  // Of a convolution whose last input is added to its output: the AddParams, whose input 1 or 2 that is.
-  ParamsWriter write_residual;
-  bool residual_is_input1 = false;
+  StepParams params;
+  std::optional<Residual> residual;  // of a convolution
   uint64_t macs = 0;
   std::string name;  // of the source operator
   // Of a chain, which has no parameters of its own.
   std::vector<ProgramStep> stages;
   std::vector<ProgramTensor> tiles;
+  bool operator==(const ProgramStep&) const = default;
 };
 
 // A device that regions of a program run on, as the plan records it.

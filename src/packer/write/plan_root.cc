@@ -4,6 +4,7 @@
 
 #include "format/container.h"
 #include "format/memory_layout.h"
+#include "src/packer/target/pack_step.h"
 
 namespace qplan::emit {
 namespace {
@@ -133,7 +134,8 @@ class RootBuilder {
         steps.push_back(format::CreateStep(builder_, format::StepBody_NpuStep, npu_step(s).Union()));
         continue;
       }
-      const Offset<format::KernelStep> body = kernel_step(s);
+      const Offset<format::KernelStep> body = target::pack_kernel_step(
+          contents_.program.steps[s], contents_.program.tensors.size(), execution_of(s), builder_);
       steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, body.Union()));
     }
     return builder_.CreateVector(steps);
@@ -185,71 +187,11 @@ class RootBuilder {
     return table.Finish();
   }
 
-  Offset<format::KernelStep> kernel_step(uint32_t s) {
-    const target::ProgramStep& step = contents_.program.steps[s];
-    const auto inputs = builder_.CreateVector(step.inputs);
-    const auto outputs = builder_.CreateVector(step.outputs);
-    const Offset<void> params = step.stages.empty() ? step.write_params(builder_) : chain_params(step);
-    const Offset<format::AddParams> residual = residual_of(step);
-    format::KernelStepBuilder table(builder_);
-    add_call(step, inputs, outputs, params, residual, &table);
-    table.add_macs(step.macs);
-    if (contents_.facts != nullptr) table.add_min_units_per_task(contents_.facts->min_units_per_task[s]);
-    if (contents_.schedules != nullptr) table.add_schedule((*contents_.schedules)[s].bytes);
-    return table.Finish();
-  }
-
-  // What steps and stages say alike.
-  using Tensors = Offset<flatbuffers::Vector<uint32_t>>;
-  static void add_call(const target::ProgramStep& step, Tensors inputs, Tensors outputs, Offset<void> params,
-                       Offset<format::AddParams> residual, format::KernelStepBuilder* table) {
-    table->add_kernel(step.kernel);
-    table->add_inputs(inputs);
-    table->add_outputs(outputs);
-    table->add_params_type(step.params_type);
-    table->add_params(params);
-    table->add_residual(residual);
-    table->add_residual_is_input1(step.residual_is_input1);
-  }
-
-  Offset<format::AddParams> residual_of(const target::ProgramStep& step) {
-    return step.write_residual ? Offset<format::AddParams>(step.write_residual(builder_).o) : 0;
-  }
-
-  Offset<void> chain_params(const target::ProgramStep& chain) {
-    std::vector<Offset<format::KernelStep>> stages;
-    for (const target::ProgramStep& stage : chain.stages) {
-      const auto inputs = builder_.CreateVector(stage_tensors(stage.inputs));
-      const auto outputs = builder_.CreateVector(stage_tensors(stage.outputs));
-      const Offset<void> params = stage.write_params(builder_);
-      const Offset<format::AddParams> residual = residual_of(stage);
-      format::KernelStepBuilder table(builder_);
-      add_call(stage, inputs, outputs, params, residual, &table);
-      stages.push_back(table.Finish());
-    }
-    std::vector<Offset<format::Tensor>> tiles;
-    for (const target::ProgramTensor& tile : chain.tiles) {
-      const auto shape = builder_.CreateVector(tile.type.shape);
-      format::TensorBuilder table(builder_);
-      table.add_type_code(tile.type.dtype.code);
-      table.add_type_bits(tile.type.dtype.bits);
-      table.add_shape(shape);
-      table.add_size(static_cast<uint64_t>(tile.type.size_bytes()));
-      tiles.push_back(table.Finish());
-    }
-    const auto stage_vector = builder_.CreateVector(stages);
-    const auto tile_vector = builder_.CreateVector(tiles);
-    return format::CreateChainParams(builder_, stage_vector, tile_vector).Union();
-  }
-
-  // Tiles are numbered from the plan's last tensor on.
-  std::vector<uint32_t> stage_tensors(std::vector<target::TensorId> tensors) const {
-    for (target::TensorId& tensor : tensors) {
-      if (tensor >= target::kFirstTile) {
-        tensor += static_cast<uint32_t>(contents_.program.tensors.size()) - target::kFirstTile;
-      }
-    }
-    return tensors;
+  target::StepExecution execution_of(uint32_t s) const {
+    target::StepExecution execution;
+    if (contents_.facts != nullptr) execution.min_units_per_task = contents_.facts->min_units_per_task[s];
+    if (contents_.schedules != nullptr) execution.schedule = (*contents_.schedules)[s].bytes;
+    return execution;
   }
 
   Offset<format::Function> function() {

@@ -34,8 +34,8 @@ Program folded(const std::string& body) { return fold_residuals(lower_text(main_
 TEST(FoldResiduals, TheSumOfALayerAndAnActivationIsOneStep) {
   const Program program = folded(layer(0, "%x") + sum(2, "%1", "%y") + "  %2");
   ASSERT_EQ(kernels_of(program), "conv2d");
-  EXPECT_TRUE(program.steps[0].write_residual);
-  EXPECT_FALSE(program.steps[0].residual_is_input1);
+  ASSERT_TRUE(program.steps[0].residual);
+  EXPECT_FALSE(program.steps[0].residual->is_input1);
   EXPECT_EQ(program.steps[0].inputs.back(), program.inputs[1]);
   EXPECT_EQ(program.steps[0].outputs, program.outputs);
 }
@@ -43,15 +43,16 @@ TEST(FoldResiduals, TheSumOfALayerAndAnActivationIsOneStep) {
 TEST(FoldResiduals, EitherOperandMayBeTheLayers) {
   const Program program = folded(layer(0, "%x") + sum(2, "%y", "%1") + "  %2");
   ASSERT_EQ(kernels_of(program), "conv2d");
-  EXPECT_TRUE(program.steps[0].residual_is_input1);
+  ASSERT_TRUE(program.steps[0].residual);
+  EXPECT_TRUE(program.steps[0].residual->is_input1);
 }
 
 TEST(FoldResiduals, OfTwoLayersTheLaterOneAdds) {
   const Program program = folded(layer(0, "%x") + layer(2, "%y") + sum(4, "%1", "%3") + "  %4");
   ASSERT_EQ(kernels_of(program), "conv2d conv2d");
-  EXPECT_FALSE(program.steps[0].write_residual);
-  EXPECT_TRUE(program.steps[1].write_residual);
-  EXPECT_TRUE(program.steps[1].residual_is_input1);
+  EXPECT_FALSE(program.steps[0].residual);
+  ASSERT_TRUE(program.steps[1].residual);
+  EXPECT_TRUE(program.steps[1].residual->is_input1);
   EXPECT_EQ(program.steps[1].inputs.back(), program.steps[0].outputs[0]);
 }
 

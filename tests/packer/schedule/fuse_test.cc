@@ -75,7 +75,7 @@ TEST(Fuse, TakesTheSumInWhereAllAreFused) {
   const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAll);
   ASSERT_EQ(kernels_of(program), "chain");
   EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
-  EXPECT_TRUE(program.steps[0].stages[2].write_residual);
+  EXPECT_TRUE(program.steps[0].stages[2].residual);
   // Nothing is left of what lay between.
   size_t activations = 0;
   for (const target::ProgramTensor& tensor : program.tensors) activations += tensor.is_constant() ? 0 : 1;

@@ -184,11 +184,10 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
     const Layer layer = random_layer(seed);
     const target::Program program = lower_text(split_text(layer));
     const target::ProgramStep& step = program.steps.at(1);
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(flatbuffers::Offset<format::RequantizeParams>(step.write_params(builder).o));
-    const auto& params = *flatbuffers::GetRoot<format::RequantizeParams>(builder.GetBufferPointer());
-    if (params.contract() == format::Contract_F32E) {
-      EXPECT_EQ(params.float_form(), format::FloatForm_NONE);
+    const auto& params = std::get<target::RequantizeParams>(step.params);
+    const target::FloatForms& forms = params.float_forms;
+    if (params.contract == format::Contract_F32E) {
+      EXPECT_EQ(forms.form, format::FloatForm_NONE);
       continue;
     }
     const bool per_channel = step.inputs.size() > 1;
@@ -199,23 +198,22 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
       return value;
     };
     channels_in_all += layer.biases.size();
-    if (params.float_form() == format::FloatForm_NONE) continue;
+    if (forms.form == format::FloatForm_NONE) continue;
     ++with_form;
-    ASSERT_EQ(params.float_scale()->size(), per_channel ? layer.biases.size() : 1);
+    ASSERT_EQ(forms.scale.size(), per_channel ? layer.biases.size() : 1);
     for (size_t o = 0; o < layer.biases.size(); ++o) {
-      const auto entry = static_cast<uint32_t>(per_channel ? o : 0);
-      if (params.float_scale()->Get(entry / 16 * 16) < 0.0f) continue;
+      const size_t entry = per_channel ? o : 0;
+      if (forms.scale[entry / 16 * 16] < 0.0f) continue;
       target::cpu::ChannelRequantization channel;
-      channel.contract = params.contract();
-      channel.multiplier = per_channel ? constant(0, o) : params.multiplier();
-      channel.shift = per_channel ? constant(1, o) : params.shift();
-      channel.zero_point = params.output_zero_point();
-      channel.clamp_min = params.clamp_min();
-      channel.clamp_max = params.clamp_max();
+      channel.contract = params.contract;
+      channel.multiplier = per_channel ? constant(0, o) : params.multiplier;
+      channel.shift = per_channel ? constant(1, o) : params.shift;
+      channel.zero_point = params.output_zero_point;
+      channel.clamp_min = params.clamp_min;
+      channel.clamp_max = params.clamp_max;
       std::tie(channel.accumulator_min, channel.accumulator_max) = bounds(layer, o);
       EXPECT_TRUE(target::cpu::float_form_is_exact(
-          channel, params.float_form(),
-          {params.float_scale()->Get(entry), params.float_offset()->Get(entry)}))
+          channel, forms.form, {forms.scale[entry], forms.offset[entry]}))
           << "channel " << o;
       ++proved;
     }
@@ -227,10 +225,7 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
 TEST(LowerAcc32, FloatFormsNeedToKnowTheAccumulators) {
   const auto form_of = [](const std::string& text, const std::string& target = "cpu") {
     const target::Program program = lower_text(text, target);
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(
-        flatbuffers::Offset<format::RequantizeParams>(program.steps.back().write_params(builder).o));
-    return flatbuffers::GetRoot<format::RequantizeParams>(builder.GetBufferPointer())->float_form();
+    return std::get<target::RequantizeParams>(program.steps.back().params).float_forms.form;
   };
   const std::string requantize = "qnn.requantize(%x, 0.01f, 3, 1f, -128";
   EXPECT_EQ(form_of(main_text("%x: Tensor[(2, 3), int32]", "  " + requantize + ")")), format::FloatForm_NONE);

@@ -10,13 +10,6 @@
 
 namespace qplan::target::cpu {
 
-// The last fields of a step's parameters. Vectors are empty under FloatForm_NONE.
-struct FloatForms {
-  format::FloatForm form = format::FloatForm_NONE;
-  std::vector<float> scale;
-  std::vector<float> offset;
-};
-
 // What reaches the accumulators of a layer with weights [num_o, num_k].
 struct LayerInput {
   ir::DType dtype;             // of the input, 8 bits
@@ -35,29 +28,6 @@ FloatForms prove_float_forms(const Lowering& lowering, const WeightedLayer& laye
 // elsewhere, and for targets without vectors.
 FloatForms prove_float_forms(const Lowering& lowering, const ir::Node& requantize,
                              const AccumulatorScales& scales, Clamp clamp, format::Contract contract);
-
-// params_writer of a table that ends in float forms.
-template <typename Builder, typename Fill>
-ParamsWriter params_writer_with_float_forms(FloatForms forms, Fill fill) {
-  return [forms = std::move(forms), fill](flatbuffers::FlatBufferBuilder& fbb) {
-    flatbuffers::Offset<flatbuffers::Vector<float>> scale, offset;
-    if (forms.form != format::FloatForm_NONE) {
-      // Kernels load 16 entries at a time.
-      fbb.ForceVectorAlignment(forms.scale.size(), sizeof(float), 64);
-      scale = fbb.CreateVector(forms.scale);
-      fbb.ForceVectorAlignment(forms.offset.size(), sizeof(float), 64);
-      offset = fbb.CreateVector(forms.offset);
-    }
-    Builder builder(fbb);
-    fill(builder);
-    if (forms.form != format::FloatForm_NONE) {
-      builder.add_float_form(forms.form);
-      builder.add_float_scale(scale);
-      builder.add_float_offset(offset);
-    }
-    return builder.Finish().Union();
-  };
-}
 
 }  // namespace qplan::target::cpu
 

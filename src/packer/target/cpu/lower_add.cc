@@ -96,28 +96,27 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[kLhs]), lowering.tensor(node.operands[kRhs])};
   step.outputs = {lowering.define(chain_result(lowering, chain))};
-  step.params_type = format::KernelParams_AddParams;
-  step.write_params = params_writer<format::AddParamsBuilder>([=](format::AddParamsBuilder& p) {
-    p.add_contract(contract);
-    p.add_left_shift(scaling.left_shift);
-    p.add_input1_zero_point(zero_point1);
-    p.add_input1_multiplier(scaling.multiplier1.multiplier);
-    p.add_input1_shift(scaling.multiplier1.shift);
-    p.add_input2_zero_point(zero_point2);
-    p.add_input2_multiplier(scaling.multiplier2.multiplier);
-    p.add_input2_shift(scaling.multiplier2.shift);
-    p.add_output_zero_point(output_zero_point);
-    p.add_output_multiplier(scaling.output_multiplier.multiplier);
-    p.add_output_shift(scaling.output_multiplier.shift);
-    p.add_clamp_min(clamp.min);
-    p.add_clamp_max(clamp.max);
-    p.add_input1_scale(scaling.scale1);
-    p.add_input2_scale(scaling.scale2);
-    p.add_output_scale(scaling.output_scale);
-    p.add_float_scale1(form.scale1);
-    p.add_float_scale2(form.scale2);
-    p.add_float_offset(form.offset);
-  });
+  step.params = AddParams{
+      .contract = contract,
+      .left_shift = scaling.left_shift,
+      .input1_zero_point = zero_point1,
+      .input1_multiplier = scaling.multiplier1.multiplier,
+      .input1_shift = scaling.multiplier1.shift,
+      .input2_zero_point = zero_point2,
+      .input2_multiplier = scaling.multiplier2.multiplier,
+      .input2_shift = scaling.multiplier2.shift,
+      .output_zero_point = output_zero_point,
+      .output_multiplier = scaling.output_multiplier.multiplier,
+      .output_shift = scaling.output_multiplier.shift,
+      .clamp_min = clamp.min,
+      .clamp_max = clamp.max,
+      .input1_scale = scaling.scale1,
+      .input2_scale = scaling.scale2,
+      .output_scale = scaling.output_scale,
+      .float_scale1 = form.scale1,
+      .float_scale2 = form.scale2,
+      .float_offset = form.offset,
+  };
   lowering.add_step(std::move(step));
 }
 

@@ -19,9 +19,7 @@ void lower_arg_max(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_arg_max, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_ArgMaxParams;
-  step.write_params =
-      params_writer<format::ArgMaxParamsBuilder>([=](format::ArgMaxParamsBuilder& p) { p.add_axis(axis); });
+  step.params = ArgMaxParams{.axis = axis};
   lowering.add_step(std::move(step));
 }
 

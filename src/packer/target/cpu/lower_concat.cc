@@ -49,10 +49,7 @@ class Joiner {
     ProgramStep step = make_step(kKernel_concat, node_);
     step.inputs = std::move(inputs);
     step.outputs = {output};
-    step.params_type = format::KernelParams_ConcatParams;
-    const uint32_t axis = axis_;
-    step.write_params =
-        params_writer<format::ConcatParamsBuilder>([=](format::ConcatParamsBuilder& p) { p.add_axis(axis); });
+    step.params = ConcatParams{.axis = axis_};
     lowering_.add_step(std::move(step));
   }
 
@@ -104,10 +101,7 @@ class Splitter {
     ProgramStep step = make_step(kKernel_split, node_);
     step.inputs = {input};
     step.outputs = std::move(outputs);
-    step.params_type = format::KernelParams_SplitParams;
-    const uint32_t axis = axis_;
-    step.write_params =
-        params_writer<format::SplitParamsBuilder>([=](format::SplitParamsBuilder& p) { p.add_axis(axis); });
+    step.params = SplitParams{.axis = axis_};
     lowering_.add_step(std::move(step));
   }
 

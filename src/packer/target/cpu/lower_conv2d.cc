@@ -110,27 +110,26 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
-  step.params_type = format::KernelParams_Conv2dParams;
-  step.write_params = params_writer_with_float_forms<format::Conv2dParamsBuilder>(
-      std::move(forms), [=](format::Conv2dParamsBuilder& p) {
-        p.add_contract(contract);
-        p.add_weights_layout(layout);
-        p.add_kernel_h(static_cast<uint32_t>(window.kernel_h));
-        p.add_kernel_w(static_cast<uint32_t>(window.kernel_w));
-        p.add_stride_h(static_cast<uint32_t>(window.stride_h));
-        p.add_stride_w(static_cast<uint32_t>(window.stride_w));
-        p.add_dilation_h(static_cast<uint32_t>(window.dilation_h));
-        p.add_dilation_w(static_cast<uint32_t>(window.dilation_w));
-        p.add_pad_top(static_cast<uint32_t>(window.pad_top));
-        p.add_pad_left(static_cast<uint32_t>(window.pad_left));
-        p.add_groups(static_cast<uint32_t>(merged_groups));
-        p.add_input_zero_point(input_zero_point);
-        p.add_weights_zero_point(weights.zero_point);
-        p.add_pad_value(outside);
-        p.add_output_zero_point(output_zero_point);
-        p.add_clamp_min(layer.clamp.min);
-        p.add_clamp_max(layer.clamp.max);
-      });
+  step.params = Conv2dParams{
+      .contract = contract,
+      .weights_layout = layout,
+      .kernel_h = static_cast<uint32_t>(window.kernel_h),
+      .kernel_w = static_cast<uint32_t>(window.kernel_w),
+      .stride_h = static_cast<uint32_t>(window.stride_h),
+      .stride_w = static_cast<uint32_t>(window.stride_w),
+      .dilation_h = static_cast<uint32_t>(window.dilation_h),
+      .dilation_w = static_cast<uint32_t>(window.dilation_w),
+      .pad_top = static_cast<uint32_t>(window.pad_top),
+      .pad_left = static_cast<uint32_t>(window.pad_left),
+      .groups = static_cast<uint32_t>(merged_groups),
+      .input_zero_point = input_zero_point,
+      .weights_zero_point = weights.zero_point,
+      .pad_value = outside,
+      .output_zero_point = output_zero_point,
+      .clamp_min = layer.clamp.min,
+      .clamp_max = layer.clamp.max,
+      .float_forms = std::move(forms),
+  };
   lowering.add_step(std::move(step));
 }
 

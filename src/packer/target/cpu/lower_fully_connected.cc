@@ -45,17 +45,16 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
   FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
-  step.params_type = format::KernelParams_FullyConnectedParams;
-  step.write_params = params_writer_with_float_forms<format::FullyConnectedParamsBuilder>(
-      std::move(forms), [=](format::FullyConnectedParamsBuilder& p) {
-        p.add_contract(contract);
-        p.add_weights_layout(layout);
-        p.add_input_zero_point(input_zero_point);
-        p.add_weights_zero_point(weights.zero_point);
-        p.add_output_zero_point(output_zero_point);
-        p.add_clamp_min(layer.clamp.min);
-        p.add_clamp_max(layer.clamp.max);
-      });
+  step.params = FullyConnectedParams{
+      .contract = contract,
+      .weights_layout = layout,
+      .input_zero_point = input_zero_point,
+      .weights_zero_point = weights.zero_point,
+      .output_zero_point = output_zero_point,
+      .clamp_min = layer.clamp.min,
+      .clamp_max = layer.clamp.max,
+      .float_forms = std::move(forms),
+  };
   lowering.add_step(std::move(step));
 }
 

@@ -51,16 +51,15 @@ void lower_mean(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_mean, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_MeanParams;
-  step.write_params = params_writer<format::MeanParamsBuilder>([=](format::MeanParamsBuilder& p) {
-    p.add_contract(contract);
-    p.add_axes(axes);
-    p.add_input_zero_point(input_zero_point);
-    p.add_output_zero_point(output_zero_point);
-    p.add_output_multiplier(scaling.quantized.multiplier);
-    p.add_output_shift(scaling.quantized.shift);
-    p.add_scale(scaling.scale);
-  });
+  step.params = MeanParams{
+      .contract = contract,
+      .axes = axes,
+      .input_zero_point = input_zero_point,
+      .output_zero_point = output_zero_point,
+      .output_multiplier = scaling.quantized.multiplier,
+      .output_shift = scaling.quantized.shift,
+      .scale = scaling.scale,
+  };
   lowering.add_step(std::move(step));
 }
 

@@ -50,14 +50,10 @@ void lower_pad(Lowering& lowering, const Chain& chain) {
       refuse("pad_width must be pairs that are not negative");
     before.push_back(pair[0]);
   }
-  const std::vector<uint32_t> counts = to_uint32(before);
   ProgramStep step = make_step(kKernel_pad, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_PadParams;
-  step.write_params = [=](flatbuffers::FlatBufferBuilder& fbb) {
-    return format::CreatePadParams(fbb, fbb.CreateVector(counts), value).Union();
-  };
+  step.params = PadParams{.before = to_uint32(before), .value = value};
   lowering.add_step(std::move(step));
 }
 
@@ -67,14 +63,10 @@ Chain match_transpose(const Lowering& lowering, uint32_t node) {
 
 void lower_transpose(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  const std::vector<uint32_t> permutation = to_uint32(op::attr_ints(node, "axes"));
   ProgramStep step = make_step(kKernel_transpose, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_TransposeParams;
-  step.write_params = [=](flatbuffers::FlatBufferBuilder& fbb) {
-    return format::CreateTransposeParams(fbb, fbb.CreateVector(permutation)).Union();
-  };
+  step.params = TransposeParams{.permutation = to_uint32(op::attr_ints(node, "axes"))};
   lowering.add_step(std::move(step));
 }
 
@@ -87,8 +79,7 @@ void lower_reshape(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_copy, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_CopyParams;
-  step.write_params = params_writer<format::CopyParamsBuilder>([](format::CopyParamsBuilder&) {});
+  step.params = CopyParams{};
   lowering.add_step(std::move(step));
 }
 

@@ -46,21 +46,19 @@ void lower_mul(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_mul, node);
   step.inputs = {lowering.tensor(node.operands[kLhs]), lowering.tensor(node.operands[kRhs])};
   step.outputs = {lowering.define(chain_result(lowering, chain))};
-  step.params_type = format::KernelParams_MulParams;
-  step.write_params = params_writer<format::MulParamsBuilder>([=](format::MulParamsBuilder& p) {
-    p.add_contract(contract);
-    p.add_input1_zero_point(zero_point1);
-    p.add_input2_zero_point(zero_point2);
-    p.add_output_zero_point(output_zero_point);
-    p.add_output_multiplier(multiplier.multiplier);
-    p.add_output_shift(multiplier.shift);
-    p.add_clamp_min(clamp.min);
-    p.add_clamp_max(clamp.max);
-    if (!is_f32e) return;
-    p.add_input1_scale(scale1);
-    p.add_input2_scale(scale2);
-    p.add_output_scale(output_scale);
-  });
+  step.params = MulParams{
+      .contract = contract,
+      .input1_zero_point = zero_point1,
+      .input2_zero_point = zero_point2,
+      .output_zero_point = output_zero_point,
+      .output_multiplier = multiplier.multiplier,
+      .output_shift = multiplier.shift,
+      .clamp_min = clamp.min,
+      .clamp_max = clamp.max,
+      .input1_scale = is_f32e ? scale1 : 0.0f,
+      .input2_scale = is_f32e ? scale2 : 0.0f,
+      .output_scale = is_f32e ? output_scale : 0.0f,
+  };
   lowering.add_step(std::move(step));
 }
 

@@ -29,23 +29,22 @@ void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, form
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(chain_result(lowering, chain))};
-  step.params_type = format::KernelParams_Pool2dParams;
-  step.write_params = params_writer<format::Pool2dParamsBuilder>([=](format::Pool2dParamsBuilder& p) {
-    p.add_contract(contract);
-    p.add_pool_h(static_cast<uint32_t>(window.kernel_h));
-    p.add_pool_w(static_cast<uint32_t>(window.kernel_w));
-    p.add_stride_h(static_cast<uint32_t>(window.stride_h));
-    p.add_stride_w(static_cast<uint32_t>(window.stride_w));
-    p.add_pad_top(static_cast<uint32_t>(window.pad_top));
-    p.add_pad_left(static_cast<uint32_t>(window.pad_left));
-    p.add_clamp_min(clamp.min);
-    p.add_clamp_max(clamp.max);
-    p.add_input_scale(rescaling.input_scale);
-    p.add_input_zero_point(rescaling.input_zero_point);
-    p.add_output_scale(rescaling.output_scale);
-    p.add_output_zero_point(rescaling.output_zero_point);
-    p.add_count_include_pad(rescaling.count_include_pad);
-  });
+  step.params = Pool2dParams{
+      .contract = contract,
+      .pool_h = static_cast<uint32_t>(window.kernel_h),
+      .pool_w = static_cast<uint32_t>(window.kernel_w),
+      .stride_h = static_cast<uint32_t>(window.stride_h),
+      .stride_w = static_cast<uint32_t>(window.stride_w),
+      .pad_top = static_cast<uint32_t>(window.pad_top),
+      .pad_left = static_cast<uint32_t>(window.pad_left),
+      .clamp_min = clamp.min,
+      .clamp_max = clamp.max,
+      .input_scale = rescaling.input_scale,
+      .input_zero_point = rescaling.input_zero_point,
+      .output_scale = rescaling.output_scale,
+      .output_zero_point = rescaling.output_zero_point,
+      .count_include_pad = rescaling.count_include_pad,
+  };
   lowering.add_step(std::move(step));
 }
 

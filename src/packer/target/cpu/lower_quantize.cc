@@ -36,12 +36,11 @@ void lower_quantize(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_quantize, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_QuantizeParams;
-  step.write_params = params_writer<format::QuantizeParamsBuilder>([=](format::QuantizeParamsBuilder& p) {
-    p.add_rule(rule);
-    p.add_scale(scale);
-    p.add_zero_point(zero_point);
-  });
+  step.params = QuantizeParams{
+      .rule = rule,
+      .scale = scale,
+      .zero_point = zero_point,
+  };
   lowering.add_step(std::move(step));
 }
 
@@ -58,11 +57,10 @@ void lower_dequantize(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_dequantize, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_DequantizeParams;
-  step.write_params = params_writer<format::DequantizeParamsBuilder>([=](format::DequantizeParamsBuilder& p) {
-    p.add_scale(scale);
-    p.add_zero_point(zero_point);
-  });
+  step.params = DequantizeParams{
+      .scale = scale,
+      .zero_point = zero_point,
+  };
   lowering.add_step(std::move(step));
 }
 

@@ -53,19 +53,18 @@ void lower_requantize(Lowering& lowering, const Chain& chain) {
   step.inputs = {lowering.tensor(node.operands[kData])};
   if (per_channel) append_multipliers(lowering, node.name, scales, &step.inputs);
   step.outputs = {lowering.define(chain_result(lowering, chain))};
-  step.params_type = format::KernelParams_RequantizeParams;
-  step.write_params = params_writer_with_float_forms<format::RequantizeParamsBuilder>(
-      prove_float_forms(lowering, node, scales, clamp, contract), [=](format::RequantizeParamsBuilder& p) {
-        p.add_contract(contract);
-        p.add_input_zero_point(input_zero_point);
-        p.add_output_zero_point(output_zero_point);
-        p.add_multiplier(one.multiplier);
-        p.add_shift(one.shift);
-        p.add_clamp_min(clamp.min);
-        p.add_clamp_max(clamp.max);
-        p.add_scale(one_scale);
-        p.add_axis(axis);
-      });
+  step.params = RequantizeParams{
+      .contract = contract,
+      .input_zero_point = input_zero_point,
+      .output_zero_point = output_zero_point,
+      .multiplier = one.multiplier,
+      .shift = one.shift,
+      .clamp_min = clamp.min,
+      .clamp_max = clamp.max,
+      .scale = one_scale,
+      .axis = axis,
+      .float_forms = prove_float_forms(lowering, node, scales, clamp, contract),
+  };
   lowering.add_step(std::move(step));
 }
 

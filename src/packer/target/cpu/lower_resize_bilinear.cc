@@ -23,13 +23,11 @@ void lower_resize_bilinear(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_resize_bilinear, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params_type = format::KernelParams_ResizeBilinearParams;
-  step.write_params =
-      params_writer<format::ResizeBilinearParamsBuilder>([=](format::ResizeBilinearParamsBuilder& p) {
-        p.add_rule(rule);
-        p.add_align_corners(align_corners);
-        p.add_half_pixel_centers(half_pixel);
-      });
+  step.params = ResizeBilinearParams{
+      .rule = rule,
+      .align_corners = align_corners,
+      .half_pixel_centers = half_pixel,
+  };
   lowering.add_step(std::move(step));
 }
 

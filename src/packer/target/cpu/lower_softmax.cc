@@ -39,28 +39,24 @@ Quantization output_quantization(const Lowering& lowering, const ir::Node& node)
           lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point")};
 }
 
-ParamsWriter tfl2_params(const Lowering& lowering, const ir::Node& node, ir::DType dtype) {
+SoftmaxParams tfl2_params(const Lowering& lowering, const ir::Node& node, ir::DType dtype) {
   const Quantization output = output_quantization(lowering, node);
   if (output.scale != 1.0f / 256.0f || output.zero_point != dtype.min()) {
     refuse("its output must have scale 1/256 and zero point " + std::to_string(dtype.min()));
   }
   const InputScaling scaling = input_scaling(static_cast<float>(op::attr_float(node, "beta")),
                                              lowering.scale(node.operands[kScale], "the input's scale"));
-  return params_writer<format::SoftmaxParamsBuilder>([=](format::SoftmaxParamsBuilder& p) {
-    p.add_contract(format::Contract_TFL2);
-    p.add_input_multiplier(scaling.multiplier);
-    p.add_input_left_shift(scaling.left_shift);
-    p.add_diff_min(scaling.diff_min);
-  });
+  return {.contract = format::Contract_TFL2,
+          .input_multiplier = scaling.multiplier,
+          .input_left_shift = scaling.left_shift,
+          .diff_min = scaling.diff_min};
 }
 
-ParamsWriter f32e_params(const Lowering& lowering, const ir::Node& node) {
+SoftmaxParams f32e_params(const Lowering& lowering, const ir::Node& node) {
   const Quantization output = output_quantization(lowering, node);
-  return params_writer<format::SoftmaxParamsBuilder>([=](format::SoftmaxParamsBuilder& p) {
-    p.add_contract(format::Contract_F32E);
-    p.add_output_scale(output.scale);
-    p.add_output_zero_point(output.zero_point);
-  });
+  return {.contract = format::Contract_F32E,
+          .output_scale = output.scale,
+          .output_zero_point = output.zero_point};
 }
 
 // exp(-scale * d): docs/numerics/softmax.md.
@@ -91,12 +87,11 @@ void lower_softmax(Lowering& lowering, const Chain& chain) {
     refuse("its dtype is " + ir::to_string(input.dtype) + ", expected int8 or uint8");
   ProgramStep step = make_step(kKernel_softmax, node);
   step.inputs = {lowering.tensor(node.operands[kData])};
-  step.params_type = format::KernelParams_SoftmaxParams;
   if (contract == format::Contract_F32E) {
     step.inputs.push_back(exponentials(lowering, node));
-    step.write_params = f32e_params(lowering, node);
+    step.params = f32e_params(lowering, node);
   } else {
-    step.write_params = tfl2_params(lowering, node, input.dtype);
+    step.params = tfl2_params(lowering, node, input.dtype);
   }
   step.outputs = {lowering.define(node.results[0])};
   lowering.add_step(std::move(step));

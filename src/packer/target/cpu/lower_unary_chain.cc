@@ -153,8 +153,7 @@ void lower_unary_chain(Lowering& lowering, const Chain& chain) {
       first.name + "/table");
   step.inputs = {lowering.tensor(first.operands[0]), table_tensor};
   step.outputs = {lowering.define(result)};
-  step.params_type = format::KernelParams_Lut8Params;
-  step.write_params = params_writer<format::Lut8ParamsBuilder>([](format::Lut8ParamsBuilder&) {});
+  step.params = Lut8Params{};
   lowering.add_step(std::move(step));
 }
 

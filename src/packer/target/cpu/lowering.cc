@@ -208,8 +208,7 @@ TensorId Lowering::add_copy(TensorId from) {
   step.name = source.name;
   step.inputs = {from};
   step.outputs = {copy};
-  step.params_type = format::KernelParams_CopyParams;
-  step.write_params = params_writer<format::CopyParamsBuilder>([](format::CopyParamsBuilder&) {});
+  step.params = CopyParams{};
   add_step(std::move(step));
   return copy;
 }

@@ -103,15 +103,6 @@ TensorId add_values(Lowering& lowering, ir::DType dtype, const std::vector<T>& v
 
 // A step of the kernel with no inputs, outputs and parameters yet.
 ProgramStep make_step(KernelId kernel, const ir::Node& node);
-// Writes the parameters of a step: `fill` adds the fields to the table's builder. For tables without vectors.
-template <typename Builder, typename Fill>
-ParamsWriter params_writer(Fill fill) {
-  return [fill](flatbuffers::FlatBufferBuilder& fbb) {
-    Builder builder(fbb);
-    fill(builder);
-    return builder.Finish().Union();
-  };
-}
 
 [[noreturn]] void refuse(const std::string& reason);
 
