@@ -118,7 +118,7 @@ void pack_to(std::span<const uint8_t> model, const char* name, const qplan_pack_
              std::function<void()> imported, qplan_write_fn write, void* user) {
   PackOptions pack_options = read_options(options);
   pack_options.imported = std::move(imported);
-  const emit::AlignedBytes plan = pack(model, name, pack_options);
+  const AlignedBytes plan = pack(model, name, pack_options);
   write(user, reinterpret_cast<const char*>(plan.data()), plan.size());
 }
 
@@ -191,8 +191,8 @@ qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn wr
                                 qplan_error* error) {
   return qplan::guarded({}, error, [&] {
     qplan::check_write(write);
-    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_text(qplan::emit::inspect_json(reader.view()), write, user);
+    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    qplan::write_text(qplan::inspect::inspect_json(reader.view()), write, user);
   });
 }
 
@@ -200,8 +200,8 @@ qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limi
                                 qplan_write_fn write, void* user, qplan_error* error) {
   return qplan::guarded({}, error, [&] {
     qplan::check_write(write);
-    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_text(qplan::emit::tuning_space(reader.view(), isa_limit, num_threads), write, user);
+    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    qplan::write_text(qplan::schedule::tuning_space(reader.view(), isa_limit, num_threads), write, user);
   });
 }
 
@@ -210,8 +210,8 @@ qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedul
   return qplan::guarded({}, error, [&] {
     qplan::check_write(write);
     if (schedules == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "pack: schedules is NULL");
-    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    const qplan::emit::AlignedBytes result = qplan::emit::reschedule(reader.view(), schedules);
+    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    const qplan::AlignedBytes result = qplan::schedule::reschedule(reader.view(), schedules);
     write(user, reinterpret_cast<const char*>(result.data()), result.size());
   });
 }
@@ -220,7 +220,7 @@ qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn wri
                                qplan_error* error) {
   return qplan::guarded({}, error, [&] {
     qplan::check_write(write);
-    const qplan::emit::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_lines(qplan::emit::disassemble(reader.view()), write, user);
+    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    qplan::write_lines(qplan::inspect::disassemble(reader.view()), write, user);
   });
 }

@@ -74,16 +74,16 @@ void read_tuning(const qplan_pack_options& options, PackOptions* result) {
 void read_fuse(const qplan_pack_options& options, PackOptions* result) {
   switch (options.fuse) {
     case QPLAN_FUSE_AUTO:
-      result->fuse = emit::Fuse::kAuto;
+      result->fuse = schedule::Fuse::kAuto;
       return;
     case QPLAN_FUSE_OFF:
-      result->fuse = emit::Fuse::kOff;
+      result->fuse = schedule::Fuse::kOff;
       return;
     case QPLAN_FUSE_ALL:
-      result->fuse = emit::Fuse::kAll;
+      result->fuse = schedule::Fuse::kAll;
       return;
     case QPLAN_FUSE_MEMORY:
-      result->fuse = emit::Fuse::kMemory;
+      result->fuse = schedule::Fuse::kMemory;
       return;
     default:
       fail(cat("fuse ", options.fuse, ", expected QPLAN_FUSE_AUTO, _OFF, _ALL or _MEMORY"));

@@ -35,7 +35,7 @@ std::vector<Convolution> convolutions_of(const ir::Function& main) {
 
 }  // namespace
 
-PackedModel::PackedModel(const std::string& path, emit::Fuse fuse)
+PackedModel::PackedModel(const std::string& path, schedule::Fuse fuse)
     : name_(std::filesystem::path(path).stem().string()) {
   const std::vector<uint8_t> model = read_file(path);
   PackOptions options;

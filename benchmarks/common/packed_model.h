@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "format/plan_view.h"
+#include "src/packer/aligned_bytes.h"
 #include "src/packer/schedule/fuse.h"
-#include "src/packer/write/aligned_bytes.h"
 
 namespace qplan::benchmarks {
 
@@ -22,19 +22,19 @@ class PackedModel {
  public:
   // With the default options of `qplan pack` but for the given one. std::exception where the file is no
   // model.
-  explicit PackedModel(const std::string& path, emit::Fuse fuse = emit::Fuse::kAuto);
+  explicit PackedModel(const std::string& path, schedule::Fuse fuse = schedule::Fuse::kAuto);
 
   // The file's name without folders and extension.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const format::PlanView& plan() const { return view_; }
-  [[nodiscard]] const emit::AlignedBytes& bytes() const { return bytes_; }
+  [[nodiscard]] const AlignedBytes& bytes() const { return bytes_; }
   // Of the canonical model, in order.
   [[nodiscard]] const std::vector<Convolution>& convolutions() const { return convolutions_; }
 
  private:
   std::string name_;
   std::vector<Convolution> convolutions_;
-  emit::AlignedBytes bytes_;
+  AlignedBytes bytes_;
   format::PlanView view_;
 };
 

@@ -59,10 +59,10 @@ class Benchmarks {
  public:
   // Its layers one by one, and the chains that the packer makes of them.
   void add_model(const std::string& path) {
-    for (const emit::Fuse fuse : {emit::Fuse::kOff, emit::Fuse::kAuto}) add_plan(path, fuse);
+    for (const schedule::Fuse fuse : {schedule::Fuse::kOff, schedule::Fuse::kAuto}) add_plan(path, fuse);
   }
 
-  void add_plan(const std::string& path, emit::Fuse fuse) {
+  void add_plan(const std::string& path, schedule::Fuse fuse) {
     models_.push_back(std::make_unique<PackedModel>(path, fuse));
     const PackedModel& model = *models_.back();
     for (uint32_t s = 0; s < model.plan().num_steps(); ++s) {

@@ -79,7 +79,7 @@ std::string PlanStep::shape() const {
   text += ">";
   for (uint32_t i = 0; i < view_.num_outputs(); ++i)
     text += (i == 0 ? "" : "+") + tensor_text(view_.output(i));
-  for (const auto& [name, value] : emit::step_params(*view_.step)) {
+  for (const auto& [name, value] : inspect::step_params(*view_.step)) {
     if (is_shape(name, value)) text += "," + name + "=" + value;
   }
   return text;

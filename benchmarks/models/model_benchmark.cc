@@ -95,7 +95,7 @@ class Runner {
 };
 
 struct Model {
-  Model(const std::string& path, emit::Fuse fuse) : packed(path, fuse) { open(); }
+  Model(const std::string& path, schedule::Fuse fuse) : packed(path, fuse) { open(); }
   void open() {
     qplan_error error = {};
     error.struct_size = sizeof error;
@@ -180,7 +180,7 @@ class Server {
     const std::string& command = words.at(0);
     if (command == "machine") return machine();
     if (command == "load") {
-      const emit::Fuse fuse = words.at(3) == "off" ? emit::Fuse::kOff : emit::Fuse::kAuto;
+      const schedule::Fuse fuse = words.at(3) == "off" ? schedule::Fuse::kOff : schedule::Fuse::kAuto;
       models_[words.at(1)] = std::make_unique<Model>(words.at(2), fuse);
       return load(model(words.at(1)));
     }

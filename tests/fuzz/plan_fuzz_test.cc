@@ -59,7 +59,7 @@ TEST(PlanFuzz, NullPlanIsRefused) {
 // Whatever lies behind a tap in memory is multiplied by it.
 TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
   Bytes plan = AllKernelsPlan::make();
-  const emit::PlanReader reader(plan);
+  const inspect::PlanReader reader(plan);
   uint32_t num_layers = 0;
   for (uint32_t i = 0; i < reader.view().num_steps(); ++i) {
     const format::KernelStep& step = reader.view().step(i);

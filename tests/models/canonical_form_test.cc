@@ -29,8 +29,8 @@ std::filesystem::path onnx_path(const std::string& name, const std::string& form
 }
 
 std::string digest(const std::filesystem::path& path, const PackOptions& options) {
-  const emit::AlignedBytes plan = pack(testing::read_bytes(path), path.string(), options);
-  return emit::content_digest(emit::PlanReader(plan.span()).view());
+  const AlignedBytes plan = pack(testing::read_bytes(path), path.string(), options);
+  return inspect::content_digest(inspect::PlanReader(plan.span()).view());
 }
 
 ir::Function body(const std::filesystem::path& path, const PackOptions& options) {

@@ -38,7 +38,7 @@ class OnnxModel {
  public:
   OnnxModel(const std::string& network, const std::string& form, const PackOptions& options = {}) {
     const std::filesystem::path path = onnx_path(network, form);
-    const emit::AlignedBytes plan = pack(read_bytes(path), path.filename().string(), options);
+    const AlignedBytes plan = pack(read_bytes(path), path.filename().string(), options);
     plan_.assign(plan.data(), plan.data() + plan.size());
   }
   // Every variant gives the same bytes.
@@ -241,7 +241,7 @@ TEST(OnnxExports, AreNearPytorchsOutputs) {
     SCOPED_TRACE(std::string(e.file) + ", " + e.input);
     const std::vector<uint8_t> model = read_bytes(torch / e.file);
     const float step = output_step(canonical_module(model, e.file, {}).main());
-    const emit::AlignedBytes plan = pack(model, e.file, {});
+    const AlignedBytes plan = pack(model, e.file, {});
     ModelSession session({plan.data(), plan.data() + plan.size()}, QPLAN_ISA_AUTO, 1);
     const std::vector<float> found = as_floats(session.run({read_bytes(torch / e.input)}).at(0));
     const std::vector<float> expected = as_floats(read_bytes(torch / e.output));

@@ -119,7 +119,7 @@ TEST_P(OnnxLayers, AreAtMostOneFromOnnxRuntime) {
   std::vector<std::vector<uint8_t>> inputs{read_bytes(golden / input_name / "input_nchw.bin")};
   for (const size_t layer : apart.layers) inputs.push_back(golden_of(layer));
   const std::string text = text::print(apart.module);
-  const emit::AlignedBytes plan =
+  const AlignedBytes plan =
       pack({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, "layers.relay", {});
   ModelSession session({plan.data(), plan.data() + plan.size()}, QPLAN_ISA_AUTO, 1);
   const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);

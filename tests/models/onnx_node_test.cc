@@ -107,7 +107,7 @@ enum class Outcome { kPassed, kFolded, kImported, kRefused };
 // Packed and run. Throws what the packer throws.
 Outcome run(const Case& c) {
   const PackOptions options = bound(c, 1);
-  const emit::AlignedBytes plan = pack(c.model, c.name, options);
+  const AlignedBytes plan = pack(c.model, c.name, options);
   expect_types(import_model(c.model, c.name, options).main(), c);
   ModelSession session({plan.data(), plan.data() + plan.size()}, QPLAN_ISA_AUTO, 1);
   std::vector<std::vector<uint8_t>> inputs;

@@ -132,18 +132,18 @@ TEST(FuseForMemory, TakesTheLeastOfMobileNetV2) {
   if (!std::filesystem::exists(testing::model_path(name))) GTEST_SKIP() << testing::kNoDataDirectory;
   const std::vector<uint8_t> model = testing::read_bytes(testing::model_path(name));
   for (const char* target : {"cpu", "cpu,arch=cortex-m"}) {
-    const auto memory = [&](emit::Fuse fuse) {
+    const auto memory = [&](schedule::Fuse fuse) {
       PackOptions options;
       options.target = target;
       options.fuse = fuse;
-      const emit::AlignedBytes plan = pack(model, name, options);
-      const emit::PlanReader reader(plan.span());
+      const AlignedBytes plan = pack(model, name, options);
+      const inspect::PlanReader reader(plan.span());
       return reader.view().bank(0).size() + reader.view().function(0).scratch_per_worker();
     };
-    const uint64_t least = memory(emit::Fuse::kMemory), automatic = memory(emit::Fuse::kAuto);
+    const uint64_t least = memory(schedule::Fuse::kMemory), automatic = memory(schedule::Fuse::kAuto);
     EXPECT_LE(least, automatic) << target;
-    EXPECT_LT(least, memory(emit::Fuse::kOff)) << target;
-    EXPECT_LE(least, memory(emit::Fuse::kAll)) << target;
+    EXPECT_LT(least, memory(schedule::Fuse::kOff)) << target;
+    EXPECT_LE(least, memory(schedule::Fuse::kAll)) << target;
     RecordProperty(std::string(target) + " memory", std::to_string(least));
     RecordProperty(std::string(target) + " auto", std::to_string(automatic));
   }

@@ -51,7 +51,7 @@ class TorchModel {
     const std::vector<uint8_t> model = read_bytes(torch_path(name));
     const PackOptions options = with_input(extent);
     step_ = output_step(import_model(model, name, options).main());
-    const emit::AlignedBytes plan = pack(model, name, options);
+    const AlignedBytes plan = pack(model, name, options);
     plan_.assign(plan.data(), plan.data() + plan.size());
   }
 

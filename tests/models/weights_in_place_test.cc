@@ -38,7 +38,7 @@ TEST_P(WeightsOf, AreMultipliedWhereTheyLie) {
   if (GetParam().empty()) GTEST_SKIP() << kNoDataDirectory;
   for (const uint32_t fuse : {QPLAN_FUSE_OFF, QPLAN_FUSE_ALL}) {
     const std::vector<uint8_t> bytes = pack_model(model_path(GetParam()).string(), "cpu", true, fuse);
-    const emit::PlanReader reader(bytes);
+    const inspect::PlanReader reader(bytes);
     const format::PlanView& plan = reader.view();
     std::vector<void*> data(plan.num_tensors(), nullptr);
     for (uint32_t t = 0; t < plan.num_tensors(); ++t) {

@@ -4,12 +4,12 @@
 #include <string>
 
 #include "src/packer/error.h"
+#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/evaluate/reference_session.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/lower.h"
-#include "src/packer/write/plan_writer.h"
 
-namespace qplan::emit {
+namespace qplan::evaluate {
 
 std::vector<ir::ConstantRef> run_function(const ir::Function& function,
                                           std::span<const ir::ConstantRef> inputs) {
@@ -18,9 +18,8 @@ std::vector<ir::ConstantRef> run_function(const ir::Function& function,
                                                 std::to_string(function.params().size()) + " parameters");
   }
   const target::TargetProfile profile = target::reference_profile();
-  EmitOptions options;
-  options.strip_names = true;
-  const AlignedBytes plan = write_plan(target::lower_function(function, profile), profile, options);
+  const AlignedBytes plan =
+      make_plan(target::lower_function(function, profile), profile, {}, {.strip = true});
   ReferenceSession session(plan.span());
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     const std::span<uint8_t> to = session.io(QPLAN_INPUT, i);
@@ -58,4 +57,4 @@ std::optional<std::vector<ir::ConstantRef>> evaluate_node(const ir::Node& node,
   }
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::evaluate

@@ -8,7 +8,7 @@
 
 #include "src/packer/ir/module.h"
 
-namespace qplan::emit {
+namespace qplan::evaluate {
 
 // The function's outputs for these inputs, one per parameter and of its type: packed for the reference
 // profile and run. PackError (QPLAN_MODEL_UNSUPPORTED) where a node has no kernel.
@@ -19,6 +19,6 @@ std::vector<ir::ConstantRef> run_function(const ir::Function& function,
 std::optional<std::vector<ir::ConstantRef>> evaluate_node(const ir::Node& node,
                                                           std::span<const ir::ConstantRef> operands);
 
-}  // namespace qplan::emit
+}  // namespace qplan::evaluate
 
 #endif  // QPLAN_SRC_PACKER_EVALUATE_EVALUATE_H_

@@ -6,7 +6,7 @@
 
 #include "src/packer/error.h"
 
-namespace qplan::emit {
+namespace qplan::evaluate {
 
 ReferenceSession::ReferenceSession(std::span<const uint8_t> plan) {
   try {
@@ -81,4 +81,4 @@ void ReferenceSession::fail(const qplan_error& error) {
                                       "); this is a defect of the packer");
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::evaluate

@@ -8,7 +8,7 @@
 
 #include "qplan/qplan.h"
 
-namespace qplan::emit {
+namespace qplan::evaluate {
 
 class ReferenceSession {
  public:
@@ -37,6 +37,6 @@ class ReferenceSession {
   qplan_session* session_ = nullptr;
 };
 
-}  // namespace qplan::emit
+}  // namespace qplan::evaluate
 
 #endif  // QPLAN_SRC_PACKER_EVALUATE_REFERENCE_SESSION_H_

@@ -2,7 +2,7 @@
 
 #include "src/base/sha256.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 
 std::string hexadecimal(const uint8_t* bytes, size_t size) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -27,4 +27,4 @@ std::string content_digest(const format::PlanView& view) {
   return hexadecimal(digest, sizeof(digest));
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

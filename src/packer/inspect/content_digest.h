@@ -6,12 +6,12 @@
 
 #include "format/plan_view.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 
 // SHA-256, hexadecimal, of what is executed: format version, required features, the root and the constants.
 std::string content_digest(const format::PlanView& view);
 std::string hexadecimal(const uint8_t* bytes, size_t size);
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect
 
 #endif  // QPLAN_SRC_PACKER_INSPECT_CONTENT_DIGEST_H_

@@ -4,9 +4,9 @@
 #include "src/base/short_name.h"
 #include "src/packer/inspect/npu_steps.h"
 #include "src/packer/inspect/plan_reader.h"
-#include "src/packer/schedule/schedule_names.h"
+#include "src/packer/inspect/schedule_names.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 namespace {
 
 using format::PlanView;
@@ -93,4 +93,4 @@ std::string disassemble(const PlanView& view) {
   return text;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

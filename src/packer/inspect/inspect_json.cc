@@ -6,10 +6,10 @@
 #include "src/packer/inspect/content_digest.h"
 #include "src/packer/inspect/npu_steps.h"
 #include "src/packer/inspect/plan_reader.h"
-#include "src/packer/schedule/schedule_names.h"
+#include "src/packer/inspect/schedule_names.h"
 #include "src/runtime/work.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -261,4 +261,4 @@ std::string inspect_json(const PlanView& view) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace qplan::emit {
+namespace qplan::inspect {
 
 using format::PlanView;
 
@@ -78,4 +78,4 @@ std::string bind_text(const PlanView& view, const format::NpuStep& step, const f
   return text;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

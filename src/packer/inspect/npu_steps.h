@@ -8,7 +8,7 @@
 
 #include "format/plan_view.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 
 // Per step of the plan: whether it runs only where a region does not.
 std::vector<bool> alternative_steps(const format::PlanView& view);
@@ -25,6 +25,6 @@ std::string four_characters(uint32_t format);  // "VTA1", or hexadecimal
 // "slot 0: input %3 bank2+64, 4096 bytes, strides 1x2, ..."
 std::string bind_text(const format::PlanView& view, const format::NpuStep& step, const format::NpuBind& bind);
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect
 
 #endif  // QPLAN_SRC_PACKER_INSPECT_NPU_STEPS_H_

@@ -5,7 +5,7 @@
 #include "format/dtype.h"
 #include "src/packer/error.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 
 PlanReader::PlanReader(std::span<const uint8_t> bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % AlignedBytes::kAlignment != 0) {
@@ -41,4 +41,4 @@ std::string dtype_text(const format::Tensor& tensor) {
   return format::dtype_name(tensor.type_code(), tensor.type_bits());
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "src/packer/write/aligned_bytes.h"
+#include "src/packer/aligned_bytes.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 
 // A verified plan; misaligned bytes are copied first. PackError with the runtime's status and text.
 class PlanReader {
@@ -32,6 +32,6 @@ std::string dtype_text(const format::Tensor& tensor);  // "int8"
 // The parameters of a step by name, in the order of the schema: {"stride_h", "2"}.
 std::vector<std::pair<std::string, std::string>> step_params(const format::KernelStep& step);
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect
 
 #endif  // QPLAN_SRC_PACKER_INSPECT_PLAN_READER_H_

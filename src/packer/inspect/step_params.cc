@@ -4,7 +4,7 @@
 #include "kernels/layout.h"
 #include "src/packer/inspect/plan_reader.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -177,4 +177,4 @@ std::vector<std::pair<std::string, std::string>> step_params(const format::Kerne
   return result;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

@@ -265,4 +265,10 @@ Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t
   return arena;
 }
 
+uint64_t total_bytes(const Arena& arena) {
+  uint64_t bytes = arena.size;
+  for (const DeviceBank& bank : arena.devices) bytes += bank.size;
+  return bytes;
+}
+
 }  // namespace qplan::memory

@@ -31,6 +31,9 @@ struct Arena {
   std::vector<std::vector<uint64_t>> slot_offsets;
 };
 
+// Of the arena and all devices' banks.
+uint64_t total_bytes(const Arena& arena);
+
 // Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes);
 // PackError (QPLAN_MODEL_UNSUPPORTED) where its regions' buffers alone exceed it.
 // Parts lie inside their wholes unless the arena is smaller without.

@@ -115,7 +115,7 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
                                       const Observer& observer, Border border) {
   const PackOptions& options = observer.options();
   passes::PassContext context;
-  context.evaluate = emit::evaluate_node;
+  context.evaluate = evaluate::evaluate_node;
   context.activation_zero_point = activation_zero_point(profile.input_origin);
   context.keep_float = options.keep_float;
   context.skip = {options.skip.begin(), options.skip.end()};

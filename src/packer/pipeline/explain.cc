@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "format/container.h"
 #include "src/packer/error.h"
@@ -13,6 +14,7 @@
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/place.h"
+#include "src/packer/pipeline/plan_program.h"
 #include "src/packer/pipeline/source.h"
 
 namespace qplan {
@@ -24,7 +26,7 @@ bool is_plan(std::span<const uint8_t> bytes) {
 }
 
 std::string stored_json(std::span<const uint8_t> plan, std::string_view name) {
-  const emit::PlanReader reader(plan);
+  const inspect::PlanReader reader(plan);
   const format::Names* names = reader.view().names();
   if (names == nullptr || names->explain() == nullptr) {
     throw PackError(QPLAN_NOT_FOUND, cat("explain: plan '", pipeline::last_component(name),
@@ -42,12 +44,21 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
   const std::vector<target::Target> targets = pipeline::read_targets(options);
   const target::Target& cpu = pipeline::cpu_of(targets);
   const target::TargetProfile& profile = cpu.profile;
+  std::optional<schedule::TuningLog> tuning = pipeline::read_tuning(options);
   ir::Module module = import_model(model, name, options);
   pipeline::canonicalize(&module, profile, observer);
   const std::unique_ptr<pipeline::Placed> placed = pipeline::place(module, targets, options);
   try {
-    pipeline::report_copies(target::lower_function(placed->main(), profile, placed->codes), cpu,
-                            options.planner_iterations, &placed->explain());
+    const auto plan = [&] {
+      return pipeline::plan_program(target::lower_function(placed->main(), profile, placed->codes), profile,
+                                    options, tuning ? &*tuning : nullptr);
+    };
+    const pipeline::Planned planned = plan();
+    pipeline::report_copies(planned, cpu, &placed->explain());
+    if (!options.fallback) {
+      placed->codes.fallback = true;
+      pipeline::report_savings(pipeline::sizes_of(plan()), pipeline::sizes_of(planned), &placed->explain());
+    }
   } catch (const PackError& error) {
     // Placement can be told of models that the CPU does not run; the copies are then the partition's guess.
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;

@@ -9,16 +9,18 @@
 #include <utility>
 
 #include "src/packer/error.h"
+#include "src/packer/evaluate/make_plan.h"
+#include "src/packer/memory/arena.h"
 #include "src/packer/passes/float_leftovers.h"
-#include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/place.h"
+#include "src/packer/pipeline/plan_program.h"
 #include "src/packer/pipeline/source.h"
-#include "src/packer/pipeline/why_not.h"
+#include "src/packer/schedule/fuse.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/target/target.h"
-#include "src/packer/text/text.h"
 #include "src/packer/write/plan_writer.h"
 
 namespace qplan {
@@ -65,101 +67,29 @@ void return_freed_memory(size_t model_size) {
 #endif
 }
 
-// What a plan without the CPU's steps for its regions is smaller than the one with them.
-void report_savings(const target::Program& program, const target::TargetProfile& profile,
-                    const PackOptions& options, pipeline::Placed* placed) {
+// The bytes that a plan of the placed regions would take with the CPU's steps for them.
+pipeline::PlannedSizes sizes_with_fallback(pipeline::Placed* placed, const target::TargetProfile& profile,
+                                           const PackOptions& options, schedule::TuningLog* tuning) {
   placed->codes.fallback = true;
-  const target::Program whole = target::lower_function(placed->main(), profile, placed->codes);
-  const emit::ProgramSizes with = emit::measure_program(whole, profile, options.planner_iterations);
-  const emit::ProgramSizes without = emit::measure_program(program, profile, options.planner_iterations);
-  partition::Explain& explain = placed->explain();
-  explain.fallback = false;
-  explain.saved_constant_bytes = static_cast<int64_t>(with.constants - without.constants);
-  explain.saved_memory_bytes = static_cast<int64_t>(with.memory - without.memory);
+  return pipeline::sizes_of(pipeline::plan_program(
+      target::lower_function(placed->main(), profile, placed->codes), profile, options, tuning));
 }
 
 }  // namespace
 
-ir::Module import_model(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
-  const pipeline::Observer observer(options);
-  ir::Module module = pipeline::import_any(model, name, options.log, options.import);
-  observer.dump("import", module);
-  return module;
-}
-
-ir::Module canonical_module(std::span<const uint8_t> model, std::string_view name,
-                            const PackOptions& options) {
-  const pipeline::Observer observer(options);
-  const std::vector<target::Target> targets = pipeline::read_targets(options);
-  ir::Module module = import_model(model, name, options);
-  pipeline::canonicalize(&module, pipeline::cpu_of(targets).profile, observer,
-                         options.canonical_body ? pipeline::Border::kOfTheBody : pipeline::Border::kAsAsked);
-  return module;
-}
-
-namespace {
-
-// The rewrites' log tells how often the one in question applied.
-std::string why_not_text(std::span<const uint8_t> model, std::string_view name, PackOptions options) {
-  uint64_t num_fired = 0;
-  options.log = [log = options.log, prefix = options.why_not + ": '", &num_fired](uint32_t level,
-                                                                                  const std::string& text) {
-    if (text.starts_with(prefix)) ++num_fired;
-    if (log) log(level, text);
-  };
-  const pipeline::Observer observer(options);
-  const ir::Module module = canonical_module(model, name, options);
-  return pipeline::why_not_report(options.why_not, observer.passes(), module, num_fired);
-}
-
-}  // namespace
-
-std::string model_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
-                       bool canonical) {
-  if (!options.why_not.empty()) return why_not_text(model, name, options);
-  if (!canonical) return text::print(import_model(model, name, options));
-  const ir::Module module = canonical_module(model, name, options);
-  if (!options.canonical_body) return text::print(module);
-  std::string text;
-  for (const ir::Function& body : pipeline::canonical_bodies(module)) {
-    text += text::print(body, {.metadata = false, .names = false});
-  }
-  return text;
-}
-
-BodyComparison compare_models(const NamedModel& model, const NamedModel& other, const PackOptions& options) {
-  PackOptions of_bodies = options;
-  of_bodies.canonical_body = true;
-  std::vector<std::vector<ir::Function>> bodies;
-  std::vector<std::string> contracts;
-  for (const NamedModel& m : {model, other}) {
-    bodies.push_back(pipeline::canonical_bodies(canonical_module(m.bytes, m.name, of_bodies)));
-    contracts.push_back(pipeline::contracts_of(
-        pipeline::import_any(m.bytes, m.name, /*log=*/{}, options.import)));  // what it says was told before
-  }
-  const pipeline::BodyDifference difference = pipeline::compare_bodies(bodies[0], bodies[1]);
-  return {difference.lines.empty(),
-          pipeline::describe(difference, bodies[0][0].nodes().size(), contracts[0], contracts[1])};
-}
-
-emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
+AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
   const pipeline::Observer observer(options);
   const std::vector<target::Target> targets = pipeline::read_targets(options);
   const target::Target& cpu = pipeline::cpu_of(targets);
   const target::TargetProfile& profile = cpu.profile;
   const bool has_devices = targets.size() > 1;
-  std::optional<emit::TuningLog> tuning;
-  if (options.tuning) tuning.emplace(options.tuning->name, options.tuning->text, options.tuning->num_threads);
+  std::optional<schedule::TuningLog> tuning = pipeline::read_tuning(options);
+  schedule::TuningLog* const times = tuning ? &*tuning : nullptr;
 
   observer.stage("import", 0, kNumStages);
-  emit::EmitOptions emit_options;
-  emit_options.strip_names = options.strip_names;
-  emit_options.planner_iterations = options.planner_iterations;
-  emit_options.source = pipeline::last_component(name);
-  emit_options.source_digest = pipeline::sha256_text(model);
-  emit_options.fuse = options.fuse;
-  emit_options.tuning = tuning ? &*tuning : nullptr;
-  emit_options.log = options.log;
+  write::PlanNames names = {.strip = options.strip_names,
+                            .source = pipeline::last_component(name),
+                            .source_digest = pipeline::sha256_text(model)};
   ir::Module module = import_model(model, name, options);
   if (options.imported) options.imported();
 
@@ -175,27 +105,37 @@ emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, c
   }
   target::Program program = lower(placed ? placed->main() : module.main(), module.main(), profile,
                                   placed ? placed->codes : target::RegionCodes{}, undone, observer);
+
   if (!placed && options.summary && module.functions().size() == 1)
     placed = pipeline::place(module, targets, options);
-
-  if (placed) {
-    pipeline::report_copies(program, cpu, options.planner_iterations, &placed->explain());
-    if (!options.fallback) report_savings(program, profile, options, placed.get());
-    if (has_devices) emit_options.explain = placed->explain().json();
-  }
-  const std::string summary = placed ? placed->explain().summary() : "";
-  // The program holds its own constants: no second copy while the plan is written.
+  std::optional<partition::Explain> explain;
+  std::optional<pipeline::PlannedSizes> with_fallback;
+  if (placed && !options.fallback) with_fallback = sizes_with_fallback(placed.get(), profile, options, times);
+  if (placed) explain = std::move(placed->explain());
+  // The program holds its own constants: no second copy while memory is planned and the plan is written.
   placed = nullptr;
   module = ir::Module();
   return_freed_memory(model.size());
 
   observer.stage("plan memory and write", 3, kNumStages);
-  emit::AlignedBytes plan = emit::write_plan(program, profile, emit_options);
-  if (tuning) tuning->check_used();
+  pipeline::Planned planned;
+  planned.program = schedule::fuse_steps(program, profile, pipeline::fuse_options(options, times));
   program = {};
+  schedule::schedule_steps(&planned.program, profile, times, options.log);
+  planned.arena = pipeline::plan_memory(planned.program, options);
+  if (explain) {
+    pipeline::report_copies(planned, cpu, &*explain);
+    if (with_fallback) pipeline::report_savings(*with_fallback, pipeline::sizes_of(planned), &*explain);
+    if (has_devices) names.explain = explain->json();
+  }
+  AlignedBytes plan = write::write_plan(planned.program, profile, planned.arena, names);
+  evaluate::check_plan(plan.span(), planned.program, planned.arena);
+
+  if (tuning) tuning->check_used();
+  planned = {};
   return_freed_memory(model.size());
   observer.stage("done", kNumStages, kNumStages);
-  if (options.summary) options.summary(summary);
+  if (options.summary) options.summary(explain ? explain->summary() : "");
   return plan;
 }
 

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/aligned_bytes.h"
 #include "src/packer/import/import_options.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/passes/user_pass.h"
 #include "src/packer/schedule/fuse.h"
-#include "src/packer/write/aligned_bytes.h"
 
 namespace qplan {
 
@@ -44,7 +44,7 @@ struct PackOptions {
   partition::Prefer prefer = partition::Prefer::kDefault;  // by what that is judged
   bool fallback = true;  // the CPU's steps and weights for regions are in the plan
   bool strip_names = false;
-  emit::Fuse fuse = emit::Fuse::kAuto;
+  schedule::Fuse fuse = schedule::Fuse::kAuto;
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
   // What stands in the plan in place of what the model says; empty: the model decides.
@@ -71,7 +71,7 @@ struct PackOptions {
 
 // A plan of the model. name: the file's, for messages; its last component is the plan's provenance. The same
 // bytes, last component and options (functions aside) give the same plan, on every machine. PackError.
-emit::AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
+AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
 
 // The module as imported, or in canonical form for the target.
 ir::Module import_model(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);

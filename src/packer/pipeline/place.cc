@@ -4,9 +4,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/memory/device_tensors.h"
 #include "src/packer/target/external/external.h"
-#include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {
 
@@ -77,22 +75,6 @@ void check_all_compiled(const Placed& placed) {
         cat("target '", region.target->name, "': region '", region.function,
             "' is placed on it, but it has no compiler: no plan can be made for it; 'qplan explain' "
             "shows the placement"));
-  }
-}
-
-void report_copies(const target::Program& program, const target::Target& cpu, uint32_t planner_iterations,
-                   partition::Explain* explain) {
-  memory::DeviceTensors device_of = memory::find_device_tensors(program);
-  if (!memory::fit_side_by_side(program, device_of))
-    device_of = emit::measure_program(program, cpu.profile, planner_iterations).device_of;
-  for (const target::ProgramStep& step : program.steps) {
-    if (step.npu == nullptr) continue;
-    const auto region = std::ranges::find(explain->regions, step.name, &partition::RegionReport::function);
-    if (region == explain->regions.end()) continue;
-    const memory::BoundaryCopies copies = memory::boundary_copies(program, device_of, step);
-    region->num_copies = copies.count;
-    region->copy_bytes = copies.bytes;
-    region->copy_ns = target::copy_ns(cpu.cpu_costs, copies.bytes);
   }
 }
 

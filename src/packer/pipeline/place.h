@@ -34,11 +34,6 @@ std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target
 // PackError (QPLAN_INVALID_ARGUMENT) naming a region whose target has no compiler.
 void check_all_compiled(const Placed& placed);
 
-// What the session copies at the regions' boundaries, by the program that was made of them. Plans memory
-// where a device's bank may have no room for all tensors that could lie in it: what does not is copied.
-void report_copies(const target::Program& program, const target::Target& cpu, uint32_t planner_iterations,
-                   partition::Explain* explain);
-
 }  // namespace qplan::pipeline
 
 #endif  // QPLAN_SRC_PACKER_PIPELINE_PLACE_H_

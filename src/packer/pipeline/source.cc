@@ -96,7 +96,7 @@ std::string sha256_text(std::span<const uint8_t> bytes) {
   sha.update(bytes.data(), bytes.size());
   uint8_t digest[Sha256::kDigestBytes];
   sha.finish(digest);
-  return emit::hexadecimal(digest, sizeof(digest));
+  return inspect::hexadecimal(digest, sizeof(digest));
 }
 
 }  // namespace qplan::pipeline

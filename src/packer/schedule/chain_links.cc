@@ -6,7 +6,7 @@
 #include "src/packer/schedule/program_tensors.h"
 #include "src/runtime/bind/families.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using target::Program;
@@ -15,9 +15,9 @@ using target::TensorId;
 
 class LinkFinder {
  public:
-  LinkFinder(const Program& program, const DraftPlan& draft)
+  LinkFinder(const Program& program, const StepQueries& queries)
       : program_(program),
-        draft_(draft),
+        queries_(queries),
         is_stage_(program.steps.size(), false),
         readers_(program.tensors.size(), 0),
         reader_(program.tensors.size(), kNoStep) {}
@@ -53,7 +53,7 @@ class LinkFinder {
     if (family == nullptr || program_.steps[s].outputs.size() != 1) return false;
     const ir::TensorType& output = program_.tensors[program_.steps[s].outputs[0]].type;
     if (output.shape.size() != 4 || (output.dtype != ir::kInt8 && output.dtype != ir::kUint8)) return false;
-    const StepView view = draft_.step_view(s);
+    const StepView view = queries_.view(s);
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
     Error error;
     if (family->bind(view, true, args, &error) < 0) return false;
@@ -77,7 +77,7 @@ class LinkFinder {
     if (readers_[tensor] != 1 || reader == kNoStep || !is_stage_[reader]) return kNoStep;
     const ProgramStep& step = program_.steps[reader];
     const auto input = static_cast<uint32_t>(std::ranges::find(step.inputs, tensor) - step.inputs.begin());
-    const StepView view = draft_.step_view(reader);
+    const StepView view = queries_.view(reader);
     if (!kChainStages.find(step.kernel)->row_cut->accepts(view, input)) return kNoStep;
     const auto batch = [&](uint32_t of) {
       return program_.tensors[program_.steps[of].outputs[0]].type.shape[0];
@@ -86,7 +86,7 @@ class LinkFinder {
   }
 
   const Program& program_;
-  const DraftPlan& draft_;
+  const StepQueries& queries_;
   std::vector<bool> is_stage_;
   std::vector<uint32_t> readers_;  // per tensor: how often it is read, by the function's caller too
   std::vector<uint32_t> reader_;   // per tensor: the last step that reads it
@@ -123,8 +123,8 @@ ProgramStep make_chain(const Program& program, const ChainSteps& steps) {
 
 }  // namespace
 
-std::vector<uint32_t> chain_links(const Program& program, const DraftPlan& draft) {
-  return LinkFinder(program, draft).run();
+std::vector<uint32_t> chain_links(const Program& program, const StepQueries& queries) {
+  return LinkFinder(program, queries).run();
 }
 
 ChainSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length) {
@@ -183,4 +183,4 @@ Program chain_alone(const Program& program, const ChainSteps& chain) {
   return result;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

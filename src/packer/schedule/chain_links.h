@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/packer/schedule/step_facts.h"
+#include "src/packer/schedule/step_queries.h"
 #include "src/packer/target/program.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 inline constexpr uint32_t kNoStep = UINT32_MAX;
 
 // Per step: the step that alone reads its output and can have it row by row; kNoStep for most.
-std::vector<uint32_t> chain_links(const target::Program& program, const DraftPlan& draft);
+std::vector<uint32_t> chain_links(const target::Program& program, const StepQueries& queries);
 
 // Steps of a program, each linked to the next, 2 to format::kMaxChainStages.
 using ChainSteps = std::vector<uint32_t>;
@@ -32,6 +32,6 @@ target::Program with_chains(const target::Program& program, const std::vector<Ch
 // The chain as the only step of a program, without inputs and outputs of a function.
 target::Program chain_alone(const target::Program& program, const ChainSteps& chain);
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_CHAIN_LINKS_H_

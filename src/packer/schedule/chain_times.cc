@@ -5,7 +5,7 @@
 
 #include "format/plan_view.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 // The chains of free steps that save the most: along each path, from its end on.
@@ -71,4 +71,4 @@ std::vector<ChainSteps> with_times(const std::vector<uint32_t>& links, std::vect
   return chains;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

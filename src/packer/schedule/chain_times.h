@@ -9,7 +9,7 @@
 
 #include "src/packer/schedule/chain_links.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 // Of a chain, and of its layers as steps of their own, in ns.
 struct ChainTimes {
@@ -24,6 +24,6 @@ using TimesQuery = std::function<std::optional<ChainTimes>(const ChainSteps&)>;
 std::vector<ChainSteps> with_times(const std::vector<uint32_t>& links, std::vector<ChainSteps> chains,
                                    const TimesQuery& times_of);
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_CHAIN_TIMES_H_

@@ -7,7 +7,7 @@
 #include "src/packer/schedule/program_tensors.h"
 #include "src/runtime/bind/families.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using target::Program;
@@ -122,4 +122,4 @@ Program residual_apart(const Program& program, uint32_t step) {
   return result;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

@@ -6,7 +6,7 @@
 
 #include "src/packer/target/program.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 // The program with each add that can be as the residual of the convolution whose output it alone reads. Where
 // both operands are such outputs, it is that of the later one. Regions on devices, and the steps that stand
@@ -17,6 +17,6 @@ target::Program fold_residuals(const target::Program& program);
 // function.
 target::Program residual_apart(const target::Program& program, uint32_t step);
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_FOLD_RESIDUALS_H_

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using target::ProgramStep;
@@ -42,4 +42,4 @@ void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program)
   }
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

@@ -6,7 +6,7 @@
 
 #include "src/packer/target/program.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 // number: per tensor its new one; those of tiles stay.
 void renumber_step(const std::vector<target::TensorId>& number, target::ProgramStep* step);
@@ -14,6 +14,6 @@ void renumber_step(const std::vector<target::TensorId>& number, target::ProgramS
 // Without the tensors that no step and no function names any more.
 void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program);
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_PROGRAM_TENSORS_H_

@@ -1,30 +1,26 @@
 #include "src/packer/schedule/reschedule.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/inspect/schedule_names.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json_depth.h"
 #include "src/packer/schedule/schedulable_plan.h"
-#include "src/packer/schedule/schedule_names.h"
-#include "src/packer/schedule/step_facts.h"
+#include "src/packer/schedule/step_queries.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr uint64_t kScratchAlignment = 64;
 
 [[noreturn]] void fail(const std::string& text) {
   throw PackError(QPLAN_INVALID_ARGUMENT, "schedules: " + text);
 }
 
-StepSchedule parse_step(uint32_t step, uint16_t kernel, const Json& settings) {
+target::StepSchedule parse_step(uint32_t step, uint16_t kernel, const Json& settings) {
   try {
-    return parse_schedule(kernel, settings);
+    return inspect::parse_schedule(kernel, settings);
   } catch (const PackError& error) {
     fail("step " + std::to_string(step) + ": " + error.what());
   }
@@ -32,22 +28,13 @@ StepSchedule parse_step(uint32_t step, uint16_t kernel, const Json& settings) {
 
 void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
   const target::TargetProfile& profile = plan->profile();
-  const StepSchedule schedule = parse_step(step, plan->view().step(step).kernel(), settings);
+  const target::StepSchedule schedule = parse_step(step, plan->view().step(step).kernel(), settings);
   plan->set_schedule(step, schedule.bytes);
   SchedulablePlan::Bound bound;
   plan->bind(step, &bound);
-  uint64_t scratch = 0;
-  for (uint32_t v = 0; v < bound.family->num_variants; ++v) {
-    const KernelVariant& variant = bound.family->variants[v];
-    if (std::ranges::find(profile.isas, variant.isa) != profile.isas.end() && variant.accepts(bound.args))
-      scratch = std::max<uint64_t>(scratch, variant.scratch_bytes(bound.args));
-  }
-  plan->raise_scratch_per_worker(round_up(scratch, kScratchAlignment));
-  const uint32_t best_isa = *std::ranges::max_element(profile.isas);
-  const KernelVariant* variant =
-      choose_variant(*bound.family, bound.args, best_isa, SIZE_MAX, schedule.bytes);
-  plan->set_min_units_per_task(step,
-                               task_grain(bound.step, variant->units(bound.args), profile, schedule.grain));
+  const VariantNeeds needs = variant_needs(*bound.family, bound.args, profile, schedule.bytes);
+  plan->raise_scratch_per_worker(needs.scratch_bytes);
+  plan->set_min_units_per_task(step, task_grain(bound.step, needs.units, profile, schedule.grain));
 }
 
 }  // namespace
@@ -69,4 +56,4 @@ AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules
   return plan.file();
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

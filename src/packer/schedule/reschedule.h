@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "format/plan_view.h"
-#include "src/packer/write/aligned_bytes.h"
+#include "src/packer/aligned_bytes.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 // The same plan, but for the schedules and what follows from them: grains, scratch memory, digest. schedules:
 // JSON, a list with an object of names and values for each step; null where it stays as it is, as it must for
@@ -20,6 +20,6 @@ AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules
 // QPLAN_ISA_* of the machine that would run them, num_threads at a time. PackError.
 std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t num_threads);
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_RESCHEDULE_H_

@@ -10,7 +10,7 @@
 #include "src/packer/error.h"
 #include "src/runtime/work.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using flatbuffers::Offset;
@@ -184,4 +184,4 @@ AlignedBytes SchedulablePlan::file() const {
   return file;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

@@ -7,10 +7,10 @@
 
 #include "format/plan_view.h"
 #include "kernels/kernel.h"
+#include "src/packer/aligned_bytes.h"
 #include "src/packer/target/profile.h"
-#include "src/packer/write/aligned_bytes.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 class SchedulablePlan {
  public:
@@ -51,6 +51,6 @@ class SchedulablePlan {
   std::vector<void*> data_;  // per tensor: the constant's bytes, else null
 };
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_SCHEDULABLE_PLAN_H_

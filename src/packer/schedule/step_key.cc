@@ -5,7 +5,7 @@
 
 #include "src/packer/inspect/plan_reader.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 // Parts of the names of parameters that say with which numbers, not how much is computed.
@@ -17,7 +17,7 @@ bool is_number(std::string_view name) {
 }
 
 std::string tensor_text(const format::Tensor& tensor) {
-  return dtype_text(tensor) + "[" + shape_text(tensor) + "]";
+  return inspect::dtype_text(tensor) + "[" + inspect::shape_text(tensor) + "]";
 }
 
 std::string tensor_text(const StepTensor& tensor) {
@@ -35,7 +35,7 @@ std::string chain_text(const format::ChainParams& chain) {
   for (uint32_t i = 0; i < chain.stages()->size(); ++i) {
     const format::KernelStep& stage = *chain.stages()->Get(i);
     const std::string number = std::to_string(i);
-    text += (i == 0 ? "stage" : ", stage") + number + "=" + kernel_name(stage.kernel()) + " {" +
+    text += (i == 0 ? "stage" : ", stage") + number + "=" + inspect::kernel_name(stage.kernel()) + " {" +
             params_text(stage) + "}";
     if (i < chain.tiles()->size()) text += ", tile" + number + "=" + tensor_text(*chain.tiles()->Get(i));
   }
@@ -48,7 +48,7 @@ std::string params_text(const format::KernelStep& step) {
   const auto add = [&](const std::string& name, const std::string& value) {
     text += (text.empty() ? "" : ", ") + name + "=" + value;
   };
-  for (const auto& [name, value] : step_params(step)) {
+  for (const auto& [name, value] : inspect::step_params(step)) {
     // Weights with a zero point take a sum over each window besides.
     if (name == "weights_zero_point") {
       add("has_weights_zero_point", value == "0" ? "false" : "true");
@@ -62,19 +62,10 @@ std::string params_text(const format::KernelStep& step) {
   return text;
 }
 
-std::string cpu_target(const format::Plan& plan) {
-  const auto* targets = plan.targets();
-  if (format::count_of(targets) == 0 || targets->Get(0)->name() == nullptr) return "";
-  const format::Target& cpu = *targets->Get(0);
-  return cpu.name()->str() + (cpu.options() != nullptr ? "," + cpu.options()->str() : "");
-}
-
 }  // namespace
 
-std::string step_key(const StepView& step) { return step_key(step, cpu_target(*step.plan)); }
-
 std::string step_key(const StepView& step, const std::string& target) {
-  std::string key = kernel_name(step.step->kernel()) + " {" + params_text(*step.step) + "}";
+  std::string key = inspect::kernel_name(step.step->kernel()) + " {" + params_text(*step.step) + "}";
   for (uint32_t i = 0; i < step.num_inputs(); ++i) {
     const StepTensor input = step.input(i);
     key += (i == 0 ? " " : ", ") + tensor_text(input) + (input.is_constant ? " constant" : "");
@@ -85,4 +76,13 @@ std::string step_key(const StepView& step, const std::string& target) {
   return target.empty() ? key : key + " on " + target;
 }
 
-}  // namespace qplan::emit
+std::string target_text(const target::TargetProfile& profile) { return profile.name + "," + profile.options; }
+
+std::string target_text(const format::Plan& plan) {
+  const auto* targets = plan.targets();
+  if (format::count_of(targets) == 0 || targets->Get(0)->name() == nullptr) return "";
+  const format::Target& cpu = *targets->Get(0);
+  return cpu.name()->str() + (cpu.options() == nullptr ? "" : "," + cpu.options()->str());
+}
+
+}  // namespace qplan::schedule

@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "src/packer/error.h"
+#include "src/packer/inspect/schedule_names.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json_depth.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 using Json = nlohmann::ordered_json;
 
@@ -54,13 +55,13 @@ void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) 
       {number, schedule, ns.get<uint64_t>(), stage != line.end() && *stage == "heat"});
 }
 
-StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const LogFunction& log) {
+target::StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const LogFunction& log) {
   const auto lines = lines_.find(key);
   if (lines == lines_.end()) return {};
   used_ = true;
   for (const Line& line : lines->second) {
     try {
-      return parse_schedule(kernel, line.schedule);
+      return inspect::parse_schedule(kernel, line.schedule);
     } catch (const PackError& error) {
       if (log && warned_.insert(line.number).second) {
         log(QPLAN_LOG_WARNING, "tuning '" + name_ + "' line " + std::to_string(line.number) + ": " +
@@ -105,4 +106,4 @@ void TuningLog::fail(size_t number, const std::string& text) const {
                       "\"threads\": .., \"ns\": ..}");
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

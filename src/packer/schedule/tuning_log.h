@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "src/packer/log.h"
-#include "src/packer/schedule/schedule_names.h"
+#include "src/packer/target/program.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 class TuningLog {
  public:
@@ -26,7 +26,7 @@ class TuningLog {
   // The schedule with the shortest time among the lines with the key, the first of equal ones; lines of heats
   // count only if the key has no other lines. The default schedule if the key has no line. A line that sets a
   // knob or value this build does not have is skipped, with a warning.
-  StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
+  target::StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
   // The shortest time among the lines with the key, in ns; nullopt where there is none.
   std::optional<uint64_t> shortest_ns(const std::string& key) const;
   // Whether there are lines with keys that begin so.
@@ -53,6 +53,6 @@ class TuningLog {
   bool used_ = false;
 };
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_TUNING_LOG_H_

@@ -7,13 +7,13 @@
 
 #include "kernels/cpu.h"
 #include "src/packer/inspect/npu_steps.h"
+#include "src/packer/inspect/schedule_names.h"
 #include "src/packer/schedule/reschedule.h"
 #include "src/packer/schedule/schedulable_plan.h"
-#include "src/packer/schedule/schedule_names.h"
-#include "src/packer/schedule/step_facts.h"
 #include "src/packer/schedule/step_key.h"
+#include "src/packer/schedule/step_queries.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -53,7 +53,7 @@ class StepSpace {
         num_threads_(num_threads),
         old_(plan->view().step(step).schedule()) {
     default_ = estimate({});
-    for (const StepSchedule& schedule : legal()) consider(schedule);
+    for (const target::StepSchedule& schedule : legal()) consider(schedule);
     plan_.set_schedule(step_, old_);
   }
 
@@ -62,7 +62,7 @@ class StepSpace {
     plan_.bind(step_, &bound);
     Json json;
     json["step"] = step_;
-    json["key"] = step_key(bound.step);
+    json["key"] = step_key(bound.step, target_text(plan_.view().plan()));
     json["kernel"] = default_.variant->name;
     json["candidates"] = std::move(candidates_);
     json["pruned"] = {{"same", same_}, {"too_few_tasks", too_few_tasks_}, {"slower_isa", slower_isa_}};
@@ -73,8 +73,8 @@ class StepSpace {
   std::span<const Knob> knobs() const { return {default_.variant->knobs, default_.variant->num_knobs}; }
 
   // The default first; then all settings of all knobs with it, other instruction sets, other grains.
-  std::vector<StepSchedule> legal() const {
-    std::vector<StepSchedule> schedules(1);
+  std::vector<target::StepSchedule> legal() const {
+    std::vector<target::StepSchedule> schedules(1);
     for (uint32_t k = 0; k < knobs().size(); ++k) {
       const size_t count = schedules.size();
       for (uint64_t setting = 1; setting <= knobs()[k].num_values; ++setting) {
@@ -88,13 +88,13 @@ class StepSpace {
       if (isa < default_.variant->isa && isa_within(family.variants[v].isa, isa_))
         schedules.push_back({.bytes = isa << kIsaShift});
     }
-    for (const double grain : kGrains) {
+    for (const double grain : inspect::kGrains) {
       if (num_threads_ > 1) schedules.push_back({.grain = grain});
     }
     return schedules;
   }
 
-  Estimate estimate(const StepSchedule& schedule) {
+  Estimate estimate(const target::StepSchedule& schedule) {
     plan_.set_schedule(step_, schedule.bytes);
     SchedulablePlan::Bound bound;
     plan_.bind(step_, &bound);
@@ -115,7 +115,7 @@ class StepSpace {
 
   // What tells two schedules apart: the variant, how often each size divides the work, the orders of loops. A
   // size's own choice may depend on the sizes before it, so the last one shows in the number of units alone.
-  std::vector<uint64_t> fingerprint(const StepSchedule& schedule, const Estimate& estimated) {
+  std::vector<uint64_t> fingerprint(const target::StepSchedule& schedule, const Estimate& estimated) {
     std::vector<uint64_t> print = {reinterpret_cast<uintptr_t>(estimated.variant), estimated.units,
                                    estimated.tasks};
     uint64_t firsts = 0;  // the first setting of all sizes
@@ -136,7 +136,7 @@ class StepSpace {
     return print;
   }
 
-  void consider(const StepSchedule& schedule) {
+  void consider(const target::StepSchedule& schedule) {
     const Estimate estimated = estimate(schedule);
     if (!seen_.insert(fingerprint(schedule, estimated)).second) {
       ++same_;
@@ -145,7 +145,7 @@ class StepSpace {
     } else if (estimated.least_cycles > kWorstShare * default_.least_cycles) {
       ++slower_isa_;
     } else {
-      candidates_.push_back(schedule_json(plan_.view().step(step_).kernel(), schedule));
+      candidates_.push_back(inspect::schedule_json(plan_.view().step(step_).kernel(), schedule));
     }
   }
 
@@ -164,7 +164,7 @@ std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t nu
   if (isa == QPLAN_ISA_AUTO) isa = cpu_best_isa();
   num_threads = std::max(num_threads, 1u);
   SchedulablePlan plan(view);
-  const std::vector<bool> is_alternative = alternative_steps(view);
+  const std::vector<bool> is_alternative = inspect::alternative_steps(view);
   Json json;
   json["num_steps"] = view.num_steps();
   json["steps"] = Json::array();
@@ -176,4 +176,4 @@ std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t nu
   return json.dump() + "\n";
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

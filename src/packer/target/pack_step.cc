@@ -9,11 +9,11 @@ using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
 // StepParams has its alternatives in the order of the schema's union.
-#define QPLAN_KERNEL(id, family, descriptor, Params)                                       \
-  static_assert(std::is_same_v<std::variant_alternative_t<                                 \
-                                   format::KernelParamsTraits<format::Params>::enum_value, \
-                                   StepParams>,                                            \
-                               Params>);
+#define QPLAN_KERNEL(id, family, descriptor, Params)                                                      \
+  static_assert(                                                                                          \
+      std::is_same_v<                                                                                     \
+          std::variant_alternative_t<format::KernelParamsTraits<format::Params>::enum_value, StepParams>, \
+          Params>);
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 
@@ -301,13 +301,13 @@ Offset<void> pack_layers(const ProgramStep& chain, size_t num_tensors, FlatBuffe
 }  // namespace
 
 Offset<format::KernelStep> pack_kernel_step(const ProgramStep& step, size_t num_tensors,
-                                            const StepExecution& execution, FlatBufferBuilder& builder) {
+                                            FlatBufferBuilder& builder) {
   const PackedCall call = pack_call(step, num_tensors, builder);
   format::KernelStepBuilder table(builder);
   add_call(step, call, &table);
   table.add_macs(step.macs);
-  table.add_min_units_per_task(execution.min_units_per_task);
-  table.add_schedule(execution.schedule);
+  table.add_min_units_per_task(step.min_units_per_task);
+  table.add_schedule(step.schedule.bytes);
   return table.Finish();
 }
 

@@ -55,6 +55,13 @@ struct Residual {
   bool operator==(const Residual&) const = default;
 };
 
+// How a step goes about its work, never what it computes.
+struct StepSchedule {
+  uint64_t bytes = 0;  // KernelStep::schedule
+  double grain = 1;    // factor of the packer's own min_units_per_task
+  bool operator==(const StepSchedule&) const = default;
+};
+
 struct ProgramStep {
   std::shared_ptr<const NpuRegion> npu;  // null: a call of a kernel
   uint16_t kernel = 0;                   // kernels.def
@@ -64,6 +71,9 @@ struct ProgramStep {
   std::optional<Residual> residual;  // of a convolution
   uint64_t macs = 0;
   std::string name;  // of the source operator
+  // schedule/schedule.h fills these two.
+  StepSchedule schedule;
+  uint32_t min_units_per_task = 0;
   // Of a chain, which has no parameters of its own.
   std::vector<ProgramStep> stages;
   std::vector<ProgramTensor> tiles;
@@ -80,9 +90,10 @@ struct Program {
   std::string name;  // of the function: "main"
   std::vector<ProgramDevice> devices;
   std::vector<ProgramTensor> tensors;
-  std::vector<ProgramStep> steps;  // in the order of execution; each activation is written by one step
-  std::vector<TensorId> inputs;    // activations, all different
-  std::vector<TensorId> outputs;   // activations
+  std::vector<ProgramStep> steps;   // in the order of execution; each activation is written by one step
+  std::vector<TensorId> inputs;     // activations, all different
+  std::vector<TensorId> outputs;    // activations
+  uint64_t scratch_per_worker = 0;  // bytes, a multiple of 64; filled with the schedules
 };
 
 }  // namespace qplan::target

@@ -5,7 +5,7 @@
 
 #include "src/base/checked.h"
 
-namespace qplan::emit {
+namespace qplan::write {
 
 ConstantSegment lay_out_constants(const target::Program& program) {
   ConstantSegment segment;
@@ -26,4 +26,4 @@ ConstantSegment lay_out_constants(const target::Program& program) {
   return segment;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::write

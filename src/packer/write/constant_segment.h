@@ -7,7 +7,7 @@
 
 #include "src/packer/target/program.h"
 
-namespace qplan::emit {
+namespace qplan::write {
 
 struct ConstantSegment {
   static constexpr uint64_t kAlignment = 64;
@@ -19,6 +19,6 @@ struct ConstantSegment {
 
 ConstantSegment lay_out_constants(const target::Program& program);
 
-}  // namespace qplan::emit
+}  // namespace qplan::write
 
 #endif  // QPLAN_SRC_PACKER_WRITE_CONSTANT_SEGMENT_H_

@@ -6,7 +6,7 @@
 #include "format/memory_layout.h"
 #include "src/packer/target/pack_step.h"
 
-namespace qplan::emit {
+namespace qplan::write {
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
@@ -28,7 +28,7 @@ class RootBuilder {
     plan.add_tensors(tensor_vector);
     plan.add_steps(step_vector);
     plan.add_functions(functions);
-    if (contents_.arena != nullptr) plan.add_arena_lower_bound(contents_.arena->lower_bound);
+    plan.add_arena_lower_bound(contents_.arena.lower_bound);
     builder_.Finish(plan.Finish());
     return builder_.Release();
   }
@@ -53,7 +53,7 @@ class RootBuilder {
     format::BankBuilder arena(builder_);
     arena.add_kind(format::BankKind_ARENA);
     arena.add_alignment(static_cast<uint32_t>(format::kArenaAlignment));
-    arena.add_size(arena_bytes());
+    arena.add_size(contents_.arena.size);
     banks.push_back(arena.Finish());
     if (contents_.constants.size != 0) {
       format::BankBuilder constants(builder_);
@@ -63,9 +63,8 @@ class RootBuilder {
       constants.add_file_offset(contents_.constants_offset);
       banks.push_back(constants.Finish());
     }
-    // A draft has none: its tensors all lie in the arena.
-    for (uint32_t d = 0; contents_.arena != nullptr && d < contents_.arena->devices.size(); ++d) {
-      const memory::DeviceBank& bank = contents_.arena->devices[d];
+    for (uint32_t d = 0; d < contents_.arena.devices.size(); ++d) {
+      const memory::DeviceBank& bank = contents_.arena.devices[d];
       format::BankBuilder device(builder_);
       device.add_kind(format::BankKind_DEVICE);
       device.add_alignment(bank.alignment);
@@ -74,16 +73,6 @@ class RootBuilder {
       banks.push_back(device.Finish());
     }
     return builder_.CreateVector(banks);
-  }
-
-  // A draft's arena holds any one tensor.
-  uint64_t arena_bytes() const {
-    if (contents_.arena != nullptr) return contents_.arena->size;
-    uint64_t size = 0;
-    for (const target::ProgramTensor& tensor : contents_.program.tensors) {
-      size = std::max(size, static_cast<uint64_t>(tensor.type.size_bytes()));
-    }
-    return size;
   }
 
   Tables<format::Tensor> tensors() {
@@ -108,23 +97,21 @@ class RootBuilder {
     table.add_bank(bank_of(t));
     table.add_offset(offset_of(t));
     table.add_size(static_cast<uint64_t>(tensor.type.size_bytes()));
-    if (contents_.arena != nullptr) {
-      table.add_first_use(contents_.arena->lifetimes.first[t]);
-      table.add_last_use(contents_.arena->lifetimes.last[t]);
-    }
+    table.add_first_use(contents_.arena.lifetimes.first[t]);
+    table.add_last_use(contents_.arena.lifetimes.last[t]);
     if (!quantization.IsNull()) table.add_quantization(quantization);
     return table.Finish();
   }
 
   uint32_t bank_of(target::TensorId t) const {
     if (contents_.program.tensors[t].is_constant()) return kConstantBank;
-    if (contents_.arena == nullptr || contents_.arena->device_of[t] == memory::kNone) return kArenaBank;
-    return kFirstDeviceBank + contents_.arena->device_of[t];
+    if (contents_.arena.device_of[t] == memory::kNone) return kArenaBank;
+    return kFirstDeviceBank + contents_.arena.device_of[t];
   }
 
   uint64_t offset_of(target::TensorId t) const {
     if (contents_.program.tensors[t].is_constant()) return contents_.constants.offsets[t];
-    return contents_.arena == nullptr ? 0 : contents_.arena->offsets[t];
+    return contents_.arena.offsets[t];
   }
 
   Tables<format::Step> steps() {
@@ -134,8 +121,8 @@ class RootBuilder {
         steps.push_back(format::CreateStep(builder_, format::StepBody_NpuStep, npu_step(s).Union()));
         continue;
       }
-      const Offset<format::KernelStep> body = target::pack_kernel_step(
-          contents_.program.steps[s], contents_.program.tensors.size(), execution_of(s), builder_);
+      const Offset<format::KernelStep> body =
+          target::pack_kernel_step(contents_.program.steps[s], contents_.program.tensors.size(), builder_);
       steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, body.Union()));
     }
     return builder_.CreateVector(steps);
@@ -147,8 +134,8 @@ class RootBuilder {
     const auto inputs = builder_.CreateVector(step.inputs);
     const auto outputs = builder_.CreateVector(step.outputs);
     std::vector<Offset<format::NpuBind>> binds;
-    for (uint32_t i = 0; contents_.arena != nullptr && i < region.slots.size(); ++i) {
-      binds.push_back(npu_bind(step, region.slots[i], contents_.arena->slot_offsets[s][i]));
+    for (uint32_t i = 0; i < region.slots.size(); ++i) {
+      binds.push_back(npu_bind(step, region.slots[i], contents_.arena.slot_offsets[s][i]));
     }
     const auto bind_vector = builder_.CreateVector(binds);
     format::NpuStepBuilder table(builder_);
@@ -169,7 +156,7 @@ class RootBuilder {
   Offset<format::NpuBind> npu_bind(const target::ProgramStep& step, const target::RegionSlot& slot,
                                    uint64_t offset) {
     const uint32_t tensor = memory::slot_tensor(step, slot);
-    const bool copied = tensor != memory::kNone && contents_.arena->device_of[tensor] == memory::kNone;
+    const bool copied = tensor != memory::kNone && contents_.arena.device_of[tensor] == memory::kNone;
     Offset<flatbuffers::Vector<uint64_t>> strides = 0;
     if (copied) strides = builder_.CreateVector(slot.arrangement.strides);
     format::NpuBindBuilder table(builder_);
@@ -187,13 +174,6 @@ class RootBuilder {
     return table.Finish();
   }
 
-  target::StepExecution execution_of(uint32_t s) const {
-    target::StepExecution execution;
-    if (contents_.facts != nullptr) execution.min_units_per_task = contents_.facts->min_units_per_task[s];
-    if (contents_.schedules != nullptr) execution.schedule = (*contents_.schedules)[s].bytes;
-    return execution;
-  }
-
   Offset<format::Function> function() {
     const auto name = builder_.CreateString(contents_.program.name);
     const auto inputs = builder_.CreateVector(contents_.program.inputs);
@@ -203,7 +183,7 @@ class RootBuilder {
     table.add_inputs(inputs);
     table.add_outputs(outputs);
     table.add_num_steps(static_cast<uint32_t>(contents_.program.steps.size()));
-    if (contents_.facts != nullptr) table.add_scratch_per_worker(contents_.facts->scratch_per_worker);
+    table.add_scratch_per_worker(contents_.program.scratch_per_worker);
     return table.Finish();
   }
 
@@ -215,4 +195,4 @@ class RootBuilder {
 
 flatbuffers::DetachedBuffer build_root(const RootContents& contents) { return RootBuilder(contents).run(); }
 
-}  // namespace qplan::emit
+}  // namespace qplan::write

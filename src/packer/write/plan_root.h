@@ -7,12 +7,11 @@
 
 #include "format/plan_generated.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/schedule/step_schedule.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/packer/write/constant_segment.h"
 
-namespace qplan::emit {
+namespace qplan::write {
 
 // Banks of an emitted plan. The constant bank is left out when there are no constants; with devices there are
 // always some, their programs.
@@ -22,25 +21,17 @@ inline constexpr uint32_t kFirstDeviceBank = 2;  // one bank for each of Program
 // Targets of an emitted plan: the CPU, then Program::devices.
 inline constexpr uint32_t kFirstDeviceTarget = 1;
 
-// What the kernel families say of a program's steps.
-struct StepFacts {
-  std::vector<uint32_t> min_units_per_task;  // per step; 0 of a region's
-  uint64_t scratch_per_worker = 0;           // bytes, a multiple of 64
-};
-
 struct RootContents {
-  const target::Program& program;
+  const target::Program& program;  // scheduled
   const target::TargetProfile& profile;
   const ConstantSegment& constants;
-  const memory::Arena* arena = nullptr;  // null in a draft, in which every activation lies at offset 0
-  const StepFacts* facts = nullptr;      // null in a draft
-  const std::vector<StepSchedule>* schedules = nullptr;  // per step; null: all are the default
-  uint64_t constants_offset = 0;                         // bytes from the file's begin
+  const memory::Arena& arena;
+  uint64_t constants_offset = 0;  // bytes from the file's begin
 };
 
 // The same contents give the same bytes.
 flatbuffers::DetachedBuffer build_root(const RootContents& contents);
 
-}  // namespace qplan::emit
+}  // namespace qplan::write
 
 #endif  // QPLAN_SRC_PACKER_WRITE_PLAN_ROOT_H_

@@ -1,45 +1,29 @@
-// From a program to the bytes of a plan file.
+// From a program and its memory plan to the bytes of a plan file.
 #ifndef QPLAN_SRC_PACKER_WRITE_PLAN_WRITER_H_
 #define QPLAN_SRC_PACKER_WRITE_PLAN_WRITER_H_
 
-#include <cstdint>
 #include <string>
 
-#include "src/packer/memory/device_tensors.h"
-#include "src/packer/schedule/fuse.h"
-#include "src/packer/schedule/tuning_log.h"
+#include "src/packer/aligned_bytes.h"
+#include "src/packer/memory/arena.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
-#include "src/packer/write/aligned_bytes.h"
 
-namespace qplan::emit {
+namespace qplan::write {
 
-struct EmitOptions {
-  bool strip_names = false;
-  uint32_t planner_iterations = 0;  // 0: the planner's default
-  std::string source;               // base name of the model file
-  std::string source_digest;        // its SHA-256, hexadecimal
-  std::string explain;              // JSON of the placement, a name like others; empty: not told
-  Fuse fuse = Fuse::kOff;
-  TuningLog* tuning = nullptr;  // where schedules come from; null: all are the default
-  LogFunction log;              // what of it is passed over
+// What a plan is told of itself, after its content; nothing of it changes how the plan runs.
+struct PlanNames {
+  bool strip = false;              // none at all
+  std::string source = {};         // base name of the model file
+  std::string source_digest = {};  // its SHA-256, hexadecimal
+  std::string explain = {};        // JSON of the placement; empty: there is none
 };
 
-// Plans memory and writes the plan: the same program, profile and options give the same bytes. The plan is
-// opened and prepared as the runtime does it before it is handed out; what the runtime refuses is PackError
-// (QPLAN_INTERNAL).
+// The same program, profile, arena and names give the same bytes. program: scheduled. arena: its memory plan.
+// PackError (QPLAN_MODEL_UNSUPPORTED) where they are beyond what a plan holds.
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
-                        const EmitOptions& options);
+                        const memory::Arena& arena, const PlanNames& names);
 
-// What a plan of the program will take.
-struct ProgramSizes {
-  uint64_t constants = 0;           // bytes in the file
-  uint64_t memory = 0;              // bytes of activations and device buffers
-  memory::DeviceTensors device_of;  // which activations lie in a device's bank
-};
-ProgramSizes measure_program(const target::Program& program, const target::TargetProfile& profile,
-                             uint32_t planner_iterations);
-
-}  // namespace qplan::emit
+}  // namespace qplan::write
 
 #endif  // QPLAN_SRC_PACKER_WRITE_PLAN_WRITER_H_

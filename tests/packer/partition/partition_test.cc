@@ -460,8 +460,8 @@ TEST(PartitionVta, TheInlinedModuleComputesWhatTheOriginalDoes) {
   std::mt19937 random(3);
   for (int8_t& value : values) value = static_cast<int8_t>(random());
   const std::vector<ir::ConstantRef> input = {ir::make_constant(ir::kInt8, {1, 40, 40, 16}, values)};
-  const std::vector<ir::ConstantRef> expected = emit::run_function(main.main(), input);
-  const std::vector<ir::ConstantRef> found = emit::run_function(*inlined, input);
+  const std::vector<ir::ConstantRef> expected = evaluate::run_function(main.main(), input);
+  const std::vector<ir::ConstantRef> found = evaluate::run_function(*inlined, input);
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i)
     EXPECT_TRUE(std::ranges::equal(found[i]->bytes(), expected[i]->bytes())) << i;

@@ -20,7 +20,7 @@ std::vector<int8_t> lowered_results(const std::string& params, const std::string
   for (const ir::Node& node : result->nodes()) {
     EXPECT_FALSE(result->type(node.results[0]).dtype.is_float()) << node.op->name;
   }
-  const ir::ConstantRef output = emit::run_function(*result, inputs).at(0);
+  const ir::ConstantRef output = evaluate::run_function(*result, inputs).at(0);
   const auto values = output->as<int8_t>();
   return {values.begin(), values.end()};
 }
@@ -134,7 +134,8 @@ TEST(QdqResults, FoldedBatchNormalisation) {
                  "const(Tensor[(2), float32], [0.1, 0.3]), const(Tensor[(2), float32], [0.25, 4]), axis=3, "
                  "epsilon=0.001f);\n"
                  "  qnn.quantize(%4, 0.07f, 11, contract=\"f32e\")\n");
-  const ir::ConstantRef output = emit::run_function(parse_main(params, "  " + lowered).main(), {{x}}).at(0);
+  const ir::ConstantRef output =
+      evaluate::run_function(parse_main(params, "  " + lowered).main(), {{x}}).at(0);
   expect_near({output->as<int8_t>().begin(), output->as<int8_t>().end()}, expected);
 }
 

@@ -40,7 +40,7 @@ inline std::string why_not(std::string_view pass, std::string_view rewrite, cons
 inline std::string run_passes(const std::vector<std::string>& names, const std::string& params,
                               const std::string& body, passes::PassContext context = {}) {
   ir::Module module = parse_main(params, body);
-  context.evaluate = emit::evaluate_node;
+  context.evaluate = evaluate::evaluate_node;
   constexpr int kMaxRounds = 20;
   bool changed = true;
   for (int round = 0; changed; ++round) {
@@ -71,7 +71,7 @@ inline std::vector<uint8_t> results_of(const std::string& params, const std::str
   for (const ir::ValueId param : module.main().params()) {
     inputs.push_back(random_bytes(module.main().type(param), seed + static_cast<uint32_t>(inputs.size())));
   }
-  const ir::ConstantRef output = emit::run_function(module.main(), inputs).at(0);
+  const ir::ConstantRef output = evaluate::run_function(module.main(), inputs).at(0);
   return {output->bytes().begin(), output->bytes().end()};
 }
 

@@ -13,12 +13,12 @@
 
 #include "qplan/pack.h"
 #include "src/packer/error.h"
+#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/canonicalize.h"
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/target/lower.h"
-#include "src/packer/write/plan_writer.h"
 
 namespace qplan {
 namespace {
@@ -34,9 +34,7 @@ class PipelineOnDigits : public ::testing::Test {
   const std::vector<uint8_t> model_ = digits_model();
 };
 
-std::vector<uint8_t> bytes_of(const emit::AlignedBytes& plan) {
-  return {plan.data(), plan.data() + plan.size()};
-}
+std::vector<uint8_t> bytes_of(const AlignedBytes& plan) { return {plan.data(), plan.data() + plan.size()}; }
 
 TEST_F(PipelineOnDigits, TheFolderOfTheModelIsNotPartOfThePlan) {
   const PackOptions options;
@@ -160,8 +158,7 @@ TEST(Pipeline, HundredThousandOperatorsPackInSeconds) {
   const PackOptions options;
   const target::TargetProfile profile = target::parse_target("cpu");
   pipeline::canonicalize(&module, profile, pipeline::Observer(options));
-  const emit::AlignedBytes plan =
-      emit::write_plan(target::lower_function(module.main(), profile), profile, {});
+  const AlignedBytes plan = evaluate::make_plan(target::lower_function(module.main(), profile), profile, {});
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   EXPECT_GT(plan.size(), size_t{kOperators});
   EXPECT_LT(passed.count(), 60.0);

@@ -10,6 +10,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
+#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/inspect/content_digest.h"
 #include "src/packer/inspect/plan_reader.h"
@@ -20,7 +21,6 @@
 #include "src/packer/pipeline/observer.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
-#include "src/packer/write/plan_writer.h"
 #include "tests/packer/pipeline/naive_interpreter.h"
 #include "tests/packer/pipeline/random_network.h"
 
@@ -49,16 +49,16 @@ ir::Module canonical(const ir::Module& module, const PackOptions& options,
 }
 
 std::string digest(const ir::Module& canonical_module, const target::TargetProfile& profile) {
-  const emit::AlignedBytes plan =
-      emit::write_plan(target::lower_function(canonical_module.main(), profile), profile, {});
-  return emit::content_digest(emit::PlanReader(plan.span()).view());
+  const AlignedBytes plan =
+      evaluate::make_plan(target::lower_function(canonical_module.main(), profile), profile, {});
+  return inspect::content_digest(inspect::PlanReader(plan.span()).view());
 }
 
 Tensors run(const ir::Function& function, const Tensors& inputs) {
   std::vector<ir::ConstantRef> constants;
   for (const Tensor& input : inputs) constants.push_back(naive::to_constant(input));
   Tensors outputs;
-  for (const ir::ConstantRef& output : emit::run_function(function, constants)) {
+  for (const ir::ConstantRef& output : evaluate::run_function(function, constants)) {
     outputs.push_back(naive::from_constant(*output));
   }
   return outputs;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
+#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/evaluate/reference_session.h"
 #include "src/packer/inspect/disassemble.h"
 #include "src/packer/inspect/inspect_json.h"
@@ -13,7 +14,6 @@
 #include "src/packer/memory/arena.h"
 #include "src/packer/pipeline/place.h"
 #include "src/packer/text/text.h"
-#include "src/packer/write/plan_writer.h"
 #include "tests/packer/support/toy_target.h"
 #include "tests/packer/target/lower_helpers.h"
 
@@ -87,8 +87,8 @@ TEST(Regions, WithoutFallbackThereIsTheRegionAlone) {
   ASSERT_EQ(packed.program.steps.size(), 3u);
   EXPECT_EQ(packed.program.steps[0].npu->num_alternative_steps, 0u);
   // Nothing can be tried on the CPU: the file is opened, no session of it is.
-  const emit::AlignedBytes plan = emit::write_plan(packed.program, packed.profile(), {});
-  EXPECT_EQ(emit::PlanReader(plan.span()).view().num_steps(), 3u);
+  const AlignedBytes plan = evaluate::make_plan(packed.program, packed.profile(), {});
+  EXPECT_EQ(inspect::PlanReader(plan.span()).view().num_steps(), 3u);
 }
 
 TEST(Regions, PackedTensorsOfOneDeviceLieInItsBank) {
@@ -169,11 +169,11 @@ TEST(Regions, ThePlanOpensAndComputesTheSameWithoutItsDevice) {
   const auto input =
       std::make_shared<const ir::Constant>(module.main().type(module.main().params()[0]), values);
   const std::vector<ir::ConstantRef> inputs = {input};
-  const std::vector<ir::ConstantRef> expected = emit::run_function(module.main(), inputs);
+  const std::vector<ir::ConstantRef> expected = evaluate::run_function(module.main(), inputs);
   for (const bool is_packed : {true, false}) {
     const Packed packed = pack_toy({.packed = is_packed, .scratch = 32});
-    const emit::AlignedBytes plan = emit::write_plan(packed.program, packed.profile(), {});
-    emit::ReferenceSession session(plan.span());
+    const AlignedBytes plan = evaluate::make_plan(packed.program, packed.profile(), {});
+    evaluate::ReferenceSession session(plan.span());
     std::memcpy(session.io(QPLAN_INPUT, 0).data(), values.data(), values.size());
     session.invoke();
     const std::span<const uint8_t> output = session.io(QPLAN_OUTPUT, 0);
@@ -184,10 +184,10 @@ TEST(Regions, ThePlanOpensAndComputesTheSameWithoutItsDevice) {
 
 TEST(Regions, InspectAndDisassembleTellOfThem) {
   const Packed packed = pack_toy({.packed = false});
-  const emit::AlignedBytes plan = emit::write_plan(packed.program, packed.profile(), {});
-  const emit::PlanReader reader(plan.span());
+  const AlignedBytes plan = evaluate::make_plan(packed.program, packed.profile(), {});
+  const inspect::PlanReader reader(plan.span());
   EXPECT_EQ(reader.view().header().required_features, format::kFeatureNpuRegions);
-  const nlohmann::json json = nlohmann::json::parse(emit::inspect_json(reader.view()));
+  const nlohmann::json json = nlohmann::json::parse(inspect::inspect_json(reader.view()));
   ASSERT_EQ(json.at("regions").size(), 2u);
   const nlohmann::json& region = json.at("regions")[0];
   EXPECT_EQ(region.at("name"), "qplan_toy_main_0");
@@ -203,7 +203,7 @@ TEST(Regions, InspectAndDisassembleTellOfThem) {
   EXPECT_EQ(json.at("targets").size(), 2u);
   EXPECT_EQ(json.at("banks").size(), 3u);
   EXPECT_EQ(json.at("memory").at("device_bytes"), json.at("banks")[2].at("bytes"));
-  const std::string text = emit::disassemble(reader.view());
+  const std::string text = inspect::disassemble(reader.view());
   EXPECT_NE(text.find("npu:toy  'qplan_toy_main_0'"), std::string::npos) << text;
   EXPECT_NE(text.find("copied: strides"), std::string::npos) << text;
 }

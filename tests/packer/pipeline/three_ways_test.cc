@@ -92,8 +92,8 @@ class ThreeWays : public ::testing::Test {
   }
 
   static std::string digest(const std::string& text, const PackOptions& options) {
-    const emit::AlignedBytes plan = pack(bytes_of(text), "layer.relay", options);
-    return emit::content_digest(emit::PlanReader(plan.span()).view());
+    const AlignedBytes plan = pack(bytes_of(text), "layer.relay", options);
+    return inspect::content_digest(inspect::PlanReader(plan.span()).view());
   }
   static std::string body(const std::string& text, const PackOptions& options) {
     return model_text(bytes_of(text), "layer.relay", options, true);

@@ -7,7 +7,7 @@
 #include "src/packer/target/profile.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using qplan::testing::kernels_of;
@@ -89,4 +89,4 @@ TEST(FoldResiduals, ApartIsAsBefore) {
 }
 
 }  // namespace
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

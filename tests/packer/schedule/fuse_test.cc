@@ -10,7 +10,7 @@
 #include "src/packer/schedule/tuning_log.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using qplan::testing::kernels_of;
@@ -52,13 +52,13 @@ constexpr const char* kSum = "  %6 = qnn.add(%5, %x, 1f, 0, 1f, 0, 2f, 0);\n";
 constexpr const char* kX = "%x: Tensor[(1, 16, 16, 4), int8]";
 
 Program fuse(const std::string& body, Fuse how, const std::string& target = kFirmware) {
-  return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), how, nullptr, {});
+  return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), {.how = how});
 }
 
 std::string stages_of(const target::ProgramStep& step) {
   std::string names;
   for (const target::ProgramStep& stage : step.stages) {
-    names += (names.empty() ? "" : " ") + kernel_name(stage.kernel);
+    names += (names.empty() ? "" : " ") + inspect::kernel_name(stage.kernel);
   }
   return names;
 }
@@ -112,18 +112,16 @@ TEST(Fuse, CutsLongPathsIntoChains) {
 
 // A log with times of the plan's steps: of chains `chain` ns, of others `layer` ns.
 std::string log_of(const std::string& text, Fuse how, uint64_t chain, uint64_t layer) {
-  EmitOptions options;
-  options.fuse = how;
-  const AlignedBytes plan = write_plan(lower_text(text), target::parse_target("cpu"), options);
-  const PlanReader reader(plan.span());
+  const AlignedBytes plan = evaluate::make_plan(lower_text(text), target::parse_target("cpu"), {.how = how});
+  const inspect::PlanReader reader(plan.span());
   std::string log;
   std::vector<void*> data(reader.view().num_tensors());
   for (uint32_t t = 0; t < data.size(); ++t)
     data[t] = const_cast<void*>(reader.view().constant_data(t));  // NOLINT
   for (uint32_t s = 0; s < reader.view().num_steps(); ++s) {
     const StepView step = {&reader.view().plan(), &reader.view().step(s), data.data()};
-    const bool is_chain = kernel_name(step.step->kernel()) == "chain";
-    const nlohmann::ordered_json line = {{"key", step_key(step)},
+    const bool is_chain = inspect::kernel_name(step.step->kernel()) == "chain";
+    const nlohmann::ordered_json line = {{"key", step_key(step, target_text(reader.view().plan()))},
                                          {"schedule", nlohmann::ordered_json::object()},
                                          {"threads", 1},
                                          {"ns", is_chain ? chain : layer}};
@@ -137,7 +135,8 @@ TEST(Fuse, MakesChainsThatAreFasterByTheLog) {
   const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
   const auto fused = [&](uint64_t chain) {
     TuningLog log("log", log_of(text, Fuse::kOff, 0, 100) + log_of(text, Fuse::kAll, chain, 100), 1);
-    return kernels_of(fuse_steps(lower_text(text), target::parse_target("cpu"), Fuse::kAuto, &log, {}));
+    return kernels_of(
+        fuse_steps(lower_text(text), target::parse_target("cpu"), {.how = Fuse::kAuto, .tuning = &log}));
   };
   EXPECT_EQ(fused(399), "chain");
   EXPECT_EQ(fused(400), "conv2d depthwise_conv2d conv2d");
@@ -147,7 +146,8 @@ TEST(Fuse, LeavesOutChainsThatAreMuchSlowerByTheLog) {
   std::string large = main_text("%x: Tensor[(1, 96, 96, 4), int8]", bottleneck() + "  %5");
   const auto fused = [&](uint64_t chain) {
     TuningLog log("log", log_of(large, Fuse::kOff, 0, 100) + log_of(large, Fuse::kAll, chain, 100), 1);
-    return kernels_of(fuse_steps(lower_text(large), target::parse_target("cpu"), Fuse::kAuto, &log, {}));
+    return kernels_of(
+        fuse_steps(lower_text(large), target::parse_target("cpu"), {.how = Fuse::kAuto, .tuning = &log}));
   };
   EXPECT_EQ(fused(330), "chain");
   EXPECT_EQ(fused(331), "conv2d depthwise_conv2d conv2d");
@@ -163,11 +163,10 @@ TEST(Fuse, TilesMayBeLarge) {
                     "kernel_layout=\"OHWI\");\n  %3 = qnn.requantize(%2, 1f, 0, 4f, 0);\n  %3");
   for (const std::string target : {"cpu", kFirmware}) {
     for (const Fuse how : {Fuse::kAuto, Fuse::kAll}) {
-      EmitOptions options;
-      options.fuse = how;
-      const AlignedBytes plan = write_plan(lower_text(text, target), target::parse_target(target), options);
-      const PlanReader reader(plan.span());
-      EXPECT_EQ(kernel_name(reader.view().step(0).kernel()), "chain") << target;
+      const AlignedBytes plan =
+          evaluate::make_plan(lower_text(text, target), target::parse_target(target), {.how = how});
+      const inspect::PlanReader reader(plan.span());
+      EXPECT_EQ(inspect::kernel_name(reader.view().step(0).kernel()), "chain") << target;
     }
   }
 }
@@ -182,8 +181,8 @@ TEST(Fuse, GivesUpOnLongNetworks) {
     const std::string text = main_text(kX, body + "  %" + std::to_string(2 * num_layers - 1));
     std::string log;
     const Program program =
-        fuse_steps(lower_text(text, kFirmware), target::parse_target(kFirmware), Fuse::kAuto, nullptr,
-                   [&](uint32_t, const std::string& line) { log += line; });
+        fuse_steps(lower_text(text, kFirmware), target::parse_target(kFirmware),
+                   {.how = Fuse::kAuto, .log = [&](uint32_t, const std::string& line) { log += line; }});
     EXPECT_LE(program.steps.size(), static_cast<size_t>(num_layers));
     return log.find("not all chains were tried") != log.npos;
   };
@@ -193,10 +192,9 @@ TEST(Fuse, GivesUpOnLongNetworks) {
 
 // Bytes of activations, and of scratch of one worker.
 uint64_t memory_of(const std::string& text, Fuse how, const std::string& target) {
-  EmitOptions options;
-  options.fuse = how;
-  const AlignedBytes plan = write_plan(lower_text(text, target), target::parse_target(target), options);
-  const PlanReader reader(plan.span());
+  const AlignedBytes plan =
+      evaluate::make_plan(lower_text(text, target), target::parse_target(target), {.how = how});
+  const inspect::PlanReader reader(plan.span());
   return reader.view().bank(0).size() + reader.view().function(0).scratch_per_worker();
 }
 
@@ -236,4 +234,4 @@ TEST(Fuse, NeverTakesMoreMemory) {
 }
 
 }  // namespace
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

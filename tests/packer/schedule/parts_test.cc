@@ -12,7 +12,7 @@
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using qplan::testing::lower_text;
@@ -22,7 +22,7 @@ using Values = std::vector<int8_t>;
 constexpr int64_t kWidth = 5;  // int8 tensors [1, n, kWidth]
 
 AlignedBytes pack(const std::string& text) {
-  return write_plan(lower_text(text), target::parse_target("cpu"), {});
+  return evaluate::make_plan(lower_text(text), target::parse_target("cpu"), {});
 }
 
 // How many tensors of concat and split steps lie in each other, and how many do not.
@@ -30,7 +30,7 @@ struct Counts {
   uint32_t inside = 0, apart = 0;
 };
 Counts count_parts(const AlignedBytes& plan) {
-  const PlanReader reader(plan.span());
+  const inspect::PlanReader reader(plan.span());
   const format::Plan& root = reader.view().plan();
   Counts counts;
   for (const format::Step* step : *root.steps()) {
@@ -47,7 +47,7 @@ Counts count_parts(const AlignedBytes& plan) {
 }
 
 std::vector<Values> run(const AlignedBytes& plan, const std::vector<Values>& inputs, size_t num_outputs) {
-  ReferenceSession session(plan.span());
+  evaluate::ReferenceSession session(plan.span());
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     std::ranges::copy(inputs[i], reinterpret_cast<int8_t*>(session.io(QPLAN_INPUT, i).data()));
   }
@@ -189,4 +189,4 @@ TEST(PlanParts, RandomNetworksGiveWhatTheirTextMeans) {
 }
 
 }  // namespace
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

@@ -14,15 +14,15 @@
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect_json.h"
 #include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/schedule_names.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/schedule/reschedule.h"
 #include "src/packer/schedule/schedulable_plan.h"
-#include "src/packer/schedule/schedule_names.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "tests/models/model_session.h"
 #include "tests/support/random.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -47,7 +47,7 @@ AlignedBytes pack_digits(const std::string& log, uint32_t num_threads = 1,
 
 // The steps of the digits model that have knobs, by family.
 Json space_of(const AlignedBytes& plan, uint32_t num_threads = 1) {
-  const PlanReader reader(plan.span());
+  const inspect::PlanReader reader(plan.span());
   return Json::parse(tuning_space(reader.view(), QPLAN_ISA_AUTO, num_threads));
 }
 
@@ -71,8 +71,8 @@ std::string line(const std::string& key, const Json& schedule, uint64_t ns, uint
 }
 
 Json first_schedule(const AlignedBytes& plan, const std::string& op) {
-  const PlanReader reader(plan.span());
-  const Json report = Json::parse(inspect_json(reader.view()));
+  const inspect::PlanReader reader(plan.span());
+  const Json report = Json::parse(inspect::inspect_json(reader.view()));
   for (const Json& step : report.at("steps")) {
     if (step.at("op") == op) return step.at("schedule");
   }
@@ -215,19 +215,20 @@ TEST(Tuning, NamesAndBytesAreTheSameSchedule) {
   for (const Json& settings :
        {Json::object(), Json({{"block_pixels", 24}, {"channel_groups", 16}, {"isa", "avx2"}}),
         Json({{"groups_outer", 1}, {"grain", 0.25}})}) {
-    EXPECT_EQ(schedule_json(conv2d, parse_schedule(conv2d, settings)), settings);
+    EXPECT_EQ(inspect::schedule_json(conv2d, inspect::parse_schedule(conv2d, settings)), settings);
   }
-  EXPECT_EQ(schedule_text(conv2d, parse_schedule(conv2d, {{"block_pixels", 24}, {"isa", "avx2"}})),
+  EXPECT_EQ(inspect::schedule_text(conv2d,
+                                   inspect::parse_schedule(conv2d, {{"block_pixels", 24}, {"isa", "avx2"}})),
             "block_pixels=24, isa=avx2");
   // What no knob and no instruction set stands for has no name.
-  EXPECT_EQ(schedule_text(conv2d, {.bytes = 0xff00'0000'ff00'00ff}), "");
+  EXPECT_EQ(inspect::schedule_text(conv2d, {.bytes = 0xff00'0000'ff00'00ff}), "");
 }
 
 // ---- plans without their model ----
 
 TEST(Reschedule, IsWhatPackingWithTheSchedulesGives) {
   const AlignedBytes plain = pack_digits("");
-  const PlanReader reader(plain.span());
+  const inspect::PlanReader reader(plain.span());
   Json schedules(reader.view().num_steps(), nullptr);
   std::string log;
   const Json space = space_of(plain);
@@ -238,10 +239,10 @@ TEST(Reschedule, IsWhatPackingWithTheSchedulesGives) {
   }
   const AlignedBytes changed = reschedule(reader.view(), schedules.dump());
   const AlignedBytes packed = pack_digits(log);
-  const PlanReader changed_reader(changed.span()), packed_reader(packed.span());
-  Json found = Json::parse(inspect_json(changed_reader.view()));
-  Json expected = Json::parse(inspect_json(packed_reader.view()));
-  EXPECT_TRUE(expected.at("steps") != Json::parse(inspect_json(reader.view())).at("steps"));
+  const inspect::PlanReader changed_reader(changed.span()), packed_reader(packed.span());
+  Json found = Json::parse(inspect::inspect_json(changed_reader.view()));
+  Json expected = Json::parse(inspect::inspect_json(packed_reader.view()));
+  EXPECT_TRUE(expected.at("steps") != Json::parse(inspect::inspect_json(reader.view())).at("steps"));
   EXPECT_TRUE(found.at("steps") == expected.at("steps"));
   for (const char* same : {"inputs", "outputs", "provenance", "targets", "functions"}) {
     EXPECT_EQ(found.at(same), expected.at(same)) << same;
@@ -250,7 +251,7 @@ TEST(Reschedule, IsWhatPackingWithTheSchedulesGives) {
 
 TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   const AlignedBytes plan = pack_digits("");
-  const PlanReader reader(plan.span());
+  const inspect::PlanReader reader(plan.span());
   EXPECT_THROW((void)reschedule(reader.view(), "{"), PackError);
   EXPECT_THROW((void)reschedule(reader.view(), "[]"), PackError);
   const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
@@ -304,7 +305,7 @@ qplan_status ask_for_space(const AlignedBytes& plan, std::string* text) {
 // A plan of a newer packer is no defect of this one.
 TEST(TuningSpace, OfAKernelThatThisBuildLacks) {
   const AlignedBytes plan = changed_digits([](AlignedBytes* bytes) {
-    const PlanReader reader(bytes->span());
+    const inspect::PlanReader reader(bytes->span());
     auto* step = reinterpret_cast<flatbuffers::Table*>(
         const_cast<format::KernelStep*>(&reader.view().step(1)));  // NOLINT: the bytes are ours
     ASSERT_TRUE(step->SetField<uint16_t>(format::KernelStep::VT_KERNEL, 500, 0));
@@ -332,7 +333,7 @@ TEST(TuningSpace, ErrorsArePrintable) {
 // Bytes that nobody legal writes: a plan is untrusted, and a schedule never leads a kernel out of its memory.
 TEST(Reschedule, AnyBytesInAPlanGiveTheSameOutputs) {
   const AlignedBytes plan = pack_digits("");
-  const PlanReader reader(plan.span());
+  const inspect::PlanReader reader(plan.span());
   testing::Random random(1);
   std::vector<std::vector<uint8_t>> inputs(1, std::vector<uint8_t>(16 * 16));
   for (uint8_t& byte : inputs[0]) byte = static_cast<uint8_t>(random.integer(0, 255));
@@ -354,4 +355,4 @@ TEST(Reschedule, AnyBytesInAPlanGiveTheSameOutputs) {
 }
 
 }  // namespace
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

@@ -156,7 +156,7 @@ TEST(LowerAcc32, EveryProfilePacksIt) {
         PackOptions options;
         options.target = target;
         const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-        emit::AlignedBytes plan;
+        AlignedBytes plan;
         ASSERT_NO_THROW(plan = pack(bytes, "layer.relay", options)) << "seed " << seed << " " << target;
         EXPECT_GT(plan.size(), 0u);
       }
@@ -212,8 +212,8 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
       channel.clamp_min = params.clamp_min;
       channel.clamp_max = params.clamp_max;
       std::tie(channel.accumulator_min, channel.accumulator_max) = bounds(layer, o);
-      EXPECT_TRUE(target::cpu::float_form_is_exact(
-          channel, forms.form, {forms.scale[entry], forms.offset[entry]}))
+      EXPECT_TRUE(
+          target::cpu::float_form_is_exact(channel, forms.form, {forms.scale[entry], forms.offset[entry]}))
           << "channel " << o;
       ++proved;
     }

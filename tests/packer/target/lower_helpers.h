@@ -8,10 +8,10 @@
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
+#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
-#include "src/packer/write/plan_writer.h"
 
 namespace qplan::testing {
 
@@ -28,7 +28,7 @@ inline target::Program lower_text(const std::string& text, const std::string& ta
 inline std::string kernels_of(const target::Program& program) {
   std::string names;
   for (const target::ProgramStep& step : program.steps) {
-    names += (names.empty() ? "" : " ") + emit::kernel_name(step.kernel);
+    names += (names.empty() ? "" : " ") + inspect::kernel_name(step.kernel);
   }
   return names;
 }
@@ -54,7 +54,7 @@ std::vector<Out> run_text(const std::string& text, const std::vector<In>&... inp
     constants.push_back(ir::make_constant(type.dtype, type.shape, values));
   };
   (add(inputs), ...);
-  const std::vector<ir::ConstantRef> outputs = emit::run_function(main, constants);
+  const std::vector<ir::ConstantRef> outputs = evaluate::run_function(main, constants);
   const auto values = outputs.at(0)->as<Out>();
   return {values.begin(), values.end()};
 }

@@ -42,14 +42,13 @@ struct Packed {
 };
 
 Packed pack(const std::string& text, const std::string& target) {
-  const emit::AlignedBytes plan =
-      emit::write_plan(lower_text(text, target), target::parse_target(target), {});
-  const emit::PlanReader reader(plan.span());
+  const AlignedBytes plan = evaluate::make_plan(lower_text(text, target), target::parse_target(target), {});
+  const inspect::PlanReader reader(plan.span());
   Packed packed;
-  for (const auto& [name, value] : emit::step_params(reader.view().step(0))) {
+  for (const auto& [name, value] : inspect::step_params(reader.view().step(0))) {
     if (name == "weights_layout") packed.layout = value;
   }
-  emit::ReferenceSession session(plan.span());
+  evaluate::ReferenceSession session(plan.span());
   const std::span<uint8_t> input = session.io(QPLAN_INPUT, 0);
   for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<uint8_t>(i * 91);
   session.invoke();

@@ -239,8 +239,8 @@ TEST(LowerOutputs, OutputsOfOneValueKeepTheirNamesAndQuantisation) {
   EXPECT_EQ(outputs_of(program),
             (std::vector<std::string>{"a 3", "b 3", "a 3 shared", "a 4", "x 2 shared", "y 2"}));
   EXPECT_EQ(program.tensors[program.inputs[0]].name, "x");
-  const std::vector<ir::ConstantRef> results =
-      emit::run_function(main, std::vector{ir::make_constant(ir::kInt8, {2}, std::vector<int8_t>{-3, 5})});
+  const std::vector<ir::ConstantRef> results = evaluate::run_function(
+      main, std::vector{ir::make_constant(ir::kInt8, {2}, std::vector<int8_t>{-3, 5})});
   const std::vector<std::vector<int8_t>> expected = {{0, 5}, {0, 5}, {0, 5}, {0, 5}, {-3, 5}, {-3, 5}};
   ASSERT_EQ(results.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -305,15 +305,15 @@ TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
             "  %1 = qnn.requantize(%0, 1f, 0, 900f, 99, out_dtype=\"uint8\");\n  %1");
     std::vector<std::vector<uint8_t>> results;
     for (const std::string target : {"cpu", "cpu,isa=reference"}) {
-      const emit::AlignedBytes plan =
-          emit::write_plan(testing::lower_text(text, target), target::parse_target(target), {});
-      const emit::PlanReader reader(plan.span());
-      for (const auto& [name, value] : emit::step_params(reader.view().step(0))) {
+      const AlignedBytes plan =
+          evaluate::make_plan(testing::lower_text(text, target), target::parse_target(target), {});
+      const inspect::PlanReader reader(plan.span());
+      for (const auto& [name, value] : inspect::step_params(reader.view().step(0))) {
         if (name == "groups" && target == "cpu") {
           EXPECT_EQ(value, c.expected) << c.groups;
         }
       }
-      emit::ReferenceSession session(plan.span());
+      evaluate::ReferenceSession session(plan.span());
       const std::span<uint8_t> input = session.io(QPLAN_INPUT, 0);
       for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<uint8_t>(i * 91);
       session.invoke();

@@ -1,10 +1,9 @@
-#include "src/packer/write/plan_writer.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "format/memory_layout.h"
+#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/evaluate/reference_session.h"
 #include "src/packer/inspect/content_digest.h"
 #include "src/packer/inspect/disassemble.h"
@@ -12,7 +11,7 @@
 #include "src/packer/write/constant_segment.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::emit {
+namespace qplan::write {
 namespace {
 
 using qplan::testing::lower_text;
@@ -34,16 +33,11 @@ std::string block_text(const std::string& conv_name = "conv") {
                        "  %5 = reshape(%4, newshape=[1, 32], name=\"flat\");\n  %5");
 }
 
-EmitOptions named() {
-  EmitOptions options;
-  options.source = "block.relay";
-  options.source_digest = std::string(64, '0');
-  return options;
-}
+PlanNames named() { return {.source = "block.relay", .source_digest = std::string(64, '0')}; }
 
-AlignedBytes write(const std::string& text, const EmitOptions& options = named(),
+AlignedBytes write(const std::string& text, const PlanNames& names = named(),
                    const std::string& target = "cpu") {
-  return write_plan(lower_text(text, target), target::parse_target(target), options);
+  return evaluate::make_plan(lower_text(text, target), target::parse_target(target), {}, names);
 }
 
 std::vector<uint8_t> bytes_of(const AlignedBytes& plan) { return {plan.data(), plan.data() + plan.size()}; }
@@ -54,26 +48,25 @@ TEST(PlanWriter, TheSameProgramGivesTheSameBytes) {
 
 TEST(PlanWriter, NamesAreOutsideOfTheContentDigest) {
   const AlignedBytes plan = write(block_text()), renamed = write(block_text("other"));
-  EmitOptions stripped_options;
-  stripped_options.strip_names = true;
-  const AlignedBytes stripped = write(block_text(), stripped_options);
+  const AlignedBytes stripped = write(block_text(), {.strip = true});
   EXPECT_NE(bytes_of(plan), bytes_of(renamed));
-  const std::string digest = content_digest(PlanReader(plan.span()).view());
+  const std::string digest = inspect::content_digest(inspect::PlanReader(plan.span()).view());
   EXPECT_EQ(digest.size(), 64u);
-  EXPECT_EQ(digest, content_digest(PlanReader(renamed.span()).view()));
-  const PlanReader stripped_reader(stripped.span());
-  EXPECT_EQ(digest, content_digest(stripped_reader.view()));
+  EXPECT_EQ(digest, inspect::content_digest(inspect::PlanReader(renamed.span()).view()));
+  const inspect::PlanReader stripped_reader(stripped.span());
+  EXPECT_EQ(digest, inspect::content_digest(stripped_reader.view()));
   EXPECT_EQ(stripped_reader.view().names(), nullptr);
   EXPECT_EQ(stripped_reader.view().header().file_size, stripped_reader.view().header().content_size);
   // Another target is another content.
   EXPECT_NE(digest,
-            content_digest(PlanReader(write(block_text(), named(), "cpu,isa=reference").span()).view()));
+            inspect::content_digest(
+                inspect::PlanReader(write(block_text(), named(), "cpu,isa=reference").span()).view()));
 }
 
 TEST(PlanWriter, ScratchCountsEveryVariantOfTheProfile) {
   const auto scratch = [](const std::string& target) {
     const AlignedBytes plan = write(block_text(), named(), target);
-    return PlanReader(plan.span()).view().find_function(nullptr)->scratch_per_worker();
+    return inspect::PlanReader(plan.span()).view().find_function(nullptr)->scratch_per_worker();
   };
   EXPECT_GE(scratch("cpu"), scratch("cpu,isa=avx2"));
   EXPECT_EQ(scratch("cpu,arch=cortex-m") % 64, 0u);
@@ -81,7 +74,7 @@ TEST(PlanWriter, ScratchCountsEveryVariantOfTheProfile) {
 
 TEST(PlanWriter, SmallStepsAreNeverSplit) {
   const AlignedBytes plan = write(block_text());
-  const PlanReader reader(plan.span());
+  const inspect::PlanReader reader(plan.span());
   for (uint32_t i = 0; i < reader.view().num_steps(); ++i)
     EXPECT_EQ(reader.view().step(i).min_units_per_task(), 0u);
 }
@@ -95,9 +88,9 @@ TEST(PlanWriter, LargeStepsAreSplitWhereTheTargetHasThreads) {
                 "  %2 = qnn.add(%1, %1, 1f, 0, 1f, 0, 4f, 0);\n  %3 = reshape(%2, newshape=[131072]);\n"
                 "  %4 = qnn.dequantize(%3, 1f, 0);\n  %4");
   const AlignedBytes plan = write(text);
-  EXPECT_GT(PlanReader(plan.span()).view().step(3).min_units_per_task(), 0u);
+  EXPECT_GT(inspect::PlanReader(plan.span()).view().step(3).min_units_per_task(), 0u);
   const AlignedBytes firmware = write(text, named(), "cpu,arch=cortex-m");
-  EXPECT_EQ(PlanReader(firmware.span()).view().step(3).min_units_per_task(), 0u);
+  EXPECT_EQ(inspect::PlanReader(firmware.span()).view().step(3).min_units_per_task(), 0u);
 }
 
 TEST(ConstantSegment, EqualContentsLieThereOnceAndAligned) {
@@ -113,9 +106,9 @@ TEST(ConstantSegment, EqualContentsLieThereOnceAndAligned) {
 
 TEST(InspectJson, TellsInputsMemoryAndSteps) {
   const AlignedBytes plan = write(block_text());
-  const PlanReader reader(plan.span());
-  const nlohmann::json json = nlohmann::json::parse(inspect_json(reader.view()));
-  EXPECT_EQ(json.at("content_digest"), content_digest(reader.view()));
+  const inspect::PlanReader reader(plan.span());
+  const nlohmann::json json = nlohmann::json::parse(inspect::inspect_json(reader.view()));
+  EXPECT_EQ(json.at("content_digest"), inspect::content_digest(reader.view()));
   EXPECT_EQ(json.at("file_bytes"), plan.size());
   EXPECT_EQ(json.at("version"), "1.5");
   EXPECT_EQ(json.at("provenance").at("source"), "block.relay");
@@ -150,14 +143,15 @@ TEST(InspectJson, TotalsAreThoseOfMemoryNeeds) {
   qplan_memory_need need{};
   uint32_t count = 1;
   ASSERT_EQ(qplan_session_memory_needs(&plan, &config, &need, &count, nullptr), QPLAN_OK);
-  const nlohmann::json json = nlohmann::json::parse(inspect_json(PlanReader(bytes.span()).view()));
+  const nlohmann::json json =
+      nlohmann::json::parse(inspect::inspect_json(inspect::PlanReader(bytes.span()).view()));
   const char* key = sizeof(void*) == 8 ? "64_bit" : "32_bit";
   EXPECT_EQ(json.at("memory").at("session_bytes").at(key).at("1"), need.size);
 }
 
 TEST(Disassemble, OneLinePerStep) {
   const AlignedBytes plan = write(block_text("con\\nv"));
-  const std::string text = disassemble(PlanReader(plan.span()).view());
+  const std::string text = inspect::disassemble(inspect::PlanReader(plan.span()).view());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 1 + 4);  // plan, function, steps
   EXPECT_NE(text.find("add  'sum'"), std::string::npos) << text;
   EXPECT_NE(text.find("constants+"), std::string::npos) << text;
@@ -167,10 +161,10 @@ TEST(PlanReader, ReadsMisalignedBytesAndRefusesDamage) {
   const AlignedBytes plan = write(block_text());
   std::vector<uint8_t> shifted(plan.size() + 1);
   std::copy(plan.data(), plan.data() + plan.size(), shifted.begin() + 1);
-  EXPECT_EQ(PlanReader(std::span(shifted).subspan(1)).view().num_steps(), 4u);
+  EXPECT_EQ(inspect::PlanReader(std::span(shifted).subspan(1)).view().num_steps(), 4u);
   shifted.back() ^= 1;
-  EXPECT_THROW(PlanReader(std::span(shifted).subspan(1)), PackError);
-  EXPECT_THROW(PlanReader({}), PackError);
+  EXPECT_THROW(inspect::PlanReader(std::span(shifted).subspan(1)), PackError);
+  EXPECT_THROW(inspect::PlanReader({}), PackError);
 }
 
 TEST(Evaluate, ANodeOfConstants) {
@@ -181,7 +175,7 @@ TEST(Evaluate, ANodeOfConstants) {
   const ir::Node& node = module.main().nodes()[0];
   std::vector<ir::ConstantRef> operands;
   for (const ir::ValueId operand : node.operands) operands.push_back(module.main().value(operand).constant);
-  const auto results = evaluate_node(node, operands);
+  const auto results = evaluate::evaluate_node(node, operands);
   ASSERT_TRUE(results.has_value());
   const auto values = results->at(0)->as<int8_t>();
   EXPECT_EQ(std::vector<int8_t>(values.begin(), values.end()), (std::vector<int8_t>{10, 11, 9, 127}));
@@ -191,15 +185,15 @@ TEST(Evaluate, ANodeWithoutKernelIsLeftAlone) {
   const ir::Module module = text::parse(
       main_text("", "  %0 = cast(const(Tensor[(2), int8], [1, 2]), dtype=\"int32\");\n  %0"), "test");
   const ir::Node& node = module.main().nodes()[0];
-  EXPECT_FALSE(evaluate_node(node, {{module.main().value(node.operands[0]).constant}}).has_value());
+  EXPECT_FALSE(evaluate::evaluate_node(node, {{module.main().value(node.operands[0]).constant}}).has_value());
 }
 
 TEST(Evaluate, InputsMustFitTheParameters) {
   const ir::Module module = text::parse(main_text("%x: Tensor[(2), int8]", "  %x"), "test");
-  EXPECT_THROW(run_function(module.main(), {}), PackError);
+  EXPECT_THROW(evaluate::run_function(module.main(), {}), PackError);
   const std::vector<ir::ConstantRef> wrong{ir::make_constant<int8_t>(ir::kInt8, {3}, {1, 2, 3})};
-  EXPECT_THROW(run_function(module.main(), wrong), PackError);
+  EXPECT_THROW(evaluate::run_function(module.main(), wrong), PackError);
 }
 
 }  // namespace
-}  // namespace qplan::emit
+}  // namespace qplan::write

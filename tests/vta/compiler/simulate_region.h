@@ -109,7 +109,7 @@ inline std::vector<ir::ConstantRef> run_on_cpu(const ir::Module& module, const i
   std::vector<ir::TensorType> types;
   for (const ir::ValueId output : region.outputs()) types.push_back(region.type(output));
   main.set_outputs(main.add_call(region.name(), params, types, "").results);
-  return emit::run_function(*partition::inline_calls(module, main), inputs);
+  return evaluate::run_function(*partition::inline_calls(module, main), inputs);
 }
 
 }  // namespace qplan::target::vta

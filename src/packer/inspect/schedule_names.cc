@@ -1,4 +1,4 @@
-#include "src/packer/schedule/schedule_names.h"
+#include "src/packer/inspect/schedule_names.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/inspect/plan_reader.h"
 
-namespace qplan::emit {
+namespace qplan::inspect {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -59,7 +59,7 @@ std::span<const Knob> knobs_of(uint16_t kernel) {
   return {};
 }
 
-Json schedule_json(uint16_t kernel, const StepSchedule& schedule) {
+Json schedule_json(uint16_t kernel, const target::StepSchedule& schedule) {
   Json json = Json::object();
   const std::span<const Knob> knobs = knobs_of(kernel);
   for (uint32_t k = 0; k < knobs.size(); ++k) {
@@ -72,7 +72,7 @@ Json schedule_json(uint16_t kernel, const StepSchedule& schedule) {
   return json;
 }
 
-std::string schedule_text(uint16_t kernel, const StepSchedule& schedule) {
+std::string schedule_text(uint16_t kernel, const target::StepSchedule& schedule) {
   const Json json = schedule_json(kernel, schedule);
   std::string text;
   for (const auto& [name, value] : json.items()) {
@@ -82,9 +82,9 @@ std::string schedule_text(uint16_t kernel, const StepSchedule& schedule) {
   return text;
 }
 
-StepSchedule parse_schedule(uint16_t kernel, const Json& settings) {
+target::StepSchedule parse_schedule(uint16_t kernel, const Json& settings) {
   if (!settings.is_object()) fail("a schedule is an object of names and values, found " + settings.dump());
-  StepSchedule schedule;
+  target::StepSchedule schedule;
   const std::span<const Knob> knobs = knobs_of(kernel);
   for (const auto& [name, value] : settings.items()) {
     if (name == "isa") {
@@ -111,4 +111,4 @@ StepSchedule parse_schedule(uint16_t kernel, const Json& settings) {
   return schedule;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::inspect

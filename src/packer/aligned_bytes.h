@@ -1,14 +1,15 @@
 // Bytes at an address that a plan may be opened at.
-#ifndef QPLAN_SRC_PACKER_WRITE_ALIGNED_BYTES_H_
-#define QPLAN_SRC_PACKER_WRITE_ALIGNED_BYTES_H_
+#ifndef QPLAN_SRC_PACKER_ALIGNED_BYTES_H_
+#define QPLAN_SRC_PACKER_ALIGNED_BYTES_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <span>
 
-namespace qplan::emit {
+namespace qplan {
 
 // A fixed number of zeros to begin with; movable, never copied.
 class AlignedBytes {
@@ -16,7 +17,10 @@ class AlignedBytes {
   static constexpr size_t kAlignment = 64;
 
   AlignedBytes() = default;
-  explicit AlignedBytes(size_t size);
+  explicit AlignedBytes(size_t size)
+      : bytes_(static_cast<uint8_t*>(::operator new (size, std::align_val_t{kAlignment}))), size_(size) {
+    std::memset(bytes_.get(), 0, size);
+  }
 
   uint8_t* data() const { return bytes_.get(); }
   size_t size() const { return size_; }
@@ -30,6 +34,6 @@ class AlignedBytes {
   size_t size_ = 0;
 };
 
-}  // namespace qplan::emit
+}  // namespace qplan
 
-#endif  // QPLAN_SRC_PACKER_WRITE_ALIGNED_BYTES_H_
+#endif  // QPLAN_SRC_PACKER_ALIGNED_BYTES_H_

@@ -1,0 +1,119 @@
+#include "src/packer/schedule/step_queries.h"
+
+#include <algorithm>
+#include <string>
+
+#include "src/base/checked.h"
+#include "src/packer/error.h"
+#include "src/packer/target/pack_step.h"
+
+namespace qplan::schedule {
+namespace {
+
+constexpr uint64_t kScratchAlignment = 64;
+// Moving a byte takes about as long as this many multiply-accumulates.
+constexpr uint64_t kMacsPerByte = 4;
+
+Dtype dtype_of(ir::DType dtype) {
+  if (dtype == ir::kUint8) return Dtype::kU8;
+  if (dtype == ir::kInt8) return Dtype::kS8;
+  if (dtype == ir::kInt16) return Dtype::kS16;
+  if (dtype == ir::kInt32) return Dtype::kS32;
+  if (dtype == ir::kInt64) return Dtype::kS64;
+  return dtype == ir::kFloat32 ? Dtype::kF32 : Dtype::kOther;
+}
+
+StepTensor step_tensor(const target::ProgramTensor& tensor) {
+  StepTensor result;
+  result.extents = tensor.type.shape.data();
+  result.rank = static_cast<uint32_t>(tensor.type.shape.size());
+  result.dtype = dtype_of(tensor.type.dtype);
+  result.is_constant = tensor.is_constant();
+  result.size_bytes = static_cast<uint64_t>(tensor.type.size_bytes());
+  // Nobody writes through it: a step's output is never a constant.
+  if (tensor.is_constant()) result.data = const_cast<uint8_t*>(tensor.constant->data());  // NOLINT
+  return result;
+}
+
+}  // namespace
+
+const KernelFamily& family_of(uint16_t kernel) {
+  const qplan_kernel_set& all = *qplan_kernels_all();
+  const KernelFamily* family = kernel < all.num_families ? all.families[kernel] : nullptr;
+  if (family == nullptr) {
+    throw PackError(QPLAN_INTERNAL,
+                    "schedule: kernel family " + std::to_string(kernel) + " is not in this build");
+  }
+  return *family;
+}
+
+VariantNeeds variant_needs(const KernelFamily& family, const void* args, const target::TargetProfile& profile,
+                           uint64_t schedule) {
+  VariantNeeds needs;
+  for (uint32_t v = 0; v < family.num_variants; ++v) {
+    const KernelVariant& variant = family.variants[v];
+    if (std::ranges::find(profile.isas, variant.isa) == profile.isas.end() || !variant.accepts(args))
+      continue;
+    needs.scratch_bytes = std::max<uint64_t>(needs.scratch_bytes, variant.scratch_bytes(args));
+  }
+  needs.scratch_bytes = round_up(needs.scratch_bytes, kScratchAlignment);
+  const uint32_t best_isa = *std::ranges::max_element(profile.isas);
+  needs.units = choose_variant(family, args, best_isa, SIZE_MAX, schedule)->units(args);
+  return needs;
+}
+
+uint32_t task_grain(const StepView& step, uint32_t units, const target::TargetProfile& profile,
+                    double factor) {
+  const uint64_t task_work = profile.task_work;
+  uint64_t work = step.step->macs();
+  for (uint32_t i = 0; i < step.num_inputs(); ++i) work += kMacsPerByte * step.input(i).size_bytes;
+  for (uint32_t i = 0; i < step.num_outputs(); ++i) work += kMacsPerByte * step.output(i).size_bytes;
+  if (task_work == 0 || units < 2 || work < 2 * task_work) return 0;
+  const uint64_t work_per_unit = std::max<uint64_t>(work / units, 1);
+  const uint64_t grain = (task_work + work_per_unit - 1) / work_per_unit;
+  const double scaled = static_cast<double>(std::clamp<uint64_t>(grain, 1, units)) * factor;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(static_cast<uint64_t>(scaled), 1, units));
+}
+
+StepQueries::StepQueries(const target::Program& program) : program_(program), tables_(program.steps.size()) {
+  for (const target::ProgramTensor& tensor : program.tensors) tensors_.push_back(step_tensor(tensor));
+}
+
+StepView StepQueries::view(uint32_t step) const {
+  Table& table = tables_[step];
+  const target::ProgramStep& source = program_.steps[step];
+  if (table.bytes.size() == 0) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
+    table.bytes = builder.Release();
+    if (!source.tiles.empty()) table.tensors = tensors_;
+    for (const target::ProgramTensor& tile : source.tiles) {
+      table.tensors.push_back(step_tensor(tile));
+      table.tensors.back().is_tile = true;
+    }
+  }
+  return StepView::of_tensors(*flatbuffers::GetRoot<format::KernelStep>(table.bytes.data()),
+                              source.tiles.empty() ? tensors_.data() : table.tensors.data());
+}
+
+bool StepQueries::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {
+  if (program_.steps[step].npu != nullptr) return false;
+  const KernelFamily& family = family_of(program_.steps[step].kernel);
+  return family.in_place != nullptr && family.in_place(view(step), output, input);
+}
+
+std::optional<uint64_t> StepQueries::part_offset(uint32_t step, uint32_t output, uint32_t input) const {
+  if (program_.steps[step].npu != nullptr) return std::nullopt;
+  const KernelFamily& family = family_of(program_.steps[step].kernel);
+  uint64_t offset = 0;
+  if (family.part == nullptr || !family.part(view(step), output, input, &offset)) return std::nullopt;
+  return offset;
+}
+
+memory::SharingQueries StepQueries::sharing() const {
+  return {
+      [this](uint32_t step, uint32_t output, uint32_t input) { return may_be_in_place(step, output, input); },
+      [this](uint32_t step, uint32_t output, uint32_t input) { return part_offset(step, output, input); }};
+}
+
+}  // namespace qplan::schedule
