@@ -13,6 +13,7 @@
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/pipeline/place.h"
+#include "src/packer/pipeline/plan_program.h"
 #include "src/packer/text/text.h"
 #include "tests/packer/support/toy_target.h"
 #include "tests/packer/target/lower_helpers.h"
@@ -49,18 +50,22 @@ struct Packed {
   const target::TargetProfile& profile() const { return cpu().profile; }
 };
 
+memory::Arena arena_of(const target::Program& program) {
+  return memory::plan_arena(program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
+}
+
+void report_copies(const target::Program& program, const target::Target& cpu, partition::Explain* explain) {
+  pipeline::report_copies({program, arena_of(program)}, cpu, explain);
+}
+
 Packed pack_toy(const ToyOptions& toy, const PackOptions& options = forced()) {
   Packed packed;
   packed.targets = testing::toy_targets({"qnn.add"}, toy);
   const ir::Module module = adds();
   packed.placed = pipeline::place(module, packed.targets, options);
   packed.program = target::lower_function(packed.placed->main(), packed.profile(), packed.placed->codes);
-  pipeline::report_copies(packed.program, packed.cpu(), 0, &packed.placed->explain());
+  report_copies(packed.program, packed.cpu(), &packed.placed->explain());
   return packed;
-}
-
-memory::Arena arena_of(const target::Program& program) {
-  return memory::plan_arena(program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
 }
 
 TEST(Regions, ARegionIsAStepWithTheCpusStepsBehindIt) {
@@ -134,7 +139,7 @@ TEST(Regions, TensorsLeaveABankThatExceedsTheDevice) {
     if (step.npu != nullptr) copies += memory::boundary_copies(packed.program, arena.device_of, step).count;
   }
   EXPECT_GT(copies, 0u);
-  pipeline::report_copies(packed.program, packed.cpu(), 0, &packed.placed->explain());
+  report_copies(packed.program, packed.cpu(), &packed.placed->explain());
   uint32_t reported = 0;
   for (const auto& region : packed.placed->explain().regions) reported += region.num_copies;
   EXPECT_EQ(reported, copies);
