@@ -246,12 +246,6 @@ bool mentions(const pattern::Pattern& pattern, const op::OpDef* op) {
   return false;
 }
 
-// "softmax" of "qnn.softmax": ids say what is done, not in which dialect.
-std::string_view plain_name(std::string_view op) {
-  const size_t dot = op.rfind('.');
-  return dot == std::string_view::npos ? op : op.substr(dot + 1);
-}
-
 constexpr uint32_t kMaxChain = 5;  // how far behind a node the last operator of a pattern may stand
 
 // Of all rows that mention the node's operator, tried at the node and at those behind it, the one that held
@@ -322,7 +316,7 @@ TargetVerdict verdict(const pattern::Pre& pre, const Annotation& annotation, con
   const bool known = std::ranges::any_of(
       target.table, [&](const PatternRow& row) { return mentions(row.pattern, node.op); });
   if (!known) {
-    result.reasons.push_back({cat(target.name, ".op.", plain_name(node.op->name)),
+    result.reasons.push_back({cat(target.name, ".op.", target::plain_operator_name(node.op->name)),
                               cat("operator ", node.op->name, " ", target.no_row_text), target.no_row_hint});
     return result;
   }

@@ -38,6 +38,19 @@ std::string stored_json(std::span<const uint8_t> plan, std::string_view name) {
   return names->explain()->str();
 }
 
+// Why the CPU does not run what is left to it.
+void report_cpu_refusals(const ir::Function& canonical, const target::TargetProfile& profile,
+                         partition::Explain* explain) {
+  for (target::CpuRefusal& refusal : target::cpu_refusals(canonical, profile)) {
+    partition::UnitReport& unit = explain->units[explain->nodes[refusal.node].unit];
+    if (!unit.region.empty()) continue;
+    partition::TargetVerdict verdict;
+    verdict.target = unit.target;
+    verdict.reasons = std::move(refusal.reasons);
+    unit.verdicts.push_back(std::move(verdict));
+  }
+}
+
 partition::Explain explain_model(std::span<const uint8_t> model, std::string_view name,
                                  const PackOptions& options) {
   const pipeline::Observer observer(options);
@@ -63,6 +76,7 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
     // Placement can be told of models that the CPU does not run; the copies are then the partition's guess.
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
     observer.log(QPLAN_LOG_WARNING, cat("no plan can be made of this model: ", error.what()));
+    report_cpu_refusals(module.main(), profile, &placed->explain());
   }
   return std::move(placed->explain());
 }

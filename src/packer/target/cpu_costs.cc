@@ -13,7 +13,7 @@ namespace {
 __extension__ typedef unsigned __int128 uint128;
 
 constexpr uint64_t kMillion = 1'000'000;
-constexpr uint64_t kMaxCost = uint64_t{1} << 60;
+constexpr uint64_t kMaxNs = uint64_t{1} << 60;
 
 struct Figures {
   const char* arch;
@@ -237,7 +237,7 @@ constexpr NamedWork kWorkOf[] = {
 
 uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c) {
   const uint128 result = static_cast<uint128>(a) * b / c;
-  return result > kMaxCost ? kMaxCost : static_cast<uint64_t>(result);
+  return result > kMaxNs ? kMaxNs : static_cast<uint64_t>(result);
 }
 
 uint64_t CpuCosts::macs_per_us() const {
@@ -310,7 +310,7 @@ uint64_t cpu_ns(const CpuCosts& costs, CpuWork work, uint64_t macs, uint64_t byt
       static_cast<uint128>(weight_bytes) * costs.weights + static_cast<uint128>(costs.step_cycles) * kMillion;
   // cycles / clock_khz are milliseconds: times a million nanoseconds, which are the millionths.
   const uint128 ns = millionths / costs.clock_khz;
-  return ns > kMaxCost ? kMaxCost : static_cast<uint64_t>(ns);
+  return ns > kMaxNs ? kMaxNs : static_cast<uint64_t>(ns);
 }
 
 uint64_t cpu_pj(const CpuCosts& costs, uint64_t ns) {

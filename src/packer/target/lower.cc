@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/table.h"
 
@@ -17,7 +19,10 @@ constexpr size_t kMaxListed = 20;
 // What no kernel computes, over a function and the bodies of its regions.
 class Refusals {
  public:
-  void add(const ir::Node& node, const std::string& reason) {
+  // The message has a node's first reason.
+  void add(const ir::Node& node, std::vector<Reason> reasons) {
+    const std::string reason = cat(reasons.front().text, " [", reasons.front().id, "]");
+    all_.emplace_back(&node, std::move(reasons));
     ++num_refused_;
     const std::string op = node.op == nullptr ? node.callee : node.op->name;
     const auto [known, inserted] = refusal_of_.try_emplace(op + ": " + reason, refusals_.size());
@@ -26,6 +31,7 @@ class Refusals {
   }
   void count_nodes(size_t count) { num_nodes_ += count; }
   bool empty() const { return num_refused_ == 0; }
+  const std::vector<std::pair<const ir::Node*, std::vector<Reason>>>& all() const { return all_; }
 
   [[noreturn]] void fail() const {
     std::string text = "target 'cpu' cannot run " + std::to_string(num_refused_) + " of " +
@@ -59,6 +65,7 @@ class Refusals {
   }
 
   size_t num_refused_ = 0, num_nodes_ = 0;
+  std::vector<std::pair<const ir::Node*, std::vector<Reason>>> all_;
   std::vector<Refusal> refusals_;             // in the order of the nodes
   std::map<std::string, size_t> refusal_of_;  // by operator and reason
 };
@@ -147,19 +154,22 @@ class FunctionLowering {
   // the pattern.
   void lower_node(uint32_t n) {
     const ir::Node& node = function_.nodes()[n];
-    try {
-      for (const cpu::TableRow& row : cpu::lowering_table()) {
-        const cpu::Chain chain = row.match(lowering_, n);
-        if (chain.empty()) continue;
-        for (const uint32_t covered : chain) done_[covered] = true;
+    for (const cpu::TableRow& row : cpu::lowering_table()) {
+      const cpu::Chain chain = row.match(lowering_, n);
+      if (chain.empty()) continue;
+      for (const uint32_t covered : chain) done_[covered] = true;
+      std::vector<Reason> reasons = row.check({lowering_, chain});
+      if (!reasons.empty()) return refusals_.add(node, std::move(reasons));
+      try {
         row.lower(lowering_, chain);
-        return;
+      } catch (const PackError& error) {
+        if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+        refusals_.add(node, {{"cpu.plan", error.what(), ""}});
       }
-      throw PackError(QPLAN_MODEL_UNSUPPORTED, "no kernel computes it");
-    } catch (const PackError& error) {
-      if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-      refusals_.add(node, error.what());
+      return;
     }
+    const std::string op = node.op == nullptr ? "call" : std::string(plain_operator_name(node.op->name));
+    refusals_.add(node, {{"cpu.op." + op, "no kernel computes it", ""}});
   }
 
   const ir::Function& function_;
@@ -179,6 +189,16 @@ Program lower_function(const ir::Function& function, const TargetProfile& profil
   if (!refusals.empty()) refusals.fail();
   program.devices = regions.devices;
   return program;
+}
+
+std::vector<CpuRefusal> cpu_refusals(const ir::Function& function, const TargetProfile& profile) {
+  Refusals refusals;
+  (void)FunctionLowering(function, profile, {}, &refusals).run({});
+  std::vector<CpuRefusal> result;
+  for (const auto& [node, reasons] : refusals.all()) {
+    result.push_back({static_cast<uint32_t>(node - function.nodes().data()), reasons});
+  }
+  return result;
 }
 
 }  // namespace qplan::target

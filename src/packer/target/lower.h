@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/packer/ir/module.h"
+#include "src/packer/target/constraint.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 
@@ -34,6 +35,13 @@ using LowerProgress = std::function<void(uint32_t done, uint32_t total)>;
 // case: a plan without the steps is refused where the one with them would be.
 Program lower_function(const ir::Function& function, const TargetProfile& profile,
                        const RegionCodes& regions = {}, const LowerProgress& progress = {});
+
+// Why the CPU does not run a node and those that its pattern takes after it.
+struct CpuRefusal {
+  uint32_t node = 0;
+  std::vector<Reason> reasons;  // all of them
+};
+std::vector<CpuRefusal> cpu_refusals(const ir::Function& function, const TargetProfile& profile);
 
 }  // namespace qplan::target
 

@@ -57,12 +57,6 @@ std::string list_names(const Range& range) {
   throw PackError(QPLAN_INVALID_ARGUMENT, "target: " + text);
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string_view> split_at_commas(std::string_view text) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -75,13 +69,13 @@ std::vector<std::string_view> split_at_commas(std::string_view text) {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-struct Options {
+struct ProfileOptions {
   std::string_view arch = "x86_64";
   std::string_view isa;  // "": the best
 };
 
-Options parse_options(const std::vector<std::string_view>& parts) {
-  Options options;
+ProfileOptions parse_options(const std::vector<std::string_view>& parts) {
+  ProfileOptions options;
   for (size_t i = 1; i < parts.size(); ++i) {
     const size_t equals = parts[i].find('=');
     const std::string_view key = trim(parts[i].substr(0, equals));
@@ -102,10 +96,16 @@ Options parse_options(const std::vector<std::string_view>& parts) {
 
 }  // namespace
 
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
 TargetProfile parse_target(std::string_view text) {
   const std::vector<std::string_view> parts = split_at_commas(text);
   if (parts[0] != "cpu") fail(quoted(parts[0]) + " is not known; known: cpu");
-  const Options options = parse_options(parts);
+  const ProfileOptions options = parse_options(parts);
 
   const std::vector<Arch>& archs = known_archs();
   const auto arch =

@@ -35,6 +35,9 @@ struct TargetProfile {
   uint64_t min_fused_bytes = 0;  // of memory that chains must save to be made
 };
 
+// Without blanks at either end.
+std::string_view trim(std::string_view text);
+
 // "cpu", "cpu,isa=avx2", "cpu,arch=cortex-m", ... PackError (QPLAN_INVALID_ARGUMENT) with the list of what is
 // known.
 TargetProfile parse_target(std::string_view text);

@@ -55,14 +55,21 @@ std::string supported_ops_page() {
   text +=
       "## cpu\n"
       "Takes what is left. Options: `arch=x86_64|cortex-m|aarch64|riscv64`, `isa=`, `priority=`, `clock=`, "
-      "`macs_per_us=`, `bytes_per_us=` (what the estimates reckon with). Its lowerings, in the order "
-      "in which they are tried: ";
-  const char* separator = "";
+      "`macs_per_us=`, `bytes_per_us=` (what the estimates reckon with). Its lowerings are tried in this "
+      "order; an operator that none of them matches is refused as `cpu.op.<operator>`, a tensor that no plan "
+      "can hold as `cpu.plan`.\n\n";
   for (const cpu::TableRow& row : cpu::lowering_table()) {
-    text += cat(separator, "`", row.name, "`");
-    separator = ", ";
+    text += cat("### cpu: ", row.name, "\n");
+    if (row.constraints.empty()) text += "No condition.\n\n";
+    if (row.constraints.empty()) continue;
+    text += "| condition | what holds | otherwise |\n|---|---|---|\n";
+    for (const cpu::Constraint& constraint : row.constraints) {
+      text += cat("| `", constraint.id, "` | ", constraint.requirement, " | ", constraint.hint, " |\n");
+    }
+    text += "\n";
   }
-  return text + ".\n";
+  text.pop_back();
+  return text;
 }
 
 }  // namespace qplan::target

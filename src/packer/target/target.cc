@@ -37,12 +37,7 @@ const ir::Node* Candidate::node(std::string_view name) const {
 }
 
 std::vector<Reason> PatternRow::check(const Candidate& candidate) const {
-  std::vector<Reason> reasons;
-  for (const Constraint& constraint : constraints) {
-    std::string text = constraint.violation(candidate);
-    if (!text.empty()) reasons.push_back({constraint.id, std::move(text), constraint.hint});
-  }
-  return reasons;
+  return reasons_against<Candidate>(constraints, candidate);
 }
 
 bool PatternRow::is_operator() const { return op::find_op(name) != nullptr; }

@@ -16,6 +16,7 @@
 #include "qplan/npu_target.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/pattern/matcher.h"
+#include "src/packer/target/constraint.h"
 #include "src/packer/target/cpu_costs.h"
 #include "src/packer/target/profile.h"
 
@@ -37,14 +38,6 @@ struct DeviceCosts {
   uint64_t fj_per_mac = 2'800;
   uint64_t fj_per_byte = 162'500;
 };
-// Why a target does not take something.
-struct Reason {
-  std::string id;    // stable: "vta.conv2d.groups"
-  std::string text;  // what was found and what the limit is
-  std::string hint;  // what the user may do about it
-  bool operator==(const Reason&) const = default;
-};
-
 // What a pattern matched: the nodes that would become one composite.
 struct Candidate {
   const pattern::Pre& pre;
@@ -57,15 +50,8 @@ struct Candidate {
   const ir::Node* node(std::string_view name) const;
 };
 
-// One condition of a pattern. It speaks for itself: where what it looks at cannot be read because another
-// condition is violated, it has nothing to say.
-struct Constraint {
-  std::string id;           // "vta.conv2d.groups"
-  std::string requirement;  // for docs/supported_ops.md: "one group"
-  std::string hint;
-  // What stands against it, with the actual value and the limit; empty: it holds.
-  std::function<std::string(const Candidate&)> violation;
-};
+// One condition of a pattern.
+using Constraint = ConstraintOn<Candidate>;
 
 struct PatternRow {
   // Of the composite ("qplan.qconv2d"), whose nodes become a function of their own; or of an operator

@@ -14,12 +14,6 @@
 namespace qplan::target {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 using Options = std::vector<std::pair<std::string, std::string>>;
 constexpr uint64_t kMaxRate = 1'000'000'000;
 

@@ -8,7 +8,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/cpu/lowering.h"
-#include "src/packer/target/cpu/mean_multiplier.h"
+#include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::vta {
 namespace {

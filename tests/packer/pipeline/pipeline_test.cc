@@ -271,15 +271,15 @@ TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
       "activations "
       "to 8 bits first\n"
       "target 'cpu' cannot run 2 of 2 operators:\n"
-      "  1 x tanh 'a': no kernel computes it\n"
-      "  1 x exp 'b': no kernel computes it\n"
+      "  1 x tanh 'a': no kernel computes it [cpu.op.tanh]\n"
+      "  1 x exp 'b': no kernel computes it [cpu.op.exp]\n"
       "float operators are left:\n";
   EXPECT_EQ(call.error_text.substr(0, list.size()), list);
   const std::string line = call.error.text;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   EXPECT_NE(
       line.find(
-          "8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x tanh 'a': no kernel computes it; "),
+          "8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x tanh 'a': no kernel computes it [cpu.op.tanh]; "),
       std::string::npos)
       << line;
 }

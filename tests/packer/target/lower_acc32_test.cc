@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove_requantization.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"

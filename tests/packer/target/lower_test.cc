@@ -266,8 +266,8 @@ TEST(LowerRefusals, AllAreListedInOneError) {
                                      "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
                                      "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 2 of 3 operators:\n  1 x clip 'relu6': no kernel computes it\n"
-            "  1 x cast 'widen': no kernel computes it");
+            "target 'cpu' cannot run 2 of 3 operators:\n  1 x clip 'relu6': no kernel computes it [cpu.op.clip]\n"
+            "  1 x cast 'widen': no kernel computes it [cpu.op.cast]");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
@@ -275,12 +275,12 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
                                      "  %0 = tanh(%x, name=\"a\");\n  %1 = tanh(%0, name=\"b\");\n"
                                      "  %2 = tanh(%1, name=\"c\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it");
+            "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it [cpu.op.tanh]");
 }
 
 TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
   EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float32]", "  %0 = tanh(%x);\n  tanh(%0)")),
-            "target 'cpu' cannot run 2 of 2 operators: tanh: no kernel computes it");
+            "target 'cpu' cannot run 2 of 2 operators: tanh: no kernel computes it [cpu.op.tanh]");
 }
 
 // Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with

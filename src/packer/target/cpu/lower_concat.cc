@@ -4,7 +4,7 @@
 #include "kernels/concat/concat.h"
 #include "kernels/split/split.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -110,7 +110,7 @@ class Splitter {
   uint32_t axis_;
 };
 
-uint32_t axis_of(const Lowering& lowering, const ir::Node& node) {
+uint32_t parts_axis(const Lowering& lowering, const ir::Node& node) {
   const size_t rank = lowering.type(node.operands[0]).shape.size();
   return static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank));
 }
@@ -121,9 +121,11 @@ Chain match_concatenate(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "concatenate") ? Chain{node} : Chain{};
 }
 
+std::vector<Constraint> constraints_of_concatenate() { return {}; }
+
 void lower_concatenate(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  const uint32_t axis = axis_of(lowering, node);
+  const uint32_t axis = parts_axis(lowering, node);
   std::vector<TensorId> parts;
   ir::Ints extents;
   for (const ir::ValueId operand : node.operands) {
@@ -139,9 +141,11 @@ Chain match_split(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "split") ? Chain{node} : Chain{};
 }
 
+std::vector<Constraint> constraints_of_split() { return {}; }
+
 void lower_split(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  Splitter(lowering, node, axis_of(lowering, node))
+  Splitter(lowering, node, parts_axis(lowering, node))
       .run(lowering.tensor(node.operands[0]), lowering.type(node.operands[0]));
 }
 

@@ -1,5 +1,6 @@
 // pad, transpose, reshape: one tensor in, the same elements elsewhere.
-#include "src/packer/target/cpu/families.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/target/cpu/constraints.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -26,40 +27,62 @@ std::vector<uint32_t> to_uint32(const ir::Ints& values) {
   return result;
 }
 
-}  // namespace
-
-Chain match_pad(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "nn.pad") ? Chain{node} : Chain{};
-}
-
-void lower_pad(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+int32_t pad_fill(const Lowering& lowering, const ir::Node& node) {
   const ir::DType dtype = lowering.type(node.operands[0]).dtype;
-  if (op::attr_string(node, "pad_mode") != "constant") {
-    refuse("pad_mode '" + op::attr_string(node, "pad_mode") + "', the kernel knows 'constant'");
-  }
-  const ir::Constant& fill = lowering.constant(node.operands[1], "the pad value");
-  if (dtype.is_float() && integer_fill(fill) != 0) refuse("the kernel pads float32 with 0 only");
-  const int32_t value = integer_fill(fill);
+  const int32_t value = integer_fill(lowering.constant(node.operands[1], "the pad value"));
+  if (dtype.is_float() && value != 0) refuse("the kernel pads float32 with 0 only");
   if (!dtype.is_float() && dtype.bits <= 32 && (value < dtype.min() || value > dtype.max())) {
     refuse("pad value " + std::to_string(value) + " is not a value of " + ir::to_string(dtype));
   }
+  return value;
+}
+
+std::vector<uint32_t> pad_before(const ir::Node& node) {
   ir::Ints before;
   for (const ir::Ints& pair : op::attr_int_lists(node, "pad_width")) {
     if (pair.size() != 2 || pair[0] < 0 || pair[1] < 0)
       refuse("pad_width must be pairs that are not negative");
     before.push_back(pair[0]);
   }
+  return to_uint32(before);
+}
+
+}  // namespace
+
+Chain match_pad(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.pad") ? Chain{node} : Chain{};
+}
+
+std::vector<Constraint> constraints_of_pad() {
+  return {
+      {"cpu.pad.mode", "the mode is `constant`", kNothingToChange,
+       [](const Matched& match) -> std::string {
+         const std::string& mode = op::attr_string(*node_of(match), "pad_mode");
+         return mode == "constant" ? "" : cat("pad_mode '", mode, "', the kernel knows 'constant'");
+       }},
+      {"cpu.pad.value", "the value is a constant, a scalar and an integer of the data's dtype; 0 for float32",
+       kMakeConstant,
+       [](const Matched& match) {
+         return refusal_of([&] { (void)pad_fill(match.lowering, *node_of(match)); });
+       }},
+      {"cpu.pad.width", "nothing is cut off", kNothingToChange,
+       [](const Matched& match) { return refusal_of([&] { (void)pad_before(*node_of(match)); }); }}};
+}
+
+void lower_pad(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
   ProgramStep step = make_step(kKernel_pad, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params = PadParams{.before = to_uint32(before), .value = value};
+  step.params = PadParams{.before = pad_before(node), .value = pad_fill(lowering, node)};
   lowering.add_step(std::move(step));
 }
 
 Chain match_transpose(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "transpose") ? Chain{node} : Chain{};
 }
+
+std::vector<Constraint> constraints_of_transpose() { return {}; }
 
 void lower_transpose(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
@@ -73,6 +96,8 @@ void lower_transpose(Lowering& lowering, const Chain& chain) {
 Chain match_reshape(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "reshape") ? Chain{node} : Chain{};
 }
+
+std::vector<Constraint> constraints_of_reshape() { return {}; }
 
 void lower_reshape(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());

@@ -1,15 +1,17 @@
-// qnn.quantize, qnn.dequantize: families quantize and dequantize.
-#include "src/packer/target/cpu/families.h"
+// qnn.quantize, qnn.dequantize, and qnn.requantize of an int32 tensor, accumulators that are the result of a
+// step among them: families quantize, dequantize and requantize.
+#include "src/packer/target/cpu/constraints.h"
+#include "src/packer/target/cpu/float_forms.h"
+#include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
 namespace {
 
-enum Operand { kData, kScale, kZeroPoint };
+constexpr std::initializer_list<format::Contract> kCastContracts = {
+    format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E};
 
 // The attribute names a rule where the source's differs from its contract's (PyTorch).
 format::QuantizeRule quantize_rule(const ir::Node& node) {
-  const format::Contract contract =
-      contract_of(node, {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
   const std::string& rule = op::attr_string(node, "rule");
   if (rule == "div_away") return format::QuantizeRule_DIV_AWAY;
   if (rule == "div_even") return format::QuantizeRule_DIV_EVEN;
@@ -17,7 +19,47 @@ format::QuantizeRule quantize_rule(const ir::Node& node) {
   if (!rule.empty()) {
     refuse("rounding rule '" + rule + "' is not known, expected 'div_away', 'div_even' or 'mul_even'");
   }
-  return contract == format::Contract_F32E ? format::QuantizeRule_DIV_EVEN : format::QuantizeRule_DIV_AWAY;
+  return contract_of(node, kCastContracts) == format::Contract_F32E ? format::QuantizeRule_DIV_EVEN
+                                                                    : format::QuantizeRule_DIV_AWAY;
+}
+
+Constraint known_rule(const std::string& prefix) {
+  return {prefix + "rule", "the rounding rule is `div_away`, `div_even` or `mul_even`, or the contract's",
+          kNothingToChange, [](const Matched& match) -> std::string {
+            const ir::Node& node = *node_of(match);
+            if (op::attr_string(node, "rule").empty()) return "";
+            return refusal_of([&] { quantize_rule(node); });
+          }};
+}
+
+void check_cast(const Matched& match) {
+  const ir::Node& node = *node_of(match);
+  (void)match.lowering.scale(node.operands[cast::kScale], "the scale");
+  (void)match.lowering.zero_point(node.operands[cast::kZeroPoint], "the zero point");
+}
+
+// One entry per channel: multiplier and shift, or scale.
+void append_multipliers(Lowering& lowering, const std::string& name, const AccumulatorScales& scales,
+                        std::vector<TensorId>* inputs) {
+  if (!scales.scale.empty()) {
+    inputs->push_back(add_values<float>(lowering, ir::kFloat32, scales.scale, name + "/scale"));
+    return;
+  }
+  std::vector<int32_t> multiplier, shift;
+  for (const QuantizedMultiplier& quantized : scales.quantized) {
+    multiplier.push_back(quantized.multiplier);
+    shift.push_back(quantized.shift);
+  }
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, multiplier, name + "/multiplier"));
+  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, shift, name + "/shift"));
+}
+
+void check_requantize(const Matched& match) {
+  const ir::Node& node = *node_of(match);
+  (void)match.lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point");
+  (void)match.lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point");
+  const bool is_f32e = op::attr_string(node, "contract") == contract_name(format::Contract_F32E);
+  (void)accumulator_scales(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
 
 }  // namespace
@@ -26,21 +68,21 @@ Chain match_quantize(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.quantize") ? Chain{node} : Chain{};
 }
 
+std::vector<Constraint> constraints_of_quantize() {
+  const std::string prefix = "cpu.quantize.";
+  return {contract_among(prefix, kCastContracts), known_rule(prefix), result_is_8_bit(prefix),
+          scales_are_constants(prefix, check_cast)};
+}
+
 void lower_quantize(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  const format::QuantizeRule rule = quantize_rule(node);
-  const ir::DType dtype = lowering.type(node.results[0]).dtype;
-  if (!is_8_bit(dtype)) refuse("its dtype is " + ir::to_string(dtype) + ", expected int8 or uint8");
-  const float scale = lowering.scale(node.operands[kScale], "the scale");
-  const int32_t zero_point = lowering.zero_point(node.operands[kZeroPoint], "the zero point");
   ProgramStep step = make_step(kKernel_quantize, node);
-  step.inputs = {lowering.tensor(node.operands[kData])};
+  step.inputs = {lowering.tensor(node.operands[cast::kData])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params = QuantizeParams{
-      .rule = rule,
-      .scale = scale,
-      .zero_point = zero_point,
-  };
+  step.params =
+      QuantizeParams{.rule = quantize_rule(node),
+                     .scale = lowering.scale(node.operands[cast::kScale], "the scale"),
+                     .zero_point = lowering.zero_point(node.operands[cast::kZeroPoint], "the zero point")};
   lowering.add_step(std::move(step));
 }
 
@@ -48,19 +90,61 @@ Chain match_dequantize(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.dequantize") ? Chain{node} : Chain{};
 }
 
+std::vector<Constraint> constraints_of_dequantize() {
+  const std::string prefix = "cpu.dequantize.";
+  return {operand_is_8_bit(prefix, cast::kData), scales_are_constants(prefix, check_cast)};
+}
+
 void lower_dequantize(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
-  const ir::DType dtype = lowering.type(node.operands[kData]).dtype;
-  if (!is_8_bit(dtype)) refuse("its dtype is " + ir::to_string(dtype) + ", expected int8 or uint8");
-  const float scale = lowering.scale(node.operands[kScale], "the scale");
-  const int32_t zero_point = lowering.zero_point(node.operands[kZeroPoint], "the zero point");
   ProgramStep step = make_step(kKernel_dequantize, node);
-  step.inputs = {lowering.tensor(node.operands[kData])};
+  step.inputs = {lowering.tensor(node.operands[cast::kData])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params = DequantizeParams{
-      .scale = scale,
-      .zero_point = zero_point,
-  };
+  step.params =
+      DequantizeParams{.scale = lowering.scale(node.operands[cast::kScale], "the scale"),
+                       .zero_point = lowering.zero_point(node.operands[cast::kZeroPoint], "the zero point")};
+  lowering.add_step(std::move(step));
+}
+
+Chain match_requantize(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.requantize") ? with_clip(lowering, node) : Chain{};
+}
+
+std::vector<Constraint> constraints_of_requantize() {
+  const std::string prefix = "cpu.requantize.";
+  return {contract_among(prefix, kCastContracts), result_is_8_bit(prefix),
+          scales_are_constants(prefix, check_requantize)};
+}
+
+void lower_requantize(Lowering& lowering, const Chain& chain) {
+  const ir::Node& node = lowering.node(chain.front());
+  const format::Contract contract = contract_of(node, kCastContracts);
+  const Clamp clamp = chain_clamp(lowering, chain);
+  const AccumulatorScales scales = accumulator_scales(lowering, node, contract);
+  const bool is_f32e = contract == format::Contract_F32E;
+  RequantizeParams params = {.contract = contract,
+                             .input_zero_point = lowering.zero_point(node.operands[unary::kInputZeroPoint],
+                                                                     "the input's zero point"),
+                             .output_zero_point = lowering.zero_point(node.operands[unary::kOutputZeroPoint],
+                                                                      "the output's zero point"),
+                             .clamp_min = clamp.min,
+                             .clamp_max = clamp.max,
+                             .float_forms = prove_float_forms(lowering, node, scales, clamp, contract)};
+
+  ProgramStep step = make_step(kKernel_requantize, node);
+  step.inputs = {lowering.tensor(node.operands[unary::kData])};
+  // One multiplier for all is a parameter, more are constants.
+  if ((is_f32e ? scales.scale.size() : scales.quantized.size()) != 1) {
+    params.axis = scales.axis;
+    append_multipliers(lowering, node.name, scales, &step.inputs);
+  } else if (is_f32e) {
+    params.scale = scales.scale.front();
+  } else {
+    params.multiplier = scales.quantized.front().multiplier;
+    params.shift = scales.quantized.front().shift;
+  }
+  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.params = std::move(params);
   lowering.add_step(std::move(step));
 }
 

@@ -4,7 +4,7 @@
 #include "kernels/numeric/exp.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
-#include "src/packer/target/cpu/families.h"
+#include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
@@ -20,45 +20,42 @@ bool is_unary(const Lowering& lowering, uint32_t index) {
 }
 
 // Values of a table are kept as the integers they stand for.
-using Table = std::vector<int32_t>;
+using UnaryTable = std::vector<int32_t>;
 
-void apply_clip(const Lowering& lowering, const ir::Node& node, Table* table) {
+void apply_clip(const Lowering& lowering, const ir::Node& node, UnaryTable* table) {
   const Clamp clamp = clip_clamp(node, lowering.type(node.results[0]).dtype);
   for (int32_t& value : *table) value = value < clamp.min ? clamp.min : value > clamp.max ? clamp.max : value;
 }
 
-// The operands of qnn.requantize and qnn.sigmoid.
-enum Operand { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
-
-struct Scales {
+struct UnaryScales {
   float input;
   int32_t input_zero_point;
   float output;
   int32_t output_zero_point;
 };
 
-Scales read_scales(const Lowering& lowering, const ir::Node& node) {
-  return {lowering.scale(node.operands[kInputScale], "the input's scale"),
-          lowering.zero_point(node.operands[kInputZeroPoint], "the input's zero point"),
-          lowering.scale(node.operands[kOutputScale], "the output's scale"),
-          lowering.zero_point(node.operands[kOutputZeroPoint], "the output's zero point")};
+UnaryScales read_unary_scales(const Lowering& lowering, const ir::Node& node) {
+  return {lowering.scale(node.operands[unary::kInputScale], "the input's scale"),
+          lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point"),
+          lowering.scale(node.operands[unary::kOutputScale], "the output's scale"),
+          lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point")};
 }
 
 // f32e: the real number that the value stands for, the function of it, rounded to float32, and that
 // quantised.
 template <typename Function>
-void apply_f32e(const Scales& scales, Clamp clamp, Function function, Table* table) {
+void apply_f32e(const UnaryScales& scales, Clamp clamp, Function function, UnaryTable* table) {
   for (int32_t& value : *table) {
     const float real = static_cast<float>(value - scales.input_zero_point) * scales.input;
     value = quantize_f32e(function(real) / scales.output, scales.output_zero_point, clamp.min, clamp.max);
   }
 }
 
-void apply_requantize(const Lowering& lowering, const ir::Node& node, Table* table) {
+void apply_requantize(const Lowering& lowering, const ir::Node& node, UnaryTable* table) {
   const format::Contract contract =
       contract_of(node, {format::Contract_TFL2, format::Contract_TFL1, format::Contract_F32E});
   const Clamp clamp = full_clamp(lowering.type(node.results[0]).dtype);
-  const Scales scales = read_scales(lowering, node);
+  const UnaryScales scales = read_unary_scales(lowering, node);
   if (contract == format::Contract_F32E) {
     return apply_f32e(
         scales, clamp, [](float real) { return real; }, table);
@@ -73,10 +70,10 @@ void apply_requantize(const Lowering& lowering, const ir::Node& node, Table* tab
   }
 }
 
-void apply_sigmoid(const Lowering& lowering, const ir::Node& node, Table* table) {
+void apply_sigmoid(const Lowering& lowering, const ir::Node& node, UnaryTable* table) {
   const format::Contract contract = contract_of(node, {format::Contract_TFL2, format::Contract_F32E});
   const ir::DType dtype = lowering.type(node.results[0]).dtype;
-  const Scales scales = read_scales(lowering, node);
+  const UnaryScales scales = read_unary_scales(lowering, node);
   if (contract == format::Contract_F32E) {
     const auto logistic = [](float real) {
       return static_cast<float>(1.0 / (1.0 + exp_double(-static_cast<double>(real))));
@@ -98,7 +95,7 @@ int32_t byte_value(ir::DType dtype, uint8_t byte) {
   return dtype == ir::kInt8 ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte};
 }
 
-void apply_lookup(const Lowering& lowering, const ir::Node& node, Table* table) {
+void apply_lookup(const Lowering& lowering, const ir::Node& node, UnaryTable* table) {
   const ir::Constant& entries = lowering.constant(node.operands[1], "the table");
   if (!is_8_bit(entries.type().dtype) || entries.type().num_elements() != 256) {
     refuse("its table is " + ir::to_string(entries.type()) + ", expected 256 values of 8 bits");
@@ -109,10 +106,28 @@ void apply_lookup(const Lowering& lowering, const ir::Node& node, Table* table) 
 }
 
 // The values that the bytes 0 to 255 stand for.
-Table identity(ir::DType dtype) {
-  Table table(256);
+UnaryTable identity(ir::DType dtype) {
+  UnaryTable table(256);
   for (int32_t byte = 0; byte < 256; ++byte) {
     table[static_cast<size_t>(byte)] = byte_value(dtype, static_cast<uint8_t>(byte));
+  }
+  return table;
+}
+
+// What the chain makes of them.
+UnaryTable composed(const Lowering& lowering, const Chain& chain) {
+  UnaryTable table = identity(lowering.type(lowering.node(chain.front()).operands[0]).dtype);
+  for (const uint32_t index : chain) {
+    const ir::Node& node = lowering.node(index);
+    if (node.op->name == "clip") {
+      apply_clip(lowering, node, &table);
+    } else if (node.op->name == "qnn.requantize") {
+      apply_requantize(lowering, node, &table);
+    } else if (node.op->name == "qnn.lookup") {
+      apply_lookup(lowering, node, &table);
+    } else {
+      apply_sigmoid(lowering, node, &table);
+    }
   }
   return table;
 }
@@ -128,21 +143,17 @@ Chain match_unary_chain(const Lowering& lowering, uint32_t node) {
   return chain;
 }
 
+std::vector<Constraint> constraints_of_unary_chain() {
+  return {{"cpu.unary.values",
+           "scales, zero points and tables are constants, and each operator's contract has a rule for it",
+           kNothingToChange, [](const Matched& match) {
+             return refusal_of([&] { (void)composed(match.lowering, match.chain); });
+           }}};
+}
+
 void lower_unary_chain(Lowering& lowering, const Chain& chain) {
   const ir::Node& first = lowering.node(chain.front());
-  Table table = identity(lowering.type(first.operands[0]).dtype);
-  for (const uint32_t index : chain) {
-    const ir::Node& node = lowering.node(index);
-    if (node.op->name == "clip") {
-      apply_clip(lowering, node, &table);
-    } else if (node.op->name == "qnn.requantize") {
-      apply_requantize(lowering, node, &table);
-    } else if (node.op->name == "qnn.lookup") {
-      apply_lookup(lowering, node, &table);
-    } else {
-      apply_sigmoid(lowering, node, &table);
-    }
-  }
+  const UnaryTable table = composed(lowering, chain);
   std::vector<uint8_t> bytes;
   for (const int32_t value : table) bytes.push_back(static_cast<uint8_t>(value));
 

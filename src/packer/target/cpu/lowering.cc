@@ -39,13 +39,6 @@ void check_count(size_t count, uint32_t limit, const char* what) {
   }
 }
 
-// As attributes have it: "f32e".
-std::string contract_name(format::Contract contract) {
-  std::string name = format::EnumNameContract(contract);
-  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return name;
-}
-
 // Attributes that importers leave: input_scale_0, input_zero_point_0, ...
 Quantization quantization_attr(const ir::Attrs& attrs, const std::string& kind, size_t index) {
   const std::string suffix = "_" + std::to_string(index);
@@ -251,7 +244,17 @@ ir::ValueId chain_result(const Lowering& lowering, const Chain& chain) {
 
 bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
 
+std::string contract_name(format::Contract contract) {
+  std::string name = format::EnumNameContract(contract);
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return name;
+}
+
 format::Contract contract_of(const ir::Node& node, std::initializer_list<format::Contract> computed) {
+  return contract_of(node, std::span(computed.begin(), computed.size()));
+}
+
+format::Contract contract_of(const ir::Node& node, std::span<const format::Contract> computed) {
   const std::string& name = op::attr_string(node, "contract");
   std::string expected;
   for (const format::Contract contract : computed) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/target/constraint.h"
 #include "src/packer/target/cpu/prove_sum.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
@@ -41,6 +43,29 @@ struct AccumulatorSource {
 // The body of a function that the lowered one calls, without calls of its own; null for one that is not
 // known.
 using BodyOf = std::function<const ir::Function*(const std::string& callee)>;
+
+// Positions of operands, by the kinds of operators that share them.
+namespace product {  // qnn.conv2d, qnn.dense
+enum : size_t { kData, kWeight, kInputZeroPoint, kKernelZeroPoint, kInputScale, kKernelScale };
+}
+namespace unary {  // qnn.requantize, qnn.mean, qnn.softmax, qnn.sigmoid, qnn.avg_pool2d
+enum : size_t { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
+}
+namespace binary {  // qnn.add, qnn.subtract, qnn.mul
+enum : size_t {
+  kLhs,
+  kRhs,
+  kLhsScale,
+  kLhsZeroPoint,
+  kRhsScale,
+  kRhsZeroPoint,
+  kOutputScale,
+  kOutputZeroPoint
+};
+}
+namespace cast {  // qnn.quantize, qnn.dequantize
+enum : size_t { kData, kScale, kZeroPoint };
+}
 
 class Lowering {
  public:
@@ -117,8 +142,26 @@ Clamp chain_clamp(const Lowering& lowering, const Chain& chain);
 ir::ValueId chain_result(const Lowering& lowering, const Chain& chain);
 
 bool is_8_bit(ir::DType dtype);
+// As attributes have it: "f32e".
+std::string contract_name(format::Contract contract);
 // The node's contract; refuses those that are not among `computed`.
+format::Contract contract_of(const ir::Node& node, std::span<const format::Contract> computed);
 format::Contract contract_of(const ir::Node& node, std::initializer_list<format::Contract> computed);
+
+// What a row of the table (table.h) matched.
+struct Matched {
+  const Lowering& lowering;
+  const Chain& chain;
+};
+using Constraint = ConstraintOn<Matched>;
+
+// Of each row: what it matches, under which conditions it lowers that, and how.
+#define QPLAN_LOWERING(name)                                   \
+  Chain match_##name(const Lowering& lowering, uint32_t node); \
+  std::vector<Constraint> constraints_of_##name();             \
+  void lower_##name(Lowering& lowering, const Chain& chain);
+#include "src/packer/target/cpu/lowerings.def"
+#undef QPLAN_LOWERING
 
 }  // namespace qplan::target::cpu
 

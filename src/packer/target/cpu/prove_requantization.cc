@@ -29,7 +29,7 @@ namespace qplan::target::cpu {
 namespace {
 
 // Scales that are tried: the nearest float and so many on both sides.
-constexpr int32_t kMaxUlps = 12;
+constexpr int32_t kMaxScaleUlps = 12;
 // Below this factor the thresholds' numerators could leave 64 bits.
 constexpr int32_t kMinShift = -22;
 // Integers up to here are floats.
@@ -254,7 +254,7 @@ std::optional<FloatConstants> prove_float_form(const ChannelRequantization& chan
   Thresholds thresholds;
   if (!is_monotone(channel) || !find_thresholds(channel, &thresholds)) return std::nullopt;
   const auto nearest = std::bit_cast<int32_t>(nearest_scale(channel));
-  for (int32_t i = 0; i <= 2 * kMaxUlps; ++i) {
+  for (int32_t i = 0; i <= 2 * kMaxScaleUlps; ++i) {
     const int32_t ulps = i % 2 == 0 ? -(i / 2) : i / 2 + 1;  // 0, 1, -1, 2, -2, ...
     if (nearest + ulps < 0) continue;
     FloatConstants constants;

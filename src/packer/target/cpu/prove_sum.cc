@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kValues = 256;
 // Scales that are tried: the nearest float and so many on both sides, for either input.
-constexpr int32_t kMaxUlps = 2;
+constexpr int32_t kMaxSumUlps = 2;
 // Scales below this and offsets within these keep the sum within int32, whatever host converts it.
 constexpr double kMaxScale = 65536.0;
 constexpr double kMaxOffset = 1e8;
@@ -22,7 +22,7 @@ constexpr double kMaxOffset = 1e8;
 // Outputs for every pair, [a][b], inputs counted from the dtype's minimum.
 using Outputs = std::vector<uint8_t>;
 
-int32_t rescale(int32_t value, const QuantizedMultiplier& m) {
+int32_t rescaled(int32_t value, const QuantizedMultiplier& m) {
   return requantize_tfl2(value, m.multiplier, m.shift);
 }
 
@@ -30,14 +30,14 @@ Outputs all_outputs(const SumRequantization& sum) {
   std::array<int32_t, kValues> scaled1, scaled2;
   for (uint32_t i = 0; i < kValues; ++i) {
     const int32_t value = sum.dtype_min + static_cast<int32_t>(i), one = int32_t{1} << sum.left_shift;
-    scaled1[i] = rescale((value - sum.zero_point1) * one, sum.multiplier1);
-    const int32_t right = rescale((value - sum.zero_point2) * one, sum.multiplier2);
+    scaled1[i] = rescaled((value - sum.zero_point1) * one, sum.multiplier1);
+    const int32_t right = rescaled((value - sum.zero_point2) * one, sum.multiplier2);
     scaled2[i] = sum.subtract ? -right : right;
   }
   Outputs outputs(kValues * kValues);
   for (uint32_t a = 0; a < kValues; ++a) {
     for (uint32_t b = 0; b < kValues; ++b) {
-      const int32_t scaled = rescale(scaled1[a] + scaled2[b], sum.output_multiplier);
+      const int32_t scaled = rescaled(scaled1[a] + scaled2[b], sum.output_multiplier);
       const int32_t output = add_clamp(scaled, sum.output_zero_point, sum.clamp_min, sum.clamp_max);
       outputs[a * kValues + b] = static_cast<uint8_t>(output - sum.dtype_min);
     }
@@ -113,8 +113,8 @@ std::optional<SumConstants> prove_float_sum(const SumRequantization& sum) {
   const double scale2 = real_multiplier(sum.multiplier2) * common * (sum.subtract ? -1 : 1);
   if (!(scale1 > 0.0 && scale1 < kMaxScale && std::abs(scale2) < kMaxScale)) return std::nullopt;
   const Outputs outputs = all_outputs(sum);
-  for (int32_t i = 0; i <= 2 * kMaxUlps; ++i) {
-    for (int32_t j = 0; j <= 2 * kMaxUlps; ++j) {
+  for (int32_t i = 0; i <= 2 * kMaxSumUlps; ++i) {
+    for (int32_t j = 0; j <= 2 * kMaxSumUlps; ++j) {
       const auto ulps = [](int32_t n) { return n % 2 == 0 ? -(n / 2) : n / 2 + 1; };  // 0, 1, -1, 2, -2
       SumConstants constants;
       constants.scale1 = ulps_from(static_cast<float>(scale1), ulps(i));

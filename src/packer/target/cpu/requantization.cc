@@ -1,5 +1,7 @@
 #include "src/packer/target/cpu/requantization.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "kernels/layout.h"
@@ -40,6 +42,10 @@ LayerScales read_scales(const Lowering& lowering, const ir::Function& product_fu
   return scales;
 }
 
+void check_weights(const ir::TensorType& weights) {
+  if (!is_8_bit(weights.dtype)) refuse("weights " + ir::to_string(weights) + ", expected int8 or uint8");
+}
+
 }  // namespace
 
 QuantizedMultiplier checked_multiplier(double real) {
@@ -58,6 +64,13 @@ Rescale rescale(format::Contract contract, float input_scale, float output_scale
         checked_multiplier(static_cast<double>(input_scale) / static_cast<double>(output_scale));
   }
   return result;
+}
+
+QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count) {
+  const QuantizedMultiplier factor = rescale(format::Contract_TFL2, input_scale, output_scale).quantized;
+  const int32_t room = std::min({static_cast<int32_t>(std::bit_width(count)) - 1, 32, 31 + factor.shift});
+  const uint64_t significand = static_cast<uint64_t>(factor.multiplier) << room;
+  return {static_cast<int32_t>(significand / count), factor.shift - room};
 }
 
 Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product) {
@@ -91,13 +104,30 @@ WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain) 
   return layer;
 }
 
+void check_weighted_layer(const Lowering& lowering, const Chain& chain) {
+  const WeightedLayer layer = read_weighted_layer(lowering, chain);
+  const std::vector<ir::ValueId>& operands = layer.product->operands;
+  (void)lowering.zero_point(operands[product::kInputZeroPoint], "the input's zero point");
+  (void)lowering.zero_point(operands[product::kKernelZeroPoint], "the weights' zero point");
+  const ir::TensorType& weights = lowering.constant(operands[product::kWeight], "the weights").type();
+  check_weights(weights);
+  const auto num_o = static_cast<uint64_t>(weights.shape[0]);
+  (void)channel_bias(lowering, layer, num_o);
+  if (layer.requantize == nullptr) return;
+  (void)lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
+  const bool is_f32e = op::attr_string(*layer.requantize, "contract") == contract_name(format::Contract_F32E);
+  if (is_f32e) {
+    (void)read_scales(lowering, lowering.function(), *layer.product, *layer.requantize, num_o);
+  } else {
+    (void)channel_multipliers(lowering, layer, num_o);
+  }
+}
+
 PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
                            uint64_t num_o, const LayoutWindow& window, const GroupMerge& merge) {
   const ir::Constant& weights = lowering.constant(value, "the weights");
+  check_weights(weights.type());
   const bool is_unsigned = weights.type().dtype == ir::kUint8;
-  if (!is_unsigned && weights.type().dtype != ir::kInt8) {
-    refuse("weights " + ir::to_string(weights.type()) + ", expected int8 or uint8");
-  }
   // value - 128 as int8 is the byte with its highest bit flipped.
   const uint8_t flip = is_unsigned ? 0x80 : 0;
   const uint8_t* from = weights.bytes().data();

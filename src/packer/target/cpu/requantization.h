@@ -24,6 +24,10 @@ struct Rescale {
 // Of one quotient, divided as the contract divides: in double, or in float32.
 Rescale rescale(format::Contract contract, float input_scale, float output_scale);
 
+// Of a mean of count elements under tfl2: the count is divided into the multiplier's significand
+// (docs/numerics/mean.md). Refuses scales that are too far apart.
+QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count);
+
 // A layer of weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
 // two where something else reads the accumulators too: then they are the result, under contract ACC32.
 struct WeightedLayer {
@@ -37,6 +41,8 @@ struct WeightedLayer {
 // The nodes when the pattern begins at `node`, which is a `product`; empty when not.
 Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product);
 WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain);
+// Refuses weights, biases, scales and zero points that no layer has. Its weights are O first.
+void check_weighted_layer(const Lowering& lowering, const Chain& chain);
 
 // Weights [num_o, num_k], int8, in their layout, with the zero point to go with them.
 struct PackedWeights {

@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_TARGET_CPU_TABLE_H_
 
 #include <span>
+#include <vector>
 
 #include "src/packer/target/cpu/lowering.h"
 
@@ -12,9 +13,15 @@ struct TableRow {
   const char* name;
   // The nodes that the row would take when its pattern begins at the node; empty when it does not.
   Chain (*match)(const Lowering& lowering, uint32_t node);
-  // Adds steps that define the results of the chain's last node. PackError (QPLAN_MODEL_UNSUPPORTED) with the
-  // reason when the kernel does not compute this one.
+  std::vector<Constraint> constraints;
+  // Adds steps that define the results of the chain's last node. All constraints
+  // hold; PackError (QPLAN_MODEL_UNSUPPORTED) only for tensors that no plan can hold.
   void (*lower)(Lowering& lowering, const Chain& chain);
+
+  // All reasons against what the row matched; empty: it can be lowered.
+  std::vector<Reason> check(const Matched& matched) const {
+    return reasons_against<Matched>(constraints, matched);
+  }
 };
 
 // The first row that matches wins: composites before their parts.

@@ -1,0 +1,90 @@
+// The conditions of the CPU's lowerings, and what a user reads where one does not hold.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "src/packer/pipeline/pipeline.h"
+#include "src/packer/target/cpu/table.h"
+#include "tests/packer/target/lower_helpers.h"
+
+namespace qplan::testing {
+namespace {
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(CpuConstraints, EachHasAnIdOfItsOwnARequirementAndAHint) {
+  std::set<std::string> ids;
+  for (const target::cpu::TableRow& row : target::cpu::lowering_table()) {
+    for (const target::cpu::Constraint& constraint : row.constraints) {
+      EXPECT_TRUE(ids.insert(constraint.id).second) << constraint.id;
+      EXPECT_TRUE(constraint.id.starts_with("cpu.")) << constraint.id;
+      EXPECT_FALSE(constraint.requirement.empty()) << constraint.id;
+      EXPECT_FALSE(constraint.hint.empty()) << constraint.id;
+    }
+  }
+  EXPECT_GT(ids.size(), 40u);
+}
+
+struct Refused {
+  const char* id;
+  const char* type;
+  const char* body;
+};
+
+class CpuRefusals : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(CpuRefusals, NameTheirCondition) {
+  const std::string text = main_text("%x: Tensor[" + std::string(GetParam().type) + "]", GetParam().body);
+  EXPECT_TRUE(mentions(lower_refusal(text), "[" + std::string(GetParam().id) + "]"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CpuRefusals,
+    ::testing::Values(
+        Refused{"cpu.conv2d.layout", "(1, 2, 4, 4), int8",
+                "  %0 = qnn.conv2d(%x, const(Tensor[(1, 2, 1, 1), int8], [1, 1]), 0, 0, 1f, 1f);\n"
+                "  %1 = qnn.requantize(%0, 1f, 0, 1f, 0);\n  %1"},
+        Refused{"cpu.dense.operands", "(1, 2), int8",
+                "  %0 = qnn.dense(%x, const(Tensor[(1, 2), int8], [1, 1]), 0, 0, 1f, 1f);\n"
+                "  %1 = qnn.requantize(%0, 1f, 5, 1f, 0);\n  %1"},
+        Refused{"cpu.softmax.axis", "(1, 2, 3), int8", "  qnn.softmax(%x, 1f, 0, 0.00390625f, -128, axis=1)"},
+        Refused{"cpu.softmax.scales", "(1, 3), int8", "  qnn.softmax(%x, 1f, 0, 1f, -128)"},
+        Refused{"cpu.argmax.dtype", "(1, 3), int32", "  argmax(%x, axis=1)"},
+        Refused{"cpu.avg_pool2d.scales", "(1, 2, 2, 1), int8",
+                "  qnn.avg_pool2d(%x, 1f, 0, 2f, 0, pool_size=[2, 2], layout=\"NHWC\")"},
+        Refused{"cpu.resize2d.contract", "(1, 2, 2, 1), int8",
+                "  image.resize2d(%x, size=[4, 4], layout=\"NHWC\", contract=\"f32e\")"},
+        Refused{"cpu.op.tanh", "(2), float32", "  tanh(%x)"}));
+
+TEST(CpuRefusals, AllReasonsOfANodeAreKnown) {
+  const ir::Module module =
+      text::parse(main_text("%x: Tensor[(1, 2, 3), int8]",
+                            "  %0 = reshape(%x, newshape=[1, 2, 3]);\n"
+                            "  %1 = qnn.softmax(%0, 1f, 0, 1f, -128, axis=1, contract=\"tfl1\");\n  %1"),
+                  "test");
+  const std::vector<target::CpuRefusal> refusals =
+      target::cpu_refusals(module.main(), target::parse_target("cpu"));
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0].node, 1u);
+  std::set<std::string> ids;
+  for (const target::Reason& reason : refusals[0].reasons) ids.insert(reason.id);
+  EXPECT_EQ(ids, (std::set<std::string>{"cpu.softmax.contract", "cpu.softmax.axis", "cpu.softmax.scales"}));
+}
+
+TEST(CpuRefusals, ExplainListsThem) {
+  const std::string text = main_text("%x: Tensor[(1, 2, 3), int8]",
+                                     "  qnn.softmax(%x, 1f, 0, 0.00390625f, -128, axis=1, name=\"s\")");
+  PackOptions options;
+  const std::string explained = explain_text({reinterpret_cast<const uint8_t*>(text.data()), text.size()},
+                                             "text", options, ExplainFormat::kText);
+  EXPECT_TRUE(mentions(explained,
+                       "not on cpu: axis 1, the kernel takes the last one [cpu.softmax.axis]; "
+                       "nothing to change in the model"))
+      << explained;
+}
+
+}  // namespace
+}  // namespace qplan::testing
