@@ -1,7 +1,6 @@
 // Whole networks in all forms: one plan, and the canonical body of the TFLite file that they were made from.
 #include <gtest/gtest.h>
 
-#include "src/packer/inspect/content_digest.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"

@@ -1,9 +1,7 @@
-#include "src/packer/inspect/inspect_json.h"
-
 #include <nlohmann/json.hpp>
 
 #include "format/memory_layout.h"
-#include "src/packer/inspect/content_digest.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/inspect/npu_steps.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/inspect/schedule_names.h"

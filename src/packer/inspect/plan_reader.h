@@ -2,6 +2,7 @@
 #ifndef QPLAN_SRC_PACKER_INSPECT_PLAN_READER_H_
 #define QPLAN_SRC_PACKER_INSPECT_PLAN_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -31,6 +32,10 @@ std::string dtype_text(const format::Tensor& tensor);  // "int8"
 
 // The parameters of a step by name, in the order of the schema: {"stride_h", "2"}.
 std::vector<std::pair<std::string, std::string>> step_params(const format::KernelStep& step);
+
+// SHA-256, hexadecimal, of what is executed: format version, required features, the root and the constants.
+std::string content_digest(const format::PlanView& view);
+std::string hexadecimal(const uint8_t* bytes, size_t size);
 
 }  // namespace qplan::inspect
 

@@ -5,7 +5,7 @@
 #include "src/packer/memory/device_tensors.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/step_queries.h"
-#include "src/packer/write/constant_segment.h"
+#include "src/packer/write/plan_root.h"
 
 namespace qplan::pipeline {
 

@@ -8,7 +8,7 @@
 #include "src/packer/import/import_pytorch.h"
 #include "src/packer/import/import_relay.h"
 #include "src/packer/import/import_tflite.h"
-#include "src/packer/inspect/content_digest.h"
+#include "src/packer/inspect/plan_reader.h"
 
 namespace qplan::pipeline {
 namespace {

@@ -9,7 +9,6 @@
 #include "src/packer/memory/arena.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
-#include "src/packer/write/constant_segment.h"
 
 namespace qplan::write {
 
@@ -20,6 +19,17 @@ inline constexpr uint32_t kConstantBank = 1;
 inline constexpr uint32_t kFirstDeviceBank = 2;  // one bank for each of Program::devices
 // Targets of an emitted plan: the CPU, then Program::devices.
 inline constexpr uint32_t kFirstDeviceTarget = 1;
+
+// Where each constant lies in the plan's constant bank: equal contents lie there once.
+struct ConstantSegment {
+  static constexpr uint64_t kAlignment = 64;
+
+  std::vector<uint64_t> offsets;               // per tensor of the program; 0 for activations
+  std::vector<target::TensorId> first_tensor;  // one tensor per distinct content, by rising offset
+  uint64_t size = 0;                           // bytes
+};
+
+ConstantSegment lay_out_constants(const target::Program& program);
 
 struct RootContents {
   const target::Program& program;  // scheduled

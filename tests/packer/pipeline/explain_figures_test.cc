@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "src/packer/inspect/inspect_json.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/pipeline.h"
 

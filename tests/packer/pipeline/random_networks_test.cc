@@ -12,7 +12,6 @@
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/evaluate/make_plan.h"
 #include "src/packer/import/quantization_attrs.h"
-#include "src/packer/inspect/content_digest.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/verifier.h"
 #include "src/packer/passes/pass.h"

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "src/packer/error.h"
-#include "src/packer/inspect/content_digest.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/ir/builder.h"
 #include "src/packer/pipeline/canonical_body.h"

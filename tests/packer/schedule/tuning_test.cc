@@ -12,7 +12,7 @@
 
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
-#include "src/packer/inspect/inspect_json.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/packer/inspect/schedule_names.h"
 #include "src/packer/pipeline/pipeline.h"

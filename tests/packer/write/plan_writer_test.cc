@@ -5,10 +5,9 @@
 #include "format/memory_layout.h"
 #include "src/packer/evaluate/make_plan.h"
 #include "src/packer/evaluate/reference_session.h"
-#include "src/packer/inspect/content_digest.h"
-#include "src/packer/inspect/disassemble.h"
-#include "src/packer/inspect/inspect_json.h"
-#include "src/packer/write/constant_segment.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/write/plan_root.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::write {
