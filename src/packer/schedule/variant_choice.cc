@@ -4,7 +4,7 @@
 
 #include "kernels/cpu.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 std::vector<RefusingVariant> better_variants(const KernelFamily& family, const void* args,
                                              const std::vector<uint32_t>& isas, uint64_t schedule) {
@@ -22,4 +22,4 @@ std::vector<RefusingVariant> better_variants(const KernelFamily& family, const v
   return better;
 }
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule

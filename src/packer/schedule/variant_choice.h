@@ -8,7 +8,7 @@
 
 #include "src/runtime/bind/family.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 
 struct RefusingVariant {
   const KernelVariant* variant;
@@ -20,6 +20,6 @@ struct RefusingVariant {
 std::vector<RefusingVariant> better_variants(const KernelFamily& family, const void* args,
                                              const std::vector<uint32_t>& isas, uint64_t schedule);
 
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
 
 #endif  // QPLAN_SRC_PACKER_SCHEDULE_VARIANT_CHOICE_H_

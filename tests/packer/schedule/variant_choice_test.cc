@@ -6,7 +6,7 @@
 #include "kernels/layout.h"
 #include "src/runtime/bind/families.h"
 
-namespace qplan::emit {
+namespace qplan::schedule {
 namespace {
 
 // A layer of 4 channels, in the layout that the vector variants read.
@@ -59,4 +59,4 @@ TEST(VariantChoice, NamesTheScheduleWhereItWantsLess) {
 }
 
 }  // namespace
-}  // namespace qplan::emit
+}  // namespace qplan::schedule
