@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/chain/chain.h"
-#include "kernels/conv2d/conv2d_band.inl"
+#include "kernels/conv2d/conv2d_band.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/runtime/bind/families.h"
 #include "tests/models/golden_data.h"

@@ -1,7 +1,7 @@
 // qconv2d: families conv2d and depthwise_conv2d.
 #include <algorithm>
 
-#include "kernels/conv2d/conv2d_taps.inl"
+#include "kernels/conv2d/conv2d_taps.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/families.h"
 #include "src/packer/target/cpu/float_forms.h"
