@@ -46,7 +46,8 @@ struct IsaName {
 constexpr IsaName kIsaNames[] = {
     {QPLAN_ISA_AUTO, "auto"},
     {QPLAN_ISA_REFERENCE, "reference"},
-#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) {QPLAN_ISA_##NAME, #name},
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  {QPLAN_ISA_##NAME, #name},
 #include "kernels/isa.def"
 #undef QPLAN_ISA
 };

@@ -32,7 +32,7 @@ LAYERS = [
      ["include"]),
     ("runtime/bind", r"^src/runtime/(bind/|cascade\.(h|cc)$)",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
-    ("kernels/isa", rf"^kernels/(simd/|.*_({ISAS})\.(cc|inl|h)$|.*_simd\.cc$)",
+    ("kernels/isa", rf"^kernels/(simd/|.*_({ISAS})\.(cc|inl|h)$|.*_simd\.(cc|h)$)",
      ["kernels/family", "kernels/numeric", "kernels/isa"]),
     ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
     ("vta/isa", r"^src/vta/isa/", ["include", "base"]),

@@ -33,8 +33,9 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
       });
   command
       .add_option("--isa", options.isa,
-                  "Use no instructions beyond this set: " + known_isas() + " or auto (default: the best of this machine); the "
-                  "results are the same")
+                  "Use no instructions beyond this set: " + known_isas() +
+                      " or auto (default: the best of this machine); the "
+                      "results are the same")
       ->type_name("ISA");
   command
       .add_option("--pool", options.pool,

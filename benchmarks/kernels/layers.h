@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_taps.inl"
+#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 
 namespace qplan::benchmarks {

@@ -2,7 +2,7 @@
 #include <immintrin.h>
 
 #include "kernels/arg_max/arg_max.h"
-#include "kernels/arg_max/arg_max_rows.inl"
+#include "kernels/arg_max/arg_max_rows.h"
 
 namespace qplan::arg_max_sse41 {
 namespace {

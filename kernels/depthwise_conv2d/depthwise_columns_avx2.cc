@@ -2,8 +2,9 @@
 // of vpmaddwd, gathered once for all outputs that read them; at stride 1 four rows serve two rows of outputs.
 #include <immintrin.h>
 
-#include "kernels/depthwise_conv2d/depthwise_columns.inl"
-#include "kernels/numeric/gemm_avx2.inl"
+#include "kernels/depthwise_conv2d/depthwise_columns.h"
+#include "kernels/simd/avx2.h"
+#include "kernels/simd/gemm.h"
 
 namespace qplan::depthwise_columns_avx2 {
 namespace {
@@ -110,12 +111,12 @@ void run_block(const DepthwiseConv2dArgs& a, const Rows& rows, uint32_t channel,
     __m256i sums[kRows];
 #pragma GCC unroll 2
     for (uint32_t row = 0; row < kRows; ++row) {
-      sums[row] = load256(a.bias + channel);
+      sums[row] = load_whole(a.bias + channel);
 #pragma GCC unroll 3
       for (uint32_t kx = 0; kx < 3; ++kx) {
         const int32_t* w = weights + kx * 32 + row * 16;
-        sums[row] = _mm256_add_epi32(sums[row], _mm256_madd_epi16(columns[kx].upper, load256(w)));
-        sums[row] = _mm256_add_epi32(sums[row], _mm256_madd_epi16(columns[kx].lower, load256(w + 8)));
+        sums[row] = _mm256_add_epi32(sums[row], _mm256_madd_epi16(columns[kx].upper, load_whole(w)));
+        sums[row] = _mm256_add_epi32(sums[row], _mm256_madd_epi16(columns[kx].lower, load_whole(w + 8)));
       }
       sums[row] = epilogue.outputs(sums[row]);
     }
@@ -145,17 +146,17 @@ void run_channels(const DepthwiseConv2dArgs& a, const Rows& rows, uint32_t chann
 
 void run_group(const DepthwiseConv2dArgs& a, const Rows& rows, uint32_t channel, const int32_t* weights) {
   if (a.contract == Contract::kF32e) {
-    run_channels<F32eEpilogue256>(a, rows, channel, weights);
+    run_channels<F32eEpilogue>(a, rows, channel, weights);
   } else if (a.float_form != FloatForm::kNone && groups_have_form(a, channel / 16, 1)) {
     if (a.float_form == FloatForm::kPlain) {
-      run_channels<PlainEpilogue256>(a, rows, channel, weights);
+      run_channels<PlainEpilogue>(a, rows, channel, weights);
     } else {
-      run_channels<SignedEpilogue256>(a, rows, channel, weights);
+      run_channels<SignedEpilogue>(a, rows, channel, weights);
     }
   } else if (a.contract == Contract::kTfl2) {
-    run_channels<Tfl2Epilogue256>(a, rows, channel, weights);
+    run_channels<Tfl2Epilogue>(a, rows, channel, weights);
   } else {
-    run_channels<Tfl1Epilogue256>(a, rows, channel, weights);
+    run_channels<Tfl1Epilogue>(a, rows, channel, weights);
   }
 }
 
@@ -220,7 +221,7 @@ uint32_t units(const DepthwiseConv2dArgs& a) { return a.batch * units_of_rows(a)
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
-  const RoundTowardsZero rounding(a.float_form != FloatForm::kNone);
+  const FormRounding rounding(a.float_form != FloatForm::kNone);
   run_units(a, begin, end, scratch);
 }
 #endif

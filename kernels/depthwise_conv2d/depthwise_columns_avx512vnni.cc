@@ -7,8 +7,8 @@
 // brought into that order once per block of channels.
 #include <immintrin.h>
 
-#include "kernels/depthwise_conv2d/depthwise_narrow_avx512vnni.inl"
-#include "kernels/numeric/gemm_avx512vnni.inl"
+#include "kernels/depthwise_conv2d/depthwise_narrow_avx512vnni.h"
+#include "kernels/simd/gemm_avx512vnni.h"
 
 namespace qplan::depthwise_columns_avx512vnni {
 namespace {
@@ -18,10 +18,10 @@ struct IntegerEpilogue {};
 
 __attribute__((noinline)) void requantize_sums(const Prepared& p, uint32_t q, __m512i (&sums)[4]) {
   if (p.is_tfl2) {
-    const Tfl2Epilogue512 epilogue(p, 16 * q);
+    const Tfl2Epilogue epilogue(p, 16 * q);
     for (__m512i& sum : sums) sum = epilogue.outputs(sum);
   } else {
-    const Tfl1Epilogue512 epilogue(p, 16 * q);
+    const Tfl1Epilogue epilogue(p, 16 * q);
     for (__m512i& sum : sums) sum = epilogue.outputs(sum);
   }
 }
@@ -102,11 +102,11 @@ void make_any_outputs(const DepthwiseConv2dArgs& a, const Prepared& p, Form form
                       uint32_t num_x) {
   switch (form) {
     case Form::kPlain:
-      return make_outputs<PlainEpilogue512, kKernel, kStride>(a, p, to, num_x);
+      return make_outputs<PlainEpilogue, kKernel, kStride>(a, p, to, num_x);
     case Form::kSigned:
-      return make_outputs<SignedEpilogue512, kKernel, kStride>(a, p, to, num_x);
+      return make_outputs<SignedEpilogue, kKernel, kStride>(a, p, to, num_x);
     case Form::kF32e:
-      return make_outputs<F32eEpilogue512, kKernel, kStride>(a, p, to, num_x);
+      return make_outputs<F32eEpilogue, kKernel, kStride>(a, p, to, num_x);
     case Form::kIntegers:
       return make_outputs<IntegerEpilogue, kKernel, kStride>(a, p, to, num_x);
   }

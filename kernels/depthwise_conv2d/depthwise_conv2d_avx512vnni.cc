@@ -2,8 +2,8 @@
 #include <immintrin.h>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/depthwise_conv2d/depthwise_taps.inl"
-#include "kernels/numeric/gemm_avx512vnni.inl"
+#include "kernels/depthwise_conv2d/depthwise_taps.h"
+#include "kernels/simd/gemm_avx512vnni.h"
 
 namespace qplan::depthwise_conv2d_avx512vnni {
 namespace {
@@ -23,7 +23,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   const __m512i flip = _mm512_set1_epi32(a.input_dtype == Dtype::kS8 ? 0x00800080 : 0);
   const __m512i bias = _mm512_loadu_si512(a.bias + channel);
   const Epilogue epilogue(a, channel);
-  const Output512 output = output512(a.output_zero_point, a.clamp_min, a.clamp_max);
+  const Output output = set_output(a.output_zero_point, a.clamp_min, a.clamp_max);
   const int32_t* from = weights_of(a, taps, channel);
   __m512i weights[kPairs != 0 ? kPairs : 1];
   for (uint32_t t = 0; t < kPairs; ++t) weights[t] = _mm512_loadu_si512(from + 16 * t);
@@ -36,7 +36,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
       const __m512i pair = _mm512_ternarylogic_epi32(low, high, flip, 0x56);  // (low | high) ^ flip
       sum = _mm512_dpwssd_epi32(sum, pair, kPairs != 0 ? weights[t] : _mm512_loadu_si512(from + 16 * t));
     }
-    const __m128i bytes = finish512(epilogue.outputs(sum), output);
+    const __m128i bytes = finish(epilogue.outputs(sum), output);
     if (kTail) {
       _mm_mask_storeu_epi8(out + channel, mask, bytes);
     } else {
@@ -65,17 +65,17 @@ inline void run_channels(const DepthwiseConv2dArgs& args, const Taps& taps, uint
 
 void run_group(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t channel, uint8_t* out) {
   if (args.contract == Contract::kF32e) {
-    run_channels<F32eEpilogue512>(args, taps, channel, out);
+    run_channels<F32eEpilogue>(args, taps, channel, out);
   } else if (args.float_form != FloatForm::kNone && groups_have_form(args, channel / 16, 1)) {
     if (args.float_form == FloatForm::kPlain) {
-      run_channels<PlainEpilogue512>(args, taps, channel, out);
+      run_channels<PlainEpilogue>(args, taps, channel, out);
     } else {
-      run_channels<SignedEpilogue512>(args, taps, channel, out);
+      run_channels<SignedEpilogue>(args, taps, channel, out);
     }
   } else if (args.contract == Contract::kTfl2) {
-    run_channels<Tfl2Epilogue512>(args, taps, channel, out);
+    run_channels<Tfl2Epilogue>(args, taps, channel, out);
   } else {
-    run_channels<Tfl1Epilogue512>(args, taps, channel, out);
+    run_channels<Tfl1Epilogue>(args, taps, channel, out);
   }
 }
 

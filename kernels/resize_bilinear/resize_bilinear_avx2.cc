@@ -1,9 +1,9 @@
 // resize_bilinear between sixteenths, 16 channels at a time.
 #include <immintrin.h>
 
-#include "kernels/numeric/requantize_avx2.inl"
+#include "kernels/simd/avx2.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
-#include "kernels/resize_bilinear/resize_bilinear_sixteenths.inl"
+#include "kernels/resize_bilinear/resize_bilinear_sixteenths.h"
 
 namespace qplan::resize_bilinear_avx2 {
 namespace {
@@ -29,8 +29,8 @@ struct Lanes {
 
   static void blend_columns(const int16_t* left, const int16_t* right, int32_t distance, uint8_t* to,
                             uint32_t count) {
-    const __m256i from = load256(left);
-    const __m256i step = _mm256_sub_epi16(load256(right), from);
+    const __m256i from = load_whole(left);
+    const __m256i step = _mm256_sub_epi16(load_whole(right), from);
     const __m256i moved = _mm256_mullo_epi16(step, _mm256_set1_epi16(static_cast<int16_t>(distance)));
     __m256i sum = _mm256_add_epi16(_mm256_slli_epi16(from, 4), moved);
     const __m256i half = _mm256_set1_epi16(128);

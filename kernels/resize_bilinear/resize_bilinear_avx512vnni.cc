@@ -1,9 +1,9 @@
 // resize_bilinear between sixteenths, 32 channels at a time.
 #include <immintrin.h>
 
-#include "kernels/numeric/requantize_avx512vnni.inl"
+#include "kernels/simd/avx512vnni.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
-#include "kernels/resize_bilinear/resize_bilinear_sixteenths.inl"
+#include "kernels/resize_bilinear/resize_bilinear_sixteenths.h"
 
 namespace qplan::resize_bilinear_avx512vnni {
 namespace {

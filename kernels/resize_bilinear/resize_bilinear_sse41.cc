@@ -1,9 +1,9 @@
 // resize_bilinear between sixteenths, 8 channels at a time.
 #include <immintrin.h>
 
-#include "kernels/numeric/low_bytes.inl"
+#include "kernels/simd/low_bytes.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
-#include "kernels/resize_bilinear/resize_bilinear_sixteenths.inl"
+#include "kernels/resize_bilinear/resize_bilinear_sixteenths.h"
 
 namespace qplan::resize_bilinear_sse41 {
 namespace {

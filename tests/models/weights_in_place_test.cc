@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/conv2d/conv2d_band.inl"
+#include "kernels/conv2d/conv2d_band.h"
 #include "src/packer/inspect/plan_reader.h"
 #include "src/runtime/bind/families.h"
 #include "src/runtime/cascade.h"

@@ -1,6 +1,6 @@
 // Rows of a band at the ends of int32, which no test of a whole convolution has the memory for: copies and
 // fills are only counted.
-#include "kernels/conv2d/conv2d_band.inl"
+#include "kernels/conv2d/conv2d_band.h"
 
 #include <gtest/gtest.h>
 

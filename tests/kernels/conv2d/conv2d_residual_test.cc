@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_taps.inl"
+#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/families.h"
 #include "tests/kernels/evex/evexvnni.h"

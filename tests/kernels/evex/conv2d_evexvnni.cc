@@ -1,3 +1,5 @@
-// Compiled without AVX-VNNI, so that its file takes the other encoding; nothing else may be included here.
-#define conv2d_avxvnni conv2d_evexvnni
-#include "kernels/conv2d/conv2d_avxvnni.cc"  // NOLINT: the same source, for another instruction set
+// The AVX-VNNI variant of conv2d in AVX-512's encoding (evexvnni.h).
+#define QPLAN_SIMD_ISA evexvnni
+#define QPLAN_SIMD_VECTORS avx2
+#define QPLAN_SIMD_HEADER "kernels/simd/avxvnni.h"
+#include "kernels/conv2d/conv2d_simd.cc"  // NOLINT: the same source, for another instruction set

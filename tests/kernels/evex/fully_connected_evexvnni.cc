@@ -1,3 +1,5 @@
-// Compiled without AVX-VNNI, so that its file takes the other encoding; nothing else may be included here.
-#define fully_connected_avxvnni fully_connected_evexvnni
-#include "kernels/fully_connected/fully_connected_avxvnni.cc"  // NOLINT: the same source, for another instruction set
+// The AVX-VNNI variant of fully_connected in AVX-512's encoding (evexvnni.h).
+#define QPLAN_SIMD_ISA evexvnni
+#define QPLAN_SIMD_VECTORS avx2
+#define QPLAN_SIMD_HEADER "kernels/simd/avxvnni.h"
+#include "kernels/fully_connected/fully_connected_simd.cc"  // NOLINT: the same source, for another instruction set

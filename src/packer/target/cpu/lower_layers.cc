@@ -1,7 +1,7 @@
 // qconv2d, qdense: families conv2d, depthwise_conv2d and fully_connected.
 #include <algorithm>
 
-#include "kernels/conv2d/conv2d_taps.inl"
+#include "kernels/conv2d/conv2d_taps.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/constraints.h"

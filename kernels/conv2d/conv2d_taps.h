@@ -1,0 +1,50 @@
+// How the vector variants read the window of a convolution: in taps, runs of bytes that they multiply four at
+// a time; and the layout in which weights lie so. Both follow from the layer alone: the packer asks here,
+// too. Internal linkage only.
+#ifndef QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_
+#define QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_
+
+#include <stdint.h>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/layout.h"
+
+namespace qplan {
+namespace {
+
+// Of a column of a zipped band, which has one row of output.
+constexpr uint32_t kMaxZippedBytes = 16;
+constexpr uint32_t kMinZippedWidth = 16;
+
+// Whether the rows of a band are zipped into one, where that makes fewer groups of four: all of a window is
+// then one tap, column by column. Not where rows of output share most rows of input: each is zipped anew.
+inline bool rows_are_zipped(const Conv2dArgs& a) {
+  const uint64_t run = uint64_t{a.kernel_w} * a.input_c;
+  return a.groups == 1 && a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 &&
+         a.output_w >= kMinZippedWidth && uint64_t{a.kernel_h} * a.input_c <= kMaxZippedBytes &&
+         (a.kernel_h * run + 3) / 4 < a.kernel_h * ((run + 3) / 4);
+}
+
+// Whether a tap is a row of the window, else a pixel: the channels of one of several groups are not side by
+// side from pixel to pixel.
+inline bool taps_are_rows(const Conv2dArgs& a) {
+  return (a.dilation_w == 1 || a.kernel_w == 1) && a.groups == 1;
+}
+
+// Whether vector variants compute such layers at all: with whole blocks of 16 channels in each group.
+inline bool has_vector_variants(const Conv2dArgs& a) {
+  return a.contract != Contract::kAcc32 && (a.groups == 1 || a.output_c / a.groups % 16 == 0);
+}
+
+// The one layout that the variants read: its taps are theirs. Where they are whole groups of four anyway it
+// is o16k4. Plans before 1.5 have all weights in o16k4; where that is not the layout, the reference runs.
+inline uint16_t layout_in_place(const Conv2dArgs& a) {
+  if (rows_are_zipped(a)) return kLayout_o16z4;
+  if (taps_are_rows(a)) return uint64_t{a.kernel_w} * a.input_c % 4 == 0 ? kLayout_o16k4 : kLayout_o16r4;
+  return a.input_c / a.groups % 4 == 0 ? kLayout_o16k4 : kLayout_o16i4;
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_

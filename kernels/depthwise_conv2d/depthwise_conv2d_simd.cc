@@ -1,0 +1,90 @@
+// depthwise_conv2d, 2 * kLanes channels at a time: two taps make one product of pairs for each vector of
+// them. AVX-512 has a file of its own, in which a product of pairs adds to a sum in one instruction
+// (vpdpwssd).
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_taps.h"
+#include "kernels/simd/simd.h"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kBlock = 2 * kLanes;
+
+// One block of `count` (<= kBlock) channels of one output row. kPairs 0: any number of pairs of taps.
+template <typename Epilogue, uint32_t kPairs>
+inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint32_t count,
+                      uint8_t* out) {
+  const uint32_t num_pairs = kPairs != 0 ? kPairs : num_tap_pairs(a);
+  const LaneBytes flip = set_lane_bytes(a.input_dtype == Dtype::kS8 ? 0x80 : 0);
+  const VecI32 low_bias = load_ints(a.bias + channel), high_bias = load_ints(a.bias + channel + kLanes);
+  const Epilogue low_epilogue(a, channel), high_epilogue(a, channel + kLanes);
+  const OutputBytes bytes(a);
+  const int32_t* weights = weights_of(a, taps, channel);
+  const uint8_t* const* at = taps.addresses;
+  for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
+    VecI32 low = low_bias, high = high_bias;
+    for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
+      const BytePairs pairs = load_pairs(at[0] + channel, at[1] + channel, count, flip);
+      low = add(low, multiply_pairs(pairs.low, load_ints(weights + kBlock * t)));
+      high = add(high, multiply_pairs(pairs.high, load_ints(weights + kBlock * t + kLanes)));
+    }
+    const VecI32 outputs = low_epilogue.outputs(low);
+    store_halves(out + channel, 0, bytes.pack(outputs, high_epilogue.outputs(high), outputs, outputs), count,
+                 1);
+  }
+}
+
+// A function for each epilogue.
+template <typename Epilogue>
+__attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& args, const Taps& taps,
+                                            uint32_t channel, uint8_t* out) {
+  const uint32_t left = args.input_c - channel;
+  if (left >= kBlock && num_tap_pairs(args) == 5) {  // 3 x 3
+    run_block<Epilogue, 5>(args, taps, channel, kBlock, out);
+  } else {
+    run_block<Epilogue, 0>(args, taps, channel, left < kBlock ? left : kBlock, out);
+  }
+}
+
+// Never inlined: FormRounding may change the floating point environment around it.
+__attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end,
+                                        void* scratch) {
+  const Taps taps = taps_in(args, scratch);
+  __builtin_memset(taps.padding, static_cast<uint8_t>(args.pad_value), args.input_c);
+  widen_weights(args, kBlock, taps.weights);
+  for (uint32_t row = begin; row < end; ++row) {
+    find_taps(args, row, taps);
+    uint8_t* out = static_cast<uint8_t*>(args.output) + size_t{row} * args.output_w * args.output_c;
+    for (uint32_t channel = 0; channel < args.input_c; channel += kBlock) {
+      with_epilogue(args, channel, [&](auto kind) {
+        run_channels<typename decltype(kind)::Epilogue>(args, taps, channel, out);
+      });
+    }
+  }
+}
+
+}  // namespace
+
+namespace QPLAN_SIMD_VARIANT(depthwise_conv2d) {
+
+#if !defined(QPLAN_ONLY_RUN)
+  Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+
+  size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
+
+  uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+#endif
+
+#if !defined(QPLAN_ONLY_QUERIES)
+  void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+    const FormRounding rounding(args.float_form != FloatForm::kNone);
+    run_rows(args, begin, end, scratch);
+  }
+#endif
+
+}  // namespace )
+
+}  // namespace qplan

@@ -1,0 +1,221 @@
+// What depthwise_columns_avx512vnni.cc needs of a block of channels, brought into the order of its vectors:
+// weights and per-channel constants. Internal linkage only.
+#ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PREPARE_AVX512VNNI_H_
+#define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PREPARE_AVX512VNNI_H_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/depthwise_conv2d/depthwise_gather_avx512vnni.h"
+#include "kernels/simd/avx512vnni.h"
+
+namespace qplan {
+namespace {
+
+// Outputs of a row that are computed from one run of columns.
+constexpr uint32_t kChunk = 32;
+constexpr uint32_t kMaxColumns = 2 * kChunk + 5;
+constexpr size_t kNarrowBytes = 2 * kChunk * 64;
+// Weights that need nine or ten bits (int8 less their zero point) are sums of up to three that are int8.
+constexpr uint32_t kMaxParts = 3;
+
+// What is in the scratch, each at a multiple of 64.
+struct Scratch {
+  int8_t* columns;   // [column][dword][q][64]
+  int8_t* weights;   // [part][kernel column][row of outputs][dword][q][64]
+  int32_t* bias;     // these: [q][16]
+  int32_t* factor;   // multiplier, scale or float_scale
+  int32_t* addend;   // shift or float_offset
+  uint8_t* narrow;   // two rows of vectors of outputs that are stored in parts
+  uint8_t* padding;  // a row of the input that is outside
+};
+
+inline uint32_t num_dwords(const DepthwiseConv2dArgs& a) { return a.kernel_h == 3 ? 1 : 2; }
+inline size_t columns_bytes(const DepthwiseConv2dArgs& a) {
+  return size_t{kMaxColumns} * num_dwords(a) * 256;
+}
+inline size_t part_bytes(const DepthwiseConv2dArgs& a) {
+  return size_t{a.kernel_w} * rows_at_once(a) * num_dwords(a) * 256;
+}
+inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
+  return (size_t{a.input_w} * a.input_c + 127) / 64 * 64;
+}
+
+inline Scratch scratch_in(const DepthwiseConv2dArgs& a, void* scratch) {
+  int8_t* columns = static_cast<int8_t*>(scratch);
+  int8_t* weights = columns + columns_bytes(a);
+  auto* bias = reinterpret_cast<int32_t*>(weights + kMaxParts * part_bytes(a));
+  auto* narrow = reinterpret_cast<uint8_t*>(bias + 192);
+  return {columns, weights, bias, bias + 64, bias + 128, narrow, narrow + kNarrowBytes};
+}
+
+// 64 bytes from `from`, or copies of its first 32, 16 or 8.
+template <uint32_t kCopies>
+__attribute__((always_inline)) inline __m512i load_weights(const int8_t* from) {
+  if (kCopies == 1) return _mm512_loadu_si512(from);
+  if (kCopies == 8) return _mm512_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  if (kCopies == 2) return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+
+// Part kPart of weights less their zero point: what saturates leaves a rest.
+template <uint32_t kPart>
+__attribute__((always_inline)) inline __m512i weights_part(__m512i w, __m512i zero_point) {
+  const __m512i first = _mm512_subs_epi8(w, zero_point);
+  if (kPart == 0) return first;
+  // The rest is -127 to 128; 128 looks like -128 and is 127 + 1.
+  const __m512i rest = _mm512_sub_epi8(_mm512_sub_epi8(w, zero_point), first);
+  const __mmask64 is_128 = _mm512_cmpeq_epi8_mask(rest, _mm512_set1_epi8(INT8_MIN));
+  return kPart == 1 ? _mm512_mask_mov_epi8(rest, is_128, _mm512_set1_epi8(127))
+                    : _mm512_maskz_mov_epi8(is_128, _mm512_set1_epi8(1));
+}
+
+// One part of the weights. Bit 4 * kx + q: weights of vector q of column kx of the kernel need a further
+// part.
+template <uint32_t kKernel, uint32_t kRows, uint32_t kCopies, uint32_t kPart>
+__attribute__((noinline)) uint32_t prepare_part(const DepthwiseConv2dArgs& a, const Block& block,
+                                                int8_t* to) {
+  const size_t stride = (size_t{a.output_c} + 15) / 16 * 16;
+  const __m512i zero = _mm512_setzero_si512();
+  const __m512i zero_point = _mm512_set1_epi8(static_cast<char>(a.weights_zero_point));
+  const int8_t* from = a.weights + block.channel;
+  uint32_t rests = 0;
+  for (uint32_t kx = 0; kx < kKernel; ++kx, from += stride) {
+    __m512i w[8], rest = zero;
+#pragma GCC unroll 8
+    for (uint32_t ky = 0; ky < 8; ++ky) {
+      w[ky] = zero;
+      if (ky >= kKernel) continue;
+      const __m512i v = load_weights<kCopies>(from + size_t{ky} * kKernel * stride);
+      w[ky] = weights_part<kPart>(v, zero_point);
+      if (kPart + 1 < kMaxParts) rest = _mm512_or_si512(rest, weights_part<kPart + 1>(v, zero_point));
+    }
+    const Four low = gather_rows(w[0], w[1], w[2], w[3]), high = gather_rows(w[4], w[5], w[6], w[7]);
+    store_four(to, low);
+    to += 256;
+    if (kKernel > 4) store_four(to, high);
+    if (kKernel > 4) to += 256;
+    // Bytes 4 * q to 4 * q + 3 of each 16 belong to vector q.
+    if (_mm512_test_epi8_mask(rest, rest) != 0) {
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < 4; ++q) {
+        const bool is_used =
+            _mm512_mask_test_epi32_mask(static_cast<__mmask16>(0x1111 << q), rest, rest) != 0;
+        rests |= static_cast<uint32_t>(is_used) << (4 * kx + q);
+      }
+    }
+    if (kRows == 1) continue;
+    // The second row of outputs begins a row further down.
+    Four low_second, high_second;
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < 4; ++q) {
+      low_second.v[q] = _mm512_slli_epi32(low.v[q], 8);
+      high_second.v[q] = _mm512_or_si512(_mm512_slli_epi32(high.v[q], 8), _mm512_srli_epi32(low.v[q], 24));
+    }
+    store_four(to, low_second);
+    to += 256;
+    if (kKernel > 4) store_four(to, high_second);
+    if (kKernel > 4) to += 256;
+  }
+  return rests;
+}
+
+// The number of parts that are needed, and where the first one leaves a rest.
+struct Parts {
+  uint32_t count;
+  uint32_t rests;
+};
+
+template <uint32_t kKernel, uint32_t kRows, uint32_t kCopies>
+Parts prepare_weights(const DepthwiseConv2dArgs& a, const Block& block, int8_t* to) {
+  const uint32_t rests = prepare_part<kKernel, kRows, kCopies, 0>(a, block, to);
+  if (rests == 0) return {1, 0};
+  to += part_bytes(a);
+  if (prepare_part<kKernel, kRows, kCopies, 1>(a, block, to) == 0) return {2, rests};
+  prepare_part<kKernel, kRows, kCopies, 2>(a, block, to + part_bytes(a));
+  return {3, rests};
+}
+
+template <uint32_t kKernel, uint32_t kRows>
+Parts prepare_any_weights(const DepthwiseConv2dArgs& a, const Block& block, uint32_t copies, int8_t* to) {
+  if (copies == 1) return prepare_weights<kKernel, kRows, 1>(a, block, to);
+  if (copies == 2) return prepare_weights<kKernel, kRows, 2>(a, block, to);
+  if constexpr (kKernel == 3 && kRows == 2) {  // has_pixel_pairs
+    if (copies == 8) return prepare_weights<kKernel, kRows, 8>(a, block, to);
+  }
+  return prepare_weights<kKernel, kRows, 4>(a, block, to);
+}
+
+// Copies of 64, 32, 16 or 8 constants in the order of the vectors.
+inline void prepare_constant(const void* from, const Block& block, uint32_t copies, int32_t* to) {
+  const int32_t* channels = static_cast<const int32_t*>(from) + block.channel;
+  const uint32_t wrap = copies > 4 ? 0 : 4 / copies - 1;
+  __m512i c0 = _mm512_loadu_si512(channels);
+  if (copies == 8) c0 = _mm512_shuffle_i32x4(c0, c0, 0x44);
+  const __m512i c1 = wrap == 0 ? c0 : _mm512_loadu_si512(channels + (1 & wrap) * 16);
+  const __m512i c2 = wrap == 0 ? c0 : _mm512_loadu_si512(channels + (2 & wrap) * 16);
+  const __m512i c3 = wrap == 0 ? c0 : _mm512_loadu_si512(channels + (3 & wrap) * 16);
+  // Four by four lanes of 128 bits, transposed.
+  const __m512i low01 = _mm512_shuffle_i32x4(c0, c1, 0x44), high01 = _mm512_shuffle_i32x4(c0, c1, 0xEE);
+  const __m512i low23 = _mm512_shuffle_i32x4(c2, c3, 0x44), high23 = _mm512_shuffle_i32x4(c2, c3, 0xEE);
+  store_four(to, {{_mm512_shuffle_i32x4(low01, low23, 0x88), _mm512_shuffle_i32x4(low01, low23, 0xDD),
+                   _mm512_shuffle_i32x4(high01, high23, 0x88), _mm512_shuffle_i32x4(high01, high23, 0xDD)}});
+}
+
+// A block of channels, with the members that epilogues ask for, in the order of the vectors.
+struct Prepared {
+  Block block;
+  uint32_t num_parts;
+  uint32_t rests;  // of the first part: prepare_part
+  bool is_tfl2;
+  const int8_t* columns;
+  const int8_t* weights;
+  const int32_t* bias;
+  const int32_t* multiplier;
+  const int32_t* shift;
+  const float* scale;
+  const float* float_scale;
+  const float* float_offset;
+};
+
+enum class Form { kPlain, kSigned, kF32e, kIntegers };
+
+Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
+  if (a.contract == Contract::kF32e) return Form::kF32e;
+  if (a.float_form != FloatForm::kNone && groups_have_form(a, block.channel / 16, (block.count + 15) / 16)) {
+    return a.float_form == FloatForm::kPlain ? Form::kPlain : Form::kSigned;
+  }
+  return Form::kIntegers;
+}
+
+// Whether vectors hold two pixels of eight channels in each 128 bits: at most two parts of weights are sure.
+inline bool has_pixel_pairs(const DepthwiseConv2dArgs& a, Form form) {
+  return a.input_c == 8 && a.kernel_h == 3 && a.stride_h == 1 && a.dilation_w == 1 && form == Form::kPlain &&
+         a.weights_zero_point != INT8_MIN;
+}
+
+template <uint32_t kKernel, uint32_t kRows>
+Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, const Scratch& s) {
+  const uint32_t copies = has_pixel_pairs(a, form) ? 8 : block.groups;
+  const Parts parts = prepare_any_weights<kKernel, kRows>(a, block, copies, s.weights);
+  prepare_constant(a.bias, block, copies, s.bias);
+  if (form == Form::kF32e) {
+    prepare_constant(a.scale, block, copies, s.factor);
+  } else if (form == Form::kPlain || form == Form::kSigned) {
+    prepare_constant(a.float_scale, block, copies, s.factor);
+    prepare_constant(a.float_offset, block, copies, s.addend);
+  } else {
+    prepare_constant(a.multiplier, block, copies, s.factor);
+    prepare_constant(a.shift, block, copies, s.addend);
+  }
+  const auto* factor = reinterpret_cast<const float*>(s.factor);
+  return {block,     parts.count, parts.rests, a.contract == Contract::kTfl2,
+          s.columns, s.weights,   s.bias,      s.factor,
+          s.addend,  factor,      factor,      reinterpret_cast<const float*>(s.addend)};
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PREPARE_AVX512VNNI_H_

@@ -1,0 +1,141 @@
+// 3x3 for depthwise_columns_avx512vnni.cc without the way through the scratch: columns are gathered into
+// registers, two vectors of the four at a time, and those that the next outputs read again stay there.
+// Internal linkage only.
+#ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_SLIDE_AVX512VNNI_H_
+#define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_SLIDE_AVX512VNNI_H_
+
+#include "kernels/depthwise_conv2d/depthwise_outputs_avx512vnni.h"
+#include "kernels/simd/gemm_avx512vnni.h"
+
+namespace qplan {
+namespace {
+
+// All four vectors of column c. kFlips: the input may be int8.
+template <uint32_t kGroups, uint32_t kRows, bool kFlips, bool kWhole>
+__attribute__((always_inline)) inline Four gather_column(const ColumnRun& run, int64_t c, __m512i outside,
+                                                         __m512i flip, __mmask64 mask) {
+  if (c < 0 || c >= run.num_columns) return {{outside, outside, outside, outside}};
+  const size_t offset = static_cast<size_t>(c) * run.step;
+  __m512i r[4];
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < 4; ++i)
+    r[i] = i < kRows ? load_row<kGroups, kWhole>(run.rows + i * kGroups, offset, mask) : r[i - 1];
+  Four four = gather_rows(r[0], r[1], r[2], r[3]);
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < 4 && kFlips; ++q) four.v[q] = _mm512_xor_si512(four.v[q], flip);
+  return four;
+}
+
+// Vector q of kX outputs of each row, at columns[0], columns[kStride], ...
+template <typename Epilogue, uint32_t kStride, uint32_t kRows, uint32_t kX>
+__attribute__((always_inline)) inline void slide_outputs(const Prepared& p, const Four* columns, uint32_t q,
+                                                         __m512i (&sums)[kRows * kX]) {
+  constexpr uint32_t kWeights = 2 / kStride;  // of a column of the kernel: for each row there may be
+  const __m512i bias = _mm512_load_si512(p.bias + 16 * q);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRows * kX; ++i) sums[i] = bias;
+#pragma GCC unroll 6
+  for (uint32_t k = 0; k < 6; ++k) {  // the second time, what the first part of the weights leaves
+    const uint32_t kx = k % 3;
+    if (k >= 3 && (p.rests >> (4 * kx + q) & 1) == 0) continue;
+#pragma GCC unroll 4
+    for (uint32_t row = 0; row < kRows; ++row) {
+      const __m512i w = _mm512_load_si512(p.weights + (k * kWeights + row) * 256 + 64 * q);
+#pragma GCC unroll 4
+      for (uint32_t x = 0; x < kX; ++x) dot_u8s8_512(sums[row * kX + x], columns[x * kStride + kx].v[q], w);
+    }
+  }
+  const Epilogue epilogue(p, 16 * q);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRows * kX; ++i) sums[i] = epilogue.outputs(sums[i]);
+}
+
+// Outputs x to x + kX - 1 of each row, from their columns.
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, uint32_t kX, bool kWhole>
+__attribute__((always_inline)) inline void slide_step(const Prepared& p, const Finish& finish,
+                                                      const OutputRows& to, uint32_t x, const Four* columns,
+                                                      __mmask64 mask) {
+  __m512i first[kRows * kX], second[kRows * kX], words[kRows * kX];
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 0, first);
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 1, second);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRows * kX; ++i) words[i] = _mm512_packs_epi32(first[i], second[i]);
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 2, first);
+  slide_outputs<Epilogue, kStride, kRows, kX>(p, columns, 3, second);
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kRows * kX; ++i) {
+    store_groups<kGroups, kWhole>(to, i / kX, x + i % kX,
+                                  finish.pack(words[i], _mm512_packs_epi32(first[i], second[i])), mask);
+  }
+}
+
+// num_x outputs of each row, of columns from run.first on. kRows: of outputs, of one group. kWhole: all
+// channels of the vectors are there.
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, bool kWhole, bool kFlips>
+__attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepared& p, const ColumnRun& run,
+                                     const OutputRows& to, uint32_t num_x) {
+  constexpr uint32_t kX = 2, kInputRows = kRows + 2, kKept = 3 - kStride;
+  const Finish finish(a);
+  const __m512i flip = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
+  const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), flip);
+  const __mmask64 mask = mask64(p.block.count);
+  int64_t c = run.first;
+  Four columns[kKept + kX * kStride];
+  const auto gather = [&](uint32_t count) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < count; ++i, ++c)
+      columns[kKept + i] = gather_column<kGroups, kInputRows, kFlips, kWhole>(run, c, outside, flip, mask);
+  };
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kKept; ++i, ++c)
+    columns[i] = gather_column<kGroups, kInputRows, kFlips, kWhole>(run, c, outside, flip, mask);
+  uint32_t x = 0;
+  for (; x + kX <= num_x; x += kX) {
+    gather(kX * kStride);
+    slide_step<Epilogue, kStride, kGroups, kRows, kX, kWhole>(p, finish, to, x, columns, mask);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kKept; ++i) columns[i] = columns[kX * kStride + i];
+  }
+  if (x == num_x) return;
+  gather(kStride);
+  slide_step<Epilogue, kStride, kGroups, kRows, 1, kWhole>(p, finish, to, x, columns, mask);
+}
+
+using Slide = void (*)(const DepthwiseConv2dArgs&, const Prepared&, const ColumnRun&, const OutputRows&,
+                       uint32_t);
+
+// How to make the outputs of a unit, and of one that has a single row; null: by way of the scratch.
+struct Way {
+  Slide rows;
+  Slide single_row;
+};
+
+// Flips are worth a function of their own where most layers pass.
+template <uint32_t kStride, uint32_t kGroups>
+Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
+  constexpr uint32_t kRows = 2 / kStride;
+  if (block.count * kGroups != 64) return slide<PlainEpilogue, kStride, kGroups, kRows, false, true>;
+  if (a.input_dtype == Dtype::kS8 || kGroups == 4)
+    return slide<PlainEpilogue, kStride, kGroups, kRows, true, true>;
+  return slide<PlainEpilogue, kStride, kGroups, kRows, true, kGroups == 4>;
+}
+
+// One row of outputs, of one group.
+template <uint32_t kStride>
+Slide single_slide(const DepthwiseConv2dArgs& a, const Block& block) {
+  if (kStride == 2 || block.count != 64) return plain_slide<kStride, 1>(a, block);
+  return slide<PlainEpilogue, kStride, 1, 1, true, true>;
+}
+
+// For the other forms, as far as they are not rare; null: by way of the scratch.
+template <uint32_t kStride>
+Slide slide_of(const Block& block, Form form) {
+  if (block.count != 64) return nullptr;
+  if (form == Form::kSigned) return slide<SignedEpilogue, kStride, 1, 2 / kStride, true, true>;
+  return form == Form::kF32e ? slide<F32eEpilogue, kStride, 1, 2 / kStride, true, true> : nullptr;
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_SLIDE_AVX512VNNI_H_

@@ -1,0 +1,76 @@
+// Where the rows of a fully connected layer lie: in the input, or copied to whole groups of four bytes; and
+// how they are cut into units. Shared by the instruction sets; internal linkage only.
+#ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_
+#define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/layout.h"
+
+namespace qplan {
+namespace {
+
+// A work unit is a chunk of rows by a group of channel blocks; these where the schedule does not say.
+constexpr uint32_t kRowChunk = 24;
+constexpr uint32_t kBlockGroup = 4;
+constexpr uint32_t kRowBlockGroup = 8;  // of one row, which does less with what it reads
+
+inline uint32_t row_chunk(const FullyConnectedArgs& a) {
+  const uint32_t rows = knob_value(a.schedule, kFullyConnectedKnobs, kFullyConnectedRowChunk);
+  return rows != 0 ? rows : kRowChunk;
+}
+inline uint32_t block_group(const FullyConnectedArgs& a) {
+  const uint32_t blocks = knob_value(a.schedule, kFullyConnectedKnobs, kFullyConnectedBlockGroup);
+  if (blocks != 0) return blocks;
+  return a.rows == 1 ? kRowBlockGroup : kBlockGroup;
+}
+
+inline uint32_t num_blocks(const FullyConnectedArgs& a) { return (a.output_c + 15) / 16; }
+inline uint32_t num_groups(const FullyConnectedArgs& a) {
+  return (num_blocks(a) + block_group(a) - 1) / block_group(a);
+}
+inline uint32_t row_units(const FullyConnectedArgs& a) {
+  return (a.rows + row_chunk(a) - 1) / row_chunk(a) * num_groups(a);
+}
+
+// As for conv2d: not ACC32, and the input zero point is the dtype's minimum, where the packer puts it.
+inline Refusal rows_accepts(const FullyConnectedArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.weights_layout != kLayout_o16k4) return Refusal::kLayout;
+  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  return a.input_c < (1u << 30) ? Refusal::kNone : Refusal::kTooLarge;
+}
+
+// Whether the input's rows can be read as they are.
+inline bool rows_are_input(const FullyConnectedArgs& a) { return a.input_c % 4 == 0; }
+inline uint32_t chunk_rows(const FullyConnectedArgs& a) {
+  return a.rows < row_chunk(a) ? a.rows : row_chunk(a);
+}
+// Copies of rows reach over their ends.
+inline size_t row_copy_bytes(const FullyConnectedArgs& a) { return (size_t{a.input_c} + 63) / 64 * 64 + 64; }
+
+// Scratch: a term for each row of a chunk, then the copies.
+inline size_t term_bytes(const FullyConnectedArgs& a) {
+  return (row_chunk(a) * sizeof(int32_t) + 63) / 64 * 64;
+}
+inline size_t rows_scratch_bytes(const FullyConnectedArgs& a) {
+  return term_bytes(a) + (rows_are_input(a) ? 0 : chunk_rows(a) * row_copy_bytes(a));
+}
+
+// Rows [first, first + count), as uint8 (int8 plus 128), filled up with zeros.
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t)>
+inline void copy_rows(const FullyConnectedArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
+  const uint8_t* row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
+  const uint8_t flip = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  for (uint32_t p = 0; p < count; ++p, row += a.input_c, to += row_copy_bytes(a)) {
+    kCopyRun(to, row, a.input_c, flip);
+    for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = 0;
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_

@@ -1,0 +1,135 @@
+// Resizing where every output lies at a multiple of 1/16 between its neighbours: enlarging by 2, 4, 8 or 16
+// with aligned corners, by 2, 4 or 8 with half-pixel centres, and from one element. Weights are then
+// sixteenths and the sums multiples of 1/256 below 2^8: float32 holds each step of kFloat exactly, so that
+// both rules are the same integers, of 16 bits. Internal linkage only.
+#ifndef QPLAN_KERNELS_RESIZE_BILINEAR_RESIZE_BILINEAR_SIXTEENTHS_H_
+#define QPLAN_KERNELS_RESIZE_BILINEAR_RESIZE_BILINEAR_SIXTEENTHS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/resize_bilinear/resize_bilinear.h"
+
+namespace qplan {
+namespace {
+
+// Output o of an axis lies at o * scale + offset sixteenths of an element.
+struct SixteenthsAxis {
+  int32_t scale;
+  int32_t offset;
+  int32_t last;  // of the input
+};
+
+struct SixteenthsPosition {
+  uint32_t lower;
+  uint32_t upper;
+  int32_t distance;  // [0, 16)
+};
+
+// Positions beyond the last element have it as both neighbours, and any distance is right.
+inline SixteenthsPosition sixteenths_position(const SixteenthsAxis& axis, uint32_t at) {
+  const int32_t position = static_cast<int32_t>(at) * axis.scale + axis.offset;
+  if (position < 0) return {0, 0, 0};
+  const int32_t distance = position & 15, whole = position >> 4;
+  const int32_t lower = whole < axis.last ? whole : axis.last;
+  const int32_t upper = lower < axis.last && distance != 0 ? lower + 1 : lower;
+  return {static_cast<uint32_t>(lower), static_cast<uint32_t>(upper), distance};
+}
+
+// The scale of the rule in sixteenths; -1 where it is no whole number of them.
+inline int32_t sixteenths_scale(const ResizeBilinearArgs& args, int32_t in, int32_t out) {
+  const bool corners = args.align_corners && out > 1;
+  if (args.rule == ResizeRounding::kInteger) {
+    const int32_t scale =
+        corners ? (1024 * (in - 1) + (out - 1) / 2) / (out - 1) : (1024 * in + out / 2) / out;
+    return scale % 64 == 0 ? scale / 64 : -1;
+  }
+  const float scale = corners ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                              : static_cast<float>(in) / static_cast<float>(out);
+  const int32_t sixteenths = static_cast<int32_t>(scale * 16.0f);
+  return static_cast<float>(sixteenths) == scale * 16.0f ? sixteenths : -1;
+}
+
+// False where the axis is another one.
+inline bool sixteenths_axis(const ResizeBilinearArgs& args, uint32_t input, uint32_t output,
+                            SixteenthsAxis* axis) {
+  const int32_t in = static_cast<int32_t>(input), out = static_cast<int32_t>(output);
+  const int32_t scale = sixteenths_scale(args, in, out);
+  if (scale < 0 || (args.half_pixel_centers && scale % 2 != 0)) return false;
+  // Positions, and half an element more, are exact in float32.
+  if (int64_t{scale} * (int64_t{out} + 1) >= int64_t{1} << 23) return false;
+  *axis = {scale, args.half_pixel_centers ? scale / 2 - 8 : 0, in - 1};
+  return true;
+}
+
+inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
+  SixteenthsAxis axis;
+  const bool both = sixteenths_axis(args, args.input_h, args.output_h, &axis) &&
+                    sixteenths_axis(args, args.input_w, args.output_w, &axis);
+  return both ? Refusal::kNone : Refusal::kScale;
+}
+
+// A row of the input between two rows, in sixteenths, and what a vector may read behind it.
+template <typename Lanes>
+inline size_t sixteenths_scratch_bytes(const ResizeBilinearArgs& args) {
+  const uint64_t elements = uint64_t{args.input_w} * args.channels + Lanes::kCount;
+  return static_cast<size_t>((elements * sizeof(int16_t) + 63) / 64 * 64);
+}
+
+// Lanes: kCount elements of 16 bits at a time, either read as int8 or as uint8.
+//   blend_rows(top, bottom, d, to)              to[i] = top[i] * (16 - d) + bottom[i] * d
+//   blend_columns(left, right, d, to, count)    the outputs between left and right, of which count are stored
+template <typename Lanes>
+inline void blend_row(const uint8_t* top, const uint8_t* bottom, int32_t distance, uint64_t count,
+                      int16_t* row) {
+  uint64_t i = 0;
+  for (; i + Lanes::kCount <= count; i += Lanes::kCount) {
+    Lanes::blend_rows(top + i, bottom + i, distance, row + i);
+  }
+  if (i == count) return;
+  if (count >= Lanes::kCount) {
+    const uint64_t last = count - Lanes::kCount;
+    return Lanes::blend_rows(top + last, bottom + last, distance, row + last);
+  }
+  for (; i < count; ++i) {
+    const int32_t sum = Lanes::value(top[i]) * (16 - distance) + Lanes::value(bottom[i]) * distance;
+    row[i] = static_cast<int16_t>(sum);
+  }
+}
+
+template <typename Lanes>
+inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  SixteenthsAxis height, width;
+  if (!sixteenths_axis(args, args.input_h, args.output_h, &height)) return;
+  if (!sixteenths_axis(args, args.input_w, args.output_w, &width)) return;
+  const uint64_t channels = args.channels;
+  const uint64_t input_row = args.input_w * channels, output_row = args.output_w * channels;
+  int16_t* row = static_cast<int16_t*>(scratch);
+  for (uint32_t y = begin; y < end; ++y) {
+    const uint8_t* image =
+        static_cast<const uint8_t*>(args.input) + y / args.output_h * args.input_h * input_row;
+    const SixteenthsPosition rows = sixteenths_position(height, y % args.output_h);
+    blend_row<Lanes>(image + rows.lower * input_row, image + rows.upper * input_row, rows.distance, input_row,
+                     row);
+    uint8_t* output = static_cast<uint8_t*>(args.output) + y * output_row;
+    uint64_t left_in_row = output_row;
+    for (uint32_t x = 0; x < args.output_w; ++x) {
+      const SixteenthsPosition columns = sixteenths_position(width, x);
+      const int16_t* left = row + columns.lower * channels;
+      const int16_t* right = row + columns.upper * channels;
+      for (uint64_t c = 0; c < channels; c += Lanes::kCount) {
+        // What is stored beyond the pixel is stored again by the next one.
+        const uint64_t room = left_in_row - c;
+        Lanes::blend_columns(left + c, right + c, columns.distance, output + c,
+                             room < Lanes::kCount ? static_cast<uint32_t>(room) : Lanes::kCount);
+      }
+      output += channels;
+      left_in_row -= channels;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_RESIZE_BILINEAR_RESIZE_BILINEAR_SIXTEENTHS_H_

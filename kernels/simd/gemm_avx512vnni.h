@@ -1,0 +1,196 @@
+// kernels/numeric/gemm.h with one vpdpbusd for 64 products. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_GEMM_AVX512VNNI_H_
+#define QPLAN_KERNELS_SIMD_GEMM_AVX512VNNI_H_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/simd/avx512vnni.h"
+#include "kernels/simd/gemm_half_avx512vnni.h"
+#include "kernels/simd/gemm_narrow_avx512vnni.h"
+#include "kernels/simd/gemm_parts_avx512vnni.h"
+#include "kernels/simd/gemm_residual_avx512vnni.h"
+#include "kernels/simd/gemm_row_avx512vnni.h"
+#include "kernels/simd/gemm_stream_avx512vnni.h"
+#include "kernels/simd/row_sums_avx512vnni.h"
+
+namespace qplan {
+namespace {
+
+// kRows rows by kBlocks blocks of 16 channels. One epilogue a function: what depends on the contract is
+// decided outside. Not inlined: its loop needs all registers.
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
+__attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
+  const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
+  const int8_t* weights = g.weights + first_block * block_bytes;
+  const uint32_t first_channel = first_block * 16;
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  __m512i sums[kRows * kBlocks];
+  begin_sums512<kRows, kBlocks>(g, first_row, first_channel, sums);
+  for (uint32_t t = 0; t < g.num_taps; ++t) {
+    const Rows<kRows> rows(g, first_row, t);
+    for (size_t k = 0; k < num_k4; ++k, weights += 64) {
+      add_products512<kFlip, kRows, kBlocks>(rows, k * 4, weights, block_bytes, flip, sums);
+    }
+  }
+#pragma GCC unroll 16
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    const Epilogue epilogue(g, first_channel + b * 16);
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = epilogue.outputs(sums[p * kBlocks + b]);
+  }
+  if (kProductAddsResidual && g.residual != nullptr)
+    return store_sums512<kRows, kBlocks>(g, sums, first_row, first_channel);
+  TileStore512<kBlocks>(g, first_channel).template store<kRows>(sums, first_row);
+}
+
+// All rows, of which there are at least kRows: the last tile may begin among rows that are done, unless it
+// would have a single row that is not.
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
+inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
+  const uint32_t end = g.num_rows - (g.num_rows % kRows == 1 ? 1 : 0);
+  for (uint32_t p = 0; p < end; p += kRows) {
+    const uint32_t row = p + kRows <= end ? p : end - kRows;
+    gemm_tile512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, row, first_block);
+  }
+  if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
+}
+
+// One row alone waits for its own sums, and those of six of one block hardly suffice; more than eight listed
+// ones have no registers for where they are.
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
+  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && kBlocks == 1) {
+    if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kFlip>(g, first_block);
+  }
+  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && !(kFlip && kBlocks == 1)) {
+    if (g.residual == nullptr && is_short_product512(g)) {
+      constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
+      const uint32_t end = stream_rows512<kStreamed>(g);
+      for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
+        gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, end, b);
+      }
+      if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
+      return;
+    }
+  }
+  constexpr uint32_t kRows = kBlocks > 1 ? 6 : Rows<1>::kAreEven ? 12 : 8;
+  if (g.num_rows >= kRows) {
+    gemm_full_tiles512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, first_block);
+  } else if (g.num_rows >= 6) {
+    gemm_full_tiles512<Epilogue, Rows, kFlip, 6, kBlocks>(g, first_block);
+  } else {
+    for (uint32_t p = 0; p < g.num_rows; ++p) {
+      gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, p, first_block);
+    }
+  }
+}
+
+// kRowBlocks are for one row alone.
+template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+inline void gemm_any_rows512(const Gemm& g, uint32_t first_block) {
+  if constexpr (kBlocks == kRowBlocks) {
+    gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, 0, first_block);
+  } else {
+    gemm_tiles512<Epilogue, Rows, kFlip, kBlocks>(g, first_block);
+  }
+}
+
+// Listed rows are those of a band, which holds uint8.
+template <typename Epilogue, uint32_t kBlocks>
+inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
+  if (g.rows != nullptr) {
+    gemm_any_rows512<Epilogue, ListedRows512, false, kBlocks>(g, first_block);
+  } else if (Epilogue::kIsFloat && g.flip == 0) {
+    gemm_any_rows512<Epilogue, EvenRows512, false, kBlocks>(g, first_block);
+  } else {
+    gemm_any_rows512<Epilogue, EvenRows512, true, kBlocks>(g, first_block);
+  }
+}
+
+// Channels [b, b + kBlocks) in integers. TFL1 is rare: one small tile.
+template <uint32_t kBlocks>
+inline void gemm_integer_rows512(const Gemm& g, uint32_t b) {
+  if (g.contract == Contract::kTfl2) return gemm_rows512<Tfl2Epilogue, kBlocks>(g, b);
+  for (uint32_t end = b + kBlocks; b < end; ++b) gemm_rows512<Tfl1Epilogue, 1>(g, b);
+}
+
+template <typename Epilogue, uint32_t kBlocks>
+inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
+  for (; b + kBlocks <= end_block; b += kBlocks) {
+    const bool in_float = g.contract == Contract::kF32e ||
+                          (g.float_form != FloatForm::kNone && groups_have_form(g, b, kBlocks));
+    if (in_float) {
+      gemm_rows512<Epilogue, kBlocks>(g, b);
+    } else if constexpr (kBlocks == kRowBlocks) {
+      gemm_blocks512<Epilogue, kBlocks / 2>(g, b, b + kBlocks);
+    } else {
+      gemm_integer_rows512<kBlocks>(g, b);
+    }
+  }
+  return b;
+}
+
+// The last block as a half, if it is one, in float: whether it was done.
+template <typename Epilogue>
+inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
+  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16 || g.residual != nullptr) return false;
+  if (g.contract != Contract::kF32e && (g.float_form == FloatForm::kNone || !groups_have_form(g, block, 1))) {
+    return false;
+  }
+  if (g.rows != nullptr) {
+    gemm_half_tiles512<Epilogue, ListedRows512, false, 8>(g, block);
+  } else if (g.flip == 0) {
+    gemm_half_tiles512<Epilogue, EvenRows512, false, 16>(g, block);
+  } else {
+    gemm_half_tiles512<Epilogue, EvenRows512, true, 16>(g, block);
+  }
+  return true;
+}
+
+template <typename Epilogue>
+inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  if (first_block < end_block && gemm_half_block512<Epilogue>(g, end_block - 1)) --end_block;
+  uint32_t b = first_block;
+  if (g.num_rows == 1) b = gemm_blocks512<Epilogue, kRowBlocks>(g, b, end_block);
+  b = gemm_blocks512<Epilogue, 4>(g, b, end_block);
+  b = gemm_blocks512<Epilogue, 2>(g, b, end_block);
+  gemm_blocks512<Epilogue, 1>(g, b, end_block);
+}
+
+// Channels of blocks [first_block, end_block).
+inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  if (g.contract == Contract::kF32e) {
+    gemm_all_blocks512<F32eEpilogue>(g, first_block, end_block);
+  } else if (g.float_form == FloatForm::kPlain) {
+    gemm_all_blocks512<PlainEpilogue>(g, first_block, end_block);
+  } else {
+    gemm_all_blocks512<SignedEpilogue>(g, first_block, end_block);
+  }
+}
+
+// to[i] = from[i] ^ flip; may write up to 63 bytes more than that.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
+  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+  for (size_t i = 0; i < count; i += 64) {
+    const uint64_t left = count - i;
+    const __m512i v =
+        _mm512_maskz_loadu_epi8(mask64(left >= 64 ? 64 : static_cast<uint32_t>(left)), from + i);
+    _mm512_storeu_si512(to + i, _mm512_xor_si512(v, flips));
+  }
+}
+
+inline void fill(uint8_t* to, uint8_t value, size_t count) {
+  const __m512i values = _mm512_set1_epi8(static_cast<char>(value));
+  for (size_t i = 0; i < count; i += 64) {
+    const uint64_t left = count - i;
+    _mm512_mask_storeu_epi8(to + i, left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1, values);
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_GEMM_AVX512VNNI_H_

@@ -1,0 +1,116 @@
+// Products of rows of eight bytes (kernels/numeric/gemm.h), one behind the other, with 16 channels. A vector
+// of sums has four channels of four rows: one load and four shuffles give the bytes of eight rows, where
+// sums of 16 channels of one row would need sixteen loads. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_GEMM_NARROW_AVX512VNNI_H_
+#define QPLAN_KERNELS_SIMD_GEMM_NARROW_AVX512VNNI_H_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/simd/avx512vnni.h"
+#include "kernels/simd/gemm_parts_avx512vnni.h"
+#include "kernels/simd/row_sums_avx512vnni.h"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kEightBytes = 8;  // of a row
+constexpr uint32_t kEightRows = 8;   // of a tile
+
+inline bool is_narrow_product512(const Gemm& g, uint32_t first_channel) {
+  return g.residual == nullptr && g.rows == nullptr && g.num_taps == 1 && g.tap_bytes == kEightBytes &&
+         g.row_stride == kEightBytes && g.num_rows >= kEightRows && g.num_channels - first_channel >= 16;
+}
+
+// What epilogues in float look at, of 16 channels: each four of them four times, for as many rows.
+struct FourTimes {
+  const float *scale, *float_scale, *float_offset;
+  alignas(64) float values[3][64];
+
+  FourTimes(const Gemm& g, uint32_t channel)
+      : scale(four_times(g.scale, channel, values[0])),
+        float_scale(four_times(g.float_scale, channel, values[1])),
+        float_offset(four_times(g.float_offset, channel, values[2])) {}
+  FourTimes(const FourTimes&) = delete;
+
+ private:
+  static const float* four_times(const float* from, uint32_t channel, float* to) {
+    if (from == nullptr) return nullptr;
+    for (uint32_t i = 0; i < 16; i += 4) {
+      _mm512_store_ps(to + i * 4, _mm512_broadcast_f32x4(_mm_loadu_ps(from + channel + i)));
+    }
+    return to;
+  }
+};
+
+inline __m512i broadcast_16_bytes(const void* from) {
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+}
+
+// All rows; the last tile may begin among rows that are done.
+template <typename Epilogue, bool kFlip>
+__attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
+  constexpr uint32_t kFours = 4;  // of channels
+  const FourTimes channels(g, block * 16);
+  const OutputBytes bytes(g);
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  __m512i weights[2][kFours], biases[kFours];
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kFours; ++i) {
+    const int8_t* of_four = g.weights + block * (kEightBytes * 16) + i * 16;
+    weights[0][i] = broadcast_16_bytes(of_four);
+    weights[1][i] = broadcast_16_bytes(of_four + 64);
+    biases[i] = broadcast_16_bytes(g.bias + block * 16 + i * 4);
+  }
+  // Rows r and r + 4 in 128 bits, so that outputs are in order.
+  const __m512i pairs = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m512i rows_of_lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  // Read here: what is stored below may be anything, to the compiler.
+  const uint8_t* first = row_tap(g, 0, 0);
+  uint8_t* first_out = g.first_out + block * 16;
+  const size_t stride = g.out_stride;
+  const int32_t* row_term = g.row_term;
+  const uint32_t num_rows = g.num_rows;
+  const Epilogue epilogues[kFours] = {{channels, 0}, {channels, 16}, {channels, 32}, {channels, 48}};
+  for (uint32_t p = 0; p < num_rows; p += kEightRows) {
+    const uint32_t row = p + kEightRows <= num_rows ? p : num_rows - kEightRows;
+    __m512i u = _mm512_permutexvar_epi64(pairs, _mm512_loadu_si512(first + size_t{row} * kEightBytes));
+    if (kFlip) u = _mm512_xor_si512(u, flip);
+    const __m512i fours[2][2] = {
+        {_mm512_shuffle_epi32(u, _MM_PERM_AAAA), _mm512_shuffle_epi32(u, _MM_PERM_BBBB)},
+        {_mm512_shuffle_epi32(u, _MM_PERM_CCCC), _mm512_shuffle_epi32(u, _MM_PERM_DDDD)}};
+#pragma GCC unroll 2
+    for (uint32_t half = 0; half < 2; ++half) {
+      __m512i sums[kFours];
+#pragma GCC unroll 4
+      for (uint32_t i = 0; i < kFours; ++i) sums[i] = biases[i];
+      if (row_term != nullptr) {
+        const __m128i terms =
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(row_term + row + half * kFours));
+        const __m512i term = _mm512_permutexvar_epi32(rows_of_lanes, _mm512_castsi128_si512(terms));
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < kFours; ++i) sums[i] = _mm512_add_epi32(sums[i], term);
+      }
+#pragma GCC unroll 4
+      for (uint32_t i = 0; i < kFours; ++i) {
+        dot_u8s8_512(sums[i], fours[half][0], weights[0][i]);
+        dot_u8s8_512(sums[i], fours[half][1], weights[1][i]);
+        sums[i] = epilogues[i].outputs(sums[i]);
+      }
+      const __m512i four_rows = bytes.pack_lanes(sums[0], sums[1], sums[2], sums[3]);
+      uint8_t* out = first_out + (row + half * 4) * stride;
+      if (stride == 16) {
+        _mm512_storeu_si512(out, four_rows);
+      } else {
+        store_rows128(out, stride, true, 0, four_rows, 4);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_GEMM_NARROW_AVX512VNNI_H_

@@ -1,0 +1,168 @@
+// What tiles of a product (kernels/numeric/gemm.h) are made of, with AVX-512: their rows, sums and stores.
+// GCC keeps arrays of vectors in memory unless the loops over them are unrolled. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_GEMM_PARTS_AVX512VNNI_H_
+#define QPLAN_KERNELS_SIMD_GEMM_PARTS_AVX512VNNI_H_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/simd/avx512vnni.h"
+#include "kernels/simd/row_sums_avx512vnni.h"
+
+namespace qplan {
+namespace {
+
+// Where one tap of a tile's rows begins. Rows at one distance from each other need fewer registers.
+template <uint32_t kRows>
+struct EvenRows512 {
+  static constexpr bool kAreEven = true;
+  const uint8_t* first;
+  size_t stride;
+  EvenRows512(const Gemm& g, uint32_t row, uint32_t tap)
+      : first(g.first_row + row * g.row_stride + g.tap_offsets[tap]), stride(g.row_stride) {}
+  const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
+};
+
+template <uint32_t kRows>
+struct ListedRows512 {
+  static constexpr bool kAreEven = false;
+  const uint8_t* rows[kRows];
+  ListedRows512(const Gemm& g, uint32_t row, uint32_t tap) {
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) rows[p] = g.rows[row + p] + g.tap_offsets[tap];
+  }
+  const uint8_t* operator[](uint32_t p) const { return rows[p]; }
+};
+
+// The sums of a tile before its first product: biases and what the rows add to all channels.
+template <uint32_t kRows, uint32_t kBlocks>
+__attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t first_row,
+                                                         uint32_t first_channel,
+                                                         __m512i (&sums)[kRows * kBlocks]) {
+#pragma GCC unroll 16
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    const __m512i bias = _mm512_loadu_si512(g.bias + first_channel + b * 16);
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = bias;
+  }
+  if (g.row_term == nullptr) return;
+#pragma GCC unroll 16
+  for (uint32_t p = 0; p < kRows; ++p) {
+    const __m512i term = _mm512_set1_epi32(g.row_term[first_row + p]);
+#pragma GCC unroll 16
+    for (uint32_t b = 0; b < kBlocks; ++b) {
+      sums[p * kBlocks + b] = _mm512_add_epi32(sums[p * kBlocks + b], term);
+    }
+  }
+}
+
+// Adds the products of the four bytes of each row that lie `at` bytes behind its tap.
+template <bool kFlip, uint32_t kRows, uint32_t kBlocks, typename Rows>
+__attribute__((always_inline)) inline void add_products512(const Rows& rows, size_t at, const int8_t* weights,
+                                                           size_t block_bytes, __m512i flip,
+                                                           __m512i (&sums)[kRows * kBlocks]) {
+  __m512i w[kBlocks];
+#pragma GCC unroll 16
+  for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
+#pragma GCC unroll 16
+  for (uint32_t p = 0; p < kRows; ++p) {
+    int32_t four;
+    __builtin_memcpy(&four, rows[p] + at, 4);
+    __m512i u = _mm512_set1_epi32(four);
+    if (kFlip) u = _mm512_xor_si512(u, flip);
+#pragma GCC unroll 16
+    for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
+  }
+}
+
+// `count` rows of 32 or 16 channels; mask is for rows whose channels end earlier.
+__attribute__((always_inline)) inline void store_rows256(uint8_t* out, size_t stride, bool whole,
+                                                         __mmask32 mask, __m512i rows, uint32_t count) {
+  const __m256i low = _mm512_castsi512_si256(rows), high = _mm512_extracti64x4_epi64(rows, 1);
+  if (whole) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), low);
+    if (count > 1) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + stride), high);
+  } else {
+    _mm256_mask_storeu_epi8(out, mask, low);
+    if (count > 1) _mm256_mask_storeu_epi8(out + stride, mask, high);
+  }
+}
+
+__attribute__((always_inline)) inline void store_row128(uint8_t* out, bool whole, __mmask16 mask,
+                                                        __m128i row) {
+  if (whole) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), row);
+  } else {
+    _mm_mask_storeu_epi8(out, mask, row);
+  }
+}
+
+__attribute__((always_inline)) inline void store_rows128(uint8_t* out, size_t stride, bool whole,
+                                                         __mmask16 mask, __m512i rows, uint32_t count) {
+  store_row128(out, whole, mask, _mm512_castsi512_si128(rows));
+  if (count > 1) store_row128(out + stride, whole, mask, _mm512_extracti32x4_epi32(rows, 1));
+  if (count > 2) store_row128(out + 2 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 2));
+  if (count > 3) store_row128(out + 3 * stride, whole, mask, _mm512_extracti32x4_epi32(rows, 3));
+}
+
+// What bytes sums with a residual become: their zero point is in the offset.
+struct SumBytes {
+  int32_t output_zero_point, clamp_min, clamp_max;
+};
+
+// Where outputs of channels first_channel .. first_channel + kBlocks * 16 - 1 go, of which the last may be no
+// channels.
+template <uint32_t kBlocks>
+struct TileStore512 {
+  OutputBytes bytes;
+  uint8_t* first;
+  size_t stride;
+  __mmask64 mask;
+  bool whole;
+
+  TileStore512(const Gemm& g, uint32_t first_channel)
+      : bytes(g.residual == nullptr ? OutputBytes(g)
+                                    : OutputBytes(SumBytes{0, g.residual->clamp_min, g.residual->clamp_max})),
+        first(g.first_out + first_channel),
+        stride(g.out_stride),
+        mask(mask64(g.num_channels - first_channel)),
+        whole(g.num_channels - first_channel >= kBlocks * 16) {}
+
+  // Four vectors, as many rows: one row of 64 channels, two of 32 or four of 16, of which `count` are wanted.
+  __attribute__((always_inline)) void store_four(uint8_t* out, const __m512i (&four)[4],
+                                                 uint32_t count) const {
+    const __m512i packed = bytes.pack(four[0], four[1], four[2], four[3]);
+    if (kBlocks == 4) {
+      if (whole) {
+        _mm512_storeu_si512(out, packed);
+      } else {
+        _mm512_mask_storeu_epi8(out, mask, packed);
+      }
+    } else if (kBlocks == 2) {
+      store_rows256(out, stride, whole, static_cast<__mmask32>(mask), packed, count);
+    } else {
+      store_rows128(out, stride, whole, static_cast<__mmask16>(mask), packed, count);
+    }
+  }
+
+  template <uint32_t kRows>
+  __attribute__((always_inline)) void store(const __m512i (&outputs)[kRows * kBlocks],
+                                            uint32_t first_row) const {
+    constexpr uint32_t kLast = kRows * kBlocks - 1, kAtOnce = 4 / kBlocks;
+    uint8_t* out = first + first_row * stride;
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i <= kLast; i += 4, out += kAtOnce * stride) {
+      const __m512i four[4] = {outputs[i], outputs[i + 1 < kLast ? i + 1 : kLast],
+                               outputs[i + 2 < kLast ? i + 2 : kLast],
+                               outputs[i + 3 < kLast ? i + 3 : kLast]};
+      store_four(out, four, kRows - i / kBlocks < kAtOnce ? kRows - i / kBlocks : kAtOnce);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_GEMM_PARTS_AVX512VNNI_H_

@@ -1,0 +1,146 @@
+// The vector of the instruction set that a source is compiled for, by names that are the same for all of
+// them. Kernels are written once, over these names, in <family>_simd.cc; cmake/QplanIsa.cmake compiles it for
+// each instruction set of kernels/isa.def and says which by three macros:
+//
+//   QPLAN_SIMD_HEADER    "kernels/simd/<isa>.h": that instruction set's vocabulary
+//   QPLAN_SIMD_ISA       its name: QPLAN_SIMD_VARIANT(add) is add_<isa>, the namespace of a variant
+//   QPLAN_SIMD_VECTORS   the one whose vectors it has: its own name, or its base's (isa.def, "dot")
+//
+// An instruction set's header defines
+//   VecI32, kLanes           a vector of int32, or of bits of any kind; how many
+//   VecF32, LaneBytes        as many float32; the bytes of as many elements
+//   kBytes                   how many bytes a VecI32 has
+//   set_*, load_*, store_*   with a count: the first so many elements, and no memory beyond them is touched
+//   add, sub, mul, max, ...  lane by lane; of bytes and 16 bits by names with _bytes and _words. What zips
+//                            and packs does so within 128 bits: packing what was zipped has the old order
+//   Requant, RequantOnce     TFL2 and TFL1: set_requant, load_requant (..._once), requantize
+//   low_bytes, OutputBytes   int32 to bytes, saturating
+//   kHasFma, PlainEpilogue,  the float forms (kernels/numeric/requantize.h), while a FormRounding lives
+//   SignedEpilogue           around a function that is not inlined; not looked at where there is no FMA
+//   kDot..., dot_*           dot products of groups of four bytes (kernels/simd/gemm.h); or QPLAN_SIMD_GEMM,
+//                            the header of a matrix product of its own
+// An editor that opens a file alone sees kernels/simd/generic.h. Internal linkage only, as for all code that
+// is compiled with an instruction set's flags.
+#ifndef QPLAN_KERNELS_SIMD_SIMD_H_
+#define QPLAN_KERNELS_SIMD_SIMD_H_
+
+#if !defined(QPLAN_SIMD_ISA)
+#define QPLAN_SIMD_ISA generic
+#define QPLAN_SIMD_VECTORS generic
+#define QPLAN_SIMD_HEADER "kernels/simd/generic.h"
+#endif
+
+#if defined(QPLAN_SIMD_HEADER)
+#include QPLAN_SIMD_HEADER
+#endif
+
+#define QPLAN_SIMD_PASTE(name, isa) name##_##isa
+#define QPLAN_SIMD_JOIN(name, isa) QPLAN_SIMD_PASTE(name, isa)
+#define QPLAN_SIMD_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
+// The variant of a family without dot products for the same processor.
+#define QPLAN_SIMD_VECTOR_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_VECTORS)
+
+namespace qplan {
+namespace {
+
+// Zero point and clamp of an 8-bit output. The clamp comes first, less the zero point: that sum cannot wrap.
+struct Output {
+  VecI32 zero_point;
+  VecI32 clamp_min;
+  VecI32 clamp_max;
+};
+
+inline Output set_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+  return {set_ints(zero_point), set_ints(clamp_min - zero_point), set_ints(clamp_max - zero_point)};
+}
+
+// The bytes after zero point and clamp.
+inline LaneBytes finish(VecI32 v, const Output& out) {
+  return low_bytes(add(min(max(v, out.clamp_min), out.clamp_max), out.zero_point));
+}
+
+// The same for F32E, where the clamp is one of reals.
+struct RealOutput {
+  VecI32 zero_point;
+  VecF32 clamp_min;
+  VecF32 clamp_max;
+};
+
+inline RealOutput set_real_output(int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+  return {set_ints(zero_point), set_reals(static_cast<float>(clamp_min - zero_point)),
+          set_reals(static_cast<float>(clamp_max - zero_point))};
+}
+
+// quantize_f32e.
+inline LaneBytes finish(VecF32 real, const RealOutput& out) {
+  return low_bytes(add(round(min(max(real, out.clamp_min), out.clamp_max)), out.zero_point));
+}
+
+// ---- layers of weights ----
+// An epilogue makes outputs without zero point and clamp of the accumulators of kLanes channels from
+// `channel` on; ends of int32 stand for what is beyond. Args has what its kind looks at, rounded up to whole
+// vectors. PlainEpilogue and SignedEpilogue are two more.
+
+// F32E. What is below int32 converts to its minimum; what is above would, too, and is held back.
+struct F32eEpilogue {
+  static constexpr bool kIsFloat = true;
+  VecF32 scale;
+  template <typename Args>
+  F32eEpilogue(const Args& args, uint32_t channel) : scale(load_reals(args.scale + channel)) {}
+  VecI32 outputs(VecI32 sum) const { return round(min(mul(to_reals(sum), scale), set_reals(65536.0f))); }
+};
+
+// TFL2 and TFL1 in integers, for channels without a proof.
+struct Tfl2Epilogue {
+  static constexpr bool kIsFloat = false;
+  Requant requant;
+  template <typename Args>
+  Tfl2Epilogue(const Args& args, uint32_t channel)
+      : requant(load_requant(args.multiplier + channel, args.shift + channel)) {}
+  VecI32 outputs(VecI32 sum) const { return requantize(sum, requant); }
+};
+
+struct Tfl1Epilogue {
+  static constexpr bool kIsFloat = false;
+  RequantOnce requant;
+  template <typename Args>
+  Tfl1Epilogue(const Args& args, uint32_t channel)
+      : requant(load_requant_once(args.multiplier + channel, args.shift + channel)) {}
+  VecI32 outputs(VecI32 sum) const { return requantize(sum, requant); }
+};
+
+// Whether groups [first, first + count) of 16 channels have float forms.
+template <typename Args>
+inline bool groups_have_form(const Args& args, uint32_t first, uint32_t count) {
+  bool all = true;
+  for (uint32_t i = 0; i < count; ++i) all &= args.float_scale[(first + i) * 16] >= 0.0f;
+  return all;
+}
+
+template <typename Type>
+struct EpilogueKind {
+  using Epilogue = Type;
+};
+
+// run(EpilogueKind<...>()): by the epilogue of the channels from `channel` on, of one group of 16.
+template <typename Args, typename Run>
+inline void with_epilogue(const Args& args, uint32_t channel, const Run& run) {
+  if (args.contract == Contract::kF32e) {
+    run(EpilogueKind<F32eEpilogue>());
+  } else if (kHasFma && args.float_form != FloatForm::kNone && groups_have_form(args, channel / 16, 1)) {
+    if (args.float_form == FloatForm::kPlain) {
+      run(EpilogueKind<PlainEpilogue>());
+    } else {
+      run(EpilogueKind<SignedEpilogue>());
+    }
+  } else if (args.contract == Contract::kTfl2) {
+    run(EpilogueKind<Tfl2Epilogue>());
+  } else {
+    run(EpilogueKind<Tfl1Epilogue>());
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_SIMD_H_
