@@ -4,7 +4,7 @@ usage() {
   cat <<'TEXT'
 usage: bash benchmarks/run.sh [OPTION...] [-- OPTIONS OF GOOGLE BENCHMARK]
 
-Builds the benchmarks, measures, and writes benchmarks/results/<date>-<commit>/ (benchmarks/README.md says how to read it):
+Builds the benchmarks, measures, and writes build/benchmarks/<date>-<commit>/ (benchmarks/README.md says how to read it):
   machine.txt                   what it ran on, and how
   table.md, results.json        whole models, with their goals and their peers in the same rounds
   roofline-<model>.svg          each step between what the machine can multiply and what it can read
@@ -17,7 +17,7 @@ Builds the benchmarks, measures, and writes benchmarks/results/<date>-<commit>/ 
                    `npm i --ignore-scripts onnxruntime-node@1.30.0`
   --no-kernels     whole models only
   --no-models      kernels only
-  --output FOLDER  in place of benchmarks/results/<date>-<commit>
+  --output FOLDER  in place of build/benchmarks/<date>-<commit>
   --help
 
 Models are read from QPLAN_SHARED (default: ../shared). Without them kernels run on a built-in list of layers. oneDNN is a
@@ -60,7 +60,7 @@ cmake --build --preset release --target qplan_benchmarks
 bin=$root/build/release/bin
 commit=$(git rev-parse --short HEAD)
 [ -z "$(git status --porcelain --untracked-files=no)" ] || commit=$commit-changed
-final=${output:-benchmarks/results/$(date +%Y-%m-%d)-$commit}
+final=${output:-build/benchmarks/$(date +%Y-%m-%d)-$commit}
 # Nothing is in the folder before all is there.
 mkdir -p "$(dirname "$final")"
 output=$(mktemp -d "$final.XXXXXX")

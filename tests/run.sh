@@ -12,7 +12,9 @@ preset="${QPLAN_PRESET:-release}"
 
 bash cmake/install_packages.sh build python test
 cmake --preset "$preset" -DQPLAN_BUILD_TESTS=ON -DQPLAN_WERROR=ON
-cmake --build --preset "$preset"
+# What the build cost; a compiler cache (ccache) makes it cheaper.
+TIMEFORMAT='build: %0R s, %0U s + %0S s of processor time'
+time cmake --build --preset "$preset"
 if [[ $preset == asan ]]; then
   export QPLAN_FUZZ_SEEDS="${QPLAN_FUZZ_SEEDS:-10000}"
 fi
@@ -27,7 +29,7 @@ if [[ $preset == release && $# -eq 0 && ${QPLAN_FUZZ_REPLAY:-1} == 1 ]]; then
   # The corpus of the fuzz targets once more, under sanitizers: what they need is built for it, and nothing else.
   bash cmake/install_packages.sh fuzz
   cmake --preset fuzz-replay >/dev/null
-  cmake --build --preset fuzz-replay
+  time cmake --build --preset fuzz-replay
   ctest --test-dir build/fuzz-replay -j2 --output-on-failure || status=$?
 fi
 ctest --test-dir "build/$preset" -j2 --output-on-failure "$@" || status=$?

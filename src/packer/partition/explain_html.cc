@@ -4,7 +4,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/json_depth.h"
-#include "src/packer/partition/explain_page.h"
+#include "src/packer/partition/embedded.h"
 
 namespace qplan::partition {
 namespace {
@@ -34,7 +34,7 @@ std::string escaped(std::string_view text) {
 
 // JSON as the text of a script element: nothing in it can end the element or begin a comment, and it stays
 // the same JSON, for these characters stand in strings only.
-std::string embedded(const std::string& json) {
+std::string script_text(const std::string& json) {
   std::string result;
   result.reserve(json.size());
   for (const char c : json) {
@@ -55,6 +55,19 @@ std::string embedded(const std::string& json) {
   return result;
 }
 
+// The page with `text_of(name)` where {{name}} stands.
+template <typename Function>
+std::string filled(std::string_view page, Function text_of) {
+  std::string result;
+  for (size_t begin; (begin = page.find("{{")) != std::string_view::npos;) {
+    const size_t end = page.find("}}", begin);
+    result += page.substr(0, begin);
+    result += text_of(page.substr(begin + 2, end - begin - 2));
+    page.remove_prefix(end + 2);
+  }
+  return result += page;
+}
+
 }  // namespace
 
 std::string explain_html(std::string_view json, std::string_view title) {
@@ -68,24 +81,13 @@ std::string explain_html(std::string_view json, std::string_view title) {
     return value.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   data["title"] = Json::parse(utf8(std::string(title))).get<std::string>();
-  std::string page =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Whatever a model calls its operators: the page runs its own script and loads nothing.
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'\">\n<title>";
-  page += escaped(data["title"].get<std::string>());
-  page += ": placement</title>\n<style>\n";
-  page += kPageStyle;
-  page += "</style>\n</head>\n";
-  page += kPageBody;
-  page += "<script type=\"application/json\" id=\"data\">";
-  page += embedded(utf8(data));
-  page += "</script>\n<script>\n'use strict';\n";
-  page += kPageLayout;
-  page += kPageScript;
-  page += "</script>\n</body>\n</html>\n";
-  return page;
+  return filled(embedded::kExplainHtml, [&](std::string_view name) -> std::string {
+    if (name == "title") return escaped(data["title"].get<std::string>());
+    if (name == "explain.css") return embedded::kExplainCss;
+    if (name == "data") return script_text(utf8(data));
+    if (name == "explain_layout.js") return embedded::kExplainLayoutJs;
+    return embedded::kExplainJs;
+  });
 }
 
 }  // namespace qplan::partition

@@ -1,10 +1,6 @@
-#include "src/packer/partition/explain_page.h"
-
-namespace qplan::partition {
-
-// Layers by longest path; an edge over several layers gets a point in each, so that it runs around what
-// stands there; order within a layer by the mean place of the neighbours. Time is linear in nodes and points.
-const char kPageLayout[] = R"js(
+// Where each unit of the graph goes. Layers by longest path; an edge over several layers gets a point in each, so that
+// it runs around what stands there; order within a layer by the mean place of the neighbours. Time is linear in nodes
+// and points.
 const BOX = { width: 230, height: 44, gapX: 26, gapY: 40, point: 14 };
 
 // nodes: [{reads: [index]}] in an order where each reads only earlier ones.
@@ -105,6 +101,3 @@ function layOut(nodes) {
   for (const [key, route] of routes) routes.set(key, route.map((e) => [e.x - left + margin, yOf(e.layer)]));
   return { x, y, routes, width: right - left + 2 * margin, height: yOf(rows.length - 1) + BOX.height / 2 + margin };
 }
-)js";
-
-}  // namespace qplan::partition

@@ -1,9 +1,4 @@
-#include "src/packer/partition/explain_page.h"
-
-namespace qplan::partition {
-
-// Text from the model goes into text nodes only, never into markup.
-const char kPageScript[] = R"js(
+// Fills the page (explain.html) from its data. Text from the model goes into text nodes only, never into markup.
 const D = JSON.parse(document.getElementById('data').textContent);
 const el = (id) => document.getElementById(id);
 const make = (tag, cls, ...children) => {
@@ -373,6 +368,3 @@ for (const kept of [true, false]) {
   });
 }
 select(start, false);
-)js";
-
-}  // namespace qplan::partition
