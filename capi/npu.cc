@@ -1,4 +1,4 @@
-// What runs on devices: argument checks of the C API around src/runtime/npu.h.
+// Argument checks of the C API for devices, around src/runtime/npu.h.
 #include "qplan/qplan.h"
 #include "src/runtime/session.h"
 #include "src/runtime/structs.h"

@@ -73,7 +73,7 @@ qplan_status create(qplan_pattern** out, qplan_error* error, const Work& work) n
   return report(status, text, error);
 }
 
-// What a where() callback needs, until no pattern does.
+// State of a where() callback, kept until no pattern needs it.
 struct Condition {
   std::string text;
   qplan_status (*holds)(void* user, const qplan_pre* pre, qplan_pre_value value);

@@ -60,7 +60,7 @@ qplan_status building(const qplan_post* post, const Work& work) noexcept {
   });
 }
 
-// What stands for the old value; of what a rewrite matched, and what lies behind it, nothing does yet.
+// The counterpart of the old value; values that a rewrite matched, and later ones, have none yet.
 pattern::PostValue stands_for(qplan_post& post, pattern::PreValue value) {
   if (post.edit != nullptr) return (*post.edit)[value];
   try {

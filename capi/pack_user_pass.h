@@ -1,4 +1,4 @@
-// qplan_user_pass as the packer's own pass; what stands behind the handles that its callbacks get.
+// qplan_user_pass as a pass of the packer, and the objects of the handles that its callbacks get.
 #ifndef QPLAN_CAPI_PACK_USER_PASS_H_
 #define QPLAN_CAPI_PACK_USER_PASS_H_
 
@@ -65,7 +65,7 @@ qplan_attr write_attr(const qplan_pre& pre, const std::string& name, const ir::A
 // Texts and data of value belong to the function.
 qplan_value_info value_info(const ir::Function& function, ir::ValueId value);
 
-// As far as the caller's struct_size reaches.
+// Copies the struct as far as the caller's struct_size reaches.
 template <typename Info>
 qplan_status copy_info(Info whole, Info* info) {
   whole.struct_size = info->struct_size;

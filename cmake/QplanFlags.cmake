@@ -38,5 +38,6 @@ target_compile_definitions(qplan_runtime_flags INTERFACE
 add_library(qplan_host_flags INTERFACE)
 target_link_libraries(qplan_host_flags INTERFACE qplan_common_flags)
 target_compile_features(qplan_host_flags INTERFACE cxx_std_20)
-# GCC 12 sees overlapping copies in `"text" + std::string` (GCC bug 105651) and dangling lists behind vectors.
+# GCC 12 warns wrongly about overlapping copies in `"text" + std::string` (GCC bug 105651) and dangling lists
+# of vectors.
 target_compile_options(qplan_host_flags INTERFACE "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-dangling-pointer>")

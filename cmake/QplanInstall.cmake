@@ -23,7 +23,7 @@ if(QPLAN_BUILD_PACKER)
   install(TARGETS qplan_shared qplan_vta_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(TARGETS qplan_command qplan_npu_conformance RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} FILES_MATCHING PATTERN "*.py")
-  # What -l flags OpenMP stands for with this compiler: "gomp;pthread".
+  # The -l flags that OpenMP means with this compiler: "gomp;pthread".
   set(QPLAN_OPENMP_LIBRARIES ${OpenMP_CXX_LIB_NAMES})
 endif()
 

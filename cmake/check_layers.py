@@ -81,7 +81,7 @@ LAYERS = [
     ("python", r"^python/", []),
     ("tests", r"^(tests|benchmarks)/", None),  # anything
 ]
-# What every part of the packer may include below it.
+# Layers that every part of the packer may include.
 PACKER_BELOW = ["kernels/contract", "runtime/bind", "kernels/family", "kernels/numeric", "runtime", "format", "schema",
                 "layout", "host", "base", "include", "packer/op_def", "packer/ir"]
 # The families' contract headers may be seen by glue (and the packer); their references may not see plan or runtime.

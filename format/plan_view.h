@@ -45,9 +45,9 @@ inline uint32_t count_of(const Vector* vector) {
 class PlanView {
  public:
   // bytes: the file, at a multiple of kFileAlignment; size: how much may be read, at least the file. On an
-  // error the view is closed and *error tells why: QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED.
+  // error the view is closed and *error states why: QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED.
   [[nodiscard]] qplan_status open(const void* bytes, size_t size, bool check_digest, Error* error);
-  // False for a view that was never opened, whatever its bytes are (but for one in 2^32).
+  // False for a view that was never opened, whatever its bytes are (with a chance of one in 2^32).
   bool is_open() const { return tag_ == kTag; }
 
   const uint8_t* bytes() const { return bytes_; }
@@ -61,7 +61,7 @@ class PlanView {
   uint32_t num_functions() const { return plan_->functions()->size(); }
   const Bank& bank(uint32_t i) const { return *plan_->banks()->Get(i); }
   const Tensor& tensor(uint32_t i) const { return *plan_->tensors()->Get(i); }
-  // Of a step that is a kernel's: npu_step() is null.
+  // The kernel step; only for steps whose npu_step() is null.
   const KernelStep& step(uint32_t i) const { return *plan_->steps()->Get(i)->body_as_KernelStep(); }
   // Null for kernels' steps.
   const NpuStep* npu_step(uint32_t i) const { return plan_->steps()->Get(i)->body_as_NpuStep(); }
@@ -79,7 +79,7 @@ class PlanView {
   const void* constant_data(uint32_t tensor_index) const;
   // The DEVICE bank of a target, or num_banks() where it has none.
   uint32_t device_bank(uint32_t target) const;
-  // What a session of the function keeps records of; scratch and arena of bank 0.
+  // The counts of records in a session of the function, and scratch and arena of bank 0.
   MemoryCounts memory_counts(const Function& function) const;
   // Bit t: steps of the function run on target t.
   uint32_t npu_targets(const Function& function) const;
@@ -108,7 +108,7 @@ inline const int64_t* extents_of(const Tensor& tensor) {
 inline bool same_range(const Tensor& a, const Tensor& b) {
   return a.bank() == b.bank() && a.offset() == b.offset() && a.size() == b.size();
 }
-// Of verified tensors: offset + size does not wrap.
+// The tensors have been verified, so offset + size does not wrap.
 inline bool ranges_overlap(const Tensor& a, const Tensor& b) {
   return a.bank() == b.bank() && a.offset() < b.offset() + b.size() && b.offset() < a.offset() + a.size();
 }

@@ -1,5 +1,5 @@
-// What open() checks beyond the flatbuffer's own structure: every number that the runtime later follows
-// blindly.
+// Checks of open() beyond the flatbuffer's structure: every number that the runtime later uses without a
+// check.
 #ifndef QPLAN_FORMAT_VERIFY_H_
 #define QPLAN_FORMAT_VERIFY_H_
 

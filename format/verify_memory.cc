@@ -14,7 +14,7 @@ struct IntegerRange {
   int32_t max;
 };
 
-// Zero points of narrow integers lie among their values.
+// Zero points of narrow integers are values of their dtype.
 IntegerRange zero_point_range(const Tensor& tensor) {
   const bool is_signed = tensor.type_code() == kDLInt;
   if (tensor.type_bits() == 8 && is_signed) return {-128, 127};
@@ -71,7 +71,7 @@ bool PlanVerifier::banks() {
   for (uint32_t i = 0; i < count; ++i) {
     const Bank& entry = *plan_.banks()->Get(i);
     if (!bank(i, entry)) return false;
-    // A session lies in the first of the memories that it is given, one per ARENA and DEVICE bank.
+    // A session is in the first of the memories that it is given, one per ARENA and DEVICE bank.
     if (entry.kind() == BankKind_DEVICE && !has_main) {
       corrupt_bank(i) << "memory of a device before the first arena, expected behind it";
       return false;

@@ -132,7 +132,7 @@ bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_i
   return npu_arrangement(index, bind, tensors->Get(bind.index()), device_bank);
 }
 
-// The highest byte of the arrangement lies in the bind's range; so do then all others.
+// If the highest byte of the arrangement is in the bind's range, so are all others.
 bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t tensor_index,
                                    uint32_t device_bank) {
   const Tensor& tensor = *plan_.tensors()->Get(tensor_index);
@@ -168,8 +168,8 @@ bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t
   return false;
 }
 
-// What the job writes lies apart from everything else of the step, and copies do not write over what is still
-// to be copied: after a failure the inputs are whole.
+// What the job writes overlaps nothing else of the step, and copies do not write over bytes that are still to
+// be copied: after a failure the inputs are intact.
 bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body, uint32_t device_bank) {
   const uint32_t count = count_of(body.binds());
   const uint32_t num_inputs = count_of(body.inputs());

@@ -31,8 +31,8 @@ struct LayoutWindow {
   uint64_t channels;  // of a group of the convolution
 };
 
-// The weights of an output lie one behind the other in so many taps; layouts in blocks of 16 outputs fill up
-// each with zeros to whole groups of four.
+// The weights of an output are contiguous, in this many taps; layouts in blocks of 16 outputs fill up each
+// with zeros to whole groups of four.
 struct LayoutTaps {
   uint64_t count;
   uint64_t bytes;  // of one, without the zeros

@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr uint32_t kWarmUpRuns = 5;
 constexpr uint32_t kMinRuns = 30;
-// Without --runs: small models are measured for this long, for a median that stands still.
+// Without --runs small models are measured for this long, so that the median is stable.
 constexpr uint64_t kDefaultNs = 500'000'000;
 constexpr uint32_t kMaxDefaultRuns = 10'000;
 

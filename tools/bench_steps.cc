@@ -43,7 +43,7 @@ StepRows step_rows(const Session& session, const StepTimes& times, double peak_g
     const bool on_cpu = std::string_view(row.event.op) != "npu";
     if (on_cpu && peak_gmacs > 0) row.peak = row.rate / peak_gmacs;
     table.median_ns += row.time.median_ns;
-    if (row.time.median_ns > 0) {  // steps that stand in for a region that runs on its device do not run
+    if (row.time.median_ns > 0) {  // fallback steps of a region that runs on its device do not run
       table.macs += row.event.macs;
       table.bytes += row.event.bytes;
     }

@@ -6,8 +6,8 @@
 
 namespace qplan::tools {
 
-// As malloc, realloc and free, within the budget of the calling thread; null beyond it. Memory is freed in
-// the thread that allocated it.
+// Work as malloc, realloc and free, within the budget of the calling thread; null beyond it. Memory is freed
+// in the thread that allocated it.
 void* decoder_allocate(size_t bytes);
 void* decoder_reallocate(void* memory, size_t bytes);
 void decoder_free(void* memory);

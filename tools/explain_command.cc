@@ -41,7 +41,7 @@ bool names_device(const ExplainOptions& options) {
   return false;
 }
 
-// What the packer tells of the placement.
+// The packer's report of the placement.
 std::string placement_text(const ExplainOptions& options, int format) {
   PackArguments arguments(options.model);
   arguments.place(options.placement);
@@ -53,7 +53,7 @@ std::string placement_text(const ExplainOptions& options, int format) {
   return text;
 }
 
-// What runs on the CPU, of a plan or of the plan that a model would become.
+// The steps that run on the CPU, of a plan or of the plan that a model would become.
 std::string cpu_text(const ExplainOptions& options, bool is_plan) {
   if (!options.html.empty()) {
     throw Failure("--html: draws what runs on which device, '" + options.model.model +
@@ -65,7 +65,7 @@ std::string cpu_text(const ExplainOptions& options, bool is_plan) {
           ? cpu_explain_json(PlanFile(path))
           : cpu_explain_json(PlanFile(path, pack_model(options.model, options.placement, QPLAN_FUSE_AUTO)));
   if (!options.json) return cpu_explain_text(report);
-  // Of a model the report of the placement too, as with devices.
+  // For a model the JSON includes the report of the placement, as with devices.
   auto json = is_plan ? nlohmann::ordered_json::object()
                       : nlohmann::ordered_json::parse(placement_text(options, QPLAN_EXPLAIN_JSON));
   json["isa"] = report.at("isa");

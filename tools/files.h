@@ -15,14 +15,15 @@ struct ReadLimit {
   uint64_t bytes = UINT64_MAX;
   std::string expected;  // ends the error "has 70 bytes, ": "expected at most 64"
 };
-// Of devices and pipes, which do not say how long they are, where no limit is given.
+// Limit for devices and pipes, which have no size, where the caller gives none.
 inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 28;
 
 // The whole file. what names its role in errors: "image", "labels". Failure where it is longer than the
 // limit.
 std::vector<uint8_t> read_file(const std::string& path, std::string_view what, const ReadLimit& limit = {});
 
-// Text to standard output; finish_stdout tells whether all of it arrived (a full disk shows only there).
+// Writes text to standard output; finish_stdout reports whether all of it arrived (a full disk shows only
+// there).
 void print(std::string_view text);
 void finish_stdout();
 

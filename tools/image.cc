@@ -14,7 +14,7 @@
 namespace qplan::tools {
 namespace {
 
-// Where an output pixel lies between two source pixels of one axis.
+// Position of an output pixel between two source pixels of one axis.
 struct Tap {
   uint32_t low;
   uint32_t high;
@@ -51,7 +51,7 @@ std::string limits_text() {
   if (reason != nullptr && std::string_view(reason) == "too large") {
     fail(path, "has more pixels than are decoded: " + limits_text());
   }
-  // Of a PNG with such a side it says no more than of a file that is no picture.
+  // The decoder gives no better reason for a PNG with such a side than for a file that is not a picture.
   fail(path, "cannot be read as BMP, PNG or JPEG of at most " + std::to_string(kMaxImageSide) +
                  " pixels on a side (" + std::string(reason == nullptr ? "unknown" : reason) + ")");
 }

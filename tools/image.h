@@ -20,7 +20,7 @@ struct Image {
 // Whether the file's name ends like a picture: .bmp .png .jpg .jpeg, in any case.
 [[nodiscard]] bool has_image_extension(const std::string& path);
 
-// What a picture may be, checked with its header before a pixel is decoded. A picture within these limits may
+// Limits of a picture, checked with its header before a pixel is decoded. A picture within these limits may
 // still need more memory to decode than kMaxDecoderBytes (16 bits per channel, say): it is refused then.
 inline constexpr uint32_t kMaxImageSide = 16384;
 inline constexpr uint64_t kMaxImagePixels = uint64_t{1} << 25;

@@ -31,7 +31,7 @@ std::vector<uint8_t> load_raw(const std::string& path, const qplan_tensor_info& 
 
 std::vector<uint8_t> load_npy(const std::string& path, const qplan_tensor_info& info,
                               const std::string& label) {
-  // Arrays of another type or shape are told what they are, unless they are far too large.
+  // The error for an array of another type or shape states both, unless the array is far too large.
   constexpr uint64_t kSlack = uint64_t{1} << 24;
   const uint64_t max_bytes = info.size_bytes + kSlack;
   const std::vector<uint8_t> file =

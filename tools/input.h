@@ -10,7 +10,7 @@
 
 namespace qplan::tools {
 
-// What becomes of a picture's bytes: (byte - mean) / std, one value for all channels or one per channel.
+// The conversion of a picture's bytes: (byte - mean) / std, one value for all channels or one per channel.
 // Empty: 8-bit inputs take the byte itself (int8: byte - 128).
 struct Normalisation {
   std::vector<double> mean;

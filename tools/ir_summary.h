@@ -1,4 +1,4 @@
-// What `qplan import` says about a model whose IR nobody asked to see.
+// What `qplan import` prints about a model without --print.
 #ifndef TOOLS_IR_SUMMARY_H_
 #define TOOLS_IR_SUMMARY_H_
 

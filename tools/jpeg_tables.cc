@@ -15,12 +15,12 @@ bool is_application(uint8_t marker) { return marker >= 0xe0 && marker <= 0xef; }
 class Reader {
  public:
   explicit Reader(const std::vector<uint8_t>& file) : file_(file) {}
-  // What is read past the end is zero, as the decoder has it.
+  // Bytes past the end read as zero, as in the decoder.
   uint8_t at(size_t i) const { return i < file_.size() ? file_[i] : uint8_t{0}; }
   size_t length_at(size_t i) const { return static_cast<size_t>(at(i)) << 8 | at(i + 1); }
 
-  // What follows the marker that a JPEG begins with, before which any number of its first byte may stand; 0
-  // where the file is no JPEG.
+  // What follows the marker that a JPEG begins with, which any number of its first byte may precede; 0 where
+  // the file is not a JPEG.
   size_t end_of_start() const {
     size_t i = 0;
     while (at(i) == kMarker) ++i;

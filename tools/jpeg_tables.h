@@ -1,4 +1,4 @@
-// What stb_image takes from a JPEG file without a check.
+// Checks of JPEG tables that stb_image reads without a check.
 #ifndef TOOLS_JPEG_TABLES_H_
 #define TOOLS_JPEG_TABLES_H_
 
@@ -7,7 +7,8 @@
 
 namespace qplan::tools {
 
-// Whether the decoder takes the file for a JPEG: it begins with the marker of one, before which bytes 255 may stand.
+// Whether the decoder takes the file for a JPEG: it begins with a JPEG's marker, which bytes of 255 may
+// precede.
 [[nodiscard]] bool is_jpeg(const std::vector<uint8_t>& file);
 
 // False where a Huffman table of the file declares more than 256 codes, which the decoder would write beyond

@@ -1,4 +1,4 @@
-// qplan: packs models, runs plans, tells what is in them.
+// qplan: packs models, runs plans, prints their content.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -81,7 +81,7 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
          (near.empty() ? "expected " + joined(names) : "did you mean '" + near + "'?");
 }
 
-// The commands that the words begin with, and the first word after them that is no command but stands where
+// The commands that the words begin with, and the first word after them that is not a command but is where
 // one is expected ("" where there is none).
 std::pair<const CLI::App*, std::string> find_command(const CLI::App& app,
                                                      const std::vector<std::string>& words) {

@@ -45,10 +45,10 @@ struct PlacementOptions {
   std::string fallback = "cpu";
 };
 void add_placement_options(CLI::App& command, PlacementOptions& options);
-// Of both.
+// The input files of both groups of options.
 std::vector<NamedFile> input_files(const ModelOptions& model, const PlacementOptions& placement);
 
-// Of `qplan pack` and `qplan tune`; how: "auto".
+// Adds --fuse to `qplan pack` and `qplan tune`; how: "auto".
 void add_fuse_option(CLI::App& command, std::string& how);
 // QPLAN_FUSE_*.
 uint32_t parse_fuse(const std::string& how);
@@ -63,8 +63,8 @@ struct NamedType {
 };
 NamedType parse_input_shape(const std::string& text);
 
-// What the options say to the packer, with everything it points to. Dumps go to standard output, the log to
-// standard error.
+// The packer's options, with everything that they point to. Dumps go to standard output, the log to standard
+// error.
 class PackArguments {
  public:
   // Reads the files of the bindings. UsageError, Failure.

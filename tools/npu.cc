@@ -150,7 +150,7 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   const std::string name = driver_name(options);
   const std::string text = driver_options(options);
   if (timeout_us_ == 0 && name == kSimulator) timeout_us_ = kSimulatorTimeoutMs * 1000;
-  // A name that cannot be right is told for plans without regions too.
+  // A name that cannot be right is reported for plans without regions too.
   if (name != kNone && name != kSimulator) driver_ = std::make_unique<Driver>(name);
   targets_ = device_targets(plan);
   if (targets_.empty() || name == kNone) return;

@@ -1,4 +1,4 @@
-// What runs on devices: the options about drivers, the devices of a plan, the report of what ran where.
+// Running regions on devices: the options about drivers, the devices of a plan, the report of what ran where.
 #ifndef TOOLS_NPU_H_
 #define TOOLS_NPU_H_
 
@@ -26,7 +26,7 @@ struct NpuOptions {
 
 // --driver, --npu-options.
 void add_driver_options(CLI::App& command, NpuOptions& options);
-// Those and --on-npu-failure, --npu-verify, --npu-timeout-ms.
+// Adds these and --on-npu-failure, --npu-verify, --npu-timeout-ms.
 void add_npu_options(CLI::App& command, NpuOptions& options);
 // --npu-record, --npu-trace: of one run.
 void add_npu_file_options(CLI::App& command, NpuOptions& options);
@@ -71,8 +71,8 @@ class NpuDevices {
 
   // The fields of config about devices; config points into this.
   void configure(qplan_session_config* config) const;
-  // What a simulator could not write of --npu-record and --npu-trace so far, with the system's reason; "":
-  // nothing. The trace is written by close.
+  // The failure of a simulator to write --npu-record and --npu-trace so far, with the system's reason; "":
+  // none. The trace is written by close.
   [[nodiscard]] std::string write_error() const;
   // Closes the devices, after the sessions that use them.
   void close();

@@ -9,7 +9,7 @@
 
 namespace qplan::tools {
 
-// Of one run, whose jobs the simulator writes into the directory.
+// The record of one run, whose jobs the simulator writes into the directory.
 class NpuRecord {
  public:
   // directory "": nothing is recorded. Else it is made; jobs of an earlier recording in it are removed.

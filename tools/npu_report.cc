@@ -1,4 +1,4 @@
-// What ran where, in words and as JSON.
+// The report of what ran where, as text and JSON.
 #include <algorithm>
 #include <cstdio>
 #include <map>

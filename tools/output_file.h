@@ -1,4 +1,4 @@
-// What keeps a command from replacing what it reads.
+// Keeps a command from replacing a file that it reads.
 #ifndef TOOLS_OUTPUT_FILE_H_
 #define TOOLS_OUTPUT_FILE_H_
 

@@ -71,7 +71,7 @@ void run(const PackOptions& options) {
   const auto report = nlohmann::ordered_json::parse(inspect_text(aligned.get(), plan.size(), options.plan));
   std::string text =
       "packed '" + one_line(options.plan) + "' in " + time_text(end - begin) + "\n" + pack_summary(report);
-  // For the CPU alone there is no placement to tell of.
+  // For the CPU alone there is no placement to report.
   if (!summary.empty() && has_devices(report)) text += "  " + one_line(summary) + "\n";
   // Standard output belongs to the IR when that was asked for.
   if (options.model.dump_after.empty()) {

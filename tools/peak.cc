@@ -10,7 +10,8 @@ namespace {
 
 #if defined(__x86_64__)
 // Twelve sums that do not wait for each other: more than latency times throughput of any of these
-// instructions. What the registers hold does not matter, integers take the same time for all values.
+// instructions. The values in the registers do not matter, because integers take the same time for all
+// values.
 constexpr uint64_t kSumsPerRound = 12;
 #define QPLAN_PEAK_LOOP(sum)                                                                           \
   asm volatile("1:\n.irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11\n" sum "\n.endr\ndec %0\njnz 1b\n"    \

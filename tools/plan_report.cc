@@ -39,7 +39,7 @@ std::string tensor_line(const char* role, size_t index, const Json& tensor) {
   return line + "\n";
 }
 
-// Of one inference: what runs in place of a region is not counted twice.
+// MACs of one inference; the fallback of a region is not counted in addition to the region.
 uint64_t total_macs(const Json& plan) {
   uint64_t macs = 0;
   for (const Json& function : plan.at("functions")) macs += function.at("macs").get<uint64_t>();
@@ -54,7 +54,7 @@ size_t count_steps(const Json& plan) {
   return count;
 }
 
-// What the CPU computes in one run of main at most; null where this build does not know.
+// The most that the CPU computes in one run of main; null where this build does not know a kernel.
 std::string work_text(const Json& plan) {
   const Json& work = plan.at("functions").at(0).at("work");
   return work.is_null() ? "unknown (a step is not for this build)" : work.dump() + " operations at most";
@@ -145,7 +145,7 @@ std::string inspect_page(const Json& plan) {
     page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +
             "' reaches, aligned to " + bank.at("alignment").dump() + "\n";
   }
-  // What a caller must provide, runtime structures included.
+  // The memory that a caller must provide, runtime structures included.
   for (const auto& [width, by_workers] : memory.at("session_bytes").items()) {
     std::string line = "session:   ";
     line += width == "32_bit" ? "32 bit: " : "64 bit: ";

@@ -1,4 +1,4 @@
-// What `qplan inspect` and `qplan pack` tell people of a plan.
+// What `qplan inspect` and `qplan pack` print about a plan.
 #ifndef TOOLS_PLAN_REPORT_H_
 #define TOOLS_PLAN_REPORT_H_
 
@@ -17,7 +17,7 @@ std::string size_text(uint64_t bytes);
 // The page that `qplan inspect` prints.
 std::string inspect_page(const nlohmann::ordered_json& plan);
 
-// What `qplan pack` prints below its first line: steps, MACs, bytes; indented lines.
+// The lines that `qplan pack` prints below its first one: steps, MACs, bytes; indented.
 std::string pack_summary(const nlohmann::ordered_json& plan);
 
 // Whether a target of the plan is no CPU.

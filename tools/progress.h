@@ -1,4 +1,4 @@
-// One line on a terminal's stderr that tells how far a long piece of work is.
+// One line on a terminal's stderr that shows the progress of long work.
 #ifndef TOOLS_PROGRESS_H_
 #define TOOLS_PROGRESS_H_
 

@@ -207,7 +207,7 @@ void run(const RunOptions& options) {
   const std::vector<qplan_tensor_info> output_infos = tensor_infos(plan.plan(), QPLAN_OUTPUT);
   check_files(options, output_infos.size());
   std::optional<Labels> labels;
-  std::optional<uint32_t> scored;  // the output whose best values are told
+  std::optional<uint32_t> scored;  // the output whose best values are printed
   if (!options.labels.empty()) {
     labels.emplace(options.labels);
     scored = find_labelled_output(*labels, output_infos);

@@ -8,7 +8,7 @@ namespace qplan::tools {
 namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
-constexpr uint32_t kMaxIsa = 255;  // QPLAN_ISA_* lie below
+constexpr uint32_t kMaxIsa = 255;  // every QPLAN_ISA_* is smaller
 
 void no_pool(const qplan_thread_pool*) {}
 

@@ -49,7 +49,7 @@ class Session {
   [[nodiscard]] qplan_session_info info() const;
   [[nodiscard]] qplan_event step(uint32_t index) const;
   [[nodiscard]] qplan_session* get() const { return session_; }
-  // What the simulator could not write so far; "": nothing.
+  // The simulator's failure to write so far; "": none.
   [[nodiscard]] std::string write_error() const { return npu_.write_error(); }
   // Ends the session and closes its devices: the last files are written now. Failure where one could not be.
   void close();

@@ -1,4 +1,4 @@
-// What the command does when it is told to end.
+// What the command does on SIGINT, SIGTERM and SIGHUP.
 #ifndef TOOLS_SIGNALS_H_
 #define TOOLS_SIGNALS_H_
 

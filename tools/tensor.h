@@ -1,4 +1,4 @@
-// What the command says about tensors, and how it reads their elements.
+// Descriptions of tensors, and access to their elements.
 #ifndef TOOLS_TENSOR_H_
 #define TOOLS_TENSOR_H_
 
@@ -23,9 +23,10 @@ std::string describe(int direction, uint32_t index,
 // All inputs or outputs of the plan's main function.
 std::vector<qplan_tensor_info> tensor_infos(const qplan_plan& plan, int direction);
 
-// The element as it stands, without scale; nothing for dtypes that have no plain C type (int4, float16, ...).
+// The stored element, without scale; nothing for dtypes that have no plain C type (int4, float16, ...).
 std::optional<double> element(const qplan_tensor_info& info, const void* bytes, uint64_t index);
-// The real number it stands for: scale * (element - zero_point), per axis where the tensor is quantised so.
+// The real number that it represents: scale * (element - zero_point), per axis where the tensor is quantised
+// so.
 std::optional<double> real_value(const qplan_tensor_info& info, const void* bytes, uint64_t index);
 
 // The element as text: integers in full, float32 with nine digits (reads back to the same value).

@@ -29,8 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A visit measures one plan for this long, but for so many runs at least; it is forgotten what the first runs
-// took.
+// A visit measures one plan for this long, and at least for this many runs; the first runs are not counted.
 constexpr uint64_t kVisitNs = 20'000'000;
 constexpr uint32_t kVisitRuns = 3;
 constexpr uint32_t kVisitWarmUpRuns = 2;
@@ -70,7 +69,7 @@ struct Group {
     visits.assign(candidates.size(), {});
     runs.assign(candidates.size(), 0);
   }
-  // Those that no run has measured yet.
+  // The schedules that no run has measured yet.
   [[nodiscard]] std::vector<size_t> unmeasured() const {
     std::vector<size_t> list;
     for (size_t c = 0; c < candidates.size(); ++c) {
@@ -257,7 +256,7 @@ class Tuner {
     }
   }
 
-  // chosen: per group. What a heat measures for the first time goes into the log.
+  // chosen: per group. The first measurement of a schedule in a heat goes into the log.
   void visit(const std::vector<size_t>& chosen, bool is_heat) {
     std::string lines;
     const PlanFile plan(plan_.path(), rescheduled(chosen));

@@ -16,7 +16,7 @@ class TuningLog {
   TuningLog(const TuningLog&) = delete;
   TuningLog& operator=(const TuningLog&) = delete;
 
-  // What a regular file held before, but for lines that are no JSON objects.
+  // The previous lines of a regular file, except those that are not JSON objects.
   [[nodiscard]] std::vector<nlohmann::json> lines() const;
 
   // Whole lines, each with its line feed. Failure with the system's reason; a regular file then holds what it

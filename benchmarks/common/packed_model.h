@@ -20,7 +20,7 @@ struct Convolution {
 
 class PackedModel {
  public:
-  // With the default options of `qplan pack` but for the given one. std::exception where the file is no
+  // Uses the default options of `qplan pack` except the given one. std::exception where the file is not a
   // model.
   explicit PackedModel(const std::string& path, schedule::Fuse fuse = schedule::Fuse::kAuto);
 
@@ -28,7 +28,7 @@ class PackedModel {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const format::PlanView& plan() const { return view_; }
   [[nodiscard]] const AlignedBytes& bytes() const { return bytes_; }
-  // Of the canonical model, in order.
+  // The convolutions of the canonical model, in order.
   [[nodiscard]] const std::vector<Convolution>& convolutions() const { return convolutions_; }
 
  private:

@@ -37,7 +37,7 @@ inline constexpr Layer kDepthwiseLayers[] = {
     {"14_576_s1", 14, 576, 576, 3, 1}, {"7_960_s1", 7, 960, 960, 3, 1},
 };
 
-// These stand in the table under F32E, too: what the contract costs.
+// The table has these under F32E too, to show what the contract costs.
 inline constexpr Layer kF32eConvLayer = kConvLayers[2];
 inline constexpr Layer kF32eDepthwiseLayer = kDepthwiseLayers[2];
 

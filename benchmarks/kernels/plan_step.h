@@ -22,7 +22,7 @@ class PlanStep {
   [[nodiscard]] const KernelFamily& family() const { return *family_; }
   [[nodiscard]] const void* args() const { return args_; }
   [[nodiscard]] uint64_t macs() const { return view_.step->macs(); }
-  // Of inputs, constants and outputs.
+  // Bytes of inputs, constants and outputs.
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   // "1x112x112x32_uint8>1x56x56x64_uint8,contract=TFL2,...": steps of one family and text are the same work.
   [[nodiscard]] std::string shape() const;

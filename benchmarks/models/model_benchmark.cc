@@ -1,4 +1,4 @@
-// Whole models, for benchmarks/run.sh: packs models when told to, and runs them on one thread or several.
+// Whole models, for benchmarks/run.sh: packs models and runs them on one thread or several, on command.
 //
 // One command a line on standard input, words between tabs; one line of JSON for each on standard output:
 //   machine                      {"cpu", "isa", "peak_gmac_per_s", "read_gb_per_s": {"L2": ..., ...}}

@@ -1,7 +1,7 @@
 // oneDNN as a peer of model benchmarks: the convolutions of a network alone, one after the other on one
 // thread, each with the formats that oneDNN likes best (no reorders between them), uint8 x int8 -> int32 ->
-// uint8 with one scale per output channel. What is missing to the network (the rest of its layers, exact
-// rounding) costs nothing here.
+// uint8 with one scale per output channel. The parts of the network that are missing here (other layers,
+// exact rounding) cost nothing.
 //
 // One command a line on standard input, words between tabs; one line of JSON for each on standard output:
 //   load NAME N      a network of N convolutions, which follow, one a line, as 16 numbers:
@@ -36,7 +36,7 @@ struct Layer {
       stride_w, dilation_h, dilation_w, pad_top, pad_left, groups;
 };
 
-// What reaches below and right of the input.
+// Padding below and right of the input.
 int64_t pad_after(int64_t input, int64_t output, int64_t kernel, int64_t stride, int64_t dilation,
                   int64_t before) {
   return (output - 1) * stride + (kernel - 1) * dilation + 1 - input - before;

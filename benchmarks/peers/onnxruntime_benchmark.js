@@ -1,4 +1,4 @@
-// ONNX Runtime as a peer of model benchmarks: loads models, and runs them on one thread when told to.
+// ONNX Runtime as a peer of model benchmarks: loads models and runs them on one thread, on command.
 //
 // usage: node onnxruntime_benchmark.js FOLDER
 // FOLDER is where `npm i --ignore-scripts onnxruntime-node@1.30.0` was run. One command a line on standard input, one

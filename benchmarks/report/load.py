@@ -3,7 +3,7 @@
 import os
 import time
 
-# Of the line "cpu" in /proc/stat: user nice system idle iowait irq softirq steal, in ticks.
+# Columns of the line "cpu" in /proc/stat: user nice system idle iowait irq softirq steal, in ticks.
 _BUSY = (0, 1, 2, 5, 6, 7)
 
 

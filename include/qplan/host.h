@@ -16,57 +16,61 @@ typedef struct qplan_file {
   size_t size;
   void* opaque;
 } qplan_file;
-/* Maps a regular file read-only; whoever shortens it while it is mapped makes reads fail (SIGBUS). error (may be NULL)
- * tells path and reason. QPLAN_FILE_ERROR. */
+/* Maps a regular file read-only; whoever shortens it while it is mapped makes reads fail (SIGBUS). error (may
+ * be NULL) states path and reason. QPLAN_FILE_ERROR. */
 QPLAN_API qplan_status qplan_file_map(const char* path, qplan_file* file, qplan_error* error);
 QPLAN_API void qplan_file_unmap(qplan_file* file);
-/* Writes to a temporary name in the same directory and renames: path holds all of it or what it held before, and an
- * error leaves nothing behind. Links stay links; devices and pipes are written to. QPLAN_FILE_ERROR. */
+/* Writes to a temporary name in the same directory and renames: path holds all of it or what it held before,
+ * and an error leaves no temporary file. Links stay links; devices and pipes are written to.
+ * QPLAN_FILE_ERROR. */
 QPLAN_API qplan_status qplan_file_write(const char* path, const void* bytes, size_t size, qplan_error* error);
-/* Removes the temporary files of the calls of qplan_file_write that are under way: of the first eight, and of paths
- * shorter than PATH_MAX. A child of fork() would remove its parent's. Async-signal-safe: for a handler of
- * SIGINT or SIGTERM that ends the process afterwards. The calls themselves then fail or never return. */
+/* Removes the temporary files of the calls of qplan_file_write that are under way: of the first eight, and of
+ * paths shorter than PATH_MAX. A child of fork() would remove its parent's. Async-signal-safe: for a handler
+ * of SIGINT or SIGTERM that ends the process afterwards. The calls themselves then fail or never return. */
 QPLAN_API void qplan_file_remove_temporaries(void);
 
 /* ---- memory: what qplan_session_memory_needs asks for, from the heap ---- */
 typedef struct qplan_host_session qplan_host_session;
-/* Allocates the memories, zeroed, and inits a session in them. config as for qplan_session_init; besides its errors
- * QPLAN_OUT_OF_MEMORY. */
+/* Allocates the memories, zeroed, and inits a session in them. config as for qplan_session_init; besides its
+ * errors QPLAN_OUT_OF_MEMORY. */
 QPLAN_API qplan_status qplan_host_session_create(const qplan_plan* plan, const qplan_session_config* config,
                                                  qplan_host_session** host_session, qplan_error* error);
 QPLAN_API qplan_session* qplan_host_session_get(qplan_host_session* host_session);
 QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
 
 /* ---- thread pools: the caller takes part as worker 0; a pool may be shared by several threads.
- * Tasks must not call parallel_for of the pool that runs them. Neither pool takes a number of threads from the
- * environment. NULL when threads or memory run out.
- * fork(): the child has none of the threads of pools that were made before. Such a pool still works there: parallel_for
- * runs all tasks on the calling thread, with the same bytes, and destroying the pool frees what can be freed safely; a
- * few hundred bytes stay allocated. A pool that is made in the child has threads of its own. fork() must not be called
- * inside a task. Devices of NPUs do not survive fork(): open them in the process that uses them. ---- */
-/* Threads that look out for the next call for about 50 microseconds after the last one, since the steps of a run follow
- * each other that fast, and then sleep on a condition variable: an idle pool takes no processor time. Calls from several
- * threads take turns. num_threads 0: as many as there are processors for this process. */
+ * Tasks must not call parallel_for of the pool that runs them. Neither pool takes a number of threads from
+ * the environment. NULL when threads or memory run out. fork(): the child has none of the threads of pools
+ * that were made before. Such a pool still works there: parallel_for runs all tasks on the calling thread,
+ * with the same bytes, and destroying the pool frees what can be freed safely; a few hundred bytes stay
+ * allocated. A pool that is made in the child has threads of its own. fork() must not be called inside a
+ * task. Devices of NPUs do not survive fork(): open them in the process that uses them. ---- */
+/* Threads that look out for the next call for about 50 microseconds after the last one, since the steps of a
+ * run follow each other that fast, and then sleep on a condition variable: an idle pool takes no processor
+ * time. Calls from several threads take turns. num_threads 0: as many as there are processors for this
+ * process. */
 QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
-/* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait between steps
- * follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above. OpenMP's threads belong to
- * the process, not to the pool: once a pool of this kind has run tasks, those in a child of fork() run theirs on the
- * calling thread, the new ones too. */
+/* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait
+ * between steps follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above.
+ * OpenMP's threads belong to the process, not to the pool: once a pool of this kind has run tasks, those in a
+ * child of fork() run theirs on the calling thread, the new ones too. */
 QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 
 /* ---- trace: every step as an event, in the JSON that Perfetto and chrome://tracing open ---- */
 typedef struct qplan_trace qplan_trace;
 QPLAN_API qplan_trace* qplan_trace_create(void);
-/* Puts the trace into platform (user, step_begin, step_end, now_ns). Functions that were there before are still called,
- * with their own user. The trace must outlive the sessions that use platform. QPLAN_INVALID_ARGUMENT. */
+/* Puts the trace into platform (user, step_begin, step_end, now_ns). Functions that were there before are
+ * still called, with their own user. The trace must outlive the sessions that use platform.
+ * QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* platform);
 /* Writes all events so far. The trace holds copies of all names: plan and session may be gone. */
 QPLAN_API qplan_status qplan_trace_write(qplan_trace* trace, const char* path, qplan_error* error);
 QPLAN_API void qplan_trace_destroy(qplan_trace* trace);
 
-/* ---- drivers of NPUs (qplan/npu_driver.h), with the hooks of a host: aligned memory, mutexes, events ---- */
+/* ---- drivers of NPUs (qplan/npu_driver.h), with the hooks of a host: aligned memory, mutexes, events ----
+ */
 struct qplan_npu_driver;
 struct qplan_device_hooks;
 typedef struct qplan_host_device { /* an open device; the fields that qplan_npu_device_config wants */
@@ -77,16 +81,16 @@ typedef struct qplan_host_device { /* an open device; the fields that qplan_npu_
   const struct qplan_device_hooks* hooks; /* that it was opened with */
   void* opaque;
 } qplan_host_device;
-/* The driver that a shared library exports as qplan_npu_driver_entry, checked: its major is ours, its table whole.
- * library: for qplan_host_driver_unload, when all devices of the driver are closed. QPLAN_FILE_ERROR where path cannot
- * be loaded, QPLAN_DRIVER_MISSING where it holds no driver, or one of another major. */
+/* The driver that a shared library exports as qplan_npu_driver_entry, checked: its major is ours, its table
+ * whole. library: for qplan_host_driver_unload, when all devices of the driver are closed. QPLAN_FILE_ERROR
+ * where path cannot be loaded, QPLAN_DRIVER_MISSING where it holds no driver, or one of another major. */
 QPLAN_API qplan_status qplan_host_driver_load(const char* path, const struct qplan_npu_driver** driver,
                                               void** library, qplan_error* error);
 QPLAN_API void qplan_host_driver_unload(void* library); /* NULL is fine */
-/* Opens device `index` of a driver. options: text of the driver's own, may be NULL; platform (log and clock, may be
- * NULL) outlives the device. After an error device->driver is NULL and device->status has the driver's reason, as
- * qplan_npu_device_config wants it. QPLAN_DRIVER_MISSING where there is no such device now, QPLAN_INVALID_ARGUMENT where
- * the options are wrong, else QPLAN_DEVICE_ERROR. */
+/* Opens device `index` of a driver. options: text of the driver's own, may be NULL; platform (log and clock,
+ * may be NULL) outlives the device. After an error device->driver is NULL and device->status has the driver's
+ * reason, as qplan_npu_device_config wants it. QPLAN_DRIVER_MISSING where there is no such device now,
+ * QPLAN_INVALID_ARGUMENT where the options are wrong, else QPLAN_DEVICE_ERROR. */
 QPLAN_API qplan_status qplan_host_device_open(const struct qplan_npu_driver* driver, uint32_t index,
                                               const char* options, const qplan_platform* platform,
                                               qplan_host_device* device, qplan_error* error);

@@ -2,7 +2,8 @@
 /* npu_oplist.h -- the operator list: a region as data, for drivers that compile or interpret it themselves.
  * C99, C11, C++17; needs memcpy and nothing else of a C library.
  *
- * A blob of format QPLAN_NPU_BLOB_OPLIST, little-endian, in this order, each part without a gap behind the one before:
+ * A blob of format QPLAN_NPU_BLOB_OPLIST, little-endian, in this order, each part directly after the one
+ * before:
  *
  *   header      qplan_oplist_header
  *   slots       num_slots records of slot_bytes: qplan_oplist_slot. The regions of the program
@@ -21,11 +22,11 @@
  * Versions: the major changes when old readers would compute something else, the minor when records grow at
  * their ends. Read records with their size in the header as the distance.
  *
- * The functions below are the reader: qplan_oplist_open proves that everything lies inside the blob and its slot, and
- * that an operator that requantises has what it requantises with; qplan_oplist_bind makes of a record what
- * qplan_npu_driver.supported() takes, with pointers to compute with; qplan_npu_op_check proves that loops over its
- * extents stay inside its tensors. Whoever passes a blob through the three, with memory for all slots, can run it
- * without leaving that memory. */
+ * The functions below are the reader: qplan_oplist_open proves that everything is inside the blob and its
+ * slot, and that an operator that requantises has what it requantises with; qplan_oplist_bind makes of a
+ * record what qplan_npu_driver.supported() takes, with pointers to compute with; qplan_npu_op_check proves
+ * that loops over its extents stay inside its tensors. Whoever passes a blob through the three, with memory
+ * for all slots, can run it without leaving that memory. */
 /* clang-format on */
 #ifndef QPLAN_NPU_OPLIST_H_
 #define QPLAN_NPU_OPLIST_H_
@@ -316,7 +317,8 @@ static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, 
   return QPLAN_NPU_OK;
 }
 
-/* Everything lies where it must. QPLAN_NPU_E_BLOB or QPLAN_NPU_E_VERSION with the reason (why may be NULL).
+/* Checks that everything is in its place. QPLAN_NPU_E_BLOB or QPLAN_NPU_E_VERSION with the reason (why may be
+ * NULL).
  */
 static inline qplan_npu_status qplan_oplist_open(const void* blob, uint64_t bytes, qplan_oplist* list,
                                                  qplan_npu_reason* why) {
@@ -386,8 +388,8 @@ static inline const void* qplan_oplist_bind_values(const qplan_oplist* list, uin
   return slot_memory[t.slot] == NULL ? NULL : (const uint8_t*)slot_memory[t.slot] + t.offset;
 }
 
-/* Operator `index` of an opened list. slot_memory: where each slot lies, aligned as it says; NULL for those
- * that are not bound yet, whose tensors then have no data. */
+/* Operator `index` of an opened list. slot_memory: the address of each slot, aligned as the slot demands;
+ * NULL for those that are not bound yet, whose tensors then have no data. */
 static inline void qplan_oplist_bind(const qplan_oplist* list, uint32_t index, void* const* slot_memory,
                                      qplan_oplist_call* call) {
   const qplan_oplist_op r = qplan_oplist_op_at(list, index);

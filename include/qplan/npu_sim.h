@@ -1,8 +1,8 @@
-/* npu_sim.h -- the simulator of VTA, behind the ABI of npu_driver.h. Hosts only. C99 and C++17.
+/* npu_sim.h -- the simulator of VTA, a driver of npu_driver.h's ABI. Hosts only. C99 and C++17.
  *
- * It executes blobs of format QPLAN_NPU_BLOB_VTA bit for bit as the public specification says, on memories of exact
- * size that are poisoned before each job, and looks at more than hardware does: reads of what nothing has written,
- * accesses that no token orders, interleavings of the three modules. docs/npu.md tells more.
+ * It executes blobs of format QPLAN_NPU_BLOB_VTA bit for bit as the public specification says, on memories of
+ * exact size that are poisoned before each job, and looks at more than hardware does: reads of what nothing
+ * has written, accesses that no token orders, interleavings of the three modules. docs/npu.md describes it.
  *
  * Options of `open`, separated by commas; the defaults in parentheses:
  *   sram=default|quarter     memory sizes (default)
@@ -15,17 +15,15 @@
  *   memory=BYTES             of device memory (268435456)
  *   work=N                   of a replayed job: micro-ops executed plus elements moved, at most (1073741824)
  *   record=DIR               every job as a directory that other simulators can replay
- *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close. When it cannot
- *                            be written, close logs the reason and returns QPLAN_NPU_E_ARGUMENT; the device is closed
+ *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close. When
+ * it cannot be written, close logs the reason and returns QPLAN_NPU_E_ARGUMENT; the device is closed
  *   faults=SCRIPT            what goes wrong and when: rules `at=PLACE kind=KIND`, separated by semicolons
- *   fault_seed=N             with fault_percent=P each job fails with probability P percent, in a way and at an
- *                            instruction that N determines
- * Places and kinds of faults; jobs, calls and instructions count from 0:
- *   at=JOB:INSTRUCTION       hang | bus_error | illegal_instruction | bit_flip (found by parity) | device_lost
- *   at=JOB:*                 lost_interrupt | late_interrupt ms=N | silent_bit_flip (in an output, found by nobody)
- *   at=open:0                absent
- *   at=alloc:CALL            allocation_failure
- *   at=load:CALL             truncated_blob | skewed_blob | damaged_blob */
+ *   fault_seed=N             with fault_percent=P each job fails with probability P percent, in a way and at
+ * an instruction that N determines Places and kinds of faults; jobs, calls and instructions count from 0:
+ *   at=JOB:INSTRUCTION       hang | bus_error | illegal_instruction | bit_flip (found by parity) |
+ * device_lost at=JOB:*                 lost_interrupt | late_interrupt ms=N | silent_bit_flip (in an output,
+ * found by nobody) at=open:0                absent at=alloc:CALL            allocation_failure at=load:CALL
+ * truncated_blob | skewed_blob | damaged_blob */
 #ifndef QPLAN_NPU_SIM_H_
 #define QPLAN_NPU_SIM_H_
 
@@ -35,8 +33,8 @@
 extern "C" {
 #endif
 
-/* The driver; NULL where the major of abi is another. It has two devices, and each may be opened any number of
- * times. */
+/* The driver; NULL where the major of abi is another. It has two devices, and each may be opened any number
+ * of times. */
 QPLAN_API const qplan_npu_driver* qplan_npu_sim_driver(uint32_t abi);
 
 /* qplan_npu_report.vendor of the simulator. */
@@ -46,18 +44,20 @@ enum {
   QPLAN_NPU_SIM_BUSY_LOAD = 2,     /* cycles */
   QPLAN_NPU_SIM_BUSY_COMPUTE = 3,
   QPLAN_NPU_SIM_BUSY_STORE = 4,
-  QPLAN_NPU_SIM_STALL_LOAD = 5, /* cycles that compute waited for load */
-  QPLAN_NPU_SIM_STALL_STORE = 6, /* cycles that compute waited for store */
+  QPLAN_NPU_SIM_STALL_LOAD = 5,    /* cycles that compute waited for load */
+  QPLAN_NPU_SIM_STALL_STORE = 6,   /* cycles that compute waited for store */
   QPLAN_NPU_SIM_ALU_OPERATIONS = 7 /* micro-ops executed by ALU instructions */
 };
 
 /* Runs the job that record= left in directory and compares each `check` of it. report (may be NULL) says what
- * differs, and every other reason in a line of text. options: seed, explore, hazards, sram, multiply, memory and work
- * as above. The directory may come from anybody: only regular files inside it are read, no link is followed, nothing is
- * waited for; memory=, work= and the sizes of files bound what a job takes. QPLAN_NPU_OK; QPLAN_NPU_E_ARGUMENT where
- * files are missing, malformed or too large; QPLAN_NPU_E_MEMORY; QPLAN_NPU_E_ILLEGAL where work= is exceeded, and what
- * a job can end with; QPLAN_NPU_E_BUS where bytes differ. */
-QPLAN_API qplan_npu_status qplan_npu_sim_replay(const char* directory, const char* options, qplan_npu_report* report);
+ * differs, and every other reason in a line of text. options: seed, explore, hazards, sram, multiply, memory
+ * and work as above. The directory may come from anybody: only regular files inside it are read, no link is
+ * followed, nothing is waited for; memory=, work= and the sizes of files bound what a job takes.
+ * QPLAN_NPU_OK; QPLAN_NPU_E_ARGUMENT where files are missing, malformed or too large; QPLAN_NPU_E_MEMORY;
+ * QPLAN_NPU_E_ILLEGAL where work= is exceeded, and what a job can end with; QPLAN_NPU_E_BUS where bytes
+ * differ. */
+QPLAN_API qplan_npu_status qplan_npu_sim_replay(const char* directory, const char* options,
+                                                qplan_npu_report* report);
 
 /* The listing of a blob, line by line: regions, then instructions under the names of the nodes they compute.
  * options: sram and multiply as above. */

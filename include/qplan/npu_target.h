@@ -21,7 +21,7 @@ extern "C" {
 
 #define QPLAN_NPU_TARGET_ABI 0x00010000u /* major << 16 | minor; majors must match */
 
-/* What the cost gate and `qplan explain` reckon with. 0: the packer's default. */
+/* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
 typedef struct qplan_npu_target_costs {
   uint32_t struct_size;
   uint32_t clock_mhz;           /* 100 */
@@ -29,7 +29,8 @@ typedef struct qplan_npu_target_costs {
   uint32_t dma_bytes_per_cycle; /* 8 */
   uint32_t dma_latency_cycles;  /* 64 */
   uint32_t reserved;
-  uint32_t fj_per_mac;  /* 2800: energy of a multiply-accumulate, its operands from local memory, in femtojoules */
+  uint32_t
+      fj_per_mac; /* 2800: energy of a multiply-accumulate, its operands from local memory, in femtojoules */
   uint32_t fj_per_byte; /* 162500: of a byte from or to the system's memory; both for --prefer energy */
 } qplan_npu_target_costs;
 
@@ -53,7 +54,8 @@ typedef struct qplan_npu_pattern {
   uint32_t reserved;
 } qplan_npu_pattern;
 
-/* What a reason's code means: the same text for the message, the table of constraints and the JSON report. */
+/* The meaning of a reason's code: the same text for the message, the table of constraints and the JSON
+ * report. */
 typedef struct qplan_npu_rule {
   uint32_t code; /* qplan_npu_reason.code */
   uint32_t reserved;
@@ -83,8 +85,9 @@ typedef struct qplan_npu_target {
   uint32_t reserved;
 
   /* A variant of the device, made from the options in --target "acme,sram=512,...", but for
-   * `priority` and `clock`, which every target has and qplan reads: `config` is what the functions below get; it stays until the library is unloaded. QPLAN_NPU_E_ARGUMENT with a text for what is
-   * not known. NULL: there are no options, and config is 0. */
+   * `priority` and `clock`, which every target has and qplan reads: `config` is what the functions below get;
+   * it stays until the library is unloaded. QPLAN_NPU_E_ARGUMENT with a text for what is not known. NULL:
+   * there are no options, and config is 0. */
   qplan_npu_status (*configure)(const char* options, uint64_t* config, qplan_npu_reason* why);
   /* As of a device of this kind; .hash goes into the blobs, .target and .hw_revision into the plan. */
   qplan_npu_status (*capabilities)(uint64_t config, qplan_npu_capabilities* capabilities);
@@ -104,8 +107,8 @@ typedef struct qplan_npu_target {
                               void* user, qplan_npu_reason* why);
 } qplan_npu_target;
 
-/* What the library exports. abi: QPLAN_NPU_TARGET_ABI of the packer; NULL: this library cannot serve that
- * major. */
+/* The function that the library exports. abi: QPLAN_NPU_TARGET_ABI of the packer; NULL: this library cannot
+ * serve that major. */
 #define QPLAN_NPU_TARGET_ENTRY_NAME "qplan_npu_target_entry"
 typedef const qplan_npu_target* (*qplan_npu_target_entry_fn)(uint32_t abi);
 

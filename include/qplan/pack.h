@@ -1,9 +1,9 @@
 /* pack.h -- the packer's C API: a model file in, a plan out. Host only. C99 and C++17.
  * Calls are independent of each other and may run in several threads. Texts in error are one line:
  * what, where, found, expected, what to do. A list of faults, such as all operators of a model that cannot be
- * imported, has one line for each of them when it goes through error_text: their sum first, then "\n  2 x SVDF ...".
- * Before it stands a line that says what the model was compiled for or how it was quantised, where that is the reason.
- * error.text is the same in one line, cut to its size. */
+ * imported, has one line for each of them when it goes through error_text: their sum first, then "\n  2 x
+ * SVDF ...". Before it stands a line that says what the model was compiled for or how it was quantised, where
+ * that is the reason. error.text is the same in one line, cut to its size. */
 #ifndef QPLAN_PACK_H_
 #define QPLAN_PACK_H_
 
@@ -35,61 +35,67 @@ struct qplan_user_pass; /* below */
 /* The packer's errors may be long (a list of all unsupported operators): whole text through error_text. */
 typedef struct qplan_pack_options {
   uint32_t struct_size;
-  uint32_t strip_names;       /* 1: leave out names and provenance */
-  const char* target;         /* "cpu" (NULL), "cpu,isa=reference", "vta, cpu", ...: docs/placement.md */
-  const char* dump_after;     /* NULL, "all" or the name of a pass: IR text through dump */
-  uint32_t planner_budget;    /* memory planner: hill-climbing iterations; 0: default. Never a time: plans are
-                                 the same on every host */
-  uint32_t log_level;         /* QPLAN_LOG_* */
-  void* user;                 /* for the functions below, all optional */
+  uint32_t strip_names;    /* 1: leave out names and provenance */
+  const char* target;      /* "cpu" (NULL), "cpu,isa=reference", "vta, cpu", ...: docs/placement.md */
+  const char* dump_after;  /* NULL, "all" or the name of a pass: IR text through dump */
+  uint32_t planner_budget; /* memory planner: hill-climbing iterations; 0: default. Never a time: plans are
+                              the same on every host */
+  uint32_t log_level;      /* QPLAN_LOG_* */
+  void* user;              /* for the functions below, all optional */
   void (*log)(void* user, uint32_t level, const char* text);
   qplan_write_fn dump;
-  qplan_write_fn error_text;  /* the whole error, where 240 bytes are too few; may have several lines */
+  qplan_write_fn error_text; /* the whole error, where 240 bytes are too few; may have several lines */
   void (*progress)(void* user, const char* stage, uint32_t done, uint32_t total);
-  const char* contract;       /* numeric contract of all operators: "tfl2", "f32e"; NULL: what the model means */
-  const char* io;             /* dtype of the plan's inputs and outputs: "int8", "uint8", "float"; NULL: the model's */
-  const char* io_layout;      /* of its four-dimensional ones: "nhwc", "nchw"; NULL: the model's */
-  uint32_t keep_float;        /* 1: rewrites that give a float pattern an integer meaning are left out */
+  const char* contract; /* numeric contract of all operators: "tfl2", "f32e"; NULL: what the model means */
+  const char* io; /* dtype of the plan's inputs and outputs: "int8", "uint8", "float"; NULL: the model's */
+  const char* io_layout; /* of its four-dimensional ones: "nhwc", "nchw"; NULL: the model's */
+  uint32_t keep_float;   /* 1: rewrites that give a float pattern an integer meaning are left out */
   uint32_t num_skip;
-  const char* const* skip;    /* names of passes or rewrites that are left out */
-  const qplan_named_tensor* bindings;  /* become constants */
+  const char* const* skip;            /* names of passes or rewrites that are left out */
+  const qplan_named_tensor* bindings; /* become constants */
   uint32_t num_bindings;
   uint32_t num_input_types;
   const qplan_named_type* input_types;
   uint32_t synthesize_constants; /* 1: constants that a text names without data get data made of the seed */
-  uint32_t canonical_body;    /* 1: qplan_import_text writes the body alone, without names */
+  uint32_t canonical_body;       /* 1: qplan_import_text writes the body alone, without names */
   uint64_t synthesize_seed;
-  const char* why_not;        /* NULL or a rewrite: qplan_import_text tells where it does not apply, and why */
+  const char* why_not; /* NULL or a rewrite: qplan_import_text tells where it does not apply, and why */
   const struct qplan_user_pass* const* passes; /* of the caller, in addition to the built-in ones */
   uint32_t num_passes;
-  uint32_t placement;         /* QPLAN_PLACEMENT_* */
-  const char* const* pins;    /* "block3/conv=vta", "%12=cpu": operators whose target is given; docs/placement.md */
+  uint32_t placement; /* QPLAN_PLACEMENT_* */
+  const char* const*
+      pins; /* "block3/conv=vta", "%12=cpu": operators whose target is given; docs/placement.md */
   uint32_t num_pins;
-  uint32_t no_cost_gate;      /* 1: regions stay on the device, whatever prefer says of them */
-  uint32_t no_fallback;       /* 1: no CPU steps and weights for regions: smaller, and nothing runs without the device */
+  uint32_t no_cost_gate; /* 1: regions stay on the device, whatever prefer says of them */
+  uint32_t
+      no_fallback; /* 1: no CPU steps and weights for regions: smaller, and nothing runs without the device */
   uint32_t reserved;
-  const char* target_file;    /* targets from a JSON file, in place of target */
-  const char* const* target_libs; /* shared libraries, each of which describes a target (qplan/npu_target.h) */
+  const char* target_file; /* targets from a JSON file, in place of target */
+  const char* const*
+      target_libs; /* shared libraries, each of which describes a target (qplan/npu_target.h) */
   uint32_t num_target_libs;
   uint32_t reserved2;
   /* One line after a plan was made: operators, MACs and bytes per device, regions, copies. */
   void (*summary)(void* user, const char* text);
-  const char* tuning_file;    /* measurements of qplan tune: each step gets the schedule that was fastest; NULL: none.
-                                 docs/schedules.md */
-  uint32_t tuning_threads;    /* lines of it that count: those of so many threads; 0: 1 */
-  uint32_t fuse;              /* QPLAN_FUSE_* */
-  /* The packer asks it before each pass and each operator that it lowers, in the thread that packs; non-zero ends the
-   * call with QPLAN_CANCELLED. */
+  const char* tuning_file; /* measurements of qplan tune: each step gets the schedule that was fastest; NULL:
+                              none. docs/schedules.md */
+  uint32_t tuning_threads; /* lines of it that count: those of so many threads; 0: 1 */
+  uint32_t fuse;           /* QPLAN_FUSE_* */
+  /* The packer asks it before each pass and each operator that it lowers, in the thread that packs; non-zero
+   * ends the call with QPLAN_CANCELLED. */
   int32_t (*cancelled)(void* user);
-  uint32_t prefer;            /* QPLAN_PREFER_*: what decides whether a region is worth its device */
+  uint32_t prefer; /* QPLAN_PREFER_*: what decides whether a region is worth its device */
   uint32_t reserved3;
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */
-  QPLAN_FUSE_AUTO = 0,  /* where it saves much memory and costs little time, or saves time by tuning_file */
-  QPLAN_FUSE_OFF = 1,   /* each layer a step of its own */
-  QPLAN_FUSE_ALL = 2,   /* wherever it can be done, for measurements: its tiles may take more memory than AUTO's plan */
-  QPLAN_FUSE_MEMORY = 3 /* what takes the least memory, whatever time it takes; never more than the others */
+       QPLAN_FUSE_AUTO =
+           0, /* where it saves much memory and costs little time, or saves time by tuning_file */
+       QPLAN_FUSE_OFF = 1, /* each layer a step of its own */
+       QPLAN_FUSE_ALL =
+           2, /* wherever it can be done, for measurements: its tiles may take more memory than AUTO's plan */
+       QPLAN_FUSE_MEMORY =
+           3 /* what takes the least memory, whatever time it takes; never more than the others */
 };
 
 enum {
@@ -97,70 +103,77 @@ enum {
   QPLAN_PLACEMENT_STRICT = 1 /* an operator off the preferred target is an error that lists all of them */
 };
 
-enum { /* what the cost gate of docs/placement.md judges a region of a device by */
-  QPLAN_PREFER_DEFAULT = 0, /* NPU where the first of the targets is a device, else LATENCY */
-  QPLAN_PREFER_NPU = 1,     /* it stays on the device, however slow that is, if its copies take the CPU less time than
-                               its operators would */
-  QPLAN_PREFER_LATENCY = 2, /* it stays where the device is estimated faster, copies included */
-  QPLAN_PREFER_ENERGY = 3   /* it stays where the device is estimated to take less energy, copies included */
+enum {                           /* what the cost gate of docs/placement.md judges a region of a device by */
+       QPLAN_PREFER_DEFAULT = 0, /* NPU where the first of the targets is a device, else LATENCY */
+       QPLAN_PREFER_NPU = 1, /* it stays on the device, however slow that is, if its copies take the CPU less
+                                time than its operators would */
+       QPLAN_PREFER_LATENCY = 2, /* it stays where the device is estimated faster, copies included */
+       QPLAN_PREFER_ENERGY =
+           3 /* it stays where the device is estimated to take less energy, copies included */
 };
 
-/* Packs the model at model_path (.tflite, .onnx, .pt, Relay text; the content decides, not the name) and hands the plan's
- * bytes to write, in order. Nothing is written on an error. QPLAN_MODEL_INVALID, QPLAN_MODEL_UNSUPPORTED, QPLAN_FILE_ERROR, ... */
+/* Packs the model at model_path (.tflite, .onnx, .pt, Relay text; the content decides, not the name) and
+ * hands the plan's bytes to write, in order. Nothing is written on an error. QPLAN_MODEL_INVALID,
+ * QPLAN_MODEL_UNSUPPORTED, QPLAN_FILE_ERROR, ... */
 QPLAN_API qplan_status qplan_pack_file(const char* model_path, const qplan_pack_options* options,
                                        qplan_write_fn write, void* write_user, qplan_error* error);
 /* The same from memory; name stands in errors and provenance. */
 QPLAN_API qplan_status qplan_pack_bytes(const void* model, size_t size, const char* name,
-                                        const qplan_pack_options* options, qplan_write_fn write, void* write_user,
-                                        qplan_error* error);
+                                        const qplan_pack_options* options, qplan_write_fn write,
+                                        void* write_user, qplan_error* error);
 /* The imported module as Relay text, before any rewrite (canonical 0) or after all (canonical 1). */
-QPLAN_API qplan_status qplan_import_text(const char* model_path, const qplan_pack_options* options, int canonical,
-                                         qplan_write_fn write, void* write_user, qplan_error* error);
-/* Whether two models are one network: their canonical bodies side by side, as lines of text that name each scale, zero
- * point, attribute and constant that differs (docs/canonical-form.md). options: for both models. *same: 1 where nothing
- * differs but contracts, names, and biases by 1. The statuses of qplan_import_text. */
+QPLAN_API qplan_status qplan_import_text(const char* model_path, const qplan_pack_options* options,
+                                         int canonical, qplan_write_fn write, void* write_user,
+                                         qplan_error* error);
+/* Whether two models are one network: their canonical bodies side by side, as lines of text that name each
+ * scale, zero point, attribute and constant that differs (docs/canonical-form.md). options: for both models.
+ * *same: 1 where nothing differs but contracts, names, and biases by 1. The statuses of qplan_import_text. */
 QPLAN_API qplan_status qplan_compare_models(const char* model_path, const char* other_path,
                                             const qplan_pack_options* options, qplan_write_fn write,
                                             void* write_user, int* same, qplan_error* error);
-/* Which operator of the model would run where, and why, for the targets of options->target ("vta,sram=quarter, cpu"), as
- * pack would place it. docs/placement.md tells what it says. A plan in the place of the model: what was decided when it
- * was packed. */
+/* Which operator of the model would run where, and why, for the targets of options->target
+ * ("vta,sram=quarter, cpu"), as pack would place it. docs/placement.md tells what it says. A plan in the
+ * place of the model: what was decided when it was packed. */
 enum { QPLAN_EXPLAIN_TEXT = 0, QPLAN_EXPLAIN_JSON = 1, QPLAN_EXPLAIN_HTML = 2 };
 QPLAN_API qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,
                                      qplan_write_fn write, void* write_user, qplan_error* error);
 
-/* What a plan holds, as JSON: content_digest, inputs, outputs, memory, steps, ... */
+/* The content of a plan as JSON: content_digest, inputs, outputs, memory, steps, ... */
 QPLAN_API qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
                                           qplan_error* error);
 /* A listing of the plan's steps for people: one per line with kernel, tensors, addresses, parameters. */
 QPLAN_API qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn write, void* user,
                                          qplan_error* error);
 
-/* ---- tuning (docs/schedules.md): schedules tell how the steps' kernels go about their work, never what they compute ---- */
-/* The schedules that may be faster than the defaults, as JSON: {"num_steps": n, "steps": [{"step", "key", "kernel",
- * "candidates": [{}, {"block_pixels": 24}, ...], "pruned": {..}}, ...]}, the default first. isa_limit: QPLAN_ISA_* of the
- * machine that is meant, AUTO for this one; num_threads: of the sessions that are meant. */
-QPLAN_API qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limit, uint32_t num_threads,
-                                          qplan_write_fn write, void* user, qplan_error* error);
-/* The plan with other schedules. schedules: JSON, a list with one of the objects above for each of the plan's steps, null
- * where it stays as it is. */
-QPLAN_API qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules, qplan_write_fn write,
-                                        void* user, qplan_error* error);
+/* ---- tuning (docs/schedules.md): schedules set sizes and orders of the steps' kernels, never what they
+ * compute ---- */
+/* The schedules that may be faster than the defaults, as JSON: {"num_steps": n, "steps": [{"step", "key",
+ * "kernel", "candidates": [{}, {"block_pixels": 24}, ...], "pruned": {..}}, ...]}, the default first.
+ * isa_limit: QPLAN_ISA_* of the machine that is meant, AUTO for this one; num_threads: of the sessions that
+ * are meant. */
+QPLAN_API qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limit,
+                                          uint32_t num_threads, qplan_write_fn write, void* user,
+                                          qplan_error* error);
+/* The plan with other schedules. schedules: JSON, a list with one of the objects above for each of the plan's
+ * steps, null where it stays as it is. */
+QPLAN_API qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules,
+                                        qplan_write_fn write, void* user, qplan_error* error);
 
-/* ==== patterns, rewrites and passes of the caller (docs/passes.md; C++: <qplan/pass.hpp>, Python: qplan.passes) ====
- * A rewrite is a pattern and a function that builds what stands for the value that matched. A pass is a list of
- * rewrites, or a function of its own. They are part of the pipeline like the built-in ones: what they make is verified,
- * they are logged, dumped (dump_after), left out by name (skip) and asked why they do not apply (why_not).
+/* ==== patterns, rewrites and passes of the caller (docs/passes.md; C++: <qplan/pass.hpp>, Python:
+ * qplan.passes) ==== A rewrite is a pattern and a function that builds the replacement of the value that
+ * matched. A pass is a list of rewrites, or a function of its own. They are part of the pipeline like the
+ * built-in ones: what they make is verified, they are logged, dumped (dump_after), left out by name (skip)
+ * and asked why they do not apply (why_not).
  *
- * pre is the function as it was and is only read; post is the one that takes its place and is only added to. Their
- *   values are of different types; qplan_post_value_of alone leads from the first to the second.
- * Lifetimes: a pattern is its creator's until qplan_pattern_destroy. It keeps what it is made of: operand patterns may
- *   be destroyed before it. Passes, rewrites and all that they point to must stay until the packing call returns. pre,
- *   post, matches, values, nodes and all pointers got from them are good until the callback returns, pointers into
- *   post until the next call on it.
- * Threads: patterns are immutable. Callbacks run in the thread that packs.
- * Errors: a callback returns a status; with a negative one packing fails. The text is the one given to qplan_pre_fail,
- *   else that of the last call that failed within the callback. No exception may leave a callback. */
+ * pre is the function as it was and is only read; post is the one that takes its place and is only added to.
+ * Their values are of different types; qplan_post_value_of alone leads from the first to the second.
+ * Lifetimes: a pattern is its creator's until qplan_pattern_destroy. It keeps what it is made of: operand
+ * patterns may be destroyed before it. Passes, rewrites and all that they point to must stay until the
+ * packing call returns. pre, post, matches, values, nodes and all pointers got from them are good until the
+ * callback returns, pointers into post until the next call on it. Threads: patterns are immutable. Callbacks
+ * run in the thread that packs. Errors: a callback returns a status; with a negative one packing fails. The
+ * text is the one given to qplan_pre_fail, else that of the last call that failed within the callback. No
+ * exception may leave a callback. */
 typedef struct qplan_pattern qplan_pattern;
 typedef struct qplan_pre qplan_pre;
 typedef struct qplan_post qplan_post;
@@ -200,8 +213,8 @@ typedef struct qplan_attr {
 /* ---- patterns: every call makes a new one ---- */
 /* QPLAN_VALUE_ANY, _PARAM or _CONSTANT. */
 QPLAN_API qplan_status qplan_pattern_value(uint32_t kind, qplan_pattern** pattern, qplan_error* error);
-/* A result of one of the operators. Fewer operands than the node has: the others may be anything. commutative 1: the
- * first two in either order. */
+/* A result of one of the operators. Fewer operands than the node has: the others may be anything. commutative
+ * 1: the first two in either order. */
 QPLAN_API qplan_status qplan_pattern_op(const char* const* names, uint32_t num_names,
                                         const qplan_pattern* const* operands, uint32_t num_operands,
                                         int commutative, qplan_pattern** pattern, qplan_error* error);
@@ -212,8 +225,8 @@ QPLAN_API qplan_status qplan_pattern_either(const qplan_pattern* first, const qp
 QPLAN_API qplan_status qplan_pattern_optional(const char* name, const qplan_pattern* inner,
                                               const qplan_pattern* const* others, uint32_t num_others,
                                               qplan_pattern** pattern, qplan_error* error);
-/* A value that matches child, whose first operand leads through nodes of the operators path, each on the first operand
- * of the next, to one that matches parent; what lies between is read once each. */
+/* A value that matches child, whose first operand leads through nodes of the operators path, each on the
+ * first operand of the next, to one that matches parent; each value in between is read once. */
 QPLAN_API qplan_status qplan_pattern_dominates(const qplan_pattern* parent, const char* const* path,
                                                uint32_t num_path, const qplan_pattern* child,
                                                qplan_pattern** pattern, qplan_error* error);
@@ -228,12 +241,14 @@ QPLAN_API qplan_status qplan_pattern_shape(const qplan_pattern* of, const int64_
 QPLAN_API qplan_status qplan_pattern_rank(const qplan_pattern* of, uint32_t ndim, qplan_pattern** pattern,
                                           qplan_error* error);
 /* read by one operand or output, no more */
-QPLAN_API qplan_status qplan_pattern_one_use(const qplan_pattern* of, qplan_pattern** pattern, qplan_error* error);
+QPLAN_API qplan_status qplan_pattern_one_use(const qplan_pattern* of, qplan_pattern** pattern,
+                                             qplan_error* error);
 /* the attribute of the node that makes it, or the operator's fallback, is this */
-QPLAN_API qplan_status qplan_pattern_attr(const qplan_pattern* of, const qplan_attr* attr, qplan_pattern** pattern,
-                                          qplan_error* error);
-/* anything else: holds returns 1, 0 or a negative status; asked when all other conditions at and below the value held.
- * text ends the sentence "expected a value ...". release (or NULL) is called when no pattern needs user any more. */
+QPLAN_API qplan_status qplan_pattern_attr(const qplan_pattern* of, const qplan_attr* attr,
+                                          qplan_pattern** pattern, qplan_error* error);
+/* anything else: holds returns 1, 0 or a negative status; asked when all other conditions at and below the
+ * value held. text ends the sentence "expected a value ...". release (or NULL) is called when no pattern
+ * needs user any more. */
 QPLAN_API qplan_status qplan_pattern_where(const qplan_pattern* of, const char* text,
                                            qplan_status (*holds)(void* user, const qplan_pre* pre,
                                                                  qplan_pre_value value),
@@ -277,7 +292,8 @@ typedef struct qplan_node_info {
 QPLAN_API qplan_status qplan_pre_function_info(const qplan_pre* pre, qplan_function_info* info);
 QPLAN_API qplan_status qplan_pre_param(const qplan_pre* pre, uint32_t index, qplan_pre_value* value);
 QPLAN_API qplan_status qplan_pre_output(const qplan_pre* pre, uint32_t index, qplan_pre_value* value);
-QPLAN_API qplan_status qplan_pre_value_info(const qplan_pre* pre, qplan_pre_value value, qplan_value_info* info);
+QPLAN_API qplan_status qplan_pre_value_info(const qplan_pre* pre, qplan_pre_value value,
+                                            qplan_value_info* info);
 /* The node that makes the value; QPLAN_NOT_FOUND for parameters and constants. */
 QPLAN_API qplan_status qplan_pre_producer(const qplan_pre* pre, qplan_pre_value value, qplan_pre_node* node);
 QPLAN_API qplan_status qplan_pre_node_info(const qplan_pre* pre, qplan_pre_node node, qplan_node_info* info);
@@ -286,7 +302,8 @@ QPLAN_API qplan_status qplan_pre_operand(const qplan_pre* pre, qplan_pre_node no
 QPLAN_API qplan_status qplan_pre_result(const qplan_pre* pre, qplan_pre_node node, uint32_t index,
                                         qplan_pre_value* value);
 /* The attribute, or the operator's fallback; QPLAN_NOT_FOUND where it has neither. */
-QPLAN_API qplan_status qplan_pre_attr(const qplan_pre* pre, qplan_pre_node node, const char* name, qplan_attr* attr);
+QPLAN_API qplan_status qplan_pre_attr(const qplan_pre* pre, qplan_pre_node node, const char* name,
+                                      qplan_attr* attr);
 /* One of the num_attrs that are written. */
 QPLAN_API qplan_status qplan_pre_attr_at(const qplan_pre* pre, qplan_pre_node node, uint32_t index,
                                          qplan_attr* attr);
@@ -295,25 +312,28 @@ QPLAN_API qplan_status qplan_pre_fail(const qplan_pre* pre, qplan_status status,
 /* The text of the last call that failed within this callback, "" where none did. */
 QPLAN_API const char* qplan_pre_error(const qplan_pre* pre);
 /* QPLAN_NOT_FOUND for what an alternative or an optional operator left out. */
-QPLAN_API qplan_status qplan_matches_find(const qplan_matches* matches, const char* name, qplan_pre_value* value);
+QPLAN_API qplan_status qplan_matches_find(const qplan_matches* matches, const char* name,
+                                          qplan_pre_value* value);
 QPLAN_API qplan_status qplan_matches_root(const qplan_matches* matches, qplan_pre_node* node);
 
 /* ---- building ---- */
-/* What stands for the old value in the new function. */
+/* The new function's counterpart of the old value. */
 QPLAN_API qplan_status qplan_post_value_of(qplan_post* post, qplan_pre_value value, qplan_post_value* result);
-/* A copy of the tensor's data (CPU memory; strides are honoured). name may be NULL. The same type and content give the
- * same value. */
+/* A copy of the tensor's data (CPU memory; strides are honoured). name may be NULL. The same type and content
+ * give the same value. */
 QPLAN_API qplan_status qplan_post_constant(qplan_post* post, const DLTensor* tensor, const char* name,
                                            qplan_post_value* result);
-/* A node. results: room for num_results, as many as the operator has. name (of the source operator, for messages) may
- * be NULL. Types are inferred; what does not fit is an error. */
+/* A node. results: room for num_results, as many as the operator has. name (of the source operator, for
+ * messages) may be NULL. Types are inferred; what does not fit is an error. */
 QPLAN_API qplan_status qplan_post_call(qplan_post* post, const char* op, const qplan_post_value* operands,
                                        uint32_t num_operands, const qplan_attr* attrs, uint32_t num_attrs,
                                        const char* name, qplan_post_value* results, uint32_t num_results);
-QPLAN_API qplan_status qplan_post_value_info(const qplan_post* post, qplan_post_value value, qplan_value_info* info);
-/* For run() of a pass: from here on readers of the old value read the new one, which has the same type. In the order
- * of the nodes; nodes whose results are not replaced stay as they are. */
-QPLAN_API qplan_status qplan_post_replace(qplan_post* post, qplan_pre_value value, qplan_post_value replacement);
+QPLAN_API qplan_status qplan_post_value_info(const qplan_post* post, qplan_post_value value,
+                                             qplan_value_info* info);
+/* For run() of a pass: from here on readers of the old value read the new one, which has the same type. In
+ * the order of the nodes; nodes whose results are not replaced stay as they are. */
+QPLAN_API qplan_status qplan_post_replace(qplan_post* post, qplan_pre_value value,
+                                          qplan_post_value replacement);
 /* Why a rewrite fires, or why it does not: one line for the log or the near-miss report. */
 QPLAN_API qplan_status qplan_post_why(qplan_post* post, const char* text);
 
@@ -324,7 +344,8 @@ typedef struct qplan_user_rewrite {
   const char* name;
   const qplan_pattern* pattern; /* matched against the result of each node that has one */
   void* user;
-  /* Builds what stands for the matched value, of the same type. result untouched: the rewrite does not apply. */
+  /* Builds the replacement of the matched value, of the same type. result untouched: the rewrite does not
+   * apply. */
   qplan_status (*build)(void* user, const qplan_pre* pre, qplan_post* post, const qplan_matches* matches,
                         qplan_post_value* result);
 } qplan_user_rewrite;
@@ -336,8 +357,8 @@ typedef struct qplan_user_pass {
   const char* after; /* the pass, built-in or earlier in the list, that it follows; NULL: before all */
   const qplan_user_rewrite* const* rewrites; /* run until none fires */
   void* user;
-  /* NULL where the pass is made of rewrites. Called for each function of the module, whenever its turn comes: passes
-   * run in rounds until none changes anything, so that run must come to an end too. */
+  /* NULL where the pass is made of rewrites. Called for each function of the module, whenever its turn comes:
+   * passes run in rounds until none changes anything, so that run must come to an end too. */
   qplan_status (*run)(void* user, const qplan_pre* pre, qplan_post* post);
 } qplan_user_pass;
 

@@ -34,7 +34,7 @@ class Post {
  public:
   Post(const qplan_pre* pre, qplan_post* post) : pre_(pre), post_(post) {}
 
-  // What stands for the old value.
+  // The counterpart of the old value.
   PostValue operator[](PreValue value) {
     qplan_post_value result;
     check(qplan_post_value_of(post_, value.c_value(), &result));
@@ -135,7 +135,7 @@ class Matches {
 
 class Rewrite {
  public:
-  // What stands for the matched value, of the same type; nothing: the rewrite does not apply.
+  // Builds the replacement of the matched value, of the same type; nothing: the rewrite does not apply.
   using Build = std::function<std::optional<PostValue>(const Pre& pre, Post& post, const Matches& matches)>;
 
   // Among rewrites of one pass those of higher benefit are tried first.

@@ -8,14 +8,14 @@
  *
  * Ownership: whatever the caller passes stays the caller's and must outlive the plan or session that uses it:
  *   plan bytes, memories, kernel set, platform, thread pool. There is nothing to free.
- * Threads: an opened plan and a kernel set are immutable and may be shared; one session is used by one thread at a
- *   time, but for qplan_session_cancel, which any thread may call. There is no global state.
- * Trust: a plan may come from anybody. What open and init accept stays within the memories; how long it runs is what
- *   its work says (qplan_plan_work), which qplan_session_config.max_work limits. Names are bytes of the plan and may
- *   hold anything; texts (errors, log lines) are made printable: other bytes of a plan stand in them as '?'.
- * Structs that cross the line start with struct_size = sizeof(the struct); a field beyond it counts as zero, and zero
- *   means "default". They only ever grow at the end.
- * Errors: every call returns a status. Calls made before a session exists also fill an optional qplan_error. */
+ * Threads: an opened plan and a kernel set are immutable and may be shared; one session is used by one thread
+ *   at a time, except for qplan_session_cancel, which any thread may call. There is no global state.
+ * Trust: a plan may come from anybody. What open and init accept stays within the memories; how long it runs
+ * is what its work says (qplan_plan_work), which qplan_session_config.max_work limits. Names are bytes of the
+ * plan and may hold anything; texts (errors, log lines) are made printable: other bytes of a plan appear in
+ * them as '?'. Structs that cross the line start with struct_size = sizeof(the struct); a field beyond it
+ * counts as zero, and zero means "default". They only ever grow at the end. Errors: every call returns a
+ * status. Calls made before a session exists also fill an optional qplan_error. */
 #ifndef QPLAN_QPLAN_H_
 #define QPLAN_QPLAN_H_
 
@@ -86,9 +86,9 @@ typedef struct qplan_plan { /* caller-owned storage; nothing to destroy */
 enum {
   QPLAN_PLAN_DIGEST = 1u /* also check the SHA-256 of the file; memory safety never relies on it */
 };
-/* bytes: 64-byte aligned, size bytes long (the file may be followed by anything). Verifies the whole plan in linear
- * time; session init checks the rest, once: what both accept, execution can run blindly. error may be NULL.
- * QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED, QPLAN_INVALID_ARGUMENT. */
+/* bytes: 64-byte aligned, size bytes long (the file may be followed by anything). Verifies the whole plan in
+ * linear time; session init checks the rest, once: what both accept, execution can run blindly. error may be
+ * NULL. QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_plan_open(qplan_plan* plan, const void* bytes, size_t size, uint32_t flags,
                                        qplan_error* error);
 
@@ -100,26 +100,28 @@ typedef struct qplan_tensor_info {
   const char* name;     /* "" where names are stripped; this and all pointers below point into the plan */
   const int64_t* shape; /* ndim extents, outermost first; a packed row-major tensor */
   DLDataType dtype;
-  uint32_t alignment;          /* bytes, for qplan_session_bind */
-  uint64_t size_bytes;         /* of the packed tensor */
-  const float* scales;         /* real = scale * (q - zero_point); num_scales of them */
-  const int32_t* zero_points;  /* num_scales of them */
-  uint32_t num_scales;         /* 0: not quantised, 1: per tensor, n: along quant_axis */
+  uint32_t alignment;         /* bytes, for qplan_session_bind */
+  uint64_t size_bytes;        /* of the packed tensor */
+  const float* scales;        /* real = scale * (q - zero_point); num_scales of them */
+  const int32_t* zero_points; /* num_scales of them */
+  uint32_t num_scales;        /* 0: not quantised, 1: per tensor, n: along quant_axis */
   int32_t quant_axis;
 } qplan_tensor_info;
-/* What a plan says of itself. */
+/* Facts that a plan states. */
 typedef struct qplan_plan_info {
   uint32_t struct_size;
-  uint32_t is_for_other_arch; /* 1: packed for another processor architecture than runtime_arch. It runs with the same
-                                 bytes, but may take several times the time and memory: its layouts and sizes are for
-                                 kernels that are not here. init logs a warning. 0 where the plan does not say */
-  const char* target_options; /* of the CPU that the plan was packed for: "arch=x86_64,isa=avx512vnni"; "" where the plan
-                                 does not say; points into the plan */
+  uint32_t is_for_other_arch; /* 1: packed for another processor architecture than runtime_arch. It runs with
+                                 the same bytes, but may take several times the time and memory: its layouts
+                                 and sizes are for kernels that are not here. init logs a warning. 0 where the
+                                 plan does not say */
+  const char* target_options; /* of the CPU that the plan was packed for: "arch=x86_64,isa=avx512vnni"; ""
+                                 where the plan does not say; points into the plan */
   const char* runtime_arch;   /* of this build: "x86_64", "cortex-m", ... or "unknown"; static storage */
   uint32_t version_major;     /* of the file's format */
   uint32_t version_minor;
 } qplan_plan_info;
-/* QPLAN_INVALID_ARGUMENT: a plan or info that is NULL, or a struct_size that is none of a version of this struct. */
+/* QPLAN_INVALID_ARGUMENT: a plan or info that is NULL, or a struct_size that no version of this struct
+ * has. */
 QPLAN_API qplan_status qplan_plan_get_info(const qplan_plan* plan, qplan_plan_info* info);
 
 /* function: an entry point of the plan, NULL for "main". */
@@ -128,8 +130,9 @@ QPLAN_API qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* fu
                                           uint32_t index, qplan_tensor_info* info);
 
 /* ---- platform hooks: all optional, all the caller's ---- */
-/* Runs task(ctx, index, worker) for each index in [0, count) and returns when all are done. worker < num_threads;
- * two tasks running at the same time have different workers. Results never depend on num_threads or on the order. */
+/* Runs task(ctx, index, worker) for each index in [0, count) and returns when all are done. worker <
+ * num_threads; two tasks running at the same time have different workers. Results never depend on num_threads
+ * or on the order. */
 typedef struct qplan_thread_pool {
   uint32_t struct_size;
   uint32_t num_threads; /* >= 1, constant while a session uses the pool */
@@ -142,16 +145,22 @@ typedef struct qplan_event { /* one plan step */
   uint32_t struct_size;
   uint32_t step;      /* its position in the plan */
   const char* op;     /* kernel family: "conv2d"; "npu" for a region */
-  const char* kernel; /* the variant that runs: "conv2d_avx512vnni"; of a region the driver's name, or "cpu" where the
-                         CPU's steps after it run instead */
+  const char* kernel; /* the variant that runs: "conv2d_avx512vnni"; of a region the driver's name, or "cpu"
+                         where the CPU's steps after it run instead */
   const char* name;   /* the source operator's name, "" where stripped */
   uint64_t macs;      /* multiply-accumulates of the step, as the plan states them */
   uint64_t bytes;     /* bytes of its operands: inputs, constants, outputs */
-  uint64_t work;      /* elementary operations of the step, as qplan_plan_work counts them; of a region the bytes that the
-                         CPU copies for it */
+  uint64_t work; /* elementary operations of the step, as qplan_plan_work counts them; of a region the bytes
+                    that the CPU copies for it */
 } qplan_event;
 
-enum { QPLAN_LOG_OFF = 0, QPLAN_LOG_ERROR = 1, QPLAN_LOG_WARNING = 2, QPLAN_LOG_INFO = 3, QPLAN_LOG_DEBUG = 4 };
+enum {
+  QPLAN_LOG_OFF = 0,
+  QPLAN_LOG_ERROR = 1,
+  QPLAN_LOG_WARNING = 2,
+  QPLAN_LOG_INFO = 3,
+  QPLAN_LOG_DEBUG = 4
+};
 typedef struct qplan_platform {
   uint32_t struct_size;
   uint32_t log_level; /* QPLAN_LOG_*: texts above it are not made */
@@ -165,20 +174,22 @@ typedef struct qplan_platform {
 
 /* ---- kernels: passed in, never registered in a global, so that the linker drops what is not used ---- */
 typedef struct qplan_kernel_set qplan_kernel_set;
-QPLAN_API const qplan_kernel_set* qplan_kernels_all(void);       /* every family, every ISA of this build */
-QPLAN_API const qplan_kernel_set* qplan_kernels_reference(void); /* every family, reference kernels only: small */
+QPLAN_API const qplan_kernel_set* qplan_kernels_all(void); /* every family, every ISA of this build */
+QPLAN_API const qplan_kernel_set* qplan_kernels_reference(
+    void); /* every family, reference kernels only: small */
 
-/* How much the CPU computes in one run of a function at most, before there is a session: a plan is untrusted, and 1.3 kB
- * of it may mean hours. *work is the number of elementary operations of all steps: multiply-accumulates, elements of
- * pooling windows, elements that an operator computes, bytes that it moves; docs/work.md has the formula of each
- * kernel family. It follows from shapes and parameters, which are verified here, and never from figures that the plan
- * states. The fallback steps of regions count, since the CPU runs them when a device fails; the work of devices does
- * not. UINT64_MAX: that many or more. The units of a chain are cut into at most 16 shares a thread, and
- * rows at the borders of shares are computed again: at most 16 times as much for each thread.
- * function: NULL for "main". kernels: those that the session is going to have. error may be NULL.
- * QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
-QPLAN_API qplan_status qplan_plan_work(const qplan_plan* plan, const char* function, const qplan_kernel_set* kernels,
-                                       uint64_t* work, qplan_error* error);
+/* How much the CPU computes in one run of a function at most, before there is a session: a plan is untrusted,
+ * and 1.3 kB of it may mean hours. *work is the number of elementary operations of all steps:
+ * multiply-accumulates, elements of pooling windows, elements that an operator computes, bytes that it moves;
+ * docs/work.md has the formula of each kernel family. It follows from shapes and parameters, which are
+ * verified here, and never from figures that the plan states. The fallback steps of regions count, since the
+ * CPU runs them when a device fails; the work of devices does not. UINT64_MAX: that many or more. The units
+ * of a chain are cut into at most 16 shares a thread, and rows at the borders of shares are computed again:
+ * at most 16 times as much for each thread. function: NULL for "main". kernels: those that the session is
+ * going to have. error may be NULL. QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT,
+ * QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_plan_work(const qplan_plan* plan, const char* function,
+                                       const qplan_kernel_set* kernels, uint64_t* work, qplan_error* error);
 
 /* ---- session ---- */
 typedef struct qplan_session qplan_session; /* lives inside memories[0] */
@@ -187,9 +198,9 @@ typedef struct qplan_memory {
   size_t size; /* bytes */
 } qplan_memory;
 
-/* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine lacks is
- * QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI of processors
- * without AVX-512. */
+/* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine
+ * lacks is QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI
+ * of processors without AVX-512. */
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
@@ -198,11 +209,12 @@ enum {
   QPLAN_ISA_AVXVNNI = 40,
   QPLAN_ISA_AVX512VNNI = 48
 };
-/* ---- NPU regions: steps of a plan that a device runs, each with the CPU steps that compute the same bits ----
- * The session submits a region's job to the driver of the region's target, copies tensors between the CPU's and the
- * device's arrangement where they differ, and maintains caches. A region without a device that takes it runs on its CPU
- * steps from init on; what becomes of one whose job fails is a matter of policy. Nothing of this is silent: each region
- * tells where it runs and why (qplan_session_region_info), each device its state and counters, the log has a line. */
+/* ---- NPU regions: steps of a plan that a device runs, each with the CPU steps that compute the same bits
+ * ---- The session submits a region's job to the driver of the region's target, copies tensors between the
+ * CPU's and the device's arrangement where they differ, and maintains caches. A region without a device that
+ * takes it runs on its CPU steps from init on; what becomes of one whose job fails is a matter of policy. All
+ * of this is reported: each region states where it runs and why (qplan_session_region_info), each device its
+ * state and counters, and the log has a line. */
 struct qplan_npu_driver; /* qplan/npu_driver.h */
 /* The code that talks to drivers, passed in so that programs without an NPU do not link it. */
 typedef struct qplan_npu_client qplan_npu_client;
@@ -211,42 +223,45 @@ QPLAN_API const qplan_npu_client* qplan_npu_client_default(void);
 typedef struct qplan_npu_device_config {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* target;                    /* of the plan: "vta" */
-  const struct qplan_npu_driver* driver; /* both outlive the session; NULL: the device is absent, status tells why */
-  uint64_t device;                       /* qplan_npu_device, opened by the caller with the driver */
-  int32_t status;                        /* driver NULL: the qplan_npu_status of the attempt to open, for the report */
-  uint32_t max_failures;                 /* jobs in a row that failed with an error that asks for a reset, until
-                                            quarantine; 0: 3 */
+  const char* target; /* of the plan: "vta" */
+  const struct qplan_npu_driver*
+      driver;            /* both outlive the session; NULL: the device is absent, status tells why */
+  uint64_t device;       /* qplan_npu_device, opened by the caller with the driver */
+  int32_t status;        /* driver NULL: the qplan_npu_status of the attempt to open, for the report */
+  uint32_t max_failures; /* jobs in a row that failed with an error that asks for a reset, until
+                            quarantine; 0: 3 */
 } qplan_npu_device_config;
 
 /* What happens when a region cannot run on its device. */
 enum {
   QPLAN_NPU_FALLBACK = 0, /* on the CPU, with the same bits */
-  QPLAN_NPU_RETRY = 1,    /* once more on the device, after a reset where the error asks for one; then as FALLBACK */
-  QPLAN_NPU_FAIL = 2      /* init or invoke fails with QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_DEVICE_TIMEOUT */
+  QPLAN_NPU_RETRY =
+      1, /* once more on the device, after a reset where the error asks for one; then as FALLBACK */
+  QPLAN_NPU_FAIL =
+      2 /* init or invoke fails with QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_DEVICE_TIMEOUT */
 };
 enum {
-  QPLAN_NPU_VERIFY = 1u, /* every region on its device and on the CPU; a difference is counted and logged, and the CPU's
-                            bytes stand */
+  QPLAN_NPU_VERIFY = 1u, /* every region on its device and on the CPU; a difference is counted and logged, and
+                            the CPU's bytes stand */
   QPLAN_NPU_OFF = 2u     /* every region on the CPU */
 };
 
 typedef struct qplan_session_config {
   uint32_t struct_size;
-  uint32_t isa_limit;              /* QPLAN_ISA_* */
-  const char* function;            /* entry point of the plan; NULL: "main" */
-  const qplan_kernel_set* kernels; /* required */
-  const qplan_platform* platform;  /* may be NULL */
-  const qplan_npu_client* npu;     /* qplan_npu_client_default(); NULL: no devices */
-  const qplan_npu_device_config* devices; /* at most one for each target, targets that the plan lacks are ignored; read
-                                             during init only */
+  uint32_t isa_limit;                     /* QPLAN_ISA_* */
+  const char* function;                   /* entry point of the plan; NULL: "main" */
+  const qplan_kernel_set* kernels;        /* required */
+  const qplan_platform* platform;         /* may be NULL */
+  const qplan_npu_client* npu;            /* qplan_npu_client_default(); NULL: no devices */
+  const qplan_npu_device_config* devices; /* at most one for each target, targets that the plan lacks are
+                                             ignored; read during init only */
   uint32_t num_devices;
-  uint32_t on_npu_failure;         /* QPLAN_NPU_FALLBACK, ... */
-  uint32_t npu_flags;              /* QPLAN_NPU_VERIFY, ... */
-  uint32_t npu_timeout_us;         /* of one job, until it is cancelled, and again until its device is reset; 0: one
-                                      second. By platform.now_ns; without it, the time that calls spend waiting */
-  uint64_t max_work;               /* init refuses a function of more work (qplan_plan_work) with QPLAN_WORK_LIMIT;
-                                      0: no limit */
+  uint32_t on_npu_failure; /* QPLAN_NPU_FALLBACK, ... */
+  uint32_t npu_flags;      /* QPLAN_NPU_VERIFY, ... */
+  uint32_t npu_timeout_us; /* of one job, until it is cancelled, and again until its device is reset; 0: one
+                              second. By platform.now_ns; without it, the time that calls spend waiting */
+  uint64_t max_work;       /* init refuses a function of more work (qplan_plan_work) with QPLAN_WORK_LIMIT;
+                              0: no limit */
 } qplan_session_config;
 
 typedef struct qplan_memory_need {
@@ -254,66 +269,74 @@ typedef struct qplan_memory_need {
   uint32_t alignment; /* bytes */
   uint64_t size;      /* bytes; usage equals it to the byte, for bank 0 runtime structures included */
 } qplan_memory_need;
-/* *count in: room in needs; out: number of banks. needs may be NULL to ask for the count. error may be NULL. */
+/* *count in: room in needs; out: number of banks. needs may be NULL to ask for the count. error may be NULL.
+ */
 QPLAN_API qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_session_config* config,
-                                                  qplan_memory_need* needs, uint32_t* count, qplan_error* error);
-/* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL. A region that
- * has neither device nor CPU steps, and under QPLAN_NPU_FAIL one that has no device, is an error.
+                                                  qplan_memory_need* needs, uint32_t* count,
+                                                  qplan_error* error);
+/* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL. A
+ * region that has neither device nor CPU steps, and under QPLAN_NPU_FAIL one that has no device, is an error.
  * QPLAN_WORK_LIMIT (error->step is where the limit is passed), QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR,
- * QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
+ * QPLAN_MEMORY_TOO_SMALL, QPLAN_MISALIGNED, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT.
+ */
 QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
                                           const qplan_memory* memories, uint32_t num_memories,
                                           qplan_session** session, qplan_error* error);
-/* The memories are the caller's again; frees nothing. A job in flight is cancelled; devices get back what init took.
- * Of a device that neither cancel nor reset stops, a line with QPLAN_LOG_ERROR is logged: it may still write to the
- * memories, so keep them until the device is closed. */
+/* The memories are the caller's again; frees nothing. A job in flight is cancelled; devices get back what
+ * init took. For a device that neither cancel nor reset stops, a line with QPLAN_LOG_ERROR is logged: it may
+ * still write to the memories, so keep them until the device is closed. */
 QPLAN_API void qplan_session_deinit(qplan_session* session);
 
 /* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
-QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view);
-/* The session uses the caller's buffer from now on: packed row-major, aligned as qplan_tensor_info says, on the CPU.
- * byte_offset is honoured. NULL unbinds. A buffer bound as an input is only read; what a buffer held when it was bound as
- * an output does not matter. It may overlap neither the session's memories nor, where one of the two is an output,
- * another bound buffer. A tensor that the function lists several times is bound through its first mention. */
+QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index,
+                                          DLTensor* view);
+/* The session uses the caller's buffer from now on: packed row-major, aligned as qplan_tensor_info says, on
+ * the CPU. byte_offset is honoured. NULL unbinds. A buffer bound as an input is only read; what a buffer held
+ * when it was bound as an output does not matter. It may overlap neither the session's memories nor, where
+ * one of the two is an output, another bound buffer. A tensor that the function lists several times is bound
+ * through its first mention. */
 QPLAN_API qplan_status qplan_session_bind(qplan_session* session, int direction, uint32_t index,
                                           const DLTensor* tensor);
-/* Copies in and out; any strides (in elements, may be negative, on write also zero), byte_offset honoured. A bound input
- * is not written: QPLAN_INVALID_STATE. */
+/* Copies in and out; any strides (in elements, may be negative, on write also zero), byte_offset honoured. A
+ * bound input is not written: QPLAN_INVALID_STATE. */
 QPLAN_API qplan_status qplan_session_write(qplan_session* session, uint32_t input, const DLTensor* tensor);
 QPLAN_API qplan_status qplan_session_read(qplan_session* session, uint32_t output, const DLTensor* tensor);
 
 QPLAN_API qplan_status qplan_session_invoke(qplan_session* session); /* submit, then wait without limit */
-/* Runs up to the first job of a device that works by itself, and returns QPLAN_PENDING; QPLAN_OK when it ran to the end.
- * Steps of the CPU run inside these calls: poll and wait go on where a job has completed. */
+/* Runs up to the first job of a device that works by itself, and returns QPLAN_PENDING; QPLAN_OK when it ran
+ * to the end. Steps of the CPU run inside these calls: poll and wait go on where a job has completed. */
 QPLAN_API qplan_status qplan_session_submit(qplan_session* session);
-QPLAN_API qplan_status qplan_session_poll(qplan_session* session); /* never waits; QPLAN_PENDING while a job runs */
+QPLAN_API qplan_status
+qplan_session_poll(qplan_session* session); /* never waits; QPLAN_PENDING while a job runs */
 /* timeout_us bounds the waiting for jobs, not the steps of the CPU; UINT32_MAX: without limit. */
 QPLAN_API qplan_status qplan_session_wait(qplan_session* session, uint32_t timeout_us);
-/* Ends the run in progress. Any thread may call it, and hooks of the session may; it only asks, and returns at once. The
- * call that runs the session (invoke, submit, poll, wait) returns QPLAN_CANCELLED at the next work item of each thread:
- * between steps, and within a step after about 67 million elementary operations or, where that is more, one unit of its
- * kernel, such as a row of outputs. max_work bounds the longest. After QPLAN_PENDING the next poll or wait returns it. A
- * job in flight is cancelled on its device, and the run ends when the job has; a driver that works inside its submit
- * function is not interrupted. The outputs then hold anything; inputs, bound buffers and the session stay usable, and
- * the next invoke or submit begins anew. A run that is just ending may end with QPLAN_OK.
- * Without a run in progress nothing happens: the next run is not cancelled. The session must not be taken down
- * meanwhile. QPLAN_INVALID_ARGUMENT. */
+/* Ends the run in progress. Any thread may call it, and hooks of the session may; it only asks, and returns
+ * at once. The call that runs the session (invoke, submit, poll, wait) returns QPLAN_CANCELLED at the next
+ * work item of each thread: between steps, and within a step after about 67 million elementary operations or,
+ * where that is more, one work item of its kernel, such as a row of outputs. max_work bounds the longest.
+ * After QPLAN_PENDING the next poll or wait returns it. A job in flight is cancelled on its device, and the
+ * run ends when the job has; a driver that works inside its submit function is not interrupted. The outputs
+ * then hold anything; inputs, bound buffers and the session stay usable, and the next invoke or submit begins
+ * anew. A run that is just ending may end with QPLAN_OK. Without a run in progress nothing happens: the next
+ * run is not cancelled. The session must not be taken down meanwhile. QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_cancel(qplan_session* session);
-QPLAN_API qplan_status qplan_session_reset_state(qplan_session* session); /* state tensors to their initial values */
+QPLAN_API qplan_status
+qplan_session_reset_state(qplan_session* session); /* state tensors to their initial values */
 
 typedef struct qplan_session_info {
   uint32_t struct_size;
-  uint32_t num_steps;     /* the CPU's steps of regions included */
+  uint32_t num_steps; /* the CPU's steps of regions included */
   uint32_t num_threads;
-  uint32_t isa;           /* the highest QPLAN_ISA_* among the chosen kernels */
-  const char* isa_name;   /* "avx512vnni"; static storage */
-  uint64_t macs;          /* of one invoke, as the plan states them; CPU steps of regions do not count */
-  uint64_t memory_bytes;  /* of all banks, as qplan_session_memory_needs says */
-  uint64_t work;          /* of one invoke at most, as qplan_plan_work counts it; CPU steps of regions count */
+  uint32_t isa;          /* the highest QPLAN_ISA_* among the chosen kernels */
+  const char* isa_name;  /* "avx512vnni"; static storage */
+  uint64_t macs;         /* of one invoke, as the plan states them; CPU steps of regions do not count */
+  uint64_t memory_bytes; /* of all banks, as qplan_session_memory_needs says */
+  uint64_t work;         /* of one invoke at most, as qplan_plan_work counts it; CPU steps of regions count */
 } qplan_session_info;
 QPLAN_API qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_info* info);
-/* What step `index` of the session's function is, as events describe it. */
-QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uint32_t index, qplan_event* event);
+/* Describes step `index` of the session's function as events do. */
+QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uint32_t index,
+                                               qplan_event* event);
 
 /* The last error of this session; status QPLAN_OK when there was none. */
 QPLAN_API void qplan_session_last_error(const qplan_session* session, qplan_error* error);
@@ -321,22 +344,22 @@ QPLAN_API void qplan_session_last_error(const qplan_session* session, qplan_erro
 /* ---- what runs on devices ---- */
 typedef struct qplan_region_info {
   uint32_t struct_size;
-  uint32_t step;            /* its position in the plan */
-  const char* name;         /* of the region's function, "" where stripped; points into the plan, as target does */
-  const char* target;       /* "vta" */
-  uint32_t on_device;       /* 1: the next invoke runs it there */
-  qplan_status status;      /* QPLAN_OK, or why it is not there */
+  uint32_t step;       /* its position in the plan */
+  const char* name;    /* of the region's function, "" where stripped; points into the plan, as target does */
+  const char* target;  /* "vta" */
+  uint32_t on_device;  /* 1: the next invoke runs it there */
+  qplan_status status; /* QPLAN_OK, or why it is not there */
   uint32_t num_operators;   /* of the model */
   uint32_t has_alternative; /* 0: packed without CPU steps */
   uint64_t macs;
-  uint64_t device_runs;     /* jobs that completed, since init */
+  uint64_t device_runs; /* jobs that completed, since init */
   uint64_t cpu_runs;
-  uint64_t failures;        /* jobs that did not */
-  uint64_t mismatches;      /* QPLAN_NPU_VERIFY: runs whose bytes differed */
-  uint64_t copies;          /* of tensors between the CPU's and the device's arrangement or memory, since init */
+  uint64_t failures;   /* jobs that did not */
+  uint64_t mismatches; /* QPLAN_NPU_VERIFY: runs whose bytes differed */
+  uint64_t copies;     /* of tensors between the CPU's and the device's arrangement or memory, since init */
   uint64_t copy_bytes;
-  uint64_t last_cycles;     /* of the last job, as the driver counts */
-  char text[160];           /* why it is not on the device, or of the last failure; "" when there was none */
+  uint64_t last_cycles; /* of the last job, as the driver counts */
+  char text[160];       /* why it is not on the device, or of the last failure; "" when there was none */
 } qplan_region_info;
 /* Regions of the session's function, in the order of its steps. QPLAN_NOT_FOUND beyond the last. */
 QPLAN_API uint32_t qplan_session_num_regions(const qplan_session* session);
@@ -352,50 +375,55 @@ enum {
 };
 typedef struct qplan_device_info {
   uint32_t struct_size;
-  uint32_t state;        /* QPLAN_DEVICE_* */
-  const char* target;    /* of the plan */
-  const char* driver;    /* its name; "" when absent from the start */
-  int32_t last_status;   /* qplan_npu_status of the last failure, 0 when there was none */
-  uint32_t num_regions;  /* that it runs at the next invoke */
-  uint64_t jobs;         /* since init, those that the driver did not take included */
+  uint32_t state;       /* QPLAN_DEVICE_* */
+  const char* target;   /* of the plan */
+  const char* driver;   /* its name; "" when absent from the start */
+  int32_t last_status;  /* qplan_npu_status of the last failure, 0 when there was none */
+  uint32_t num_regions; /* that it runs at the next invoke */
+  uint64_t jobs;        /* since init, those that the driver did not take included */
   uint64_t failed_jobs;
-  uint64_t timeouts;     /* among them */
+  uint64_t timeouts; /* among them */
   uint64_t retries;
-  uint64_t fallbacks;    /* runs of a region on the CPU after its job failed */
+  uint64_t fallbacks; /* runs of a region on the CPU after its job failed */
   uint64_t resets;
-  uint64_t cycles;       /* of all jobs, as the driver counts */
+  uint64_t cycles;        /* of all jobs, as the driver counts */
   uint64_t program_bytes; /* that the driver holds for the session's regions */
-  char text[160];        /* of the last failure */
+  char text[160];         /* of the last failure */
 } qplan_device_info;
 /* One for each target of the plan that has regions, in the order of its targets. */
 QPLAN_API uint32_t qplan_session_num_devices(const qplan_session* session);
-QPLAN_API qplan_status qplan_session_device_info(const qplan_session* session, uint32_t index, qplan_device_info* info);
-/* Resets a quarantined device, loads its regions again and gives it jobs from the next invoke on. Not while the session
- * runs. QPLAN_DEVICE_ERROR where a region that was on the device does not load again; the others are loaded all the same.
- * QPLAN_INVALID_STATE, QPLAN_DEVICE_ERROR. */
+QPLAN_API qplan_status qplan_session_device_info(const qplan_session* session, uint32_t index,
+                                                 qplan_device_info* info);
+/* Resets a quarantined device, loads its regions again and gives it jobs from the next invoke on. Not while
+ * the session runs. QPLAN_DEVICE_ERROR where a region that was on the device does not load again; the others
+ * are loaded all the same. QPLAN_INVALID_STATE, QPLAN_DEVICE_ERROR. */
 QPLAN_API qplan_status qplan_session_recover_device(qplan_session* session, uint32_t index);
 
-/* An application's tensor in memory that the session's devices and the CPU both reach, for qplan_session_bind. */
-typedef struct qplan_buffer { /* caller-owned storage, which stays where it is until the buffer is destroyed */
+/* An application's tensor in memory that the session's devices and the CPU both reach, for
+ * qplan_session_bind. */
+typedef struct qplan_buffer { /* caller-owned storage, which stays where it is until the buffer is destroyed
+                               */
   uint64_t opaque[16];
 } qplan_buffer;
-/* Allocates through the driver of device `index`, as qplan_session_device_info counts them, what holds tensor (shape and
- * dtype; data is ignored), with the alignment of the plan's bank. Where that device is absent: QPLAN_DRIVER_MISSING, and any
- * memory of the application's will do. The session's regions then read or write the buffer without a copy where their
- * arrangement is the packed tensor's. The buffer must be destroyed before the session is taken down, and before its storage is used
- * for another one (QPLAN_INVALID_STATE). flags: 0.
- * QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_NOT_FOUND, QPLAN_INVALID_STATE, QPLAN_INVALID_ARGUMENT. */
-QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor, uint32_t flags,
-                                           qplan_buffer* buffer);
-/* The buffer as a packed tensor on the CPU: shape points into the buffer. QPLAN_BUFFER_READ: the CPU is going to read it,
- * QPLAN_BUFFER_WRITE: to write it; end_access when it has. Between, the session must not run. */
+/* Allocates through the driver of device `index`, as qplan_session_device_info counts them, what holds tensor
+ * (shape and dtype; data is ignored), with the alignment of the plan's bank. Where that device is absent:
+ * QPLAN_DRIVER_MISSING, and any memory of the application's will do. The session's regions then read or write
+ * the buffer without a copy where their arrangement is the packed tensor's. The buffer must be destroyed
+ * before the session is taken down, and before its storage is used for another one (QPLAN_INVALID_STATE).
+ * flags: 0. QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_NOT_FOUND, QPLAN_INVALID_STATE,
+ * QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor,
+                                           uint32_t flags, qplan_buffer* buffer);
+/* The buffer as a packed tensor on the CPU: shape points into the buffer. QPLAN_BUFFER_READ: the CPU is going
+ * to read it, QPLAN_BUFFER_WRITE: to write it; end_access when it has. Between, the session must not run. */
 enum { QPLAN_BUFFER_READ = 1u, QPLAN_BUFFER_WRITE = 2u };
 QPLAN_API qplan_status qplan_buffer_begin_access(qplan_buffer* buffer, uint32_t access, DLTensor* view);
 QPLAN_API qplan_status qplan_buffer_end_access(qplan_buffer* buffer);
 /* Not while it is bound. */
 QPLAN_API qplan_status qplan_buffer_destroy(qplan_buffer* buffer);
 
-/* "reference", "avx2", ...: the name of a QPLAN_ISA_* value, NULL when unknown; and back: 0 and QPLAN_NOT_FOUND. */
+/* "reference", "avx2", ...: the name of a QPLAN_ISA_* value, NULL when unknown; and back: 0 and
+ * QPLAN_NOT_FOUND. */
 QPLAN_API const char* qplan_isa_name(uint32_t isa);
 QPLAN_API qplan_status qplan_isa_from_name(const char* name, uint32_t* isa);
 /* Whether this machine and this build can run kernels of that ISA. */

@@ -39,7 +39,7 @@ struct AddFormula {
   float float_offset = 0.0f;
 };
 
-// Of a and b less their zero points.
+// The sum; a and b are less their zero points.
 static inline int32_t sum_tfl2(const AddFormula& f, int32_t a, int32_t b, bool subtract) {
   const int32_t one = int32_t{1} << f.left_shift;
   const int32_t a_scaled = requantize_tfl2(a * one, f.input1_multiplier, f.input1_shift);

@@ -12,7 +12,7 @@ namespace {
 // those places is not that near to the border between two outputs, its floor is the output. Where it is, and
 // blocks of outputs that hold one, are computed as the contract says.
 
-// Of operands and outputs as uint8, int8 lifted by `flip` = 128: the output is
+// For operands and outputs as uint8 (int8 after to_unsigned, `flip` = 128) the output is
 //   clamp(floor((a * factor1 + b * factor2 + offset) / 2^places))
 // and in doubt where the places of the sum, taken as a number, are below `doubt`.
 struct FixedPointAdd {

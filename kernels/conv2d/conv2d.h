@@ -88,8 +88,8 @@ struct Conv2dArgs {
   AddFormula residual_sum;
 };
 
-// Of the vector variants: output pixels of a block; groups into which a block's output channels are divided,
-// each a unit; 1: all blocks of a group before the next group.
+// Knobs of the vector variants: output pixels of a block; groups into which a block's output channels are
+// divided, each a work item; 1: all blocks of a group before the next group.
 enum Conv2dKnob : uint32_t { kConv2dBlockPixels, kConv2dChannelGroups, kConv2dGroupsOuter };
 constexpr Knob kConv2dKnobs[] = {{"block_pixels", KnobKind::kTile, 4, {24, 48, 96, 192}},
                                  {"channel_groups", KnobKind::kTile, 5, {1, 2, 4, 8, 16}},

@@ -61,8 +61,8 @@ inline Band band_of_pixels(const Conv2dArgs& a, uint32_t pixels) {
   band.is_zipped = rows_are_zipped(a);
   band.blocks_across = div_up(a.output_w, kMaxBlockWidth);
   band.width = div_up(a.output_w, band.blocks_across);
-  // Several rows of output share rows of the band where those are neighbours; they are whole rows, one behind
-  // the other in the output.
+  // Several rows of output share rows of the line buffer if those are neighbours. They are whole rows, and
+  // contiguous in the output.
   const bool alone = a.dilation_h != 1 || band.width >= pixels || band.is_zipped || band.blocks_across > 1;
   band.full_height = alone ? 1 : div_up(pixels, band.width);
   band.height = band.full_height < a.output_h ? band.full_height : a.output_h;
@@ -119,7 +119,7 @@ inline Band band_of(const Conv2dArgs& a) {
   return band_of_pixels(a, kFewBandPixels);
 }
 
-// Of a block where windows are pixels.
+// Pixels of a run in a block whose windows are pixels.
 inline uint32_t run_pixels(const Conv2dArgs& a) {
   const uint32_t pixels = scheduled_pixels(a);
   if (pixels != 0) return pixels;
@@ -140,7 +140,7 @@ inline uint32_t num_runs(const Conv2dArgs& a) {
   return div_up(runs, 2) * 2;
 }
 
-// Of the pixels; run num_runs begins where they end. At whole tiles.
+// The first pixel of a run, a multiple of a tile; run num_runs begins where the pixels end.
 inline uint32_t run_begin(const Conv2dArgs& a, uint32_t run) {
   const uint32_t pixels = a.batch * a.output_h * a.output_w, runs = num_runs(a);
   if (run == runs) return pixels;

@@ -53,7 +53,7 @@ inline const uint8_t* residual_at(const Conv2dArgs& a, const uint8_t* out) {
   return static_cast<const uint8_t*>(a.residual) + (out - static_cast<const uint8_t*>(a.output));
 }
 
-// Adds it to the outputs of channels [begin, end) of num_rows pixels, one behind the other from `out` on.
+// Adds it to the outputs of channels [begin, end) of num_rows pixels, contiguous from `out` on.
 inline void add_residual(const Conv2dArgs& a, uint8_t* out, uint64_t num_rows, uint32_t begin, uint32_t end) {
   const bool is_whole = begin == 0 && end == a.output_c;
   const uint64_t count = is_whole ? num_rows * a.output_c : end - begin;

@@ -12,7 +12,7 @@
 namespace qplan {
 namespace {
 
-// Of a column of a zipped band, which has one row of output.
+// Bytes of a column of an interleaved line buffer, which has one row of output.
 constexpr uint32_t kMaxZippedBytes = 16;
 constexpr uint32_t kMinZippedWidth = 16;
 

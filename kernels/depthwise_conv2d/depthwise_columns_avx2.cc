@@ -17,7 +17,7 @@ uint32_t units_of_rows(const DepthwiseConv2dArgs& a) {
 size_t padding_bytes(const DepthwiseConv2dArgs& a) { return (size_t{a.input_w} * a.input_c + 63) / 64 * 64; }
 constexpr size_t kBlockWeights = 3 * 2 * 2 * 8;  // int32_t
 
-// Of eight channels, a in the low and b in the high word.
+// Pairs of eight channels, a in the low and b in the high word.
 __m256i pairs(__m128i a, __m128i b) {
   return _mm256_set_m128i(_mm_unpackhi_epi16(a, b), _mm_unpacklo_epi16(a, b));
 }

@@ -50,7 +50,7 @@ struct FullyConnectedArgs {
   uint64_t schedule = 0;                    // kernels/schedule.h
 };
 
-// Of the vector variants: rows of a unit, and its blocks of 16 channels.
+// Knobs of the vector variants: rows of a work item, and its blocks of 16 channels.
 enum FullyConnectedKnob : uint32_t { kFullyConnectedRowChunk, kFullyConnectedBlockGroup };
 constexpr Knob kFullyConnectedKnobs[] = {{"row_chunk", KnobKind::kTile, 3, {24, 48, 96}},
                                          {"block_group", KnobKind::kTile, 5, {2, 4, 8, 16, 64}}};

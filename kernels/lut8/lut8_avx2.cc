@@ -12,7 +12,8 @@ inline __m256i load(const uint8_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-// Of the rows [kFirst, kFirst + 2^kLevels), that which bits 4 .. 3 + kLevels of x choose, at its low bits.
+// Among the rows [kFirst, kFirst + 2^kLevels), takes the one that bits 4 .. 3 + kLevels of x choose, and
+// looks up its low bits.
 template <int kFirst, int kLevels>
 inline __m256i look_up(const __m256i* rows, __m256i low, __m256i x) {
   if constexpr (kLevels == 0) {

@@ -32,8 +32,9 @@ struct GemmResidual {
 };
 
 struct Gemm {
-  // Tap t of row p begins tap_offsets[t] bytes behind the row. Rows are listed, or, where rows is null, lie
-  // row_stride bytes apart. Up to three bytes behind a tap are read; they meet weights that are zero.
+  // Tap t of row p begins tap_offsets[t] bytes after the row's start. Rows are listed, or, where rows is
+  // null, are row_stride bytes apart. Up to three bytes after a tap are read; they meet weights that are
+  // zero.
   const uint8_t* const* rows = nullptr;  // [num_rows]
   const size_t* tap_offsets = nullptr;   // [num_taps], bytes
   const uint8_t* first_row = nullptr;

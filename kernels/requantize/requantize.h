@@ -6,8 +6,8 @@
 //
 // requant (kernels/numeric/requantize.h) is requantize_tfl2 or requantize_tfl1, as the contract says; under
 // F32E, which is for int32 inputs, it is round half even (float(in[i] - input_zero_point) * scale[c]). The
-// difference is taken modulo 2^32. Channels lie along one axis of the tensor, `inner` is the product of the
-// extents behind it; one multiplier for all elements is one channel.
+// difference is taken modulo 2^32. Channels are along one axis of the tensor, `inner` is the product of the
+// extents after it; one multiplier for all elements is one channel.
 #ifndef QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_H_
 #define QPLAN_KERNELS_REQUANTIZE_REQUANTIZE_H_
 
@@ -32,7 +32,7 @@ struct RequantizeArgs {
   uint64_t count = 0;      // elements, >= 1
   int32_t input_zero_point = 0;
   int32_t output_zero_point = 0;
-  // `channels` entries each; null: the fields behind them stand for one channel.
+  // `channels` entries each; null: the fields after them are those of one channel.
   const int32_t* multipliers = nullptr;  // TFL2 and TFL1
   const int32_t* shifts = nullptr;       // TFL2 and TFL1
   const float* scales = nullptr;         // F32E

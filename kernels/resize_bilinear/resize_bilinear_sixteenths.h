@@ -69,7 +69,7 @@ inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
   return both ? Refusal::kNone : Refusal::kScale;
 }
 
-// A row of the input between two rows, in sixteenths, and what a vector may read behind it.
+// A row of the input between two rows, in sixteenths, and the bytes that a vector may read after it.
 template <typename Lanes>
 inline size_t sixteenths_scratch_bytes(const ResizeBilinearArgs& args) {
   const uint64_t elements = uint64_t{args.input_w} * args.channels + Lanes::kCount;

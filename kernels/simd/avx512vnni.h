@@ -96,7 +96,7 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
 }
 inline VecF32 as_reals(VecI32 v) { return _mm512_castsi512_ps(v); }
 
-// The first count (1 .. kLanes) elements; nothing is read or written behind them.
+// The first count (1 .. kLanes) elements; nothing after them is read or written.
 inline LaneBytes load_bytes(const uint8_t* from, uint32_t count) {
   return _mm_maskz_loadu_epi8(mask16(count), from);
 }
@@ -150,7 +150,7 @@ inline VecI32 shift_right(VecI32 v, int32_t count) { return _mm512_sra_epi32(v, 
 // Whether a lane of a is below that of b, both without a sign.
 inline bool any_below(VecI32 a, VecI32 b) { return _mm512_cmplt_epu32_mask(a, b) != 0; }
 
-// The first count (1 .. kBytes) bytes; nothing is read or written behind them.
+// The first count (1 .. kBytes) bytes; nothing after them is read or written.
 inline VecI32 load_vector(const uint8_t* from, uint32_t count) {
   return _mm512_maskz_loadu_epi8(mask64(count), from);
 }
@@ -291,7 +291,7 @@ struct OutputBytes {
     const VecI32 order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, pack_lanes(a, b, c, d));
   }
-  // Of each 128 bits the bytes of a, of b, of c, of d, four each. Everything on the way saturates.
+  // Each 128 bits contain four bytes each of a, b, c and d. Intermediate results saturate.
   __attribute__((always_inline)) VecI32 pack_lanes(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
     VecI32 ab = _mm512_packs_epi32(a, b), cd = _mm512_packs_epi32(c, d);
     VecI32 bytes;

@@ -14,7 +14,7 @@ namespace {
 inline uint8_t byte_lift(Dtype dtype) { return dtype == Dtype::kS8 ? 128 : 0; }
 
 // How many of the bytes at each position are read where `channels` are wanted and `readable` follow the first
-// position: whole vectors if they do not reach behind them.
+// position: whole vectors if they do not reach beyond them.
 inline uint32_t positions_width(uint64_t stride, uint32_t count, uint32_t channels, uint64_t readable) {
   return (count - 1) * stride + kBytes <= readable ? kBytes : channels;
 }

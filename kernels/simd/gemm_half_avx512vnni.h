@@ -45,7 +45,7 @@ struct TwiceHalf {
   }
 };
 
-// Eight rows, one behind the other in `rows`, of `count` outputs each.
+// Eight rows, contiguous in `rows`, of `count` outputs each.
 __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size_t stride, uint32_t count,
                                                               __m512i rows) {
   if (count == kHalfBlock && stride == kHalfBlock) return _mm512_storeu_si512(out, rows);

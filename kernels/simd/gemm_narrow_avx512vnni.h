@@ -1,6 +1,6 @@
-// Products of rows of eight bytes (kernels/numeric/gemm.h), one behind the other, with 16 channels. A vector
-// of sums has four channels of four rows: one load and four shuffles give the bytes of eight rows, where
-// sums of 16 channels of one row would need sixteen loads. Internal linkage only.
+// Products of contiguous rows of eight bytes (kernels/numeric/gemm.h) with 16 channels. A vector of sums has
+// four channels of four rows: one load and four shuffles give the bytes of eight rows, where sums of 16
+// channels of one row would need sixteen loads. Internal linkage only.
 #ifndef QPLAN_KERNELS_SIMD_GEMM_NARROW_AVX512VNNI_H_
 #define QPLAN_KERNELS_SIMD_GEMM_NARROW_AVX512VNNI_H_
 

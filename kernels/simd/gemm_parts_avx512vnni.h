@@ -58,7 +58,7 @@ __attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t
   }
 }
 
-// Adds the products of the four bytes of each row that lie `at` bytes behind its tap.
+// Adds the products of the four bytes of each row that are `at` bytes after its tap's start.
 template <bool kFlip, uint32_t kRows, uint32_t kBlocks, typename Rows>
 __attribute__((always_inline)) inline void add_products512(const Rows& rows, size_t at, const int8_t* weights,
                                                            size_t block_bytes, __m512i flip,

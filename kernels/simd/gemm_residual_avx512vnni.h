@@ -21,7 +21,7 @@ constexpr bool kProductAddsResidual = true;
 constexpr bool kProductAddsResidual = false;
 #endif
 
-// Of a residual's bytes as 32 bits.
+// A residual's bytes as 32-bit integers.
 template <bool kSigned>
 __attribute__((always_inline)) inline __m512i widen512(__m128i bytes) {
   return kSigned ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
@@ -37,7 +37,7 @@ class ResidualSum512 {
         scale2_(_mm512_set1_ps(g.residual->scale2)),
         offset_(_mm512_set1_ps(g.residual->offset)) {}
 
-  // Of 16 outputs without zero point and clamp.
+  // The sum of 16 outputs without zero point and clamp.
   __attribute__((always_inline)) __m512i sums(__m512i v, __m128i residual_bytes) const {
     const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(v, output_.clamp_min), output_.clamp_max);
     const __m512 output = _mm512_cvtepi32_ps(_mm512_add_epi32(clamped, output_.zero_point));

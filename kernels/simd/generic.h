@@ -124,7 +124,7 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
 }
 inline VecF32 as_reals(VecI32 v) { return bits_of<VecF32>(v); }
 
-// The first count (1 .. kLanes) elements; nothing is read or written behind them.
+// The first count (1 .. kLanes) elements; nothing after them is read or written.
 template <typename Vec>
 inline Vec load_first(const void* from, size_t bytes) {
   Vec v = {};
@@ -238,7 +238,7 @@ inline bool any_below(VecI32 a, VecI32 b) {
   return (below[0] | below[1] | below[2] | below[3]) != 0;
 }
 
-// The first count (1 .. kBytes) bytes; nothing is read or written behind them.
+// The first count (1 .. kBytes) bytes; nothing after them is read or written.
 inline VecI32 load_vector(const uint8_t* from, uint32_t count) {
   return load_first<VecI32>(from, count < kBytes ? count : kBytes);
 }

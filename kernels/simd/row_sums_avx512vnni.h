@@ -43,8 +43,8 @@ __attribute__((always_inline)) inline void add_tap_sums512(const uint8_t* const 
   }
 }
 
-// Sums of neighbours: lane i of the result is the sum of lanes 2i and 2i + 1 of `low` and `high`, one behind
-// the other.
+// Sums of neighbours: lane i of the result is the sum of lanes 2i and 2i + 1 of the concatenation of `low`
+// and `high`.
 inline __m512i add_neighbours512(__m512i low, __m512i high) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
@@ -52,7 +52,7 @@ inline __m512i add_neighbours512(__m512i low, __m512i high) {
                           _mm512_permutex2var_epi32(low, odd, high));
 }
 
-// Rows of kDwords * 4 bytes, one behind the other: the sums of the 16 rows that begin at `bytes`.
+// Contiguous rows of kDwords * 4 bytes: the sums of the 16 rows that begin at `bytes`.
 template <uint32_t kDwords>
 inline __m512i dense_sums512(const uint8_t* bytes, __m512i flip) {
   __m512i sums[kDwords];

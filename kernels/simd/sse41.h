@@ -94,7 +94,7 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
 }
 inline VecF32 as_reals(VecI32 v) { return _mm_castsi128_ps(v); }
 
-// The first count (1 .. kLanes) elements; nothing is read or written behind them.
+// The first count (1 .. kLanes) elements; nothing after them is read or written.
 inline LaneBytes load_bytes(const uint8_t* from, uint32_t count) {
   if (count != 4) return load_low_bytes(from, count);
   int32_t four;
@@ -161,7 +161,7 @@ inline bool any_below(VecI32 a, VecI32 b) {
   return _mm_movemask_epi8(_mm_cmpeq_epi32(_mm_max_epu32(a, b), a)) != 0xffff;
 }
 
-// The first count (1 .. kBytes) bytes; nothing is read or written behind them.
+// The first count (1 .. kBytes) bytes; nothing after them is read or written.
 inline VecI32 load_vector(const uint8_t* from, uint32_t count) {
   if (count >= kBytes) return load_whole(from);
   uint8_t some[kBytes] = {};

@@ -1,5 +1,5 @@
-// Rows of pixels, side by side, to columns, one behind the other: by plain loads and stores. Internal linkage
-// only.
+// Interleaves rows of pixels, side by side, into contiguous columns, by plain loads and stores. Internal
+// linkage only.
 #ifndef QPLAN_KERNELS_SIMD_ZIP_ROWS_H_
 #define QPLAN_KERNELS_SIMD_ZIP_ROWS_H_
 
@@ -16,7 +16,7 @@ namespace qplan {
 namespace {
 
 // to[(x * num_rows + y) * pixel_bytes + i] = byte x * pixel_bytes + i of row y. A column has at most 16
-// bytes. Up to 64 bytes behind a row are read, and as many written behind the columns.
+// bytes. Up to 64 bytes after a row are read, and as many are written after the columns.
 class RowZip {
  public:
   RowZip(uint32_t num_rows, uint32_t pixel_bytes) : num_rows_(num_rows), pixel_bytes_(pixel_bytes) {}

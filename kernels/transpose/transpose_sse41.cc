@@ -19,7 +19,8 @@ bool to_planes(const TransposeArgs& args) {
          args.input_strides[1] == args.extents[0];
 }
 
-// Of 16 pixels: places[o][i] tells where the bytes of output vector o lie in input vector i; -1: not there.
+// Of 16 pixels: places[o][i] is the position in input vector i of the bytes of output vector o; -1: not
+// there.
 template <int kChannels>
 struct Places {
   __m128i of[kChannels][kChannels];

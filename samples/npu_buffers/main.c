@@ -1,4 +1,5 @@
-/* Runs a plan with NPU regions; input and output lie in memory that the device and the program both reach. C99.
+/* Runs a plan with NPU regions; input and output are in memory that the device and the program both reach.
+ * C99.
  *
  * usage: qplan_npu_buffers PLAN INPUT_FILE OUTPUT_FILE [DEVICE_OPTIONS]
  * The driver is the simulator's, linked into the program: firmware passes its own in the same way. */
@@ -40,11 +41,14 @@ static int make_buffer(qplan_session* session, const qplan_plan* plan, int direc
   return status < 0 ? fail_session("bind", session) : 0;
 }
 
-/* Between begin and end the CPU has the buffer: what it wrote reaches the device, what the device wrote the CPU. */
-static int transfer_file(qplan_buffer* buffer, const qplan_tensor_info* info, const char* path, int is_write) {
+/* Between begin and end the CPU has the buffer: what it wrote reaches the device, what the device wrote the
+ * CPU. */
+static int transfer_file(qplan_buffer* buffer, const qplan_tensor_info* info, const char* path,
+                         int is_write) {
   DLTensor view;
   FILE* file = fopen(path, is_write ? "wb" : "rb");
-  if (file == NULL || qplan_buffer_begin_access(buffer, is_write ? QPLAN_BUFFER_READ : QPLAN_BUFFER_WRITE, &view) < 0) {
+  if (file == NULL ||
+      qplan_buffer_begin_access(buffer, is_write ? QPLAN_BUFFER_READ : QPLAN_BUFFER_WRITE, &view) < 0) {
     fprintf(stderr, "qplan_npu_buffers: cannot open '%s'\n", path);
     if (file != NULL) fclose(file);
     return 1;
@@ -53,7 +57,8 @@ static int transfer_file(qplan_buffer* buffer, const qplan_tensor_info* info, co
   const size_t done = is_write ? fwrite(view.data, 1, size, file) : fread(view.data, 1, size, file);
   qplan_buffer_end_access(buffer);
   if (fclose(file) != 0 || done != size) {
-    fprintf(stderr, "qplan_npu_buffers: '%s': %lu of %lu bytes\n", path, (unsigned long)done, (unsigned long)size);
+    fprintf(stderr, "qplan_npu_buffers: '%s': %lu of %lu bytes\n", path, (unsigned long)done,
+            (unsigned long)size);
     return 1;
   }
   return 0;
@@ -67,12 +72,13 @@ static void print_placement(const qplan_session* session) {
     if (qplan_session_region_info(session, i, &region) < 0) continue;
     printf("region '%s': %llu runs on '%s', %llu on the cpu, %llu copies of %llu bytes%s%s\n", region.name,
            (unsigned long long)region.device_runs, region.target, (unsigned long long)region.cpu_runs,
-           (unsigned long long)region.copies, (unsigned long long)region.copy_bytes, region.text[0] != 0 ? ": " : "",
-           region.text);
+           (unsigned long long)region.copies, (unsigned long long)region.copy_bytes,
+           region.text[0] != 0 ? ": " : "", region.text);
   }
 }
 
-static int run(const qplan_plan* plan, const qplan_host_device* device, const qplan_platform* platform, char** paths) {
+static int run(const qplan_plan* plan, const qplan_host_device* device, const qplan_platform* platform,
+               char** paths) {
   qplan_error error;
   qplan_npu_device_config device_config;
   qplan_session_config config;
@@ -139,8 +145,8 @@ int main(int argc, char** argv) {
   int result = 1;
   if (qplan_plan_open(&plan, file.bytes, file.size, QPLAN_PLAN_DIGEST, &error) < 0) {
     fail(argv[1], &error);
-  } else if (qplan_host_device_open(qplan_npu_sim_driver(QPLAN_NPU_ABI), 0, argc == 5 ? argv[4] : NULL, &platform,
-                                    &device, &error) < 0) {
+  } else if (qplan_host_device_open(qplan_npu_sim_driver(QPLAN_NPU_ABI), 0, argc == 5 ? argv[4] : NULL,
+                                    &platform, &device, &error) < 0) {
     fail("device", &error);
   } else {
     result = run(&plan, &device, &platform, argv + 2);

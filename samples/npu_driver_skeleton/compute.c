@@ -1,5 +1,5 @@
-/* What a real device does in hardware: the formulas of docs/numerics.md, one output after the other. Slow and
- * exact. */
+/* The computation that a real device does in hardware: the formulas of docs/numerics.md, one output after the
+ * other. Slow and exact. */
 #include "skeleton.h"
 
 /* ---- contracts: from an accumulator to an output ---- */

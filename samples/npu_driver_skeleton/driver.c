@@ -51,7 +51,7 @@ struct device* find_device(uint64_t handle) {
   return device;
 }
 
-/* What the device uses comes from the hook where there is one, and only from there. */
+/* Memory that the device uses comes only from the hook, if there is one. */
 void* device_alloc(struct device* device, uint64_t bytes) {
   void* memory = NULL;
   if (device->hooks.alloc != NULL)
@@ -67,7 +67,7 @@ void device_free(struct device* device, void* memory) {
   }
 }
 
-/* Every struct begins with its size as its maker knows it. What lies beyond is zero when read, and not
+/* Every struct begins with its size as its maker knows it. Fields beyond it are zero when read, and are not
  * written. */
 int copy_in(void* to, uint32_t to_bytes, const void* from) {
   uint32_t size;

@@ -1,5 +1,5 @@
-/* The queue, and the thread that plays the hardware. On a real device submit writes registers, and what
- * stands in engine_main behind `compute` is the interrupt's work. */
+/* The queue, and the thread that plays the hardware. On a real device submit writes registers, and the code
+ * of engine_main after `compute` is the interrupt's work. */
 #include <stdlib.h>
 
 #include "skeleton.h"
@@ -113,7 +113,7 @@ static qplan_npu_status make_job(struct device* device, const qplan_npu_submit* 
     free_job(job);
     return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, error);
   }
-  /* Those that wait has told about are over. */
+  /* Jobs that wait has reported are over. */
   for (i = 0; i < submit->num_after; ++i) {
     if (find_job(device, submit->after[i]) != NULL) job->after[job->num_after++] = submit->after[i];
   }

@@ -136,7 +136,7 @@ qplan_npu_status skeleton_release(qplan_npu_device handle, qplan_npu_buffer whic
   return status;
 }
 
-/* The layout of a buffer, and where it lies. */
+/* The layout and address of a buffer. */
 static qplan_npu_status look_up(qplan_npu_device handle, qplan_npu_buffer which, qplan_npu_layout* layout,
                                 uint8_t** memory) {
   struct device* device;

@@ -17,7 +17,8 @@ enum {
   SKELETON_MACS_PER_CYCLE = 64
 };
 #define SKELETON_MAX_BUFFER (UINT64_C(1) << 30)
-/* Of everything that a packer assumes. Change it whenever `supported` takes less, or computes something else.
+/* Hash of everything that a packer assumes. Change it whenever `supported` takes less, or when results
+ * change.
  */
 #define SKELETON_HASH UINT64_C(0x736b656c65746f31)
 #define SKELETON_CONTRACTS (QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E)
@@ -88,7 +89,8 @@ struct device* find_device(uint64_t handle);  /* with the lock held */
 uint64_t now_ns(const struct device* device); /* NULL: of the system, monotonic */
 void* device_alloc(struct device* device, uint64_t bytes);
 void device_free(struct device* device, void* memory);
-/* As far as the struct of the other side reaches. copy_in: 0 where there is none, or its size is not set. */
+/* Copies as far as the other side's struct reaches. copy_in returns 0 if there is none, or its size is not
+ * set. */
 int copy_in(void* to, uint32_t to_bytes, const void* from);
 int can_fill(const void* to);
 void copy_out(void* to, const void* from, uint32_t from_bytes);

@@ -10,7 +10,7 @@
 
 namespace qplan {
 
-// What does not fit as a whole ends the text: no half character, and nothing after it.
+// A character that does not fit as a whole ends the text; nothing follows it.
 void Error::put(const char* bytes, uint32_t count) {
   if (length_ + count >= sizeof(record_.text)) {
     length_ = sizeof(record_.text) - 1;

@@ -12,8 +12,8 @@ namespace qplan {
 // Fills a qplan_error. Texts vanish with -DQPLAN_ERROR_TEXTS=0; status, step and tensor stay.
 //
 // Every error and every line of the runtime's log is built here, and much of it comes from plans, drivers and
-// callers. So this is the place that makes it printable: one line of whole UTF-8 characters. A '?' replaces
-// each byte that is not part of one, and each character that controls a terminal or ends a line.
+// callers. It is made printable here: one line of whole UTF-8 characters. A '?' replaces each byte that is
+// not part of one, and each character that controls a terminal or ends a line.
 class Error {
  public:
   Error() = default;
@@ -42,7 +42,7 @@ class Error {
   int32_t tensor() const { return record_.tensor; }
   const char* text() const { return record_.text; }
   void set_step(int32_t step) { record_.step = step; }
-  // As far as the caller's struct_size reaches. to may be null.
+  // Copies the error as far as the caller's struct_size reaches. to may be null.
   void copy_to(qplan_error* to) const;
 
  private:

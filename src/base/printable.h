@@ -27,7 +27,7 @@ inline uint32_t printable_bytes(const char* text) {
   } else if (first >= 0x80) {
     return 0;
   }
-  // The NUL at the end is no continuation: nothing behind it is read.
+  // The NUL at the end is not a continuation byte, so nothing after it is read.
   for (uint32_t i = 1; i < count; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
     character = character << 6 | (byte(i) & 0x3f);

@@ -83,7 +83,7 @@ std::string fault_of(const qplan_npu_driver& driver) {
     return "is of driver ABI " + abi_text(driver.abi) + ", expected " + abi_text(QPLAN_NPU_ABI) +
            "; build it against this version's qplan/npu_driver.h";
   }
-  // Of this major's first minor: what every driver has.
+  // Every driver has at least the fields of this major's first minor version.
   const size_t whole = offsetof(qplan_npu_driver, counters) + sizeof(driver.counters);
   if (driver.struct_size < whole) {
     return "has a table of " + std::to_string(driver.struct_size) + " bytes, expected at least " +

@@ -21,7 +21,7 @@ namespace {
 using qplan::host::file_error;
 using qplan::host::report;
 
-// What an empty file is mapped to; mmap refuses no bytes.
+// An empty file is mapped to this, because mmap refuses a size of 0.
 alignas(64) const unsigned char kNoBytes[64] = {};
 
 class Descriptor {

@@ -9,8 +9,9 @@ namespace qplan::host {
 
 // Counts forks from now on; once is enough, and more do no harm. False where memory runs out.
 [[nodiscard]] bool watch_forks();
-// How many forks lie between this process and the one that began to watch. Another number than before means
-// that the threads of before are not here. As cheap as reading a variable, where getpid() asks the kernel.
+// Returns the number of forks between this process and the one that started to watch. A changed number means
+// that the earlier threads do not exist in this process. The call is as cheap as reading a variable; getpid()
+// would ask the kernel.
 [[nodiscard]] uint32_t forks_so_far();
 
 }  // namespace qplan::host

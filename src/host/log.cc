@@ -1,5 +1,5 @@
-// A log sink on spdlog. The logger is built on first use and stands in no registry, so that it meets no other
-// user of spdlog in the process.
+// A log sink on spdlog. The logger is built on first use and is in no registry, so that it does not clash
+// with other users of spdlog in the process.
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 

@@ -1,4 +1,4 @@
-// OpenMP's threads behind the pool hook.
+// Implements the pool hook with OpenMP's threads.
 #include <omp.h>
 
 #include <atomic>

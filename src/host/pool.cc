@@ -21,7 +21,8 @@ namespace {
 
 using Task = void (*)(void* ctx, uint32_t index, uint32_t worker);
 
-// Those that the calling thread may run on: hardware_concurrency counts what taskset and cpusets withhold.
+// The CPUs that the calling thread may run on; hardware_concurrency also counts those that taskset and
+// cpusets withhold.
 uint32_t num_processors() {
 #if defined(__linux__)
   cpu_set_t allowed;
@@ -80,7 +81,7 @@ class Pool {
  private:
   bool is_from_before_fork() const { return forks_ != qplan::host::forks_so_far(); }
 
-  // What state_ counts: workers that may still join the current call, and those that run tasks of it.
+  // state_ counts workers that may still join the current call, and those that run its tasks.
   static constexpr uint64_t kVacancy = uint64_t{1} << 32, kActive = 1;
   static constexpr uint64_t vacancies(uint64_t state) { return state / kVacancy; }
   static constexpr uint64_t active(uint64_t state) { return state % kVacancy; }
@@ -108,7 +109,7 @@ class Pool {
       for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
     }
     run(0);
-    // Whoever has not woken up by now comes too late; nobody waits for it.
+    // A worker that has not woken up by now is too late; no thread waits for it.
     uint64_t state = state_.fetch_and(kVacancy - 1, std::memory_order_acq_rel);
     for (uint32_t spins = 0; active(state) != 0; state = state_.load(std::memory_order_acquire))
       relax(&spins);
@@ -195,7 +196,7 @@ class Pool {
   std::mutex callers_;
   std::vector<std::thread> threads_;
 
-  // Of the current call: written while nobody is active and there are no vacancies.
+  // State of the current call; it is written only while no thread is active and there are no vacancies.
   Task task_ = nullptr;
   void* ctx_ = nullptr;
   uint32_t count_ = 0;

@@ -9,7 +9,7 @@ namespace {
 // the run was cancelled. With vectors that is some milliseconds, with the reference some tenths of a second;
 // steps of most networks are smaller, and pay nothing.
 constexpr uint64_t kWorkPerCall = uint64_t{1} << 26;
-// Of variants whose units share work with their neighbours, which each call does again.
+// Limit for variants whose work items share work with their neighbours, which each call repeats.
 constexpr uint64_t kMaxSharingCalls = 16;
 
 // Units of a step that a worker does in one call: all of them where the step is small.
@@ -120,7 +120,7 @@ uint64_t bytes_of(const Session& session, const flatbuffers::Vector<uint32_t>* t
   return bytes;
 }
 
-// The figure that qplan_plan_work sums. Of steps that init has checked.
+// The figure that qplan_plan_work sums, for steps that init has checked.
 uint64_t work_of(const Session& session, uint32_t i) {
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   Error unused;

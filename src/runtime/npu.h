@@ -82,7 +82,7 @@ struct NpuState {
   uint32_t flags = 0;
   uint64_t timeout_ns = 0;  // of a job
   NpuBuffer* buffers = nullptr;
-  // Of the run that goes on.
+  // The next step of the run in progress.
   uint32_t next_step = 0;
   uint32_t attempts = 0;      // of the region at next_step
   bool has_job = false;       // of that region

@@ -13,7 +13,7 @@ struct Strides {
   int64_t bytes[format::kMaxRank] = {};
 };
 
-// Of a packed row-major tensor.
+// The strides of a packed row-major tensor.
 Strides packed_strides(const int64_t* extents, uint32_t rank, uint32_t element_bytes);
 
 // Elements may lie at any address. The two arrangements must not overlap unless both are packed.

@@ -13,11 +13,11 @@ namespace qplan {
 // Bytes that the CPU moves for a region's job: each tensor once, and what is filled around it.
 uint64_t region_work(const format::PlanView& plan, const format::NpuStep& region);
 
-// Of step `index` of an open plan, a region's or a kernel's; the latter is checked by its family first, so
-// that the answer is that of a session, or the error that its init would give.
+// The work of step `index` of an open plan, a region's or a kernel's. Its family checks a kernel's step
+// first, so that the result is that of a session, or the error that its init would give.
 [[nodiscard]] qplan_status step_work(const format::PlanView& plan, uint32_t index,
                                      const qplan_kernel_set& kernels, uint64_t* work, Error* error);
-// Of all steps of a function.
+// The work of all steps of a function.
 [[nodiscard]] qplan_status function_work(const format::PlanView& plan, const format::Function& function,
                                          const qplan_kernel_set& kernels, uint64_t* work, Error* error);
 

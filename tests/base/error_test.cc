@@ -1,4 +1,4 @@
-// Texts of errors: whatever they are made of, they are one line that a terminal prints as it stands.
+// Texts of errors: whatever they are made of, they are one line that a terminal prints unchanged.
 #include "src/base/error.h"
 
 #include <gtest/gtest.h>

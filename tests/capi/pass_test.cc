@@ -13,7 +13,7 @@ namespace {
 
 using namespace qplan;  // NOLINT: what applications do
 
-// What is read of the old function is no operand of the new one.
+// A value of the old function is not an operand of the new one.
 static_assert(!std::is_convertible_v<PreValue, PostValue> && !std::is_convertible_v<PostValue, PreValue>);
 static_assert(!std::is_constructible_v<PostValue, PreValue> &&
               !std::is_constructible_v<PostValue, qplan_pre_value>);
@@ -108,7 +108,7 @@ TEST(UserPass, ItIsLeftOutAndDumpedByItsName) {
 }
 
 TEST(UserPass, TakesItsPlaceBehindThePassItNames) {
-  // The second one sees what the first one made only when it stands behind it.
+  // The second pass sees what the first one made only when it comes after it.
   const auto second = [](const std::string& after) {
     return Pass("second",
                 {Rewrite(

@@ -38,7 +38,7 @@ qplan_npu_status never_busy(qplan_npu_device device, qplan_npu_buffer buffer) {
   return status == QPLAN_NPU_E_BUSY ? QPLAN_NPU_OK : status;
 }
 
-// What fits the header is completed with zeros, and made right.
+// Completes a blob whose header fits with zeros, and corrects it.
 qplan_npu_status takes_truncated(qplan_npu_device device, uint32_t format, const void* blob, uint64_t bytes,
                                  qplan_npu_program* program, qplan_npu_reason* why) {
   qplan_oplist_header header;
@@ -156,7 +156,7 @@ qplan_npu_status takes_any_range(qplan_npu_device, qplan_npu_buffer, uint64_t, u
   return QPLAN_NPU_OK;
 }
 
-// One allocation in open that nobody gives back.
+// One allocation in open that is never freed.
 qplan_npu_status leaks(const qplan_device_hooks* hooks, uint32_t index, const char* options,
                        qplan_npu_device* device, qplan_npu_reason* why) {
   if (hooks != nullptr && hooks->alloc != nullptr && device != nullptr)

@@ -136,7 +136,7 @@ void blob_random(const Subject& s) {
   for (int i = 0; i < 500; ++i) {
     std::vector<uint8_t> blob(random() % 2000);
     for (uint8_t& byte : blob) byte = static_cast<uint8_t>(random());
-    if (i % 2 == 0) {  // behind a header that is right
+    if (i % 2 == 0) {  // after a header that is right
       const size_t kept = std::min(blob.size(), v.workload.header_bytes);
       std::copy_n(v.workload.blob.begin(), kept, blob.begin());
     }

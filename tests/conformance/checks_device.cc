@@ -101,7 +101,7 @@ void struct_inputs(const Subject& s) {
   larger.request.struct_size = sizeof(larger);
   qplan_npu_buffer buffer = 0;
   require_ok(d.alloc(device.handle, &larger.request, &buffer), "alloc with a request of a later version");
-  // Of an older version that ends before `alignment`: what stands there must not be read.
+  // A struct of an older version ends before `alignment`; the bytes there must not be read.
   auto shorter = sized<qplan_npu_buffer_request>();
   shorter.struct_size = offsetof(qplan_npu_buffer_request, alignment);
   shorter.usage = QPLAN_NPU_USE_INPUT;

@@ -47,7 +47,7 @@ void job_inputs(const Subject& s) {
   device.close();
 }
 
-// A bind within a larger buffer: what lies around it stays.
+// A bind within a larger buffer: the bytes around it stay unchanged.
 void job_offset(const Subject& s) {
   Device device(s);
   const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 70);

@@ -29,7 +29,7 @@ class Log {
     const std::lock_guard<std::mutex> lock(mutex_);
     return calls_;
   }
-  // done may come a little after wait has told the end.
+  // done may come a little after wait has reported the end.
   void await(size_t count) const {
     const auto begin = Clock::now();
     while (calls().size() < count && seconds_since(begin) < 10)
@@ -156,7 +156,7 @@ void queue_after(const Subject& s) {
   const auto calls = log.calls();
   require(calls[0].first == first && calls[1].first == second && calls[2].first == third,
           "jobs did not complete in the order that `after` asks for");
-  const qplan_npu_job fourth = b.must_submit(&log, {first, third});  // that are over, and told
+  const qplan_npu_job fourth = b.must_submit(&log, {first, third});  // that are over, and reported
   require_ok(wait_for(b.device, fourth), "wait for a job after jobs that are over");
   b.loaded.require_result();
   b.device.close();
@@ -226,8 +226,8 @@ constexpr auto kStopTime = std::chrono::seconds(10);
 // Until a job that was submitted runs for certain.
 constexpr uint64_t kStartTimeNs = 300'000'000;
 
-// call(), on a thread of its own: one that does not return is a failure, and stays behind until the process
-// ends.
+// call(), on a thread of its own: one that does not return is a failure, and its thread stays until the
+// process ends.
 template <typename Call>
 void require_returns(const std::string& what, Call call) {
   std::packaged_task<qplan_npu_status()> task(std::move(call));

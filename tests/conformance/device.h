@@ -25,7 +25,7 @@ class Hooks {
   const qplan_device_hooks* get() const { return &hooks_; }
   size_t num_live() const;
   uint64_t num_allocs() const { return num_allocs_; }
-  // What is wrong with a guard or a free; "" when nothing is.
+  // The fault of a guard or a free; "" when there is none.
   std::string damage() const;
   void fail_from(uint64_t alloc) { fail_from_ = alloc; }  // this and all later ones
 

@@ -1,4 +1,4 @@
-// Random operator lists: an operator, behind it now and then a second one on its result in scratch memory.
+// Random operator lists: an operator, sometimes followed by a second one on its result in scratch memory.
 #include <algorithm>
 #include <random>
 

@@ -63,7 +63,7 @@ class Reference {
     return static_cast<uint32_t>((value - op_.input_zero_points[0]) * (weight - op_.weights_zero_point));
   }
 
-  // Input by input: where it stands outside, it is the padding.
+  // Goes input by input; positions outside the input are padding.
   void conv2d() const {
     const DLTensor& w = *op_.weights;
     const int64_t in_h = x_.shape[1], in_w = x_.shape[2], in_c = x_.shape[3];

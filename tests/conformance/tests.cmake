@@ -1,7 +1,7 @@
 # libqplan_vta_sim.so and the sample's driver pass the suite; the sample's driver with a fault does not.
 find_package(Threads REQUIRED)
 file(GLOB skeleton CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/samples/npu_driver_skeleton/*.c)
-# The sample's sources as a library of its own, and behind a wrapper with faults.
+# The sample's sources as a library of its own, and in a wrapper with faults.
 add_library(qplan_npu_skeleton MODULE ${skeleton})
 add_library(qplan_npu_broken MODULE ${CMAKE_CURRENT_LIST_DIR}/broken_driver.cc ${skeleton})
 set_target_properties(qplan_npu_skeleton PROPERTIES OUTPUT_NAME npu_skeleton)

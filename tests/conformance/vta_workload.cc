@@ -15,10 +15,10 @@
 namespace qplan::conformance {
 namespace {
 
-using vta::compiler::CompiledLayer;
-using vta::Config;
-using vta::compiler::GemmLayer;
 using layer::Geometry;
+using vta::Config;
+using vta::compiler::CompiledLayer;
+using vta::compiler::GemmLayer;
 
 Config config_of(const qplan_npu_capabilities& capabilities) {
   for (const Config& config : {vta::kDefaultConfig, vta::kQuarterConfig}) {
@@ -104,7 +104,7 @@ class Generator {
     std::memcpy(blob->data() + kAt, &checksum, sizeof(checksum));
   }
 
-  // What stands outside is the zero point, and adds nothing.
+  // The value outside the input is the zero point, and adds nothing.
   std::vector<uint8_t> expected() const {
     const Geometry& g = layer_.geometry;
     const op::Window2d& w = g.window;

@@ -35,8 +35,8 @@ struct Workload {
 using Ask = std::function<bool(const qplan_npu_op&)>;
 // kEndless: one operator, or one instruction, that takes a minute or more; nothing is expected of its output.
 enum class Size { kSmall, kRandom, kLong, kEndless };
-// The same seed gives the same workload. Operators that `ask` refuses are not used. Skipped where the
-// driver's blob formats, or what it assumes of its device, are none that this program can write for.
+// The same seed gives the same workload. Operators that `ask` refuses are not used. Skipped where this
+// program cannot write for the driver's blob formats, or for what it assumes of its device.
 Workload make_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size, uint32_t seed);
 
 // oplist_workload.cc, vta_workload.cc

@@ -1,4 +1,4 @@
-// What open() checks of chains.
+// Checks of open() on cascades.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What open() refuses of plans with regions on devices.
+// Plans with regions on devices that open() refuses.
 #include <gtest/gtest.h>
 
 #include "tests/runtime/npu_fixture.h"

@@ -229,7 +229,7 @@ class AllKernelsPlan {
                 });
   }
 
-  // Weights, bias, multiplier, shift. What pads the layout is zero.
+  // Weights, bias, multiplier, shift. The layout is padded with zeros.
   std::vector<uint32_t> weights(uint64_t channels, const LayoutWindow& window, uint16_t layout) {
     const uint64_t bytes = layout_bytes(layout, channels, window);
     const uint64_t entries = layout_channels(layout, channels);

@@ -1,4 +1,4 @@
-// What every fuzz target has in common: libFuzzer's functions, checks that end the process, and numbers drawn
+// The common parts of fuzz targets: libFuzzer's functions, checks that end the process, and numbers drawn
 // from an input. It knows no test framework, since a target runs millions of times.
 #ifndef QPLAN_TESTS_FUZZ_FUZZ_TARGET_H_
 #define QPLAN_TESTS_FUZZ_FUZZ_TARGET_H_
@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 
-// Of the target.
+// The target defines this function.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed);
-// Of libFuzzer, or of replay_main.cc: changes data at random, returns the new size.
+// libFuzzer or replay_main.cc defines this function: it changes data at random and returns the new size.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 // A broken promise of the product: libFuzzer keeps the input, a replay fails.
@@ -40,7 +40,7 @@ class InputTail {
     for (int i = 0; i < 4; ++i) value = value << 8 | byte();
     return value;
   }
-  // What is left of the input.
+  // The rest of the input.
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
 

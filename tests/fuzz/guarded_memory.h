@@ -1,4 +1,4 @@
-// Memory of an exact size between pages that nobody may touch: what leaves it ends the process, in release
+// Memory of an exact size between pages without access: an access outside it ends the process, in release
 // builds and in uninstrumented kernels too.
 #ifndef QPLAN_TESTS_FUZZ_GUARDED_MEMORY_H_
 #define QPLAN_TESTS_FUZZ_GUARDED_MEMORY_H_
@@ -60,8 +60,8 @@ class GuardPages {
 class GuardedMemory {
  public:
   // alignment: a power of two, at most a page. at_end: the last byte is the one before the guard, as nearly
-  // as the alignment allows; else the first byte follows the guard. What the alignment leaves over is checked
-  // when the memory goes away.
+  // as the alignment allows; else the first byte follows the guard. The bytes that the alignment leaves are
+  // checked when the memory is freed.
   GuardedMemory(size_t size, size_t alignment, bool at_end, uint8_t fill)
       : size_(size), num_pages_((size + GuardPages::kPageBytes - 1) / GuardPages::kPageBytes) {
     if (num_pages_ == 0) num_pages_ = 1;

@@ -1,5 +1,5 @@
-// What the targets that take models have in common: options that vary with the input, and all that must hold
-// of a model's text and plan.
+// The common parts of targets that take models: options that vary with the input, and all that must hold of a
+// model's text and plan.
 #ifndef QPLAN_TESTS_FUZZ_MODEL_ORACLE_H_
 #define QPLAN_TESTS_FUZZ_MODEL_ORACLE_H_
 

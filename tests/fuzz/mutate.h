@@ -41,7 +41,7 @@ inline Bytes damaged(const Bytes& original, Damage damage, uint64_t seed, size_t
         const size_t at = static_cast<size_t>(random.integer(0, static_cast<int64_t>(size / 4) - 1)) * 4;
         uint32_t word = 0;
         std::memcpy(&word, bytes.data() + at, sizeof(word));
-        // A special number, or a neighbour of what stood there.
+        // A special number, or a neighbour of the old one.
         word = random.chance(0.6) ? kWords[random.integer(0, kNumWords - 1)]
                                   : word + static_cast<uint32_t>(random.integer(-3, 3));
         std::memcpy(bytes.data() + at, &word, sizeof(word));

@@ -181,7 +181,7 @@ class Soup {
     return values;
   }
 
-  // Mostly one that imports, so that something stands behind it; the others are cases of their own.
+  // Mostly one that imports, so that the nodes after it are reached; the others are cases of their own.
   void add_node(OnnxBuilder* b, int64_t index) {
     const auto rows = onnx::rows();
     const std::string result = "n" + std::to_string(index);

@@ -83,8 +83,8 @@ class ExactMemory {
 };
 
 // Memory between pages that nothing can touch, for code that is not instrumented. It ends at the second of
-// them, but for what its alignment leaves: these bytes, and those before it in its first page, must stay as
-// they are.
+// them, except for bytes that its alignment leaves: these bytes, and those before it in its first page, must
+// stay as they are.
 class GuardedMemory {
  public:
   GuardedMemory(uint64_t size, uint32_t alignment) : size_(size) {

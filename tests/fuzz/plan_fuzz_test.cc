@@ -56,7 +56,7 @@ TEST(PlanFuzz, NullPlanIsRefused) {
   EXPECT_LT(qplan_disassemble(nullptr, 0, ignore_text, nullptr, &error), 0);
 }
 
-// Whatever lies behind a tap in memory is multiplied by it.
+// The bytes after a tap in memory are multiplied too.
 TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
   Bytes plan = AllKernelsPlan::make();
   const inspect::PlanReader reader(plan);
@@ -81,7 +81,7 @@ TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
 constexpr char kAllKernels[] = "all_kernels";
 constexpr char kF32e[] = "f32e";  // every operator under the contract of floats
 constexpr char kRegionsModel[] = "samples/models/digits.tflite";
-constexpr char kRegions[] = "regions";  // on a device, with the CPU's steps behind them
+constexpr char kRegions[] = "regions";  // on a device, with their fallback steps
 constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 
 std::vector<std::string> plan_sources() {

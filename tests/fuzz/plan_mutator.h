@@ -21,7 +21,7 @@
 
 namespace qplan::testing {
 
-// What an input is made of: a plan, and numbers after it that say what is done with it.
+// The parts of an input: a plan, and numbers after it that say what is done with the plan.
 struct PlanInput {
   std::vector<uint8_t> plan;
   std::vector<uint8_t> tail;
@@ -125,8 +125,7 @@ class PlanObjects {
            (kernel == nullptr || is_whole(*kernel));
   }
 
-  // FlatBuffers' verifier aligns the length of a vector, not its entries, and UnPackTo reads them as they
-  // lie.
+  // FlatBuffers' verifier aligns the length of a vector, not its entries, and UnPackTo reads them in place.
   template <typename T>
   static bool entries_aligned(const flatbuffers::Vector<T>* vector) {
     return vector == nullptr || vector->size() == 0 ||
@@ -440,7 +439,7 @@ class PlanMutator {
         objects::BankT& bank = *plan.banks[tensor->bank];
         tensor->size = size;
         if (bank.kind == objects::BankKind_ARENA &&
-            random_.chance(0.7)) {  // to the end, where nobody is in the way
+            random_.chance(0.7)) {  // to the end, where nothing is in the way
           tensor->offset = (bank.size + 63) / 64 * 64;
         }
         if (bank.kind == objects::BankKind_CONSTANT) {

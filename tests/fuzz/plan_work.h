@@ -43,8 +43,8 @@ class PlanWork {
     return work;
   }
 
-  // Whether outputs may depend on the instruction set (format/README.md, "Float forms": of plans that nobody
-  // proved).
+  // Whether outputs may depend on the instruction set (format/README.md, "Float requantisation": plans that
+  // nobody proved).
   bool has_float_forms() const {
     for (const format::Step* step : steps()) {
       const format::KernelStep* kernel = step->body_as_KernelStep();

@@ -1,6 +1,5 @@
 // Hostile .pt files: the packer refuses them with a reason, or makes a plan that opens and runs to the end. A
-// zip's checksums would hide what lies behind them, so that entries are damaged, too, and put into a sound
-// zip.
+// zip's checksums would hide the code after them, so entries are also damaged and put into a valid zip.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,7 +97,7 @@ TEST(PytorchFuzz, DamagedFiles) {
   run_all("words of the file", [&](uint64_t seed) { return damaged(model, Damage::kWords, seed); });
 }
 
-// Headers and directory lie at known places: numbers there are replaced by ones that break size arithmetic.
+// Headers and directory have known places: their numbers are replaced by ones that break size arithmetic.
 TEST(PytorchFuzz, ZipFieldSoup) {
   const Bytes model = small_network();
   std::vector<size_t> records;

@@ -35,7 +35,7 @@ constexpr size_t kMostGrowth = 4096;  // bytes that a mutant may have more than 
 
 Random* mutations = nullptr;  // of the mutant that is being made
 
-// The input lies in memory of exactly its size, so that sanitizers see what reads on.
+// The input is in memory of exactly its size, so that sanitizers detect reads beyond it.
 void run(const std::string& name, const std::vector<uint8_t>& bytes) {
   begin_case(name);
   const std::vector<uint8_t> exact(bytes);

@@ -18,7 +18,7 @@
 
 namespace qplan::testing {
 
-// Of the repository, and of the data directory where there is one.
+// Models of the repository, and of the data directory where there is one.
 inline const std::vector<std::string>& source_names() {
   static const std::vector<std::string> kNames = {"digits", "hello_world_int8", "kws_ref_model",
                                                   "split_concat"};

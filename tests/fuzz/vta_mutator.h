@@ -30,7 +30,7 @@ class VtaMutator {
     return bytes.size();
   }
 
-  // Changes one field of an instruction; also of streams that stand alone.
+  // Changes one field of an instruction; also of streams outside a blob.
   void change(vta::Instruction* i) {
     const auto small = [this](auto* field) {
       using T = std::remove_reference_t<decltype(*field)>;

@@ -136,7 +136,7 @@ TEST_F(HostFile, DevicesAreWrittenNotReplaced) {
   EXPECT_STREQ(error_.text, "file '/dev/full': cannot write: No space left on device");
 }
 
-// A limit on the size of files stands for a full disk: write fails half way.
+// A limit on the size of files simulates a full disk: write fails half way.
 TEST_F(HostFile, FullDiskLeavesWhatWasThereAndNothingElse) {
   ASSERT_EQ(write(path("a"), "old"), QPLAN_OK);
   struct rlimit before;

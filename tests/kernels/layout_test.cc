@@ -10,7 +10,7 @@
 namespace qplan {
 namespace {
 
-// Every weight stands where its index function says, what is left over is zero, and the sizes are exact.
+// Every weight is where its index function says, the remaining bytes are zero, and the sizes are exact.
 void expect_agreement(uint16_t layout, uint64_t num_o, const LayoutWindow& window) {
   const uint64_t num_k = window.h * window.w * window.channels;
   std::vector<int8_t> weights(num_o * num_k);

@@ -78,7 +78,7 @@ int8_t input_value(int32_t y, int32_t x, int32_t c) {
   return static_cast<int8_t>((y * 37 + x * 101 + c * 53) % 256 - 128);
 }
 
-// 3 x 3, SAME: what lies outside holds the zero point, and adds nothing.
+// 3 x 3, SAME: the value outside is the zero point, and adds nothing.
 Network conv_network(bool depthwise) {
   const std::vector<Channel> all = channels();
   const int32_t window = depthwise ? 9 : 9 * kChannels;

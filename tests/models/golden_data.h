@@ -48,7 +48,8 @@ inline std::map<std::string, std::vector<GoldenCase>> golden_cases(const std::st
   return cases;
 }
 
-// Models of group A as test parameters. One empty name stands for a missing data directory: the test skips.
+// Models of group A as test parameters. One empty name means that the data directory is missing: the test
+// skips.
 inline std::vector<std::string> golden_models() {
   std::vector<std::string> models;
   for (const auto& [model, cases] : golden_cases("A")) models.push_back(model);

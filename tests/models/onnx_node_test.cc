@@ -143,7 +143,7 @@ Outcome fold(const Case& c) {
   return Outcome::kImported;
 }
 
-// The text without what stands in front of the list of operators.
+// The text without the part before the list of operators.
 std::string short_reason(const std::string& text) {
   constexpr std::string_view kList = "does not import:";
   const size_t at = text.find(kList);

@@ -1,4 +1,4 @@
-// What share of real networks runs on VTA, and that outlining changes nothing.
+// The share of real networks that runs on VTA; outlining changes nothing.
 #include "src/packer/partition/partition.h"
 
 #include <gtest/gtest.h>
@@ -127,7 +127,7 @@ TEST(CpuEstimates, OfACortexMAreThoseOfItsInstructions) {
   }
 }
 
-// What --fuse memory is for, and that it never needs more than auto.
+// The purpose of --fuse memory; it never needs more than auto.
 TEST(FuseForMemory, TakesTheLeastOfMobileNetV2) {
   const std::string name = "mobilenet_v2_1.0_224_quant.tflite";
   if (!std::filesystem::exists(testing::model_path(name))) GTEST_SKIP() << testing::kNoDataDirectory;

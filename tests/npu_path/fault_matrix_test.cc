@@ -1,5 +1,5 @@
 // Each kind of fault at each place under each policy: the outputs are the CPU's or the error says why, the
-// reports tell what happened, all memory goes back, and nothing waits longer than the timeout.
+// reports state what happened, all memory is freed, and nothing waits longer than the timeout.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -240,7 +240,7 @@ TEST_P(FaultMatrix, ABufferThatCannotBeAllocatedIsRefusedAndNothingElseChanges) 
   }
 }
 
-// What fails before there are jobs: everything runs on the CPU, or there is no session.
+// Faults before there are jobs: everything runs on the CPU, or there is no session.
 TEST_P(FaultMatrix, OpenAllocateAndLoad) {
   std::vector<std::string> faults = {"at=open:0 kind=absent"};
   for (const int call : {0, 1}) {

@@ -103,7 +103,7 @@ class CountedMemory {
 };
 
 struct RunSettings {
-  bool device = true;     // false: the session has no devices
+  bool device = true;          // false: the session has no devices
   std::string simulator = {};  // options of open
   uint32_t policy = QPLAN_NPU_FALLBACK;
   uint32_t flags = 0;
@@ -123,7 +123,7 @@ class NpuSession {
   NpuSession(const NpuSession&) = delete;
   NpuSession& operator=(const NpuSession&) = delete;
 
-  // Of making the session, then of the last invoke.
+  // The status of making the session, then of the last invoke.
   qplan_status status() const { return status_; }
   const std::string& text() const { return text_; }
   bool is_open() const { return host_session_ != nullptr; }
@@ -177,7 +177,7 @@ class NpuSession {
   }
   qplan_session* get() { return qplan_host_session_get(host_session_); }
 
-  // The session and its device go; memory() tells what is left.
+  // Closes the session and its device; memory() returns what is left.
   void close() {
     qplan_host_session_destroy(host_session_);
     host_session_ = nullptr;

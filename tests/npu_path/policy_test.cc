@@ -1,4 +1,4 @@
-// What was asked for at pack time, end to end: verifying, plans without the CPU's steps, strict placement.
+// Options of packing, end to end: verifying, plans without the CPU's steps, strict placement.
 #include <gtest/gtest.h>
 
 #include "tests/npu_path/two_regions.h"

@@ -25,7 +25,7 @@ class Directory {
   std::filesystem::path path_;
 };
 
-// What the replayer exits with: 0 the same bytes, 1 others, 2 no NumPy.
+// Exit statuses of the replayer: 0 the same bytes, 1 other bytes, 2 no NumPy.
 int replay_in_python(const std::filesystem::path& job) {
   const std::string command =
       std::string(QPLAN_TEST_PYTHON) + " tests/npu_path/replay_vta.py '" + job.string() + "'";
@@ -58,7 +58,7 @@ TEST(Record, BothSimulatorsGiveTheBytesOfTheRun) {
       if (python == 2) GTEST_SKIP() << "no NumPy for " << QPLAN_TEST_PYTHON;
       EXPECT_EQ(python, 0) << target << " " << job;
     }
-    // The replayer can tell: one other byte in what is loaded, and the checks fail.
+    // The replayer detects changes: with one different byte in the loaded data the checks fail.
     const std::filesystem::path job = directory.path() / "job-0001";
     for (const auto& entry : std::filesystem::directory_iterator(job)) {
       const std::string name = entry.path().filename().string();

@@ -145,8 +145,8 @@ TEST_F(Bindings, StridesBeyondTheAddressSpaceAreRefused) {
             "write: input 0 'x': stride 1152921504606846976 of axis 1 is beyond the address space");
 }
 
-// data + byte_offset, and what lies below or above it by the strides, may not wrap around: it is judged
-// before any pointer is made of it.
+// data + byte_offset, and the addresses below or above it by the strides, may not wrap around: they are
+// checked before any pointer is made of them.
 TEST_F(Bindings, ByteOffsetsBeyondTheAddressSpaceAreRefused) {
   HostTensor in({2, 3, 4}, counting(24));
   const auto told = [this](const char* call, const std::string& why) {

@@ -16,7 +16,7 @@ namespace {
 
 qplan_session* running = nullptr;
 
-// Cancels `running` at the first begin of the step called 'second', and keeps what was told.
+// Cancels `running` when the step called 'second' first begins, and keeps the reports.
 struct CancelAtSecond {
   qplan_platform platform = {};
   std::vector<std::string> told;

@@ -1,4 +1,4 @@
-// What init refuses of plans that open() accepts, and mutated plans from end to end.
+// Plans that open() accepts and init refuses, and mutated plans from end to end.
 #include <gtest/gtest.h>
 
 #include "format/container.h"

@@ -1,5 +1,4 @@
-// What becomes of a region whose device, driver or job fails: policies, error classes, states, counters,
-// timeouts.
+// A region whose device, driver or job fails: policies, error classes, states, counters, timeouts.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -320,7 +319,8 @@ TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
   EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 128),
             "slot 1: its address is no multiple of 128, which driver 'fake-npu' wants");
   EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 64, 1), "2 binds, the device takes 1");
-  // What the CPU still needs after a failure must not be written, nor what nobody wrote be read.
+  // Bytes that the CPU needs after a failure must not be written, and bytes that nothing wrote must not be
+  // read.
   for (const uint32_t more : {QPLAN_NPU_USE_OUTPUT, QPLAN_NPU_USE_SCRATCH}) {
     EXPECT_EQ(text_of(fake_blob(5, {24}, {24}), 64, 64, QPLAN_NPU_USE_INPUT | more),
               "slot 0: the program writes it, the plan binds an input");

@@ -12,7 +12,7 @@
 namespace qplan::testing {
 
 struct RegionPlan {
-  bool in_place = true;         // tensors at the region's border lie in the device's bank
+  bool in_place = true;         // tensors at the region's boundary are in the device's bank
   bool has_alternative = true;  // t = a + 2, b = t + 3
   uint64_t bytes = 24;          // of each tensor
 };
@@ -53,7 +53,7 @@ inline PlanSpec region_spec(const RegionPlan& p = {}) {
   return spec;
 }
 
-// What a platform was told.
+// The calls that a platform got.
 struct Told {
   std::vector<std::string> events;  // "begin npu fake-npu npu_main_0", "end npu fake-npu npu_main_0 0"
   std::vector<std::pair<uint32_t, std::string>> log;

@@ -1,5 +1,5 @@
-// What init refuses of plans with regions that open() accepts, and mutated ones from end to end, with a
-// device and without.
+// Plans with regions that open() accepts and init refuses, and mutated ones from end to end, with a device
+// and without.
 #include <gtest/gtest.h>
 
 #include "tests/runtime/npu_fixture.h"
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Init, HostileRegion, ::testing::ValuesIn(kWrong),
                            return std::string(wrong.param.name);
                          });
 
-// The session lies in the memory of the first ARENA bank: the first of those that it is given.
+// The session is in the memory of the first ARENA bank: the first of those that it is given.
 TEST(HostileRegionTest, ADeviceBankBeforeTheArenaIsRefused) {
   PlanSpec spec = region_spec();
   spec.banks[2].size = 64;

@@ -1,4 +1,4 @@
-// A region on a device: where its bytes go, what the session tells, how it is submitted and awaited.
+// A region on a device: where its bytes go, what the session reports, how it is submitted and awaited.
 #include <gtest/gtest.h>
 
 #include "tests/runtime/npu_fixture.h"

@@ -186,7 +186,7 @@ TEST(NpuTransfer, CachesAreMaintainedAroundNeighboursInOneLine) {
   EXPECT_EQ(region_info(session).cpu_runs, 1u);
 }
 
-// Output 0 is copied to where its tensor lies, in the line of output 1: all lines are invalidated before any
+// Output 0 is copied to its tensor, which shares a line with output 1: all lines are invalidated before any
 // byte is copied.
 TEST(NpuTransfer, WhatIsCopiedStaysWhenANeighbourIsInvalidated) {
   FakeNpu npu;

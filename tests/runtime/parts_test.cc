@@ -1,4 +1,5 @@
-// Tensors that lie inside others: where init takes them, and that nothing but copies is saved by it.
+// Tensors that are parts of others: where init accepts them, and that they save copies and change nothing
+// else.
 #include <gtest/gtest.h>
 
 #include "src/runtime/bind/families.h"
@@ -8,7 +9,7 @@ namespace qplan::testing {
 namespace {
 
 // x [1,24] and y [1,40], copied to a and b; (a, b) -> whole [1,64]; whole -> (c, d) of 40 and 24; copied to
-// p and q, the outputs. Tensors in this order. a and b lie in the whole, and so do c and d.
+// p and q, the outputs. Tensors in this order. a and b are parts of the whole, and so are c and d.
 PlanSpec parts_spec() {
   PlanSpec spec;
   const uint32_t x = spec.add_tensor({1, 24}, "x"), y = spec.add_tensor({1, 40}, "y");
@@ -128,7 +129,7 @@ TEST(PartsOfTensors, NotWhereTheyAreSpread) {
             "concat 'join' (step 1): output 0 overlaps input 0 in memory");
 }
 
-// What a caller can bind is no part and has none: binding moves one tensor and no other.
+// A tensor that a caller can bind is not a part and has none, because binding moves that tensor alone.
 TEST(PartsOfTensors, NotWithInputsAndOutputsOfTheFunction) {
   EXPECT_EQ(refusal([](PlanSpec& s) {
               s.functions[0].outputs = {kA, kQ};

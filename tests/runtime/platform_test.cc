@@ -1,4 +1,4 @@
-// Hooks, struct sizes, wrong arguments, and the heap that nobody touches.
+// Hooks, struct sizes, wrong arguments, and the heap, which stays unused.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -100,7 +100,7 @@ TEST(Platform, LogQuotesNamesOfThePlan) {
   EXPECT_EQ(recorder.lines[0].find("log 3 session: function 'a?b?[2J', 3 steps"), 0u) << recorder.lines[0];
 }
 
-// A plan runs anywhere, but one that was packed for another processor does so slowly, and nobody would know.
+// A plan runs anywhere, but one that was packed for another processor runs slowly, which would go unnoticed.
 TEST(Platform, APlanForAnotherArchitectureIsTold) {
   const std::string here = qplan::cpu_arch();
   if (here == "unknown") GTEST_SKIP() << "the architecture of this build has no name";

@@ -39,7 +39,7 @@ TEST(Work, IsTheSumOfTheSteps) {
   for (const uint32_t step : {0u, 1u, 2u}) EXPECT_EQ(step_work(session, step), 24u);
 }
 
-// What the plan says of itself, 18 multiply-accumulates here, has no part in it.
+// The plan's own figure, 18 multiply-accumulates here, does not count.
 TEST(Work, DoesNotBelieveThePlan) {
   PlanSpec spec = chain_spec();
   for (StepSpec& step : spec.steps) step.macs = 0;
@@ -73,8 +73,8 @@ TEST(Work, InEvents) {
   EXPECT_EQ(works, (std::vector<uint64_t>{24, 1024, 24, 1024, 24, 1024}));
 }
 
-// A region counts what is copied for it; the CPU steps that stand in for it count, as they run where the
-// device fails. 24 bytes each: pre, two alternatives and post; the region's two tensors and their ranges.
+// A region counts what is copied for it; its fallback steps count too, because they run when the device
+// fails. 24 bytes each: pre, two alternatives and post; the region's two tensors and their ranges.
 TEST(Work, OfRegionsAndOfWhatStandsInForThem) {
   const TestPlan plan(region_spec());
   FakeNpu npu;
@@ -171,7 +171,7 @@ TEST(PlanWork, OfAPoolThatTakesHours) {
   EXPECT_EQ(info_of(TestSession(plan, config)).work, kWork);
 }
 
-// Constants are read where they lie in the file: lut8's table, which bind wants to be a constant.
+// Constants are read in place in the file: lut8's table, which bind requires to be constant.
 TEST(PlanWork, OfAStepWithConstants) {
   PlanSpec spec;
   const uint32_t x = spec.add_tensor({7}, "x"), y = spec.add_tensor({7}, "y");

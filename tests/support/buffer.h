@@ -11,7 +11,7 @@
 
 namespace qplan::testing {
 
-// `offset` elements behind a 64-byte boundary.
+// `offset` elements after a 64-byte boundary.
 template <typename T>
 class Buffer {
  public:

@@ -153,7 +153,7 @@ inline void draw_conv2d_scalars(Random& random, Conv2dArgs* a) {
   a->contract = random_contract(random);
 }
 
-// Output extents from the input's, with `after` rows or columns of padding behind it; false where nothing is
+// Output extents from the input's, with `after` rows or columns of padding after it; false where no output is
 // left.
 inline bool set_output_extents(Conv2dArgs* a, uint32_t pad_bottom, uint32_t pad_right) {
   const int64_t room_h =
@@ -184,7 +184,7 @@ inline void draw_conv2d_geometry(Random& random, Conv2dArgs* a) {
   } while (!set_output_extents(a, draw(0, 3), draw(0, 3)));
 }
 
-// The operands of one run where kernels expect them. Activations lie at any address.
+// The operands of one run where kernels expect them. Activations may have any address.
 class Conv2dRun {
  public:
   explicit Conv2dRun(const Conv2dProblem& problem)

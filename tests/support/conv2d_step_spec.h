@@ -167,7 +167,7 @@ inline std::vector<Refusal<Conv2dStepSpec>> f32e_conv2d_refusals() {
   };
 }
 
-// What both families refuse in the same words.
+// Refusals that both families share, word for word.
 inline std::vector<Refusal<Conv2dStepSpec>> common_conv2d_refusals() {
   using Spec = Conv2dStepSpec;
   const auto edit = [](std::function<void(TestStep&)> change) {

@@ -1,4 +1,4 @@
-// A driver of a device that only tests have, behind the ABI of npu_driver.h: it executes tiny blobs, and does
+// A driver with the ABI of npu_driver.h for a device that only tests have: it executes tiny blobs, and does
 // on demand whatever can go wrong.
 #ifndef QPLAN_TESTS_SUPPORT_FAKE_NPU_H_
 #define QPLAN_TESTS_SUPPORT_FAKE_NPU_H_
@@ -31,14 +31,14 @@ class FakeNpu {
   static const qplan_npu_driver* driver();
   qplan_npu_device device() const { return handle_; }
 
-  // What the device is; set before a session takes it.
+  // The device's properties; set before a session takes it.
   bool can_import = true;
   bool is_asynchronous = false;
   bool is_coherent = true;  // false: the CPU's bytes and the device's are two memories
   uint32_t alignment = 64;  // of each region
   uint32_t max_binds = 64;
-  uint32_t input_usage = QPLAN_NPU_USE_INPUT;  // that programs tell of their inputs
-  uint32_t num_regions = 0;                    // that programs tell; 0: as many as they have
+  uint32_t input_usage = QPLAN_NPU_USE_INPUT;  // that programs report for their inputs
+  uint32_t num_regions = 0;                    // that programs report; 0: as many as they have
   uint64_t device_address = 0x10000;           // of all buffers
   qplan_npu_status capabilities_status = QPLAN_NPU_OK;
   qplan_npu_status import_status = QPLAN_NPU_OK;
@@ -47,9 +47,9 @@ class FakeNpu {
   qplan_npu_status reset_status = QPLAN_NPU_OK;
   std::string load_text;
   bool fills_texts = false;  // to the last byte
-  // Of the next loads, in their order; then load_status.
+  // Statuses of the next loads, in their order; then load_status.
   std::deque<qplan_npu_status> load_statuses;
-  // Of the next jobs, in their order; QPLAN_NPU_OK for those beyond.
+  // Statuses of the next jobs, in their order; QPLAN_NPU_OK for later ones.
   std::deque<qplan_npu_status> submit_statuses;
   std::deque<qplan_npu_status> job_statuses;
   std::string job_text = "scripted";

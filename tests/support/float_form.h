@@ -36,8 +36,8 @@ void draw_float_form(Random& random, Args* args, Problem* problem, size_t channe
   }
 }
 
-// Of a layer of weights. Kernels are free to pass over the forms of a tile of 64 when one of its groups of 16
-// has none.
+// For a layer with weights. Kernels may ignore the floats of a tile of 64 when one of its groups of 16 has
+// none.
 template <typename Args, typename Problem>
 void draw_float_form(Random& random, Args* args, Problem* problem) {
   if (args->weights_layout != kLayout_ohwi) {
@@ -69,7 +69,8 @@ int32_t exact_form_output(const Args& args, const Problem& problem, int64_t accu
   return static_cast<int32_t>(exact_clamp(q + args.output_zero_point, args.clamp_min, args.clamp_max));
 }
 
-// What a variant is to give: the reference passes over float forms, and SSE4.1 has no fused multiply-add.
+// The expected output of a variant: the reference ignores float requantisation, and SSE4.1 has no fused
+// multiply-add.
 template <typename Problem>
 const std::vector<int32_t>& expected_of(const Problem& problem, const KernelVariant& variant) {
   return variant.isa <= QPLAN_ISA_SSE41 ? problem.expected : problem.form_expected;

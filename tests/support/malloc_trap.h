@@ -7,7 +7,7 @@
 
 namespace qplan::testing {
 
-// Allocations of all threads so far. Constant 0 under a sanitizer, whose malloc cannot be stood before.
+// Allocations of all threads so far. Constant 0 under a sanitizer, whose malloc cannot be intercepted.
 uint64_t allocation_count();
 
 }  // namespace qplan::testing

@@ -17,7 +17,7 @@
 
 namespace qplan::testing {
 
-// Bytes at a 64-byte aligned address, with nothing readable behind them (under AddressSanitizer).
+// Bytes at a 64-byte aligned address, with nothing readable after them (under AddressSanitizer).
 class AlignedBytes {
  public:
   AlignedBytes() = default;
@@ -79,7 +79,7 @@ struct BindSpec {
   uint8_t flip = 0;
 };
 
-// What a StepSpec has instead of kernel and parameters.
+// The fields of a region's step, in place of kernel and parameters.
 struct NpuSpec {
   uint32_t target = 1;
   uint32_t format = 0;

@@ -1,5 +1,5 @@
 // Kernel families for tests of the runtime: trivial arithmetic on bytes, and every property of a family that
-// the runtime relies on. They stand at the numbers of real kernels whose parameters they borrow.
+// the runtime relies on. They use the numbers of real kernels whose parameters they borrow.
 #ifndef QPLAN_TESTS_SUPPORT_TEST_KERNELS_H_
 #define QPLAN_TESTS_SUPPORT_TEST_KERNELS_H_
 

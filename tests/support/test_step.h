@@ -34,7 +34,7 @@ struct ArgsStorage {
 
 class TestStep {
  public:
-  // What the plan says about a tensor. Tests change fields between adding the tensor and finish().
+  // The plan's description of a tensor. Tests change fields between adding the tensor and finish().
   struct TensorSpec {
     uint8_t type_code = 0;
     uint8_t type_bits = 0;
@@ -118,7 +118,7 @@ class TestStep {
     spec.shape = std::move(shape);
     spec.bank = bank;
     spec.size = values.size() * sizeof(T);
-    // 64-byte aligned storage without slack behind it, so that ASan sees any access beyond the end.
+    // 64-byte aligned storage without slack after it, so that ASan sees any access beyond the end.
     Storage& storage = storage_.emplace_back(spec.size);
     if (!values.empty()) std::memcpy(storage.bytes, values.data(), spec.size);
     return spec;

@@ -6,7 +6,8 @@ import zlib
 
 from support import SHARED, CommandTest, run
 
-# What the largest accepted picture may take: the file, 512 MiB of the decoder, 96 MiB of pixels, the program.
+# The memory that the largest accepted picture may take: the file, 512 MiB of the decoder, 96 MiB of pixels,
+# the program.
 ADDRESS_SPACE = 1_000_000_000
 GREY, COLOUR, PALETTE, COLOUR_AND_ALPHA = 0, 2, 3, 6
 SAMPLES = {GREY: 1, COLOUR: 3, PALETTE: 1, COLOUR_AND_ALPHA: 4}

@@ -76,7 +76,7 @@ std::string reason_of(const PackError& error, const std::string& node_name) {
   return at == std::string::npos ? text : text.substr(at + place.size());
 }
 
-// What the node's subgraphs hold: "Add inside Loop".
+// Lists the operators of the node's subgraphs: "Add inside Loop".
 void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
   for (const Attribute& attribute : node.attributes) {
     if (attribute.graph == nullptr) continue;

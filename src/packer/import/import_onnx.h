@@ -1,4 +1,4 @@
-// Reads an ONNX model (.onnx). README.md tells what becomes of each operator.
+// Reads an ONNX model (.onnx). README.md states what each operator becomes.
 #ifndef QPLAN_SRC_PACKER_IMPORT_IMPORT_ONNX_H_
 #define QPLAN_SRC_PACKER_IMPORT_IMPORT_ONNX_H_
 

@@ -1,5 +1,5 @@
-// What a caller tells an importer that the model does not say. An importer leaves alone what its format has
-// no use for; names that the model does not have are refused.
+// Information that the caller gives an importer because the model lacks it. An importer ignores options that
+// its format cannot use, and refuses names that the model does not have.
 #ifndef QPLAN_SRC_PACKER_IMPORT_IMPORT_OPTIONS_H_
 #define QPLAN_SRC_PACKER_IMPORT_IMPORT_OPTIONS_H_
 

@@ -105,7 +105,7 @@ void log_biases(const pt::BiasCounts& counts, const std::string& place, const Lo
   }
 }
 
-// What the operators that are not imported say about how the model was quantised.
+// What the unsupported operators reveal about the model's quantisation.
 std::vector<std::string> model_notes(const importer::UnsupportedList& unsupported) {
   if (unsupported.mentions("_dynamic")) {
     return {

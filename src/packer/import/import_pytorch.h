@@ -1,4 +1,4 @@
-// Reads a TorchScript archive (.pt). README.md tells what becomes of each operator.
+// Reads a TorchScript archive (.pt). README.md states what each operator becomes.
 #ifndef QPLAN_SRC_PACKER_IMPORT_IMPORT_PYTORCH_H_
 #define QPLAN_SRC_PACKER_IMPORT_IMPORT_PYTORCH_H_
 

@@ -35,8 +35,8 @@ std::string multiplier_text(double real) {
   return cat(quantized.multiplier, " with shift ", quantized.shift);
 }
 
-// Text prints scales with few digits. Of the two that a layer has for its accumulators, the log tells which
-// one counts where they do not make the same multiplier.
+// Text prints scales with few digits. A layer has two scales for its accumulators; where they give different
+// multipliers, the log states which one counts.
 void report_scales(const ir::Function& function, const ir::Node& requantize, std::string_view name,
                    const LogFunction& log) {
   const ir::Node* product = find_product(function, requantize);

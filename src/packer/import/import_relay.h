@@ -15,9 +15,9 @@ namespace qplan {
 // Whether the bytes can be a text: no control characters in their first part.
 bool is_text(std::span<const uint8_t> bytes);
 
-// The module of the text, which is untrusted. A body without a header becomes @main. The log tells where the
-// multiplier of a requantisation is not what its printed scale alone gives. PackError with line, column and
-// the line.
+// The module of the text, which is untrusted. A body without a header becomes @main. The log reports
+// requantisations whose multiplier differs from the one that their printed scale gives. PackError with line,
+// column and the line.
 ir::Module import_relay(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {},
                         const ImportOptions& options = {});
 

@@ -93,7 +93,8 @@ void add_inputs(Graph& graph) {
   }
 }
 
-// Of an input or output of the model; what stands beside floats and wide integers means nothing.
+// Returns the quantisation of an input or output of the model; scales of floats and wide integers mean
+// nothing.
 std::optional<TensorQuantization> plain_quantization(const TensorInfo& tensor) {
   if (tensor.num_scales() != 1 || !tensor.dtype || tensor.dtype->is_float() || tensor.dtype->bits > 32) {
     return std::nullopt;

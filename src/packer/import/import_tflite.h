@@ -1,4 +1,4 @@
-// Reads a .tflite file. README.md tells what becomes of each operator.
+// Reads a .tflite file. README.md states what each operator becomes.
 #ifndef QPLAN_SRC_PACKER_IMPORT_IMPORT_TFLITE_H_
 #define QPLAN_SRC_PACKER_IMPORT_IMPORT_TFLITE_H_
 

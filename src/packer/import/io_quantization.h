@@ -8,9 +8,9 @@
 namespace qplan {
 
 // Sets the attributes (quantization_attrs.h) that are absent, for 8-bit inputs and outputs whose scale an
-// operator names, itself or behind operators that only move elements.
-// canonical: the function went through the passes. A canonical convolution without padding has the zero point
-// that suits its kernel, with the difference in its bias, and tells nothing about its input's.
+// operator names, directly or through operators that only move elements. canonical: the function went through
+// the passes. A canonical convolution without padding has the zero point that suits its kernel, with the
+// difference in its bias, so it says nothing about its input's zero point.
 void set_io_quantization(ir::Function& function, bool canonical);
 
 }  // namespace qplan

@@ -14,7 +14,7 @@ namespace qplan::importer {
 std::string clean_name(std::string_view name);
 // 'name' in single quotes, cut to what a message can carry.
 std::string quoted(std::string_view name);
-// As quoted, but of any length that a path can have: the file must be found by what the message says.
+// Quotes like quoted(), but without a limit on the length, because the user must find the file by this text.
 std::string quoted_path(std::string_view path);
 std::string to_text(const ir::Shape& shape);  // "[1, 3, 3, 8]"
 std::string to_text(float value);             // shortest that reads back the same

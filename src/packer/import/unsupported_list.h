@@ -1,5 +1,5 @@
-// What a model uses and qplan does not import, collected while the whole model is looked through: one error
-// tells all.
+// Uses that qplan does not import, collected while the whole model is read, so that one error lists all of
+// them.
 #ifndef QPLAN_SRC_PACKER_IMPORT_UNSUPPORTED_LIST_H_
 #define QPLAN_SRC_PACKER_IMPORT_UNSUPPORTED_LIST_H_
 

@@ -167,7 +167,7 @@ Json work_json(const PlanView& view, const format::Function& function) {
   return function_work(view, function, *qplan_kernels_all(), &work, &unused) < 0 ? Json() : Json(work);
 }
 
-// What kernels' steps and regions both have.
+// Members that kernels' steps and regions both have.
 template <typename Step>
 Json common_step_json(const PlanView& view, uint32_t index, const std::string& op, const Step& step) {
   Json json;
@@ -191,7 +191,7 @@ Json common_step_json(const PlanView& view, uint32_t index, const std::string& o
   return json;
 }
 
-// A region's step has no parameters: "regions" tells about it.
+// A region's step has no parameters; "regions" describes it.
 Json step_json(const PlanView& view, uint32_t index, bool is_alternative) {
   if (const format::NpuStep* npu = view.npu_step(index)) {
     Json json = common_step_json(view, index, "npu", *npu);

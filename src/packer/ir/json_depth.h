@@ -8,7 +8,7 @@
 
 namespace qplan::ir {
 
-// What this project writes and reads nests ten deep at most.
+// JSON of this project nests at most ten deep.
 inline constexpr size_t kMaxJsonDepth = 64;
 
 // Whether more than kMaxJsonDepth brackets are open somewhere in the text, which need not be JSON otherwise.

@@ -71,7 +71,7 @@ Placement place_bank(const Program& program, uint32_t device, uint64_t alignment
   return placement;
 }
 
-// The slots whose tensor lies in the bank are where it is.
+// A slot whose tensor is in the bank has the tensor's address.
 void place_slots_in_place(const Program& program, Arena* arena) {
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
@@ -109,8 +109,8 @@ std::vector<std::optional<uint64_t>> offsets_of_parts(const Program& program, co
   return offsets;
 }
 
-// What a step writes lies apart from what it reads, but for what it replaces or need not move; of regions
-// see region_checker.h.
+// The outputs of a step do not overlap its inputs, except those that it replaces or need not move;
+// region_checker.h checks regions.
 void check_steps(const Program& program, const Arena& arena) {
   const auto end = [&](uint32_t t) {
     return arena.offsets[t] + static_cast<uint64_t>(program.tensors[t].type.size_bytes());
@@ -150,7 +150,7 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
     value.size = static_cast<uint64_t>(program.tensors[t].type.size_bytes());
     value.first = arena.lifetimes.first[t];
     value.last = arena.lifetimes.last[t];
-    // Kernels ask for no more; what lies alone has the bank's alignment.
+    // Kernels need no more alignment; a tensor that is no part of another has the bank's alignment.
     value.alignment = arena.lifetimes.offset[t] == 0
                           ? bank_alignment
                           : std::max<uint64_t>(program.tensors[t].type.dtype.bits / 8, 1);

@@ -26,8 +26,8 @@ struct Arena {
   uint64_t size = 0;                // bytes
   uint64_t lower_bound = 0;         // bytes
   std::vector<DeviceBank> devices;  // as Program::devices
-  // Per step, per slot of its region: the offset in the device's bank. Of a slot whose tensor lies in that
-  // bank it is the tensor's; all others have bytes of their own while their step runs.
+  // Per step, per slot of its region: the offset in the device's bank. A slot whose tensor is in that bank
+  // has the tensor's offset; all others have bytes of their own while their step runs.
   std::vector<std::vector<uint64_t>> slot_offsets;
 };
 
@@ -36,9 +36,8 @@ uint64_t total_bytes(const Arena& arena);
 
 // Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes);
 // PackError (QPLAN_MODEL_UNSUPPORTED) where its regions' buffers alone exceed it.
-// Parts lie inside their wholes unless the arena is smaller without.
-// iterations: of the planner's hill climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker
-// refuses the result.
+// Parts are inside their wholes unless the arena is smaller otherwise. iterations: of the planner's hill
+// climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker refuses the result.
 Arena plan_arena(const target::Program& program, const SharingQueries& sharing, uint32_t iterations);
 
 }  // namespace qplan::memory

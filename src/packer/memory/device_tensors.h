@@ -1,4 +1,4 @@
-// Which activations lie in the memory of a device, so that its programs work on them where they are.
+// Decides which activations are in the memory of a device, so that its programs work on them in place.
 #ifndef QPLAN_SRC_PACKER_MEMORY_DEVICE_TENSORS_H_
 #define QPLAN_SRC_PACKER_MEMORY_DEVICE_TENSORS_H_
 
@@ -11,22 +11,22 @@ namespace qplan::memory {
 
 inline constexpr uint32_t kNone = UINT32_MAX;
 
-// Per tensor: the position in Program::devices of the device in whose bank it lies; kNone: the arena, or a
+// Per tensor: the position in Program::devices of the device whose bank contains it; kNone: the arena, or a
 // constant.
 using DeviceTensors = std::vector<uint32_t>;
 
-// A tensor that regions of one device alone read or write, all of them as packed bytes, lies in the bank of
-// that device; steps of the CPU reach it there. Whatever else crosses a region's boundary is copied.
+// A tensor that only regions of one device read or write, all of them as packed bytes, is in the bank of that
+// device, where steps of the CPU reach it. All other tensors at a region's boundary are copied.
 DeviceTensors find_device_tensors(const target::Program& program);
 
 // Whether the bank of each device has room for all its tensors and buffers, even if all of them are needed at
-// the same time. No: the memory plan tells (arena.h).
+// the same time. If not, the memory plan decides (arena.h).
 bool fit_side_by_side(const target::Program& program, const DeviceTensors& device_of);
 
 // The tensor of a slot of the step's region; kNone: scratch.
 uint32_t slot_tensor(const target::ProgramStep& step, const target::RegionSlot& slot);
 
-// What the session copies before and after the step's job.
+// The tensors that the session copies before and after the step's job.
 struct BoundaryCopies {
   uint32_t count = 0;
   uint64_t bytes = 0;  // of the tensors

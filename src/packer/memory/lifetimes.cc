@@ -78,7 +78,7 @@ class Finder {
     const target::ProgramTensor& from = program_.tensors[input];
     const target::ProgramTensor& to = program_.tensors[step.outputs[o]];
     if (from.is_constant() || kept_[input] || result_.last[input] != s) return false;
-    // What a region writes is there before the steps that may run in its place; what it reads stays.
+    // A region's outputs exist before its fallback steps; its inputs are kept.
     if (result_.first[step.outputs[o]] != s || s < read_by_region_[input]) return false;
     if (device_of_[input] != device_of_[step.outputs[o]]) return false;
     if (from.type.size_bytes() != to.type.size_bytes()) return false;
@@ -116,7 +116,7 @@ class Finder {
   const DeviceTensors& device_of_;
   const InPlaceQuery& may_be_in_place_;
   std::vector<bool> kept_;                // inputs and outputs of the function
-  std::vector<uint32_t> read_by_region_;  // the step behind the last region that reads the tensor; 0: none
+  std::vector<uint32_t> read_by_region_;  // the step after the last region that reads the tensor; 0: none
   Lifetimes result_;
 };
 

@@ -28,7 +28,7 @@ struct Lifetimes {
 
 // Whether the step's output may be computed in the bytes of the step's input.
 using InPlaceQuery = std::function<bool(uint32_t step, uint32_t output, uint32_t input)>;
-// Where the smaller of the two lies in the other so that the step has nothing to move; nullopt: nowhere.
+// The offset of the smaller tensor in the other at which the step need not copy it; nullopt: there is none.
 using PartOffsetQuery =
     std::function<std::optional<uint64_t>(uint32_t step, uint32_t output, uint32_t input)>;
 
@@ -40,8 +40,8 @@ struct SharingQueries {
 // Inputs of the function are needed from the first to the last step: they stay as they were written, so that
 // a second invoke sees them, and nothing is computed in their place. Outputs are needed until the last step.
 // In place goes what the query allows, where the input is an activation of the same size and bank that
-// nothing needs afterwards. What a region on a device reads and writes is needed from its step to the last of
-// the steps that may run in its place: they find the inputs as they were, whatever the device did.
+// nothing needs afterwards. A region's inputs and outputs are needed from its step to the last of its
+// fallback steps, which find the inputs unchanged whatever the device did.
 Lifetimes find_lifetimes(const target::Program& program, const DeviceTensors& device_of,
                          const InPlaceQuery& may_be_in_place);
 

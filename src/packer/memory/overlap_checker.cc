@@ -51,7 +51,7 @@ class Bytes {
   }
 
  private:
-  // Makes a range begin here, if one lies across.
+  // Splits the range that contains this address, if there is one.
   void split(uint64_t at) {
     const auto after = ranges_.lower_bound(at);
     if (after == ranges_.begin()) return;

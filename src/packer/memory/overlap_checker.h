@@ -27,7 +27,7 @@ struct PlacedValue {
 
 // Goes through the steps and keeps for every byte who wrote it last. PackError (QPLAN_INTERNAL) naming a
 // value of which a byte is written by another while it is alive, and that other; or the value that reaches
-// beyond the arena, is not aligned, or does not lie where it is said to.
+// beyond the arena, is not aligned, or is not at its declared place.
 void check_no_overlap(std::span<const PlacedValue> values, uint64_t arena_size);
 
 }  // namespace qplan::memory

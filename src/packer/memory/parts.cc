@@ -22,7 +22,8 @@ struct Place {
   uint64_t offset;
 };
 
-// What one step says: an output of several inputs (it joins them), or outputs of one input (it cuts it).
+// The division of one step: an output of several inputs (it joins them), or outputs of one input (it cuts
+// it).
 struct Division {
   uint32_t step = 0;
   TensorId whole = kNone;
@@ -102,7 +103,7 @@ class PartPlacer {
     return division;
   }
 
-  // Whether nothing writes over the part's bytes while it or the whole needs them, if it lies there.
+  // Whether nothing would write over the part's bytes while it or the whole needs them.
   bool stays_whole(const Division& division, TensorId part) const {
     const TensorId whole = division.whole;
     const uint32_t s = division.step;
@@ -131,7 +132,7 @@ class PartPlacer {
     return (a.first - std::min(a.first, b.first)) + (std::max(a.last, b.last) - a.last);
   }
 
-  // As many of the parts as do not raise the peak.
+  // Keeps as many parts as do not raise the peak.
   void join(Division* division) {
     std::vector<Place>& places = division->places;
     std::ranges::stable_sort(places, {}, [&](const Place& p) { return extension(division->whole, p.part); });

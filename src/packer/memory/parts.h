@@ -1,4 +1,4 @@
-// Tensors that lie inside others, so that a concatenation or a split has nothing to move.
+// Tensors that are parts of others, so that a concatenation or a split copies nothing.
 #ifndef QPLAN_SRC_PACKER_MEMORY_PARTS_H_
 #define QPLAN_SRC_PACKER_MEMORY_PARTS_H_
 

@@ -120,7 +120,7 @@ class HillClimb {
         }
       } else {
         swap(a, b);
-        // pick_at_peak looks at the offsets of the order that stands.
+        // pick_at_peak uses the offsets of the current order.
         current_ = placer_.place(order_, &offsets_);
       }
     }
@@ -136,7 +136,7 @@ class HillClimb {
     return candidates_[random_.below(candidates_.size())];
   }
 
-  // A neighbour, or a neighbour's neighbour: what stands in its way.
+  // Picks a neighbour, or a neighbour's neighbour: one of the buffers that block it.
   uint32_t pick_near(uint32_t buffer) {
     uint32_t near = buffer;
     const uint32_t hops = 1 + random_.below(2);

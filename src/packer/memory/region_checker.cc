@@ -64,8 +64,7 @@ class Checker {
     }
   }
 
-  // A tensor in place lies in its slot; everything else of the step lies apart from all slots that are not
-  // its own.
+  // A tensor in place is in its slot; every other tensor of the step overlaps no slot except its own.
   void check_slots(uint32_t s) const {
     const ProgramStep& step = program_.steps[s];
     const std::vector<RegionSlot>& slots = step.npu->slots;

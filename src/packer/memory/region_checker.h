@@ -1,5 +1,5 @@
-// The second opinion on where a region's tensors lie: whatever the device does with its outputs and its
-// buffers, the CPU steps behind it find the inputs as they were.
+// A second, independent check of the addresses of a region's tensors: whatever the device does with its
+// outputs and buffers, the CPU steps after it find the inputs unchanged.
 #ifndef QPLAN_SRC_PACKER_MEMORY_REGION_CHECKER_H_
 #define QPLAN_SRC_PACKER_MEMORY_REGION_CHECKER_H_
 
@@ -7,7 +7,7 @@
 
 namespace qplan::memory {
 
-// Looks at bytes alone, not at lifetimes. PackError (QPLAN_INTERNAL) naming the step and what lies wrong.
+// Checks bytes alone, not lifetimes. PackError (QPLAN_INTERNAL) naming the step and the misplaced tensor.
 void check_regions(const target::Program& program, const Arena& arena);
 
 }  // namespace qplan::memory

@@ -11,7 +11,7 @@
 
 namespace qplan::memory {
 
-// Offsets, one per buffer. Time: n log n and the gaps passed over.
+// Offsets, one per buffer. Takes time n log n plus the number of gaps that are skipped.
 std::vector<uint64_t> place_by_sweep(std::span<const Buffer> buffers, uint64_t alignment);
 
 }  // namespace qplan::memory

@@ -117,7 +117,7 @@ inline constexpr size_t kNumWorks = 9;
 
 // ---- Relay's spelling ----
 
-// What becomes of an attribute as Relay writes it.
+// The IR's form of an attribute as Relay writes it.
 struct RelayAttr {
   enum class Kind : uint8_t { kKeep, kDrop, kRefuse } kind = Kind::kKeep;
   std::string name;     // kKeep: under this name

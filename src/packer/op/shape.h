@@ -53,8 +53,8 @@ void write_window(const Window2d& window, const char* kernel, ir::Attrs* attrs);
 struct SliceRange {
   int64_t begin = 0, step = 1, count = 0;
 };
-// Of every axis in order; those that the node does not name are whole. PackError for lists of different
-// lengths, a step of 0, an axis named twice.
+// The ranges of every axis in order; an axis that the node does not name is taken whole. PackError for lists
+// of different lengths, a step of 0, an axis named twice.
 std::vector<SliceRange> slice_ranges(const ir::Node& node, const ir::Shape& shape);
 
 // NumPy's broadcasting; PackError naming the extents that do not fit.

@@ -122,7 +122,7 @@ class Annotator {
     }
   }
 
-  // What the target's compiler said against one of the nodes.
+  // The reason for which the target's compiler rejected one of the nodes.
   void add_exclusions(const Target& target, const std::vector<uint32_t>& nodes,
                       std::vector<target::Reason>* reasons) const {
     for (const uint32_t index : nodes) {
@@ -232,7 +232,7 @@ class Annotator {
   Annotation annotation_;
 };
 
-// Whether an operator stands anywhere in the pattern.
+// Whether the pattern contains the operator.
 bool mentions(const pattern::Pattern& pattern, const op::OpDef* op) {
   std::vector<const pattern::PatternNode*> open = {&pattern.node()};
   std::unordered_set<const pattern::PatternNode*> seen;
@@ -246,10 +246,10 @@ bool mentions(const pattern::Pattern& pattern, const op::OpDef* op) {
   return false;
 }
 
-constexpr uint32_t kMaxChain = 5;  // how far behind a node the last operator of a pattern may stand
+constexpr uint32_t kMaxChain = 5;  // how far after a node the last operator of a pattern may be
 
-// Of all rows that mention the node's operator, tried at the node and at those behind it, the one that held
-// longest.
+// Tries all rows that mention the node's operator, at the node and at those after it, and returns the one
+// whose conditions held longest.
 std::optional<NearMissReport> near_miss(const pattern::Pre& pre, uint32_t index, const Target& target) {
   const ir::Function& function = pre.function();
   const ir::Node& node = function.nodes()[index];
@@ -259,7 +259,7 @@ std::optional<NearMissReport> near_miss(const pattern::Pre& pre, uint32_t index,
     if (next.results.size() == 1 && std::ranges::find(next.operands, roots.back()) != next.operands.end()) {
       roots.push_back(next.results[0]);
     }
-    if (n - index > 64) break;  // operators of a layer stand together
+    if (n - index > 64) break;  // operators of a layer are close to each other
   }
   std::optional<NearMissReport> nearest;
   uint32_t depth = 0;

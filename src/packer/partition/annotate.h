@@ -31,7 +31,7 @@ struct Unit {
   uint32_t root() const { return nodes.back(); }
 };
 
-// A pattern matched and constraints stand against it.
+// A pattern matched, but constraints do not hold.
 struct Refusal {
   const target::Target* target;
   const target::PatternRow* row;
@@ -44,12 +44,12 @@ struct Annotation {
   std::vector<std::vector<Refusal>> refusals;  // by node
 };
 
-// targets: by priority, the CPU among them. cpu: its costs. What the exclusions name goes to other targets.
+// targets: by priority, the CPU among them. cpu: its costs. Nodes in the exclusions go to other targets.
 Annotation annotate(const pattern::Pre& pre, std::span<const target::Target* const> targets,
                     std::span<const Pin> pins, std::span<const Exclusion> exclusions = {});
 
-// What stands against a node on a target that does not run it: refusals, else the near miss or the operator
-// that no pattern knows.
+// Why a target does not run a node: refusals, otherwise the near miss, or the operator that no pattern
+// contains.
 TargetVerdict verdict(const pattern::Pre& pre, const Annotation& annotation, const Unit& unit,
                       const target::Target& target);
 

@@ -64,7 +64,7 @@ class Round {
     for (const uint32_t n : region.units[node]) refused_.push_back({n, region.target->name, reason});
   }
 
-  // What the region's buffers take at least: they are all there while it runs.
+  // The least memory of the region's buffers, which all exist while it runs.
   static uint64_t bank_bytes(const CompiledRegion& compiled) {
     uint64_t alignment = format::kArenaAlignment;
     for (const target::RegionSlot& slot : compiled.slots)
@@ -117,7 +117,7 @@ class Round {
   std::vector<Exclusion> refused_;
 };
 
-// What the compilers count in the place of what the tables estimate.
+// Replaces the tables' estimates by the compilers' counts.
 void report_cycles(CompiledPartition* result, std::span<const target::Target> targets) {
   Explain& explain = result->placed.explain;
   for (size_t r = 0; r < result->code.size(); ++r) {

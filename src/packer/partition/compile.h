@@ -17,7 +17,7 @@ struct CompiledPartition {
   std::vector<std::optional<target::CompiledRegion>> code;
 };
 
-// partition(), and the regions' programs. What a compiler refuses is excluded from its target with the
+// partition(), and the regions' programs. Nodes that a compiler rejects are excluded from its target with the
 // compiler's reason, and everything is placed again, until all regions compile. The report's cycles are then
 // the compilers'. PackError as partition(); under a strict placement or with pins the compiler's reason is
 // among those listed.

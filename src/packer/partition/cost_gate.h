@@ -1,4 +1,4 @@
-// What crosses the boundaries of regions, and whether a region is worth it.
+// Counts the copies at boundaries of regions, and decides whether a region is worth them.
 #ifndef QPLAN_SRC_PACKER_PARTITION_COST_GATE_H_
 #define QPLAN_SRC_PACKER_PARTITION_COST_GATE_H_
 
@@ -39,7 +39,7 @@ struct Crossing {
 std::vector<Crossing> crossings(const ir::Function& function, const Annotation& annotation,
                                 const Islands& islands);
 
-// What speaks for an island's device and for the CPU.
+// The figures of an island's device and of the CPU.
 struct Decision {
   Prefer by = Prefer::kDefault;  // kDefault: nothing was asked
   bool pinned = false;

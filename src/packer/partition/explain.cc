@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
-#include "src/packer/ir/cat.h"
 #include "src/base/short_name.h"
+#include "src/packer/ir/cat.h"
 
 namespace qplan::partition {
 namespace {
@@ -198,8 +198,8 @@ std::string decision_text(const Explain& explain, const DecisionReport& decision
   return text + "\n";
 }
 
-// What the devices' operators cost there, copies included, and on the CPU, and what another preference would
-// do.
+// The cost of the devices' operators there (copies included) and on the CPU, and the effect of another
+// preference.
 std::string preference_text(const Explain& explain) {
   uint64_t device_ns = 0, cpu_ns = 0;
   uint32_t num_ops = 0;
@@ -220,8 +220,8 @@ std::string preference_text(const Explain& explain) {
             " (", time_text(device_ns), " against ", time_text(cpu_ns), ")");
     if (explain.num_ops_by_latency < num_ops) {
       const uint32_t moved = num_ops - explain.num_ops_by_latency;
-      text +=
-          cat("; --prefer latency keeps ", moved == num_ops ? (moved == 1 ? "it" : "them") : cat(moved, " of them"), " on the CPU");
+      text += cat("; --prefer latency keeps ",
+                  moved == num_ops ? (moved == 1 ? "it" : "them") : cat(moved, " of them"), " on the CPU");
     }
   }
   if (explain.prefer != "latency" && explain.prefer != "energy") return text;

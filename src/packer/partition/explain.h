@@ -1,4 +1,4 @@
-// What was decided about each operator, and why, as data, text and JSON. The same for the same model and
+// The decision about each operator and its reasons, as data, text and JSON. The same for the same model and
 // targets, on every host.
 #ifndef QPLAN_SRC_PACKER_PARTITION_EXPLAIN_H_
 #define QPLAN_SRC_PACKER_PARTITION_EXPLAIN_H_
@@ -25,7 +25,7 @@ struct TargetVerdict {
   std::string target;
   std::vector<target::Reason> reasons;  // all; empty only where a higher priority or a pin decided
   std::optional<NearMissReport> near_miss;
-  // Where a pattern matched and nothing stands against it.
+  // Set where a pattern matched and all constraints hold.
   std::optional<uint64_t> cycles, ns;
 };
 
@@ -118,7 +118,7 @@ std::string time_text(uint64_t ns);
 // "12 nJ", "3.45 mJ".
 std::string energy_text(uint64_t pj);
 
-// What json() wrote. PackError (QPLAN_PLAN_CORRUPT).
+// Reads the output of json(). PackError (QPLAN_PLAN_CORRUPT).
 Explain parse_explain(std::string_view json);
 
 // "qnn.conv2d 'block3/conv'", or "qnn.conv2d (%12)".

@@ -33,7 +33,7 @@ std::string escaped(std::string_view text) {
 }
 
 // JSON as the text of a script element: nothing in it can end the element or begin a comment, and it stays
-// the same JSON, for these characters stand in strings only.
+// the same JSON, because these characters occur in strings only.
 std::string script_text(const std::string& json) {
   std::string result;
   result.reserve(json.size());

@@ -7,9 +7,9 @@
 
 namespace qplan::partition {
 
-// json: what Explain::json() made, now or when a plan was packed. title: of the page, any text. The page
-// needs nothing but itself: data, style and script are in it, and it asks the browser to load nothing else.
-// PackError (QPLAN_MODEL_INVALID) where json is none.
+// json: what Explain::json() made, now or when a plan was packed. title: of the page, any text. The page is
+// self-contained: data, style and script are in it, and the browser loads nothing else. PackError
+// (QPLAN_MODEL_INVALID) where json is not JSON.
 std::string explain_html(std::string_view json, std::string_view title);
 
 }  // namespace qplan::partition

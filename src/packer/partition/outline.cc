@@ -108,13 +108,14 @@ class Outliner {
     const uint32_t island = islands_.island_of[annotation_.unit_of[node]];
     return island != kNoRegion && islands_.islands[island].alive ? island : kNoRegion;
   }
-  // A node of main, or the first node of an island, stands for the whole.
+  // Returns a node of main; the first node of an island represents the whole island.
   uint32_t item_of(uint32_t node) const {
     const uint32_t island = island_of(node);
     return island == kNoRegion ? node : annotation_.units[islands_.islands[island].units[0]].nodes[0];
   }
 
-  // A topological order; of what could come next, what stood first in the old main.
+  // A topological order that takes, among the nodes that could come next, the one that came first in the old
+  // main.
   std::vector<uint32_t> order_of_items() const {
     const size_t size = old_.nodes().size();
     std::vector<std::vector<uint32_t>> next(size);

@@ -60,13 +60,13 @@ struct Region {
   std::string function;                    // "qplan_vta_main_0", of the module
   const target::Target* target = nullptr;  // one of those given to partition()
   std::vector<uint32_t> nodes;             // of the main that was given, ascending
-  // By node of the function: those of the given main that it stands for.
+  // Per node of the function: the nodes of the given main that it replaces.
   std::vector<std::vector<uint32_t>> units;
 };
 
 struct PartitionResult {
   // main, then for each region its function, whose nodes are operators, or calls of the functions of its
-  // composites (attribute Composite="qplan.qconv2d"), which stand behind it.
+  // composites (attribute Composite="qplan.qconv2d"), which follow it.
   ir::Module module;
   std::vector<Region> regions;  // in the order in which main calls them
   Explain explain;

@@ -35,7 +35,8 @@ class LayoutConverter {
     if (op::attr_with(node.op(), op::AttrRole::kLayout) != nullptr) return windowed(node);
     if (node.is("transpose")) return transpose(node);
     if (is_reduction(node)) return reduction(node);
-    // What follows is transposed behind; qdq_to_integer would move a qnn.dequantize behind that again.
+    // The transpose goes after this node; qdq_to_integer would move a qnn.dequantize after the transpose
+    // again.
     if (node.is("qnn.dequantize")) return false;
     const std::vector<size_t> data = layout_operands(node.node());
     return !data.empty() && follow(node, data);

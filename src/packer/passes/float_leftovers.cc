@@ -62,7 +62,7 @@ std::vector<Place> find_places(const ir::Function& function) {
   return places;
 }
 
-// Of all rewrites the one whose pattern held longest, and those whose pattern matches but which refused.
+// The rewrite whose pattern held longest, and those whose pattern matches but which refused.
 std::string near_misses(const ir::Function& function, ir::ValueId root) {
   const pattern::Pre pre(function);
   std::string nearest;

@@ -9,7 +9,7 @@
 namespace qplan::passes {
 
 // Float operators that the passes left in a function which they do not change any more, with the near misses
-// of the rewrites that could have taken them: those that are tried at the qnn.quantize behind. One line a
+// of the rewrites that could have taken them: those that are tried at the qnn.quantize after them. One line a
 // place, of the first few places; empty when only moved floats, qnn.quantize and qnn.dequantize are left.
 std::string explain_float_leftovers(const ir::Function& function, const PassContext& context);
 

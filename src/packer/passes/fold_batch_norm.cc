@@ -1,4 +1,4 @@
-// Factors and addends per channel behind a layer go into its weights' scales and its bias: batch
+// Factors and addends per channel after a layer fold into its weights' scales and its bias: batch
 // normalisation, and the multiplications, divisions and additions that exporters write beside it (a network
 // trained with folded batch normalisation has Conv -> Div -> BatchNormalization: the scale that the weights
 // were multiplied with is taken away and put back). All of the chain at once, in double, so that the new

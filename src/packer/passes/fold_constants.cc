@@ -27,7 +27,7 @@ std::optional<Constants> constant_operands(pattern::Rebuild& r, pattern::PreNode
 }
 
 // Elements that an element of the result is computed from, where it is more than a few: convolutions and
-// fully connected layers have no kernel by themselves, without the requantisation behind them.
+// fully connected layers have no kernel by themselves, without the requantisation after them.
 int64_t window_size(const pattern::Pre& pre, pattern::PreNode node) {
   const auto window = op::is_product(node.op()) ? std::nullopt : op::window_of(pre.function(), node.node());
   int64_t size = 0;

@@ -78,7 +78,7 @@ bool rewrite_layer(Rebuild& r, PreNode layer, PassContext& context) {
   return true;
 }
 
-// The layer's own bias behind the correction: one addition with the sum of both.
+// Merges the layer's own bias, which comes after the correction: one addition with the sum of both.
 bool merge_bias(Rebuild& r, PreNode node, PassContext& context) {
   const auto inner = r.post().producer(r[node.operand(0)], "nn.bias_add");
   const ir::ConstantRef second = r.pre().constant(node.operand(1));

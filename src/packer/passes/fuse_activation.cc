@@ -1,6 +1,6 @@
 // Clamps in their shortest form: bounds within the dtype, chains merged, what does nothing dropped (a clip to
 // the whole dtype, an 8-bit requantisation to the same scale and zero point, a cast to the same dtype). What
-// is left of a clip stands directly behind the operator into whose output range lowering folds it.
+// is left of a clip comes directly after the operator into whose output range lowering folds it.
 #include <algorithm>
 
 #include "src/packer/passes/passes.h"

@@ -1,6 +1,6 @@
 // Chains of requantisations where merging them is exact. A requantisation between int8 and uint8 with one
-// scale and with zero points that are 128 apart moves every integer by 128 (a "re-signing"): whoever stands
-// before or behind it can move its zero point instead. Other chains round twice, and stay.
+// scale and with zero points that are 128 apart moves every integer by 128 (requantize_sign): the operator
+// before or after it can move its zero point instead. Other chains round twice, and stay.
 #include <algorithm>
 #include <array>
 
@@ -84,7 +84,7 @@ Result into_producer(const RewriteContext& context, std::string* why) {
   return context.post().call(first.op()->name, operands, std::move(attrs), first.name());
 }
 
-// resign(clip(x)): the clip in the other dtype, behind.
+// requantize_sign(clip(x)): the clip, in the other dtype, comes after it.
 Result below_clip(const RewriteContext& context, std::string* why) {
   const PreNode clip = context.node("clip");
   const ir::DType from = context.pre().type(clip.result()).dtype;

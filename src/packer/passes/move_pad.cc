@@ -1,5 +1,5 @@
-// nn.pad of zero points in front of a requantisation moves behind it, where the convolution that follows can
-// take it over: the input's zero point is the output's zero point in every contract, since both stand for 0.
+// nn.pad of zero points before a requantisation moves after it, where the convolution that follows can take
+// it over: the input's zero point is the output's zero point in every contract, since both stand for 0.
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 

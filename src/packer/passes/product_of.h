@@ -1,4 +1,4 @@
-// The layer behind an accumulator.
+// The layer that makes an accumulator.
 #ifndef QPLAN_SRC_PACKER_PASSES_PRODUCT_OF_H_
 #define QPLAN_SRC_PACKER_PASSES_PRODUCT_OF_H_
 

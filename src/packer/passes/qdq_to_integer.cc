@@ -1,5 +1,5 @@
 // dequantize -> float operators -> quantize becomes operators on integers (qdq_to_integer.h lists the rows).
-// Lowering: the contract in which a float operator is meant is that of the quantize behind it.
+// Lowering: the contract in which a float operator is meant is that of the quantize after it.
 #include "src/packer/passes/qdq_to_integer.h"
 
 #include "src/packer/ir/cat.h"

@@ -1,6 +1,6 @@
 // The rows of qdq_to_integer, by what they treat. All are tried at the qnn.quantize that says in which
-// numbers, and by which contract, the result is meant; rows that move a qnn.dequantize are tried at what it
-// is moved behind.
+// numbers, and by which contract, the result is meant; rows that move a qnn.dequantize are tried at the
+// operator that it is moved after.
 #ifndef QPLAN_SRC_PACKER_PASSES_QDQ_TO_INTEGER_H_
 #define QPLAN_SRC_PACKER_PASSES_QDQ_TO_INTEGER_H_
 

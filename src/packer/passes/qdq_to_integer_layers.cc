@@ -109,7 +109,7 @@ Bias integer_bias(const Pre& pre, const FloatLayer& layer, PreNode dequantize) {
   return bias;
 }
 
-// The nn.bias_add behind the accumulator; nullopt with the reason.
+// The nn.bias_add after the accumulator; nullopt with the reason.
 Result add_bias(const RewriteContext& context, const FloatLayer& layer, PostValue accumulator,
                 std::string* why) {
   const Pre& pre = context.pre();

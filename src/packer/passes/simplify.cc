@@ -128,7 +128,7 @@ Result drop_zero_bias(const RewriteContext& context, std::string* why) {
 
 // ---- one way of writing it ----
 
-// An addend per channel behind a layer is its bias.
+// An addend per channel after a layer is its bias.
 Result add_to_bias_add(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const PreNode product = context.node("product");
@@ -203,7 +203,7 @@ std::optional<ir::Ints> axis_origins(const Pre& pre, PreNode movement) {
 // Then a convolution finds the padding directly before it, and less is moved.
 Result move_before_pads(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
-  // convert_layout pads with the channels last and puts this transpose behind.
+  // convert_layout pads with the channels last and puts this transpose after the pad.
   if (context.root.is("transpose") && op::attr_ints(context.root.node(), "axes") == kToNchw) {
     *why = "it makes NCHW of NHWC: the padding stays NHWC";
     return std::nullopt;

@@ -114,7 +114,8 @@ class Groups {
     if (!contract_is_chosen_ && rounds_by_signedness(pre_, node) != nullptr) keep_all(node);
   }
 
-  // Of a chosen contract the wanted dtype's rounding is meant, whatever dtype would save a step beside it.
+  // Under a chosen contract the rounding is that of the wanted dtype, whatever dtype would save a step next
+  // to it.
   void round_as_wanted(PreNode node) {
     if (!contract_is_chosen_ || rounds_by_signedness(pre_, node) == nullptr) return;
     const PreValue value = node.operand(0);

@@ -37,7 +37,7 @@ std::unique_ptr<ir::Function> Stage::run(const ir::Module& module, const ir::Fun
 std::vector<Stage> all_stages(std::span<const UserPass> user) {
   std::vector<Stage> stages;
   for (const Pass& pass : all_passes()) stages.push_back({.built_in = &pass});
-  // Behind the last one that was put behind the same pass, and that one's own followers.
+  // The place after the last pass that was put after the same pass, and after that one's own followers.
   std::vector<std::pair<std::string_view, std::string_view>>
       last;  // predecessor, the pass after which to insert
   for (const UserPass& pass : user) {

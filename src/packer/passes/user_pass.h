@@ -33,9 +33,9 @@ struct Stage {
                                     PassContext& context) const;
 };
 
-// All passes in order; those of the caller behind the one they follow, in their own order. PackError
-// (QPLAN_INVALID_ARGUMENT) for a name that is taken or missing, and for an unknown predecessor. user must
-// outlive the stages.
+// All passes in order; those of the caller come after the pass that they follow, in their own order.
+// PackError (QPLAN_INVALID_ARGUMENT) for a name that is taken or missing, and for an unknown predecessor.
+// user must outlive the stages.
 std::vector<Stage> all_stages(std::span<const UserPass> user);
 
 }  // namespace qplan::passes

@@ -119,7 +119,7 @@ class Writer {
   size_t max_chars_;
   uint32_t max_depth_;
   uint32_t depth_ = 0;
-  bool captures_;  // whether names are told
+  bool captures_;  // whether names are printed
   std::string text_;
 };
 

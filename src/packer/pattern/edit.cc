@@ -23,7 +23,7 @@ void Edit::advance_to(size_t node) {
 PostValue Edit::operator[](PreValue value) {
   const ir::Value& known = function_.value(value.id);
   const bool pending = known.kind == ir::ValueKind::kResult && known.producer >= next_;
-  // Of a node that is being replaced the results that are can be read.
+  // Results that have already been replaced can be read while their node is being replaced.
   if (pending && !(known.producer == next_ && !replaced_.empty())) advance_to(known.producer + size_t{1});
   return rebuild_[value];
 }

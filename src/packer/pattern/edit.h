@@ -19,11 +19,12 @@ class Edit {
   const Pre& pre() const { return rebuild_.pre(); }
   Post& post() { return rebuild_.post(); }
 
-  // What stands for the old value. Nodes up to the one that makes it, and not replaced, are copied.
+  // The new function's counterpart of the old value. Nodes that are not replaced, up to the one that makes
+  // it, are copied.
   PostValue operator[](PreValue value);
   // Later readers of the old value read the replacement, which has the same type. PackError
-  // (QPLAN_INVALID_ARGUMENT) where nodes behind the value's own have been copied or replaced already: they
-  // would keep what they read. A replacement may read the old value: operator[] before replace().
+  // (QPLAN_INVALID_ARGUMENT) where nodes after the value's own have already been copied or replaced: they
+  // would keep their old operands. A replacement may read the old value: operator[] before replace().
   void replace(PreValue value, PostValue replacement);
   // The new function; null when nothing was replaced.
   std::unique_ptr<ir::Function> finish();

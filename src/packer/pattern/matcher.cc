@@ -1,5 +1,5 @@
 // A backtracking matcher without recursion: a list of goals still to reach, and a stack of choices to come
-// back to. Goals lie in an arena that only grows between two choices, so that a choice remembers a list by
+// back to. Goals are in an arena that only grows between two choices, so that a choice remembers a list by
 // its head and backtracking cuts the arena to its size at the time.
 #include "src/packer/pattern/matcher.h"
 
@@ -96,7 +96,7 @@ class Matcher {
     head_ = static_cast<uint32_t>(goals_.size());
     goals_.push_back(goal);
   }
-  // What is tried when anything after this fails.
+  // The choice that is tried when anything after it fails.
   void push_choice(Goal goal) {
     goal.next = head_;
     choices_.push_back({goal, goals_.size(), ways_.size(), captures_.size(), taken_.size(), held_});
@@ -255,7 +255,7 @@ class Matcher {
                      label(function_, goal.value));
         });
   }
-  // Asked by a goal of its own, after what lies below the pattern.
+  // A goal of its own checks this, after the pattern's operands.
   bool holds(const Goal&, const condition::Where&) { return true; }
 
   bool reach_where(const Goal& goal) {
@@ -389,7 +389,7 @@ class Matcher {
   uint32_t head_ = kNone;  // of the list of goals to reach
   std::vector<Way> ways_;
   std::vector<std::pair<const std::string*, ir::ValueId>> captures_;
-  std::vector<uint32_t> taken_;  // nodes that operators of the pattern stand for
+  std::vector<uint32_t> taken_;  // nodes that operators of the pattern matched
   std::vector<Choice> choices_;
   uint32_t held_ = 0;  // conditions, since the root
   uint32_t steps_ = 0;

@@ -21,8 +21,8 @@ class Matches {
   PreValue operator[](std::string_view name) const;  // PackError (QPLAN_INTERNAL) when absent
   std::optional<PreValue> find(std::string_view name) const;
 
-  // The nodes that an operator of the pattern stands for, ascending, each once: what a match takes. Not those
-  // that make a value of any().
+  // The nodes that operators of the pattern matched, ascending, each once: the nodes that a match takes. Not
+  // those that make a value of any().
   const std::vector<uint32_t>& nodes() const { return nodes_; }
 
   // For the matcher.

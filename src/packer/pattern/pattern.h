@@ -68,7 +68,7 @@ Pattern param();     // any parameter of the function
 Pattern op(std::string_view name, std::vector<Pattern> operands = {});
 // A result of one of the operators.
 Pattern one_of(const std::vector<std::string>& names, std::vector<Pattern> operands = {});
-// The first two operands in either order; a single one stands for itself and any().
+// The first two operands in either order; a single one means itself and any().
 Pattern commutative(std::string_view name, std::vector<Pattern> operands);
 // `first`, else `second`.
 Pattern operator|(Pattern first, Pattern second);

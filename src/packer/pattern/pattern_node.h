@@ -1,4 +1,4 @@
-// What a Pattern is made of; for the matcher and for printing.
+// The parts of a Pattern, for the matcher and for printing.
 #ifndef QPLAN_SRC_PACKER_PATTERN_PATTERN_NODE_H_
 #define QPLAN_SRC_PACKER_PATTERN_PATTERN_NODE_H_
 
@@ -55,7 +55,7 @@ struct PatternNode {
 
 // ---- texts for near misses ----
 // The pattern without its own conditions and without names: "qnn.quantize(clip(...), any)".
-// What operands are made of is left out.
+// The operands' own patterns are left out.
 std::string describe_kind(const PatternNode& pattern);
 std::string describe(const Condition& condition);  // "of dtype int8", "read once"
 std::string describe(const ir::AttrValue& value);  // "[1, 2]", "\"NHWC\"", "0.5"

@@ -1,6 +1,6 @@
 // Rewriting builds a new function from an old one. The two sides have different types: what is read is a
 // PreValue of the old function, what is built on is a PostValue of the new one, and only Rebuild leads from
-// the one to the other. So an operand of the wrong function is a compile error, not a wrong network.
+// the one to the other. An operand of the wrong function is therefore a compile error, not a wrong network.
 //
 //   auto result = rebuild(function, [&](Rebuild& r, PreNode node) {
 //     if (!node.is("cast") || r.pre().type(node.operand(0)) != r.pre().type(node.result(0))) return false;
@@ -58,7 +58,7 @@ class NodeView {
 using PreNode = NodeView<PreValue>;
 using PostNode = NodeView<PostValue>;
 
-// What both sides offer for reading.
+// The reading interface of both functions.
 template <typename Value>
 class FunctionView {
  public:
@@ -117,8 +117,8 @@ class Post : public FunctionView<PostValue> {
 
 class Rebuild {
  public:
-  // The new function's parameters are the old one's, except for the types that param_type changes: what
-  // stands for such a parameter must be given with replace() before it is read.
+  // The new function's parameters are the old one's, except for the types that param_type changes: the
+  // replacement of such a parameter must be given with replace() before it is read.
   using ParamType = std::function<ir::TensorType(size_t index, const ir::TensorType& old)>;
   explicit Rebuild(const ir::Function& function, const ParamType& param_type = {});
 
@@ -126,7 +126,7 @@ class Rebuild {
   Post& post() { return post_; }
   PostValue param(size_t index) const { return params_.at(index); }
 
-  // What stands for the old value in the new function.
+  // The new function's counterpart of the old value.
   PostValue operator[](PreValue value);
   std::vector<PostValue> operands(PreNode node);
   // The node as it is. Every node is either copied or has all results replaced, when its turn comes.

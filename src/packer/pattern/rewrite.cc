@@ -18,7 +18,7 @@ std::vector<const Rewrite*> by_benefit(std::span<const Rewrite> rewrites) {
   return order;
 }
 
-// What is built in place of the node; errors name the rewrite.
+// Builds the replacement of the node; errors name the rewrite.
 std::optional<PostValue> build(const Rewrite& rewrite, Rebuild& r, const Matches& matches, PreNode node,
                                std::string* why) {
   try {
@@ -43,7 +43,7 @@ std::unique_ptr<ir::Function> rewrite_once(const ir::Function& function, std::sp
                                            const Fired& fired) {
   const std::vector<const Rewrite*> order = by_benefit(rewrites);
   return rebuild(function, [&](Rebuild& r, PreNode node) {
-    // What nothing reads is about to go.
+    // A value that nothing reads will be removed anyway.
     if (node.num_results() != 1 || r.pre().num_uses(node.result()) == 0) return false;
     for (const Rewrite* rewrite : order) {
       const std::optional<Matches> matches = match(rewrite->pattern, r.pre(), node.result());

@@ -14,8 +14,8 @@
 
 namespace qplan::pattern {
 
-// What a callback sees. The old function can only be read (pre); what is built on are values of the new one,
-// which only r[...] gives for an old one, so that a stale operand does not compile.
+// The context of a callback. The old function can only be read (pre); what is built on are values of the new
+// one, which only r[...] gives for an old one, so that a stale operand does not compile.
 struct RewriteContext {
   Rebuild& r;
   const Matches& matches;
@@ -26,7 +26,7 @@ struct RewriteContext {
   // The new value for a matched one.
   PostValue operator[](std::string_view name) const { return r[matches[name]]; }
   bool has(std::string_view name) const { return matches.has(name); }
-  // The node that makes a matched value; PackError (QPLAN_INTERNAL) when it is none's result.
+  // The node that makes a matched value; PackError (QPLAN_INTERNAL) when no node makes it.
   PreNode node(std::string_view name) const;
   ir::ConstantRef constant(std::string_view name) const { return r.pre().constant(matches[name]); }
 };
@@ -35,8 +35,9 @@ struct Rewrite {
   std::string name;  // "fold_pad_into_conv2d": logs, --skip, near-miss reports
   int benefit = 0;   // higher ones are tried first at a node; equal ones in the order of the list
   Pattern pattern;
-  // What stands for the root's result, of the same type; nullopt: not this time. `why` takes the reason
-  // either way: one line for the log or the near-miss report ("the pad value 3 is not the zero point 0").
+  // Builds the replacement of the root's result, of the same type; nullopt: the rewrite does not apply. `why`
+  // gets the reason either way: one line for the log or the near-miss report ("the pad value 3 is not the
+  // zero point 0").
   std::function<std::optional<PostValue>(const RewriteContext& context, std::string* why)> build;
 };
 

@@ -49,7 +49,7 @@ PostValue requantize(Post& post, PostValue data, TensorQuantization from, Tensor
                    {{"out_dtype", ir::to_string(dtype)}, {"contract", contract}}, name);
 }
 
-// Of the first operator that has one: what a new qnn.quantize at the border means.
+// The contract of the first operator that has one: a new qnn.quantize at the border gets it.
 std::string network_contract(const ir::Function& function) {
   for (const ir::Node& node : function.nodes()) {
     if (op::has_contract(node.op)) return op::attr_string(node, "contract");

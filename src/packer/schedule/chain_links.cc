@@ -30,7 +30,7 @@ class LinkFinder {
     for (uint32_t s = 0; s < program_.steps.size(); ++s) {
       const uint32_t reader = reader_of(s);
       if (reader == kNoStep) continue;
-      // Of two branches that meet the later one is linked.
+      // If two branches meet, the later one is linked.
       if (previous[reader] != kNoStep) next[previous[reader]] = kNoStep;
       previous[reader] = s;
       next[s] = reader;

@@ -54,10 +54,10 @@ class ChainSearch {
     }
   }
 
-  // Where the memory is fullest, one chain after the other, each the one that leaves the least there: with a
-  // view to tensors and tiles together, then to tensors alone, and with chains of any length, then of shorter
-  // ones, which all find other chains. Of all that come up those are taken that need the least memory,
-  // without chains that turned out to save next to nothing.
+  // Greedy: at the step with peak memory, add the cascade that lowers the peak most; repeat until none helps:
+  // with a view to tensors and tiles together, then to tensors alone, and with chains of any length, then of
+  // shorter ones, which all find other chains. Of all that come up those are taken that need the least
+  // memory, without chains that turned out to save next to nothing.
   void take_for_memory() {
     const Memory before = memory_of({});
     Memory least = before;
@@ -135,7 +135,7 @@ class ChainSearch {
     return true;
   }
 
-  // Of a step with a residual also by those of its two layers.
+  // The time of a step with a residual may also come from those of its two layers.
   std::optional<uint64_t> time_of(uint32_t step, const TuningLog& tuning) const {
     const std::optional<uint64_t> whole = tuning.shortest_ns(step_key(queries_.view(step), target_));
     if (whole || !program_.steps[step].residual) return whole;

@@ -11,7 +11,7 @@
 
 namespace qplan::schedule {
 
-// Of a chain, and of its layers as steps of their own, in ns.
+// Times of a cascade, and of its layers as steps of their own, in ns.
 struct ChainTimes {
   uint64_t chain = 0;
   uint64_t layers = 0;

@@ -34,9 +34,9 @@ void make_single_rows(Program* program) {
   }
 }
 
-// What takes the least memory of all that can be made of the program, as it is measured: the search for
-// chains knows neither gaps in the arena nor what scratch kernels take besides tiles. Of equal ones that with
-// the least to do.
+// Returns the way to fuse that takes the least memory, as measured: the search for cascades knows neither
+// gaps in the arena nor the scratch of kernels except tiles. Among equal ones it returns the one with the
+// least work.
 Program fuse_for_memory(const Program& program, const TargetProfile& profile, const FuseOptions& options) {
   Program best;
   uint64_t least = UINT64_MAX;

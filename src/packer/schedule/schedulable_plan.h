@@ -22,10 +22,10 @@ class SchedulablePlan {
   const target::TargetProfile& profile() const { return profile_; }
   bool is_kernel(uint32_t step) const { return view_.npu_step(step) == nullptr; }
 
-  // Of a kernel's step.
+  // Sets the schedule of a kernel's step.
   void set_schedule(uint32_t step, uint64_t schedule);
   void set_min_units_per_task(uint32_t step, uint32_t units);
-  // Of all functions, where it is more than they have.
+  // Raises the scratch of all functions that have less.
   void raise_scratch_per_worker(uint64_t bytes);
 
   // A kernel's step as it is now, its family and the args that its schedule is part of.
@@ -47,7 +47,7 @@ class SchedulablePlan {
   const format::PlanView& view_;
   const target::TargetProfile profile_;
   flatbuffers::DetachedBuffer root_;
-  uint64_t shift_ = 0;       // bytes by which the constants stand further behind than in view
+  uint64_t shift_ = 0;       // bytes by which the constants are further back than in view
   std::vector<void*> data_;  // per tensor: the constant's bytes, else null
 };
 

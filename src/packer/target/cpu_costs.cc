@@ -255,7 +255,7 @@ CpuWork cpu_work(const ir::Function& function, const ir::Node& node) {
   if (node.op == nullptr) return CpuWork::kArithmetic;
   const CpuWork work = op::work_of(node.op);
   if (work == CpuWork::kConvolution) return is_depthwise(function, node) ? CpuWork::kDepthwise : work;
-  // Of 8 bits it is a table of 256 entries.
+  // For 8 bits it is a table of 256 entries.
   if (node.op->name == "qnn.requantize") {
     const bool is_byte =
         function.type(node.operands[0]).size_bytes() == function.type(node.operands[0]).num_elements();

@@ -27,7 +27,7 @@ struct RegionCodes {
   bool fallback = true;  // the CPU's steps are there too
 };
 
-// Of nodes; may be empty.
+// Reports progress in nodes; may be empty.
 using LowerProgress = std::function<void(uint32_t done, uint32_t total)>;
 
 // PackError (QPLAN_MODEL_UNSUPPORTED) naming every node that no kernel computes, each with its reason. A call

@@ -74,7 +74,7 @@ struct ProgramStep {
   // schedule/schedule.h fills these two.
   StepSchedule schedule;
   uint32_t min_units_per_task = 0;
-  // Of a chain, which has no parameters of its own.
+  // The layers of a cascade, which has no parameters of its own.
   std::vector<ProgramStep> stages;
   std::vector<ProgramTensor> tiles;
   bool operator==(const ProgramStep&) const = default;

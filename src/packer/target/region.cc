@@ -10,7 +10,7 @@
 namespace qplan::target {
 namespace {
 
-// The byte behind the last one of the packed tensor's elements; nullopt where it does not fit into 64 bits.
+// The offset after the last of the packed tensor's elements; nullopt where it does not fit into 64 bits.
 std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type) {
   uint64_t end = arrangement.origin;
   const auto add = [&end](uint64_t count, uint64_t stride) {

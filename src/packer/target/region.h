@@ -64,8 +64,8 @@ struct RefusedNode {
 };
 
 // Thrown by a compiler that cannot take nodes of the region's function: the partition takes their units off
-// the target, with these reasons, and tries again. Each try places the whole model: a compiler that goes on
-// behind the first node it refuses is asked less often.
+// the target, with these reasons, and tries again. Each try places the whole model: a compiler that continues
+// after the first node that it refuses is called less often.
 class RegionRefused : public PackError {
  public:
   RegionRefused(uint32_t node, Reason reason) : RegionRefused({{node, std::move(reason)}}) {}

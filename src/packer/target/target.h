@@ -61,8 +61,8 @@ struct Candidate {
 using Constraint = ConstraintOn<Candidate>;
 
 struct PatternRow {
-  // Of the composite ("qplan.qconv2d"), whose nodes become a function of their own; or of an operator
-  // ("nn.bias_add"), whose node stands in a region as it is.
+  // The name of the composite ("qplan.qconv2d"), whose nodes become a function of their own, or of an
+  // operator ("nn.bias_add"), whose node is in a region unchanged.
   std::string name;
   std::string summary;  // for docs/supported_ops.md: what it is, and its operators
   pattern::Pattern pattern;
@@ -97,7 +97,7 @@ struct Target {
   // and calls of composites. RegionRefused (region.h) for a node that it cannot take; null: targets that only
   // try placements.
   std::function<CompiledRegion(const ir::Module& module, const ir::Function& region)> compile;
-  // For operators that no row knows, behind "operator qnn.softmax": why, and a hint.
+  // For operators that no row contains, after "operator qnn.softmax": the reason, and a hint.
   std::string no_row_text = "is not known to this target";
   std::string no_row_hint;
 };
@@ -134,7 +134,7 @@ struct KnownTargets {
 
 // "npu,sram=quarter, cpu,isa=avx512vnni": names, each followed by its options; `priority=` for all of them.
 // As written: the first names are preferred among equal priorities. A list without "cpu" gets the default
-// one, since every region has its alternative there. PackError (QPLAN_INVALID_ARGUMENT) with the list of what
+// one, because every region has its fallback there. PackError (QPLAN_INVALID_ARGUMENT) with the list of what
 // is known.
 std::vector<Target> parse_targets(std::string_view text, const KnownTargets& known);
 // The same from JSON: target_file.cc documents the format. file: for messages.

@@ -25,7 +25,7 @@ std::string known_type(const DraftValue& value) {
   return "unknown";
 }
 
-// What a comment says of a value; nothing where it says something else.
+// The type that a comment states for a value; nothing if it states something else.
 std::optional<ir::TensorType> comment_type(const DraftValue& value) {
   constexpr std::string_view kPrefix = "ty=";
   try {

@@ -10,7 +10,7 @@
 
 namespace qplan::text {
 
-// What of the options the text had a use for; shared by all functions of a module.
+// The options that the text used; shared by all functions of a module.
 struct Resolution {
   Resolution(const ParseOptions& parse_options, FailAt fail)
       : options(parse_options), fail_at(std::move(fail)) {}

@@ -31,7 +31,7 @@ class Deduction {
 
   Draft& draft_;
   const std::function<void(ir::ValueId)>& typed_;
-  std::vector<std::vector<uint32_t>> users_;  // of each value; a node stands as often as it uses it
+  std::vector<std::vector<uint32_t>> users_;  // of each value; a node is listed once for each use
   std::vector<size_t> unknown_operands_;      // of each node
   std::deque<uint32_t> queue_;
   std::vector<bool> queued_;
@@ -54,7 +54,7 @@ Deduction::Deduction(Draft* draft, const std::function<void(ir::ValueId)>& typed
 }
 
 std::optional<DeductionFailure> Deduction::run() {
-  // What the text types itself may be waited for too.
+  // Types that the text states may also be waited for.
   for (uint32_t i = 0; i < draft_.values.size(); ++i) {
     const DraftValue& value = draft_.values[i];
     const bool leaf = value.kind == DraftValue::Kind::kParam || value.kind == DraftValue::Kind::kPlaceholder;

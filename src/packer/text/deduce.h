@@ -10,7 +10,7 @@
 
 namespace qplan::text {
 
-// Inference that failed where its operands were known: what is unknown behind it is its fault.
+// Inference failed although its operands were known; unknown types after it are consequences.
 struct DeductionFailure {
   qplan_status status = QPLAN_OK;
   size_t place = 0;
@@ -19,8 +19,8 @@ struct DeductionFailure {
 
 // Fills in shapes and dtypes of values, forwards by inference and backwards where an operator leaves one
 // choice: data of element-wise operators, weights and bias of layers whose attributes say their extents.
-// Linear in the size of the draft. typed is told of each untyped parameter or placeholder whose type became
-// known; it may give the value contents.
+// Linear in the size of the draft. typed is called for each untyped parameter or placeholder whose type
+// became known; it may give the value contents.
 std::optional<DeductionFailure> deduce_types(Draft* draft, const std::function<void(ir::ValueId)>& typed);
 
 }  // namespace qplan::text

@@ -26,7 +26,7 @@ struct DraftValue {
   Kind kind = Kind::kParam;
   std::string name;  // of a parameter or placeholder
   size_t place = 0;  // offset in the text
-  // Known apart: qnn.quantize tells its result's dtype, whatever the shape is.
+  // Shape and dtype are known separately: qnn.quantize states its result's dtype, whatever the shape is.
   std::optional<ir::Shape> shape;
   std::optional<ir::DType> dtype;
   ir::ConstantRef constant;  // kConstant; later also of what is bound or synthesised

@@ -265,7 +265,7 @@ Binding Parser::add_operator(const Token& callee, ir::Node node) {
   return add_node(callee, std::move(node), count, count > 1);
 }
 
-// What a function returns is known from its '->', or because it stands above.
+// The result type of a function is known from its '->', or because the function is above this one.
 Binding Parser::add_call(const Token& callee, ir::Node node) {
   ResultType type;
   const ir::Function* above = module_.find(callee.value);

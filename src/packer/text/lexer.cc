@@ -124,7 +124,7 @@ void Lexer::read_name(Token* token) {
   token->value = std::string(text_.substr(begin, position_ - begin));
 }
 
-// What follows is checked where the number is used; here a token is whatever looks like one.
+// The rest is checked where the number is used; the lexer accepts anything that looks like a number.
 void Lexer::skip_number() {
   if (peek() == '-') ++position_;
   while (is_word(peek()) ||

@@ -20,7 +20,7 @@ std::string shortest(double value);
 // An attribute's number: suffix f where float32 holds it exactly, else f64.
 std::string float_literal(double value);
 std::string quote(std::string_view text);         // with \" \\ \n \t \xHH
-bool is_plain_name(std::string_view name);        // may stand after % and @ without quotes
+bool is_plain_name(std::string_view name);        // may follow % and @ without quotes
 bool is_plain_identifier(std::string_view name);  // an attribute's name
 
 // An element of a constant without suffix, or nothing where the text could not give back its bits: float16,

@@ -1,5 +1,5 @@
-// The constants behind meta[relay.Constant][k]: TVM's JSON of a map from type key to array of nodes, whose
-// NDArrays stand base64-encoded beside it.
+// The constants of meta[relay.Constant][k]: TVM's JSON of a map from type key to array of nodes, with its
+// NDArrays base64-encoded next to it.
 #ifndef QPLAN_SRC_PACKER_TEXT_METADATA_H_
 #define QPLAN_SRC_PACKER_TEXT_METADATA_H_
 

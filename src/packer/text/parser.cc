@@ -9,7 +9,7 @@
 namespace qplan::text {
 namespace {
 
-// Of one function or node. Attributes are looked up one after the other.
+// The limit for one function or node, because attributes are searched linearly.
 constexpr size_t kMaxAttrs = 1000;
 
 // "'a', 'b'", at most so many.
@@ -56,7 +56,7 @@ ir::Module Parser::run() {
   return std::move(module_);
 }
 
-// The first pass finds what functions return, and the metadata behind them all; bodies are skipped.
+// The first pass finds the result types of functions, and the metadata after all of them; it skips bodies.
 void Parser::scan() {
   while (!tokens_.at_end()) {
     if (tokens_.is("#")) {
@@ -220,7 +220,7 @@ void Parser::bind(const Token& name, Binding binding) {
   }
 }
 
-// `%0 = expression;`, `let %x = expression;`, `free_var %x: type;`. False where none stands.
+// `%0 = expression;`, `let %x = expression;`, `free_var %x: type;`. False where there is no statement.
 bool Parser::parse_statement() {
   if (tokens_.is_word("free_var") && has_free_variables_) {
     tokens_.advance();

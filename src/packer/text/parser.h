@@ -1,5 +1,5 @@
-// The parser of Relay text: functions into drafts, drafts into the module. parser.cc has what stands at the
-// top of a text, expression.cc what stands in bodies.
+// The parser of Relay text: functions into drafts, drafts into the module. parser.cc handles the top level of
+// a text, expression.cc bodies.
 #ifndef QPLAN_SRC_PACKER_TEXT_PARSER_H_
 #define QPLAN_SRC_PACKER_TEXT_PARSER_H_
 
@@ -20,8 +20,8 @@
 
 namespace qplan::text {
 
-// What a name or expression stands for, as values of the draft. A node of several results and a written tuple
-// are tuples.
+// The values of the draft that a name or expression means. A node of several results and a written tuple are
+// tuples.
 struct Binding {
   std::vector<ir::ValueId> values;
   bool tuple = false;
@@ -81,7 +81,7 @@ class Parser {
   bool has_metadata_ = false;
   std::map<std::string, ResultType> signatures_;  // of functions that declare what they return
   Resolution resolution_;
-  // Of the function whose body is being parsed.
+  // The function whose body is being parsed.
   ir::Function* function_ = nullptr;
   Draft draft_;
   std::unordered_map<std::string, Binding> names_;         // by key_of

@@ -31,7 +31,7 @@ struct AttrName {
   std::string text;
   bool quoted = false;
 };
-AttrName parse_attr_name(TokenStream* tokens);  // with the '=' behind it
+AttrName parse_attr_name(TokenStream* tokens);  // with the '=' after it
 // Nothing for None, which means that the attribute is not there.
 std::optional<ir::AttrValue> parse_attr_value(TokenStream* tokens);
 // The value as the operator's attribute of that name wants it, where Relay writes it in another way: 1 for 1f

@@ -52,7 +52,7 @@ bool is_passed_on(const op::OpDef& op) {
   return op.converts || op.movement == op::Movement::kReshape || op.movement == op::Movement::kPermute;
 }
 
-// What operand i of the node is there for; result: the recipe of the node's result.
+// The use of operand i of the node; result: the recipe of the node's result.
 Recipe recipe_of_use(const Draft& draft, const ir::Node& node, size_t i, const Recipe& result) {
   if (node.op == nullptr || node.op->variadic || i >= node.op->operands.size()) return {};
   const op::OperandDef& operand = node.op->operands[i];
@@ -106,7 +106,8 @@ double real_element(Generator* generator, const Recipe& recipe) {
 std::vector<Recipe> find_recipes(const Draft& draft) {
   std::vector<Recipe> recipes(draft.values.size());
   std::vector<bool> is_used(draft.values.size()), is_data(draft.values.size());
-  // Users stand behind what they use: backwards, a result's recipe is known before its operands'.
+  // Users come after the nodes that they use, so going backwards a result's recipe is known before its
+  // operands' recipes.
   for (size_t n = draft.nodes.size(); n-- > 0;) {
     const ir::Node& node = draft.nodes[n].node;
     const Recipe result = node.results.size() == 1 ? recipes[node.results[0].index] : Recipe();

@@ -11,7 +11,7 @@
 
 namespace qplan::text {
 
-// What a value is used for, and in which range its elements make sense.
+// The use of a value, and the range in which its elements make sense.
 struct Recipe {
   enum class Kind : uint8_t { kData, kWeight, kScale, kZeroPoint, kVariance } kind = Kind::kData;
   double amplitude = 0.1;  // of float weights: elements from -amplitude to amplitude

@@ -1,4 +1,4 @@
-// Relay's text form of a module. README.md in this folder tells the syntax and where it goes beyond Relay's.
+// Relay's text form of a module. README.md in this folder describes the syntax and its extensions to Relay.
 // print(parse(t)) is a fixed point: print(parse(print(m))) == print(m) for every module.
 #ifndef QPLAN_SRC_PACKER_TEXT_TEXT_H_
 #define QPLAN_SRC_PACKER_TEXT_TEXT_H_
@@ -30,7 +30,7 @@ struct PrintOptions {
 std::string print(const ir::Module& module, const PrintOptions& options = {});
 std::string print(const ir::Function& function, const PrintOptions& options = {});
 
-// What the text itself does not say.
+// Facts that the text itself does not state.
 struct ParseOptions {
   // By name of main's parameters and free variables: types of those that have none, and data of those that
   // become constants. A name that main does not have is refused.

@@ -24,14 +24,14 @@ class TokenStream {
   void rewind();
   // Whether the token after the current one is this punctuation.
   bool next_is(std::string_view punctuation);
-  // An attribute's name: an identifier or string with '=' behind it.
+  // An attribute's name: an identifier or string followed by '='.
   bool at_attr();
 
   bool accept(std::string_view punctuation);
   void expect(std::string_view punctuation);
   Token take() { return take(token_.kind, ""); }
   Token take(TokenKind kind, const char* what);
-  // The text behind the current token, which then ends the stream.
+  // The text after the current token, which then ends the stream.
   std::string_view take_rest();
 
   [[noreturn]] void fail(const std::string& text) const { lexer_.fail(token_.begin, text); }

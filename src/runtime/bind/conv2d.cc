@@ -23,13 +23,13 @@ uint32_t output_dtypes(format::Contract contract) {
 
 const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
 
-// Of a step whose operands and groups have been checked.
+// The window of a step whose operands and groups have been checked.
 LayoutWindow window_of(const StepView& step) {
   const format::Conv2dParams& p = params_of(step);
   return {p.kernel_h(), p.kernel_w(), shape_of(step.input(kInput))[3] / p.groups()};
 }
 
-// The last input, behind the constants.
+// The last input, after the constants.
 uint32_t residual_input(const StepView& step) { return num_inputs(params_of(step).contract()); }
 
 bool check_residual(const StepCheck& check, const StepView& step) {
@@ -154,8 +154,8 @@ uint64_t conv2d_work(const Conv2dArgs& args) {
 
 namespace {
 
-// Zeros behind the taps of those layouts that variants multiply as they are: by whatever lies behind the
-// bytes of a tap in memory, which must not reach an output.
+// Checks for zeros after the taps in layouts that variants multiply without repacking: they multiply the
+// bytes after a tap in memory, which must not reach an output.
 bool check_taps(const StepCheck& check, const StepView& step) {
   const uint16_t layout = params_of(step).weights_layout();
   const LayoutTaps taps = layout_taps(layout, window_of(step));

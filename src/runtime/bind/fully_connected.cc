@@ -22,7 +22,7 @@ uint32_t output_dtypes(format::Contract contract) {
 
 // The last extent; the others together are the rows.
 uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
-// Of a tensor that has been checked.
+// The columns of a tensor that has been checked.
 uint32_t columns(const StepView& step, uint32_t tensor) {
   return static_cast<uint32_t>(step.extents(tensor)[step.rank(tensor) - 1]);
 }

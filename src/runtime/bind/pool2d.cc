@@ -30,7 +30,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
          check.clamp(params.clamp_min(), params.clamp_max(), dtype);
 }
 
-// Of avg_pool2d.
+// Checks of avg_pool2d alone.
 bool check_average(const StepCheck& check, const format::Pool2dParams& params, Dtype dtype) {
   if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
   if (params.contract() != format::Contract_F32E) return true;

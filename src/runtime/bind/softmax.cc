@@ -15,8 +15,8 @@ bool check_scaling(const StepCheck& check, const format::SoftmaxParams& params) 
                      0);
 }
 
-// Of a step under F32E: with entries in [0, 1] and the first 1, sums are not below 1, and quotients are
-// numbers.
+// Checks the table of a step under F32E: with entries in [0, 1] and a first entry of 1, sums are at least 1,
+// and quotients are numbers.
 bool check_table(const StepCheck& check, const StepView& step, const format::SoftmaxParams& params) {
   if (!check.scale("output_scale", params.output_scale()) ||
       !check.in_dtype("output_zero_point", params.output_zero_point(), step.output(0).dtype) ||

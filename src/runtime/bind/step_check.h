@@ -33,7 +33,7 @@ inline bool operator==(const Shape& a, const Shape& b) {
 }
 inline bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 
-// Of a tensor that StepCheck has accepted.
+// The shape of a tensor that StepCheck has accepted.
 Shape shape_of(const StepTensor& tensor);
 
 // Sets of dtypes.
@@ -60,7 +60,7 @@ bool has_float_form(const Params& p) {
   const bool known = p.float_form() == format::FloatForm_PLAIN || p.float_form() == format::FloatForm_SIGNED;
   return known && (p.contract() == format::Contract_TFL2 || p.contract() == format::Contract_TFL1);
 }
-// Of a step that has been checked: what it says of float forms, in the args of its kernel.
+// Copies the float requantisation of a checked step into the args of its kernel.
 template <typename Params, typename Args>
 __attribute__((always_inline)) inline void fill_float_form(const Params& p, Args& __restrict args) {
   if (!has_float_form(p)) return;

@@ -24,7 +24,7 @@ void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
 
 void copy_strided(uint8_t* to, uint64_t to_stride, const uint8_t* from, uint64_t from_stride, int64_t count,
                   uint8_t flip) {
-  // By offset: a pointer behind the last element might point anywhere.
+  // Uses offsets, because a pointer after the last element might point anywhere.
   for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
     to[i * to_stride] = static_cast<uint8_t>(from[i * from_stride] ^ flip);
   }

@@ -26,7 +26,7 @@ struct Arrangement {
   bool is_packed() const { return covers_all() && flip == 0; }
 };
 
-// Of a verified bind.
+// The arrangement of a verified bind.
 Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& tensor);
 
 // Fills the buffer of arrangement.size bytes from the packed tensor, and back. The two do not overlap.

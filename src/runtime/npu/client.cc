@@ -71,8 +71,8 @@ void make_absent(NpuDevice* device, qplan_npu_status status, const char* what, c
   put_text(text.text(), device->text);
 }
 
-// The buffer behind the device's bank: the caller's memory where the device reaches it, else one of the
-// driver's.
+// The buffer of the device's bank: the caller's memory where the device reaches it, otherwise a buffer of the
+// driver.
 qplan_npu_status take_bank(Session* session, bool can_import, NpuDevice* device) {
   const qplan_npu_driver& driver = *device->driver;
   const format::Bank& bank = session->plan.bank(device->bank);

@@ -30,7 +30,7 @@ template <typename Record>
 void terminate_text(Record* record) {
   record->text[sizeof(record->text) - 1] = '\0';
 }
-// Of such a record; it may be "".
+// The text of such a record; it may be "".
 inline const char* text_or_status(const char* text, qplan_npu_status status) {
   return text[0] != '\0' ? text : npu_status_text(status);
 }
@@ -51,7 +51,7 @@ struct JobBinds {
 // Copies inputs where they have to be, cleans the CPU's caches, says what is bound. The driver's status.
 qplan_npu_status bring_inputs(Session* session, NpuRegion* region, JobBinds* binds);
 qplan_npu_status fetch_outputs(Session* session, NpuRegion* region);
-// Of the bytes of the region's outputs.
+// The checksum of the region's outputs.
 uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region);
 
 // ---- job.cc ----

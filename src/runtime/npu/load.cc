@@ -5,7 +5,7 @@
 namespace qplan {
 namespace {
 
-// Of programs that carry weights in many slots; what a driver tells beyond is no number of regions.
+// Enough for programs that have weights in many slots; a larger number from a driver is wrong.
 constexpr uint32_t kMaxProgramRegions = 65536;
 constexpr uint32_t kUses[] = {QPLAN_NPU_USE_INPUT, QPLAN_NPU_USE_OUTPUT, QPLAN_NPU_USE_SCRATCH};
 

@@ -1,6 +1,6 @@
 // A FlatBuffer as a tree that can be changed, by its schema's reflection: tables with fields that come, go
-// and change their values, vectors that grow and shrink, subtrees that are repeated and exchanged. What it
-// writes is well-formed and mostly passes verification; what it means is anybody's guess.
+// and change their values, vectors that grow and shrink, subtrees that are repeated and exchanged. Its output
+// is well-formed and mostly passes verification; its meaning is arbitrary.
 #ifndef QPLAN_TESTS_FUZZ_MUTATORS_FLATBUFFER_TREE_H_
 #define QPLAN_TESTS_FUZZ_MUTATORS_FLATBUFFER_TREE_H_
 
@@ -145,7 +145,7 @@ class FlatSchema {
             read_table(*reinterpret_cast<const flatbuffers::Table*>(at), object(field.type()->index())));
         return true;
       case reflection::Union: {
-        // The type stands in the field before.
+        // The field before it contains the type.
         const auto kind = table.GetField<uint8_t>(static_cast<uint16_t>(field.offset() - 2), 0);
         const reflection::Object* held = member(field, kind);
         if (held == nullptr) return false;

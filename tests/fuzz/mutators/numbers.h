@@ -1,4 +1,4 @@
-// What all mutators share: numbers on which arithmetic breaks, and changes to plain bytes.
+// Code that all mutators share: numbers on which arithmetic breaks, and changes to plain bytes.
 #ifndef QPLAN_TESTS_FUZZ_MUTATORS_NUMBERS_H_
 #define QPLAN_TESTS_FUZZ_MUTATORS_NUMBERS_H_
 

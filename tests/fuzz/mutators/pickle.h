@@ -12,7 +12,7 @@
 
 namespace qplan::fuzz {
 
-// What is no opcode that PyTorch writes is one of a single byte.
+// A byte that is not an opcode of PyTorch counts as an opcode of a single byte.
 inline std::vector<std::string> split_pickle(std::string_view pickle) {
   std::vector<std::string> opcodes;
   const auto number = [&](size_t at, size_t size) {

@@ -123,7 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       continue;
     }
     if (format != QPLAN_EXPLAIN_HTML) continue;
-    // Whatever the JSON says, it does not end the element that holds it: the page has its own two scripts.
+    // The JSON never ends the element that contains it: the page has exactly its own two scripts.
     size_t scripts = 0;
     for (size_t at = text.find("</script"); at != std::string::npos; at = text.find("</script", at + 1))
       ++scripts;

@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> file(data, data + size);
   try {
     const tools::NpyHeader header = tools::parse_npy(file, "input.npy");
-    // What is told is so: elements of this type and shape fill the rest of the file.
+    // The reported header is right: elements of this type and shape fill the rest of the file.
     FUZZ_CHECK(header.data_offset <= size, "elements begin at %zu of %zu bytes", header.data_offset, size);
     uint64_t expected = header.dtype.bits / 8;
     bool overflows = false;

@@ -92,7 +92,7 @@ size_t put(const google::protobuf::Message& model, uint8_t* to, size_t max_size)
   return size;
 }
 
-// What does not parse is named by its fields, not logged.
+// A file that does not parse is reported by its fields, not logged.
 const google::protobuf::LogSilencer kSilence;
 
 }  // namespace

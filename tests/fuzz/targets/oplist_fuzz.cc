@@ -59,7 +59,7 @@ bool overwrites_operands(const qplan_npu_op& op, uint64_t element_bytes) {
 }
 
 void run_list(const uint8_t* data, size_t size) {
-  // A blob's place in a plan is aligned, and what it carries is written by nobody.
+  // A blob's place in a plan is aligned, and nothing writes the data that it contains.
   const GuardedMemory blob(size, 64, true, 0);
   if (size > 0) std::memcpy(blob.data(), data, size);
   qplan_oplist list;

@@ -20,7 +20,8 @@
 namespace qplan::testing {
 namespace {
 
-// What is larger than this caller's memory, or takes longer than its patience, is no error of the plan.
+// A plan that needs more memory than this caller has, or more time than it grants, is not an error of the
+// plan.
 constexpr uint64_t kMostMemoryBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostTensorBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostCpuWork = uint64_t{1} << 21;  // qplan_session_config.max_work
@@ -301,7 +302,7 @@ class PlanRun {
       const qplan_tensor_info info = io_info(QPLAN_INPUT, i);
       std::vector<uint8_t> content(info.size_bytes);
       for (uint8_t& byte : content) byte = noise.next();
-      // Bound or with strides, a tensor may also lie where only the packed one fits.
+      // Bound or with strides, a tensor may also be where only the packed one fits.
       const Way how = info.size_bytes > kMostTensorBytes ? kInPlace : way(i);
       if (how == kBound && bind(QPLAN_INPUT, i, info, content.data())) continue;
       qplan_status status = QPLAN_OK;

@@ -1,5 +1,5 @@
 // VTA blobs: what the reader takes, the simulator runs in memories of exactly the regions' sizes between
-// guard pages, in two interleavings that end alike. What it refuses, it explains.
+// guard pages, in two interleavings that end alike. Every refusal has a reason.
 #include <algorithm>
 #include <cstdint>
 #include <string>

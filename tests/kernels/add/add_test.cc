@@ -221,8 +221,8 @@ TEST_P(AddVariant, BroadcastsAVectorOfChannelsAndAScalar) {
   }
 }
 
-// The form's constants here are nobody's proof: whoever computes the form gives other bytes than the integers
-// do.
+// The floats here are not proved: a variant that uses float requantisation gives other bytes than the
+// integers do.
 TEST_P(AddVariant, ComputesTheFloatFormWhereItHasAFusedMultiplyAdd) {
   AddSpec spec;
   spec.a = spec.b = spec.output = {256, 256};

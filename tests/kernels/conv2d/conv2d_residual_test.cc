@@ -20,8 +20,8 @@ namespace {
 using testing::Conv2dProblem;
 using testing::Random;
 
-// As the sums of networks, or any legal one. The float form's constants are nobody's proof: whoever computes
-// the form gives other bytes than the integers do.
+// As the sums of networks, or any legal one. The floats are not proved: a variant that uses float
+// requantisation gives other bytes than the integers do.
 void draw_sum(Random& random, Conv2dArgs* args) {
   AddFormula& sum = args->residual_sum;
   args->has_residual = true;

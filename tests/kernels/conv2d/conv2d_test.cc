@@ -261,7 +261,7 @@ TEST_P(Conv2dVariant, EveryScheduleGivesTheSameBytes) {
     testing::draw_conv2d_scalars(random, &a);
     a.input_zero_point = dtype_min(a.input_dtype);
     testing::fill_conv2d_problem(random, &problem);
-    // Forms that are not proved tell apart tiles of which some channels have one.
+    // Floats that are not proved reveal tiles in which only some channels have float requantisation.
     if (std::count(problem.float_scale.begin(), problem.float_scale.end(), -1.0f) > 0) {
       a.float_form = FloatForm::kNone;
       problem.form_expected = problem.expected;

@@ -44,7 +44,7 @@ struct ResizeSpec {
   }
 };
 
-// Where output o lies, in elements of the input.
+// The position of output o, in elements of the input.
 double real_position(const ResizeSpec& spec, int axis, int64_t o) {
   const double in = static_cast<double>(spec.input[axis]);
   const double out = static_cast<double>(spec.output[axis]);
@@ -185,7 +185,7 @@ TEST_P(ResizeVariant, EnlargesAndShrinksALot) {
   expect_exact_of_all_rules(spec, 3);
 }
 
-// Factors at which outputs lie between sixteenths, channels around vector widths.
+// Factors at which outputs are between sixteenths, channels around vector widths.
 TEST_P(ResizeVariant, EnlargesByPowersOfTwo) {
   uint64_t seed = 0;
   for (const int64_t channels : {1, 15, 17, 21, 33}) {
@@ -200,7 +200,7 @@ TEST_P(ResizeVariant, EnlargesByPowersOfTwo) {
   }
 }
 
-// The rounded scale of the integer rule can lead to positions behind the last element: 512 * 4 / 1024 = 2.
+// The rounded scale of the integer rule can lead to positions after the last element: 512 * 4 / 1024 = 2.
 TEST_P(ResizeVariant, StaysInsideTheInputWhereTheRoundedScaleLeadsBeyond) {
   for (const int64_t out : {513, 2000, 4097}) {
     ResizeSpec spec;

@@ -62,7 +62,7 @@ struct Scaling {
   int32_t diff_min;
 };
 
-// As docs/numerics/softmax.md tells packers.
+// As docs/numerics/softmax.md states for packers.
 Scaling scaling_of(double beta, double scale) {
   const double real = std::min(beta * scale * (1 << 26), 2147483647.0);
   const QuantizedMultiplier q = quantize_multiplier(real);

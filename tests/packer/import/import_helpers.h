@@ -1,4 +1,4 @@
-// What the importer tests share.
+// Code that the importer tests share.
 #ifndef QPLAN_TESTS_PACKER_IMPORT_IMPORT_HELPERS_H_
 #define QPLAN_TESTS_PACKER_IMPORT_IMPORT_HELPERS_H_
 

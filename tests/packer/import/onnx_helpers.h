@@ -1,4 +1,4 @@
-// What the tests of the ONNX importer share.
+// Code that the tests of the ONNX importer share.
 #ifndef QPLAN_TESTS_PACKER_IMPORT_ONNX_HELPERS_H_
 #define QPLAN_TESTS_PACKER_IMPORT_ONNX_HELPERS_H_
 
@@ -40,7 +40,7 @@ inline std::string refusal(const OnnxBuilder& builder, const ImportOptions& opti
   return refusal(builder.finish(), options);
 }
 
-// What refusals begin with.
+// The beginning of every refusal.
 inline const std::string kInvalid = std::to_string(QPLAN_MODEL_INVALID) + ": onnx: 'net.onnx': ";
 inline const std::string kList =
     std::to_string(QPLAN_MODEL_UNSUPPORTED) + ": onnx: 'net.onnx': 1 operator that qplan does not import: ";

@@ -1,4 +1,4 @@
-// What each operator of a current opset becomes.
+// The IR that each operator of a current opset becomes.
 #include <gtest/gtest.h>
 
 #include "tests/packer/import/onnx_helpers.h"

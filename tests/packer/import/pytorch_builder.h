@@ -63,7 +63,7 @@ class ZipBuilder {
       put(zip, entry.flags, 2);
       put(zip, entry.method, 2);
       put(zip, 0, 4);  // time
-      put(zip, 0, 4);  // CRC and sizes stand in a descriptor behind the contents, as PyTorch writes them
+      put(zip, 0, 4);  // CRC and sizes are in a descriptor after the contents, as PyTorch writes them
       put(zip, 0, 8);
       put(zip, entry.local_name.size(), 2);
       put(zip, 4, 2);

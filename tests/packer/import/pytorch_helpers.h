@@ -1,4 +1,4 @@
-// What the tests of the PyTorch importer share.
+// Code that the tests of the PyTorch importer share.
 #ifndef QPLAN_TESTS_PACKER_IMPORT_PYTORCH_HELPERS_H_
 #define QPLAN_TESTS_PACKER_IMPORT_PYTORCH_HELPERS_H_
 
@@ -32,7 +32,7 @@ inline std::string import_text(const Bytes& bytes, const ImportOptions& options,
   }
 }
 
-// Of a forward with these statements; x is float32.
+// Imports a forward with these statements; x is float32.
 inline std::string import_forward(const std::string& body, const ir::Shape& shape = {1, 2, 4, 4}) {
   return import_text(ArchiveBuilder(body).build(), with_input(shape));
 }

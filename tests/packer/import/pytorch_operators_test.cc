@@ -1,4 +1,4 @@
-// What becomes of each operator of a TorchScript archive.
+// The IR that each operator of a TorchScript archive becomes.
 #include <gtest/gtest.h>
 
 #include "tests/packer/import/pytorch_helpers.h"
@@ -10,7 +10,7 @@ constexpr char kQuantize[] = "    q = torch.quantize_per_tensor(x, 0.5, 3, 13)\n
 constexpr char kQuantizeLine[] =
     "%0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"uint8\", contract=\"f32e\", rule=\"mul_even\");\n";
 
-// The lines behind the quantise of `return <expression>`, where q is a quantised tensor of scale 0.5, zero
+// The lines after the quantise of `return <expression>`, where q is a quantised tensor of scale 0.5, zero
 // point 3.
 std::string of_quantized(const std::string& expression, const ir::Shape& shape = {1, 2, 4, 4}) {
   const std::string body = import_forward(kQuantize + ("    return " + expression + "\n"), shape);

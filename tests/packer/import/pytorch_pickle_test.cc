@@ -163,7 +163,7 @@ TEST(PytorchPickle, ValuesAreBounded) {
   EXPECT_NE(error_of(p).find("values: it is no network"), std::string::npos);
 }
 
-// What is remembered costs no more when it is used often: no copies of long tuples.
+// A remembered value costs no more when it is used often: no copies of long tuples.
 TEST(PytorchPickle, LongArgumentListsAreRefused) {
   PickleWriter p;
   p.global("collections", "OrderedDict").op('(').raw(std::string(100, 'N')).op('t').op('R');

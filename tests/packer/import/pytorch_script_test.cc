@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kUnsupported[] = "-49: pytorch: 'net.pt': 1 operator that qplan does not import: ";
 
-// What a forward with these statements answers where it does not import.
+// The error for a forward with these statements that does not import.
 std::string refusal(const std::string& body) { return import_forward(body, {1, 4}); }
 
 TEST(PytorchScript, TuplesAreTakenApartAndLinesJoinInBrackets) {

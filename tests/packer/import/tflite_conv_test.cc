@@ -72,7 +72,7 @@ TEST(TfliteConv2d, AnActivationBecomesAClipInQuantisedUnits) {
 }
 
 TEST(TfliteConv2d, AnActivationAsWideAsTheDtypeLeavesNoClip) {
-  // 0 is -128, and 6 / 0.0235 = 255.3 lies above 127.
+  // 0 is -128, and 6 / 0.0235 = 255.3 is above 127.
   const std::string body = import_body(conv_model({.output_scale = 0.0235f,
                                                    .output_zero_point = -128,
                                                    .activation = tflite::ActivationFunctionType_RELU6}));

@@ -79,7 +79,7 @@ TEST(TfliteDamage, FlippedBits) {
   }
 }
 
-// Extremes where indices, extents and counts stand.
+// Extremes in the place of indices, extents and counts.
 TEST(TfliteDamage, OverwrittenWords) {
   const std::vector<uint8_t> whole = sample_model();
   constexpr uint32_t kWords[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x10000};

@@ -185,7 +185,7 @@ TEST(TfliteGraph, TheBytesNeedNoAlignment) {
   EXPECT_EQ(body_of(module), import_body(conv_model({})));
 }
 
-// Large models keep constants behind the flatbuffer: offset and size count from the beginning of the file.
+// Large models store constants after the flatbuffer: offset and size count from the beginning of the file.
 TEST(TfliteGraph, ConstantsMayLieBehindTheFlatbuffer) {
   flatbuffers::FlatBufferBuilder fbb;
   const auto model = [&](uint64_t offset, uint64_t size) {

@@ -1,4 +1,4 @@
-// What a model was compiled for or how it was quantised stands before the list of its operators.
+// The error states what a model was compiled for, or how it was quantised, before the list of its operators.
 #include <gtest/gtest.h>
 
 #include "tests/packer/import/import_helpers.h"

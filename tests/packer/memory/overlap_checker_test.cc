@@ -56,7 +56,7 @@ TEST(OverlapChecker, InPlaceIsTheSameBytesAndTheEndOfTheOld) {
   EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 7, "b"}}), "");  // nobody
   EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 1, 1, 0, "c"}}),
             "");  // twice
-  // What takes the place of a value at one step does not excuse a third that lies there, too.
+  // A value that replaces another at one step does not excuse a third one at the same place.
   EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 1, 2, kNobody, "c"}}), "");
 }
 

@@ -153,7 +153,8 @@ TEST(Parts, AnOutputThatIsComputedOverStaysOutWhereTheInputIsReadLater) {
 }
 
 TEST(Parts, NotWhereMoreBytesWouldBeNeededAtATime) {
-  // a is made early and small, then there is much else, then b: a whole from a on would stand beside that.
+  // a is made early and small, then there is much else, then b: a whole that starts at a would need room next
+  // to all of that.
   const TestProgram p({8, 64, 10000, 8, 1024, 1088, 8},
                       {{{0}, {1}}, {{0}, {2}}, {{2}, {3}}, {{3}, {4}}, {{1, 4}, {5}, true}, {{5}, {6}}}, {0},
                       {6});

@@ -37,7 +37,7 @@ uint64_t best_peak(const std::vector<Buffer>& buffers) {
     uint64_t peak = 0;
     for (size_t n = 0; n < order.size(); ++n) {
       const Buffer& buffer = buffers[order[n]];
-      // Candidates: the bottom, and the end of each buffer that stands already.
+      // Candidates: the bottom, and the end of each buffer that is already placed.
       std::vector<uint64_t> candidates{0};
       for (size_t k = 0; k < n; ++k) candidates.push_back(offsets[order[k]] + buffers[order[k]].size);
       std::sort(candidates.begin(), candidates.end());

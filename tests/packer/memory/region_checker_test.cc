@@ -11,7 +11,7 @@ using target::NpuRegion;
 using target::Program;
 using target::ProgramStep;
 
-// x -> region -> y, with the CPU's x -> t -> y behind it, then y -> z. Tensors of 64 bytes: x y t z are 0
+// x -> region -> y, with the fallback x -> t -> y after it, then y -> z. Tensors of 64 bytes: x y t z are 0
 // to 3.
 Program region_program(bool in_place) {
   Program program;
@@ -110,7 +110,7 @@ TEST(Lifetimes, ARegionsTensorsOutliveTheStepsInItsPlaceAndNothingReplacesThem) 
   EXPECT_EQ(arena.lifetimes.first[1], 0u);
   EXPECT_EQ(arena.lifetimes.replaces[1], kNone);
   EXPECT_EQ(arena.lifetimes.replaces[2], kNone);
-  EXPECT_EQ(arena.lifetimes.replaces[3], 1u);  // behind the region all is as usual
+  EXPECT_EQ(arena.lifetimes.replaces[3], 1u);  // after the region the usual rules hold
   EXPECT_EQ(arena.lifetimes.buffers.size(), 3u);
 }
 

@@ -407,7 +407,7 @@ TEST(PartitionExplain, TimesAndEnergiesHaveTheirUnits) {
   EXPECT_EQ(energy_text(1'234'567), "1.2 uJ");
 }
 
-// What a plan remembers reads back to the same text.
+// The explanation that a plan stores reads back to the same text.
 TEST(PartitionExplain, DecisionsAreInTheJsonAndReadBack) {
   const ir::Module main = parse_main(kInput, layer(0, "%x", "a") + layer(2, "%1", "b") + "  %3\n");
   for (const Prefer prefer : {Prefer::kNpu, Prefer::kLatency, Prefer::kEnergy}) {
@@ -432,7 +432,7 @@ TEST(PartitionVta, TheCostGateSendsALonelyAdditionBack) {
             "an island of 1 operator does not relieve the CPU: its 3 boundary copies (76800 bytes) take 5.2 "
             "us of the "
             "CPU's time, the operators themselves 3.1 us");
-  // The compiler's own count of cycles, which lies between what the ALU alone takes for 1600 elements of 10
+  // The compiler's own count of cycles, which is between what the ALU alone takes for 1600 elements of 10
   // cycles and that with all transfers (76800 bytes) in a row.
   const uint64_t cycles = gated.explain.units[1].verdicts[0].cycles.value_or(0);
   EXPECT_GT(cycles, 1600u * 10);

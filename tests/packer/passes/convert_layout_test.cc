@@ -48,7 +48,7 @@ TEST(ConvertLayout, OneValueInAllOrdersIsNotTurnedForEver) {
             "%3\n");
 }
 
-// What reads a layer in the other order transposes its 8 bits, not its accumulators.
+// A reader of a layer in the other order transposes its 8 bits, not its accumulators.
 TEST(ConvertLayout, ALayerStaysOneWithItsRequantisation) {
   EXPECT_EQ(
       convert("%x: Tensor[(1, 3, 4, 2), int8], %w: Tensor[(2, 1, 1, 2), int8]",

@@ -78,7 +78,7 @@ TEST(FoldZeroPoint, LeavesWhatIsThereAlready) {
       "unchanged");
 }
 
-// -- Equal accumulators before and after, on random convolutions. The oracle reads the function as it stands.
+// -- Equal accumulators before and after, on random convolutions. The oracle reads the function unchanged.
 struct Network {
   const ir::Function& function;
 

@@ -47,7 +47,7 @@ TEST(MergeRequantize, AConvolutionsPadValueMovesAlong) {
             "%0 = " + conv("%x", "3", "2") + ";\n%0\n");
 }
 
-// One copy of the accumulator's requantisation: a layer with two is none that a target has.
+// One copy of the accumulator's requantisation: no target supports a layer with two.
 TEST(MergeRequantize, WhereProducerAndReaderCouldTakeItTheProducerDoes) {
   for (const std::string clip : {"", "clip"}) {
     const std::string clipped = "  %1 = clip(%0, a_min=3f, a_max=50f);\n";

@@ -1,4 +1,4 @@
-// Lowered functions against the float functions that they stand for, computed here in double: within one step
+// Lowered functions against the float functions that they replace, computed here in double: within one step
 // of the output, and nearly always the same.
 #include <cmath>
 #include <functional>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kSeed = 6;
 
-// What the function computes for the inputs after the pass, which must leave no float.
+// The function's results for the inputs after the pass, which must leave no float operator.
 std::vector<int8_t> lowered_results(const std::string& params, const std::string& body,
                                     const std::vector<ir::ConstantRef>& inputs) {
   const ir::Module module = parse_main(params, body);
@@ -108,7 +108,7 @@ TEST(QdqResults, FullyConnectedLayer) {
               expected);
 }
 
-// Factors, one of them negative, and addends behind a convolution.
+// Factors, one of them negative, and addends after a convolution.
 TEST(QdqResults, FoldedBatchNormalisation) {
   const std::string params = "%x: Tensor[(1, 8, 8, 2), int8]";
   const ir::ConstantRef x = random_bytes({ir::kInt8, {1, 8, 8, 2}}, kSeed);

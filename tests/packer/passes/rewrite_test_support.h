@@ -1,5 +1,5 @@
-// What the tests of passes made of rewrites share: what was logged, why a rewrite does not fire, what
-// functions compute.
+// Code that the tests of passes made of rewrites share: the log, the reason for which a rewrite does not
+// fire, the results of functions.
 #ifndef QPLAN_TESTS_PACKER_PASSES_REWRITE_TEST_SUPPORT_H_
 #define QPLAN_TESTS_PACKER_PASSES_REWRITE_TEST_SUPPORT_H_
 

@@ -11,7 +11,7 @@ UserPass pass(std::string name, std::string after = "") {
   return {std::move(name), std::move(after), {}, [](const ir::Function&, PassContext&) { return nullptr; }};
 }
 
-// The names of the first `count` stages behind `begin`.
+// The names of the first `count` passes after `begin`.
 std::string names(const std::vector<UserPass>& user, std::string_view begin, size_t count) {
   const std::vector<Stage> stages = all_stages(user);
   size_t at = 0;

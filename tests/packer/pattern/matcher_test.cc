@@ -60,7 +60,7 @@ TEST(Matcher, AMatchTakesTheNodesThatOperatorsOfThePatternStandFor) {
   using Nodes = std::vector<uint32_t>;
   EXPECT_EQ(nodes(any()), Nodes{});
   EXPECT_EQ(nodes(op("abs", {op("add", {any(), op("negative")})})), (Nodes{1, 2, 3}));
-  // What an alternative took is given back when the match goes on without it.
+  // The nodes of an alternative are released when the match continues without it.
   EXPECT_EQ(nodes(op("abs", {op("add", {op("clip", {constant()}) | any(), any()})})), (Nodes{2, 3}));
   EXPECT_EQ(nodes(optional("abs", optional("add", optional("clip", param()), {any()}))), (Nodes{0, 2, 3}));
   EXPECT_EQ(nodes(dominates(op("clip"), {"add"}, op("abs"))), (Nodes{0, 2, 3}));

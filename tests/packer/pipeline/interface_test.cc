@@ -18,8 +18,8 @@ std::string input_type(const ir::Module& module, size_t index = 0) {
   return ir::to_string(module.main().type(module.main().params()[index]));
 }
 
-// By the zero point of the weights: TFLite's int8 convolutions know none, its uint8 ones do. What dtype the
-// source gave the activations says nothing.
+// By the zero point of the weights: TFLite's int8 convolutions know none, its uint8 ones do. The activations'
+// dtype in the source does not matter.
 TEST(SetContract, MultipliersAreFormedAsTfliteFormsThem) {
   for (const char* dtype : {"uint8", "int8"}) {
     for (const auto& [zero_point, rule] :

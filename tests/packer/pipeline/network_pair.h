@@ -22,7 +22,7 @@ struct Quantisation {
 };
 
 // A value of the network. At least one of the two forms in main is there: the 8-bit value, or the float that
-// its integers stand for.
+// its integers represent.
 struct Value {
   ir::ValueId meaning, integer, real;
   ir::DType dtype;
@@ -124,7 +124,7 @@ class NetworkPair {
     if (chance(0.6)) return values_.size() - 1;
     return static_cast<size_t>(integer(0, static_cast<int64_t>(values_.size()) - 1));
   }
-  // Of this rank, reshaped where there is none.
+  // Picks a value of this rank; reshapes one where there is none.
   size_t pick_rank4() {
     for (int i = 0; i < 4; ++i) {
       const size_t at = pick();

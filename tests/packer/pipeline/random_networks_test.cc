@@ -77,7 +77,7 @@ Tensor transposed(const Tensor& x, const ir::Ints& axes) {
   return out;
 }
 
-// Of a qnn.quantize or qnn.dequantize, for `dtype` in the place of its own.
+// The quantisation of a qnn.quantize or qnn.dequantize, for `dtype` instead of its own.
 TensorQuantization quantization_of(const ir::Function& main, const ir::Node& node, ir::ValueId quantized,
                                    ir::DType dtype) {
   const int64_t offset = dtype.min() - main.type(quantized).dtype.min();
@@ -106,7 +106,7 @@ std::optional<TensorQuantization> quantization_of_output(const ir::Function& mai
   return output_quantization(main, index);
 }
 
-// The tensor in another dtype that stands for the same reals; float ones are what was quantised.
+// The tensor of the same reals in another dtype; float ones are what was quantised.
 Tensor with_dtype(Tensor x, ir::DType dtype, std::optional<TensorQuantization> q, bool away) {
   if (x.dtype == dtype) return x;
   for (double& value : x.v) {
@@ -248,7 +248,7 @@ class Trial {
       fail("another plan than the module's own");
   }
 
-  // The same function behind the border that the options ask for.
+  // The same function with the border that the options ask for.
   void with(const PackOptions& options) {
     const ir::Module module = canonical(network_.main_module(), options, profile_);
     const ir::Function& main = module.main();
@@ -277,7 +277,7 @@ class Trial {
     }
   }
 
-  // Then nothing tells whether an option turned it.
+  // Then one cannot see whether an option turned it.
   static bool looks_the_same_turned(const ir::Shape& shape) {
     const auto more = std::ranges::count_if(shape, [](int64_t extent) { return extent > 1; });
     return more > 1 && shape[1] == shape[2] && shape[2] == shape[3];
@@ -340,7 +340,7 @@ void run_seeds(const std::string& contract) {
 TEST(RandomNetworks, MeanTheSameInCanonicalFormUnderF32E) { run_seeds("f32e"); }
 TEST(RandomNetworks, MeanTheSameInCanonicalFormUnderTFL2) { run_seeds("tfl2"); }
 
-// Each activation in the other 8-bit dtype: behind one border it is the same plan.
+// Each activation in the other 8-bit dtype: with one border the plan is the same.
 TEST(RandomNetworks, TheOtherSignednessGivesTheSamePlan) {
   uint64_t compared = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {

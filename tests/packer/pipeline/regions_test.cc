@@ -132,7 +132,7 @@ TEST(Regions, TensorsLeaveABankThatExceedsTheDevice) {
   EXPECT_LE(arena.devices[0].size, 256u);
   EXPECT_LT(arena.devices[0].size, in_place);
   EXPECT_NE(arena.device_of, memory::find_device_tensors(packed.program));
-  // What left is copied, and reported.
+  // Tensors that left the bank are copied, and reported.
   uint32_t copies = 0;
   for (const target::ProgramStep& step : packed.program.steps) {
     if (step.npu != nullptr) copies += memory::boundary_copies(packed.program, arena.device_of, step).count;

@@ -1,4 +1,4 @@
-// One layer as PyTorch's frontend wrote it (float weights, clip and cast behind the requantisation), with
+// One layer as PyTorch's frontend wrote it (float weights, clip and cast after the requantisation), with
 // integers at rest, and fake quantised: one plan.
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ struct Layer {
   std::vector<float> bias = std::vector<float>(32);
 };
 
-// Values that lie on no rounding boundary, so that the forms may differ in how they round.
+// Values that are not on a rounding boundary, so that the forms may round differently.
 Layer make_layer() {
   Layer layer;
   std::mt19937 random(7);

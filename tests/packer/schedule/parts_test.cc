@@ -1,5 +1,5 @@
 // Whole models with concatenations and splits along an axis with nothing but ones before it: packed, their
-// tensors lie inside each other, and their outputs are what a plain interpreter of the text makes of it.
+// tensors are parts of each other, and their outputs are what a plain interpreter of the text makes of it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ AlignedBytes pack(const std::string& text) {
   return evaluate::make_plan(lower_text(text), target::parse_target("cpu"), {});
 }
 
-// How many tensors of concat and split steps lie in each other, and how many do not.
+// How many tensors of concat and split steps are parts of each other, and how many are not.
 struct Counts {
   uint32_t inside = 0, apart = 0;
 };
@@ -69,7 +69,7 @@ TEST(PlanParts, NothingIsCopiedBetweenLayers) {
                                            "  %4 = concatenate((%3, %2), axis=1);\n"
                                            "  %5 = qnn.add(%4, %x, 1f, 0, 1f, 0, 1f, 0);\n  %5"));
   const Counts counts = count_parts(plan);
-  // The halves change places: they lie in what is split and are copied to where they are joined.
+  // The halves change places: they are parts of the split tensor and are copied to the joined one.
   EXPECT_EQ(counts.inside, 2u);
   EXPECT_EQ(counts.apart, 2u);
   Values x(40);

@@ -220,7 +220,7 @@ TEST(Tuning, NamesAndBytesAreTheSameSchedule) {
   EXPECT_EQ(inspect::schedule_text(conv2d,
                                    inspect::parse_schedule(conv2d, {{"block_pixels", 24}, {"isa", "avx2"}})),
             "block_pixels=24, isa=avx2");
-  // What no knob and no instruction set stands for has no name.
+  // A setting of no knob and no instruction set has no name.
   EXPECT_EQ(inspect::schedule_text(conv2d, {.bytes = 0xff00'0000'ff00'00ff}), "");
 }
 
@@ -316,7 +316,7 @@ TEST(TuningSpace, OfAKernelThatThisBuildLacks) {
   EXPECT_NE(text.find("needs kernel 500"), std::string::npos) << text;
 }
 
-// What an error repeats of a plan stays one printable line.
+// Text of a plan that an error repeats stays one printable line.
 TEST(TuningSpace, ErrorsArePrintable) {
   const AlignedBytes plan = changed_digits([](AlignedBytes* bytes) {
     const char options[] = "arch=x86_64";
@@ -330,7 +330,7 @@ TEST(TuningSpace, ErrorsArePrintable) {
   for (const char c : text) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << text;
 }
 
-// Bytes that nobody legal writes: a plan is untrusted, and a schedule never leads a kernel out of its memory.
+// Bytes that no packer writes: a plan is untrusted, and a schedule never leads a kernel out of its memory.
 TEST(Reschedule, AnyBytesInAPlanGiveTheSameOutputs) {
   const AlignedBytes plan = pack_digits("");
   const inspect::PlanReader reader(plan.span());

@@ -14,7 +14,7 @@
 namespace qplan::testing {
 
 struct ToyOptions {
-  bool packed = true;       // boundary tensors lie in its buffers as they are; else behind 16 bytes of 7
+  bool packed = true;       // boundary tensors are packed in its buffers; else after 16 bytes of 7
   uint64_t scratch = 0;     // bytes
   uint32_t alignment = 64;  // of every slot
   std::string refuse = {};  // operators whose source names are among these letters are refused

@@ -21,7 +21,7 @@ struct Layer {
   std::string input_type, product, bias, requantize;  // %0, %1, %2
   std::string in_dtype;
   size_t input_size = 0;
-  // What bounds the accumulators.
+  // The bounds of the accumulators.
   std::vector<int8_t> weights;  // one output after the other
   std::vector<int32_t> biases;
   int64_t x_min = 0, x_max = 0;  // of the input, less its zero point
@@ -123,7 +123,7 @@ std::vector<int8_t> run_bytes(const std::string& text, const Layer& layer, uint6
   return run_text<int8_t>(text, random.full_range<uint8_t>(layer.input_size));
 }
 
-// multiplier and shift or scale of a step, per channel; those of a parameter are told by the caller.
+// multiplier and shift or scale of a step, per channel; the caller gives those of a parameter.
 std::vector<std::vector<uint8_t>> multipliers_of(const target::Program& program, size_t step, size_t first) {
   std::vector<std::vector<uint8_t>> result;
   const std::vector<target::TensorId>& inputs = program.steps.at(step).inputs;
@@ -233,7 +233,7 @@ TEST(LowerAcc32, FloatFormsNeedToKnowTheAccumulators) {
   EXPECT_EQ(form_of(split, "cpu,arch=cortex-m"), format::FloatForm_NONE);
 }
 
-// As a region leaves it: the accumulators are the result of a call, whose body tells of the scales.
+// As a region leaves it: the accumulators are the result of a call, whose body has the scales.
 TEST(LowerAcc32, ARequantizeBehindACallHasTheConstantsOfTheLayer) {
   size_t compared = 0;
   for (uint64_t seed = 300; seed < 360 && !HasFailure(); ++seed) {
@@ -252,7 +252,7 @@ TEST(LowerAcc32, ARequantizeBehindACallHasTheConstantsOfTheLayer) {
     target::cpu::lower_requantize(lowering, {1});
     const target::Program split = lowering.finish();
     const auto constants = multipliers_of(split, 0, 1);
-    if (constants.empty()) continue;  // one multiplier stands in the parameters
+    if (constants.empty()) continue;  // one multiplier is in the parameters
     EXPECT_EQ(constants, multipliers_of(fused, 0, 3)) << "seed " << seed << "\n" << fused_text(layer);
     ++compared;
   }

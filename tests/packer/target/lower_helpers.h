@@ -33,7 +33,7 @@ inline std::string kernels_of(const target::Program& program) {
   return names;
 }
 
-// What lowering refuses.
+// The error of a lowering that refuses.
 inline std::string lower_refusal(const std::string& text) {
   try {
     lower_text(text);

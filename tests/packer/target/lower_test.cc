@@ -1,5 +1,5 @@
-// What becomes which step, and that the steps compute what the operators mean. Expected values are worked out
-// by hand.
+// Which operator becomes which step; the steps compute what the operators mean. Expected values are worked
+// out by hand.
 #include "src/packer/target/lower.h"
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ using target::cpu::prove_float_sum;
 using target::cpu::SumConstants;
 using target::cpu::SumRequantization;
 
-// What TFLite's Prepare makes of the scales.
+// The parameters that TFLite's Prepare computes from the scales.
 SumRequantization sum_of_scales(double scale1, double scale2, double output_scale) {
   const double twice_max = 2.0 * std::max(scale1, scale2);
   SumRequantization sum;
@@ -122,8 +122,7 @@ TEST(ProveSum, DifferencesHaveFormsAsOftenAsSums) {
   EXPECT_GE(proved[1], 180u);
 }
 
-// Where every pair lies beyond one clamp, nothing else bounds the offset: the sum must fit int32 all the
-// same.
+// Where every pair is beyond one clamp, nothing else bounds the offset: the sum must fit int32 all the same.
 TEST(ProveSum, OffsetsStayWithinInt32WhereAllOutputsAreOneClamp) {
   for (const int32_t only : {0, 255}) {
     SumRequantization sum = sum_of_scales(0.1, 0.1, 0.1);

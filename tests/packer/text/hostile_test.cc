@@ -228,7 +228,7 @@ TEST(TextHostile, TruncatedAtEveryByte) {
   const size_t f_ends = text.find("}\n") + 1;
   for (size_t size = 0; size < text.size(); ++size) {
     const std::string prefix = text.substr(0, size);
-    // What ends with the first function, or in the line break behind it, is a module.
+    // A text that ends with the first function, or in the line break after it, is a module.
     const bool complete = size == f_ends || size == f_ends + 1;
     EXPECT_EQ(refusal(prefix).empty(), complete) << size << ": " << prefix;
   }

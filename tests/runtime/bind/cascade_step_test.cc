@@ -47,7 +47,7 @@ TEST(CascadeStep, RefusesKernelsThatAreNoLayers) {
   EXPECT_EQ(refusal(cascade), "chain: stage 1: kernel 21 cannot be a stage here");
 }
 
-// Rows of the output whose windows lie in the padding alone would be made of no rows.
+// Rows of the output whose windows are only padding would be made of no rows.
 TEST(CascadeStep, RefusesWindowsOutsideOfTheInput) {
   const CascadeAxis all_above = {3, 1, 1, 3, 8}, all_below = {3, 1, 1, 1, 10}, just_inside = {3, 1, 1, 2, 10};
   for (const CascadeAxis& rows : {all_above, all_below}) {

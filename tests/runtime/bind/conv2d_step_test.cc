@@ -297,8 +297,8 @@ TEST(Conv2dStep, RefusesWhatItCannotProve) {
       });
 }
 
-// Windows of 3 x 3 pixels of 2 channels, 6 outputs. Kernels multiply what stands behind taps by bytes that
-// are none of the window's.
+// Windows of 3 x 3 pixels of 2 channels, 6 outputs. Kernels multiply the bytes after taps by bytes outside
+// the window.
 TEST(Conv2dStep, RefusesWeightsBehindTaps) {
   const auto byte = [](uint16_t layout, size_t at, int8_t value) {
     return [=](Conv2dStepSpec& s) {

@@ -100,7 +100,7 @@ inline RegionResult simulate_region(const Config& config, const ir::Function& re
   return result;
 }
 
-// What the CPU's reference kernels make of the region's inputs.
+// The outputs of the CPU's reference kernels for the region's inputs.
 inline std::vector<ir::ConstantRef> run_on_cpu(const ir::Module& module, const ir::Function& region,
                                                std::span<const ir::ConstantRef> inputs) {
   ir::Function main("main");

@@ -84,7 +84,7 @@ TEST(VtaBlob, HeaderRules) {
             std::string::npos);
 }
 
-// What a stream of the product blob becomes when one instruction is another.
+// The product blob's stream with one instruction replaced.
 std::vector<uint8_t> with(size_t index, const std::function<void(Instruction&)>& change) {
   return product_blob(kDefaultConfig, [&](size_t i, Instruction& instruction) {
     if (i == index) change(instruction);
@@ -270,8 +270,8 @@ TEST(VtaBlob, EveryFlippedBitIsFoundByTheChecksum) {
   }
 }
 
-// Hostile: the checksum is right. Whatever the reader takes, the simulator must be able to run without
-// leaving a memory.
+// Hostile: the checksum is right. The simulator must be able to run every blob that the reader accepts
+// without leaving a memory.
 TEST(VtaBlob, FlippedBitsWithARightChecksumAreSafe) {
   int taken = 0, refused = 0;
   std::mt19937 random(11);

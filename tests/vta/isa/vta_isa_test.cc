@@ -201,7 +201,7 @@ TEST(VtaEncoding, RandomInstructionsComeBack) {
   }
 }
 
-// Whatever decodes encodes to the same bytes: no bit is forgotten.
+// Every instruction that decodes encodes to the same bytes: no bit is lost.
 TEST(VtaEncoding, RandomBytesComeBackOrAreRefused) {
   std::mt19937 random(7);
   int decoded = 0;

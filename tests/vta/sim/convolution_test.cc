@@ -169,7 +169,7 @@ TEST(SimConvolution, ThreeByThreeInFourTiles) {
   const qplan_npu_report report = check(vta::kDefaultConfig, "explore=8", {18, 18, 2, 2, 3, 1, 4, 8}, 1);
   EXPECT_EQ(report.macs, uint64_t{16} * 16 * 32 * 32 * 9);
   EXPECT_EQ(report.vendor[QPLAN_NPU_SIM_INTERLEAVINGS], 8u);
-  // Loads and stores hide behind the products, but for the first load and the last store.
+  // Loads and stores overlap with the products, except for the first load and the last store.
   EXPECT_LE(report.cycles * 100, report.busy_cycles * 130);
 }
 

@@ -147,7 +147,7 @@ TEST(SimFaults, DamagedBlobs) {
   EXPECT_EQ(d.load(product_blob()), QPLAN_NPU_OK);
 }
 
-// Whatever a seed does, the job ends, after a reset if need be, and either says why or is right.
+// With every seed the job ends, if necessary after a reset, and either reports a reason or is right.
 TEST(SimFaults, SeededFaultsEndInAResultOrAReason) {
   int failed = 0, right = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {

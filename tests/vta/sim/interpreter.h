@@ -1,6 +1,6 @@
-// What a stream does, by plain loops over the formulas of the specification: in program order, on memories
-// that are flat arrays of numbers, over one flat array of bytes. Shares nothing with the simulator but the
-// decoded instruction.
+// Executes a stream by plain loops over the formulas of the specification: in program order, on memories that
+// are flat arrays of numbers, over one flat array of bytes. Shares nothing with the simulator but the decoded
+// instruction.
 #ifndef QPLAN_TESTS_VTA_SIM_INTERPRETER_H_
 #define QPLAN_TESTS_VTA_SIM_INTERPRETER_H_
 

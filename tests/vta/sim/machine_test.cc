@@ -1,4 +1,4 @@
-// What instructions do to memories, against plain loops over the formulas.
+// The effect of instructions on memories, against plain loops over the formulas.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -14,7 +14,7 @@
 namespace qplan::sim {
 namespace {
 
-// What the replayer exits with: 0 the same bytes, 1 others, 2 no NumPy.
+// Exit statuses of the replayer: 0 the same bytes, 1 other bytes, 2 no NumPy.
 int replay_in_python(const std::filesystem::path& job) {
   const std::string command =
       std::string(QPLAN_TEST_PYTHON) + " tests/npu_path/replay_vta.py '" + job.string() + "'";
@@ -52,7 +52,7 @@ TEST(SimReplay, AnIndependentReaderOfTheSpecificationGivesTheSameBytes) {
     GTEST_SKIP() << "no NumPy for " << QPLAN_TEST_PYTHON;
   }
   EXPECT_EQ(status, 0);
-  // It can tell: one bit of what is checked, and of what is loaded.
+  // It detects changes: one bit of what is checked, and of what is loaded.
   flip_first_bit(directory / "job-0000" / "check-3.bin");
   EXPECT_EQ(replay_in_python(directory / "job-0000"), 1);
   flip_first_bit(directory / "job-0001" / "load-2.bin");

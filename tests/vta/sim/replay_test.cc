@@ -37,7 +37,7 @@ class SimReplayOfHostileRecords : public ::testing::Test {
   void put(const std::string& name, const std::string& bytes) {
     std::ofstream(job_ / name, std::ios::binary) << bytes;
   }
-  // Of that job.txt. Whatever fails says why.
+  // Replays that job.txt. Every failure states why.
   qplan_npu_status replay(const std::string& text, const std::string& options = "") {
     put("job.txt", text);
     return replay_as_it_is(options);
@@ -175,7 +175,7 @@ TEST_F(SimReplayOfHostileRecords, SizesAreBoundedBeforeAnythingIsRead) {
       "the arena has 268439552 bytes, the device's memory 268435456; option memory=BYTES makes it larger");
   EXPECT_EQ(replay("size 0x3000\n" + rest, "memory=8192"), QPLAN_NPU_E_ARGUMENT);
   EXPECT_EQ(replay("size 0x3000\n" + rest, "memory=12288"), QPLAN_NPU_OK) << report_.text;
-  // What is compared: no more than the arena has.
+  // The compared bytes are no more than the arena has.
   std::string checks;
   for (int i = 0; i < 769; ++i) checks += kCheck;
   expect_refused(kHead + std::string(kLoads) + kRun + checks,

@@ -28,8 +28,8 @@ class SimulatedDevice {
   qplan_npu_device device_ = 0;
 };
 
-// a = x + 1; b = W a on the device; y = b + 1. What stands in for the region is no product: it shows where it
-// ran.
+// a = x + 1; b = W a on the device; y = b + 1. The fallback of the region is not a product, so the output
+// shows where it ran.
 PlanSpec product_spec(bool in_place) {
   PlanSpec spec;
   const uint32_t x = spec.add_tensor({16}, "x"), a = spec.add_tensor({16}, "a"),

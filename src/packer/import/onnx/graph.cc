@@ -11,7 +11,7 @@
 namespace qplan::onnx {
 namespace {
 
-// A file keeps each constant once; a few become others by arithmetic. What is beyond is not a network.
+// A file keeps each constant once; a few become others by arithmetic. A larger file is not a network.
 constexpr uint64_t kConstantBytesPerFileByte = 16;
 constexpr uint64_t kConstantBytesAlways = uint64_t{64} << 20;
 constexpr uint64_t kWorkBytesPerFileByte = 64;

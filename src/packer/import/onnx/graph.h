@@ -1,6 +1,6 @@
-// The function that is built, and which of its values stands for which name of the file. Constants stay
-// outside of the function until a node needs them: shape arithmetic is done on them at once, and may be done
-// on tensors without elements, which no value of a function may be.
+// The function that is built, and the map from names of the file to its values. Constants stay outside of the
+// function until a node needs them: shape arithmetic is done on them at once, and may be done on tensors
+// without elements, which no value of a function may be.
 #ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_GRAPH_H_
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_GRAPH_H_
 
@@ -52,7 +52,7 @@ class Graph {
 
   // Hands the nodes to the importer below.
   void import_nodes(const std::vector<NodeInfo>& nodes) { import_nodes_(nodes); }
-  // Reads the nodes of a subgraph as if they stood here; their names become names of the graph.
+  // Reads the nodes of a subgraph as if they were in this graph; their names become names of the graph.
   void import_subgraph(const Subgraph& subgraph);
   void set_node_importer(std::function<void(const std::vector<NodeInfo>&)> import_nodes) {
     import_nodes_ = std::move(import_nodes);

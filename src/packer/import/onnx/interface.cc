@@ -40,7 +40,7 @@ bool agrees(const ValueInfo& info, const ir::Shape& shape) {
       *info.dims, shape, [](const Dim& dim, int64_t extent) { return !dim.extent || *dim.extent == extent; });
 }
 
-// What the caller says an input is, checked against what the model says.
+// The caller's type of an input, checked against the model's.
 void check_given(const ValueInfo& info, const ir::TensorType& given, const char* how) {
   const ir::DType dtype = dtype_of(info);
   if (given.dtype == dtype && agrees(info, given.shape)) return;
@@ -100,7 +100,8 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
 template <typename Map>
 void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, const char* what) {
   for (const auto& [name, unused] : named) {
-    if (std::ranges::any_of(inputs, [&name = name](const ValueInfo* info) { return info->name == name; })) continue;
+    if (std::ranges::any_of(inputs, [&name = name](const ValueInfo* info) { return info->name == name; }))
+      continue;
     std::string known;
     constexpr size_t kMaxShown = 16;
     for (size_t i = 0; i < inputs.size() && i < kMaxShown; ++i) {
@@ -121,7 +122,7 @@ void define_inputs(Graph& graph, const ImportOptions& options) {
     initialized.insert(initializer.name);
   }
   for (const std::string& name : model.sparse_initializers) graph.declare_sparse(name);
-  // Before IR version 4 initializers stand among the inputs too.
+  // Before IR version 4 the inputs include initializers.
   std::vector<const ValueInfo*> inputs;
   for (const ValueInfo& input : model.inputs) {
     if (!initialized.contains(input.name)) inputs.push_back(&input);

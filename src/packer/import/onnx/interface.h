@@ -9,7 +9,7 @@ namespace qplan::onnx {
 
 // Declares the initializers and defines the inputs: parameters, or constants where they are bound.
 void define_inputs(Graph& graph, const ImportOptions& options);
-// Sets the function's outputs, and on its inputs and outputs the quantisation that their operators tell.
+// Sets the function's outputs, and the quantisation of its inputs and outputs as their operators state it.
 void define_outputs(Graph& graph);
 
 }  // namespace qplan::onnx

@@ -1,4 +1,4 @@
-// What convolutions and matrix products on integers share: the way from the accumulator to the output.
+// The part that convolutions and matrix products on integers share: from the accumulator to the output.
 #ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_MATMUL_TAIL_H_
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_MATMUL_TAIL_H_
 

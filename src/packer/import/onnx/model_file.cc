@@ -27,7 +27,7 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// Of a repeated field of numbers, whose elements lie in a row.
+// Bytes of a repeated field of numbers, whose elements are contiguous.
 template <typename Field>
 auto span_of(const Field& field) {
   return std::span(field.data(), static_cast<size_t>(field.size()));

@@ -1,5 +1,6 @@
-// An ONNX file as own structs: protobuf and ONNX's generated classes stay behind model_file.cc. Nothing is
-// checked here beyond what protobuf checks; names, indices, shapes and sizes are checked where they are used.
+// An ONNX file as structs of its own: only model_file.cc includes protobuf and ONNX's generated classes.
+// Nothing is checked here beyond what protobuf checks; names, indices, shapes and sizes are checked where
+// they are used.
 #ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_FILE_H_
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_FILE_H_
 

@@ -1,5 +1,5 @@
-// What an ONNX model was made for, and how it was quantised: said first when it cannot be imported, as it
-// explains the list of its operators better than the list does.
+// Finds out what an ONNX model was made for and how it was quantised. An error states this first, because it
+// explains the list of unsupported operators.
 #ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_KIND_H_
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_MODEL_KIND_H_
 

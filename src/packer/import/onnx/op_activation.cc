@@ -14,7 +14,7 @@ void unary(const OpContext& op, std::string_view ir_op, ir::Attrs attrs = {}) {
   op.define(0, op.emit(ir_op, {op.input(0)}, std::move(attrs)));
 }
 
-// What stands for an absent bound: the end of the dtype's range, as ONNX Runtime does for floats too.
+// An absent bound is the end of the dtype's range, as in ONNX Runtime, for floats too.
 double lowest(ir::DType dtype) {
   if (dtype == ir::kFloat64) return std::numeric_limits<double>::lowest();
   if (dtype.is_float()) return static_cast<double>(std::numeric_limits<float>::lowest());
@@ -42,7 +42,7 @@ Value scalar_input(const OpContext& op, size_t i) {
   return op.reshape(bound, {});
 }
 
-// Bounds that are inputs; both optional. Those that are not constants are compared with.
+// Bounds that are inputs; both optional. Bounds that are not constant become maximum and minimum.
 void clip_to_inputs(const OpContext& op) {
   op.expect_counts(1, 3);
   Value data = op.input(0);
@@ -129,7 +129,7 @@ void import_softmax(const OpContext& op) {
   op.define(0, op.reshape(result, op.shape(data)));
 }
 
-// As inference applies it: the later outputs are statistics of training.
+// Batch normalisation as in inference; the later outputs are statistics of training.
 void import_batch_normalization(const OpContext& op) {
   if (op.attr_int("training_mode", 0) != 0) throw Unsupported{"attribute 'training_mode'"};
   if (op.opset() < 7 && op.attr_int("is_test", 0) == 0) throw Unsupported{"statistics of training"};

@@ -1,6 +1,7 @@
-// What an importer row sees of one node, and how it writes the IR. A row reads inputs and attributes, refuses
-// what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes and defines the
-// outputs. Attributes that a row does not read are refused after it: they may change what the operator means.
+// The view of one node that an importer row has, and its way to write the IR. A row reads inputs and
+// attributes, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits
+// nodes and defines the outputs. Attributes that a row does not read are refused after it: they may change
+// what the operator means.
 #ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_OP_CONTEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_OP_CONTEXT_H_
 
@@ -59,7 +60,7 @@ class OpContext {
   std::string attr_string(std::string_view name, std::string_view fallback) const;
   std::optional<ir::Ints> attr_ints(std::string_view name) const;
   const Attribute* find_attr(std::string_view name, AttributeKind kind) const;
-  // Of whatever kind; it counts as read.
+  // Finds an attribute of any kind; it then counts as read.
   const Attribute* find_attr(std::string_view name) const;
   // Unsupported where one was never read.
   void refuse_unread_attributes() const;
@@ -90,7 +91,7 @@ template <typename T>
 ir::ConstantRef make_vector(ir::DType dtype, const std::vector<T>& values) {
   return ir::make_constant(dtype, {static_cast<int64_t>(values.size())}, values);
 }
-// The number as a scalar of the dtype; Unsupported where the dtype is none that arithmetic knows.
+// The number as a scalar of the dtype; Unsupported where arithmetic does not support the dtype.
 ir::ConstantRef scalar_of(double value, ir::DType dtype);
 // All values of a constant of a number dtype.
 std::vector<double> numbers_of(const ir::Constant& constant);

@@ -1,4 +1,4 @@
-// If on a condition that is known: the branch that it chooses stands in its place.
+// If with a known condition: the branch that it chooses replaces it.
 #include "src/packer/import/onnx/ops.h"
 #include "src/packer/ir/cat.h"
 

@@ -1,4 +1,4 @@
-// ONNX Runtime's quantised operators on elements: scales and zero points stand beside the tensors.
+// ONNX Runtime's quantised operators on elements: scales and zero points are inputs next to the tensors.
 #include "src/packer/import/onnx/ops.h"
 #include "src/packer/import/onnx/softmax.h"
 #include "src/packer/ir/cat.h"
@@ -67,8 +67,8 @@ void import_qlinear_softmax(const OpContext& op) {
   op.define(0, op.reshape(result, op.shape(unary.data)));
 }
 
-// Y scale, Y zero point, then tensor, scale and zero point of each operand. Those of another quantisation are
-// brought to the output's.
+// Y scale, Y zero point, then tensor, scale and zero point of each operand. Inputs of another quantisation
+// are requantised to the output's.
 void import_qlinear_concat(const OpContext& op) {
   constexpr size_t kMaxInputs = 2 + 3 * 4096;
   op.expect_counts(5, kMaxInputs);

@@ -20,7 +20,7 @@ std::string coordinates(const OpContext& op, const ir::Shape& output) {
   throw Unsupported{"coordinate_transformation_mode " + quoted(mode)};
 }
 
-// The axes that sizes and scales stand for: all, or those of attribute axes.
+// The axes that sizes and scales belong to: all, or those of attribute axes.
 ir::Ints resized_axes(const OpContext& op, size_t rank) {
   ir::Ints axes;
   if (const auto named = op.attr_ints("axes")) {
@@ -83,7 +83,7 @@ void import_resize(const OpContext& op) {
   if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'"};
   const std::string policy = op.attr_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch") throw Unsupported{"keep_aspect_ratio_policy " + quoted(policy)};
-  // Of other modes.
+  // Attributes of other modes are read, so that they are not refused.
   op.attr_float("cubic_coeff_a", 0);
   op.attr_int("exclude_outside", 0);
   op.attr_float("extrapolation_value", 0);

@@ -12,8 +12,8 @@
 
 namespace qplan::onnx {
 
-// As the file has it; the spans point into Model::message. Which of them holds the elements depends on the
-// type, unless raw does.
+// The tensor as in the file; the spans point into Model::message. Which of them holds the elements depends on
+// the type, unless raw does.
 struct Tensor {
   std::string name;
   int32_t data_type = 0;  // TensorProto.DataType
@@ -25,7 +25,7 @@ struct Tensor {
   std::span<const int64_t> int64s;
   std::span<const double> doubles;
   std::span<const uint64_t> uint64s;
-  bool is_external = false;   // the data lies in another file,
+  bool is_external = false;   // the data is in another file,
   std::string external_path;  // this one
   bool is_segment = false;    // a part of a tensor
 };

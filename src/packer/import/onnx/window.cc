@@ -7,7 +7,7 @@
 namespace qplan::onnx {
 namespace {
 
-// What the IR takes; sums and products of such numbers do not wrap.
+// The largest number that the IR accepts; sums and products of such numbers do not wrap.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
 
 ir::Ints window_attr(const OpContext& op, std::string_view name, const ir::Ints& fallback, int64_t least) {
@@ -26,8 +26,8 @@ ir::Ints window_attr(const OpContext& op, std::string_view name, const ir::Ints&
   return *found;
 }
 
-// SAME_UPPER, SAME_LOWER: as many outputs as ceil(input / stride), the odd element of padding behind or
-// before.
+// SAME_UPPER, SAME_LOWER: ceil(input / stride) outputs, with the odd element of padding after or before the
+// input.
 void pad_same(const ir::Ints& input, bool upper, Window* window) {
   for (size_t i = 0; i < 2; ++i) {
     const int64_t stride = window->strides[i];
@@ -39,7 +39,8 @@ void pad_same(const ir::Ints& input, bool upper, Window* window) {
   }
 }
 
-// Padding behind for the last, incomplete window; one that would begin in the padding is left out.
+// Adds padding after the input for the last, incomplete window; a window that would begin in the padding is
+// left out.
 void pad_ceil(const ir::Ints& input, Window* window) {
   for (size_t i = 0; i < 2; ++i) {
     const int64_t stride = window->strides[i];

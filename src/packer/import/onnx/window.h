@@ -1,4 +1,4 @@
-// Windows of convolutions and pools as their attributes tell them, over the height and width of rank 4.
+// Windows of convolutions and pools as their attributes define them, over the height and width of rank 4.
 #ifndef QPLAN_SRC_PACKER_IMPORT_ONNX_WINDOW_H_
 #define QPLAN_SRC_PACKER_IMPORT_ONNX_WINDOW_H_
 

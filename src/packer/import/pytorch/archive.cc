@@ -15,7 +15,7 @@ namespace {
 using importer::invalid;
 using importer::quoted;
 
-// All entries lie in one folder, named after the file that was written.
+// All entries are in one folder, named after the file that was written.
 std::string prefix_of(const std::string& first_name) {
   const size_t slash = first_name.find('/');
   return slash == std::string::npos ? "" : first_name.substr(0, slash + 1);
@@ -82,7 +82,7 @@ Ref Archive::constant(std::string_view name) const {
   return constants_[index];
 }
 
-// "__torch__.a.b.Name" lies in code/__torch__/a/b.py.
+// "__torch__.a.b.Name" is in code/__torch__/a/b.py.
 ScriptFile* Archive::find_file(std::string_view qualified_name) {
   const size_t dot = qualified_name.rfind('.');
   if (dot == std::string_view::npos) return nullptr;

@@ -220,7 +220,7 @@ void Evaluator::name_value(const Scope& scope, const std::string& variable, Ref 
   function_.set_value_name(flow->value, joined(scope.path, variable, '/'));
 }
 
-// "features.0/input3", or with the operator behind it where the statement has others around it.
+// "features.0/input3", followed by the operator where the statement contains several.
 std::string Evaluator::node_name(const Scope& scope, ExprId call, std::string_view op_name) const {
   const std::string short_name(op_name.substr(op_name.rfind(':') + 1));
   if (scope.target.empty()) return joined(scope.path, short_name, '/');

@@ -1,7 +1,7 @@
 // Follows `forward` of an archive's module: calls of modules and functions of the archive are followed in
-// place, calls of operators go to the rows of ops.def, which write the IR. Everything but tensors that the
-// model computes is known, so that conditions and sizes are too. No code runs: names mean only what stands
-// here and in ops.def.
+// place, calls of operators go to the rows of ops.def, which write the IR. Everything except tensors that the
+// model computes is known, and so are conditions and sizes. No code runs: names mean only what this file and
+// ops.def define.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_EVALUATOR_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_EVALUATOR_H_
 
@@ -18,7 +18,7 @@
 
 namespace qplan::pt {
 
-// What importing one archive counts for its log.
+// Counters of one import, for its log.
 struct BiasCounts {
   uint64_t total = 0;      // values made from float32
   uint64_t truncated = 0;  // of these, what torch.onnx.export's truncation would make another number
@@ -35,8 +35,8 @@ class Evaluator {
   Evaluator(Archive& archive, ir::Function& function, const LogFunction& log)
       : archive_(archive), function_(function), log_(log) {}
 
-  // What forward returns for the inputs, in the order of its parameters after self. An Unknown, or the end of
-  // the walk before it, means that unsupported() is not empty.
+  // Returns forward's results for the inputs, in the order of its parameters after self. An Unknown, or the
+  // end of the walk before it, means that unsupported() is not empty.
   Ref run(const std::vector<Ref>& inputs);
 
   Archive& archive() { return archive_; }

@@ -1,5 +1,5 @@
-// What a PyTorch archive may ask for. Archives are untrusted: a small file can describe any amount of work,
-// so that each kind of work is counted against one of these.
+// Limits of a PyTorch archive. Archives are untrusted: a small file can describe any amount of work, so that
+// each kind of work is counted against one of these.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
 

@@ -23,12 +23,12 @@ Ref clamp(OpContext& op, RealRange range) {
       op.emit("clip", {input.value}, {{"a_min", bound(range.min)}, {"a_max", bound(range.max)}}));
 }
 
-// What the quantised sigmoid and its like give: the function's range in 256 steps.
+// Output scale of the quantised sigmoid and similar functions: the function's range divided by 256.
 QuantParams unit_range(ir::DType dtype) { return {1.0f / 256, static_cast<int32_t>(dtype.min())}; }
 QuantParams symmetric_unit_range(ir::DType dtype) { return {2.0f / 256, dtype == ir::kInt8 ? 0 : 128}; }
 
-// f on floats: quantised tensors are taken apart before and put together behind, which the passes make a
-// table of.
+// Applies f to floats: quantised tensors are dequantised before and quantised after it, which the passes turn
+// into a table.
 template <typename Function>
 Ref through_floats(OpContext& op, const Flow& input, std::optional<QuantParams> output, Function f) {
   if (!input.quantization) return op.result(f(input.value));

@@ -15,7 +15,7 @@ Ref quantized_binary(OpContext& op, const char* ir_op, bool relu) {
   return op.result(value, output);
 }
 
-// Of float32 tensors; a number takes part as a scalar.
+// Operands are float32 tensors; a number becomes a scalar.
 Ref float_binary(OpContext& op, const char* ir_op) {
   const auto operand = [&](size_t i) {
     const std::optional<double> number = op.is_flow(i) ? std::nullopt : op.as_number(op.ref(i));
@@ -97,7 +97,7 @@ Ref import_mul(OpContext& op) {
   return float_binary(op, "multiply");
 }
 
-// Of quantised tensors the result has the first one's quantisation.
+// For quantised tensors the result has the quantisation of the first one.
 Ref import_cat(OpContext& op) {
   const std::vector<Flow> flows = op.flows(0);
   return concatenate(op, flows[0].quantization, false);

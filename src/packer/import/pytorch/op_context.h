@@ -1,6 +1,6 @@
-// What an importer row sees of one call of an operator, and how it writes the IR. A row reads the arguments,
-// refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes and
-// returns the result.
+// The view of one call of an operator that an importer row has, and its way to write the IR. A row reads the
+// arguments, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes
+// and returns the result.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 
@@ -75,7 +75,7 @@ class OpContext {
                              const std::vector<QuantParams>& params, ir::Attrs attrs);
   Ref result(ir::ValueId value, std::optional<QuantParams> quantization = std::nullopt);
   Ref result(const Flow& like, ir::ValueId value) { return result(value, like.quantization); }
-  // What the first argument's name stands for from here on, under all of its names, is the result.
+  // From here on, all names of the first argument refer to the result.
   Ref write_back(Ref result);
   Ref add(Value value) { return values().add(std::move(value)); }
 

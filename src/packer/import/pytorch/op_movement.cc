@@ -1,4 +1,4 @@
-// What moves or reshapes a tensor, and what leaves it as it is; quantisation stays.
+// Operators that move or reshape a tensor, and those that leave it unchanged; the quantisation stays.
 #include <algorithm>
 #include <numeric>
 

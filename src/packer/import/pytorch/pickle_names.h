@@ -16,8 +16,8 @@ bool is_known_name(std::string_view name);
 bool is_class_name(std::string_view name);
 // The type of a storage: "torch.FloatStorage".
 std::optional<ScalarType> storage_type(std::string_view name);
-// What the named function makes of the arguments. PackError where it is no function or the arguments do not
-// fit.
+// The result of the named function for the arguments. PackError where it is no function or the arguments do
+// not fit.
 Ref build(std::string_view name, const std::vector<Ref>& arguments, ValueTable& values);
 
 }  // namespace qplan::pt

@@ -1,4 +1,4 @@
-// The code of an archive as trees. Nodes lie in vectors and name each other by index.
+// The code of an archive as trees. Nodes are in vectors and refer to each other by index.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_SCRIPT_AST_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_SCRIPT_AST_H_
 

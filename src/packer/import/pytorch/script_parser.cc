@@ -302,7 +302,7 @@ ScriptFile::ScriptFile(std::string_view text, size_t max_tokens) : tokens_(lex_s
   find_functions();
 }
 
-// Every `def` that stands in a class's block or at the left edge.
+// Finds every `def` in a class's block or at the left edge.
 void ScriptFile::find_functions() {
   std::string class_name;
   size_t depth = 0;

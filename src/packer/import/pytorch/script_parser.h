@@ -1,5 +1,5 @@
-// Reads code/**.py of an archive: classes with methods, and functions. What is not called is not parsed
-// beyond its name, so that code which qplan does not understand does no harm where it is not needed.
+// Reads code/**.py of an archive: classes with methods, and functions. A function that is not called is not
+// parsed beyond its name, so that unsupported code does no harm where it is not needed.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_SCRIPT_PARSER_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_SCRIPT_PARSER_H_
 

@@ -32,7 +32,8 @@ class TensorReader {
   ir::ConstantRef read(const Tensor& tensor);
   // Elements as double; the type must be a floating-point or integer one. what: "the bias".
   std::vector<double> read_numbers(const Tensor& tensor, const std::string& what);
-  // Of a quantised tensor: positive finite float32 scales, one or as many as the axis has indices.
+  // Reads the scales of a quantised tensor: positive finite float32 numbers, one or as many as the axis has
+  // indices.
   TensorScales read_scales(const Tensor& tensor);
 
  private:

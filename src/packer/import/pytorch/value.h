@@ -1,4 +1,4 @@
-// What pickles and code of an archive are made of. Values live in one table and name each other by index: a
+// The values of pickles and code of an archive. Values live in one table and name each other by index: a
 // pickle may hold cycles, and nothing that reads it follows references without counting.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_VALUE_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_VALUE_H_
@@ -79,7 +79,7 @@ struct QuantParams {
   int32_t zero_point;
   bool operator==(const QuantParams&) const = default;
 };
-// A value that the model computes: what it stands for in the IR, and its quantisation where it is quantised.
+// A value that the model computes: its counterpart in the IR, and its quantisation where it is quantised.
 struct Flow {
   ir::ValueId value;
   std::optional<QuantParams> quantization = std::nullopt;

@@ -1,5 +1,5 @@
-// What quantised convolutions and linear layers share: packed parameters, the bias, and the way from the
-// accumulator to the output.
+// The parts that quantised convolutions and linear layers share: packed parameters, the bias, and the path
+// from the accumulator to the output.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 

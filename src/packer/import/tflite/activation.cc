@@ -13,7 +13,7 @@ int64_t round_half_away(float value) {
   return rest >= 0.5 ? whole + 1 : rest <= -0.5 ? whole - 1 : whole;
 }
 
-// The bound as a quantised value, which may lie outside of the dtype.
+// The bound as a quantised value, which may be outside the dtype.
 int64_t quantized_bound(float bound, QuantParams quantization) {
   const float units = bound / quantization.scale;
   if (!(std::fabs(units) < 2147483648.0f)) {

@@ -86,7 +86,7 @@ ModelFile::ModelFile(std::span<const uint8_t> bytes) : bytes_(bytes) {
     std::memcpy(aligned_copy_.data(), bytes.data(), bytes.size());
     bytes_ = {reinterpret_cast<const uint8_t*>(aligned_copy_.data()), bytes.size()};
   }
-  // Offsets of a flatbuffer reach 2 GiB; larger files keep their constants behind it.
+  // Offsets of a flatbuffer reach 2 GiB; larger files store their constants after it.
   const size_t flatbuffer_size = std::min<size_t>(bytes_.size(), FLATBUFFERS_MAX_BUFFER_SIZE - 1);
   flatbuffers::Verifier verifier(bytes_.data(), flatbuffer_size, kMaxDepth, kMaxTables);
   if (!tflite::VerifyModelBuffer(verifier)) invalid("the flatbuffer is damaged or truncated");

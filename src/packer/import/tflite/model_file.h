@@ -1,5 +1,5 @@
-// A .tflite file behind checks: after open() every access by index is checked, and what it returns lies in
-// the file.
+// A .tflite file with checked access: after open() every access by index is checked, and returns only bytes
+// of the file.
 #ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_
 #define QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_
 

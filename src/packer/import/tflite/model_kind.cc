@@ -131,7 +131,7 @@ class Survey {
     }
   }
 
-  // Null for one that is absent or broken: what is wrong with it is told elsewhere.
+  // Returns null for a tensor that is absent or broken; another check reports the fault.
   const TensorInfo* tensor_at(const flatbuffers::Vector<int32_t>* operands, size_t i) const {
     if (operands == nullptr || i >= operands->size()) return nullptr;
     try {

@@ -12,8 +12,8 @@ namespace {
 
 int32_t clamp_u8(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, 0, 255)); }
 
-// Of TFLite's ConcatenationWithScaling: round_half_away(q * scale - zero_point * scale) + output zero point,
-// all in float32.
+// Computes TFLite's ConcatenationWithScaling: round_half_away(q * scale - zero_point * scale) + output zero
+// point, all in float32.
 int32_t rescaled_in_float(int32_t q, QuantParams in, QuantParams out) {
   const float inverse = 1.0f / out.scale;
   const float scale = in.scale * inverse;

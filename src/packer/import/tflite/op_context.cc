@@ -8,7 +8,7 @@
 namespace qplan::tfl {
 namespace {
 
-// A file keeps each constant once; some become a second constant in another layout. What is beyond is not a
+// A file keeps each constant once; some become a second constant in another layout. A larger file is not a
 // network.
 constexpr uint64_t kConstantBytesPerFileByte = 16;
 constexpr uint64_t kConstantBytesAlways = uint64_t{64} << 20;

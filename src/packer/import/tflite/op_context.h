@@ -1,6 +1,6 @@
-// What an importer row sees of one operator, and how it writes the IR. A row reads the operator's tensors and
-// options, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes
-// and defines the outputs.
+// The view of one operator that an importer row has, and its way to write the IR. A row reads the operator's
+// tensors and options, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()),
+// emits nodes and defines the outputs.
 #ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_OP_CONTEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_TFLITE_OP_CONTEXT_H_
 
@@ -17,7 +17,7 @@
 
 namespace qplan::tfl {
 
-// The function that is built, and which of its values stands for which tensor.
+// The function that is built, and the map from tensors to its values.
 class Graph {
  public:
   Graph(ModelFile& file, ir::Function& function, const LogFunction& log)
@@ -52,8 +52,8 @@ struct QuantParams {
   int32_t zero_point;
   bool operator==(const QuantParams&) const = default;
 };
-// Of a tensor that has one scale: a positive finite number, and a zero point in the range of its integer
-// dtype.
+// Returns the quantisation of a tensor with one scale: a positive finite number, and a zero point in the
+// range of its integer dtype.
 QuantParams checked_quantization(const TensorInfo& tensor);
 
 class OpContext {

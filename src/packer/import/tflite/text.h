@@ -1,4 +1,4 @@
-// What all importers say in the same way, under the names that the TFLite importer uses.
+// Texts that all importers share, under the names that the TFLite importer uses.
 #ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_TEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_TFLITE_TEXT_H_
 

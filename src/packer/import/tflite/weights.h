@@ -1,5 +1,5 @@
-// What convolutions and fully connected layers share: quantisation of weights, bias, and the way from the
-// accumulator to the output.
+// The parts that convolutions and fully connected layers share: quantisation of weights, bias, and the path
+// from the accumulator to the output.
 #ifndef QPLAN_SRC_PACKER_IMPORT_TFLITE_WEIGHTS_H_
 #define QPLAN_SRC_PACKER_IMPORT_TFLITE_WEIGHTS_H_
 

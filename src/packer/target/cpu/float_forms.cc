@@ -51,7 +51,7 @@ struct Range {
   int64_t max = 0;
 };
 
-// Of weights [num_o, num_k] whose input has this dtype and zero point.
+// The range of accumulators for weights [num_o, num_k] whose input has this dtype and zero point.
 Range range_of(const ir::Constant& weights, uint64_t o, uint64_t num_k, int32_t weights_zero_point,
                ir::DType dtype, int32_t zero_point) {
   const int64_t x_min = dtype.min() - zero_point, x_max = dtype.max() - zero_point;
@@ -68,7 +68,7 @@ void spoil_incomplete_groups(FloatForms* forms) {
   }
 }
 
-// Of the first channels; what else the vectors have is never looked at.
+// Proves the first channels; the other entries of the vectors are ignored.
 FloatForms prove_channels(const std::vector<ChannelRequantization>& channels, size_t entries) {
   FloatForms forms;
   forms.form = float_form_of(channels.front().zero_point, channels.front().clamp_min);

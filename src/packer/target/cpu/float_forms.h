@@ -23,9 +23,9 @@ struct LayerInput {
 FloatForms prove_float_forms(const Lowering& lowering, const WeightedLayer& layer, const LayerInput& input,
                              format::Contract contract, uint16_t layout, uint64_t num_o, uint64_t num_k);
 
-// Of a qnn.requantize with `scales` and an output of this zero point and clamp. Of what 8 bits can be, or of
-// what the layer of weights can make that the accumulators come from; FloatForm_NONE where they come from
-// elsewhere, and for targets without vectors.
+// Float requantisation for a qnn.requantize with `scales` and an output of this zero point and clamp. It is
+// proved for all 8-bit inputs, or for the accumulators that the layer with weights can make; FloatForm_NONE
+// where they come from elsewhere, and for targets without vectors.
 FloatForms prove_float_forms(const Lowering& lowering, const ir::Node& requantize,
                              const AccumulatorScales& scales, Clamp clamp, format::Contract contract);
 

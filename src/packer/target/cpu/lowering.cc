@@ -14,7 +14,7 @@ namespace {
 
 constexpr TensorId kNoTensor = UINT32_MAX;
 
-// Of an integer-valued clip bound, which may be infinite.
+// Converts an integer-valued clip bound, which may be infinite.
 int32_t bound_in(double bound, ir::DType dtype) {
   if (bound <= static_cast<double>(dtype.min())) return static_cast<int32_t>(dtype.min());
   if (bound >= static_cast<double>(dtype.max())) return static_cast<int32_t>(dtype.max());

@@ -32,7 +32,7 @@ struct Clamp {
   int32_t max;
 };
 
-// The qnn.conv2d or qnn.dense that made an int32 value, and the constants that were added behind it; null
+// The qnn.conv2d or qnn.dense that made an int32 value, and the constants that were added after it; null
 // where there is none.
 struct AccumulatorSource {
   const ir::Function* function = nullptr;
@@ -136,7 +136,7 @@ Clamp full_clamp(ir::DType dtype);
 Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
 // node, then the clip of 8-bit values that alone uses it, if there is one.
 Chain with_clip(const Lowering& lowering, uint32_t node);
-// Of a chain made by with_clip.
+// The clamp of a match made by with_clip.
 Clamp chain_clamp(const Lowering& lowering, const Chain& chain);
 // The only result of the chain's last node.
 ir::ValueId chain_result(const Lowering& lowering, const Chain& chain);

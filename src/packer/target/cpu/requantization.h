@@ -21,7 +21,7 @@ struct Rescale {
   QuantizedMultiplier quantized = {};
   float scale = 0.0f;
 };
-// Of one quotient, divided as the contract divides: in double, or in float32.
+// The multiplier of one quotient, divided as the contract divides: in double, or in float32.
 Rescale rescale(format::Contract contract, float input_scale, float output_scale);
 
 // A layer of weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
@@ -76,8 +76,9 @@ struct AccumulatorScales {
   std::vector<QuantizedMultiplier> quantized;  // under tfl2 and tfl1
   std::vector<float> scale;                    // under f32e
 };
-// Of a qnn.requantize. Where its accumulators come from a layer of weights, of this function or of the body
-// of a function that it calls, they are what the layer and its requantize would have as one step.
+// The scales of a qnn.requantize. Where its accumulators come from a layer with weights, in this function or
+// in the body of a function that it calls, they are those that the layer and its requantize would have as one
+// step.
 AccumulatorScales accumulator_scales(const Lowering& lowering, const ir::Node& requantize,
                                      format::Contract contract);
 

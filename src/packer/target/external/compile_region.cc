@@ -140,7 +140,7 @@ class RegionCompiler {
     return result;
   }
 
-  // Of an operand of the composite: a parameter, which the call names in its place, or a constant.
+  // The tensor of an operand of the composite: a parameter, for which the call has an operand, or a constant.
   uint32_t operand(const ir::Node& call, const ir::Function& composite, ir::ValueId value) {
     if (const ir::ConstantRef& constant = composite.value(value).constant)
       return writer_.add_constant(dl(constant->type().dtype), constant->type().shape, constant->bytes());

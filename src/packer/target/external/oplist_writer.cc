@@ -14,7 +14,7 @@ constexpr size_t kAlignment = QPLAN_OPLIST_ALIGNMENT;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Puts the records into the blob at *at, which then is the byte behind them.
+// Puts the records into the blob at *at, which then is the offset after them.
 template <typename Records>
 void put(const Records& records, size_t* at, std::vector<uint8_t>* blob) {
   const size_t bytes = records.size() * sizeof(records[0]);

@@ -24,7 +24,8 @@ class OplistWriter {
   // What an earlier slot needs at least.
   void grow_slot(uint32_t slot, uint64_t bytes);
   uint64_t slot_bytes(uint32_t slot) const { return slots_[slot].bytes; }
-  // Of up to six axes; one with fewer elements than its dtype's size times its extents cannot be read back.
+  // Adds a tensor of up to six axes; one with fewer bytes than its dtype's size times its extents cannot be
+  // read back.
   uint32_t add_tensor(uint32_t slot, uint64_t offset, DLDataType dtype, std::span<const int64_t> shape);
   uint32_t add_constant(DLDataType dtype, std::span<const int64_t> shape, std::span<const uint8_t> bytes);
   // name may be empty.

@@ -14,7 +14,7 @@ namespace {
 
 // ---- scratch: places of the values between units, by the units that write and read them
 
-// Of a value, in use from unit `first` to unit `last`, both included.
+// The interval in which a value is in use, from candidate `first` to candidate `last`, both included.
 struct ScratchInterval {
   uint64_t bytes = 0;
   uint32_t first = 0, last = 0;

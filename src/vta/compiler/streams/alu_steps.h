@@ -76,7 +76,7 @@ class StepList {
   void immediate_or_constant(AluOp op, AccBlock dst, int32_t value);
   void block(AluOp op, AccBlock dst, AccBlock src);
   void copy(AccBlock dst, AccBlock src);
-  // Of the accumulator; steps that change no int8 are left out.
+  // Clamps the accumulator; instructions that change no int8 are left out.
   void clamp(int32_t min, int32_t max);
   // Offset, shift and clamp of the sum in the accumulator.
   void finish_affine(const AffineForm& form, int32_t min, int32_t max);

@@ -15,7 +15,7 @@
 namespace qplan::vta::compiler {
 namespace {
 
-// Of an output: inputs closer than this to a change of rounding take part in the climb.
+// Fraction of an output: inputs closer than this to a change of rounding take part in the climb.
 constexpr double kNear = 1.0 / 64;
 constexpr int64_t kNoLimit = INT64_MAX / 4;
 

@@ -18,7 +18,7 @@ void for_each_byte(const ActivationLayout& layout, const Visit& visit) {
   }
 }
 
-// Into the element and, with two planes, the one behind it.
+// Writes into the element and, with two planes, the one after it.
 void put_weight(int64_t element, int64_t o, int64_t i, int weight, int64_t planes,
                 std::vector<uint8_t>* packed) {
   const auto at = static_cast<size_t>(element * kWgtBytes + o * kBlock + i);

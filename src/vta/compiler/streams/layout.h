@@ -43,7 +43,7 @@ struct ActivationLayout {
   int64_t row_elements() const { return (left + w + right) * channel_blocks(); }
   int64_t elements() const { return (top + h + bottom) * row_elements(); }
   int64_t bytes() const { return elements() * kInpBytes; }
-  // Of position (y, x) inside the border, first block.
+  // The element of position (y, x) inside the padding, first block.
   int64_t element(int64_t y, int64_t x) const {
     return (top + y) * row_elements() + (left + x) * channel_blocks();
   }
@@ -69,8 +69,8 @@ inline constexpr int64_t kMinWeight = -256, kMaxWeight = 254;
 // weights: [O][KH][KW][I], less their zero point, within kMinWeight and kMaxWeight.
 std::vector<uint8_t> pack_gemm_weights(const Geometry& geometry, std::span<const int16_t> weights,
                                        int64_t planes);
-// Of a depthwise layer, whose blocks of channels do not mix: [C / 16][KH][KW][planes][16][16], all but the
-// diagonal 0. weights: [C][KH][KW].
+// The weights of a depthwise layer, whose blocks of channels do not mix: [C / 16][KH][KW][planes][16][16],
+// all but the diagonal 0. weights: [C][KH][KW].
 std::vector<uint8_t> pack_diagonal_weights(const Geometry& geometry, std::span<const int16_t> weights,
                                            int64_t planes);
 

@@ -186,8 +186,8 @@ TEST(VtaAcc32, AccumulatorsLeaveForARequantisationWithOneScale) {
   const std::string conv =
       "  %0 = qnn.conv2d(%x, const(Tensor[(2, 1, 1, 1), int8], [1, 2]), 0, 0, 1f, 1f, data_layout=\"NHWC\", "
       "kernel_layout=\"OHWI\");\n";
-  // As it stands before the function's result, the row cannot be asked through verdict(): the accumulators'
-  // reader.
+  // The row cannot be asked through verdict() here, because it is directly before the function's result and
+  // the accumulators have no reader.
   const auto acc32 = [&](const std::string& tail) {
     const ir::Module module =
         text::parse("def @main(%x: Tensor[(1, 4, 4, 1), int8]) {\n" + conv + tail + "}\n", "test");

@@ -1,5 +1,5 @@
-// What VTA's compiler cannot take ends in a refusal that keeps the operator on the CPU: constants read as
-// activations, memories that are too small, regions whose buffers are too large.
+// An operator that VTA's compiler cannot take is refused and stays on the CPU: constants read as activations,
+// memories that are too small, regions whose buffers are too large.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST(VtaLimits, AnAdditionOfAConstantStaysOnTheCpu) {
   EXPECT_EQ(reasons(partition), std::set<std::string>{"vta.add.constant"});
 }
 
-// The compiler's own check, behind a table that does not look.
+// The compiler's own check, after a table that does not check.
 TEST(VtaLimits, TheCompilerRefusesConstantsAsActivations) {
   std::vector<Target> targets = pipeline::parse_targets("vta, cpu");
   for (PatternRow& row : targets[0].table) {

@@ -23,7 +23,7 @@ using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// Layers behind layers, on values of one dtype; every value may be read again, and by several.
+// Layers after layers, on values of one dtype; every value may be read again, by several layers.
 class RandomNetwork {
  public:
   explicit RandomNetwork(testing::Random& random) : random_(random), builder_(&module_.add_function("main")) {

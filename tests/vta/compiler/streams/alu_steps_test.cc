@@ -116,7 +116,7 @@ TEST(VtaRequantize, EqualsTheKernelsArithmetic) {
   }
 }
 
-// What a layer costs: the usual one shifts every channel to the right.
+// The cost of a layer: the usual one shifts every channel to the right.
 TEST(VtaRequantize, StepsThatNoChannelNeedsAreLeftOut) {
   const std::vector<int32_t> bias(16, 5);
   const auto made = [&](int32_t first_shift, int32_t other_shift, int32_t zero_point) {
