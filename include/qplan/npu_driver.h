@@ -15,7 +15,7 @@
  * Versions: every struct starts with struct_size = sizeof(the struct) as its maker knows it; a field beyond
  * it counts as zero, and zero means "default". Structs only ever grow at the end. A struct that a driver
  * fills keeps the caller's struct_size; no byte beyond it is written. Elements of arrays (binds, reasons)
- * have no size and never change. Handles are 64-bit numbers, 0 is none. A handle that the driver does not
+ * have no size and never change. Handles have 64 bits; 0 means no handle. A handle that the driver does not
  * know is QPLAN_NPU_E_ARGUMENT, never a crash. Memory: what devices use comes only from
  * qplan_device_hooks.alloc where that is set, and goes back in close. A driver for hosts may keep its
  * bookkeeping on the heap. Threads: the functions of one device may be called from several threads at a time;

@@ -284,7 +284,7 @@ inline RequantOnce set_requant_once(int32_t multiplier, int32_t shift) {
 }
 inline VecI32 requantize(VecI32 v, const RequantOnce& r) { return requantize_tfl1(v, r.multiplier, r.shift); }
 
-// Of kLanes channels, or the first count of them.
+// The constants of kLanes channels, or of the first `count` of them.
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift) {
   return make_requant(load_ints(multiplier), load_ints(shift));
 }

@@ -331,7 +331,7 @@ inline VecI32 requantize(VecI32 v, const RequantOnce& r) {
   return result;
 }
 
-// Of kLanes channels, or the first count of them.
+// The constants of kLanes channels, or of the first `count` of them.
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift) {
   return make_requant(load_ints(multiplier), load_ints(shift));
 }

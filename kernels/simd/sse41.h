@@ -43,7 +43,7 @@ inline VecF32 add(VecF32 a, VecF32 b) { return _mm_add_ps(a, b); }
 inline VecF32 sub(VecF32 a, VecF32 b) { return _mm_sub_ps(a, b); }
 inline VecF32 mul(VecF32 a, VecF32 b) { return _mm_mul_ps(a, b); }
 inline VecF32 div(VecF32 a, VecF32 b) { return _mm_div_ps(a, b); }
-// There is none: forms that need it are passed over.
+// SSE4.1 has no fused multiply-add: kernels use integer arithmetic where it would be needed.
 constexpr bool kHasFma = false;
 inline VecF32 fma(VecF32 a, VecF32, VecF32) { return a; }
 
@@ -292,7 +292,7 @@ inline RequantOnce set_requant_once(int32_t multiplier, int32_t shift) {
 }
 inline VecI32 requantize(VecI32 v, const RequantOnce& r) { return requantize(v, r.requant); }
 
-// Of kLanes channels, or the first count of them.
+// The constants of kLanes channels, or of the first `count` of them.
 inline Requant load_requant(const int32_t* multiplier, const int32_t* shift) {
   return make_requant(multiplier, shift, Contract::kTfl2);
 }

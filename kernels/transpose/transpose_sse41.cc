@@ -19,8 +19,8 @@ bool to_planes(const TransposeArgs& args) {
          args.input_strides[1] == args.extents[0];
 }
 
-// Of 16 pixels: places[o][i] is the position in input vector i of the bytes of output vector o; -1: not
-// there.
+// The shuffles of 16 pixels: places[o][i] says where in input vector i each byte of output vector o is; -1
+// means that it is in another one.
 template <int kChannels>
 struct Places {
   __m128i of[kChannels][kChannels];

@@ -89,8 +89,8 @@ struct device* find_device(uint64_t handle);  /* with the lock held */
 uint64_t now_ns(const struct device* device); /* NULL: of the system, monotonic */
 void* device_alloc(struct device* device, uint64_t bytes);
 void device_free(struct device* device, void* memory);
-/* Copies as far as the other side's struct reaches. copy_in returns 0 if there is none, or its size is not
- * set. */
+/* Copies at most as many bytes as the other side's struct has. copy_in returns 0 if there is no such struct
+ * or its size is not set. */
 int copy_in(void* to, uint32_t to_bytes, const void* from);
 int can_fill(const void* to);
 void copy_out(void* to, const void* from, uint32_t from_bytes);
