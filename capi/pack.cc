@@ -9,15 +9,13 @@
 #include <string_view>
 #include <utility>
 
-#include "capi/pack_mapped_file.h"
-#include "capi/pack_options.h"
+#include "capi/pack_arguments.h"
 #include "src/base/error.h"
 #include "src/base/printable.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/schedule/reschedule.h"
+#include "src/packer/schedule/schedule.h"
 
 namespace qplan {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "capi/pack_dl_tensor.h"
+#include "capi/pack_arguments.h"
 #include "capi/pack_user_pass.h"
 #include "qplan/pack.h"
 #include "src/packer/ir/cat.h"

@@ -11,9 +11,9 @@
 
 #include "qplan/pack.h"
 #include "src/packer/error.h"
-#include "src/packer/passes/user_pass.h"
-#include "src/packer/pattern/edit.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/pattern/matcher.h"
+#include "src/packer/pattern/rebuild.h"
 
 struct qplan_pattern {
   qplan::pattern::Pattern pattern;

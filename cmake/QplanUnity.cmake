@@ -1,16 +1,18 @@
-# qplan_unity(<target> [SIZE <files>] [SKIP <regex>...])
+# qplan_unity(<target> [ANY_FOLDER] [SIZE <files>] [SKIP <regex>...])
 # Compiles the files of a target several at a time, neighbours of one folder together: most of what compiling a file
-# costs is the headers that it shares with its neighbours. Call it when the target has all its sources. A file stays
+# costs is the headers that it shares with its neighbours. ANY_FOLDER: files of all its folders together, as for tests,
+# each of which has a namespace of its own. Call it when the target has all its sources. A file stays
 # alone if it has flags of its own, is the only one of its folder, or matches a regex. A file in a unit can be in no
 # other target of the same CMakeLists.txt.
 #
-# Two files of a folder must therefore not use one name in their anonymous namespaces. With QPLAN_UNITY=OFF (preset
+# Two files of a folder must therefore not use one name in their anonymous namespaces: most such pairs do not compile,
+# but a constant of one file can hide another's silently (src/vta/compiler has such names and stays out). With QPLAN_UNITY=OFF (preset
 # "separate") every file is compiled by itself: for editors, which want a command for each file, and for the check
 # that each file includes what it uses.
 option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
 
 function(qplan_unity target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIZE" "SKIP")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ANY_FOLDER" "SIZE" "SKIP")
   if(NOT QPLAN_UNITY)
     return()
   endif()
@@ -34,6 +36,9 @@ function(qplan_unity target)
     endif()
     cmake_path(GET source PARENT_PATH folder)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    if(arg_ANY_FOLDER)
+      set(folder all)
+    endif()
     string(MAKE_C_IDENTIFIER "files_${folder}" list)
     list(APPEND ${list} ${source})
     list(APPEND folders ${folder})

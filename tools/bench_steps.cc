@@ -7,7 +7,7 @@
 
 #include "qplan/host.h"
 #include "src/base/short_name.h"
-#include "tools/plan_report.h"
+#include "tools/reports.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "qplan/qplan.h"
-#include "tools/plan_file.h"
 #include "tools/session.h"
 
 namespace qplan::tools {

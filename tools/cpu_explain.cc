@@ -1,5 +1,3 @@
-#include "tools/cpu_explain.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -9,6 +7,7 @@
 #include "src/base/short_name.h"
 #include "tools/bench_steps.h"
 #include "tools/error.h"
+#include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/words.h"
 

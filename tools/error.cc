@@ -1,7 +1,10 @@
 #include "tools/error.h"
 
+#include <csignal>
 #include <cstring>
+#include <initializer_list>
 
+#include "qplan/host.h"
 #include "src/base/printable.h"
 
 namespace qplan::tools {
@@ -24,6 +27,30 @@ void check(qplan_status status, const qplan_error& error, const std::string& whe
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return printable(text);
+}
+
+namespace {
+
+// Async-signal-safe. SA_RESETHAND has restored the default, which raise() meets as soon as the handler
+// returns.
+void clean_up_and_end(int number) {
+  qplan_file_remove_temporaries();
+  ::raise(number);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = clean_up_and_end;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigemptyset(&action.sa_mask);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    if (::sigaction(number, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
+    ::sigaction(number, &action, nullptr);
+  }
 }
 
 }  // namespace qplan::tools

@@ -1,7 +1,7 @@
 // How a subcommand fails: main prints the text as one line, "qplan: ...", each of the details on a line below
 // it, and exits with the code.
-#ifndef TOOLS_ERROR_H_
-#define TOOLS_ERROR_H_
+#ifndef QPLAN_TOOLS_ERROR_H_
+#define QPLAN_TOOLS_ERROR_H_
 
 #include <stdexcept>
 #include <string>
@@ -43,6 +43,14 @@ void check(qplan_status status, const qplan_error& error, const std::string& whe
 // Control characters (a line break in a file name, say) become '?': an error stays one line.
 std::string one_line(std::string text);
 
+// What the command does on SIGINT, SIGTERM and SIGHUP.
+
+// SIGINT, SIGTERM and SIGHUP remove the temporary files of writes under way and then end the process as they
+// do by default, so that a shell sees the signal. One that is ignored (nohup) stays ignored. SIGXFSZ is
+// ignored: a limit on the size of files is an error of the write, with a text, and not the end of the
+// process.
+void install_signal_handlers();
+
 }  // namespace qplan::tools
 
-#endif  // TOOLS_ERROR_H_
+#endif  // QPLAN_TOOLS_ERROR_H_

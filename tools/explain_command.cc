@@ -7,13 +7,12 @@
 #include "qplan/host.h"
 #include "qplan/pack.h"
 #include "tools/command.h"
-#include "tools/cpu_explain.h"
 #include "tools/error.h"
+#include "tools/files.h"
 #include "tools/model_options.h"
-#include "tools/output_file.h"
 #include "tools/plan_file.h"
-#include "tools/plan_report.h"
-#include "tools/text_sink.h"
+#include "tools/reports.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -1,6 +1,6 @@
 // Files in and out. Errors are Failure with the path and the system's reason.
-#ifndef TOOLS_FILES_H_
-#define TOOLS_FILES_H_
+#ifndef QPLAN_TOOLS_FILES_H_
+#define QPLAN_TOOLS_FILES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +39,19 @@ void write_files(const std::string& directory, const std::vector<NamedBytes>& fi
 // Fails where write_files would, before any work is done: directory is something else, or cannot be created.
 void check_output_directory(const std::string& directory);
 
+// Keeps a command from replacing a file that it reads.
+
+// A file of the command line; role names it in errors: "model", "--bind", "--output".
+struct NamedFile {
+  std::string role;
+  std::string path;  // empty: not given
+};
+
+// Failure where writing an output would replace an input, or two outputs are one file. Files are the same
+// when the system says so (device and inode), whatever their paths; devices and pipes are never the same. To
+// be called before anything is read or written.
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
+
 }  // namespace qplan::tools
 
-#endif  // TOOLS_FILES_H_
+#endif  // QPLAN_TOOLS_FILES_H_

@@ -1,5 +1,3 @@
-#include "tools/image.h"
-
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -7,8 +5,9 @@
 #include <memory>
 #include <string_view>
 
+#include "tools/decoder_limits.h"
 #include "tools/error.h"
-#include "tools/jpeg_tables.h"
+#include "tools/input.h"
 #include "tools/stb_image.h"
 
 namespace qplan::tools {

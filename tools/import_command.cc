@@ -5,9 +5,9 @@
 #include "qplan/pack.h"
 #include "tools/command.h"
 #include "tools/error.h"
-#include "tools/ir_summary.h"
 #include "tools/model_options.h"
-#include "tools/text_sink.h"
+#include "tools/reports.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -8,8 +8,6 @@
 
 #include "tools/error.h"
 #include "tools/files.h"
-#include "tools/image.h"
-#include "tools/npy.h"
 #include "tools/tensor.h"
 
 namespace qplan::tools {

@@ -1,5 +1,3 @@
-#include "tools/ir_summary.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "tools/error.h"
+#include "tools/reports.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

@@ -12,7 +12,6 @@
 #include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
-#include "tools/signals.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

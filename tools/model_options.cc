@@ -8,10 +8,9 @@
 #include "qplan/host.h"
 #include "tools/error.h"
 #include "tools/files.h"
-#include "tools/npy.h"
+#include "tools/input.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
-#include "tools/text_sink.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

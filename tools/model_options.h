@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "qplan/pack.h"
-#include "tools/output_file.h"
+#include "tools/files.h"
 #include "tools/progress.h"
 
 namespace qplan::tools {

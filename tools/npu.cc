@@ -5,7 +5,7 @@
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
 #include "tools/error.h"
-#include "tools/plan_report.h"
+#include "tools/reports.h"
 
 namespace qplan::tools {
 namespace {

@@ -14,9 +14,8 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/npu.h"
-#include "tools/npu_record.h"
 #include "tools/plan_file.h"
-#include "tools/plan_report.h"
+#include "tools/reports.h"
 
 namespace qplan::tools {
 namespace {

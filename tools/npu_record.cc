@@ -1,5 +1,3 @@
-#include "tools/npu_record.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>

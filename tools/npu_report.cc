@@ -5,7 +5,7 @@
 
 #include "tools/error.h"
 #include "tools/npu.h"
-#include "tools/plan_report.h"
+#include "tools/reports.h"
 
 namespace qplan::tools {
 namespace {

@@ -1,10 +1,9 @@
-#include "tools/npy.h"
-
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "tools/error.h"
+#include "tools/input.h"
 #include "tools/tensor.h"
 
 namespace qplan::tools {

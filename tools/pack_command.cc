@@ -14,9 +14,7 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
-#include "tools/output_file.h"
-#include "tools/plan_report.h"
-#include "tools/text_sink.h"
+#include "tools/reports.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

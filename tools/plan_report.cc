@@ -1,5 +1,3 @@
-#include "tools/plan_report.h"
-
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
@@ -10,7 +8,7 @@
 #include "qplan/pack.h"
 #include "src/base/short_name.h"
 #include "tools/error.h"
-#include "tools/text_sink.h"
+#include "tools/reports.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

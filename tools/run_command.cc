@@ -12,10 +12,7 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/input.h"
-#include "tools/labels.h"
-#include "tools/npu_record.h"
-#include "tools/output_file.h"
-#include "tools/plan_file.h"
+#include "tools/npu.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
 

@@ -3,13 +3,13 @@
 #ifndef TOOLS_STB_IMAGE_H_
 #define TOOLS_STB_IMAGE_H_
 
-#include "tools/decoder_memory.h"
+#include "tools/decoder_limits.h"
 
 #define STBI_ONLY_BMP
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO
-// Longest side in pixels: image.h's kMaxImageSide.
+// Longest side in pixels: input.h's kMaxImageSide.
 #define STBI_MAX_DIMENSIONS 16384
 #define STBI_MALLOC(bytes) qplan::tools::decoder_allocate(bytes)
 #define STBI_REALLOC(memory, bytes) qplan::tools::decoder_reallocate(memory, bytes)

@@ -16,11 +16,8 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
-#include "tools/output_file.h"
-#include "tools/plan_file.h"
 #include "tools/progress.h"
 #include "tools/session.h"
-#include "tools/text_sink.h"
 #include "tools/tuning_log.h"
 #include "tools/words.h"
 

@@ -1,11 +1,14 @@
 // Text that several commands make: counts, times, names, near misses.
-#ifndef TOOLS_WORDS_H_
-#define TOOLS_WORDS_H_
+#ifndef QPLAN_TOOLS_WORDS_H_
+#define QPLAN_TOOLS_WORDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tools/files.h"
 
 namespace qplan::tools {
 
@@ -31,6 +34,16 @@ std::vector<std::string> split_lines(const std::string& text);
 // (one, in words of up to three letters); "" where there is none.
 std::string nearest(const std::string& word, const std::vector<std::string>& names);
 
+// Receivers for the library's qplan_write_fn.
+
+// user is a std::string that grows.
+inline void append_to_string(void* user, const char* bytes, size_t size) {
+  static_cast<std::string*>(user)->append(bytes, size);
+}
+
+// To standard output; user is not used.
+inline void write_to_stdout(void*, const char* bytes, size_t size) { print({bytes, size}); }
+
 }  // namespace qplan::tools
 
-#endif  // TOOLS_WORDS_H_
+#endif  // QPLAN_TOOLS_WORDS_H_

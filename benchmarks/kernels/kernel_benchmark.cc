@@ -17,7 +17,7 @@
 #include "benchmarks/kernels/layers.h"
 #include "benchmarks/kernels/plan_step.h"
 #include "kernels/cpu.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::benchmarks {
 namespace {

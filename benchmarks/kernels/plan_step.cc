@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 
 namespace qplan::benchmarks {
 namespace {

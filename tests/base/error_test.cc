@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace qplan {
+namespace qplan::error_test {
 namespace {
 
 std::string text_of(const char* piece) {
@@ -57,4 +57,4 @@ TEST(ErrorText, EndsWithAWholeCharacter) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::error_test

@@ -27,9 +27,9 @@ Config config_of(const qplan_npu_capabilities& capabilities) {
   throw Skipped("the driver takes VTA's streams, but for a configuration that this program does not know");
 }
 
-class Generator {
+class VtaGenerator {
  public:
-  Generator(Size size, uint32_t seed) : size_(size), random_(seed) {
+  VtaGenerator(Size size, uint32_t seed) : size_(size), random_(seed) {
     Geometry& g = layer_.geometry;
     op::Window2d& w = g.window;
     const int64_t most = size == Size::kSmall ? 4 : 12;
@@ -179,7 +179,7 @@ Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size
   constexpr uint32_t kTries = 50;
   for (uint32_t attempt = 0;; ++attempt) {
     try {
-      return Generator(size, seed * kTries + attempt).run(config);
+      return VtaGenerator(size, seed * kTries + attempt).run(config);
     } catch (const PackError& error) {  // a layer that this configuration cannot take
       if (attempt == kTries) throw Failed(std::string("no random layer can be compiled: ") + error.what());
     }

@@ -8,7 +8,7 @@
 #include "format/plan_view.h"
 #include "tests/support/plan_builder.h"
 
-namespace qplan::format {
+namespace qplan::format::chain_test {
 namespace {
 
 using testing::AlignedBytes;
@@ -114,4 +114,4 @@ TEST(ChainPlan, TilesAreTensorsButForTheirPlace) {
 }
 
 }  // namespace
-}  // namespace qplan::format
+}  // namespace qplan::format::chain_test

@@ -3,7 +3,7 @@
 
 #include "tests/runtime/npu_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::npu_plan_test {
 namespace {
 
 struct Wrong {
@@ -120,4 +120,4 @@ INSTANTIATE_TEST_SUITE_P(Open, NpuPlan, ::testing::ValuesIn(kWrong),
                          });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::npu_plan_test

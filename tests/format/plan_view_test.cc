@@ -11,7 +11,7 @@
 #include "tests/support/plan_builder.h"
 #include "tests/support/test_kernels.h"
 
-namespace qplan::testing {
+namespace qplan::testing::plan_view_test {
 namespace {
 
 using format::Header;
@@ -442,4 +442,4 @@ TEST(PlanView, SharedVectorsDoNotMakeVerificationQuadratic) {
 TEST(PlanView, AClosedViewIsNotOpen) { EXPECT_FALSE(PlanView().is_open()); }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::plan_view_test

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/import/import_onnx.h"
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 #include "tests/packer/import/onnx_builder.h"
 
-namespace qplan::testing {
+namespace qplan::testing::onnx_fuzz_test {
 namespace {
 
 using namespace onnx_test;  // the builder's constants and attributes
@@ -284,4 +284,4 @@ TEST(OnnxFuzz, OperatorSoup) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::onnx_fuzz_test

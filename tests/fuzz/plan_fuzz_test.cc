@@ -9,14 +9,14 @@
 
 #include "format/container.h"
 #include "src/base/sha256.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "tests/fuzz/all_kernels_plan.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/run_plan.h"
 #include "tests/fuzz/sources.h"
 
-namespace qplan::testing {
+namespace qplan::testing::plan_fuzz_test {
 namespace {
 
 format::Header header_of(const Bytes& plan) {
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(Models, PlanFuzzSource, ::testing::ValuesIn(plan_source
                          [](const auto& param) { return param.param; });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::plan_fuzz_test

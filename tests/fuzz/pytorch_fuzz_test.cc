@@ -13,7 +13,7 @@
 #include "tests/fuzz/sources.h"
 #include "tests/packer/import/pytorch_builder.h"
 
-namespace qplan::testing {
+namespace qplan::testing::pytorch_fuzz_test {
 namespace {
 
 using pytorch_test::ArchiveBuilder;
@@ -269,4 +269,4 @@ TEST(PytorchFuzz, DamagedArchiveOfPytorch) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::pytorch_fuzz_test

@@ -10,7 +10,7 @@
 #include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 
-namespace qplan::testing {
+namespace qplan::testing::relay_fuzz_test {
 namespace {
 
 const char kFreeVariables[] = R"(%0 = qnn.quantize(%input, 0.0186579f, 114, out_dtype="uint8", axis=1);
@@ -182,4 +182,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, RelayFuzz, ::testing::ValuesIn(kSources), [](con
 });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::relay_fuzz_test

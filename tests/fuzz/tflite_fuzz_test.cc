@@ -10,7 +10,7 @@
 #include "tests/fuzz/pack_and_run.h"
 #include "tests/fuzz/sources.h"
 
-namespace qplan::testing {
+namespace qplan::testing::tflite_fuzz_test {
 namespace {
 
 Outcome pack_and_run(const Bytes& model, uint64_t seed) {
@@ -75,4 +75,4 @@ INSTANTIATE_TEST_SUITE_P(Models, TfliteFuzzSource, ::testing::ValuesIn(source_na
                          [](const auto& param) { return param.param; });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::tflite_fuzz_test

@@ -14,7 +14,7 @@
 #include "tests/runtime/session_fixture.h"
 #include "tests/support/sanitizers.h"
 
-namespace qplan::testing {
+namespace qplan::testing::session_test {
 namespace {
 
 TEST(HostSession, AllocatesWhatIsNeeded) {
@@ -208,4 +208,4 @@ TEST(HostClock, IsSteady) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::session_test

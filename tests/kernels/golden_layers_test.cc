@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::golden_layers_test {
 namespace {
 
 using testing::TestStep;
@@ -129,4 +129,4 @@ TEST(GoldenLayers, AddOfDifferentScales) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::golden_layers_test

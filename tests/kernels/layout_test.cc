@@ -7,7 +7,7 @@
 
 #include "tests/support/weights.h"
 
-namespace qplan {
+namespace qplan::layout_test {
 namespace {
 
 // Every weight is where its index function says, the remaining bytes are zero, and the sizes are exact.
@@ -76,4 +76,4 @@ TEST(Layout, ChannelConstantsAreRoundedUpWithTheWeights) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::layout_test

@@ -1,12 +1,12 @@
 // Whole networks in all forms: one plan, and the canonical body of the TFLite file that they were made from.
 #include <gtest/gtest.h>
 
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/models/golden_data.h"
 
-namespace qplan {
+namespace qplan::canonical_form_test {
 namespace {
 
 struct Network {
@@ -126,4 +126,4 @@ TEST(CanonicalFormOfQOperators, AreTheSameConvolutionsConstantsAndContracts) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::canonical_form_test

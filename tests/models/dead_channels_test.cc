@@ -13,7 +13,7 @@
 #include "tests/packer/import/tflite_builder.h"
 #include "tests/support/isas.h"
 
-namespace qplan::testing {
+namespace qplan::testing::dead_channels_test {
 namespace {
 
 using tflite_test::bytes_of;
@@ -162,4 +162,4 @@ TEST_P(DeadChannels, ConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_net
 TEST_P(DeadChannels, DepthwiseConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(true)); }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::dead_channels_test

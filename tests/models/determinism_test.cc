@@ -13,7 +13,7 @@
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::determinism_test {
 namespace {
 
 class PlanOf : public ::testing::TestWithParam<std::string> {
@@ -127,4 +127,4 @@ INSTANTIATE_TEST_SUITE_P(Models, PlanOf, ::testing::ValuesIn(golden_models()),
                          [](const auto& test) { return as_test_name(test.param); });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::determinism_test

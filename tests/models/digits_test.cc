@@ -16,7 +16,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/isas.h"
 
-namespace qplan::testing {
+namespace qplan::testing::digits_test {
 namespace {
 
 constexpr size_t kInputBytes = 16 * 16;
@@ -142,4 +142,4 @@ TEST_F(Digits, HeldOutAccuracyIsWhatTheReadmeSays) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::digits_test

@@ -10,7 +10,7 @@
 #include "tests/models/model_session.h"
 #include "tests/support/isas.h"
 
-namespace qplan::testing {
+namespace qplan::testing::f32e_test {
 namespace {
 
 constexpr int kNumCases = 4;
@@ -44,4 +44,4 @@ TEST_P(F32eModel, EqualsNumPyInEveryBit) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::f32e_test

@@ -11,7 +11,7 @@
 #include "tests/models/model_session.h"
 #include "tests/support/isas.h"
 
-namespace qplan::testing {
+namespace qplan::testing::golden_test {
 namespace {
 
 class Golden : public ::testing::TestWithParam<std::tuple<std::string, uint32_t, Fusing>> {};
@@ -69,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenOfTarget,
                          });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::golden_test

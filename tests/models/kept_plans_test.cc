@@ -14,7 +14,7 @@
 #include "tests/models/model_session.h"
 #include "tests/support/isas.h"
 
-namespace qplan::testing {
+namespace qplan::testing::kept_plans_test {
 namespace {
 
 constexpr char kPlans[] = "tests/data/plans";
@@ -77,4 +77,4 @@ INSTANTIATE_TEST_SUITE_P(All, KeptPlan,
                          });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::kept_plans_test

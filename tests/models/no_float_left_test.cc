@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "src/packer/op/op_def.h"
-#include "src/packer/passes/float_leftovers.h"
+#include "src/packer/passes/passes.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/models/golden_data.h"
 
-namespace qplan {
+namespace qplan::no_float_left_test {
 namespace {
 
 std::vector<std::filesystem::path> models() {
@@ -58,4 +58,4 @@ TEST(NoFloatLeft, InAnyNetwork) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::no_float_left_test

@@ -13,7 +13,7 @@
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::npu_models_test {
 namespace {
 
 constexpr char kTarget[] = "vta, cpu";
@@ -192,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(Models, NpuWithoutMul,
                          [](const auto& test) { return as_test_name(test.param); });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::npu_models_test

@@ -13,7 +13,7 @@
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::onnx_golden_test {
 namespace {
 
 constexpr char kNoOnnx[] =
@@ -258,4 +258,4 @@ TEST(OnnxExports, AreNearPytorchsOutputs) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::onnx_golden_test

@@ -14,7 +14,7 @@
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::onnx_layers_test {
 namespace {
 
 struct Layer {
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(Models, OnnxLayers, ::testing::ValuesIn(kNetworks),
                          [](const auto& test) { return as_test_name(test.param.name); });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::onnx_layers_test

@@ -14,13 +14,12 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/onnx/model_file.h"
-#include "src/packer/import/onnx/text.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/models/float_evaluator.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::onnx_node_test {
 namespace {
 
 std::vector<std::filesystem::path> cases_in(const std::filesystem::path& folder) {
@@ -225,4 +224,4 @@ TEST(OnnxNodeTests, SmallNetworksFromPytorch) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::onnx_node_test

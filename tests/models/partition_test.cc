@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/targets.h"
 #include "src/packer/text/text.h"
 #include "tests/models/golden_data.h"
 
-namespace qplan {
+namespace qplan::partition_test {
 namespace {
 
 struct Expected {
@@ -161,4 +161,4 @@ INSTANTIATE_TEST_SUITE_P(All, PartitionModels,
                          [](const auto& parameter) { return testing::as_test_name(parameter.param.model); });
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::partition_test

@@ -11,7 +11,7 @@
 #include "tests/support/isas.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::requantize_forms_test {
 namespace {
 
 constexpr int kChannels = 39;
@@ -83,4 +83,4 @@ TEST_P(RequantizeForms, GiveTheLayersBytesForEveryInput) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::requantize_forms_test

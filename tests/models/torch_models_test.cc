@@ -14,7 +14,7 @@
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::torch_models_test {
 namespace {
 
 std::filesystem::path torch_path(const std::string& name) { return shared_directory() / "torch" / name; }
@@ -183,4 +183,4 @@ INSTANTIATE_TEST_SUITE_P(Models, TorchPair, ::testing::ValuesIn(kPairs),
                          [](const auto& test) { return as_test_name(test.param.second); });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::torch_models_test

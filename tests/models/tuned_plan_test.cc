@@ -19,7 +19,7 @@
 #include "tests/models/model_session.h"
 #include "tests/support/isas.h"
 
-namespace qplan::testing {
+namespace qplan::testing::tuned_plan_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -177,4 +177,4 @@ INSTANTIATE_TEST_SUITE_P(Models, TunedPlan, ::testing::ValuesIn(tuned_models()),
 });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::tuned_plan_test

@@ -14,7 +14,7 @@
 #include "tests/support/vta_config.h"
 #include "tests/vta/compiler/simulate_region.h"
 
-namespace qplan {
+namespace qplan::vta_region_test {
 namespace {
 
 using vta::Config;
@@ -82,4 +82,4 @@ INSTANTIATE_TEST_SUITE_P(All, VtaRegionModels,
                          [](const auto& parameter) { return testing::as_test_name(parameter.param.name); });
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::vta_region_test

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d_band.h"
-#include "src/packer/inspect/plan_reader.h"
-#include "src/runtime/bind/families.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
-namespace qplan::testing {
+namespace qplan::testing::weights_in_place_test {
 namespace {
 
 class WeightsOf : public ::testing::TestWithParam<std::string> {
@@ -52,4 +52,4 @@ INSTANTIATE_TEST_SUITE_P(Models, WeightsOf, ::testing::ValuesIn(golden_models())
                          [](const auto& test) { return as_test_name(test.param); });
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::weights_in_place_test

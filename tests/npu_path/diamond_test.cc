@@ -4,7 +4,7 @@
 
 #include "tests/npu_path/two_regions.h"
 
-namespace qplan::npu_path {
+namespace qplan::npu_path::diamond_test {
 namespace {
 
 // middle: the arm beside the second layer, from %first to %arm.
@@ -41,4 +41,4 @@ TEST(Diamond, WithOneArmOnTheCpuIsTwoRegions) {
 }
 
 }  // namespace
-}  // namespace qplan::npu_path
+}  // namespace qplan::npu_path::diamond_test

@@ -8,7 +8,7 @@
 
 #include "tests/npu_path/two_regions.h"
 
-namespace qplan::npu_path {
+namespace qplan::npu_path::fault_matrix_test {
 namespace {
 
 constexpr uint32_t kTimeoutUs = 150000;
@@ -324,4 +324,4 @@ TEST_P(FaultMatrix, RandomFaultsNeverChangeAByte) {
 }
 
 }  // namespace
-}  // namespace qplan::npu_path
+}  // namespace qplan::npu_path::fault_matrix_test

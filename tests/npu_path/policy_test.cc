@@ -3,7 +3,7 @@
 
 #include "tests/npu_path/two_regions.h"
 
-namespace qplan::npu_path {
+namespace qplan::npu_path::policy_test {
 namespace {
 
 std::vector<Bytes> on_cpu(const std::string& text, const std::vector<Bytes>& inputs) {
@@ -103,4 +103,4 @@ TEST(NpuPath, ContractsThatTheDeviceLacksAreFinishedOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace qplan::npu_path
+}  // namespace qplan::npu_path::policy_test

@@ -11,7 +11,7 @@
 #include "tests/packer/pipeline/naive_interpreter.h"
 #include "tests/packer/pipeline/random_network.h"
 
-namespace qplan::npu_path {
+namespace qplan::npu_path::random_networks_test {
 namespace {
 
 struct Tally {
@@ -84,4 +84,4 @@ TEST(RandomNpuNetworks, GiveTheInterpretersBytesUnderTFL2) { run_seeds("tfl2"); 
 TEST(RandomNpuNetworks, GiveTheInterpretersBytesUnderF32E) { run_seeds("f32e"); }
 
 }  // namespace
-}  // namespace qplan::npu_path
+}  // namespace qplan::npu_path::random_networks_test

@@ -8,7 +8,7 @@
 
 #include "tests/npu_path/two_regions.h"
 
-namespace qplan::npu_path {
+namespace qplan::npu_path::record_test {
 namespace {
 
 class Directory {
@@ -75,4 +75,4 @@ TEST(Record, BothSimulatorsGiveTheBytesOfTheRun) {
 }
 
 }  // namespace
-}  // namespace qplan::npu_path
+}  // namespace qplan::npu_path::record_test

@@ -5,7 +5,7 @@
 
 #include "tests/runtime/session_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::bindings_test {
 namespace {
 
 class Bindings : public ::testing::Test {
@@ -418,4 +418,4 @@ TEST(BindingsShared, TwoInputsMayShareABuffer) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::bindings_test

@@ -7,11 +7,11 @@
 #include <thread>
 
 #include "qplan/host.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/runtime/session_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::cancel_test {
 namespace {
 
 qplan_session* running = nullptr;
@@ -273,4 +273,4 @@ TEST(CancelOnDevice, WhileInvokeWaits) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::cancel_test

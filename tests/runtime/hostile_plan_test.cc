@@ -5,7 +5,7 @@
 #include "tests/runtime/session_fixture.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::hostile_plan_test {
 namespace {
 
 struct Wrong {
@@ -201,4 +201,4 @@ TEST(HostilePlanTest, SpliceOfItselfNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::hostile_plan_test

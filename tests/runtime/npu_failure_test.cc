@@ -6,7 +6,7 @@
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/malloc_trap.h"
 
-namespace qplan::testing {
+namespace qplan::testing::npu_failure_test {
 namespace {
 
 struct Failing {
@@ -579,4 +579,4 @@ TEST(NpuFailure, NothingIsAllocatedByTheRuntime) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::npu_failure_test

@@ -5,7 +5,7 @@
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::npu_hostile_test {
 namespace {
 
 struct Wrong {
@@ -154,4 +154,4 @@ TEST(HostileRegionTest, FlippedBitsAndExtremeWordsNeverCrash) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::npu_hostile_test

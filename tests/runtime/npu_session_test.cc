@@ -3,7 +3,7 @@
 
 #include "tests/runtime/npu_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::npu_session_test {
 namespace {
 
 TEST(NpuSession, RegionRunsOnItsDeviceAndTheCpuStepsDoNot) {
@@ -195,4 +195,4 @@ TEST(NpuSession, DeinitStopsTheJobInFlight) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::npu_session_test

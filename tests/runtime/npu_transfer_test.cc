@@ -6,7 +6,7 @@
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::npu_transfer_test {
 namespace {
 
 // The formula of NpuBind, element by element and byte by byte.
@@ -418,4 +418,4 @@ TEST(NpuSession, ConfigsThatContradictAreRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::npu_transfer_test

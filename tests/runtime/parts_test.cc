@@ -2,10 +2,10 @@
 // else.
 #include <gtest/gtest.h>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/runtime/session_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::parts_test {
 namespace {
 
 // x [1,24] and y [1,40], copied to a and b; (a, b) -> whole [1,64]; whole -> (c, d) of 40 and 24; copied to
@@ -146,4 +146,4 @@ TEST(PartsOfTensors, NotWithInputsAndOutputsOfTheFunction) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::parts_test

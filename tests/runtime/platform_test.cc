@@ -10,7 +10,7 @@
 #include "tests/support/malloc_trap.h"
 #include "tests/support/sanitizers.h"
 
-namespace qplan::testing {
+namespace qplan::testing::platform_test {
 namespace {
 
 struct Recorder {
@@ -408,4 +408,4 @@ TEST(Heap, TheTrapSeesAllocations) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::platform_test

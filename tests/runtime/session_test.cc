@@ -6,7 +6,7 @@
 #include "format/memory_layout.h"
 #include "tests/runtime/session_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::session_test {
 namespace {
 
 std::vector<uint8_t> run(qplan_session* session, const std::vector<uint8_t>& input) {
@@ -439,4 +439,4 @@ TEST(SessionState, ASessionThatWasTakenDownRefusesCalls) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::session_test

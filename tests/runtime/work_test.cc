@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/runtime/session_fixture.h"
 
-namespace qplan::testing {
+namespace qplan::testing::work_test {
 namespace {
 
 uint64_t plan_work(const TestPlan& plan, const qplan_kernel_set* kernels = test_kernels()) {
@@ -184,4 +184,4 @@ TEST(PlanWork, OfAStepWithConstants) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::work_test

@@ -8,7 +8,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/vta/compiler/layers/gemm.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/gemm.h"
 #include "src/vta/compiler/streams/layout.h"
 #include "src/vta/compiler/streams/stream.h"

@@ -1,5 +1,3 @@
-#include "tools/image.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "tools/decoder_memory.h"
+#include "tools/decoder_limits.h"
 #include "tools/error.h"
+#include "tools/input.h"
 
-namespace qplan::tools {
+namespace qplan::tools::image_test {
 namespace {
 
 Image grey_image(uint32_t width, uint32_t height, std::vector<uint8_t> pixels) {
@@ -146,4 +145,4 @@ TEST(DecoderMemory, KeepsWhatABlockHeld) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::image_test

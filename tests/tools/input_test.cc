@@ -13,7 +13,7 @@
 #include "tools/error.h"
 #include "tools/files.h"
 
-namespace qplan::tools {
+namespace qplan::tools::input_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ TEST(LoadInputOfReferenceModels, GivesTheGoldenBytes) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::input_test

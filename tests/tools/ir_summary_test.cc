@@ -1,8 +1,8 @@
-#include "tools/ir_summary.h"
-
 #include <gtest/gtest.h>
 
-namespace qplan::tools {
+#include "tools/reports.h"
+
+namespace qplan::tools::ir_summary_test {
 namespace {
 
 TEST(IrSummary, InputsOutputsAndOperatorsByKind) {
@@ -31,4 +31,4 @@ TEST(IrSummary, NamesWithQuotesAndCutTextsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::ir_summary_test

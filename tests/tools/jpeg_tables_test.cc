@@ -1,13 +1,12 @@
-#include "tools/jpeg_tables.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "tools/decoder_limits.h"
 #include "tools/error.h"
-#include "tools/image.h"
+#include "tools/input.h"
 
-namespace qplan::tools {
+namespace qplan::tools::jpeg_tables_test {
 namespace {
 
 std::string segment(char marker, const std::string& body) {
@@ -92,4 +91,4 @@ TEST(JpegTables, TheDecoderDoesNotSeeDamagedOnes) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::jpeg_tables_test

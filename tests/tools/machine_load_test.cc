@@ -1,8 +1,8 @@
-#include "tools/machine_load.h"
-
 #include <gtest/gtest.h>
 
-namespace qplan::tools {
+#include "tools/machine.h"
+
+namespace qplan::tools::machine_load_test {
 namespace {
 
 using Warnings = std::vector<std::string>;
@@ -34,4 +34,4 @@ TEST(MachineLoad, ASpreadOfTheRunsIsTold) {
 TEST(MachineLoad, ThisMachineHasACpu) { EXPECT_GE(machine_load().cpus, 1u); }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::machine_load_test

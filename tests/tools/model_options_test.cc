@@ -4,7 +4,7 @@
 
 #include "tools/error.h"
 
-namespace qplan::tools {
+namespace qplan::tools::model_options_test {
 namespace {
 
 std::string describe(const std::string& text) {
@@ -35,4 +35,4 @@ TEST(InputShape, RefusesEverythingElse) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::model_options_test

@@ -1,5 +1,3 @@
-#include "tools/npy.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,8 +5,9 @@
 #include <vector>
 
 #include "tools/error.h"
+#include "tools/input.h"
 
-namespace qplan::tools {
+namespace qplan::tools::npy_test {
 namespace {
 
 // A file of the version with this header text and data_bytes zeros.
@@ -87,4 +86,4 @@ TEST(ParseNpy, RefusesEveryTruncation) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::npy_test

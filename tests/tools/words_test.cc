@@ -4,7 +4,7 @@
 
 #include "src/base/short_name.h"
 
-namespace qplan::tools {
+namespace qplan::tools::words_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -60,4 +60,4 @@ TEST(Words, NearestIsAtMostTwoLettersAway) {
 }
 
 }  // namespace
-}  // namespace qplan::tools
+}  // namespace qplan::tools::words_test

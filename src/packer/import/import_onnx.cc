@@ -1,18 +1,14 @@
-#include "src/packer/import/import_onnx.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "src/packer/error.h"
-#include "src/packer/import/onnx/interface.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/messages.h"
+#include "src/packer/import/onnx/graph.h"
 #include "src/packer/import/onnx/model_file.h"
-#include "src/packer/import/onnx/model_kind.h"
 #include "src/packer/import/onnx/op_context.h"
-#include "src/packer/import/onnx/ops.h"
-#include "src/packer/import/text.h"
-#include "src/packer/import/unsupported_list.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan {

@@ -1,13 +1,11 @@
-#include "src/packer/import/import_pytorch.h"
-
 #include <algorithm>
 
 #include "src/packer/error.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/evaluator.h"
 #include "src/packer/import/quantization_attrs.h"
-#include "src/packer/import/text.h"
-#include "src/packer/import/unsupported_list.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan {

@@ -1,15 +1,14 @@
-#include "src/packer/import/import_relay.h"
-
 #include <algorithm>
 #include <string>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/error.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/scales.h"
-#include "src/packer/text/literal.h"
+#include "src/packer/op/properties.h"
+#include "src/packer/text/syntax.h"
 #include "src/packer/text/text.h"
 
 namespace qplan {

@@ -1,17 +1,11 @@
-#include "src/packer/import/import_tflite.h"
-
 #include <set>
 
 #include "src/packer/error.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/messages.h"
 #include "src/packer/import/quantization_attrs.h"
-#include "src/packer/import/text.h"
 #include "src/packer/import/tflite/model_file.h"
-#include "src/packer/import/tflite/model_kind.h"
 #include "src/packer/import/tflite/op_context.h"
-#include "src/packer/import/tflite/ops.h"
-#include "src/packer/import/tflite/subgraphs.h"
-#include "src/packer/import/tflite/text.h"
-#include "src/packer/import/unsupported_list.h"
 
 namespace qplan {
 namespace {

@@ -1,8 +1,6 @@
 #include "src/base/printable.h"
 #include "src/base/short_name.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/npu_steps.h"
-#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/inspect/schedule_names.h"
 
 namespace qplan::inspect {

@@ -2,8 +2,6 @@
 
 #include "format/memory_layout.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/npu_steps.h"
-#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/inspect/schedule_names.h"
 #include "src/runtime/work.h"
 

@@ -1,10 +1,11 @@
-#include "src/packer/inspect/plan_reader.h"
-
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "format/dtype.h"
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
+#include "src/packer/inspect/inspect.h"
 
 namespace qplan::inspect {
 
@@ -63,6 +64,79 @@ std::string content_digest(const format::PlanView& view) {
   uint8_t digest[Sha256::kDigestBytes];
   sha.finish(digest);
   return hexadecimal(digest, sizeof(digest));
+}
+
+using format::PlanView;
+
+std::vector<bool> alternative_steps(const PlanView& view) {
+  std::vector<bool> result(view.num_steps(), false);
+  for (uint32_t s = 0; s < view.num_steps(); ++s) {
+    const format::NpuStep* npu = view.npu_step(s);
+    if (npu == nullptr) continue;
+    const uint32_t last = s + std::min(npu->num_alternative_steps(), view.num_steps() - 1 - s);
+    for (uint32_t a = s + 1; a <= last; ++a) result[a] = true;
+  }
+  return result;
+}
+
+uint64_t macs_of(const PlanView& view, const format::Function& function) {
+  const std::vector<bool> is_alternative = alternative_steps(view);
+  uint64_t macs = 0;
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    const uint32_t s = function.first_step() + i;
+    const format::NpuStep* npu = view.npu_step(s);
+    if (!is_alternative[s]) macs += npu != nullptr ? npu->macs() : view.step(s).macs();
+  }
+  return macs;
+}
+
+uint32_t bound_tensor(const format::NpuStep& step, const format::NpuBind& bind) {
+  if (bind.use() == format::NpuUse_SCRATCH) return UINT32_MAX;
+  const auto* tensors = bind.use() == format::NpuUse_INPUT ? step.inputs() : step.outputs();
+  return tensors->Get(bind.index());
+}
+
+std::string target_name(const PlanView& view, uint32_t target) {
+  const auto* targets = view.plan().targets();
+  if (target >= format::count_of(targets) || targets->Get(target)->name() == nullptr) return "?";
+  return targets->Get(target)->name()->str();
+}
+
+std::string four_characters(uint32_t format) {
+  std::string text;
+  for (uint32_t shift = 0; shift < 32; shift += 8) {
+    const auto byte = static_cast<unsigned char>(format >> shift);
+    if (byte < 0x20 || byte >= 0x7f) {
+      char digits[16];
+      std::snprintf(digits, sizeof(digits), "0x%08x", format);
+      return digits;
+    }
+    text += static_cast<char>(byte);
+  }
+  return text;
+}
+
+std::string bind_text(const PlanView& view, const format::NpuStep& step, const format::NpuBind& bind) {
+  std::string text = "slot " + std::to_string(bind.slot()) + ": ";
+  const uint32_t tensor = bound_tensor(step, bind);
+  if (tensor == UINT32_MAX) {
+    text += "scratch";
+  } else {
+    text += (bind.use() == format::NpuUse_INPUT ? "input %" : "output %") + std::to_string(tensor) + " '" +
+            view.tensor_name(tensor) + "'";
+  }
+  text += ", " + std::to_string(bind.size()) + " bytes at " + std::to_string(bind.offset());
+  if (tensor == UINT32_MAX) return text;
+  if (bind.strides() == nullptr) return text + ", in place";
+  text += ", copied: strides [";
+  for (uint32_t i = 0; i < bind.strides()->size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(bind.strides()->Get(i));
+  }
+  text += "], origin " + std::to_string(bind.origin());
+  if (bind.byte_stride() != 1) text += ", byte stride " + std::to_string(bind.byte_stride());
+  if (bind.use() == format::NpuUse_INPUT) text += ", fill " + std::to_string(bind.fill());
+  if (bind.flip() != 0) text += ", flip " + std::to_string(bind.flip());
+  return text;
 }
 
 }  // namespace qplan::inspect

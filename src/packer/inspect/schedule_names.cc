@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "src/packer/error.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 
 namespace qplan::inspect {
 namespace {

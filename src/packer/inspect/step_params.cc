@@ -2,7 +2,7 @@
 #include <charconv>
 
 #include "kernels/layout.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 
 namespace qplan::inspect {
 namespace {

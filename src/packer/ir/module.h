@@ -1,7 +1,8 @@
-// The IR of a model: functions of flat bodies. A function is a list of nodes in topological order; a node calls an
-// operator (op/) or another function of the module on earlier values; values are parameters, constants or results.
-// Bodies only grow: a pass that changes something builds a new function from the old one (pattern/rebuild.h), so no
-// iterator, operand or index of the old one can go stale. Nothing here recurses over depth.
+// The IR of a model: functions of flat bodies. A function is a list of nodes in topological order; a node
+// calls an operator (op/) or another function of the module on earlier values; values are parameters,
+// constants or results. Bodies only grow: a pass that changes something builds a new function from the old
+// one (pattern/rebuild.h), so no iterator, operand or index of the old one can go stale. Nothing here
+// recurses over depth.
 #ifndef QPLAN_SRC_PACKER_IR_MODULE_H_
 #define QPLAN_SRC_PACKER_IR_MODULE_H_
 
@@ -102,8 +103,8 @@ class Function {
   ValueId add_param(std::string name, TensorType type);
   // The same content gives the same value.
   ValueId add_constant(ConstantRef constant, std::string name = "");
-  // Operands must be values of this function. The result types come from the operator's inference; its PackError
-  // names the node.
+  // Operands must be values of this function. The result types come from the operator's inference; its
+  // PackError names the node.
   Node& add_node(const op::OpDef& op, std::vector<ValueId> operands, Attrs attrs, std::string name);
   // A call of a function of the module, whose result types the caller knows.
   Node& add_call(std::string callee, std::vector<ValueId> operands, std::vector<TensorType> result_types,
@@ -132,7 +133,7 @@ class Module {
  public:
   // The functions in the order they were added; "main" is the entry point.
   std::span<const std::unique_ptr<Function>> functions() const { return functions_; }
-  Function& add_function(std::string name);  // PackError when the name is taken
+  Function& add_function(std::string name);                   // PackError when the name is taken
   void replace_function(std::unique_ptr<Function> function);  // the one of the same name
   const Function* find(std::string_view name) const;
   const Function& main() const;
@@ -140,6 +141,15 @@ class Module {
  private:
   std::vector<std::unique_ptr<Function>> functions_;
 };
+
+// Whether a module is what module.h promises. Run after every pass: a pass that breaks the IR is caught where
+// it did.
+
+// Throws PackError naming function and node. Checked: nodes in topological order; operands, results and
+// outputs are values of the function; types within types.h and equal to what inference says; constants
+// have contents; parameter names are unique; callees exist, take these operands and return these types; no
+// call leads back to its caller.
+void verify(const Module& module);
 
 }  // namespace qplan::ir
 

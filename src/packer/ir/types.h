@@ -57,6 +57,16 @@ struct TensorType {
 
 std::string to_string(const TensorType& type);  // "Tensor[(1, 3), int8]", scalars "int32"
 
+// How large a tensor of a model may be. Models are untrusted: their extents reach arithmetic only after this
+// check.
+inline constexpr size_t kMaxRank = 8;
+inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
+
+// Empty when the type is one that a value may have: rank at most kMaxRank, every extent at least 1, at most
+// kMaxTensorBytes, a dtype with a name. Otherwise what is wrong: "extent 0 of Tensor[(1, 0), int8] must be at
+// least 1".
+std::string type_error(const TensorType& type);
+
 }  // namespace qplan::ir
 
 #endif  // QPLAN_SRC_PACKER_IR_TYPES_H_

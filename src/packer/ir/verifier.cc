@@ -1,10 +1,9 @@
-#include "src/packer/ir/verifier.h"
-
 #include <map>
 #include <unordered_set>
 
 #include "src/packer/error.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/ir/types.h"
 #include "src/packer/op/op_def.h"
 
 namespace qplan::ir {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/packer/op/scales.h"
+#include "src/packer/op/properties.h"
 
 namespace qplan::layer {
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/packer/memory/device_tensors.h"
 #include "src/packer/memory/lifetimes.h"
 #include "src/packer/target/program.h"
 

@@ -1,8 +1,7 @@
-#include "src/packer/memory/device_tensors.h"
-
 #include <algorithm>
 
 #include "format/memory_layout.h"
+#include "src/packer/memory/lifetimes.h"
 
 namespace qplan::memory {
 

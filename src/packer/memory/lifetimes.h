@@ -1,24 +1,53 @@
-// From the steps of a program to buffers: which tensors share one, and from when to when each is needed.
+// Decides which activations are in the memory of a device, so that its programs work on them in place.
 #ifndef QPLAN_SRC_PACKER_MEMORY_LIFETIMES_H_
 #define QPLAN_SRC_PACKER_MEMORY_LIFETIMES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "src/packer/memory/device_tensors.h"
+#include "src/base/checked.h"
 #include "src/packer/memory/planner.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::memory {
+
+inline constexpr uint32_t kNone = UINT32_MAX;
+
+// Per tensor: the position in Program::devices of the device whose bank contains it; kNone: the arena, or a
+// constant.
+using DeviceTensors = std::vector<uint32_t>;
+
+// A tensor that only regions of one device read or write, all of them as packed bytes, is in the bank of that
+// device, where steps of the CPU reach it. All other tensors at a region's boundary are copied.
+DeviceTensors find_device_tensors(const target::Program& program);
+
+// Whether the bank of each device has room for all its tensors and buffers, even if all of them are needed at
+// the same time. If not, the memory plan decides (arena.h).
+bool fit_side_by_side(const target::Program& program, const DeviceTensors& device_of);
+
+// The tensor of a slot of the step's region; kNone: scratch.
+uint32_t slot_tensor(const target::ProgramStep& step, const target::RegionSlot& slot);
+
+// The tensors that the session copies before and after the step's job.
+struct BoundaryCopies {
+  uint32_t count = 0;
+  uint64_t bytes = 0;  // of the tensors
+};
+BoundaryCopies boundary_copies(const target::Program& program, const DeviceTensors& device_of,
+                               const target::ProgramStep& step);
+
+// From the steps of a program to buffers: which tensors share one, and from when to when each is needed.
 
 struct Lifetimes {
   std::vector<uint32_t> first;  // per tensor: index of the first and last step that needs it
   std::vector<uint32_t> last;
   // Per tensor: the tensor whose bytes it takes over in the step that writes it, kNone for most.
   std::vector<uint32_t> replaces;
-  // Per tensor: the tensor of which it is a part (parts.h), kNone for most.
+  // Per tensor: the tensor of which it is a part (below), kNone for most.
   std::vector<uint32_t> inside;
   std::vector<uint32_t> buffer;  // per tensor; kNone for constants
   std::vector<uint64_t> offset;  // per tensor: where it begins in its buffer
@@ -44,6 +73,75 @@ struct SharingQueries {
 // fallback steps, which find the inputs unchanged whatever the device did.
 Lifetimes find_lifetimes(const target::Program& program, const DeviceTensors& device_of,
                          const InPlaceQuery& may_be_in_place);
+
+// Which buffers are alive at the same time.
+
+// An undirected graph as adjacency lists in one array.
+class Conflicts {
+ public:
+  // nullopt when there are more than max_pairs pairs.
+  static std::optional<Conflicts> find(std::span<const Buffer> buffers, size_t max_pairs);
+
+  std::span<const uint32_t> of(uint32_t buffer) const {
+    return std::span(neighbours_).subspan(begin_[buffer], begin_[buffer + 1] - begin_[buffer]);
+  }
+  size_t num_pairs() const { return neighbours_.size() / 2; }
+
+ private:
+  std::vector<size_t> begin_;
+  std::vector<uint32_t> neighbours_;
+};
+
+// How many bytes are needed at each step, while buffers come and go.
+
+// A tree over the steps: each node has what is alive all over its steps, and the most below it.
+class LiveBytes {
+ public:
+  LiveBytes(uint32_t num_steps, uint64_t alignment) : alignment_(alignment) {
+    while (leaves_ < num_steps) leaves_ *= 2;
+    throughout_.assign(2 * leaves_, 0);
+    most_.assign(2 * leaves_, 0);
+  }
+
+  void add(const Buffer& buffer) { change(buffer, round_up(buffer.size, alignment_)); }
+  void remove(const Buffer& buffer) { change(buffer, 0 - round_up(buffer.size, alignment_)); }
+  uint64_t peak() const { return most_[1]; }
+
+ private:
+  // Unsigned differences wrap back.
+  void change(const Buffer& buffer, uint64_t bytes) {
+    size_t begin = leaves_ + buffer.first, end = leaves_ + buffer.last + 1;
+    for (size_t low = begin, high = end; low < high; low /= 2, high /= 2) {
+      if (low % 2 != 0) cover(low++, bytes);
+      if (high % 2 != 0) cover(--high, bytes);
+    }
+    for (const size_t leaf : {begin, end - 1}) {
+      for (size_t node = leaf / 2; node != 0; node /= 2) {
+        most_[node] = throughout_[node] + std::max(most_[2 * node], most_[2 * node + 1]);
+      }
+    }
+  }
+  void cover(size_t node, uint64_t bytes) {
+    throughout_[node] += bytes;
+    most_[node] += bytes;
+  }
+
+  const uint64_t alignment_;
+  size_t leaves_ = 1;
+  std::vector<uint64_t> throughout_, most_;
+};
+
+// Tensors that are parts of others, so that a concatenation or a split copies nothing.
+
+// Joins the buffers of parts with those of their wholes, where
+// - the part's bytes stay as they are for as long as the part or the whole is needed, by the steps that
+//   compute in place, too; what computes in place goes first;
+// - neither is an input or output of the function, which a caller may bind to other memory, nor crosses the
+//   border of a region on a device;
+// - no more bytes are needed at the same time than without: a whole takes its place from the first of its
+//   parts on, and a part keeps it to its end. Of too many parts those that lengthen its life most stay out.
+void place_parts(const target::Program& program, const DeviceTensors& device_of,
+                 const PartOffsetQuery& part_offset, Lifetimes* lifetimes);
 
 }  // namespace qplan::memory
 

@@ -1,10 +1,8 @@
-#include "src/packer/memory/parts.h"
-
 #include <algorithm>
 #include <cstddef>
 
 #include "format/memory_layout.h"
-#include "src/packer/memory/live_bytes.h"
+#include "src/packer/memory/lifetimes.h"
 
 namespace qplan::memory {
 namespace {

@@ -34,6 +34,12 @@ uint64_t live_bytes_peak(std::span<const Buffer> buffers, uint64_t alignment);
 // the peak for as long as this helps, until the lower bound is met or the iterations are used.
 Placement place_buffers(std::span<const Buffer> buffers, const PlannerOptions& options);
 
+// Placement in the order of execution, as an allocator would do it while the steps run: for any number of
+// buffers.
+
+// Offsets, one per buffer. Takes time n log n plus the number of gaps that are skipped.
+std::vector<uint64_t> place_by_sweep(std::span<const Buffer> buffers, uint64_t alignment);
+
 }  // namespace qplan::memory
 
 #endif  // QPLAN_SRC_PACKER_MEMORY_PLANNER_H_

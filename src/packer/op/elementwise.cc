@@ -4,7 +4,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/op/evaluate.h"
-#include "src/packer/op/functions.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/shape.h"
 

@@ -2,11 +2,16 @@
 // whatever their dtype.
 #include "src/packer/op/evaluate.h"
 
+#include <cstring>
+#include <utility>
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xstrided_view.hpp>
+
 #include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/op/elements.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/op/strided.h"
 
 namespace qplan::op {
 
@@ -16,15 +21,6 @@ int64_t product(const ir::Shape& shape, size_t begin, size_t end) {
   int64_t result = 1;
   for (size_t i = begin; i < end; ++i) result *= shape[i];
   return result;
-}
-
-ir::ConstantRef gather(const ir::Constant& constant, const ir::TensorType& type, const ir::Ints& strides,
-                       int64_t offset) {
-  const Elements from(constant);
-  Elements to(type);
-  walk<1>(type.shape, {strides}, {offset},
-          [&](int64_t i, const std::array<int64_t, 1>& at) { to.copy(i, from, at[0]); });
-  return std::move(to).finish();
 }
 
 int64_t index_at(const ir::Constant& indices, size_t i) {
@@ -70,26 +66,36 @@ Results evaluate_reshape(const ir::Node& node, Operands operands) {
 }
 
 Results evaluate_transpose(const ir::Node& node, Operands operands) {
-  const ir::TensorType type = result_types(node, operands)[0];
-  const ir::Ints packed = packed_strides(operands[0]->type().shape);
-  ir::Ints strides;
-  for (const int64_t axis : attr_ints(node, "axes")) strides.push_back(packed[static_cast<size_t>(axis)]);
-  return {gather(*operands[0], type, strides, 0)};
+  const Elements from(*operands[0]);
+  Elements to(result_types(node, operands)[0]);
+  const ir::Ints& axes = attr_ints(node, "axes");
+  from.visit([&](const auto* elements) {
+    to.assign(xt::transpose(tensor_of(elements, operands[0]->type().shape),
+                            std::vector<size_t>(axes.begin(), axes.end())));
+  });
+  return {std::move(to).finish()};
 }
 
 Results evaluate_strided_slice(const ir::Node& node, Operands operands) {
   const ir::TensorType type = result_types(node, operands)[0];
   const ir::Shape& shape = operands[0]->type().shape;
-  const ir::Ints packed = packed_strides(shape);
-  const std::vector<SliceRange> ranges = slice_ranges(node, shape);
-  ir::Ints strides;
-  int64_t offset = 0;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    // With one element the step is never taken, and might be too large to multiply.
-    strides.push_back(ranges[i].count == 1 ? 0 : ranges[i].step * packed[i]);
-    offset += ranges[i].begin * packed[i];
-  }
-  return {gather(*operands[0], type, strides, offset)};
+  const Elements from(*operands[0]);
+  Elements to(type);
+  from.visit([&](const auto* elements) {
+    const auto tensor = tensor_of(elements, shape);
+    const std::vector<SliceRange> ranges = slice_ranges(node, shape);
+    std::vector<ptrdiff_t> strides;
+    size_t offset = 0;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const auto stride = static_cast<int64_t>(tensor.strides()[i]);
+      // With one element the step is never taken, and might be too large to multiply.
+      strides.push_back(ranges[i].count == 1 ? 0 : ranges[i].step * stride);
+      offset += static_cast<size_t>(ranges[i].begin * stride);
+    }
+    to.assign(
+        xt::strided_view(tensor, extents(type.shape), std::move(strides), offset, xt::layout_type::dynamic));
+  });
+  return {std::move(to).finish()};
 }
 
 Results evaluate_concatenate(const ir::Node& node, Operands operands) {
@@ -148,15 +154,22 @@ Results evaluate_take(const ir::Node& node, Operands operands) {
 
 Results evaluate_where(const ir::Node& node, Operands operands) {
   const ir::TensorType type = result_types(node, operands)[0];
-  const std::span<const uint8_t> condition = operands[0]->bytes();
-  const Elements x(*operands[1]), y(*operands[2]);
+  const Elements condition(*operands[0]), x(*operands[1]), y(*operands[2]);
   Elements to(type);
-  const std::array<ir::Ints, 3> strides = {broadcast_strides(operands[0]->type().shape, type.shape),
-                                           broadcast_strides(operands[1]->type().shape, type.shape),
-                                           broadcast_strides(operands[2]->type().shape, type.shape)};
-  walk<3>(type.shape, strides, {}, [&](int64_t i, const std::array<int64_t, 3>& at) {
-    const bool first = condition[static_cast<size_t>(at[0])] != 0;
-    to.copy(i, first ? x : y, first ? at[1] : at[2]);
+  const auto broadcast = [&](const auto* elements, size_t operand) {
+    return xt::broadcast(tensor_of(elements, operands[operand]->type().shape), extents(type.shape));
+  };
+  x.visit([&](const auto* of_x) {
+    const auto* of_y = reinterpret_cast<decltype(of_x)>(y.at(0));
+    const auto choices = broadcast(condition.at(0), 0);
+    const auto first = broadcast(of_x, 1), second = broadcast(of_y, 2);
+    auto a = first.begin(), b = second.begin();
+    int64_t i = 0;
+    for (const uint8_t choice : choices) {
+      std::memcpy(to.at(i++), choice != 0 ? a->data() : b->data(), sizeof *a);
+      ++a;
+      ++b;
+    }
   });
   return {std::move(to).finish()};
 }

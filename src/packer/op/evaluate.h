@@ -1,6 +1,6 @@
 // Operators on constants without a kernel: shape arithmetic, the float operators between dequantise and
 // quantise, movement of elements of any dtype. The same bits on every host: basic operations of IEEE 754 are
-// rounded one by one in the result's dtype, functions come from own double arithmetic (functions.h), a NaN
+// rounded one by one in the result's dtype, functions come from own double arithmetic (functions.cc), a NaN
 // that is computed is the positive quiet one. Integers wrap; integer division truncates and refuses 0. Linear
 // in the bytes of operands and results.
 #ifndef QPLAN_SRC_PACKER_OP_EVALUATE_H_
@@ -47,6 +47,16 @@ Results evaluate_concatenate(const ir::Node& node, Operands operands);
 Results evaluate_split(const ir::Node& node, Operands operands);
 Results evaluate_strided_slice(const ir::Node& node, Operands operands);
 Results evaluate_take(const ir::Node& node, Operands operands);
+
+// Functions of one real in double, without libm: the same bits on every host. NaN gives NaN, infinities the
+// limits.
+double exp_function(double x);
+double sigmoid_function(double x);  // 1 / (1 + exp(-x))
+double tanh_function(double x);
+double round_half_even(double x);
+
+// The nearest float32, infinity beyond its range.
+float to_float32(double x);
 
 }  // namespace qplan::op
 

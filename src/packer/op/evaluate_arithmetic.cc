@@ -6,11 +6,10 @@
 #include <type_traits>
 
 #include "src/packer/error.h"
+#include "src/packer/op/elements.h"
 #include "src/packer/op/evaluate.h"
-#include "src/packer/op/functions.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/op/strided.h"
 
 namespace qplan::op {
 namespace {
@@ -144,11 +143,18 @@ T arithmetic(const ir::Node& node, Binary binary, T a, T b) {
 template <typename T, typename Compute>
 void for_each_pair(Operands operands, const ir::Shape& shape, const Compute& compute) {
   const Elements lhs(*operands[0]), rhs(*operands[1]);
-  const std::array<ir::Ints, 2> strides = {broadcast_strides(operands[0]->type().shape, shape),
-                                           broadcast_strides(operands[1]->type().shape, shape)};
-  walk<2>(shape, strides, {}, [&](int64_t i, const std::array<int64_t, 2>& at) {
-    compute(i, load<T>(lhs.at(at[0])), load<T>(rhs.at(at[1])));
-  });
+  const auto broadcast = [&](const Elements& elements, size_t operand) {
+    return xt::broadcast(tensor_of(reinterpret_cast<const ElementBytes<sizeof(T)>*>(elements.at(0)),
+                                   operands[operand]->type().shape),
+                         extents(shape));
+  };
+  const auto left = broadcast(lhs, 0), right = broadcast(rhs, 1);
+  auto b = right.begin();
+  int64_t i = 0;
+  for (const auto& a : left) {
+    compute(i++, load<T>(a.data()), load<T>(b->data()));
+    ++b;
+  }
 }
 
 // For operators that keep an integer as it is, those on numbers with a fraction.
@@ -257,7 +263,9 @@ Results evaluate_cast(const ir::Node& node, Operands operands) {
 Results evaluate_softmax(const ir::Node& node, Operands operands) {
   const ir::TensorType type = result_types(node, operands)[0];
   const auto axis = static_cast<size_t>(normalized_axis(attr_int(node, "axis"), type.shape.size()));
-  const int64_t extent = type.shape[axis], stride = packed_strides(type.shape)[axis];
+  const int64_t extent = type.shape[axis];
+  int64_t stride = 1;
+  for (size_t d = axis + 1; d < type.shape.size(); ++d) stride *= type.shape[d];
   const Elements from(*operands[0]);
   Elements to(type);
   std::vector<double> row(static_cast<size_t>(extent));

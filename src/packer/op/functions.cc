@@ -1,9 +1,8 @@
-#include "src/packer/op/functions.h"
-
 #include <cmath>
 #include <limits>
 
 #include "kernels/numeric/exp.h"
+#include "src/packer/op/evaluate.h"
 
 namespace qplan::op {
 namespace {

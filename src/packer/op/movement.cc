@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "src/base/checked.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/shape.h"

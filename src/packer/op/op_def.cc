@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/packer/error.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 #include "src/packer/op/infer.h"
 
 namespace qplan::op {

@@ -50,6 +50,19 @@ std::string_view plain_name(const OpDef& op);
 // The names of the operators that have the property, in the order of ops.def: for patterns.
 std::vector<std::string> names_where(bool (*property)(const OpDef* op));
 
+// Which scale of an accumulator is meant: a convolution's or fully connected layer's requantisation carries
+// one, and the product of the layer's scales is another. Sources print or round the first one
+// (docs/numerics.md, "Scales").
+
+// Relative distance from `given` up to which it is the product, rounded.
+inline constexpr double kScaleTolerance = 1e-5;
+
+// Both positive. True: the product is meant.
+inline bool means_product(double given, double product) {
+  const double distance = given - product, tolerance = kScaleTolerance * given;
+  return distance <= tolerance && -distance <= tolerance;
+}
+
 }  // namespace qplan::op
 
 #endif  // QPLAN_SRC_PACKER_OP_PROPERTIES_H_

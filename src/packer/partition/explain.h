@@ -126,6 +126,13 @@ std::string node_text(const NodeReport& node, uint32_t index);
 // "vta: 'softmax_1' stays on the CPU: ... [vta.op.softmax]; nothing to change in the model" for each reason.
 std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& unit);
 
+// The placement as one HTML page: the graph drawn, the figures in tables, the reasons beside them.
+
+// json: what Explain::json() made, now or when a plan was packed. title: of the page, any text. The page is
+// self-contained: data, style and script are in it, and the browser loads nothing else. PackError
+// (QPLAN_MODEL_INVALID) where json is not JSON.
+std::string explain_html(std::string_view json, std::string_view title);
+
 }  // namespace qplan::partition
 
 #endif  // QPLAN_SRC_PACKER_PARTITION_EXPLAIN_H_

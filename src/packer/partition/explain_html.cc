@@ -1,10 +1,9 @@
-#include "src/packer/partition/explain_html.h"
-
 #include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/json_depth.h"
 #include "src/packer/partition/embedded.h"
+#include "src/packer/partition/explain.h"
 
 namespace qplan::partition {
 namespace {

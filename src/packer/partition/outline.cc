@@ -1,5 +1,3 @@
-#include "src/packer/partition/outline.h"
-
 #include <functional>
 #include <queue>
 #include <unordered_map>

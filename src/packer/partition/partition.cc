@@ -4,11 +4,10 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/verifier.h"
+#include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/partition/annotate.h"
 #include "src/packer/partition/cost_gate.h"
-#include "src/packer/partition/outline.h"
 #include "src/packer/partition/regions.h"
 
 namespace qplan::partition {

@@ -4,7 +4,12 @@
 #define QPLAN_SRC_PACKER_PARTITION_REGIONS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "src/packer/ir/module.h"
+#include "src/packer/partition/annotate.h"
+#include "src/packer/partition/cost_gate.h"
 
 namespace qplan::partition {
 
@@ -22,6 +27,17 @@ struct UnitGraph {
 // device can be merged without making one (as far as the search's budget, linear in the size of the graph,
 // reaches).
 std::vector<uint32_t> merge_regions(const UnitGraph& graph);
+
+// Regions as functions of their own.
+struct Outlined {
+  ir::Module module;
+  std::vector<uint32_t> order;             // islands in the order in which main calls them
+  std::vector<std::string> function_name;  // by island; empty for those that are not alive
+};
+
+// The living islands become functions qplan_<target>_main_<n> with Compiler, Primitive and global_symbol;
+// units of composites become functions with Composite and Primitive. Everything else stays in main.
+Outlined outline(const ir::Function& main, const Annotation& annotation, const Islands& islands);
 
 }  // namespace qplan::partition
 

@@ -1,10 +1,9 @@
-#include "src/packer/passes/float_leftovers.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
+#include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rewrite.h"
 
 namespace qplan::passes {

@@ -2,13 +2,20 @@
 #ifndef QPLAN_SRC_PACKER_PASSES_REWRITE_PASS_H_
 #define QPLAN_SRC_PACKER_PASSES_REWRITE_PASS_H_
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "src/packer/ir/module.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/passes/pass.h"
+#include "src/packer/pattern/rebuild.h"
 #include "src/packer/pattern/rewrite.h"
 
 namespace qplan::passes {
@@ -39,6 +46,49 @@ std::optional<double> scalar_value(const ir::Constant& constant);
 // For reasons: "add 'x'", "parameter '%y'", "a constant".
 std::string describe(const pattern::Pre& pre, pattern::PreValue value);
 std::string count_text(uint64_t count, std::string_view noun);  // "1 value", "3 values"
+
+// Constants with one value per channel, as models write them: [c], [1, c, 1, 1], or one for all.
+
+// Whether a tensor of this shape, broadcast to `data`, has one value per index of `axis` (and as many
+// elements).
+bool is_per_channel(const ir::Shape& shape, const ir::Shape& data, size_t axis);
+
+// The value for an index, of a constant with one value for all or one per index.
+template <typename T>
+T entry(const ir::Constant& constant, size_t index) {
+  const auto values = constant.as<T>();
+  return values[values.size() == 1 ? 0 : index];
+}
+
+// The layer that makes an accumulator.
+
+// The qnn.conv2d or qnn.dense whose accumulator the value is, biases added or not. Chains of biases become
+// one sooner or later; longer ones than this are nobody's layer, and walking them for each reader would cost
+// too much.
+inline std::optional<pattern::PreNode> product_of(const pattern::Pre& pre, pattern::PreValue accumulator) {
+  constexpr int kMaxBiases = 8;
+  for (int i = 0; i < kMaxBiases; ++i) {
+    const auto bias = pre.producer(accumulator, "nn.bias_add");
+    if (!bias) break;
+    accumulator = bias->operand(0);
+  }
+  const auto producer = pre.producer(accumulator);
+  return producer && op::is_quantized_product(producer->op()) ? producer : std::nullopt;
+}
+
+// What is known of the order of axes, for the passes that change it.
+
+// `axes` of the transposes from one order to the other.
+inline const ir::Ints kToNhwc = {0, 2, 3, 1};
+inline const ir::Ints kToNchw = {0, 3, 1, 2};
+
+// The operands whose order of axes the results have too (OpDef::follows_layout). None: the order means
+// something to the operator.
+std::vector<size_t> layout_operands(const ir::Node& node);
+// Where an axis of NCHW is in NHWC.
+inline constexpr std::array<int64_t, 4> kAxisInNhwc = {0, 3, 1, 2};
+// The attributes of an operator that follows its data, counted in NHWC instead of NCHW.
+ir::Attrs attrs_in_nhwc(const ir::Node& node);
 
 }  // namespace qplan::passes
 

@@ -8,8 +8,6 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/passes/channels.h"
-#include "src/packer/passes/layout.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 

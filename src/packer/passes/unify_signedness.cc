@@ -14,7 +14,6 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
-#include "src/packer/passes/activation_dtype.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/passes/signedness.h"

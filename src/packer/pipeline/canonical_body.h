@@ -1,8 +1,8 @@
 // What must be the same text for every way of writing one network: the canonical function without its border.
 //
 // The border is how a source hands tensors over: quantised or float, int8 or uint8, NHWC or NCHW. So the
-// module whose body is compared has the border Border::kOfTheBody (canonicalize.h): inputs and outputs in the
-// dtype of the network's activations (passes/activation_dtype.h) and in NHWC, and one contract for all
+// module whose body is compared has the border Border::kOfTheBody (stages.h): inputs and outputs in the
+// dtype of the network's activations (passes/signedness.h) and in NHWC, and one contract for all
 // operators, after each source's own contract made integers of its constants. What a source's contract says by
 // itself, as `multiplier` does, is then no sign of the activations' dtype any more.
 #ifndef QPLAN_SRC_PACKER_PIPELINE_CANONICAL_BODY_H_

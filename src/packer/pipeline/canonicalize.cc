@@ -1,5 +1,3 @@
-#include "src/packer/pipeline/canonicalize.h"
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -9,13 +7,12 @@
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/import/io_quantization.h"
+#include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/verifier.h"
-#include "src/packer/passes/activation_dtype.h"
+#include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"
-#include "src/packer/pipeline/interface.h"
-#include "src/packer/pipeline/left_out.h"
+#include "src/packer/passes/signedness.h"
+#include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {
 namespace {

@@ -7,15 +7,10 @@
 
 #include "format/container.h"
 #include "src/packer/error.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/partition/explain_html.h"
-#include "src/packer/pipeline/canonicalize.h"
-#include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/pipeline/place.h"
-#include "src/packer/pipeline/plan_program.h"
-#include "src/packer/pipeline/source.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/pipeline/targets.h"
 
 namespace qplan {

@@ -2,13 +2,9 @@
 #include <utility>
 
 #include "src/packer/pipeline/canonical_body.h"
-#include "src/packer/pipeline/canonicalize.h"
-#include "src/packer/pipeline/observer.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/pipeline/place.h"
-#include "src/packer/pipeline/source.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/pipeline/targets.h"
-#include "src/packer/pipeline/why_not.h"
 #include "src/packer/text/text.h"
 
 namespace qplan {

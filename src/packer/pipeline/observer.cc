@@ -1,12 +1,10 @@
-#include "src/packer/pipeline/observer.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/pattern/rewrite.h"
-#include "src/packer/pipeline/why_not.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::pipeline {

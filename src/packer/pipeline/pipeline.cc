@@ -9,14 +9,10 @@
 #include <utility>
 
 #include "src/packer/error.h"
-#include "src/packer/evaluate/make_plan.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/passes/float_leftovers.h"
-#include "src/packer/pipeline/canonicalize.h"
-#include "src/packer/pipeline/observer.h"
-#include "src/packer/pipeline/place.h"
-#include "src/packer/pipeline/plan_program.h"
-#include "src/packer/pipeline/source.h"
+#include "src/packer/passes/passes.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/pipeline/targets.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "src/packer/aligned_bytes.h"
-#include "src/packer/import/import_options.h"
+#include "src/packer/import/import.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 #include "src/packer/partition/partition.h"
-#include "src/packer/passes/user_pass.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/schedule/fuse.h"
 
 namespace qplan {

@@ -1,9 +1,8 @@
-#include "src/packer/pipeline/place.h"
-
 #include <algorithm>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {
 

@@ -1,11 +1,10 @@
-#include "src/packer/pipeline/plan_program.h"
-
 #include <algorithm>
 
-#include "src/packer/memory/device_tensors.h"
+#include "src/packer/memory/arena.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/step_queries.h"
-#include "src/packer/write/plan_root.h"
+#include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {
 

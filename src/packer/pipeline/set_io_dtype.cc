@@ -7,7 +7,7 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/pattern/rebuild.h"
-#include "src/packer/pipeline/interface.h"
+#include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {
 namespace {

@@ -1,14 +1,10 @@
-#include "src/packer/pipeline/source.h"
-
 #include <cstring>
 
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
-#include "src/packer/import/import_onnx.h"
-#include "src/packer/import/import_pytorch.h"
-#include "src/packer/import/import_relay.h"
-#include "src/packer/import/import_tflite.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/import/import.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {
 namespace {

@@ -1,14 +1,24 @@
-// Which steps of a program may follow each other in a chain, and the program with chains in their place.
+// The tensors of a program by other numbers.
 #ifndef QPLAN_SRC_PACKER_SCHEDULE_CHAIN_LINKS_H_
 #define QPLAN_SRC_PACKER_SCHEDULE_CHAIN_LINKS_H_
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "src/packer/schedule/step_queries.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::schedule {
+
+// number: per tensor its new one; those of tiles stay.
+void renumber_step(const std::vector<target::TensorId>& number, target::ProgramStep* step);
+
+// Without the tensors that no step and no function names any more.
+void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program);
+
+// Which steps of a program may follow each other in a chain, and the program with chains in their place.
 
 inline constexpr uint32_t kNoStep = UINT32_MAX;
 
@@ -31,6 +41,21 @@ target::Program with_chains(const target::Program& program, const std::vector<Ch
 
 // The chain as the only step of a program, without inputs and outputs of a function.
 target::Program chain_alone(const target::Program& program, const ChainSteps& chain);
+
+// Chains by measured times.
+
+// Times of a cascade, and of its layers as steps of their own, in ns.
+struct ChainTimes {
+  uint64_t chain = 0;
+  uint64_t layers = 0;
+};
+// nullopt where they are not known.
+using TimesQuery = std::function<std::optional<ChainTimes>(const ChainSteps&)>;
+
+// `chains` without those that are slower than their layers by more than a tenth, and of the other steps those
+// chains that save the most time together.
+std::vector<ChainSteps> with_times(const std::vector<uint32_t>& links, std::vector<ChainSteps> chains,
+                                   const TimesQuery& times_of);
 
 }  // namespace qplan::schedule
 

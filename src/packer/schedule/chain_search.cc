@@ -1,5 +1,3 @@
-#include "src/packer/schedule/chain_search.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -8,15 +6,14 @@
 
 #include "format/memory_layout.h"
 #include "src/base/checked.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/lifetimes.h"
 #include "src/packer/schedule/chain_links.h"
-#include "src/packer/schedule/chain_times.h"
-#include "src/packer/schedule/fold_residuals.h"
-#include "src/packer/schedule/step_key.h"
+#include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/step_queries.h"
-#include "src/runtime/bind/families.h"
+#include "src/packer/schedule/tuning_log.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"
 
 namespace qplan::schedule {

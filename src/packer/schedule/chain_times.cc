@@ -1,9 +1,8 @@
-#include "src/packer/schedule/chain_times.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "format/plan_view.h"
+#include "src/packer/schedule/chain_links.h"
 
 namespace qplan::schedule {
 namespace {

@@ -1,11 +1,10 @@
-#include "src/packer/schedule/fold_residuals.h"
-
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "src/packer/schedule/program_tensors.h"
-#include "src/runtime/bind/families.h"
+#include "src/packer/schedule/chain_links.h"
+#include "src/packer/schedule/fuse.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {
 namespace {

@@ -6,10 +6,9 @@
 
 #include "src/packer/inspect/schedule_names.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/schedule/chain_search.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/step_queries.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {
 namespace {

@@ -23,12 +23,29 @@ struct FuseOptions {
   LogFunction log = {};
 };
 
-// The program with residuals (fold_residuals.h) and chains in the place of steps. What lies between steps
+// The program with residuals and chains in the place of steps. What lies between steps
 // that are fused has no other reader and is no output of the function. Regions on devices, and the steps that
 // stand in for them, stay as they are. With measured times a chain that is faster than its layers is made,
 // and one that saves memory is not where it is slower by more than a tenth.
 target::Program fuse_steps(const target::Program& program, const target::TargetProfile& profile,
                            const FuseOptions& options);
+
+// Sums that a convolution's own step adds to its outputs, instead of a step that reads them again.
+
+// The program with each add that can be as the residual of the convolution whose output it alone reads. Where
+// both operands are such outputs, it is that of the later one. Regions on devices, and the steps that stand
+// in for them, stay as they are.
+target::Program fold_residuals(const target::Program& program);
+
+// A step with a residual as the two that it was, the only steps of a program without inputs and outputs of a
+// function.
+target::Program residual_apart(const target::Program& program, uint32_t step);
+
+// The search for chains of a program.
+
+// fuse_steps of one kind, kMemory by an estimate of the memory alone.
+target::Program fuse_chains(const target::Program& program, const target::TargetProfile& profile, Fuse fuse,
+                            const TuningLog* tuning, const LogFunction& log);
 
 }  // namespace qplan::schedule
 

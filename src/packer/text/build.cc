@@ -1,15 +1,11 @@
-#include "src/packer/text/build.h"
-
 #include <algorithm>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/text/deduce.h"
-#include "src/packer/text/relay_calls.h"
+#include "src/packer/text/draft.h"
 #include "src/packer/text/syntax.h"
-#include "src/packer/text/synthesize.h"
 
 namespace qplan::text {
 namespace {

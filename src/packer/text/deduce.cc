@@ -1,14 +1,13 @@
-#include "src/packer/text/deduce.h"
-
 #include <algorithm>
 #include <deque>
 
 #include "src/packer/error.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/text/relay_calls.h"
+#include "src/packer/text/draft.h"
+#include "src/packer/text/syntax.h"
 
 namespace qplan::text {
 namespace {

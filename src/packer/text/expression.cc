@@ -3,9 +3,8 @@
 #include <functional>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/text/literal.h"
 #include "src/packer/text/parser.h"
-#include "src/packer/text/relay_calls.h"
+#include "src/packer/text/syntax.h"
 
 namespace qplan::text {
 namespace {

@@ -1,5 +1,3 @@
-#include "src/packer/text/literal.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,6 +9,7 @@
 
 #include "src/base/printable.h"
 #include "src/packer/text/lexer.h"
+#include "src/packer/text/syntax.h"
 
 namespace qplan::text {
 namespace {

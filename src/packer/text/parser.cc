@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/verifier.h"
-#include "src/packer/text/metadata.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/text/syntax.h"
 
 namespace qplan::text {
 namespace {

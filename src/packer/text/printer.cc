@@ -6,8 +6,7 @@
 
 #include "src/base/sha256.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/text/literal.h"
-#include "src/packer/text/metadata.h"
+#include "src/packer/text/syntax.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::text {

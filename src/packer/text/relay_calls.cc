@@ -1,9 +1,8 @@
-#include "src/packer/text/relay_calls.h"
-
 #include <algorithm>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/text/syntax.h"
 
 namespace qplan::text {
 namespace {

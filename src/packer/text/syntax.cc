@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "src/packer/ir/limits.h"
-#include "src/packer/text/literal.h"
+#include "src/packer/ir/types.h"
 
 namespace qplan::text {
 namespace {

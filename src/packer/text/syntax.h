@@ -1,19 +1,59 @@
-// The parts of the text without names: types and attribute values.
+// The parts of the text below expressions: numbers, strings, names, types, attributes, Relay's own spellings,
+// and the constants of its metadata.
 #ifndef QPLAN_SRC_PACKER_TEXT_SYNTAX_H_
 #define QPLAN_SRC_PACKER_TEXT_SYNTAX_H_
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "src/packer/ir/attrs.h"
+#include "src/packer/ir/module.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/text/token_stream.h"
+#include "src/packer/text/lexer.h"
 
 namespace qplan::text {
+
+// How numbers, strings and names are written and read. Locale-independent, exact in both directions.
+
+// The shortest decimal that reads back to the same float32 or float64, without suffix: "0.0186579", "1e-05",
+// "inf".
+std::string shortest(float value);
+std::string shortest(double value);
+// An attribute's number: suffix f where float32 holds it exactly, else f64.
+std::string float_literal(double value);
+std::string quote(std::string_view text);         // with \" \\ \n \t \xHH
+bool is_plain_name(std::string_view name);        // may follow % and @ without quotes
+bool is_plain_identifier(std::string_view name);  // an attribute's name
+
+// An element of a constant without suffix, or nothing where the text could not give back its bits: float16,
+// NaN, dtypes below 8 bits, a bool that is neither 0 nor 1.
+std::optional<std::string> element_text(const ir::Constant& constant, size_t index);
+// Smallest and largest element as text, NaN left out; nothing where elements cannot be written, or for bool.
+std::optional<std::pair<std::string, std::string>> value_range(const ir::Constant& constant);
+// "f", "", "i8", ...: the suffix of a scalar of the dtype.
+std::string_view scalar_suffix(ir::DType dtype);
+
+struct Number {
+  ir::DType dtype;
+  std::string_view digits;  // with sign, without suffix
+};
+// A number token taken apart; nothing where the suffix is unknown. Without suffix: int32, or float32 where
+// the digits have a point or an exponent.
+std::optional<Number> split_number(std::string_view token);
+// The value in the dtype's bytes (bool takes True and False, floats inf and nan); nothing where it does not
+// fit.
+std::optional<std::vector<uint8_t>> element_bytes(ir::DType dtype, std::string_view digits);
+std::optional<int64_t> parse_int(std::string_view digits);
+// Rounded to the dtype first, float32 or float64.
+std::optional<double> parse_float(ir::DType dtype, std::string_view digits);
+
+// The parts of the text without names: types and attribute values.
 
 // One type, or several in parentheses.
 struct ResultType {
@@ -37,6 +77,34 @@ std::optional<ir::AttrValue> parse_attr_value(TokenStream* tokens);
 // The value as the operator's attribute of that name wants it, where Relay writes it in another way: 1 for 1f
 // or True, 2 for [2], [2] for 2, [] for a list of lists. Everything else is left to the operator's checks.
 ir::AttrValue coerce_attr(const op::OpDef& op, const std::string& name, ir::AttrValue value);
+
+// Relay's calls that say the same as the IR's in another way, as the operators' OpDefs know them: attributes
+// without meaning here, rounding as a string, extents taken from the operand.
+
+// The name of the operator with this name among its OpDef::relay_names; else the name.
+std::string_view ir_operator(std::string_view relay_name);
+// Whether Relay's operator gives back its (only) operand: copy, nn.dropout, ...
+bool is_identity(std::string_view relay_name);
+
+// What becomes of an attribute as Relay writes it: OpDef::relay_attrs.
+using op::RelayAttr;
+RelayAttr read_relay_attr(std::string_view relay_name, const std::string& attr, const ir::AttrValue& value);
+
+// Attributes that are left to the operands' types: OpDef::complete.
+void complete_relay_call(ir::Node* node, const std::vector<ir::TensorType>& operands);
+
+// Base64 with padding (RFC 4648, section 4).
+std::string base64_encode(std::span<const uint8_t> bytes);
+// Nothing where a character or the length is wrong.
+std::optional<std::vector<uint8_t>> base64_decode(std::string_view text);
+
+// The constants of meta[relay.Constant][k]: TVM's JSON of a map from type key to array of nodes, with its
+// NDArrays base64-encoded next to it.
+
+// The JSON, without the line "#[metadata]".
+std::string write_metadata(const std::vector<ir::ConstantRef>& constants);
+// PackError without a place.
+std::vector<ir::ConstantRef> read_metadata(std::string_view json);
 
 }  // namespace qplan::text
 

@@ -1,10 +1,9 @@
-#include "src/packer/text/synthesize.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "src/packer/op/op_def.h"
+#include "src/packer/text/draft.h"
 
 namespace qplan::text {
 namespace {

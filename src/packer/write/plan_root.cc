@@ -1,5 +1,3 @@
-#include "src/packer/write/plan_root.h"
-
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -8,6 +6,7 @@
 #include "format/memory_layout.h"
 #include "src/base/checked.h"
 #include "src/packer/target/pack_step.h"
+#include "src/packer/write/plan_writer.h"
 
 namespace qplan::write {
 namespace {

@@ -9,7 +9,6 @@
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
-#include "src/packer/write/plan_root.h"
 
 namespace qplan::write {
 namespace {

@@ -1,9 +1,9 @@
 // Glue of add and sub: they differ in a sign.
-#include "src/runtime/bind/add.h"
-
 #include "kernels/add/add.h"
+
 #include "src/runtime/bind/broadcast.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/conv2d.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/arg_max/arg_max.h"
 
-#include "src/runtime/bind/families.h"
-#include "src/runtime/bind/shape_axes.h"
+#include "src/runtime/bind/broadcast.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

@@ -1,4 +1,4 @@
-// The glue's part of broadcasting: from the shapes of a step's two inputs and its output.
+// Shapes seen from some of their axes.
 #ifndef QPLAN_SRC_RUNTIME_BIND_BROADCAST_H_
 #define QPLAN_SRC_RUNTIME_BIND_BROADCAST_H_
 
@@ -6,6 +6,35 @@
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {
+
+// The product of the extents before the axis.
+inline uint64_t axis_rows(const Shape& shape, uint32_t axis) {
+  uint64_t rows = 1;
+  for (uint32_t i = 0; i < axis; ++i) rows *= shape[i];
+  return rows;
+}
+
+// Whether two shapes of one rank agree in every other axis.
+inline bool equal_but_for_axis(const Shape& a, const Shape& b, uint32_t axis) {
+  bool equal = a.rank == b.rank;
+  for (uint32_t i = 0; equal && i < a.rank; ++i) equal = i == axis || a[i] == b[i];
+  return equal;
+}
+
+// Whether output is the input's shape with 1 at each axis of the set (bit i: axis i), or without those axes.
+inline bool is_reduced_shape(const Shape& input, uint32_t axes, const Shape& output) {
+  const bool keeps_rank = output.rank == input.rank;
+  uint32_t at = 0;
+  for (uint32_t axis = 0; axis < input.rank; ++axis) {
+    const bool reduced = (axes >> axis & 1) != 0;
+    if (reduced && !keeps_rank) continue;
+    if (at >= output.rank || output[at] != (reduced ? 1 : input[axis])) return false;
+    ++at;
+  }
+  return at == output.rank;
+}
+
+// The glue's part of broadcasting: from the shapes of a step's two inputs and its output.
 
 // Whether `output` is the shape that a and b broadcast to; if so, fills *broadcast.
 [[nodiscard]] bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadcast* broadcast);

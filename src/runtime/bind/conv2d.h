@@ -1,15 +1,22 @@
-// From a plan's step to Conv2dArgs, for conv2d and depthwise_conv2d, which have the same operands and
-// parameters.
+// From a plan's parameters of a sum to its formula, for add, sub and layers that have a residual.
 #ifndef QPLAN_SRC_RUNTIME_BIND_CONV2D_H_
 #define QPLAN_SRC_RUNTIME_BIND_CONV2D_H_
 
 #include <stdint.h>
 
+#include "kernels/add/add_formula.h"
 #include "kernels/conv2d/conv2d.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {
+
+// dtype: of inputs and output.
+bool check_add_formula(const StepCheck& check, const format::AddParams& params, Dtype dtype);
+void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& formula);
+
+// From a plan's step to Conv2dArgs, for conv2d and depthwise_conv2d, which have the same operands and
+// parameters.
 
 // Everything about the step but its groups and layout, which are the family's own business, and the sizes of
 // the constants, which follow from these.
@@ -23,7 +30,7 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
 // that becomes an output, and one for each residual.
 uint64_t conv2d_work(const Conv2dArgs& args);
 
-// Rows of the output from rows of the input, in conv2d_rows.cc.
+// Rows of the output from rows of the input, at the end of conv2d.cc.
 extern const RowCut kConv2dRowCut;
 
 }  // namespace qplan

@@ -2,7 +2,7 @@
 
 #include <float.h>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

@@ -1,4 +1,4 @@
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

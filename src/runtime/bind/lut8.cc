@@ -1,6 +1,6 @@
 #include "kernels/lut8/lut8.h"
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

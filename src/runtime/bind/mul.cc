@@ -1,7 +1,7 @@
 #include "kernels/mul/mul.h"
 
 #include "src/runtime/bind/broadcast.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

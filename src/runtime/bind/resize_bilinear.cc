@@ -1,6 +1,6 @@
 #include "kernels/resize_bilinear/resize_bilinear.h"
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

@@ -1,6 +1,6 @@
 #include "kernels/transpose/transpose.h"
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

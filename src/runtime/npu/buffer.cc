@@ -1,5 +1,3 @@
-#include "src/runtime/npu/buffer.h"
-
 #include <string.h>
 
 #include "format/dtype.h"

@@ -1,11 +1,4 @@
-// The parts of the code that talks to drivers: qplan_npu_client_default.
-//
-//   client.cc    devices taken into use, given back, recovered; the table
-//   load.cc      blobs, and what their programs want bound
-//   transfer.cc  inputs and outputs between the session's tensors and the device's buffers
-//   arrange.cc   ... and between their arrangements
-//   job.cc       one job from submit to its end, and what becomes of one that failed
-//   buffer.cc    tensors of the application's in memory of the device
+// What a qplan_buffer holds: a member of its session's list, in the application's storage.
 #ifndef QPLAN_SRC_RUNTIME_NPU_CLIENT_H_
 #define QPLAN_SRC_RUNTIME_NPU_CLIENT_H_
 
@@ -14,6 +7,34 @@
 #include "src/runtime/session.h"
 
 namespace qplan {
+
+struct NpuBuffer {
+  static constexpr uint32_t kLive = 0x51425546;
+
+  uint32_t tag;
+  uint32_t access;  // QPLAN_BUFFER_*, while the CPU has it
+  Session* session;
+  NpuBuffer* next;
+  NpuDevice* device;
+  qplan_npu_buffer handle;
+  uint8_t* memory;  // as the CPU sees it
+  uint64_t size;    // bytes of the tensor
+  uint64_t device_address;
+  DLDataType dtype;
+  int32_t ndim;
+  int64_t shape[format::kMaxRank];
+};
+static_assert(sizeof(NpuBuffer) <= sizeof(qplan_buffer::opaque), "qplan_buffer is ABI");
+static_assert(alignof(NpuBuffer) <= alignof(qplan_buffer), "qplan_buffer is ABI");
+
+// The parts of the code that talks to drivers: qplan_npu_client_default.
+//
+//   client.cc    devices taken into use, given back, recovered; the table
+//   load.cc      blobs, and what their programs want bound
+//   transfer.cc  inputs and outputs between the session's tensors and the device's buffers
+//   arrange.cc   ... and between their arrangements
+//   job.cc       one job from submit to its end, and what becomes of one that failed
+//   buffer.cc    tensors of the application's in memory of the device
 
 inline const format::NpuStep& step_of(const Session& session, const NpuRegion& region) {
   return *session.plan.npu_step(session.step_index(region.step));

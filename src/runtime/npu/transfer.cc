@@ -2,7 +2,6 @@
 
 #include "src/base/sha256.h"
 #include "src/runtime/npu/arrange.h"
-#include "src/runtime/npu/buffer.h"
 #include "src/runtime/npu/client.h"
 
 namespace qplan {

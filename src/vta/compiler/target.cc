@@ -9,9 +9,7 @@
 #include "src/packer/target/supported_ops.h"
 #include "src/packer/target/target_list.h"
 #include "src/vta/compiler/constraints/constraints.h"
-#include "src/vta/compiler/layers/elementwise.h"
-#include "src/vta/compiler/layers/gemm.h"
-#include "src/vta/compiler/layers/pool.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/regions/region.h"
 
 namespace qplan::vta::compiler {

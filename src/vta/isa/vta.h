@@ -5,6 +5,7 @@
 #ifndef QPLAN_SRC_VTA_ISA_VTA_H_
 #define QPLAN_SRC_VTA_ISA_VTA_H_
 
+#include <stddef.h>
 #include <stdint.h>
 
 namespace qplan::vta {
@@ -37,7 +38,7 @@ struct Config {
   uint32_t acc_index_bits;
   // Whether the ALU has MUL and a SHR that takes negative counts; some designs have neither.
   bool has_multiply;
-  // Costs (src/vta/isa/vta_cost.h).
+  // Costs (src/vta/isa/vta.h).
   uint32_t clock_khz;
   uint32_t dma_bytes_per_cycle;
   uint32_t dma_latency_cycles;
@@ -136,6 +137,47 @@ uint64_t sram_extent(const Instruction& instruction);
 uint64_t dram_extent(const Instruction& instruction);
 // Micro-ops executed by a GEMM or ALU instruction.
 uint64_t iterations(const Instruction& instruction);
+
+// What an instruction costs on its module, by itself: no waiting, no contention between modules.
+// GEMM: a cycle for each micro-op executed. ALU: one by immediate, two by register (two reads of one memory).
+// LOAD and STORE: the latency once, then the bytes of DRAM over the width of the bus; padding is free. No-ops
+// and FINISH: nothing.
+inline uint64_t dram_bytes(const Instruction& instruction) {
+  if (!is_memory(instruction)) return 0;
+  return uint64_t{instruction.y_size} * instruction.x_size * element_bytes(instruction.memory);
+}
+
+inline uint64_t cycles(const Config& config, const Instruction& instruction) {
+  switch (instruction.opcode) {
+    case Opcode::kGemm:
+      return iterations(instruction);
+    case Opcode::kAlu:
+      return iterations(instruction) * (instruction.use_imm ? 1 : 2);
+    case Opcode::kLoad:
+    case Opcode::kStore: {
+      const uint64_t bytes = dram_bytes(instruction);
+      if (bytes == 0) return 0;
+      return config.dma_latency_cycles +
+             (bytes + config.dma_bytes_per_cycle - 1) / config.dma_bytes_per_cycle;
+    }
+    case Opcode::kFinish:
+      break;
+  }
+  return 0;
+}
+
+// Multiply-accumulates of a GEMM that accumulates.
+inline uint64_t macs(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kGemm || instruction.reset) return 0;
+  return iterations(instruction) * kLanes * kLanes;
+}
+
+// Instructions and micro-ops as text, one line each:
+//   load.inp   [16+120] <- 0x40 8x14/32 pad 0,0,1,0                 pop.next push.next
+//   gemm       uop[0,9) 14x14 dst+14,+1 src+32,+2 wgt+0,+0          pop.prev
+//   alu.add    uop[0,1) 14x14 dst+14,+1 imm 127
+constexpr size_t kDisassemblyBytes = 160;  // enough for every instruction, with its NUL
+void disassemble(const Instruction& instruction, char text[kDisassemblyBytes]);
 
 }  // namespace qplan::vta
 

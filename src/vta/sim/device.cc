@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "src/vta/sim/options.h"
 #include "src/vta/sim/supported.h"
-#include "src/vta/sim/text.h"
 
 namespace qplan::sim {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "qplan/npu_sim.h"
 #include "src/vta/sim/device.h"
+#include "src/vta/sim/options.h"
 #include "src/vta/sim/supported.h"
-#include "src/vta/sim/text.h"
 
 namespace qplan::sim {
 namespace {

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <string>
 
-#include "src/vta/sim/random.h"
-
 namespace qplan::sim {
 namespace {
 

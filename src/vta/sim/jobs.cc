@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "src/vta/sim/device.h"
+#include "src/vta/sim/options.h"
 #include "src/vta/sim/record.h"
-#include "src/vta/sim/text.h"
 
 namespace qplan::sim {
 namespace {

@@ -2,10 +2,9 @@
 #include <string>
 
 #include "qplan/npu_sim.h"
-#include "src/vta/isa/vta_disasm.h"
+#include "src/vta/isa/vta.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/program.h"
-#include "src/vta/sim/text.h"
 
 namespace qplan::sim {
 namespace {

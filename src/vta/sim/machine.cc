@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/numeric/saturate.h"
-#include "src/vta/sim/text.h"
+#include "src/vta/sim/options.h"
 
 namespace qplan::sim {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "qplan/npu_driver.h"
 #include "src/vta/isa/vta.h"
-#include "src/vta/sim/dram.h"
-#include "src/vta/sim/schedule.h"
+#include "src/vta/sim/memory.h"
+#include "src/vta/sim/program.h"
 
 namespace qplan::sim {
 

@@ -1,8 +1,85 @@
 #include "src/vta/sim/options.h"
 
-#include "src/vta/sim/text.h"
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "src/vta/sim/executor.h"
 
 namespace qplan::sim {
+
+std::string hexadecimal(uint64_t number) {
+  std::string text;
+  do {
+    text.insert(text.begin(), "0123456789abcdef"[number & 15]);
+    number >>= 4;
+  } while (number != 0);
+  return "0x" + text;
+}
+
+bool parse_number(std::string_view text, uint64_t* number) {
+  uint32_t base = 10;
+  if (text.substr(0, 2) == "0x") {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  if (text.empty()) return false;
+  uint64_t value = 0;
+  for (const char c : text) {
+    uint32_t digit = base;
+    if (c >= '0' && c <= '9') digit = static_cast<uint32_t>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<uint32_t>(c - 'a' + 10);
+    if (c >= 'A' && c <= 'F') digit = static_cast<uint32_t>(c - 'A' + 10);
+    if (digit >= base || value > (UINT64_MAX - digit) / base) return false;
+    value = value * base + digit;
+  }
+  *number = value;
+  return true;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = text.find(separator);
+    std::string_view part = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+void copy_text(const std::string& from, char* to, size_t size) {
+  const size_t kept = std::min(from.size(), size - 1);
+  std::memcpy(to, from.data(), kept);
+  to[kept] = '\0';
+}
+
+void give_reason(qplan_npu_reason* why, const std::string& text, int64_t limit, int64_t actual) {
+  if (why == nullptr) return;
+  *why = {};
+  why->place = UINT32_MAX;
+  why->limit = limit;
+  why->actual = actual;
+  copy_text(text, why->text, sizeof(why->text));
+}
+
+std::string json_string(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (c >= ' ' && c <= '~') {
+      json += c;
+    } else {
+      json += "\\ufffd";
+    }
+  }
+  return json + "\"";
+}
+
 namespace {
 
 // A number in [low, high].
@@ -75,6 +152,111 @@ bool parse_options(std::string_view text, Options* options, std::string* error) 
                        "record, trace, faults, fault_seed, fault_percent";
     return false;
   }
+  return true;
+}
+
+namespace {
+
+struct KindRow {
+  const char* name;
+  FaultKind kind;
+  FaultPlace place;
+};
+constexpr KindRow kKinds[] = {
+    {"absent", FaultKind::kAbsent, FaultPlace::kOpen},
+    {"allocation_failure", FaultKind::kAllocationFailure, FaultPlace::kAlloc},
+    {"truncated_blob", FaultKind::kTruncatedBlob, FaultPlace::kLoad},
+    {"skewed_blob", FaultKind::kSkewedBlob, FaultPlace::kLoad},
+    {"damaged_blob", FaultKind::kDamagedBlob, FaultPlace::kLoad},
+    {"hang", FaultKind::kHang, FaultPlace::kJob},
+    {"bus_error", FaultKind::kBusError, FaultPlace::kJob},
+    {"illegal_instruction", FaultKind::kIllegalInstruction, FaultPlace::kJob},
+    {"bit_flip", FaultKind::kBitFlip, FaultPlace::kJob},
+    {"silent_bit_flip", FaultKind::kSilentBitFlip, FaultPlace::kJob},
+    {"device_lost", FaultKind::kDeviceLost, FaultPlace::kJob},
+    {"lost_interrupt", FaultKind::kLostInterrupt, FaultPlace::kJob},
+    {"late_interrupt", FaultKind::kLateInterrupt, FaultPlace::kJob},
+};
+
+const KindRow* find_kind(std::string_view name) {
+  for (const KindRow& row : kKinds) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+bool parse_place(std::string_view text, FaultRule* rule) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view place = text.substr(0, colon), number = text.substr(colon + 1);
+  if (place == "open" || place == "alloc" || place == "load") {
+    rule->place = place == "open"    ? FaultPlace::kOpen
+                  : place == "alloc" ? FaultPlace::kAlloc
+                                     : FaultPlace::kLoad;
+    return parse_number(number, &rule->number);
+  }
+  rule->place = FaultPlace::kJob;
+  if (!parse_number(place, &rule->number)) return false;
+  rule->instruction = kAnyInstruction;
+  return number == "*" || parse_number(number, &rule->instruction);
+}
+
+bool parse_rule(std::string_view text, FaultRule* rule, std::string* error) {
+  bool has_place = false;
+  const KindRow* kind = nullptr;
+  for (const std::string_view word : split(text, ' ')) {
+    if (word.substr(0, 3) == "at=" && parse_place(word.substr(3), rule)) {
+      has_place = true;
+    } else if (word.substr(0, 5) == "kind=" && (kind = find_kind(word.substr(5))) != nullptr) {
+      rule->kind = kind->kind;
+    } else if (word.substr(0, 3) != "ms=" || !parse_number(word.substr(3), &rule->milliseconds)) {
+      *error = "faults: '" + std::string(word) + "' is no at=PLACE:NUMBER, no known kind=, no ms=NUMBER";
+      return false;
+    }
+  }
+  if (!has_place || kind == nullptr || kind->place != rule->place) {
+    *error = "faults: '" + std::string(text) + "' needs at= and a kind= that can happen there";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const char* fault_kind_name(FaultKind kind) {
+  for (const KindRow& row : kKinds) {
+    if (row.kind == kind) return row.name;
+  }
+  return "?";
+}
+
+bool parse_faults(std::string_view script, std::vector<FaultRule>* rules, std::string* error) {
+  for (const std::string_view text : split(script, ';')) {
+    FaultRule rule;
+    if (!parse_rule(text, &rule, error)) return false;
+    rules->push_back(rule);
+  }
+  return true;
+}
+
+const FaultRule* find_fault(const std::vector<FaultRule>& rules, FaultPlace place, uint64_t number) {
+  for (const FaultRule& rule : rules) {
+    if (rule.place == place && rule.number == number) return &rule;
+  }
+  return nullptr;
+}
+
+bool random_fault(uint64_t seed, uint32_t percent, uint64_t job, uint64_t num_instructions, FaultRule* rule) {
+  // Those that a driver can notice: a silent flip would need a second computation.
+  constexpr FaultKind kNoticed[] = {
+      FaultKind::kHang,    FaultKind::kBusError,      FaultKind::kIllegalInstruction,
+      FaultKind::kBitFlip, FaultKind::kLostInterrupt, FaultKind::kLateInterrupt};
+  Random random(seed + job * 0x632be59bd9b4e019);
+  if (random.below(100) >= percent) return false;
+  *rule = FaultRule();
+  rule->kind = kNoticed[random.below(std::size(kNoticed))];
+  rule->number = job;
+  rule->instruction = random.below(num_instructions);
   return true;
 }
 

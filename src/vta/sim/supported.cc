@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/vta/sim/text.h"
+#include "src/vta/sim/options.h"
 
 namespace qplan::sim {
 namespace {

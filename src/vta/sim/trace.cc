@@ -1,9 +1,8 @@
 #include "src/vta/sim/trace.h"
 
 #include "qplan/host.h"
-#include "src/vta/isa/vta_cost.h"
-#include "src/vta/isa/vta_disasm.h"
-#include "src/vta/sim/text.h"
+#include "src/vta/isa/vta.h"
+#include "src/vta/sim/options.h"
 
 namespace qplan::sim {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutators/tokens.h"
 #include "tools/error.h"
-#include "tools/npy.h"
+#include "tools/input.h"
 
 namespace qplan::fuzz {
 namespace {

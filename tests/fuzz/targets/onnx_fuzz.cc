@@ -1,7 +1,7 @@
 // A .onnx model, to the packer; what packs runs. Mutants are ModelProtos.
 #include <onnx/onnx_pb.h>
 
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "tests/fuzz/model_oracle.h"
 #include "tests/fuzz/mutators/protobuf.h"
 

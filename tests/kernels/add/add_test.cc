@@ -8,14 +8,14 @@
 #include <limits>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::add_test {
 namespace {
 
 using testing::Extents;
@@ -331,4 +331,4 @@ TEST(Add, WorksInPlaceOnlyOnAnInputOfTheOutputsShape) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::add_test

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::arg_max_test {
 namespace {
 
 using testing::Extents;
@@ -159,4 +159,4 @@ TEST(ArgMax, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::arg_max_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/test_step.h"
 
-namespace qplan {
+namespace qplan::step_check_test {
 namespace {
 
 using testing::TestStep;
@@ -87,4 +87,4 @@ TEST_F(StepCheckTest, ShapesCompareByTheirExtents) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::step_check_test

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace qplan {
+namespace qplan::conv2d_band_test {
 namespace {
 
 size_t copied = 0, filled = 0;
@@ -57,4 +57,4 @@ TEST(Conv2dBand, RowBesideTheInput) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::conv2d_band_test

@@ -9,12 +9,12 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::conv2d_residual_test {
 namespace {
 
 using testing::Conv2dProblem;
@@ -160,4 +160,4 @@ TEST_P(Conv2dResidual, EqualsTheOracleOnImages) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::conv2d_residual_test

@@ -9,12 +9,12 @@
 
 #include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::conv2d_test {
 namespace {
 
 using testing::Bias;
@@ -433,4 +433,4 @@ TEST_P(Conv2dVariant, PaddingUsesThePadValue) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::conv2d_test

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::copy_test {
 namespace {
 
 using testing::Extents;
@@ -74,4 +74,4 @@ TEST(Copy, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::copy_test

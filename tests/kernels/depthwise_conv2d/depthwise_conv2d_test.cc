@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::depthwise_conv2d_test {
 namespace {
 
 using testing::Bias;
@@ -330,4 +330,4 @@ TEST_P(DepthwiseConv2dVariant, OutputsOfAChannelStandTogether) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::depthwise_conv2d_test

@@ -6,12 +6,12 @@
 #include <cfloat>
 #include <cmath>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::dequantize_test {
 namespace {
 
 using testing::Extents;
@@ -99,4 +99,4 @@ TEST(Dequantize, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::dequantize_test

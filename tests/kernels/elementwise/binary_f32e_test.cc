@@ -5,14 +5,14 @@
 #include <limits>
 #include <string>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::binary_f32e_test {
 namespace {
 
 using testing::Extents;
@@ -203,4 +203,4 @@ TEST(BinaryF32e, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::binary_f32e_test

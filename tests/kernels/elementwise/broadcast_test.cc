@@ -8,7 +8,7 @@
 #include "kernels/elementwise/chunks.h"
 #include "src/runtime/bind/broadcast.h"
 
-namespace qplan {
+namespace qplan::broadcast_test {
 namespace {
 
 Shape shape(std::initializer_list<uint32_t> extents) {
@@ -95,4 +95,4 @@ TEST(Chunks, CoverAllElementsOnce) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::broadcast_test

@@ -13,7 +13,7 @@
 #include <xtensor/xview.hpp>
 
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/kernels/evex/evexvnni.h"
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
@@ -24,7 +24,7 @@
 #include "tests/support/variants.h"
 #include "tests/support/weights.h"
 
-namespace qplan {
+namespace qplan::fully_connected_test {
 namespace {
 
 using testing::Bias;
@@ -342,4 +342,4 @@ TEST_P(FullyConnectedVariant, SubtractsBothZeroPoints) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::fully_connected_test

@@ -9,7 +9,7 @@
 #include "kernels/numeric/fixed_point.h"
 #include "tests/support/random.h"
 
-namespace qplan {
+namespace qplan::logistic_test {
 namespace {
 
 // 256 / (1 + exp(-v)), rounded, at most 255; v in float32 as the kernels compute it.
@@ -114,4 +114,4 @@ TEST(FixedPoint, ReciprocalOfOnePlus) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::logistic_test

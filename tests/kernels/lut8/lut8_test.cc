@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::lut8_test {
 namespace {
 
 using testing::Extents;
@@ -85,4 +85,4 @@ TEST(Lut8, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::lut8_test

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::mean_test {
 namespace {
 
 using testing::Extents;
@@ -174,4 +174,4 @@ TEST(Mean, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::mean_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/random.h"
 
-namespace qplan {
+namespace qplan::quantize_multiplier_test {
 namespace {
 
 void expect_multiplier(double real, int32_t multiplier, int32_t shift) {
@@ -65,4 +65,4 @@ TEST(QuantizeMultiplier, EqualsFrexpAndRound) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::quantize_multiplier_test

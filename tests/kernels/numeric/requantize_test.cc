@@ -10,7 +10,7 @@
 #include "tests/support/exact_requantize.h"
 #include "tests/support/random.h"
 
-namespace qplan {
+namespace qplan::requantize_test {
 namespace {
 
 using testing::Random;
@@ -172,4 +172,4 @@ TEST(RequantizeF32e, EqualsNearbyintClampedAfterwards) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::requantize_test

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace qplan {
+namespace qplan::saturate_test {
 namespace {
 
 TEST(Saturate, ClampKeepsWhatIsInside) {
@@ -32,4 +32,4 @@ TEST(Saturate, AddClampDoesNotWrapInBetween) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::saturate_test

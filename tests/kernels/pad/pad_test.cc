@@ -4,12 +4,12 @@
 
 #include <bit>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::pad_test {
 namespace {
 
 using testing::Extents;
@@ -121,4 +121,4 @@ TEST(Pad, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::pad_test

@@ -3,14 +3,14 @@
 
 #include <limits>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::avg_pool2d_f32e_test {
 namespace {
 
 using testing::Extents;
@@ -152,4 +152,4 @@ TEST(AvgPool2dF32e, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::avg_pool2d_f32e_test

@@ -5,14 +5,14 @@
 
 #include <string>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::pool2d_test {
 namespace {
 
 using testing::Extents;
@@ -210,4 +210,4 @@ TEST(AvgPool2d, BindRefusesWhatIsWrong) {
 TEST(MaxPool2d, BindRefusesWhatIsWrong) { testing::expect_refusals(kMaxPool2dFamily, kRefusals); }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::pool2d_test

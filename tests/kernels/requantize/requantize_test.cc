@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
@@ -16,7 +16,7 @@
 #include "tests/support/random.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::requantize_test {
 namespace {
 
 using testing::Buffer;
@@ -275,4 +275,4 @@ TEST_P(RequantizeVariant, RoundsTwiceAndSaturates) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::requantize_test

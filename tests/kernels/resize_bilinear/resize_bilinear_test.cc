@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::resize_bilinear_test {
 namespace {
 
 using testing::Extents;
@@ -254,4 +254,4 @@ TEST(ResizeBilinear, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::resize_bilinear_test

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <limits>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/nd.h"
 #include "tests/support/operands.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::softmax_f32e_test {
 namespace {
 
 using testing::Extents;
@@ -163,4 +163,4 @@ TEST(SoftmaxF32e, NeverOverwritesItsTable) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::softmax_f32e_test

@@ -8,13 +8,13 @@
 #include <cmath>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::softmax_test {
 namespace {
 
 using testing::Extents;
@@ -233,4 +233,4 @@ TEST(Softmax, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::softmax_test

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
-namespace qplan {
+namespace qplan::transpose_test {
 namespace {
 
 using testing::Extents;
@@ -130,4 +130,4 @@ TEST(Transpose, BindRefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::transpose_test

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/import/import_tflite.h"
+#include "src/packer/import/import.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::tflite_test {

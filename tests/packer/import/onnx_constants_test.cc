@@ -3,7 +3,7 @@
 
 #include "tests/packer/import/onnx_helpers.h"
 
-namespace qplan::onnx_test {
+namespace qplan::onnx_test::onnx_constants_test {
 namespace {
 
 // The constant as it is printed, "const(...)" or a scalar, as a function's only output.
@@ -245,4 +245,4 @@ TEST(OnnxConstants, ExtentsOfATensorWithoutElementsAreBounded) {
 }
 
 }  // namespace
-}  // namespace qplan::onnx_test
+}  // namespace qplan::onnx_test::onnx_constants_test

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <string>
 
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/op_context.h"
 
-namespace qplan::onnx_test {
+namespace qplan::onnx_test::onnx_docs_test {
 namespace {
 
 // "domain.Operator" -> "6 to 13", of the tables below a heading with the domain's name.
@@ -40,4 +40,4 @@ TEST(OnnxDocs, ThePageClaimsTheRows) {
 }
 
 }  // namespace
-}  // namespace qplan::onnx_test
+}  // namespace qplan::onnx_test::onnx_docs_test

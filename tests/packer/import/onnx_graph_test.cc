@@ -6,7 +6,7 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/import/onnx_helpers.h"
 
-namespace qplan::onnx_test {
+namespace qplan::onnx_test::onnx_graph_test {
 namespace {
 
 OnnxBuilder identity_model(const std::vector<int64_t>& shape) {
@@ -238,4 +238,4 @@ TEST(OnnxSniff, KnowsModelsByTheirFields) {
 }
 
 }  // namespace
-}  // namespace qplan::onnx_test
+}  // namespace qplan::onnx_test::onnx_graph_test

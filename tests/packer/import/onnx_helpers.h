@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/import/import_onnx.h"
-#include "src/packer/ir/verifier.h"
+#include "src/packer/import/import.h"
+#include "src/packer/ir/module.h"
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/onnx_builder.h"
 

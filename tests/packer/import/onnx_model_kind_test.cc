@@ -3,7 +3,7 @@
 
 #include "tests/packer/import/onnx_helpers.h"
 
-namespace qplan::onnx_test {
+namespace qplan::onnx_test::onnx_model_kind_test {
 namespace {
 
 const std::string kFile = "-49: onnx: 'net.onnx': ";
@@ -154,4 +154,4 @@ TEST(OnnxIf, BrokenOnes) {
 }
 
 }  // namespace
-}  // namespace qplan::onnx_test
+}  // namespace qplan::onnx_test::onnx_model_kind_test

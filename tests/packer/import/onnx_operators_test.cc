@@ -3,7 +3,7 @@
 
 #include "tests/packer/import/onnx_helpers.h"
 
-namespace qplan::onnx_test {
+namespace qplan::onnx_test::onnx_operators_test {
 namespace {
 
 TEST(OnnxQuantize, PerTensorAndPerAxis) {
@@ -485,4 +485,4 @@ TEST(OnnxResize, BilinearOnly) {
 }
 
 }  // namespace
-}  // namespace qplan::onnx_test
+}  // namespace qplan::onnx_test::onnx_operators_test

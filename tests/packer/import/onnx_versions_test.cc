@@ -1,10 +1,10 @@
 // Operators whose meaning or form changed between opsets: each version is read as its own.
 #include <gtest/gtest.h>
 
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "tests/packer/import/onnx_helpers.h"
 
-namespace qplan::onnx_test {
+namespace qplan::onnx_test::onnx_versions_test {
 namespace {
 
 TEST(OnnxVersions, ClipHasAttributesThenInputs) {
@@ -140,4 +140,4 @@ TEST(OnnxVersions, RowsAreSortedAndInOrder) {
 }
 
 }  // namespace
-}  // namespace qplan::onnx_test
+}  // namespace qplan::onnx_test::onnx_versions_test

@@ -4,7 +4,7 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/import/pytorch_helpers.h"
 
-namespace qplan::pytorch_test {
+namespace qplan::pytorch_test::pytorch_import_test {
 namespace {
 
 TEST(PytorchImport, ShapesOfInputsMustBeGiven) {
@@ -96,4 +96,4 @@ TEST(PytorchImport, EveryTruncationIsRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::pytorch_test
+}  // namespace qplan::pytorch_test::pytorch_import_test

@@ -3,7 +3,7 @@
 
 #include "tests/packer/import/pytorch_helpers.h"
 
-namespace qplan::pytorch_test {
+namespace qplan::pytorch_test::pytorch_operators_test {
 namespace {
 
 constexpr char kQuantize[] = "    q = torch.quantize_per_tensor(x, 0.5, 3, 13)\n";
@@ -183,4 +183,4 @@ TEST(PytorchOperators, ErrorsNameTheOperatorAndTheVariable) {
 }
 
 }  // namespace
-}  // namespace qplan::pytorch_test
+}  // namespace qplan::pytorch_test::pytorch_operators_test

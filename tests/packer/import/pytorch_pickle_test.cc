@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
+#include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/pickle_reader.h"
-#include "src/packer/import/pytorch/tensor_reader.h"
 #include "tests/packer/import/pytorch_builder.h"
 
-namespace qplan::pytorch_test {
+namespace qplan::pytorch_test::pytorch_pickle_test {
 namespace {
 
 using pt::Ref;
@@ -228,4 +228,4 @@ TEST_F(PytorchTensor, RepeatedElementsAreBounded) {
 }
 
 }  // namespace
-}  // namespace qplan::pytorch_test
+}  // namespace qplan::pytorch_test::pytorch_pickle_test

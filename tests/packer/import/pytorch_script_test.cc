@@ -3,7 +3,7 @@
 
 #include "tests/packer/import/pytorch_helpers.h"
 
-namespace qplan::pytorch_test {
+namespace qplan::pytorch_test::pytorch_script_test {
 namespace {
 
 constexpr char kUnsupported[] = "-49: pytorch: 'net.pt': 1 operator that qplan does not import: ";
@@ -175,4 +175,4 @@ TEST(PytorchScript, AttributesOfObjectsThatShareThemAreCounted) {
 }
 
 }  // namespace
-}  // namespace qplan::pytorch_test
+}  // namespace qplan::pytorch_test::pytorch_script_test

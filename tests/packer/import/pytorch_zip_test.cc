@@ -2,11 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/import/pytorch/zip_archive.h"
 #include "tests/packer/import/pytorch_builder.h"
 
-namespace qplan::pytorch_test {
+namespace qplan::pytorch_test::pytorch_zip_test {
 namespace {
 
 using pt::ZipArchive;
@@ -125,4 +124,4 @@ TEST(PytorchZip, DirectoriesThatPromiseTooMuchAreRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::pytorch_test
+}  // namespace qplan::pytorch_test::pytorch_zip_test

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/import/import_relay.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/quantization_attrs.h"
 
-namespace qplan {
+namespace qplan::relay_import_test {
 namespace {
 
 ir::Module import_text(const std::string& text, const LogFunction& log = {}) {
@@ -73,4 +73,4 @@ TEST(RelayImport, ScalesAlongAnotherAxisThanTheChannelsAreNotCompared) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::relay_import_test

@@ -3,7 +3,7 @@
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 
-namespace qplan::tflite_test {
+namespace qplan::tflite_test::tflite_conv_test {
 namespace {
 
 const char kWeights[] =
@@ -315,4 +315,4 @@ TEST(TfliteFullyConnected, Refusals) {
 }
 
 }  // namespace
-}  // namespace qplan::tflite_test
+}  // namespace qplan::tflite_test::tflite_conv_test

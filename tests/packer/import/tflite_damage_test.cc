@@ -6,7 +6,7 @@
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 
-namespace qplan::tflite_test {
+namespace qplan::tflite_test::tflite_damage_test {
 namespace {
 
 // A network with most of what a file can hold: two convolutions, an addition, pools, a reshape, softmax.
@@ -94,4 +94,4 @@ TEST(TfliteDamage, OverwrittenWords) {
 }
 
 }  // namespace
-}  // namespace qplan::tflite_test
+}  // namespace qplan::tflite_test::tflite_damage_test

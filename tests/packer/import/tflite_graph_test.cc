@@ -5,7 +5,7 @@
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 
-namespace qplan::tflite_test {
+namespace qplan::tflite_test::tflite_graph_test {
 namespace {
 
 const std::string kFile = "tflite: 'net.tflite': ";
@@ -236,4 +236,4 @@ TEST(TfliteGraph, AChainOfManyOperatorsImports) {
 }
 
 }  // namespace
-}  // namespace qplan::tflite_test
+}  // namespace qplan::tflite_test::tflite_graph_test

@@ -4,7 +4,7 @@
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 
-namespace qplan::tflite_test {
+namespace qplan::tflite_test::tflite_model_kind_test {
 namespace {
 
 const std::string kFile = "-49: tflite: 'net.tflite': ";
@@ -134,4 +134,4 @@ TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
 }
 
 }  // namespace
-}  // namespace qplan::tflite_test
+}  // namespace qplan::tflite_test::tflite_model_kind_test

@@ -8,7 +8,7 @@
 
 #include "tests/packer/import/import_helpers.h"
 
-namespace qplan::tflite_test {
+namespace qplan::tflite_test::tflite_models_test {
 namespace {
 
 std::filesystem::path models_folder() {
@@ -70,4 +70,4 @@ TEST(TfliteModels, OtherGroupsImportOrAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace qplan::tflite_test
+}  // namespace qplan::tflite_test::tflite_models_test

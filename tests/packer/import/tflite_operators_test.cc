@@ -3,7 +3,7 @@
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 
-namespace qplan::tflite_test {
+namespace qplan::tflite_test::tflite_operators_test {
 namespace {
 
 using tflite::BuiltinOperator;
@@ -283,4 +283,4 @@ TEST(TfliteConcatenation, RefusesRescalingThatHasNoExactForm) {
 }
 
 }  // namespace
-}  // namespace qplan::tflite_test
+}  // namespace qplan::tflite_test::tflite_operators_test

@@ -1,11 +1,10 @@
-#include "src/packer/ir/verifier.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/builder.h"
+#include "src/packer/ir/module.h"
 
-namespace qplan::ir {
+namespace qplan::ir::verifier_test {
 namespace {
 
 std::string refusal(const Module& module) {
@@ -193,4 +192,4 @@ TEST(Builder, WritesQuantisedNodes) {
 }
 
 }  // namespace
-}  // namespace qplan::ir
+}  // namespace qplan::ir::verifier_test

@@ -4,7 +4,7 @@
 
 #include "src/packer/memory/arena.h"
 
-namespace qplan::memory {
+namespace qplan::memory::lifetimes_test {
 namespace {
 
 using target::Program;
@@ -84,4 +84,4 @@ TEST(Arena, AnUnusedInputAndAnUnusedResultHavePlaces) {
 }
 
 }  // namespace
-}  // namespace qplan::memory
+}  // namespace qplan::memory::lifetimes_test

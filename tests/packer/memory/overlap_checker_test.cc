@@ -1,14 +1,13 @@
-#include "src/packer/memory/overlap_checker.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
 #include "src/packer/error.h"
+#include "src/packer/memory/checker.h"
 #include "src/packer/memory/planner.h"
 
-namespace qplan::memory {
+namespace qplan::memory::overlap_checker_test {
 namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;
@@ -157,4 +156,4 @@ TEST(OverlapChecker, FindsPlantedOverlapsInRandomPlans) {
 }
 
 }  // namespace
-}  // namespace qplan::memory
+}  // namespace qplan::memory::overlap_checker_test

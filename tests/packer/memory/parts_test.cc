@@ -1,5 +1,3 @@
-#include "src/packer/memory/parts.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,10 +6,10 @@
 #include <set>
 
 #include "src/packer/memory/arena.h"
-#include "src/packer/memory/live_bytes.h"
+#include "src/packer/memory/lifetimes.h"
 #include "tests/support/random.h"
 
-namespace qplan::memory {
+namespace qplan::memory::parts_test {
 namespace {
 
 using target::Program;
@@ -318,4 +316,4 @@ TEST(LiveBytes, ArePeakOfLiveBytesOfThePlanner) {
 }
 
 }  // namespace
-}  // namespace qplan::memory
+}  // namespace qplan::memory::parts_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace qplan::memory {
+namespace qplan::memory::planner_test {
 namespace {
 
 bool alive_together(const Buffer& a, const Buffer& b) { return a.first <= b.last && b.first <= a.last; }
@@ -165,4 +165,4 @@ TEST(Planner, HundredThousandBuffersAliveAtOnceAreQuick) {
 }
 
 }  // namespace
-}  // namespace qplan::memory
+}  // namespace qplan::memory::planner_test

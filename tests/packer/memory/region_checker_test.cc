@@ -1,10 +1,9 @@
-#include "src/packer/memory/region_checker.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
+#include "src/packer/memory/checker.h"
 
-namespace qplan::memory {
+namespace qplan::memory::region_checker_test {
 namespace {
 
 using target::NpuRegion;
@@ -122,4 +121,4 @@ TEST(Lifetimes, TensorsOfDifferentBanksDoNotReplaceEachOther) {
 }
 
 }  // namespace
-}  // namespace qplan::memory
+}  // namespace qplan::memory::region_checker_test

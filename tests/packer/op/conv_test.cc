@@ -2,7 +2,7 @@
 
 #include "tests/packer/op/infer_text.h"
 
-namespace qplan {
+namespace qplan::conv_test {
 namespace {
 
 // %x is the data, %w the weight, quantisation constants are scalars.
@@ -206,4 +206,4 @@ TEST(InferPool2d, RefusesWindowsWithoutInput) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::conv_test

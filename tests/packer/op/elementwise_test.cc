@@ -2,7 +2,7 @@
 
 #include "tests/packer/op/infer_text.h"
 
-namespace qplan {
+namespace qplan::elementwise_test {
 namespace {
 
 const char kParams[] =
@@ -125,4 +125,4 @@ TEST(InferActivation, KeepsTheType) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::elementwise_test

@@ -3,7 +3,7 @@
 
 #include "tests/packer/op/evaluate_text.h"
 
-namespace qplan {
+namespace qplan::evaluate_test {
 namespace {
 
 std::string floats(const std::string& elements, int count) {
@@ -179,4 +179,4 @@ TEST(Evaluate, HasNothingForOperatorsWithAKernel) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::evaluate_test

@@ -3,7 +3,7 @@
 
 #include "tests/packer/op/infer_text.h"
 
-namespace qplan {
+namespace qplan::float_infer_test {
 namespace {
 
 const char kParams[] =
@@ -92,4 +92,4 @@ TEST(InferLookup, WantsATableOf256) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::float_infer_test

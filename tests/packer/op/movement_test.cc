@@ -2,7 +2,7 @@
 
 #include "tests/packer/op/infer_text.h"
 
-namespace qplan {
+namespace qplan::movement_test {
 namespace {
 
 const char kParams[] =
@@ -146,4 +146,4 @@ TEST(InferResize, SizeReplacesHeightAndWidth) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::movement_test

@@ -7,7 +7,7 @@
 #include "src/packer/error.h"
 #include "src/packer/op/shape.h"
 
-namespace qplan::op {
+namespace qplan::op::op_def_test {
 namespace {
 
 TEST(OpTable, HasEachOperatorOnceAndComplete) {
@@ -116,4 +116,4 @@ TEST(TensorType, SizesSaturate) {
 }
 
 }  // namespace
-}  // namespace qplan::op
+}  // namespace qplan::op::op_def_test

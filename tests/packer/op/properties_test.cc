@@ -14,10 +14,10 @@
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/passes/layout.h"
+#include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/text/text.h"
 
-namespace qplan::op {
+namespace qplan::op::properties_test {
 namespace {
 
 const char kParams[] =
@@ -583,4 +583,4 @@ TEST(OpProperties, ConversionsKeepTheReals) {
 }
 
 }  // namespace
-}  // namespace qplan::op
+}  // namespace qplan::op::properties_test

@@ -1,15 +1,14 @@
-#include "src/packer/partition/explain_html.h"
-
 #include <nlohmann/json.hpp>
 
+#include "src/packer/partition/explain.h"
 #include "src/packer/pipeline/targets.h"
 #include "tests/packer/partition/partition_test_support.h"
 
-namespace qplan::partition {
+namespace qplan::partition::explain_html_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using partition_test::parse_main;
+using qplan::partition_test::parse_main;
 
 size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;
@@ -84,4 +83,4 @@ TEST(ExplainHtml, WhatNestsTooDeeplyIsRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::partition
+}  // namespace qplan::partition::explain_html_test

@@ -7,7 +7,7 @@
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/random.h"
 
-namespace qplan::partition {
+namespace qplan::partition::partition_property_test {
 namespace {
 
 class RandomNetwork {
@@ -107,4 +107,4 @@ TEST(PartitionProperty, ThePartsComputeWhatTheWholeDoes) {
 }
 
 }  // namespace
-}  // namespace qplan::partition
+}  // namespace qplan::partition::partition_property_test

@@ -9,13 +9,13 @@
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/sanitizers.h"
 
-namespace qplan::partition {
+namespace qplan::partition::partition_test {
 namespace {
 
-using partition_test::operators;
-using partition_test::parse_main;
-using partition_test::plain_text;
-using partition_test::refusal;
+using qplan::partition_test::operators;
+using qplan::partition_test::parse_main;
+using qplan::partition_test::plain_text;
+using qplan::partition_test::refusal;
 
 // MobileNet's float head: conv2d, bias_add, clip, depthwise conv2d, bias_add, clip.
 ir::Module float_head() {
@@ -566,4 +566,4 @@ TEST(Partition, TenThousandOperatorsTakeAFewSeconds) {
 }
 
 }  // namespace
-}  // namespace qplan::partition
+}  // namespace qplan::partition::partition_test

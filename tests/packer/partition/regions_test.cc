@@ -9,7 +9,7 @@
 #include "tests/support/random.h"
 #include "tests/support/sanitizers.h"
 
-namespace qplan::partition {
+namespace qplan::partition::regions_test {
 namespace {
 
 using Regions = std::vector<uint32_t>;
@@ -167,4 +167,4 @@ TEST(MergeRegions, TenThousandUnitsTakeLessThanASecond) {
 }
 
 }  // namespace
-}  // namespace qplan::partition
+}  // namespace qplan::partition::regions_test

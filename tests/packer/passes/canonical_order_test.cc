@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::canonical_order_test {
 namespace {
 
 TEST(CanonicalOrder, FollowsTheOperandsFromTheOutputs) {
@@ -33,4 +33,4 @@ TEST(CanonicalOrder, DoesNotRecurse) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::canonical_order_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::common_subexpressions_test {
 namespace {
 
 std::string merge(const std::string& body) {
@@ -39,4 +39,4 @@ TEST(CommonSubexpressions, LeavesWhatDiffers) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::common_subexpressions_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::convert_layout_test {
 namespace {
 
 std::string convert(const std::string& params, const std::string& body) {
@@ -137,4 +137,4 @@ TEST(ConvertLayout, TransposesOfTheSourceMeetTheTwin) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::convert_layout_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::convert_uint8_weights_test {
 namespace {
 
 std::string convert(const std::string& params, const std::string& body) {
@@ -34,4 +34,4 @@ TEST(ConvertUint8Weights, LeavesInt8AndWhatIsNotConstant) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::convert_uint8_weights_test

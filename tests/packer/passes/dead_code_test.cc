@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::dead_code_test {
 namespace {
 
 TEST(DeadCode, DropsWhatNoOutputNeedsAndKeepsParameters) {
@@ -30,4 +30,4 @@ TEST(DeadCode, LeavesLiveCode) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::dead_code_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::eliminate_layout_test {
 namespace {
 
 std::string eliminate(const std::string& shape, const std::string& body) {
@@ -52,4 +52,4 @@ TEST(EliminateLayout, LeavesWhatMoves) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::eliminate_layout_test

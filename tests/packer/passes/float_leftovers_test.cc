@@ -1,8 +1,7 @@
-#include "src/packer/passes/float_leftovers.h"
-
+#include "src/packer/passes/passes.h"
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::float_leftovers_test {
 namespace {
 
 std::string explain(const std::string& params, const std::string& body, bool keep_float = false) {
@@ -83,4 +82,4 @@ TEST(FloatLeftovers, KeepFloatIsTheReason) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::float_leftovers_test

@@ -2,7 +2,7 @@
 
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fold_batch_norm_test {
 namespace {
 
 const std::string kData = "%x: Tensor[(1, 2, 3, 3), uint8]";
@@ -138,4 +138,4 @@ TEST(FoldBatchNorm, ValuesWithOtherReadersStay) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fold_batch_norm_test

@@ -2,7 +2,7 @@
 #include "src/packer/op/op_def.h"
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fold_constants_test {
 namespace {
 
 // Evaluates `qnn.requantize`, which has no evaluation of its own, to a constant of zeros, nothing else.
@@ -125,4 +125,4 @@ TEST(FoldConstants, LeavesQuantisationOfConstants) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fold_constants_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fold_pad_test {
 namespace {
 
 const std::string kData = "%x: Tensor[(1, 3, 3, 1), int8]";
@@ -62,4 +62,4 @@ TEST(FoldPad, NothingButAConvolutionTakesIt) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fold_pad_test

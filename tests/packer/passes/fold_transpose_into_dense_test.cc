@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fold_transpose_into_dense_test {
 namespace {
 
 TEST(FoldTransposeIntoDense, ColumnsTakeTheOrderOfTheData) {
@@ -33,4 +33,4 @@ TEST(FoldTransposeIntoDense, AScalarStays) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fold_transpose_into_dense_test

@@ -4,7 +4,7 @@
 #include "src/packer/op/shape.h"
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fold_zero_point_test {
 namespace {
 
 using passes::ActivationZeroPoint;
@@ -188,4 +188,4 @@ TEST(FoldZeroPoint, AccumulatorsAreEqualOnRandomConvolutions) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fold_zero_point_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fuse_activation_test {
 namespace {
 
 const std::string kInt8 = "%x: Tensor[(4), int8]";
@@ -73,4 +73,4 @@ TEST(FuseActivation, LeavesAnInt32RequantizeOfTheSameScale) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fuse_activation_test

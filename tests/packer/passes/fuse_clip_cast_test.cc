@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fuse_clip_cast_test {
 namespace {
 
 const std::string kData = "%x: Tensor[(1, 4), int32]";
@@ -69,4 +69,4 @@ TEST(FuseClipCast, AlsoBehindAQuantise) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fuse_clip_cast_test

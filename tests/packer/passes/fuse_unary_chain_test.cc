@@ -3,7 +3,7 @@
 
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::fuse_unary_chain_test {
 namespace {
 
 const std::string kData = "%x: Tensor[(1, 4), int8]";
@@ -104,4 +104,4 @@ TEST(FuseUnaryChain, TheLogNamesOperatorsAndContract) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::fuse_unary_chain_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::merge_requantize_test {
 namespace {
 
 std::string merge(const std::string& params, const std::string& body) {
@@ -106,4 +106,4 @@ TEST(MergeRequantize, KeepsTheBytes) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::merge_requantize_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::move_pad_test {
 namespace {
 
 std::string move(const std::string& pad_value) {
@@ -30,4 +30,4 @@ TEST(MovePad, APadThatSomethingElseReadsStays) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::move_pad_test

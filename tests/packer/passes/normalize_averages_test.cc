@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::normalize_averages_test {
 namespace {
 
 std::string average(const std::string& arguments) {
@@ -43,4 +43,4 @@ TEST(NormalizeAverages, AMeanThatKeepsTheScaleIsAPoolExceptUnderTflitesContract)
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::normalize_averages_test

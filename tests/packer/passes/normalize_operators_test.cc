@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::normalize_operators_test {
 namespace {
 
 TEST(NormalizeOperators, WritesWindowsOut) {
@@ -46,4 +46,4 @@ TEST(NormalizeOperators, TheMultiplierRuleMeansNothingToF32e) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::normalize_operators_test

@@ -4,7 +4,7 @@
 #include "src/packer/op/op_def.h"
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::passes_test {
 namespace {
 
 TEST(Passes, HaveNamesOfTheirOwnAndAreFoundByThem) {
@@ -68,4 +68,4 @@ TEST(Passes, AChainOf100000OperatorsIsLinear) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::passes_test

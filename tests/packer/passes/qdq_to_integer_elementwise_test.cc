@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::qdq_to_integer_elementwise_test {
 namespace {
 
 std::string lower(const std::string& params, const std::string& body) {
@@ -77,4 +77,4 @@ TEST(QdqElementwise, TflitesSigmoidHasOneOutputScale) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::qdq_to_integer_elementwise_test

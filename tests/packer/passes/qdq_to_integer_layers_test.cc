@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::qdq_to_integer_layers_test {
 namespace {
 
 std::string lower(const std::string& params, const std::string& body) {
@@ -134,4 +134,4 @@ TEST(QdqLayers, SaysWhatStandsInThePlaceOfTheWeights) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::qdq_to_integer_layers_test

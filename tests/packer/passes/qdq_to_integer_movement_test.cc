@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::qdq_to_integer_movement_test {
 namespace {
 
 std::string lower(const std::string& params, const std::string& body) {
@@ -174,4 +174,4 @@ TEST(QdqMovement, ALongChainTakesOneVisit) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::qdq_to_integer_movement_test

@@ -5,7 +5,7 @@
 
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::qdq_to_integer_results_test {
 namespace {
 
 constexpr uint32_t kSeed = 6;
@@ -180,4 +180,4 @@ TEST(QdqResults, AveragesOverWindowsAndAxes) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::qdq_to_integer_results_test

@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::quantize_constants_test {
 namespace {
 
 // The constant after the pass.
@@ -80,4 +80,4 @@ TEST(QuantizeConstants, CanBeSkipped) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::quantize_constants_test

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/ir/verifier.h"
+#include "src/packer/ir/module.h"
 #include "src/packer/pattern/rewrite.h"
 #include "tests/packer/passes/pass_test_support.h"
 

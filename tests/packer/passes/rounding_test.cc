@@ -9,7 +9,7 @@
 
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::rounding_test {
 namespace {
 
 using passes::Quantized;
@@ -82,4 +82,4 @@ TEST(Rounding, TheRuleOfANodeGoesBeforeItsContract) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::rounding_test

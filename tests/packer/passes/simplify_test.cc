@@ -1,6 +1,6 @@
 #include "tests/packer/passes/rewrite_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::simplify_test {
 namespace {
 
 std::string simplify(const std::string& params, const std::string& body) {
@@ -168,4 +168,4 @@ TEST(Simplify, AChainOfManyClipsTakesOneVisit) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::simplify_test

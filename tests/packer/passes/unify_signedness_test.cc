@@ -1,6 +1,6 @@
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::passes_test {
+namespace qplan::passes_test::unify_signedness_test {
 namespace {
 
 std::string unify(const std::string& params, const std::string& body, bool contract_is_chosen = false) {
@@ -179,4 +179,4 @@ TEST(UnifySignedness, BetweenAnInputAndAnOutputOfBothDtypesItStays) {
 }
 
 }  // namespace
-}  // namespace qplan::passes_test
+}  // namespace qplan::passes_test::unify_signedness_test

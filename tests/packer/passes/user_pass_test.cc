@@ -1,10 +1,9 @@
-#include "src/packer/passes/user_pass.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
+#include "src/packer/passes/pass.h"
 
-namespace qplan::passes {
+namespace qplan::passes::user_pass_test {
 namespace {
 
 UserPass pass(std::string name, std::string after = "") {
@@ -55,4 +54,4 @@ TEST(UserPass, NamesAreUniqueAndKnown) {
 }
 
 }  // namespace
-}  // namespace qplan::passes
+}  // namespace qplan::passes::user_pass_test

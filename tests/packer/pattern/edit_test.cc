@@ -1,11 +1,10 @@
-#include "src/packer/pattern/edit.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
+#include "src/packer/pattern/rebuild.h"
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::pattern {
+namespace qplan::pattern::edit_test {
 namespace {
 
 using passes_test::parse_main;
@@ -121,4 +120,4 @@ TEST(Edit, AllResultsOfANodeAreReplacedTogether) {
 }
 
 }  // namespace
-}  // namespace qplan::pattern
+}  // namespace qplan::pattern::edit_test

@@ -11,7 +11,7 @@
 #include "src/packer/pattern/matcher.h"
 #include "tests/support/random.h"
 
-namespace qplan::pattern {
+namespace qplan::pattern::matcher_property_test {
 namespace {
 
 using testing::Random;
@@ -290,4 +290,4 @@ TEST(MatcherProperty, GivesTheFirstOfAllMatches) {
 }
 
 }  // namespace
-}  // namespace qplan::pattern
+}  // namespace qplan::pattern::matcher_property_test

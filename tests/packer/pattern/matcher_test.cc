@@ -5,7 +5,7 @@
 #include "src/packer/error.h"
 #include "src/packer/text/text.h"
 
-namespace qplan::pattern {
+namespace qplan::pattern::matcher_test {
 namespace {
 
 // The last value of the body of a function of %x, %y: Tensor[(1, 4), int8] against a pattern.
@@ -301,4 +301,4 @@ TEST(Pattern, ReadsAsWords) {
 }
 
 }  // namespace
-}  // namespace qplan::pattern
+}  // namespace qplan::pattern::matcher_test

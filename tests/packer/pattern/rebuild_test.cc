@@ -7,7 +7,7 @@
 #include "src/packer/error.h"
 #include "src/packer/text/text.h"
 
-namespace qplan::pattern {
+namespace qplan::pattern::rebuild_test {
 namespace {
 
 // A value of the old function is no operand of the new one, nor the other way round.
@@ -84,4 +84,4 @@ TEST(Rebuild, AReplacementOfAnotherTypeIsOurBug) {
 }
 
 }  // namespace
-}  // namespace qplan::pattern
+}  // namespace qplan::pattern::rebuild_test

@@ -5,7 +5,7 @@
 #include "src/packer/error.h"
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::pattern {
+namespace qplan::pattern::rewrite_test {
 namespace {
 
 using passes_test::parse_main;
@@ -140,4 +140,4 @@ TEST(Rewrite, ALongChainCollapsesInFewVisits) {
 }
 
 }  // namespace
-}  // namespace qplan::pattern
+}  // namespace qplan::pattern::rewrite_test

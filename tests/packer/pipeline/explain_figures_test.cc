@@ -9,10 +9,9 @@
 
 #include "format/plan_view.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/pipeline/pipeline.h"
 
-namespace qplan {
+namespace qplan::explain_figures_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -79,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Fuse, ExplainFigures,
                                            schedule::Fuse::kMemory));
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::explain_figures_test

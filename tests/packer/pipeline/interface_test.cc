@@ -1,13 +1,12 @@
-#include "src/packer/pipeline/interface.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/stages.h"
 #include "tests/packer/passes/pass_test_support.h"
 
-namespace qplan::pipeline {
+namespace qplan::pipeline::interface_test {
 namespace {
 
 using passes_test::parse_main;
@@ -136,4 +135,4 @@ TEST(SetIoDtype, AnInputThatIsComputedWithInFloatStays) {
 }
 
 }  // namespace
-}  // namespace qplan::pipeline
+}  // namespace qplan::pipeline::interface_test

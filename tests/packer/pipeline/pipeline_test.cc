@@ -13,14 +13,13 @@
 
 #include "qplan/pack.h"
 #include "src/packer/error.h"
-#include "src/packer/evaluate/make_plan.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
-#include "src/packer/pipeline/canonicalize.h"
-#include "src/packer/pipeline/observer.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/target/lower.h"
 
-namespace qplan {
+namespace qplan::pipeline_test {
 namespace {
 
 std::vector<uint8_t> digits_model() {
@@ -303,4 +302,4 @@ TEST(PackCApi, MemoryExhaustedIsAStatus) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::pipeline_test

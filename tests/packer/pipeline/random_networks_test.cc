@@ -10,20 +10,18 @@
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/evaluate/make_plan.h"
 #include "src/packer/import/quantization_attrs.h"
-#include "src/packer/inspect/plan_reader.h"
-#include "src/packer/ir/verifier.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pattern/rewrite.h"
-#include "src/packer/pipeline/canonicalize.h"
-#include "src/packer/pipeline/observer.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
 #include "tests/packer/pipeline/naive_interpreter.h"
 #include "tests/packer/pipeline/random_network.h"
 
-namespace qplan {
+namespace qplan::random_networks_test {
 namespace {
 
 using naive::Tensor;
@@ -370,4 +368,4 @@ TEST(RandomNetworks, TheOtherSignednessGivesTheSamePlan) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::random_networks_test

@@ -6,18 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
-#include "src/packer/evaluate/make_plan.h"
-#include "src/packer/evaluate/reference_session.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/pipeline/place.h"
-#include "src/packer/pipeline/plan_program.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/text/text.h"
 #include "tests/packer/support/toy_target.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan {
+namespace qplan::regions_test {
 namespace {
 
 using testing::ToyOptions;
@@ -280,4 +277,4 @@ TEST(Regions, TheReportIsReadBackFromItsJson) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::regions_test

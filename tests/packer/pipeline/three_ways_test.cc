@@ -7,14 +7,14 @@
 #include <set>
 
 #include "src/packer/error.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/builder.h"
 #include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/text/text.h"
 #include "tests/support/relay_fragments.h"
 
-namespace qplan {
+namespace qplan::three_ways_test {
 namespace {
 
 using testing::kFloatsAtRest;
@@ -152,4 +152,4 @@ TEST_F(ThreeWays, LeavingOutARewriteIsReportedByName) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::three_ways_test

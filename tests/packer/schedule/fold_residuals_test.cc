@@ -1,13 +1,12 @@
-#include "src/packer/schedule/fold_residuals.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "src/packer/schedule/fuse.h"
 #include "src/packer/target/profile.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::schedule {
+namespace qplan::schedule::fold_residuals_test {
 namespace {
 
 using qplan::testing::kernels_of;
@@ -89,4 +88,4 @@ TEST(FoldResiduals, ApartIsAsBefore) {
 }
 
 }  // namespace
-}  // namespace qplan::schedule
+}  // namespace qplan::schedule::fold_residuals_test

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/schedule/step_key.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::schedule {
+namespace qplan::schedule::fuse_test {
 namespace {
 
 using qplan::testing::kernels_of;
@@ -234,4 +233,4 @@ TEST(Fuse, NeverTakesMoreMemory) {
 }
 
 }  // namespace
-}  // namespace qplan::schedule
+}  // namespace qplan::schedule::fuse_test

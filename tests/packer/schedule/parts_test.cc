@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "src/packer/evaluate/reference_session.h"
-#include "src/runtime/bind/families.h"
+#include "src/packer/evaluate/evaluate.h"
+#include "src/runtime/bind/family.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 
-namespace qplan::schedule {
+namespace qplan::schedule::parts_test {
 namespace {
 
 using qplan::testing::lower_text;
@@ -189,4 +189,4 @@ TEST(PlanParts, RandomNetworksGiveWhatTheirTextMeans) {
 }
 
 }  // namespace
-}  // namespace qplan::schedule
+}  // namespace qplan::schedule::parts_test

@@ -13,16 +13,15 @@
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/plan_reader.h"
 #include "src/packer/inspect/schedule_names.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/schedule/reschedule.h"
 #include "src/packer/schedule/schedulable_plan.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "tests/models/model_session.h"
 #include "tests/support/random.h"
 
-namespace qplan::schedule {
+namespace qplan::schedule::tuning_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -355,4 +354,4 @@ TEST(Reschedule, AnyBytesInAPlanGiveTheSameOutputs) {
 }
 
 }  // namespace
-}  // namespace qplan::schedule
+}  // namespace qplan::schedule::tuning_test

@@ -4,9 +4,9 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 
-namespace qplan::schedule {
+namespace qplan::schedule::variant_choice_test {
 namespace {
 
 // A layer of 4 channels, in the layout that the vector variants read.
@@ -59,4 +59,4 @@ TEST(VariantChoice, NamesTheScheduleWhereItWantsLess) {
 }
 
 }  // namespace
-}  // namespace qplan::schedule
+}  // namespace qplan::schedule::variant_choice_test

@@ -8,7 +8,7 @@
 #include "src/packer/target/cpu/table.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::testing {
+namespace qplan::testing::cpu_constraints_test {
 namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
@@ -87,4 +87,4 @@ TEST(CpuRefusals, ExplainListsThem) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::cpu_constraints_test

@@ -10,7 +10,7 @@
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
 
-namespace qplan::target {
+namespace qplan::target::cpu_costs_test {
 namespace {
 
 CpuCosts costs_of(const std::string& target) { return pipeline::parse_targets(target)[0].cpu_costs; }
@@ -119,4 +119,4 @@ TEST(CpuCosts, TheKindOfWorkFollowsTheOperator) {
 }
 
 }  // namespace
-}  // namespace qplan::target
+}  // namespace qplan::target::cpu_costs_test

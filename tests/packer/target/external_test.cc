@@ -16,7 +16,7 @@
 #include "tests/conformance/workload.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::target::external {
+namespace qplan::target::external::external_test {
 namespace {
 
 constexpr uint64_t kHash = 0x1234;
@@ -306,4 +306,4 @@ TEST(ExternalTarget, ACompilerOfTheLibrary) {
 }
 
 }  // namespace
-}  // namespace qplan::target::external
+}  // namespace qplan::target::external::external_test

@@ -13,7 +13,7 @@
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::lower_acc32_test {
 namespace {
 
 // A random layer as text: product, bias, requantize.
@@ -281,4 +281,4 @@ TEST(LowerAcc32, ARequantizeAlongAnotherAxis) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::lower_acc32_test

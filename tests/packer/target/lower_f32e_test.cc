@@ -7,7 +7,7 @@
 
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::testing {
+namespace qplan::testing::lower_f32e_test {
 namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
@@ -217,4 +217,4 @@ TEST(LowerContracts, WhatHasNoRuleIsRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::lower_f32e_test

@@ -8,8 +8,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/evaluate/make_plan.h"
-#include "src/packer/inspect/plan_reader.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/evaluate/reference_session.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::testing {
+namespace qplan::testing::lower_layouts_test {
 namespace {
 
 struct Layer {
@@ -91,4 +91,4 @@ TEST(LowerLayouts, OfLayersWithoutVectorKernelsHaveNoPaddedTaps) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::lower_layouts_test

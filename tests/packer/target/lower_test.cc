@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "src/packer/evaluate/reference_session.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::testing {
+namespace qplan::testing::lower_test {
 namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
@@ -328,4 +328,4 @@ TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::lower_test

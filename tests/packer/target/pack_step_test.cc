@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/inspect/plan_reader.h"
-#include "src/runtime/bind/families.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/runtime/bind/family.h"
 
-namespace qplan::target {
+namespace qplan::target::pack_step_test {
 namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -153,4 +153,4 @@ TEST(PackStep, StepsAreEqualByValue) {
 }
 
 }  // namespace
-}  // namespace qplan::target
+}  // namespace qplan::target::pack_step_test

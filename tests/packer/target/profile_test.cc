@@ -5,7 +5,7 @@
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
 
-namespace qplan::target {
+namespace qplan::target::profile_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -80,4 +80,4 @@ TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
 }
 
 }  // namespace
-}  // namespace qplan::target
+}  // namespace qplan::target::profile_test

@@ -13,7 +13,7 @@
 #include "kernels/numeric/requantize.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::prove_requantization_test {
 namespace {
 
 using target::cpu::ChannelRequantization;
@@ -227,4 +227,4 @@ TEST(ProveRequantization, EvaluatesAsTheHardwareDoes) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::prove_requantization_test

@@ -11,7 +11,7 @@
 #include "kernels/add/add.h"
 #include "tests/support/random.h"
 
-namespace qplan::testing {
+namespace qplan::testing::prove_sum_test {
 namespace {
 
 using target::cpu::evaluate_float_sum;
@@ -175,4 +175,4 @@ TEST(SumProofs, AreSharedAndBounded) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::prove_sum_test

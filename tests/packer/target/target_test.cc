@@ -11,7 +11,7 @@
 #include "src/vta/isa/vta.h"
 #include "tests/support/vta_config.h"
 
-namespace qplan::target {
+namespace qplan::target::target_test {
 namespace {
 
 template <typename Run>
@@ -195,4 +195,4 @@ TEST(SupportedOps, ThePageIsWhatTheTablesSay) {
 }
 
 }  // namespace
-}  // namespace qplan::target
+}  // namespace qplan::target::target_test

@@ -6,7 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/text/text.h"
 
-namespace qplan::text {
+namespace qplan::text::hostile_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -266,4 +266,4 @@ TEST(TextHostile, ChangedBytesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace qplan::text
+}  // namespace qplan::text::hostile_test

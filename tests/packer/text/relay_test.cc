@@ -6,12 +6,12 @@
 #include <string>
 
 #include "src/packer/error.h"
-#include "src/packer/import/import_relay.h"
+#include "src/packer/import/import.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/text/text.h"
 #include "tests/support/relay_fragments.h"
 
-namespace qplan::text {
+namespace qplan::text::relay_test {
 namespace {
 
 using testing::kFloatsAtRest;
@@ -260,4 +260,4 @@ TEST(RelayScales, TheLogTellsWhichScaleIsMeant) {
 }
 
 }  // namespace
-}  // namespace qplan::text
+}  // namespace qplan::text::relay_test

@@ -5,7 +5,7 @@
 #include "src/packer/ir/builder.h"
 #include "src/packer/text/text.h"
 
-namespace qplan::text {
+namespace qplan::text::round_trip_test {
 namespace {
 
 constexpr char kVersion[] = "#[version = \"0.0.5\"]\n";
@@ -336,4 +336,4 @@ TEST(Text, ChainOfHundredThousandNodes) {
 }
 
 }  // namespace
-}  // namespace qplan::text
+}  // namespace qplan::text::round_trip_test

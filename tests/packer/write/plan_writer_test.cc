@@ -1,16 +1,15 @@
+#include "src/packer/write/plan_writer.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "format/memory_layout.h"
-#include "src/packer/evaluate/make_plan.h"
-#include "src/packer/evaluate/reference_session.h"
+#include "src/packer/evaluate/evaluate.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/plan_reader.h"
-#include "src/packer/write/plan_root.h"
 #include "tests/packer/target/lower_helpers.h"
 
-namespace qplan::write {
+namespace qplan::write::plan_writer_test {
 namespace {
 
 using qplan::testing::lower_text;
@@ -195,4 +194,4 @@ TEST(Evaluate, InputsMustFitTheParameters) {
 }
 
 }  // namespace
-}  // namespace qplan::write
+}  // namespace qplan::write::plan_writer_test

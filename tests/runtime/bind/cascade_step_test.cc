@@ -5,7 +5,7 @@
 
 #include "tests/runtime/cascade/random_cascade.h"
 
-namespace qplan {
+namespace qplan::cascade_step_test {
 namespace {
 
 using testing::CascadeAxis;
@@ -71,4 +71,4 @@ TEST(CascadeStep, RefusesSumsThatBroadcast) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::cascade_step_test

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/conv2d_step_spec.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::conv2d_step_test {
 namespace {
 
 using testing::ArgsStorage;
@@ -352,4 +352,4 @@ TEST(Conv2dStep, ReferenceFamilyHasTheReferenceOnly) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::conv2d_step_test

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/conv2d_step_spec.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::depthwise_conv2d_step_test {
 namespace {
 
 using testing::ArgsStorage;
@@ -108,4 +108,4 @@ TEST(DepthwiseConv2dStep, ReferenceFamilyHasTheReferenceOnly) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::depthwise_conv2d_step_test

@@ -1,6 +1,4 @@
 // The table of all kernel families.
-#include "src/runtime/bind/families.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,8 +8,9 @@
 #include "kernels/cpu.h"
 #include "kernels/layout.h"
 #include "qplan/qplan.h"
+#include "src/runtime/bind/family.h"
 
-namespace qplan {
+namespace qplan::families_test {
 namespace {
 
 TEST(Families, StandAtTheirNumberUnderTheirName) {
@@ -108,4 +107,4 @@ TEST(Families, AScheduleLimitsTheIsaOfItsStep) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::families_test

@@ -9,12 +9,12 @@
 
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layout.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/refusals.h"
 #include "tests/support/test_step.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::fully_connected_step_test {
 namespace {
 
 using testing::ArgsStorage;
@@ -271,4 +271,4 @@ TEST(FullyConnectedStep, ReferenceFamilyHasTheReferenceOnly) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::fully_connected_step_test

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "kernels/requantize/requantize.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/refusals.h"
 #include "tests/support/test_step.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::requantize_step_test {
 namespace {
 
 using testing::ArgsStorage;
@@ -362,4 +362,4 @@ TEST(RequantizeStep, RefusesWhatItCannotProve) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::requantize_step_test

@@ -24,10 +24,10 @@
 #include "kernels/softmax/softmax.h"
 #include "kernels/split/split.h"
 #include "kernels/transpose/transpose.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/runtime/cascade/random_cascade.h"
 
-namespace qplan {
+namespace qplan::work_test {
 namespace {
 
 Conv2dArgs conv2d_args() {
@@ -180,4 +180,4 @@ TEST(Work, EveryFamilyCountsIt) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::work_test

@@ -5,7 +5,7 @@
 #include "tests/runtime/cascade/random_cascade.h"
 #include "tests/support/variants.h"
 
-namespace qplan {
+namespace qplan::cascade_test {
 namespace {
 
 using testing::RandomCascade;
@@ -107,4 +107,4 @@ TEST(CascadeMemory, TilesHoldTheRowsOfOneBlock) {
 }
 
 }  // namespace
-}  // namespace qplan
+}  // namespace qplan::cascade_test

@@ -16,7 +16,7 @@
 #include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"
 #include "tests/support/buffer.h"
 #include "tests/support/random.h"

@@ -13,7 +13,7 @@
 #include "tests/vta/sim/blob_builder.h"
 #include "tests/vta/sim/product_blob.h"
 
-namespace qplan::vta {
+namespace qplan::vta::vta_blob_test {
 namespace {
 
 using testing::alu_imm;
@@ -311,4 +311,4 @@ TEST(VtaBlob, FlippedBitsWithARightChecksumAreSafe) {
 }
 
 }  // namespace
-}  // namespace qplan::vta
+}  // namespace qplan::vta::vta_blob_test

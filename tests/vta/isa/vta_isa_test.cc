@@ -7,11 +7,9 @@
 #include <string>
 
 #include "src/vta/isa/vta.h"
-#include "src/vta/isa/vta_cost.h"
-#include "src/vta/isa/vta_disasm.h"
 #include "tests/vta/sim/blob_builder.h"
 
-namespace qplan::vta {
+namespace qplan::vta::vta_isa_test {
 namespace {
 
 using testing::alu_imm;
@@ -321,4 +319,4 @@ TEST(VtaDisassembly, EveryInstructionFits) {
 }
 
 }  // namespace
-}  // namespace qplan::vta
+}  // namespace qplan::vta::vta_isa_test

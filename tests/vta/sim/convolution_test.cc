@@ -8,7 +8,7 @@
 
 #include "tests/vta/sim/sim_device.h"
 
-namespace qplan::sim {
+namespace qplan::sim::convolution_test {
 namespace {
 
 using vta::AluOp;
@@ -195,4 +195,4 @@ TEST(SimConvolution, RandomShapesOnBothConfigurations) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::convolution_test

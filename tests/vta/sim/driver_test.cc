@@ -12,7 +12,7 @@
 
 #include "tests/vta/sim/sim_device.h"
 
-namespace qplan::sim {
+namespace qplan::sim::driver_test {
 namespace {
 
 using vta::testing::kProductInput;
@@ -502,4 +502,4 @@ TEST(SimDriver, SupportedGivesAllReasons) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::driver_test

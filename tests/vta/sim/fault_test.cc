@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "src/vta/sim/faults.h"
+#include "src/vta/sim/options.h"
 #include "tests/vta/sim/sim_device.h"
 
-namespace qplan::sim {
+namespace qplan::sim::fault_test {
 namespace {
 
 using vta::testing::product_blob;
@@ -332,4 +332,4 @@ TEST(SimListing, NamesRegionsAndNodes) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::fault_test

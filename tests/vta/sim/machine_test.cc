@@ -9,7 +9,7 @@
 #include "tests/vta/sim/blob_builder.h"
 #include "tests/vta/sim/interpreter.h"
 
-namespace qplan::sim {
+namespace qplan::sim::machine_test {
 namespace {
 
 using vta::AluOp;
@@ -472,4 +472,4 @@ TEST(SimSchedule, TimesFollowTheTokens) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::machine_test

@@ -6,7 +6,7 @@
 
 #include "qplan/npu_oplist.h"
 
-namespace qplan::testing {
+namespace qplan::testing::oplist_test {
 namespace {
 
 // A dense layer: x int8 [1, 4], y int8 [1, 2], weights [2, 4]; tensors 3, 4 and 5 are its multipliers, shifts
@@ -101,4 +101,4 @@ TEST(OpList, AnOperatorThatDoesNotRequantiseNeedsNone) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::oplist_test

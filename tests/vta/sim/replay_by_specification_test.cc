@@ -11,7 +11,7 @@
 
 #include "tests/vta/sim/sim_device.h"
 
-namespace qplan::sim {
+namespace qplan::sim::replay_by_specification_test {
 namespace {
 
 // Exit statuses of the replayer: 0 the same bytes, 1 other bytes, 2 no NumPy.
@@ -61,4 +61,4 @@ TEST(SimReplay, AnIndependentReaderOfTheSpecificationGivesTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::replay_by_specification_test

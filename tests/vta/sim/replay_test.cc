@@ -10,7 +10,7 @@
 
 #include "tests/vta/sim/sim_device.h"
 
-namespace qplan::sim {
+namespace qplan::sim::replay_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -212,4 +212,4 @@ TEST_F(SimReplayOfHostileRecords, TextsAreOneLineOfPrintableCharacters) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::replay_test

@@ -5,7 +5,7 @@
 #include "tests/runtime/npu_fixture.h"
 #include "tests/vta/sim/product_blob.h"
 
-namespace qplan::testing {
+namespace qplan::testing::session_test {
 namespace {
 
 using vta::testing::kProductInput;
@@ -121,4 +121,4 @@ TEST(SessionOnSimulator, ABlobForOtherMemorySizesStaysOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace qplan::testing
+}  // namespace qplan::testing::session_test

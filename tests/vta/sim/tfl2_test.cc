@@ -9,7 +9,7 @@
 #include "src/vta/sim/executor.h"
 #include "tests/vta/sim/blob_builder.h"
 
-namespace qplan::sim {
+namespace qplan::sim::tfl2_test {
 namespace {
 
 using vta::AluOp;
@@ -274,4 +274,4 @@ TEST(Tfl2OnVta, ThirtyEightAluInstructionsAndCopies) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
+}  // namespace qplan::sim::tfl2_test

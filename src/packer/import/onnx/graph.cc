@@ -1,10 +1,13 @@
 #include "src/packer/import/onnx/graph.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/ir/types.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/op_def.h"
 
@@ -139,6 +142,162 @@ std::vector<Value> Graph::emit(std::string_view op, const std::vector<Value>& op
   for (const Value& operand : operands) ids.push_back(id(operand));
   const ir::Node& node = function_.add_node(def, std::move(ids), std::move(attrs), name);
   return {node.results.begin(), node.results.end()};
+}
+
+namespace {
+
+[[noreturn]] void bad_option(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
+
+// "[1, 3, ?, N]"
+std::string dims_text(const std::vector<Dim>& dims) {
+  std::string text;
+  for (const Dim& dim : dims) {
+    text += text.empty() ? "" : ", ";
+    text += dim.extent ? std::to_string(*dim.extent) : dim.symbol.empty() ? "?" : clean_name(dim.symbol);
+  }
+  return "[" + text + "]";
+}
+
+ir::DType dtype_of(const ValueInfo& info) {
+  const std::optional<ir::DType> dtype = ir_dtype(info.data_type);
+  if (!dtype) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + quoted(info.name) + " is a " +
+                                                 type_name(info.data_type) +
+                                                 " tensor; qplan runs networks on numbers");
+  }
+  return *dtype;
+}
+
+// Whether a tensor of this shape is one that the model declares.
+bool agrees(const ValueInfo& info, const ir::Shape& shape) {
+  if (!info.dims) return true;
+  return std::ranges::equal(
+      *info.dims, shape, [](const Dim& dim, int64_t extent) { return !dim.extent || *dim.extent == extent; });
+}
+
+// The caller's type of an input, checked against the model's.
+void check_given(const ValueInfo& info, const ir::TensorType& given, const char* how) {
+  const ir::DType dtype = dtype_of(info);
+  if (given.dtype == dtype && agrees(info, given.shape)) return;
+  bad_option(cat("input ", quoted(info.name), " is ", how, " as ", given, ", but the model declares ", dtype,
+                 " ", info.dims ? dims_text(*info.dims) : std::string("of any rank")));
+}
+
+ir::TensorType declared_type(const Graph& graph, const ValueInfo& info) {
+  ir::TensorType type{dtype_of(info), {}};
+  if (!info.dims) {
+    bad_option("input " + quoted(info.name) +
+               " has no shape; give it: --input-shape NAME=1x3x224x224:float32 with its name and shape");
+  }
+  for (size_t i = 0; i < info.dims->size(); ++i) {
+    const Dim& dim = (*info.dims)[i];
+    if (!dim.extent && i > 0) {
+      bad_option(cat("input ", quoted(info.name), " has shape ", dims_text(*info.dims), ": extent ", i,
+                     " is open; give it: --input-shape NAME=1x3x224x224:float32 with its name and shape"));
+    }
+    if (!dim.extent && graph.log()) {
+      graph.log()(QPLAN_LOG_INFO,
+                  "onnx: input " + quoted(info.name) + " has an open batch extent: 1 is taken");
+    }
+    type.shape.push_back(dim.extent.value_or(1));
+  }
+  return type;
+}
+
+void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& options) {
+  if (!info.is_tensor) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + quoted(info.name) + " is no tensor");
+  }
+  if (const auto bound = options.bindings.find(info.name); bound != options.bindings.end()) {
+    check_given(info, bound->second->type(), "bound");
+    Value value = bound->second;
+    value.name = clean_name(info.name);
+    return graph.define(info.name, std::move(value));
+  }
+  ir::TensorType type;
+  if (const auto given = options.input_types.find(info.name); given != options.input_types.end()) {
+    check_given(info, given->second, "given");
+    type = given->second;
+  } else {
+    type = declared_type(graph, info);
+  }
+  if (std::ranges::find(type.shape, 0) != type.shape.end()) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    "input " + quoted(info.name) + " has shape " + to_text(type.shape) + ": no elements");
+  }
+  if (const std::string error = ir::type_error(type); !error.empty()) {
+    invalid("input " + quoted(info.name) + ": " + error);
+  }
+  graph.define(info.name, graph.function().add_param(clean_name(info.name), std::move(type)));
+}
+
+// Options that name no input are mistakes.
+template <typename Map>
+void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, const char* what) {
+  for (const auto& [name, unused] : named) {
+    if (std::ranges::any_of(inputs, [&name = name](const ValueInfo* info) { return info->name == name; }))
+      continue;
+    std::string known;
+    constexpr size_t kMaxShown = 16;
+    for (size_t i = 0; i < inputs.size() && i < kMaxShown; ++i) {
+      known += (i == 0 ? "" : ", ") + quoted(inputs[i]->name);
+    }
+    if (inputs.size() > kMaxShown) known += ", ...";
+    bad_option(cat(what, " names ", quoted(name), ", but the model has no such input; inputs are ", known));
+  }
+}
+
+}  // namespace
+
+void define_inputs(Graph& graph, const ImportOptions& options) {
+  const Model& model = graph.model();
+  std::unordered_set<std::string_view> initialized;
+  for (const Tensor& initializer : model.initializers) {
+    graph.declare(initializer);
+    initialized.insert(initializer.name);
+  }
+  for (const std::string& name : model.sparse_initializers) graph.declare_sparse(name);
+  // Before IR version 4 the inputs include initializers.
+  std::vector<const ValueInfo*> inputs;
+  for (const ValueInfo& input : model.inputs) {
+    if (!initialized.contains(input.name)) inputs.push_back(&input);
+  }
+  check_names(options.bindings, inputs, "a binding");
+  check_names(options.input_types, inputs, "an input type");
+  std::unordered_set<std::string> clean_names;
+  for (const ValueInfo* input : inputs) {
+    if (input->name.empty()) invalid("an input has no name");
+    if (!clean_names.insert(clean_name(input->name)).second) {
+      invalid("two inputs are called " + quoted(input->name));
+    }
+    define_input(graph, *input, options);
+  }
+}
+
+void define_outputs(Graph& graph) {
+  if (graph.model().outputs.empty()) invalid("the model has no outputs");
+  std::vector<ir::ValueId> outputs;
+  std::vector<std::string> names;
+  for (const ValueInfo& info : graph.model().outputs) {
+    const Value& value = graph.value(info.name);
+    if (!value.is_known()) invalid("output " + quoted(info.name) + " is written by no operator");
+    const ir::TensorType& type = graph.type(value);
+    if (type.num_elements() == 0) {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + quoted(info.name) + " has no elements");
+    }
+    if (info.is_tensor && ir_dtype(info.data_type) != type.dtype) {
+      invalid(cat("output ", quoted(info.name), " is declared as ", type_name(info.data_type),
+                  ", but its node gives ", type));
+    }
+    if (!agrees(info, type.shape) && graph.log()) {
+      graph.log()(QPLAN_LOG_WARNING, cat("onnx: output ", quoted(info.name), " is declared with shape ",
+                                         dims_text(*info.dims), ", but its node gives ", type));
+    }
+    outputs.push_back(graph.id(value));
+    names.push_back(clean_name(info.name));
+  }
+  graph.function().set_outputs(std::move(outputs), std::move(names));
+  set_io_quantization(graph.function(), /*canonical=*/false);
 }
 
 }  // namespace qplan::onnx

@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "src/packer/import/import.h"
 #include "src/packer/import/onnx/model_file.h"
-#include "src/packer/import/onnx/text.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 
@@ -88,6 +88,13 @@ class Graph {
   uint64_t constant_bytes_ = 0;
   uint64_t work_bytes_ = 0;
 };
+
+// Inputs and outputs of the model as parameters and outputs of the function.
+
+// Declares the initializers and defines the inputs: parameters, or constants where they are bound.
+void define_inputs(Graph& graph, const ImportOptions& options);
+// Sets the function's outputs, and the quantisation of its inputs and outputs as their operators state it.
+void define_outputs(Graph& graph);
 
 }  // namespace qplan::onnx
 

@@ -12,8 +12,6 @@
 
 #include <climits>
 
-#include "src/packer/import/onnx/text.h"
-
 namespace qplan::onnx {
 namespace {
 

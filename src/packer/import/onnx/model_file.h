@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/import/messages.h"
 #include "src/packer/import/onnx/tensor.h"
 
 namespace qplan::onnx {
@@ -81,6 +82,22 @@ Model read_model(std::span<const uint8_t> bytes);
 
 // A file that holds one TensorProto, as ONNX's test data does.
 ir::ConstantRef read_tensor_file(std::span<const uint8_t> bytes);
+
+// importer/text.h under the names of this folder.
+using importer::clean_name;
+using importer::invalid;
+using importer::quoted;
+using importer::to_text;
+using importer::Unsupported;
+
+// Finds out what an ONNX model was made for and how it was quantised. An error states this first, because it
+// explains the list of unsupported operators.
+
+// "Conv", "com.microsoft.QGemm".
+std::string operator_name(const NodeInfo& node);
+
+// Sentences, the one that explains most first; none for a model that is quantised as qplan wants it.
+std::vector<std::string> model_notes(const Model& model);
 
 }  // namespace qplan::onnx
 

@@ -1,8 +1,6 @@
-#include "src/packer/import/onnx/model_kind.h"
-
 #include <algorithm>
 
-#include "src/packer/import/onnx/text.h"
+#include "src/packer/import/onnx/model_file.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::onnx {

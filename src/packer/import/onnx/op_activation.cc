@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/packer/import/onnx/ops.h"
-#include "src/packer/import/onnx/softmax.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::onnx {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,6 +96,52 @@ ir::ConstantRef make_vector(ir::DType dtype, const std::vector<T>& values) {
 ir::ConstantRef scalar_of(double value, ir::DType dtype);
 // All values of a constant of a number dtype.
 std::vector<double> numbers_of(const ir::Constant& constant);
+
+// The rows of ops.def.
+struct ImportRow {
+  std::string_view domain;
+  std::string_view op_type;
+  int64_t oldest;  // opset versions of the domain
+  int64_t newest;
+  void (*import_op)(const OpContext& op);
+};
+
+std::span<const ImportRow> rows();
+// Null when the operator is not imported.
+const ImportRow* find_row(std::string_view domain, std::string_view op_type);
+
+#define QPLAN_ONNX_OP(domain, name, oldest, newest, function) void function(const OpContext& op);
+#include "src/packer/import/onnx/ops.def"
+#undef QPLAN_ONNX_OP
+
+// Which axis a Softmax works on, for the float operator and the quantised one.
+
+// The data as this shape, along this axis.
+struct SoftmaxShape {
+  ir::Shape shape;
+  int64_t axis;
+};
+// Reads attribute axis. From opset 13 on it names one axis, before it all from there on.
+SoftmaxShape softmax_shape(const OpContext& op, const ir::Shape& shape, int64_t opset);
+
+// Windows of convolutions and pools as their attributes define them, over the height and width of rank 4.
+enum class Layout { kNchw, kNhwc };
+
+inline std::string layout_name(Layout layout) { return layout == Layout::kNchw ? "NCHW" : "NHWC"; }
+// Attribute channels_last of ONNX Runtime's own operators.
+Layout layout_of(const OpContext& op);
+
+// Height and width of rank 4; Unsupported for other ranks, by name: "rank 3 data".
+ir::Ints spatial(const ir::Shape& shape, Layout layout);
+
+struct Window {
+  ir::Ints kernel, strides, dilations;  // height, width
+  ir::Ints padding;                     // top, left, bottom, right
+  bool ceil_padding = false;            // some of it is there only for attribute ceil_mode
+};
+// kernel: the weights' extents; where it is empty attribute kernel_shape must be there. Reads auto_pad,
+// ceil_mode, dilations, kernel_shape, pads, strides.
+Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel);
 
 }  // namespace qplan::onnx
 

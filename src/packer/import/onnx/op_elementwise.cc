@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/elements.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/op/strided.h"
 
 namespace qplan::onnx {
 namespace {
@@ -52,19 +52,19 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
   constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold every integer up to here
   std::vector<double> results(static_cast<size_t>(ir::TensorType{dtype, kept}.num_elements()),
                               kind == Kind::kMax ? -INFINITY : 0.0);
-  op::walk<1>(shape, {op::broadcast_strides(kept, shape)}, {},
-              [&](int64_t i, const std::array<int64_t, 1>& at) {
-                const double value = values[static_cast<size_t>(i)];
-                double& result = results[static_cast<size_t>(at[0])];
-                if (kind == Kind::kMax) {
-                  result = std::isnan(value) || value > result ? value : result;
-                } else {
-                  result += value;
-                }
-                if (!dtype.is_float() && (std::fabs(value) > kExact || std::fabs(result) > kExact)) {
-                  throw Unsupported{"integers beyond 2^53"};
-                }
-              });
+  const std::vector<size_t> result_of = op::broadcast_indices(kept, shape);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    double& result = results[result_of[i]];
+    if (kind == Kind::kMax) {
+      result = std::isnan(value) || value > result ? value : result;
+    } else {
+      result += value;
+    }
+    if (!dtype.is_float() && (std::fabs(value) > kExact || std::fabs(result) > kExact)) {
+      throw Unsupported{"integers beyond 2^53"};
+    }
+  }
   if (kind == Kind::kMean) {
     for (double& result : results) result /= static_cast<double>(count);
   }

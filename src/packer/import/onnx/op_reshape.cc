@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "src/base/checked.h"
-#include "src/packer/import/onnx/ops.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::onnx {

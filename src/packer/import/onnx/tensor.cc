@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "src/base/checked.h"
-#include "src/packer/import/onnx/text.h"
+#include "src/packer/import/onnx/model_file.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 
 namespace qplan::onnx {
 namespace {

@@ -1,7 +1,6 @@
-#include "src/packer/import/onnx/window.h"
-
 #include <algorithm>
 
+#include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::onnx {

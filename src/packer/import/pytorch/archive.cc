@@ -4,9 +4,9 @@
 #include <charconv>
 
 #include "src/packer/error.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/pickle_reader.h"
-#include "src/packer/import/text.h"
+#include "src/packer/import/pytorch/zip_archive.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

@@ -4,10 +4,9 @@
 #include <limits>
 
 #include "src/packer/error.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/op_context.h"
-#include "src/packer/import/pytorch/ops.h"
-#include "src/packer/import/text.h"
+#include "src/packer/import/pytorch/zip_archive.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/value.h"
-#include "src/packer/import/unsupported_list.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 

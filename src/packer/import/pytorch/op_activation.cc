@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/packer/import/pytorch/activation.h"
-#include "src/packer/import/pytorch/ops.h"
-#include "src/packer/import/pytorch/quantize_value.h"
+#include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {
 namespace {

@@ -1,6 +1,6 @@
 // Sums and products of tensors, and concatenation.
-#include "src/packer/import/pytorch/activation.h"
-#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {
 namespace {

@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/evaluator.h"
-#include "src/packer/import/text.h"
+#include "src/packer/import/pytorch/value.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {
@@ -85,6 +86,30 @@ class OpContext {
   std::string node_name_;
   std::vector<Ref> arguments_;
 };
+
+// The rows of ops.def.
+struct ImportRow {
+  const char* name;       // "quantized::conv2d"
+  const char* arguments;  // names in order, separated by spaces
+  Ref (*import_op)(OpContext& op);
+};
+
+// Null when the operator is not imported.
+const ImportRow* find_row(std::string_view name);
+
+#define QPLAN_PYTORCH_OP(name, function, arguments) Ref function(OpContext& op);
+#include "src/packer/import/pytorch/ops.def"
+#undef QPLAN_PYTORCH_OP
+
+// How PyTorch quantises a number: q(x) = zero_point + round_half_even(x * (1 / scale)), product and
+// reciprocal in float32 (at::native::quantize_val, fbgemm::Quantize).
+
+// |value| < 2^52, independent of the rounding mode.
+int64_t round_half_even(double value);
+// Clamped to the dtype; infinities go to its ends.
+int64_t quantize_value(double value, QuantParams quantization, ir::DType dtype);
+// PackError unless the scale is a positive finite float32 number and the zero point one of the dtype.
+QuantParams checked_quantization(double scale, int64_t zero_point, ir::DType dtype);
 
 }  // namespace qplan::pt
 

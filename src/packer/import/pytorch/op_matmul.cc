@@ -1,5 +1,5 @@
 // Quantised convolutions and linear layers.
-#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/op_context.h"
 #include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {

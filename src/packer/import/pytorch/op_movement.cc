@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/packer/import/pytorch/ops.h"
-#include "src/packer/import/pytorch/quantize_value.h"
+#include "src/packer/import/pytorch/op_context.h"
 
 namespace qplan::pt {
 namespace {
@@ -57,7 +56,7 @@ Ref import_flatten(OpContext& op) {
   if (first > last) invalid(cat("start_dim ", first, " is behind end_dim ", last));
   ir::Shape flat(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first));
   flat.push_back(1);
-  for (size_t i = first; i <= last; ++i) flat.back() *= shape[i];  // bounded by ir/limits.h
+  for (size_t i = first; i <= last; ++i) flat.back() *= shape[i];  // bounded by ir/types.h
   flat.insert(flat.end(), shape.begin() + static_cast<std::ptrdiff_t>(last) + 1, shape.end());
   return reshape(op, input, flat);
 }

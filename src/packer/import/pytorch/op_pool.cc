@@ -1,7 +1,7 @@
 // Pools and means, which keep their input's quantisation.
 #include <algorithm>
 
-#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/op_context.h"
 
 namespace qplan::pt {
 namespace {

@@ -1,5 +1,5 @@
 // quantize_per_tensor and dequantize.
-#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/op_context.h"
 
 namespace qplan::pt {
 

@@ -1,7 +1,7 @@
 // Sizes, numbers and conditions: everything that is known when the model is read.
 #include <cmath>
 
-#include "src/packer/import/pytorch/ops.h"
+#include "src/packer/import/pytorch/op_context.h"
 
 namespace qplan::pt {
 namespace {

@@ -1,9 +1,8 @@
-#include "src/packer/import/pytorch/pickle_names.h"
-
 #include "src/packer/error.h"
-#include "src/packer/import/text.h"
+#include "src/packer/import/messages.h"
+#include "src/packer/import/pytorch/pickle_reader.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 
 namespace qplan::pt {
 namespace {

@@ -1,14 +1,13 @@
-#include "src/packer/import/pytorch/tensor_reader.h"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "src/base/checked.h"
-#include "src/packer/import/pytorch/limits.h"
-#include "src/packer/import/text.h"
+#include "src/packer/import/messages.h"
+#include "src/packer/import/pytorch/archive.h"
+#include "src/packer/import/pytorch/zip_archive.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 
 namespace qplan::pt {
 namespace {

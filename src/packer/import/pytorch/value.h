@@ -66,7 +66,7 @@ struct Storage {
   std::string key;    // entry of the archive
   int64_t count = 0;  // elements
 };
-// A view of a storage. Its sizes, strides and quantiser are as the pickle says; tensor_reader.h checks them.
+// A view of a storage. Its sizes, strides and quantiser are as the pickle says; archive.h checks them.
 struct Tensor {
   Ref storage;
   int64_t offset = 0;
@@ -95,7 +95,7 @@ const char* kind_name(const Value& value);
 
 class ValueTable {
  public:
-  // PackError when the table is full (limits.h). References to values stay good only until the next add.
+  // PackError when the table is full (zip_archive.h). References to values stay good only until the next add.
   Ref add(Value value);
   Value& at(Ref ref) { return values_.at(ref.index); }
   const Value& at(Ref ref) const { return values_.at(ref.index); }

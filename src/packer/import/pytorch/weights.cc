@@ -3,8 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "src/packer/import/pytorch/activation.h"
-#include "src/packer/import/pytorch/quantize_value.h"
+#include "src/packer/import/pytorch/op_context.h"
 
 namespace qplan::pt {
 namespace {

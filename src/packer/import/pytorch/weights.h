@@ -3,6 +3,7 @@
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 
+#include <limits>
 #include <vector>
 
 #include "src/packer/import/pytorch/op_context.h"
@@ -49,6 +50,16 @@ struct MatmulTail {
 };
 // accumulator -> nn.bias_add -> qnn.requantize -> clip where the activation needs one.
 Ref emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail);
+
+// Clamps of quantised tensors.
+struct RealRange {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+// The clamp to the range in quantised units (op_context.h), or the value itself where that would do
+// nothing.
+ir::ValueId emit_clamp(OpContext& op, ir::ValueId value, RealRange range, QuantParams quantization);
 
 }  // namespace qplan::pt
 

@@ -9,8 +9,7 @@
 #include <limits>
 
 #include "src/packer/error.h"
-#include "src/packer/import/pytorch/limits.h"
-#include "src/packer/import/text.h"
+#include "src/packer/import/messages.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

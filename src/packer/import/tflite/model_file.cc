@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/packer/import/tflite/text.h"
-#include "src/packer/ir/limits.h"
+#include "src/packer/ir/types.h"
 
 namespace qplan::tfl {
 namespace {

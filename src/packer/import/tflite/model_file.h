@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/import/messages.h"
 #include "src/packer/import/tflite/tflite_subset_generated.h"
 #include "src/packer/ir/types.h"
 
@@ -73,6 +74,24 @@ class ModelFile {
   std::vector<int32_t> inputs_, outputs_;
   std::vector<std::unique_ptr<TensorInfo>> tensors_;  // null: not decoded yet
 };
+
+// Texts that all importers share, under the names that the TFLite importer uses.
+using importer::clean_name;
+using importer::invalid;
+using importer::quoted;
+using importer::to_text;
+using importer::Unsupported;
+
+// What a .tflite file was made for, and how it was quantised: said first when it cannot be imported, as it
+// explains the list of its operators better than the list does.
+
+// Sentences, the one that explains most first; none for a model that is quantised as qplan wants it.
+std::vector<std::string> model_notes(ModelFile& file);
+
+// Operators in the subgraphs that IF, WHILE and CALL_ONCE run: none is imported, all are listed.
+
+// Adds what subgraph 0 reaches through such operators: "ADD inside WHILE". Each subgraph counts once.
+void list_subgraph_operators(const ModelFile& file, importer::UnsupportedList* unsupported);
 
 }  // namespace qplan::tfl
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "src/packer/import/tflite/model_file.h"
-#include "src/packer/import/tflite/text.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/log.h"
 
@@ -115,6 +114,20 @@ class OpContext {
   std::string op_name_;
   std::string name_;
 };
+
+// The rows of ops.def.
+struct ImportRow {
+  int32_t builtin_code;
+  const char* name;
+  void (*import_op)(OpContext& op);
+};
+
+// Null when the operator is not imported.
+const ImportRow* find_row(int32_t builtin_code);
+
+#define QPLAN_TFLITE_OP(number, name, function) void function(OpContext& op);
+#include "src/packer/import/tflite/ops.def"
+#undef QPLAN_TFLITE_OP
 
 }  // namespace qplan::tfl
 

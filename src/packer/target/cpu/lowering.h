@@ -19,7 +19,7 @@
 #include "src/packer/target/cpu/prove_sum.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::target::cpu {
 

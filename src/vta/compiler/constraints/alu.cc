@@ -9,8 +9,7 @@
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
 #include "src/vta/compiler/constraints/constraints.h"
-#include "src/vta/compiler/layers/elementwise.h"
-#include "src/vta/compiler/layers/pool.h"
+#include "src/vta/compiler/layers/layers.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -1,5 +1,3 @@
-#include "src/vta/compiler/layers/elementwise.h"
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,14 +8,12 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/scales.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/alu_steps.h"
 #include "src/vta/compiler/streams/alu_stream.h"
-#include "src/vta/compiler/streams/exact_affine.h"
 
 namespace qplan::vta::compiler {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The largest part of `extent` that is at most `limit`, such that parts are equal but for the last.
 int64_t even_part(int64_t extent, int64_t limit) {

@@ -1,5 +1,3 @@
-#include "src/vta/compiler/layers/gemm.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {

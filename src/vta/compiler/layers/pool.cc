@@ -1,5 +1,3 @@
-#include "src/vta/compiler/layers/pool.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -10,8 +8,8 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/scales.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/alu_steps.h"
-#include "src/vta/compiler/streams/exact_affine.h"
 
 namespace qplan::vta::compiler {
 namespace {

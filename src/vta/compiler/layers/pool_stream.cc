@@ -4,7 +4,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/vta/compiler/layers/pool.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/alu_stream.h"
 #include "src/vta/compiler/streams/gemm.h"
 
@@ -13,8 +13,6 @@ namespace {
 
 // As tile.cc: what an instruction is taken to cost beside its work.
 constexpr int64_t kInstructionCycles = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 [[noreturn]] void refuse(const Pool& pool, const std::string& reason) {
   throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("vta: '", pool.name, "': ", reason));

@@ -1,3 +1,46 @@
+// Few instructions for an operator whose inputs have few values: integers w1, w2, c and s such that
+//
+//   f(x1, x2) = clamp((w1 x1 + w2 x2 + c) >> s, lo, hi)         for all x1, x2
+//
+// where f rounds a real number that is affine in x1 and x2, by whatever rule and however often. Such a form
+// is looked for, then proved by trying all inputs; there may be none.
+#ifndef QPLAN_SRC_VTA_COMPILER_STREAMS_ALU_STEPS_H_
+#define QPLAN_SRC_VTA_COMPILER_STREAMS_ALU_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/numeric/quantize_multiplier.h"
+#include "src/vta/compiler/streams/layout.h"
+
+namespace qplan::vta::compiler {
+
+struct AffineInput {
+  int32_t min = 0, max = 0;  // what it can be
+  double slope = 0.0;        // of f's real number
+  int32_t zero_point = 0;    // where it contributes nothing
+};
+
+struct AffineProblem {
+  AffineInput x1, x2;  // with one input only, x2 is 0
+  int32_t zero_point = 0;
+  // What f is clamped to: its own range. Where f is lo or hi, the real number may be far outside.
+  int32_t lo = 0, hi = 0;
+  std::function<int32_t(int32_t x1, int32_t x2)> f;
+};
+
+struct AffineForm {
+  int32_t weight1 = 0, weight2 = 0, offset = 0, shift = 0;
+  int32_t least = 0, most = 0;  // results before the clamp, over all inputs
+};
+
+// The sum before the shift fits 32 bits for all inputs. Time: a few passes over all inputs.
+std::optional<AffineForm> find_affine_form(const AffineProblem& problem);
+
 // The TFL2 requantisation as instructions of the ALU, which has no wide product, no move and no subtraction.
 //
 // To compute, for an accumulator A (bias included, shifted left, |A| <= 2^29), a multiplier M in [2^30, 2^31)
@@ -11,19 +54,6 @@
 //
 // The rounding shift: (v + (v >> 31) + 2^(r-1)) >> r for r > 0, v for r = 0. The output's zero point is added
 // before the shift, as zp 2^r, where that fits: |v| <= 2^29, so up to r = 23.
-#ifndef QPLAN_SRC_VTA_COMPILER_STREAMS_ALU_STEPS_H_
-#define QPLAN_SRC_VTA_COMPILER_STREAMS_ALU_STEPS_H_
-
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "kernels/numeric/quantize_multiplier.h"
-#include "src/vta/compiler/streams/exact_affine.h"
-#include "src/vta/compiler/streams/layout.h"
-
-namespace qplan::vta::compiler {
 
 // Blocks of ACC of a tile's size: the accumulators, which become the outputs, and temporaries.
 enum class AccBlock : uint8_t { kAccumulator, kLow, kCross, kOther };
@@ -55,7 +85,7 @@ struct Requantization {
 
   int64_t num_constants() const { return static_cast<int64_t>(constants.size()); }
   int64_t num_alu_instructions() const;  // without resets
-  int64_t cycles_per_element() const;    // by src/vta/isa/vta_cost.h, resets included
+  int64_t cycles_per_element() const;    // by src/vta/isa/vta.h, resets included
 };
 
 // bias: with the input's zero point folded in. Shifts are positive to the left.

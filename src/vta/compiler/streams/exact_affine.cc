@@ -5,12 +5,12 @@
 //
 // That also covers ties that round away from zero, which a shift does not do by itself: weights a little too
 // large move ties away from zero and nothing else, as long as the next number is farther away.
-#include "src/vta/compiler/streams/exact_affine.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
+
+#include "src/vta/compiler/streams/alu_steps.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -59,7 +59,7 @@ inline int64_t window_extent(int64_t count, int64_t stride, int64_t window) {
 int64_t inp_slot_elements(const TileProblem& problem, const Tiling& tiling);
 int64_t wgt_slot_elements(const TileProblem& problem, const Tiling& tiling);
 
-// The cheapest by the costs of src/vta/isa/vta_cost.h. PackError (QPLAN_MODEL_UNSUPPORTED) with the numbers
+// The cheapest by the costs of src/vta/isa/vta.h. PackError (QPLAN_MODEL_UNSUPPORTED) with the numbers
 // where no tile fits; name: the layer's, for that text.
 Tiling choose_tiling(const Config& config, const TileProblem& problem, const std::string& name);
 

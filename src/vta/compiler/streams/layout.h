@@ -14,7 +14,8 @@ namespace qplan::vta::compiler {
 
 using layer::Geometry;
 
-inline constexpr int64_t kBlock = kLanes;  // channels of an element
+inline constexpr int64_t kBlock = kLanes;                                  // channels of an element
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 inline int64_t blocks(int64_t channels) { return (channels + kBlock - 1) / kBlock; }
 // Bytes of one element.
 inline constexpr int64_t kWgtBytes = vta::kWgtBytes;

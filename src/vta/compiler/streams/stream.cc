@@ -8,7 +8,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/vta/isa/vta_cost.h"
+#include "src/vta/isa/vta.h"
 #include "src/vta/isa/vta_tokens.h"
 
 namespace qplan::vta::compiler {

@@ -33,7 +33,7 @@ struct Estimate {
   std::array<uint64_t, kNumModules> busy_cycles{};  // by Module
 };
 
-// A stream whose tokens are balanced. Costs are those of src/vta/isa/vta_cost.h.
+// A stream whose tokens are balanced. Costs are those of src/vta/isa/vta.h.
 Estimate estimate_cycles(const Config& config, std::span<const Instruction> stream);
 
 // The cycle at which the first ends[k] instructions are all done, ascending as `ends` are; the last one is

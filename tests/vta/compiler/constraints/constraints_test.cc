@@ -12,7 +12,7 @@
 #include "src/packer/text/text.h"
 #include "src/vta/compiler/target.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::constraints_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -510,4 +510,4 @@ TEST(VtaConstraints, EachHasACaseThatViolatesIt) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::constraints_test

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "src/vta/compiler/layers/gemm.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "tests/vta/compiler/unit_simulate.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::acc32_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -135,4 +135,4 @@ TEST(VtaAcc32Unit, DesignsWithoutMultiplyTakeIt) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::acc32_test

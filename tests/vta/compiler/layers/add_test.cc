@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/vta/compiler/layers/elementwise.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "tests/vta/compiler/unit_simulate.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::add_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -190,4 +190,4 @@ TEST(VtaClipUnit, WithoutLimitsItIsACopy) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::add_test

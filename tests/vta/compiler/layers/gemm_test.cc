@@ -1,7 +1,5 @@
 // Layers compiled for VTA, run on the simulator in several interleavings, against a plain convolution.
 // QPLAN_VTA_LAYERS=n in the environment runs n random layers for each configuration instead of the default.
-#include "src/vta/compiler/layers/gemm.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +11,10 @@
 
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "tests/vta/compiler/simulate.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::gemm_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -347,4 +346,4 @@ TEST(VtaCompile, RefusesWithNumbers) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::gemm_test

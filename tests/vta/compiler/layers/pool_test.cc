@@ -1,6 +1,4 @@
 // Pooling and mean on VTA's ALU, on the simulator, against the CPU's reference kernels.
-#include "src/vta/compiler/layers/pool.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,9 +9,10 @@
 #include "kernels/mean/mean.h"
 #include "kernels/pool2d/pool2d.h"
 #include "src/packer/error.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "tests/vta/compiler/unit_simulate.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::pool_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -262,4 +261,4 @@ TEST(VtaMeanUnit, SumsBeyondTheBoundAreRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::pool_test

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "src/packer/pattern/matcher.h"
-#include "src/vta/compiler/layers/gemm.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/target.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/vta/compiler/simulate.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::read_gemm_layer_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -130,4 +130,4 @@ TEST(VtaReadLayer, FullyConnectedLayer) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::read_gemm_layer_test

@@ -16,7 +16,7 @@
 #include "tests/support/vta_config.h"
 #include "tests/vta/compiler/simulate_region.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::limits_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -172,4 +172,4 @@ TEST(VtaLimits, ARegionWhoseBuffersExceedTheDevicesMemoryStaysOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::limits_test

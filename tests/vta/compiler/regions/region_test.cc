@@ -18,7 +18,7 @@
 #include "tests/support/random.h"
 #include "tests/vta/compiler/simulate_region.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::region_test {
 using namespace target;  // NOLINT(google-build-using-namespace)
 
 namespace {
@@ -297,4 +297,4 @@ TEST(VtaReshape, OtherChannelsThatFillNoBlockStayOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::region_test

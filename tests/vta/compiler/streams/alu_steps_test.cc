@@ -13,7 +13,7 @@
 
 #include "kernels/numeric/requantize.h"
 
-namespace qplan::vta::compiler {
+namespace qplan::vta::compiler::alu_steps_test {
 
 namespace {
 
@@ -134,4 +134,4 @@ TEST(VtaRequantize, StepsThatNoChannelNeedsAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace qplan::vta::compiler
+}  // namespace qplan::vta::compiler::alu_steps_test

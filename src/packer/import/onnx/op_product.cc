@@ -1,0 +1,257 @@
+// Sums of products with weights: Conv, QLinearConv, ConvInteger, MatMul, Gemm and their quantised forms.
+#include <cmath>
+#include <functional>
+
+#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/elements.h"
+#include "src/packer/op/shape.h"
+
+namespace qplan::onnx {
+
+// The part that convolutions and matrix products on integers share: from the accumulator to the output.
+struct MatmulTail {
+  QParams input, kernel, output;
+  ir::DType out_dtype;
+  int64_t channel_axis = 1;  // of the accumulator
+  Value bias;                // int32, its scale the product of the others; nothing: zeros
+};
+// accumulator -> nn.bias_add -> qnn.requantize.
+Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail& tail);
+
+// The accumulator's scales, (float)(input scale * kernel scale), scalar or per channel.
+ir::ConstantRef product_scales(const QParams& input, const QParams& kernel);
+
+ir::ConstantRef product_scales(const QParams& input, const QParams& kernel) {
+  const float input_scale = input.scale->as<float>()[0];
+  std::vector<float> scales;
+  for (const float kernel_scale : kernel.scale->as<float>()) {
+    const float scale = input_scale * kernel_scale;
+    if (!std::isfinite(scale) || scale <= 0) {
+      invalid(cat("input scale ", to_text(input_scale), " times weight scale ", to_text(kernel_scale),
+                  " leaves the range of float32"));
+    }
+    scales.push_back(scale);
+  }
+  return ir::make_constant(ir::kFloat32, kernel.scale->type().shape, scales);
+}
+
+Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail& tail) {
+  const int64_t channels = op.shape(accumulator).at(static_cast<size_t>(tail.channel_axis));
+  // Nodes may share the weights that a bias of zeros and scales are made for.
+  op.graph().charge(static_cast<uint64_t>(channels) * (sizeof(int32_t) + sizeof(float)));
+  Value bias = tail.bias;
+  if (!bias.is_known()) bias = ir::make_constant(ir::kInt32, {channels}, std::vector<int32_t>(channels));
+  if (op.type(bias).dtype != ir::kInt32) throw Unsupported{ir::to_string(op.type(bias).dtype) + " bias"};
+  const Value sum = op.emit("nn.bias_add", {accumulator, bias}, {{"axis", tail.channel_axis}});
+  const ir::ConstantRef scales = product_scales(tail.input, tail.kernel);
+  ir::Attrs attrs{{"out_dtype", ir::to_string(tail.out_dtype)}, {"contract", std::string("f32e")}};
+  if (!scales->type().shape.empty()) attrs.set("axis", tail.channel_axis);
+  return op.emit("qnn.requantize",
+                 {sum, scales, ir::make_scalar(int32_t{0}), tail.output.scale, tail.output.zero_point},
+                 std::move(attrs));
+}
+
+// Conv and QLinearConv over height and width. Weights are OIHW, whatever the layout of the data.
+namespace {
+
+ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weights, Layout layout) {
+  const ir::Ints input = spatial(op.shape(data), layout);
+  const ir::Shape& kernel = op.shape(weights);
+  if (kernel.size() != 4) invalid(cat("the weights have rank ", kernel.size(), ", expected 4"));
+  const Window window = read_window(op, input, {kernel[2], kernel[3]});
+  ir::Attrs attrs{{"strides", window.strides}, {"padding", window.padding}};
+  if (window.dilations != ir::Ints{1, 1}) attrs.set("dilation", window.dilations);
+  if (const int64_t groups = op.attr_int("group", 1); groups != 1) attrs.set("groups", groups);
+  attrs.set("channels", kernel[0]);
+  attrs.set("kernel_size", window.kernel);
+  if (layout != Layout::kNchw) attrs.set("data_layout", layout_name(layout));
+  return attrs;
+}
+
+}  // namespace
+
+void import_conv(const OpContext& op) {
+  op.expect_counts(2, 3);
+  const Value &data = op.input(0), &weights = op.input(1);
+  Value result = op.emit("nn.conv2d", {data, weights}, conv_attrs(op, data, weights, Layout::kNchw));
+  if (op.has_input(2)) result = op.emit("nn.bias_add", {result, op.input(2)}, {{"axis", int64_t{1}}});
+  op.define(0, result);
+}
+
+void import_qlinear_conv(const OpContext& op) {
+  op.expect_counts(8, 9);
+  const Value &data = op.input(0), &weights = op.input(3);
+  const Layout layout = layout_of(op);
+  const QParams input = op.per_tensor_qparams(1), kernel = op.qparams(4);
+  const Value accumulator =
+      op.emit("qnn.conv2d", {data, weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
+              conv_attrs(op, data, weights, layout));
+  MatmulTail tail;
+  tail.input = input;
+  tail.kernel = kernel;
+  tail.output = op.per_tensor_qparams(6);
+  tail.out_dtype = op.zero_point_dtype(7);
+  tail.channel_axis = layout == Layout::kNchw ? 1 : 3;
+  if (op.has_input(8)) tail.bias = op.input(8);
+  op.define(0, emit_tail(op, accumulator, tail));
+}
+
+// MatMul, Gemm, QLinearMatMul, QGemm: the second operand, [k, n] in ONNX, becomes the weights [n, k] of a
+// dense layer by a transpose.
+namespace {
+
+Value transposed(const OpContext& op, const Value& matrix) {
+  if (op.shape(matrix).size() != 2) invalid(cat("a matrix is ", op.type(matrix)));
+  return op.emit("transpose", {matrix}, {{"axes", ir::Ints{1, 0}}});
+}
+
+// alpha and beta of Gemm.
+Value scaled(const OpContext& op, const Value& value, float factor) {
+  if (factor == 1.0f) return value;
+  return op.emit("multiply", {value, ir::make_scalar(factor)});
+}
+
+// The addend of Gemm where it is one value per column; nothing where it is another broadcast.
+Value as_bias(const OpContext& op, const Value& addend, int64_t columns) {
+  const ir::Shape& shape = op.shape(addend);
+  if (shape == ir::Shape{columns}) return addend;
+  if (shape == ir::Shape{1, columns}) return op.reshape(addend, {columns});
+  return {};
+}
+
+// The layer on data [..., k] and weights [n, k].
+using Dense = std::function<Value(const Value& data, const Value& weights)>;
+
+// A product of batches is written out as layers. Each takes about this much memory, which a small file could
+// ask for often.
+constexpr int64_t kMaxBatches = 64;
+constexpr uint64_t kBytesPerProduct = 4096;
+
+ir::Shape batch_shape(const ir::Shape& shape) { return {shape.begin(), shape.end() - 2}; }
+int64_t num_matrices(const ir::Shape& batches) { return ir::TensorType{ir::kInt8, batches}.num_elements(); }
+
+// An operand [..., r, c] as its matrices, one by one.
+std::vector<Value> matrices_of(const OpContext& op, const Value& operand) {
+  const ir::Shape shape = op.shape(operand);
+  const ir::Shape matrix(shape.end() - 2, shape.end());
+  const int64_t count = num_matrices(batch_shape(shape));
+  if (count == 1) return {op.reshape(operand, matrix)};
+  const Value flat = op.reshape(operand, {count, matrix[0], matrix[1]});
+  std::vector<Value> parts =
+      op.emit_many("split", {flat}, {{"indices_or_sections", count}, {"axis", int64_t{0}}});
+  for (Value& part : parts) part = op.reshape(part, matrix);
+  return parts;
+}
+
+// MatMul of operands of rank 2 and more, the second a batch of matrices.
+Value batched(const OpContext& op, const Value& a, const Value& b, const Dense& dense) {
+  const ir::Shape batch_a = batch_shape(op.shape(a)), batch_b = batch_shape(op.shape(b));
+  const ir::Shape batches = op::broadcast_shape(batch_a, batch_b);
+  const int64_t count = num_matrices(batches);
+  if (count > kMaxBatches) throw Unsupported{cat(count, " matrix products (at most ", kMaxBatches, ")")};
+  op.graph().charge(static_cast<uint64_t>(count) * kBytesPerProduct);
+  const std::vector<Value> all_a = matrices_of(op, a), all_b = matrices_of(op, b);
+  // For each matrix of the result which one of an operand's, whose batches broadcast, it is made of.
+  const std::vector<size_t> from_a = op::broadcast_indices(batch_a, batches),
+                            from_b = op::broadcast_indices(batch_b, batches);
+  std::vector<Value> products;
+  for (size_t i = 0; i < from_a.size(); ++i) {
+    const Value product = dense(all_a[from_a[i]], transposed(op, all_b[from_b[i]]));
+    products.push_back(op.reshape(product, {1, op.shape(product)[0], op.shape(product)[1]}));
+  }
+  const Value all = count == 1 ? products[0] : op.emit("concatenate", products, {{"axis", int64_t{0}}});
+  ir::Shape shape = batches;
+  shape.insert(shape.end(), op.shape(all).begin() + 1, op.shape(all).end());
+  return op.reshape(all, shape);
+}
+
+// MatMul: a vector counts as a row [1, k] or a column [k, 1], whose axis is not in the result.
+Value product(const OpContext& op, const Value& a, const Value& b, const Dense& dense) {
+  const size_t rank_a = op.shape(a).size(), rank_b = op.shape(b).size();
+  if (rank_a == 0 || rank_b == 0) invalid("an operand is a scalar");
+  const Value rows = rank_a == 1 ? op.reshape(a, {1, op.shape(a)[0]}) : a;
+  Value result;
+  if (rank_b > 2) {
+    result = batched(op, rows, b, dense);
+  } else {
+    result = dense(rows, rank_b == 1 ? op.reshape(b, {1, op.shape(b)[0]}) : transposed(op, b));
+  }
+  ir::Shape shape = op.shape(result);
+  if (rank_b == 1) shape.pop_back();
+  if (rank_a == 1) shape.erase(shape.end() - (rank_b == 1 ? 1 : 2));
+  return op.reshape(result, shape);
+}
+
+}  // namespace
+
+void import_mat_mul(const OpContext& op) {
+  op.expect_counts(2, 2);
+  op.define(0, product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
+              return op.emit("nn.dense", {data, weights});
+            }));
+}
+
+void import_gemm(const OpContext& op) {
+  op.expect_counts(op.opset() < 11 ? 3 : 2, 3);
+  const float alpha = op.attr_float("alpha", 1), beta = op.attr_float("beta", 1);
+  const bool trans_a = op.attr_int("transA", 0) != 0, trans_b = op.attr_int("transB", 0) != 0;
+  if (op.opset() < 7) op.attr_int("broadcast", 0);  // says that the addend's shape may differ
+  const Value data = trans_a ? transposed(op, op.input(0)) : op.input(0);
+  if (op.shape(data).size() != 2) invalid(cat("the first operand is ", op.type(data), ", expected rank 2"));
+  const Value weights = trans_b ? op.input(1) : transposed(op, op.input(1));
+  Value result = scaled(op, op.emit("nn.dense", {data, weights}), alpha);
+  if (op.has_input(2) && beta != 0) {
+    const int64_t columns = op.shape(result)[1];
+    const Value addend = scaled(op, op.input(2), beta);
+    const Value bias = as_bias(op, addend, columns);
+    const ir::Shape shape = op.shape(result);
+    result = bias.is_known() ? op.emit("nn.bias_add", {result, bias}, {{"axis", int64_t{1}}})
+                             : op.emit("add", {result, addend});
+    if (op.shape(result) != shape)
+      invalid(cat("the addend is ", op.type(addend), ", expected to broadcast to ", to_text(shape)));
+  }
+  op.define(0, result);
+}
+
+void import_qlinear_mat_mul(const OpContext& op) {
+  op.expect_counts(8, 8);
+  MatmulTail tail;
+  tail.input = op.per_tensor_qparams(1);
+  tail.kernel = op.qparams(4);
+  tail.output = op.per_tensor_qparams(6);
+  tail.out_dtype = op.zero_point_dtype(7);
+  op.define(0, product(op, op.input(0), op.input(3), [&](const Value& data, const Value& weights) {
+              const Value accumulator =
+                  op.emit("qnn.dense", {data, weights, tail.input.zero_point, tail.kernel.zero_point,
+                                        tail.input.scale, tail.kernel.scale});
+              tail.channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
+              return emit_tail(op, accumulator, tail);
+            }));
+}
+
+void import_qgemm(const OpContext& op) {
+  op.expect_counts(6, 9);
+  if (op.attr_float("alpha", 1) != 1.0f) throw Unsupported{"attribute 'alpha'"};
+  const bool trans_a = op.attr_int("transA", 0) != 0, trans_b = op.attr_int("transB", 0) != 0;
+  const Value data = trans_a ? transposed(op, op.input(0)) : op.input(0);
+  if (op.shape(data).size() != 2) invalid(cat("the first operand is ", op.type(data), ", expected rank 2"));
+  const Value weights = trans_b ? op.input(3) : transposed(op, op.input(3));
+  if (!op.has_input(7)) throw Unsupported{"float32 output"};
+  MatmulTail tail;
+  tail.input = op.per_tensor_qparams(1);
+  tail.kernel = op.qparams(4);
+  tail.output = op.per_tensor_qparams(7);
+  tail.out_dtype = op.zero_point_dtype(8);
+  if (op.has_input(6)) {
+    const Value& addend = op.input(6);
+    tail.bias = as_bias(op, addend, op.shape(weights)[0]);
+    if (!tail.bias.is_known()) throw Unsupported{"an addend that is not one value per column"};
+  }
+  const Value accumulator = op.emit(
+      "qnn.dense",
+      {data, weights, tail.input.zero_point, tail.kernel.zero_point, tail.input.scale, tail.kernel.scale});
+  op.define(0, emit_tail(op, accumulator, tail));
+}
+
+}  // namespace qplan::onnx

@@ -1,0 +1,144 @@
+// QuantizeLinear, DequantizeLinear, of ONNX and of ONNX Runtime's own domain: float32 arithmetic, halves to
+// even.
+#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+namespace {
+
+// The axis of per-channel scales, which counts only where there are several.
+int64_t axis_attr(const OpContext& op, const Value& data, const QParams& params) {
+  const int64_t axis = op.attr_int("axis", 1);
+  if (op.attr_int("block_size", 0) != 0) throw Unsupported{"quantisation in blocks"};
+  if (!params.per_axis()) return -1;
+  return OpContext::axis_of(axis, op.shape(data).size());
+}
+
+}  // namespace
+
+void import_quantize_linear(const OpContext& op) {
+  op.expect_counts(2, 3);
+  const Value& data = op.input(0);
+  const QParams params = op.qparams(1);
+  const int64_t axis = axis_attr(op, data, params);
+  op.attr_int("saturate", 1);  // means something for float8 only
+  if (op.attr_int("precision", 1) > 1) throw Unsupported{"another precision than float32"};
+  const int64_t named = op.attr_int("output_dtype", 0);
+  if (named < 0 || named > INT32_MAX) invalid(cat("attribute 'output_dtype' is ", named));
+  const auto named_type = static_cast<int32_t>(named);
+  ir::DType dtype = op.zero_point_dtype(2);
+  if (named != 0) {
+    const std::optional<ir::DType> found = ir_dtype(named_type);
+    if (!found) throw Unsupported{type_name(named_type) + " output"};
+    if (op.has_input(2) && dtype != *found) {
+      invalid(cat("attribute 'output_dtype' is ", *found, ", but the zero point is ", dtype));
+    }
+    dtype = *found;
+  }
+  op.define(0, op.quantize(data, params, dtype, axis));
+}
+
+void import_dequantize_linear(const OpContext& op) {
+  op.expect_counts(2, 3);
+  const Value& data = op.input(0);
+  const QParams params = op.qparams(1);
+  const int64_t axis = axis_attr(op, data, params);
+  const int64_t named = op.attr_int("output_dtype", 0);
+  if (named != 0 && named != 1) throw Unsupported{"another output type than float32"};
+  if (op.has_input(2) && op.zero_point_dtype(2) != op.type(data).dtype) {
+    invalid(cat("the data is ", op.type(data).dtype, ", but the zero point is ", op.zero_point_dtype(2)));
+  }
+  op.define(0, op.dequantize(data, params, axis));
+}
+
+// ONNX Runtime's quantised operators on elements: scales and zero points are inputs next to the tensors.
+namespace {
+
+ir::Attrs f32e() { return {{"contract", std::string("f32e")}}; }
+
+// A, A scale, A zero point, B, B scale, B zero point, C scale, C zero point.
+void qlinear_binary(const OpContext& op, std::string_view ir_op) {
+  op.expect_counts(7, 8);
+  const QParams a = op.per_tensor_qparams(1), b = op.per_tensor_qparams(4), c = op.per_tensor_qparams(6);
+  op.define(0, op.emit(ir_op,
+                       {op.input(0), op.input(3), a.scale, a.zero_point, b.scale, b.zero_point, c.scale,
+                        c.zero_point},
+                       f32e()));
+}
+
+// X, X scale, X zero point, Y scale, Y zero point.
+struct Unary {
+  explicit Unary(const OpContext& op) {
+    op.expect_counts(4, 5);
+    data = op.input(0);
+    in = op.per_tensor_qparams(1);
+    out = op.per_tensor_qparams(3);
+  }
+  std::vector<Value> operands(const Value& input) const {
+    return {input, in.scale, in.zero_point, out.scale, out.zero_point};
+  }
+  Value data;
+  QParams in, out;
+};
+
+bool same(const QParams& a, const QParams& b) {
+  return a.scale->as<float>()[0] == b.scale->as<float>()[0] &&
+         a.zero_point->as<int32_t>()[0] == b.zero_point->as<int32_t>()[0];
+}
+
+}  // namespace
+
+void import_qlinear_add(const OpContext& op) { qlinear_binary(op, "qnn.add"); }
+void import_qlinear_mul(const OpContext& op) { qlinear_binary(op, "qnn.mul"); }
+
+void import_qlinear_sigmoid(const OpContext& op) {
+  const Unary unary(op);
+  op.define(0, op.emit("qnn.sigmoid", unary.operands(unary.data), f32e()));
+}
+
+void import_qlinear_leaky_relu(const OpContext& op) {
+  const Unary unary(op);
+  const double alpha = op.attr_float("alpha", 0.01f);
+  const Value activated = op.emit("nn.leaky_relu", {op.dequantize(unary.data, unary.in)}, {{"alpha", alpha}});
+  op.define(0, op.quantize(activated, unary.out, op.type(unary.data).dtype));
+}
+
+void import_qlinear_softmax(const OpContext& op) {
+  const Unary unary(op);
+  const int64_t opset = op.attr_int("opset", 0);
+  if (opset < 1) invalid("attribute 'opset', that of the Softmax that is meant, is missing");
+  const SoftmaxShape shape = softmax_shape(op, op.shape(unary.data), opset);
+  ir::Attrs attrs = f32e();
+  attrs.set("axis", shape.axis);
+  const Value result =
+      op.emit("qnn.softmax", unary.operands(op.reshape(unary.data, shape.shape)), std::move(attrs));
+  op.define(0, op.reshape(result, op.shape(unary.data)));
+}
+
+// Y scale, Y zero point, then tensor, scale and zero point of each operand. Inputs of another quantisation
+// are requantised to the output's.
+void import_qlinear_concat(const OpContext& op) {
+  constexpr size_t kMaxInputs = 2 + 3 * 4096;
+  op.expect_counts(5, kMaxInputs);
+  if (op.num_inputs() % 3 != 2)
+    invalid(cat("the node has ", op.num_inputs(), " inputs, expected 2 + 3 per tensor"));
+  const Attribute* axis = op.find_attr("axis", AttributeKind::kInt);
+  if (axis == nullptr) invalid("attribute 'axis' is missing");
+  const QParams out = op.per_tensor_qparams(0);
+  const ir::DType dtype = op.zero_point_dtype(1);
+  std::vector<Value> parts;
+  for (size_t i = 2; i < op.num_inputs(); i += 3) {
+    const Value& part = op.input(i);
+    const QParams in = op.per_tensor_qparams(i + 1);
+    if (op.type(part).dtype == dtype && same(in, out)) {
+      parts.push_back(part);
+      continue;
+    }
+    parts.push_back(op.emit("qnn.requantize", {part, in.scale, in.zero_point, out.scale, out.zero_point},
+                            {{"out_dtype", ir::to_string(dtype)}, {"contract", std::string("f32e")}}));
+  }
+  const int64_t normalized = OpContext::axis_of(axis->i, op.shape(parts[0]).size());
+  op.define(0, op.emit("concatenate", parts, {{"axis", normalized}}));
+}
+
+}  // namespace qplan::onnx

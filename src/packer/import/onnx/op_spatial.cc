@@ -1,0 +1,175 @@
+// Operators over height and width: pools, float and quantised, and bilinear Resize.
+#include <algorithm>
+#include <cmath>
+
+#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+
+// Pools over height and width, float and quantised.
+namespace {
+
+ir::Attrs pool_attrs(const OpContext& op, const Value& data, Layout layout) {
+  const Window window = read_window(op, spatial(op.shape(data), layout), {});
+  if (window.dilations != ir::Ints{1, 1}) throw Unsupported{"dilations"};
+  ir::Attrs attrs{{"pool_size", window.kernel}, {"strides", window.strides}, {"padding", window.padding}};
+  if (layout != Layout::kNchw) attrs.set("layout", layout_name(layout));
+  return attrs;
+}
+
+// As pool_attrs; count_include_pad counts the padding that the file names, not what ceil_mode adds.
+ir::Attrs average_attrs(const OpContext& op, const Value& data, Layout layout) {
+  const bool include = op.attr_int("count_include_pad", 0) != 0;
+  const Window window = read_window(op, spatial(op.shape(data), layout), {});
+  if (include && window.ceil_padding) throw Unsupported{"count_include_pad together with ceil_mode"};
+  ir::Attrs attrs = pool_attrs(op, data, layout);
+  const bool padded = std::ranges::any_of(window.padding, [](int64_t pad) { return pad != 0; });
+  if (include && padded) attrs.set("count_include_pad", true);
+  return attrs;
+}
+
+ir::Attrs global_attrs(const OpContext& op, const Value& data, Layout layout) {
+  const ir::Ints whole = spatial(op.shape(data), layout);
+  ir::Attrs attrs{{"pool_size", whole}};
+  if (layout != Layout::kNchw) attrs.set("layout", layout_name(layout));
+  return attrs;
+}
+
+void quantized_average(const OpContext& op, ir::Attrs attrs) {
+  const QParams input = op.per_tensor_qparams(1), output = op.per_tensor_qparams(3);
+  attrs.set("contract", std::string("f32e"));
+  op.define(0, op.emit("qnn.avg_pool2d",
+                       {op.input(0), input.scale, input.zero_point, output.scale, output.zero_point},
+                       std::move(attrs)));
+}
+
+}  // namespace
+
+void import_max_pool(const OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  op.attr_int("storage_order", 0);  // of the indices, which are refused
+  op.define(0, op.emit("nn.max_pool2d", {op.input(0)}, pool_attrs(op, op.input(0), Layout::kNchw)));
+}
+
+void import_average_pool(const OpContext& op) {
+  op.expect_counts(1, 1);
+  op.define(0, op.emit("nn.avg_pool2d", {op.input(0)}, average_attrs(op, op.input(0), Layout::kNchw)));
+}
+
+void import_global_average_pool(const OpContext& op) {
+  op.expect_counts(1, 1);
+  spatial(op.shape(op.input(0)), Layout::kNchw);
+  op.define(0, op.emit("nn.global_avg_pool2d", {op.input(0)}));
+}
+
+void import_global_max_pool(const OpContext& op) {
+  op.expect_counts(1, 1);
+  op.define(0, op.emit("nn.max_pool2d", {op.input(0)}, global_attrs(op, op.input(0), Layout::kNchw)));
+}
+
+void import_qlinear_average_pool(const OpContext& op) {
+  op.expect_counts(4, 5);
+  quantized_average(op, average_attrs(op, op.input(0), layout_of(op)));
+}
+
+void import_qlinear_global_average_pool(const OpContext& op) {
+  op.expect_counts(4, 5);
+  quantized_average(op, global_attrs(op, op.input(0), layout_of(op)));
+}
+
+// Resize of height and width, bilinear: what image.resize2d can say.
+namespace {
+
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
+
+// How positions of the output are positions of the input; opset 10 knows one way.
+std::string coordinates(const OpContext& op, const ir::Shape& output) {
+  if (op.opset() < 11) return "asymmetric";
+  const std::string mode = op.attr_string("coordinate_transformation_mode", "half_pixel");
+  if (mode == "half_pixel" || mode == "align_corners" || mode == "asymmetric") return mode;
+  // Another position for a single output element only.
+  if (mode == "pytorch_half_pixel" && output[2] > 1 && output[3] > 1) return "half_pixel";
+  throw Unsupported{"coordinate_transformation_mode " + quoted(mode)};
+}
+
+// The axes that sizes and scales belong to: all, or those of attribute axes.
+ir::Ints resized_axes(const OpContext& op, size_t rank) {
+  ir::Ints axes;
+  if (const auto named = op.attr_ints("axes")) {
+    for (const int64_t axis : *named) axes.push_back(OpContext::axis_of(axis, rank));
+    return axes;
+  }
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+// The extent that a scale gives. ONNX computes positions with the scale, the IR with the extents: only where
+// both are the same it can be said.
+int64_t scaled_extent(int64_t extent, float scale) {
+  const double exact = static_cast<double>(extent) * static_cast<double>(scale);
+  if (!std::isfinite(exact) || exact < 1 || exact > static_cast<double>(kMaxExtent)) {
+    invalid(cat("scale ", to_text(scale), " of extent ", extent));
+  }
+  if (exact != std::floor(exact)) {
+    throw Unsupported{cat("scale ", to_text(scale), " of extent ", extent, ", which is no whole number")};
+  }
+  return static_cast<int64_t>(exact);
+}
+
+ir::Shape resized_shape(const OpContext& op, const ir::Shape& input) {
+  const size_t scales_at = op.opset() < 11 ? 1 : 2;
+  const ir::Ints axes = resized_axes(op, input.size());
+  ir::Shape shape = input;
+  const auto check_count = [&](size_t count, const char* what) {
+    if (count != axes.size()) invalid(cat("there are ", count, " ", what, ", expected ", axes.size()));
+  };
+  // An absent input may also be a constant without elements.
+  if (op.has_input(scales_at) && op.type(op.input(scales_at)).num_elements() > 0) {
+    const ir::ConstantRef scales = op.constant(scales_at, "scales");
+    if (scales->type().dtype != ir::kFloat32) invalid(cat("the scales are ", scales->type()));
+    const auto values = scales->as<float>();
+    check_count(values.size(), "scales");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      int64_t& extent = shape[static_cast<size_t>(axes[i])];
+      extent = scaled_extent(extent, values[i]);
+    }
+    return shape;
+  }
+  if (!op.has_input(3)) invalid("there are neither scales nor sizes");
+  const ir::Ints sizes = op.ints(3, "sizes");
+  check_count(sizes.size(), "sizes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (sizes[i] < 1 || sizes[i] > kMaxExtent) invalid(cat("sizes are ", to_text(sizes)));
+    shape[static_cast<size_t>(axes[i])] = sizes[i];
+  }
+  return shape;
+}
+
+}  // namespace
+
+void import_resize(const OpContext& op) {
+  op.expect_counts(op.opset() < 11 ? 2 : 1, op.opset() < 11 ? 2 : 4);
+  if (const std::string mode = op.attr_string("mode", "nearest"); mode != "linear") {
+    throw Unsupported{"mode " + quoted(mode)};
+  }
+  if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'"};
+  const std::string policy = op.attr_string("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch") throw Unsupported{"keep_aspect_ratio_policy " + quoted(policy)};
+  // Attributes of other modes are read, so that they are not refused.
+  op.attr_float("cubic_coeff_a", 0);
+  op.attr_int("exclude_outside", 0);
+  op.attr_float("extrapolation_value", 0);
+  op.attr_string("nearest_mode", "");
+  const Value& data = op.input(0);
+  const ir::Shape& input = op.shape(data);
+  spatial(input, Layout::kNchw);
+  const ir::Shape shape = resized_shape(op, input);
+  if (shape[0] != input[0] || shape[1] != input[1]) throw Unsupported{"another axis than height and width"};
+  op.define(0, op.emit("image.resize2d", {data},
+                       {{"size", ir::Ints{shape[2], shape[3]}},
+                        {"coordinate_transformation_mode", coordinates(op, shape)},
+                        {"contract", std::string("f32e")}}));
+}
+
+}  // namespace qplan::onnx

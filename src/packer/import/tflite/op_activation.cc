@@ -1,0 +1,76 @@
+// RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1 as operators of their own: requantise, then clamp in the output's
+// units.
+#include "src/packer/import/tflite/activation.h"
+#include "src/packer/import/tflite/op_context.h"
+
+namespace qplan::tfl {
+namespace {
+
+void import_clamp(OpContext& op, RealRange range) {
+  op.expect_counts(1, 1, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const QuantParams in = op.quantization(input), out = op.quantization(op.output());
+  ir::ValueId value = op.value(input);
+  if (in != out) {
+    // TFLite divides the scales in float32 here (and in double in QUANTIZE). The quotient over 1 is that
+    // multiplier.
+    const float ratio = in.scale / out.scale;
+    if (!(ratio > 0) || ratio > std::numeric_limits<float>::max()) {
+      invalid("input scale " + to_text(in.scale) + " divided by output scale " + to_text(out.scale) +
+              " leaves the range of float32");
+    }
+    value = op.emit(
+        "qnn.requantize",
+        {value, op.scale(ratio), op.zero_point(in.zero_point), op.scale(1.0f), op.zero_point(out.zero_point)},
+        {{"out_dtype", ir::to_string(*op.output().dtype)}});
+  }
+  op.define(op.output(), emit_clamp(op, value, range, out));
+}
+
+}  // namespace
+
+void import_relu(OpContext& op) { import_clamp(op, {.min = 0.0f}); }
+void import_relu6(OpContext& op) { import_clamp(op, {0.0f, 6.0f}); }
+void import_relu_n1_to_1(OpContext& op) { import_clamp(op, {-1.0f, 1.0f}); }
+void import_relu_0_to_1(OpContext& op) { import_clamp(op, {0.0f, 1.0f}); }
+
+// SOFTMAX and LOGISTIC: their outputs have one fixed quantisation, which TFLite checks.
+namespace {
+
+// [0, 1) in 256 steps.
+QuantParams probability_quantization(const OpContext& op) {
+  const QuantParams out = op.quantization(op.output());
+  const auto lowest = static_cast<int32_t>(op.output().dtype->min());
+  if (out != QuantParams{1.0f / 256, lowest}) {
+    throw Unsupported{"output scale " + to_text(out.scale) + " and zero point " +
+                      std::to_string(out.zero_point) + " instead of 0.00390625 and " +
+                      std::to_string(lowest)};
+  }
+  return out;
+}
+
+void import_probability(OpContext& op, const char* ir_op, ir::Attrs attrs) {
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const QuantParams in = op.quantization(input), out = probability_quantization(op);
+  op.define(op.output(), op.emit(ir_op,
+                                 {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point),
+                                  op.scale(out.scale), op.zero_point(out.zero_point)},
+                                 std::move(attrs)));
+}
+
+}  // namespace
+
+void import_softmax(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  const double beta = op.options<tflite::SoftmaxOptions>().beta();
+  import_probability(op, "qnn.softmax", {{"axis", int64_t{-1}}, {"beta", beta}});
+}
+
+void import_logistic(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  import_probability(op, "qnn.sigmoid", {});
+}
+
+}  // namespace qplan::tfl

@@ -1,0 +1,175 @@
+// The stages of a pack, in the order in which pipeline.cc runs them.
+#ifndef QPLAN_SRC_PACKER_PIPELINE_STAGES_H_
+#define QPLAN_SRC_PACKER_PIPELINE_STAGES_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/packer/import/import.h"
+#include "src/packer/ir/module.h"
+#include "src/packer/log.h"
+#include "src/packer/memory/arena.h"
+#include "src/packer/partition/compile.h"
+#include "src/packer/partition/explain.h"
+#include "src/packer/passes/pass.h"
+#include "src/packer/pipeline/pipeline.h"
+#include "src/packer/schedule/fuse.h"
+#include "src/packer/target/lower.h"
+#include "src/packer/target/profile.h"
+#include "src/packer/target/target.h"
+
+namespace qplan::pipeline {
+
+// What the user wants of a network's border and arithmetic in place of what its source says: --contract,
+// --io-layout, --io. Each rebuilds main; PackError (QPLAN_INVALID_ARGUMENT) for an unknown word,
+// (QPLAN_MODEL_UNSUPPORTED) where the network has no such form.
+
+// Every operator that has a contract means this one ("tfl2", "f32e"); "" changes nothing. Under tfl2 the
+// multipliers are formed as TFLite forms them: from the float32 product of the scales for networks of uint8
+// activations (passes/signedness.h) and for fully connected layers with one scale, else in double. On
+// the imported module.
+void set_contract(ir::Module* module, std::string_view contract);
+// Whether the contract asked for is news to the module: no operator means it. On the imported module.
+bool means_other_contracts(const ir::Module& module, std::string_view contract);
+
+// Inputs and outputs of four axes as "nhwc" or "nchw"; "" changes nothing. Which order one has follows from
+// the first operator that says so; one that never meets such an operator stays, and the log says so. On the
+// imported module.
+void set_io_layout(ir::Module* module, std::string_view layout, const LogFunction& log);
+
+// Inputs and outputs as "int8", "uint8" or "float"; "" changes nothing. An integer one in place of a float
+// one takes the quantisation of the qnn.quantize that reads it (or the qnn.dequantize that makes it) and
+// these are dropped; the other 8-bit dtype is a step of re-signing away (zero point +-128, exact); a float
+// one in place of an integer one needs the quantisation that the source recorded. Inputs that have neither
+// (indices, masks) stay. needs_scales: whoever writes the integers must know their scale, so an input whose
+// scale is per axis is refused. On the canonical module.
+void set_io_dtype(ir::Module* module, std::string_view io, const LogFunction& log, bool needs_scales = true);
+
+// Models as files: which importer reads them, and what a plan remembers of them.
+
+// The content decides, not the name. PackError (QPLAN_MODEL_INVALID) with the formats known.
+ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
+                      const ImportOptions& options);
+
+std::string last_component(std::string_view path);
+std::string sha256_text(std::span<const uint8_t> bytes);
+
+// What a caller sees of a pack while it runs: dumps, log, progress. Never part of the result.
+class Observer {
+ public:
+  // PackError (QPLAN_INVALID_ARGUMENT) when dump_after names no stage, skip no pass or rewrite, or a pass of
+  // the caller has no place. options must outlive the observer.
+  explicit Observer(const PackOptions& options);
+
+  const PackOptions& options() const { return options_; }
+  // All passes, in order.
+  const std::vector<passes::Stage>& passes() const { return passes_; }
+  const LogFunction& log_function() const { return options_.log; }
+  void log(uint32_t level, const std::string& text) const;
+  // The module's text, where the caller asked for this stage.
+  void dump(std::string_view stage, const ir::Module& module) const;
+  // A stage begins; progress goes on in it.
+  void stage(const char* name, uint32_t done, uint32_t total) const;
+  // PackError (QPLAN_CANCELLED) where the caller wants no more.
+  void progress(const char* what, uint32_t done, uint32_t total) const;
+
+ private:
+  const PackOptions& options_;
+  const std::vector<passes::Stage> passes_;
+};
+
+// What did not happen, and why: rewrites that came near, and what --skip left undone.
+
+// Near-miss reports: where a rewrite does not apply, and why.
+
+// PackError (QPLAN_INVALID_ARGUMENT) with the names that are known when no pass has the rewrite.
+void check_rewrite(std::string_view name, std::span<const passes::Stage> known);
+
+// One line for each node whose operator the rewrite begins at: what its pattern, or its build, missed there.
+std::string why_not_report(std::string_view rewrite, std::span<const passes::Stage> known,
+                           const ir::Module& module, uint64_t num_fired);
+
+// What --skip left undone.
+class LeftOut {
+ public:
+  // To be asked whenever the pass has its turn: would it, or those of its rewrites that context.skip names,
+  // change the module as it is now? The module is only read.
+  void look(const passes::Stage& pass, const ir::Module& module, const passes::PassContext& context);
+  // One line for each pass and rewrite, with the first place where it would have applied.
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  void add(std::string_view kind, std::string_view name, const std::string& firing);
+
+  std::set<std::string, std::less<>> known_;  // names that have a line
+  std::vector<std::string> lines_;
+};
+
+// Runs the passes of passes.def until none of them changes anything.
+enum class Border {
+  kAsAsked,    // what options.io, options.io_layout and options.contract say, else the model's
+  kOfTheBody,  // the one that all forms of a network share: canonical_body.h
+};
+
+// The module in canonical form, with the contract and the border that the options ask for. Every function
+// that a pass makes is verified before the next pass sees it. Returns what options.skip left undone
+// (LeftOut), which is logged too: a reason when the target then refuses the module.
+std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
+                                      const Observer& observer, Border border = Border::kAsAsked);
+
+// From a canonical module and a list of targets to what each of them runs.
+const target::Target& cpu_of(const std::vector<target::Target>& targets);
+
+// Regions on their devices, with what lowering needs of them.
+struct Placed {
+  partition::CompiledPartition partition;
+  std::vector<std::unique_ptr<ir::Function>> bodies;  // as partition.placed.regions
+  target::RegionCodes codes;                          // refers to the two above; of regions with a program
+
+  const ir::Function& main() const { return partition.placed.module.main(); }
+  partition::Explain& explain() { return partition.placed.explain; }
+};
+// module: canonical. targets must outlive the result. PackError as partition::compile_partition.
+std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target::Target>& targets,
+                              const PackOptions& options);
+
+// PackError (QPLAN_INVALID_ARGUMENT) naming a region whose target has no compiler.
+void check_all_compiled(const Placed& placed);
+
+// From a lowered program to what a plan will hold of it: the stages that pack() runs before it writes.
+
+// A program that is fused and scheduled, and its memory plan.
+struct Planned {
+  target::Program program;
+  memory::Arena arena;
+};
+struct PlannedSizes {
+  uint64_t constants = 0;  // bytes in the file
+  uint64_t memory = 0;     // bytes of activations and device buffers
+};
+
+std::optional<schedule::TuningLog> read_tuning(const PackOptions& options);
+schedule::FuseOptions fuse_options(const PackOptions& options, schedule::TuningLog* tuning);
+// program: scheduled.
+memory::Arena plan_memory(const target::Program& program, const PackOptions& options);
+
+// What pack() makes of a lowered program, without its log. tuning may be null.
+Planned plan_program(const target::Program& lowered, const target::TargetProfile& profile,
+                     const PackOptions& options, schedule::TuningLog* tuning);
+PlannedSizes sizes_of(const Planned& planned);
+
+// What the session copies at the regions' boundaries.
+void report_copies(const Planned& planned, const target::Target& cpu, partition::Explain* explain);
+// What a plan without the CPU's steps for its regions is smaller than the one with them.
+void report_savings(const PlannedSizes& with_fallback, const PlannedSizes& without,
+                    partition::Explain* explain);
+
+}  // namespace qplan::pipeline
+
+#endif  // QPLAN_SRC_PACKER_PIPELINE_STAGES_H_

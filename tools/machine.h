@@ -1,0 +1,36 @@
+// What a measurement must know of the machine: whether it had time, and what it can do at most.
+#ifndef QPLAN_TOOLS_MACHINE_H_
+#define QPLAN_TOOLS_MACHINE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/bench_steps.h"
+
+namespace qplan::tools {
+
+// Whether the machine had time for a measurement.
+struct MachineLoad {
+  double average = 0;  // threads that ran or waited to run, mean of the last minute
+  uint32_t cpus = 1;   // that this process may use
+};
+// average 0 where the system does not say.
+MachineLoad machine_load();
+
+// Why the figures of a measurement may be worse than the machine's best; one sentence each, empty for a quiet
+// machine. load: before the measurement, with `threads` threads. Of fewer than 10 runs the spread says
+// nothing.
+std::vector<std::string> load_warnings(const MachineLoad& load, uint32_t threads, const TimeSummary& times,
+                                       uint64_t runs);
+
+// The multiply-accumulates that this machine can do at most: the roof over a kernel's rate.
+
+// GMAC/s of one thread that multiplies 8-bit numbers out of registers and sums them exactly in int32, by the
+// best instructions of a QPLAN_ISA_* that this machine has: VPDPBUSD, or PMADDWD and PADDD. The fastest of
+// several measurements, about 10 ms in all. 0 for an instruction set that has no such loop here.
+double measure_peak_gmacs(uint32_t isa);
+
+}  // namespace qplan::tools
+
+#endif  // QPLAN_TOOLS_MACHINE_H_
