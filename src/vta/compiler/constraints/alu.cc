@@ -93,6 +93,14 @@ Rows add_constraints(const Config& config) {
                                ? ""
                                : cat(bytes, " bytes in the device's layout, limit ", kMaxBufferBytes);
                   }});
+  // Checked again when the layouts are known: a border for the sum's readers makes rows longer.
+  rows.push_back(
+      {prefix + "row", cat("a row times its blocks of 16 channels is at most ", kMaxDmaStride, " elements"),
+       kNothingToChange, [](const Candidate& c) -> std::string {
+         const UnitActivation sum = activation(c, c.node("sum")->results[0]);
+         const int64_t row = product(sum.w, blocks(sum.channels));
+         return row <= kMaxDmaStride ? "" : cat("a row of ", row, " elements, limit ", kMaxDmaStride);
+       }});
   append(&rows, requantization(config, "sum"));
   // As the CPU's kernel takes it: the multipliers of tfl2.add are below 1.
   rows.push_back({prefix + "scales", "twice the larger input scale is below 2^20 times the output scale",

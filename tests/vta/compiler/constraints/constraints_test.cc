@@ -266,6 +266,12 @@ TEST(VtaAdd, TakesTwoActivationsOfOneShape) {
             "vta.requantize.contract: contract 'f32e' has no exact sequence on the ALU, expected 'tfl2'\n");
   EXPECT_EQ(verdict(params, "  qnn.add(%x, %y, 1f, 0, 2f, 0, 0.000001f, 0)\n"),
             "vta.add.scales: the output's scale is too small for the inputs'\n");
+  // 16-bit strides of LOAD and STORE count elements of 16 channels.
+  const auto wide = [](const std::string& width) {
+    return verdict("%x: Tensor[(1, 1, " + width + ", 20), int8]", "  qnn.add(%x, %x, 1f, 0, 2f, 0, 4f, 0)\n");
+  };
+  EXPECT_EQ(wide("32767"), "qplan.qadd");
+  EXPECT_EQ(wide("32768"), "vta.add.row: a row of 65536 elements, limit 65535\n");
 }
 
 TEST(VtaMaxPool, TakesWindowsThatFit) {
