@@ -243,6 +243,39 @@ Result move_before_pads(const RewriteContext& context, std::string* why) {
   return value;
 }
 
+// The inner concatenation is looked for in the new function, so that one visit merges a nest of any depth. More
+// parts than this stay nested: a nest of thousands would be copied once for each of its levels.
+constexpr size_t kMaxMergedParts = 64;
+
+int64_t concatenate_axis(const ir::Node& node, const ir::Shape& shape) {
+  return op::normalized_axis(op::attr_int(node, "axis"), shape.size());
+}
+
+Result merge_concatenates(const RewriteContext& context, std::string* why) {
+  const ir::Shape& shape = context.pre().type(context.root.result()).shape;
+  const int64_t axis = concatenate_axis(context.root.node(), shape);
+  std::vector<PostValue> parts;
+  for (size_t i = 0; i < context.root.num_operands(); ++i) {
+    const pattern::PreValue operand = context.root.operand(i);
+    const auto inner = context.post().producer(context.r[operand], "concatenate");
+    if (inner && context.pre().num_uses(operand) == 1 && concatenate_axis(inner->node(), shape) == axis) {
+      for (size_t k = 0; k < inner->num_operands(); ++k) parts.push_back(inner->operand(k));
+    } else {
+      parts.push_back(context.r[operand]);
+    }
+  }
+  if (parts.size() <= context.root.num_operands()) {
+    *why = "no part is a concatenation along the same axis that nothing else reads";
+    return std::nullopt;
+  }
+  if (parts.size() > kMaxMergedParts) {
+    *why = cat("together they have ", parts.size(), " parts, more than ", kMaxMergedParts);
+    return std::nullopt;
+  }
+  *why = cat("of ", count_text(parts.size(), "part"));
+  return context.post().call("concatenate", parts, context.root.attrs(), context.root.name());
+}
+
 // Other ways of writing a reshape.
 bool is_other_reshape(const op::OpDef* op) {
   return op->movement == op::Movement::kReshape && op->name != "reshape";
@@ -271,6 +304,7 @@ std::vector<Rewrite> simplify_rows() {
       {"pad_value_to_int32", 0,
        op("nn.pad", {data, constant().as("value")}).dtypes({ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32}),
        pad_value_to_int32},
+      {"merge_concatenates", 0, op("concatenate"), merge_concatenates},
       {"move_before_pad", 0, one_of({"transpose", "reshape"}, {op("nn.pad").one_use()}), move_before_pads},
   };
   // An addend of zeros is dropped, not made a bias.

@@ -42,6 +42,29 @@ TEST(Simplify, ChainsOfClipsAreOne) {
             "%0 = clip(%x, a_min=0.5f, a_max=6f);\n%0\n");
 }
 
+TEST(Simplify, NestedConcatenationsAlongOneAxisAreOne) {
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2), int8], %y: Tensor[(1, 3), int8], %z: Tensor[(1, 4), int8]",
+                     "  %0 = concatenate((%x, %y), axis=1);\n  %1 = concatenate((%z, %0), axis=-1);\n"
+                     "  concatenate((%1, %x), axis=1)\n"),
+            "%0 = concatenate((%z, %x, %y, %x), axis=1);\n%0\n");
+}
+
+TEST(Simplify, ConcatenationsThatOthersReadOrAlongOtherAxesStay) {
+  const std::string inner = "  %0 = concatenate((%x, %y), axis=1);\n";
+  const std::string params = "%x: Tensor[(1, 2), int8], %y: Tensor[(1, 2), int8]";
+  EXPECT_EQ(simplify(params, inner + "  concatenate((%0, %0), axis=1)\n"), "unchanged");
+  EXPECT_EQ(simplify(params + ", %z: Tensor[(1, 4), int8]", inner + "  concatenate((%0, %z), axis=0)\n"),
+            "unchanged");
+}
+
+TEST(Simplify, AConcatenationOfManyPartsStaysNested) {
+  std::string parts = "%x";
+  for (int i = 0; i < 63; ++i) parts += ", %x";
+  EXPECT_EQ(simplify("%x: Tensor[(1, 1), int8]",
+                     "  %0 = concatenate((" + parts + "), axis=1);\n  concatenate((%0, %x), axis=1)\n"),
+            "unchanged");
+}
+
 TEST(Simplify, NeutralConstantsGo) {
   const std::string zeros = "const(Tensor[(2, 1, 1), float32], [0, 0])";
   EXPECT_EQ(simplify(kX, "  add(%x, " + zeros + ")\n"), "%x\n");
