@@ -115,7 +115,7 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
 // float32 throughout, as TFLite's Prepare: docs/numerics/mul.md.
 QuantizedMultiplier product_multiplier(const BinaryOperands& operands) {
   const float real = operands.scale1 * operands.scale2 / operands.output_scale;
-  return checked_multiplier(static_cast<double>(real));
+  return layer::checked_multiplier(static_cast<double>(real));
 }
 
 // ---- conditions ----
