@@ -28,7 +28,7 @@ class AllKernelsPlan {
  private:
   using Builder = flatbuffers::FlatBufferBuilder;
   enum Kernel : uint16_t {
-#define QPLAN_KERNEL(id, name, descriptor, params) k_##name = id,
+#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) k_##name = id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
   };

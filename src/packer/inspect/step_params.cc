@@ -85,8 +85,8 @@ Fields params_fields(const format::KernelStep& step) {
   if (const auto* layers = step.params_as_ChainParams()) return fields_of_layers(*layers);
   switch (step.kernel()) {
     // open() has checked that the table is the kernel's.
-#define QPLAN_KERNEL(id, family, descriptor, Params) \
-  case id:                                           \
+#define QPLAN_KERNEL(id, family, descriptor, Params, args_bytes) \
+  case id:                                                       \
     return fields_of(*step.params_as_##Params());
 #include "format/kernels.def"
 #undef QPLAN_KERNEL

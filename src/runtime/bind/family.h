@@ -34,7 +34,7 @@ inline constexpr size_t kMaxArgsBytes = 512;
 inline constexpr size_t kArgsAlignment = 16;
 
 enum KernelId : uint16_t {
-#define QPLAN_KERNEL(id, family, descriptor, params) kKernel_##family = id,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) kKernel_##family = id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
