@@ -6,6 +6,7 @@
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/prove_sum.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -135,8 +136,6 @@ std::vector<Constraint> binary_constraints(const std::string& prefix, void (*rea
           scales_are_constants(prefix, read)};
 }
 
-}  // namespace
-
 Chain match_add(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.add") ? with_clip(lowering, node) : Chain{};
 }
@@ -178,6 +177,15 @@ void lower_mul(Lowering& lowering, const Chain& chain) {
   step.outputs = {lowering.define(chain_result(lowering, chain))};
   step.params = params;
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> binary_rows() {
+  // operator list: each row has the functions of its operator
+  return {{"add", match_add, constraints_of_add(), lower_add},
+          {"subtract", match_subtract, constraints_of_subtract(), lower_subtract},
+          {"mul", match_mul, constraints_of_mul(), lower_mul}};
 }
 
 }  // namespace qplan::target::cpu

@@ -7,6 +7,7 @@
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -97,8 +98,6 @@ int32_t output_zero_point(const layer::QuantizedLayer& layer) {
   return layer.nodes.requantize == nullptr ? 0 : *layer.output_zero_point;
 }
 
-}  // namespace
-
 Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
   return match_weighted_layer(lowering, node, "qnn.conv2d");
 }
@@ -188,6 +187,13 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
       .float_forms = std::move(made.float_forms),
   };
   lowering.add_step(std::move(made.step));
+}
+
+}  // namespace
+
+std::vector<TableRow> layer_rows() {
+  return {{"qconv2d", match_qconv2d, constraints_of_qconv2d(), lower_qconv2d},
+          {"qdense", match_qdense, constraints_of_qdense(), lower_qdense}};
 }
 
 }  // namespace qplan::target::cpu

@@ -151,14 +151,6 @@ struct Matched {
 };
 using Constraint = ConstraintOn<Matched>;
 
-// Of each row: what it matches, under which conditions it lowers that, and how.
-#define QPLAN_LOWERING(name)                                   \
-  Chain match_##name(const Lowering& lowering, uint32_t node); \
-  std::vector<Constraint> constraints_of_##name();             \
-  void lower_##name(Lowering& lowering, const Chain& chain);
-#include "src/packer/target/cpu/lowerings.def"
-#undef QPLAN_LOWERING
-
 }  // namespace qplan::target::cpu
 
 #endif  // QPLAN_SRC_PACKER_TARGET_CPU_LOWERING_H_
