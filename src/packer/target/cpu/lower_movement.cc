@@ -99,7 +99,7 @@ void lower_reshape(Lowering& lowering, const Chain& chain) {
   ProgramStep step = make_step(kKernel_copy, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params = CopyParams{};
+  step.params = NoParams{};
   lowering.add_step(std::move(step));
 }
 

@@ -187,7 +187,7 @@ TensorId Lowering::add_copy(TensorId from) {
   step.name = source.name;
   step.inputs = {from};
   step.outputs = {copy};
-  step.params = CopyParams{};
+  step.params = NoParams{};
   add_step(std::move(step));
   return copy;
 }
