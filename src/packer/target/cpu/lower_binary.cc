@@ -1,5 +1,5 @@
 // qnn.add, qnn.subtract, qnn.mul: families add, sub and mul; under tfl2 with the parameters that TFLite's
-// Prepare computes for 8 bits.
+// Prepare computes for 8 bits. maximum, minimum: the families of these names.
 #include <algorithm>
 
 #include "kernels/numeric/quantize_multiplier.h"
@@ -179,13 +179,39 @@ void lower_mul(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(step));
 }
 
+// ---- the larger or the smaller of two ----
+
+Chain match_maximum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "maximum") ? Chain{node} : Chain{};
+}
+Chain match_minimum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "minimum") ? Chain{node} : Chain{};
+}
+
+void lower_extremum(Lowering& lowering, const Chain& chain, KernelId kernel) {
+  const ir::Node& node = lowering.node(chain.front());
+  ProgramStep step = make_step(kernel, node);
+  step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = NoParams{};
+  lowering.add_step(std::move(step));
+}
+void lower_maximum(Lowering& lowering, const Chain& chain) {
+  lower_extremum(lowering, chain, kKernel_maximum);
+}
+void lower_minimum(Lowering& lowering, const Chain& chain) {
+  lower_extremum(lowering, chain, kKernel_minimum);
+}
+
 }  // namespace
 
 std::vector<TableRow> binary_rows() {
   // operator list: each row has the functions of its operator
   return {{"add", match_add, constraints_of_add(), lower_add},
           {"subtract", match_subtract, constraints_of_subtract(), lower_subtract},
-          {"mul", match_mul, constraints_of_mul(), lower_mul}};
+          {"mul", match_mul, constraints_of_mul(), lower_mul},
+          {"maximum", match_maximum, {one_8_bit_dtype("cpu.maximum.")}, lower_maximum},
+          {"minimum", match_minimum, {one_8_bit_dtype("cpu.minimum.")}, lower_minimum}};
 }
 
 }  // namespace qplan::target::cpu
