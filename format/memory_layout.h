@@ -28,11 +28,15 @@ constexpr uint64_t step_record_bytes(uint64_t pointer_size) {
   return (keeps_args(pointer_size) ? 3 : 2) * pointer_size;
 }
 inline constexpr uint64_t kKeptStepBytes = 16;  // how the step's work is divided, before its arguments
-// Room for the arguments of a kernel of kernels.def with 64-bit pointers, a multiple of 16; make_family
-// (src/runtime/bind/family.h) asserts that they fit.
+// Room for the arguments of a kernel, with 64-bit pointers; make_family (src/runtime/bind/family.h) asserts
+// that they fit.
 constexpr uint64_t kept_args_bytes(uint16_t kernel) {
-  constexpr uint16_t kBytes[] = {0,  272, 272, 128, 112, 112, 272, 272, 240, 272, 64, 32,
-                                 48, 48,  128, 192, 144, 416, 416, 48,  48,  32,  112};
+  constexpr uint16_t kBytes[] = {
+      0,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) args_bytes,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+  };
   return kernel < sizeof(kBytes) / sizeof(kBytes[0]) ? kBytes[kernel] : 512;
 }
 

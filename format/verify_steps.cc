@@ -6,7 +6,7 @@ namespace qplan::format {
 namespace {
 
 enum KernelId : uint16_t {
-#define QPLAN_KERNEL(id, family, descriptor, params) kKernel_##family = id,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) kKernel_##family = id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
@@ -16,7 +16,7 @@ struct KernelParamsEntry {
   KernelParams params;
 };
 constexpr KernelParamsEntry kKernelParams[] = {
-#define QPLAN_KERNEL(id, family, descriptor, params) {id, KernelParams_##params},
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) {id, KernelParams_##params},
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };

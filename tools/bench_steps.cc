@@ -116,10 +116,13 @@ TimeSummary StepTimes::summary(uint32_t step) const {
   return step < times_.size() ? summarise(times_[step]) : TimeSummary();
 }
 
+Json plan_steps(const PlanFile& plan) {
+  return Json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'")).at("steps");
+}
+
 Json plan_schedules(const PlanFile& plan) {
   Json schedules = Json::array();
-  const Json json = Json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
-  for (const Json& step : json.at("steps")) {
+  for (const Json& step : plan_steps(plan)) {
     schedules.push_back(step.contains("schedule") ? step.at("schedule") : Json::object());
   }
   return schedules;

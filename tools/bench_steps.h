@@ -44,6 +44,8 @@ class StepTimes {
   std::vector<std::vector<uint64_t>> times_;
 };
 
+// The steps as `inspect --json` prints them.
+nlohmann::ordered_json plan_steps(const PlanFile& plan);
 // Per step of the plan an object of what its schedule sets, by name; empty for the default.
 nlohmann::ordered_json plan_schedules(const PlanFile& plan);
 // "block_pixels=24, isa=avx2"

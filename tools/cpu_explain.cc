@@ -39,8 +39,31 @@ std::string made_for_others(const PlanFile& plan) {
   return info.is_for_other_arch != 0 || is_for_reference ? "packed for '" + options + "'" : "";
 }
 
+// For each variant that this machine would rather use, why it is not. of_step: a step, or a layer of a
+// cascade, as `inspect --json` prints it. before: what the lines begin with.
+void add_refusals(const Json& of_step, const std::string& isa, const std::string& before,
+                  std::vector<std::string>* lines) {
+  if (!of_step.contains("variants")) return;
+  for (const Json& variant : of_step.at("variants")) {
+    if (variant.at("isa") != isa || !variant.contains("refused")) continue;
+    for (const Json& refused : variant.at("refused")) {
+      lines->push_back(before + refused.at("kernel").get<std::string>() +
+                       " is not used: " + refused.at("reason").get<std::string>());
+    }
+  }
+}
+
+std::vector<std::string> refusals(const Json& of_step, const std::string& isa) {
+  std::vector<std::string> lines;
+  add_refusals(of_step, isa, "", &lines);
+  if (!of_step.contains("layers")) return lines;
+  for (size_t i = 0; i < of_step.at("layers").size(); ++i)
+    add_refusals(of_step.at("layers")[i], isa, "layer " + std::to_string(i) + ": ", &lines);
+  return lines;
+}
+
 // isa: the best that the session may use. others: made_for_others().
-std::vector<std::string> notes_of(const qplan_event& event, const std::string& isa,
+std::vector<std::string> notes_of(const qplan_event& event, const Json& of_step, const std::string& isa,
                                   const std::string& others) {
   const std::string op = event.op, kernel = event.kernel;
   std::vector<std::string> notes;
@@ -57,14 +80,18 @@ std::vector<std::string> notes_of(const qplan_event& event, const std::string& i
         "several layers, a few rows at a time, which saves memory; --fuse off makes a step of each");
   }
   if (only_moves(op) || isa == "reference" || kernel.empty()) return notes;
+  if (!others.empty()) {
+    if (kernel.ends_with("_ref")) notes.push_back("the reference kernel runs here: " + others);
+    return notes;
+  }
+  std::vector<std::string> reasons = refusals(of_step, isa);
   if (kernel.ends_with("_ref")) {
-    notes.push_back(others.empty()
+    notes.push_back(reasons.empty()
                         ? "slow: the reference kernel runs, as no vector kernel of this machine takes "
                           "its shapes, types and scratch"
-                        : "the reference kernel runs here: " + others);
-  } else if (event.macs > 0 && op != "chain" && !kernel.ends_with("_" + isa)) {
-    notes.push_back("no " + isa + " kernel takes its shapes and types, or its schedule asks for another");
+                        : "slow: the reference kernel runs");
   }
+  notes.insert(notes.end(), reasons.begin(), reasons.end());
   return notes;
 }
 
@@ -73,7 +100,7 @@ std::vector<std::string> notes_of(const qplan_event& event, const std::string& i
 Json cpu_explain_json(const PlanFile& plan) {
   const Session session(plan, SessionOptions{});
   const qplan_session_info info = session.info();
-  const Json schedules = plan_schedules(plan);
+  const Json of_plan = plan_steps(plan);
   const std::string others = made_for_others(plan);
   Json report;
   report["isa"] = info.isa_name;
@@ -88,8 +115,12 @@ Json cpu_explain_json(const PlanFile& plan) {
     step["name"] = event.name;
     step["macs"] = event.macs;
     step["bytes"] = event.bytes;
-    step["schedule"] = schedules.at(event.step);
-    step["notes"] = notes_of(event, info.isa_name, others);
+    const Json& of_step = of_plan.at(event.step);
+    step["schedule"] = of_step.contains("schedule") ? of_step.at("schedule") : Json::object();
+    for (const char* member : {"variants", "layers"}) {
+      if (of_step.contains(member)) step[member] = of_step.at(member);
+    }
+    step["notes"] = notes_of(event, of_step, info.isa_name, others);
     report["steps"].push_back(step);
   }
   return report;

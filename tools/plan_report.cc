@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
@@ -74,21 +75,85 @@ std::string region_line(const Json& region) {
          "\n";
 }
 
-// "conv2d 15, depthwise_conv2d 13, ..." in the order of first use; regions as "npu".
-std::string op_counts(const Json& steps) {
-  std::vector<std::pair<std::string, uint64_t>> counts;
-  for (const Json& step : steps) {
-    if (is_alternative(step)) continue;
-    const auto op = step.at("op").get<std::string>();
-    auto at = counts.begin();
-    while (at != counts.end() && at->first != op) ++at;
-    if (at == counts.end()) at = counts.insert(at, {op, 0});
+// Names and how often each was counted, in the order of first use.
+class Counts {
+ public:
+  void add(const std::string& name) {
+    auto at = counts_.begin();
+    while (at != counts_.end() && at->first != name) ++at;
+    if (at == counts_.end()) at = counts_.insert(at, {name, 0});
     ++at->second;
   }
-  std::string text;
-  for (const auto& [op, count] : counts)
-    text += (text.empty() ? "" : ", ") + op + " " + std::to_string(count);
-  return text;
+  const std::vector<std::pair<std::string, uint64_t>>& all() const { return counts_; }
+  // "conv2d 15, depthwise_conv2d 13"
+  std::string text() const {
+    std::string text;
+    for (const auto& [name, count] : counts_)
+      text += (text.empty() ? "" : ", ") + name + " " + std::to_string(count);
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<std::string, uint64_t>> counts_;
+};
+
+// "conv2d 15, depthwise_conv2d 13, ..."; regions as "npu".
+std::string op_counts(const Json& steps) {
+  Counts counts;
+  for (const Json& step : steps) {
+    if (!is_alternative(step)) counts.add(step.at("op").get<std::string>());
+  }
+  return counts.text();
+}
+
+// Which variants the steps on the CPU, and the layers of cascades, have on a machine of each instruction set,
+// and which better ones refuse them.
+class VariantCounts {
+ public:
+  void add(const Json& step) {
+    if (step.contains("variants") && !step.at("variants").is_null()) {
+      std::vector<std::string> refusals;  // each once, though it is the same for several instruction sets
+      for (const Json& variant : step.at("variants")) {
+        kernels(variant.at("isa").get<std::string>()).add(variant.at("kernel").get<std::string>());
+        if (!variant.contains("refused")) continue;
+        for (const Json& refused : variant.at("refused")) {
+          std::string line =
+              refused.at("kernel").get<std::string>() + ": " + refused.at("reason").get<std::string>();
+          if (std::find(refusals.begin(), refusals.end(), line) == refusals.end()) refusals.push_back(line);
+        }
+      }
+      for (const std::string& line : refusals) refusals_.add(line);
+    }
+    if (!step.contains("layers")) return;
+    for (const Json& layer : step.at("layers")) add(layer);
+  }
+
+  // kernels:   avx2: conv2d_avx2 15, conv2d_ref 1
+  // refused:   1 step by conv2d_avx2: it does not read weights in this layout
+  std::string text() const {
+    std::string text;
+    for (const auto& [isa, counts] : by_isa_) text += "kernels:   " + isa + ": " + counts.text() + "\n";
+    for (const auto& [line, count] : refusals_.all())
+      text += "refused:   " + count_text(count, "step", "steps") + " by " + line + "\n";
+    return text;
+  }
+
+ private:
+  Counts& kernels(const std::string& isa) {
+    for (auto& [name, counts] : by_isa_) {
+      if (name == isa) return counts;
+    }
+    return by_isa_.emplace_back(isa, Counts()).second;
+  }
+
+  std::vector<std::pair<std::string, Counts>> by_isa_;
+  Counts refusals_;
+};
+
+std::string variant_lines(const Json& steps) {
+  VariantCounts counts;
+  for (const Json& step : steps) counts.add(step);
+  return counts.text();
 }
 
 }  // namespace
@@ -133,6 +198,7 @@ std::string inspect_page(const Json& plan) {
   page += "steps:     " + std::to_string(count_steps(plan)) + " (" + op_counts(plan.at("steps")) + "), " +
           std::to_string(total_macs(plan)) + " MACs\n";
   page += "work:      " + work_text(plan) + "\n";
+  page += variant_lines(plan.at("steps"));
   for (const Json& region : plan.at("regions")) page += region_line(region);
   page += "constants: " + bytes_text(memory.at("constants_bytes")) + "\n";
   page += "arena:     " + bytes_text(memory.at("arena_bytes")) + ", lower bound " +

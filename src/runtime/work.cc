@@ -10,8 +10,8 @@ using format::Named;
 
 const char* kernel_name(uint16_t kernel) {
   switch (kernel) {
-#define QPLAN_KERNEL(id, family, descriptor, params) \
-  case id:                                           \
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  case id:                                                       \
     return #family;
 #include "format/kernels.def"
 #undef QPLAN_KERNEL

@@ -19,7 +19,7 @@ constexpr uint16_t kCopy = 21, kChain = 22;
 struct StageSpec {
   uint16_t kernel = kCopy;
   std::vector<uint32_t> inputs, outputs;
-  KernelParams type = KernelParams_CopyParams;
+  KernelParams type = KernelParams_NoParams;
 };
 
 // x -> tile 0 -> tile 1 -> y, of three tensors: x 0, y 1, other 2.
@@ -38,7 +38,7 @@ std::string refusal(const ChainSpec& chain) {
   spec.add_step(kChain, chain.inputs, chain.outputs, [&](flatbuffers::FlatBufferBuilder& b) {
     std::vector<flatbuffers::Offset<KernelStep>> stages;
     for (const StageSpec& stage : chain.stages) {
-      const auto params = stage.type == KernelParams_CopyParams    ? CreateCopyParams(b).Union()
+      const auto params = stage.type == KernelParams_NoParams      ? CreateNoParams(b).Union()
                           : stage.type == KernelParams_ChainParams ? CreateChainParams(b).Union()
                                                                    : CreateArgMaxParams(b).Union();
       stages.push_back(

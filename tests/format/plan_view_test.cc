@@ -415,9 +415,9 @@ TEST(PlanView, SharedVectorsDoNotMakeVerificationQuadratic) {
   const std::vector<uint32_t> inputs(4000, 0), one = {0};
   const auto shared_inputs = builder.CreateVector(inputs);
   const auto outputs = builder.CreateVector(one);
-  const auto params = format::CreateCopyParams(builder, 1).Union();
+  const auto params = format::CreateNoParams(builder, 1).Union();
   const auto body = format::CreateKernelStep(builder, kAddByte, shared_inputs, outputs,
-                                             format::KernelParams_CopyParams, params);
+                                             format::KernelParams_NoParams, params);
   const auto step = format::CreateStep(builder, format::StepBody_KernelStep, body.Union());
   const std::vector<flatbuffers::Offset<format::Step>> steps(100000, step);
   const std::vector<flatbuffers::Offset<format::Bank>> banks = {

@@ -28,7 +28,7 @@ class AllKernelsPlan {
  private:
   using Builder = flatbuffers::FlatBufferBuilder;
   enum Kernel : uint16_t {
-#define QPLAN_KERNEL(id, name, descriptor, params) k_##name = id,
+#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) k_##name = id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
   };
@@ -65,7 +65,9 @@ class AllKernelsPlan {
       return done(format::KernelParams_MulParams,
                   format::CreateMulParams(b, format::Contract_TFL2, 3, -4, 5, kMultiplier, -6, -128, 127));
     });
-    const uint32_t joined = step(k_concat, {sum, product, difference}, {1, 3, 3, 72}, concat_params(3));
+    const uint32_t larger = step(k_maximum, {product, row}, {1, 3, 3, 24}, copy_params(0));
+    const uint32_t smaller = step(k_minimum, {larger, sum}, {1, 3, 3, 24}, copy_params(0));
+    const uint32_t joined = step(k_concat, {sum, smaller, difference}, {1, 3, 3, 72}, concat_params(3));
     const uint32_t left = spec_.add_tensor({1, 3, 3, 40}, "left");
     const uint32_t right = spec_.add_tensor({1, 3, 3, 32}, "right");
     spec_.add_step(k_split, {joined}, {left, right}, split_params(3), "split");

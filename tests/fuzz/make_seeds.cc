@@ -120,7 +120,7 @@ Bytes region_plan(bool in_place) {
     binds[0].strides = binds[1].strides = std::vector<uint64_t>{1};
   }
   uint16_t copy = 0;
-#define QPLAN_KERNEL(id, name, descriptor, params) \
+#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) \
   if (std::string(#name) == "copy") copy = id;
 #include "format/kernels.def"
 #undef QPLAN_KERNEL

@@ -9,11 +9,12 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+#include <xtensor/xstrided_view.hpp>
 
 #include "src/packer/ir/module.h"
+#include "src/packer/op/elements.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/op/strided.h"
 
 namespace qplan::testing {
 
@@ -105,17 +106,20 @@ inline void dense(const FloatTensor& data, const FloatTensor& weight, FloatTenso
 // The index along the axis of each element.
 inline size_t along(const ir::Shape& shape, int64_t axis, size_t element) {
   const auto a = static_cast<size_t>(op::normalized_axis(axis, shape.size()));
-  return element / static_cast<size_t>(op::packed_strides(shape)[a]) % static_cast<size_t>(shape[a]);
+  size_t stride = 1;
+  for (size_t d = a + 1; d < shape.size(); ++d) stride *= static_cast<size_t>(shape[d]);
+  return element / stride % static_cast<size_t>(shape[a]);
 }
 
 inline void pad(const ir::Node& node, const FloatTensor& data, FloatTensor* out) {
-  int64_t offset = 0;
-  const ir::Ints strides = op::packed_strides(out->shape);
   const auto& width = op::attr_int_lists(node, "pad_width");
-  for (size_t d = 0; d < strides.size(); ++d) offset += width[d][0] * strides[d];
-  op::walk<1>(data.shape, {strides}, {offset}, [&](int64_t i, const std::array<int64_t, 1>& at) {
-    out->values[static_cast<size_t>(at[0])] = data.values[static_cast<size_t>(i)];
-  });
+  xt::xstrided_slice_vector inside;
+  for (size_t d = 0; d < width.size(); ++d) {
+    inside.push_back(xt::range(width[d][0], width[d][0] + data.shape[d]));
+  }
+  auto padded =
+      xt::adapt(out->values.data(), out->values.size(), xt::no_ownership(), op::extents(out->shape));
+  xt::strided_view(padded, inside) = op::tensor_of(data.values.data(), data.shape);
 }
 
 }  // namespace internal

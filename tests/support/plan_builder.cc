@@ -222,7 +222,7 @@ void PlanSpec::add_main(std::vector<uint32_t> inputs, std::vector<uint32_t> outp
 
 ParamsWriter copy_params(uint8_t reserved) {
   return [=](FlatBufferBuilder& builder) {
-    return std::pair(format::KernelParams_CopyParams, format::CreateCopyParams(builder, reserved).Union());
+    return std::pair(format::KernelParams_NoParams, format::CreateNoParams(builder, reserved).Union());
   };
 }
 ParamsWriter concat_params(uint32_t axis) {

@@ -21,7 +21,7 @@ bool add_byte_in_place(const StepView&, uint32_t, uint32_t) { return true; }
 
 qplan_status add_byte_bind(const StepView& step, bool check, void* storage, Error* error) {
   auto& args = *static_cast<AddByteArgs*>(storage);
-  const auto* params = step.step->params_as_CopyParams();
+  const auto* params = step.step->params_as_NoParams();
   if (check) {
     if (step.num_inputs() != 1 || step.num_outputs() != 1 ||
         step.input(0).size_bytes != step.output(0).size_bytes) {

@@ -10,7 +10,7 @@
 
 namespace qplan::testing {
 
-// y[i] = x[i] + k, k in CopyParams. One unit per byte; may run in place; 64 bytes of scratch per worker,
+// y[i] = x[i] + k, k in NoParams. One unit per byte; may run in place; 64 bytes of scratch per worker,
 // used. Two variants: add_byte_avx2 (no intrinsics in it) and add_byte_ref. k = 255 is refused by bind.
 // Its work is 1 for each byte, with k = kHeavyAddend kHeavyWork; with k = kEndlessAddend 2^64 - 2 in all.
 inline constexpr uint16_t kAddByte = 21;

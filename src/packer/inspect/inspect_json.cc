@@ -3,6 +3,7 @@
 #include "format/memory_layout.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/inspect/schedule_names.h"
+#include "src/packer/inspect/step_variants.h"
 #include "src/runtime/work.h"
 
 namespace qplan::inspect {
@@ -190,7 +191,7 @@ Json common_step_json(const PlanView& view, uint32_t index, const std::string& o
 }
 
 // A region's step has no parameters; "regions" describes it.
-Json step_json(const PlanView& view, uint32_t index, bool is_alternative) {
+Json step_json(const PlanView& view, uint32_t index, bool is_alternative, const std::vector<uint32_t>& isas) {
   if (const format::NpuStep* npu = view.npu_step(index)) {
     Json json = common_step_json(view, index, "npu", *npu);
     json["params"] = Json::object();
@@ -205,6 +206,7 @@ Json step_json(const PlanView& view, uint32_t index, bool is_alternative) {
   for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
   json["min_units_per_task"] = step.min_units_per_task();
   json["schedule"] = schedule_json(step.kernel(), {.bytes = step.schedule()});
+  add_variants(view, index, isas, &json);
   return json;
 }
 
@@ -250,8 +252,9 @@ std::string inspect_json(const PlanView& view) {
   json["regions"] = regions_json(view);
   json["steps"] = Json::array();
   const std::vector<bool> is_alternative = alternative_steps(view);
+  const std::vector<uint32_t> isas = target_isas(view);
   for (uint32_t i = 0; i < view.num_steps(); ++i) {
-    json["steps"].push_back(step_json(view, i, is_alternative[i]));
+    json["steps"].push_back(step_json(view, i, is_alternative[i], isas));
   }
   // Names come from models: bytes that are no UTF-8 are replaced, not refused.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -21,8 +21,8 @@ PlanReader::PlanReader(std::span<const uint8_t> bytes) {
 
 std::string kernel_name(uint16_t kernel) {
   switch (kernel) {
-#define QPLAN_KERNEL(id, family, descriptor, params) \
-  case id:                                           \
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  case id:                                                       \
     return #family;
 #include "format/kernels.def"
 #undef QPLAN_KERNEL

@@ -1,4 +1,4 @@
-// The parameters of steps as text, one function per table of the schema.
+// The parameters of steps as text.
 #include <charconv>
 
 #include "kernels/layout.h"
@@ -31,109 +31,42 @@ std::string text(format::FloatForm form) { return format::EnumNameFloatForm(form
 std::string text(format::QuantizeRule rule) { return format::EnumNameQuantizeRule(rule); }
 std::string text(format::ResizeRule rule) { return format::EnumNameResizeRule(rule); }
 
-Fields joined(Fields first, const Fields& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
+// ---- fields of tables (src/packer/target/step_params.def) ----
+
+enum class Shown { always, integer, f32e, layout, never };
+
+// Tables without a contract have fields that are always shown.
+template <typename Table>
+bool is_shown(const Table& table, Shown shown) {
+  if constexpr (requires { table.contract(); }) {
+    if (shown == Shown::f32e) return table.contract() == format::Contract_F32E;
+    if (shown == Shown::integer) return table.contract() != format::Contract_F32E;
+  }
+  return shown != Shown::never;
 }
 
-// Only the fields that the step's contract looks at are shown.
-#define QPLAN_FIELD(name) \
-  { #name, text(p.name()) }
+template <typename T>
+std::string field_text(T value, Shown shown) {
+  if constexpr (std::is_same_v<T, uint16_t>) {
+    if (shown == Shown::layout) return layout_name(value);
+  }
+  return text(value);
+}
 
-Fields fields(const format::Conv2dParams& p) {
-  return {QPLAN_FIELD(contract),
-          {"weights_layout", layout_name(p.weights_layout())},
-          QPLAN_FIELD(kernel_h),
-          QPLAN_FIELD(kernel_w),
-          QPLAN_FIELD(stride_h),
-          QPLAN_FIELD(stride_w),
-          QPLAN_FIELD(dilation_h),
-          QPLAN_FIELD(dilation_w),
-          QPLAN_FIELD(pad_top),
-          QPLAN_FIELD(pad_left),
-          QPLAN_FIELD(groups),
-          QPLAN_FIELD(input_zero_point),
-          QPLAN_FIELD(weights_zero_point),
-          QPLAN_FIELD(pad_value),
-          QPLAN_FIELD(output_zero_point),
-          QPLAN_FIELD(clamp_min),
-          QPLAN_FIELD(clamp_max),
-          QPLAN_FIELD(float_form)};
-}
-Fields fields(const format::FullyConnectedParams& p) {
-  return {QPLAN_FIELD(contract),          {"weights_layout", layout_name(p.weights_layout())},
-          QPLAN_FIELD(input_zero_point),  QPLAN_FIELD(weights_zero_point),
-          QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),
-          QPLAN_FIELD(clamp_max),         QPLAN_FIELD(float_form)};
-}
-Fields fields(const format::Pool2dParams& p) {
-  Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(pool_h),    QPLAN_FIELD(pool_w),
-                   QPLAN_FIELD(stride_h), QPLAN_FIELD(stride_w),  QPLAN_FIELD(pad_top),
-                   QPLAN_FIELD(pad_left), QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max)};
-  if (p.contract() != format::Contract_F32E) return result;
-  return joined(std::move(result),
-                {QPLAN_FIELD(input_scale), QPLAN_FIELD(input_zero_point), QPLAN_FIELD(output_scale),
-                 QPLAN_FIELD(output_zero_point), QPLAN_FIELD(count_include_pad)});
-}
-Fields fields(const format::AddParams& p) {
-  if (p.contract() == format::Contract_F32E) {
-    return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_scale),      QPLAN_FIELD(input1_zero_point),
-            QPLAN_FIELD(input2_scale),      QPLAN_FIELD(input2_zero_point), QPLAN_FIELD(output_scale),
-            QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
+#define QPLAN_PARAMS(table)                                        \
+  [[maybe_unused]] Fields fields_of(const format::table& params) { \
+    Fields result;                                                 \
+    (void)params;
+#define QPLAN_FIELD(type, name, shown) \
+  if (is_shown(params, Shown::shown)) result.emplace_back(#name, field_text(params.name(), Shown::shown));
+#define QPLAN_FLOAT_FORMS(name) result.emplace_back("float_form", text(params.float_form()));
+#define QPLAN_PARAMS_END(table) \
+  return result;                \
   }
-  return {QPLAN_FIELD(contract),          QPLAN_FIELD(left_shift),   QPLAN_FIELD(input1_zero_point),
-          QPLAN_FIELD(input1_multiplier), QPLAN_FIELD(input1_shift), QPLAN_FIELD(input2_zero_point),
-          QPLAN_FIELD(input2_multiplier), QPLAN_FIELD(input2_shift), QPLAN_FIELD(output_zero_point),
-          QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift), QPLAN_FIELD(clamp_min),
-          QPLAN_FIELD(clamp_max)};
-}
-Fields fields(const format::MulParams& p) {
-  if (p.contract() == format::Contract_F32E) {
-    return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_scale),      QPLAN_FIELD(input1_zero_point),
-            QPLAN_FIELD(input2_scale),      QPLAN_FIELD(input2_zero_point), QPLAN_FIELD(output_scale),
-            QPLAN_FIELD(output_zero_point), QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
-  }
-  return {QPLAN_FIELD(contract),          QPLAN_FIELD(input1_zero_point), QPLAN_FIELD(input2_zero_point),
-          QPLAN_FIELD(output_zero_point), QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift),
-          QPLAN_FIELD(clamp_min),         QPLAN_FIELD(clamp_max)};
-}
-Fields fields(const format::MeanParams& p) {
-  Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(axes), QPLAN_FIELD(input_zero_point),
-                   QPLAN_FIELD(output_zero_point)};
-  if (p.contract() == format::Contract_F32E) return joined(std::move(result), {QPLAN_FIELD(scale)});
-  return joined(std::move(result), {QPLAN_FIELD(output_multiplier), QPLAN_FIELD(output_shift)});
-}
-Fields fields(const format::SoftmaxParams& p) {
-  if (p.contract() == format::Contract_F32E) {
-    return {QPLAN_FIELD(contract), QPLAN_FIELD(output_scale), QPLAN_FIELD(output_zero_point)};
-  }
-  return {QPLAN_FIELD(contract), QPLAN_FIELD(input_multiplier), QPLAN_FIELD(input_left_shift),
-          QPLAN_FIELD(diff_min)};
-}
-Fields fields(const format::Lut8Params&) { return {}; }
-Fields fields(const format::QuantizeParams& p) {
-  return {QPLAN_FIELD(rule), QPLAN_FIELD(scale), QPLAN_FIELD(zero_point)};
-}
-Fields fields(const format::DequantizeParams& p) { return {QPLAN_FIELD(scale), QPLAN_FIELD(zero_point)}; }
-Fields fields(const format::RequantizeParams& p) {
-  Fields result = {QPLAN_FIELD(contract), QPLAN_FIELD(input_zero_point), QPLAN_FIELD(output_zero_point)};
-  const Fields scale = p.contract() == format::Contract_F32E
-                           ? Fields{QPLAN_FIELD(scale)}
-                           : Fields{QPLAN_FIELD(multiplier), QPLAN_FIELD(shift)};
-  return joined(joined(std::move(result), scale),
-                {QPLAN_FIELD(clamp_min), QPLAN_FIELD(clamp_max), QPLAN_FIELD(axis), QPLAN_FIELD(float_form)});
-}
-Fields fields(const format::PadParams& p) { return {QPLAN_FIELD(before), QPLAN_FIELD(value)}; }
-Fields fields(const format::TransposeParams& p) { return {QPLAN_FIELD(permutation)}; }
-Fields fields(const format::ConcatParams& p) { return {QPLAN_FIELD(axis)}; }
-Fields fields(const format::SplitParams& p) { return {QPLAN_FIELD(axis)}; }
-Fields fields(const format::ResizeBilinearParams& p) {
-  return {QPLAN_FIELD(rule), QPLAN_FIELD(align_corners), QPLAN_FIELD(half_pixel_centers)};
-}
-Fields fields(const format::ArgMaxParams& p) { return {QPLAN_FIELD(axis)}; }
-Fields fields(const format::CopyParams&) { return {}; }
+#include "src/packer/target/step_params.def"
+
 // "stage0": "conv2d {inputs=[3, 4, 5, 6, 7], ...}", ...; from the number of the plan's tensors on, tiles.
-Fields fields(const format::ChainParams& p) {
+Fields fields_of_layers(const format::ChainParams& p) {
   Fields result;
   for (uint32_t i = 0; i < p.stages()->size(); ++i) {
     const format::KernelStep& stage = *p.stages()->Get(i);
@@ -148,18 +81,13 @@ Fields fields(const format::ChainParams& p) {
   return result;
 }
 
-#undef QPLAN_FIELD
-
-}  // namespace
-
-namespace {
-
 Fields params_fields(const format::KernelStep& step) {
+  if (const auto* layers = step.params_as_ChainParams()) return fields_of_layers(*layers);
   switch (step.kernel()) {
     // open() has checked that the table is the kernel's.
-#define QPLAN_KERNEL(id, family, descriptor, Params) \
-  case id:                                           \
-    return fields(*step.params_as_##Params());
+#define QPLAN_KERNEL(id, family, descriptor, Params, args_bytes) \
+  case id:                                                       \
+    return fields_of(*step.params_as_##Params());
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
     default:
@@ -173,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> step_params(const format::Kerne
   Fields result = params_fields(step);
   if (step.residual() == nullptr) return result;
   result.emplace_back("residual", step.residual_is_input1() ? "input1" : "input2");
-  for (const auto& [name, value] : fields(*step.residual())) result.emplace_back("residual_" + name, value);
+  for (const auto& [name, value] : fields_of(*step.residual()))
+    result.emplace_back("residual_" + name, value);
   return result;
 }
 

@@ -21,11 +21,36 @@ enum RequantizeOperand {
 enum BiasAddOperand { kBiasData, kBias };
 enum PadOperand { kPadData, kPadValue };
 
-// Of an integer-valued clip bound, which may be infinite.
-int32_t bound_in(double bound, ir::DType dtype) {
-  if (bound <= static_cast<double>(dtype.min())) return static_cast<int32_t>(dtype.min());
-  if (bound >= static_cast<double>(dtype.max())) return static_cast<int32_t>(dtype.max());
-  return static_cast<int32_t>(bound);
+// Sums of the weights of each sign, less their zero point.
+struct WeightSums {
+  int64_t positive = 0;
+  int64_t negative = 0;
+};
+
+template <typename T>
+WeightSums sums_of(const T* weights, size_t num_k, int32_t zero_point) {
+  // The sums of so many differences of bytes fit 32 bits, of which vectors hold more than of 64.
+  constexpr size_t kBlock = 1 << 16;
+  WeightSums sums;
+  for (size_t begin = 0; begin < num_k; begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, num_k);
+    int32_t positive = 0, negative = 0;
+    for (size_t k = begin; k < end; ++k) {
+      const int32_t w = int32_t{weights[k]} - zero_point;
+      positive += std::max(w, 0);
+      negative += std::min(w, 0);
+    }
+    sums.positive += positive;
+    sums.negative += negative;
+  }
+  return sums;
+}
+
+WeightSums sums_of(const LayerWeights& weights, size_t o) {
+  const uint8_t* bytes = weights.bytes->bytes().data() + o * weights.num_k;
+  const int32_t zero_point = weights.zero_point(o);
+  if (weights.bytes->type().dtype == ir::kUint8) return sums_of(bytes, weights.num_k, zero_point);
+  return sums_of(reinterpret_cast<const int8_t*>(bytes), weights.num_k, zero_point);
 }
 
 class Reader {
@@ -68,18 +93,10 @@ class Reader {
   }
 
   Part<ir::ConstantRef> constant(const ir::Node& node, size_t operand, const char* what) const {
-    const ir::ConstantRef& result = function_.value(node.operands[operand]).constant;
-    if (result == nullptr) return Part<ir::ConstantRef>::unreadable(cat(what, " is not a constant"));
-    return result;
+    return read_constant(function_, node.operands[operand], what);
   }
-
   Part<int32_t> zero_point(const ir::Node& node, size_t operand, const char* what) const {
-    const Part<ir::ConstantRef> zero_points = constant(node, operand, what);
-    if (!zero_points) return Part<int32_t>::unreadable(zero_points.why());
-    const std::span<const int32_t> values = (*zero_points)->as<int32_t>();
-    if (values.empty() || std::ranges::any_of(values, [&](int32_t v) { return v != values[0]; }))
-      return Part<int32_t>::unreadable(cat(what, " is not one number"));
-    return values[0];
+    return read_zero_point(function_, node.operands[operand], what);
   }
 
   bool is_on_last_axis(const ir::Node& node) const {
@@ -117,13 +134,6 @@ class Reader {
     const ir::TensorType& type = result.bytes->type();
     result.num_o = static_cast<size_t>(type.shape[0]);
     result.num_k = static_cast<size_t>(type.num_elements()) / result.num_o;
-    for (size_t o = 0; o < result.num_o; ++o) {
-      for (size_t k = 0; k < result.num_k; ++k) {
-        const int64_t weight = result(o, k);
-        result.min = std::min(result.min, weight);
-        result.max = std::max(result.max, weight);
-      }
-    }
     return result;
   }
 
@@ -134,39 +144,8 @@ class Reader {
         zero_point(requantize, kAccumulatorZeroPoint, "the accumulator's zero point");
     layer->output_zero_point = zero_point(requantize, kOutputZeroPoint, "the output's zero point");
     layer->requantizes_last_axis = is_on_last_axis(requantize);
-    layer->scales = scales(requantize, static_cast<size_t>(layer->geometry.out_c));
-  }
-
-  Part<LayerScales> scales(const ir::Node& requantize, size_t channels) const {
-    struct Source {
-      const ir::Node& node;
-      size_t operand;
-      const char* what;
-      bool is_one;
-      std::span<const float> values = {};
-    };
-    Source sources[] = {{product_, kInputScale, "the input's scale", true},
-                        {product_, kKernelScale, "the weights' scale", false},
-                        {requantize, kAccumulatorScale, "the accumulator's scale", false},
-                        {requantize, kOutputScale, "the output's scale", true}};
-    for (Source& source : sources) {
-      const Part<ir::ConstantRef> found = constant(source.node, source.operand, source.what);
-      if (!found) return Part<LayerScales>::unreadable(found.why());
-      if ((*found)->type().dtype != ir::kFloat32)
-        return Part<LayerScales>::unreadable(cat(source.what, " is not float32"));
-      source.values = (*found)->as<float>();
-      if (source.is_one && source.values.size() != 1) {
-        return Part<LayerScales>::unreadable(
-            cat(source.what, " has ", source.values.size(), " values, expected one"));
-      }
-    }
-    for (const Source& source : sources) {
-      const size_t count = source.values.size();
-      if (count != 1 && count != channels)
-        return Part<LayerScales>::unreadable(cat(count, " scales for ", channels, " channels"));
-    }
-    return LayerScales{sources[0].values[0], sources[1].values, sources[2].values, sources[3].values[0],
-                       op::attr_string(requantize, "multiplier") == "product_f32"};
+    layer->scales = read_layer_scales(function_, product_, function_, requantize,
+                                      static_cast<size_t>(layer->geometry.out_c));
   }
 
   const LayerNodes& n_;
@@ -176,15 +155,45 @@ class Reader {
 
 }  // namespace
 
-Clamp full_clamp(ir::DType dtype) {
-  return {static_cast<int32_t>(dtype.min()), static_cast<int32_t>(dtype.max())};
+const LayerWeights::Range& LayerWeights::range() const {
+  if (!range_) {
+    Range range;
+    for (size_t o = 0; o < num_o; ++o) {
+      for (size_t k = 0; k < num_k; ++k) {
+        const int64_t weight = (*this)(o, k);
+        range.min = std::min(range.min, weight);
+        range.max = std::max(range.max, weight);
+      }
+    }
+    range_ = range;
+  }
+  return *range_;
 }
 
-Clamp clip_clamp(const ir::Node& clip, ir::DType dtype) {
-  return {bound_in(op::attr_float(clip, "a_min"), dtype), bound_in(op::attr_float(clip, "a_max"), dtype)};
+Part<LayerScales> read_layer_scales(const ir::Function& product_function, const ir::Node& product,
+                                    const ir::Function& requantize_function, const ir::Node& requantize,
+                                    size_t channels) {
+  const auto unreadable = [](std::string why) { return Part<LayerScales>::unreadable(std::move(why)); };
+  const Part<float> input = read_scale(product_function, product.operands[kInputScale], "the input's scale");
+  if (!input) return unreadable(input.why());
+  const auto weights = read_floats(product_function, product.operands[kKernelScale], "the weights' scale");
+  if (!weights) return unreadable(weights.why());
+  const auto given =
+      read_floats(requantize_function, requantize.operands[kAccumulatorScale], "the accumulator's scale");
+  if (!given) return unreadable(given.why());
+  const Part<float> output =
+      read_scale(requantize_function, requantize.operands[kOutputScale], "the output's scale");
+  if (!output) return unreadable(output.why());
+  for (const size_t count : {weights->size(), given->size()}) {
+    if (count != 1 && count != channels) return unreadable(cat(count, " scales for ", channels, " channels"));
+  }
+  const std::string& rule = op::attr_string(requantize, "multiplier");
+  if (rule != "product_f32" && rule != "product_f64") {
+    return unreadable(
+        cat("multiplier rule '", rule, "' is not known, expected 'product_f64' or 'product_f32'"));
+  }
+  return LayerScales{*input, *weights, *given, *output, rule == "product_f32"};
 }
-
-bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
 
 int32_t pad_value(const ir::Constant& constant) {
   const ir::DType dtype = constant.type().dtype;
@@ -202,26 +211,30 @@ Geometry QuantizedLayer::unpadded_geometry() const {
   return g;
 }
 
+Part<std::vector<int32_t>> QuantizedLayer::channel_bias() const {
+  using Bias = Part<std::vector<int32_t>>;
+  const auto channels = static_cast<size_t>(geometry.out_c);
+  if (!bias) return Bias::unreadable(bias.why());
+  if (*bias == nullptr) return std::vector<int32_t>(channels, 0);
+  const ir::TensorType& type = (*bias)->type();
+  if (type.dtype != ir::kInt32 || type.num_elements() != geometry.out_c)
+    return Bias::unreadable(cat("bias ", type, ", expected ", channels, " int32"));
+  const std::span<const int32_t> values = (*bias)->as<int32_t>();
+  return std::vector<int32_t>(values.begin(), values.end());
+}
+
 std::optional<std::vector<AccumulatorRange>> QuantizedLayer::accumulator_ranges() const {
-  if (!weights || !input_zero_point || input_dtype.bits != 8 || !bias) return std::nullopt;
-  std::span<const int32_t> biases;
-  if (*bias != nullptr) {
-    if ((*bias)->type().dtype != ir::kInt32) return std::nullopt;
-    biases = (*bias)->as<int32_t>();
-    if (biases.size() != weights->num_o) return std::nullopt;
-  }
+  const Part<std::vector<int32_t>> biases = channel_bias();
+  if (!weights || !input_zero_point || input_dtype.bits != 8 || !biases || biases->size() != weights->num_o)
+    return std::nullopt;
   // What pads is a value of the input's dtype too.
   const int64_t x_min = input_dtype.min() - *input_zero_point;
   const int64_t x_max = input_dtype.max() - *input_zero_point;
   std::vector<AccumulatorRange> ranges(weights->num_o);
   for (size_t o = 0; o < weights->num_o; ++o) {
-    int64_t positive = 0, negative = 0;  // sums of the weights of each sign
-    for (size_t k = 0; k < weights->num_k; ++k) {
-      const int64_t weight = (*weights)(o, k);
-      (weight > 0 ? positive : negative) += weight;
-    }
-    const int64_t b = biases.empty() ? 0 : biases[o];
-    ranges[o] = {b + positive * x_min + negative * x_max, b + positive * x_max + negative * x_min};
+    const WeightSums sums = sums_of(*weights, o);
+    ranges[o] = {(*biases)[o] + sums.positive * x_min + sums.negative * x_max,
+                 (*biases)[o] + sums.positive * x_max + sums.negative * x_min};
   }
   return ranges;
 }

@@ -9,12 +9,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/geometry.h"
+#include "src/packer/layer/operands.h"
 #include "src/packer/layer/scales.h"
 
 namespace qplan::layer {
@@ -30,52 +30,29 @@ struct LayerNodes {
   const ir::Node* clip = nullptr;
 };
 
-// A part of a layer, or why it cannot be read: "the weights' scale is not a constant".
-template <typename T>
-class Part {
- public:
-  Part() = default;
-  Part(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): as std::optional
-  static Part unreadable(std::string why) {
-    Part part;
-    part.why_ = std::move(why);
-    return part;
-  }
-
-  explicit operator bool() const { return value_.has_value(); }
-  const T& operator*() const { return *value_; }
-  const T* operator->() const { return &*value_; }
-  // Only where there is no value.
-  const std::string& why() const { return why_; }
-
- private:
-  std::optional<T> value_;
-  std::string why_ = "it is not there";
-};
-
-// What an 8-bit result is clamped to, in units of the output.
-struct Clamp {
-  int32_t min = 0;
-  int32_t max = 0;
-};
-Clamp full_clamp(ir::DType dtype);
-// The dtype's range, cut by the clip.
-Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
-bool is_8_bit(ir::DType dtype);
-
 // Weights in the order [o][k], with the zero points to take off them.
-struct LayerWeights {
+class LayerWeights {
+ public:
   ir::ConstantRef bytes;                 // int8 or uint8
   std::span<const int32_t> zero_points;  // one or one per channel
   size_t num_o = 0, num_k = 0;
-  // The least and the largest weight less its zero point, and 0 between them.
-  int64_t min = 0, max = 0;
 
   int64_t operator()(size_t o, size_t k) const {
     const uint8_t byte = bytes->bytes()[o * num_k + k];
     const int64_t value = bytes->type().dtype == ir::kInt8 ? static_cast<int8_t>(byte) : byte;
-    return value - zero_points[zero_points.size() == 1 ? 0 : o];
+    return value - zero_point(o);
   }
+  int32_t zero_point(size_t o) const { return zero_points[zero_points.size() == 1 ? 0 : o]; }
+
+  // From the least to the largest weight less its zero point, 0 included. The weights are looked at when this
+  // is first asked.
+  struct Range {
+    int64_t min = 0, max = 0;
+  };
+  const Range& range() const;
+
+ private:
+  mutable std::optional<Range> range_;
 };
 
 // What lies around the layer's data.
@@ -118,6 +95,8 @@ struct QuantizedLayer {
 
   // The geometry with nn.pad taken into the window. padding can be read.
   Geometry unpadded_geometry() const;
+  // One number per channel, 0 where there is no bias.
+  Part<std::vector<int32_t>> channel_bias() const;
   // One per channel. nullopt: the weights or the bias are no constants of the usual types.
   std::optional<std::vector<AccumulatorRange>> accumulator_ranges() const;
   // Under tfl2 and tfl1, one per channel. scales can be read.
@@ -126,6 +105,11 @@ struct QuantizedLayer {
 
 // Never fails: a part that cannot be read says why.
 QuantizedLayer read_layer(const LayerNodes& nodes);
+
+// The scales of a layer whose accumulators a qnn.requantize of another function may read.
+Part<LayerScales> read_layer_scales(const ir::Function& product_function, const ir::Node& product,
+                                    const ir::Function& requantize_function, const ir::Node& requantize,
+                                    size_t channels);
 
 // The values of an nn.pad and its like, a constant of the data's dtype or written as float32 or int32.
 int32_t pad_value(const ir::Constant& constant);

@@ -41,6 +41,9 @@ struct LayerScales {
   }
 };
 
+// The multiplier that kernels accept. PackError (QPLAN_MODEL_UNSUPPORTED) for one that is too large.
+QuantizedMultiplier checked_multiplier(double real);
+
 // An addition under tfl2 (docs/numerics/add.md): both inputs, shifted left by kAddLeftShift, are brought to
 // twice the larger scale, their sum to the output's.
 inline constexpr int32_t kAddLeftShift = 20;

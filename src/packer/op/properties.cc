@@ -72,6 +72,11 @@ bool chooses_elements(const OpDef* op) {
          !op->variadic && op->num_results == nullptr;
 }
 
+bool chooses_between(const OpDef* op) {
+  return op != nullptr && op->quantization == Quantization::kShared && op->keeps_dtype &&
+         op->kind == OpKind::kBroadcast && num_data_operands(*op) == 2;
+}
+
 bool is_real_function(const OpDef* op) {
   return op != nullptr && (op->kind == OpKind::kElementwise || op->kind == OpKind::kBroadcast) &&
          op->keeps_dtype && op->evaluate != nullptr &&

@@ -37,6 +37,9 @@ bool chooses_dtype(const OpDef* op);
 // A result of one tensor whose elements are some of its elements, chosen by place or by order: applying a
 // monotone function to all elements before or after is the same. A kDataValue among the operands takes part.
 bool chooses_elements(const OpDef* op);
+// A result of two tensors whose elements are one or the other of theirs, by order: maximum, minimum. Applying
+// a monotone function to both before, or to the result after, is the same.
+bool chooses_between(const OpDef* op);
 // A function of real numbers, one by one, that can be evaluated: chains of these are tables where the data
 // has 8 bits.
 bool is_real_function(const OpDef* op);

@@ -232,6 +232,16 @@ Result raise_above_concatenate(const RewriteContext& context, std::string* why) 
   return context.post().call("concatenate", parts, concatenate.attrs(), concatenate.name());
 }
 
+// quantize is monotone: the larger of two is the larger of the quantised two. Both come from 8 bits; what one
+// 8-bit value makes alone is a table (fuse_unary_chain).
+Result raise_above_choice(const RewriteContext& context, std::string* why) {
+  const PreNode choice = context.node("choice");
+  std::vector<PostValue> parts;
+  for (const PostValue part : context.r.operands(choice)) parts.push_back(quantized_like(context, part));
+  *why = "exact: both quantised before one of them is chosen";
+  return context.post().call(choice.op()->name, parts, choice.attrs(), choice.name());
+}
+
 // quantize is monotone: clamping before it is clamping after it to the quantised bounds.
 Result raise_above_clip(const RewriteContext& context, std::string* why) {
   const PreNode clip = context.node("clip");
@@ -255,7 +265,7 @@ std::vector<Rewrite> movement_rewrites() {
     return op("qnn.quantize", {std::move(data), scalar_constant(), scalar_constant()});
   };
   const std::vector<std::string> movements = op::names_where(op::chooses_elements);
-  return {
+  std::vector<Rewrite> rows = {
       {"sink_dequantize", 0, one_of(movements).dtype(ir::kFloat32), sink_movement},
       {"sink_dequantize_below_concatenate", 0, op("concatenate").dtype(ir::kFloat32), sink_concatenate},
       {"sink_dequantize_below_clip", 0, op("clip").dtype(ir::kFloat32), sink_clip},
@@ -264,6 +274,11 @@ std::vector<Rewrite> movement_rewrites() {
        raise_above_concatenate},
       {"raise_quantize_above_clip", 0, any_quantize(op("clip").as("clip")), raise_above_clip},
   };
+  for (const std::string& name : op::names_where(op::chooses_between)) {
+    const Pattern choice = op(name, {dequantized("a"), dequantized("b")}).one_use().as("choice");
+    rows.push_back({"raise_quantize_above_" + name, 0, quantized(choice), raise_above_choice});
+  }
+  return rows;
 }
 
 }  // namespace qplan::passes

@@ -8,230 +8,66 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-// StepParams has its alternatives in the order of the schema's union.
-#define QPLAN_KERNEL(id, family, descriptor, Params)                                                      \
-  static_assert(                                                                                          \
-      std::is_same_v<                                                                                     \
-          std::variant_alternative_t<format::KernelParamsTraits<format::Params>::enum_value, StepParams>, \
-          Params>);
-#include "format/kernels.def"
-#undef QPLAN_KERNEL
+// ---- tables of parameters ----
 
-// ---- one function for each table of parameters; fields in the schema's order ----
+// for_each_field(params, visit): visit(value, add) for each field of the table; `add` is the function of the
+// table's builder that writes the value.
+#define QPLAN_PARAMS(table)                                                                        \
+  template <typename Visit>                                                                        \
+  void for_each_field([[maybe_unused]] const table& params, [[maybe_unused]] const Visit& visit) { \
+    using Builder [[maybe_unused]] = format::table##Builder;
+#define QPLAN_FIELD(type, name, shown) visit(params.name, &Builder::add_##name);
+#define QPLAN_FLOAT_FORMS(name)                        \
+  visit(params.name.form, &Builder::add_float_form);   \
+  visit(params.name.scale, &Builder::add_float_scale); \
+  visit(params.name.offset, &Builder::add_float_offset);
+#define QPLAN_PARAMS_END(table) }
+#include "src/packer/target/step_params.def"
 
-struct FloatVectors {
-  Offset<flatbuffers::Vector<float>> scale, offset;
-};
+template <typename T>
+inline constexpr bool kIsVector = false;
+template <typename T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
 
-FloatVectors pack_vectors(const FloatForms& forms, FlatBufferBuilder& builder) {
-  if (forms.form == format::FloatForm_NONE) return {};
-  FloatVectors vectors;
-  // Kernels load 16 entries at a time.
-  builder.ForceVectorAlignment(forms.scale.size(), sizeof(float), 64);
-  vectors.scale = builder.CreateVector(forms.scale);
-  builder.ForceVectorAlignment(forms.offset.size(), sizeof(float), 64);
-  vectors.offset = builder.CreateVector(forms.offset);
-  return vectors;
+Offset<flatbuffers::Vector<uint32_t>> pack_vector(const std::vector<uint32_t>& values,
+                                                  FlatBufferBuilder& builder) {
+  return builder.CreateVector(values);
 }
 
-template <typename TableBuilder>
-void add_float_forms(const FloatForms& forms, const FloatVectors& vectors, TableBuilder* table) {
-  if (forms.form == format::FloatForm_NONE) return;
-  table->add_float_form(forms.form);
-  table->add_float_scale(vectors.scale);
-  table->add_float_offset(vectors.offset);
+// A float form's; absent where there is no form. Kernels load 16 entries at a time.
+Offset<flatbuffers::Vector<float>> pack_vector(const std::vector<float>& values, FlatBufferBuilder& builder) {
+  if (values.empty()) return 0;
+  builder.ForceVectorAlignment(values.size(), sizeof(float), 64);
+  return builder.CreateVector(values);
 }
 
-Offset<void> pack(const std::monostate&, FlatBufferBuilder&) { return 0; }
-
-Offset<void> pack(const Conv2dParams& p, FlatBufferBuilder& builder) {
-  const FloatVectors vectors = pack_vectors(p.float_forms, builder);
-  format::Conv2dParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_weights_layout(p.weights_layout);
-  table.add_kernel_h(p.kernel_h);
-  table.add_kernel_w(p.kernel_w);
-  table.add_stride_h(p.stride_h);
-  table.add_stride_w(p.stride_w);
-  table.add_dilation_h(p.dilation_h);
-  table.add_dilation_w(p.dilation_w);
-  table.add_pad_top(p.pad_top);
-  table.add_pad_left(p.pad_left);
-  table.add_groups(p.groups);
-  table.add_input_zero_point(p.input_zero_point);
-  table.add_weights_zero_point(p.weights_zero_point);
-  table.add_pad_value(p.pad_value);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_clamp_min(p.clamp_min);
-  table.add_clamp_max(p.clamp_max);
-  add_float_forms(p.float_forms, vectors, &table);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const FullyConnectedParams& p, FlatBufferBuilder& builder) {
-  const FloatVectors vectors = pack_vectors(p.float_forms, builder);
-  format::FullyConnectedParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_weights_layout(p.weights_layout);
-  table.add_input_zero_point(p.input_zero_point);
-  table.add_weights_zero_point(p.weights_zero_point);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_clamp_min(p.clamp_min);
-  table.add_clamp_max(p.clamp_max);
-  add_float_forms(p.float_forms, vectors, &table);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const Pool2dParams& p, FlatBufferBuilder& builder) {
-  format::Pool2dParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_pool_h(p.pool_h);
-  table.add_pool_w(p.pool_w);
-  table.add_stride_h(p.stride_h);
-  table.add_stride_w(p.stride_w);
-  table.add_pad_top(p.pad_top);
-  table.add_pad_left(p.pad_left);
-  table.add_clamp_min(p.clamp_min);
-  table.add_clamp_max(p.clamp_max);
-  table.add_input_scale(p.input_scale);
-  table.add_input_zero_point(p.input_zero_point);
-  table.add_output_scale(p.output_scale);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_count_include_pad(p.count_include_pad);
-  return table.Finish().Union();
-}
-
-Offset<format::AddParams> pack_add(const AddParams& p, FlatBufferBuilder& builder) {
-  format::AddParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_left_shift(p.left_shift);
-  table.add_input1_zero_point(p.input1_zero_point);
-  table.add_input1_multiplier(p.input1_multiplier);
-  table.add_input1_shift(p.input1_shift);
-  table.add_input2_zero_point(p.input2_zero_point);
-  table.add_input2_multiplier(p.input2_multiplier);
-  table.add_input2_shift(p.input2_shift);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_output_multiplier(p.output_multiplier);
-  table.add_output_shift(p.output_shift);
-  table.add_clamp_min(p.clamp_min);
-  table.add_clamp_max(p.clamp_max);
-  table.add_input1_scale(p.input1_scale);
-  table.add_input2_scale(p.input2_scale);
-  table.add_output_scale(p.output_scale);
-  table.add_float_scale1(p.float_scale1);
-  table.add_float_scale2(p.float_scale2);
-  table.add_float_offset(p.float_offset);
+// Vectors are written before the table begins, and are the last of the fields that are added.
+template <typename TableBuilder, typename Params>
+auto pack_table(const Params& params, FlatBufferBuilder& builder) {
+  std::vector<flatbuffers::uoffset_t> vectors;
+  for_each_field(params, [&](const auto& value, auto) {
+    if constexpr (kIsVector<std::decay_t<decltype(value)>>) vectors.push_back(pack_vector(value, builder).o);
+  });
+  TableBuilder table(builder);
+  for_each_field(params, [&](const auto& value, auto add) {
+    if constexpr (!kIsVector<std::decay_t<decltype(value)>>) (table.*add)(value);
+  });
+  size_t next = 0;
+  for_each_field(params, [&](const auto& value, auto add) {
+    if constexpr (kIsVector<std::decay_t<decltype(value)>>) {
+      using Element = typename std::decay_t<decltype(value)>::value_type;
+      (table.*add)(Offset<flatbuffers::Vector<Element>>(vectors[next++]));
+    }
+  });
   return table.Finish();
 }
 
-Offset<void> pack(const AddParams& p, FlatBufferBuilder& builder) { return pack_add(p, builder).Union(); }
-
-Offset<void> pack(const MulParams& p, FlatBufferBuilder& builder) {
-  format::MulParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_input1_zero_point(p.input1_zero_point);
-  table.add_input2_zero_point(p.input2_zero_point);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_output_multiplier(p.output_multiplier);
-  table.add_output_shift(p.output_shift);
-  table.add_clamp_min(p.clamp_min);
-  table.add_clamp_max(p.clamp_max);
-  table.add_input1_scale(p.input1_scale);
-  table.add_input2_scale(p.input2_scale);
-  table.add_output_scale(p.output_scale);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const MeanParams& p, FlatBufferBuilder& builder) {
-  format::MeanParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_axes(p.axes);
-  table.add_input_zero_point(p.input_zero_point);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_output_multiplier(p.output_multiplier);
-  table.add_output_shift(p.output_shift);
-  table.add_scale(p.scale);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const SoftmaxParams& p, FlatBufferBuilder& builder) {
-  format::SoftmaxParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_input_multiplier(p.input_multiplier);
-  table.add_input_left_shift(p.input_left_shift);
-  table.add_diff_min(p.diff_min);
-  table.add_output_scale(p.output_scale);
-  table.add_output_zero_point(p.output_zero_point);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const Lut8Params&, FlatBufferBuilder& builder) {
-  return format::Lut8ParamsBuilder(builder).Finish().Union();
-}
-
-Offset<void> pack(const QuantizeParams& p, FlatBufferBuilder& builder) {
-  format::QuantizeParamsBuilder table(builder);
-  table.add_rule(p.rule);
-  table.add_scale(p.scale);
-  table.add_zero_point(p.zero_point);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const DequantizeParams& p, FlatBufferBuilder& builder) {
-  format::DequantizeParamsBuilder table(builder);
-  table.add_scale(p.scale);
-  table.add_zero_point(p.zero_point);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const RequantizeParams& p, FlatBufferBuilder& builder) {
-  const FloatVectors vectors = pack_vectors(p.float_forms, builder);
-  format::RequantizeParamsBuilder table(builder);
-  table.add_contract(p.contract);
-  table.add_input_zero_point(p.input_zero_point);
-  table.add_output_zero_point(p.output_zero_point);
-  table.add_multiplier(p.multiplier);
-  table.add_shift(p.shift);
-  table.add_clamp_min(p.clamp_min);
-  table.add_clamp_max(p.clamp_max);
-  table.add_scale(p.scale);
-  table.add_axis(p.axis);
-  add_float_forms(p.float_forms, vectors, &table);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const PadParams& p, FlatBufferBuilder& builder) {
-  return format::CreatePadParams(builder, builder.CreateVector(p.before), p.value).Union();
-}
-
-Offset<void> pack(const TransposeParams& p, FlatBufferBuilder& builder) {
-  return format::CreateTransposeParams(builder, builder.CreateVector(p.permutation)).Union();
-}
-
-Offset<void> pack(const ConcatParams& p, FlatBufferBuilder& builder) {
-  return format::CreateConcatParams(builder, p.axis).Union();
-}
-
-Offset<void> pack(const SplitParams& p, FlatBufferBuilder& builder) {
-  return format::CreateSplitParams(builder, p.axis).Union();
-}
-
-Offset<void> pack(const ResizeBilinearParams& p, FlatBufferBuilder& builder) {
-  format::ResizeBilinearParamsBuilder table(builder);
-  table.add_rule(p.rule);
-  table.add_align_corners(p.align_corners);
-  table.add_half_pixel_centers(p.half_pixel_centers);
-  return table.Finish().Union();
-}
-
-Offset<void> pack(const ArgMaxParams& p, FlatBufferBuilder& builder) {
-  return format::CreateArgMaxParams(builder, p.axis).Union();
-}
-
-Offset<void> pack(const CopyParams&, FlatBufferBuilder& builder) {
-  return format::CopyParamsBuilder(builder).Finish().Union();
-}
+// The fields of layers are packed below.
+#define QPLAN_PARAMS(table)                                                                      \
+  [[maybe_unused]] Offset<format::table> pack(const table& params, FlatBufferBuilder& builder) { \
+    return pack_table<format::table##Builder>(params, builder);                                  \
+  }
+#include "src/packer/target/step_params.def"
 
 // ---- steps ----
 
@@ -241,10 +77,13 @@ Offset<void> pack_layers(const ProgramStep& chain, size_t num_tensors, FlatBuffe
 Offset<void> pack_params(const ProgramStep& step, size_t num_tensors, FlatBufferBuilder& builder) {
   return std::visit(
       [&](const auto& params) -> Offset<void> {
-        if constexpr (std::is_same_v<std::decay_t<decltype(params)>, ChainParams>) {
+        using Params = std::decay_t<decltype(params)>;
+        if constexpr (std::is_same_v<Params, std::monostate>) {
+          return 0;
+        } else if constexpr (std::is_same_v<Params, ChainParams>) {
           return pack_layers(step, num_tensors, builder);
         } else {
-          return pack(params, builder);
+          return pack(params, builder).Union();
         }
       },
       step.params);
@@ -269,7 +108,7 @@ PackedCall pack_call(const ProgramStep& step, size_t num_tensors, FlatBufferBuil
   call.inputs = builder.CreateVector(plan_tensors(step.inputs, num_tensors));
   call.outputs = builder.CreateVector(plan_tensors(step.outputs, num_tensors));
   call.params = pack_params(step, num_tensors, builder);
-  if (step.residual) call.residual = pack_add(step.residual->sum, builder);
+  if (step.residual) call.residual = pack(step.residual->sum, builder);
   return call;
 }
 

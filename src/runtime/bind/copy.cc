@@ -7,7 +7,7 @@ namespace qplan {
 namespace {
 
 bool check_step(const StepCheck& check, const StepView& step) {
-  if (!check.arity(1, 1) || !check.params(format::KernelParams_CopyParams)) return false;
+  if (!check.arity(1, 1) || !check.params(format::KernelParams_NoParams)) return false;
   if (!check.input(0, "input", kDtypesAny8To64, kAnyRank, nullptr) ||
       !check.output(0, "output", dtype_bit(step.input(0).dtype), kAnyRank, nullptr)) {
     return false;

@@ -6,21 +6,21 @@ namespace {
 // 2, 3, ...
 constexpr const qplan::KernelFamily* kAllFamilies[] = {
     nullptr,
-#define QPLAN_KERNEL(id, family, descriptor, params) &qplan::descriptor,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) &qplan::descriptor,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
 
 constexpr const qplan::KernelFamily* kReferenceFamilies[] = {
     nullptr,
-#define QPLAN_KERNEL(id, family, descriptor, params) &qplan::descriptor##Reference,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) &qplan::descriptor##Reference,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
 
 constexpr uint32_t kIds[] = {
     0,
-#define QPLAN_KERNEL(id, family, descriptor, params) id,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };

@@ -34,7 +34,7 @@ inline constexpr size_t kMaxArgsBytes = 512;
 inline constexpr size_t kArgsAlignment = 16;
 
 enum KernelId : uint16_t {
-#define QPLAN_KERNEL(id, family, descriptor, params) kKernel_##family = id,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) kKernel_##family = id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
@@ -142,8 +142,8 @@ namespace qplan {
 // Each family has two descriptors: kConv2dFamily with all variants of this build, and kConv2dFamilyReference
 // with the reference alone. They share everything but the list of variants, and the second refers to no ISA
 // code, so that a program that uses only qplan_kernels_reference() does not link any.
-#define QPLAN_KERNEL(id, family, descriptor, params) \
-  extern const KernelFamily descriptor;              \
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  extern const KernelFamily descriptor;                          \
   extern const KernelFamily descriptor##Reference;
 #include "format/kernels.def"
 #undef QPLAN_KERNEL

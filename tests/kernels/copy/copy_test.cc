@@ -25,7 +25,7 @@ struct CopySpec {
     step.input<T>(input, values);
     step.output<T>(output);
     if (tweak) tweak(step);
-    step.finish(format::KernelParams_CopyParams, format::CreateCopyParams(step.builder()).Union());
+    step.finish(format::KernelParams_NoParams, format::CreateNoParams(step.builder()).Union());
     return step;
   }
   void make(TestStep& step) const {

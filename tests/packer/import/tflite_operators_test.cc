@@ -77,6 +77,22 @@ TEST(TfliteElementwise, OperandsOfDifferentTypesAreRefused) {
             kList + "ADD with int8 and uint8 tensors together ('y')");
 }
 
+TEST(TfliteElementwise, MaximumAndMinimumOfOneQuantisation) {
+  const auto model = [](BuiltinOperator op, float rhs_scale, float out_scale) {
+    TfliteBuilder b;
+    const int32_t lhs = b.activation("a", {1, 2, 2}, 0.5f, 3, tflite::TensorType_UINT8);
+    const int32_t rhs = b.activation("b", {2}, rhs_scale, 3, tflite::TensorType_UINT8);
+    const int32_t y = b.activation("y", {1, 2, 2}, out_scale, 3, tflite::TensorType_UINT8);
+    b.op(op, {lhs, rhs}, {y});
+    return b.finish({lhs, rhs}, {y});
+  };
+  EXPECT_EQ(import_body(model(tflite::BuiltinOperator_MAXIMUM, 0.5f, 0.5f)), "%0 = maximum(%a, %b);\n%0\n");
+  EXPECT_EQ(import_body(model(tflite::BuiltinOperator_MINIMUM, 0.5f, 0.5f)), "%0 = minimum(%a, %b);\n%0\n");
+  const std::string why = " with inputs and output of different quantisation ('y')";
+  EXPECT_EQ(import_error(model(tflite::BuiltinOperator_MAXIMUM, 0.25f, 0.5f)), kList + "MAXIMUM" + why);
+  EXPECT_EQ(import_error(model(tflite::BuiltinOperator_MINIMUM, 0.5f, 1.0f)), kList + "MINIMUM" + why);
+}
+
 TEST(TfliteRelu, OfTheSameQuantisationIsAClip) {
   const UnarySpec spec{tflite::BuiltinOperator_RELU6, {4}, {4}};
   EXPECT_EQ(import_body(unary_model(spec)), "%0 = clip(%x, a_min=3f, a_max=15f);\n%0\n");

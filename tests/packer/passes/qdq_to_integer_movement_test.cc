@@ -78,6 +78,28 @@ TEST(QdqMovement, ConcatenationsOfOtherScalesAreRequantised) {
       "%1 = concatenate((%x, %0), axis=1);\n%1\n");
 }
 
+TEST(QdqMovement, TheLargerAndTheSmallerOfDequantisedValuesAreChosenAmongQuantisedOnes) {
+  const std::string params = "%x: Tensor[(1, 4), uint8], %y: Tensor[(1, 4), uint8]";
+  const std::string tail = "  qnn.quantize(%2, 0.5f, 3, out_dtype=\"uint8\", contract=\"f32e\")\n";
+  for (const std::string name : {"maximum", "minimum"}) {
+    const std::string choice = "  %2 = " + name + "(%0, %1);\n";
+    EXPECT_EQ(lower(params, kDequantize + "  %1 = qnn.dequantize(%y, 0.25f, 4);\n" + choice + tail),
+              "%0 = qnn.requantize(%y, 0.25f, 4, 0.5f, 3, out_dtype=\"uint8\", contract=\"f32e\");\n"
+              "%1 = " +
+                  name + "(%x, %0);\n%1\n");
+    EXPECT_EQ(lower(params, kDequantize + "  %1 = qnn.dequantize(%y, 0.5f, 3);\n" + choice + tail),
+              "%0 = " + name + "(%x, %y);\n%0\n");
+  }
+}
+
+TEST(QdqMovement, ALeakySlopeIsLeftToTheTable) {
+  const std::string params = "%x: Tensor[(1, 4), uint8]";
+  EXPECT_EQ(
+      lower(params, kDequantize + "  %1 = multiply(%0, 0.125f);\n  %2 = maximum(%0, %1);\n"
+                                  "  qnn.quantize(%2, 0.5f, 3, out_dtype=\"uint8\", contract=\"f32e\")\n"),
+      "unchanged");
+}
+
 TEST(QdqMovement, SplitsSink) {
   EXPECT_EQ(lower(kInt8, kDequantize + "  %1 = split(%0, indices_or_sections=2, axis=1);\n  (%1.0, %1.1)\n"),
             "%0 = split(%x, indices_or_sections=2, axis=1);\n%1 = qnn.dequantize(%0.0, 0.5f, 3);\n"

@@ -124,6 +124,15 @@ TEST(LowerDense, ARequantizeScaleOfItsOwnIsMeant) {
   EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{5})), (std::vector<int8_t>{10}));
 }
 
+TEST(LowerExtremum, OfTwoTensorsAndOfAConstantThatIsRepeated) {
+  const std::string text = main_text("%a: Tensor[(1, 3), int8], %b: Tensor[(1, 3), int8]",
+                                     "  %0 = maximum(%a, %b);\n"
+                                     "  %1 = minimum(%0, const(Tensor[(1), int8], [4]));\n  %1");
+  EXPECT_EQ(kernels_of(lower_text(text)), "maximum minimum");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{-128, 3, 9}, std::vector<int8_t>{-7, 1, 8})),
+            (std::vector<int8_t>{-7, 3, 4}));
+}
+
 TEST(LowerAdd, RescalesBothInputs) {
   const std::string text = main_text("%a: Tensor[(1, 3), int8], %b: Tensor[(1, 3), int8]",
                                      "  %0 = qnn.add(%a, %b, 1f, 0, 0.5f, 0, 1f, -1);\n  %0");

@@ -19,11 +19,11 @@ TEST(Families, StandAtTheirNumberUnderTheirName) {
   ASSERT_EQ(all->num_families, reference->num_families);
   EXPECT_EQ(all->families[0], nullptr);
   EXPECT_EQ(reference->families[0], nullptr);
-#define QPLAN_KERNEL(number, family, descriptor, params)          \
-  ASSERT_LT(uint32_t{number}, all->num_families);                 \
-  EXPECT_EQ(all->families[number], &descriptor);                  \
-  EXPECT_EQ(reference->families[number], &descriptor##Reference); \
-  EXPECT_EQ(descriptor.id, number);                               \
+#define QPLAN_KERNEL(number, family, descriptor, params, args_bytes) \
+  ASSERT_LT(uint32_t{number}, all->num_families);                    \
+  EXPECT_EQ(all->families[number], &descriptor);                     \
+  EXPECT_EQ(reference->families[number], &descriptor##Reference);    \
+  EXPECT_EQ(descriptor.id, number);                                  \
   EXPECT_EQ(std::string(descriptor.name), #family);
 #include "format/kernels.def"
 #undef QPLAN_KERNEL

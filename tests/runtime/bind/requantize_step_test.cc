@@ -331,7 +331,7 @@ TEST(RequantizeStep, RefusesWhatItCannotProve) {
       {
           {edit([](TestStep& step) { step.inputs().push_back(0); }), "the step has 2 inputs, expected 3"},
           {edit([](TestStep& step) { step.outputs().push_back(1); }), "the step has 2 outputs, expected 1"},
-          {[](Spec& s) { s.params_type = format::KernelParams_CopyParams; }, "expected RequantizeParams"},
+          {[](Spec& s) { s.params_type = format::KernelParams_NoParams; }, "expected RequantizeParams"},
           {[](Spec& s) { s.contract = format::Contract_POT; }, "contract POT is not implemented, only TFL2",
            QPLAN_KERNEL_MISSING},
           {dtype(Spec::kInput, 2, 32), "input has float32"},

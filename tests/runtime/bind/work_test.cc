@@ -15,6 +15,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
+#include "kernels/minmax/minmax.h"
 #include "kernels/mul/mul.h"
 #include "kernels/pad/pad.h"
 #include "kernels/pool2d/pool2d.h"
@@ -73,6 +74,10 @@ TEST(Work, OfElementwiseFamiliesCountsOutputs) {
   MulArgs mul;
   mul.broadcast.elements = 78;
   EXPECT_EQ(kMulFamily.work(&mul), 78u);
+  MinmaxArgs minmax;
+  minmax.broadcast.elements = 76;
+  EXPECT_EQ(kMaximumFamily.work(&minmax), 76u);
+  EXPECT_EQ(kMinimumFamily.work(&minmax), 76u);
   Lut8Args lut;
   lut.elements = 79;
   EXPECT_EQ(kLut8Family.work(&lut), 79u);
@@ -157,6 +162,8 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "add",
                                   "sub",
                                   "mul",
+                                  "maximum",
+                                  "minimum",
                                   "mean",
                                   "softmax",
                                   "lut8",

@@ -98,8 +98,8 @@ class CascadeBuilder {
     Layer layer;
     layer.kernel = kKernel_copy;
     layer.inputs = {before_};
-    layer.params_type = format::KernelParams_CopyParams;
-    layer.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateCopyParams(b).Union(); };
+    layer.params_type = format::KernelParams_NoParams;
+    layer.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateNoParams(b).Union(); };
     layer.output = add_activation(shape_);
     push(std::move(layer));
   }

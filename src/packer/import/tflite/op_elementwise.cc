@@ -1,4 +1,4 @@
-// ADD, SUB, MUL.
+// ADD, SUB, MUL, MAXIMUM, MINIMUM.
 #include "src/packer/import/tflite/activation.h"
 #include "src/packer/import/tflite/op_context.h"
 
@@ -25,11 +25,26 @@ void import_binary(OpContext& op, const char* ir_op) {
   op.define(op.output(), emit_activation(op, value, activation, out));
 }
 
+// TFLite's reference kernel compares the integers and looks at no scale: they mean what the model says only
+// in one quantisation.
+void import_extremum(OpContext& op, const char* ir_op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& lhs = op.input(0);
+  const TensorInfo& rhs = op.input(1);
+  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  const QuantParams out = op.quantization(op.output());
+  if (op.quantization(lhs) != out || op.quantization(rhs) != out)
+    throw Unsupported{"inputs and output of different quantisation"};
+  op.define(op.output(), op.emit(ir_op, {op.value(lhs), op.value(rhs)}, {}));
+}
+
 }  // namespace
 
 void import_add(OpContext& op) { import_binary<tflite::AddOptions>(op, "qnn.add"); }
 void import_sub(OpContext& op) { import_binary<tflite::SubOptions>(op, "qnn.subtract"); }
 void import_mul(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.mul"); }
+void import_maximum(OpContext& op) { import_extremum(op, "maximum"); }
+void import_minimum(OpContext& op) { import_extremum(op, "minimum"); }
 
 // QUANTIZE and DEQUANTIZE.
 void import_quantize(OpContext& op) {

@@ -10,18 +10,9 @@
 
 namespace qplan::target::cpu {
 
-// What reaches the accumulators of a layer with weights [num_o, num_k].
-struct LayerInput {
-  ir::DType dtype;             // of the input, 8 bits
-  int32_t zero_point;          // of the input; what pads is of its dtype, too
-  ir::ValueId weights;         // O first
-  int32_t weights_zero_point;  // in the dtype of the weights
-};
-
 // FloatForm_NONE where the layout keeps channels apart (kLayout_ohwi: no variant reads it by vectors), the
 // contract computes in float anyway, or no group of channels has a proof.
-FloatForms prove_float_forms(const Lowering& lowering, const WeightedLayer& layer, const LayerInput& input,
-                             format::Contract contract, uint16_t layout, uint64_t num_o, uint64_t num_k);
+FloatForms prove_float_forms(const layer::QuantizedLayer& layer, uint16_t layout);
 
 // Float requantisation for a qnn.requantize with `scales` and an output of this zero point and clamp. It is
 // proved for all 8-bit inputs, or for the accumulators that the layer with weights can make; FloatForm_NONE

@@ -1,11 +1,12 @@
 // qnn.add, qnn.subtract, qnn.mul: families add, sub and mul; under tfl2 with the parameters that TFLite's
-// Prepare computes for 8 bits.
+// Prepare computes for 8 bits. maximum, minimum: the families of these names.
 #include <algorithm>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/prove_sum.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -115,7 +116,7 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
 // float32 throughout, as TFLite's Prepare: docs/numerics/mul.md.
 QuantizedMultiplier product_multiplier(const BinaryOperands& operands) {
   const float real = operands.scale1 * operands.scale2 / operands.output_scale;
-  return checked_multiplier(static_cast<double>(real));
+  return layer::checked_multiplier(static_cast<double>(real));
 }
 
 // ---- conditions ----
@@ -134,8 +135,6 @@ std::vector<Constraint> binary_constraints(const std::string& prefix, void (*rea
   return {one_8_bit_dtype(prefix), contract_among(prefix, kBinaryContracts),
           scales_are_constants(prefix, read)};
 }
-
-}  // namespace
 
 Chain match_add(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.add") ? with_clip(lowering, node) : Chain{};
@@ -178,6 +177,41 @@ void lower_mul(Lowering& lowering, const Chain& chain) {
   step.outputs = {lowering.define(chain_result(lowering, chain))};
   step.params = params;
   lowering.add_step(std::move(step));
+}
+
+// ---- the larger or the smaller of two ----
+
+Chain match_maximum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "maximum") ? Chain{node} : Chain{};
+}
+Chain match_minimum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "minimum") ? Chain{node} : Chain{};
+}
+
+void lower_extremum(Lowering& lowering, const Chain& chain, KernelId kernel) {
+  const ir::Node& node = lowering.node(chain.front());
+  ProgramStep step = make_step(kernel, node);
+  step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = NoParams{};
+  lowering.add_step(std::move(step));
+}
+void lower_maximum(Lowering& lowering, const Chain& chain) {
+  lower_extremum(lowering, chain, kKernel_maximum);
+}
+void lower_minimum(Lowering& lowering, const Chain& chain) {
+  lower_extremum(lowering, chain, kKernel_minimum);
+}
+
+}  // namespace
+
+std::vector<TableRow> binary_rows() {
+  // operator list: each row has the functions of its operator
+  return {{"add", match_add, constraints_of_add(), lower_add},
+          {"subtract", match_subtract, constraints_of_subtract(), lower_subtract},
+          {"mul", match_mul, constraints_of_mul(), lower_mul},
+          {"maximum", match_maximum, {one_8_bit_dtype("cpu.maximum.")}, lower_maximum},
+          {"minimum", match_minimum, {one_8_bit_dtype("cpu.minimum.")}, lower_minimum}};
 }
 
 }  // namespace qplan::target::cpu

@@ -5,6 +5,7 @@
 #include "kernels/split/split.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/lowering.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -115,13 +116,9 @@ uint32_t parts_axis(const Lowering& lowering, const ir::Node& node) {
   return static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank));
 }
 
-}  // namespace
-
 Chain match_concatenate(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "concatenate") ? Chain{node} : Chain{};
 }
-
-std::vector<Constraint> constraints_of_concatenate() { return {}; }
 
 void lower_concatenate(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
@@ -141,12 +138,16 @@ Chain match_split(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "split") ? Chain{node} : Chain{};
 }
 
-std::vector<Constraint> constraints_of_split() { return {}; }
-
 void lower_split(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
   Splitter(lowering, node, parts_axis(lowering, node))
       .run(lowering.tensor(node.operands[0]), lowering.type(node.operands[0]));
+}
+
+}  // namespace
+
+std::vector<TableRow> concat_rows() {
+  return {{"concatenate", match_concatenate, {}, lower_concatenate}, {"split", match_split, {}, lower_split}};
 }
 
 }  // namespace qplan::target::cpu

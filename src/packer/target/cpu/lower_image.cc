@@ -1,6 +1,7 @@
 // qnn.avg_pool2d, nn.max_pool2d, image.resize2d.
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/constraints.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -66,8 +67,6 @@ void check_average(const Matched& match) {
   }
 }
 
-}  // namespace
-
 Chain match_avg_pool2d(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.avg_pool2d") ? with_clip(lowering, node) : Chain{};
 }
@@ -132,6 +131,15 @@ void lower_resize_bilinear(Lowering& lowering, const Chain& chain) {
                            .align_corners = mode == "align_corners",
                            .half_pixel_centers = mode == "half_pixel"};
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> image_rows() {
+  return {
+      {"avg_pool2d", match_avg_pool2d, constraints_of_avg_pool2d(), lower_avg_pool2d},
+      {"max_pool2d", match_max_pool2d, constraints_of_max_pool2d(), lower_max_pool2d},
+      {"resize_bilinear", match_resize_bilinear, constraints_of_resize_bilinear(), lower_resize_bilinear}};
 }
 
 }  // namespace qplan::target::cpu

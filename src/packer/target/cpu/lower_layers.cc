@@ -7,6 +7,7 @@
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -33,18 +34,8 @@ Constraint layer_operands(const std::string& prefix) {
       prefix + "operands",
       "weights are constants of 8 bits; bias, scales and zero points are constants, of one value or one for "
       "each channel, that the kernel's multipliers can express",
-      kMakeConstant, [](const Matched& match) {
-        return refusal_of([&] { check_weighted_layer(match.lowering, match.chain); });
-      }};
-}
-
-bool is_canonical(const ir::Node& conv) {
-  return op::attr_string(conv, "data_layout") == "NHWC" && op::attr_string(conv, "kernel_layout") == "OHWI";
-}
-
-int32_t pad_value(const ir::Node& node, int32_t input_zero_point) {
-  const ir::AttrValue* value = node.attrs.find("pad_value");
-  return value == nullptr ? input_zero_point : static_cast<int32_t>(std::get<int64_t>(*value));
+      kMakeConstant,
+      [](const Matched& match) { return violation_of(read_weighted_layer(match.lowering, match.chain)); }};
 }
 
 // Vector kernels want whole blocks of 16 output channels in a group: groups are made one until they have
@@ -62,24 +53,50 @@ GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64
 }
 
 // For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it
-// is.
-uint16_t vector_layout(const op::Window2d& window, format::Contract contract, const ir::TensorType& input,
-                       const ir::TensorType& output, uint64_t groups) {
+// is. groups: after merge_groups.
+uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups) {
+  const layer::Geometry& g = layer.geometry;
   Conv2dArgs args;
-  args.input_c = static_cast<uint32_t>(input.shape[3]);
-  args.output_w = static_cast<uint32_t>(output.shape[2]);
-  args.output_c = static_cast<uint32_t>(output.shape[3]);
-  args.kernel_h = static_cast<uint32_t>(window.kernel_h);
-  args.kernel_w = static_cast<uint32_t>(window.kernel_w);
-  args.stride_h = static_cast<uint32_t>(window.stride_h);
-  args.dilation_h = static_cast<uint32_t>(window.dilation_h);
-  args.dilation_w = static_cast<uint32_t>(window.dilation_w);
+  args.input_c = static_cast<uint32_t>(g.in_c);
+  args.output_w = static_cast<uint32_t>(g.out_w);
+  args.output_c = static_cast<uint32_t>(g.out_c);
+  args.kernel_h = static_cast<uint32_t>(g.window.kernel_h);
+  args.kernel_w = static_cast<uint32_t>(g.window.kernel_w);
+  args.stride_h = static_cast<uint32_t>(g.window.stride_h);
+  args.dilation_h = static_cast<uint32_t>(g.window.dilation_h);
+  args.dilation_w = static_cast<uint32_t>(g.window.dilation_w);
   args.groups = static_cast<uint32_t>(groups);
-  args.contract = contract == format::Contract_ACC32 ? Contract::kAcc32 : Contract::kTfl2;
+  args.contract = layer.nodes.requantize == nullptr ? Contract::kAcc32 : Contract::kTfl2;
   return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
 }
 
-}  // namespace
+// What a step of either family has; its parameters are left to the caller.
+struct LayerStep {
+  ProgramStep step;
+  int32_t weights_zero_point = 0;
+  FloatForms float_forms;
+};
+
+LayerStep make_layer_step(Lowering& lowering, const Chain& chain, const layer::QuantizedLayer& layer,
+                          KernelId kernel, uint16_t layout, const LayoutWindow& window,
+                          const GroupMerge& merge) {
+  const ir::Node& product = *layer.nodes.product;
+  LayerStep result;
+  result.step = make_step(kernel, product);
+  const PackedWeights weights = pack_weights(lowering, layer, layout, window, merge);
+  result.weights_zero_point = weights.zero_point;
+  result.step.inputs = {lowering.tensor(product.operands[product::kData]), weights.tensor};
+  append_channel_constants(lowering, layer, layout, &result.step.inputs);
+  result.float_forms = prove_float_forms(layer, layout);
+  const ir::ValueId output = chain_result(lowering, chain);
+  result.step.outputs = {lowering.define(output)};
+  result.step.macs = static_cast<uint64_t>(lowering.type(output).num_elements()) * layer.weights->num_k;
+  return result;
+}
+
+int32_t output_zero_point(const layer::QuantizedLayer& layer) {
+  return layer.nodes.requantize == nullptr ? 0 : *layer.output_zero_point;
+}
 
 Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
   return match_weighted_layer(lowering, node, "qnn.conv2d");
@@ -90,7 +107,7 @@ std::vector<Constraint> constraints_of_qconv2d() {
   const Constraint layout = {prefix + "layout", "activations are NHWC, weights OHWI", kRunThePasses,
                              [](const Matched& match) -> std::string {
                                const ir::Node& conv = *node_of(match);
-                               if (is_canonical(conv)) return "";
+                               if (layer::has_canonical_layout(conv)) return "";
                                return cat("layouts ", op::attr_string(conv, "data_layout"), " and ",
                                           op::attr_string(conv, "kernel_layout"),
                                           ", the kernels take NHWC and OHWI");
@@ -98,56 +115,32 @@ std::vector<Constraint> constraints_of_qconv2d() {
   Constraint operands = layer_operands(prefix);
   // Which extent of the weights counts the channels is known by their layout.
   operands.violation = [violation = operands.violation](const Matched& match) {
-    return is_canonical(*node_of(match)) ? violation(match) : "";
+    return layer::has_canonical_layout(*node_of(match)) ? violation(match) : "";
   };
   return {layout, layer_dtypes(prefix), layer_contract_among(prefix), operands};
 }
 
 void lower_qconv2d(Lowering& lowering, const Chain& chain) {
-  const WeightedLayer layer = read_weighted_layer(lowering, chain);
-  const ir::Node& conv = *layer.product;
-  const ir::TensorType& input = lowering.type(conv.operands[product::kData]);
-  const ir::TensorType& weight = lowering.type(conv.operands[product::kWeight]);
-  const ir::TensorType& output = lowering.type(layer.result);
-  const bool is_acc32 = layer.requantize == nullptr;
-  const op::Window2d window = op::conv2d_window(conv, weight);
-  const int64_t groups = op::attr_int(conv, "groups");
+  const layer::QuantizedLayer layer = read_weighted_layer(lowering, chain);
+  const layer::Geometry& g = layer.geometry;
+  const op::Window2d& window = g.window;
   // With one input channel a depthwise convolution is an ordinary one. With several outputs for each input
   // channel it is one of groups, for which alone there are vector kernels then.
   const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4;
-  const bool depthwise = groups > 1 && groups == input.shape[3] && weight.shape[3] == 1 &&
-                         (weight.shape[0] == groups || !has_vectors);
-  const auto num_o = static_cast<uint64_t>(weight.shape[0]);
-  const auto num_k = static_cast<uint64_t>(weight.shape[1] * weight.shape[2] * weight.shape[3]);
+  const bool depthwise = g.is_depthwise() && (g.out_c == g.groups || !has_vectors);
 
-  const int32_t input_zero_point =
-      lowering.zero_point(conv.operands[product::kInputZeroPoint], "the input's zero point");
-  const int32_t kernel_zero_point =
-      lowering.zero_point(conv.operands[product::kKernelZeroPoint], "the weights' zero point");
-  const int32_t outside = pad_value(conv, input_zero_point);
-  const int32_t output_zero_point =
-      is_acc32 ? 0 : lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
-  const format::Contract contract = layer_contract(layer);
-
-  ProgramStep step = make_step(depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, conv);
   uint16_t layout = depthwise ? lowering.profile().depthwise_layout : lowering.profile().conv2d_layout;
-  const auto group_c = static_cast<uint64_t>(weight.shape[3]);
-  const GroupMerge merge = merge_groups(layout, num_o, static_cast<uint64_t>(groups), group_c);
-  const uint64_t merged_groups = static_cast<uint64_t>(groups) / merge.merged;
-  if (layout == kLayout_o16k4) layout = vector_layout(window, contract, input, output, merged_groups);
+  const auto groups = static_cast<uint64_t>(g.groups), group_c = static_cast<uint64_t>(g.in_c / g.groups);
+  const GroupMerge merge = merge_groups(layout, static_cast<uint64_t>(g.out_c), groups, group_c);
+  const uint64_t merged_groups = groups / merge.merged;
+  if (layout == kLayout_o16k4) layout = vector_layout(layer, merged_groups);
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
-  const PackedWeights weights = pack_weights(lowering, conv.operands[product::kWeight], kernel_zero_point,
-                                             layout, num_o, layout_window, merge);
-  step.inputs = {lowering.tensor(conv.operands[product::kData]), weights.tensor};
-  append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
-  const LayerInput layer_input = {input.dtype, input_zero_point, conv.operands[product::kWeight],
-                                  kernel_zero_point};
-  FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
-  step.outputs = {lowering.define(layer.result)};
-  step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
-  step.params = Conv2dParams{
-      .contract = contract,
+  LayerStep made =
+      make_layer_step(lowering, chain, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, layout,
+                      layout_window, merge);
+  made.step.params = Conv2dParams{
+      .contract = layer_contract(layer),
       .weights_layout = layout,
       .kernel_h = static_cast<uint32_t>(window.kernel_h),
       .kernel_w = static_cast<uint32_t>(window.kernel_w),
@@ -158,15 +151,15 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
       .pad_top = static_cast<uint32_t>(window.pad_top),
       .pad_left = static_cast<uint32_t>(window.pad_left),
       .groups = static_cast<uint32_t>(merged_groups),
-      .input_zero_point = input_zero_point,
-      .weights_zero_point = weights.zero_point,
-      .pad_value = outside,
-      .output_zero_point = output_zero_point,
+      .input_zero_point = *layer.input_zero_point,
+      .weights_zero_point = made.weights_zero_point,
+      .pad_value = layer.padding->value.value_or(*layer.input_zero_point),
+      .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
-      .float_forms = std::move(forms),
+      .float_forms = std::move(made.float_forms),
   };
-  lowering.add_step(std::move(step));
+  lowering.add_step(std::move(made.step));
 }
 
 Chain match_qdense(const Lowering& lowering, uint32_t node) {
@@ -179,44 +172,28 @@ std::vector<Constraint> constraints_of_qdense() {
 }
 
 void lower_qdense(Lowering& lowering, const Chain& chain) {
-  const WeightedLayer layer = read_weighted_layer(lowering, chain);
-  const ir::Node& dense = *layer.product;
-  const ir::TensorType& input = lowering.type(dense.operands[product::kData]);
-  const ir::TensorType& weight = lowering.type(dense.operands[product::kWeight]);
-  const ir::TensorType& output = lowering.type(layer.result);
-  const bool is_acc32 = layer.requantize == nullptr;
+  const layer::QuantizedLayer layer = read_weighted_layer(lowering, chain);
   const uint16_t layout = lowering.profile().fully_connected_layout;
-  const auto num_o = static_cast<uint64_t>(weight.shape[0]);
-  const auto num_k = static_cast<uint64_t>(weight.shape[1]);
-  const int32_t input_zero_point =
-      lowering.zero_point(dense.operands[product::kInputZeroPoint], "the input's zero point");
-  const int32_t kernel_zero_point =
-      lowering.zero_point(dense.operands[product::kKernelZeroPoint], "the weights' zero point");
-  const int32_t output_zero_point =
-      is_acc32 ? 0 : lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
-  const format::Contract contract = layer_contract(layer);
-
-  ProgramStep step = make_step(kKernel_fully_connected, dense);
-  const PackedWeights weights = pack_weights(lowering, dense.operands[product::kWeight], kernel_zero_point,
-                                             layout, num_o, {1, 1, num_k});
-  step.inputs = {lowering.tensor(dense.operands[product::kData]), weights.tensor};
-  append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
-  const LayerInput layer_input = {input.dtype, input_zero_point, dense.operands[product::kWeight],
-                                  kernel_zero_point};
-  FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
-  step.outputs = {lowering.define(layer.result)};
-  step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
-  step.params = FullyConnectedParams{
-      .contract = contract,
+  LayerStep made = make_layer_step(lowering, chain, layer, kKernel_fully_connected, layout,
+                                   {1, 1, static_cast<uint64_t>(layer.geometry.in_c)}, {});
+  made.step.params = FullyConnectedParams{
+      .contract = layer_contract(layer),
       .weights_layout = layout,
-      .input_zero_point = input_zero_point,
-      .weights_zero_point = weights.zero_point,
-      .output_zero_point = output_zero_point,
+      .input_zero_point = *layer.input_zero_point,
+      .weights_zero_point = made.weights_zero_point,
+      .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
-      .float_forms = std::move(forms),
+      .float_forms = std::move(made.float_forms),
   };
-  lowering.add_step(std::move(step));
+  lowering.add_step(std::move(made.step));
+}
+
+}  // namespace
+
+std::vector<TableRow> layer_rows() {
+  return {{"qconv2d", match_qconv2d, constraints_of_qconv2d(), lower_qconv2d},
+          {"qdense", match_qdense, constraints_of_qdense(), lower_qdense}};
 }
 
 }  // namespace qplan::target::cpu

@@ -1,6 +1,7 @@
 // pad, transpose, reshape: one tensor in, the same elements elsewhere.
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/constraints.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -47,8 +48,6 @@ std::vector<uint32_t> pad_before(const ir::Node& node) {
   return to_uint32(before);
 }
 
-}  // namespace
-
 Chain match_pad(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "nn.pad") ? Chain{node} : Chain{};
 }
@@ -82,8 +81,6 @@ Chain match_transpose(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "transpose") ? Chain{node} : Chain{};
 }
 
-std::vector<Constraint> constraints_of_transpose() { return {}; }
-
 void lower_transpose(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
   ProgramStep step = make_step(kKernel_transpose, node);
@@ -97,15 +94,21 @@ Chain match_reshape(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "reshape") ? Chain{node} : Chain{};
 }
 
-std::vector<Constraint> constraints_of_reshape() { return {}; }
-
 void lower_reshape(Lowering& lowering, const Chain& chain) {
   const ir::Node& node = lowering.node(chain.front());
   ProgramStep step = make_step(kKernel_copy, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
-  step.params = CopyParams{};
+  step.params = NoParams{};
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> movement_rows() {
+  return {{"pad", match_pad, constraints_of_pad(), lower_pad},
+          {"transpose", match_transpose, {}, lower_transpose},
+          {"reshape", match_reshape, {}, lower_reshape}};
 }
 
 }  // namespace qplan::target::cpu

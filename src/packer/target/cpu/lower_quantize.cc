@@ -3,6 +3,7 @@
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -61,8 +62,6 @@ void check_requantize(const Matched& match) {
   const bool is_f32e = op::attr_string(node, "contract") == contract_name(format::Contract_F32E);
   (void)accumulator_scales(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
-
-}  // namespace
 
 Chain match_quantize(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.quantize") ? Chain{node} : Chain{};
@@ -146,6 +145,14 @@ void lower_requantize(Lowering& lowering, const Chain& chain) {
   step.outputs = {lowering.define(chain_result(lowering, chain))};
   step.params = std::move(params);
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> quantize_rows() {
+  return {{"requantize", match_requantize, constraints_of_requantize(), lower_requantize},
+          {"quantize", match_quantize, constraints_of_quantize(), lower_quantize},
+          {"dequantize", match_dequantize, constraints_of_dequantize(), lower_dequantize}};
 }
 
 }  // namespace qplan::target::cpu

@@ -4,6 +4,7 @@
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -53,8 +54,6 @@ void check_mean(const Matched& match) {
   (void)mean_params(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
 
-}  // namespace
-
 Chain match_mean(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.mean") ? Chain{node} : Chain{};
 }
@@ -95,6 +94,13 @@ void lower_arg_max(Lowering& lowering, const Chain& chain) {
   step.params =
       ArgMaxParams{.axis = static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank))};
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> reduce_rows() {
+  return {{"mean", match_mean, constraints_of_mean(), lower_mean},
+          {"arg_max", match_arg_max, constraints_of_arg_max(), lower_arg_max}};
 }
 
 }  // namespace qplan::target::cpu

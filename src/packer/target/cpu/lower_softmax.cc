@@ -5,6 +5,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/constraints.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -90,8 +91,6 @@ void check_softmax(const Matched& match) {
   (void)match.lowering.scale(node.operands[unary::kInputScale], "the input's scale");
 }
 
-}  // namespace
-
 Chain match_softmax(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.softmax") ? Chain{node} : Chain{};
 }
@@ -129,6 +128,12 @@ void lower_softmax(Lowering& lowering, const Chain& chain) {
   }
   step.outputs = {lowering.define(node.results[0])};
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> softmax_rows() {
+  return {{"softmax", match_softmax, constraints_of_softmax(), lower_softmax}};
 }
 
 }  // namespace qplan::target::cpu

@@ -6,6 +6,7 @@
 #include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {
@@ -133,8 +134,6 @@ UnaryTable composed(const Lowering& lowering, const Chain& chain) {
   return table;
 }
 
-}  // namespace
-
 Chain match_unary_chain(const Lowering& lowering, uint32_t node) {
   Chain chain;
   while (node != Lowering::kNoNode && is_unary(lowering, node)) {
@@ -167,6 +166,12 @@ void lower_unary_chain(Lowering& lowering, const Chain& chain) {
   step.outputs = {lowering.define(result)};
   step.params = Lut8Params{};
   lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> unary_chain_rows() {
+  return {{"unary_chain", match_unary_chain, constraints_of_unary_chain(), lower_unary_chain}};
 }
 
 }  // namespace qplan::target::cpu

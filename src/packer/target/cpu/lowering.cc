@@ -14,11 +14,10 @@ namespace {
 
 constexpr TensorId kNoTensor = UINT32_MAX;
 
-// Converts an integer-valued clip bound, which may be infinite.
-int32_t bound_in(double bound, ir::DType dtype) {
-  if (bound <= static_cast<double>(dtype.min())) return static_cast<int32_t>(dtype.min());
-  if (bound >= static_cast<double>(dtype.max())) return static_cast<int32_t>(dtype.max());
-  return static_cast<int32_t>(bound);
+template <typename T>
+T need(const layer::Part<T>& part) {
+  if (!part) refuse(part.why());
+  return *part;
 }
 
 // What every reader of plans takes (format/plan_view.h). IR tensors may be larger.
@@ -109,29 +108,15 @@ AccumulatorSource Lowering::accumulator_source(ir::ValueId value) const {
 }
 
 const ir::Constant& Lowering::constant(ir::ValueId value, const char* what) const {
-  if (!function_.is_constant(value)) refuse(std::string(what) + " must be a constant");
-  return *function_.value(value).constant;
+  return *need(layer::read_constant(function_, value, what));
 }
 
 float Lowering::scale(ir::ValueId value, const char* what) const {
-  const ir::Constant& scale = constant(value, what);
-  if (scale.type().dtype != ir::kFloat32 || scale.type().num_elements() != 1) {
-    refuse(std::string(what) + " must be one float32, found " + ir::to_string(scale.type()));
-  }
-  return scale.as<float>()[0];
+  return need(layer::read_scale(function_, value, what));
 }
 
 int32_t Lowering::zero_point(ir::ValueId value, const char* what) const {
-  const ir::Constant& zero_point = constant(value, what);
-  if (zero_point.type().dtype != ir::kInt32) {
-    refuse(std::string(what) + " must be int32, found " + ir::to_string(zero_point.type()));
-  }
-  const std::span<const int32_t> values = zero_point.as<int32_t>();
-  for (const int32_t other : values) {
-    if (other != values[0]) refuse(std::string(what) + " must be the same for all channels");
-  }
-  if (values.empty()) refuse(std::string(what) + " is empty");
-  return values[0];
+  return need(layer::read_zero_point(function_, value, what));
 }
 
 TensorId Lowering::tensor(ir::ValueId value) {
@@ -202,7 +187,7 @@ TensorId Lowering::add_copy(TensorId from) {
   step.name = source.name;
   step.inputs = {from};
   step.outputs = {copy};
-  step.params = CopyParams{};
+  step.params = NoParams{};
   add_step(std::move(step));
   return copy;
 }
@@ -215,14 +200,6 @@ ProgramStep make_step(KernelId kernel, const ir::Node& node) {
 }
 
 void refuse(const std::string& reason) { throw PackError(QPLAN_MODEL_UNSUPPORTED, reason); }
-
-Clamp full_clamp(ir::DType dtype) {
-  return {static_cast<int32_t>(dtype.min()), static_cast<int32_t>(dtype.max())};
-}
-
-Clamp clip_clamp(const ir::Node& clip, ir::DType dtype) {
-  return {bound_in(op::attr_float(clip, "a_min"), dtype), bound_in(op::attr_float(clip, "a_max"), dtype)};
-}
 
 Chain with_clip(const Lowering& lowering, uint32_t node) {
   Chain chain{node};
@@ -242,8 +219,6 @@ Clamp chain_clamp(const Lowering& lowering, const Chain& chain) {
 ir::ValueId chain_result(const Lowering& lowering, const Chain& chain) {
   return lowering.node(chain.back()).results[0];
 }
-
-bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
 
 std::string contract_name(format::Contract contract) {
   std::string name = format::EnumNameContract(contract);

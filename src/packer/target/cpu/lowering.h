@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/packer/ir/module.h"
+#include "src/packer/layer/operands.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/constraint.h"
 #include "src/packer/target/cpu/prove_sum.h"
@@ -26,11 +27,10 @@ namespace qplan::target::cpu {
 // Indices of nodes, each the only user of the one before it.
 using Chain = std::vector<uint32_t>;
 
-// A clamp in units of the output.
-struct Clamp {
-  int32_t min;
-  int32_t max;
-};
+using layer::Clamp;
+using layer::clip_clamp;
+using layer::full_clamp;
+using layer::is_8_bit;
 
 // The qnn.conv2d or qnn.dense that made an int32 value, and the constants that were added after it; null
 // where there is none.
@@ -131,9 +131,6 @@ ProgramStep make_step(KernelId kernel, const ir::Node& node);
 
 [[noreturn]] void refuse(const std::string& reason);
 
-// The dtype's range, cut by the clip when there is one.
-Clamp full_clamp(ir::DType dtype);
-Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
 // node, then the clip of 8-bit values that alone uses it, if there is one.
 Chain with_clip(const Lowering& lowering, uint32_t node);
 // The clamp of a match made by with_clip.
@@ -141,7 +138,6 @@ Clamp chain_clamp(const Lowering& lowering, const Chain& chain);
 // The only result of the chain's last node.
 ir::ValueId chain_result(const Lowering& lowering, const Chain& chain);
 
-bool is_8_bit(ir::DType dtype);
 // As attributes have it: "f32e".
 std::string contract_name(format::Contract contract);
 // The node's contract; refuses those that are not among `computed`.
@@ -154,14 +150,6 @@ struct Matched {
   const Chain& chain;
 };
 using Constraint = ConstraintOn<Matched>;
-
-// Of each row: what it matches, under which conditions it lowers that, and how.
-#define QPLAN_LOWERING(name)                                   \
-  Chain match_##name(const Lowering& lowering, uint32_t node); \
-  std::vector<Constraint> constraints_of_##name();             \
-  void lower_##name(Lowering& lowering, const Chain& chain);
-#include "src/packer/target/cpu/lowerings.def"
-#undef QPLAN_LOWERING
 
 }  // namespace qplan::target::cpu
 

@@ -4,16 +4,16 @@
 #define QPLAN_SRC_PACKER_TARGET_CPU_REQUANTIZATION_H_
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/layout.h"
 #include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
-
-// real as a multiplier that kernels accept; refuses what is too large.
-QuantizedMultiplier checked_multiplier(double real);
 
 // The scales of a rescaling as a step holds them: multiplier and shift under tfl2 and tfl1, `scale` under
 // f32e.
@@ -24,21 +24,14 @@ struct Rescale {
 // The multiplier of one quotient, divided as the contract divides: in double, or in float32.
 Rescale rescale(format::Contract contract, float input_scale, float output_scale);
 
-// A layer of weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
-// two where something else reads the accumulators too: then they are the result, under contract ACC32.
-struct WeightedLayer {
-  const ir::Node* product = nullptr;
-  const ir::Node* bias_add = nullptr;    // null: no bias
-  const ir::Node* requantize = nullptr;  // null: contract ACC32
-  Clamp clamp = {};                      // of an 8-bit result
-  ir::ValueId result;
-};
-
-// The nodes when the pattern begins at `node`, which is a `product`; empty when not.
+// A layer with weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
+// two where something else reads the accumulators too: then they are the result, under contract ACC32. The
+// nodes when the pattern begins at `node`, which is a `product`; empty when not.
 Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product);
-WeightedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain);
-// Refuses weights, biases, scales and zero points that no layer has. Its weights are O first.
-void check_weighted_layer(const Lowering& lowering, const Chain& chain);
+layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain);
+// What no kernel takes of its weights, bias, scales and zero points; "" where they take all. The functions
+// below expect that, and that the layout is canonical.
+std::string violation_of(const layer::QuantizedLayer& layer);
 
 // Weights [num_o, num_k], int8, in their layout, with the zero point to go with them.
 struct PackedWeights {
@@ -53,22 +46,20 @@ struct GroupMerge {
   uint64_t group_c = 1;  // input channels
 };
 
-// value: O first, the other axes those of the window; int8, or uint8 less 128.
-PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_point, uint16_t layout,
-                           uint64_t num_o, const LayoutWindow& window, const GroupMerge& merge = {});
+// As int8: uint8 less 128.
+PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
+                           const LayoutWindow& window, const GroupMerge& merge = {});
 
-// The contracts that layers of weights are computed under, named by their requantize; ACC32 without one.
-format::Contract layer_contract(const WeightedLayer& layer);
+// The contracts that layers with weights are computed under, named by their requantize; ACC32 without one.
+format::Contract layer_contract(const layer::QuantizedLayer& layer);
 
-// One entry per channel: the bias (0 where there is none), multiplier and shift under tfl2 and tfl1.
-std::vector<int32_t> channel_bias(const Lowering& lowering, const WeightedLayer& layer, uint64_t num_o);
-std::vector<QuantizedMultiplier> channel_multipliers(const Lowering& lowering, const WeightedLayer& layer,
-                                                     uint64_t num_o);
+// One entry per channel, under tfl2 and tfl1. Refuses what is too large.
+std::vector<QuantizedMultiplier> channel_multipliers(const layer::QuantizedLayer& layer);
 
 // Tensors of bias, multiplier and shift, under f32e of bias and scale, under acc32 of bias, one entry per
 // channel, padded as the layout wants it; appended to inputs.
-void append_channel_constants(Lowering& lowering, const WeightedLayer& layer, format::Contract contract,
-                              uint16_t layout, uint64_t num_o, std::vector<TensorId>* inputs);
+void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
+                              std::vector<TensorId>* inputs);
 
 // What requantises accumulators that are a tensor: one entry for all, or one per channel.
 struct AccumulatorScales {

@@ -1,4 +1,5 @@
-// The ordered list of what the CPU target can lower.
+// What the CPU target can lower. Each group of operators has its rows, and everything that they name, in
+// lower_<group>.cc.
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_TABLE_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_TABLE_H_
 
@@ -24,7 +25,17 @@ struct TableRow {
   }
 };
 
-// The first row that matches wins: composites before their parts.
+std::vector<TableRow> layer_rows();        // qnn.conv2d, qnn.dense with what follows them
+std::vector<TableRow> binary_rows();       // operators with two operands, with the clip that follows
+std::vector<TableRow> image_rows();        // pools, image.resize2d
+std::vector<TableRow> reduce_rows();       // qnn.mean, argmax
+std::vector<TableRow> softmax_rows();      // qnn.softmax
+std::vector<TableRow> unary_chain_rows();  // any sequence of functions of one 8-bit value, as one table
+std::vector<TableRow> quantize_rows();     // conversions between float32, int32 and 8 bits
+std::vector<TableRow> movement_rows();     // nn.pad, transpose, reshape
+std::vector<TableRow> concat_rows();       // concatenate, split
+
+// All of them. The first row that matches wins: composites come before their parts.
 std::span<const TableRow> lowering_table();
 
 }  // namespace qplan::target::cpu

@@ -73,26 +73,11 @@ class Reader {
     op_.inputs[place] = tensor(place, type(value));
     r_.inputs.push_back(value);
   }
-  const ir::ConstantRef& constant(ir::ValueId value, const char* what) const {
-    const ir::ConstantRef& result = function_.value(value).constant;
-    if (result == nullptr) refuse(cat(what, " is not a constant"));
-    return result;
-  }
-  std::span<const float> scales(ir::ValueId value, const char* what) const {
-    const ir::ConstantRef& result = constant(value, what);
-    if (result->type().dtype != ir::kFloat32) refuse(cat(what, " is not float32"));
-    return result->as<float>();
-  }
   float scale(ir::ValueId value, const char* what) const {
-    const std::span<const float> values = scales(value, what);
-    if (values.size() != 1) refuse(cat(what, " has ", values.size(), " values, expected one"));
-    return values[0];
+    return need(layer::read_scale(function_, value, what));
   }
   int32_t zero_point(ir::ValueId value, const char* what) const {
-    const std::span<const int32_t> values = constant(value, what)->as<int32_t>();
-    if (values.empty() || std::ranges::any_of(values, [&](int32_t v) { return v != values[0]; }))
-      refuse(cat(what, " is not one number"));
-    return values[0];
+    return need(layer::read_zero_point(function_, value, what));
   }
   void contract(const std::string& name) {
     op_.contract = name == "tfl2"   ? uint32_t{QPLAN_NPU_TFL2}

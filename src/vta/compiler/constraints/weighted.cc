@@ -125,7 +125,9 @@ Rows requantization_on_cpu() {
 
 // 1, or 2 where weights less their zero point are beyond int8: w = clamp(w, -128, 127) + rest.
 int64_t num_weight_planes(const QuantizedLayer& layer) {
-  return layer.weights && (layer.weights->min < -128 || layer.weights->max > 127) ? 2 : 1;
+  if (!layer.weights) return 1;
+  const layer::LayerWeights::Range& range = layer.weights->range();
+  return range.min < -128 || range.max > 127 ? 2 : 1;
 }
 
 Constraint weight_range(const std::string& prefix) {
@@ -134,9 +136,11 @@ Constraint weight_range(const std::string& prefix) {
               "; beyond int8 (-128 to 127) as the sum of two int8 weights, at twice the cost"),
           "weights that are quantised symmetrically (zero point 0)", [](const Candidate& c) -> std::string {
             const layer::Part<layer::LayerWeights>& weights = c.layer().weights;
-            if (!weights || (weights->min >= kMinWeight && weights->max <= kMaxWeight)) return "";
-            return cat("weights less their zero point reach from ", weights->min, " to ", weights->max,
-                       ", limit ", kMinWeight, " to ", kMaxWeight);
+            if (!weights) return "";
+            const layer::LayerWeights::Range& range = weights->range();
+            if (range.min >= kMinWeight && range.max <= kMaxWeight) return "";
+            return cat("weights less their zero point reach from ", range.min, " to ", range.max, ", limit ",
+                       kMinWeight, " to ", kMaxWeight);
           }};
 }
 

@@ -124,18 +124,14 @@ ReadLayer read_gemm_layer(const Candidate& candidate) {
 
   const layer::LayerWeights& weights = need(layer, from.weights);
   // Before they are narrowed to 16 bits.
-  if (weights.min < kMinWeight || weights.max > kMaxWeight)
-    refuse(layer, cat("weights less their zero point reach from ", weights.min, " to ", weights.max));
+  const layer::LayerWeights::Range& range = weights.range();
+  if (range.min < kMinWeight || range.max > kMaxWeight)
+    refuse(layer, cat("weights less their zero point reach from ", range.min, " to ", range.max));
   layer.weights.reserve(weights.num_o * weights.num_k);
   for (size_t o = 0; o < weights.num_o; ++o) {
     for (size_t k = 0; k < weights.num_k; ++k) layer.weights.push_back(static_cast<int16_t>(weights(o, k)));
   }
-  layer.bias.assign(static_cast<size_t>(layer.geometry.out_c), 0);
-  if (const ir::ConstantRef& bias = need(layer, from.bias)) {
-    if (bias->type().dtype != ir::kInt32 || bias->as<int32_t>().size() != layer.bias.size())
-      refuse(layer, cat("bias ", bias->type(), ", expected ", layer.bias.size(), " int32"));
-    std::ranges::copy(bias->as<int32_t>(), layer.bias.begin());
-  }
+  layer.bias = need(layer, from.channel_bias());
   layer.leaves_int32 = from.nodes.requantize == nullptr;
   if (layer.leaves_int32) return result;
 

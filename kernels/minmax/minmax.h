@@ -1,0 +1,34 @@
+// maximum, minimum: the larger or the smaller of two elements, broadcast as NumPy does.
+//
+//   out = a > b ? a : b    maximum
+//   out = a < b ? a : b    minimum
+//
+// The two inputs and the output have one dtype, int8 or uint8, and one quantisation, which plays no part: the
+// larger of two integers stands for the larger of the two reals. docs/numerics/data_movement.md.
+#ifndef QPLAN_KERNELS_MINMAX_MINMAX_H_
+#define QPLAN_KERNELS_MINMAX_MINMAX_H_
+
+#include <stdint.h>
+
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/numeric/dtype.h"
+#include "kernels/variant.h"
+
+namespace qplan {
+
+struct MinmaxArgs {
+  bool is_maximum = false;
+  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* output = nullptr;
+  Broadcast broadcast;
+};
+
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MinmaxArgs)
+#include "kernels/minmax/variants.def"
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_MINMAX_MINMAX_H_

@@ -1,0 +1,62 @@
+#include "src/packer/layer/operands.h"
+
+#include <algorithm>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/op_def.h"
+
+namespace qplan::layer {
+namespace {
+
+// Converts an integer-valued clip bound, which may be infinite.
+int32_t bound_in(double bound, ir::DType dtype) {
+  if (bound <= static_cast<double>(dtype.min())) return static_cast<int32_t>(dtype.min());
+  if (bound >= static_cast<double>(dtype.max())) return static_cast<int32_t>(dtype.max());
+  return static_cast<int32_t>(bound);
+}
+
+}  // namespace
+
+Part<ir::ConstantRef> read_constant(const ir::Function& function, ir::ValueId value, const char* what) {
+  const ir::ConstantRef& constant = function.value(value).constant;
+  if (constant == nullptr) return Part<ir::ConstantRef>::unreadable(cat(what, " is not a constant"));
+  return constant;
+}
+
+Part<std::span<const float>> read_floats(const ir::Function& function, ir::ValueId value, const char* what) {
+  using Floats = Part<std::span<const float>>;
+  const Part<ir::ConstantRef> constant = read_constant(function, value, what);
+  if (!constant) return Floats::unreadable(constant.why());
+  if ((*constant)->type().dtype != ir::kFloat32) return Floats::unreadable(cat(what, " is not float32"));
+  return (*constant)->as<float>();
+}
+
+Part<float> read_scale(const ir::Function& function, ir::ValueId value, const char* what) {
+  const Part<std::span<const float>> values = read_floats(function, value, what);
+  if (!values) return Part<float>::unreadable(values.why());
+  if (values->size() != 1)
+    return Part<float>::unreadable(cat(what, " has ", values->size(), " values, expected one"));
+  return values->front();
+}
+
+Part<int32_t> read_zero_point(const ir::Function& function, ir::ValueId value, const char* what) {
+  const Part<ir::ConstantRef> constant = read_constant(function, value, what);
+  if (!constant) return Part<int32_t>::unreadable(constant.why());
+  if ((*constant)->type().dtype != ir::kInt32) return Part<int32_t>::unreadable(cat(what, " is not int32"));
+  const std::span<const int32_t> values = (*constant)->as<int32_t>();
+  if (values.empty() || std::ranges::any_of(values, [&](int32_t v) { return v != values[0]; }))
+    return Part<int32_t>::unreadable(cat(what, " is not one number"));
+  return values[0];
+}
+
+Clamp full_clamp(ir::DType dtype) {
+  return {static_cast<int32_t>(dtype.min()), static_cast<int32_t>(dtype.max())};
+}
+
+Clamp clip_clamp(const ir::Node& clip, ir::DType dtype) {
+  return {bound_in(op::attr_float(clip, "a_min"), dtype), bound_in(op::attr_float(clip, "a_max"), dtype)};
+}
+
+bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
+
+}  // namespace qplan::layer
