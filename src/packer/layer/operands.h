@@ -3,13 +3,16 @@
 #ifndef QPLAN_SRC_PACKER_LAYER_OPERANDS_H_
 #define QPLAN_SRC_PACKER_LAYER_OPERANDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/ir/module.h"
+#include "src/packer/op/properties.h"
 
 namespace qplan::layer {
 
@@ -53,6 +56,53 @@ Clamp full_clamp(ir::DType dtype);
 Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
 
 bool is_8_bit(ir::DType dtype);
+
+// The scales of quantised operators, and the multipliers that their contracts make of them
+// (docs/numerics.md, "Scales"): one place for all targets.
+
+// The scales of a layer of weights and of its qnn.requantize.
+struct LayerScales {
+  float input = 1.0f;
+  std::span<const float> weights;  // one or one per channel
+  std::span<const float> product;  // what the requantisation names: one or one per channel
+  float output = 1.0f;
+  bool product_in_float = false;  // multiplier="product_f32"
+
+  // One multiplier serves all channels.
+  bool is_one() const { return weights.size() == 1 && product.size() == 1; }
+  float weight(size_t o) const { return weights[weights.size() == 1 ? 0 : o]; }
+  float given(size_t o) const { return product[product.size() == 1 ? 0 : o]; }
+  bool given_is_meant(size_t o) const {
+    return !op::means_product(static_cast<double>(given(o)), static_cast<double>(input * weight(o)));
+  }
+
+  // Real multiplier of channel o under tfl2 and tfl1.
+  double multiplier(size_t o) const {
+    if (given_is_meant(o)) return static_cast<double>(given(o)) / static_cast<double>(output);
+    if (product_in_float) return static_cast<double>(input * weight(o)) / static_cast<double>(output);
+    return static_cast<double>(input) * static_cast<double>(weight(o)) / static_cast<double>(output);
+  }
+  // The same under f32e: product and quotient are float32.
+  float f32e(size_t o) const {
+    const float product_scale = given_is_meant(o) ? given(o) : input * weight(o);
+    return product_scale / output;
+  }
+};
+
+// The multiplier that kernels accept. PackError (QPLAN_MODEL_UNSUPPORTED) for one that is too large.
+QuantizedMultiplier checked_multiplier(double real);
+
+// An addition under tfl2 (docs/numerics/add.md): both inputs, shifted left by kAddLeftShift, are brought to
+// twice the larger scale, their sum to the output's.
+inline constexpr int32_t kAddLeftShift = 20;
+struct AddMultipliers {
+  QuantizedMultiplier lhs, rhs, output;
+};
+AddMultipliers add_multipliers(float lhs_scale, float rhs_scale, float output_scale);
+
+// A mean of count elements under tfl2: the count is divided into the multiplier's significand
+// (docs/numerics/mean.md). PackError (QPLAN_MODEL_UNSUPPORTED) for scales that are too far apart.
+QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count);
 
 }  // namespace qplan::layer
 

@@ -15,7 +15,6 @@
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/geometry.h"
 #include "src/packer/layer/operands.h"
-#include "src/packer/layer/scales.h"
 
 namespace qplan::layer {
 

@@ -1,7 +1,6 @@
 #include "src/packer/pipeline/targets.h"
 
 #include "src/packer/target/external/external.h"
-#include "src/packer/target/supported_ops.h"
 #include "src/packer/target/target_list.h"
 #include "src/vta/compiler/target.h"
 

@@ -5,7 +5,7 @@
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
-#include "src/packer/target/pack_step.h"
+#include "src/packer/target/program.h"
 
 namespace qplan::schedule {
 namespace {

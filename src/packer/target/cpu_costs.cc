@@ -1,11 +1,10 @@
-#include "src/packer/target/cpu_costs.h"
-
 #include <algorithm>
 #include <string>
 
 #include "qplan/qplan.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
+#include "src/packer/target/profile.h"
 
 namespace qplan::target {
 namespace {

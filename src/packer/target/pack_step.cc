@@ -1,6 +1,6 @@
-#include "src/packer/target/pack_step.h"
-
 #include <vector>
+
+#include "src/packer/target/program.h"
 
 namespace qplan::target {
 namespace {

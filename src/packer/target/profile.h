@@ -3,12 +3,14 @@
 #ifndef QPLAN_SRC_PACKER_TARGET_PROFILE_H_
 #define QPLAN_SRC_PACKER_TARGET_PROFILE_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernels/layout.h"
+#include "src/packer/op/op_def.h"
 
 namespace qplan::target {
 
@@ -43,6 +45,52 @@ std::string_view trim(std::string_view text);
 TargetProfile parse_target(std::string_view text);
 // The reference kernels on any machine: what constants are folded with.
 TargetProfile reference_profile();
+
+// What work costs on the CPU of the system that a plan is for, not of the machine that packs: figures by
+// architecture and instruction set, in cycles, measured or derived from what was (cpu_costs.cc).
+
+// Kernels of one kind take about the same time for a multiply-accumulate and for a byte.
+using CpuWork = op::Work;
+inline constexpr size_t kNumCpuWorks = op::kNumWorks;
+
+// Cycles for a million of each; macs is 0 where the kind has none.
+struct CpuRate {
+  uint64_t macs = 0;
+  uint64_t bytes = 0;  // of activations, read and written
+};
+
+struct CpuCosts {
+  uint64_t clock_khz = 0;
+  std::array<CpuRate, kNumCpuWorks> work;
+  uint64_t weights = 0;       // cycles for a million bytes of constants
+  uint64_t copies = 0;        // cycles for a million bytes between the CPU's and a device's arrangement
+  uint64_t step_cycles = 0;   // to begin a step
+  uint64_t pj_per_cycle = 0;  // energy of a core that works
+
+  const CpuRate& of(CpuWork kind) const { return work[static_cast<size_t>(kind)]; }
+  // So many convolution MACs, or bytes of an addition, in a microsecond; other kinds keep their ratio to
+  // them.
+  void set_macs_per_us(uint64_t macs);
+  void set_bytes_per_us(uint64_t bytes);
+  uint64_t macs_per_us() const;
+  uint64_t bytes_per_us() const;
+};
+
+// arch: as TargetProfile::arch; isa: QPLAN_ISA_*, the best that a plan uses.
+CpuCosts default_cpu_costs(std::string_view arch, uint32_t isa);
+
+CpuWork cpu_work(const ir::Function& function, const ir::Node& node);
+
+// Nanoseconds of one step of this work.
+uint64_t cpu_ns(const CpuCosts& costs, CpuWork work, uint64_t macs, uint64_t bytes, uint64_t weight_bytes);
+// A copy of bytes between the CPU's and a device's layout, made by the CPU.
+uint64_t copy_ns(const CpuCosts& costs, uint64_t bytes);
+
+// What the core takes in that time, in picojoules.
+uint64_t cpu_pj(const CpuCosts& costs, uint64_t ns);
+
+// a * b / c, at most 2^60, so that sums of many stay within 64 bits. c is not 0.
+uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c);
 
 }  // namespace qplan::target
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/plan_generated.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/step_params.h"
@@ -95,6 +96,17 @@ struct Program {
   std::vector<TensorId> outputs;    // activations
   uint64_t scratch_per_worker = 0;  // bytes, a multiple of 64; filled with the schedules
 };
+
+// The KernelStep table of a step. Fields are added in the schema's order and vectors before their table,
+// which is what fixes a plan's bytes.
+
+// num_tensors: of the plan, whose indices from there on are the tiles of the step's layers.
+flatbuffers::Offset<format::KernelStep> pack_kernel_step(const ProgramStep& step, size_t num_tensors,
+                                                         flatbuffers::FlatBufferBuilder& builder);
+
+// The table of a tensor that lies nowhere: dtype, shape and size.
+flatbuffers::Offset<format::Tensor> pack_tile(const ProgramTensor& tile,
+                                              flatbuffers::FlatBufferBuilder& builder);
 
 }  // namespace qplan::target
 

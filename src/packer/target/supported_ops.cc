@@ -1,10 +1,9 @@
-#include "src/packer/target/supported_ops.h"
-
 #include <string_view>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/table.h"
 #include "src/packer/target/target.h"
+#include "src/packer/target/target_list.h"
 
 namespace qplan::target {
 namespace {

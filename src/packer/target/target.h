@@ -20,7 +20,6 @@
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/pattern/matcher.h"
 #include "src/packer/target/constraint.h"
-#include "src/packer/target/cpu_costs.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::target {

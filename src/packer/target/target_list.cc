@@ -9,7 +9,6 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
 #include "src/packer/target/patterns.h"
-#include "src/packer/target/supported_ops.h"
 
 namespace qplan::target {
 namespace {

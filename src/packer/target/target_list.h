@@ -35,6 +35,17 @@ int32_t checked_priority(std::string_view text);
 // "250MHz", "1.2GHz": in kHz. name: the target's.
 uint64_t checked_clock_khz(std::string_view name, std::string_view text);
 
+// docs/supported_ops.md, written from the tables of the targets.
+
+// The CPU, which takes what is left, comes last.
+std::string supported_ops_page(std::span<const TargetKind> kinds);
+
+// ---- sections: TargetKind::page
+// The conditions of a table. What the options `variant` require instead is added where it differs.
+std::string rows_text(std::span<const PatternRow> rows, std::string_view variant,
+                      std::span<const PatternRow> variant_rows);
+std::string cpu_page();
+
 }  // namespace qplan::target
 
 #endif  // QPLAN_SRC_PACKER_TARGET_TARGET_LIST_H_

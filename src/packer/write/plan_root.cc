@@ -5,7 +5,7 @@
 #include "format/container.h"
 #include "format/memory_layout.h"
 #include "src/base/checked.h"
-#include "src/packer/target/pack_step.h"
+#include "src/packer/target/program.h"
 #include "src/packer/write/plan_writer.h"
 
 namespace qplan::write {

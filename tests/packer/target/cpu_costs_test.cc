@@ -1,5 +1,3 @@
-#include "src/packer/target/cpu_costs.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
 #include "src/packer/pipeline/targets.h"
+#include "src/packer/target/profile.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
 

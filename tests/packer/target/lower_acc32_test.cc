@@ -9,7 +9,7 @@
 
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/cpu/lowering.h"
-#include "src/packer/target/cpu/prove_requantization.h"
+#include "src/packer/target/cpu/prove.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 

@@ -1,6 +1,4 @@
 // Every field of a step's parameters reaches its table.
-#include "src/packer/target/pack_step.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "src/packer/inspect/inspect.h"
+#include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"
 
 namespace qplan::target::pack_step_test {

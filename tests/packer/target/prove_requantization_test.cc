@@ -1,6 +1,4 @@
 // Proofs of float forms, held against the contracts' own functions accumulator by accumulator.
-#include "src/packer/target/cpu/prove_requantization.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "kernels/numeric/requantize.h"
+#include "src/packer/target/cpu/prove.h"
 #include "tests/support/random.h"
 
 namespace qplan::testing::prove_requantization_test {

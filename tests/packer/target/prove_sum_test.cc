@@ -1,6 +1,4 @@
 // Float forms of add and sub, held against the reference kernel pair by pair.
-#include "src/packer/target/cpu/prove_sum.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "kernels/add/add.h"
+#include "src/packer/target/cpu/prove.h"
 #include "tests/support/random.h"
 
 namespace qplan::testing::prove_sum_test {

@@ -1,12 +1,11 @@
-#include "src/packer/target/cpu/float_forms.h"
-
 #include <algorithm>
 #include <optional>
 #include <span>
 
 #include "kernels/layout.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/prove_requantization.h"
+#include "src/packer/target/cpu/requantization.h"
+#include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {
 namespace {

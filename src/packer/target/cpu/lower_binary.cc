@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/packer/target/cpu/constraints.h"
-#include "src/packer/target/cpu/prove_sum.h"
+#include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 

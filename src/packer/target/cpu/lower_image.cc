@@ -1,6 +1,5 @@
 // qnn.avg_pool2d, nn.max_pool2d, image.resize2d.
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {

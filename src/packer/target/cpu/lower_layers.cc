@@ -4,8 +4,6 @@
 #include "kernels/conv2d/conv2d_taps.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/constraints.h"
-#include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 

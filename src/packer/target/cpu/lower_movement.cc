@@ -1,6 +1,5 @@
 // pad, transpose, reshape: one tensor in, the same elements elsewhere.
 #include "src/packer/ir/cat.h"
-#include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {

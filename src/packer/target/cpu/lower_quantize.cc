@@ -1,7 +1,5 @@
 // qnn.quantize, qnn.dequantize, and qnn.requantize of an int32 tensor, accumulators that are the result of a
 // step among them: families quantize, dequantize and requantize.
-#include "src/packer/target/cpu/constraints.h"
-#include "src/packer/target/cpu/float_forms.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 

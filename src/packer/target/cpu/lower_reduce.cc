@@ -1,8 +1,7 @@
 // qnn.mean, argmax: families mean and arg_max.
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/scales.h"
+#include "src/packer/layer/operands.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 

@@ -4,7 +4,6 @@
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {

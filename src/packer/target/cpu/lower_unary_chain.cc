@@ -4,7 +4,6 @@
 #include "kernels/numeric/exp.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
-#include "src/packer/target/cpu/constraints.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 

@@ -17,7 +17,7 @@
 #include "src/packer/layer/operands.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/constraint.h"
-#include "src/packer/target/cpu/prove_sum.h"
+#include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"

@@ -17,13 +17,12 @@
 // = scale * a + offset towards zero passes no integer, and g reaches k when y >= k, for k <= 0 when y > k
 // - 1. The product of two floats has 48 bits; an offset in [1/4, 1) is a multiple of 2^-25, so that k -
 // offset has 34.
-#include "src/packer/target/cpu/prove_requantization.h"
-
 #include <bit>
 #include <cstdint>
 
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
+#include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {
 namespace {

@@ -1,5 +1,3 @@
-#include "src/packer/target/cpu/prove_sum.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +6,7 @@
 
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
+#include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {
 namespace {

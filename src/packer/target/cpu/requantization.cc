@@ -2,9 +2,9 @@
 
 #include "kernels/layout.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/scales.h"
+#include "src/packer/layer/operands.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/constraints.h"
+#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 Rescale rescale(format::Contract contract, float input_scale, float output_scale) {

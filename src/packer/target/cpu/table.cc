@@ -1,8 +1,74 @@
 #include "src/packer/target/cpu/table.h"
 
 #include <iterator>
+#include <vector>
+
+#include "src/packer/ir/cat.h"
 
 namespace qplan::target::cpu {
+
+const ir::Node* node_of(const Matched& match, std::string_view op) {
+  for (const uint32_t index : match.chain) {
+    const ir::Node& node = match.lowering.node(index);
+    if (op.empty() || node.op->name == op) return &node;
+  }
+  return nullptr;
+}
+
+Constraint contract_among(const std::string& prefix, std::initializer_list<format::Contract> computed,
+                          std::string_view op) {
+  std::string names;
+  for (const format::Contract contract : computed) {
+    names += cat(names.empty() ? "" : ", ", "`", contract_name(contract), "`");
+  }
+  return {prefix + "contract", cat("the arithmetic is one of ", names), kNothingToChange,
+          [contracts = std::vector(computed), op = std::string(op)](const Matched& match) {
+            const ir::Node* node = node_of(match, op);
+            return node == nullptr ? "" : refusal_of([&] { contract_of(*node, contracts); });
+          }};
+}
+
+Constraint operand_is_8_bit(const std::string& prefix, size_t operand) {
+  return {prefix + "dtype", "the input is int8 or uint8", kQuantizeTo8Bits,
+          [operand](const Matched& match) -> std::string {
+            const ir::DType dtype = match.lowering.type(node_of(match)->operands[operand]).dtype;
+            return is_8_bit(dtype) ? "" : cat("its dtype is ", dtype, ", expected int8 or uint8");
+          }};
+}
+
+Constraint result_is_8_bit(const std::string& prefix) {
+  return {prefix + "dtype", "the output is int8 or uint8", kQuantizeTo8Bits,
+          [](const Matched& match) -> std::string {
+            const ir::DType dtype = match.lowering.type(node_of(match)->results[0]).dtype;
+            return is_8_bit(dtype) ? "" : cat("its dtype is ", dtype, ", expected int8 or uint8");
+          }};
+}
+
+Constraint one_8_bit_dtype(const std::string& prefix) {
+  return {prefix + "dtype", "inputs and output have one dtype, int8 or uint8", kQuantizeTo8Bits,
+          [](const Matched& match) -> std::string {
+            const ir::Node& node = *node_of(match);
+            const ir::DType dtype = match.lowering.type(node.results[0]).dtype;
+            const ir::DType lhs = match.lowering.type(node.operands[binary::kLhs]).dtype;
+            const ir::DType rhs = match.lowering.type(node.operands[binary::kRhs]).dtype;
+            if (is_8_bit(dtype) && lhs == dtype && rhs == dtype) return "";
+            return cat("inputs ", lhs, " and ", rhs, ", output ", dtype,
+                       "; the kernel takes inputs and output of one dtype, int8 or uint8");
+          }};
+}
+
+Constraint nhwc(const std::string& prefix) {
+  return {prefix + "layout", "the layout is NHWC", kRunThePasses, [](const Matched& match) -> std::string {
+            const std::string& layout = op::attr_string(*node_of(match), "layout");
+            return layout == "NHWC" ? "" : cat("layout ", layout, ", the kernel takes NHWC");
+          }};
+}
+
+Constraint scales_are_constants(const std::string& prefix, void (*read)(const Matched& match)) {
+  return {prefix + "scales", "scales and zero points are constants that the kernel's multipliers can express",
+          kMakeConstant, [read](const Matched& match) { return refusal_of([&] { read(match); }); }};
+}
+
 namespace {
 
 std::vector<TableRow> all_rows() {

@@ -8,7 +8,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/target/external/rows.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target_list.h"
 

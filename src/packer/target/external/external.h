@@ -1,14 +1,52 @@
-// Targets from outside the tree: shared libraries that describe a device (include/qplan/npu_target.h).
+// A matched composite as the operator of the driver ABI: what `supported` is asked about, and what the
+// operator list records.
 #ifndef QPLAN_SRC_PACKER_TARGET_EXTERNAL_EXTERNAL_H_
 #define QPLAN_SRC_PACKER_TARGET_EXTERNAL_EXTERNAL_H_
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "qplan/npu_oplist.h"
 #include "qplan/npu_target.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::target::external {
+
+// op leads into the other members: neither copied nor moved.
+struct ReadOp {
+  ReadOp() = default;
+  ReadOp(const ReadOp&) = delete;
+  ReadOp& operator=(const ReadOp&) = delete;
+
+  qplan_npu_op op = {};
+  std::string name;
+  std::vector<ir::ValueId> inputs;  // of the candidate's function: activations, or constants
+  ir::ValueId output;
+  std::array<DLTensor, 5> tensors = {};  // two inputs, weights, bias, output; weights and bias have data
+  std::array<ir::Shape, 5> shapes;
+  ir::ConstantRef weights, bias;
+  std::vector<int32_t> multipliers, shifts;
+  std::vector<float> scales;
+};
+
+// A candidate whose pattern names what it matched as the packer's do (patterns.h): "product", "pad",
+// "bias_add", "requantize", "sum", "pool", "clip". "" or what cannot be said in an operator list; then op is
+// not to be used.
+std::string read_op(const Candidate& candidate, ReadOp* result);
+
+// The table of a target from outside the tree.
+
+// config: what the library's configure gave.
+std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config);
+// The library's program, or an operator list, for a region. Target::compile.
+CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
+                              const std::vector<PatternRow>& rows, const ir::Module& module,
+                              const ir::Function& region);
+
+// Targets from outside the tree: shared libraries that describe a device (include/qplan/npu_target.h).
 
 // The description in a library, which stays loaded until the process ends. PackError (QPLAN_INVALID_ARGUMENT,
 // or QPLAN_FILE_ERROR) where there is none that this packer can use, or where it is named as one of `own`.

@@ -1,15 +1,14 @@
-#include "src/packer/target/external/read_op.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/layer/operands.h"
 #include "src/packer/layer/quantized_layer.h"
-#include "src/packer/layer/scales.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
+#include "src/packer/target/external/external.h"
 
 namespace qplan::target::external {
 namespace {

@@ -1,5 +1,3 @@
-#include "src/packer/target/external/rows.h"
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,7 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/target/external/read_op.h"
+#include "src/packer/target/external/external.h"
 #include "src/packer/target/patterns.h"
 
 namespace qplan::target::external {

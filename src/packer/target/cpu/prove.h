@@ -1,3 +1,17 @@
+// // Float forms of requantisations and sums, proved equal to the integer ones for every accumulator that can occur.
+#ifndef QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_
+#define QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "format/plan_generated.h"
+#include "kernels/numeric/quantize_multiplier.h"
+
+namespace qplan::target::cpu {
+
 // Proofs that two floating point instructions give what a contract's integers give. For a channel whose
 // accumulators are known to lie in a range, prove_float_form looks for a scale and an offset with which
 //
@@ -5,15 +19,6 @@
 //
 // equals the contract's output for every accumulator of the range, and returns them only when that is
 // certain. format/README.md, "Float forms", says what plans do with them.
-#ifndef QPLAN_SRC_PACKER_TARGET_CPU_PROVE_REQUANTIZATION_H_
-#define QPLAN_SRC_PACKER_TARGET_CPU_PROVE_REQUANTIZATION_H_
-
-#include <cstdint>
-#include <optional>
-
-#include "format/plan_generated.h"
-
-namespace qplan::target::cpu {
 
 // One channel: tfl2 or tfl1, its constants (multiplier 0 or in [2^30, 2^31), shift in [-31, 30]), the
 // output's zero point and clamp (8 bits), and the range of its accumulators.
@@ -50,6 +55,47 @@ bool float_form_is_exact(const ChannelRequantization& channel, format::FloatForm
 // Without a math library. The offset is in [1/4, 1), the result below 2^31.
 int32_t evaluate_float_form(format::FloatForm form, const FloatConstants& constants, int32_t a);
 
+// A proof by trial that two fused multiply-adds give what the integers of add and sub under TFL2 give: 8-bit
+// inputs make 65,536 pairs. format/README.md, "Float forms", says what plans do with it.
+
+// The parameters of a step of the family add or sub (kernels/add/add.h).
+struct SumRequantization {
+  bool subtract = false;
+  int32_t dtype_min = 0;  // of inputs and output: 0 or -128
+  int32_t left_shift = 0;
+  int32_t zero_point1 = 0, zero_point2 = 0, output_zero_point = 0;
+  QuantizedMultiplier multiplier1 = {}, multiplier2 = {}, output_multiplier = {};
+  int32_t clamp_min = 0, clamp_max = 0;
+
+  // Any order.
+  bool operator<(const SumRequantization& other) const;
+};
+
+struct SumConstants {
+  float scale1 = 0.0f;  // above 0
+  float scale2 = 0.0f;
+  float offset = 0.0f;
+};
+
+// round half even (fma(float(a), scale1, fma(float(b), scale2, offset))), to the bit what IEEE hardware makes
+// of it; the result must fit int32.
+int32_t evaluate_float_sum(const SumConstants& constants, int32_t a, int32_t b);
+
+// Constants with which the clamped float sum equals the output for every pair of inputs; none where the
+// search found none.
+std::optional<SumConstants> prove_float_sum(const SumRequantization& sum);
+
+// The proofs of one network: sums with the same parameters share one, and a network of very many different
+// sums goes without from some number on, since each takes milliseconds.
+class SumProofs {
+ public:
+  static constexpr size_t kMaxProofs = 1000;
+  std::optional<SumConstants> prove(const SumRequantization& sum);
+
+ private:
+  std::map<SumRequantization, std::optional<SumConstants>> proofs_;
+};
+
 }  // namespace qplan::target::cpu
 
-#endif  // QPLAN_SRC_PACKER_TARGET_CPU_PROVE_REQUANTIZATION_H_
+#endif  // QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_
