@@ -10,7 +10,8 @@
 namespace qplan::format {
 namespace {
 
-// Nesting of the schemas is Plan > Step > KernelStep > ChainParams > KernelStep > params; more is not a plan.
+// Nesting of the schemas is Plan > Step > KernelStep > CascadeParams > KernelStep > params; more is not a
+// plan.
 constexpr uint32_t kMaxDepth = 8;
 
 // The root of a flatbuffer after FlatBuffers' verifier has passed it; null when it has not. (Its own

@@ -19,8 +19,8 @@ namespace qplan::format {
 inline constexpr uint32_t kMaxBanks = 8;
 inline constexpr uint32_t kMaxStepInputs = 4096;
 inline constexpr uint32_t kMaxStepOutputs = 256;
-inline constexpr uint32_t kMaxChainStages = 4;
-inline constexpr uint32_t kMaxChainInputs = 32;
+inline constexpr uint32_t kMaxCascadeLayers = 4;
+inline constexpr uint32_t kMaxCascadeInputs = 32;
 inline constexpr uint32_t kMaxNpuBinds = 64;  // of a step: inputs, outputs and scratch together
 inline constexpr uint32_t kMaxNpuTargets =
     32;  // positions in targets that NpuSteps and DEVICE banks may name

@@ -37,9 +37,9 @@ class PlanVerifier {
   bool step(uint32_t index, const Step& step);
   bool kernel_step(uint32_t index, const KernelStep& body);
   bool kernel_params(uint32_t index, const KernelStep& body);
-  bool chain(uint32_t index, const KernelStep& body);
-  bool chain_stage(uint32_t index, const KernelStep& chain, uint32_t stage_index);
-  bool chain_tile(uint32_t index, const ChainParams& params, uint32_t tile_index);
+  bool cascade(uint32_t index, const KernelStep& body);
+  bool cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t stage_index);
+  bool cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index);
   // Indices of tensors; constants only where may_be_constant.
   bool step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, const char* what,
                     bool may_be_constant);

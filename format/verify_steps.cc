@@ -91,7 +91,7 @@ bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
   }
   return step_tensors(index, body.inputs(), "input", true) &&
          step_tensors(index, body.outputs(), "output", false) &&
-         (body.params_type() != KernelParams_ChainParams || chain(index, body));
+         (body.params_type() != KernelParams_CascadeParams || cascade(index, body));
 }
 
 bool PlanVerifier::step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors,

@@ -45,11 +45,11 @@ uint64_t total_macs(const Json& plan) {
   return macs;
 }
 
-bool is_alternative(const Json& step) { return step.contains("alternative"); }
+bool is_fallback(const Json& step) { return step.contains("alternative"); }
 
 size_t count_steps(const Json& plan) {
   size_t count = 0;
-  for (const Json& step : plan.at("steps")) count += is_alternative(step) ? 0 : 1;
+  for (const Json& step : plan.at("steps")) count += is_fallback(step) ? 0 : 1;
   return count;
 }
 
@@ -101,7 +101,7 @@ class Counts {
 std::string op_counts(const Json& steps) {
   Counts counts;
   for (const Json& step : steps) {
-    if (!is_alternative(step)) counts.add(step.at("op").get<std::string>());
+    if (!is_fallback(step)) counts.add(step.at("op").get<std::string>());
   }
   return counts.text();
 }

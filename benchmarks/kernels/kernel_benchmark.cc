@@ -57,7 +57,7 @@ void add_variants(const KernelFamily& family, const void* args, const Work& work
 
 class Benchmarks {
  public:
-  // Its layers one by one, and the chains that the packer makes of them.
+  // Its layers one by one, and the cascades that the packer makes of them.
   void add_model(const std::string& path) {
     for (const schedule::Fuse fuse : {schedule::Fuse::kOff, schedule::Fuse::kAuto}) add_plan(path, fuse);
   }

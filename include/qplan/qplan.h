@@ -184,7 +184,7 @@ QPLAN_API const qplan_kernel_set* qplan_kernels_reference(
  * docs/work.md has the formula of each kernel family. It follows from shapes and parameters, which are
  * verified here, and never from figures that the plan states. The fallback steps of regions count, since the
  * CPU runs them when a device fails; the work of devices does not. UINT64_MAX: that many or more. The units
- * of a chain are cut into at most 16 shares a thread, and rows at the borders of shares are computed again:
+ * of a cascade are cut into at most 16 shares a thread, and rows at the borders of shares are computed again:
  * at most 16 times as much for each thread. function: NULL for "main". kernels: those that the session is
  * going to have. error may be NULL. QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT,
  * QPLAN_INVALID_ARGUMENT. */

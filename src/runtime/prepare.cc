@@ -81,14 +81,14 @@ class Preparation {
 
   // A region and the steps that stand in for it.
   bool region(uint32_t i, const format::NpuStep& npu) {
-    const uint32_t index = session_.step_index(i), num_alternatives = npu.num_alternative_steps();
+    const uint32_t index = session_.step_index(i), num_fallback_steps = npu.num_alternative_steps();
     session_.steps[i].family = nullptr;
     if (!check_region_reads(index, npu) || !check_region_writes(index, npu) ||
         !add_work(index, "npu", region_work(plan_, npu))) {
       return false;
     }
     session_.macs += npu.macs();
-    if (num_alternatives == 0) {
+    if (num_fallback_steps == 0) {
       for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
         const uint32_t t = npu.outputs()->Get(o);
         session_.data[t] = session_.planned_address(t);
@@ -96,7 +96,7 @@ class Preparation {
       return true;
     }
     const uint64_t macs = session_.macs;
-    for (uint32_t k = i + 1; k <= i + num_alternatives; ++k) {
+    for (uint32_t k = i + 1; k <= i + num_fallback_steps; ++k) {
       if (!check_spares_inputs(k, npu) || !step(k)) return false;
     }
     session_.macs = macs;

@@ -11,7 +11,7 @@ namespace {
 using format::Named;
 using format::Quoted;
 
-uint32_t num_alternatives(const Session& session, const NpuRegion& region) {
+uint32_t num_fallback_steps(const Session& session, const NpuRegion& region) {
   return session.plan.npu_step(session.step_index(region.step))->num_alternative_steps();
 }
 
@@ -29,7 +29,7 @@ qplan_status no_device(const Session& session, const NpuRegion& region, Error* e
              static_cast<int32_t>(session.step_index(region.step)));
   begin_line(session, region, error) << "does not run on " << Quoted{target_name(session, region)} << ": "
                                      << region_reason(session, region)
-                                     << (num_alternatives(session, region) == 0
+                                     << (num_fallback_steps(session, region) == 0
                                              ? "; it was packed without CPU steps"
                                              : "; the policy is to fail");
   return error->status();
@@ -39,7 +39,7 @@ qplan_status no_device(const Session& session, const NpuRegion& region, Error* e
 
 bool may_run_on_cpu(const Session& session, const NpuRegion& region) {
   const NpuState& npu = *session.npu;
-  return num_alternatives(session, region) > 0 &&
+  return num_fallback_steps(session, region) > 0 &&
          (npu.policy != QPLAN_NPU_FAIL || (npu.flags & QPLAN_NPU_OFF) != 0);
 }
 

@@ -45,7 +45,7 @@ class AllKernelsPlan {
     const uint32_t grouped = convolution(k_conv2d, packed, {1, 6, 6, 24}, 8, 3, kLayout_ohwi, {1, 2, 2, 2});
     const uint32_t depthwise =
         convolution(k_depthwise_conv2d, grouped, {1, 3, 3, 24}, 1, 3, kLayout_hwo16, {2, 1, 0, 24});
-    const uint32_t chained = chain(x, {1, 6, 6, 8});
+    const uint32_t chained = cascade(x, {1, 6, 6, 8});
     const uint32_t added =
         convolution(k_conv2d, packed, {1, 6, 6, 8}, 16, 1, kLayout_o16k4, {1, 1, 0, 1, -128});
     spec_.steps.back().inputs.push_back(chained);
@@ -172,41 +172,41 @@ class AllKernelsPlan {
     return convolution(k_conv2d, rows, {1, 3, 20, 4}, 5, 3, kLayout_o16i4, {1, 2, 2, 1, -128});
   }
 
-  // An inverted bottleneck of 8 and 24 channels with its residual, in four stages.
-  uint32_t chain(uint32_t input, const std::vector<int64_t>& shape) {
-    struct Stage {
+  // An inverted bottleneck of 8 and 24 channels with its residual, in four layers.
+  uint32_t cascade(uint32_t input, const std::vector<int64_t>& shape) {
+    struct Layer {
       uint16_t kernel, layout;
       uint32_t size, channels, group_channels;
       std::vector<uint32_t> constants;
     };
-    std::vector<Stage> stages = {{k_conv2d, kLayout_o16k4, 1, 24, 8, {}},
+    std::vector<Layer> layers = {{k_conv2d, kLayout_o16k4, 1, 24, 8, {}},
                                  {k_depthwise_conv2d, kLayout_hwo16, 3, 24, 1, {}},
                                  {k_conv2d, kLayout_o16k4, 1, 8, 24, {}}};
     std::vector<uint32_t> inputs = {input};
-    for (Stage& stage : stages) {
-      stage.constants = weights(stage.channels, {stage.size, stage.size, stage.group_channels}, stage.layout);
-      inputs.insert(inputs.end(), stage.constants.begin(), stage.constants.end());
+    for (Layer& layer : layers) {
+      layer.constants = weights(layer.channels, {layer.size, layer.size, layer.group_channels}, layer.layout);
+      inputs.insert(inputs.end(), layer.constants.begin(), layer.constants.end());
     }
     const uint32_t output = spec_.add_tensor(shape, "chained");
     spec_.add_step(
-        k_chain, inputs, {output},
+        k_cascade, inputs, {output},
         [=, this](Builder& b) {
           const auto num_tensors = static_cast<uint32_t>(spec_.tensors.size());
           std::vector<flatbuffers::Offset<format::KernelStep>> steps;
           std::vector<flatbuffers::Offset<format::Tensor>> tiles;
           uint32_t before = input;
-          for (uint32_t i = 0; i < stages.size(); ++i) {
-            const Stage& stage = stages[i];
+          for (uint32_t i = 0; i < layers.size(); ++i) {
+            const Layer& layer = layers[i];
             std::vector<uint32_t> from = {before};
-            from.insert(from.end(), stage.constants.begin(), stage.constants.end());
+            from.insert(from.end(), layer.constants.begin(), layer.constants.end());
             const std::vector<uint32_t> to = {num_tensors + i};
-            const uint32_t groups = stage.group_channels == 1 ? stage.channels : 1, pad = stage.size / 2;
+            const uint32_t groups = layer.group_channels == 1 ? layer.channels : 1, pad = layer.size / 2;
             const auto params =
-                format::CreateConv2dParams(b, format::Contract_TFL2, stage.layout, stage.size, stage.size, 1,
+                format::CreateConv2dParams(b, format::Contract_TFL2, layer.layout, layer.size, layer.size, 1,
                                            1, 1, 1, pad, pad, groups, -128, 0, -128, 4, -128, 127);
             steps.push_back(format::CreateKernelStepDirect(
-                b, stage.kernel, &from, &to, format::KernelParams_Conv2dParams, params.Union()));
-            const std::vector<int64_t> tile = {shape[0], shape[1], shape[2], stage.channels};
+                b, layer.kernel, &from, &to, format::KernelParams_Conv2dParams, params.Union()));
+            const std::vector<int64_t> tile = {shape[0], shape[1], shape[2], layer.channels};
             tiles.push_back(format::CreateTensorDirect(b, 0, 8, &tile, 0, 0,
                                                        static_cast<uint64_t>(tile[1] * tile[2] * tile[3])));
             before = to[0];
@@ -214,7 +214,8 @@ class AllKernelsPlan {
           const std::vector<uint32_t> operands = {before, input}, last = {output};
           const auto [type, sum] = add_params()(b);
           steps.push_back(format::CreateKernelStepDirect(b, k_add, &operands, &last, type, sum));
-          return done(format::KernelParams_ChainParams, format::CreateChainParamsDirect(b, &steps, &tiles));
+          return done(format::KernelParams_CascadeParams,
+                      format::CreateCascadeParamsDirect(b, &steps, &tiles));
         },
         "chain");
     return output;

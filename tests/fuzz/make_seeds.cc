@@ -49,7 +49,7 @@ Bytes single_step(const Bytes& whole, size_t index) {
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   const auto number = [&](uint32_t t) {
-    if (t >= num_tensors) return static_cast<uint32_t>(t - num_tensors + used.size());  // a tile of a chain
+    if (t >= num_tensors) return static_cast<uint32_t>(t - num_tensors + used.size());  // a tile of a cascade
     return static_cast<uint32_t>(std::lower_bound(used.begin(), used.end(), t) - used.begin());
   };
 
@@ -92,10 +92,10 @@ Bytes single_step(const Bytes& whole, size_t index) {
   }
   for (uint32_t& t : step.inputs) t = number(t);
   for (uint32_t& t : step.outputs) t = number(t);
-  if (objects::ChainParamsT* chain = step.params.AsChainParams()) {
-    for (const auto& stage : chain->stages) {
-      for (uint32_t& t : stage->inputs) t = number(t);
-      for (uint32_t& t : stage->outputs) t = number(t);
+  if (objects::CascadeParamsT* cascade = step.params.AsCascadeParams()) {
+    for (const auto& layer : cascade->layers) {
+      for (uint32_t& t : layer->inputs) t = number(t);
+      for (uint32_t& t : layer->outputs) t = number(t);
     }
   }
   return to.write();

@@ -115,9 +115,9 @@ class PlanObjects {
   // A union may have a type and no value, which pack() would read.
   static bool is_whole(const objects::KernelStepT& step) {
     if (step.params.type != objects::KernelParams_NONE && step.params.value == nullptr) return false;
-    const objects::ChainParamsT* const chain = step.params.AsChainParams();
-    return chain == nullptr || std::all_of(chain->stages.begin(), chain->stages.end(),
-                                           [](const auto& s) { return is_whole(*s); });
+    const objects::CascadeParamsT* const cascade = step.params.AsCascadeParams();
+    return cascade == nullptr || std::all_of(cascade->layers.begin(), cascade->layers.end(),
+                                             [](const auto& s) { return is_whole(*s); });
   }
   static bool is_whole(const objects::StepT& step) {
     const objects::KernelStepT* const kernel = step.body.AsKernelStep();
@@ -146,8 +146,8 @@ class PlanObjects {
         }
       }
       const auto* kernel = step->body_as_KernelStep();
-      const auto* chain = kernel == nullptr ? nullptr : kernel->params_as_ChainParams();
-      if (chain != nullptr && !is_aligned(chain->tiles())) return false;
+      const auto* cascade = kernel == nullptr ? nullptr : kernel->params_as_CascadeParams();
+      if (cascade != nullptr && !is_aligned(cascade->tiles())) return false;
     }
     return true;
   }
@@ -342,8 +342,8 @@ class PlanMutator {
     if (auto* p = kernel->params.AsRequantizeParams()) p->float_form = objects::FloatForm_NONE;
     if (auto* p = kernel->params.AsAddParams()) p->float_scale1 = p->float_scale2 = 0;
     if (kernel->residual != nullptr) kernel->residual->float_scale1 = kernel->residual->float_scale2 = 0;
-    if (auto* p = kernel->params.AsChainParams()) {
-      for (const auto& stage : p->stages) drop_form(stage.get());
+    if (auto* p = kernel->params.AsCascadeParams()) {
+      for (const auto& layer : p->layers) drop_form(layer.get());
     }
   }
 

@@ -86,10 +86,10 @@ class PlanWork {
       return p->float_form() != format::FloatForm_NONE;
     if (const auto* p = step.params_as_RequantizeParams()) return p->float_form() != format::FloatForm_NONE;
     if (const auto* p = step.params_as_AddParams()) return has_form(*p);
-    const auto* chain = step.params_as_ChainParams();
-    if (chain == nullptr || chain->stages() == nullptr) return false;
-    for (const format::KernelStep* stage : *chain->stages()) {
-      if (has_form(*stage)) return true;
+    const auto* cascade = step.params_as_CascadeParams();
+    if (cascade == nullptr || cascade->layers() == nullptr) return false;
+    for (const format::KernelStep* layer : *cascade->layers()) {
+      if (has_form(*layer)) return true;
     }
     return false;
   }

@@ -21,7 +21,7 @@ struct Fusing {
 };
 inline void PrintTo(const Fusing& fusing, std::ostream* out) { *out << fusing.name; }
 
-// Layers alone, chains where they pay, and all the chains that there can be.
+// Layers alone, cascades where they pay, and all the cascades that there can be.
 inline constexpr Fusing kFusings[] = {
     {"fuse_off", QPLAN_FUSE_OFF}, {"fuse_auto", QPLAN_FUSE_AUTO}, {"fuse_all", QPLAN_FUSE_ALL}};
 

@@ -1,5 +1,5 @@
 // Real networks against TFLite's reference kernels: every output byte, whatever ISA, number of threads,
-// chains of layers and target. With schedules other than the defaults: tuned_plan_test.cc.
+// cascades of layers and target. With schedules other than the defaults: tuned_plan_test.cc.
 #include <gtest/gtest.h>
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// Real networks with schedules that are no step's default, and with the chains that times of steps ask for:
+// Real networks with schedules that are no step's default, and with the cascades that times of steps ask for:
 // every output byte is still the reference's.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ void append_text(void* user, const char* bytes, size_t size) {
   static_cast<std::string*>(user)->append(bytes, size);
 }
 
-// The reference has nothing to set but what its chains follow: it runs what is tuned for this machine.
+// The reference has nothing to set but what its cascades follow: it runs what is tuned for this machine.
 Json tuning_space(const std::vector<uint8_t>& plan, uint32_t isa) {
   std::string text;
   qplan_error error = empty_error();
@@ -65,7 +65,7 @@ Json inspect(const std::vector<uint8_t>& plan) {
 }
 
 // A log of `tune --fuse off`, `auto` and `all`, one after another, of a machine on which never the default is
-// the fastest schedule, and every other chain is faster than its layers.
+// the fastest schedule, and every other cascade is faster than its layers.
 class PretendedLog {
  public:
   // number: of the log, whose schedules differ from those of others where there are enough.
@@ -77,7 +77,7 @@ class PretendedLog {
 
   const std::string& text() const { return text_; }
   bool sets_something() const { return sets_something_; }
-  // A convolution with a residual may be in no log: apart it has none, and in chains it is a stage.
+  // A convolution with a residual may be in no log: apart it has none, and in cascades it is a stage.
   Json schedule(const std::string& key) const {
     const auto found = schedules_.find(key);
     if (found != schedules_.end()) return found->second;

@@ -18,7 +18,7 @@ class WeightsOf : public ::testing::TestWithParam<std::string> {
  protected:
   void expect_in_place(const StepView& step, const std::string& name) {
     if (step.step->kernel() == kKernel_chain) {
-      for (uint32_t i = 0; i < step.step->params_as_ChainParams()->stages()->size(); ++i) {
+      for (uint32_t i = 0; i < step.step->params_as_CascadeParams()->layers()->size(); ++i) {
         expect_in_place(cascade_layer(step, i), name + ", stage " + std::to_string(i));
       }
     }

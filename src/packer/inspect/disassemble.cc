@@ -48,10 +48,10 @@ std::string npu_step_text(const PlanView& view, uint32_t index, const format::Np
   return text;
 }
 
-std::string step_text(const PlanView& view, uint32_t index, bool is_alternative) {
+std::string step_text(const PlanView& view, uint32_t index, bool is_fallback) {
   if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_text(view, index, *npu);
   const format::KernelStep& step = view.step(index);
-  std::string text = std::string(is_alternative ? "| " : "") + std::to_string(index) + "  " +
+  std::string text = std::string(is_fallback ? "| " : "") + std::to_string(index) + "  " +
                      kernel_name(step.kernel()) + "  " + quoted(short_name(view.step_name(index)).c_str()) +
                      "  " + tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
                      "  {";
@@ -71,10 +71,10 @@ std::string function_text(const PlanView& view, const format::Function& function
   std::string text = "function " + quoted(function.name()->c_str()) + "  " +
                      tensors_text(view, function.inputs()) + " -> " + tensors_text(view, function.outputs()) +
                      "  scratch " + std::to_string(function.scratch_per_worker()) + " bytes a worker\n";
-  const std::vector<bool> is_alternative = alternative_steps(view);
+  const std::vector<bool> is_fallback = alternative_steps(view);
   for (uint32_t i = 0; i < function.num_steps(); ++i) {
     const uint32_t s = function.first_step() + i;
-    text += "  " + step_text(view, s, is_alternative[s]);
+    text += "  " + step_text(view, s, is_fallback[s]);
   }
   return text;
 }

@@ -54,7 +54,7 @@ std::string hexadecimal(const uint8_t* bytes, size_t size);
 // Per step of the plan: whether it runs only where a region does not.
 std::vector<bool> alternative_steps(const format::PlanView& view);
 
-// Multiply-accumulates of one inference of the function: those of alternatives are their region's.
+// Multiply-accumulates of one inference of the function: those of fallback steps are their region's.
 uint64_t macs_of(const format::PlanView& view, const format::Function& function);
 
 // The tensor that a bind carries; UINT32_MAX: scratch.

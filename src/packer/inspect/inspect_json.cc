@@ -191,7 +191,7 @@ Json common_step_json(const PlanView& view, uint32_t index, const std::string& o
 }
 
 // A region's step has no parameters; "regions" describes it.
-Json step_json(const PlanView& view, uint32_t index, bool is_alternative, const std::vector<uint32_t>& isas) {
+Json step_json(const PlanView& view, uint32_t index, bool is_fallback, const std::vector<uint32_t>& isas) {
   if (const format::NpuStep* npu = view.npu_step(index)) {
     Json json = common_step_json(view, index, "npu", *npu);
     json["params"] = Json::object();
@@ -201,7 +201,7 @@ Json step_json(const PlanView& view, uint32_t index, bool is_alternative, const 
   }
   const format::KernelStep& step = view.step(index);
   Json json = common_step_json(view, index, kernel_name(step.kernel()), step);
-  if (is_alternative) json["alternative"] = true;
+  if (is_fallback) json["alternative"] = true;
   json["params"] = Json::object();
   for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
   json["min_units_per_task"] = step.min_units_per_task();
@@ -251,10 +251,10 @@ std::string inspect_json(const PlanView& view) {
   for (uint32_t i = 0; i < view.num_banks(); ++i) json["banks"].push_back(bank_json(view, i));
   json["regions"] = regions_json(view);
   json["steps"] = Json::array();
-  const std::vector<bool> is_alternative = alternative_steps(view);
+  const std::vector<bool> is_fallback = alternative_steps(view);
   const std::vector<uint32_t> isas = target_isas(view);
   for (uint32_t i = 0; i < view.num_steps(); ++i) {
-    json["steps"].push_back(step_json(view, i, is_alternative[i], isas));
+    json["steps"].push_back(step_json(view, i, is_fallback[i], isas));
   }
   // Names come from models: bytes that are no UTF-8 are replaced, not refused.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -80,12 +80,12 @@ std::vector<bool> alternative_steps(const PlanView& view) {
 }
 
 uint64_t macs_of(const PlanView& view, const format::Function& function) {
-  const std::vector<bool> is_alternative = alternative_steps(view);
+  const std::vector<bool> is_fallback = alternative_steps(view);
   uint64_t macs = 0;
   for (uint32_t i = 0; i < function.num_steps(); ++i) {
     const uint32_t s = function.first_step() + i;
     const format::NpuStep* npu = view.npu_step(s);
-    if (!is_alternative[s]) macs += npu != nullptr ? npu->macs() : view.step(s).macs();
+    if (!is_fallback[s]) macs += npu != nullptr ? npu->macs() : view.step(s).macs();
   }
   return macs;
 }

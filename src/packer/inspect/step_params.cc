@@ -66,13 +66,13 @@ std::string field_text(T value, Shown shown) {
 #include "src/packer/target/step_params.def"
 
 // "stage0": "conv2d {inputs=[3, 4, 5, 6, 7], ...}", ...; from the number of the plan's tensors on, tiles.
-Fields fields_of_layers(const format::ChainParams& p) {
+Fields fields_of_layers(const format::CascadeParams& p) {
   Fields result;
-  for (uint32_t i = 0; i < p.stages()->size(); ++i) {
-    const format::KernelStep& stage = *p.stages()->Get(i);
-    std::string text_of_stage = kernel_name(stage.kernel()) + " {inputs=" + text(stage.inputs());
-    for (const auto& [name, value] : step_params(stage)) text_of_stage += ", " + name + "=" + value;
-    result.emplace_back("stage" + std::to_string(i), text_of_stage + "}");
+  for (uint32_t i = 0; i < p.layers()->size(); ++i) {
+    const format::KernelStep& layer = *p.layers()->Get(i);
+    std::string text_of_layer = kernel_name(layer.kernel()) + " {inputs=" + text(layer.inputs());
+    for (const auto& [name, value] : step_params(layer)) text_of_layer += ", " + name + "=" + value;
+    result.emplace_back("stage" + std::to_string(i), text_of_layer + "}");
     if (i < p.tiles()->size()) {
       const format::Tensor& tile = *p.tiles()->Get(i);
       result.emplace_back("tile" + std::to_string(i), dtype_text(tile) + " " + shape_text(tile));
@@ -82,7 +82,7 @@ Fields fields_of_layers(const format::ChainParams& p) {
 }
 
 Fields params_fields(const format::KernelStep& step) {
-  if (const auto* layers = step.params_as_ChainParams()) return fields_of_layers(*layers);
+  if (const auto* layers = step.params_as_CascadeParams()) return fields_of_layers(*layers);
   switch (step.kernel()) {
     // open() has checked that the table is the kernel's.
 #define QPLAN_KERNEL(id, family, descriptor, Params, args_bytes) \

@@ -76,10 +76,10 @@ void add_variants(const format::PlanView& view, uint32_t index, std::span<const 
   const format::KernelStep& step = view.step(index);
   const StepView of_step = StepView::without_addresses(view.plan(), step, view.bytes());
   (*json)["variants"] = variants_json(of_step, isas);
-  const format::ChainParams* cascade = step.params_as_ChainParams();
+  const format::CascadeParams* cascade = step.params_as_CascadeParams();
   if (cascade == nullptr || (*json)["variants"].is_null()) return;
   Json& layers = (*json)["layers"] = Json::array();
-  for (uint32_t i = 0; i < cascade->stages()->size(); ++i) {
+  for (uint32_t i = 0; i < cascade->layers()->size(); ++i) {
     const StepView layer = cascade_layer(of_step, i);
     layers.push_back({{"op", kernel_name(layer.step->kernel())}, {"variants", variants_json(layer, isas)}});
   }

@@ -28,12 +28,12 @@ using Result = std::optional<PostValue>;
 enum RequantizeOperand : size_t { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
 
 // By how much the requantisation moves integers.
-int32_t offset_of(const pattern::Pre& pre, PreNode resign) {
-  return static_cast<int32_t>(pre.type(resign.result()).dtype.min() -
-                              pre.type(resign.operand(kData)).dtype.min());
+int32_t offset_of(const pattern::Pre& pre, PreNode requantize_sign) {
+  return static_cast<int32_t>(pre.type(requantize_sign.result()).dtype.min() -
+                              pre.type(requantize_sign.operand(kData)).dtype.min());
 }
 
-bool is_resigning(const ir::Function& function, ir::ValueId value) {
+bool is_sign_requantization(const ir::Function& function, ir::ValueId value) {
   const ir::Node& node = *function.producer(value);
   const ir::DType from = function.type(node.operands[kData]).dtype, to = function.type(value).dtype;
   if (from.bits != 8 || to.bits != 8 || from == to) return false;
@@ -59,10 +59,10 @@ bool reads_any_dtype(const op::OpDef* op) {
   return op != nullptr && !op->keeps_dtype && op::zero_point_of(*op, 0).has_value();
 }
 
-Pattern resigned(Pattern data) {
+Pattern of_other_sign(Pattern data) {
   return op("qnn.requantize", {std::move(data)})
       .where("that a requantisation between int8 and uint8 made, with one scale and zero points 128 apart",
-             is_resigning);
+             is_sign_requantization);
 }
 
 PostValue moved_constant(const RewriteContext& context, pattern::PreValue value, int32_t offset) {
@@ -70,7 +70,7 @@ PostValue moved_constant(const RewriteContext& context, pattern::PreValue value,
   return context.post().constant_value(moved_zero_points(old, offset));
 }
 
-// resign(first(x)): first makes the other dtype itself.
+// requantize sign(first(x)): first makes the other dtype itself.
 Result into_producer(const RewriteContext& context, std::string* why) {
   const PreNode first = context.node("first");
   const size_t zero_point = *op::zero_point_of(*first.op(), op::kResult);
@@ -102,20 +102,21 @@ Result below_clip(const RewriteContext& context, std::string* why) {
                              clip.name());
 }
 
-// reader(resign(x)): reads x itself, with its zero point in x's dtype.
+// reader(requantize sign(x)): reads x itself, with its zero point in x's dtype.
 Result into_reader(const RewriteContext& context, std::string* why) {
-  const PreNode resign = context.node("resign");
+  const PreNode requantize_sign = context.node("resign");
   const pattern::Pre& pre = context.pre();
-  const auto before = pre.producer(resign.operand(kData));
+  const auto before = pre.producer(requantize_sign.operand(kData));
   // Both would make a second copy of what stands before: of an accumulator's requantisation, for instance.
-  if (pre.num_uses(resign.result()) > 1 && pre.num_uses(resign.operand(kData)) == 1 && before &&
-      (op::chooses_dtype(before->op()) || before->is("clip"))) {
-    *why = cat("others read '", resign.name(), "' too: it goes into '", before->name(), "' before it");
+  if (pre.num_uses(requantize_sign.result()) > 1 && pre.num_uses(requantize_sign.operand(kData)) == 1 &&
+      before && (op::chooses_dtype(before->op()) || before->is("clip"))) {
+    *why =
+        cat("others read '", requantize_sign.name(), "' too: it goes into '", before->name(), "' before it");
     return std::nullopt;
   }
-  const int32_t offset = offset_of(context.pre(), resign);
+  const int32_t offset = offset_of(context.pre(), requantize_sign);
   std::vector<PostValue> operands = context.r.operands(context.root);
-  operands[0] = context.r[resign.operand(kData)];
+  operands[0] = context.r[requantize_sign.operand(kData)];
   const size_t zero_point = *op::zero_point_of(*context.root.op(), 0);
   operands[zero_point] = moved_constant(context, context.root.operand(zero_point), -offset);
   ir::Attrs attrs = context.root.attrs();
@@ -123,7 +124,7 @@ Result into_reader(const RewriteContext& context, std::string* why) {
   if (value != nullptr && attrs.has(value->name)) {
     attrs.set(value->name, op::attr_int(context.root.node(), value->name) - offset);
   }
-  *why = cat("exact: reads what '", resign.name(), "' reads");
+  *why = cat("exact: reads what '", requantize_sign.name(), "' reads");
   return context.post().call(context.root.op()->name, operands, std::move(attrs), context.root.name());
 }
 
@@ -134,10 +135,10 @@ std::span<const Rewrite> merge_requantize_rewrites() {
     const Pattern first =
         one_of(op::names_where(op::chooses_dtype)).dtypes({ir::kInt8, ir::kUint8}).one_use().as("first");
     return std::array<Rewrite, 3>{
-        Rewrite{"merge_resign_into_producer", 0, resigned(first), into_producer},
-        Rewrite{"move_resign_above_clip", 0, resigned(op("clip").one_use().as("clip")), below_clip},
+        Rewrite{"merge_resign_into_producer", 0, of_other_sign(first), into_producer},
+        Rewrite{"move_resign_above_clip", 0, of_other_sign(op("clip").one_use().as("clip")), below_clip},
         Rewrite{"merge_resign_into_reader", 0,
-                one_of(op::names_where(reads_any_dtype), {resigned(any()).as("resign")}), into_reader},
+                one_of(op::names_where(reads_any_dtype), {of_other_sign(any()).as("resign")}), into_reader},
     };
   }();
   return kRewrites;

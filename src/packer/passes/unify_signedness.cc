@@ -47,7 +47,8 @@ class Groups {
     for (const ir::ValueId param : function_.params()) keep({param});
     for (const ir::ValueId output : function_.outputs()) keep({output});
     for (size_t i = 0; i < function_.nodes().size(); ++i) round_as_wanted(PreNode(function_, i));
-    for (size_t i = 0; i < function_.nodes().size(); ++i) join_over_resigning(PreNode(function_, i));
+    for (size_t i = 0; i < function_.nodes().size(); ++i)
+      join_over_sign_requantization(PreNode(function_, i));
   }
 
   // The dtype that the value gets.
@@ -140,7 +141,7 @@ class Groups {
 
   // One dtype on both sides, and nothing is left to do; where both sides keep theirs, the step stays. A
   // requantisation that changes nothing is what became of one and is not dropped yet.
-  void join_over_resigning(PreNode node) {
+  void join_over_sign_requantization(PreNode node) {
     if (!keeps_reals(pre_, node)) return;
     const PreValue data = node.operand(0), result = node.result();
     if (!can_change(data)) return;

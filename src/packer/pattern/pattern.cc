@@ -31,7 +31,7 @@ Pattern make(PatternNode node) {
   if (node.depth > kMaxDepth) {
     throw PackError(QPLAN_INVALID_ARGUMENT,
                     cat("pattern: nested deeper than ", kMaxDepth,
-                        " levels; a chain of one operator is what dominates() matches"));
+                        " levels; a sequence of one operator is what dominates() matches"));
   }
   return Pattern(std::make_shared<const PatternNode>(std::move(node)));
 }

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/schedule/chain_links.h"
+#include "src/packer/schedule/cascade_links.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/runtime/bind/family.h"
 
@@ -24,11 +24,11 @@ class Folding {
         is_ordinary_(program.steps.size(), false),
         writer_(program.tensors.size(), kNoWriter),
         num_readers_(program.tensors.size(), 0) {
-    uint32_t alternatives_end = 0;
+    uint32_t fallback_steps_end = 0;
     for (uint32_t s = 0; s < program.steps.size(); ++s) {
       const ProgramStep& step = program.steps[s];
-      if (step.npu != nullptr) alternatives_end = s + 1 + step.npu->num_alternative_steps;
-      is_ordinary_[s] = step.npu == nullptr && s >= alternatives_end;
+      if (step.npu != nullptr) fallback_steps_end = s + 1 + step.npu->num_alternative_steps;
+      is_ordinary_[s] = step.npu == nullptr && s >= fallback_steps_end;
       for (const TensorId tensor : step.inputs) ++num_readers_[tensor];
       for (const TensorId tensor : step.outputs) writer_[tensor] = s;
     }

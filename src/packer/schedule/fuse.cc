@@ -16,7 +16,7 @@ namespace {
 using target::Program;
 using target::TargetProfile;
 
-bool is_chain(const target::ProgramStep& step) { return step.kernel == kKernel_chain; }
+bool is_cascade(const target::ProgramStep& step) { return step.kernel == kKernel_chain; }
 
 // Bytes of activations, and of the scratch of one worker.
 uint64_t bytes_of(const Program& scheduled, uint32_t planner_iterations) {
@@ -25,11 +25,11 @@ uint64_t bytes_of(const Program& scheduled, uint32_t planner_iterations) {
          scheduled.scratch_per_worker;
 }
 
-// Chains that make one row of output at a time, whose tiles are the smallest.
+// Cascades that make one row of output at a time, whose tiles are the smallest.
 void make_single_rows(Program* program) {
   const target::StepSchedule single = inspect::parse_schedule(kKernel_chain, {{"block_rows", 1}});
   for (target::ProgramStep& step : program->steps) {
-    if (is_chain(step)) step.schedule.bytes = single.bytes;
+    if (is_cascade(step)) step.schedule.bytes = single.bytes;
   }
 }
 
@@ -47,9 +47,9 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
     best = std::move(candidate);
   };
   for (const Fuse how : {Fuse::kOff, Fuse::kAuto, Fuse::kMemory, Fuse::kAll}) {
-    Program fused = fuse_chains(program, profile, how, options.tuning, {});
+    Program fused = fuse_cascades(program, profile, how, options.tuning, {});
     consider(fused);
-    if (std::ranges::none_of(fused.steps, is_chain)) continue;
+    if (std::ranges::none_of(fused.steps, is_cascade)) continue;
     make_single_rows(&fused);
     consider(std::move(fused));
   }
@@ -60,7 +60,7 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
 
 Program fuse_steps(const Program& program, const TargetProfile& profile, const FuseOptions& options) {
   if (options.how == Fuse::kMemory) return fuse_for_memory(program, profile, options);
-  return fuse_chains(program, profile, options.how, options.tuning, options.log);
+  return fuse_cascades(program, profile, options.how, options.tuning, options.log);
 }
 
 }  // namespace qplan::schedule

@@ -1,5 +1,5 @@
-// Layers that run as one step: additions as residuals, and chains, which keep a few rows of what lies between
-// layers (src/runtime/cascade.h).
+// Layers that run as one step: additions as residuals, and cascades, which keep a few rows of what lies
+// between layers (src/runtime/cascade.h).
 #ifndef QPLAN_SRC_PACKER_SCHEDULE_FUSE_H_
 #define QPLAN_SRC_PACKER_SCHEDULE_FUSE_H_
 
@@ -11,9 +11,9 @@
 
 namespace qplan::schedule {
 
-// Which chains are made. kAuto: those that save much memory for little time, or time by a log of
-// measurements. kAll: every chain that is possible. kMemory: those that take the least memory, whatever time
-// they take, with one row of output at a time (compared with what the other choices take).
+// Which cascades are made. kAuto: those that save much memory for little time, or time by a log of
+// measurements. kAll: every cascade that is possible. kMemory: those that take the least memory, whatever
+// time they take, with one row of output at a time (compared with what the other choices take).
 enum class Fuse : uint8_t { kOff, kAuto, kAll, kMemory };
 
 struct FuseOptions {
@@ -23,9 +23,9 @@ struct FuseOptions {
   LogFunction log = {};
 };
 
-// The program with residuals and chains in the place of steps. What lies between steps
+// The program with residuals and cascades in the place of steps. What lies between steps
 // that are fused has no other reader and is no output of the function. Regions on devices, and the steps that
-// stand in for them, stay as they are. With measured times a chain that is faster than its layers is made,
+// stand in for them, stay as they are. With measured times a cascade that is faster than its layers is made,
 // and one that saves memory is not where it is slower by more than a tenth.
 target::Program fuse_steps(const target::Program& program, const target::TargetProfile& profile,
                            const FuseOptions& options);
@@ -41,11 +41,11 @@ target::Program fold_residuals(const target::Program& program);
 // function.
 target::Program residual_apart(const target::Program& program, uint32_t step);
 
-// The search for chains of a program.
+// The search for cascades of a program.
 
 // fuse_steps of one kind, kMemory by an estimate of the memory alone.
-target::Program fuse_chains(const target::Program& program, const target::TargetProfile& profile, Fuse fuse,
-                            const TuningLog* tuning, const LogFunction& log);
+target::Program fuse_cascades(const target::Program& program, const target::TargetProfile& profile, Fuse fuse,
+                              const TuningLog* tuning, const LogFunction& log);
 
 }  // namespace qplan::schedule
 

@@ -33,22 +33,22 @@ std::string tensor_text(const StepTensor& tensor) {
 
 std::string params_text(const format::KernelStep& step);
 
-// "stage0=conv2d {..}, tile0=int8[1x8x8x24], stage1=.."; which of its operands a stage has from the tile
+// "stage0=conv2d {..}, tile0=int8[1x8x8x24], stage1=.."; which of its operands a layer has from the tile
 // matters to its meaning alone.
-std::string chain_text(const format::ChainParams& chain) {
+std::string cascade_text(const format::CascadeParams& cascade) {
   std::string text;
-  for (uint32_t i = 0; i < chain.stages()->size(); ++i) {
-    const format::KernelStep& stage = *chain.stages()->Get(i);
+  for (uint32_t i = 0; i < cascade.layers()->size(); ++i) {
+    const format::KernelStep& layer = *cascade.layers()->Get(i);
     const std::string number = std::to_string(i);
-    text += (i == 0 ? "stage" : ", stage") + number + "=" + inspect::kernel_name(stage.kernel()) + " {" +
-            params_text(stage) + "}";
-    if (i < chain.tiles()->size()) text += ", tile" + number + "=" + tensor_text(*chain.tiles()->Get(i));
+    text += (i == 0 ? "stage" : ", stage") + number + "=" + inspect::kernel_name(layer.kernel()) + " {" +
+            params_text(layer) + "}";
+    if (i < cascade.tiles()->size()) text += ", tile" + number + "=" + tensor_text(*cascade.tiles()->Get(i));
   }
   return text;
 }
 
 std::string params_text(const format::KernelStep& step) {
-  if (const auto* chain = step.params_as_ChainParams()) return chain_text(*chain);
+  if (const auto* cascade = step.params_as_CascadeParams()) return cascade_text(*cascade);
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
     text += (text.empty() ? "" : ", ") + name + "=" + value;
@@ -130,9 +130,9 @@ void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) 
     ++num_of_other_threads_;
     return;
   }
-  const auto stage = line.find("stage");
+  const auto layer = line.find("stage");
   lines_[key.get<std::string>()].push_back(
-      {number, schedule, ns.get<uint64_t>(), stage != line.end() && *stage == "heat"});
+      {number, schedule, ns.get<uint64_t>(), layer != line.end() && *layer == "heat"});
 }
 
 target::StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const LogFunction& log) {

@@ -164,13 +164,13 @@ std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t nu
   if (isa == QPLAN_ISA_AUTO) isa = cpu_best_isa();
   num_threads = std::max(num_threads, 1u);
   SchedulablePlan plan(view);
-  const std::vector<bool> is_alternative = inspect::alternative_steps(view);
+  const std::vector<bool> is_fallback = inspect::alternative_steps(view);
   Json json;
   json["num_steps"] = view.num_steps();
   json["steps"] = Json::array();
   for (uint32_t s = 0; s < view.num_steps(); ++s) {
     // Regions, and what runs in their place, are left alone.
-    if (!plan.is_kernel(s) || is_alternative[s]) continue;
+    if (!plan.is_kernel(s) || is_fallback[s]) continue;
     json["steps"].push_back(StepSpace(&plan, s, isa, num_threads).json());
   }
   return json.dump() + "\n";

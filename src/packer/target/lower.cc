@@ -122,28 +122,28 @@ class FunctionLowering {
                                           std::make_shared<const std::vector<uint8_t>>(code.compiled->blob),
                                           call.callee + ".program");
 
-    const Program alternative = FunctionLowering(*code.body, profile_, {}, &refusals_).run({});
-    if (regions_.fallback) region->num_alternative_steps = static_cast<uint32_t>(alternative.steps.size());
+    const Program fallback = FunctionLowering(*code.body, profile_, {}, &refusals_).run({});
+    if (regions_.fallback) region->num_alternative_steps = static_cast<uint32_t>(fallback.steps.size());
     const std::vector<TensorId> inputs = step.inputs, outputs = step.outputs;
     step.npu = std::move(region);
     lowering_.add_step(std::move(step));
-    if (regions_.fallback && refusals_.empty()) splice(alternative, inputs, outputs);
+    if (regions_.fallback && refusals_.empty()) splice(fallback, inputs, outputs);
   }
 
   // The program's steps, on the region's tensors.
-  void splice(const Program& alternative, const std::vector<TensorId>& inputs,
+  void splice(const Program& fallback, const std::vector<TensorId>& inputs,
               const std::vector<TensorId>& outputs) {
     constexpr TensorId kUnknown = UINT32_MAX;
-    std::vector<TensorId> map(alternative.tensors.size(), kUnknown);
-    for (size_t i = 0; i < inputs.size(); ++i) map[alternative.inputs[i]] = inputs[i];
-    for (size_t i = 0; i < outputs.size(); ++i) map[alternative.outputs[i]] = outputs[i];
-    for (size_t t = 0; t < alternative.tensors.size(); ++t) {
-      const ProgramTensor& tensor = alternative.tensors[t];
+    std::vector<TensorId> map(fallback.tensors.size(), kUnknown);
+    for (size_t i = 0; i < inputs.size(); ++i) map[fallback.inputs[i]] = inputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i) map[fallback.outputs[i]] = outputs[i];
+    for (size_t t = 0; t < fallback.tensors.size(); ++t) {
+      const ProgramTensor& tensor = fallback.tensors[t];
       if (map[t] != kUnknown) continue;
       map[t] = tensor.is_constant() ? lowering_.add_constant(tensor.type, tensor.constant, tensor.name)
                                     : lowering_.add_activation(tensor.type, tensor.name);
     }
-    for (ProgramStep step : alternative.steps) {
+    for (ProgramStep step : fallback.steps) {
       for (TensorId& input : step.inputs) input = map[input];
       for (TensorId& output : step.outputs) output = map[output];
       lowering_.add_step(std::move(step));
@@ -155,13 +155,13 @@ class FunctionLowering {
   void lower_node(uint32_t n) {
     const ir::Node& node = function_.nodes()[n];
     for (const cpu::TableRow& row : cpu::lowering_table()) {
-      const cpu::Chain chain = row.match(lowering_, n);
-      if (chain.empty()) continue;
-      for (const uint32_t covered : chain) done_[covered] = true;
-      std::vector<Reason> reasons = row.check({lowering_, chain});
+      const cpu::NodeSequence sequence = row.match(lowering_, n);
+      if (sequence.empty()) continue;
+      for (const uint32_t covered : sequence) done_[covered] = true;
+      std::vector<Reason> reasons = row.check({lowering_, sequence});
       if (!reasons.empty()) return refusals_.add(node, std::move(reasons));
       try {
-        row.lower(lowering_, chain);
+        row.lower(lowering_, sequence);
       } catch (const PackError& error) {
         if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
         refusals_.add(node, {{"cpu.plan", error.what(), ""}});

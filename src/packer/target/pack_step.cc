@@ -72,7 +72,7 @@ auto pack_table(const Params& params, FlatBufferBuilder& builder) {
 // ---- steps ----
 
 // The parameters that a step of layers has are its layers, which call `pack_call` again.
-Offset<void> pack_layers(const ProgramStep& chain, size_t num_tensors, FlatBufferBuilder& builder);
+Offset<void> pack_layers(const ProgramStep& cascade, size_t num_tensors, FlatBufferBuilder& builder);
 
 Offset<void> pack_params(const ProgramStep& step, size_t num_tensors, FlatBufferBuilder& builder) {
   return std::visit(
@@ -80,7 +80,7 @@ Offset<void> pack_params(const ProgramStep& step, size_t num_tensors, FlatBuffer
         using Params = std::decay_t<decltype(params)>;
         if constexpr (std::is_same_v<Params, std::monostate>) {
           return 0;
-        } else if constexpr (std::is_same_v<Params, ChainParams>) {
+        } else if constexpr (std::is_same_v<Params, CascadeParams>) {
           return pack_layers(step, num_tensors, builder);
         } else {
           return pack(params, builder).Union();
@@ -122,19 +122,19 @@ void add_call(const ProgramStep& step, const PackedCall& call, format::KernelSte
   table->add_residual_is_input1(step.residual && step.residual->is_input1);
 }
 
-Offset<void> pack_layers(const ProgramStep& chain, size_t num_tensors, FlatBufferBuilder& builder) {
-  std::vector<Offset<format::KernelStep>> stages;
-  for (const ProgramStep& stage : chain.stages) {
-    const PackedCall call = pack_call(stage, num_tensors, builder);
+Offset<void> pack_layers(const ProgramStep& cascade, size_t num_tensors, FlatBufferBuilder& builder) {
+  std::vector<Offset<format::KernelStep>> layers;
+  for (const ProgramStep& layer : cascade.layers) {
+    const PackedCall call = pack_call(layer, num_tensors, builder);
     format::KernelStepBuilder table(builder);
-    add_call(stage, call, &table);
-    stages.push_back(table.Finish());
+    add_call(layer, call, &table);
+    layers.push_back(table.Finish());
   }
   std::vector<Offset<format::Tensor>> tiles;
-  for (const ProgramTensor& tile : chain.tiles) tiles.push_back(pack_tile(tile, builder));
-  const auto stage_vector = builder.CreateVector(stages);
+  for (const ProgramTensor& tile : cascade.tiles) tiles.push_back(pack_tile(tile, builder));
+  const auto layer_vector = builder.CreateVector(layers);
   const auto tile_vector = builder.CreateVector(tiles);
-  return format::CreateChainParams(builder, stage_vector, tile_vector).Union();
+  return format::CreateCascadeParams(builder, layer_vector, tile_vector).Union();
 }
 
 }  // namespace

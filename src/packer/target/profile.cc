@@ -42,7 +42,7 @@ const std::vector<Arch>& known_archs() {
 
 // About what a core does in two microseconds: enough to hand tasks to threads that look out for them.
 constexpr uint64_t kX86TaskWork = 300'000;
-// Below this a chain (src/runtime/cascade.h) costs more, about half a microsecond, than its saving is worth
+// Below this a cascade (src/runtime/cascade.h) costs more, about half a microsecond, than its saving is worth
 // where memory is plenty and caches hold it.
 constexpr uint64_t kX86MinFusedBytes = 128 << 10;
 

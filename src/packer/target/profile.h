@@ -34,7 +34,7 @@ struct TargetProfile {
   InputOrigin input_origin = InputOrigin::kZero;
   uint64_t task_work =
       0;  // multiply-accumulates and bytes worth a task of their own; 0: steps are never split
-  uint64_t min_fused_bytes = 0;  // of memory that chains must save to be made
+  uint64_t min_fused_bytes = 0;  // of memory that cascades must save to be made
 };
 
 // Without blanks at either end.

@@ -16,7 +16,7 @@
 namespace qplan::target {
 
 using TensorId = uint32_t;
-// A stage of a chain names tile i as tensor kFirstTile + i.
+// A layer of a cascade names tile i as tensor kFirstTile + i.
 inline constexpr TensorId kFirstTile = TensorId{1} << 31;
 using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
 
@@ -76,7 +76,7 @@ struct ProgramStep {
   StepSchedule schedule;
   uint32_t min_units_per_task = 0;
   // The layers of a cascade, which has no parameters of its own.
-  std::vector<ProgramStep> stages;
+  std::vector<ProgramStep> layers;
   std::vector<ProgramTensor> tiles;
   bool operator==(const ProgramStep&) const = default;
 };

@@ -30,7 +30,7 @@ struct FloatForms {
   ;
 #include "src/packer/target/step_params.def"
 
-// The index of an alternative is the union's type.
+// The index of an fallback is the union's type.
 using StepParams = std::variant<std::monostate
 #define QPLAN_PARAMS(table) , table
 #include "src/packer/target/step_params.def"

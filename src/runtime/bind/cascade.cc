@@ -8,15 +8,15 @@
 namespace qplan {
 namespace {
 
-using format::ChainParams;
+using format::CascadeParams;
 
-static_assert(kMaxCascadeLayers == format::kMaxChainStages, "what open() lets through");
+static_assert(kMaxCascadeLayers == format::kMaxCascadeLayers, "what open() lets through");
 
-const ChainParams& params_of(const StepView& cascade) { return *cascade.step->params_as_ChainParams(); }
+const CascadeParams& params_of(const StepView& cascade) { return *cascade.step->params_as_CascadeParams(); }
 
-// Writes "chain: stage 1: conv2d: what is wrong".
+// Writes "chain: layer 1: conv2d: what is wrong".
 bool fail_layer(const StepCheck& check, uint32_t index, qplan_status status, const char* text) {
-  return check.fail(status) << "stage " << index << ": " << text;
+  return check.fail(status) << "layer " << index << ": " << text;
 }
 
 bool check_layer(const StepCheck& check, const LayerFamilies& families, const StepView& cascade,
@@ -25,7 +25,7 @@ bool check_layer(const StepCheck& check, const LayerFamilies& families, const St
   const KernelFamily* family = families.find(layer.step->kernel());
   if (family == nullptr) {
     return check.fail(QPLAN_KERNEL_MISSING)
-           << "stage " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a stage here";
+           << "layer " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a layer here";
   }
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   Error error;
@@ -33,22 +33,23 @@ bool check_layer(const StepCheck& check, const LayerFamilies& families, const St
   if (bound < 0) return fail_layer(check, index, bound, error.text());
   // open() has checked that the tile before the layer is one of its inputs.
   if (cascade_moving_input(layer, *family) >= layer.num_inputs()) {
-    return check.fail() << "stage " << index << ": " << family->name
+    return check.fail() << "layer " << index << ": " << family->name
                         << " cannot be cut into rows of an input that comes and goes";
   }
-  const uint32_t last = params_of(cascade).stages()->size() - 1;
+  const uint32_t last = params_of(cascade).layers()->size() - 1;
   if (layer.output(0).extents[0] != cascade.output(0).extents[0]) {
-    return check.fail() << "stage " << index << ": batch " << layer.output(0).extents[0]
-                        << " is not the output's " << cascade.output(0).extents[0] << " of stage " << last;
+    return check.fail() << "layer " << index << ": batch " << layer.output(0).extents[0]
+                        << " is not the output's " << cascade.output(0).extents[0] << " of layer " << last;
   }
   return true;
 }
 
 bool check_step(const StepCheck& check, const LayerFamilies& families, const StepView& cascade) {
-  if (!check.params(format::KernelParams_ChainParams) || !check.arity(cascade.num_inputs(), 1)) return false;
+  if (!check.params(format::KernelParams_CascadeParams) || !check.arity(cascade.num_inputs(), 1))
+    return false;
   Shape output;
   if (!check.output(0, "output", kDtypesU8S8, 4, &output)) return false;
-  const uint32_t num_layers = params_of(cascade).stages()->size();
+  const uint32_t num_layers = params_of(cascade).layers()->size();
   for (uint32_t i = 0; i < num_layers; ++i) {
     if (!check_layer(check, families, cascade, i)) return false;
   }
@@ -59,7 +60,7 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
   const StepTensor output = cascade.output(0);
   args.step = cascade;
   args.families = &families;
-  args.num_layers = params_of(cascade).stages()->size();
+  args.num_layers = params_of(cascade).layers()->size();
   args.batch = static_cast<uint32_t>(output.extents[0]);
   args.output_h = static_cast<uint32_t>(output.extents[1]);
   args.output_w = static_cast<uint32_t>(output.extents[2]);
@@ -91,7 +92,7 @@ struct LayersUpTo {
 };
 
 #define QPLAN_VARIANT(name, isa) LayersUpTo<isa>::choice(#name),
-constexpr KernelVariant kChoices[] = {QPLAN_DOT_VARIANTS(chain)
+constexpr KernelVariant kChoices[] = {QPLAN_DOT_VARIANTS(cascade)
                                           QPLAN_VARIANT(chain_ref, QPLAN_ISA_REFERENCE)};
 #undef QPLAN_VARIANT
 constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice("chain_ref")};
@@ -114,7 +115,7 @@ const KernelFamily* LayerFamilies::find(uint16_t kernel) const {
 
 StepView cascade_layer(const StepView& cascade, uint32_t index) {
   StepView layer = cascade;
-  layer.step = params_of(cascade).stages()->Get(index);
+  layer.step = params_of(cascade).layers()->Get(index);
   if (cascade.plan == nullptr) return layer;
   layer.tiles = params_of(cascade).tiles();
   layer.data = nullptr;

@@ -211,7 +211,7 @@ constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind, never_in_pl
 constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
     kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
 
-// Convolutions cut into rows, for chains.
+// Convolutions cut into rows, for cascades.
 namespace {
 
 const Conv2dArgs& args_of(const void* args) { return *static_cast<const Conv2dArgs*>(args); }

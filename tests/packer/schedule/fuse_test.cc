@@ -54,18 +54,18 @@ Program fuse(const std::string& body, Fuse how, const std::string& target = kFir
   return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), {.how = how});
 }
 
-std::string stages_of(const target::ProgramStep& step) {
+std::string layers_of(const target::ProgramStep& step) {
   std::string names;
-  for (const target::ProgramStep& stage : step.stages) {
-    names += (names.empty() ? "" : " ") + inspect::kernel_name(stage.kernel);
+  for (const target::ProgramStep& layer : step.layers) {
+    names += (names.empty() ? "" : " ") + inspect::kernel_name(layer.kernel);
   }
   return names;
 }
 
-TEST(Fuse, MakesAChainWhereMemoryIsFullest) {
+TEST(Fuse, MakesACascadeWhereMemoryIsFullest) {
   const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAuto);
   ASSERT_EQ(kernels_of(program), "chain");
-  EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
+  EXPECT_EQ(layers_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
   EXPECT_EQ(program.steps[0].tiles.size(), 2u);
   EXPECT_EQ(program.steps[0].macs, 256u * (4 * 24 + 9 * 24 + 24 * 4));
 }
@@ -73,8 +73,8 @@ TEST(Fuse, MakesAChainWhereMemoryIsFullest) {
 TEST(Fuse, TakesTheSumInWhereAllAreFused) {
   const Program program = fuse(bottleneck() + kSum + "  %6", Fuse::kAll);
   ASSERT_EQ(kernels_of(program), "chain");
-  EXPECT_EQ(stages_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
-  EXPECT_TRUE(program.steps[0].stages[2].residual);
+  EXPECT_EQ(layers_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
+  EXPECT_TRUE(program.steps[0].layers[2].residual);
   // Nothing is left of what lay between.
   size_t activations = 0;
   for (const target::ProgramTensor& tensor : program.tensors) activations += tensor.is_constant() ? 0 : 1;
@@ -100,17 +100,17 @@ TEST(Fuse, LeavesAloneWhatOthersRead) {
             "conv2d chain conv2d");
 }
 
-TEST(Fuse, CutsLongPathsIntoChains) {
+TEST(Fuse, CutsLongPathsIntoCascades) {
   std::string body;
   for (int i = 0; i < 6; ++i) body += pointwise(2 * i, i == 0 ? "%x" : "%" + std::to_string(2 * i - 1), 4, 4);
   const Program program = fuse(body + "  %11", Fuse::kAll);
   ASSERT_EQ(kernels_of(program), "chain chain");
-  EXPECT_EQ(program.steps[0].stages.size(), 4u);
-  EXPECT_EQ(program.steps[1].stages.size(), 2u);
+  EXPECT_EQ(program.steps[0].layers.size(), 4u);
+  EXPECT_EQ(program.steps[1].layers.size(), 2u);
 }
 
-// A log with times of the plan's steps: of chains `chain` ns, of others `layer` ns.
-std::string log_of(const std::string& text, Fuse how, uint64_t chain, uint64_t layer) {
+// A log with times of the plan's steps: of cascades `cascade` ns, of others `layer` ns.
+std::string log_of(const std::string& text, Fuse how, uint64_t cascade, uint64_t layer) {
   const AlignedBytes plan = evaluate::make_plan(lower_text(text), target::parse_target("cpu"), {.how = how});
   const inspect::PlanReader reader(plan.span());
   std::string log;
@@ -119,21 +119,21 @@ std::string log_of(const std::string& text, Fuse how, uint64_t chain, uint64_t l
     data[t] = const_cast<void*>(reader.view().constant_data(t));  // NOLINT
   for (uint32_t s = 0; s < reader.view().num_steps(); ++s) {
     const StepView step = {&reader.view().plan(), &reader.view().step(s), data.data()};
-    const bool is_chain = inspect::kernel_name(step.step->kernel()) == "chain";
+    const bool is_cascade = inspect::kernel_name(step.step->kernel()) == "chain";
     const nlohmann::ordered_json line = {{"key", step_key(step, target_text(reader.view().plan()))},
                                          {"schedule", nlohmann::ordered_json::object()},
                                          {"threads", 1},
-                                         {"ns", is_chain ? chain : layer}};
+                                         {"ns", is_cascade ? cascade : layer}};
     log += line.dump() + "\n";
   }
   return log;
 }
 
-// Four layers of 100 ns each; too small a model for chains that save memory.
-TEST(Fuse, MakesChainsThatAreFasterByTheLog) {
+// Four layers of 100 ns each; too small a model for cascades that save memory.
+TEST(Fuse, MakesCascadesThatAreFasterByTheLog) {
   const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
-  const auto fused = [&](uint64_t chain) {
-    TuningLog log("log", log_of(text, Fuse::kOff, 0, 100) + log_of(text, Fuse::kAll, chain, 100), 1);
+  const auto fused = [&](uint64_t cascade) {
+    TuningLog log("log", log_of(text, Fuse::kOff, 0, 100) + log_of(text, Fuse::kAll, cascade, 100), 1);
     return kernels_of(
         fuse_steps(lower_text(text), target::parse_target("cpu"), {.how = Fuse::kAuto, .tuning = &log}));
   };
@@ -141,10 +141,10 @@ TEST(Fuse, MakesChainsThatAreFasterByTheLog) {
   EXPECT_EQ(fused(400), "conv2d depthwise_conv2d conv2d");
 }
 
-TEST(Fuse, LeavesOutChainsThatAreMuchSlowerByTheLog) {
+TEST(Fuse, LeavesOutCascadesThatAreMuchSlowerByTheLog) {
   std::string large = main_text("%x: Tensor[(1, 96, 96, 4), int8]", bottleneck() + "  %5");
-  const auto fused = [&](uint64_t chain) {
-    TuningLog log("log", log_of(large, Fuse::kOff, 0, 100) + log_of(large, Fuse::kAll, chain, 100), 1);
+  const auto fused = [&](uint64_t cascade) {
+    TuningLog log("log", log_of(large, Fuse::kOff, 0, 100) + log_of(large, Fuse::kAll, cascade, 100), 1);
     return kernels_of(
         fuse_steps(lower_text(large), target::parse_target("cpu"), {.how = Fuse::kAuto, .tuning = &log}));
   };
@@ -183,7 +183,7 @@ TEST(Fuse, GivesUpOnLongNetworks) {
         fuse_steps(lower_text(text, kFirmware), target::parse_target(kFirmware),
                    {.how = Fuse::kAuto, .log = [&](uint32_t, const std::string& line) { log += line; }});
     EXPECT_LE(program.steps.size(), static_cast<size_t>(num_layers));
-    return log.find("not all chains were tried") != log.npos;
+    return log.find("not all cascades were tried") != log.npos;
   };
   EXPECT_FALSE(gives_up(20));
   EXPECT_TRUE(gives_up(4000));
@@ -197,8 +197,8 @@ uint64_t memory_of(const std::string& text, Fuse how, const std::string& target)
   return reader.view().bank(0).size() + reader.view().function(0).scratch_per_worker();
 }
 
-// 13 KB, of which a chain saves most, but not the 128 KiB that `auto` wants of an x86-64.
-TEST(Fuse, ForMemoryTakesChainsThatSaveLittle) {
+// 13 KB, of which a cascade saves most, but not the 128 KiB that `auto` wants of an x86-64.
+TEST(Fuse, ForMemoryTakesCascadesThatSaveLittle) {
   const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
   EXPECT_EQ(memory_of(text, Fuse::kAuto, "cpu"), memory_of(text, Fuse::kOff, "cpu"));
   EXPECT_LT(memory_of(text, Fuse::kMemory, "cpu"), memory_of(text, Fuse::kAuto, "cpu"));

@@ -37,14 +37,14 @@ TEST(CascadeStep, NamesTheLayerThatItsFamilyRefuses) {
   CascadeBuilder cascade(2, {1, 8, 8, 4});
   cascade.add_convolution(kOne, kOne, 12, false);
   cascade.add_convolution(kThree, {3, 0, 1, 1, 8}, 12, true);
-  EXPECT_TRUE(contains(refusal(cascade), "chain: stage 1: depthwise_conv2d: width")) << refusal(cascade);
+  EXPECT_TRUE(contains(refusal(cascade), "chain: layer 1: depthwise_conv2d: width")) << refusal(cascade);
 }
 
 TEST(CascadeStep, RefusesKernelsThatAreNoLayers) {
   CascadeBuilder cascade(3, {1, 8, 8, 4});
   cascade.add_convolution(kOne, kOne, 12, false);
   cascade.add_copy();
-  EXPECT_EQ(refusal(cascade), "chain: stage 1: kernel 21 cannot be a stage here");
+  EXPECT_EQ(refusal(cascade), "chain: layer 1: kernel 21 cannot be a layer here");
 }
 
 // Rows of the output whose windows are only padding would be made of no rows.
@@ -54,7 +54,7 @@ TEST(CascadeStep, RefusesWindowsOutsideOfTheInput) {
     CascadeBuilder cascade(4, {1, 8, 8, 4});
     cascade.add_convolution(rows, kThree, 4, true);
     cascade.add_convolution({1, 1, 1, 0, rows.output}, kOne, 4, false);
-    EXPECT_TRUE(contains(refusal(cascade), "stage 0: depthwise_conv2d cannot be cut into rows"))
+    EXPECT_TRUE(contains(refusal(cascade), "layer 0: depthwise_conv2d cannot be cut into rows"))
         << refusal(cascade);
   }
   CascadeBuilder cascade(4, {1, 8, 8, 4});

@@ -97,7 +97,7 @@ TEST(CascadeMemory, TilesHoldTheRowsOfOneBlock) {
     Error error;
     ASSERT_EQ(kCascadeFamily.bind(step, true, &args, &error), QPLAN_OK) << error.text();
     uint64_t whole = 0, row = 0;
-    for (const format::Tensor* tile : *step.step->params_as_ChainParams()->tiles()) {
+    for (const format::Tensor* tile : *step.step->params_as_CascadeParams()->tiles()) {
       whole += (tile->size() / args.batch + 63) / 64 * 64;
       row += tile->size() / args.batch / static_cast<uint64_t>(tile->shape()->Get(1));
     }

@@ -238,11 +238,11 @@ class CascadeBuilder {
       layers.push_back(step_table(layer, inputs, is_last ? layer.output : num_tensors + i));
       if (!is_last) tiles.push_back(tensor_table(tensors_[layer.output], 0));
     }
-    const auto params = format::CreateChainParamsDirect(builder_, &layers, &tiles);
+    const auto params = format::CreateCascadeParamsDirect(builder_, &layers, &tiles);
     const std::vector<uint32_t> output = {layers_.back().output};
     const auto cascade =
         format::CreateKernelStepDirect(builder_, kKernel_chain, &cascade_inputs, &output,
-                                       format::KernelParams_ChainParams, params.Union(), 0, 0, schedule);
+                                       format::KernelParams_CascadeParams, params.Union(), 0, 0, schedule);
     steps.push_back(format::CreateStep(builder_, format::StepBody_KernelStep, cascade.Union()));
     builder_.Finish(format::CreatePlanDirect(builder_, nullptr, &banks, &tensors, &steps));
     data_.clear();

@@ -4,8 +4,8 @@
 
 #include "kernels/layout.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/prove.h"
+#include "src/packer/target/cpu/requantization.h"
 
 namespace qplan::target::cpu {
 namespace {

@@ -73,10 +73,10 @@ SumConstants float_form_of_sum(Lowering& lowering, const AddParams& params, bool
   return lowering.sum_proofs().prove(sum).value_or(SumConstants{});
 }
 
-void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_sum(Lowering& lowering, const NodeSequence& sequence, KernelId kernel) {
+  const ir::Node& node = lowering.node(sequence.front());
   const BinaryOperands operands = read_operands(lowering, node);
-  const Clamp clamp = chain_clamp(lowering, chain);
+  const Clamp clamp = sequence_clamp(lowering, sequence);
   AddParams params = {.contract = contract_of(node, kBinaryContracts),
                       .input1_zero_point = operands.zero_point1,
                       .input2_zero_point = operands.zero_point2,
@@ -105,7 +105,7 @@ void lower_sum(Lowering& lowering, const Chain& chain, KernelId kernel) {
 
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
-  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params = params;
   lowering.add_step(std::move(step));
 }
@@ -135,27 +135,31 @@ std::vector<Constraint> binary_constraints(const std::string& prefix, void (*rea
           scales_are_constants(prefix, read)};
 }
 
-Chain match_add(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.add") ? with_clip(lowering, node) : Chain{};
+NodeSequence match_add(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.add") ? with_clip(lowering, node) : NodeSequence{};
 }
 std::vector<Constraint> constraints_of_add() { return binary_constraints("cpu.add.", check_sum); }
-void lower_add(Lowering& lowering, const Chain& chain) { lower_sum(lowering, chain, kKernel_add); }
+void lower_add(Lowering& lowering, const NodeSequence& sequence) {
+  lower_sum(lowering, sequence, kKernel_add);
+}
 
-Chain match_subtract(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.subtract") ? with_clip(lowering, node) : Chain{};
+NodeSequence match_subtract(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.subtract") ? with_clip(lowering, node) : NodeSequence{};
 }
 std::vector<Constraint> constraints_of_subtract() { return binary_constraints("cpu.subtract.", check_sum); }
-void lower_subtract(Lowering& lowering, const Chain& chain) { lower_sum(lowering, chain, kKernel_sub); }
+void lower_subtract(Lowering& lowering, const NodeSequence& sequence) {
+  lower_sum(lowering, sequence, kKernel_sub);
+}
 
-Chain match_mul(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.mul") ? with_clip(lowering, node) : Chain{};
+NodeSequence match_mul(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.mul") ? with_clip(lowering, node) : NodeSequence{};
 }
 std::vector<Constraint> constraints_of_mul() { return binary_constraints("cpu.mul.", check_product); }
 
-void lower_mul(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_mul(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   const BinaryOperands operands = read_operands(lowering, node);
-  const Clamp clamp = chain_clamp(lowering, chain);
+  const Clamp clamp = sequence_clamp(lowering, sequence);
   MulParams params = {.contract = contract_of(node, kBinaryContracts),
                       .input1_zero_point = operands.zero_point1,
                       .input2_zero_point = operands.zero_point2,
@@ -173,33 +177,33 @@ void lower_mul(Lowering& lowering, const Chain& chain) {
   }
   ProgramStep step = make_step(kKernel_mul, node);
   step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
-  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params = params;
   lowering.add_step(std::move(step));
 }
 
 // ---- the larger or the smaller of two ----
 
-Chain match_maximum(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "maximum") ? Chain{node} : Chain{};
+NodeSequence match_maximum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "maximum") ? NodeSequence{node} : NodeSequence{};
 }
-Chain match_minimum(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "minimum") ? Chain{node} : Chain{};
+NodeSequence match_minimum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "minimum") ? NodeSequence{node} : NodeSequence{};
 }
 
-void lower_extremum(Lowering& lowering, const Chain& chain, KernelId kernel) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_extremum(Lowering& lowering, const NodeSequence& sequence, KernelId kernel) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
   step.outputs = {lowering.define(node.results[0])};
   step.params = NoParams{};
   lowering.add_step(std::move(step));
 }
-void lower_maximum(Lowering& lowering, const Chain& chain) {
-  lower_extremum(lowering, chain, kKernel_maximum);
+void lower_maximum(Lowering& lowering, const NodeSequence& sequence) {
+  lower_extremum(lowering, sequence, kKernel_maximum);
 }
-void lower_minimum(Lowering& lowering, const Chain& chain) {
-  lower_extremum(lowering, chain, kKernel_minimum);
+void lower_minimum(Lowering& lowering, const NodeSequence& sequence) {
+  lower_extremum(lowering, sequence, kKernel_minimum);
 }
 
 }  // namespace

@@ -116,12 +116,12 @@ uint32_t parts_axis(const Lowering& lowering, const ir::Node& node) {
   return static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank));
 }
 
-Chain match_concatenate(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "concatenate") ? Chain{node} : Chain{};
+NodeSequence match_concatenate(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "concatenate") ? NodeSequence{node} : NodeSequence{};
 }
 
-void lower_concatenate(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_concatenate(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   const uint32_t axis = parts_axis(lowering, node);
   std::vector<TensorId> parts;
   ir::Ints extents;
@@ -134,12 +134,12 @@ void lower_concatenate(Lowering& lowering, const Chain& chain) {
       .run(std::move(parts), std::move(extents), output, lowering.type(node.results[0]));
 }
 
-Chain match_split(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "split") ? Chain{node} : Chain{};
+NodeSequence match_split(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "split") ? NodeSequence{node} : NodeSequence{};
 }
 
-void lower_split(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_split(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   Splitter(lowering, node, parts_axis(lowering, node))
       .run(lowering.tensor(node.operands[0]), lowering.type(node.operands[0]));
 }

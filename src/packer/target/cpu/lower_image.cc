@@ -8,10 +8,10 @@ namespace {
 constexpr std::initializer_list<format::Contract> kPoolContracts = {format::Contract_TFL2,
                                                                     format::Contract_F32E};
 
-void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, Pool2dParams params) {
-  const ir::Node& node = lowering.node(chain.front());
+void add_pool_step(Lowering& lowering, const NodeSequence& sequence, KernelId kernel, Pool2dParams params) {
+  const ir::Node& node = lowering.node(sequence.front());
   const op::Window2d window = op::pool2d_window(node);
-  const Clamp clamp = chain_clamp(lowering, chain);
+  const Clamp clamp = sequence_clamp(lowering, sequence);
   params.pool_h = static_cast<uint32_t>(window.kernel_h);
   params.pool_w = static_cast<uint32_t>(window.kernel_w);
   params.stride_h = static_cast<uint32_t>(window.stride_h);
@@ -22,7 +22,7 @@ void add_pool_step(Lowering& lowering, const Chain& chain, KernelId kernel, Pool
   params.clamp_max = clamp.max;
   ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params = params;
   lowering.add_step(std::move(step));
 }
@@ -66,8 +66,8 @@ void check_average(const Matched& match) {
   }
 }
 
-Chain match_avg_pool2d(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.avg_pool2d") ? with_clip(lowering, node) : Chain{};
+NodeSequence match_avg_pool2d(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.avg_pool2d") ? with_clip(lowering, node) : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_avg_pool2d() {
@@ -84,8 +84,8 @@ std::vector<Constraint> constraints_of_avg_pool2d() {
   return rows;
 }
 
-void lower_avg_pool2d(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_avg_pool2d(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   Pool2dParams params = {.contract = contract_of(node, kPoolContracts)};
   if (params.contract == format::Contract_F32E) {
     const AverageOperands operands = read_average(lowering, node);
@@ -95,21 +95,21 @@ void lower_avg_pool2d(Lowering& lowering, const Chain& chain) {
     params.output_zero_point = operands.output_zero_point;
     params.count_include_pad = op::attr_bool(node, "count_include_pad");
   }
-  add_pool_step(lowering, chain, kKernel_avg_pool2d, params);
+  add_pool_step(lowering, sequence, kKernel_avg_pool2d, params);
 }
 
-Chain match_max_pool2d(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "nn.max_pool2d") ? with_clip(lowering, node) : Chain{};
+NodeSequence match_max_pool2d(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.max_pool2d") ? with_clip(lowering, node) : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_max_pool2d() { return pool_constraints("cpu.max_pool2d."); }
 
-void lower_max_pool2d(Lowering& lowering, const Chain& chain) {
-  add_pool_step(lowering, chain, kKernel_max_pool2d, {});
+void lower_max_pool2d(Lowering& lowering, const NodeSequence& sequence) {
+  add_pool_step(lowering, sequence, kKernel_max_pool2d, {});
 }
 
-Chain match_resize_bilinear(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "image.resize2d") ? Chain{node} : Chain{};
+NodeSequence match_resize_bilinear(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "image.resize2d") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_resize_bilinear() {
@@ -117,8 +117,8 @@ std::vector<Constraint> constraints_of_resize_bilinear() {
   return {contract_among(prefix, {format::Contract_TFL2}), operand_is_8_bit(prefix, 0), nhwc(prefix)};
 }
 
-void lower_resize_bilinear(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_resize_bilinear(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   const std::string& mode = op::attr_string(node, "coordinate_transformation_mode");
   // TFLite interpolates uint8 in float32 and int8 in integers.
   const bool in_float = lowering.type(node.operands[0]).dtype == ir::kUint8;

@@ -15,7 +15,8 @@ Constraint layer_dtypes(const std::string& prefix) {
           "input and output are int8 or uint8; the output is int32 where something else reads accumulators",
           kQuantizeTo8Bits, [](const Matched& match) -> std::string {
             const ir::DType input = match.lowering.type(node_of(match)->operands[product::kData]).dtype;
-            const ir::DType output = match.lowering.type(chain_result(match.lowering, match.chain)).dtype;
+            const ir::DType output =
+                match.lowering.type(sequence_result(match.lowering, match.sequence)).dtype;
             const bool is_acc32 = node_of(match, "qnn.requantize") == nullptr;
             if (is_8_bit(input) && (is_8_bit(output) || is_acc32)) return "";
             return cat(input, " to ", output, ", the kernels take 8 bits to 8 bits");
@@ -33,7 +34,7 @@ Constraint layer_operands(const std::string& prefix) {
       "weights are constants of 8 bits; bias, scales and zero points are constants, of one value or one for "
       "each channel, that the kernel's multipliers can express",
       kMakeConstant,
-      [](const Matched& match) { return violation_of(read_weighted_layer(match.lowering, match.chain)); }};
+      [](const Matched& match) { return violation_of(read_weighted_layer(match.lowering, match.sequence)); }};
 }
 
 // Vector kernels want whole blocks of 16 output channels in a group: groups are made one until they have
@@ -75,9 +76,9 @@ struct LayerStep {
   FloatForms float_forms;
 };
 
-LayerStep make_layer_step(Lowering& lowering, const Chain& chain, const layer::QuantizedLayer& layer,
-                          KernelId kernel, uint16_t layout, const LayoutWindow& window,
-                          const GroupMerge& merge) {
+LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
+                          const layer::QuantizedLayer& layer, KernelId kernel, uint16_t layout,
+                          const LayoutWindow& window, const GroupMerge& merge) {
   const ir::Node& product = *layer.nodes.product;
   LayerStep result;
   result.step = make_step(kernel, product);
@@ -86,7 +87,7 @@ LayerStep make_layer_step(Lowering& lowering, const Chain& chain, const layer::Q
   result.step.inputs = {lowering.tensor(product.operands[product::kData]), weights.tensor};
   append_channel_constants(lowering, layer, layout, &result.step.inputs);
   result.float_forms = prove_float_forms(layer, layout);
-  const ir::ValueId output = chain_result(lowering, chain);
+  const ir::ValueId output = sequence_result(lowering, sequence);
   result.step.outputs = {lowering.define(output)};
   result.step.macs = static_cast<uint64_t>(lowering.type(output).num_elements()) * layer.weights->num_k;
   return result;
@@ -96,7 +97,7 @@ int32_t output_zero_point(const layer::QuantizedLayer& layer) {
   return layer.nodes.requantize == nullptr ? 0 : *layer.output_zero_point;
 }
 
-Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
+NodeSequence match_qconv2d(const Lowering& lowering, uint32_t node) {
   return match_weighted_layer(lowering, node, "qnn.conv2d");
 }
 
@@ -118,8 +119,8 @@ std::vector<Constraint> constraints_of_qconv2d() {
   return {layout, layer_dtypes(prefix), layer_contract_among(prefix), operands};
 }
 
-void lower_qconv2d(Lowering& lowering, const Chain& chain) {
-  const layer::QuantizedLayer layer = read_weighted_layer(lowering, chain);
+void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
+  const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   const layer::Geometry& g = layer.geometry;
   const op::Window2d& window = g.window;
   // With one input channel a depthwise convolution is an ordinary one. With several outputs for each input
@@ -135,8 +136,8 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
   LayerStep made =
-      make_layer_step(lowering, chain, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, layout,
-                      layout_window, merge);
+      make_layer_step(lowering, sequence, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d,
+                      layout, layout_window, merge);
   made.step.params = Conv2dParams{
       .contract = layer_contract(layer),
       .weights_layout = layout,
@@ -160,7 +161,7 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(made.step));
 }
 
-Chain match_qdense(const Lowering& lowering, uint32_t node) {
+NodeSequence match_qdense(const Lowering& lowering, uint32_t node) {
   return match_weighted_layer(lowering, node, "qnn.dense");
 }
 
@@ -169,10 +170,10 @@ std::vector<Constraint> constraints_of_qdense() {
   return {layer_dtypes(prefix), layer_contract_among(prefix), layer_operands(prefix)};
 }
 
-void lower_qdense(Lowering& lowering, const Chain& chain) {
-  const layer::QuantizedLayer layer = read_weighted_layer(lowering, chain);
+void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
+  const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   const uint16_t layout = lowering.profile().fully_connected_layout;
-  LayerStep made = make_layer_step(lowering, chain, layer, kKernel_fully_connected, layout,
+  LayerStep made = make_layer_step(lowering, sequence, layer, kKernel_fully_connected, layout,
                                    {1, 1, static_cast<uint64_t>(layer.geometry.in_c)}, {});
   made.step.params = FullyConnectedParams{
       .contract = layer_contract(layer),

@@ -47,8 +47,8 @@ std::vector<uint32_t> pad_before(const ir::Node& node) {
   return to_uint32(before);
 }
 
-Chain match_pad(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "nn.pad") ? Chain{node} : Chain{};
+NodeSequence match_pad(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.pad") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_pad() {
@@ -67,8 +67,8 @@ std::vector<Constraint> constraints_of_pad() {
        [](const Matched& match) { return refusal_of([&] { (void)pad_before(*node_of(match)); }); }}};
 }
 
-void lower_pad(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_pad(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_pad, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
@@ -76,12 +76,12 @@ void lower_pad(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(step));
 }
 
-Chain match_transpose(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "transpose") ? Chain{node} : Chain{};
+NodeSequence match_transpose(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "transpose") ? NodeSequence{node} : NodeSequence{};
 }
 
-void lower_transpose(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_transpose(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_transpose, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
@@ -89,12 +89,12 @@ void lower_transpose(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(step));
 }
 
-Chain match_reshape(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "reshape") ? Chain{node} : Chain{};
+NodeSequence match_reshape(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "reshape") ? NodeSequence{node} : NodeSequence{};
 }
 
-void lower_reshape(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_reshape(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_copy, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};

@@ -61,8 +61,8 @@ void check_requantize(const Matched& match) {
   (void)accumulator_scales(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
 
-Chain match_quantize(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.quantize") ? Chain{node} : Chain{};
+NodeSequence match_quantize(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.quantize") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_quantize() {
@@ -71,8 +71,8 @@ std::vector<Constraint> constraints_of_quantize() {
           scales_are_constants(prefix, check_cast)};
 }
 
-void lower_quantize(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_quantize(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_quantize, node);
   step.inputs = {lowering.tensor(node.operands[cast::kData])};
   step.outputs = {lowering.define(node.results[0])};
@@ -83,8 +83,8 @@ void lower_quantize(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(step));
 }
 
-Chain match_dequantize(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.dequantize") ? Chain{node} : Chain{};
+NodeSequence match_dequantize(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.dequantize") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_dequantize() {
@@ -92,8 +92,8 @@ std::vector<Constraint> constraints_of_dequantize() {
   return {operand_is_8_bit(prefix, cast::kData), scales_are_constants(prefix, check_cast)};
 }
 
-void lower_dequantize(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_dequantize(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_dequantize, node);
   step.inputs = {lowering.tensor(node.operands[cast::kData])};
   step.outputs = {lowering.define(node.results[0])};
@@ -103,8 +103,8 @@ void lower_dequantize(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(step));
 }
 
-Chain match_requantize(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.requantize") ? with_clip(lowering, node) : Chain{};
+NodeSequence match_requantize(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.requantize") ? with_clip(lowering, node) : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_requantize() {
@@ -113,10 +113,10 @@ std::vector<Constraint> constraints_of_requantize() {
           scales_are_constants(prefix, check_requantize)};
 }
 
-void lower_requantize(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_requantize(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   const format::Contract contract = contract_of(node, kCastContracts);
-  const Clamp clamp = chain_clamp(lowering, chain);
+  const Clamp clamp = sequence_clamp(lowering, sequence);
   const AccumulatorScales scales = accumulator_scales(lowering, node, contract);
   const bool is_f32e = contract == format::Contract_F32E;
   RequantizeParams params = {.contract = contract,
@@ -140,7 +140,7 @@ void lower_requantize(Lowering& lowering, const Chain& chain) {
     params.multiplier = scales.quantized.front().multiplier;
     params.shift = scales.quantized.front().shift;
   }
-  step.outputs = {lowering.define(chain_result(lowering, chain))};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params = std::move(params);
   lowering.add_step(std::move(step));
 }

@@ -53,16 +53,16 @@ void check_mean(const Matched& match) {
   (void)mean_params(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
 
-Chain match_mean(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.mean") ? Chain{node} : Chain{};
+NodeSequence match_mean(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.mean") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_mean() {
   return {contract_among("cpu.mean.", kMeanContracts), scales_are_constants("cpu.mean.", check_mean)};
 }
 
-void lower_mean(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_mean(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   const MeanParams params = mean_params(lowering, node, contract_of(node, kMeanContracts));
   ProgramStep step = make_step(kKernel_mean, node);
   step.inputs = {lowering.tensor(node.operands[unary::kData])};
@@ -71,8 +71,8 @@ void lower_mean(Lowering& lowering, const Chain& chain) {
   lowering.add_step(std::move(step));
 }
 
-Chain match_arg_max(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "argmax") ? Chain{node} : Chain{};
+NodeSequence match_arg_max(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "argmax") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_arg_max() {
@@ -84,8 +84,8 @@ std::vector<Constraint> constraints_of_arg_max() {
            }}};
 }
 
-void lower_arg_max(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_arg_max(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   const size_t rank = lowering.type(node.operands[0]).shape.size();
   ProgramStep step = make_step(kKernel_arg_max, node);
   step.inputs = {lowering.tensor(node.operands[0])};

@@ -90,8 +90,8 @@ void check_softmax(const Matched& match) {
   (void)match.lowering.scale(node.operands[unary::kInputScale], "the input's scale");
 }
 
-Chain match_softmax(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.softmax") ? Chain{node} : Chain{};
+NodeSequence match_softmax(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.softmax") ? NodeSequence{node} : NodeSequence{};
 }
 
 std::vector<Constraint> constraints_of_softmax() {
@@ -115,8 +115,8 @@ std::vector<Constraint> constraints_of_softmax() {
           scales_are_constants(prefix, check_softmax)};
 }
 
-void lower_softmax(Lowering& lowering, const Chain& chain) {
-  const ir::Node& node = lowering.node(chain.front());
+void lower_softmax(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_softmax, node);
   step.inputs = {lowering.tensor(node.operands[unary::kData])};
   if (softmax_in_float(node)) {

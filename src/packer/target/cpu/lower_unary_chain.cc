@@ -115,10 +115,10 @@ UnaryTable identity(ir::DType dtype) {
   return table;
 }
 
-// What the chain makes of them.
-UnaryTable composed(const Lowering& lowering, const Chain& chain) {
-  UnaryTable table = identity(lowering.type(lowering.node(chain.front()).operands[0]).dtype);
-  for (const uint32_t index : chain) {
+// What the node sequence makes of them.
+UnaryTable composed(const Lowering& lowering, const NodeSequence& sequence) {
+  UnaryTable table = identity(lowering.type(lowering.node(sequence.front()).operands[0]).dtype);
+  for (const uint32_t index : sequence) {
     const ir::Node& node = lowering.node(index);
     if (node.op->name == "clip") {
       apply_clip(lowering, node, &table);
@@ -133,30 +133,30 @@ UnaryTable composed(const Lowering& lowering, const Chain& chain) {
   return table;
 }
 
-Chain match_unary_chain(const Lowering& lowering, uint32_t node) {
-  Chain chain;
+NodeSequence match_unary_chain(const Lowering& lowering, uint32_t node) {
+  NodeSequence sequence;
   while (node != Lowering::kNoNode && is_unary(lowering, node)) {
-    chain.push_back(node);
+    sequence.push_back(node);
     node = lowering.only_user(node);
   }
-  return chain;
+  return sequence;
 }
 
 std::vector<Constraint> constraints_of_unary_chain() {
   return {{"cpu.unary.values",
            "scales, zero points and tables are constants, and each operator's contract has a rule for it",
            kNothingToChange, [](const Matched& match) {
-             return refusal_of([&] { (void)composed(match.lowering, match.chain); });
+             return refusal_of([&] { (void)composed(match.lowering, match.sequence); });
            }}};
 }
 
-void lower_unary_chain(Lowering& lowering, const Chain& chain) {
-  const ir::Node& first = lowering.node(chain.front());
-  const UnaryTable table = composed(lowering, chain);
+void lower_unary_chain(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& first = lowering.node(sequence.front());
+  const UnaryTable table = composed(lowering, sequence);
   std::vector<uint8_t> bytes;
   for (const int32_t value : table) bytes.push_back(static_cast<uint8_t>(value));
 
-  const ir::ValueId result = chain_result(lowering, chain);
+  const ir::ValueId result = sequence_result(lowering, sequence);
   ProgramStep step = make_step(kKernel_lut8, first);
   const TensorId table_tensor = lowering.add_constant(
       {lowering.type(result).dtype, {256}}, std::make_shared<const std::vector<uint8_t>>(std::move(bytes)),

@@ -201,23 +201,23 @@ ProgramStep make_step(KernelId kernel, const ir::Node& node) {
 
 void refuse(const std::string& reason) { throw PackError(QPLAN_MODEL_UNSUPPORTED, reason); }
 
-Chain with_clip(const Lowering& lowering, uint32_t node) {
-  Chain chain{node};
+NodeSequence with_clip(const Lowering& lowering, uint32_t node) {
+  NodeSequence sequence{node};
   const uint32_t user = lowering.only_user(node);
   if (lowering.is(user, "clip") && is_8_bit(lowering.type(lowering.node(user).results[0]).dtype)) {
-    chain.push_back(user);
+    sequence.push_back(user);
   }
-  return chain;
+  return sequence;
 }
 
-Clamp chain_clamp(const Lowering& lowering, const Chain& chain) {
-  const ir::Node& last = lowering.node(chain.back());
+Clamp sequence_clamp(const Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& last = lowering.node(sequence.back());
   const ir::DType dtype = lowering.type(last.results[0]).dtype;
-  return lowering.is(chain.back(), "clip") ? clip_clamp(last, dtype) : full_clamp(dtype);
+  return lowering.is(sequence.back(), "clip") ? clip_clamp(last, dtype) : full_clamp(dtype);
 }
 
-ir::ValueId chain_result(const Lowering& lowering, const Chain& chain) {
-  return lowering.node(chain.back()).results[0];
+ir::ValueId sequence_result(const Lowering& lowering, const NodeSequence& sequence) {
+  return lowering.node(sequence.back()).results[0];
 }
 
 std::string contract_name(format::Contract contract) {

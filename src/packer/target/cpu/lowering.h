@@ -25,7 +25,7 @@
 namespace qplan::target::cpu {
 
 // Indices of nodes, each the only user of the one before it.
-using Chain = std::vector<uint32_t>;
+using NodeSequence = std::vector<uint32_t>;
 
 using layer::Clamp;
 using layer::clip_clamp;
@@ -132,11 +132,11 @@ ProgramStep make_step(KernelId kernel, const ir::Node& node);
 [[noreturn]] void refuse(const std::string& reason);
 
 // node, then the clip of 8-bit values that alone uses it, if there is one.
-Chain with_clip(const Lowering& lowering, uint32_t node);
+NodeSequence with_clip(const Lowering& lowering, uint32_t node);
 // The clamp of a match made by with_clip.
-Clamp chain_clamp(const Lowering& lowering, const Chain& chain);
-// The only result of the chain's last node.
-ir::ValueId chain_result(const Lowering& lowering, const Chain& chain);
+Clamp sequence_clamp(const Lowering& lowering, const NodeSequence& sequence);
+// The only result of the node sequence's last node.
+ir::ValueId sequence_result(const Lowering& lowering, const NodeSequence& sequence);
 
 // As attributes have it: "f32e".
 std::string contract_name(format::Contract contract);
@@ -147,7 +147,7 @@ format::Contract contract_of(const ir::Node& node, std::initializer_list<format:
 // What a row of the table (table.h) matched.
 struct Matched {
   const Lowering& lowering;
-  const Chain& chain;
+  const NodeSequence& sequence;
 };
 using Constraint = ConstraintOn<Matched>;
 

@@ -1,8 +1,9 @@
 // Why few checks prove all accumulators. Let q be the contract's output less the zero point, clamped, and g
 // the same of the float form.
 //
-// q is monotone: where the left shift does not wrap (checked at both ends of the range), it is a chain of a
-// product with a number that is not negative, of floors and of roundings, each monotone, and a clamp.
+// q is monotone: where the left shift does not wrap (checked at both ends of the range), it is a node
+// sequence of a product with a number that is not negative, of floors and of roundings, each monotone, and a
+// clamp.
 //
 // g is monotone: float(a), one fused multiply-add with a scale that is not negative, and the conversion are
 // monotone functions of reals, each rounded towards zero, which is monotone; the value stays below 2^30

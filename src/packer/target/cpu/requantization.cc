@@ -18,25 +18,25 @@ Rescale rescale(format::Contract contract, float input_scale, float output_scale
   return result;
 }
 
-Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product) {
+NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product) {
   if (!lowering.is(node, product)) return {};
-  Chain chain{node};
+  NodeSequence sequence{node};
   uint32_t next = lowering.only_user(node);
   if (lowering.is(next, "nn.bias_add")) {
-    chain.push_back(next);
+    sequence.push_back(next);
     next = lowering.only_user(next);
   }
-  if (!lowering.is(next, "qnn.requantize")) return chain;
-  const Chain tail = with_clip(lowering, next);
-  chain.insert(chain.end(), tail.begin(), tail.end());
-  return chain;
+  if (!lowering.is(next, "qnn.requantize")) return sequence;
+  const NodeSequence tail = with_clip(lowering, next);
+  sequence.insert(sequence.end(), tail.begin(), tail.end());
+  return sequence;
 }
 
-layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain) {
+layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSequence& sequence) {
   layer::LayerNodes nodes;
   nodes.function = &lowering.function();
-  nodes.product = &lowering.node(chain.front());
-  for (const uint32_t index : chain) {
+  nodes.product = &lowering.node(sequence.front());
+  for (const uint32_t index : sequence) {
     const ir::Node& node = lowering.node(index);
     if (node.op->name == "nn.bias_add") nodes.bias_add = &node;
     if (node.op->name == "qnn.requantize") nodes.requantize = &node;

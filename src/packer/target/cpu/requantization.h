@@ -27,8 +27,8 @@ Rescale rescale(format::Contract contract, float input_scale, float output_scale
 // A layer with weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
 // two where something else reads the accumulators too: then they are the result, under contract ACC32. The
 // nodes when the pattern begins at `node`, which is a `product`; empty when not.
-Chain match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product);
-layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const Chain& chain);
+NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product);
+layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSequence& sequence);
 // What no kernel takes of its weights, bias, scales and zero points; "" where they take all. The functions
 // below expect that, and that the layout is canonical.
 std::string violation_of(const layer::QuantizedLayer& layer);

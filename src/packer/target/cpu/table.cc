@@ -8,7 +8,7 @@
 namespace qplan::target::cpu {
 
 const ir::Node* node_of(const Matched& match, std::string_view op) {
-  for (const uint32_t index : match.chain) {
+  for (const uint32_t index : match.sequence) {
     const ir::Node& node = match.lowering.node(index);
     if (op.empty() || node.op->name == op) return &node;
   }

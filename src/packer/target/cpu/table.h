@@ -33,7 +33,7 @@ std::string refusal_of(const Read& read) {
   return "";
 }
 
-// The chain's first node, or the first one with this operator; null where there is none.
+// The node sequence's first node, or the first one with this operator; null where there is none.
 const ir::Node* node_of(const Matched& match, std::string_view op = {});
 
 // The prefixes below are those of ids: "cpu.conv2d.".
@@ -57,11 +57,11 @@ Constraint scales_are_constants(const std::string& prefix, void (*read)(const Ma
 struct TableRow {
   const char* name;
   // The nodes that the row would take when its pattern begins at the node; empty when it does not.
-  Chain (*match)(const Lowering& lowering, uint32_t node);
+  NodeSequence (*match)(const Lowering& lowering, uint32_t node);
   std::vector<Constraint> constraints;
-  // Adds steps that define the results of the chain's last node. All constraints
+  // Adds steps that define the results of the node sequence's last node. All constraints
   // hold; PackError (QPLAN_MODEL_UNSUPPORTED) only for tensors that no plan can hold.
-  void (*lower)(Lowering& lowering, const Chain& chain);
+  void (*lower)(Lowering& lowering, const NodeSequence& sequence);
 
   // All reasons against what the row matched; empty: it can be lowered.
   std::vector<Reason> check(const Matched& matched) const {

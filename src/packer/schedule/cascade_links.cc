@@ -1,4 +1,4 @@
-#include "src/packer/schedule/chain_links.h"
+#include "src/packer/schedule/cascade_links.h"
 
 #include <algorithm>
 #include <memory>
@@ -24,7 +24,7 @@ void renumber(const std::vector<TensorId>& number, std::vector<TensorId>* tensor
 void renumber_step(const std::vector<TensorId>& number, ProgramStep* step) {
   renumber(number, &step->inputs);
   renumber(number, &step->outputs);
-  for (ProgramStep& stage : step->stages) renumber_step(number, &stage);
+  for (ProgramStep& layer : step->layers) renumber_step(number, &layer);
 }
 
 void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program) {
@@ -57,12 +57,12 @@ class LinkFinder {
   LinkFinder(const Program& program, const StepQueries& queries)
       : program_(program),
         queries_(queries),
-        is_stage_(program.steps.size(), false),
+        is_layer_(program.steps.size(), false),
         readers_(program.tensors.size(), 0),
         reader_(program.tensors.size(), kNoStep) {}
 
   std::vector<uint32_t> run() {
-    find_stages();
+    find_layers();
     find_readers();
     std::vector<uint32_t> next(program_.steps.size(), kNoStep);
     std::vector<uint32_t> previous(program_.steps.size(), kNoStep);
@@ -78,16 +78,16 @@ class LinkFinder {
   }
 
  private:
-  void find_stages() {
-    uint32_t alternatives_end = 0;
+  void find_layers() {
+    uint32_t fallback_steps_end = 0;
     for (uint32_t s = 0; s < program_.steps.size(); ++s) {
       const ProgramStep& step = program_.steps[s];
-      if (step.npu != nullptr) alternatives_end = s + 1 + step.npu->num_alternative_steps;
-      is_stage_[s] = step.npu == nullptr && s >= alternatives_end && can_be_stage(s);
+      if (step.npu != nullptr) fallback_steps_end = s + 1 + step.npu->num_alternative_steps;
+      is_layer_[s] = step.npu == nullptr && s >= fallback_steps_end && can_be_layer(s);
     }
   }
 
-  bool can_be_stage(uint32_t s) const {
+  bool can_be_layer(uint32_t s) const {
     const KernelFamily* family = kCascadeLayerFamilies.find(program_.steps[s].kernel);
     if (family == nullptr || program_.steps[s].outputs.size() != 1) return false;
     const ir::TensorType& output = program_.tensors[program_.steps[s].outputs[0]].type;
@@ -110,10 +110,10 @@ class LinkFinder {
   }
 
   uint32_t reader_of(uint32_t s) const {
-    if (!is_stage_[s]) return kNoStep;
+    if (!is_layer_[s]) return kNoStep;
     const TensorId tensor = program_.steps[s].outputs[0];
     const uint32_t reader = reader_[tensor];
-    if (readers_[tensor] != 1 || reader == kNoStep || !is_stage_[reader]) return kNoStep;
+    if (readers_[tensor] != 1 || reader == kNoStep || !is_layer_[reader]) return kNoStep;
     const ProgramStep& step = program_.steps[reader];
     const auto input = static_cast<uint32_t>(std::ranges::find(step.inputs, tensor) - step.inputs.begin());
     const StepView view = queries_.view(reader);
@@ -126,48 +126,48 @@ class LinkFinder {
 
   const Program& program_;
   const StepQueries& queries_;
-  std::vector<bool> is_stage_;
+  std::vector<bool> is_layer_;
   std::vector<uint32_t> readers_;  // per tensor: how often it is read, by the function's caller too
   std::vector<uint32_t> reader_;   // per tensor: the last step that reads it
 };
 
-ProgramStep make_chain(const Program& program, const ChainSteps& steps) {
-  ProgramStep chain;
-  chain.kernel = kKernel_chain;
-  chain.params = target::ChainParams{};
-  chain.name = program.steps[steps.back()].name;
-  TensorId before = target::kFirstTile;  // the tensor before the stage, which is a tile now
+ProgramStep make_cascade(const Program& program, const CascadeSteps& steps) {
+  ProgramStep cascade;
+  cascade.kernel = kKernel_chain;
+  cascade.params = target::CascadeParams{};
+  cascade.name = program.steps[steps.back()].name;
+  TensorId before = target::kFirstTile;  // the tensor before the layer, which is a tile now
   for (size_t i = 0; i < steps.size(); ++i) {
-    ProgramStep stage = program.steps[steps[i]];
+    ProgramStep layer = program.steps[steps[i]];
     const auto tile = static_cast<TensorId>(target::kFirstTile + i);
-    chain.macs += stage.macs;
-    for (TensorId& input : stage.inputs) {
+    cascade.macs += layer.macs;
+    for (TensorId& input : layer.inputs) {
       if (i > 0 && input == before) {
         input = tile - 1;
-      } else if (std::ranges::find(chain.inputs, input) == chain.inputs.end()) {
-        chain.inputs.push_back(input);
+      } else if (std::ranges::find(cascade.inputs, input) == cascade.inputs.end()) {
+        cascade.inputs.push_back(input);
       }
     }
-    before = stage.outputs[0];
+    before = layer.outputs[0];
     if (i + 1 < steps.size()) {
-      chain.tiles.push_back(program.tensors[before]);
-      stage.outputs[0] = tile;
+      cascade.tiles.push_back(program.tensors[before]);
+      layer.outputs[0] = tile;
     } else {
-      chain.outputs = stage.outputs;
+      cascade.outputs = layer.outputs;
     }
-    chain.stages.push_back(std::move(stage));
+    cascade.layers.push_back(std::move(layer));
   }
-  return chain;
+  return cascade;
 }
 
 }  // namespace
 
-std::vector<uint32_t> chain_links(const Program& program, const StepQueries& queries) {
+std::vector<uint32_t> cascade_links(const Program& program, const StepQueries& queries) {
   return LinkFinder(program, queries).run();
 }
 
-ChainSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length) {
-  ChainSteps steps = {step};
+CascadeSteps steps_from(const std::vector<uint32_t>& links, uint32_t step, size_t length) {
+  CascadeSteps steps = {step};
   while (steps.size() < length && links[steps.back()] != kNoStep) steps.push_back(links[steps.back()]);
   return steps;
 }
@@ -180,14 +180,14 @@ std::vector<bool> linked_steps(const std::vector<uint32_t>& links) {
   return is_linked;
 }
 
-Program with_chains(const Program& program, const std::vector<ChainSteps>& chains,
-                    std::vector<uint32_t>* step_of) {
-  std::vector<const ChainSteps*> chain_of(program.steps.size(), nullptr);
+Program with_cascades(const Program& program, const std::vector<CascadeSteps>& cascades,
+                      std::vector<uint32_t>* step_of) {
+  std::vector<const CascadeSteps*> cascade_of(program.steps.size(), nullptr);
   std::vector<bool> is_tile(program.tensors.size(), false);
-  for (const ChainSteps& chain : chains) {
-    for (const uint32_t step : chain) {
-      chain_of[step] = &chain;
-      if (step != chain.back()) is_tile[program.steps[step].outputs[0]] = true;
+  for (const CascadeSteps& cascade : cascades) {
+    for (const uint32_t step : cascade) {
+      cascade_of[step] = &cascade;
+      if (step != cascade.back()) is_tile[program.steps[step].outputs[0]] = true;
     }
   }
   Program result;
@@ -198,18 +198,18 @@ Program with_chains(const Program& program, const std::vector<ChainSteps>& chain
   result.outputs = program.outputs;
   if (step_of != nullptr) step_of->clear();
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
-    const ChainSteps* chain = chain_of[s];
-    if (chain != nullptr && s != chain->back()) continue;
-    result.steps.push_back(chain == nullptr ? program.steps[s] : make_chain(program, *chain));
+    const CascadeSteps* cascade = cascade_of[s];
+    if (cascade != nullptr && s != cascade->back()) continue;
+    result.steps.push_back(cascade == nullptr ? program.steps[s] : make_cascade(program, *cascade));
     if (step_of != nullptr) step_of->push_back(s);
   }
   drop_tensors(is_tile, &result);
   return result;
 }
 
-Program chain_alone(const Program& program, const ChainSteps& chain) {
+Program cascade_alone(const Program& program, const CascadeSteps& cascade) {
   Program result;
-  result.steps.push_back(make_chain(program, chain));
+  result.steps.push_back(make_cascade(program, cascade));
   std::vector<TensorId> number(program.tensors.size(), 0);
   ProgramStep& step = result.steps.front();
   for (const std::vector<TensorId>* tensors : {&step.inputs, &step.outputs}) {

@@ -1,0 +1,91 @@
+// Verification of cascades: layers are steps whose tensors are the cascade's own or the tile before and after
+// them.
+#include "format/dtype.h"
+#include "format/text.h"
+#include "format/verify.h"
+
+namespace qplan::format {
+namespace {
+
+bool contains(const flatbuffers::Vector<uint32_t>* tensors, uint32_t tensor) {
+  for (uint32_t i = 0; i < count_of(tensors); ++i) {
+    if (tensors->Get(i) == tensor) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool PlanVerifier::cascade(uint32_t index, const KernelStep& body) {
+  const CascadeParams& params = *body.params_as_CascadeParams();
+  const uint32_t num_layers = count_of(params.layers()), num_tiles = count_of(params.tiles());
+  if (num_layers < 2 || num_layers > kMaxCascadeLayers || num_tiles != num_layers - 1) {
+    corrupt_step(index) << num_layers << " layers with " << num_tiles << " tiles, expected 2 to "
+                        << kMaxCascadeLayers << " and a tile between any two";
+    return false;
+  }
+  const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
+  if (num_inputs > kMaxCascadeInputs || num_outputs != 1) {
+    corrupt_step(index) << num_inputs << " inputs and " << num_outputs << " outputs, expected at most "
+                        << kMaxCascadeInputs << " and 1";
+    return false;
+  }
+  for (uint32_t t = 0; t < num_tiles; ++t) {
+    if (!cascade_tile(index, params, t)) return false;
+  }
+  for (uint32_t s = 0; s < num_layers; ++s) {
+    if (!cascade_layer(index, body, s)) return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index) {
+  const Tensor& tile = *params.tiles()->Get(tile_index);
+  if (dtype_name(tile.type_code(), tile.type_bits()) == nullptr) {
+    corrupt_step(index) << "tile " << tile_index << " has an unknown dtype";
+    return false;
+  }
+  return spend(rank_of(tile)) && tensor_shape(count_of(plan_.tensors()) + tile_index, tile);
+}
+
+bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index) {
+  const CascadeParams& params = *cascade.params_as_CascadeParams();
+  const KernelStep& layer = *params.layers()->Get(layer_index);
+  if (!kernel_params(index, layer)) return false;
+  if (layer.params_type() == KernelParams_CascadeParams) {
+    corrupt_step(index) << "layer " << layer_index << " is a cascade itself";
+    return false;
+  }
+  const uint32_t num_tensors = count_of(plan_.tensors()), num_inputs = count_of(layer.inputs());
+  const bool is_first = layer_index == 0, is_last = layer_index + 1 == count_of(params.layers());
+  if (!spend(num_inputs)) return false;
+  if (num_inputs > kMaxCascadeInputs) {
+    corrupt_step(index) << "layer " << layer_index << " has " << num_inputs << " inputs, expected at most "
+                        << kMaxCascadeInputs;
+    return false;
+  }
+  uint32_t num_tiles = 0;
+  for (uint32_t i = 0; i < num_inputs; ++i) {
+    const uint32_t tensor = layer.inputs()->Get(i);
+    if (!is_first && tensor == num_tensors + layer_index - 1) {
+      ++num_tiles;
+    } else if (!contains(cascade.inputs(), tensor)) {
+      corrupt_step(index) << "layer " << layer_index << ": input " << i << " (tensor " << tensor
+                          << ") is neither the tile before it nor an input of the cascade";
+      return false;
+    }
+  }
+  if (num_tiles != (is_first ? 0u : 1u)) {
+    corrupt_step(index) << "layer " << layer_index << " reads the tile before it " << num_tiles
+                        << " times, expected once";
+    return false;
+  }
+  const uint32_t output = is_last ? cascade.outputs()->Get(0) : num_tensors + layer_index;
+  if (count_of(layer.outputs()) != 1 || layer.outputs()->Get(0) != output) {
+    corrupt_step(index) << "layer " << layer_index << " does not write tensor " << output << " alone";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace qplan::format
