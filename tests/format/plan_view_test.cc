@@ -40,7 +40,7 @@ Opened open(const PlanSpec& spec) {
 Header& header_of(const AlignedBytes& plan) { return *reinterpret_cast<Header*>(plan.data()); }
 
 TEST(PlanView, ReadsWhatWasWritten) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   const uint32_t constant = spec.add_constant({3}, {1, 2, 3}, "weights");
   const AlignedBytes plan = build_plan(spec);
   PlanView view;
@@ -68,7 +68,7 @@ TEST(PlanView, ReadsWhatWasWritten) {
 }
 
 TEST(PlanView, NamesMayBeStripped) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.with_names = false;
   const AlignedBytes plan = build_plan(spec);
   PlanView view;
@@ -80,20 +80,20 @@ TEST(PlanView, NamesMayBeStripped) {
 }
 
 TEST(PlanView, FileMayBeFollowedByAnything) {
-  const AlignedBytes plan = build_plan(cascade_spec());
+  const AlignedBytes plan = build_plan(sequence_spec());
   AlignedBytes longer(plan.size() + 100, 64, 0xa5);
   memcpy(longer.data(), plan.data(), plan.size());
   EXPECT_EQ(open(longer.data(), longer.size(), true).status, QPLAN_OK);
 }
 
 TEST(PlanView, NewerMinorVersionIsReadable) {
-  const AlignedBytes plan = build_plan(cascade_spec());
+  const AlignedBytes plan = build_plan(sequence_spec());
   header_of(plan).version_minor = 77;
   EXPECT_EQ(open(plan.data(), plan.size()).status, QPLAN_OK);
 }
 
 TEST(PlanView, UnknownKernelIsTheSessionsBusiness) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.steps[1].kernel = 4000;
   EXPECT_EQ(open(spec).status, QPLAN_OK);
 }
@@ -101,7 +101,7 @@ TEST(PlanView, UnknownKernelIsTheSessionsBusiness) {
 // ---- header ----
 
 TEST(PlanViewHeader, EveryTruncationIsRefused) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.add_constant({100}, std::vector<uint8_t>(100, 7));
   for (const bool with_names : {true, false}) {
     spec.with_names = with_names;
@@ -119,7 +119,7 @@ TEST(PlanViewHeader, EveryTruncationIsRefused) {
 }
 
 TEST(PlanViewHeader, TruncationWithAnAdjustedHeaderIsRefused) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.add_constant({100}, std::vector<uint8_t>(100, 7));
   const AlignedBytes plan = build_plan(spec);
   const uint64_t content = header_of(plan).content_size;
@@ -138,7 +138,7 @@ TEST(PlanViewHeader, TruncationWithAnAdjustedHeaderIsRefused) {
 }
 
 TEST(PlanViewHeader, MisalignedBytesAreRefused) {
-  const AlignedBytes plan = build_plan(cascade_spec());
+  const AlignedBytes plan = build_plan(sequence_spec());
   const AlignedBytes moved(plan.size() + 64);
   for (const size_t by : {1u, 8u, 32u}) {
     memcpy(moved.data() + by, plan.data(), plan.size());
@@ -153,7 +153,7 @@ TEST(PlanViewHeader, OtherFilesAreRefused) {
 }
 
 TEST(PlanViewHeader, AnotherMajorVersionIsRefused) {
-  const AlignedBytes plan = build_plan(cascade_spec());
+  const AlignedBytes plan = build_plan(sequence_spec());
   header_of(plan).version_major = 2;
   header_of(plan).version_minor = 5;
   const Opened opened = open(plan.data(), plan.size());
@@ -164,7 +164,7 @@ TEST(PlanViewHeader, AnotherMajorVersionIsRefused) {
 TEST(PlanViewHeader, UnknownFeatureBitIsNamed) {
   for (uint32_t bit = 0; bit < 32; ++bit) {
     if ((format::kKnownFeatures >> bit & 1) != 0) continue;
-    const AlignedBytes plan = build_plan(cascade_spec());
+    const AlignedBytes plan = build_plan(sequence_spec());
     header_of(plan).required_features |= 1u << bit;
     const Opened opened = open(plan.data(), plan.size());
     EXPECT_EQ(opened.status, QPLAN_PLAN_VERSION);
@@ -179,14 +179,14 @@ TEST(PlanViewHeader, SizesMustRise) {
            [](Header& h) { h.content_size = 63; }, [](Header& h) { h.content_size = ~uint64_t{0}; },
            [](Header& h) { h.root_size = 0; }, [](Header& h) { h.root_size = 7; },
            [](Header& h) { h.file_size = 10; }}) {
-    const AlignedBytes plan = build_plan(cascade_spec());
+    const AlignedBytes plan = build_plan(sequence_spec());
     change(header_of(plan));
     EXPECT_EQ(open(plan.data(), plan.size()).status, QPLAN_PLAN_CORRUPT);
   }
 }
 
 TEST(PlanViewHeader, DigestIsCheckedWhenAsked) {
-  const AlignedBytes plan = build_plan(cascade_spec());
+  const AlignedBytes plan = build_plan(sequence_spec());
   EXPECT_EQ(open(plan.data(), plan.size(), true).status, QPLAN_OK);
   header_of(plan).digest[31] ^= 1;
   EXPECT_EQ(open(plan.data(), plan.size(), false).status, QPLAN_OK);
@@ -209,7 +209,7 @@ std::string name_of(const ::testing::TestParamInfo<Wrong>& wrong) { return wrong
 class PlanViewWrong : public ::testing::TestWithParam<Wrong> {};
 
 TEST_P(PlanViewWrong, IsRefusedWithItsReason) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.add_constant({4}, {1, 2, 3, 4}, "c");
   ASSERT_EQ(open(spec).status, QPLAN_OK);
   GetParam().change(spec);
@@ -397,7 +397,7 @@ const Wrong kWrongFunctions[] = {
 INSTANTIATE_TEST_SUITE_P(Functions, PlanViewWrong, ::testing::ValuesIn(kWrongFunctions), name_of);
 
 TEST(PlanView, NamesInErrorsStayOnOneShortLine) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.tensors[1].name = "evil\n\x1b[2J" + std::string(1000, 'x');
   spec.tensors[1].size = 1;
   const Opened opened = open(spec);

@@ -189,7 +189,7 @@ class AllKernelsPlan {
     }
     const uint32_t output = spec_.add_tensor(shape, "chained");
     spec_.add_step(
-        k_cascade, inputs, {output},
+        k_chain, inputs, {output},
         [=, this](Builder& b) {
           const auto num_tensors = static_cast<uint32_t>(spec_.tensors.size());
           std::vector<flatbuffers::Offset<format::KernelStep>> steps;

@@ -18,7 +18,7 @@ namespace qplan::testing::session_test {
 namespace {
 
 TEST(HostSession, AllocatesWhatIsNeeded) {
-  PlanSpec spec = chain_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 4096, 100, {}, {}});
   const TestPlan plan(spec);
   const qplan_session_config config = config_of();
@@ -33,7 +33,7 @@ TEST(HostSession, AllocatesWhatIsNeeded) {
 }
 
 TEST(HostSession, PassesErrorsOn) {
-  const TestPlan plan(chain_spec());
+  const TestPlan plan(sequence_spec());
   qplan_session_config config = config_of();
   config.kernels = nullptr;
   qplan_error error = empty_error();
@@ -47,7 +47,7 @@ TEST(HostSession, PassesErrorsOn) {
 }
 
 TEST(HostSession, MemoryThatNobodyHasIsAnError) {
-  PlanSpec spec = chain_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 64, uint64_t{1} << 47, {}, {}});
   const TestPlan plan(spec);
   const qplan_session_config config = config_of();
@@ -66,7 +66,7 @@ TEST(HostSession, ThreadsOfBothPoolsGiveTheSameBytes) {
 #else
   const bool with_openmp = true;
 #endif
-  PlanSpec spec = chain_spec();
+  PlanSpec spec = sequence_spec();
   const TestPlan plan(spec);
   for (uint32_t threads = 1; threads <= 4; ++threads) {
     for (const bool openmp : {false, true}) {
@@ -106,7 +106,7 @@ class HostTrace : public ::testing::Test {
 };
 
 TEST_F(HostTrace, HoldsEveryStep) {
-  PlanSpec spec = chain_spec();
+  PlanSpec spec = sequence_spec();
   spec.steps[0].name = "a\"b\\c\n\x01\xff\xc3\xa9";
   spec.steps[1].name = "";
   qplan_trace* trace = qplan_trace_create();
@@ -162,7 +162,7 @@ TEST_F(HostTrace, KeepsWhatThePlatformHadBefore) {
   platform.step_end = [](void* user, const qplan_event*, qplan_status) { ++static_cast<Seen*>(user)->ends; };
   qplan_trace* trace = qplan_trace_create();
   ASSERT_EQ(qplan_trace_attach(trace, &platform), QPLAN_OK);
-  const TestPlan plan(chain_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of(&platform));
   ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
   EXPECT_EQ(seen.begins, 3);

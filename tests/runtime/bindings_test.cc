@@ -10,7 +10,7 @@ namespace {
 
 class Bindings : public ::testing::Test {
  protected:
-  Bindings() : plan_(cascade_spec()), session_(plan_, config_of()) {}
+  Bindings() : plan_(sequence_spec()), session_(plan_, config_of()) {}
 
   std::vector<uint8_t> input() const {
     DLTensor view;
@@ -288,7 +288,7 @@ TEST_F(Bindings, UnbindReturnsToTheSessionsBuffer) {
 // Where a later step reuses the memory of the input's plan tensor's neighbours in place, a bound input is
 // only read.
 TEST(BindingsInPlace, BoundInputIsOnlyRead) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.tensors[2].offset = spec.tensors[1].offset;  // b in place of a
   const TestPlan plan(spec);
   const TestSession session(plan, config_of());
@@ -383,7 +383,7 @@ TEST_F(Bindings, TheSessionsOwnMemoryIsRefused) {
 }
 
 TEST(BindingsTwice, ATensorIsBoundThroughItsFirstMention) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.functions[0].outputs = {3, 0, 3};
   const TestPlan plan(spec);
   const TestSession session(plan, config_of());

@@ -43,7 +43,7 @@ struct CancelAtSecond {
 };
 
 TEST(Cancel, EndsTheRunAtTheNextStepAndTheSessionStaysUsable) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   CancelAtSecond hooks;
   const TestSession session(plan, config_of(&hooks.platform));
   running = session.get();
@@ -65,7 +65,7 @@ TEST(Cancel, EndsTheRunAtTheNextStepAndTheSessionStaysUsable) {
 }
 
 TEST(Cancel, WithoutARunDoesNothing) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
   EXPECT_EQ(qplan_session_cancel(session.get()), QPLAN_OK);
   EXPECT_EQ(run_and_check(session, 5, 6), QPLAN_OK);
@@ -77,7 +77,7 @@ TEST(Cancel, WithoutARunDoesNothing) {
 
 // 24 bytes, each a unit with a work of 2^28: a call each.
 PlanSpec heavy_spec() {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.steps[1].params = copy_params(kHeavyAddend);
   return spec;
 }

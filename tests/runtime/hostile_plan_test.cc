@@ -21,7 +21,7 @@ std::string name_of(const ::testing::TestParamInfo<Wrong>& wrong) { return wrong
 class HostilePlan : public ::testing::TestWithParam<Wrong> {};
 
 TEST_P(HostilePlan, InitRefusesWithTheReason) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   GetParam().change(spec);
   const TestPlan plan(spec);
   const TestSession session(plan, config_of());
@@ -96,7 +96,7 @@ const Wrong kWrong[] = {
 INSTANTIATE_TEST_SUITE_P(Init, HostilePlan, ::testing::ValuesIn(kWrong), name_of);
 
 TEST(HostilePlanTest, InPlaceWhereTheFamilyAllowsIt) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.tensors[2].offset = spec.tensors[1].offset;
   const TestPlan plan(spec);
   const TestSession session(plan, config_of());
@@ -142,7 +142,7 @@ qplan_status open_and_run(const AlignedBytes& bytes) {
 }
 
 PlanSpec rich_spec() {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.functions.clear();
   const uint32_t c = spec.add_constant({2, 3, 4}, counting(24), "constant");
   const uint32_t total = spec.add_tensor({2, 3, 4}, "total"), y0 = spec.add_tensor({2, 3, 4}, "y0"),

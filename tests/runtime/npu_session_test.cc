@@ -103,7 +103,7 @@ TEST(NpuSession, SwitchedOffItRunsOnTheCpuUnderEveryPolicy) {
 }
 
 TEST(NpuSession, PlansWithoutRegionsHaveNone) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   FakeNpu npu;
   DeviceConfigs devices;
   devices.add("fake", npu);

@@ -49,7 +49,7 @@ qplan_session_config reference_config(const qplan_platform* platform) {
 }
 
 TEST(Platform, EventsComeInOrderWithWhatTheStepIs) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   Recorder recorder;
   recorder.platform.log = nullptr;
   const TestSession session(plan, reference_config(&recorder.platform));
@@ -66,7 +66,7 @@ TEST(Platform, EventsComeInOrderWithWhatTheStepIs) {
 }
 
 TEST(Platform, LogTellsOfInitAndErrors) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.with_names = false;
   const TestPlan plan(spec);
   Recorder recorder;
@@ -86,7 +86,7 @@ TEST(Platform, LogTellsOfInitAndErrors) {
 
 // Names come from the plan, which is untrusted: a text stays one line.
 TEST(Platform, LogQuotesNamesOfThePlan) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.functions.push_back(spec.functions[0]);
   spec.functions[1].name = "a\nb\x1b[2J";
   const TestPlan plan(spec);
@@ -105,7 +105,7 @@ TEST(Platform, APlanForAnotherArchitectureIsTold) {
   const std::string here = qplan::cpu_arch();
   if (here == "unknown") GTEST_SKIP() << "the architecture of this build has no name";
   const auto warnings_of = [](const std::string& options, qplan_plan_info* info) {
-    PlanSpec spec = cascade_spec();
+    PlanSpec spec = sequence_spec();
     spec.targets = {{"vta", "arch=z80"}, {"cpu", options}};
     const TestPlan plan(spec);
     info->struct_size = sizeof(*info);
@@ -137,7 +137,7 @@ TEST(Platform, APlanForAnotherArchitectureIsTold) {
 }
 
 TEST(Platform, LogLevelIsObeyed) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   for (const uint32_t level :
        {QPLAN_LOG_OFF, QPLAN_LOG_ERROR, QPLAN_LOG_WARNING, QPLAN_LOG_INFO, QPLAN_LOG_DEBUG}) {
     Recorder recorder;
@@ -153,7 +153,7 @@ TEST(Platform, LogLevelIsObeyed) {
 
 TEST(Platform, LogWarnsOfKernelsThatScratchIsTooShortFor) {
   QPLAN_SKIP_UNLESS_ISA(QPLAN_ISA_AVX2);
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.steps[1].params = copy_params(77);
   const TestPlan plan(spec);
   Recorder recorder;
@@ -167,7 +167,7 @@ TEST(Platform, LogWarnsOfKernelsThatScratchIsTooShortFor) {
 }
 
 TEST(Platform, CallsFromAHookAreRefused) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   Recorder recorder;
   const TestSession session(plan, config_of(&recorder.platform));
   recorder.session = session.get();
@@ -179,7 +179,7 @@ TEST(Platform, CallsFromAHookAreRefused) {
 // ---- struct_size ----
 
 TEST(StructSize, FieldsBeyondItCountAsZero) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   Recorder recorder;
   recorder.platform.struct_size = offsetof(qplan_platform, step_begin);
   const TestSession session(plan, config_of(&recorder.platform));
@@ -201,7 +201,7 @@ TEST(StructSize, LargerStructsOfNewerCallersAreFine) {
     uint64_t more[4];
   } newer = {config_of(), {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}}};
   newer.config.struct_size = sizeof(newer);
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, newer.config);
   EXPECT_EQ(session.status(), QPLAN_OK) << session.text();
   struct NewerInfo {
@@ -215,7 +215,7 @@ TEST(StructSize, LargerStructsOfNewerCallersAreFine) {
 }
 
 TEST(StructSize, SmallerOutputsAreFilledAsFarAsTheyReach) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_tensor_info info;
   memset(&info, 0xee, sizeof(info));
   info.struct_size = offsetof(qplan_tensor_info, dtype);
@@ -234,7 +234,7 @@ TEST(StructSize, SmallerOutputsAreFilledAsFarAsTheyReach) {
 }
 
 TEST(StructSize, ForgottenOnesAreNamed) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   Recorder recorder;
   recorder.platform.struct_size = 0;
   const qplan_session_config config = config_of(&recorder.platform);
@@ -247,7 +247,7 @@ TEST(StructSize, ForgottenOnesAreNamed) {
 // ---- wrong arguments ----
 
 TEST(Arguments, NullIsAnErrorEverywhere) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const qplan_session_config config = config_of();
   qplan_plan opened = {};
   EXPECT_EQ(qplan_plan_open(nullptr, plan.bytes().data(), 64, 0, nullptr), QPLAN_INVALID_ARGUMENT);
@@ -300,7 +300,7 @@ TEST(Arguments, NullIsAnErrorEverywhere) {
 }
 
 TEST(Arguments, PoolsAreChecked) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   for (const uint32_t threads : {0u, 4097u, 2u}) {
     qplan_thread_pool pool = {};
     pool.struct_size = sizeof(pool);
@@ -321,7 +321,7 @@ TEST(Arguments, PoolsAreChecked) {
 }
 
 TEST(Arguments, AFailedOpenLeavesAClosedPlan) {
-  const AlignedBytes good = build_plan(cascade_spec());
+  const AlignedBytes good = build_plan(sequence_spec());
   qplan_plan plan;
   ASSERT_EQ(qplan_plan_open(&plan, good.data(), good.size(), 0, nullptr), QPLAN_OK);
   EXPECT_EQ(qplan_plan_io_count(&plan, nullptr, QPLAN_INPUT), 1u);
@@ -330,7 +330,7 @@ TEST(Arguments, AFailedOpenLeavesAClosedPlan) {
 }
 
 TEST(PlanInfo, TellsShapeAndQuantization) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_tensor_info info = {};
   info.struct_size = sizeof(info);
   ASSERT_EQ(qplan_plan_io_info(plan.get(), "main", QPLAN_INPUT, 0, &info), QPLAN_OK);
@@ -352,7 +352,7 @@ TEST(PlanInfo, TellsShapeAndQuantization) {
 // ---- heap ----
 
 TEST(Heap, NothingIsAllocatedFromOpenToDeinit) {
-  const AlignedBytes bytes = build_plan(cascade_spec());
+  const AlignedBytes bytes = build_plan(sequence_spec());
   const qplan_session_config config = config_of();
   GuardedMemories memories;
   {

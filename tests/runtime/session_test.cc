@@ -35,7 +35,7 @@ struct ReversePool {
 };
 
 TEST(Session, RunsACascade) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
   ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
   EXPECT_EQ(run(session.get(), counting(24)), counting(24, 6));
@@ -43,7 +43,7 @@ TEST(Session, RunsACascade) {
 }
 
 TEST(Session, InputStaysAcrossInvokes) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
   EXPECT_EQ(run(session.get(), counting(24, 50)), counting(24, 56));
   EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
@@ -53,7 +53,7 @@ TEST(Session, InputStaysAcrossInvokes) {
 }
 
 TEST(Session, TwoSessionsInTurnDoNotMeet) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession a(plan, config_of()), b(plan, config_of());
   HostTensor in_a({2, 3, 4}, counting(24, 10)), in_b({2, 3, 4}, counting(24, 20)),
       out({2, 3, 4}, counting(24));
@@ -68,7 +68,7 @@ TEST(Session, TwoSessionsInTurnDoNotMeet) {
 }
 
 TEST(Session, PlanStructNeedNotOutliveInit) {
-  const AlignedBytes bytes = build_plan(cascade_spec());
+  const AlignedBytes bytes = build_plan(sequence_spec());
   qplan_session* session = nullptr;
   GuardedMemories memories;
   {
@@ -86,7 +86,7 @@ TEST(Session, PlanStructNeedNotOutliveInit) {
 // ---- memory ----
 
 TEST(SessionMemory, NeedIsTheDocumentedFormula) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   for (const uint32_t threads : {1u, 2u, 5u}) {
     ReversePool pool(threads);
     qplan_platform platform = {};
@@ -108,7 +108,7 @@ TEST(SessionMemory, NeedIsTheDocumentedFormula) {
 }
 
 TEST(SessionMemory, OneByteLessIsRefusedAndNothingIsWritten) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 4096, 100, {}, {}});
   const TestPlan plan(spec);
   const qplan_session_config config = config_of();
@@ -134,7 +134,7 @@ TEST(SessionMemory, OneByteLessIsRefusedAndNothingIsWritten) {
 }
 
 TEST(SessionMemory, WrongMemoriesAreRefusedAndNothingIsWritten) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 64, 128, {}, {}});
   const TestPlan plan(spec);
   const qplan_session_config config = config_of();
@@ -170,7 +170,7 @@ TEST(SessionMemory, WrongMemoriesAreRefusedAndNothingIsWritten) {
 
 // A bank without bytes overlaps nothing, wherever its memory is said to be.
 TEST(SessionMemory, EmptyBanksOverlapNothing) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 64, 0, {}, {}});
   spec.banks.push_back({format::BankKind_ARENA, 64, 128, {}, {}});
   const TestPlan plan(spec);
@@ -188,7 +188,7 @@ TEST(SessionMemory, EmptyBanksOverlapNothing) {
 }
 
 TEST(SessionMemory, SecondArenaHoldsItsTensors) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 256, 24, {}, {}});
   spec.tensors[1].bank = 2;  // between step 0 and 1
   spec.tensors[1].offset = 0;
@@ -199,7 +199,7 @@ TEST(SessionMemory, SecondArenaHoldsItsTensors) {
 }
 
 TEST(SessionMemory, NeedsAsksForRoom) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.banks.push_back({format::BankKind_ARENA, 64, 128, {}, {}});
   const TestPlan plan(spec);
   const qplan_session_config config = config_of();
@@ -215,10 +215,10 @@ TEST(SessionMemory, NeedsAsksForRoom) {
 // ---- threads ----
 
 TEST(SessionThreads, AnyPartitionGivesTheSameBytes) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   for (const uint32_t threads : {1u, 2u, 3u, 4u, 7u}) {
     for (const uint32_t min_units : {1u, 5u, 24u}) {
-      PlanSpec spec = cascade_spec();
+      PlanSpec spec = sequence_spec();
       for (StepSpec& step : spec.steps) step.min_units_per_task = min_units;
       const TestPlan split_plan(spec);
       ReversePool pool(threads);
@@ -234,7 +234,7 @@ TEST(SessionThreads, AnyPartitionGivesTheSameBytes) {
 }
 
 TEST(SessionThreads, ZeroMinUnitsNeverSplits) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   for (StepSpec& step : spec.steps) step.min_units_per_task = 0;
   const TestPlan plan(spec);
   ReversePool pool(4);
@@ -247,7 +247,7 @@ TEST(SessionThreads, ZeroMinUnitsNeverSplits) {
 }
 
 TEST(SessionThreads, WorkerOutOfRangeIsAnError) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_thread_pool pool = {};
   pool.struct_size = sizeof(pool);
   pool.num_threads = 2;
@@ -266,7 +266,7 @@ TEST(SessionThreads, WorkerOutOfRangeIsAnError) {
 // ---- variants ----
 
 TEST(SessionIsa, LimitChoosesTheVariant) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_session_config config = config_of();
   config.isa_limit = QPLAN_ISA_REFERENCE;
   {
@@ -299,7 +299,7 @@ TEST(SessionIsa, LimitChoosesTheVariant) {
 }
 
 TEST(SessionIsa, UnknownLimitIsRefused) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_session_config config = config_of();
   config.isa_limit = 33;
   const TestSession session(plan, config);
@@ -313,7 +313,7 @@ TEST(SessionIsa, LimitBeyondTheMachineIsRefused) {
     if (!qplan_isa_available(isa)) beyond = isa;
   }
   if (beyond == 0) GTEST_SKIP() << "this machine has every ISA of this build";
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_session_config config = config_of();
   config.isa_limit = beyond;
   const TestSession session(plan, config);
@@ -323,7 +323,7 @@ TEST(SessionIsa, LimitBeyondTheMachineIsRefused) {
 // ---- functions ----
 
 TEST(SessionFunction, EntryPointIsChosenByName) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   FunctionSpec second;
   second.name = "second";
   second.inputs = {1};
@@ -354,7 +354,7 @@ TEST(SessionFunction, EntryPointIsChosenByName) {
 
 // A model may hand its input through, or name one result twice.
 TEST(SessionFunction, InputAndOutputMayBeOneTensor) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   spec.functions[0].outputs = {3, 0, 3};
   const TestPlan plan(spec);
   const TestSession session(plan, config_of());
@@ -418,7 +418,7 @@ TEST(SessionFunction, SeveralInputsAndOutputs) {
 // ---- state ----
 
 TEST(SessionState, PollTellsOfTheLastRun) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
   EXPECT_EQ(qplan_session_poll(session.get()), QPLAN_INVALID_STATE);
   EXPECT_EQ(session.last_error(), "poll: nothing was submitted");
@@ -431,7 +431,7 @@ TEST(SessionState, PollTellsOfTheLastRun) {
 }
 
 TEST(SessionState, ASessionThatWasTakenDownRefusesCalls) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
   qplan_session_deinit(session.get());
   EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_INVALID_ARGUMENT);

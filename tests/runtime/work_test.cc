@@ -32,7 +32,7 @@ uint64_t step_work(const TestSession& session, uint32_t index) {
 }
 
 TEST(Work, IsTheSumOfTheSteps) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
   EXPECT_EQ(plan_work(plan), 72u);
   EXPECT_EQ(info_of(session).work, 72u);
@@ -41,7 +41,7 @@ TEST(Work, IsTheSumOfTheSteps) {
 
 // The plan's own figure, 18 multiply-accumulates here, does not count.
 TEST(Work, DoesNotBelieveThePlan) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   for (StepSpec& step : spec.steps) step.macs = 0;
   spec.steps[1].macs = UINT64_MAX;
   const TestPlan plan(spec);
@@ -50,14 +50,14 @@ TEST(Work, DoesNotBelieveThePlan) {
 }
 
 TEST(Work, SumsSaturate) {
-  PlanSpec spec = cascade_spec();
+  PlanSpec spec = sequence_spec();
   for (StepSpec& step : spec.steps) step.params = copy_params(kEndlessAddend);
   const TestPlan plan(spec);
   EXPECT_EQ(plan_work(plan), UINT64_MAX);
 }
 
 TEST(Work, InEvents) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   std::vector<uint64_t> works;
   qplan_platform platform = {};
   platform.struct_size = sizeof(platform);
@@ -88,7 +88,7 @@ TEST(Work, OfRegionsAndOfWhatStandsInForThem) {
 }
 
 TEST(WorkLimit, NamesTheStepThatPassesIt) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_session_config config = config_of();
   config.max_work = 72;
   EXPECT_EQ(TestSession(plan, config).status(), QPLAN_OK);
@@ -113,7 +113,7 @@ TEST(WorkLimit, CountsWhatStandsInForRegions) {
 
 // A caller from before the field, whose struct ends in front of it, has no limit.
 TEST(WorkLimit, OldCallersHaveNone) {
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   qplan_session_config config = config_of();
   config.max_work = 1;
   config.struct_size = offsetof(qplan_session_config, max_work);
@@ -123,17 +123,17 @@ TEST(WorkLimit, OldCallersHaveNone) {
 TEST(PlanWork, RefusesWhatASessionWouldRefuse) {
   qplan_error error = empty_error();
   uint64_t work = 12345;
-  PlanSpec refused = cascade_spec();
+  PlanSpec refused = sequence_spec();
   refused.steps[1].params = copy_params(255);
   EXPECT_EQ(qplan_plan_work(TestPlan(refused).get(), nullptr, test_kernels(), &work, &error),
             QPLAN_PLAN_CORRUPT);
   EXPECT_STREQ(error.text, "add_byte 'second' (step 1): addend 255 is out of range");
-  PlanSpec unknown = cascade_spec();
+  PlanSpec unknown = sequence_spec();
   unknown.steps[0].kernel = 500;
   EXPECT_EQ(qplan_plan_work(TestPlan(unknown).get(), nullptr, test_kernels(), &work, &error),
             QPLAN_KERNEL_MISSING);
   EXPECT_EQ(error.step, 0);
-  const TestPlan plan(cascade_spec());
+  const TestPlan plan(sequence_spec());
   EXPECT_EQ(qplan_plan_work(plan.get(), "nobody", test_kernels(), &work, &error), QPLAN_NOT_FOUND);
   EXPECT_EQ(qplan_plan_work(plan.get(), "main", nullptr, &work, &error), QPLAN_INVALID_ARGUMENT);
   EXPECT_EQ(qplan_plan_work(plan.get(), "main", test_kernels(), nullptr, &error), QPLAN_INVALID_ARGUMENT);

@@ -159,7 +159,7 @@ void reset_kernel_calls() {
   avx2_calls = 0;
 }
 
-PlanSpec cascade_spec() {
+PlanSpec sequence_spec() {
   PlanSpec spec;
   const std::vector<int64_t> shape = {2, 3, 4};
   const uint32_t x = spec.add_tensor(shape, "x"), a = spec.add_tensor(shape, "a"),

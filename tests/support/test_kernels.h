@@ -35,7 +35,7 @@ KernelCalls kernel_calls();
 void reset_kernel_calls();
 
 // x -> (+1) -> a -> (+2) -> b -> (+3) -> y, int8 [2, 3, 4]; scratch 64; two names of steps and tensors.
-PlanSpec cascade_spec();
+PlanSpec sequence_spec();
 
 }  // namespace qplan::testing
 

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove.h"
+#include "src/packer/target/cpu/table.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 
@@ -249,7 +251,10 @@ TEST(LowerAcc32, ARequantizeBehindACallHasTheConstantsOfTheLayer) {
     const target::TargetProfile profile = target::reference_profile();
     target::cpu::Lowering lowering(module.main(), profile);
     lowering.set_bodies([&](const std::string& callee) { return module.find(callee); });
-    target::cpu::lower_requantize(lowering, {1});
+    const auto rows = target::cpu::lowering_table();
+    const auto row = std::ranges::find(rows, std::string_view("requantize"), &target::cpu::TableRow::name);
+    ASSERT_NE(row, rows.end());
+    row->lower(lowering, {1});
     const target::Program split = lowering.finish();
     const auto constants = multipliers_of(split, 0, 1);
     if (constants.empty()) continue;  // one multiplier is in the parameters

@@ -126,17 +126,17 @@ TEST(PackStep, AResidualAndHowTheStepRuns) {
 }
 
 TEST(PackStep, TilesAreNumberedFromTheLastTensorOn) {
-  ProgramStep chain = step_of(kKernel_chain, ChainParams{});
-  chain.inputs = {1};
-  chain.outputs = {2};
-  chain.layers = {step_of(kKernel_add, AddParams{}), step_of(kKernel_add, AddParams{})};
-  chain.layers[0].inputs = {1, 1};
-  chain.layers[0].outputs = {kFirstTile};
-  chain.layers[1].inputs = {kFirstTile, 1};
-  chain.layers[1].outputs = {2};
-  chain.tiles = {{{ir::kInt8, {1, 4, 4, 2}}, "tile", nullptr, {}}};
-  const Packed packed(chain, 8);
-  const format::ChainParams& table = *packed.step().params_as_ChainParams();
+  ProgramStep cascade = step_of(kKernel_chain, CascadeParams{});
+  cascade.inputs = {1};
+  cascade.outputs = {2};
+  cascade.layers = {step_of(kKernel_add, AddParams{}), step_of(kKernel_add, AddParams{})};
+  cascade.layers[0].inputs = {1, 1};
+  cascade.layers[0].outputs = {kFirstTile};
+  cascade.layers[1].inputs = {kFirstTile, 1};
+  cascade.layers[1].outputs = {2};
+  cascade.tiles = {{{ir::kInt8, {1, 4, 4, 2}}, "tile", nullptr, {}}};
+  const Packed packed(cascade, 8);
+  const format::CascadeParams& table = *packed.step().params_as_CascadeParams();
   ASSERT_EQ(table.layers()->size(), 2u);
   EXPECT_EQ(table.layers()->Get(0)->outputs()->Get(0), 8u);
   EXPECT_EQ(table.layers()->Get(1)->inputs()->Get(0), 8u);

@@ -451,6 +451,8 @@ std::vector<Violation> violations() {
        add_verdict("(1), int8", "(1), int8", "%x, const(Tensor[(1), int8], [1]), 1f, 0, 2f, 0, 4f, 0")},
       {"vta.add.buffer",
        add_verdict("(2097153, 16), int8", "(2097153, 16), int8", "%x, %y, 1f, 0, 2f, 0, 4f, 0")},
+      {"vta.add.row",
+       add_verdict("(1, 65536, 1), int8", "(1, 65536, 1), int8", "%x, %y, 1f, 0, 2f, 0, 4f, 0")},
       {"vta.add.scales", add_verdict("(16), int8", "(16), int8", "%x, %y, 1f, 0, 2f, 0, 0.000001f, 0")},
       {"vta.avg_pool2d.scales",
        verdict("%x: Tensor[(1, 4, 4, 1), int8]",
