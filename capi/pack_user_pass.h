@@ -12,8 +12,8 @@
 #include "qplan/pack.h"
 #include "src/packer/error.h"
 #include "src/packer/passes/pass.h"
-#include "src/packer/pattern/matcher.h"
 #include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/rewrite.h"
 
 struct qplan_pattern {
   qplan::pattern::Pattern pattern;

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "tools/bench_steps.h"
 #include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/machine.h"
 #include "tools/progress.h"
+#include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/words.h"
 

@@ -1,5 +1,3 @@
-#include "tools/bench_steps.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <random>

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/base/short_name.h"
-#include "tools/bench_steps.h"
 #include "tools/error.h"
 #include "tools/reports.h"
 #include "tools/session.h"

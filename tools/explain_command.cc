@@ -10,7 +10,6 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
-#include "tools/plan_file.h"
 #include "tools/reports.h"
 #include "tools/words.h"
 

@@ -7,7 +7,6 @@
 #include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
-#include "tools/plan_file.h"
 #include "tools/reports.h"
 #include "tools/words.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench_steps.h"
+#include "tools/reports.h"
 
 namespace qplan::tools {
 

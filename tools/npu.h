@@ -12,7 +12,7 @@
 #include "qplan/host.h"
 #include "qplan/npu_driver.h"
 #include "qplan/qplan.h"
-#include "tools/plan_file.h"
+#include "tools/files.h"
 
 namespace qplan::tools {
 

@@ -14,7 +14,6 @@
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/npu.h"
-#include "tools/plan_file.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {

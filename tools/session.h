@@ -8,8 +8,8 @@
 #include <string>
 
 #include "qplan/host.h"
+#include "tools/files.h"
 #include "tools/npu.h"
-#include "tools/plan_file.h"
 
 namespace qplan::tools {
 

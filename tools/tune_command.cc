@@ -11,12 +11,12 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "tools/bench_steps.h"
 #include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/progress.h"
+#include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tuning_log.h"
 #include "tools/words.h"

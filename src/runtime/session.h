@@ -6,7 +6,7 @@
 //   prepare.cc    init's check of every step, choice of variants
 //   execute.cc    the loop over steps
 //   bindings.cc   inputs and outputs: view, bind, write, read
-//   arch.cc       which processor the plan was packed for
+//   options.cc    options, and which processor the plan was packed for
 //   work.cc       how much the plan computes (work.h)
 //   regions.cc    steps that run on devices: their records, and when they run where (npu.h)
 #ifndef QPLAN_SRC_RUNTIME_SESSION_H_
@@ -168,7 +168,7 @@ const char* region_reason(const Session& session, const NpuRegion& region);
 const char* device_reason(const Session& session, const NpuDevice& device);
 bool may_run_on_cpu(const Session& session, const NpuRegion& region);
 
-// ---- arch.cc ----
+// ---- options.cc: the plan's processor ----
 // The options of the CPU that the plan was packed for, "" where it does not say.
 const char* target_options(const format::PlanView& plan);
 // Whether the plan says that it is for another processor architecture than this build.

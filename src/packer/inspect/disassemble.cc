@@ -1,7 +1,6 @@
 #include "src/base/printable.h"
 #include "src/base/short_name.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/schedule_names.h"
 
 namespace qplan::inspect {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 
 #include "format/plan_view.h"
 #include "src/packer/aligned_bytes.h"
+#include "src/packer/target/program.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::inspect {
 
@@ -65,6 +68,54 @@ std::string four_characters(uint32_t format);  // "VTA1", or hexadecimal
 
 // "slot 0: input %3 bank2+64, 4096 bytes, strides 1x2, ..."
 std::string bind_text(const format::PlanView& view, const format::NpuStep& step, const format::NpuBind& bind);
+
+// Schedules of steps by the names of what they set: {"block_pixels": 24, "isa": "avx2"}.
+
+// The grains that a schedule may have beside 1.
+inline constexpr double kGrains[] = {0.25, 0.5, 2, 4};
+
+// The knobs of the family's variants, which share them. Empty: none, or no such family.
+std::span<const Knob> knobs_of(uint16_t kernel);
+
+// What differs from the default. Bytes that mean nothing are left out.
+nlohmann::ordered_json schedule_json(uint16_t kernel, const target::StepSchedule& schedule);
+// "block_pixels=24, isa=avx2"; "" for the default.
+std::string schedule_text(uint16_t kernel, const target::StepSchedule& schedule);
+
+// The other way. PackError (QPLAN_INVALID_ARGUMENT) naming what is unknown: "conv2d has no knob 'tile', only
+// ...".
+target::StepSchedule parse_schedule(uint16_t kernel, const nlohmann::ordered_json& settings);
+
+// Which variant of its family each instruction set of a plan's target would run a step with, and why not a
+// better one.
+struct RefusingVariant {
+  const KernelVariant* variant;
+  std::string reason;  // "it does not read weights in this layout"
+};
+
+// What a machine takes whose best instruction set is `isa`.
+struct IsaVariant {
+  uint32_t isa;                         // QPLAN_ISA_*
+  const KernelVariant* variant;         // as choose_variant, with all the scratch that it wants
+  std::vector<RefusingVariant> better;  // the variants that come before it on that machine, best first
+};
+
+// isas: QPLAN_ISA_*, lowest first; the result has the best first.
+std::vector<IsaVariant> variants_by_isa(const KernelFamily& family, const void* args,
+                                        std::span<const uint32_t> isas, uint64_t schedule);
+
+// The instruction sets of the CPU that the plan was packed for, lowest first. Empty where this build does not
+// know that target.
+std::vector<uint32_t> target_isas(const format::PlanView& view);
+
+// The same of a kernel's step, without addresses or with them:
+//   [{"isa": "avx2", "kernel": "conv2d_ref", "refused": [{"kernel": "conv2d_avx2", "reason": "it ..."}]},
+//   ...]
+// Null where this build does not know the kernel, or where the kernel refuses the step.
+nlohmann::ordered_json variants_json(const StepView& step, std::span<const uint32_t> isas);
+// Adds "variants" of step `index` to its object; of a cascade also "layers": [{"op", "variants"}, ...].
+void add_variants(const format::PlanView& view, uint32_t index, std::span<const uint32_t> isas,
+                  nlohmann::ordered_json* json);
 
 }  // namespace qplan::inspect
 

@@ -2,8 +2,6 @@
 
 #include "format/memory_layout.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/schedule_names.h"
-#include "src/packer/inspect/step_variants.h"
 #include "src/runtime/work.h"
 
 namespace qplan::inspect {

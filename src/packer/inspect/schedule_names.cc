@@ -1,5 +1,3 @@
-#include "src/packer/inspect/schedule_names.h"
-
 #include <algorithm>
 #include <optional>
 

@@ -16,7 +16,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "src/packer/ir/attrs.h"
 #include "src/packer/ir/types.h"
 
 namespace qplan::op {

@@ -7,7 +7,6 @@
 #include "format/memory_layout.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/memory/checker.h"
 
 namespace qplan::memory {
 namespace {
@@ -108,7 +107,7 @@ std::vector<std::optional<uint64_t>> offsets_of_parts(const Program& program, co
 }
 
 // The outputs of a step do not overlap its inputs, except those that it replaces or need not move;
-// checker.h checks regions.
+// checker.cc checks regions.
 void check_steps(const Program& program, const Arena& arena) {
   const auto end = [&](uint32_t t) {
     return arena.offsets[t] + static_cast<uint64_t>(program.tensors[t].type.size_bytes());

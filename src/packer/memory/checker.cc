@@ -1,5 +1,3 @@
-#include "src/packer/memory/checker.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -8,6 +6,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/memory/arena.h"
 
 namespace qplan::memory {
 namespace {

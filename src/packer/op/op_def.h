@@ -101,7 +101,7 @@ enum class Quantization : uint8_t {
             // quantised.
 };
 
-// By which of a processor's rates the time is estimated (target/cpu_costs.h).
+// By which of a processor's rates the time is estimated (target/profile.h).
 enum class Work : uint8_t {
   kConvolution,  // also fully connected layers
   kDepthwise,

@@ -8,7 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/pattern/pattern_node.h"
+#include "src/packer/pattern/pattern.h"
 
 namespace qplan::partition {
 namespace {

@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/packer/ir/key.h"
+#include "src/packer/ir/cat.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/pattern/rebuild.h"
 

@@ -10,7 +10,6 @@
 #include "src/packer/op/properties.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
-#include "src/packer/passes/rounding.h"
 
 namespace qplan::passes {
 namespace {

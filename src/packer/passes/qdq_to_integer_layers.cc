@@ -9,7 +9,6 @@
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
-#include "src/packer/passes/rounding.h"
 
 namespace qplan::passes {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/quantize/quantize.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/passes/pass.h"
@@ -89,6 +91,30 @@ std::vector<size_t> layout_operands(const ir::Node& node);
 inline constexpr std::array<int64_t, 4> kAxisInNhwc = {0, 3, 1, 2};
 // The attributes of an operator that follows its data, counted in NHWC instead of NCHW.
 ir::Attrs attrs_in_nhwc(const ir::Node& node);
+
+// qnn.quantize in the packer: the bits of kernels/quantize, and of its int32 form, which has no kernel
+// (biases).
+
+// What attributes `rule` and `contract` of a qnn.quantize say. docs/numerics/quantize.md
+QuantizeRounding quantize_rounding(const ir::Node& quantize);
+
+struct Quantized {
+  int32_t value;
+  bool saturated;  // the dtype's range cut it
+};
+
+// clamp(round(x / scale) + zero_point). The quotient is float32, NaN counts as 0.
+struct Quantizer {
+  float scale = 1.0f;  // positive and finite
+  int32_t zero_point = 0;
+  ir::DType dtype;  // int8, uint8, int32
+  QuantizeRounding rounding = QuantizeRounding::kDivAway;
+
+  Quantized operator()(float x) const;
+};
+
+// clamp(round half to even (x)) to int32, for values that were computed in double.
+Quantized round_to_int32(double x);
 
 }  // namespace qplan::passes
 

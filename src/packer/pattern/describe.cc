@@ -2,8 +2,8 @@
 #include <charconv>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/matcher.h"
-#include "src/packer/pattern/pattern_node.h"
+#include "src/packer/pattern/pattern.h"
+#include "src/packer/pattern/rewrite.h"
 
 namespace qplan::pattern {
 namespace {

@@ -1,14 +1,13 @@
 // A backtracking matcher without recursion: a list of goals still to reach, and a stack of choices to come
 // back to. Goals are in an arena that only grows between two choices, so that a choice remembers a list by
 // its head and backtracking cuts the arena to its size at the time.
-#include "src/packer/pattern/matcher.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/pattern_node.h"
+#include "src/packer/pattern/pattern.h"
+#include "src/packer/pattern/rewrite.h"
 
 namespace qplan::pattern {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/pattern_node.h"
 
 namespace qplan::pattern {
 namespace {

@@ -1,11 +1,14 @@
 #include "src/packer/schedule/fuse.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
-#include "src/packer/inspect/schedule_names.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/memory/arena.h"
+#include "src/packer/schedule/cascade_links.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/step_queries.h"
 #include "src/runtime/bind/family.h"
@@ -61,6 +64,120 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
 Program fuse_steps(const Program& program, const TargetProfile& profile, const FuseOptions& options) {
   if (options.how == Fuse::kMemory) return fuse_for_memory(program, profile, options);
   return fuse_cascades(program, profile, options.how, options.tuning, options.log);
+}
+
+namespace {
+
+using target::Program;
+using target::ProgramStep;
+using target::ProgramTensor;
+using target::TensorId;
+
+constexpr uint32_t kNoWriter = UINT32_MAX;
+
+class Folding {
+ public:
+  explicit Folding(const Program& program)
+      : result_(program),
+        is_kept_(program.steps.size(), true),
+        is_ordinary_(program.steps.size(), false),
+        writer_(program.tensors.size(), kNoWriter),
+        num_readers_(program.tensors.size(), 0) {
+    uint32_t fallback_steps_end = 0;
+    for (uint32_t s = 0; s < program.steps.size(); ++s) {
+      const ProgramStep& step = program.steps[s];
+      if (step.npu != nullptr) fallback_steps_end = s + 1 + step.npu->num_alternative_steps;
+      is_ordinary_[s] = step.npu == nullptr && s >= fallback_steps_end;
+      for (const TensorId tensor : step.inputs) ++num_readers_[tensor];
+      for (const TensorId tensor : step.outputs) writer_[tensor] = s;
+    }
+    for (const TensorId tensor : program.outputs) ++num_readers_[tensor];
+  }
+
+  Program run() {
+    std::vector<bool> is_dropped(result_.tensors.size(), false);
+    for (uint32_t s = 0; s < result_.steps.size(); ++s) {
+      if (!is_ordinary_[s] || result_.steps[s].kernel != kKernel_add) continue;
+      const std::vector<TensorId> operands = result_.steps[s].inputs;
+      // The operand that is written last has the other one before it.
+      const uint32_t last = writes_later(operands[1], operands[0]) ? 1 : 0;
+      for (const uint32_t output : {last, 1 - last}) {
+        if (!can_fold(operands[output], operands[1 - output], result_.steps[s].outputs[0])) continue;
+        fold(s, operands[output], operands[1 - output], output == 1);
+        is_dropped[operands[output]] = true;
+        break;
+      }
+    }
+    std::vector<ProgramStep> steps;
+    for (uint32_t s = 0; s < result_.steps.size(); ++s) {
+      if (is_kept_[s]) steps.push_back(std::move(result_.steps[s]));
+    }
+    result_.steps = std::move(steps);
+    drop_tensors(is_dropped, &result_);
+    return std::move(result_);
+  }
+
+ private:
+  // What nobody writes was there before all steps.
+  bool writes_later(TensorId a, TensorId b) const {
+    return writer_[a] != kNoWriter && (writer_[b] == kNoWriter || writer_[a] > writer_[b]);
+  }
+
+  bool can_fold(TensorId output, TensorId residual, TensorId sum) const {
+    const uint32_t writer = writer_[output];
+    if (writer == kNoWriter || num_readers_[output] != 1 || !writes_later(output, residual)) return false;
+    const ProgramStep& conv = result_.steps[writer];
+    if (!is_ordinary_[writer] || conv.kernel != kKernel_conv2d || conv.residual) return false;
+    const ProgramTensor& other = result_.tensors[residual];
+    return !other.is_constant() && other.type == result_.tensors[output].type &&
+           other.type == result_.tensors[sum].type;
+  }
+
+  void fold(uint32_t add, TensorId output, TensorId residual, bool residual_is_input1) {
+    const uint32_t writer = writer_[output];
+    ProgramStep& conv = result_.steps[writer];
+    ProgramStep& sum = result_.steps[add];
+    conv.inputs.push_back(residual);
+    conv.outputs = sum.outputs;
+    conv.name = sum.name;
+    conv.residual = {std::get<target::AddParams>(sum.params), residual_is_input1};
+    writer_[sum.outputs[0]] = writer;
+    is_kept_[add] = false;
+  }
+
+  Program result_;
+  std::vector<bool> is_kept_;
+  std::vector<bool> is_ordinary_;
+  std::vector<uint32_t> writer_;       // per tensor
+  std::vector<uint32_t> num_readers_;  // per tensor, the function's caller too
+};
+
+}  // namespace
+
+Program fold_residuals(const Program& program) { return Folding(program).run(); }
+
+Program residual_apart(const Program& program, uint32_t step) {
+  ProgramStep layer = program.steps[step];
+  const TensorId residual = layer.inputs.back(), sum_output = layer.outputs[0];
+  ProgramStep sum;
+  sum.kernel = kKernel_add;
+  sum.params = layer.residual->sum;
+  layer.inputs.pop_back();
+
+  Program result;
+  const auto take = [&](TensorId tensor) {
+    result.tensors.push_back(program.tensors[tensor]);
+    return static_cast<TensorId>(result.tensors.size() - 1);
+  };
+  for (TensorId& input : layer.inputs) input = take(input);
+  const TensorId output = take(sum_output);  // of the same type
+  layer.outputs = {output};
+  sum.inputs = {output, take(residual)};
+  if (layer.residual->is_input1) std::swap(sum.inputs[0], sum.inputs[1]);
+  sum.outputs = {take(sum_output)};
+  layer.residual.reset();
+  result.steps = {std::move(layer), std::move(sum)};
+  return result;
 }
 
 }  // namespace qplan::schedule

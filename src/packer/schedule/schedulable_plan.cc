@@ -1,5 +1,3 @@
-#include "src/packer/schedule/schedulable_plan.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -8,6 +6,7 @@
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/runtime/work.h"
 
 namespace qplan::schedule {

@@ -6,10 +6,9 @@
 
 #include "format/plan_view.h"
 #include "src/packer/error.h"
-#include "src/packer/inspect/schedule_names.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json_depth.h"
-#include "src/packer/schedule/schedulable_plan.h"
 #include "src/packer/schedule/step_queries.h"
 #include "src/packer/schedule/tuning_log.h"
 

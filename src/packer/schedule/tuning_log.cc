@@ -6,7 +6,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/schedule_names.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json_depth.h"
 

@@ -7,8 +7,6 @@
 
 #include "kernels/cpu.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/inspect/schedule_names.h"
-#include "src/packer/schedule/schedulable_plan.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/step_queries.h"
 #include "src/packer/schedule/tuning_log.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "src/packer/ir/module.h"
-#include "src/packer/target/constraint.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
+#include "src/packer/target/target.h"
 
 namespace qplan::target {
 

@@ -1,7 +1,5 @@
-// What a target is to the packer: a description of a device that nodes can be placed on. All of it is data,
-// so that a device comes from the packer's own list, from a file or from outside the tree in the same way: a
-// name, a priority, an ordered table of patterns with the constraints under which the device executes them
-// exactly, and what things cost.
+// Conditions under which a target takes what a row of its table matched, and what a user reads where one does
+// not hold.
 #ifndef QPLAN_SRC_PACKER_TARGET_TARGET_H_
 #define QPLAN_SRC_PACKER_TARGET_TARGET_H_
 
@@ -18,11 +16,52 @@
 #include "qplan/npu_target.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/quantized_layer.h"
-#include "src/packer/pattern/matcher.h"
-#include "src/packer/target/constraint.h"
+#include "src/packer/pattern/pattern.h"
+#include "src/packer/pattern/rewrite.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::target {
+
+// Why a target does not take something.
+struct Reason {
+  std::string id;    // stable: "npu.conv2d.groups"
+  std::string text;  // what was found and what the limit is
+  std::string hint;  // what the user may do about it
+  bool operator==(const Reason&) const = default;
+};
+
+// One condition on what a row matched. It speaks for itself: where what it looks at cannot be read because
+// another condition is violated, it has nothing to say.
+template <typename Match>
+struct ConstraintOn {
+  std::string id;           // "npu.conv2d.groups"
+  std::string requirement;  // for docs/supported_ops.md: "one group"
+  std::string hint;
+  // What stands against it, with the actual value and the limit; empty: it holds.
+  std::function<std::string(const Match&)> violation;
+};
+
+// All reasons against a match, in the order of the constraints; empty: the target takes it.
+template <typename Match>
+std::vector<Reason> reasons_against(std::span<const ConstraintOn<Match>> constraints, const Match& match) {
+  std::vector<Reason> reasons;
+  for (const ConstraintOn<Match>& constraint : constraints) {
+    std::string text = constraint.violation(match);
+    if (!text.empty()) reasons.push_back({constraint.id, std::move(text), constraint.hint});
+  }
+  return reasons;
+}
+
+// "softmax" of "qnn.softmax": ids say what is done, not in which dialect.
+inline std::string_view plain_operator_name(std::string_view op) {
+  const size_t dot = op.rfind('.');
+  return dot == std::string_view::npos ? op : op.substr(dot + 1);
+}
+
+// What a target is to the packer: a description of a device that nodes can be placed on. All of it is data,
+// so that a device comes from the packer's own list, from a file or from outside the tree in the same way: a
+// name, a priority, an ordered table of patterns with the constraints under which the device executes them
+// exactly, and what things cost.
 
 inline constexpr int32_t kCpuPriority = 50;
 inline constexpr int32_t kNpuPriority = 500;
@@ -155,6 +194,38 @@ uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles);
 uint64_t device_pj(const DeviceCosts& costs, uint64_t macs, uint64_t bytes);
 // Cycles of one transfer.
 uint64_t dma_cycles(const DeviceCosts& costs, uint64_t bytes);
+
+// The patterns of the canonical form (docs/canonical-form.md), from the last operator to the first, and the
+// one table of the composites that all targets make of them.
+
+// inner -> clip?, captured as "clip".
+pattern::Pattern with_clip(const pattern::Pattern& inner);
+// product -> nn.bias_add?, captured as "bias_add" and "bias".
+pattern::Pattern with_bias(const pattern::Pattern& product);
+// accumulator -> qnn.requantize -> clip?, captured as "requantize".
+pattern::Pattern requantized(const pattern::Pattern& accumulator);
+
+enum class Convolution { kAny, kDepthwise, kOthers };
+// nn.pad? -> qnn.conv2d with constant weights, captured as "data", "pad", "weight" and "product".
+pattern::Pattern convolution(Convolution kind);
+// qnn.dense with constant weights, captured as "data", "weight" and "product".
+pattern::Pattern dense();
+
+// The patterns name what they capture: "data", "pad", "product", "weight", "bias_add", "bias", "requantize",
+// "sum", "lhs", "rhs", "pool", "mean", "clip".
+struct Composite {
+  std::string_view name;       // "qplan.qconv2d"
+  std::string_view what;       // "Convolution"
+  std::string_view operators;  // "nn.pad? -> qnn.conv2d -> nn.bias_add? -> qnn.requantize -> clip?"
+  // qplan/npu_oplist.h has an operator for it, so that targets from outside the tree may name it.
+  bool is_in_operator_lists;
+  pattern::Pattern (*make)();
+};
+std::span<const Composite> composites();
+// One of the table.
+const Composite& composite(std::string_view name);
+// "Depthwise convolution, as GEMM with diagonal weights: ..."; note may be "".
+std::string summary(const Composite& composite, std::string_view note = "");
 
 }  // namespace qplan::target
 

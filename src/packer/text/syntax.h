@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/ir/attrs.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/op/op_def.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/target/patterns.h"
 #include "src/packer/target/region.h"
+#include "src/packer/target/target.h"
 #include "src/packer/target/target_list.h"
 #include "src/vta/compiler/constraints/constraints.h"
 #include "src/vta/compiler/layers/layers.h"

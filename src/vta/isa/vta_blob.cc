@@ -4,7 +4,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/error.h"
-#include "src/vta/isa/vta_tokens.h"
+#include "src/vta/isa/vta.h"
 
 namespace qplan::vta {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/vta/isa/vta_tokens.h"
+#include "src/vta/isa/vta.h"
 
 namespace qplan::vta {
 namespace {

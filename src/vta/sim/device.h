@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/memory.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/program.h"

@@ -1,9 +1,9 @@
-#include "src/vta/sim/executor.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
+
+#include "src/vta/sim/machine.h"
 
 namespace qplan::sim {
 namespace {

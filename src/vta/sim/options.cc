@@ -4,7 +4,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 
 namespace qplan::sim {
 

@@ -9,7 +9,6 @@
 
 #include "src/vta/isa/vta.h"
 #include "src/vta/isa/vta_blob.h"
-#include "src/vta/isa/vta_tokens.h"
 #include "src/vta/sim/memory.h"
 
 namespace qplan::sim {

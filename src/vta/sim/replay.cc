@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "qplan/npu_sim.h"
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/memory.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/record.h"
@@ -134,7 +134,8 @@ class Replay {
     }
     if (word == "load" && words.size() == 3) {
       Load load = {0, std::string(words[2])};
-      if (!parse_number(words[1], &load.address)) return malformed_line("no address: " + sim::quoted(words[1]));
+      if (!parse_number(words[1], &load.address))
+        return malformed_line("no address: " + sim::quoted(words[1]));
       job_.loads.push_back(std::move(load));
       return true;
     }
@@ -145,7 +146,8 @@ class Replay {
     if (word == "check" && words.size() == 4) {
       Check check = {0, 0, std::string(words[3]), {}};
       if (!parse_number(words[1], &check.address) || !parse_number(words[2], &check.bytes))
-        return malformed_line("no address and number of bytes: " + sim::quoted(words[1]) + " " + sim::quoted(words[2]));
+        return malformed_line("no address and number of bytes: " + sim::quoted(words[1]) + " " +
+                              sim::quoted(words[2]));
       job_.checks.push_back(std::move(check));
       return true;
     }
@@ -205,8 +207,8 @@ class Replay {
     JobFile file;
     if (!find_file(name, &file)) return false;
     if (file.bytes() > most) {
-      return malformed(sim::quoted(name) + " has " + std::to_string(file.bytes()) + " bytes, expected at most " +
-                       std::to_string(most));
+      return malformed(sim::quoted(name) + " has " + std::to_string(file.bytes()) +
+                       " bytes, expected at most " + std::to_string(most));
     }
     bytes->resize(file.bytes());
     return read_found(file, bytes->data());
@@ -248,8 +250,8 @@ class Replay {
       JobFile file;
       if (!find_file(check.file, &file)) return false;
       if (file.bytes() != check.bytes) {
-        return malformed(sim::quoted(check.file) + " has " + std::to_string(file.bytes()) + " bytes, expected " +
-                         std::to_string(check.bytes));
+        return malformed(sim::quoted(check.file) + " has " + std::to_string(file.bytes()) +
+                         " bytes, expected " + std::to_string(check.bytes));
       }
       check.expected.resize(check.bytes);
       if (!read_found(file, check.expected.data())) return false;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "qplan/npu_sim.h"
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/program.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/guarded_memory.h"

@@ -1,5 +1,3 @@
-#include "src/packer/inspect/step_variants.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
 #include "kernels/layout.h"
+#include "src/packer/inspect/inspect.h"
 #include "src/runtime/bind/family.h"
 
 namespace qplan::inspect::step_variants_test {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/memory/checker.h"
+#include "src/packer/memory/arena.h"
 #include "src/packer/memory/planner.h"
 
 namespace qplan::memory::overlap_checker_test {

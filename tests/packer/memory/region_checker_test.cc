@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/memory/checker.h"
+#include "src/packer/memory/arena.h"
 
 namespace qplan::memory::region_checker_test {
 namespace {

@@ -1,5 +1,3 @@
-#include "src/packer/passes/rounding.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "src/packer/passes/rewrite_pass.h"
 #include "tests/packer/passes/pass_test_support.h"
 
 namespace qplan::passes_test::rounding_test {

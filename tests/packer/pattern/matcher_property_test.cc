@@ -8,7 +8,7 @@
 #include <map>
 
 #include "src/packer/op/op_def.h"
-#include "src/packer/pattern/matcher.h"
+#include "src/packer/pattern/rewrite.h"
 #include "tests/support/random.h"
 
 namespace qplan::pattern::matcher_property_test {
@@ -21,7 +21,7 @@ struct Spec {
   enum Kind { kAny, kConstant, kParam, kOp, kCommutative, kEither, kOptional, kDominates };
   Kind kind = kAny;
   std::vector<std::string> ops;  // one or two names; kDominates: the path
-  std::vector<Spec> children;    // as in pattern_node.h, but kDominates: parent, child
+  std::vector<Spec> children;    // as in pattern.h, but kDominates: parent, child
   std::string name;              // as()
   std::optional<ir::DType> dtype;
   bool one_use = false;

@@ -1,8 +1,7 @@
-#include "src/packer/pattern/matcher.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
+#include "src/packer/pattern/rewrite.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::pattern::matcher_test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/vta/compiler/streams/layout.h"
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/program.h"
 
 namespace qplan::vta::compiler {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/vta/isa/vta_tokens.h"
+#include "src/vta/isa/vta.h"
 #include "src/vta/sim/program.h"
 #include "tests/vta/sim/blob_builder.h"
 #include "tests/vta/sim/product_blob.h"

@@ -1,11 +1,12 @@
 // The effect of instructions on memories, against plain loops over the formulas.
+#include "src/vta/sim/machine.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <vector>
 
-#include "src/vta/sim/executor.h"
 #include "tests/vta/sim/blob_builder.h"
 #include "tests/vta/sim/interpreter.h"
 

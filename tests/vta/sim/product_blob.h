@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/program.h"
 #include "tests/vta/sim/blob_builder.h"
 

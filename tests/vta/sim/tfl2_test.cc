@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/numeric/requantize.h"
-#include "src/vta/sim/executor.h"
+#include "src/vta/sim/machine.h"
 #include "tests/vta/sim/blob_builder.h"
 
 namespace qplan::sim::tfl2_test {

@@ -1,9 +1,11 @@
 // Arithmetic, comparison and selection, with NumPy's broadcasting.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/elements.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::onnx {
@@ -70,6 +72,100 @@ void import_where(const OpContext& op) {
     }
   }
   op.define(0, op.emit("where", {op.input(0), op.input(1), op.input(2)}));
+}
+
+// ReduceMean, ReduceSum, ReduceMax, ArgMax. The IR has a mean and an arg max; sums and maxima, and means of
+// constants, are computed on import.
+namespace {
+
+enum class Kind { kMean, kSum, kMax };
+
+// Sorted, each once; nullopt: the data stays as it is.
+std::optional<ir::Ints> reduced_axes(const OpContext& op, size_t rank, int64_t axes_input_since) {
+  std::optional<ir::Ints> axes;
+  if (op.opset() < axes_input_since) {
+    axes = op.attr_ints("axes");
+  } else if (op.has_input(1)) {
+    axes = op.ints(1, "axes");
+  }
+  const bool noop = op.attr_int("noop_with_empty_axes", 0) != 0;
+  if (!axes || axes->empty()) {
+    if (noop) return std::nullopt;
+    axes = ir::Ints{};
+  }
+  return op::normalized_axes(*axes, rank);
+}
+
+// Sums in double, in the order of the elements.
+ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, const ir::Ints& axes,
+                                bool keepdims, Kind kind) {
+  const ir::DType dtype = data.type().dtype;
+  if (dtype != ir::kFloat32 && dtype != ir::kFloat64 && dtype != ir::kInt32 && dtype != ir::kInt64) {
+    throw Unsupported{ir::to_string(dtype) + " data"};
+  }
+  const ir::Shape& shape = data.type().shape;
+  ir::Shape kept = shape, result_shape;
+  int64_t count = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool gone = std::ranges::binary_search(axes, static_cast<int64_t>(i));
+    if (gone) {
+      count *= shape[i];
+      kept[i] = 1;
+    }
+    if (!gone || keepdims) result_shape.push_back(kept[i]);
+  }
+  op.graph().charge_work(data.bytes().size() * 8);  // doubles are made of them
+  const std::vector<double> values = numbers_of(data);
+  constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold every integer up to here
+  std::vector<double> results(static_cast<size_t>(ir::TensorType{dtype, kept}.num_elements()),
+                              kind == Kind::kMax ? -INFINITY : 0.0);
+  const std::vector<size_t> result_of = op::broadcast_indices(kept, shape);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    double& result = results[result_of[i]];
+    if (kind == Kind::kMax) {
+      result = std::isnan(value) || value > result ? value : result;
+    } else {
+      result += value;
+    }
+    if (!dtype.is_float() && (std::fabs(value) > kExact || std::fabs(result) > kExact)) {
+      throw Unsupported{"integers beyond 2^53"};
+    }
+  }
+  if (kind == Kind::kMean) {
+    for (double& result : results) result /= static_cast<double>(count);
+  }
+  const Value doubles = ir::make_constant(ir::kFloat64, result_shape, results);
+  return dtype == ir::kFloat64 ? doubles.constant
+                               : op.emit("cast", {doubles}, {{"dtype", ir::to_string(dtype)}}).constant;
+}
+
+void reduce(const OpContext& op, Kind kind, int64_t axes_input_since) {
+  op.expect_counts(1, op.opset() < axes_input_since ? 1 : 2);
+  const Value& data = op.input(0);
+  const bool keepdims = op.attr_int("keepdims", 1) != 0;
+  const std::optional<ir::Ints> axes = reduced_axes(op, op.shape(data).size(), axes_input_since);
+  if (!axes) return op.define(0, data);
+  if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
+  if (data.is_constant()) return op.define(0, reduce_constant(op, *data.constant, *axes, keepdims, kind));
+  if (kind != Kind::kMean) throw Unsupported{"data that is not constant"};
+  op.define(0, op.emit("mean", {data}, {{"axis", *axes}, {"keepdims", keepdims}}));
+}
+
+}  // namespace
+
+void import_reduce_mean(const OpContext& op) { reduce(op, Kind::kMean, 18); }
+void import_reduce_sum(const OpContext& op) { reduce(op, Kind::kSum, 13); }
+void import_reduce_max(const OpContext& op) { reduce(op, Kind::kMax, 18); }
+
+void import_arg_max(const OpContext& op) {
+  op.expect_counts(1, 1);
+  if (op.attr_int("select_last_index", 0) != 0) throw Unsupported{"attribute 'select_last_index'"};
+  const Value& data = op.input(0);
+  const int64_t axis = OpContext::axis_of(op.attr_int("axis", 0), op.shape(data).size());
+  const bool keepdims = op.attr_int("keepdims", 1) != 0;
+  op.define(0, op.emit("argmax", {data},
+                       {{"axis", axis}, {"keepdims", keepdims}, {"dtype", std::string("int64")}}));
 }
 
 }  // namespace qplan::onnx

@@ -1,7 +1,7 @@
 // RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1 as operators of their own: requantise, then clamp in the output's
 // units.
-#include "src/packer/import/tflite/activation.h"
 #include "src/packer/import/tflite/op_context.h"
+#include "src/packer/import/tflite/weights.h"
 
 namespace qplan::tfl {
 namespace {

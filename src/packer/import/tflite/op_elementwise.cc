@@ -1,6 +1,6 @@
 // ADD, SUB, MUL, MAXIMUM, MINIMUM.
-#include "src/packer/import/tflite/activation.h"
 #include "src/packer/import/tflite/op_context.h"
+#include "src/packer/import/tflite/weights.h"
 
 namespace qplan::tfl {
 namespace {

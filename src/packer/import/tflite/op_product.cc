@@ -1,6 +1,5 @@
 // CONV_2D and DEPTHWISE_CONV_2D. Multipliers as TFLite forms them (PopulateConvolutionQuantizationParams):
 // uint8 from the float32 product of the scales, int8 in double, whether per channel or not.
-#include "src/packer/import/tflite/activation.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/weights.h"
 

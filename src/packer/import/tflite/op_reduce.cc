@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/packer/import/tflite/activation.h"
 #include "src/packer/import/tflite/op_context.h"
+#include "src/packer/import/tflite/weights.h"
 
 namespace qplan::tfl {
 namespace {

@@ -1,4 +1,7 @@
 // qnn.mean, argmax: families mean and arg_max.
+#include "kernels/numeric/exp.h"
+#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/operands.h"
 #include "src/packer/op/shape.h"
@@ -100,6 +103,135 @@ void lower_arg_max(Lowering& lowering, const NodeSequence& sequence) {
 std::vector<TableRow> reduce_rows() {
   return {{"mean", match_mean, constraints_of_mean(), lower_mean},
           {"arg_max", match_arg_max, constraints_of_arg_max(), lower_arg_max}};
+}
+
+// qnn.softmax: family softmax; under tfl2 with the parameters that TFLite's Prepare computes for 8 bits.
+namespace {
+
+constexpr std::initializer_list<format::Contract> kSoftmaxContracts = {format::Contract_TFL2,
+                                                                       format::Contract_F32E};
+
+// Differences to the maximum are Q5.26.
+constexpr int32_t kSoftmaxIntegerBits = 5;
+
+struct InputScaling {
+  int32_t multiplier;
+  int32_t left_shift;
+  int32_t diff_min;
+};
+
+InputScaling input_scaling(double beta, double scale) {
+  constexpr double kMaxMultiplier = 2147483647.0;  // 2^31 - 1
+  const double real = beta * scale * static_cast<double>(1 << (31 - kSoftmaxIntegerBits));
+  const QuantizedMultiplier quantized = quantize_multiplier(real < kMaxMultiplier ? real : kMaxMultiplier);
+  if (quantized.shift < 0) refuse("its input's scale times beta is too small for fixed point");
+  // The largest difference whose shifted value is at most 31 in Q5.26.
+  const int64_t radius =
+      (int64_t{(1 << kSoftmaxIntegerBits) - 1} << (31 - kSoftmaxIntegerBits)) >> quantized.shift;
+  return {quantized.multiplier, quantized.shift, static_cast<int32_t>(-radius)};
+}
+
+struct SoftmaxOutput {
+  float scale;
+  int32_t zero_point;
+};
+
+SoftmaxOutput output_quantization(const Lowering& lowering, const ir::Node& node) {
+  return {lowering.scale(node.operands[unary::kOutputScale], "the output's scale"),
+          lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point")};
+}
+
+SoftmaxParams tfl2_params(const Lowering& lowering, const ir::Node& node, ir::DType dtype) {
+  const SoftmaxOutput output = output_quantization(lowering, node);
+  if (output.scale != 1.0f / 256.0f || output.zero_point != dtype.min()) {
+    refuse("its output must have scale 1/256 and zero point " + std::to_string(dtype.min()));
+  }
+  const InputScaling scaling =
+      input_scaling(static_cast<float>(op::attr_float(node, "beta")),
+                    lowering.scale(node.operands[unary::kInputScale], "the input's scale"));
+  return {.contract = format::Contract_TFL2,
+          .input_multiplier = scaling.multiplier,
+          .input_left_shift = scaling.left_shift,
+          .diff_min = scaling.diff_min};
+}
+
+SoftmaxParams f32e_params(const Lowering& lowering, const ir::Node& node) {
+  const SoftmaxOutput output = output_quantization(lowering, node);
+  return {.contract = format::Contract_F32E,
+          .output_scale = output.scale,
+          .output_zero_point = output.zero_point};
+}
+
+// exp(-scale * d): docs/numerics/softmax.md.
+TensorId exponentials(Lowering& lowering, const ir::Node& node) {
+  const auto scale =
+      static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale"));
+  std::vector<float> table;
+  for (uint32_t d = 0; d < SoftmaxArgs::kTableEntries; ++d) {
+    table.push_back(static_cast<float>(exp_double(-scale * d)));
+  }
+  return add_values<float>(lowering, ir::kFloat32, table, node.name + "/table");
+}
+
+bool softmax_in_float(const ir::Node& node) {
+  return op::attr_string(node, "contract") == contract_name(format::Contract_F32E);
+}
+
+void check_softmax(const Matched& match) {
+  const ir::Node& node = *node_of(match);
+  const ir::DType dtype = match.lowering.type(node.operands[unary::kData]).dtype;
+  if (!is_8_bit(dtype)) return;
+  if (!softmax_in_float(node)) {
+    (void)tfl2_params(match.lowering, node, dtype);
+    return;
+  }
+  (void)output_quantization(match.lowering, node);
+  (void)match.lowering.scale(node.operands[unary::kInputScale], "the input's scale");
+}
+
+NodeSequence match_softmax(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.softmax") ? NodeSequence{node} : NodeSequence{};
+}
+
+std::vector<Constraint> constraints_of_softmax() {
+  const std::string prefix = "cpu.softmax.";
+  return {contract_among(prefix, kSoftmaxContracts),
+          {prefix + "axis", "the axis is the last one", kNothingToChange,
+           [](const Matched& match) -> std::string {
+             const ir::Node& node = *node_of(match);
+             const size_t rank = match.lowering.type(node.operands[unary::kData]).shape.size();
+             const int64_t axis = op::normalized_axis(op::attr_int(node, "axis"), rank);
+             if (axis + 1 == static_cast<int64_t>(rank)) return "";
+             return cat("axis ", axis, ", the kernel takes the last one");
+           }},
+          operand_is_8_bit(prefix, unary::kData),
+          {prefix + "beta", "beta is 1 under `f32e`", kNothingToChange,
+           [](const Matched& match) -> std::string {
+             const ir::Node& node = *node_of(match);
+             if (!softmax_in_float(node) || op::attr_float(node, "beta") == 1.0) return "";
+             return "its beta is not 1, which contract 'f32e' has no rule for";
+           }},
+          scales_are_constants(prefix, check_softmax)};
+}
+
+void lower_softmax(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = make_step(kKernel_softmax, node);
+  step.inputs = {lowering.tensor(node.operands[unary::kData])};
+  if (softmax_in_float(node)) {
+    step.inputs.push_back(exponentials(lowering, node));
+    step.params = f32e_params(lowering, node);
+  } else {
+    step.params = tfl2_params(lowering, node, lowering.type(node.operands[unary::kData]).dtype);
+  }
+  step.outputs = {lowering.define(node.results[0])};
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> softmax_rows() {
+  return {{"softmax", match_softmax, constraints_of_softmax(), lower_softmax}};
 }
 
 }  // namespace qplan::target::cpu

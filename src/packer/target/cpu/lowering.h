@@ -16,10 +16,10 @@
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/operands.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/target/constraint.h"
 #include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
+#include "src/packer/target/target.h"
 #include "src/runtime/bind/family.h"
 
 namespace qplan::target::cpu {

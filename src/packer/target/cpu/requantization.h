@@ -73,7 +73,7 @@ struct AccumulatorScales {
 AccumulatorScales accumulator_scales(const Lowering& lowering, const ir::Node& requantize,
                                      format::Contract contract);
 
-// The float forms of a step's channels (format/README.md, "Float forms"): what prove_requantization.h proves
+// The float forms of a step's channels (format/README.md, "Float forms"): what prove.h proves
 // for the accumulators that a layer's weights and input can make.
 
 // FloatForm_NONE where the layout keeps channels apart (kLayout_ohwi: no variant reads it by vectors), the

@@ -32,7 +32,7 @@ struct ReadOp {
   std::vector<float> scales;
 };
 
-// A candidate whose pattern names what it matched as the packer's do (patterns.h): "product", "pad",
+// A candidate whose pattern names what it matched as the packer's do (target.h): "product", "pad",
 // "bias_add", "requantize", "sum", "pool", "clip". "" or what cannot be said in an operator list; then op is
 // not to be used.
 std::string read_op(const Candidate& candidate, ReadOp* result);

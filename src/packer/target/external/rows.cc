@@ -9,7 +9,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/external/external.h"
-#include "src/packer/target/patterns.h"
+#include "src/packer/target/target.h"
 
 namespace qplan::target::external {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/matcher.h"
+#include "src/packer/pattern/rewrite.h"
 #include "src/packer/target/region.h"
 #include "src/vta/compiler/regions/region.h"
 #include "src/vta/compiler/target.h"

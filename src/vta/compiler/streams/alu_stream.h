@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/vta/compiler/streams/alu_steps.h"
-#include "src/vta/compiler/streams/stream_writer.h"
+#include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/vta/compiler/streams/gemm.h"
-#include "src/vta/compiler/streams/stream_writer.h"
+#include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/vta/compiler/streams/alu_stream.h"
-#include "src/vta/compiler/streams/stream_writer.h"
+#include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -9,7 +9,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/vta/isa/vta.h"
-#include "src/vta/isa/vta_tokens.h"
 
 namespace qplan::vta::compiler {
 namespace {

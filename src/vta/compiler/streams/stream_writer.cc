@@ -1,10 +1,9 @@
-#include "src/vta/compiler/streams/stream_writer.h"
-
 #include <cstring>
 #include <utility>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
 
