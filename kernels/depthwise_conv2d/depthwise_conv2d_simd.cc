@@ -68,23 +68,23 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(depthwise_conv2d) {
+QPLAN_SIMD_NAMESPACE(depthwise_conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
-  size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
+size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 
-  uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-    const FormRounding rounding(args.float_form != FloatForm::kNone);
-    run_rows(args, begin, end, scratch);
-  }
+void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  const FormRounding rounding(args.float_form != FloatForm::kNone);
+  run_rows(args, begin, end, scratch);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(depthwise_conv2d)
 
 }  // namespace qplan

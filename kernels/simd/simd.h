@@ -3,7 +3,7 @@
 // each instruction set of kernels/isa.def and says which by three macros:
 //
 //   QPLAN_SIMD_HEADER    "kernels/simd/<isa>.h": that instruction set's vocabulary
-//   QPLAN_SIMD_ISA       its name: QPLAN_SIMD_VARIANT(add) is add_<isa>, the namespace of a variant
+//   QPLAN_SIMD_ISA       its name: QPLAN_SIMD_NAMESPACE(add) is the namespace of a variant, add_<isa>
 //   QPLAN_SIMD_VECTORS   the one whose vectors it has: its own name, or its base's (isa.def, "dot")
 //
 // An instruction set's header defines
@@ -36,7 +36,7 @@
 
 #define QPLAN_SIMD_PASTE(name, isa) name##_##isa
 #define QPLAN_SIMD_JOIN(name, isa) QPLAN_SIMD_PASTE(name, isa)
-#define QPLAN_SIMD_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
+#define QPLAN_SIMD_NAMESPACE(name) namespace QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
 // The variant of a family without dot products for the same processor.
 #define QPLAN_SIMD_VECTOR_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_VECTORS)
 
