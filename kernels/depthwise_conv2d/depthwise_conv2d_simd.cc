@@ -26,11 +26,18 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   const uint8_t* const* at = taps.addresses;
   for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
     VecI32 low = low_bias, high = high_bias;
-    for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
-      const BytePairs pairs = load_pairs(at[0] + channel, at[1] + channel, count, flip);
+    const auto add_pair = [&](uint32_t t) {
+      const BytePairs pairs = load_pairs(at[2 * t] + channel, at[2 * t + 1] + channel, count, flip);
       low = add(low, multiply_pairs(pairs.low, load_ints(weights + kBlock * t)));
       high = add(high, multiply_pairs(pairs.high, load_ints(weights + kBlock * t + kLanes)));
+    };
+    if constexpr (kPairs != 0) {
+#pragma GCC unroll 5
+      for (uint32_t t = 0; t < kPairs; ++t) add_pair(t);
+    } else {
+      for (uint32_t t = 0; t < num_pairs; ++t) add_pair(t);
     }
+    at += 2 * num_pairs;
     const VecI32 outputs = low_epilogue.outputs(low);
     store_halves(out + channel, 0, bytes.pack(outputs, high_epilogue.outputs(high), outputs, outputs), count,
                  1);

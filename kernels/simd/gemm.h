@@ -93,10 +93,13 @@ __attribute__((always_inline)) inline decltype(auto) tile_epilogue(const Gemm& g
   }
 }
 
-// kRows rows by kTileChannels channels.
+// kRows rows by kTileChannels channels. Inlined by force: where two epilogues have the same instructions, GCC
+// 12 makes one function of their tiles before it inlines, and each tile then loads the constants of both
+// epilogues again (5 % of a 1x1 convolution of 64 channels with SSE4.1).
 template <uint32_t kRows, typename Epilogue>
-inline void gemm_tile(const Gemm& g, uint32_t first_row, uint32_t channel, const Epilogue& held_low,
-                      const Epilogue& held_high, const OutputBytes& bytes) {
+__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t first_row, uint32_t channel,
+                                                     const Epilogue& held_low, const Epilogue& held_high,
+                                                     const OutputBytes& bytes) {
   VecI32 sums[kRows][kDotVectors];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
