@@ -1,8 +1,10 @@
 // A kernel family is a folder of kernels/ with
 //   <family>.h         the contract: the formula, a plain struct <Family>Args, the variants' declarations
 //   <family>_ref.cc    the reference: the formula as written, for every layout and dtype; never optimised
-//   <family>_<isa>.cc  variants, one instruction set each, equal to the reference in every bit
-//   variants.def       the variants, best first, the reference last
+//   <family>_simd.cc   the vector kernel over the names of kernels/simd/simd.h, of which
+//                      cmake/QplanIsa.cmake makes a variant for each instruction set of kernels/isa.def
+//   <name>_<isa>.cc    a variant written by hand for one instruction set, where a measurement asks for it
+//   variants.def       the variants, best first, the reference last; all are equal to it in every bit
 // Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. What a plan's step
 // says becomes Args in src/runtime/bind/<family>.cc. Work comes in *units* (output rows, blocks of channels,
 // ...: the variant says how many a given Args has); any partition of the units into ranges, run in any order

@@ -3,9 +3,10 @@
 //
 //   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
-//   QPLAN_FILE_VARIANTS(lut8)          lut8_<isa> of those for which there is a file lut8_<isa>.cc
-//   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set that
-//   has a file QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
+//   QPLAN_FILE_VARIANTS(dequantize)    dequantize_<isa> of those for which there is a dequantize_<isa>.cc
+//   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set where
+//                                      there is a file of it
+//   QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
 //
 // A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake:
 // <family>_simd.cc, or <variant>.cc where there is one), selects them (the family's KernelVariant rows), and

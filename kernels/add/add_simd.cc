@@ -254,36 +254,36 @@ inline void add_lanes(const AddArgs& args, bool subtract, uint32_t begin, uint32
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(add) {
+QPLAN_SIMD_NAMESPACE(add) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const AddArgs&) { return Refusal::kNone; }
+Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const AddArgs&) { return 0; }
+size_t scratch_bytes(const AddArgs&) { return 0; }
 
-  uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, false, begin, end); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, false, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(add)
 
-namespace QPLAN_SIMD_VARIANT(sub) {
+QPLAN_SIMD_NAMESPACE(sub) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const AddArgs&) { return Refusal::kNone; }
+Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const AddArgs&) { return 0; }
+size_t scratch_bytes(const AddArgs&) { return 0; }
 
-  uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, true, begin, end); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(args, true, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(sub)
 
 }  // namespace qplan

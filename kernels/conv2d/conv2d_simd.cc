@@ -204,22 +204,22 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(conv2d) {
+QPLAN_SIMD_NAMESPACE(conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const Conv2dArgs& args) { return band_accepts(args); }
+Refusal accepts(const Conv2dArgs& args) { return band_accepts(args); }
 
-  size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
+size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 
-  uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
+uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-    conv2d_gemm(args, begin, end, scratch);
-  }
+void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  conv2d_gemm(args, begin, end, scratch);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(conv2d)
 
 }  // namespace qplan

@@ -1,6 +1,6 @@
-// depthwise_conv2d, 2 * kLanes channels at a time: two taps make one product of pairs for each vector of
-// them. AVX-512 has a file of its own, in which a product of pairs adds to a sum in one instruction
-// (vpdpwssd).
+// depthwise_conv2d, 2 * kLanes channels and two taps at a time, which make one product of pairs for each
+// vector of channels unless the vocabulary has an add_taps of its own. AVX-512 has a file of its own, in
+// which a product of pairs adds to a sum in one instruction (vpdpwssd).
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +13,19 @@ namespace {
 
 constexpr uint32_t kBlock = 2 * kLanes;
 
+#if !defined(QPLAN_SIMD_OWN_TAPS)
+// Few registers: the weights of two taps stay in memory.
+using TapWeights = const int32_t*;
+inline TapWeights tap_weights(const int32_t* pairs) { return pairs; }
+
+inline void add_taps(VecI32& low, VecI32& high, const uint8_t* a, const uint8_t* b, uint32_t count,
+                     LaneBytes flip, TapWeights weights) {
+  const BytePairs pairs = load_pairs(a, b, count, flip);
+  low = add(low, multiply_pairs(pairs.low, load_ints(weights)));
+  high = add(high, multiply_pairs(pairs.high, load_ints(weights + kLanes)));
+}
+#endif
+
 // One block of `count` (<= kBlock) channels of one output row. kPairs 0: any number of pairs of taps.
 template <typename Epilogue, uint32_t kPairs>
 inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint32_t count,
@@ -23,13 +36,21 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
   const Epilogue low_epilogue(a, channel), high_epilogue(a, channel + kLanes);
   const OutputBytes bytes(a);
   const int32_t* weights = weights_of(a, taps, channel);
+  TapWeights held[kPairs != 0 ? kPairs : 1];
+#pragma GCC unroll 5
+  for (uint32_t t = 0; t < kPairs; ++t) held[t] = tap_weights(weights + kBlock * t);
   const uint8_t* const* at = taps.addresses;
   for (uint32_t x = 0; x < a.output_w; ++x, out += a.output_c) {
     VecI32 low = low_bias, high = high_bias;
-    for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
-      const BytePairs pairs = load_pairs(at[0] + channel, at[1] + channel, count, flip);
-      low = add(low, multiply_pairs(pairs.low, load_ints(weights + kBlock * t)));
-      high = add(high, multiply_pairs(pairs.high, load_ints(weights + kBlock * t + kLanes)));
+    if constexpr (kPairs != 0) {
+#pragma GCC unroll 5
+      for (uint32_t t = 0; t < kPairs; ++t, at += 2) {
+        add_taps(low, high, at[0] + channel, at[1] + channel, count, flip, held[t]);
+      }
+    } else {
+      for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
+        add_taps(low, high, at[0] + channel, at[1] + channel, count, flip, tap_weights(weights + kBlock * t));
+      }
     }
     const VecI32 outputs = low_epilogue.outputs(low);
     store_halves(out + channel, 0, bytes.pack(outputs, high_epilogue.outputs(high), outputs, outputs), count,
@@ -68,23 +89,23 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(depthwise_conv2d) {
+QPLAN_SIMD_NAMESPACE(depthwise_conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
-  size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
+size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 
-  uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-    const FormRounding rounding(args.float_form != FloatForm::kNone);
-    run_rows(args, begin, end, scratch);
-  }
+void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  const FormRounding rounding(args.float_form != FloatForm::kNone);
+  run_rows(args, begin, end, scratch);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(depthwise_conv2d)
 
 }  // namespace qplan

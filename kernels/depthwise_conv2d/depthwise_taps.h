@@ -49,27 +49,43 @@ inline Taps taps_in(const DepthwiseConv2dArgs& a, void* scratch) {
           reinterpret_cast<int32_t*>(bytes + padding_bytes(a) + address_bytes(a))};
 }
 
-// The addresses for output row `row` (n * output_h + y). An odd last tap is paired with the padding, by
-// weight zero.
+// The outputs x, of `count`, whose input column first + x * stride lies within the input.
+struct TapRange {
+  uint32_t begin, end;
+};
+inline TapRange inside_columns(int32_t first, uint32_t stride, uint32_t input_w, uint32_t count) {
+  const int64_t left = input_w - int64_t{first};  // of columns from `first` on
+  const uint32_t begin = first < 0 ? (static_cast<uint32_t>(-first) + stride - 1) / stride : 0;
+  const uint32_t end = left > 0 ? (static_cast<uint32_t>(left) + stride - 1) / stride : 0;
+  return {begin < count ? begin : count, end < count ? end : count};
+}
+
+// The addresses for output row `row` (n * output_h + y), tap by tap. An odd last tap is paired with the
+// padding, by weight zero.
 inline void find_taps(const DepthwiseConv2dArgs& a, uint32_t row, const Taps& taps) {
   const uint32_t n = row / a.output_h, y = row % a.output_h;
   const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{n} * a.input_h * a.input_w * a.input_c;
   const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
-  const uint8_t** to = taps.addresses;
-  for (uint32_t x = 0; x < a.output_w; ++x) {
-    const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
-    for (uint32_t ky = 0; ky < a.kernel_h; ++ky) {
-      const int32_t iy = y0 + static_cast<int32_t>(ky * a.dilation_h);
-      for (uint32_t kx = 0; kx < a.kernel_w; ++kx) {
-        const int32_t ix = x0 + static_cast<int32_t>(kx * a.dilation_w);
-        const bool inside = iy >= 0 && ix >= 0 && static_cast<uint32_t>(iy) < a.input_h &&
-                            static_cast<uint32_t>(ix) < a.input_w;
-        *to++ = inside ? image + (size_t{static_cast<uint32_t>(iy)} * a.input_w + static_cast<uint32_t>(ix)) *
-                                     a.input_c
-                       : taps.padding;
-      }
+  const uint32_t taps_of_pixel = num_tap_pairs(a) * 2, num_taps = a.kernel_h * a.kernel_w;
+  const size_t step = size_t{a.stride_w} * a.input_c;
+  for (uint32_t tap = 0; tap < taps_of_pixel; ++tap) {
+    const int32_t iy = y0 + static_cast<int32_t>(tap / a.kernel_w * a.dilation_h);
+    const int32_t x0 =
+        static_cast<int32_t>(tap % a.kernel_w * a.dilation_w) - static_cast<int32_t>(a.pad_left);
+    TapRange inside = {0, 0};
+    if (tap < num_taps && iy >= 0 && static_cast<uint32_t>(iy) < a.input_h) {
+      inside = inside_columns(x0, a.stride_w, a.input_w, a.output_w);
     }
-    if (a.kernel_h * a.kernel_w % 2 != 0) *to++ = taps.padding;
+    const uint8_t** to = taps.addresses + tap;
+    uint32_t x = 0;
+    for (; x < inside.begin; ++x, to += taps_of_pixel) *to = taps.padding;
+    if (x < inside.end) {
+      const int64_t column = x0 + int64_t{x} * a.stride_w;
+      const uint8_t* from =
+          image + (size_t{static_cast<uint32_t>(iy)} * a.input_w + static_cast<size_t>(column)) * a.input_c;
+      for (; x < inside.end; ++x, to += taps_of_pixel, from += step) *to = from;
+    }
+    for (; x < a.output_w; ++x, to += taps_of_pixel) *to = taps.padding;
   }
 }
 

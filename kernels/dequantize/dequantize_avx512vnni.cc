@@ -23,22 +23,22 @@ inline void dequantize_lanes(const DequantizeArgs& args, uint32_t begin, uint32_
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(dequantize) {
+QPLAN_SIMD_NAMESPACE(dequantize) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
+Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const DequantizeArgs&) { return 0; }
+size_t scratch_bytes(const DequantizeArgs&) { return 0; }
 
-  uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const DequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
-    dequantize_lanes(args, begin, end);
-  }
+void run(const DequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
+  dequantize_lanes(args, begin, end);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(dequantize)
 
 }  // namespace qplan

@@ -48,22 +48,22 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(fully_connected) {
+QPLAN_SIMD_NAMESPACE(fully_connected) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args); }
+Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args); }
 
-  size_t scratch_bytes(const FullyConnectedArgs& args) { return rows_scratch_bytes(args); }
+size_t scratch_bytes(const FullyConnectedArgs& args) { return rows_scratch_bytes(args); }
 
-  uint32_t units(const FullyConnectedArgs& args) { return row_units(args); }
+uint32_t units(const FullyConnectedArgs& args) { return row_units(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const FullyConnectedArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-    fully_connected_gemm(args, begin, end, scratch);
-  }
+void run(const FullyConnectedArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  fully_connected_gemm(args, begin, end, scratch);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(fully_connected)
 
 }  // namespace qplan

@@ -62,20 +62,20 @@ inline void mean_channels(const MeanArgs& args, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(mean) {
+QPLAN_SIMD_NAMESPACE(mean) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const MeanArgs& args) { return mean_channels_accept(args); }
+Refusal accepts(const MeanArgs& args) { return mean_channels_accept(args); }
 
-  size_t scratch_bytes(const MeanArgs&) { return 0; }
+size_t scratch_bytes(const MeanArgs&) { return 0; }
 
-  uint32_t units(const MeanArgs& args) { return mean_channels_units(args); }
+uint32_t units(const MeanArgs& args) { return mean_channels_units(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const MeanArgs& args, uint32_t begin, uint32_t end, void*) { mean_channels(args, begin, end); }
+void run(const MeanArgs& args, uint32_t begin, uint32_t end, void*) { mean_channels(args, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(mean)
 
 }  // namespace qplan

@@ -39,20 +39,20 @@ inline void mul_lanes(const MulArgs& args, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(mul) {
+QPLAN_SIMD_NAMESPACE(mul) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const MulArgs&) { return Refusal::kNone; }
+Refusal accepts(const MulArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const MulArgs&) { return 0; }
+size_t scratch_bytes(const MulArgs&) { return 0; }
 
-  uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const MulArgs& args, uint32_t begin, uint32_t end, void*) { mul_lanes(args, begin, end); }
+void run(const MulArgs& args, uint32_t begin, uint32_t end, void*) { mul_lanes(args, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(mul)
 
 }  // namespace qplan

@@ -131,42 +131,38 @@ inline void max_pool2d_lanes(const Pool2dArgs& args, uint32_t begin, uint32_t en
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(avg_pool2d) {
+QPLAN_SIMD_NAMESPACE(avg_pool2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const Pool2dArgs& args) {
-    return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount ? Refusal::kNone : Refusal::kTooLarge;
-  }
+Refusal accepts(const Pool2dArgs& args) {
+  return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount ? Refusal::kNone : Refusal::kTooLarge;
+}
 
-  size_t scratch_bytes(const Pool2dArgs&) { return 0; }
+size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 
-  uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) {
-    avg_pool2d_lanes(args, begin, end);
-  }
+void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { avg_pool2d_lanes(args, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(avg_pool2d)
 
-namespace QPLAN_SIMD_VARIANT(max_pool2d) {
+QPLAN_SIMD_NAMESPACE(max_pool2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
+Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const Pool2dArgs&) { return 0; }
+size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 
-  uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) {
-    max_pool2d_lanes(args, begin, end);
-  }
+void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { max_pool2d_lanes(args, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(max_pool2d)
 
 }  // namespace qplan

@@ -38,22 +38,20 @@ inline void quantize_lanes(const QuantizeArgs& args, uint32_t begin, uint32_t en
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(quantize) {
+QPLAN_SIMD_NAMESPACE(quantize) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
+Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const QuantizeArgs&) { return 0; }
+size_t scratch_bytes(const QuantizeArgs&) { return 0; }
 
-  uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) {
-    quantize_lanes(args, begin, end);
-  }
+void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) { quantize_lanes(args, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(quantize)
 
 }  // namespace qplan

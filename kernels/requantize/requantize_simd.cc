@@ -195,23 +195,23 @@ __attribute__((noinline)) void requantize_lanes(const RequantizeArgs& a, uint32_
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(requantize) {
+QPLAN_SIMD_NAMESPACE(requantize) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const RequantizeArgs& args) { return runs_accept(args); }
+Refusal accepts(const RequantizeArgs& args) { return runs_accept(args); }
 
-  size_t scratch_bytes(const RequantizeArgs&) { return 0; }
+size_t scratch_bytes(const RequantizeArgs&) { return 0; }
 
-  uint32_t units(const RequantizeArgs& args) { return runs_units(args); }
+uint32_t units(const RequantizeArgs& args) { return runs_units(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const RequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
-    const FormRounding rounding(args.float_form != FloatForm::kNone);
-    requantize_lanes(args, begin, end);
-  }
+void run(const RequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
+  const FormRounding rounding(args.float_form != FloatForm::kNone);
+  requantize_lanes(args, begin, end);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(requantize)
 
 }  // namespace qplan

@@ -70,34 +70,34 @@ inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
 }
 
 // A row of the input between two rows, in sixteenths, and the bytes that a vector may read after it.
-template <typename Lanes>
+template <typename Words>
 inline size_t sixteenths_scratch_bytes(const ResizeBilinearArgs& args) {
-  const uint64_t elements = uint64_t{args.input_w} * args.channels + Lanes::kCount;
+  const uint64_t elements = uint64_t{args.input_w} * args.channels + Words::kCount;
   return static_cast<size_t>((elements * sizeof(int16_t) + 63) / 64 * 64);
 }
 
-// Lanes: kCount elements of 16 bits at a time, either read as int8 or as uint8.
+// Words: kCount elements of 16 bits at a time, either read as int8 or as uint8.
 //   blend_rows(top, bottom, d, to)              to[i] = top[i] * (16 - d) + bottom[i] * d
 //   blend_columns(left, right, d, to, count)    the outputs between left and right, of which count are stored
-template <typename Lanes>
+template <typename Words>
 inline void blend_row(const uint8_t* top, const uint8_t* bottom, int32_t distance, uint64_t count,
                       int16_t* row) {
   uint64_t i = 0;
-  for (; i + Lanes::kCount <= count; i += Lanes::kCount) {
-    Lanes::blend_rows(top + i, bottom + i, distance, row + i);
+  for (; i + Words::kCount <= count; i += Words::kCount) {
+    Words::blend_rows(top + i, bottom + i, distance, row + i);
   }
   if (i == count) return;
-  if (count >= Lanes::kCount) {
-    const uint64_t last = count - Lanes::kCount;
-    return Lanes::blend_rows(top + last, bottom + last, distance, row + last);
+  if (count >= Words::kCount) {
+    const uint64_t last = count - Words::kCount;
+    return Words::blend_rows(top + last, bottom + last, distance, row + last);
   }
   for (; i < count; ++i) {
-    const int32_t sum = Lanes::value(top[i]) * (16 - distance) + Lanes::value(bottom[i]) * distance;
+    const int32_t sum = Words::value(top[i]) * (16 - distance) + Words::value(bottom[i]) * distance;
     row[i] = static_cast<int16_t>(sum);
   }
 }
 
-template <typename Lanes>
+template <typename Words>
 inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   SixteenthsAxis height, width;
   if (!sixteenths_axis(args, args.input_h, args.output_h, &height)) return;
@@ -109,7 +109,7 @@ inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint3
     const uint8_t* image =
         static_cast<const uint8_t*>(args.input) + y / args.output_h * args.input_h * input_row;
     const SixteenthsPosition rows = sixteenths_position(height, y % args.output_h);
-    blend_row<Lanes>(image + rows.lower * input_row, image + rows.upper * input_row, rows.distance, input_row,
+    blend_row<Words>(image + rows.lower * input_row, image + rows.upper * input_row, rows.distance, input_row,
                      row);
     uint8_t* output = static_cast<uint8_t*>(args.output) + y * output_row;
     uint64_t left_in_row = output_row;
@@ -117,11 +117,11 @@ inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint3
       const SixteenthsPosition columns = sixteenths_position(width, x);
       const int16_t* left = row + columns.lower * channels;
       const int16_t* right = row + columns.upper * channels;
-      for (uint64_t c = 0; c < channels; c += Lanes::kCount) {
+      for (uint64_t c = 0; c < channels; c += Words::kCount) {
         // What is stored beyond the pixel is stored again by the next one.
         const uint64_t room = left_in_row - c;
-        Lanes::blend_columns(left + c, right + c, columns.distance, output + c,
-                             room < Lanes::kCount ? static_cast<uint32_t>(room) : Lanes::kCount);
+        Words::blend_columns(left + c, right + c, columns.distance, output + c,
+                             room < Words::kCount ? static_cast<uint32_t>(room) : Words::kCount);
       }
       output += channels;
       left_in_row -= channels;

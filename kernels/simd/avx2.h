@@ -10,7 +10,7 @@
 
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/simd/low_bytes.h"
+#include "kernels/simd/x86_bytes.h"
 
 #if !defined(QPLAN_SIMD_ISA)
 #define QPLAN_SIMD_ISA avx2
@@ -143,6 +143,37 @@ inline VecI32 set_words(int16_t v) { return _mm256_set1_epi16(v); }
 inline VecI32 add_words(VecI32 a, VecI32 b) { return _mm256_add_epi16(a, b); }
 inline VecI32 add_words_saturating(VecI32 a, VecI32 b) { return _mm256_adds_epi16(a, b); }
 
+// 16 bits, kBytes / 2 of them.
+template <bool kSigned>
+inline VecI32 load_words(const uint8_t* bytes) {
+  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  return kSigned ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
+}
+inline VecI32 sub_words(VecI32 a, VecI32 b) { return _mm256_sub_epi16(a, b); }
+inline VecI32 mul_words(VecI32 a, VecI32 b) { return _mm256_mullo_epi16(a, b); }
+template <int kCount>
+inline VecI32 shift_left_words(VecI32 v) {
+  return _mm256_slli_epi16(v, kCount);
+}
+template <int kCount>
+inline VecI32 shift_right_words(VecI32 v) {
+  return _mm256_srai_epi16(v, kCount);
+}
+template <int kCount>
+inline VecI32 shift_right_zeros_words(VecI32 v) {
+  return _mm256_srli_epi16(v, kCount);
+}
+// The first count words, which are values of int8 or of uint8, as bytes.
+template <bool kSigned>
+inline void store_words_as_bytes(uint8_t* to, VecI32 v, uint32_t count) {
+  // Named halves would cost GCC 12 another move (5 % of a resize).
+  if constexpr (kSigned) {
+    store_low_bytes(to, _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)), count);
+  } else {
+    store_low_bytes(to, _mm_packus_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)), count);
+  }
+}
+
 // Pairs of int16: a0 * b0 + a1 * b1.
 inline VecI32 multiply_pairs(VecI32 a, VecI32 b) { return _mm256_madd_epi16(a, b); }
 inline VecI32 min_unsigned(VecI32 a, VecI32 b) { return _mm256_min_epu32(a, b); }
@@ -152,7 +183,9 @@ inline bool any_below(VecI32 a, VecI32 b) {
   return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a)) != -1;
 }
 
-// The first count (1 .. kBytes) bytes; nothing after them is read or written.
+// The first count (1 .. kBytes) bytes; nothing after them is read or written. kLoadsFewBytes: it takes about
+// as long as kBytes do.
+constexpr bool kLoadsFewBytes = false;
 inline VecI32 load_vector(const uint8_t* from, uint32_t count) {
   if (count >= kBytes) return load_whole(from);
   uint8_t some[kBytes] = {};
@@ -164,6 +197,38 @@ inline void store_vector(uint8_t* to, VecI32 bytes, uint32_t count) {
   store_low_bytes(to, _mm256_castsi256_si128(bytes), count < 16 ? count : 16);
   if (count > 16) store_low_bytes(to + 16, _mm256_extracti128_si256(bytes, 1), count - 16);
 }
+
+// v, with 0 after its first count bytes.
+inline VecI32 first_bytes(VecI32 v, uint32_t count) {
+  const VecI32 index = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+                                        20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+  return _mm256_and_si256(v, _mm256_cmpgt_epi8(_mm256_set1_epi8(static_cast<char>(count)), index));
+}
+// The largest byte of v, in each byte.
+inline VecI32 largest_in_all(VecI32 v) {
+  const __m128i half = _mm_max_epu8(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  return _mm256_broadcastb_epi8(largest_byte_in_all(half));
+}
+// The first byte where a and b are equal; kBytes: there is none.
+inline uint32_t first_equal(VecI32 a, VecI32 b) {
+  const auto found = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)));
+  return found == 0 ? kBytes : static_cast<uint32_t>(__builtin_ctz(found));
+}
+
+// A table of 256 bytes.
+struct TableRow {
+  using Vec = VecI32;
+  static VecI32 load(const uint8_t* from) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static VecI32 low_bits(VecI32 x) { return _mm256_and_si256(x, _mm256_set1_epi8(15)); }
+  static VecI32 shuffle(VecI32 row, VecI32 low) { return _mm256_shuffle_epi8(row, low); }
+  template <int kBit>
+  static VecI32 choose(VecI32 lower, VecI32 upper, VecI32 x) {
+    return _mm256_blendv_epi8(lower, upper, _mm256_slli_epi16(x, 7 - kBit));
+  }
+};
+using ByteTable = RowTable<TableRow>;
 
 // The largest of bytes, each flipped before.
 inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {

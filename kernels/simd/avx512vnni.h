@@ -10,6 +10,7 @@
 
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/simd/x86_bytes.h"
 
 #if !defined(QPLAN_SIMD_ISA)
 #define QPLAN_SIMD_ISA avx512vnni
@@ -143,6 +144,34 @@ inline VecI32 set_words(int16_t v) { return _mm512_set1_epi16(v); }
 inline VecI32 add_words(VecI32 a, VecI32 b) { return _mm512_add_epi16(a, b); }
 inline VecI32 add_words_saturating(VecI32 a, VecI32 b) { return _mm512_adds_epi16(a, b); }
 
+// 16 bits, kBytes / 2 of them.
+template <bool kSigned>
+inline VecI32 load_words(const uint8_t* bytes) {
+  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
+  return kSigned ? _mm512_cvtepi8_epi16(v) : _mm512_cvtepu8_epi16(v);
+}
+inline VecI32 sub_words(VecI32 a, VecI32 b) { return _mm512_sub_epi16(a, b); }
+inline VecI32 mul_words(VecI32 a, VecI32 b) { return _mm512_mullo_epi16(a, b); }
+template <int kCount>
+inline VecI32 shift_left_words(VecI32 v) {
+  return _mm512_slli_epi16(v, kCount);
+}
+template <int kCount>
+inline VecI32 shift_right_words(VecI32 v) {
+  return _mm512_srai_epi16(v, kCount);
+}
+template <int kCount>
+inline VecI32 shift_right_zeros_words(VecI32 v) {
+  return _mm512_srli_epi16(v, kCount);
+}
+// The first count words, which are values of int8 or of uint8, as bytes.
+template <bool kSigned>
+inline void store_words_as_bytes(uint8_t* to, VecI32 v, uint32_t count) {
+  const __m256i bytes = _mm512_cvtepi16_epi8(v);
+  if (count == kBytes / 2) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+  _mm256_mask_storeu_epi8(to, static_cast<__mmask32>((uint32_t{1} << count) - 1), bytes);
+}
+
 // Pairs of int16: a0 * b0 + a1 * b1.
 inline VecI32 multiply_pairs(VecI32 a, VecI32 b) { return _mm512_madd_epi16(a, b); }
 inline VecI32 min_unsigned(VecI32 a, VecI32 b) { return _mm512_min_epu32(a, b); }
@@ -150,13 +179,59 @@ inline VecI32 shift_right(VecI32 v, int32_t count) { return _mm512_sra_epi32(v, 
 // Whether a lane of a is below that of b, both without a sign.
 inline bool any_below(VecI32 a, VecI32 b) { return _mm512_cmplt_epu32_mask(a, b) != 0; }
 
-// The first count (1 .. kBytes) bytes; nothing after them is read or written.
+// The first count (1 .. kBytes) bytes; nothing after them is read or written. kLoadsFewBytes: it takes about
+// as long as kBytes do.
+constexpr bool kLoadsFewBytes = true;
 inline VecI32 load_vector(const uint8_t* from, uint32_t count) {
   return _mm512_maskz_loadu_epi8(mask64(count), from);
 }
 inline void store_vector(uint8_t* to, VecI32 bytes, uint32_t count) {
   _mm512_mask_storeu_epi8(to, mask64(count), bytes);
 }
+
+// v, with 0 after its first count bytes.
+inline VecI32 first_bytes(VecI32 v, uint32_t count) { return _mm512_maskz_mov_epi8(mask64(count), v); }
+// The largest byte of v, in each byte.
+inline VecI32 largest_in_all(VecI32 v) {
+  const __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+  const __m128i most = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  return _mm512_broadcastb_epi8(largest_byte_in_all(most));
+}
+// The first byte where a and b are equal; kBytes: there is none.
+inline uint32_t first_equal(VecI32 a, VecI32 b) {
+  const uint64_t found = _mm512_cmpeq_epi8_mask(a, b);
+  return found == 0 ? kBytes : static_cast<uint32_t>(__builtin_ctzll(found));
+}
+
+// A table of 256 bytes: 128 words of two entries in four vectors. The even bytes look up theirs, then the odd
+// ones.
+class ByteTable {
+ public:
+  explicit ByteTable(const uint8_t* table) {
+    for (int i = 0; i < 4; ++i) words_[i] = _mm512_loadu_si512(table + 64 * i);
+  }
+  VecI32 look_up(VecI32 x) const {
+    const VecI32 low_byte = _mm512_set1_epi16(255);
+    const VecI32 even = words_of(_mm512_and_si512(x, low_byte));
+    const VecI32 odd = words_of(_mm512_srli_epi16(x, 8));
+    // low_byte ? even : odd << 8
+    return _mm512_ternarylogic_epi32(low_byte, even, _mm512_slli_epi16(odd, 8), 0xCA);
+  }
+
+ private:
+  // The words of 32 bytes, as the low bits of words say; of an odd one the high byte is meant.
+  VecI32 words_of(VecI32 bytes) const {
+    const VecI32 index = _mm512_srli_epi16(bytes, 1);
+    const VecI32 lower = _mm512_permutex2var_epi16(words_[0], index, words_[1]);
+    const VecI32 upper = _mm512_permutex2var_epi16(words_[2], index, words_[3]);
+    const VecI32 found =
+        _mm512_mask_mov_epi16(lower, _mm512_test_epi16_mask(bytes, _mm512_set1_epi16(128)), upper);
+    const __mmask32 odd = _mm512_test_epi16_mask(bytes, _mm512_set1_epi16(1));
+    return _mm512_mask_srli_epi16(found, odd, found, 8);
+  }
+
+  VecI32 words_[4];
+};
 
 // The largest of bytes, each flipped before.
 inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {

@@ -225,6 +225,32 @@ inline VecI32 add_words_saturating(VecI32 a, VecI32 b) {
   return as_ints(beyond ? (x >> 15) ^ as_words(set_words(INT16_MAX)) : sum);
 }
 
+// 16 bits, kBytes / 2 of them.
+template <bool kSigned>
+inline VecI32 load_words(const uint8_t* bytes) {
+  if (kSigned) return as_ints(__builtin_convertvector(load_first<HalfI8>(bytes, sizeof(HalfI8)), VecI16));
+  return as_ints(__builtin_convertvector(load_first<HalfU8>(bytes, sizeof(HalfU8)), VecI16));
+}
+inline VecI32 sub_words(VecI32 a, VecI32 b) { return as_ints(bits_of<VecU16>(a) - bits_of<VecU16>(b)); }
+inline VecI32 mul_words(VecI32 a, VecI32 b) { return as_ints(bits_of<VecU16>(a) * bits_of<VecU16>(b)); }
+template <int kCount>
+inline VecI32 shift_left_words(VecI32 v) {
+  return as_ints(bits_of<VecU16>(v) << kCount);
+}
+template <int kCount>
+inline VecI32 shift_right_words(VecI32 v) {
+  return as_ints(as_words(v) >> kCount);
+}
+template <int kCount>
+inline VecI32 shift_right_zeros_words(VecI32 v) {
+  return as_ints(bits_of<VecU16>(v) >> kCount);
+}
+// The first count words, which are values of int8 or of uint8, as bytes.
+template <bool kSigned>
+inline void store_words_as_bytes(uint8_t* to, VecI32 v, uint32_t count) {
+  store_first(to, __builtin_convertvector(as_words(v), HalfU8), count);
+}
+
 // Pairs of int16: a0 * b0 + a1 * b1.
 inline VecI32 low_words(VecI32 v) { return shift_left(v, 16) >> 16; }
 inline VecI32 multiply_pairs(VecI32 a, VecI32 b) {
@@ -238,13 +264,66 @@ inline bool any_below(VecI32 a, VecI32 b) {
   return (below[0] | below[1] | below[2] | below[3]) != 0;
 }
 
-// The first count (1 .. kBytes) bytes; nothing after them is read or written.
+// The first count (1 .. kBytes) bytes; nothing after them is read or written. kLoadsFewBytes: it takes about
+// as long as kBytes do.
+constexpr bool kLoadsFewBytes = false;
 inline VecI32 load_vector(const uint8_t* from, uint32_t count) {
   return load_first<VecI32>(from, count < kBytes ? count : kBytes);
 }
 inline void store_vector(uint8_t* to, VecI32 bytes, uint32_t count) {
   store_first(to, bytes, count < kBytes ? count : kBytes);
 }
+
+// v, with 0 after its first count bytes.
+inline VecI32 first_bytes(VecI32 v, uint32_t count) {
+  for (uint32_t k = count; k < kBytes; ++k) {
+    VecU8 bytes = as_bytes(v);
+    bytes[k] = 0;
+    v = as_ints(bytes);
+  }
+  return v;
+}
+// The largest byte of v, in each byte.
+inline VecI32 largest_in_all(VecI32 v) {
+  uint8_t most = 0;
+  for (uint32_t k = 0; k < kBytes; ++k) most = as_bytes(v)[k] > most ? as_bytes(v)[k] : most;
+  return set_bytes(most);
+}
+// The first byte where a and b are equal; kBytes: there is none.
+inline uint32_t first_equal(VecI32 a, VecI32 b) {
+  for (uint32_t k = 0; k < kBytes; ++k) {
+    if (as_bytes(a)[k] == as_bytes(b)[k]) return k;
+  }
+  return kBytes;
+}
+
+// A table of 256 bytes.
+class ByteTable {
+ public:
+  explicit ByteTable(const uint8_t* table) : table_(table) {}
+  VecI32 look_up(VecI32 x) const {
+    VecU8 found = {};
+    for (uint32_t k = 0; k < kBytes; ++k) found[k] = table_[as_bytes(x)[k]];
+    return as_ints(found);
+  }
+
+ private:
+  const uint8_t* table_;
+};
+
+// 16 pixels of 2 to 4 channels of a byte, between planes `stride` bytes apart and pixels side by side.
+template <int kChannels, bool kToPixels>
+struct PixelMover {
+  static constexpr uint32_t kPixels = 16;
+  void move(const uint8_t* from, uint8_t* to, uint64_t stride) const {
+    for (uint32_t p = 0; p < kPixels; ++p) {
+      for (uint32_t c = 0; c < kChannels; ++c) {
+        const uint64_t pixel = p * kChannels + c, plane = c * stride + p;
+        to[kToPixels ? pixel : plane] = from[kToPixels ? plane : pixel];
+      }
+    }
+  }
+};
 
 // The largest of bytes, each flipped before.
 inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {

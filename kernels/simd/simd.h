@@ -3,7 +3,7 @@
 // each instruction set of kernels/isa.def and says which by three macros:
 //
 //   QPLAN_SIMD_HEADER    "kernels/simd/<isa>.h": that instruction set's vocabulary
-//   QPLAN_SIMD_ISA       its name: QPLAN_SIMD_VARIANT(add) is add_<isa>, the namespace of a variant
+//   QPLAN_SIMD_ISA       its name: QPLAN_SIMD_NAMESPACE(add) is the namespace of a variant, add_<isa>
 //   QPLAN_SIMD_VECTORS   the one whose vectors it has: its own name, or its base's (isa.def, "dot")
 //
 // An instruction set's header defines
@@ -13,6 +13,9 @@
 //   set_*, load_*, store_*   with a count: the first so many elements, and no memory beyond them is touched
 //   add, sub, mul, max, ...  lane by lane; of bytes and 16 bits by names with _bytes and _words. What zips
 //                            and packs does so within 128 bits: packing what was zipped has the old order
+//   first_bytes, first_equal what is searched in bytes; largest_in_all
+//   ByteTable                look_up(bytes) in a table of 256
+//   PixelMover               16 pixels of 2 to 4 channels between planes and pixels
 //   Requant, RequantOnce     TFL2 and TFL1: set_requant, load_requant (..._once), requantize
 //   low_bytes, OutputBytes   int32 to bytes, saturating
 //   kHasFma, PlainEpilogue,  the float forms (kernels/numeric/requantize.h), while a FormRounding lives
@@ -36,7 +39,7 @@
 
 #define QPLAN_SIMD_PASTE(name, isa) name##_##isa
 #define QPLAN_SIMD_JOIN(name, isa) QPLAN_SIMD_PASTE(name, isa)
-#define QPLAN_SIMD_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
+#define QPLAN_SIMD_NAMESPACE(name) namespace QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
 // The variant of a family without dot products for the same processor.
 #define QPLAN_SIMD_VECTOR_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_VECTORS)
 

@@ -154,22 +154,22 @@ inline void run_rows(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(softmax) {
+QPLAN_SIMD_NAMESPACE(softmax) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const SoftmaxArgs& args) { return softmax_rows_accept(args); }
+Refusal accepts(const SoftmaxArgs& args) { return softmax_rows_accept(args); }
 
-  size_t scratch_bytes(const SoftmaxArgs&) { return kSoftmaxScratchBytes; }
+size_t scratch_bytes(const SoftmaxArgs&) { return kSoftmaxScratchBytes; }
 
-  uint32_t units(const SoftmaxArgs& args) { return args.rows; }
+uint32_t units(const SoftmaxArgs& args) { return args.rows; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-    run_rows(args, begin, end, scratch);
-  }
+void run(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  run_rows(args, begin, end, scratch);
+}
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(softmax)
 
 }  // namespace qplan

@@ -18,11 +18,25 @@
 
 namespace qplan::testing {
 
+// The variant over kernels/simd/generic.h, which only kernels_tests has; null where the family has none.
+#if defined(QPLAN_TEST_GENERIC)
+const KernelVariant* generic_variant_of(const KernelFamily& family);
+#else
+inline const KernelVariant* generic_variant_of(const KernelFamily&) { return nullptr; }
+#endif
+
 // All variants of the family, for ::testing::ValuesIn.
 inline std::vector<const KernelVariant*> variants_of(const KernelFamily& family) {
   std::vector<const KernelVariant*> variants;
   for (uint32_t i = 0; i < family.num_variants; ++i) variants.push_back(&family.variants[i]);
+  if (const KernelVariant* generic = generic_variant_of(family)) variants.push_back(generic);
   return variants;
+}
+
+// Its number is below those of isa.def and above the reference's (tests/kernels/generic/kernels/isas.h).
+inline bool can_run(const KernelVariant& variant) {
+  const bool is_generic = variant.isa > QPLAN_ISA_REFERENCE && variant.isa < QPLAN_ISA_SSE41;
+  return is_generic || cpu_has_isa(variant.isa);
 }
 
 // Names a parameterised test after its variant.
@@ -79,7 +93,7 @@ inline void run_variant_in_pieces(const KernelVariant& variant, const void* args
 
 // Leaves the test unless this machine can run the variant.
 #define QPLAN_SKIP_UNLESS_RUNNABLE(variant)                       \
-  if (!::qplan::cpu_has_isa((variant).isa)) {                     \
+  if (!::qplan::testing::can_run(variant)) {                      \
     GTEST_SKIP() << "this machine cannot run " << (variant).name; \
   }                                                               \
   static_assert(true, "the macro wants a semicolon")

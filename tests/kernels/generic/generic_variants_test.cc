@@ -1,0 +1,150 @@
+// The variants over kernels/simd/generic.h, from which the header of a new instruction set begins. No library
+// has them; the tests of the families run them beside the others (tests/support/variants.h).
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/add/add.h"
+#include "kernels/arg_max/arg_max.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/lut8/lut8.h"
+#include "kernels/mean/mean.h"
+#include "kernels/mul/mul.h"
+#include "kernels/pool2d/pool2d.h"
+#include "kernels/quantize/quantize.h"
+#include "kernels/requantize/requantize.h"
+#include "kernels/resize_bilinear/resize_bilinear.h"
+#include "kernels/softmax/softmax.h"
+#include "kernels/transpose/transpose.h"
+#include "src/runtime/bind/families.h"
+#include "tests/support/variants.h"
+
+namespace qplan {
+namespace testing {
+namespace {
+
+struct Row {
+  const KernelFamily* family;
+  KernelVariant variant;
+};
+
+// The references are among them.
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  const KernelFamily* family = nullptr;
+#define QPLAN_VARIANT(name, isa) rows.push_back({family, QPLAN_VARIANT_ROW(Args, name, isa)});
+  {
+    using Args = AddArgs;
+    family = &kAddFamily;
+#include "kernels/add/add_variants.def"
+    family = &kSubFamily;
+#include "kernels/add/sub_variants.def"
+  }
+  {
+    using Args = ArgMaxArgs;
+    family = &kArgMaxFamily;
+#include "kernels/arg_max/variants.def"
+  }
+  {
+    using Args = Conv2dArgs;
+    family = &kConv2dFamily;
+#include "kernels/conv2d/variants.def"
+    family = &kDepthwiseConv2dFamily;
+#include "kernels/depthwise_conv2d/variants.def"
+  }
+  {
+    using Args = FullyConnectedArgs;
+    family = &kFullyConnectedFamily;
+#include "kernels/fully_connected/variants.def"
+  }
+  {
+    using Args = Lut8Args;
+    family = &kLut8Family;
+#include "kernels/lut8/variants.def"
+  }
+  {
+    using Args = MeanArgs;
+    family = &kMeanFamily;
+#include "kernels/mean/variants.def"
+  }
+  {
+    using Args = MulArgs;
+    family = &kMulFamily;
+#include "kernels/mul/variants.def"
+  }
+  {
+    using Args = Pool2dArgs;
+    family = &kAvgPool2dFamily;
+#include "kernels/pool2d/avg_pool2d_variants.def"
+    family = &kMaxPool2dFamily;
+#include "kernels/pool2d/max_pool2d_variants.def"
+  }
+  {
+    using Args = QuantizeArgs;
+    family = &kQuantizeFamily;
+#include "kernels/quantize/variants.def"
+  }
+  {
+    using Args = RequantizeArgs;
+    family = &kRequantizeFamily;
+#include "kernels/requantize/variants.def"
+  }
+  {
+    using Args = ResizeBilinearArgs;
+    family = &kResizeBilinearFamily;
+#include "kernels/resize_bilinear/variants.def"
+  }
+  {
+    using Args = SoftmaxArgs;
+    family = &kSoftmaxFamily;
+#include "kernels/softmax/variants.def"
+  }
+  {
+    using Args = TransposeArgs;
+    family = &kTransposeFamily;
+#include "kernels/transpose/variants.def"
+  }
+#undef QPLAN_VARIANT
+  return rows;
+}
+
+}  // namespace
+
+const KernelVariant* generic_variant_of(const KernelFamily& family) {
+  static const std::vector<Row> rows = [] {
+    std::vector<Row> generic;
+    for (const Row& row : all_rows()) {
+      if (row.variant.isa != QPLAN_ISA_GENERIC) continue;
+      generic.push_back(row);
+      // The knobs are the family's, as those of each of its vector variants are.
+      generic.back().variant.knobs = row.family->variants[0].knobs;
+      generic.back().variant.num_knobs = row.family->variants[0].num_knobs;
+    }
+    return generic;
+  }();
+  for (const Row& row : rows) {
+    if (row.family == &family) return &row.variant;
+  }
+  return nullptr;
+}
+
+namespace {
+
+TEST(GenericVariants, ThereIsOneOfEveryFamilyThatHasVectorVariants) {
+  const KernelFamily* const families[] = {
+#define QPLAN_KERNEL(id, family, descriptor, params) &descriptor,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+  };
+  for (const KernelFamily* family : families) {
+    // dequantize has one written by hand for one instruction set; chain runs the variants of others.
+    if (family == &kDequantizeFamily || family == &kCascadeFamily) continue;
+    EXPECT_TRUE(family->num_variants == 1 || generic_variant_of(*family) != nullptr) << family->name;
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace qplan
