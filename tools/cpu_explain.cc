@@ -38,32 +38,38 @@ std::string made_for_others(const PlanFile& plan) {
   return info.is_for_other_arch != 0 || is_for_reference ? "packed for '" + options + "'" : "";
 }
 
-// For each variant that this machine would rather use, why it is not. of_step: a step, or a layer of a
-// cascade, as `inspect --json` prints it. before: what the lines begin with.
-void add_refusals(const Json& of_step, const std::string& isa, const std::string& before,
-                  std::vector<std::string>* lines) {
-  if (!of_step.contains("variants")) return;
-  for (const Json& variant : of_step.at("variants")) {
-    if (variant.at("isa") != isa || !variant.contains("refused")) continue;
-    for (const Json& refused : variant.at("refused")) {
-      lines->push_back(before + refused.at("kernel").get<std::string>() +
-                       " is not used: " + refused.at("reason").get<std::string>());
-    }
+// What `inspect --json` states of this machine, for a step or a layer of a cascade; null where it does not.
+const Json* of_this_machine(const Json& of_step) {
+  if (!of_step.contains("variants")) return nullptr;
+  for (const Json& variant : of_step.at("variants")) {  // the best instruction set first
+    uint32_t isa = QPLAN_ISA_AUTO;
+    const bool known = qplan_isa_from_name(variant.at("isa").get<std::string>().c_str(), &isa) >= 0;
+    if (known && qplan_isa_available(isa) != 0) return &variant;
+  }
+  return nullptr;
+}
+
+// Why this machine does not use better variants. before: what the lines begin with.
+void add_refusals(const Json& of_step, const std::string& before, std::vector<std::string>* lines) {
+  const Json* variant = of_this_machine(of_step);
+  if (variant == nullptr || !variant->contains("refused")) return;
+  for (const Json& refused : variant->at("refused")) {
+    lines->push_back(before + refused.at("kernel").get<std::string>() +
+                     " is not used: " + refused.at("reason").get<std::string>());
   }
 }
 
-std::vector<std::string> refusals(const Json& of_step, const std::string& isa) {
+std::vector<std::string> refusals(const Json& of_step) {
   std::vector<std::string> lines;
-  add_refusals(of_step, isa, "", &lines);
+  add_refusals(of_step, "", &lines);
   if (!of_step.contains("layers")) return lines;
   for (size_t i = 0; i < of_step.at("layers").size(); ++i)
-    add_refusals(of_step.at("layers")[i], isa, "layer " + std::to_string(i) + ": ", &lines);
+    add_refusals(of_step.at("layers")[i], "layer " + std::to_string(i) + ": ", &lines);
   return lines;
 }
 
-// isa: the best that the session may use. others: made_for_others().
-std::vector<std::string> notes_of(const qplan_event& event, const Json& of_step, const std::string& isa,
-                                  const std::string& others) {
+// of_step: as `inspect --json` prints it. others: made_for_others().
+std::vector<std::string> notes_of(const qplan_event& event, const Json& of_step, const std::string& others) {
   const std::string op = event.op, kernel = event.kernel;
   std::vector<std::string> notes;
   if (only_moves(op)) {
@@ -78,17 +84,19 @@ std::vector<std::string> notes_of(const qplan_event& event, const Json& of_step,
     notes.push_back(
         "several layers, a few rows at a time, which saves memory; --fuse off makes a step of each");
   }
-  if (only_moves(op) || isa == "reference" || kernel.empty()) return notes;
+  if (only_moves(op) || kernel.empty()) return notes;
+  const bool is_reference = kernel.ends_with("_ref");
   if (!others.empty()) {
-    if (kernel.ends_with("_ref")) notes.push_back("the reference kernel runs here: " + others);
+    if (is_reference) notes.push_back("the reference kernel runs here: " + others);
     return notes;
   }
-  std::vector<std::string> reasons = refusals(of_step, isa);
-  if (kernel.ends_with("_ref")) {
-    notes.push_back(reasons.empty()
-                        ? "slow: the reference kernel runs, as no vector kernel of this machine takes "
-                          "its shapes, types and scratch"
-                        : "slow: the reference kernel runs");
+  const Json* variant = of_this_machine(of_step);
+  const std::vector<std::string> reasons = refusals(of_step);
+  if (is_reference && variant != nullptr && variant->at("isa") != "reference") {
+    const bool has_scratch = variant->at("kernel") == kernel;
+    notes.push_back(has_scratch
+                        ? "slow: the reference kernel runs"
+                        : "slow: the reference kernel runs, as a vector kernel has too little scratch");
   }
   notes.insert(notes.end(), reasons.begin(), reasons.end());
   return notes;
@@ -119,7 +127,7 @@ Json cpu_explain_json(const PlanFile& plan) {
     for (const char* member : {"variants", "layers"}) {
       if (of_step.contains(member)) step[member] = of_step.at(member);
     }
-    step["notes"] = notes_of(event, of_step, info.isa_name, others);
+    step["notes"] = notes_of(event, of_step, others);
     report["steps"].push_back(step);
   }
   return report;

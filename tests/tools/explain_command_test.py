@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from support import DIGITS, CommandTest, run
+from support import DIGITS, SHARED, CommandTest, needs_shared, run
 
 
 VTA = ("--target", "vta, cpu")
@@ -104,6 +104,42 @@ class Explain(CommandTest):
         self.assertIn("moves 0.0 kB into another layout", self.succeed("explain", relay))
         float_input = self.succeed("explain", DIGITS, "--io", "float")
         self.assertIn("converts between float32 and integers", float_input)
+
+    def expect_variants_that_run(self, model):
+        """What `inspect` states of each instruction set is what the runtime takes where it is the limit."""
+        plan = self.folder / "variants.qplan"
+        self.succeed("pack", model, "-o", plan)
+        stated = self.succeed_json("inspect", plan, "--json")["steps"]
+        for isa in self.isas():
+            steps = self.succeed_json("bench", plan, "--per-step", "--runs", "1", "--isa", isa, "--json")["steps"]
+            kernels = [next(variant["kernel"] for variant in stated[step["step"]]["variants"] if variant["isa"] == isa)
+                       for step in steps]
+            self.assertEqual(kernels, [step["kernel"] for step in steps], (model, isa))
+
+    def test_the_variants_of_each_instruction_set_are_those_that_run(self):
+        self.expect_variants_that_run(DIGITS)
+
+    @needs_shared
+    def test_the_variants_of_real_models_are_those_that_run(self):
+        for name in ("person_detect", "mobilenet_v2_1.0_224_quant", "kws_ref_model"):
+            self.expect_variants_that_run(SHARED / "models" / f"{name}.tflite")
+
+    def test_says_which_variants_refuse_a_step(self):
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 3), int8]) "
+                                     b"{ qnn.softmax(%x, 0.5f, 3, 0.00390625f, -128) }")
+        plan = self.folder / "m.qplan"
+        self.succeed("pack", relay, "-o", plan)
+        reason = "the tensor is smaller than its vectors"
+        for variant in self.succeed_json("inspect", plan, "--json")["steps"][0]["variants"]:
+            refused = variant.get("refused", [])
+            self.assertEqual(variant["kernel"], "softmax_ref")
+            self.assertEqual({each["reason"] for each in refused}, set() if variant["isa"] == "reference" else {reason})
+        page = self.succeed("inspect", plan)
+        self.assertIn("kernels:   reference: softmax_ref 1\n", page)
+        for isa in self.isas():
+            if isa in ("avx2", "sse41"):
+                self.assertIn(f"refused:   1 step by softmax_{isa}: {reason}\n", page)
+                self.assertIn(f"softmax_{isa} is not used: {reason}\n", self.succeed("explain", relay))
 
     def test_a_stripped_plan_for_a_device_says_what_to_do(self):
         plan = self.folder / "stripped.qplan"

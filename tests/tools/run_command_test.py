@@ -87,20 +87,13 @@ nn.max_pool2d(%x, pool_size=[1999, 1999], padding=[999,999,999,999])
                 self.assertEqual(outputs, {"output0.bin": self.digit_output(digit)})
 
     def test_every_isa_pool_and_thread_count_gives_the_same_bytes(self):
-        for isa in self.isas():
+        for isa in [*self.isas(), "auto"]:
             for pool in ("threads", "openmp"):
                 for threads in ("1", "2", "3"):
                     with self.subTest(isa=isa, pool=pool, threads=threads):
                         outputs = self.run_to_folder("--input", self.digit_input(4), "--isa", isa, f"--pool={pool}",
                                                      "--threads", threads)
                         self.assertEqual(outputs["output0.bin"], self.digit_output(4))
-
-    def isas(self):
-        """What the command says this machine has."""
-        line = run("run", self.plan, "--input", self.digit_input(0), "--isa", "none").stderr
-        names = line.split("this machine has ")[1].split(";")[0].split(", ")
-        self.assertIn("reference", names)
-        return [*names, "auto"]
 
     def test_pictures_are_the_raw_inputs(self):
         for digit in range(10):

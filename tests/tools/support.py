@@ -102,6 +102,13 @@ class CommandTest(unittest.TestCase):
     def digit_output(self, digit):
         return (DIGITS_DATA / f"digit{digit}_output.bin").read_bytes()
 
+    def isas(self):
+        """The instruction sets that the command says this machine has."""
+        line = run("run", self.plan, "--input", self.digit_input(0), "--isa", "none").stderr
+        names = line.split("this machine has ")[1].split(";")[0].split(", ")
+        self.assertIn("reference", names)
+        return names
+
     def left_behind(self):
         """Names of everything in the test's folder."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))

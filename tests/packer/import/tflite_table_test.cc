@@ -24,17 +24,23 @@ struct Case {
   std::string expected = "";  // of the inputs from the least on, as hexadecimal bytes
 };
 
-std::vector<uint8_t> model_of(tflite::BuiltinOperator op, const Case& c) {
+// alpha: of a LEAKY_RELU.
+std::vector<uint8_t> model_of(tflite::BuiltinOperator op, const Case& c, float alpha = 0) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {1, 4}, c.in.scale, c.in.zero_point, c.type);
   const int32_t y = b.activation("y", {1, 4}, c.out.scale, c.out.zero_point, c.type);
-  b.op(op, {x}, {y});
+  if (op == tflite::BuiltinOperator_LEAKY_RELU) {
+    b.op(op, {x}, {y}, tflite::BuiltinOptions_LeakyReluOptions,
+         tflite::CreateLeakyReluOptions(b.fbb(), alpha).Union());
+  } else {
+    b.op(op, {x}, {y});
+  }
   return b.finish({x}, {y});
 }
 
 // The outputs for the inputs from the least on.
-std::vector<uint8_t> table_of(tflite::BuiltinOperator op, const Case& c) {
-  const ir::Module module = import_tflite(model_of(op, c), "net.tflite");
+std::vector<uint8_t> table_of(tflite::BuiltinOperator op, const Case& c, float alpha = 0) {
+  const ir::Module module = import_tflite(model_of(op, c, alpha), "net.tflite");
   const ir::Node& node = module.main().nodes().back();
   EXPECT_EQ(node.op->name, "qnn.lookup");
   const auto bytes = module.main().value(node.operands[1]).constant->bytes();
@@ -138,6 +144,63 @@ TEST(TfliteHardSwish, ScalesWithoutMultipliersAreRefused) {
                                      "multipliers for ('y')");
   EXPECT_TRUE(error(1e-7f, 1e-7f).starts_with(list)) << error(1e-7f, 1e-7f);
   EXPECT_TRUE(error(1.0f, 1e6f).starts_with(list)) << error(1.0f, 1e6f);
+}
+
+TEST(TfliteLeakyRelu, IsTheTableOfTflitesTwoMultipliers) {
+  const std::pair<Case, float> cases[] = {
+      {{tflite::TensorType_INT8,
+        {0.05f, -20},
+        {0.04f, -60},
+        "9b9c9c9c9d9d9d9e9e9f9f9fa0a0a0a1a1a2a2a2a3a3a3a4a4a5a5a5a6a6a6a7a7a8a8a8a9a9a9aaaaabababacacacad"
+        "adaeaeaeafafafb0b0b1b1b1b2b2b2b3b3b4b4b4b5b5b5b6b6b7b7b7b8b8b8b9b9babababbbbbbbcbcbdbdbdbebebebf"
+        "bfc0c0c0c1c1c1c2c2c3c3c3c4c5c7c8c9cacccdcecfd1d2d3d4d6d7d8d9dbdcdddee0e1e2e3e5e6e7e8eaebecedeff0"
+        "f1f2f4f5f6f7f9fafbfcfeff00010304050608090a0b0d0e0f10121314151718191a1c1d1e1f21222324262728292b2c"
+        "2d2e30313233353637383a3b3c3d3f40414244454647494a4b4c4e4f50515354555658595a5b5d5e5f60626364656768"
+        "696a6c6d6e6f71727374767778797b7c"},
+       0.3f},
+      {{tflite::TensorType_INT8,
+        {0.5f, 0},
+        {0.5f, 0},
+        "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff0000000000000000000000000000000000"
+        "0000000000000000000000000000000000000000000000000000000000000000000102030405060708090a0b0c0d0e0f"
+        "101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
+        "404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f606162636465666768696a6b6c6d6e6f"
+        "707172737475767778797a7b7c7d7e7f"},
+       0.01f},
+      {{tflite::TensorType_UINT8,
+        {0.021f, 90},
+        {0.013f, 40},
+        "0b0b0b0c0c0c0d0d0d0e0e0e0f0f0f101010101111111212121313131414141515151616161717171818181919191a1a"
+        "1a1b1b1b1b1c1c1c1d1d1d1e1e1e1f1f1f20202021212122222223232324242425252525262626272727282a2b2d2e30"
+        "32333537383a3b3d3f4042434547484a4c4d4f5052545557585a5c5d5f6162646567696a6c6d6f7172747677797a7c7e"
+        "7f8182848687898b8c8e8f9193949697999b9c9ea0a1a3a4a6a8a9abacaeb0b1b3b5b6b8b9bbbdbec0c1c3c5c6c8cacb"
+        "cdced0d2d3d5d6d8dadbdddfe0e2e3e5e7e8eaebedeff0f2f4f5f7f8fafcfdffffffffffffffffffffffffffffffffff"
+        "ffffffffffffffffffffffffffffffff"},
+       0.2f},
+      {{tflite::TensorType_UINT8,
+        {0.7f, 128},
+        {0.35f, 200},
+        "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+        "0000000000000000000000000000000000000000000000000000000000000000000000000000000000050a0f14191e23"
+        "282d32373c41464b50555a5f64696e73787d82878c91969ba0a5aaafb4b9bec3c8caccced0d2d4d6d8dadcdee0e2e4e6"
+        "e8eaeceef0f2f4f6f8fafcfeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffffffffffffffffffffffffff"},
+       2.5f},
+  };
+  for (const auto& [c, alpha] : cases) {
+    EXPECT_EQ(hexadecimal(table_of(tflite::BuiltinOperator_LEAKY_RELU, c, alpha)), c.expected) << alpha;
+  }
+}
+
+TEST(TfliteLeakyRelu, NegativeSlopesAreRefused) {
+  const Case c = {tflite::TensorType_INT8, {0.5f, 0}, {0.5f, 0}};
+  EXPECT_EQ(import_error(model_of(tflite::BuiltinOperator_LEAKY_RELU, c, 0.25f)), "imported");
+  EXPECT_EQ(
+      import_error(model_of(tflite::BuiltinOperator_LEAKY_RELU, c, -0.25f)),
+      "-49: tflite: 'net.tflite': 1 operator that qplan does not import: LEAKY_RELU with alpha -0.25, input "
+      "scale 0.5 and output scale 0.5, which make slopes outside of [0, 2^22) ('y')");
 }
 
 }  // namespace

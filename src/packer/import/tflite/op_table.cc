@@ -1,9 +1,10 @@
-// Functions of one 8-bit value: HARD_SWISH. Whatever arithmetic such an operator has, 256 results say all of
-// it: the row computes them as TFLite's reference kernel does and leaves a qnn.lookup.
+// Functions of one 8-bit value: HARD_SWISH, LEAKY_RELU. Whatever arithmetic such an operator has, 256 results
+// say all of it: the row computes them as TFLite's reference kernel does and leaves a qnn.lookup.
 #include <algorithm>
 #include <cstdint>
 
 #include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
 
 namespace qplan::tfl {
@@ -74,6 +75,19 @@ struct HardSwish {
   }
 };
 
+// ---- LEAKY_RELU: docs/numerics/leaky_relu.md ----
+
+struct LeakyRelu {
+  QuantParams in, out;
+  QuantizedMultiplier slope_above, slope_below;  // of values that are not negative, and of negative ones
+
+  int32_t operator()(int32_t x) const {
+    const int32_t value = x - in.zero_point;
+    const QuantizedMultiplier& slope = value >= 0 ? slope_above : slope_below;
+    return requantize_tfl2(value, slope.multiplier, slope.shift) + out.zero_point;
+  }
+};
+
 }  // namespace
 
 void import_hard_swish(OpContext& op) {
@@ -88,6 +102,24 @@ void import_hard_swish(OpContext& op) {
     throw Unsupported{"input scale " + to_text(f.in.scale) + " and output scale " + to_text(f.out.scale) +
                       ", which its 16-bit arithmetic has no multipliers for"};
   }
+  import_table(op, f);
+}
+
+void import_leaky_relu(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  const float alpha = op.options<tflite::LeakyReluOptions>().alpha();
+  LeakyRelu f = {op.quantization(op.input(0)), op.quantization(op.output()), {}, {}};
+  const float above = f.in.scale / f.out.scale, below = f.in.scale * alpha / f.out.scale;
+  // Below 2^22 no sum leaves 32 bits. TFLite has no agreed arithmetic for negative multipliers.
+  constexpr float kLimit = 0x1p22f;
+  if (!(above < kLimit) || !(below >= 0) || !(below < kLimit)) {
+    throw Unsupported{"alpha " + to_text(alpha) + ", input scale " + to_text(f.in.scale) +
+                      " and output scale " + to_text(f.out.scale) +
+                      ", which make slopes outside of [0, 2^22)"};
+  }
+  f.slope_above = quantize_multiplier(static_cast<double>(above));
+  f.slope_below = quantize_multiplier(static_cast<double>(below));
   import_table(op, f);
 }
 
