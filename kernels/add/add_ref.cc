@@ -1,6 +1,6 @@
 // The references of add and sub: the formula of add.h as written.
 #include "kernels/add/add.h"
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 
 namespace qplan {
 namespace {

@@ -1,5 +1,5 @@
 #include "kernels/arg_max/arg_max.h"
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 
 namespace qplan {
 namespace arg_max_ref {

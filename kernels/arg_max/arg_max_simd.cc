@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "kernels/arg_max/arg_max.h"
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {

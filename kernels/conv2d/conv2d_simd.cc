@@ -6,7 +6,7 @@
 #include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/conv2d_band.h"
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"

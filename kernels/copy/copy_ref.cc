@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "kernels/copy/copy.h"
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 
 namespace qplan {
 namespace copy_ref {

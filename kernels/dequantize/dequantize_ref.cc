@@ -1,5 +1,5 @@
 #include "kernels/dequantize/dequantize.h"
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 
 namespace qplan {
 namespace dequantize_ref {

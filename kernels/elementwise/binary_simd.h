@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "kernels/elementwise/broadcast.h"
-#include "kernels/elementwise/chunks.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {

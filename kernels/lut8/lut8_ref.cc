@@ -1,4 +1,4 @@
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/lut8/lut8.h"
 
 namespace qplan {

@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/simd/simd.h"
 

@@ -1,5 +1,5 @@
 // quantize by vectors.
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/simd/simd.h"
 

@@ -1,5 +1,5 @@
 // A unit is an output row.
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/fixed_point.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
 
 namespace qplan {

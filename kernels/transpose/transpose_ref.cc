@@ -1,4 +1,4 @@
-#include "kernels/elementwise/chunks.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/transpose/transpose.h"
 
 namespace qplan {

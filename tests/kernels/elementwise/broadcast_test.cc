@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <vector>
 
-#include "kernels/elementwise/chunks.h"
 #include "src/runtime/bind/broadcast.h"
 
 namespace qplan::broadcast_test {

@@ -18,7 +18,7 @@
 #include "kernels/resize_bilinear/resize_bilinear.h"
 #include "kernels/softmax/softmax.h"
 #include "kernels/transpose/transpose.h"
-#include "src/runtime/bind/families.h"
+#include "src/runtime/bind/family.h"
 #include "tests/support/variants.h"
 
 namespace qplan {
