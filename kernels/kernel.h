@@ -6,9 +6,10 @@
 //   <name>_<isa>.cc    a variant written by hand for one instruction set, where a measurement asks for it
 //   variants.def       the variants, best first, the reference last; all are equal to it in every bit
 // Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. What a plan's step
-// says becomes Args in src/runtime/bind/<family>.cc. Work comes in *units* (output rows, blocks of channels,
-// ...: the variant says how many a given Args has); any partition of the units into ranges, run in any order
-// by any workers, gives the same bytes.
+// says becomes Args in src/runtime/bind/<family>.cc. Work comes in *work items* (output rows, blocks of
+// channels,
+// ...: the variant says how many a given Args has); any partition of the work items into ranges, run in any
+// order by any workers, gives the same bytes.
 #ifndef QPLAN_KERNELS_KERNEL_H_
 #define QPLAN_KERNELS_KERNEL_H_
 
@@ -28,13 +29,13 @@ struct KernelVariant {
   // never for data. The reference never refuses.
   Refusal (*refusal)(const void* args);
   size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
-  uint32_t (*units)(const void* args);        // >= 1
-  // Units [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
+  uint32_t (*work_items)(const void* args);   // >= 1
+  // WorkItems [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
   void (*run)(const void* args, uint32_t begin, uint32_t end, void* scratch);
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;
   uint32_t num_knobs = 0;
-  // Whether units share work with their neighbours, so that one long range takes less than short ones.
+  // Whether work items share work with their neighbours, so that one long range takes less than short ones.
   bool neighbours_share = false;
 
   bool accepts(const void* args) const { return refusal(args) == Refusal::kNone; }
@@ -43,8 +44,8 @@ struct KernelVariant {
 // "its weights are in a layout that the variant does not read"; "" for kNone.
 const char* refusal_text(Refusal refusal);
 
-// Tasks that a step's units become for each worker, where the work suffices: enough to even out workers of
-// different speed.
+// Tasks that a step's work items become for each worker, where the work suffices: enough to even out workers
+// of different speed.
 constexpr uint32_t tasks_per_worker(const KernelVariant& variant) { return variant.neighbours_share ? 1 : 4; }
 
 // The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and
@@ -54,14 +55,14 @@ const KernelVariant* choose_variant(const KernelVariant* variants, uint32_t num_
                                     uint32_t isa_limit, size_t scratch_limit, uint64_t schedule);
 
 template <typename Args, Refusal (*kAccepts)(const Args&), size_t (*kScratchBytes)(const Args&),
-          uint32_t (*kUnits)(const Args&), void (*kRun)(const Args&, uint32_t, uint32_t, void*)>
+          uint32_t (*kWorkItems)(const Args&), void (*kRun)(const Args&, uint32_t, uint32_t, void*)>
 constexpr KernelVariant make_variant(const char* name, uint32_t isa) {
   return {
       name,
       isa,
       [](const void* args) { return kAccepts(*static_cast<const Args*>(args)); },
       [](const void* args) { return kScratchBytes(*static_cast<const Args*>(args)); },
-      [](const void* args) { return kUnits(*static_cast<const Args*>(args)); },
+      [](const void* args) { return kWorkItems(*static_cast<const Args*>(args)); },
       [](const void* args, uint32_t begin, uint32_t end, void* scratch) {
         kRun(*static_cast<const Args*>(args), begin, end, scratch);
       },
@@ -79,7 +80,7 @@ constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[nu
 }
 
 #define QPLAN_VARIANT_ROW(Args, name, isa) \
-  ::qplan::make_variant<Args, name::accepts, name::scratch_bytes, name::units, name::run>(#name, isa)
+  ::qplan::make_variant<Args, name::accepts, name::scratch_bytes, name::work_items, name::run>(#name, isa)
 
 }  // namespace qplan
 

@@ -10,7 +10,7 @@
 
 namespace qplan {
 
-// kTile: a size, which tells by the units that come out whether it changes anything; kOrder: of loops.
+// kTile: a size, which tells by the work items that come out whether it changes anything; kOrder: of loops.
 enum class KnobKind : uint8_t { kTile, kOrder };
 
 struct Knob {

@@ -57,7 +57,7 @@ enum class Refusal : uint8_t {
   namespace name {                                                         \
   ::qplan::Refusal accepts(const Args& args);                              \
   size_t scratch_bytes(const Args& args);                                  \
-  uint32_t units(const Args& args);                                        \
+  uint32_t work_items(const Args& args);                                   \
   void run(const Args& args, uint32_t begin, uint32_t end, void* scratch); \
   }
 

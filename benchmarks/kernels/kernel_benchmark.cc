@@ -30,9 +30,9 @@ struct Work {
 
 void run_variant(benchmark::State& state, const KernelVariant& variant, const void* args, const Work& work) {
   const Buffer scratch = aligned_buffer(variant.scratch_bytes(args));
-  const uint32_t units = variant.units(args);
+  const uint32_t work_items = variant.work_items(args);
   for (auto _ : state) {
-    variant.run(args, 0, units, scratch.get());
+    variant.run(args, 0, work_items, scratch.get());
     benchmark::ClobberMemory();
   }
   const auto rate = [](uint64_t amount) {

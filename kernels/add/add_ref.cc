@@ -37,14 +37,14 @@ void run_any(const AddArgs& args, uint32_t begin, uint32_t end) {
 namespace add_ref {
 Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
-uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { run_any<false>(args, begin, end); }
 }  // namespace add_ref
 
 namespace sub_ref {
 Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
-uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { run_any<true>(args, begin, end); }
 }  // namespace sub_ref
 

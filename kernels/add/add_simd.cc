@@ -8,11 +8,11 @@ namespace {
 
 // ---- TFL2 by 16 bits ----
 // Most sums of TFL2 from one product of 16 bits per operand. The contract rounds five times, but all of them
-// together move the result by less than a few units of the last of 18 or more binary places; where a sum in
-// those places is not that near to the border between two outputs, its floor is the output. Where it is, and
-// blocks of outputs that hold one, are computed as the contract says.
+// together move the result by less than a few work items of the last of 18 or more binary places; where a sum
+// in those places is not that near to the border between two outputs, its floor is the output. Where it is,
+// and blocks of outputs that hold one, are computed as the contract says.
 
-// For operands and outputs as uint8 (int8 after to_unsigned, `flip` = 128) the output is
+// For operands and outputs as uint8 (int8 after to_unsigned, `sign bias` = 128) the output is
 //   clamp(floor((a * factor1 + b * factor2 + offset) / 2^places))
 // and in doubt where the places of the sum, taken as a number, are below `doubt`.
 struct FixedPointAdd {
@@ -22,7 +22,7 @@ struct FixedPointAdd {
   int32_t factor2;
   int32_t offset;
   uint32_t doubt;
-  uint8_t flip;
+  uint8_t sign_bias;
   uint8_t clamp_min;
   uint8_t clamp_max;
   // Factors are high * 2^15 + low; pairs of them for one multiplication of pairs of 16 bits.
@@ -35,7 +35,7 @@ struct FixedPointAdd {
   }
 };
 
-// What one unit of an operand adds to the output, in `places` binary places, to nearest. multiplier1 *
+// What one work item of an operand adds to the output, in `places` binary places, to nearest. multiplier1 *
 // multiplier2 * 2^(left_shift + shift1 + shift2 - 62) is the real number.
 inline int64_t fixed_point_factor(const AddArgs& args, int32_t multiplier, int32_t shift, int32_t places) {
   const uint64_t product = static_cast<uint64_t>(multiplier) * static_cast<uint64_t>(args.output_multiplier);
@@ -44,7 +44,7 @@ inline int64_t fixed_point_factor(const AddArgs& args, int32_t multiplier, int32
   return static_cast<int64_t>(((product >> (right - 1)) + 1) >> 1);
 }
 
-// With u the last place: the two factors are off by u / 2 each, of at most 255 units: together 255 u.
+// With u the last place: the two factors are off by u / 2 each, of at most 255 work items: together 255 u.
 // Rescaled operands are off by 3/4 each, which the output's multiplier makes 2^output_shift * 3/2 at most,
 // and the output's first rounding adds 2^output_shift / 2: together 2^(output_shift + 1).
 inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
@@ -67,7 +67,7 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
                            int64_t{fixed.factor2} * (args.input2_zero_point + lift);
     fixed.offset = static_cast<int32_t>(offset);
     fixed.doubt = static_cast<uint32_t>(2 * error) << (32 - places);
-    fixed.flip = static_cast<uint8_t>(lift);
+    fixed.sign_bias = static_cast<uint8_t>(lift);
     fixed.clamp_min = static_cast<uint8_t>(args.clamp_min + lift);
     fixed.clamp_max = static_cast<uint8_t>(args.clamp_max + lift);
     return fixed;
@@ -83,26 +83,32 @@ template <bool kSigned>
 struct FloatAddLanes {
   static constexpr int32_t kLift = kSigned ? 128 : 0;
   VecF32 scale1, scale2, offset;
-  VecI32 lift, flip, clamp_min, clamp_max, zero;
+  VecI32 lift, sign_bias, clamp_min, clamp_max, zero;
 
   explicit FloatAddLanes(const AddArgs& args)
       : scale1(set_reals(args.float_scale1)),
         scale2(set_reals(args.float_scale2)),
         offset(set_reals(args.float_offset)),
         lift(set_words(kLift)),
-        flip(set_bytes(kLift)),
+        sign_bias(set_bytes(kLift)),
         clamp_min(set_bytes(static_cast<uint8_t>(args.clamp_min + kLift))),
         clamp_max(set_bytes(static_cast<uint8_t>(args.clamp_max + kLift))),
         zero(set_ints(0)) {}
 
   // A byte becomes the highest of four where it has a sign, the lowest otherwise.
-  VecI32 low_words(VecI32 v) const { return kSigned ? zip_low_bytes(zero, v) : zip_low_bytes(v, zero); }
-  VecI32 high_words(VecI32 v) const { return kSigned ? zip_high_bytes(zero, v) : zip_high_bytes(v, zero); }
+  VecI32 low_words(VecI32 v) const {
+    return kSigned ? interleave_low_bytes(zero, v) : interleave_low_bytes(v, zero);
+  }
+  VecI32 high_words(VecI32 v) const {
+    return kSigned ? interleave_high_bytes(zero, v) : interleave_high_bytes(v, zero);
+  }
   VecF32 low_reals(VecI32 words) const {
-    return to_reals(kSigned ? shift_right(zip_low_words(zero, words), 24) : zip_low_words(words, zero));
+    return to_reals(kSigned ? shift_right(interleave_low_words(zero, words), 24)
+                            : interleave_low_words(words, zero));
   }
   VecF32 high_reals(VecI32 words) const {
-    return to_reals(kSigned ? shift_right(zip_high_words(zero, words), 24) : zip_high_words(words, zero));
+    return to_reals(kSigned ? shift_right(interleave_high_words(zero, words), 24)
+                            : interleave_high_words(words, zero));
   }
 
   VecI32 sum(VecF32 a, VecF32 b) const { return round(fma(a, scale1, fma(b, scale2, offset))); }
@@ -112,7 +118,7 @@ struct FloatAddLanes {
   }
   VecI32 outputs(VecI32 a, VecI32 b) const {
     const VecI32 bytes = pack_words(words(low_words(a), low_words(b)), words(high_words(a), high_words(b)));
-    return bit_xor(min_bytes(max_bytes(bytes, clamp_min), clamp_max), flip);
+    return bit_xor(min_bytes(max_bytes(bytes, clamp_min), clamp_max), sign_bias);
   }
 };
 
@@ -164,7 +170,7 @@ struct ExactAdd {
 // kBytes elements of a FixedPointAdd at a time.
 struct FixedPointLanes {
   int32_t places;
-  VecI32 high, low, offset, doubt, flip, clamp_min, clamp_max;
+  VecI32 high, low, offset, doubt, sign_bias, clamp_min, clamp_max;
 
   explicit FixedPointLanes(const FixedPointAdd& fixed)
       : places(fixed.places),
@@ -172,7 +178,7 @@ struct FixedPointLanes {
         low(set_ints(static_cast<int32_t>(fixed.low_pair()))),
         offset(set_ints(fixed.offset)),
         doubt(set_ints(static_cast<int32_t>(fixed.doubt))),
-        flip(set_bytes(fixed.flip)),
+        sign_bias(set_bytes(fixed.sign_bias)),
         clamp_min(set_bytes(fixed.clamp_min)),
         clamp_max(set_bytes(fixed.clamp_max)) {}
 
@@ -184,14 +190,16 @@ struct FixedPointLanes {
   // False where an element is in doubt.
   bool outputs(VecI32 a, VecI32 b, VecI32* bytes) const {
     const VecI32 zero = set_ints(0);
-    a = bit_xor(a, flip);
-    b = bit_xor(b, flip);
-    const VecI32 lower = zip_low_bytes(a, b), upper = zip_high_bytes(a, b);
-    const VecI32 sum0 = sum(zip_low_bytes(lower, zero)), sum1 = sum(zip_high_bytes(lower, zero));
-    const VecI32 sum2 = sum(zip_low_bytes(upper, zero)), sum3 = sum(zip_high_bytes(upper, zero));
+    a = bit_xor(a, sign_bias);
+    b = bit_xor(b, sign_bias);
+    const VecI32 lower = interleave_low_bytes(a, b), upper = interleave_high_bytes(a, b);
+    const VecI32 sum0 = sum(interleave_low_bytes(lower, zero)),
+                 sum1 = sum(interleave_high_bytes(lower, zero));
+    const VecI32 sum2 = sum(interleave_low_bytes(upper, zero)),
+                 sum3 = sum(interleave_high_bytes(upper, zero));
     const VecI32 packed = pack_words(pack_ints(shift_right(sum0, places), shift_right(sum1, places)),
                                      pack_ints(shift_right(sum2, places), shift_right(sum3, places)));
-    *bytes = bit_xor(min_bytes(max_bytes(packed, clamp_min), clamp_max), flip);
+    *bytes = bit_xor(min_bytes(max_bytes(packed, clamp_min), clamp_max), sign_bias);
     const VecI32 least01 = min_unsigned(shift_left(sum0, 32 - places), shift_left(sum1, 32 - places));
     const VecI32 least23 = min_unsigned(shift_left(sum2, 32 - places), shift_left(sum3, 32 - places));
     return !any_below(min_unsigned(least01, least23), doubt);
@@ -261,7 +269,7 @@ Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const AddArgs&) { return 0; }
 
-uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
@@ -277,7 +285,7 @@ Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const AddArgs&) { return 0; }
 
-uint32_t units(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -43,7 +43,7 @@ void run_typed(const ArgMaxArgs& args, ElementRange range) {
 
 Refusal accepts(const ArgMaxArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ArgMaxArgs&) { return 0; }
-uint32_t units(const ArgMaxArgs& args) { return num_chunks(args.outer * args.inner); }
+uint32_t work_items(const ArgMaxArgs& args) { return num_chunks(args.outer * args.inner); }
 
 void run(const ArgMaxArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.outer * args.inner, begin, end);

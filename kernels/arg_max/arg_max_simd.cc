@@ -10,18 +10,18 @@
 namespace qplan {
 namespace {
 
-// Bytes are seen as uint8: `flips` lifts int8.
+// Bytes are seen as uint8: `sign biases` lifts int8.
 
 // kIsWhole: a whole vector may be read, otherwise no more than the row.
 template <bool kIsWhole>
-inline uint32_t arg_max_of_vector(const uint8_t* row, uint32_t extent, VecI32 flips) {
+inline uint32_t arg_max_of_vector(const uint8_t* row, uint32_t extent, VecI32 sign_biases) {
   const VecI32 bytes = kIsWhole ? load_ints(row) : load_vector(row, extent);
-  const VecI32 all = first_bytes(bit_xor(bytes, flips), extent);
+  const VecI32 all = first_bytes(bit_xor(bytes, sign_biases), extent);
   return first_equal(all, largest_in_all(all));
 }
 
-inline uint32_t arg_max_of_row(const uint8_t* row, uint32_t extent, VecI32 flips) {
-  const auto load = [&](uint32_t at) { return bit_xor(load_ints(row + at), flips); };
+inline uint32_t arg_max_of_row(const uint8_t* row, uint32_t extent, VecI32 sign_biases) {
+  const auto load = [&](uint32_t at) { return bit_xor(load_ints(row + at), sign_biases); };
   VecI32 most = load(0);
   uint32_t k = kBytes;
   for (; k + kBytes <= extent; k += kBytes) most = max_bytes(most, load(k));
@@ -38,11 +38,11 @@ inline void arg_max_rows(const ArgMaxArgs& args, ElementRange range) {
   const uint32_t extent = args.extent;
   const uint8_t* row = static_cast<const uint8_t*>(args.input) + range.begin * extent;
   Index* output = static_cast<Index*>(args.output);
-  const VecI32 flips = set_bytes(args.input_dtype == Dtype::kS8 ? 128 : 0);
+  const VecI32 sign_biases = set_bytes(args.input_dtype == Dtype::kS8 ? 128 : 0);
   uint64_t at = range.begin;
   if (extent > kBytes) {
     for (; at < range.end; ++at, row += extent) {
-      output[at] = static_cast<Index>(arg_max_of_row(row, extent, flips));
+      output[at] = static_cast<Index>(arg_max_of_row(row, extent, sign_biases));
     }
     return;
   }
@@ -50,10 +50,10 @@ inline void arg_max_rows(const ArgMaxArgs& args, ElementRange range) {
   const uint64_t last = kBytes / extent + 1;
   const uint64_t whole = args.outer > last ? args.outer - last : 0;
   for (; at < range.end && at < whole; ++at, row += extent) {
-    output[at] = static_cast<Index>(arg_max_of_vector<true>(row, extent, flips));
+    output[at] = static_cast<Index>(arg_max_of_vector<true>(row, extent, sign_biases));
   }
   for (; at < range.end; ++at, row += extent) {
-    output[at] = static_cast<Index>(arg_max_of_vector<false>(row, extent, flips));
+    output[at] = static_cast<Index>(arg_max_of_vector<false>(row, extent, sign_biases));
   }
 }
 
@@ -69,7 +69,7 @@ Refusal accepts(const ArgMaxArgs& args) {
 
 size_t scratch_bytes(const ArgMaxArgs&) { return 0; }
 
-uint32_t units(const ArgMaxArgs& args) { return num_chunks(args.outer); }
+uint32_t work_items(const ArgMaxArgs& args) { return num_chunks(args.outer); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -1,5 +1,5 @@
-// A unit is a row: all that lies under one position of the axes before the concatenated one. An input that
-// lies where it belongs in the output is not moved.
+// A work item is a row: all that lies under one position of the axes before the concatenated one. An input
+// that lies where it belongs in the output is not moved.
 #include <string.h>
 
 #include "kernels/concat/concat.h"
@@ -9,7 +9,7 @@ namespace concat_ref {
 
 Refusal accepts(const ConcatArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ConcatArgs&) { return 0; }
-uint32_t units(const ConcatArgs& args) { return args.rows; }
+uint32_t work_items(const ConcatArgs& args) { return args.rows; }
 
 void run(const ConcatArgs& args, uint32_t begin, uint32_t end, void*) {
   for (uint32_t row = begin; row < end; ++row) {

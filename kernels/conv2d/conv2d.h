@@ -95,7 +95,7 @@ constexpr Knob kConv2dKnobs[] = {{"block_pixels", KnobKind::kTile, 4, {24, 48, 9
                                  {"channel_groups", KnobKind::kTile, 5, {1, 2, 4, 8, 16}},
                                  {"groups_outer", KnobKind::kOrder, 1, {1}}};
 
-// Units of the reference: output rows, n * output_h + y.
+// WorkItems of the reference: output rows, n * output_h + y.
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Conv2dArgs)
 #include "kernels/conv2d/variants.def"
 #undef QPLAN_VARIANT

@@ -99,7 +99,7 @@ Refusal accepts(const Conv2dArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const Conv2dArgs&) { return 0; }
 
-uint32_t units(const Conv2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.input_dtype == Dtype::kS8) {

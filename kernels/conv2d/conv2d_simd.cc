@@ -5,12 +5,12 @@
 
 #include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_band.h"
+#include "kernels/conv2d/conv2d_line_buffer.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
+#include "kernels/simd/interleave_rows.h"
 #include "kernels/simd/simd.h"
-#include "kernels/simd/zip_rows.h"
 
 namespace qplan {
 
@@ -20,8 +20,8 @@ QPLAN_DECLARE_VARIANT(QPLAN_SIMD_VECTOR_VARIANT(add), AddArgs)
 
 namespace {
 
-// ---- the residual: the product adds it where outputs are made, or add's variant on the outputs of a unit
-// while they are in the cache ----
+// ---- the residual: the product adds it where outputs are made, or add's variant on the outputs of a work
+// item while they are in the cache ----
 
 // Pixels of so few channels are products that make their outputs while they multiply (kernels/simd/
 // gemm_stream_avx512vnni.h), with no room for more.
@@ -72,11 +72,11 @@ inline void add_residual(const Conv2dArgs& a, uint8_t* out, uint64_t num_rows, u
 
 // ---- the product ----
 
-// Blocks of pixels: of the band, or runs where windows are pixels.
+// Blocks of pixels: of the line buffer, or runs where windows are pixels.
 inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
   if (windows_are_pixels(a)) return num_runs(a);
-  const Band band = band_of(a);
-  return a.batch * band.blocks_down * band.blocks_across;
+  const LineBuffer line_buffer = line_buffer_of(a);
+  return a.batch * line_buffer.blocks_down * line_buffer.blocks_across;
 }
 
 inline uint32_t conv2d_groups(const Conv2dArgs& a) {
@@ -96,63 +96,69 @@ inline uint32_t group_begin(uint32_t num_blocks, uint32_t group, uint32_t groups
   return block < num_blocks ? block : num_blocks;
 }
 
-// Unit u is group u % groups of the channels of block u / groups, or, with groups outermost, group u / blocks
-// of block u % blocks.
-inline uint32_t conv2d_units(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
+// WorkItem u is group u % groups of the channels of block u / groups, or, with groups outermost, group u /
+// blocks of block u % blocks.
+inline uint32_t conv2d_work_items(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
 
-inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) { return band_scratch(a, band_of(a), nullptr).bytes; }
+inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) {
+  return line_buffer_scratch(a, line_buffer_of(a), nullptr).bytes;
+}
 
 // Rows of the product for block `block`, where windows are pixels.
-inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const BandScratch& parts, Gemm* product) {
+inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const LineBufferScratch& parts, Gemm* product) {
   const uint32_t first = run_begin(a, block);
   product->num_rows = run_begin(a, block + 1) - first;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + size_t{first} * a.output_c;
   if (pixels_are_copied(a)) {
-    copy_run(parts.band, product->first_row, size_t{product->num_rows} * a.input_c, band_flip(a));
-    product->first_row = parts.band;
+    copy_run(parts.line_buffer, product->first_row, size_t{product->num_rows} * a.input_c,
+             line_buffer_sign_bias(a));
+    product->first_row = parts.line_buffer;
   }
 }
 
-// The same in a band, which is filled.
-inline void block_rows(const Conv2dArgs& a, const Band& band, const RowZip& zip, uint32_t block,
-                       const BandScratch& parts, Gemm* product) {
-  const uint32_t across = block % band.blocks_across, down = block / band.blocks_across;
-  const uint32_t n = down / band.blocks_down, y = down % band.blocks_down * band.height,
-                 x = across * band.width;
-  const uint32_t height = a.output_h - y < band.height ? a.output_h - y : band.height;
-  const uint32_t width = a.output_w - x < band.width ? a.output_w - x : band.width;
-  copy_band<copy_run, fill>(a, band, n, y, x, height, parts.band);
-  if (band.is_zipped) zip.zip(parts.band, band.pitch, band.columns, parts.zipped);
+// The same in a line buffer, which is filled.
+inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const RowInterleave& interleave,
+                       uint32_t block, const LineBufferScratch& parts, Gemm* product) {
+  const uint32_t across = block % line_buffer.blocks_across, down = block / line_buffer.blocks_across;
+  const uint32_t n = down / line_buffer.blocks_down, y = down % line_buffer.blocks_down * line_buffer.height,
+                 x = across * line_buffer.width;
+  const uint32_t height = a.output_h - y < line_buffer.height ? a.output_h - y : line_buffer.height;
+  const uint32_t width = a.output_w - x < line_buffer.width ? a.output_w - x : line_buffer.width;
+  copy_line_buffer<copy_run, fill>(a, line_buffer, n, y, x, height, parts.line_buffer);
+  if (line_buffer.is_interleaved)
+    interleave.interleave(parts.line_buffer, line_buffer.pitch, line_buffer.columns, parts.interleaved);
   product->num_rows = height * width;
   product->first_out =
       static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * a.output_c;
-  if (band.height == 1) return;
+  if (line_buffer.height == 1) return;
   const uint8_t** rows = parts.rows;
   for (uint32_t i = 0; i < height; ++i) {
-    const uint8_t* row = parts.band + i * a.stride_h * band.pitch;
+    const uint8_t* row = parts.line_buffer + i * a.stride_h * line_buffer.pitch;
     for (uint32_t j = 0; j < width; ++j, row += product->row_stride) *rows++ = row;
   }
 }
 
-// Where the taps of a group of the convolution begin, in a band of all channels.
-inline void place_taps(const Conv2dArgs& a, const Band& band, uint32_t group, size_t* tap_offsets) {
-  for (uint32_t i = 0; i < band.tap_rows; ++i) {
-    for (uint32_t j = 0; j < band.tap_columns; ++j) {
-      tap_offsets[i * band.tap_columns + j] =
-          i * band.pitch + size_t{j} * a.dilation_w * a.input_c + size_t{group} * (a.input_c / a.groups);
+// Where the taps of a group of the convolution begin, in a line buffer of all channels.
+inline void place_taps(const Conv2dArgs& a, const LineBuffer& line_buffer, uint32_t group,
+                       size_t* tap_offsets) {
+  for (uint32_t i = 0; i < line_buffer.tap_rows; ++i) {
+    for (uint32_t j = 0; j < line_buffer.tap_columns; ++j) {
+      tap_offsets[i * line_buffer.tap_columns + j] = i * line_buffer.pitch +
+                                                     size_t{j} * a.dilation_w * a.input_c +
+                                                     size_t{group} * (a.input_c / a.groups);
     }
   }
 }
 
 // Blocks [begin, end) of channels, group by group of the convolution, each with its channels of the input.
-inline void multiply_groups(const Conv2dArgs& a, const Band& band, uint32_t begin, uint32_t end,
-                            const BandScratch& parts, const Gemm& product) {
+inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, uint32_t begin, uint32_t end,
+                            const LineBufferScratch& parts, const Gemm& product) {
   const uint32_t blocks = a.output_c / a.groups / 16;  // of a group
   while (begin < end) {
     const uint32_t group = begin / blocks, rest = (group + 1) * blocks;
     const uint32_t stop = rest < end ? rest : end;
-    place_taps(a, band, group, parts.tap_offsets);
+    place_taps(a, line_buffer, group, parts.tap_offsets);
     if (a.weights_zero_point != 0) row_sums(product, -a.weights_zero_point, parts.terms);
     gemm(product, begin, stop);
     begin = stop;
@@ -160,33 +166,34 @@ inline void multiply_groups(const Conv2dArgs& a, const Band& band, uint32_t begi
 }
 
 inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  const Band band = band_of(args);
-  const BandScratch parts = band_scratch(args, band, scratch);
+  const LineBuffer line_buffer = line_buffer_of(args);
+  const LineBufferScratch parts = line_buffer_scratch(args, line_buffer, scratch);
   const bool pixels = windows_are_pixels(args);
-  const RowZip zip(band.is_zipped ? args.kernel_h : 0, args.input_c);
+  const RowInterleave interleave(line_buffer.is_interleaved ? args.kernel_h : 0, args.input_c);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
-  product.num_taps = pixels ? 1 : num_taps(band);
-  product.tap_bytes = pixels ? args.input_c : band.tap_bytes;
+  product.num_taps = pixels ? 1 : num_taps(line_buffer);
+  product.tap_bytes = pixels ? args.input_c : line_buffer.tap_bytes;
   product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
-  product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, band);
+  product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, line_buffer);
   product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
-  if (!pixels || pixels_are_copied(args)) product.flip = 0;
+  if (!pixels || pixels_are_copied(args)) product.sign_bias = 0;
   GemmResidual residual = residual_of(args);
   if (product_adds_residual(args)) product.residual = &residual;
   if (!pixels) {
-    product.first_row = band.is_zipped ? parts.zipped : parts.band;
-    product.rows = band.height == 1 ? nullptr : parts.rows;
-    place_taps(args, band, 0, parts.tap_offsets);
+    product.first_row = line_buffer.is_interleaved ? parts.interleaved : parts.line_buffer;
+    product.rows = line_buffer.height == 1 ? nullptr : parts.rows;
+    place_taps(args, line_buffer, 0, parts.tap_offsets);
   }
   const uint32_t groups = conv2d_groups(args), num_blocks = div_up(args.output_c, 16);
   const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;
   const uint32_t blocks = conv2d_blocks(args);
-  for (uint32_t unit = begin; unit < end; ++unit) {
-    const uint32_t block = groups_outer ? unit % blocks : unit / groups;
-    const uint32_t group = groups_outer ? unit / blocks : unit % groups;
-    if (unit == begin || group == 0 || groups_outer) {
-      pixels ? pixel_rows(args, block, parts, &product) : block_rows(args, band, zip, block, parts, &product);
+  for (uint32_t work_item = begin; work_item < end; ++work_item) {
+    const uint32_t block = groups_outer ? work_item % blocks : work_item / groups;
+    const uint32_t group = groups_outer ? work_item / blocks : work_item % groups;
+    if (work_item == begin || group == 0 || groups_outer) {
+      pixels ? pixel_rows(args, block, parts, &product)
+             : block_rows(args, line_buffer, interleave, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0 && args.groups == 1)
         row_sums(product, -args.weights_zero_point, parts.terms);
@@ -194,7 +201,8 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     const uint32_t first = group_begin(num_blocks, group, groups),
                    last = group_begin(num_blocks, group + 1, groups);
     if (args.has_residual) residual.first = residual_at(args, product.first_out);
-    args.groups == 1 ? gemm(product, first, last) : multiply_groups(args, band, first, last, parts, product);
+    args.groups == 1 ? gemm(product, first, last)
+                     : multiply_groups(args, line_buffer, first, last, parts, product);
     if (args.has_residual && !product_adds_residual(args)) {
       const uint32_t channels_end = last * 16 < args.output_c ? last * 16 : args.output_c;
       add_residual(args, product.first_out, product.num_rows, first * 16, channels_end);
@@ -207,11 +215,11 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
 QPLAN_SIMD_NAMESPACE(conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const Conv2dArgs& args) { return band_accepts(args); }
+Refusal accepts(const Conv2dArgs& args) { return line_buffer_accepts(args); }
 
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 
-uint32_t units(const Conv2dArgs& args) { return conv2d_units(args); }
+uint32_t work_items(const Conv2dArgs& args) { return conv2d_work_items(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -13,15 +13,16 @@ namespace qplan {
 namespace {
 
 // Bytes of a column of an interleaved line buffer, which has one row of output.
-constexpr uint32_t kMaxZippedBytes = 16;
-constexpr uint32_t kMinZippedWidth = 16;
+constexpr uint32_t kMaxInterleavedBytes = 16;
+constexpr uint32_t kMinInterleavedWidth = 16;
 
-// Whether the rows of a band are zipped into one, where that makes fewer groups of four: all of a window is
-// then one tap, column by column. Not where rows of output share most rows of input: each is zipped anew.
-inline bool rows_are_zipped(const Conv2dArgs& a) {
+// Whether the rows of a line buffer are interleaved into one, where that makes fewer groups of four: all of a
+// window is then one tap, column by column. Not where rows of output share most rows of input: each is
+// interleaved anew.
+inline bool rows_are_interleaved(const Conv2dArgs& a) {
   const uint64_t run = uint64_t{a.kernel_w} * a.input_c;
   return a.groups == 1 && a.stride_h > 1 && a.dilation_h == 1 && a.dilation_w == 1 &&
-         a.output_w >= kMinZippedWidth && uint64_t{a.kernel_h} * a.input_c <= kMaxZippedBytes &&
+         a.output_w >= kMinInterleavedWidth && uint64_t{a.kernel_h} * a.input_c <= kMaxInterleavedBytes &&
          (a.kernel_h * run + 3) / 4 < a.kernel_h * ((run + 3) / 4);
 }
 
@@ -39,7 +40,7 @@ inline bool has_vector_variants(const Conv2dArgs& a) {
 // The one layout that the variants read: its taps are theirs. Where they are whole groups of four anyway it
 // is o16k4. Plans before 1.5 have all weights in o16k4; where that is not the layout, the reference runs.
 inline uint16_t layout_in_place(const Conv2dArgs& a) {
-  if (rows_are_zipped(a)) return kLayout_o16z4;
+  if (rows_are_interleaved(a)) return kLayout_o16z4;
   if (taps_are_rows(a)) return uint64_t{a.kernel_w} * a.input_c % 4 == 0 ? kLayout_o16k4 : kLayout_o16r4;
   return a.input_c / a.groups % 4 == 0 ? kLayout_o16k4 : kLayout_o16i4;
 }

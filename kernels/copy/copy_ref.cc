@@ -8,7 +8,7 @@ namespace copy_ref {
 
 Refusal accepts(const CopyArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const CopyArgs&) { return 0; }
-uint32_t units(const CopyArgs& args) { return num_chunks(args.bytes); }
+uint32_t work_items(const CopyArgs& args) { return num_chunks(args.bytes); }
 
 void run(const CopyArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.input == args.output) return;

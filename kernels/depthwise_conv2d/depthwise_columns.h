@@ -1,6 +1,6 @@
 // How a depthwise convolution of 3x3 or 5x5 is cut for vectors whose 32-bit lanes hold up to four rows of one
-// column of one channel: into bands of rows, blocks of channels and units of a few output rows. Shared by the
-// ISA files; internal linkage only.
+// column of one channel: into row blocks of rows, blocks of channels and work items of a few output rows.
+// Shared by the ISA files; internal linkage only.
 //
 // With dilation d, outputs y, y + d, y + 2d, ... read rows that no others read: a phase. The phases of an
 // image are worked on like images of their own, without dilation; those of a row likewise (Phase).
@@ -86,10 +86,10 @@ inline Block block_at(uint32_t channels, uint32_t index) {
   return {channel, rest, 4};
 }
 
-// Rows of a band: enough outputs to pay for preparing a block of channels, few enough to stay in the cache
-// until the last block has read them.
-inline uint32_t band_rows(const DepthwiseConv2dArgs& a) {
-  const uint32_t rows = knob_value(a.schedule, kDepthwiseKnobs, kDepthwiseBandRows);
+// Rows of a row block: enough outputs to pay for preparing a block of channels, few enough to stay in the
+// cache until the last block has read them.
+inline uint32_t row_block_rows(const DepthwiseConv2dArgs& a) {
+  const uint32_t rows = knob_value(a.schedule, kDepthwiseKnobs, kDepthwiseRowBlockRows);
   return rows != 0 ? rows : (448 / a.output_w + 8) / 8 * 8;
 }
 
@@ -99,52 +99,54 @@ inline uint32_t num_images(const DepthwiseConv2dArgs& a) {
 }
 inline uint32_t image_rows(const DepthwiseConv2dArgs& a) { return phase_outputs(a.output_h, a.dilation_h); }
 
-// A unit: the rows that one pass over a block of channels makes.
+// A work item: the rows that one pass over a block of channels makes.
 struct Cursor {
   uint32_t image = 0;      // n * num_phases + phase
-  uint32_t first_row = 0;  // of the band
+  uint32_t first_row = 0;  // of the row block
   uint32_t end_row = 0;
   uint32_t block = 0;
   uint32_t row = 0;
 };
 
-inline uint32_t units_of_block(const DepthwiseConv2dArgs& a, uint32_t rows, uint32_t block) {
+inline uint32_t work_items_of_block(const DepthwiseConv2dArgs& a, uint32_t rows, uint32_t block) {
   const uint32_t step = rows_at_once(a) * block_at(a.input_c, block).groups;
   return (rows + step - 1) / step;
 }
 
-inline uint32_t units_of_band(const DepthwiseConv2dArgs& a, uint32_t rows) {
+inline uint32_t work_items_of_row_block(const DepthwiseConv2dArgs& a, uint32_t rows) {
   const uint32_t blocks = num_blocks(a.input_c), whole = a.input_c / 64;
-  uint32_t units = whole * ((rows + rows_at_once(a) - 1) / rows_at_once(a));
-  for (uint32_t b = whole; b < blocks; ++b) units += units_of_block(a, rows, b);
-  return units;
+  uint32_t work_items = whole * ((rows + rows_at_once(a) - 1) / rows_at_once(a));
+  for (uint32_t b = whole; b < blocks; ++b) work_items += work_items_of_block(a, rows, b);
+  return work_items;
 }
 
-inline uint32_t units_of_image(const DepthwiseConv2dArgs& a) {
-  const uint32_t band = band_rows(a), rest = image_rows(a) % band;
-  return image_rows(a) / band * units_of_band(a, band) + (rest != 0 ? units_of_band(a, rest) : 0);
+inline uint32_t work_items_of_image(const DepthwiseConv2dArgs& a) {
+  const uint32_t row_block = row_block_rows(a), rest = image_rows(a) % row_block;
+  return image_rows(a) / row_block * work_items_of_row_block(a, row_block) +
+         (rest != 0 ? work_items_of_row_block(a, rest) : 0);
 }
 
-inline Cursor cursor_at(const DepthwiseConv2dArgs& a, uint32_t unit) {
-  const uint32_t per_image = units_of_image(a), band = band_rows(a), per_band = units_of_band(a, band);
+inline Cursor cursor_at(const DepthwiseConv2dArgs& a, uint32_t work_item) {
+  const uint32_t per_image = work_items_of_image(a), row_block = row_block_rows(a),
+                 per_row_block = work_items_of_row_block(a, row_block);
   Cursor at;
-  at.image = unit / per_image;
-  unit %= per_image;
-  at.first_row = unit / per_band * band;
-  unit %= per_band;
-  at.end_row = image_rows(a) - at.first_row < band ? image_rows(a) : at.first_row + band;
+  at.image = work_item / per_image;
+  work_item %= per_image;
+  at.first_row = work_item / per_row_block * row_block;
+  work_item %= per_row_block;
+  at.end_row = image_rows(a) - at.first_row < row_block ? image_rows(a) : at.first_row + row_block;
   const uint32_t rows = at.end_row - at.first_row;
   for (;;) {
-    const uint32_t here = units_of_block(a, rows, at.block);
-    if (unit < here) break;
-    unit -= here;
+    const uint32_t here = work_items_of_block(a, rows, at.block);
+    if (work_item < here) break;
+    work_item -= here;
     ++at.block;
   }
-  at.row = at.first_row + unit * rows_at_once(a) * block_at(a.input_c, at.block).groups;
+  at.row = at.first_row + work_item * rows_at_once(a) * block_at(a.input_c, at.block).groups;
   return at;
 }
 
-// To the next unit; true where another block of channels, or of another band, begins.
+// To the next work item; true where another block of channels, or of another row block, begins.
 inline bool advance(const DepthwiseConv2dArgs& a, uint32_t rows, Cursor* at) {
   at->row += rows;
   if (at->row < at->end_row) return false;
@@ -155,8 +157,8 @@ inline bool advance(const DepthwiseConv2dArgs& a, uint32_t rows, Cursor* at) {
       at->first_row = 0;
       ++at->image;
     }
-    const uint32_t band = band_rows(a);
-    at->end_row = image_rows(a) - at->first_row < band ? image_rows(a) : at->first_row + band;
+    const uint32_t row_block = row_block_rows(a);
+    at->end_row = image_rows(a) - at->first_row < row_block ? image_rows(a) : at->first_row + row_block;
   }
   at->row = at->first_row;
   return true;

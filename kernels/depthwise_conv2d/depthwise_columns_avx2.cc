@@ -9,7 +9,7 @@
 namespace qplan::depthwise_columns_avx2 {
 namespace {
 
-uint32_t units_of_rows(const DepthwiseConv2dArgs& a) {
+uint32_t work_items_of_rows(const DepthwiseConv2dArgs& a) {
   return (a.output_h + rows_at_once(a) - 1) / rows_at_once(a);
 }
 
@@ -48,20 +48,20 @@ void prepare_weights(const DepthwiseConv2dArgs& a, int32_t* to) {
 // Zero point and clamp of two vectors of outputs: 16 bytes in their order. int8 is lifted by 128 on the way.
 struct Finish {
   __m256i zero_point;
-  __m128i clamp_min, clamp_max, flip;
+  __m128i clamp_min, clamp_max, sign_bias;
   explicit Finish(const DepthwiseConv2dArgs& a) {
     const int32_t lift = a.output_dtype == Dtype::kS8 ? 128 : 0;
     zero_point = _mm256_set1_epi16(static_cast<int16_t>(a.output_zero_point + lift));
     clamp_min = _mm_set1_epi8(static_cast<char>(a.clamp_min + lift));
     clamp_max = _mm_set1_epi8(static_cast<char>(a.clamp_max + lift));
-    flip = _mm_set1_epi8(static_cast<char>(lift));
+    sign_bias = _mm_set1_epi8(static_cast<char>(lift));
   }
   __attribute__((always_inline)) __m128i pack(__m256i first, __m256i second) const {
     const __m256i words = _mm256_adds_epi16(_mm256_packs_epi32(first, second), zero_point);
     // Four outputs of the first, four of the second; the other lane has the other fours.
     const __m256i bytes = _mm256_packus_epi16(words, words);
     const __m128i v = _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
-    return _mm_xor_si128(_mm_min_epu8(_mm_max_epu8(v, clamp_min), clamp_max), flip);
+    return _mm_xor_si128(_mm_min_epu8(_mm_max_epu8(v, clamp_min), clamp_max), sign_bias);
   }
 };
 
@@ -78,7 +78,7 @@ struct Rows {
 template <bool kWhole>
 __attribute__((always_inline)) inline Column gather(const DepthwiseConv2dArgs& a, const Rows& rows, int64_t c,
                                                     uint32_t channel, uint32_t count, __m256i outside,
-                                                    __m128i flip) {
+                                                    __m128i sign_bias) {
   if (c < 0 || c >= a.input_w) return {outside, outside};
   const size_t offset = static_cast<size_t>(c) * a.input_c + channel;
   const auto load = [&](uint32_t r) __attribute__((always_inline)) {
@@ -86,7 +86,8 @@ __attribute__((always_inline)) inline Column gather(const DepthwiseConv2dArgs& a
     return kWhole ? _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)) : load_low_bytes(from, count);
   };
   const __m128i upper = _mm_unpacklo_epi8(load(0), load(1)), lower = _mm_unpacklo_epi8(load(2), load(3));
-  return {_mm256_cvtepu8_epi16(_mm_xor_si128(upper, flip)), _mm256_cvtepu8_epi16(_mm_xor_si128(lower, flip))};
+  return {_mm256_cvtepu8_epi16(_mm_xor_si128(upper, sign_bias)),
+          _mm256_cvtepu8_epi16(_mm_xor_si128(lower, sign_bias))};
 }
 
 // All outputs of a block of `count` channels of the rows.
@@ -94,20 +95,20 @@ template <typename Epilogue, uint32_t kStride, bool kWhole>
 void run_block(const DepthwiseConv2dArgs& a, const Rows& rows, uint32_t channel, uint32_t count,
                const int32_t* weights) {
   constexpr uint32_t kRows = 2 / kStride, kKept = 3 - kStride;
-  const __m128i flip = _mm_set1_epi8(static_cast<char>(a.input_dtype == Dtype::kS8 ? 0x80 : 0));
+  const __m128i sign_bias = _mm_set1_epi8(static_cast<char>(a.input_dtype == Dtype::kS8 ? 0x80 : 0));
   const __m128i pad = _mm_set1_epi8(static_cast<char>(a.pad_value));
-  const __m256i outside = _mm256_cvtepu8_epi16(_mm_xor_si128(pad, flip));
+  const __m256i outside = _mm256_cvtepu8_epi16(_mm_xor_si128(pad, sign_bias));
   const Epilogue epilogue(a, channel);
   const Finish finish(a);
   int64_t c = -int64_t{a.pad_left};
   Column columns[3];
 #pragma GCC unroll 2
   for (uint32_t i = 0; i < kKept; ++i, ++c)
-    columns[i] = gather<kWhole>(a, rows, c, channel, count, outside, flip);
+    columns[i] = gather<kWhole>(a, rows, c, channel, count, outside, sign_bias);
   for (size_t x = 0; x < a.output_w; ++x) {
 #pragma GCC unroll 2
     for (uint32_t i = kKept; i < 3; ++i, ++c)
-      columns[i] = gather<kWhole>(a, rows, c, channel, count, outside, flip);
+      columns[i] = gather<kWhole>(a, rows, c, channel, count, outside, sign_bias);
     __m256i sums[kRows];
 #pragma GCC unroll 2
     for (uint32_t row = 0; row < kRows; ++row) {
@@ -171,8 +172,9 @@ struct Padding {
   }
 };
 
-Rows rows_of_unit(const DepthwiseConv2dArgs& a, uint32_t unit, Padding* padding) {
-  const uint32_t n = unit / units_of_rows(a), y = unit % units_of_rows(a) * rows_at_once(a);
+Rows rows_of_work_item(const DepthwiseConv2dArgs& a, uint32_t work_item, Padding* padding) {
+  const uint32_t n = work_item / work_items_of_rows(a),
+                 y = work_item % work_items_of_rows(a) * rows_at_once(a);
   const size_t input_row = size_t{a.input_w} * a.input_c, output_row = size_t{a.output_w} * a.output_c;
   const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{n} * a.input_h * input_row;
   uint8_t* out = static_cast<uint8_t*>(a.output) + (size_t{n} * a.output_h + y) * output_row;
@@ -188,13 +190,13 @@ Rows rows_of_unit(const DepthwiseConv2dArgs& a, uint32_t unit, Padding* padding)
 }
 
 // Never inlined: MXCSR changes around it.
-__attribute__((noinline)) void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end,
-                                         void* scratch) {
+__attribute__((noinline)) void run_work_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end,
+                                              void* scratch) {
   Padding padding = {static_cast<uint8_t*>(scratch), false};
   auto* weights = reinterpret_cast<int32_t*>(padding.row + padding_bytes(a));
   prepare_weights(a, weights);
-  for (uint32_t unit = begin; unit < end; ++unit) {
-    const Rows rows = rows_of_unit(a, unit, &padding);
+  for (uint32_t work_item = begin; work_item < end; ++work_item) {
+    const Rows rows = rows_of_work_item(a, work_item, &padding);
     for (uint32_t channel = 0; channel < a.input_c; channel += 8)
       run_group(a, rows, channel, weights + channel / 8 * kBlockWeights);
   }
@@ -216,13 +218,13 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& a) {
   return padding_bytes(a) + (size_t{a.input_c} + 7) / 8 * kBlockWeights * sizeof(int32_t);
 }
 
-uint32_t units(const DepthwiseConv2dArgs& a) { return a.batch * units_of_rows(a); }
+uint32_t work_items(const DepthwiseConv2dArgs& a) { return a.batch * work_items_of_rows(a); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   const FormRounding rounding(a.float_form != FloatForm::kNone);
-  run_units(a, begin, end, scratch);
+  run_work_items(a, begin, end, scratch);
 }
 #endif
 

@@ -112,7 +112,7 @@ void make_any_outputs(const DepthwiseConv2dArgs& a, const Prepared& p, Form form
   }
 }
 
-// All outputs of one phase of the rows of a unit, by way of the scratch.
+// All outputs of one phase of the rows of a work item, by way of the scratch.
 template <uint32_t kKernel, uint32_t kStride>
 void run_chunks(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, const Scratch& s, ColumnRun run,
                 OutputRows to, uint32_t num_outputs) {
@@ -153,7 +153,7 @@ struct Padding {
   }
 };
 
-// Where the rows of a unit begin, in the first column of the image.
+// Where the rows of a work item begin, in the first column of the image.
 template <uint32_t kKernel, uint32_t kStride>
 void find_rows(const DepthwiseConv2dArgs& a, const Block& block, const Cursor& at, Padding* padding,
                ColumnRun* run, OutputRows* to) {
@@ -181,8 +181,8 @@ void find_rows(const DepthwiseConv2dArgs& a, const Block& block, const Cursor& a
 }
 
 template <uint32_t kKernel, uint32_t kStride>
-void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Way way, const Cursor& at,
-              const Scratch& s, Padding* padding) {
+void run_work_item(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Way way, const Cursor& at,
+                   const Scratch& s, Padding* padding) {
   constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
   ColumnRun run;
   OutputRows to;
@@ -215,7 +215,7 @@ void run_unit(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Way wa
 }
 
 template <uint32_t kKernel, uint32_t kStride>
-void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+void run_work_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   const Scratch s = scratch_in(a, scratch);
   Padding padding = {s.padding, false};
   Cursor at = cursor_at(a, begin);
@@ -226,7 +226,7 @@ void run_units(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void*
     const Way way = way_of<kStride>(a, prepared, form);
     bool is_next;
     do {
-      run_unit<kKernel, kStride>(a, prepared, form, way, at, s, &padding);
+      run_work_item<kKernel, kStride>(a, prepared, form, way, at, s, &padding);
       is_next = advance(a, rows_at_once(a) * block.groups, &at);
     } while (++begin < end && !is_next);
   }
@@ -242,17 +242,17 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
          padding_bytes(args);
 }
 
-uint32_t units(const DepthwiseConv2dArgs& args) { return num_images(args) * units_of_image(args); }
+uint32_t work_items(const DepthwiseConv2dArgs& args) { return num_images(args) * work_items_of_image(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.kernel_h == 3) {
-    return args.stride_h == 1 ? run_units<3, 1>(args, begin, end, scratch)
-                              : run_units<3, 2>(args, begin, end, scratch);
+    return args.stride_h == 1 ? run_work_items<3, 1>(args, begin, end, scratch)
+                              : run_work_items<3, 2>(args, begin, end, scratch);
   }
-  return args.stride_h == 1 ? run_units<5, 1>(args, begin, end, scratch)
-                            : run_units<5, 2>(args, begin, end, scratch);
+  return args.stride_h == 1 ? run_work_items<5, 1>(args, begin, end, scratch)
+                            : run_work_items<5, 2>(args, begin, end, scratch);
 }
 #endif
 

@@ -34,8 +34,8 @@ inline uint8x16_t load_channels(const uint8_t* from) {
   const uint8x8_t half = vld1_u8(from);
   return vcombine_u8(half, half);
 }
-inline int8x16_t flipped(uint8x16_t bytes, uint8x16_t flip) {
-  return vreinterpretq_s8_u8(veorq_u8(bytes, flip));
+inline int8x16_t flipped(uint8x16_t bytes, uint8x16_t sign_bias) {
+  return vreinterpretq_s8_u8(veorq_u8(bytes, sign_bias));
 }
 
 template <uint32_t kCount>
@@ -56,18 +56,18 @@ struct Sums {
 // For the sum u0 * w0 + u1 * w1 of unsigned u the factors are u0 - 128 and 127 - u1, of which the second
 // product is subtracted. tap(t): the bytes of tap t.
 template <uint32_t kCount, typename Tap>
-__attribute__((always_inline)) inline void add_window(const int8x16_t (&weights)[kTaps], uint8x16_t flip,
+__attribute__((always_inline)) inline void add_window(const int8x16_t (&weights)[kTaps], uint8x16_t sign_bias,
                                                       const Tap& tap, Sums<kCount>& sums) {
-  const uint8x16_t second_flip = vmvnq_u8(flip);
+  const uint8x16_t second_sign_bias = vmvnq_u8(sign_bias);
 #pragma GCC unroll 4
   for (uint32_t t = 0; t + 1 < kTaps; t += 2) {
-    const int8x16_t u = flipped(tap(t), flip), v = flipped(tap(t + 1), second_flip);
+    const int8x16_t u = flipped(tap(t), sign_bias), v = flipped(tap(t + 1), second_sign_bias);
     const int8x16_t w = weights[t], x = weights[t + 1];
     int16x8_t high = vdupq_n_s16(0);
     if constexpr (kCount == 16) high = vmlsl_high_s8(vmull_high_s8(u, w), v, x);
     sums.add(vmlsl_s8(vmull_s8(vget_low_s8(u), vget_low_s8(w)), vget_low_s8(v), vget_low_s8(x)), high);
   }
-  const int8x16_t u = flipped(tap(kTaps - 1), flip), w = weights[kTaps - 1];
+  const int8x16_t u = flipped(tap(kTaps - 1), sign_bias), w = weights[kTaps - 1];
   sums.add(vmull_s8(vget_low_s8(u), vget_low_s8(w)), vmull_high_s8(u, w));
 }
 
@@ -109,7 +109,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   constexpr uint32_t kVectors = Sums<kCount>::kVectors;
   int8x16_t weights[kTaps];
   load_weights(a, channel, weights);
-  const uint8x16_t flip = vdupq_n_u8(a.input_dtype == Dtype::kS8 ? 0 : 0x80);
+  const uint8x16_t sign_bias = vdupq_n_u8(a.input_dtype == Dtype::kS8 ? 0 : 0x80);
   const OutputBytes bytes(a);
   const Epilogue first(a, channel), second(a, channel + 4);
   const Epilogue third(a, channel + kCount - 8), fourth(a, channel + kCount - 4);
@@ -119,7 +119,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     Sums<kCount> sums;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kVectors; ++i) sums.of[i] = load_ints(bias + 4 * i);
-    add_window<kCount>(weights, flip, tap, sums);
+    add_window<kCount>(weights, sign_bias, tap, sums);
     const VecI32 low = first.outputs(sums.of[0]), high = second.outputs(sums.of[1]);
     if constexpr (kCount == 16) {
       store_ints(out, bytes.pack(low, high, third.outputs(sums.of[2]), fourth.outputs(sums.of[3])));
@@ -150,8 +150,9 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   for (; x < a.output_w; ++x) border(x);
 }
 
-inline Row row_of(const DepthwiseConv2dArgs& a, uint32_t unit, const uint8_t* padding, const int32_t* bias) {
-  const uint32_t n = unit / a.output_h, y = unit % a.output_h;
+inline Row row_of(const DepthwiseConv2dArgs& a, uint32_t work_item, const uint8_t* padding,
+                  const int32_t* bias) {
+  const uint32_t n = work_item / a.output_h, y = work_item % a.output_h;
   const size_t input_row = size_t{a.input_w} * a.input_c;
   const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{n} * a.input_h * input_row;
   Row row;
@@ -161,7 +162,7 @@ inline Row row_of(const DepthwiseConv2dArgs& a, uint32_t unit, const uint8_t* pa
   }
   row.padding = padding;
   row.bias = bias;
-  row.output = static_cast<uint8_t*>(a.output) + size_t{unit} * a.output_w * a.output_c;
+  row.output = static_cast<uint8_t*>(a.output) + size_t{work_item} * a.output_w * a.output_c;
   return row;
 }
 
@@ -172,8 +173,8 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& a, uint32_t b
   auto* bias = reinterpret_cast<int32_t*>(padding + padding_bytes(a));
   __builtin_memset(padding, static_cast<uint8_t>(a.pad_value), size_t{a.input_w} * a.input_c);
   adjust_bias(a, bias);
-  for (uint32_t unit = begin; unit < end; ++unit) {
-    const Row row = row_of(a, unit, padding, bias);
+  for (uint32_t work_item = begin; work_item < end; ++work_item) {
+    const Row row = row_of(a, work_item, padding, bias);
     for (uint32_t channel = 0; channel < a.input_c; channel += 16) {
       with_epilogue(a, channel, [&](auto kind) {
         using Epilogue = typename decltype(kind)::Epilogue;
@@ -203,7 +204,7 @@ size_t scratch_bytes(const DepthwiseConv2dArgs& a) {
   return padding_bytes(a) + rounded_channels(a) * sizeof(int32_t);
 }
 
-uint32_t units(const DepthwiseConv2dArgs& a) { return a.batch * a.output_h; }
+uint32_t work_items(const DepthwiseConv2dArgs& a) { return a.batch * a.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

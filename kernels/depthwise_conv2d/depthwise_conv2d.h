@@ -21,10 +21,10 @@ namespace qplan {
 using DepthwiseConv2dArgs = Conv2dArgs;
 
 // Output rows of which all channels are made before the next ones; variants that go row by row ignore it.
-enum DepthwiseKnob : uint32_t { kDepthwiseBandRows };
+enum DepthwiseKnob : uint32_t { kDepthwiseRowBlockRows };
 constexpr Knob kDepthwiseKnobs[] = {{"band_rows", KnobKind::kTile, 5, {8, 16, 32, 64, 128}}};
 
-// Units of the reference: output rows, n * output_h + y.
+// WorkItems of the reference: output rows, n * output_h + y.
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, DepthwiseConv2dArgs)
 #include "kernels/depthwise_conv2d/variants.def"
 #undef QPLAN_VARIANT

@@ -20,7 +20,7 @@ template <typename Epilogue, bool kTail, uint32_t kPairs>
 inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint8_t* out) {
   const uint32_t num_pairs = kPairs != 0 ? kPairs : num_tap_pairs(a);
   const __mmask16 mask = mask16(a.input_c - channel);
-  const __m512i flip = _mm512_set1_epi32(a.input_dtype == Dtype::kS8 ? 0x00800080 : 0);
+  const __m512i sign_bias = _mm512_set1_epi32(a.input_dtype == Dtype::kS8 ? 0x00800080 : 0);
   const __m512i bias = _mm512_loadu_si512(a.bias + channel);
   const Epilogue epilogue(a, channel);
   const Output output = set_output(a.output_zero_point, a.clamp_min, a.clamp_max);
@@ -33,7 +33,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
     for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
       const __m512i low = load_channels<kTail>(at[0] + channel, mask);
       const __m512i high = _mm512_slli_epi32(load_channels<kTail>(at[1] + channel, mask), 16);
-      const __m512i pair = _mm512_ternarylogic_epi32(low, high, flip, 0x56);  // (low | high) ^ flip
+      const __m512i pair = _mm512_ternarylogic_epi32(low, high, sign_bias, 0x56);  // (low | high) ^ sign bias
       sum = _mm512_dpwssd_epi32(sum, pair, kPairs != 0 ? weights[t] : _mm512_loadu_si512(from + 16 * t));
     }
     const __m128i bytes = finish(epilogue.outputs(sum), output);
@@ -86,7 +86,7 @@ Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 
-uint32_t units(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -71,8 +71,8 @@ struct ColumnRun {
 template <uint32_t kGroups, uint32_t kRows, bool kWhole, bool kSigned>
 void gather_columns(const DepthwiseConv2dArgs& a, const ColumnRun& run, __mmask64 mask, int8_t* to) {
   constexpr uint32_t kDwords = (kRows + 3) / 4;
-  const __m512i flip = _mm512_set1_epi8(kSigned ? INT8_MIN : 0);
-  const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), flip);
+  const __m512i sign_bias = _mm512_set1_epi8(kSigned ? INT8_MIN : 0);
+  const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), sign_bias);
   for (int64_t c = run.first; c < run.end; ++c, to += kDwords * 256) {
     if (c < 0 || c >= run.num_columns) {
       for (uint32_t d = 0; d < kDwords; ++d) store_four(to + 256 * d, {{outside, outside, outside, outside}});
@@ -84,7 +84,7 @@ void gather_columns(const DepthwiseConv2dArgs& a, const ColumnRun& run, __mmask6
     for (uint32_t r = 0; r < kDwords * 4; ++r) {
       // What stands in the place of a row that is not there has weights of zero.
       rows[r] = r < kRows ? load_row<kGroups, kWhole>(run.rows + r * kGroups, offset, mask) : rows[r - 1];
-      if (kSigned && r < kRows) rows[r] = _mm512_xor_si512(rows[r], flip);
+      if (kSigned && r < kRows) rows[r] = _mm512_xor_si512(rows[r], sign_bias);
     }
 #pragma GCC unroll 16
     for (uint32_t d = 0; d < kDwords; ++d)

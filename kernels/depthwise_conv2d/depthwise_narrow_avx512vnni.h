@@ -37,7 +37,8 @@ struct Columns {
 
 template <uint32_t kStride, uint32_t kPixels>
 __attribute__((always_inline)) inline Columns<kStride> gather_pixels(const ColumnRun& run, uint32_t group,
-                                                                     PixelRow r, int64_t c, __m512i flip) {
+                                                                     PixelRow r, int64_t c,
+                                                                     __m512i sign_bias) {
   __m512i rows[kStride][4];
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < 4; ++i) {
@@ -60,7 +61,7 @@ __attribute__((always_inline)) inline Columns<kStride> gather_pixels(const Colum
   for (uint32_t s = 0; s < kStride; ++s) {
     columns.v[s] = gather_rows(rows[s][0], rows[s][1], rows[s][2], rows[s][3]);
 #pragma GCC unroll 4
-    for (uint32_t q = 0; q < 4; ++q) columns.v[s].v[q] = _mm512_xor_si512(columns.v[s].v[q], flip);
+    for (uint32_t q = 0; q < 4; ++q) columns.v[s].v[q] = _mm512_xor_si512(columns.v[s].v[q], sign_bias);
   }
   return columns;
 }
@@ -112,12 +113,12 @@ __attribute__((noinline)) void narrow(const DepthwiseConv2dArgs& a, const Prepar
                                       const OutputRows& to, uint32_t num_x) {
   constexpr uint32_t kRows = 2 / kStride, kX = 2, kSums = kRows * kX;
   const Finish finish(a);
-  const __m512i flip = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
+  const __m512i sign_bias = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
   const PixelRow pixels = {nullptr, run.step, run.num_columns,
                            _mm512_set1_epi8(static_cast<char>(a.pad_value))};
   for (uint32_t group = 0; group < 4 && to.rows[0][group] != nullptr; ++group) {
     const auto gather = [&](int64_t c) __attribute__((always_inline)) {
-      return gather_pixels<kStride, kPixels>(run, group, pixels, c, flip);
+      return gather_pixels<kStride, kPixels>(run, group, pixels, c, sign_bias);
     };
     Columns<kStride> columns[kX + 1];
     int64_t c = run.first;

@@ -19,21 +19,21 @@ constexpr uint32_t outputs_in_row(uint32_t stride) { return stride == 1 ? 2 : 4;
 // layers, whose outputs fill their dtype from the zero point on, need nothing but the saturation of packing.
 struct Finish {
   __m512i zero_point;  // int16
-  __m512i clamp_min, clamp_max, flip;
+  __m512i clamp_min, clamp_max, sign_bias;
   bool is_free;
   explicit Finish(const DepthwiseConv2dArgs& a) {
     const int32_t lift = a.output_dtype == Dtype::kS8 ? 128 : 0;
     zero_point = _mm512_set1_epi16(static_cast<int16_t>(a.output_zero_point + lift));
     clamp_min = _mm512_set1_epi8(static_cast<char>(a.clamp_min + lift));
     clamp_max = _mm512_set1_epi8(static_cast<char>(a.clamp_max + lift));
-    flip = _mm512_set1_epi8(static_cast<char>(lift));
+    sign_bias = _mm512_set1_epi8(static_cast<char>(lift));
     is_free = a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min;
   }
   __attribute__((always_inline)) __m512i pack(__m512i words01, __m512i words23) const {
-    if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), flip);
+    if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), sign_bias);
     const __m512i v =
         _mm512_packus_epi16(_mm512_adds_epi16(words01, zero_point), _mm512_adds_epi16(words23, zero_point));
-    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(v, clamp_min), clamp_max), flip);
+    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(v, clamp_min), clamp_max), sign_bias);
   }
 };
 

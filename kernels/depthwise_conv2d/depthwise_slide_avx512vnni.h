@@ -10,10 +10,10 @@
 namespace qplan {
 namespace {
 
-// All four vectors of column c. kFlips: the input may be int8.
-template <uint32_t kGroups, uint32_t kRows, bool kFlips, bool kWhole>
+// All four vectors of column c. kSignBiases: the input may be int8.
+template <uint32_t kGroups, uint32_t kRows, bool kSignBiases, bool kWhole>
 __attribute__((always_inline)) inline Four gather_column(const ColumnRun& run, int64_t c, __m512i outside,
-                                                         __m512i flip, __mmask64 mask) {
+                                                         __m512i sign_bias, __mmask64 mask) {
   if (c < 0 || c >= run.num_columns) return {{outside, outside, outside, outside}};
   const size_t offset = static_cast<size_t>(c) * run.step;
   __m512i r[4];
@@ -22,7 +22,7 @@ __attribute__((always_inline)) inline Four gather_column(const ColumnRun& run, i
     r[i] = i < kRows ? load_row<kGroups, kWhole>(run.rows + i * kGroups, offset, mask) : r[i - 1];
   Four four = gather_rows(r[0], r[1], r[2], r[3]);
 #pragma GCC unroll 4
-  for (uint32_t q = 0; q < 4 && kFlips; ++q) four.v[q] = _mm512_xor_si512(four.v[q], flip);
+  for (uint32_t q = 0; q < 4 && kSignBiases; ++q) four.v[q] = _mm512_xor_si512(four.v[q], sign_bias);
   return four;
 }
 
@@ -71,24 +71,26 @@ __attribute__((always_inline)) inline void slide_step(const Prepared& p, const F
 
 // num_x outputs of each row, of columns from run.first on. kRows: of outputs, of one group. kWhole: all
 // channels of the vectors are there.
-template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, bool kWhole, bool kFlips>
+template <typename Epilogue, uint32_t kStride, uint32_t kGroups, uint32_t kRows, bool kWhole,
+          bool kSignBiases>
 __attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepared& p, const ColumnRun& run,
                                      const OutputRows& to, uint32_t num_x) {
   constexpr uint32_t kX = 2, kInputRows = kRows + 2, kKept = 3 - kStride;
   const Finish finish(a);
-  const __m512i flip = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
-  const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), flip);
+  const __m512i sign_bias = _mm512_set1_epi8(a.input_dtype == Dtype::kS8 ? INT8_MIN : 0);
+  const __m512i outside = _mm512_xor_si512(_mm512_set1_epi8(static_cast<char>(a.pad_value)), sign_bias);
   const __mmask64 mask = mask64(p.block.count);
   int64_t c = run.first;
   Four columns[kKept + kX * kStride];
   const auto gather = [&](uint32_t count) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < count; ++i, ++c)
-      columns[kKept + i] = gather_column<kGroups, kInputRows, kFlips, kWhole>(run, c, outside, flip, mask);
+      columns[kKept + i] =
+          gather_column<kGroups, kInputRows, kSignBiases, kWhole>(run, c, outside, sign_bias, mask);
   };
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kKept; ++i, ++c)
-    columns[i] = gather_column<kGroups, kInputRows, kFlips, kWhole>(run, c, outside, flip, mask);
+    columns[i] = gather_column<kGroups, kInputRows, kSignBiases, kWhole>(run, c, outside, sign_bias, mask);
   uint32_t x = 0;
   for (; x + kX <= num_x; x += kX) {
     gather(kX * kStride);
@@ -104,13 +106,13 @@ __attribute__((noinline)) void slide(const DepthwiseConv2dArgs& a, const Prepare
 using Slide = void (*)(const DepthwiseConv2dArgs&, const Prepared&, const ColumnRun&, const OutputRows&,
                        uint32_t);
 
-// How to make the outputs of a unit, and of one that has a single row; null: by way of the scratch.
+// How to make the outputs of a work item, and of one that has a single row; null: by way of the scratch.
 struct Way {
   Slide rows;
   Slide single_row;
 };
 
-// Flips are worth a function of their own where most layers pass.
+// SignBiases are worth a function of their own where most layers pass.
 template <uint32_t kStride, uint32_t kGroups>
 Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
   constexpr uint32_t kRows = 2 / kStride;

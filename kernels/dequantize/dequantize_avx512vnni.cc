@@ -30,7 +30,7 @@ Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const DequantizeArgs&) { return 0; }
 
-uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t work_items(const DequantizeArgs& args) { return num_chunks(args.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

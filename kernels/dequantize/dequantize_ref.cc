@@ -17,7 +17,7 @@ void run_typed(const DequantizeArgs& args, ElementRange range) {
 
 Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const DequantizeArgs&) { return 0; }
-uint32_t units(const DequantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t work_items(const DequantizeArgs& args) { return num_chunks(args.elements); }
 
 void run(const DequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.elements, begin, end);

@@ -1,4 +1,4 @@
-// Work units of kernels in which every output element stands alone: equal runs of elements.
+// Work work items of kernels in which every output element stands alone: equal runs of elements.
 // Internal linkage only: ISA files include this.
 #ifndef QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_
 #define QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_
@@ -7,7 +7,8 @@
 
 namespace qplan {
 
-// Elements of one unit. Tensors hold less than 2^48 elements, so that there are less than 2^29 units.
+// Elements of one work item. Tensors hold less than 2^48 elements, so that there are less than 2^29 work
+// items.
 static constexpr uint64_t chunk_elements(uint64_t elements) {
   return elements < uint64_t{1} << 40 ? uint64_t{4096} : uint64_t{1} << 20;
 }
@@ -22,7 +23,7 @@ struct ElementRange {
   uint64_t end;
 };
 
-// The elements of the units [begin, end).
+// The elements of the work items [begin, end).
 static constexpr ElementRange chunk_range(uint64_t elements, uint32_t begin, uint32_t end) {
   const uint64_t chunk = chunk_elements(elements);
   const uint64_t last = uint64_t{end} * chunk;

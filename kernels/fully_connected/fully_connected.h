@@ -55,7 +55,7 @@ enum FullyConnectedKnob : uint32_t { kFullyConnectedRowChunk, kFullyConnectedBlo
 constexpr Knob kFullyConnectedKnobs[] = {{"row_chunk", KnobKind::kTile, 3, {24, 48, 96}},
                                          {"block_group", KnobKind::kTile, 5, {2, 4, 8, 16, 64}}};
 
-// Units of the reference: blocks of 16 outputs, r * ceil(output_c / 16) + o / 16.
+// WorkItems of the reference: blocks of 16 outputs, r * ceil(output_c / 16) + o / 16.
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, FullyConnectedArgs)
 #include "kernels/fully_connected/variants.def"
 #undef QPLAN_VARIANT

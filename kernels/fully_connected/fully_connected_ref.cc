@@ -34,9 +34,9 @@ Out output(const FullyConnectedArgs& a, int32_t sum, uint32_t o) {
 template <typename In, typename Out>
 void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
   const uint32_t blocks = blocks_of(a);
-  for (uint32_t unit = begin; unit < end; ++unit) {
-    const uint64_t r = unit / blocks;
-    const uint32_t first = unit % blocks * kBlock;
+  for (uint32_t work_item = begin; work_item < end; ++work_item) {
+    const uint64_t r = work_item / blocks;
+    const uint32_t first = work_item % blocks * kBlock;
     const uint32_t last = a.output_c - first < kBlock ? a.output_c : first + kBlock;
     const In* row = static_cast<const In*>(a.input) + r * a.input_c;
     Out* out = static_cast<Out*>(a.output) + r * a.output_c;
@@ -65,7 +65,7 @@ Refusal accepts(const FullyConnectedArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const FullyConnectedArgs&) { return 0; }
 
-uint32_t units(const FullyConnectedArgs& args) { return args.rows * blocks_of(args); }
+uint32_t work_items(const FullyConnectedArgs& args) { return args.rows * blocks_of(args); }
 
 void run(const FullyConnectedArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.input_dtype == Dtype::kS8) {

@@ -1,5 +1,5 @@
 // Where the rows of a fully connected layer lie: in the input, or copied to whole groups of four bytes; and
-// how they are cut into units. Shared by the instruction sets; internal linkage only.
+// how they are cut into work items. Shared by the instruction sets; internal linkage only.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_
 
@@ -12,7 +12,7 @@
 namespace qplan {
 namespace {
 
-// A work unit is a chunk of rows by a group of channel blocks; these where the schedule does not say.
+// A work work item is a chunk of rows by a group of channel blocks; these where the schedule does not say.
 constexpr uint32_t kRowChunk = 24;
 constexpr uint32_t kBlockGroup = 4;
 constexpr uint32_t kRowBlockGroup = 8;  // of one row, which does less with what it reads
@@ -31,7 +31,7 @@ inline uint32_t num_blocks(const FullyConnectedArgs& a) { return (a.output_c + 1
 inline uint32_t num_groups(const FullyConnectedArgs& a) {
   return (num_blocks(a) + block_group(a) - 1) / block_group(a);
 }
-inline uint32_t row_units(const FullyConnectedArgs& a) {
+inline uint32_t row_work_items(const FullyConnectedArgs& a) {
   return (a.rows + row_chunk(a) - 1) / row_chunk(a) * num_groups(a);
 }
 
@@ -63,9 +63,9 @@ inline size_t rows_scratch_bytes(const FullyConnectedArgs& a) {
 template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t)>
 inline void copy_rows(const FullyConnectedArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
   const uint8_t* row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
-  const uint8_t flip = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  const uint8_t sign_bias = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
   for (uint32_t p = 0; p < count; ++p, row += a.input_c, to += row_copy_bytes(a)) {
-    kCopyRun(to, row, a.input_c, flip);
+    kCopyRun(to, row, a.input_c, sign_bias);
     for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = 0;
   }
 }

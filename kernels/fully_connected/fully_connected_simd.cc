@@ -18,7 +18,7 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   const bool direct = rows_are_input(args);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
-  if (!direct) product.flip = 0;
+  if (!direct) product.sign_bias = 0;
   product.first_row = copies;
   product.row_stride = direct ? args.input_c : row_copy_bytes(args);
   product.num_taps = 1;
@@ -26,9 +26,9 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   product.tap_offsets = kNoOffset;
   product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   const uint32_t groups = num_groups(args), most_rows = row_chunk(args), most_blocks = block_group(args);
-  for (uint32_t unit = begin; unit < end; ++unit) {
-    const uint32_t first = unit / groups * most_rows, group = unit % groups;
-    if (unit == begin || group == 0) {  // another chunk of rows
+  for (uint32_t work_item = begin; work_item < end; ++work_item) {
+    const uint32_t first = work_item / groups * most_rows, group = work_item % groups;
+    if (work_item == begin || group == 0) {  // another chunk of rows
       const uint32_t left = args.rows - first;
       product.num_rows = left < most_rows ? left : most_rows;
       product.first_out = static_cast<uint8_t*>(args.output) + size_t{first} * args.output_c;
@@ -55,7 +55,7 @@ Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args); }
 
 size_t scratch_bytes(const FullyConnectedArgs& args) { return rows_scratch_bytes(args); }
 
-uint32_t units(const FullyConnectedArgs& args) { return row_units(args); }
+uint32_t work_items(const FullyConnectedArgs& args) { return row_work_items(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -33,7 +33,7 @@ Refusal accepts(const Lut8Args& args) { return args.elements >= 64 ? Refusal::kN
 
 size_t scratch_bytes(const Lut8Args&) { return 0; }
 
-uint32_t units(const Lut8Args& args) { return num_chunks(args.elements); }
+uint32_t work_items(const Lut8Args& args) { return num_chunks(args.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -1,4 +1,4 @@
-// A unit is a block of outputs.
+// A work item is a block of outputs.
 #include "kernels/mean/mean.h"
 #include "kernels/numeric/requantize.h"
 
@@ -6,7 +6,7 @@ namespace qplan {
 namespace mean_ref {
 namespace {
 
-// Outputs of a unit; more where a unit's number would not fit.
+// Outputs of a work item; more where a work item's number would not fit.
 uint64_t block_outputs(const MeanArgs& args) {
   return args.num_outputs < uint64_t{1} << 32 ? uint64_t{32} : uint64_t{1} << 20;
 }
@@ -58,7 +58,7 @@ void run_typed(const MeanArgs& args, uint64_t begin, uint64_t end) {
 Refusal accepts(const MeanArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const MeanArgs&) { return 0; }
 
-uint32_t units(const MeanArgs& args) {
+uint32_t work_items(const MeanArgs& args) {
   return static_cast<uint32_t>((args.num_outputs + block_outputs(args) - 1) / block_outputs(args));
 }
 

@@ -27,7 +27,7 @@ void run_typed(const MinmaxArgs& args, ElementRange range) {
 
 Refusal accepts(const MinmaxArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const MinmaxArgs&) { return 0; }
-uint32_t units(const MinmaxArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const MinmaxArgs& args) { return num_chunks(args.broadcast.elements); }
 
 void run(const MinmaxArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);

@@ -50,7 +50,7 @@ void run_dtype(const MulArgs& args, ElementRange range) {
 
 Refusal accepts(const MulArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const MulArgs&) { return 0; }
-uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
 
 void run(const MulArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);

@@ -46,7 +46,7 @@ Refusal accepts(const MulArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const MulArgs&) { return 0; }
 
-uint32_t units(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const MulArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -2,7 +2,7 @@
 //
 //   out[p][o] = clamp(output_zero_point
 //                     + requant(bias[o] + row_term[p] + sum over k of u(p, k) * weights[o][k]))
-//   u(p, k)   = (byte j of tap t of row p) ^ flip, k = 4 * t * tap_k4 + j, j < tap_bytes,
+//   u(p, k)   = (byte j of tap t of row p) ^ sign bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
 //               tap_k4 = ceil(tap_bytes / 4)
 //
 // under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. A row
@@ -44,7 +44,7 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_taps = 0;
   uint32_t tap_bytes = 0;
-  uint8_t flip = 0;                 // 0x80 makes uint8 of int8, plus 128; 0 where rows are listed
+  uint8_t sign_bias = 0;            // 0x80 makes uint8 of int8, plus 128; 0 where rows are listed
   const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4(g) groups of four
   const int32_t* bias = nullptr;    // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
@@ -88,7 +88,7 @@ inline Gemm gemm_of(const Args& args) {
   g.output_zero_point = args.output_zero_point;
   g.clamp_min = args.clamp_min;
   g.clamp_max = args.clamp_max;
-  g.flip = args.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  g.sign_bias = args.input_dtype == Dtype::kS8 ? 0x80 : 0;
   return g;
 }
 

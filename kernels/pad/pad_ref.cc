@@ -1,4 +1,4 @@
-// A unit is a row of the output: all that lies under one position of the axes but the last.
+// A work item is a row of the output: all that lies under one position of the axes but the last.
 #include <string.h>
 
 #include "kernels/pad/pad.h"
@@ -49,7 +49,7 @@ bool input_row_of(const PadArgs& args, uint64_t row, uint64_t* input_row) {
 
 Refusal accepts(const PadArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const PadArgs&) { return 0; }
-uint32_t units(const PadArgs& args) { return args.rows; }
+uint32_t work_items(const PadArgs& args) { return args.rows; }
 
 void run(const PadArgs& args, uint32_t begin, uint32_t end, void*) {
   const uint64_t before = args.before[args.rank - 1];

@@ -1,4 +1,4 @@
-// The references of avg_pool2d and max_pool2d. A unit is an output row.
+// The references of avg_pool2d and max_pool2d. A work item is an output row.
 #include "kernels/numeric/requantize.h"
 #include "kernels/pool2d/pool2d.h"
 
@@ -67,14 +67,14 @@ void run_any(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
 namespace avg_pool2d_ref {
 Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
-uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const Pool2dArgs& args) { return args.batch * args.output_h; }
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { run_any<Average>(args, begin, end); }
 }  // namespace avg_pool2d_ref
 
 namespace max_pool2d_ref {
 Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
-uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const Pool2dArgs& args) { return args.batch * args.output_h; }
 void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { run_any<Maximum>(args, begin, end); }
 }  // namespace max_pool2d_ref
 

@@ -71,17 +71,17 @@ class AverageF32e {
 class Maximum {
  public:
   Maximum(const Pool2dArgs& args, uint32_t)
-      : flip_(set_bytes(byte_lift(args.dtype))), bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
+      : sign_bias_(set_bytes(byte_lift(args.dtype))), bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
   void begin() { max_ = set_ints(0); }
   void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
     for (uint32_t i = 0; i < count; ++i, from += stride) {
-      max_ = max_bytes(max_, bit_xor(load_vector(from, channels), flip_));
+      max_ = max_bytes(max_, bit_xor(load_vector(from, channels), sign_bias_));
     }
   }
   VecI32 bytes() const { return bytes_.clamp(max_); }
 
  private:
-  VecI32 flip_, max_ = set_ints(0);
+  VecI32 sign_bias_, max_ = set_ints(0);
   ChannelBytes bytes_;
 };
 
@@ -140,7 +140,7 @@ Refusal accepts(const Pool2dArgs& args) {
 
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 
-uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const Pool2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
@@ -156,7 +156,7 @@ Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 
-uint32_t units(const Pool2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const Pool2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -55,7 +55,7 @@ void run_rule(const QuantizeArgs& args, ElementRange range) {
 
 Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
-uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t work_items(const QuantizeArgs& args) { return num_chunks(args.elements); }
 
 void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.elements, begin, end);

@@ -45,7 +45,7 @@ Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
 
-uint32_t units(const QuantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t work_items(const QuantizeArgs& args) { return num_chunks(args.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -20,12 +20,12 @@
 
 namespace qplan {
 
-// Elements of a unit; the last unit may have fewer.
+// Elements of a work item; the last work item may have fewer.
 inline constexpr uint32_t kRequantizeChunk = 4096;
 
 // Ranges that bind has checked: zero points and clamps lie within their dtypes, multipliers >= 0, shifts in
 // [-31, 30], scales finite and not negative, inner * channels divides count, and there are fewer than 2^31
-// units.
+// work items.
 struct RequantizeArgs {
   const void* input = nullptr;
   void* output = nullptr;  // may be the input, if both dtypes have one byte
@@ -51,7 +51,7 @@ struct RequantizeArgs {
   Dtype output_dtype = Dtype::kOther;  // uint8 or int8
 };
 
-// Units of the reference: chunks of kRequantizeChunk elements.
+// WorkItems of the reference: chunks of kRequantizeChunk elements.
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, RequantizeArgs)
 #include "kernels/requantize/variants.def"
 #undef QPLAN_VARIANT

@@ -46,7 +46,7 @@ Refusal accepts(const RequantizeArgs&) { return Refusal::kNone; }
 
 size_t scratch_bytes(const RequantizeArgs&) { return 0; }
 
-uint32_t units(const RequantizeArgs& args) {
+uint32_t work_items(const RequantizeArgs& args) {
   return static_cast<uint32_t>((args.count + kRequantizeChunk - 1) / kRequantizeChunk);
 }
 

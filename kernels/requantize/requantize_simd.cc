@@ -15,7 +15,7 @@ inline Refusal runs_accept(const RequantizeArgs& a) {
   return a.inner == 1 ? Refusal::kNone : Refusal::kAxes;
 }
 
-inline uint32_t runs_units(const RequantizeArgs& a) {
+inline uint32_t runs_work_items(const RequantizeArgs& a) {
   return static_cast<uint32_t>((a.count + kRequantizeChunk - 1) / kRequantizeChunk);
 }
 
@@ -202,7 +202,7 @@ Refusal accepts(const RequantizeArgs& args) { return runs_accept(args); }
 
 size_t scratch_bytes(const RequantizeArgs&) { return 0; }
 
-uint32_t units(const RequantizeArgs& args) { return runs_units(args); }
+uint32_t work_items(const RequantizeArgs& args) { return runs_work_items(args); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -1,4 +1,4 @@
-// A unit is an output row.
+// A work item is an output row.
 #include "kernels/numeric/fixed_point.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
 
@@ -102,7 +102,7 @@ void run_rows(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end) {
 
 Refusal accepts(const ResizeBilinearArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ResizeBilinearArgs&) { return 0; }
-uint32_t units(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
 
 void run(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.rule == ResizeRounding::kFloat) return run_rows<uint8_t, Float>(args, begin, end);

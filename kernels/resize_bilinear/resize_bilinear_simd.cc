@@ -49,7 +49,7 @@ Refusal accepts(const ResizeBilinearArgs& args) { return sixteenths_accept(args)
 
 size_t scratch_bytes(const ResizeBilinearArgs& args) { return sixteenths_scratch_bytes<Words<true>>(args); }
 
-uint32_t units(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -131,10 +131,10 @@ inline VecI32 set_bytes(uint8_t v) { return _mm256_set1_epi8(static_cast<char>(v
 inline VecI32 bit_xor(VecI32 a, VecI32 b) { return _mm256_xor_si256(a, b); }
 inline VecI32 max_bytes(VecI32 a, VecI32 b) { return _mm256_max_epu8(a, b); }
 inline VecI32 min_bytes(VecI32 a, VecI32 b) { return _mm256_min_epu8(a, b); }
-inline VecI32 zip_low_bytes(VecI32 a, VecI32 b) { return _mm256_unpacklo_epi8(a, b); }
-inline VecI32 zip_high_bytes(VecI32 a, VecI32 b) { return _mm256_unpackhi_epi8(a, b); }
-inline VecI32 zip_low_words(VecI32 a, VecI32 b) { return _mm256_unpacklo_epi16(a, b); }
-inline VecI32 zip_high_words(VecI32 a, VecI32 b) { return _mm256_unpackhi_epi16(a, b); }
+inline VecI32 interleave_low_bytes(VecI32 a, VecI32 b) { return _mm256_unpacklo_epi8(a, b); }
+inline VecI32 interleave_high_bytes(VecI32 a, VecI32 b) { return _mm256_unpackhi_epi8(a, b); }
+inline VecI32 interleave_low_words(VecI32 a, VecI32 b) { return _mm256_unpacklo_epi16(a, b); }
+inline VecI32 interleave_high_words(VecI32 a, VecI32 b) { return _mm256_unpackhi_epi16(a, b); }
 // Saturating: int32 to int16, int16 to uint8.
 inline VecI32 pack_ints(VecI32 a, VecI32 b) { return _mm256_packs_epi32(a, b); }
 inline VecI32 pack_words(VecI32 a, VecI32 b) { return _mm256_packus_epi16(a, b); }
@@ -231,13 +231,14 @@ struct TableRow {
 using ByteTable = RowTable<TableRow>;
 
 // The largest of bytes, each flipped before.
-inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {
+inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
   uint8_t most = 0;
   uint64_t i = 0;
   if (count >= kBytes) {
-    const VecI32 flips = set_bytes(flip);
+    const VecI32 sign_biases = set_bytes(sign_bias);
     VecI32 bytes = _mm256_setzero_si256();
-    for (; i + kBytes <= count; i += kBytes) bytes = max_bytes(bytes, bit_xor(load_whole(from + i), flips));
+    for (; i + kBytes <= count; i += kBytes)
+      bytes = max_bytes(bytes, bit_xor(load_whole(from + i), sign_biases));
     __m128i v = _mm_max_epu8(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
     v = _mm_max_epu8(v, _mm_srli_si128(v, 8));
     v = _mm_max_epu8(v, _mm_srli_si128(v, 4));
@@ -246,7 +247,7 @@ inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {
     most = static_cast<uint8_t>(_mm_cvtsi128_si32(v));
   }
   for (; i < count; ++i) {
-    const uint8_t byte = static_cast<uint8_t>(from[i] ^ flip);
+    const uint8_t byte = static_cast<uint8_t>(from[i] ^ sign_bias);
     most = byte > most ? byte : most;
   }
   return most;
@@ -262,9 +263,9 @@ inline __m128i load_first_bytes(const uint8_t* from, uint32_t count) {
   if (count <= 8) return load_low_bytes(from, count);
   return _mm_unpacklo_epi64(load_low_bytes(from, 8), load_low_bytes(from + 8, count - 8));
 }
-inline BytePairs load_pairs(const uint8_t* a, const uint8_t* b, uint32_t count, LaneBytes flip) {
-  const __m128i first = _mm_xor_si128(load_first_bytes(a, count), flip);
-  const __m128i second = _mm_xor_si128(load_first_bytes(b, count), flip);
+inline BytePairs load_pairs(const uint8_t* a, const uint8_t* b, uint32_t count, LaneBytes sign_bias) {
+  const __m128i first = _mm_xor_si128(load_first_bytes(a, count), sign_bias);
+  const __m128i second = _mm_xor_si128(load_first_bytes(b, count), sign_bias);
   return {_mm256_cvtepu8_epi16(_mm_unpacklo_epi8(first, second)),
           _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(first, second))};
 }
@@ -375,7 +376,7 @@ inline LaneBytes low_bytes(VecI32 v) {
 // way.
 struct OutputBytes {
   VecI32 zero_point;  // int16
-  VecI32 clamp_min, clamp_max, flip;
+  VecI32 clamp_min, clamp_max, sign_bias;
   template <typename Args>
   explicit OutputBytes(const Args& args) {
     const bool is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
@@ -383,7 +384,7 @@ struct OutputBytes {
     zero_point = _mm256_set1_epi16(static_cast<int16_t>(args.output_zero_point + lift));
     clamp_min = _mm256_set1_epi8(static_cast<char>(args.clamp_min + lift));
     clamp_max = _mm256_set1_epi8(static_cast<char>(args.clamp_max + lift));
-    flip = _mm256_set1_epi8(static_cast<char>(lift));
+    sign_bias = _mm256_set1_epi8(static_cast<char>(lift));
   }
   // The bytes of a, then those of b, c, d. Everything on the way saturates.
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
@@ -393,7 +394,7 @@ struct OutputBytes {
     bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, clamp_min), clamp_max);
     // Each 128 bits hold four channels of a, of b, of c, of d.
     const VecI32 order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, flip), order);
+    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, sign_bias), order);
   }
 };
 
@@ -462,15 +463,15 @@ inline void store_halves(uint8_t* to, size_t stride, VecI32 bytes, uint32_t coun
 constexpr uint32_t kDotVectors = 4;
 constexpr uint32_t kDotRows = 2;
 constexpr bool kDotKeepsLanes = false;
-using DotFlip = __m128i;
+using DotSignBias = __m128i;
 using DotRow = __m256i;
 using DotWeights = __m256i;
 
-inline DotFlip dot_flip(uint8_t flip) { return _mm_set1_epi8(static_cast<char>(flip)); }
-inline DotRow dot_row(const uint8_t* from, DotFlip flip) {
+inline DotSignBias dot_sign_bias(uint8_t sign_bias) { return _mm_set1_epi8(static_cast<char>(sign_bias)); }
+inline DotRow dot_row(const uint8_t* from, DotSignBias sign_bias) {
   int32_t four;
   __builtin_memcpy(&four, from, 4);
-  return _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_set1_epi32(four), flip));
+  return _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_set1_epi32(four), sign_bias));
 }
 inline DotWeights dot_weights(const int8_t* from) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));

@@ -132,10 +132,10 @@ inline VecI32 set_bytes(uint8_t v) { return _mm512_set1_epi8(static_cast<char>(v
 inline VecI32 bit_xor(VecI32 a, VecI32 b) { return _mm512_xor_si512(a, b); }
 inline VecI32 max_bytes(VecI32 a, VecI32 b) { return _mm512_max_epu8(a, b); }
 inline VecI32 min_bytes(VecI32 a, VecI32 b) { return _mm512_min_epu8(a, b); }
-inline VecI32 zip_low_bytes(VecI32 a, VecI32 b) { return _mm512_unpacklo_epi8(a, b); }
-inline VecI32 zip_high_bytes(VecI32 a, VecI32 b) { return _mm512_unpackhi_epi8(a, b); }
-inline VecI32 zip_low_words(VecI32 a, VecI32 b) { return _mm512_unpacklo_epi16(a, b); }
-inline VecI32 zip_high_words(VecI32 a, VecI32 b) { return _mm512_unpackhi_epi16(a, b); }
+inline VecI32 interleave_low_bytes(VecI32 a, VecI32 b) { return _mm512_unpacklo_epi8(a, b); }
+inline VecI32 interleave_high_bytes(VecI32 a, VecI32 b) { return _mm512_unpackhi_epi8(a, b); }
+inline VecI32 interleave_low_words(VecI32 a, VecI32 b) { return _mm512_unpacklo_epi16(a, b); }
+inline VecI32 interleave_high_words(VecI32 a, VecI32 b) { return _mm512_unpackhi_epi16(a, b); }
 // Saturating: int32 to int16, int16 to uint8.
 inline VecI32 pack_ints(VecI32 a, VecI32 b) { return _mm512_packs_epi32(a, b); }
 inline VecI32 pack_words(VecI32 a, VecI32 b) { return _mm512_packus_epi16(a, b); }
@@ -234,12 +234,12 @@ class ByteTable {
 };
 
 // The largest of bytes, each flipped before.
-inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {
-  const VecI32 flips = set_bytes(flip);
+inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
+  const VecI32 sign_biases = set_bytes(sign_bias);
   VecI32 most = _mm512_setzero_si512();
   for (uint64_t i = 0; i < count; i += kBytes) {
     const __mmask64 mask = mask64(static_cast<uint32_t>(count - i));
-    const VecI32 bytes = bit_xor(_mm512_maskz_loadu_epi8(mask, from + i), flips);
+    const VecI32 bytes = bit_xor(_mm512_maskz_loadu_epi8(mask, from + i), sign_biases);
     most = _mm512_mask_max_epu8(most, mask, most, bytes);
   }
   const __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
@@ -430,7 +430,7 @@ struct SignedEpilogue {
 }  // namespace qplan
 
 #define QPLAN_SIMD_GEMM "kernels/simd/gemm_avx512vnni.h"
-#define QPLAN_SIMD_ZIP_ROWS "kernels/simd/zip_rows_avx512vnni.h"
+#define QPLAN_SIMD_ZIP_ROWS "kernels/simd/interleave_rows_avx512vnni.h"
 
 #include "kernels/simd/simd.h"  // what all have in common, over these names
 

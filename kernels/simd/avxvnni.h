@@ -14,19 +14,19 @@
 namespace qplan {
 namespace {
 
-// Six rows leave registers for two vectors of weights, one of the input and the flip.
+// Six rows leave registers for two vectors of weights, one of the input and the sign bias.
 constexpr uint32_t kDotVectors = 2;
 constexpr uint32_t kDotRows = 6;
 constexpr bool kDotKeepsLanes = true;
-using DotFlip = __m256i;
+using DotSignBias = __m256i;
 using DotRow = __m256i;
 using DotWeights = __m256i;
 
-inline DotFlip dot_flip(uint8_t flip) { return set_bytes(flip); }
-inline DotRow dot_row(const uint8_t* from, DotFlip flip) {
+inline DotSignBias dot_sign_bias(uint8_t sign_bias) { return set_bytes(sign_bias); }
+inline DotRow dot_row(const uint8_t* from, DotSignBias sign_bias) {
   int32_t four;
   __builtin_memcpy(&four, from, 4);
-  return _mm256_xor_si256(_mm256_set1_epi32(four), flip);
+  return _mm256_xor_si256(_mm256_set1_epi32(four), sign_bias);
 }
 inline DotWeights dot_weights(const int8_t* from) { return load_whole(from); }
 // In each lane the dot product of four uint8 and four int8, without saturation. In assembly: GCC 12 moves the

@@ -19,25 +19,25 @@ inline uint32_t positions_width(uint64_t stride, uint32_t count, uint32_t channe
   return (count - 1) * stride + kBytes <= readable ? kBytes : channels;
 }
 
-// In the order in which zipping left the channels.
+// In the order in which interleaving left the channels.
 struct ChannelSums {
   VecI32 of[4] = {set_ints(0), set_ints(0), set_ints(0), set_ints(0)};
 
   // `channels` (1 .. kBytes, as of positions_width) at each of count positions, stride bytes apart.
   void add_positions(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels, uint8_t lift) {
-    const VecI32 zero = set_ints(0), flip = set_bytes(lift);
+    const VecI32 zero = set_ints(0), sign_bias = set_bytes(lift);
     while (count != 0) {
       const uint32_t now = count < 256 ? count : 256;  // as many as 16 bits hold
       VecI32 low = zero, high = zero;
       for (uint32_t i = 0; i < now; ++i, from += stride) {
-        const VecI32 bytes = bit_xor(load_vector(from, channels), flip);
-        low = add_words(low, zip_low_bytes(bytes, zero));
-        high = add_words(high, zip_high_bytes(bytes, zero));
+        const VecI32 bytes = bit_xor(load_vector(from, channels), sign_bias);
+        low = add_words(low, interleave_low_bytes(bytes, zero));
+        high = add_words(high, interleave_high_bytes(bytes, zero));
       }
-      of[0] = add(of[0], zip_low_words(low, zero));
-      of[1] = add(of[1], zip_high_words(low, zero));
-      of[2] = add(of[2], zip_low_words(high, zero));
-      of[3] = add(of[3], zip_high_words(high, zero));
+      of[0] = add(of[0], interleave_low_words(low, zero));
+      of[1] = add(of[1], interleave_high_words(low, zero));
+      of[2] = add(of[2], interleave_low_words(high, zero));
+      of[3] = add(of[3], interleave_high_words(high, zero));
       count -= now;
     }
   }
@@ -47,19 +47,19 @@ struct ChannelSums {
 // way saturates.
 struct ChannelBytes {
   VecI32 zero_point;  // int16
-  VecI32 clamp_min, clamp_max, flip;
+  VecI32 clamp_min, clamp_max, sign_bias;
 
   ChannelBytes(Dtype dtype, int32_t zero, int32_t lo, int32_t hi) {
     const int32_t lift = byte_lift(dtype);
     zero_point = set_words(static_cast<int16_t>(zero + lift));
     clamp_min = set_bytes(static_cast<uint8_t>(lo + lift));
     clamp_max = set_bytes(static_cast<uint8_t>(hi + lift));
-    flip = set_bytes(static_cast<uint8_t>(lift));
+    sign_bias = set_bytes(static_cast<uint8_t>(lift));
   }
 
   // Bytes as they were before they were lifted.
   VecI32 clamp(VecI32 lifted) const {
-    return bit_xor(min_bytes(max_bytes(lifted, clamp_min), clamp_max), flip);
+    return bit_xor(min_bytes(max_bytes(lifted, clamp_min), clamp_max), sign_bias);
   }
 
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {

@@ -25,7 +25,7 @@ constexpr bool kDotStartsWithBias = true;
 
 struct DotStart {
   VecI32 of[kDotVectors];  // the bias, and what add_dots leaves out
-  uint8x16_t flips;        // of two groups of four bytes, twice
+  uint8x16_t sign_biases;  // of two groups of four bytes, twice
   bool is_bias;            // alone: there is one row, and add_dots leaves nothing out of it
   bool pairs_taps;         // those of one group each
 };
@@ -118,14 +118,14 @@ __attribute__((always_inline)) inline void add_pair_of_groups(const int8_t* weig
 // after those of the group before.
 template <bool kSumsWeights, uint32_t kRows>
 __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRows], uint32_t num_k4,
-                                                      const int8_t*& weights, uint8x16_t flips,
+                                                      const int8_t*& weights, uint8x16_t sign_biases,
                                                       VecI32 (&sums)[kRows][kDotVectors],
                                                       WeightSums& weight_sums) {
   int8x16_t rows[kRows];
   for (const int8_t* end = weights + size_t{num_k4 / 4} * 256; weights != end; weights += 256) {
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
-      rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from[p]), flips));
+      rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from[p]), sign_biases));
       from[p] += 16;
     }
     add_pair_of_groups<0, kSumsWeights>(weights, rows, sums, weight_sums);
@@ -134,7 +134,7 @@ __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRo
   if ((num_k4 & 2) != 0) {
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
-      const uint8x8_t bytes = veor_u8(vld1_u8(from[p]), vget_low_u8(flips));
+      const uint8x8_t bytes = veor_u8(vld1_u8(from[p]), vget_low_u8(sign_biases));
       rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, bytes));
       from[p] += 8;
     }
@@ -143,11 +143,11 @@ __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRo
   }
   if ((num_k4 & 1) != 0) {
     const int8x16_t w0 = vld1q_s8(weights), w1 = vld1q_s8(weights + 16);
-    const uint8x16_t flip = vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(flips), 0));
+    const uint8x16_t sign_bias = vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
       const int8x16_t row =
-          vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(load_four(from[p]))), flip));
+          vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(load_four(from[p]))), sign_bias));
       add_group(sums[p][0], sums[p][1], w0, row);
       add_group(sums[p][2], sums[p][3], w1, row);
     }
@@ -162,7 +162,7 @@ constexpr uint32_t kMostSummedGroups = 240;
 // Two taps of one group each, as if they were neighbours.
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_two_taps(const Gemm& g, uint32_t first_row, uint32_t tap,
-                                                        const int8_t* weights, uint8x16_t flips,
+                                                        const int8_t* weights, uint8x16_t sign_biases,
                                                         VecI32 (&sums)[kRows][kDotVectors]) {
   int8x16_t rows[kRows];
 #pragma GCC unroll 8
@@ -170,7 +170,7 @@ __attribute__((always_inline)) inline void add_two_taps(const Gemm& g, uint32_t 
     const uint8_t* row = row_tap(g, first_row + p, tap);
     uint32x4_t bytes = vdupq_n_u32(load_four(row));
     bytes = vsetq_lane_u32(load_four(row + (g.tap_offsets[tap + 1] - g.tap_offsets[tap])), bytes, 1);
-    rows[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), flips));
+    rows[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), sign_biases));
   }
   WeightSums none;
   add_pair_of_groups<0, false>(weights, rows, sums, none);
@@ -184,7 +184,7 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
   uint32_t t = 0;
   if (start.pairs_taps) {
     for (; t + 2 <= g.num_taps; t += 2, weights += 128) {
-      add_two_taps<kRows>(g, first_row, t, weights, start.flips, sums);
+      add_two_taps<kRows>(g, first_row, t, weights, start.sign_biases, sums);
     }
   }
   for (; t < g.num_taps; ++t) {
@@ -198,12 +198,12 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
       for (uint32_t left = num_k4; left != 0;) {
         const uint32_t now = left < kMostSummedGroups ? left : kMostSummedGroups;
         WeightSums of_part;
-        add_groups<true>(from, now, weights, start.flips, sums, of_part);
+        add_groups<true>(from, now, weights, start.sign_biases, sums, of_part);
         of_part.add_to(sums[0]);
         left -= now;
       }
     } else {
-      add_groups<false>(from, num_k4, weights, start.flips, sums, weight_sums);
+      add_groups<false>(from, num_k4, weights, start.sign_biases, sums, weight_sums);
     }
   }
 }
@@ -216,9 +216,9 @@ inline DotStart dot_start(const Gemm& g, uint32_t channel, const int8_t* weights
   for (uint32_t q = 0; q < kDotVectors; ++q) {
     start.of[q] = partial_sums(load_ints(g.bias + channel + q / 2 * kLanes), q);
   }
-  const uint8_t first_flip = g.flip ^ 0x80, second_flip = g.flip ^ 0x7f;
-  start.flips =
-      vreinterpretq_u8_u64(vdupq_n_u64(first_flip * 0x01010101ull | (second_flip * 0x01010101ull) << 32));
+  const uint8_t first_sign_bias = g.sign_bias ^ 0x80, second_sign_bias = g.sign_bias ^ 0x7f;
+  start.sign_biases = vreinterpretq_u8_u64(
+      vdupq_n_u64(first_sign_bias * 0x01010101ull | (second_sign_bias * 0x01010101ull) << 32));
   start.is_bias = g.num_rows == 1;
   start.pairs_taps = num_k4 == 1 && !start.is_bias;
   if (start.is_bias) return start;

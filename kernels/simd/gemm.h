@@ -4,7 +4,7 @@
 //   kDotVectors                         vectors that hold a row's sums of a tile of 2 * kLanes channels
 //   kDotRows                            rows of a tile, as many as registers allow: even
 //   kDotKeepsLanes                      their lanes are those channels' sums; else dot_sums makes them
-//   DotRow, dot_row(from, flip)         four bytes of a row, flipped, for all channels
+//   DotRow, dot_row(from, sign bias)         four bytes of a row, flipped, for all channels
 //   DotWeights, dot_weights(from)       the weights of a vector of sums
 //   dot_add(sums, row, weights)         adds the products
 //   dot_sums(sums, half)                the sums of the first or the second kLanes channels
@@ -67,7 +67,7 @@ template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const int8_t* weights,
                                                     const DotStart&, VecI32 (&sums)[kRows][kDotVectors]) {
   const size_t num_k4 = tap_k4(g);
-  const DotFlip flip = dot_flip(g.flip);
+  const DotSignBias sign_bias = dot_sign_bias(g.sign_bias);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* rows[kRows];
 #pragma GCC unroll 8
@@ -79,14 +79,14 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
         for (uint32_t q = 0; q < kDotVectors; ++q) w[q] = dot_weights(weights + q * kDotBytes);
 #pragma GCC unroll 8
         for (uint32_t p = 0; p < kRows; ++p) {
-          const DotRow u = dot_row(rows[p] + k * 4, flip);
+          const DotRow u = dot_row(rows[p] + k * 4, sign_bias);
 #pragma GCC unroll 4
           for (uint32_t q = 0; q < kDotVectors; ++q) dot_add(sums[p][q], u, w[q]);
         }
       } else {
         DotRow u[kRows];
 #pragma GCC unroll 8
-        for (uint32_t p = 0; p < kRows; ++p) u[p] = dot_row(rows[p] + k * 4, flip);
+        for (uint32_t p = 0; p < kRows; ++p) u[p] = dot_row(rows[p] + k * 4, sign_bias);
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < kDotVectors; ++q) {
           const DotWeights w = dot_weights(weights + q * kDotBytes);
@@ -182,14 +182,15 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
 // The sum of row p's bytes u(p, k).
 inline uint32_t row_sum(const Gemm& g, uint32_t p) {
   const size_t tap_bytes = g.tap_bytes;
-  const VecI32 flip = set_bytes(g.flip);
+  const VecI32 sign_bias = set_bytes(g.sign_bias);
   VecI32 sum = set_ints(0);
   uint32_t rest = 0;
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* tap = row_tap(g, p, t);
     size_t i = 0;
-    for (; i + kBytes <= tap_bytes; i += kBytes) sum = add_byte_sums(sum, bit_xor(load_ints(tap + i), flip));
-    for (; i < tap_bytes; ++i) rest += static_cast<uint8_t>(tap[i] ^ g.flip);
+    for (; i + kBytes <= tap_bytes; i += kBytes)
+      sum = add_byte_sums(sum, bit_xor(load_ints(tap + i), sign_bias));
+    for (; i < tap_bytes; ++i) rest += static_cast<uint8_t>(tap[i] ^ g.sign_bias);
   }
   return rest + total_byte_sums(sum);
 }
@@ -201,12 +202,12 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   }
 }
 
-// to[i] = from[i] ^ flip.
-inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
-  const VecI32 flips = set_bytes(flip);
+// to[i] = from[i] ^ sign bias.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
+  const VecI32 sign_biases = set_bytes(sign_bias);
   size_t i = 0;
-  for (; i + kBytes <= count; i += kBytes) store_ints(to + i, bit_xor(load_ints(from + i), flips));
-  for (; i < count; ++i) to[i] = from[i] ^ flip;
+  for (; i + kBytes <= count; i += kBytes) store_ints(to + i, bit_xor(load_ints(from + i), sign_biases));
+  for (; i < count; ++i) to[i] = from[i] ^ sign_bias;
 }
 
 inline void fill(uint8_t* to, uint8_t value, size_t count) {

@@ -18,18 +18,18 @@ namespace {
 
 // kRows rows by kBlocks blocks of 16 channels. One epilogue a function: what depends on the contract is
 // decided outside. Not inlined: its loop needs all registers.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
   const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint32_t first_channel = first_block * 16;
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   __m512i sums[kRows * kBlocks];
   begin_sums512<kRows, kBlocks>(g, first_row, first_channel, sums);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const Rows<kRows> rows(g, first_row, t);
     for (size_t k = 0; k < num_k4; ++k, weights += 64) {
-      add_products512<kFlip, kRows, kBlocks>(rows, k * 4, weights, block_bytes, flip, sums);
+      add_products512<kSignBias, kRows, kBlocks>(rows, k * 4, weights, block_bytes, sign_bias, sums);
     }
   }
 #pragma GCC unroll 16
@@ -45,53 +45,53 @@ __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, u
 
 // All rows, of which there are at least kRows: the last tile may begin among rows that are done, unless it
 // would have a single row that is not.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
   const uint32_t end = g.num_rows - (g.num_rows % kRows == 1 ? 1 : 0);
   for (uint32_t p = 0; p < end; p += kRows) {
     const uint32_t row = p + kRows <= end ? p : end - kRows;
-    gemm_tile512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, row, first_block);
+    gemm_tile512<Epilogue, Rows, kSignBias, kRows, kBlocks>(g, row, first_block);
   }
-  if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
+  if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
 }
 
 // One row alone waits for its own sums, and those of six of one block hardly suffice; more than eight listed
 // ones have no registers for where they are.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
   if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && kBlocks == 1) {
-    if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kFlip>(g, first_block);
+    if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kSignBias>(g, first_block);
   }
-  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && !(kFlip && kBlocks == 1)) {
+  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && !(kSignBias && kBlocks == 1)) {
     if (g.residual == nullptr && is_short_product512(g)) {
       constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
       const uint32_t end = stream_rows512<kStreamed>(g);
       for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
-        gemm_stream512<Epilogue, Rows, kFlip, kStreamed>(g, end, b);
+        gemm_stream512<Epilogue, Rows, kSignBias, kStreamed>(g, end, b);
       }
-      if (end < g.num_rows) gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, end, first_block);
+      if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
       return;
     }
   }
   constexpr uint32_t kRows = kBlocks > 1 ? 6 : Rows<1>::kAreEven ? 12 : 8;
   if (g.num_rows >= kRows) {
-    gemm_full_tiles512<Epilogue, Rows, kFlip, kRows, kBlocks>(g, first_block);
+    gemm_full_tiles512<Epilogue, Rows, kSignBias, kRows, kBlocks>(g, first_block);
   } else if (g.num_rows >= 6) {
-    gemm_full_tiles512<Epilogue, Rows, kFlip, 6, kBlocks>(g, first_block);
+    gemm_full_tiles512<Epilogue, Rows, kSignBias, 6, kBlocks>(g, first_block);
   } else {
     for (uint32_t p = 0; p < g.num_rows; ++p) {
-      gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, p, first_block);
+      gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, p, first_block);
     }
   }
 }
 
 // kRowBlocks are for one row alone.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 inline void gemm_any_rows512(const Gemm& g, uint32_t first_block) {
   if constexpr (kBlocks == kRowBlocks) {
-    gemm_row512<Epilogue, Rows, kFlip, kBlocks>(g, 0, first_block);
+    gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, 0, first_block);
   } else {
-    gemm_tiles512<Epilogue, Rows, kFlip, kBlocks>(g, first_block);
+    gemm_tiles512<Epilogue, Rows, kSignBias, kBlocks>(g, first_block);
   }
 }
 
@@ -100,7 +100,7 @@ template <typename Epilogue, uint32_t kBlocks>
 inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
   if (g.rows != nullptr) {
     gemm_any_rows512<Epilogue, ListedRows512, false, kBlocks>(g, first_block);
-  } else if (Epilogue::kIsFloat && g.flip == 0) {
+  } else if (Epilogue::kIsFloat && g.sign_bias == 0) {
     gemm_any_rows512<Epilogue, EvenRows512, false, kBlocks>(g, first_block);
   } else {
     gemm_any_rows512<Epilogue, EvenRows512, true, kBlocks>(g, first_block);
@@ -139,7 +139,7 @@ inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
   }
   if (g.rows != nullptr) {
     gemm_half_tiles512<Epilogue, ListedRows512, false, 8>(g, block);
-  } else if (g.flip == 0) {
+  } else if (g.sign_bias == 0) {
     gemm_half_tiles512<Epilogue, EvenRows512, false, 16>(g, block);
   } else {
     gemm_half_tiles512<Epilogue, EvenRows512, true, 16>(g, block);
@@ -168,14 +168,14 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   }
 }
 
-// to[i] = from[i] ^ flip; may write up to 63 bytes more than that.
-inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
-  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+// to[i] = from[i] ^ sign bias; may write up to 63 bytes more than that.
+inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
+  const __m512i sign_biases = _mm512_set1_epi8(static_cast<char>(sign_bias));
   for (size_t i = 0; i < count; i += 64) {
     const uint64_t left = count - i;
     const __m512i v =
         _mm512_maskz_loadu_epi8(mask64(left >= 64 ? 64 : static_cast<uint32_t>(left)), from + i);
-    _mm512_storeu_si512(to + i, _mm512_xor_si512(v, flips));
+    _mm512_storeu_si512(to + i, _mm512_xor_si512(v, sign_biases));
   }
 }
 

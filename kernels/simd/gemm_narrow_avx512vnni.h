@@ -68,7 +68,7 @@ __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size
 }
 
 // kRows rows, a multiple of eight.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows>
 __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels,
                                                              uint32_t first_row, uint32_t block) {
   const size_t num_k4 = tap_k4(g);
@@ -83,7 +83,7 @@ __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, cons
     for (uint32_t p = 0; p < kRows; ++p)
       sums[p] = _mm256_add_epi32(sums[p], _mm256_set1_epi32(g.row_term[first_row + p]));
   }
-  const __m256i flip = _mm256_set1_epi8(static_cast<char>(g.flip));
+  const __m256i sign_bias = _mm256_set1_epi8(static_cast<char>(g.sign_bias));
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const Rows<kRows> rows(g, first_row, t);
     for (size_t k = 0; k < num_k4; ++k, weights += 64) {
@@ -93,7 +93,7 @@ __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, cons
         int32_t four;
         __builtin_memcpy(&four, rows[p] + k * 4, 4);
         __m256i u = _mm256_set1_epi32(four);
-        if (kFlip) u = _mm256_xor_si256(u, flip);
+        if (kSignBias) u = _mm256_xor_si256(u, sign_bias);
         dot_u8s8_256(sums[p], u, w);
       }
     }
@@ -115,12 +115,12 @@ __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, cons
 }
 
 // The last tile may begin among rows that are done. Not inlined: its loop needs all registers.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kRows>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows>
 __attribute__((noinline)) void gemm_half_tiles512(const Gemm& g, uint32_t block) {
   const TwiceHalf channels(g, block * 16);
   for (uint32_t p = 0; p < g.num_rows; p += kRows) {
     const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
-    gemm_half_tile512<Epilogue, Rows, kFlip, kRows>(g, channels, row, block);
+    gemm_half_tile512<Epilogue, Rows, kSignBias, kRows>(g, channels, row, block);
   }
 }
 
@@ -166,12 +166,12 @@ inline __m512i broadcast_16_bytes(const void* from) {
 }
 
 // All rows; the last tile may begin among rows that are done.
-template <typename Epilogue, bool kFlip>
+template <typename Epilogue, bool kSignBias>
 __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
   constexpr uint32_t kFours = 4;  // of channels
   const FourTimes channels(g, block * 16);
   const OutputBytes bytes(g);
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   __m512i weights[2][kFours], biases[kFours];
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kFours; ++i) {
@@ -193,7 +193,7 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
   for (uint32_t p = 0; p < num_rows; p += kEightRows) {
     const uint32_t row = p + kEightRows <= num_rows ? p : num_rows - kEightRows;
     __m512i u = _mm512_permutexvar_epi64(pairs, _mm512_loadu_si512(first + size_t{row} * kEightBytes));
-    if (kFlip) u = _mm512_xor_si512(u, flip);
+    if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
     const __m512i fours[2][2] = {
         {_mm512_shuffle_epi32(u, _MM_PERM_AAAA), _mm512_shuffle_epi32(u, _MM_PERM_BBBB)},
         {_mm512_shuffle_epi32(u, _MM_PERM_CCCC), _mm512_shuffle_epi32(u, _MM_PERM_DDDD)}};

@@ -59,9 +59,9 @@ __attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t
 }
 
 // Adds the products of the four bytes of each row that are `at` bytes after its tap's start.
-template <bool kFlip, uint32_t kRows, uint32_t kBlocks, typename Rows>
+template <bool kSignBias, uint32_t kRows, uint32_t kBlocks, typename Rows>
 __attribute__((always_inline)) inline void add_products512(const Rows& rows, size_t at, const int8_t* weights,
-                                                           size_t block_bytes, __m512i flip,
+                                                           size_t block_bytes, __m512i sign_bias,
                                                            __m512i (&sums)[kRows * kBlocks]) {
   __m512i w[kBlocks];
 #pragma GCC unroll 16
@@ -71,7 +71,7 @@ __attribute__((always_inline)) inline void add_products512(const Rows& rows, siz
     int32_t four;
     __builtin_memcpy(&four, rows[p] + at, 4);
     __m512i u = _mm512_set1_epi32(four);
-    if (kFlip) u = _mm512_xor_si512(u, flip);
+    if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
 #pragma GCC unroll 16
     for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
   }

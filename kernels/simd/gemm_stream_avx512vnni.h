@@ -18,13 +18,13 @@ constexpr uint32_t kRowBlocks = 8;
 
 // Blocks [first_block, first_block + kBlocks) of one row. Where they are few, neighbouring groups of four
 // bytes have sums of their own.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_row512(const Gemm& g, uint32_t row, uint32_t first_block) {
   constexpr uint32_t kParts = kBlocks <= 4 ? 2 : 1;
   const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint32_t first_channel = first_block * 16;
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   __m512i sums[kBlocks], others[kBlocks];
   begin_sums512<1, kBlocks>(g, row, first_channel, sums);
 #pragma GCC unroll 8
@@ -33,13 +33,13 @@ __attribute__((noinline)) void gemm_row512(const Gemm& g, uint32_t row, uint32_t
     const Rows<1> rows(g, row, t);
     size_t k = 0;
     for (; k + kParts <= num_k4; k += kParts, weights += kParts * 64) {
-      add_products512<kFlip, 1, kBlocks>(rows, k * 4, weights, block_bytes, flip, sums);
+      add_products512<kSignBias, 1, kBlocks>(rows, k * 4, weights, block_bytes, sign_bias, sums);
       if (kParts == 2) {
-        add_products512<kFlip, 1, kBlocks>(rows, k * 4 + 4, weights + 64, block_bytes, flip, others);
+        add_products512<kSignBias, 1, kBlocks>(rows, k * 4 + 4, weights + 64, block_bytes, sign_bias, others);
       }
     }
     if (k < num_k4) {
-      add_products512<kFlip, 1, kBlocks>(rows, k * 4, weights, block_bytes, flip, sums);
+      add_products512<kSignBias, 1, kBlocks>(rows, k * 4, weights, block_bytes, sign_bias, sums);
       weights += 64;
     }
   }
@@ -104,13 +104,13 @@ inline uint32_t stream_rows512(const Gemm& g) {
 
 // Rows [0, num_rows) by kBlocks blocks, one or two. What is before the first tile is written to the first
 // rows, too, and then written over.
-template <typename Epilogue, template <uint32_t> class Rows, bool kFlip, uint32_t kBlocks>
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
   constexpr uint32_t kRows = kStreamSums / kBlocks;
   const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
   const uint32_t first_channel = first_block * 16;
   const TileStore512<kBlocks> store(g, first_channel);
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   uint32_t row_before = 0;
   __m512i before[kStreamSums];
 #pragma GCC unroll 16
@@ -123,16 +123,16 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, 
     const Rows<kRows> first_tap(g, row, 0);
 #pragma GCC unroll 3
     for (uint32_t part = 0; part < kStreamParts; ++part, weights += 64) {
-      add_products512<kFlip, kRows, kBlocks>(first_tap, part * 4, weights, block_bytes, flip, sums);
+      add_products512<kSignBias, kRows, kBlocks>(first_tap, part * 4, weights, block_bytes, sign_bias, sums);
       finish_part512<Epilogue, kBlocks>(g, store, before, part, row_before, first_channel);
     }
     for (size_t k = kStreamParts; k < num_k4; ++k, weights += 64) {
-      add_products512<kFlip, kRows, kBlocks>(first_tap, k * 4, weights, block_bytes, flip, sums);
+      add_products512<kSignBias, kRows, kBlocks>(first_tap, k * 4, weights, block_bytes, sign_bias, sums);
     }
     for (uint32_t t = 1; t < g.num_taps; ++t) {
       const Rows<kRows> tap(g, row, t);
       for (size_t k = 0; k < num_k4; ++k, weights += 64) {
-        add_products512<kFlip, kRows, kBlocks>(tap, k * 4, weights, block_bytes, flip, sums);
+        add_products512<kSignBias, kRows, kBlocks>(tap, k * 4, weights, block_bytes, sign_bias, sums);
       }
     }
 #pragma GCC unroll 16

@@ -185,18 +185,18 @@ inline VecI32 max_bytes(VecI32 a, VecI32 b) {
 inline VecI32 min_bytes(VecI32 a, VecI32 b) {
   return as_ints(as_bytes(a) < as_bytes(b) ? as_bytes(a) : as_bytes(b));
 }
-inline VecI32 zip_low_bytes(VecI32 a, VecI32 b) {
+inline VecI32 interleave_low_bytes(VecI32 a, VecI32 b) {
   return as_ints(__builtin_shufflevector(as_bytes(a), as_bytes(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
                                          6, 22, 7, 23));
 }
-inline VecI32 zip_high_bytes(VecI32 a, VecI32 b) {
+inline VecI32 interleave_high_bytes(VecI32 a, VecI32 b) {
   return as_ints(__builtin_shufflevector(as_bytes(a), as_bytes(b), 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
                                          29, 14, 30, 15, 31));
 }
-inline VecI32 zip_low_words(VecI32 a, VecI32 b) {
+inline VecI32 interleave_low_words(VecI32 a, VecI32 b) {
   return as_ints(__builtin_shufflevector(as_words(a), as_words(b), 0, 8, 1, 9, 2, 10, 3, 11));
 }
-inline VecI32 zip_high_words(VecI32 a, VecI32 b) {
+inline VecI32 interleave_high_words(VecI32 a, VecI32 b) {
   return as_ints(__builtin_shufflevector(as_words(a), as_words(b), 4, 12, 5, 13, 6, 14, 7, 15));
 }
 // Saturating: int32 to int16, int16 to uint8.
@@ -326,17 +326,18 @@ struct PixelMover {
 };
 
 // The largest of bytes, each flipped before.
-inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {
+inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
   uint8_t most = 0;
   uint64_t i = 0;
   if (count >= kBytes) {
-    const VecI32 flips = set_bytes(flip);
+    const VecI32 sign_biases = set_bytes(sign_bias);
     VecI32 bytes = {};
-    for (; i + kBytes <= count; i += kBytes) bytes = max_bytes(bytes, bit_xor(load_whole(from + i), flips));
+    for (; i + kBytes <= count; i += kBytes)
+      bytes = max_bytes(bytes, bit_xor(load_whole(from + i), sign_biases));
     for (uint32_t k = 0; k < kBytes; ++k) most = as_bytes(bytes)[k] > most ? as_bytes(bytes)[k] : most;
   }
   for (; i < count; ++i) {
-    const uint8_t byte = static_cast<uint8_t>(from[i] ^ flip);
+    const uint8_t byte = static_cast<uint8_t>(from[i] ^ sign_bias);
     most = byte > most ? byte : most;
   }
   return most;
@@ -347,10 +348,10 @@ inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {
 struct BytePairs {
   VecI32 low, high;
 };
-inline BytePairs load_pairs(const uint8_t* a, const uint8_t* b, uint32_t count, LaneBytes flip) {
+inline BytePairs load_pairs(const uint8_t* a, const uint8_t* b, uint32_t count, LaneBytes sign_bias) {
   const VecI32 pairs =
-      bit_xor(zip_low_bytes(load_vector(a, count), load_vector(b, count)), set_bytes(flip[0]));
-  return {zip_low_bytes(pairs, set_ints(0)), zip_high_bytes(pairs, set_ints(0))};
+      bit_xor(interleave_low_bytes(load_vector(a, count), load_vector(b, count)), set_bytes(sign_bias[0]));
+  return {interleave_low_bytes(pairs, set_ints(0)), interleave_high_bytes(pairs, set_ints(0))};
 }
 
 // ---- requantisation ----
@@ -431,7 +432,7 @@ inline LaneBytes low_bytes(VecI32 v) { return __builtin_convertvector(v, LaneByt
 // way.
 struct OutputBytes {
   VecI32 zero_point;  // int16
-  VecI32 clamp_min, clamp_max, flip;
+  VecI32 clamp_min, clamp_max, sign_bias;
   template <typename Args>
   explicit OutputBytes(const Args& args) {
     const bool is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
@@ -439,13 +440,13 @@ struct OutputBytes {
     zero_point = set_words(static_cast<int16_t>(args.output_zero_point + lift));
     clamp_min = set_bytes(static_cast<uint8_t>(args.clamp_min + lift));
     clamp_max = set_bytes(static_cast<uint8_t>(args.clamp_max + lift));
-    flip = set_bytes(static_cast<uint8_t>(lift));
+    sign_bias = set_bytes(static_cast<uint8_t>(lift));
   }
   // The bytes of a, then those of b, c, d. Everything on the way saturates.
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
     const VecI32 ab = add_words_saturating(pack_ints(a, b), zero_point);
     const VecI32 cd = add_words_saturating(pack_ints(c, d), zero_point);
-    return bit_xor(min_bytes(max_bytes(pack_words(ab, cd), clamp_min), clamp_max), flip);
+    return bit_xor(min_bytes(max_bytes(pack_words(ab, cd), clamp_min), clamp_max), sign_bias);
   }
 };
 
@@ -473,16 +474,16 @@ constexpr uint32_t kDotRows = 4;  // of 32 registers
 constexpr uint32_t kDotRows = 2;
 #endif
 constexpr bool kDotKeepsLanes = false;
-using DotFlip = uint32_t;
+using DotSignBias = uint32_t;
 using DotRow = VecI16;
 using DotWeights = VecI16;
 
-inline DotFlip dot_flip(uint8_t flip) { return flip * 0x01010101u; }
+inline DotSignBias dot_sign_bias(uint8_t sign_bias) { return sign_bias * 0x01010101u; }
 // Four bytes, twice, as 16 bits each.
-inline DotRow dot_row(const uint8_t* from, DotFlip flip) {
+inline DotRow dot_row(const uint8_t* from, DotSignBias sign_bias) {
   uint32_t four;
   __builtin_memcpy(&four, from, 4);
-  const uint64_t twice = (four ^ flip) * uint64_t{0x100000001};
+  const uint64_t twice = (four ^ sign_bias) * uint64_t{0x100000001};
   return __builtin_convertvector(bits_of<HalfU8>(twice), VecI16);
 }
 inline DotWeights dot_weights(const int8_t* from) {

@@ -176,10 +176,18 @@ inline VecI32 set_bytes(uint8_t v) { return as_ints(vdupq_n_u8(v)); }
 inline VecI32 bit_xor(VecI32 a, VecI32 b) { return veorq_s32(a, b); }
 inline VecI32 max_bytes(VecI32 a, VecI32 b) { return as_ints(vmaxq_u8(as_bytes(a), as_bytes(b))); }
 inline VecI32 min_bytes(VecI32 a, VecI32 b) { return as_ints(vminq_u8(as_bytes(a), as_bytes(b))); }
-inline VecI32 zip_low_bytes(VecI32 a, VecI32 b) { return as_ints(vzip1q_u8(as_bytes(a), as_bytes(b))); }
-inline VecI32 zip_high_bytes(VecI32 a, VecI32 b) { return as_ints(vzip2q_u8(as_bytes(a), as_bytes(b))); }
-inline VecI32 zip_low_words(VecI32 a, VecI32 b) { return as_ints(vzip1q_s16(as_words(a), as_words(b))); }
-inline VecI32 zip_high_words(VecI32 a, VecI32 b) { return as_ints(vzip2q_s16(as_words(a), as_words(b))); }
+inline VecI32 interleave_low_bytes(VecI32 a, VecI32 b) {
+  return as_ints(vzip1q_u8(as_bytes(a), as_bytes(b)));
+}
+inline VecI32 interleave_high_bytes(VecI32 a, VecI32 b) {
+  return as_ints(vzip2q_u8(as_bytes(a), as_bytes(b)));
+}
+inline VecI32 interleave_low_words(VecI32 a, VecI32 b) {
+  return as_ints(vzip1q_s16(as_words(a), as_words(b)));
+}
+inline VecI32 interleave_high_words(VecI32 a, VecI32 b) {
+  return as_ints(vzip2q_s16(as_words(a), as_words(b)));
+}
 // Saturating: int32 to int16, int16 to uint8.
 inline VecI32 pack_ints(VecI32 a, VecI32 b) { return as_ints(vqmovn_high_s32(vqmovn_s32(a), b)); }
 inline VecI32 pack_words(VecI32 a, VecI32 b) {
@@ -317,17 +325,18 @@ struct PixelMover {
 };
 
 // The largest of bytes, each flipped before.
-inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t flip) {
+inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
   uint8_t most = 0;
   uint64_t i = 0;
   if (count >= kBytes) {
-    const VecI32 flips = set_bytes(flip);
+    const VecI32 sign_biases = set_bytes(sign_bias);
     VecI32 bytes = set_ints(0);
-    for (; i + kBytes <= count; i += kBytes) bytes = max_bytes(bytes, bit_xor(load_whole(from + i), flips));
+    for (; i + kBytes <= count; i += kBytes)
+      bytes = max_bytes(bytes, bit_xor(load_whole(from + i), sign_biases));
     most = vmaxvq_u8(as_bytes(bytes));
   }
   for (; i < count; ++i) {
-    const uint8_t byte = static_cast<uint8_t>(from[i] ^ flip);
+    const uint8_t byte = static_cast<uint8_t>(from[i] ^ sign_bias);
     most = byte > most ? byte : most;
   }
   return most;
@@ -397,7 +406,7 @@ inline LaneBytes low_bytes(VecI32 v) {
 // way.
 struct OutputBytes {
   VecI32 zero_point;  // int16
-  VecI32 clamp_min, clamp_max, flip;
+  VecI32 clamp_min, clamp_max, sign_bias;
   template <typename Args>
   explicit OutputBytes(const Args& args) {
     const bool is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
@@ -405,13 +414,13 @@ struct OutputBytes {
     zero_point = set_words(static_cast<int16_t>(args.output_zero_point + lift));
     clamp_min = set_bytes(static_cast<uint8_t>(args.clamp_min + lift));
     clamp_max = set_bytes(static_cast<uint8_t>(args.clamp_max + lift));
-    flip = set_bytes(static_cast<uint8_t>(lift));
+    sign_bias = set_bytes(static_cast<uint8_t>(lift));
   }
   // The bytes of a, then those of b, c, d. Everything on the way saturates.
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
     const VecI32 ab = add_words_saturating(pack_ints(a, b), zero_point);
     const VecI32 cd = add_words_saturating(pack_ints(c, d), zero_point);
-    return bit_xor(min_bytes(max_bytes(pack_words(ab, cd), clamp_min), clamp_max), flip);
+    return bit_xor(min_bytes(max_bytes(pack_words(ab, cd), clamp_min), clamp_max), sign_bias);
   }
 };
 
@@ -484,13 +493,13 @@ using TapWeights = int16x8x2_t;
 inline TapWeights tap_weights(const int32_t* pairs) {
   return vld2q_s16(reinterpret_cast<const int16_t*>(pairs));
 }
-inline int16x8_t tap_words(const uint8_t* from, uint32_t count, LaneBytes flip) {
+inline int16x8_t tap_words(const uint8_t* from, uint32_t count, LaneBytes sign_bias) {
   const uint8x8_t bytes = count == 8 ? vld1_u8(from) : load_bytes(from, count);
-  return vreinterpretq_s16_u16(vmovl_u8(veor_u8(bytes, flip)));
+  return vreinterpretq_s16_u16(vmovl_u8(veor_u8(bytes, sign_bias)));
 }
 inline void add_taps(VecI32& low, VecI32& high, const uint8_t* a, const uint8_t* b, uint32_t count,
-                     LaneBytes flip, const TapWeights& weights) {
-  const int16x8_t first = tap_words(a, count, flip), second = tap_words(b, count, flip);
+                     LaneBytes sign_bias, const TapWeights& weights) {
+  const int16x8_t first = tap_words(a, count, sign_bias), second = tap_words(b, count, sign_bias);
   low = vmlal_s16(low, vget_low_s16(first), vget_low_s16(weights.val[0]));
   low = vmlal_s16(low, vget_low_s16(second), vget_low_s16(weights.val[1]));
   high = vmlal_high_s16(high, first, weights.val[0]);

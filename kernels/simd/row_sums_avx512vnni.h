@@ -22,24 +22,24 @@ inline void dot_u8s8_512([[maybe_unused]] __m512i& sum, [[maybe_unused]] __m512i
 #endif
 }
 
-// Adds the sums of the bytes of four taps, xored with flip, to four vectors, each lane of which has some of
-// them.
+// Adds the sums of the bytes of four taps, xored with sign bias, to four vectors, each lane of which has some
+// of them.
 __attribute__((always_inline)) inline void add_tap_sums512(const uint8_t* const (&taps)[4], size_t bytes,
-                                                           __m512i flip, __m512i (&sums)[4]) {
+                                                           __m512i sign_bias, __m512i (&sums)[4]) {
   const __m512i ones = _mm512_set1_epi8(1);
   size_t k = 0;
   for (; k + 64 <= bytes; k += 64) {
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; ++i) {
-      dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_loadu_si512(taps[i] + k), flip), ones);
+      dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_loadu_si512(taps[i] + k), sign_bias), ones);
     }
   }
   if (k == bytes) return;
   const __mmask64 mask = mask64(static_cast<uint32_t>(bytes - k));
-  const __m512i some_flip = _mm512_maskz_mov_epi8(mask, flip);
+  const __m512i some_sign_bias = _mm512_maskz_mov_epi8(mask, sign_bias);
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < 4; ++i) {
-    dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, taps[i] + k), some_flip), ones);
+    dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, taps[i] + k), some_sign_bias), ones);
   }
 }
 
@@ -54,12 +54,13 @@ inline __m512i add_neighbours512(__m512i low, __m512i high) {
 
 // Contiguous rows of kDwords * 4 bytes: the sums of the 16 rows that begin at `bytes`.
 template <uint32_t kDwords>
-inline __m512i dense_sums512(const uint8_t* bytes, __m512i flip) {
+inline __m512i dense_sums512(const uint8_t* bytes, __m512i sign_bias) {
   __m512i sums[kDwords];
 #pragma GCC unroll 8
   for (uint32_t i = 0; i < kDwords; ++i) {
     sums[i] = _mm512_setzero_si512();
-    dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_loadu_si512(bytes + i * 64), flip), _mm512_set1_epi8(1));
+    dot_u8s8_512(sums[i], _mm512_xor_si512(_mm512_loadu_si512(bytes + i * 64), sign_bias),
+                 _mm512_set1_epi8(1));
   }
 #pragma GCC unroll 3
   for (uint32_t count = kDwords / 2; count > 0; count /= 2) {
@@ -72,10 +73,10 @@ inline __m512i dense_sums512(const uint8_t* bytes, __m512i flip) {
 // The first rows, by sixteen: how many.
 template <uint32_t kDwords>
 inline uint32_t dense_row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   uint32_t p = 0;
   for (; p + 16 <= g.num_rows; p += 16) {
-    const __m512i sixteen = dense_sums512<kDwords>(row_tap(g, p, 0), flip);
+    const __m512i sixteen = dense_sums512<kDwords>(row_tap(g, p, 0), sign_bias);
     _mm512_storeu_si512(sums + p, _mm512_mullo_epi32(sixteen, _mm512_set1_epi32(factor)));
   }
   return p;
@@ -84,7 +85,7 @@ inline uint32_t dense_row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
 // Rows of one tap of at most 32 bytes, two in a vector: the sums of the 16 rows from p on.
 inline __m512i sixteen_short_row_sums(const Gemm& g, uint32_t p) {
   const __mmask32 mask = static_cast<__mmask32>(mask64(g.tap_bytes));
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   const __m512i factors = _mm512_broadcast_i64x4(_mm256_maskz_set1_epi8(mask, 1));
   const uint8_t* row = row_tap(g, p, 0);
   __m512i sums[8];
@@ -94,7 +95,7 @@ inline __m512i sixteen_short_row_sums(const Gemm& g, uint32_t p) {
     const __m256i high = _mm256_maskz_loadu_epi8(mask, row + g.row_stride);
     const __m512i two = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     sums[i] = _mm512_setzero_si512();
-    dot_u8s8_512(sums[i], _mm512_xor_si512(two, flip), factors);
+    dot_u8s8_512(sums[i], _mm512_xor_si512(two, sign_bias), factors);
   }
 #pragma GCC unroll 3
   for (uint32_t count = 4; count > 0; count /= 2) {
@@ -106,7 +107,7 @@ inline __m512i sixteen_short_row_sums(const Gemm& g, uint32_t p) {
 
 // Rows p .. p + 3, or the last one where there are fewer.
 inline __m128i four_row_sums(const Gemm& g, uint32_t p) {
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(g.flip));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   const uint32_t last = g.num_rows - 1;
   __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
                   _mm512_setzero_si512()};
@@ -114,7 +115,7 @@ inline __m128i four_row_sums(const Gemm& g, uint32_t p) {
     const uint8_t* taps[4];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; ++i) taps[i] = row_tap(g, p + i < last ? p + i : last, t);
-    add_tap_sums512(taps, g.tap_bytes, flip, s);
+    add_tap_sums512(taps, g.tap_bytes, sign_bias, s);
   }
   const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
   const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
@@ -127,7 +128,7 @@ inline __m128i four_row_sums(const Gemm& g, uint32_t p) {
 inline __m128i four_short_row_sums(const Gemm& g, uint32_t p) {
   const __m512i ones = _mm512_set1_epi8(1);
   const __mmask16 mask = mask16(g.tap_bytes);
-  const __m512i flip = _mm512_broadcast_i32x4(_mm_maskz_set1_epi8(mask, static_cast<char>(g.flip)));
+  const __m512i sign_bias = _mm512_broadcast_i32x4(_mm_maskz_set1_epi8(mask, static_cast<char>(g.sign_bias)));
   const uint32_t last = g.num_rows - 1;
   __m512i sum = _mm512_setzero_si512();
   for (uint32_t t = 0; t < g.num_taps; ++t) {
@@ -139,7 +140,7 @@ inline __m128i four_short_row_sums(const Gemm& g, uint32_t p) {
     const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(taps[0]), taps[1], 1);
     const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(taps[2]), taps[3], 1);
     const __m512i four = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    dot_u8s8_512(sum, _mm512_xor_si512(four, flip), ones);
+    dot_u8s8_512(sum, _mm512_xor_si512(four, sign_bias), ones);
   }
   sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
   sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));

@@ -11,8 +11,10 @@
 //   VecF32, LaneBytes        as many float32; the bytes of as many elements
 //   kBytes                   how many bytes a VecI32 has
 //   set_*, load_*, store_*   with a count: the first so many elements, and no memory beyond them is touched
-//   add, sub, mul, max, ...  lane by lane; of bytes and 16 bits by names with _bytes and _words. What zips
-//                            and packs does so within 128 bits: packing what was zipped has the old order
+//   add, sub, mul, max, ...  lane by lane; of bytes and 16 bits by names with _bytes and _words. What
+//   interleaves
+//                            and packs does so within 128 bits: packing what was interleaved has the old
+//                            order
 //   first_bytes, first_equal what is searched in bytes; largest_in_all
 //   ByteTable                look_up(bytes) in a table of 256
 //   PixelMover               16 pixels of 2 to 4 channels between planes and pixels

@@ -1,4 +1,4 @@
-// A unit is a row.
+// A work item is a row.
 #include "kernels/numeric/fixed_point.h"
 #include "kernels/softmax/softmax.h"
 
@@ -81,7 +81,7 @@ void run_typed(const SoftmaxArgs& args, uint32_t begin, uint32_t end) {
 
 Refusal accepts(const SoftmaxArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const SoftmaxArgs&) { return 0; }
-uint32_t units(const SoftmaxArgs& args) { return args.rows; }
+uint32_t work_items(const SoftmaxArgs& args) { return args.rows; }
 
 void run(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.dtype == Dtype::kU8) {

@@ -109,13 +109,13 @@ template <typename Rule>
 inline void table_rows(const Rule& rule, uint32_t begin, uint32_t end,
                        SoftmaxScratch<typename Rule::Value>* scratch) {
   const SoftmaxArgs& args = rule.args;
-  const uint8_t flip = args.dtype == Dtype::kS8 ? 128 : 0;
+  const uint8_t sign_bias = args.dtype == Dtype::kS8 ? 128 : 0;
   const typename Rule::Value* table = rule.table(scratch);
   for (uint32_t row = begin; row < end; ++row) {
     const uint8_t* input = static_cast<const uint8_t*>(args.input) + uint64_t{row} * args.depth;
     uint8_t* output = static_cast<uint8_t*>(args.output) + uint64_t{row} * args.depth;
     // Flipped or not, x differs from the largest by the same.
-    const uint8_t top = static_cast<uint8_t>(largest_byte(input, args.depth, flip) ^ flip);
+    const uint8_t top = static_cast<uint8_t>(largest_byte(input, args.depth, sign_bias) ^ sign_bias);
     if (args.depth <= kDistances) {
       for (uint32_t i = 0; i < args.depth; ++i) {
         scratch->values[i] = table[static_cast<uint8_t>(top - input[i])];
@@ -142,10 +142,10 @@ inline void run_rows(const SoftmaxArgs& args, uint32_t begin, uint32_t end, void
   if (uint64_t{end - begin} * args.depth > kDistances) {
     return table_rows(rule, begin, end, scratch);
   }
-  const uint8_t flip = args.dtype == Dtype::kS8 ? 128 : 0;
+  const uint8_t sign_bias = args.dtype == Dtype::kS8 ? 128 : 0;
   for (uint32_t row = begin; row < end; ++row) {
     const uint8_t* input = static_cast<const uint8_t*>(args.input) + uint64_t{row} * args.depth;
-    const uint8_t top = static_cast<uint8_t>(largest_byte(input, args.depth, flip) ^ flip);
+    const uint8_t top = static_cast<uint8_t>(largest_byte(input, args.depth, sign_bias) ^ sign_bias);
     for (uint32_t i = 0; i < args.depth; ++i) scratch->distances[i] = static_cast<uint8_t>(top - input[i]);
     rule.exps_of_distances(scratch->distances, args.depth, scratch->values);
     short_row(rule, scratch->values, static_cast<uint8_t*>(args.output) + uint64_t{row} * args.depth);
@@ -161,7 +161,7 @@ Refusal accepts(const SoftmaxArgs& args) { return softmax_rows_accept(args); }
 
 size_t scratch_bytes(const SoftmaxArgs&) { return kSoftmaxScratchBytes; }
 
-uint32_t units(const SoftmaxArgs& args) { return args.rows; }
+uint32_t work_items(const SoftmaxArgs& args) { return args.rows; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -1,5 +1,5 @@
-// A unit is a row: all that lies under one position of the axes before the one that is cut. An output that
-// lies where it is found in the input is not moved.
+// A work item is a row: all that lies under one position of the axes before the one that is cut. An output
+// that lies where it is found in the input is not moved.
 #include <string.h>
 
 #include "kernels/split/split.h"
@@ -9,7 +9,7 @@ namespace split_ref {
 
 Refusal accepts(const SplitArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const SplitArgs&) { return 0; }
-uint32_t units(const SplitArgs& args) { return args.rows; }
+uint32_t work_items(const SplitArgs& args) { return args.rows; }
 
 void run(const SplitArgs& args, uint32_t begin, uint32_t end, void*) {
   for (uint32_t row = begin; row < end; ++row) {

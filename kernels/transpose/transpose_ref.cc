@@ -30,7 +30,7 @@ void run_typed(const TransposeArgs& args, ElementRange range) {
 
 Refusal accepts(const TransposeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const TransposeArgs&) { return 0; }
-uint32_t units(const TransposeArgs& args) { return num_chunks(args.elements); }
+uint32_t work_items(const TransposeArgs& args) { return num_chunks(args.elements); }
 
 void run(const TransposeArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.elements, begin, end);

@@ -9,7 +9,7 @@ namespace qplan {
 namespace {
 
 constexpr uint64_t kMaxChannels = 4;
-constexpr uint64_t kUnitPixels = 1024;
+constexpr uint64_t kWorkItemPixels = 1024;
 
 inline bool to_pixels(const TransposeArgs& args) {
   return args.extents[1] <= kMaxChannels && args.input_strides[0] == 1 &&
@@ -56,9 +56,9 @@ Refusal accepts(const TransposeArgs& args) {
 
 size_t scratch_bytes(const TransposeArgs&) { return 0; }
 
-uint32_t units(const TransposeArgs& args) {
+uint32_t work_items(const TransposeArgs& args) {
   const uint64_t pixels = to_pixels(args) ? args.extents[0] : args.extents[1];
-  return static_cast<uint32_t>((pixels + kUnitPixels - 1) / kUnitPixels);
+  return static_cast<uint32_t>((pixels + kWorkItemPixels - 1) / kWorkItemPixels);
 }
 #endif
 
@@ -66,7 +66,7 @@ uint32_t units(const TransposeArgs& args) {
 void run(const TransposeArgs& args, uint32_t begin, uint32_t end, void*) {
   const bool pixels = to_pixels(args);
   const uint64_t count = pixels ? args.extents[0] : args.extents[1];
-  const uint64_t first = uint64_t{begin} * kUnitPixels, stop = uint64_t{end} * kUnitPixels;
+  const uint64_t first = uint64_t{begin} * kWorkItemPixels, stop = uint64_t{end} * kWorkItemPixels;
   const uint64_t last = stop < count ? stop : count;
   switch (args.elements / count) {
     case 2:

@@ -98,11 +98,11 @@ class Run {
         scratch_(tiles_ + layers_.tile_bytes),
         scratch_bytes_(most_layer_scratch(layers_, isa)) {}
 
-  void units(uint32_t begin, uint32_t end) {
+  void work_items(uint32_t begin, uint32_t end) {
     const uint32_t blocks = (args_.output_h + layers_.block_rows - 1) / layers_.block_rows;
-    for (uint32_t unit = begin; unit < end; ++unit) {
-      const uint32_t image = unit / blocks, first = unit % blocks * layers_.block_rows;
-      if (unit == begin || first == 0) forget();
+    for (uint32_t work_item = begin; work_item < end; ++work_item) {
+      const uint32_t image = work_item / blocks, first = work_item % blocks * layers_.block_rows;
+      if (work_item == begin || first == 0) forget();
       const uint32_t rest = args_.output_h - first;
       block(image, {first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)});
     }
@@ -167,7 +167,7 @@ class Run {
     __builtin_memcpy(args, layer.args, sizeof(args));
     row_cut.cut(layer.view, layer.moving, image, output, rows, to, args);
     const KernelVariant* variant = variant_for(layer, args, isa_, scratch_bytes_);
-    variant->run(args, 0, variant->units(args), scratch_);
+    variant->run(args, 0, variant->work_items(args), scratch_);
   }
 
   const CascadeArgs& args_;
@@ -218,13 +218,13 @@ uint64_t cascade_work(const CascadeArgs& args) {
   return work;
 }
 
-uint32_t cascade_units(const CascadeArgs& args, uint32_t isa) {
+uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa) {
   const uint32_t rows = cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa);
   return args.batch * ((args.output_h + rows - 1) / rows);
 }
 
 void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch) {
-  Run(args, isa, scratch).units(begin, end);
+  Run(args, isa, scratch).work_items(begin, end);
 }
 
 }  // namespace qplan

@@ -12,19 +12,20 @@ constexpr uint64_t kWorkPerCall = uint64_t{1} << 26;
 // Limit for variants whose work items share work with their neighbours, which each call repeats.
 constexpr uint64_t kMaxSharingCalls = 16;
 
-// Units of a step that a worker does in one call: all of them where the step is small.
-uint32_t units_per_call(const Session& session, const StepRecord& step, const void* args, uint32_t units) {
-  if (session.work <= kWorkPerCall) return units;
+// WorkItems of a step that a worker does in one call: all of them where the step is small.
+uint32_t work_items_per_call(const Session& session, const StepRecord& step, const void* args,
+                             uint32_t work_items) {
+  if (session.work <= kWorkPerCall) return work_items;
   uint64_t calls = step.family->work(args) / kWorkPerCall;
   if (step.variant->neighbours_share && calls > kMaxSharingCalls) calls = kMaxSharingCalls;
-  if (calls < 2) return units;
-  const uint64_t per_call = units / calls;
+  if (calls < 2) return work_items;
+  const uint64_t per_call = work_items / calls;
   return per_call > 0 ? static_cast<uint32_t>(per_call) : 1;
 }
 
-// Units [begin, end), as far as the run is not cancelled.
-void run_units(const Session& session, const KernelVariant& variant, const void* args, uint32_t begin,
-               uint32_t end, uint32_t per_call, uint8_t* scratch) {
+// WorkItems [begin, end), as far as the run is not cancelled.
+void run_work_items(const Session& session, const KernelVariant& variant, const void* args, uint32_t begin,
+                    uint32_t end, uint32_t per_call, uint8_t* scratch) {
   while (begin < end && !session.is_cancelled()) {
     const uint32_t next = end - begin > per_call ? begin + per_call : end;
     variant.run(args, begin, next, scratch);
@@ -36,13 +37,13 @@ struct TaskContext {
   const Session* session;
   const KernelVariant* variant;
   const void* args;
-  uint32_t units;
+  uint32_t work_items;
   uint32_t per_call;
   uint32_t num_tasks;
   uint32_t bad_worker;  // 1 once a task or worker number was out of range, written atomically
 };
 
-// Task `index` has the units [units * index / num_tasks, units * (index + 1) / num_tasks).
+// Task `index` has the work items [work items * index / num_tasks, work items * (index + 1) / num_tasks).
 void run_task(void* context, uint32_t index, uint32_t worker) {
   auto* task = static_cast<TaskContext*>(context);
   const Session& session = *task->session;
@@ -50,16 +51,16 @@ void run_task(void* context, uint32_t index, uint32_t worker) {
     __atomic_store_n(&task->bad_worker, 1, __ATOMIC_RELAXED);
     return;
   }
-  const auto begin = static_cast<uint32_t>(uint64_t{task->units} * index / task->num_tasks);
-  const auto end = static_cast<uint32_t>(uint64_t{task->units} * (index + 1) / task->num_tasks);
-  run_units(session, *task->variant, task->args, begin, end, task->per_call,
-            session.scratch + worker * session.scratch_stride);
+  const auto begin = static_cast<uint32_t>(uint64_t{task->work_items} * index / task->num_tasks);
+  const auto end = static_cast<uint32_t>(uint64_t{task->work_items} * (index + 1) / task->num_tasks);
+  run_work_items(session, *task->variant, task->args, begin, end, task->per_call,
+                 session.scratch + worker * session.scratch_stride);
 }
 
-uint32_t num_tasks(const KernelVariant& variant, uint32_t units, uint32_t min_units_per_task,
+uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t min_units_per_task,
                    uint32_t num_workers) {
   if (num_workers < 2 || min_units_per_task == 0) return 1;
-  const uint32_t worthwhile = units / min_units_per_task;
+  const uint32_t worthwhile = work_items / min_units_per_task;
   const uint32_t wanted = num_workers * tasks_per_worker(variant);
   return worthwhile < wanted ? worthwhile : wanted;
 }
@@ -70,20 +71,20 @@ void fill_step(const Session& session, uint32_t i, StepWork* work, void* args) {
   const StepRecord& record = session.steps[i];
   Error unused;
   (void)record.family->bind(view, false, args, &unused);
-  work->units = record.variant->units(args);
-  work->per_call = units_per_call(session, record, args, work->units);
+  work->work_items = record.variant->work_items(args);
+  work->per_call = work_items_per_call(session, record, args, work->work_items);
   work->tasks =
-      num_tasks(*record.variant, work->units, view.step->min_units_per_task(), session.pool.num_threads);
+      num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool.num_threads);
 }
 
 qplan_status run_filled_step(Session* s, uint32_t i, const StepWork& work, const void* args) {
   const Session& session = *s;
   const KernelVariant& variant = *session.steps[i].variant;
   if (work.tasks < 2) {
-    run_units(session, variant, args, 0, work.units, work.per_call, session.scratch);
+    run_work_items(session, variant, args, 0, work.work_items, work.per_call, session.scratch);
     return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
   }
-  TaskContext context = {&session, &variant, args, work.units, work.per_call, work.tasks, 0};
+  TaskContext context = {&session, &variant, args, work.work_items, work.per_call, work.tasks, 0};
   session.pool.parallel_for(session.pool.user, work.tasks, run_task, &context);
   if (context.bad_worker != 0) {
     return s->error.set(QPLAN_INVALID_STATE, static_cast<int32_t>(session.step_index(i)))

@@ -44,8 +44,8 @@ inline constexpr bool kKeepsArgs = format::keeps_args(sizeof(void*));
 
 // How the work of a kernel's step is divided.
 struct alignas(kArgsAlignment) StepWork {
-  uint32_t units;
-  uint32_t per_call;  // units that a worker does in one call of the kernel
+  uint32_t work_items;
+  uint32_t per_call;  // work items that a worker does in one call of the kernel
   uint32_t tasks;     // for the thread pool; 0 or 1: none
 };
 static_assert(sizeof(StepWork) == format::kKeptStepBytes, "memory_layout.h counts these");

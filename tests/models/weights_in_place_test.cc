@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/conv2d/conv2d_band.h"
+#include "kernels/conv2d/conv2d_line_buffer.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"

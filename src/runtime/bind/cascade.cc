@@ -80,12 +80,12 @@ template <uint32_t kIsa>
 struct LayersUpTo {
   static Refusal accepts(const CascadeArgs&) { return Refusal::kNone; }
   static size_t scratch_bytes(const CascadeArgs& args) { return cascade_scratch_bytes(args, kIsa); }
-  static uint32_t units(const CascadeArgs& args) { return cascade_units(args, kIsa); }
+  static uint32_t work_items(const CascadeArgs& args) { return cascade_work_items(args, kIsa); }
   static void run(const CascadeArgs& args, uint32_t begin, uint32_t end, void* scratch) {
     cascade_run(args, kIsa, begin, end, scratch);
   }
   static constexpr KernelVariant choice(const char* name) {
-    KernelVariant choice = make_variant<CascadeArgs, accepts, scratch_bytes, units, run>(name, kIsa);
+    KernelVariant choice = make_variant<CascadeArgs, accepts, scratch_bytes, work_items, run>(name, kIsa);
     choice.neighbours_share = true;
     return with_knobs(choice, kCascadeKnobs);
   }

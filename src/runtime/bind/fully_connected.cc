@@ -55,8 +55,8 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (rows != output_rows) {
     return check.fail() << "input rows " << rows << " are not the output's " << output_rows;
   }
-  const uint64_t units = rows * ((uint64_t{columns(output)} + 15) / 16);
-  if (units > INT32_MAX)
+  const uint64_t work_items = rows * ((uint64_t{columns(output)} + 15) / 16);
+  if (work_items > INT32_MAX)
     return check.fail() << rows << " rows of " << columns(output) << " outputs are too many";
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) &&
          check.constant(kWeights, "weights", Dtype::kS8,

@@ -91,7 +91,7 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
 }
 
 // Each output is written after the input at its place was read. With an int32 input, output and input differ
-// in size: the unit of another worker may still have to read what this one would overwrite.
+// in size: the work item of another worker may still have to read what this one would overwrite.
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
   return input == kInput && dtype_bytes(step.input(kInput).dtype) == 1;
 }

@@ -6,12 +6,12 @@ namespace qplan {
 namespace {
 
 // A run of bytes that lie together on both sides.
-void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
-  if (flip == 0) {
+void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
+  if (sign_bias == 0) {
     memcpy(to, from, count);
     return;
   }
-  const uint64_t mask = uint64_t{flip} * 0x0101010101010101u;
+  const uint64_t mask = uint64_t{sign_bias} * 0x0101010101010101u;
   size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     uint64_t word;
@@ -19,14 +19,14 @@ void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t flip) {
     word ^= mask;
     memcpy(to + i, &word, 8);
   }
-  for (; i < count; ++i) to[i] = static_cast<uint8_t>(from[i] ^ flip);
+  for (; i < count; ++i) to[i] = static_cast<uint8_t>(from[i] ^ sign_bias);
 }
 
 void copy_strided(uint8_t* to, uint64_t to_stride, const uint8_t* from, uint64_t from_stride, int64_t count,
-                  uint8_t flip) {
+                  uint8_t sign_bias) {
   // Uses offsets, because a pointer after the last element might point anywhere.
   for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
-    to[i * to_stride] = static_cast<uint8_t>(from[i * from_stride] ^ flip);
+    to[i * to_stride] = static_cast<uint8_t>(from[i * from_stride] ^ sign_bias);
   }
 }
 
@@ -109,7 +109,7 @@ Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& te
   a.origin = bind.origin();
   a.byte_stride = bind.byte_stride();
   a.fill = bind.fill();
-  a.flip = bind.flip();
+  a.sign_bias = bind.sign_bias();
   return a;
 }
 
@@ -121,9 +121,9 @@ void scatter(uint8_t* buffer, const uint8_t* packed, const Arrangement& a) {
   if (!a.covers_all()) memset(buffer, a.fill, static_cast<size_t>(a.size));
   for_each_copy(a, [&](uint64_t to, uint64_t to_stride, uint64_t from, uint64_t from_stride, int64_t count) {
     if (to_stride == 1 && from_stride == 1) {
-      copy_run(buffer + to, packed + from, static_cast<size_t>(count), a.flip);
+      copy_run(buffer + to, packed + from, static_cast<size_t>(count), a.sign_bias);
     } else {
-      copy_strided(buffer + to, to_stride, packed + from, from_stride, count, a.flip);
+      copy_strided(buffer + to, to_stride, packed + from, from_stride, count, a.sign_bias);
     }
   });
 }
@@ -135,9 +135,9 @@ void gather(uint8_t* packed, const uint8_t* buffer, const Arrangement& a) {
   }
   for_each_copy(a, [&](uint64_t from, uint64_t from_stride, uint64_t to, uint64_t to_stride, int64_t count) {
     if (to_stride == 1 && from_stride == 1) {
-      copy_run(packed + to, buffer + from, static_cast<size_t>(count), a.flip);
+      copy_run(packed + to, buffer + from, static_cast<size_t>(count), a.sign_bias);
     } else {
-      copy_strided(packed + to, to_stride, buffer + from, from_stride, count, a.flip);
+      copy_strided(packed + to, to_stride, buffer + from, from_stride, count, a.sign_bias);
     }
   });
 }

@@ -18,12 +18,12 @@ struct Arrangement {
   uint64_t byte_stride = 1;                 // bytes, between the bytes of one element
   uint64_t size = 0;                        // bytes of the buffer
   uint8_t fill = 0;
-  uint8_t flip = 0;
+  uint8_t sign_bias = 0;
 
   // The elements lie as in the packed tensor, and the buffer has no other bytes.
   bool covers_all() const;
   // The buffer holds the packed tensor, byte for byte.
-  bool is_packed() const { return covers_all() && flip == 0; }
+  bool is_packed() const { return covers_all() && sign_bias == 0; }
 };
 
 // The arrangement of a verified bind.

@@ -186,7 +186,7 @@ TEST_P(AddVariant, EqualsTheExactFormulaForAllPairs) {
   }
 }
 
-TEST_P(AddVariant, EqualsTheExactFormulaAcrossUnits) {
+TEST_P(AddVariant, EqualsTheExactFormulaAcrossWorkItems) {
   AddSpec spec;
   spec.a = spec.b = spec.output = {3, 5000, 2};
   expect_exact_of_both_dtypes(spec, 7);

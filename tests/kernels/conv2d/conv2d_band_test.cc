@@ -1,12 +1,12 @@
-// Rows of a band at the ends of int32, which no test of a whole convolution has the memory for: copies and
-// fills are only counted.
-#include "kernels/conv2d/conv2d_band.h"
-
+// Rows of a line buffer at the ends of int32, which no test of a whole convolution has the memory for: copies
+// and fills are only counted.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-namespace qplan::conv2d_band_test {
+#include "kernels/conv2d/conv2d_line_buffer.h"
+
+namespace qplan::conv2d_line_buffer_test {
 namespace {
 
 size_t copied = 0, filled = 0;
@@ -26,28 +26,28 @@ void copy(uint32_t input_w, int64_t begin) {
   Conv2dArgs args;
   args.input_w = input_w;
   args.input_c = 1;
-  Band band{};
-  band.columns = 4;
+  LineBuffer line_buffer{};
+  line_buffer.columns = 4;
   uint8_t to[4] = {};
-  copy_band_row<count_copy, count_fill>(args, band, reinterpret_cast<const uint8_t*>(uintptr_t{4096}), begin,
-                                        to);
+  copy_line_buffer_row<count_copy, count_fill>(args, line_buffer,
+                                               reinterpret_cast<const uint8_t*>(uintptr_t{4096}), begin, to);
 }
 
-TEST(Conv2dBand, RowOverTheBeginOfTheWidestInput) {
+TEST(Conv2dLineBuffer, RowOverTheBeginOfTheWidestInput) {
   copy(INT32_MAX, -3);
   EXPECT_EQ(filled, 3u);
   EXPECT_EQ(copied, 1u);
   EXPECT_EQ(copied_from, 4096u);
 }
 
-TEST(Conv2dBand, RowOverTheEndOfTheWidestInput) {
+TEST(Conv2dLineBuffer, RowOverTheEndOfTheWidestInput) {
   copy(INT32_MAX, INT32_MAX - 1);
   EXPECT_EQ(copied, 1u);
   EXPECT_EQ(filled, 3u);
   EXPECT_EQ(copied_from, uintptr_t{4096} + INT32_MAX - 1);
 }
 
-TEST(Conv2dBand, RowBesideTheInput) {
+TEST(Conv2dLineBuffer, RowBesideTheInput) {
   copy(INT32_MAX, -INT32_MAX);
   EXPECT_EQ(filled, 4u);
   EXPECT_EQ(copied, 0u);
@@ -57,4 +57,4 @@ TEST(Conv2dBand, RowBesideTheInput) {
 }
 
 }  // namespace
-}  // namespace qplan::conv2d_band_test
+}  // namespace qplan::conv2d_line_buffer_test

@@ -126,7 +126,7 @@ TEST_P(Conv2dResidual, EqualsTheOracleForRandomProblems) {
   EXPECT_GT(accepted, 100u);
 }
 
-// Blocks of every kind: runs of pixels, bands of several rows and of parts of one, groups of channels.
+// Blocks of every kind: runs of pixels, line buffers of several rows and of parts of one, groups of channels.
 TEST_P(Conv2dResidual, EqualsTheOracleOnImages) {
   struct Image {
     uint32_t height, width, input_c, output_c, kernel, stride, pad;

@@ -304,7 +304,7 @@ TEST_P(DepthwiseConv2dVariant, TakesExtremeZeroPoints) {
   }
 }
 
-TEST_P(DepthwiseConv2dVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
+TEST_P(DepthwiseConv2dVariant, AnyPartitionOfWorkItemsGivesTheSameBytes) {
   for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) expect_correct(random_problem(seed), true);
 }
 

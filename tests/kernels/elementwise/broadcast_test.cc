@@ -85,11 +85,12 @@ TEST(Chunks, CoverAllElementsOnce) {
   for (const uint64_t elements :
        {uint64_t{1}, uint64_t{4095}, uint64_t{4096}, uint64_t{4097}, uint64_t{100000},
         (uint64_t{1} << 40) - 1, uint64_t{1} << 40, (uint64_t{1} << 48) - 1}) {
-    const uint32_t units = num_chunks(elements);
-    EXPECT_EQ(chunk_range(elements, 0, units).begin, 0u);
-    EXPECT_EQ(chunk_range(elements, 0, units).end, elements);
-    EXPECT_LT(chunk_range(elements, units - 1, units).begin, elements);
-    EXPECT_EQ(chunk_range(elements, 0, units - 1).end, chunk_range(elements, units - 1, units).begin);
+    const uint32_t work_items = num_chunks(elements);
+    EXPECT_EQ(chunk_range(elements, 0, work_items).begin, 0u);
+    EXPECT_EQ(chunk_range(elements, 0, work_items).end, elements);
+    EXPECT_LT(chunk_range(elements, work_items - 1, work_items).begin, elements);
+    EXPECT_EQ(chunk_range(elements, 0, work_items - 1).end,
+              chunk_range(elements, work_items - 1, work_items).begin);
   }
 }
 

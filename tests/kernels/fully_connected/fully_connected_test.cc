@@ -135,7 +135,7 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
  protected:
   void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
 
-  // True if the variant takes the problem; then its output was compared, after all units at once or in
+  // True if the variant takes the problem; then its output was compared, after all work items at once or in
   // pieces.
   bool expect_correct(const Problem& problem, bool in_pieces = false) {
     const KernelVariant& variant = *GetParam();
@@ -297,7 +297,7 @@ TEST_P(FullyConnectedVariant, TakesExtremeZeroPoints) {
   }
 }
 
-TEST_P(FullyConnectedVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
+TEST_P(FullyConnectedVariant, AnyPartitionOfWorkItemsGivesTheSameBytes) {
   for (uint64_t seed = 6000; seed < 6060 && !HasFailure(); ++seed) expect_correct(random_problem(seed), true);
 }
 

@@ -80,7 +80,7 @@ TEST_P(MinmaxVariant, IsExactForEqualShapesAroundTheVectorWidth) {
   }
 }
 
-TEST_P(MinmaxVariant, IsExactAcrossUnits) {
+TEST_P(MinmaxVariant, IsExactAcrossWorkItems) {
   MinmaxSpec spec;
   spec.a = spec.output = {3, 5000, 2};
   spec.b = {5000, 1};

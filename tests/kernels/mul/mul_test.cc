@@ -99,7 +99,7 @@ TEST_P(MulVariant, EqualsTheExactFormulaForEqualShapesAroundTheVectorWidth) {
   }
 }
 
-TEST_P(MulVariant, EqualsTheExactFormulaAcrossUnits) {
+TEST_P(MulVariant, EqualsTheExactFormulaAcrossWorkItems) {
   MulSpec spec;
   spec.a = spec.output = {3, 5000, 2};
   spec.b = {5000, 1};

@@ -225,7 +225,7 @@ TEST_P(RequantizeVariant, TakesCountsAroundTheChunk) {
   }
 }
 
-TEST_P(RequantizeVariant, AnyPartitionOfUnitsGivesTheSameBytes) {
+TEST_P(RequantizeVariant, AnyPartitionOfWorkItemsGivesTheSameBytes) {
   for (uint64_t seed = 2000; seed < 2012; ++seed) expect_random_correct(30000, seed, true);
 }
 

@@ -97,7 +97,7 @@ TEST_P(TransposeVariant, TurnsImagesBetweenChannelsFirstAndLast) {
   }
 }
 
-// Few channels of one image, pixels around the vector and the unit.
+// Few channels of one image, pixels around the vector and the work item.
 TEST_P(TransposeVariant, TurnsPlanesToPixelsAndBack) {
   uint64_t seed = 0;
   for (const int64_t channels : {2, 3, 4, 5}) {

@@ -1,7 +1,7 @@
-// kernels/simd/zip_rows.h by shuffles: 16 bytes of each row make up to 64 of columns. Internal linkage
+// kernels/simd/interleave_rows.h by shuffles: 16 bytes of each row make up to 64 of columns. Internal linkage
 // only.
-#ifndef QPLAN_KERNELS_SIMD_ZIP_ROWS_AVX512VNNI_H_
-#define QPLAN_KERNELS_SIMD_ZIP_ROWS_AVX512VNNI_H_
+#ifndef QPLAN_KERNELS_SIMD_INTERLEAVE_ROWS_AVX512VNNI_H_
+#define QPLAN_KERNELS_SIMD_INTERLEAVE_ROWS_AVX512VNNI_H_
 
 #include <immintrin.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 namespace qplan {
 namespace {
 
-class RowZip {
+class RowInterleave {
  public:
-  RowZip(uint32_t num_rows, uint32_t pixel_bytes) : num_rows_(num_rows) {
+  RowInterleave(uint32_t num_rows, uint32_t pixel_bytes) : num_rows_(num_rows) {
     if (num_rows == 0) return;
     const uint32_t of_rows = 16 / pixel_bytes, of_vector = 64 / (pixel_bytes * num_rows);
     columns_ = of_rows < of_vector ? of_rows : of_vector;
@@ -28,14 +28,15 @@ class RowZip {
     }
   }
 
-  void zip(const uint8_t* first_row, size_t pitch, size_t columns, uint8_t* to) const {
-    num_rows_ == 3 ? zip_rows<3>(first_row, pitch, columns, to) : zip_rows<0>(first_row, pitch, columns, to);
+  void interleave(const uint8_t* first_row, size_t pitch, size_t columns, uint8_t* to) const {
+    num_rows_ == 3 ? interleave_rows<3>(first_row, pitch, columns, to)
+                   : interleave_rows<0>(first_row, pitch, columns, to);
   }
 
  private:
   // One vector of whole columns at a time.
   template <uint32_t kRows>
-  void zip_rows(const uint8_t* from, size_t pitch, size_t columns, uint8_t* to) const {
+  void interleave_rows(const uint8_t* from, size_t pitch, size_t columns, uint8_t* to) const {
     const uint32_t num_rows = kRows != 0 ? kRows : num_rows_;
     for (size_t x = 0; x < columns; x += columns_, from += step_, to += size_t{step_} * num_rows) {
       __m512i bytes = _mm512_setzero_si512();
@@ -59,4 +60,4 @@ class RowZip {
 }  // namespace
 }  // namespace qplan
 
-#endif  // QPLAN_KERNELS_SIMD_ZIP_ROWS_AVX512VNNI_H_
+#endif  // QPLAN_KERNELS_SIMD_INTERLEAVE_ROWS_AVX512VNNI_H_
