@@ -19,20 +19,20 @@ inline void minmax_bytes(const MinmaxArgs& args, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-namespace QPLAN_SIMD_VARIANT(minmax) {
+QPLAN_SIMD_NAMESPACE(minmax) {
 
 #if !defined(QPLAN_ONLY_RUN)
-  Refusal accepts(const MinmaxArgs&) { return Refusal::kNone; }
+Refusal accepts(const MinmaxArgs&) { return Refusal::kNone; }
 
-  size_t scratch_bytes(const MinmaxArgs&) { return 0; }
+size_t scratch_bytes(const MinmaxArgs&) { return 0; }
 
-  uint32_t work_items(const MinmaxArgs& args) { return num_chunks(args.broadcast.elements); }
+uint32_t work_items(const MinmaxArgs& args) { return num_chunks(args.broadcast.elements); }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
-  void run(const MinmaxArgs& args, uint32_t begin, uint32_t end, void*) { minmax_bytes(args, begin, end); }
+void run(const MinmaxArgs& args, uint32_t begin, uint32_t end, void*) { minmax_bytes(args, begin, end); }
 #endif
 
-}  // namespace )
+}  // QPLAN_SIMD_NAMESPACE(minmax)
 
 }  // namespace qplan

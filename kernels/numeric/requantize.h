@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "kernels/numeric/fixed_point.h"
+#include "kernels/numeric/saturate.h"
 
 namespace qplan {
 

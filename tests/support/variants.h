@@ -71,13 +71,13 @@ inline void run_units(const KernelVariant& variant, const void* args, uint32_t b
 }
 
 inline void run_variant(const KernelVariant& variant, const void* args) {
-  run_units(variant, args, 0, variant.units(args));
+  run_units(variant, args, 0, variant.work_items(args));
 }
 
 // All units in ranges drawn by the seed, run in a shuffled order.
 inline void run_variant_in_pieces(const KernelVariant& variant, const void* args, uint64_t seed) {
   std::mt19937_64 random(seed);
-  const uint32_t units = variant.units(args);
+  const uint32_t units = variant.work_items(args);
   std::vector<std::pair<uint32_t, uint32_t>> ranges;
   for (uint32_t begin = 0; begin < units;) {
     const uint32_t most = units - begin;

@@ -75,7 +75,7 @@ void schedule_steps(target::Program* program, const target::TargetProfile& profi
                       std::string(family.name) + " '" + step.name + "': its kernel refuses: " + error.text());
     }
     const VariantNeeds needs = variant_needs(family, args, profile, step.schedule.bytes);
-    step.min_units_per_task = task_grain(view, needs.units, profile, step.schedule.grain);
+    step.min_units_per_task = task_grain(view, needs.work_items, profile, step.schedule.grain);
     scratch = std::max(scratch, needs.scratch_bytes);
   }
   if (scratch > format::kMaxScratchBytes) {
@@ -110,7 +110,7 @@ void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
   plan->bind(step, &bound);
   const VariantNeeds needs = variant_needs(*bound.family, bound.args, profile, schedule.bytes);
   plan->raise_scratch_per_worker(needs.scratch_bytes);
-  plan->set_min_units_per_task(step, task_grain(bound.step, needs.units, profile, schedule.grain));
+  plan->set_min_units_per_task(step, task_grain(bound.step, needs.work_items, profile, schedule.grain));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ VariantNeeds variant_needs(const KernelFamily& family, const void* args, const t
   }
   needs.scratch_bytes = round_up(needs.scratch_bytes, kScratchAlignment);
   const uint32_t best_isa = *std::ranges::max_element(profile.isas);
-  needs.units = choose_variant(family, args, best_isa, SIZE_MAX, schedule)->units(args);
+  needs.work_items = choose_variant(family, args, best_isa, SIZE_MAX, schedule)->work_items(args);
   return needs;
 }
 

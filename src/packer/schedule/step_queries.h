@@ -19,14 +19,14 @@ const KernelFamily& family_of(uint16_t kernel);
 // What the variants of a family say of bound arguments.
 struct VariantNeeds {
   uint64_t scratch_bytes = 0;  // per worker: the most of all variants that the profile has and that accept
-  uint32_t units = 1;          // of the variant that the profile's best machine takes
+  uint32_t work_items = 1;          // of the variant that the profile's best machine takes
 };
 VariantNeeds variant_needs(const KernelFamily& family, const void* args, const target::TargetProfile& profile,
                            uint64_t schedule);
 
 // KernelStep::min_units_per_task of a step of so many units: such that a task takes about the profile's
 // task_work, times the factor; 0 where two tasks of that size would be too many.
-uint32_t task_grain(const StepView& step, uint32_t units, const target::TargetProfile& profile,
+uint32_t task_grain(const StepView& step, uint32_t work_items, const target::TargetProfile& profile,
                     double factor);
 
 // The steps of a program, without addresses but those of constants. A step's own table is packed when

@@ -37,7 +37,7 @@ uint64_t macs_per_cycle(uint32_t isa) {
 // What is known of a step with a schedule before it runs.
 struct Estimate {
   const KernelVariant* variant = nullptr;
-  uint32_t units = 0;
+  uint32_t work_items = 0;
   uint32_t tasks = 1;
   uint64_t least_cycles = 0;
 };
@@ -98,10 +98,10 @@ class StepSpace {
     plan_.bind(step_, &bound);
     Estimate result;
     result.variant = choose_variant(*bound.family, bound.args, isa_, SIZE_MAX, schedule.bytes);
-    result.units = result.variant->units(bound.args);
-    const uint32_t grain = task_grain(bound.step, result.units, plan_.profile(), schedule.grain);
+    result.work_items = result.variant->work_items(bound.args);
+    const uint32_t grain = task_grain(bound.step, result.work_items, plan_.profile(), schedule.grain);
     if (num_threads_ > 1 && grain > 0)
-      result.tasks = std::clamp(result.units / grain, 1u, num_threads_ * tasks_per_worker(*result.variant));
+      result.tasks = std::clamp(result.work_items / grain, 1u, num_threads_ * tasks_per_worker(*result.variant));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < bound.step.num_inputs(); ++i) bytes += bound.step.input(i).size_bytes;
     for (uint32_t i = 0; i < bound.step.num_outputs(); ++i) bytes += bound.step.output(i).size_bytes;
@@ -114,7 +114,7 @@ class StepSpace {
   // What tells two schedules apart: the variant, how often each size divides the work, the orders of loops. A
   // size's own choice may depend on the sizes before it, so the last one shows in the number of units alone.
   std::vector<uint64_t> fingerprint(const target::StepSchedule& schedule, const Estimate& estimated) {
-    std::vector<uint64_t> print = {reinterpret_cast<uintptr_t>(estimated.variant), estimated.units,
+    std::vector<uint64_t> print = {reinterpret_cast<uintptr_t>(estimated.variant), estimated.work_items,
                                    estimated.tasks};
     uint64_t firsts = 0;  // the first setting of all sizes
     uint32_t last = 0;
@@ -126,9 +126,9 @@ class StepSpace {
     for (uint32_t k = 0; k < estimated.variant->num_knobs; ++k) {
       const uint64_t byte = uint64_t{0xff} << (8 * k);
       if (estimated.variant->knobs[k].kind == KnobKind::kOrder) {
-        print.push_back(estimated.units > 1 ? schedule.bytes & byte : 0);
+        print.push_back(estimated.work_items > 1 ? schedule.bytes & byte : 0);
       } else if (k != last) {
-        print.push_back(estimate({.bytes = (firsts & ~byte) | (schedule.bytes & byte)}).units);
+        print.push_back(estimate({.bytes = (firsts & ~byte) | (schedule.bytes & byte)}).work_items);
       }
     }
     return print;

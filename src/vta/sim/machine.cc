@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/numeric/fixed_point.h"
+#include "kernels/numeric/saturate.h"
 #include "src/vta/sim/options.h"
 
 namespace qplan::sim {

@@ -134,7 +134,7 @@ namespace {
 
 TEST(GenericVariants, ThereIsOneOfEveryFamilyThatHasVectorVariants) {
   const KernelFamily* const families[] = {
-#define QPLAN_KERNEL(id, family, descriptor, params) &descriptor,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) &descriptor,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
   };

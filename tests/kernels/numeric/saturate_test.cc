@@ -1,8 +1,8 @@
+#include "kernels/numeric/saturate.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
-
-#include "kernels/numeric/fixed_point.h"
 
 namespace qplan::saturate_test {
 namespace {

@@ -132,7 +132,7 @@ TEST(Conv2dStep, NeedsNoAddressesOfActivations) {
   ArgsStorage storage;
   Error error;
   ASSERT_EQ(kConv2dFamily.bind(view, true, storage.bytes, &error), QPLAN_OK) << error.text();
-  EXPECT_GE(kConv2dFamilyReference.variants[0].units(storage.bytes), 1u);
+  EXPECT_GE(kConv2dFamilyReference.variants[0].work_items(storage.bytes), 1u);
 }
 
 TEST(Conv2dStep, TakesEveryLayoutAndAnyWindow) {

@@ -116,7 +116,7 @@ class CascadeBuilder {
       Error error;
       EXPECT_EQ(family.bind(step, true, args, &error), QPLAN_OK) << error.text();
       const KernelVariant& reference = family.variants[family.num_variants - 1];
-      reference.run(args, 0, reference.units(args), nullptr);
+      reference.run(args, 0, reference.work_items(args), nullptr);
     }
     return bytes_of(static_cast<uint32_t>(tensors_.size() - 1));
   }

@@ -2,8 +2,8 @@
 // arithmetic gives for each of the 256 values.
 #include "kernels/logistic/logistic.h"
 #include "kernels/numeric/exp.h"
-#include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 

@@ -21,8 +21,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {

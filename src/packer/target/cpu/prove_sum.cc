@@ -4,8 +4,8 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {
