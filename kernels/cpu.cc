@@ -7,6 +7,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+// The C library's, where there is one: without it there is what every AArch64 has.
+extern "C" unsigned long getauxval(unsigned long type) __attribute__((weak));
 #endif
 
 namespace qplan {
@@ -45,6 +48,17 @@ uint32_t cpu_features() {
   add(kAvx512, bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && bit(c, 11));
   if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) add(kAvxVnni, bit(a, 4));
   return features;
+}
+#elif defined(__aarch64__)
+enum Feature : uint32_t {
+  kDotProd = 1 << 0,
+};
+
+// Bits of AT_HWCAP, the word in which Linux tells programs what the processor has.
+uint32_t cpu_features() {
+  constexpr unsigned long kHwcap = 16, kHwcapAsimdDp = 1ul << 20;
+  const unsigned long hwcap = getauxval != nullptr ? getauxval(kHwcap) : 0;
+  return (hwcap & kHwcapAsimdDp) != 0 ? uint32_t{kDotProd} : 0;
 }
 #else
 [[maybe_unused]] uint32_t cpu_features() { return 0; }

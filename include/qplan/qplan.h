@@ -208,7 +208,8 @@ enum {
   QPLAN_ISA_AVX2 = 32,
   QPLAN_ISA_AVXVNNI = 40,
   QPLAN_ISA_AVX512VNNI = 48,
-  QPLAN_ISA_NEON = 64
+  QPLAN_ISA_NEON = 64,
+  QPLAN_ISA_DOTPROD = 72
 };
 /* ---- NPU regions: steps of a plan that a device runs, each with the CPU steps that compute the same bits
  * ---- The session submits a region's job to the driver of the region's target, copies tensors between the
