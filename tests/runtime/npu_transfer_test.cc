@@ -29,7 +29,7 @@ void check_arrangement(const Arrangement& a) {
   const std::vector<uint64_t> places = places_of(a);
   const std::vector<uint8_t> packed = counting(places.size(), 3);
   std::vector<uint8_t> expected(a.size, a.fill), buffer(a.size, 0xbb);
-  for (size_t i = 0; i < places.size(); ++i) expected[places[i]] = static_cast<uint8_t>(packed[i] ^ a.flip);
+  for (size_t i = 0; i < places.size(); ++i) expected[places[i]] = static_cast<uint8_t>(packed[i] ^ a.sign_bias);
   scatter(buffer.data(), packed.data(), a);
   EXPECT_EQ(buffer, expected);
   std::vector<uint8_t> back(places.size(), 0xbb);
@@ -77,7 +77,7 @@ TEST(NpuArrange, RandomOnesFollowTheFormula) {
     Arrangement a;
     a.rank = static_cast<uint32_t>(random.integer(0, 4));
     a.element_bytes = random.integer(0, 1) == 0 ? 1 : 4;
-    a.flip = static_cast<uint8_t>(random.integer(0, 1) * 0x80);
+    a.sign_bias = static_cast<uint8_t>(random.integer(0, 1) * 0x80);
     a.fill = static_cast<uint8_t>(random.integer(0, 255));
     const bool planes = a.element_bytes == 4 && random.integer(0, 1) == 1;
     uint64_t stride = planes ? 1 : a.element_bytes;

@@ -109,7 +109,7 @@ Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& te
   a.origin = bind.origin();
   a.byte_stride = bind.byte_stride();
   a.fill = bind.fill();
-  a.sign_bias = bind.sign_bias();
+  a.sign_bias = bind.flip();
   return a;
 }
 

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(All, DequantizeVariant, ::testing::ValuesIn(testing::va
 TEST_P(DequantizeVariant, IsTheRoundedProduct) {
   for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed) {
     Random random(seed);
-    const float scale = static_cast<float>(std::exp2(-20 + 24 * random.work_item()));
+    const float scale = static_cast<float>(std::exp2(-20 + 24 * random.unit()));
     const int32_t zero_point = static_cast<int32_t>(random.integer(-128, 127));
     const int64_t count = random.chance(0.05) ? 9000 : random.integer(1, 150);
     expect_exact<int8_t>(scale, zero_point, count, seed);

@@ -79,7 +79,7 @@ float drawn_scale(Random& random, double about) {
     return random.pick(std::vector<float>{0x1p100f, std::numeric_limits<float>::min(),
                                           std::numeric_limits<float>::denorm_min()});
   }
-  const double significand = random.chance(0.5) ? 1.0 : 1.0 + random.work_item();
+  const double significand = random.chance(0.5) ? 1.0 : 1.0 + random.unit();
   return static_cast<float>(about * significand * std::ldexp(1.0, static_cast<int>(random.integer(-3, 3))));
 }
 

@@ -21,7 +21,7 @@ int32_t real_logistic(int32_t x, float scale, int32_t zero_point) {
 TEST(ExpDouble, AgreesWithLongDouble) {
   testing::Random random(1);
   for (int i = 0; i < 200000; ++i) {
-    const double x = (random.work_item() - 0.5) * (i % 2 == 0 ? 4 : 1400);
+    const double x = (random.unit() - 0.5) * (i % 2 == 0 ? 4 : 1400);
     const long double exact = std::exp(static_cast<long double>(x));
     ASSERT_LE(std::fabs(static_cast<long double>(exp_double(x)) - exact), 4e-16L * exact) << "x " << x;
   }
@@ -40,7 +40,7 @@ TEST(Logistic, IsTheRealFunctionRounded) {
   int64_t differing = 0;
   int64_t count = 0;
   for (int i = 0; i < 500; ++i) {
-    const float scale = static_cast<float>(std::exp2(-12 + 14 * random.work_item()));
+    const float scale = static_cast<float>(std::exp2(-12 + 14 * random.unit()));
     const int32_t zero_point = static_cast<int32_t>(random.integer(-128, 127));
     for (int32_t x = -128; x < 128; ++x) {
       const int32_t s8 = logistic_s8(static_cast<int8_t>(x), scale, zero_point) + 128;
@@ -72,7 +72,7 @@ TEST(Logistic, ValuesByHand) {
 TEST(LogisticFixedPoint, IsWithinOneStepOfTheRealFunction) {
   testing::Random random(3);
   for (int i = 0; i < 500; ++i) {
-    const float scale = static_cast<float>(std::exp2(-12 + 14 * random.work_item()));
+    const float scale = static_cast<float>(std::exp2(-12 + 14 * random.unit()));
     const int32_t zero_point = static_cast<int32_t>(random.integer(-128, 127));
     for (int32_t x = -128; x < 128; ++x) {
       ASSERT_NEAR(logistic_s8_fixed_point(static_cast<int8_t>(x), scale, zero_point) + 128,

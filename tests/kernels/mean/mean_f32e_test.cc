@@ -99,7 +99,7 @@ TEST_P(MeanF32eVariant, EqualsTheExactFormula) {
       spec.output[axis] = 1;
     }
     // Powers of two and one over the count make ties.
-    const double ratio = random.chance(0.5) ? 0.5 : 0.5 + random.work_item();
+    const double ratio = random.chance(0.5) ? 0.5 : 0.5 + random.unit();
     spec.scale = static_cast<float>(ratio / static_cast<double>(count));
     expect_exact<uint8_t>(spec, seed);
     expect_exact<int8_t>(spec, seed);

@@ -50,7 +50,7 @@ TEST(QuantizeMultiplier, TooSmallIsZero) {
 TEST(QuantizeMultiplier, EqualsFrexpAndRound) {
   testing::Random random(1);
   for (int i = 0; i < 200000; ++i) {
-    const double real = std::ldexp(0.5 + random.work_item() / 2, static_cast<int>(random.integer(-40, 30)));
+    const double real = std::ldexp(0.5 + random.unit() / 2, static_cast<int>(random.integer(-40, 30)));
     int shift = 0;
     auto fixed = static_cast<int64_t>(std::round(std::frexp(real, &shift) * 0x1p31));
     if (fixed == int64_t{1} << 31) {

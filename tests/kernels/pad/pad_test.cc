@@ -84,7 +84,7 @@ TEST_P(PadVariant, PadsAnyAxesOfAnyDtype) {
     spec.value *= 10000000;
     expect_padded<int32_t>(spec, spec.value, seed);
     expect_padded<int64_t>(spec, spec.value, seed);
-    const float real = static_cast<float>(random.work_item());
+    const float real = static_cast<float>(random.unit());
     spec.value = std::bit_cast<int32_t>(real);
     expect_padded<float>(spec, real, seed);
   }

@@ -80,8 +80,8 @@ class AvgPool2dF32eVariant : public ::testing::TestWithParam<const KernelVariant
     spec.input_zero_point = testing::random_zero_point(random, dtype);
     spec.output_zero_point = testing::random_zero_point(random, dtype);
     // Powers of two make ties.
-    spec.input_scale = static_cast<float>(random.chance(0.5) ? 0.5 : 0.1 + random.work_item());
-    spec.output_scale = static_cast<float>(random.chance(0.5) ? 0.5 : 0.1 + random.work_item());
+    spec.input_scale = static_cast<float>(random.chance(0.5) ? 0.5 : 0.1 + random.unit());
+    spec.output_scale = static_cast<float>(random.chance(0.5) ? 0.5 : 0.1 + random.unit());
     const auto x = random.full_range<T>(testing::num_elements(spec.input));
     TestStep step = spec.make_of<T>(x);
     if (!testing::run_step(step, kAvgPool2dFamily, *GetParam(), seed)) return false;

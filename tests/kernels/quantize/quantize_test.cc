@@ -92,10 +92,10 @@ TEST_P(QuantizeVariant, RoundsRandomValues) {
   for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed) {
     Random random(seed);
     QuantizeSpec spec;
-    spec.scale = static_cast<float>(std::exp2(-12 + 16 * random.work_item()));
+    spec.scale = static_cast<float>(std::exp2(-12 + 16 * random.unit()));
     spec.zero_point = static_cast<int32_t>(random.integer(-128, 127));
     std::vector<float> x(random.integer(1, 200));
-    for (float& value : x) value = static_cast<float>((random.work_item() - 0.5) * 600 * spec.scale);
+    for (float& value : x) value = static_cast<float>((random.unit() - 0.5) * 600 * spec.scale);
     expect_exact_of_both_dtypes(spec, x, seed);
   }
 }

@@ -94,8 +94,8 @@ TEST_P(SoftmaxF32eVariant, EqualsTheExactFormula) {
     Random random(seed);
     SoftmaxSpec spec;
     spec.shape = testing::random_shape(random, static_cast<size_t>(random.integer(1, 3)), 40);
-    spec.table = exponentials(std::ldexp(random.work_item(), static_cast<int>(random.integer(-8, 3))));
-    if (random.chance(0.5)) spec.output_scale = static_cast<float>(0.001 + 0.01 * random.work_item());
+    spec.table = exponentials(std::ldexp(random.unit(), static_cast<int>(random.integer(-8, 3))));
+    if (random.chance(0.5)) spec.output_scale = static_cast<float>(0.001 + 0.01 * random.unit());
     spec.output_zero_point = static_cast<int32_t>(random.integer(0, 127));
     expect_exact<uint8_t>(spec, seed);
     expect_exact<int8_t>(spec, seed);

@@ -138,7 +138,7 @@ class SoftmaxVariant : public ::testing::TestWithParam<const KernelVariant*> {
   template <typename T>
   void expect_near_the_real_function(uint64_t seed) {
     Random random(seed);
-    const double scale = std::exp2(-8 + 9 * random.work_item());
+    const double scale = std::exp2(-8 + 9 * random.unit());
     SoftmaxSpec spec;
     spec.shape = spec.output = {random.integer(1, 3), random.integer(1, 200)};
     spec.scaling = scaling_of(1.0, scale);

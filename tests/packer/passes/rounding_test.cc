@@ -39,7 +39,7 @@ TEST(Rounding, AgreesWithTheReferenceKernel) {
         args.elements = values.size();
         args.scale = scale;
         args.zero_point = is_signed ? -7 : 114;
-        quantize_ref::run(args, 0, quantize_ref::units(args), nullptr);
+        quantize_ref::run(args, 0, quantize_ref::work_items(args), nullptr);
         const Quantizer quantizer{scale, args.zero_point, is_signed ? ir::kInt8 : ir::kUint8, rule};
         for (size_t i = 0; i < values.size(); ++i) {
           ASSERT_EQ(static_cast<uint8_t>(quantizer(values[i]).value), expected[i])

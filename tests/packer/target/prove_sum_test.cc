@@ -73,9 +73,9 @@ std::vector<int32_t> reference_outputs(const SumRequantization& sum) {
   args.clamp_min = sum.clamp_min;
   args.clamp_max = sum.clamp_max;
   if (sum.subtract) {
-    sub_ref::run(args, 0, sub_ref::units(args), nullptr);
+    sub_ref::run(args, 0, sub_ref::work_items(args), nullptr);
   } else {
-    add_ref::run(args, 0, add_ref::units(args), nullptr);
+    add_ref::run(args, 0, add_ref::work_items(args), nullptr);
   }
   std::vector<int32_t> result;
   for (const uint8_t byte : outputs) {

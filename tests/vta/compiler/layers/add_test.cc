@@ -44,7 +44,7 @@ Bytes8 reference(const AddOperator& add, const Bytes8& a, const Bytes8& b) {
   args.output_shift = last.shift;
   args.clamp_min = add.clamp_min;
   args.clamp_max = add.clamp_max;
-  add_ref::run(args, 0, add_ref::units(args), nullptr);
+  add_ref::run(args, 0, add_ref::work_items(args), nullptr);
   return output;
 }
 

@@ -34,9 +34,9 @@ Bytes8 reference(const Geometry& g, bool is_max, bool is_unsigned, int32_t clamp
   args.clamp_min = clamp_min;
   args.clamp_max = clamp_max;
   if (is_max) {
-    max_pool2d_ref::run(args, 0, max_pool2d_ref::units(args), nullptr);
+    max_pool2d_ref::run(args, 0, max_pool2d_ref::work_items(args), nullptr);
   } else {
-    avg_pool2d_ref::run(args, 0, avg_pool2d_ref::units(args), nullptr);
+    avg_pool2d_ref::run(args, 0, avg_pool2d_ref::work_items(args), nullptr);
   }
   return output;
 }
@@ -203,7 +203,7 @@ Bytes8 mean_reference(const MeanOperator& mean, bool is_unsigned, const Bytes8& 
   args.output_zero_point = mean.output_zero_point + flip;
   args.output_multiplier = mean.multiplier.multiplier;
   args.output_shift = mean.multiplier.shift;
-  mean_ref::run(args, 0, mean_ref::units(args), nullptr);
+  mean_ref::run(args, 0, mean_ref::work_items(args), nullptr);
   return output;
 }
 
