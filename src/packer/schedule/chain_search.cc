@@ -31,7 +31,7 @@ class ChainSearch {
   ChainSearch(const Program& program, const TargetProfile& profile, bool thrifty)
       : program_(program),
         thrifty_(thrifty),
-        isa_(*std::ranges::max_element(profile.isas)),
+        isa_(*std::ranges::max_element(profile.asked_isas)),
         min_saved_bytes_(profile.min_fused_bytes),
         target_(target_text(profile)),
         queries_(program),
