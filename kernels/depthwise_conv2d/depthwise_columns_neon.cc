@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/layout.h"
 #include "kernels/simd/neon.h"
 
 namespace qplan::depthwise_columns_neon {

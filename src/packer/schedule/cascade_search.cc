@@ -28,7 +28,7 @@ class CascadeSearch {
   CascadeSearch(const Program& program, const TargetProfile& profile, bool thrifty)
       : program_(program),
         thrifty_(thrifty),
-        isa_(*std::ranges::max_element(profile.isas)),
+        isa_(*std::ranges::max_element(profile.asked_isas)),
         min_saved_bytes_(profile.min_fused_bytes),
         target_(target_text(profile)),
         queries_(program),

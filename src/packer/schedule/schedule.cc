@@ -18,7 +18,7 @@ namespace {
 // Plans for one profile are the same whatever this build can run, or they are not made.
 void check_isas(const target::TargetProfile& profile) {
   const qplan_kernel_set& all = *qplan_kernels_all();
-  for (const uint32_t isa : profile.isas) {
+  for (const uint32_t isa : profile.asked_isas) {
     bool found = false;
     for (uint32_t f = 0; f < all.num_families && !found; ++f) {
       const KernelFamily* family = all.families[f];

@@ -52,12 +52,13 @@ VariantNeeds variant_needs(const KernelFamily& family, const void* args, const t
   VariantNeeds needs;
   for (uint32_t v = 0; v < family.num_variants; ++v) {
     const KernelVariant& variant = family.variants[v];
-    if (std::ranges::find(profile.isas, variant.isa) == profile.isas.end() || !variant.accepts(args))
+    if (std::ranges::find(profile.asked_isas, variant.isa) == profile.asked_isas.end() ||
+        !variant.accepts(args))
       continue;
     needs.scratch_bytes = std::max<uint64_t>(needs.scratch_bytes, variant.scratch_bytes(args));
   }
   needs.scratch_bytes = round_up(needs.scratch_bytes, kScratchAlignment);
-  const uint32_t best_isa = *std::ranges::max_element(profile.isas);
+  const uint32_t best_isa = *std::ranges::max_element(profile.asked_isas);
   needs.work_items = choose_variant(family, args, best_isa, SIZE_MAX, schedule)->work_items(args);
   return needs;
 }

@@ -30,6 +30,12 @@ std::vector<Isa> isas_of(std::string_view of_arch) {
   return isas;
 }
 
+// For NEON, of 128 bits, on x86-64 SSE4.1.
+uint32_t stands_in_for(uint32_t isa, std::string_view arch) {
+  const bool is_foreign = arch == "aarch64" && std::string_view(cpu_arch()) == "x86_64";
+  return is_foreign && isa != QPLAN_ISA_REFERENCE ? uint32_t{QPLAN_ISA_SSE41} : isa;
+}
+
 const std::vector<Arch>& known_archs() {
   static const std::vector<Arch> archs = {
       {"x86_64", 8, isas_of("x86_64")},
@@ -128,7 +134,9 @@ TargetProfile parse_target(std::string_view text) {
   profile.options = std::string("arch=") + arch->name + ",isa=" + best->name;
   profile.pointer_size = arch->pointer_size;
   for (const Isa& isa : arch->isas) {
-    if (isa_within(isa.id, best->id)) profile.isas.push_back(isa.id);
+    if (!isa_within(isa.id, best->id)) continue;
+    profile.isas.push_back(isa.id);
+    profile.asked_isas.push_back(stands_in_for(isa.id, profile.arch));
   }
   if (best->id != QPLAN_ISA_REFERENCE) {
     profile.conv2d_layout = kLayout_o16k4;

@@ -28,6 +28,10 @@ struct TargetProfile {
   uint64_t pointer_size = 8;
   std::vector<uint32_t>
       isas;  // QPLAN_ISA_*: variants of these may run the plan and find the scratch they need
+  // Those whose variants the packer asks for scratch memory and work items: the same. Where they are of
+  // another architecture than the packer's, this build lacks them, and one whose vectors have as many bytes
+  // stands in: variants that find less scratch memory than they want leave their steps to others.
+  std::vector<uint32_t> asked_isas;
   uint16_t conv2d_layout = kLayout_ohwi;
   uint16_t fully_connected_layout = kLayout_ohwi;
   uint16_t depthwise_layout = kLayout_ohwi;

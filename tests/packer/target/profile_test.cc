@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu.h"
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
 
@@ -48,6 +49,16 @@ TEST(TargetProfile, LowerIsasOfX86ShareTheLayouts) {
     EXPECT_EQ(profile.depthwise_layout, best.depthwise_layout);
     EXPECT_EQ(profile.input_origin, best.input_origin);
   }
+}
+
+TEST(TargetProfile, AnotherArchitecturesInstructionSetsAreAskedAboutByOneOfTheirSize) {
+  const TargetProfile profile = parse_target("cpu,arch=aarch64,isa=neon");
+  EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_NEON}));
+  EXPECT_EQ(profile.conv2d_layout, kLayout_o16k4);
+  if (std::string_view(cpu_arch()) == "x86_64") {
+    EXPECT_EQ(profile.asked_isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_SSE41}));
+  }
+  EXPECT_EQ(parse_target("cpu,isa=avx2").asked_isas, parse_target("cpu,isa=avx2").isas);
 }
 
 TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
