@@ -79,6 +79,34 @@ uint16_t vector_layout(const op::Window2d& window, format::Contract contract, co
   return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
 }
 
+// Of the layers for which there are kernels in general registers, which read o2r4.
+bool has_scalar_variants(const op::Window2d& window, format::Contract contract, int64_t groups) {
+  return groups == 1 && contract != format::Contract_ACC32 &&
+         (window.dilation_w == 1 || window.kernel_w == 1);
+}
+
+// Whether the weights of each two outputs fit int16 as layouts of halves have them (kernels/layouts.def).
+bool fits_halves(const Lowering& lowering, const LayerInput& input, uint64_t num_o, uint64_t num_k) {
+  constexpr uint64_t kMaxSum = uint64_t{1} << 23;
+  const ir::Constant& weights = lowering.constant(input.weights, "the weights");
+  const uint8_t flip = weights.type().dtype == ir::kUint8 ? 0x80 : 0;
+  const auto weight = [&](uint64_t o, uint64_t k) {
+    return static_cast<int8_t>(weights.bytes()[static_cast<size_t>(o * num_k + k)] ^ flip);
+  };
+  const auto largest_input = static_cast<uint64_t>(
+      std::max(input.dtype.max() - input.zero_point, input.zero_point - input.dtype.min()));
+  for (uint64_t o = 1; o < num_o; o += 2) {
+    uint64_t sum = 0;
+    for (uint64_t k = 0; k < num_k; ++k) {
+      const int32_t odd = weight(o, k);
+      if (odd == INT8_MIN && weight(o - 1, k) < 0) return false;
+      sum += static_cast<uint64_t>(odd < 0 ? -odd : odd);
+    }
+    if (sum * largest_input >= kMaxSum) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Chain match_qconv2d(const Lowering& lowering, uint32_t node) {
@@ -135,14 +163,19 @@ void lower_qconv2d(Lowering& lowering, const Chain& chain) {
   const GroupMerge merge = merge_groups(layout, num_o, static_cast<uint64_t>(groups), group_c);
   const uint64_t merged_groups = static_cast<uint64_t>(groups) / merge.merged;
   if (layout == kLayout_o16k4) layout = vector_layout(window, contract, input, output, merged_groups);
+  const LayerInput layer_input = {input.dtype, input_zero_point, conv.operands[product::kWeight],
+                                  kernel_zero_point};
+  if (layout == kLayout_o2r4) {
+    layout = !has_scalar_variants(window, contract, groups)     ? kLayout_ohwi
+             : fits_halves(lowering, layer_input, num_o, num_k) ? kLayout_o2h4
+                                                                : kLayout_o2r4;
+  }
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
   const PackedWeights weights = pack_weights(lowering, conv.operands[product::kWeight], kernel_zero_point,
                                              layout, num_o, layout_window, merge);
   step.inputs = {lowering.tensor(conv.operands[product::kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
-  const LayerInput layer_input = {input.dtype, input_zero_point, conv.operands[product::kWeight],
-                                  kernel_zero_point};
   FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;
@@ -185,7 +218,7 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
   const ir::TensorType& weight = lowering.type(dense.operands[product::kWeight]);
   const ir::TensorType& output = lowering.type(layer.result);
   const bool is_acc32 = layer.requantize == nullptr;
-  const uint16_t layout = lowering.profile().fully_connected_layout;
+  uint16_t layout = lowering.profile().fully_connected_layout;
   const auto num_o = static_cast<uint64_t>(weight.shape[0]);
   const auto num_k = static_cast<uint64_t>(weight.shape[1]);
   const int32_t input_zero_point =
@@ -196,13 +229,15 @@ void lower_qdense(Lowering& lowering, const Chain& chain) {
       is_acc32 ? 0 : lowering.zero_point(layer.requantize->operands[4], "the output's zero point");
   const format::Contract contract = layer_contract(layer);
 
+  const LayerInput layer_input = {input.dtype, input_zero_point, dense.operands[product::kWeight],
+                                  kernel_zero_point};
+  if (layout == kLayout_o4k4 && is_acc32) layout = kLayout_ohwi;
+  if (layout == kLayout_o4k4 && fits_halves(lowering, layer_input, num_o, num_k)) layout = kLayout_o4h4;
   ProgramStep step = make_step(kKernel_fully_connected, dense);
   const PackedWeights weights = pack_weights(lowering, dense.operands[product::kWeight], kernel_zero_point,
                                              layout, num_o, {1, 1, num_k});
   step.inputs = {lowering.tensor(dense.operands[product::kData]), weights.tensor};
   append_channel_constants(lowering, layer, contract, layout, num_o, &step.inputs);
-  const LayerInput layer_input = {input.dtype, input_zero_point, dense.operands[product::kWeight],
-                                  kernel_zero_point};
   FloatForms forms = prove_float_forms(lowering, layer, layer_input, contract, layout, num_o, num_k);
   step.outputs = {lowering.define(layer.result)};
   step.macs = static_cast<uint64_t>(output.num_elements()) * num_k;

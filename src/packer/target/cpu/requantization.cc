@@ -138,6 +138,9 @@ PackedWeights pack_weights(Lowering& lowering, ir::ValueId value, int32_t zero_p
       put(o, to, from[o * num_k + k]);
     }
   }
+  for (size_t i = 0; layout_has_halves(layout) && i + 1 < packed.size(); i += 2) {
+    if (static_cast<int8_t>(packed[i]) < 0) --packed[i + 1];
+  }
   const auto size = static_cast<int64_t>(packed.size());
   PackedWeights result;
   result.tensor = lowering.add_constant({ir::kInt8, {size}},
