@@ -12,7 +12,7 @@ def isa_names():
     """The names of kernels/isa.def, the list of instruction sets."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels", "isa.def")
     with open(path, encoding="utf-8") as text:
-        return re.findall(r"^QPLAN_ISA\(\w+, (\w+),", text.read(), re.MULTILINE)
+        return re.findall(r"^QPLAN_ISA\([\w-]+, (\w+),", text.read(), re.MULTILINE)
 
 
 ISAS = "|".join(isa_names())
@@ -33,7 +33,7 @@ LAYERS = [
      ["include"]),
     ("runtime/bind", r"^src/runtime/(bind/|cascade\.(h|cc)$)",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
-    ("kernels/isa", rf"^kernels/(simd/|.*_({ISAS})\.(cc|inl|h)$|.*_simd\.(cc|h)$)",
+    ("kernels/isa", rf"^kernels/(simd/|scalar/|.*_({ISAS})\.(cc|inl|h)$|.*_(simd|scalar)\.(cc|h)$)",
      ["kernels/family", "kernels/numeric", "kernels/isa"]),
     ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
     ("vta/isa", r"^src/vta/isa/", ["include", "base"]),

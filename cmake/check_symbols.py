@@ -19,7 +19,7 @@ FREE = {"memcpy", "memmove", "memset", "memcmp"}
 FREE_IF_WEAK = {"getauxval"}
 ISA_DEF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels", "isa.def")
 with open(ISA_DEF, encoding="utf-8") as rows:
-    ISA = re.compile(r"_(" + "|".join(re.findall(r"^QPLAN_ISA\(\w+, (\w+),", rows.read(), re.MULTILINE)) + r")\.cc\.o")
+    ISA = re.compile(r"_(" + "|".join(re.findall(r"^QPLAN_ISA\([\w-]+, (\w+),", rows.read(), re.MULTILINE)) + r")\.cc\.o")
 RUN = re.compile(r"_ZN5qplan\w+3runE")  # qplan::<variant>::run
 
 

@@ -60,6 +60,17 @@ uint32_t cpu_features() {
   const unsigned long hwcap = getauxval != nullptr ? getauxval(kHwcap) : 0;
   return (hwcap & kHwcapAsimdDp) != 0 ? uint32_t{kDotProd} : 0;
 }
+#elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+enum Feature : uint32_t { kDsp = 1 << 0 };
+
+// What the compiler may use: such a build is for one core.
+[[maybe_unused]] uint32_t cpu_features() {
+#if defined(__ARM_FEATURE_DSP)
+  return kDsp;
+#else
+  return 0;
+#endif
+}
 #else
 [[maybe_unused]] uint32_t cpu_features() { return 0; }
 #endif
@@ -117,6 +128,15 @@ const char* cpu_arch() {
 #else
   return "unknown";
 #endif
+}
+
+bool isa_has_vectors(uint32_t isa) {
+  enum class Vectors { own, dot, none };
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  if (isa == QPLAN_ISA_##NAME) return Vectors::vectors != Vectors::none;
+#include "kernels/isa.def"
+#undef QPLAN_ISA
+  return false;
 }
 
 bool isa_within(uint32_t isa, uint32_t limit) {

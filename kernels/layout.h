@@ -40,9 +40,11 @@ struct LayoutTaps {
   constexpr uint64_t k4() const { return (bytes + 3) / 4; }
 };
 
-constexpr LayoutTaps layout_taps(uint16_t layout, const LayoutWindow& window) {
+__attribute__((always_inline)) constexpr LayoutTaps layout_taps(uint16_t layout, const LayoutWindow& window) {
   switch (layout) {
     case kLayout_o16r4:
+    case kLayout_o2r4:
+    case kLayout_o2h4:
       return {window.h, window.w * window.channels};
     case kLayout_o16i4:
       return {window.h * window.w, window.channels};
@@ -51,14 +53,41 @@ constexpr LayoutTaps layout_taps(uint16_t layout, const LayoutWindow& window) {
   }
 }
 
-// Byte `at` of tap `tap` of output o.
-constexpr uint64_t layout_tap_index(uint64_t o, uint64_t tap, uint64_t at, const LayoutTaps& taps) {
-  return ((o / 16 * taps.count + tap) * taps.k4() + at / 4) * 64 + o % 16 * 4 + at % 4;
+// Outputs of a block, of which groups of four weights of a tap lie side by side; 1: there are no blocks.
+__attribute__((always_inline)) constexpr uint64_t layout_block(uint16_t layout) {
+  switch (layout) {
+    case kLayout_ohwi:
+      return 1;
+    case kLayout_o2r4:
+    case kLayout_o2h4:
+      return 2;
+    case kLayout_o4k4:
+    case kLayout_o4h4:
+      return 4;
+    default:
+      return 16;
+  }
 }
 
-// Byte of weight (o, k) of num_o outputs, k = (y * w + x) * channels + i.
-constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_t num_o,
-                                const LayoutWindow& window) {
+// Byte `at` of tap `tap` of output o, in blocks of `block`.
+__attribute__((always_inline)) constexpr uint64_t layout_tap_index(uint64_t o, uint64_t tap, uint64_t at,
+                                                                   const LayoutTaps& taps,
+                                                                   uint64_t block = 16) {
+  return ((o / block * taps.count + tap) * taps.k4() + at / 4) * block * 4 + o % block * 4 + at % 4;
+}
+
+// The same where two outputs share int16.
+__attribute__((always_inline)) constexpr uint64_t layout_half_index(uint64_t o, uint64_t tap, uint64_t at,
+                                                                    const LayoutTaps& taps, uint64_t block) {
+  const uint64_t place = at % 4 == 1 ? 2 : at % 4 == 2 ? 1 : at % 4;
+  const uint64_t first = ((o / block * taps.count + tap) * taps.k4() + at / 4) * block * 4;
+  return first + place / 2 * block * 2 + o % block / 2 * 4 + place % 2 * 2 + o % 2;
+}
+
+// Byte of weight (o, k) of num_o outputs, k = (y * w + x) * channels + i. Reference kernels ask it for each
+// weight, and know the layout: a call would take most of their time.
+__attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k,
+                                                               uint64_t num_o, const LayoutWindow& window) {
   const LayoutTaps taps = layout_taps(layout, window);
   switch (layout) {
     case kLayout_o16k4:
@@ -66,6 +95,12 @@ constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_
     case kLayout_o16r4:
     case kLayout_o16i4:
       return layout_tap_index(o, k / taps.bytes, k % taps.bytes, taps);
+    case kLayout_o2r4:
+    case kLayout_o4k4:
+      return layout_tap_index(o, k / taps.bytes, k % taps.bytes, taps, layout_block(layout));
+    case kLayout_o2h4:
+    case kLayout_o4h4:
+      return layout_half_index(o, k / taps.bytes, k % taps.bytes, taps, layout_block(layout));
     case kLayout_o16z4: {
       const uint64_t pixel = k / window.channels, y = pixel / window.w, x = pixel % window.w;
       return layout_tap_index(o, 0, (x * window.h + y) * window.channels + k % window.channels, taps);
@@ -80,12 +115,16 @@ constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_
 // Bytes of the weights of num_o outputs in that layout.
 constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWindow& window) {
   const LayoutTaps taps = layout_taps(layout, window);
-  const uint64_t padded_o = (num_o + 15) / 16 * 16;
+  const uint64_t block = layout_block(layout), padded_o = (num_o + block - 1) / block * block;
   switch (layout) {
     case kLayout_o16k4:
     case kLayout_o16r4:
     case kLayout_o16i4:
     case kLayout_o16z4:
+    case kLayout_o2r4:
+    case kLayout_o4k4:
+    case kLayout_o2h4:
+    case kLayout_o4h4:
       return padded_o * taps.count * taps.k4() * 4;
     case kLayout_hwo16:
       return padded_o * taps.bytes;
@@ -95,11 +134,23 @@ constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWin
 }
 
 // The same of a matrix [num_o, num_k], which is a window of one pixel.
-constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k, uint64_t num_o, uint64_t num_k) {
+__attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k,
+                                                               uint64_t num_o, uint64_t num_k) {
   return layout_index(layout, o, k, num_o, LayoutWindow{1, 1, num_k});
 }
 constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, uint64_t num_k) {
   return layout_bytes(layout, num_o, LayoutWindow{1, 1, num_k});
+}
+
+__attribute__((always_inline)) constexpr bool layout_has_halves(uint16_t layout) {
+  return layout == kLayout_o2h4 || layout == kLayout_o4h4;
+}
+
+// The weight of output o at `index`.
+__attribute__((always_inline)) constexpr int32_t layout_weight(uint16_t layout, const int8_t* weights,
+                                                               uint64_t index, uint64_t o) {
+  const bool has_borrowed = layout_has_halves(layout) && o % 2 != 0 && weights[index - 1] < 0;
+  return weights[index] + (has_borrowed ? 1 : 0);
 }
 
 // Entries of a per-channel constant (bias, multiplier, shift) that goes with that layout.

@@ -3,14 +3,16 @@
 //
 //   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
+//   QPLAN_SCALAR_VARIANTS(conv2d)      conv2d_dsp, ...: of all that compute in general registers
 //   QPLAN_FILE_VARIANTS(dequantize)    dequantize_<isa> of those for which there is a dequantize_<isa>.cc
 //   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set where
 //                                      there is a file of it
 //   QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
 //
 // A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake:
-// <family>_simd.cc, or <variant>.cc where there is one), selects them (the family's KernelVariant rows), and
-// tests (tests/support/variants.h) and micro-benchmarks (benchmarks/kernels) run what is selected.
+// <family>_simd.cc, <family>_scalar.cc, or <variant>.cc where there is one), selects them (the family's
+// KernelVariant rows), and tests (tests/support/variants.h) and micro-benchmarks (benchmarks/kernels) run
+// what is selected.
 //
 // ISA files include this: nothing in it has external linkage.
 #ifndef QPLAN_KERNELS_VARIANT_H_
@@ -23,7 +25,8 @@
 
 #define QPLAN_VARIANT_OF_ISA(isa, ISA, features, name) QPLAN_VARIANT(name##_##isa, QPLAN_ISA_##ISA)
 #define QPLAN_SIMD_VARIANTS(name) QPLAN_BUILT_OWN_ISAS(QPLAN_VARIANT_OF_ISA, name)
-#define QPLAN_DOT_VARIANTS(name) QPLAN_BUILT_ISAS(QPLAN_VARIANT_OF_ISA, name)
+#define QPLAN_DOT_VARIANTS(name) QPLAN_BUILT_VECTOR_ISAS(QPLAN_VARIANT_OF_ISA, name)
+#define QPLAN_SCALAR_VARIANTS(name) QPLAN_BUILT_SCALAR_ISAS(QPLAN_VARIANT_OF_ISA, name)
 #define QPLAN_FILE_VARIANTS(name) QPLAN_BUILT_ISAS(QPLAN_FILE_VARIANT, name)
 #define QPLAN_FILE_VARIANT(isa, ISA, features, name) QPLAN_FILE_##name##_##isa(name##_##isa, QPLAN_ISA_##ISA)
 #define QPLAN_SIMD_VARIANTS_AFTER(name, first) QPLAN_BUILT_OWN_ISAS(QPLAN_TWO_VARIANTS, (name, first))

@@ -11,7 +11,7 @@ import re
 import sys
 
 ISA_DEF = pathlib.Path(__file__).resolve().parents[2] / "kernels" / "isa.def"
-ISAS = (*reversed(re.findall(r"^QPLAN_ISA\(\w+, (\w+),", ISA_DEF.read_text(encoding="utf-8"), re.MULTILINE)), "ref")
+ISAS = (*reversed(re.findall(r"^QPLAN_ISA\([\w-]+, (\w+),", ISA_DEF.read_text(encoding="utf-8"), re.MULTILINE)), "ref")
 HEAD = """\
 Medians of one thread, in microseconds of processor time; in brackets GMAC/s, or GB/s of inputs, constants and outputs
 where there is nothing to multiply. Names: family/model/step/shape. Where an instruction set has several variants, the

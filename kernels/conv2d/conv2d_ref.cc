@@ -30,7 +30,7 @@ int32_t accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0,
             (uint64_t{static_cast<uint32_t>(y)} * a.input_w + static_cast<uint32_t>(x)) * a.input_c + first_c;
       for (uint32_t i = 0; i < group_c; ++i, ++k) {
         const int32_t v = inside ? pixel[i] : a.pad_value;
-        const int32_t w = a.weights[layout_index(layout, o, k, a.output_c, window)];
+        const int32_t w = layout_weight(layout, a.weights, layout_index(layout, o, k, a.output_c, window), o);
         // Both factors are within +-255.
         sum += static_cast<uint32_t>((v - a.input_zero_point) * (w - a.weights_zero_point));
       }

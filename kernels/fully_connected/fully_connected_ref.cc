@@ -10,15 +10,31 @@ constexpr uint32_t kBlock = 16;
 
 uint32_t blocks_of(const FullyConnectedArgs& a) { return (a.output_c + kBlock - 1) / kBlock; }
 
+// A layout without code of its own: what the args say.
+constexpr uint16_t kOtherLayout = UINT16_MAX;
+
 template <typename In, uint16_t kLayout>
 int32_t accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
+  const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
   uint32_t sum = static_cast<uint32_t>(a.bias[o]);
   for (uint32_t k = 0; k < a.input_c; ++k) {
-    const int32_t w = a.weights[layout_index(kLayout, o, k, a.output_c, a.input_c)];
+    const int32_t w = layout_weight(layout, a.weights, layout_index(layout, o, k, a.output_c, a.input_c), o);
     // Both factors are within +-255.
     sum += static_cast<uint32_t>((row[k] - a.input_zero_point) * (w - a.weights_zero_point));
   }
   return static_cast<int32_t>(sum);
+}
+
+template <typename In>
+int32_t accumulator(const FullyConnectedArgs& a, const In* row, uint32_t o) {
+  switch (a.weights_layout) {
+    case kLayout_ohwi:
+      return accumulate<In, kLayout_ohwi>(a, row, o);
+    case kLayout_o16k4:
+      return accumulate<In, kLayout_o16k4>(a, row, o);
+    default:
+      return accumulate<In, kOtherLayout>(a, row, o);
+  }
 }
 
 // What becomes of an accumulator: itself where Out is int32, which is ACC32.
@@ -41,9 +57,7 @@ void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
     const In* row = static_cast<const In*>(a.input) + r * a.input_c;
     Out* out = static_cast<Out*>(a.output) + r * a.output_c;
     for (uint32_t o = first; o < last; ++o) {
-      const int32_t sum = a.weights_layout == kLayout_o16k4 ? accumulate<In, kLayout_o16k4>(a, row, o)
-                                                            : accumulate<In, kLayout_ohwi>(a, row, o);
-      out[o] = output<Out>(a, sum, o);
+      out[o] = output<Out>(a, accumulator(a, row, o), o);
     }
   }
 }

@@ -2,6 +2,7 @@
 // layer, each by the variant that its own family chooses.
 #include "src/runtime/cascade.h"
 
+#include "kernels/cpu.h"
 #include "src/base/checked.h"
 
 namespace qplan {
@@ -183,7 +184,7 @@ class Run {
 
 uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa) {
   uint32_t rows = wanted_rows;
-  if (rows == 0) rows = isa == QPLAN_ISA_REFERENCE ? 1 : ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4;
+  if (rows == 0) rows = isa_has_vectors(isa) ? ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4 : 1;
   return rows < output_h ? rows : output_h;
 }
 

@@ -124,8 +124,14 @@ struct Arch {
   }
 };
 
+// Whether `name` is `arch` or, as "cortex-m4" is of "cortex-m", one of its cores.
+bool is_core_of(const char* name, const char* arch) {
+  while (*arch != '\0' && *name == *arch) ++name, ++arch;
+  return *arch == '\0' && (*name == '\0' || (*name >= '0' && *name <= '9'));
+}
+
 bool differs(const Arch& arch) {
-  return arch.name[0] != '\0' && !format::same_text(arch.name, cpu_arch()) &&
+  return arch.name[0] != '\0' && !is_core_of(arch.name, cpu_arch()) &&
          !format::same_text(cpu_arch(), "unknown");
 }
 

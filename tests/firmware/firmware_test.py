@@ -58,7 +58,7 @@ class Firmware(unittest.TestCase):
         folder = os.path.join(BUILD, name)
         os.makedirs(folder, exist_ok=True)
         plan = os.path.join(folder, "model.qplan")
-        run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m")
+        run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m4")
         # One build tree for all images: the runtime is compiled once.
         tree = os.path.join(BUILD, "tree")
         run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",

@@ -13,7 +13,7 @@ def read(path):
 
 
 # (architecture, name, NAME, id, base, vectors)
-ROWS = re.findall(r"^QPLAN_ISA\((\w+), +(\w+), +(\w+), +(\d+), +(\w+), +(\w+), ", read("kernels/isa.def"), re.MULTILINE)
+ROWS = re.findall(r"^QPLAN_ISA\(([\w-]+), +(\w+), +(\w+), +(\d+), +(\w+), +(\w+), ", read("kernels/isa.def"), re.MULTILINE)
 
 
 class IsaList(unittest.TestCase):

@@ -12,7 +12,7 @@ import unittest
 ROOT, GENERATED, COMPILER = sys.argv[1:4]
 del sys.argv[1:4]
 with open(os.path.join(ROOT, "kernels", "isa.def"), encoding="utf-8") as text:
-    ROWS = re.findall(r'^QPLAN_ISA\((\w+), +(\w+), .*, "([^"]*)"\)$', text.read(), re.MULTILINE)
+    ROWS = re.findall(r'^QPLAN_ISA\(([\w-]+), +(\w+), .*, "([^"]*)"\)$', text.read(), re.MULTILINE)
 
 
 def headers():

@@ -27,8 +27,8 @@ void expect_agreement(uint16_t layout, uint64_t num_o, const LayoutWindow& windo
   EXPECT_EQ(packed, std::vector<int8_t>(packed.size(), 0)) << layout_name(layout);
 }
 
-constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16,
-                                 kLayout_o16r4, kLayout_o16i4, kLayout_o16z4};
+constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16, kLayout_o16r4, kLayout_o16i4,
+                                 kLayout_o16z4, kLayout_o2r4,  kLayout_o4k4,  kLayout_o2h4,  kLayout_o4h4};
 
 TEST(Layout, IndexFunctionsAgreeWithPackingBlockByBlock) {
   for (const uint16_t layout : kLayouts) {
@@ -66,6 +66,29 @@ TEST(Layout, PaddedTapsByHand) {
   // 18 bytes are 5 groups; column 2, row 1, channel 1 is byte (2 * 2 + 1) * 3 + 1 = 16.
   EXPECT_EQ(layout_index(kLayout_o16z4, 16, kK, 17, kWindow), (5 + 4) * 64u);
   EXPECT_EQ(layout_bytes(kLayout_o16z4, 17, kWindow), 32 * 20u);
+  // Rows of 9 bytes again, in blocks of two outputs: 8 blocks of 2 taps, 1 tap, 1 group, byte 7 of 9.
+  EXPECT_EQ(layout_index(kLayout_o2r4, 16, kK, 17, kWindow), (8 * 2 * 3 + 1 * 3 + 1) * 8 + 3u);
+  EXPECT_EQ(layout_bytes(kLayout_o2r4, 17, kWindow), 18 * 2 * 12u);
+  // The same with two outputs in int16: byte 3 of a group of four is the last, that of an even output the
+  // first.
+  EXPECT_EQ(layout_index(kLayout_o2h4, 16, kK, 17, kWindow), (8 * 2 * 3 + 1 * 3 + 1) * 8 + 6u);
+  EXPECT_EQ(layout_bytes(kLayout_o2h4, 17, kWindow), 18 * 2 * 12u);
+  // In blocks of four: 4 of them before, of 5 groups, then byte 16.
+  EXPECT_EQ(layout_index(kLayout_o4k4, 16, kK, 17, kWindow), (4 * 5 + 4) * 16u);
+  EXPECT_EQ(layout_bytes(kLayout_o4k4, 17, kWindow), 20 * 20u);
+}
+
+// 256 times the odd output's weight plus the even one's, in int16.
+TEST(Layout, HalvesHoldTwoWeightsOfOneInput) {
+  for (const int32_t even : {-128, -1, 0, 1, 127}) {
+    for (const int32_t odd : {-127, -1, 0, 1, 127}) {
+      const std::vector<int8_t> packed = testing::pack_weights(
+          kLayout_o2h4, {static_cast<int8_t>(even), static_cast<int8_t>(odd)}, 2, LayoutWindow{1, 1, 1});
+      EXPECT_EQ(static_cast<uint8_t>(packed[0]) + 256 * packed[1], 256 * odd + even);
+      EXPECT_EQ(layout_weight(kLayout_o2h4, packed.data(), 0, 0), even);
+      EXPECT_EQ(layout_weight(kLayout_o2h4, packed.data(), 1, 1), odd);
+    }
+  }
 }
 
 TEST(Layout, ChannelConstantsAreRoundedUpWithTheWeights) {

@@ -7,7 +7,12 @@
 
 namespace qplan::testing {
 
+// 64 bits do, for the factors of the contracts, where there is no wider integer.
+#if defined(__SIZEOF_INT128__)
 __extension__ typedef __int128 int128;
+#else
+typedef int64_t int128;
+#endif
 
 // numerator / denominator rounded to an integer, denominator > 0.
 inline int128 floor_divide(int128 numerator, int128 denominator) {
@@ -15,7 +20,8 @@ inline int128 floor_divide(int128 numerator, int128 denominator) {
   return numerator % denominator < 0 ? quotient - 1 : quotient;
 }
 inline int128 round_half_up(int128 numerator, int128 denominator) {
-  return floor_divide(2 * numerator + denominator, 2 * denominator);
+  const int128 quotient = floor_divide(numerator, denominator), rest = numerator - quotient * denominator;
+  return rest >= denominator - rest ? quotient + 1 : quotient;
 }
 inline int128 round_half_away(int128 numerator, int128 denominator) {
   return numerator < 0 ? -round_half_up(-numerator, denominator) : round_half_up(numerator, denominator);

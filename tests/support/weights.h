@@ -16,7 +16,11 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
                                         const LayoutWindow& window) {
   if (layout == kLayout_ohwi) return weights;
   const size_t num_k = window.h * window.w * window.channels;
-  const size_t padded_o = (num_o + 15) & ~size_t{15};
+  const bool halves = layout == kLayout_o2h4 || layout == kLayout_o4h4;
+  const size_t block_o = layout == kLayout_o2r4 || layout == kLayout_o2h4   ? 2
+                         : layout == kLayout_o4k4 || layout == kLayout_o4h4 ? 4
+                                                                            : 16;
+  const size_t padded_o = (num_o + block_o - 1) / block_o * block_o;
   std::vector<int8_t> packed;
   if (layout == kLayout_hwo16) {
     for (size_t k = 0; k < num_k; ++k) {
@@ -37,15 +41,28 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
       for (size_t i = 0; i < window.channels; ++i) order.push_back(pixel * window.channels + i);
       if (layout == kLayout_o16i4) fill();
     }
-    if (layout == kLayout_o16r4) fill();
+    if (layout == kLayout_o16r4 || layout == kLayout_o2r4 || layout == kLayout_o2h4) fill();
   }
   fill();
-  for (size_t block = 0; block < padded_o; block += 16) {
+  const auto weight = [&](size_t o, size_t k) -> int32_t {
+    return o < num_o && k != kZero ? weights[o * num_k + k] : 0;
+  };
+  for (size_t block = 0; block < padded_o; block += block_o) {
     for (size_t four = 0; four < order.size(); four += 4) {
-      for (size_t o = block; o < block + 16; ++o) {
+      // Words of two k and two outputs: k 0 and 2 of all outputs, then 1 and 3.
+      for (const size_t first : {four, four + 1}) {
+        for (size_t o = block; halves && o < block + block_o; o += 2) {
+          for (const size_t at : {first, first + 2}) {
+            const int32_t both = 256 * weight(o + 1, order[at]) + weight(o, order[at]);
+            packed.push_back(static_cast<int8_t>(both & 0xff));
+            packed.push_back(static_cast<int8_t>(both >> 8));
+          }
+        }
+      }
+      if (halves) continue;
+      for (size_t o = block; o < block + block_o; ++o) {
         for (size_t at = four; at < four + 4; ++at) {
-          const size_t k = order[at];
-          packed.push_back(o < num_o && k != kZero ? weights[o * num_k + k] : int8_t{0});
+          packed.push_back(static_cast<int8_t>(weight(o, order[at])));
         }
       }
     }

@@ -144,6 +144,23 @@ constexpr Figures kFigures[] = {
       .copies = 3'000'000,
       .step_cycles = 2'000,
       .pj_per_cycle = kCortexMPj}},
+    // The rest as the reference: it is the reference.
+    {"cortex-m",
+     QPLAN_ISA_DSP,
+     {.clock_khz = 100'000,
+      .work = {{{850'000, 12'000'000},
+                {1'700'000, 14'000'000},
+                {0, 25'000'000},
+                {0, 8'000'000},
+                {0, 12'000'000},
+                {0, 300'000'000},
+                {0, 25'000'000},
+                {0, 4'000'000},
+                {0, 40'000'000}}},
+      .weights = 0,
+      .copies = 3'000'000,
+      .step_cycles = 1'500,
+      .pj_per_cycle = kCortexMPj}},
     {"aarch64",
      QPLAN_ISA_REFERENCE,
      {.clock_khz = 1'500'000,
@@ -179,6 +196,8 @@ constexpr Figures kFigures[] = {
 };
 
 const CpuCosts* find_figures(std::string_view arch, uint32_t isa) {
+  constexpr std::string_view kCortexM = "cortex-m";  // and cores of it: cortex-m4
+  if (arch.starts_with(kCortexM)) arch = kCortexM;
   for (const Figures& figures : kFigures) {
     if (arch == figures.arch && isa == figures.isa) return &figures.costs;
   }

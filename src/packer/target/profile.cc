@@ -19,6 +19,7 @@ struct Arch {
   const char* name;
   uint64_t pointer_size;
   std::vector<Isa> isas;  // lowest first; the reference is always the first
+  bool has_best;          // every such processor has the best of them, which is the one for who names none
 };
 
 std::vector<Isa> isas_of(std::string_view of_arch) {
@@ -38,10 +39,10 @@ uint32_t stands_in_for(uint32_t isa, std::string_view arch) {
 
 const std::vector<Arch>& known_archs() {
   static const std::vector<Arch> archs = {
-      {"x86_64", 8, isas_of("x86_64")},
-      {"cortex-m", 4, isas_of("cortex-m")},
-      {"aarch64", 8, isas_of("aarch64")},
-      {"riscv64", 8, isas_of("riscv64")},
+      {"x86_64", 8, isas_of("x86_64"), true},       {"cortex-m", 4, isas_of("cortex-m"), false},
+      {"cortex-m4", 4, isas_of("cortex-m"), true},  {"cortex-m7", 4, isas_of("cortex-m"), true},
+      {"cortex-m33", 4, isas_of("cortex-m"), true}, {"aarch64", 8, isas_of("aarch64"), true},
+      {"riscv64", 8, isas_of("riscv64"), true},
   };
   return archs;
 }
@@ -119,7 +120,7 @@ TargetProfile parse_target(std::string_view text) {
   if (arch == archs.end()) {
     fail("arch " + quoted(options.arch) + " is not known; known: " + list_names(archs));
   }
-  auto best = std::prev(arch->isas.end());
+  auto best = arch->has_best ? std::prev(arch->isas.end()) : arch->isas.begin();
   if (!options.isa.empty()) {
     best = std::ranges::find_if(arch->isas, [&](const Isa& known) { return options.isa == known.name; });
     if (best == arch->isas.end()) {
@@ -138,11 +139,15 @@ TargetProfile parse_target(std::string_view text) {
     profile.isas.push_back(isa.id);
     profile.asked_isas.push_back(stands_in_for(isa.id, profile.arch));
   }
-  if (best->id != QPLAN_ISA_REFERENCE) {
+  if (isa_has_vectors(best->id)) {
     profile.conv2d_layout = kLayout_o16k4;
     profile.fully_connected_layout = kLayout_o16k4;
     profile.depthwise_layout = kLayout_hwo16;
     profile.input_origin = InputOrigin::kDtypeMin;
+  } else if (best->id != QPLAN_ISA_REFERENCE) {
+    profile.conv2d_layout = kLayout_o2r4;
+    profile.fully_connected_layout = kLayout_o4k4;
+    profile.depthwise_layout = kLayout_hwo16;
   }
   if (arch->pointer_size == 8) {
     profile.task_work = kX86TaskWork;

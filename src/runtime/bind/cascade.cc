@@ -92,7 +92,7 @@ struct LayersUpTo {
 };
 
 #define QPLAN_VARIANT(name, isa) LayersUpTo<isa>::choice(#name),
-constexpr KernelVariant kChoices[] = {QPLAN_DOT_VARIANTS(cascade)
+constexpr KernelVariant kChoices[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_SCALAR_VARIANTS(chain)
                                           QPLAN_VARIANT(chain_ref, QPLAN_ISA_REFERENCE)};
 #undef QPLAN_VARIANT
 constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice("chain_ref")};

@@ -153,6 +153,12 @@ uint64_t conv2d_work(const Conv2dArgs& args) {
 
 namespace {
 
+// Of a byte of a group of four in o2h4: which of the four it belongs to.
+uint64_t half_place(uint64_t at) {
+  constexpr uint64_t kOrder[] = {0, 2, 1, 3};
+  return kOrder[at / 2];
+}
+
 // Checks for zeros after the taps in layouts that variants multiply without repacking: they multiply the
 // bytes after a tap in memory, which must not reach an output.
 bool check_taps(const StepCheck& check, const StepView& step) {
@@ -161,10 +167,12 @@ bool check_taps(const StepCheck& check, const StepView& step) {
   const uint64_t rest = taps.bytes % 4;
   if (layout == kLayout_ohwi || layout == kLayout_o16k4 || rest == 0) return true;
   const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
-  const uint64_t tap_bytes = taps.k4() * 64, bytes = step.input(kWeights).size_bytes;
-  for (uint64_t four = tap_bytes - 64; four < bytes; four += tap_bytes) {
-    for (uint64_t at = four; at < four + 64; ++at) {
-      if (at % 4 < rest || weights[at] == 0) continue;
+  const uint64_t fours = layout_block(layout) * 4;
+  const uint64_t tap_bytes = taps.k4() * fours, bytes = step.input(kWeights).size_bytes;
+  for (uint64_t four = tap_bytes - fours; four < bytes; four += tap_bytes) {
+    for (uint64_t at = four; at < four + fours; ++at) {
+      const uint64_t in_four = layout == kLayout_o2h4 ? half_place(at % fours) : at % 4;
+      if (in_four < rest || weights[at] == 0) continue;
       return check.fail_input(kWeights, "weights")
              << "in " << layout_name(layout) << " have " << int32_t{weights[at]} << " at byte " << at
              << ", behind a tap, expected 0";
@@ -184,7 +192,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
     return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
   }
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
-                      kLayout_o16z4) &&
+                      kLayout_o16z4, kLayout_o2r4, kLayout_o2h4) &&
          check_conv2d_constants(check, step) && check_taps(check, step);
 }
 

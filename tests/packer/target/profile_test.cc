@@ -75,6 +75,21 @@ TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
   EXPECT_EQ(parse_target("cpu,arch=cortex-m").task_work, 0u);
 }
 
+// No vectors: activations keep their zero point 0, weights lie two and four channels at a time.
+TEST(TargetProfile, CoresWithDspReadWeightsInSmallBlocks) {
+  for (const std::string core : {"cortex-m4", "cortex-m7", "cortex-m33"}) {
+    const TargetProfile profile = parse_target("cpu,arch=" + core);
+    EXPECT_EQ(profile.options, "arch=" + core + ",isa=dsp");
+    EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_DSP}));
+    EXPECT_EQ(profile.conv2d_layout, kLayout_o2r4);
+    EXPECT_EQ(profile.fully_connected_layout, kLayout_o4k4);
+    EXPECT_EQ(profile.depthwise_layout, kLayout_hwo16);
+    EXPECT_EQ(profile.input_origin, InputOrigin::kZero);
+    EXPECT_EQ(profile.pointer_size, 4u);
+    EXPECT_EQ(parse_target("cpu,isa=reference,arch=" + core).conv2d_layout, kLayout_ohwi);
+  }
+}
+
 TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(refusal("gpu"), "target: 'gpu' is not known; known: cpu");
   EXPECT_EQ(refusal(""), "target: '' is not known; known: cpu");
@@ -82,12 +97,15 @@ TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
             "target: option 'speed' of 'cpu' is not known; known: arch, bytes_per_us, "
             "clock, isa, macs_per_us, priority");
   EXPECT_EQ(refusal("cpu,fast"), "target: option 'fast' is not of the form key=value");
-  EXPECT_EQ(refusal("cpu,arch=z80"), "target: arch 'z80' is not known; known: x86_64, cortex-m, aarch64, riscv64");
+  EXPECT_EQ(
+      refusal("cpu,arch=z80"),
+      "target: arch 'z80' is not known; known: x86_64, cortex-m, cortex-m4, cortex-m7, cortex-m33, aarch64, "
+      "riscv64");
   EXPECT_EQ(
       refusal("cpu,isa=mmx"),
       "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
   EXPECT_EQ(refusal("cpu,arch=cortex-m,isa=avx2"),
-            "target: isa 'avx2' of arch 'cortex-m' is not known; known: reference");
+            "target: isa 'avx2' of arch 'cortex-m' is not known; known: reference, dsp");
 }
 
 }  // namespace

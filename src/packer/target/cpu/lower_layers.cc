@@ -1,5 +1,7 @@
 // qconv2d, qdense: families conv2d, depthwise_conv2d and fully_connected.
 #include <algorithm>
+#include <cstdint>
+#include <span>
 
 #include "kernels/conv2d/conv2d_taps.h"
 #include "src/packer/ir/cat.h"
@@ -69,6 +71,37 @@ uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups) {
   return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
 }
 
+// Of the layers for which there are kernels in general registers, which read o2r4.
+bool has_scalar_variants(const layer::QuantizedLayer& layer) {
+  const op::Window2d& window = layer.geometry.window;
+  return layer.geometry.groups == 1 && layer.nodes.requantize != nullptr &&
+         (window.dilation_w == 1 || window.kernel_w == 1);
+}
+
+// Whether the weights of each two outputs fit int16 as layouts of halves have them (kernels/layouts.def).
+bool fits_halves(const layer::QuantizedLayer& layer) {
+  constexpr uint64_t kMaxSum = uint64_t{1} << 23;
+  const layer::LayerWeights& weights = *layer.weights;
+  const std::span<const uint8_t> bytes = weights.bytes->bytes();
+  const uint8_t sign_bias = layer.weight_dtype == ir::kUint8 ? 0x80 : 0;
+  const auto weight = [&](size_t o, size_t k) {
+    return static_cast<int8_t>(bytes[o * weights.num_k + k] ^ sign_bias);
+  };
+  const int64_t zero_point = *layer.input_zero_point;
+  const auto largest_input = static_cast<uint64_t>(
+      std::max<int64_t>(layer.input_dtype.max() - zero_point, zero_point - layer.input_dtype.min()));
+  for (size_t o = 1; o < weights.num_o; o += 2) {
+    uint64_t sum = 0;
+    for (size_t k = 0; k < weights.num_k; ++k) {
+      const int32_t odd = weight(o, k);
+      if (odd == INT8_MIN && weight(o - 1, k) < 0) return false;
+      sum += static_cast<uint64_t>(odd < 0 ? -odd : odd);
+    }
+    if (sum * largest_input >= kMaxSum) return false;
+  }
+  return true;
+}
+
 // What a step of either family has; its parameters are left to the caller.
 struct LayerStep {
   ProgramStep step;
@@ -133,6 +166,9 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   const GroupMerge merge = merge_groups(layout, static_cast<uint64_t>(g.out_c), groups, group_c);
   const uint64_t merged_groups = groups / merge.merged;
   if (layout == kLayout_o16k4) layout = vector_layout(layer, merged_groups);
+  if (layout == kLayout_o2r4) {
+    layout = !has_scalar_variants(layer) ? kLayout_ohwi : fits_halves(layer) ? kLayout_o2h4 : kLayout_o2r4;
+  }
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
   LayerStep made =
@@ -172,7 +208,9 @@ std::vector<Constraint> constraints_of_qdense() {
 
 void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
   const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
-  const uint16_t layout = lowering.profile().fully_connected_layout;
+  uint16_t layout = lowering.profile().fully_connected_layout;
+  if (layout == kLayout_o4k4 && layer.nodes.requantize == nullptr) layout = kLayout_ohwi;
+  if (layout == kLayout_o4k4 && fits_halves(layer)) layout = kLayout_o4h4;
   LayerStep made = make_layer_step(lowering, sequence, layer, kKernel_fully_connected, layout,
                                    {1, 1, static_cast<uint64_t>(layer.geometry.in_c)}, {});
   made.step.params = FullyConnectedParams{

@@ -91,6 +91,9 @@ PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& laye
       put(o, to, from[o * num_k + k]);
     }
   }
+  for (size_t i = 0; layout_has_halves(layout) && i + 1 < packed.size(); i += 2) {
+    if (static_cast<int8_t>(packed[i]) < 0) --packed[i + 1];
+  }
   const auto size = static_cast<int64_t>(packed.size());
   PackedWeights result;
   result.tensor = lowering.add_constant(

@@ -1,0 +1,120 @@
+"""Tables of what benchmarks/firmware.sh counted.
+
+usage: firmware.py FOLDER [--steps] [--functions] MODEL...
+
+FOLDER/MODEL has counts.txt (benchmarks/qemu/insn_count.c), symbols.txt (nm), inspect.json and run.txt.
+"""
+import bisect
+import collections
+import json
+import pathlib
+import re
+import sys
+
+# Instructions of one invoke, millions, on a Cortex-M4: the goal; TensorFlow Lite Micro with its reference kernels, and with
+# CMSIS-NN at -O2 (2026-11, the same method).
+GOALS = {
+    "kws_ref_model": (3.9, 43.0, 7.70),
+    "person_detect": (9.0, 95.7, 22.9),
+    "pretrainedResnet_quant": (14.5, 107.4, 29.9),
+    "ad01_int8": (0.33, 1.95, 0.583),
+}
+
+
+class Symbols:
+    """Functions by address."""
+
+    def __init__(self, path):
+        self.starts, self.names = [], []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found = re.match(r"([0-9a-f]+) (?:[0-9a-f]+ )?[tTwW] (.*)", line)
+            if found and not found[2].startswith("$"):
+                self.starts.append(int(found[1], 16) & ~1)
+                self.names.append(found[2])
+
+    def name(self, address):
+        at = bisect.bisect_right(self.starts, address) - 1
+        return self.names[at] if at >= 0 else hex(address)
+
+
+def short_name(name):
+    name = re.sub(r"\(anonymous namespace\)::|qplan::|\(.*\)( const)?|\[clone [^]]*\]", "", name)
+    return re.sub(r"<.*>", "<>", name).strip()
+
+
+def family_of(name):
+    """Of a step, by the arguments that its binding fills: those of depthwise convolutions are Conv2d, too."""
+    found = re.search(r"make_family<(?:qplan::)?(\w+)Args", name)
+    return found[1] if found else "begin"
+
+
+def read_counts(path):
+    """(segments, blocks, total): [(address, counts)], {address: instructions}, counts."""
+    segments, blocks, total = [], {}, None
+    for line in path.read_text(encoding="utf-8").splitlines():
+        kind, *fields = line.split()
+        if kind == "segment":
+            segments.append((int(fields[0], 16), tuple(map(int, fields[1:]))))
+        elif kind == "block":
+            blocks[int(fields[0], 16)] = int(fields[1])
+        else:
+            total = tuple(map(int, fields))
+    return segments, blocks, total
+
+
+def print_table(rows):
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [str(cell).rjust(width) for cell, width in zip(row, widths)]
+        print("  ".join([str(row[0]).ljust(widths[0]), *cells[1:]]).rstrip())
+    print()
+
+
+def steps_table(segments, symbols):
+    """In order. A cascade is followed by its layers, each as often as it is bound; the last of them has all work."""
+    rows = [("step", "instructions", "loads", "stores")]
+    rows += [(family_of(symbols.name(address)), *(f"{count:,}" for count in counts)) for address, counts in segments]
+    print_table(rows)
+
+
+def functions_table(blocks, symbols, total):
+    functions = collections.Counter()
+    for address, count in blocks.items():
+        functions[short_name(symbols.name(address))] += count
+    rows = [("function", "instructions", "%")]
+    rows += [(name[:80], f"{count:,}", f"{100 * count / total:.1f}") for name, count in functions.most_common(25)]
+    print_table(rows)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    options = {argument for argument in sys.argv[2:] if argument.startswith("--")}
+    rows = [("model", "M instructions", "M loads", "M stores", "a MAC", "goal", "TFLM", "TFLM+CMSIS-NN", "memory", "output")]
+    failed = False
+    for model in (argument for argument in sys.argv[2:] if not argument.startswith("--")):
+        of_model = folder / model
+        said = dict(line.split() for line in (of_model / "run.txt").read_text(encoding="utf-8").splitlines()
+                    if len(line.split()) == 2)
+        inspected = json.loads((of_model / "inspect.json").read_text(encoding="utf-8"))
+        macs = sum(step.get("macs", 0) for step in inspected["steps"])
+        counts = of_model / "counts.txt"
+        segments, blocks, total = read_counts(counts) if counts.exists() else ([], {}, None)
+        equal = said.get("different") == "0"
+        failed |= not equal or total is None
+        goal, reference, cmsis = GOALS.get(model, ("-", "-", "-"))
+        total = total or (0, 0, 0)
+        rows.append((model, *(f"{count / 1e6:.3f}" for count in total), f"{total[0] / macs:.2f}" if macs else "-", goal,
+                     reference, cmsis, said.get("memory_bytes", "-"), "equal" if equal else "DIFFERENT"))
+        symbols = Symbols(of_model / "symbols.txt")
+        if "--steps" in options:
+            print(model)
+            steps_table(segments, symbols)
+        if "--functions" in options:
+            print(model)
+            functions_table(blocks, symbols, total[0] or 1)
+    print_table(rows)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

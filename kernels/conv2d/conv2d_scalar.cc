@@ -1,0 +1,354 @@
+// conv2d for cores that compute in general registers: the windows of three pixels, expanded to pairs of int16
+// in scratch memory, times two channels at a time. Expanding takes little where channels are many: each word
+// is read by all of them.
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/conv2d_taps.h"
+#include "kernels/scalar/outputs.h"
+
+namespace qplan {
+namespace {
+
+// A tap is a row of the window, filled up to whole quads with weights that are zero.
+inline uint32_t tap_bytes(const Conv2dArgs& a) { return a.kernel_w * a.input_c; }
+inline uint32_t tap_quads(const Conv2dArgs& a) { return (tap_bytes(a) + 3) / 4; }
+
+// Scratch: the windows, a row of padding, and a copy of a tap for each pixel.
+inline size_t window_bytes(const Conv2dArgs& a) {
+  return size_t{a.kernel_h} * tap_quads(a) * kTileWords * sizeof(uint32_t);
+}
+inline size_t tap_copy_bytes(const Conv2dArgs& a) { return size_t{tap_quads(a)} * 4; }
+
+constexpr uint32_t kMaxTapBytes = 1 << 16;
+constexpr uint32_t kMaxTaps = 1 << 8;
+constexpr uint64_t kMaxPixels = 1 << 28;
+
+inline Refusal scalar_accepts(const Conv2dArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.groups != 1) return Refusal::kGroups;
+  if (a.weights_layout != kLayout_o2r4 && a.weights_layout != kLayout_o2h4) return Refusal::kLayout;
+  if (a.dilation_w != 1 && a.kernel_w != 1) return Refusal::kWindow;
+  const bool fits = a.kernel_h <= kMaxTaps && uint64_t{a.kernel_w} * a.input_c <= kMaxTapBytes &&
+                    uint64_t{a.batch} * a.output_h * a.output_w <= kMaxPixels;
+  return fits ? Refusal::kNone : Refusal::kTooLarge;
+}
+
+#if !defined(QPLAN_ONLY_QUERIES)
+
+using MultiplyTile = void (*)(Tile*, const uint32_t*, const int8_t*, uint32_t);
+
+// The window of an output pixel: the input position of its first tap, and where that is, if all taps lie
+// inside the input and can be read as whole quads.
+struct Window {
+  const uint8_t* image;
+  int32_t y, x;
+  const uint8_t* inside;
+};
+
+class Convolution {
+ public:
+  Convolution(const Conv2dArgs& args, void* scratch)
+      : a_(args),
+        outputs_(args),
+        quads_(tap_quads(args)),
+        window_quads_(args.kernel_h * quads_),
+        row_bytes_(size_t{args.input_w} * args.input_c),
+        windows_(static_cast<uint32_t*>(scratch)),
+        padding_(static_cast<uint8_t*>(scratch) + window_bytes(args)),
+        is_signed_(args.input_dtype == Dtype::kS8),
+        has_halves_(layout_has_halves(args.weights_layout)),
+        is_plain_(outputs_.is_full() && has_halves_ && args.weights_zero_point == 0),
+        sign_bias_(args.output_dtype == Dtype::kS8 ? 0x8080 : 0) {
+    const size_t input_bytes = a_.batch * a_.input_h * row_bytes_;
+    const auto* input = static_cast<const uint8_t*>(a_.input);
+    input_end_ = input + input_bytes;
+    tap_step_ = a_.dilation_h * row_bytes_;
+    pixel_step_ = size_t{a_.stride_w} * a_.input_c;
+    // What is read beyond a tap meets weights that are zero; the sum of a row's inputs knows none.
+    is_readable_ = tap_bytes(a_) % 4 == 0 || a_.weights_zero_point == 0;
+    const uint64_t window = uint64_t{a_.kernel_h - 1} * a_.dilation_h * row_bytes_ + tap_copy_bytes(a_);
+    const bool can_be_inside = is_readable_ && a_.kernel_w <= a_.input_w && window <= input_bytes;
+    last_inside_ = can_be_inside ? input_end_ - window : input;
+    last_inside_x_ = can_be_inside ? static_cast<int32_t>(a_.input_w - a_.kernel_w) : -1;
+    all_have_form_ = true;
+    for (uint32_t o = 0; o < a_.output_c; o += kFormGroup)
+      all_have_form_ = all_have_form_ && outputs_.has_form(o);
+    fill(padding_, 0, tap_bytes(a_), a_.pad_value);
+    fill(padding_, tap_bytes(a_), tap_copy_bytes(a_), a_.input_zero_point);
+  }
+
+  // Output rows [begin, end) of all images.
+  void run(uint32_t begin, uint32_t end) {
+    const uint32_t width = a_.output_w;
+    uint32_t left = (end - begin) * width, row = begin, x = 0;
+    uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{begin} * width * a_.output_c;
+    Window windows[kTilePixels] = {};
+    Window next = {};
+    while (left != 0) {
+      const uint32_t count = left < kTilePixels ? left : kTilePixels;
+      bool are_inside = true;
+      for (uint32_t p = 0; p < count; ++p) {
+        if (x == 0) next = first_window(row);
+        const bool is_inside = is_inside_down_ && next.x >= 0 && next.x <= last_inside_x_ &&
+                               next.inside <= last_inside_ && next.inside >= next.image;
+        are_inside = are_inside && is_inside;
+        windows[p] = next;
+        next.x += static_cast<int32_t>(a_.stride_w);
+        next.inside += pixel_step_;
+        if (++x == width) {
+          x = 0;
+          ++row;
+        }
+      }
+      for (uint32_t p = count; p < kTilePixels; ++p) windows[p] = windows[0];
+      are_inside ? expand_inside(windows) : expand(windows);
+      has_halves_ ? multiply<multiply_tile_halves>(out, count) : multiply<multiply_tile>(out, count);
+      if (a_.has_residual) add_residual(out, count * a_.output_c);
+      out += size_t{count} * a_.output_c;
+      left -= count;
+    }
+  }
+
+ private:
+  static void fill(uint8_t* to, size_t begin, size_t end, int32_t value) {
+    for (size_t i = begin; i < end; ++i) to[i] = static_cast<uint8_t>(value);
+  }
+
+  // The window of the first pixel of a row of output.
+  Window first_window(uint32_t row) {
+    uint32_t n = 0, y = row;
+    if (a_.batch != 1) {
+      n = row / a_.output_h;
+      y = row % a_.output_h;
+    }
+    Window window;
+    window.image = static_cast<const uint8_t*>(a_.input) + n * a_.input_h * row_bytes_;
+    window.y = static_cast<int32_t>(y * a_.stride_h) - static_cast<int32_t>(a_.pad_top);
+    window.x = -static_cast<int32_t>(a_.pad_left);
+    const int64_t last = int64_t{window.y} + int64_t{a_.kernel_h - 1} * a_.dilation_h;
+    is_inside_down_ = window.y >= 0 && last < int64_t{a_.input_h};
+    window.inside = window.image;
+    if (is_inside_down_) {
+      window.inside += static_cast<uint32_t>(window.y) * row_bytes_ - size_t{a_.pad_left} * a_.input_c;
+    }
+    return window;
+  }
+
+  // Where the bytes of a tap are: in the input, or in a copy where some of them, or of what the last quad
+  // reads beyond them, are not.
+  const uint8_t* tap(const Window& window, uint32_t ky, uint32_t pixel) {
+    const int32_t y = window.y + static_cast<int32_t>(ky * a_.dilation_h);
+    if (y < 0 || static_cast<uint32_t>(y) >= a_.input_h) return padding_;
+    const uint8_t* row = window.image + static_cast<uint32_t>(y) * row_bytes_;
+    const bool is_inside = window.x >= 0 && static_cast<uint64_t>(window.x) + a_.kernel_w <= a_.input_w;
+    if (is_inside) {
+      const uint8_t* from = row + static_cast<uint32_t>(window.x) * a_.input_c;
+      if (is_readable_ && static_cast<size_t>(input_end_ - from) >= tap_copy_bytes(a_)) return from;
+    }
+    return copy_tap(row, window.x, padding_ + (pixel + 1) * tap_copy_bytes(a_));
+  }
+
+  const uint8_t* copy_tap(const uint8_t* row, int32_t first, uint8_t* to) {
+    const int64_t c = a_.input_c, window = a_.kernel_w, width = a_.input_w;
+    const int64_t begin = first < 0 ? (-first < window ? -first : window) : 0;
+    const int64_t room = width - first, end = room < window ? (room > begin ? room : begin) : window;
+    uint8_t* at = to;
+    for (uint32_t i = static_cast<uint32_t>(begin * c); i > 0; --i)
+      *at++ = static_cast<uint8_t>(a_.pad_value);
+    const uint8_t* from = row + static_cast<size_t>((first + begin) * c);
+    for (uint32_t i = static_cast<uint32_t>((end - begin) * c); i > 0; --i) *at++ = *from++;
+    for (uint32_t i = static_cast<uint32_t>((window - end) * c); i > 0; --i)
+      *at++ = static_cast<uint8_t>(a_.pad_value);
+    fill(at, 0, tap_copy_bytes(a_) - tap_bytes(a_), a_.input_zero_point);
+    return to;
+  }
+
+  void expand_inside(const Window* windows) {
+    const uint8_t* taps[kTilePixels] = {windows[0].inside, windows[1].inside, windows[2].inside};
+    uint32_t* to = windows_;
+    for (uint32_t ky = a_.kernel_h; ky > 0; --ky) {
+      to = expand_tile(taps, quads_, is_signed_, to);
+      for (const uint8_t*& tap : taps) tap += tap_step_;
+    }
+    center();
+  }
+
+  void expand(const Window* windows) {
+    uint32_t* to = windows_;
+    for (uint32_t ky = 0; ky < a_.kernel_h; ++ky) {
+      const uint8_t* taps[kTilePixels];
+      for (uint32_t p = 0; p < kTilePixels; ++p) taps[p] = tap(windows[p], ky, p);
+      to = expand_tile(taps, quads_, is_signed_, to);
+    }
+    center();
+  }
+
+  // Less the input's zero point.
+  void center() {
+    const uint32_t num_words = window_quads_ * kTileWords;
+    if (a_.input_zero_point != 0) {
+      const uint32_t zero_points = pair_of(a_.input_zero_point, a_.input_zero_point);
+      for (uint32_t i = 0; i < num_words; ++i) windows_[i] = subtract_pairs(windows_[i], zero_points);
+    }
+    if (a_.weights_zero_point != 0) sum_windows(num_words);
+  }
+
+  // sum u * (w - z) = sum u * w - z * sum u
+  void sum_windows(uint32_t num_words) {
+    for (uint32_t p = 0; p < kTilePixels; ++p) {
+      int32_t sum = 0;
+      for (uint32_t i = p; i < num_words; i += kTilePixels) sum += low_of(windows_[i]) + high_of(windows_[i]);
+      terms_[p] = wrap_mul(-a_.weights_zero_point, sum);
+    }
+  }
+
+  // All channels of `count` pixels, in groups that share a way to make outputs.
+  template <MultiplyTile kMultiply>
+  void multiply(uint8_t* out, uint32_t count) {
+    const TowardsZero rounding(outputs_.rounds_towards_zero());
+#if defined(QPLAN_SCALAR_FPU)
+    if (is_plain_ && all_have_form_ && count == kTilePixels && a_.output_c % 2 == 0) {
+      return multiply_plain(out, 0, a_.output_c);
+    }
+#endif
+    for (uint32_t o = 0, end = 0; o < a_.output_c; o = end) {
+      end = a_.output_c - o < kFormGroup ? a_.output_c : o + kFormGroup;
+#if defined(QPLAN_SCALAR_FPU)
+      if (count == kTilePixels && outputs_.has_form(o)) {
+        if (is_plain_ && end % 2 == 0) {
+          multiply_plain(out, o, end);
+        } else {
+          multiply_form<kMultiply>(out, o, end);
+        }
+        continue;
+      }
+#endif
+      multiply_any<kMultiply>(out, o, end, count);
+    }
+  }
+
+  const int8_t* weights_of(uint32_t o) const { return a_.weights + size_t{o} * window_quads_ * 4; }
+
+  template <MultiplyTile kMultiply>
+  __attribute__((noinline)) void multiply_any(uint8_t* out, uint32_t begin, uint32_t end,
+                                              uint32_t count) const {
+    const uint32_t channels = a_.output_c;
+    for (uint32_t o = begin; o < end; o += kTileChannels) {
+      Tile tile;
+      for (uint32_t p = 0; p < kTilePixels; ++p) {
+        tile.sum[p][0] = wrap_add(a_.bias[o], terms_[p]);
+        tile.sum[p][1] = wrap_add(a_.bias[o + 1], terms_[p]);
+      }
+      kMultiply(&tile, windows_, weights_of(o), window_quads_);
+      for (uint32_t p = 0; p < count; ++p) {
+        out[p * channels + o] = outputs_.output(tile.sum[p][0], o);
+        if (o + 1 < end) out[p * channels + o + 1] = outputs_.output(tile.sum[p][1], o + 1);
+      }
+    }
+  }
+
+#if defined(QPLAN_SCALAR_FPU)
+  // Channels [begin, end), which have a float form, of three pixels.
+  template <MultiplyTile kMultiply>
+  __attribute__((noinline)) void multiply_form(uint8_t* out, uint32_t begin, uint32_t end) const {
+    const size_t channels = a_.output_c;
+    for (uint32_t o = begin; o < end; o += kTileChannels) {
+      Tile tile;
+      for (uint32_t p = 0; p < kTilePixels; ++p) {
+        tile.sum[p][0] = wrap_add(a_.bias[o], terms_[p]);
+        tile.sum[p][1] = wrap_add(a_.bias[o + 1], terms_[p]);
+      }
+      kMultiply(&tile, windows_, weights_of(o), window_quads_);
+      for (uint32_t i = 0; i < kTileChannels && o + i < end; ++i) {
+        const float scale = a_.float_scale[o + i], offset = a_.float_offset[o + i];
+        uint8_t* to = out + o + i;
+        for (uint32_t p = 0; p < kTilePixels; ++p, to += channels) {
+          *to = outputs_.form_output(tile.sum[p][i], scale, offset);
+        }
+      }
+    }
+  }
+
+  // An even number of channels, from `begin` on, of three pixels whose outputs are Outputs::is_full(), with
+  // weights that are symmetric and in halves.
+  void multiply_plain(uint8_t* out, uint32_t begin, uint32_t end) const {
+    PlainTiles tiles;
+    tiles.pixels = windows_;
+    tiles.unrolled_end = windows_ + window_quads_ / 4 * 4 * kTileWords;
+    tiles.end = windows_ + window_quads_ * kTileWords;
+    tiles.weights = weights_of(begin);
+    tiles.bias = a_.bias + begin;
+    tiles.scale = a_.float_scale + begin;
+    tiles.offset = a_.float_offset + begin;
+    tiles.out = out + begin;
+    tiles.out_end = out + end;
+    tiles.channels = a_.output_c;
+    tiles.sign_bias = sign_bias_;
+    multiply_plain_tiles(&tiles);
+  }
+#endif
+
+  void add_residual(uint8_t* out, uint32_t count) const {
+    const uint8_t* residual =
+        static_cast<const uint8_t*>(a_.residual) + (out - static_cast<const uint8_t*>(a_.output));
+    if (a_.output_dtype == Dtype::kS8) {
+      add_bytes<int8_t>(out, residual, count);
+    } else {
+      add_bytes<uint8_t>(out, residual, count);
+    }
+  }
+
+  template <typename T>
+  void add_bytes(uint8_t* out, const uint8_t* residual, uint32_t count) const {
+    const AddFormula& f = a_.residual_sum;
+    const bool has_form = kHasFloatForm && f.contract == Contract::kTfl2 && f.float_scale1 > 0.0f;
+    for (uint32_t i = 0; i < count; ++i) {
+      const int32_t value = static_cast<T>(out[i]), other = static_cast<T>(residual[i]);
+      const int32_t x = a_.residual_is_a ? other : value, y = a_.residual_is_a ? value : other;
+      const int32_t sum = has_form ? float_sum(f, x, y) : sum_of(f, x, y, false);
+      out[i] = static_cast<uint8_t>(sum);
+    }
+  }
+
+  const Conv2dArgs& a_;
+  const Outputs<Conv2dArgs> outputs_;
+  const uint32_t quads_, window_quads_;  // of a tap, of all of them
+  const size_t row_bytes_;
+  uint32_t* const windows_;
+  uint8_t* const padding_;
+  const bool is_signed_, has_halves_, is_plain_;
+  const uint32_t sign_bias_;
+  const uint8_t *input_end_, *last_inside_;  // the last first tap of a window that lies inside
+  int32_t last_inside_x_;
+  size_t tap_step_, pixel_step_;  // bytes
+  bool is_readable_, is_inside_down_ = false, all_have_form_;
+  int32_t terms_[kTilePixels] = {};
+};
+
+#endif
+
+}  // namespace
+
+namespace QPLAN_SCALAR_VARIANT(conv2d) {
+
+#if !defined(QPLAN_ONLY_RUN)
+  Refusal accepts(const Conv2dArgs& args) { return scalar_accepts(args); }
+
+  size_t scratch_bytes(const Conv2dArgs& args) {
+    return (window_bytes(args) + (1 + kTilePixels) * tap_copy_bytes(args) + 63) / 64 * 64;
+  }
+
+  uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
+#endif
+
+#if !defined(QPLAN_ONLY_QUERIES)
+  void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+    Convolution(args, scratch).run(begin, end);
+  }
+#endif
+
+}  // namespace )
+
+}  // namespace qplan

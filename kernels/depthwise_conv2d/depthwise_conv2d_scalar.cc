@@ -1,0 +1,482 @@
+// depthwise_conv2d for cores that compute in general registers. Windows of 3x3, which nearly all networks
+// have: four channels at a time, the three input rows under a row of output lie in scratch memory as pairs of
+// neighbouring columns, channel by channel, so that two outputs of a channel take three words and twelve
+// instructions that multiply. A row is expanded once for all rows of output in a range of work items. Other
+// windows: tap by tap.
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_taps.h"
+#include "kernels/scalar/outputs.h"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kBlock = 4;   // channels
+constexpr uint32_t kWindow = 3;  // rows and columns
+constexpr uint32_t kMaxStride = 1 << 8;
+constexpr uint32_t kMaxWidth = 1 << 16;
+constexpr uint64_t kMaxTaps = 1 << 10;
+
+inline bool is_3x3(const DepthwiseConv2dArgs& a) {
+  return a.kernel_h == kWindow && a.kernel_w == kWindow && a.dilation_h == 1 && a.dilation_w == 1 &&
+         (a.stride_w == 1 || a.stride_w == 2) && a.stride_h <= kMaxStride;
+}
+
+// Words of a row of the input under a row of output: pairs of columns of each channel of a block.
+inline uint32_t row_words(const DepthwiseConv2dArgs& a) {
+  return ((a.stride_w == 1 ? (a.output_w + 1) / 2 : a.output_w) + 1) * kBlock;
+}
+
+// Output rows of a stripe: the more, the fewer input rows are expanded twice.
+constexpr uint32_t kStripeWords = 512;
+inline uint32_t stripe_rows(const DepthwiseConv2dArgs& a) {
+  const uint32_t input_rows = kStripeWords / row_words(a);
+  if (input_rows < kWindow + a.stride_h) return 1;
+  const uint32_t rows = (input_rows - kWindow) / a.stride_h + 1;
+  return rows < a.output_h ? rows : a.output_h;
+}
+inline size_t stripe_words(const DepthwiseConv2dArgs& a) {
+  return (size_t{stripe_rows(a) - 1} * a.stride_h + kWindow) * row_words(a);
+}
+
+inline Refusal scalar_accepts(const DepthwiseConv2dArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.output_c != a.input_c) return Refusal::kGroups;
+  if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
+  const bool fits = a.input_c <= (1u << 24) && a.output_w <= kMaxWidth && a.pad_left <= kMaxWidth &&
+                    a.pad_top <= kMaxWidth && uint64_t{a.kernel_h} * a.kernel_w <= kMaxTaps;
+  return fits ? Refusal::kNone : Refusal::kTooLarge;
+}
+
+inline size_t scalar_scratch_bytes(const DepthwiseConv2dArgs& a) {
+  const size_t bytes = is_3x3(a) ? stripe_words(a) * sizeof(uint32_t) : 0;
+  return (bytes + 63) / 64 * 64;
+}
+
+#if !defined(QPLAN_ONLY_QUERIES)
+
+#if defined(QPLAN_SCALAR_FPU)
+// A stripe of a channel where Outputs::is_full(), outputs are int8 and windows are a column apart.
+struct PlainStripe {
+  uint32_t weights[6];  // RowWeights of three rows
+  int32_t bias;
+  float scale, offset;
+  uint32_t out_stride;           // bytes from an output to the next one
+  uint32_t in_step, out_step;    // bytes from a row to the next one
+  uint32_t pairs_bytes, is_odd;  // of the outputs of a row that come in pairs; whether there is one more
+  uint32_t rows;
+};
+static_assert(sizeof(PlainStripe) == 60, "the assembly knows its fields");
+
+// Registers are given out by hand: three words, six pairs of weights, two sums and three pointers are all
+// that there are. s8 holds out_stride, s9 the end of the row, s10 and s11 the bias, s14 the offset, s15 the
+// scale, s16 to s20 the beginnings of the rows, their steps and their number, s21 and s22 pairs_bytes and
+// is_odd.
+__attribute__((noinline)) inline void run_plain_rows(const uint32_t* pairs, const PlainStripe* stripe,
+                                                     uint32_t row_bytes, uint8_t* out) {
+  register const uint32_t* r0 __asm__("r0") = pairs;
+  register const PlainStripe* r1 __asm__("r1") = stripe;
+  register uint32_t r2 __asm__("r2") = row_bytes;
+  register uint8_t* r3 __asm__("r3") = out;
+  __asm__ volatile(
+      "ldr r5, [r1, #24]\n\t"
+      "vmov s10, s11, r5, r5\n\t"
+      "vldr s15, [r1, #28]\n\t"
+      "vldr s14, [r1, #32]\n\t"
+      "vldr s8, [r1, #36]\n\t"
+      "vldr s18, [r1, #40]\n\t"
+      "vldr s19, [r1, #44]\n\t"
+      "vldr s21, [r1, #48]\n\t"
+      "vldr s22, [r1, #52]\n\t"
+      "vldr s20, [r1, #56]\n\t"
+      "ldmia r1, {r5, r6, r7, r8, r9, r10}\n"
+      // A row.
+      "1:\n\t"
+      "vmov s16, s17, r0, r3\n\t"
+      "vmov r1, s21\n\t"
+      "add r1, r1, r0\n\t"
+      "vmov s9, r1\n\t"
+      "ldr r12, [r0]\n\t"
+      "ldr lr, [r0, r2]\n\t"
+      "ldr r11, [r0, r2, lsl #1]\n\t"
+      "cmp r0, r1\n\t"
+      "beq 3f\n"
+      // Two outputs.
+      "2:\n\t"
+      "vmov r1, r4, s10, s11\n\t"
+      "smlad r1, r12, r5, r1\n\t"
+      "smlatb r4, r12, r5, r4\n\t"
+      "ldr r12, [r0, #16]!\n\t"
+      "smlabt r1, r12, r6, r1\n\t"
+      "smlad r4, r12, r6, r4\n\t"
+      "smlad r1, lr, r7, r1\n\t"
+      "smlatb r4, lr, r7, r4\n\t"
+      "ldr lr, [r0, r2]\n\t"
+      "smlabt r1, lr, r8, r1\n\t"
+      "smlad r4, lr, r8, r4\n\t"
+      "smlad r1, r11, r9, r1\n\t"
+      "smlatb r4, r11, r9, r4\n\t"
+      "ldr r11, [r0, r2, lsl #1]\n\t"
+      "smlabt r1, r11, r10, r1\n\t"
+      "smlad r4, r11, r10, r4\n\t"
+      "vmov s0, s1, r1, r4\n\t"
+      "vmov.f32 s2, s14\n\t"
+      "vmov.f32 s3, s14\n\t"
+      "vcvt.f32.s32 s0, s0\n\t"
+      "vcvt.f32.s32 s1, s1\n\t"
+      "vfma.f32 s2, s0, s15\n\t"
+      "vfma.f32 s3, s1, s15\n\t"
+      "vcvt.u32.f32 s2, s2\n\t"
+      "vcvt.u32.f32 s3, s3\n\t"
+      "vmov r1, r4, s2, s3\n\t"
+      "usat r1, #8, r1\n\t"
+      "usat r4, #8, r4\n\t"
+      "eor r1, r1, #128\n\t"
+      "eor r4, r4, #128\n\t"
+      "strb r1, [r3]\n\t"
+      "vmov r1, s8\n\t"
+      "strb r4, [r3, r1]\n\t"
+      "add r3, r3, r1, lsl #1\n\t"
+      "vmov r1, s9\n\t"
+      "cmp r0, r1\n\t"
+      "bne 2b\n"
+      // One more.
+      "3:\n\t"
+      "vmov r1, s22\n\t"
+      "cmp r1, #0\n\t"
+      "beq 4f\n\t"
+      "vmov r1, s10\n\t"
+      "smlad r1, r12, r5, r1\n\t"
+      "ldr r12, [r0, #16]!\n\t"
+      "smlabt r1, r12, r6, r1\n\t"
+      "smlad r1, lr, r7, r1\n\t"
+      "ldr lr, [r0, r2]\n\t"
+      "smlabt r1, lr, r8, r1\n\t"
+      "smlad r1, r11, r9, r1\n\t"
+      "ldr r11, [r0, r2, lsl #1]\n\t"
+      "smlabt r1, r11, r10, r1\n\t"
+      "vmov s0, r1\n\t"
+      "vmov.f32 s2, s14\n\t"
+      "vcvt.f32.s32 s0, s0\n\t"
+      "vfma.f32 s2, s0, s15\n\t"
+      "vcvt.u32.f32 s2, s2\n\t"
+      "vmov r1, s2\n\t"
+      "usat r1, #8, r1\n\t"
+      "eor r1, r1, #128\n\t"
+      "strb r1, [r3]\n"
+      "4:\n\t"
+      "vmov r0, r3, s16, s17\n\t"
+      "vmov r1, r4, s18, s19\n\t"
+      "add r0, r0, r1\n\t"
+      "add r3, r3, r4\n\t"
+      "vmov r1, s20\n\t"
+      "subs r1, r1, #1\n\t"
+      "vmov s20, r1\n\t"
+      "bne 1b\n\t"
+      : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3)
+      :
+      : "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s8", "s9",
+        "s10", "s11", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "cc", "memory");
+}
+#endif
+
+// Of a row of the window: the first two weights and the last two.
+struct RowWeights {
+  uint32_t first, last;
+};
+
+class Depthwise {
+ public:
+  Depthwise(const DepthwiseConv2dArgs& args, void* scratch)
+      : a_(args),
+        outputs_(args),
+        row_bytes_(size_t{args.input_w} * args.input_c),
+        row_words_(is_3x3(args) ? row_words(args) : 0),
+        pairs_(static_cast<uint32_t*>(scratch)),
+        weights_stride_((size_t{args.output_c} + 15) / 16 * 16),
+        sign_bias_(args.output_dtype == Dtype::kS8 ? 0x80 : 0) {}
+
+  void run(uint32_t begin, uint32_t end) {
+    const TowardsZero rounding(outputs_.rounds_towards_zero());
+    if (!is_3x3(a_)) {
+      for (uint32_t row = begin; row < end; ++row) run_any_window(row);
+      return;
+    }
+    for (uint32_t c = 0; c < a_.input_c; c += kBlock) run_block(begin, end, c);
+  }
+
+ private:
+  const uint8_t* image_of(uint32_t n) const {
+    return static_cast<const uint8_t*>(a_.input) + n * a_.input_h * row_bytes_;
+  }
+  int32_t value(uint8_t byte) const {
+    return a_.input_dtype == Dtype::kS8 ? static_cast<int8_t>(byte) : byte;
+  }
+  int32_t weight(uint32_t tap, uint32_t c) const {
+    return a_.weights[tap * weights_stride_ + c] - a_.weights_zero_point;
+  }
+
+  // ---- windows of 3x3 ----
+
+  void run_block(uint32_t begin, uint32_t end, uint32_t c) {
+    const uint32_t count = a_.input_c - c < kBlock ? a_.input_c - c : kBlock;
+    for (uint32_t row = begin; row < end;) {
+      uint32_t n = 0, y = row;
+      if (a_.batch != 1) {
+        n = row / a_.output_h;
+        y = row % a_.output_h;
+      }
+      uint32_t rows = stripe_rows(a_);
+      if (rows > a_.output_h - y) rows = a_.output_h - y;
+      if (rows > end - row) rows = end - row;
+      uint32_t* to = pairs_;
+      const int64_t first = int64_t{y} * a_.stride_h - a_.pad_top;
+      for (uint32_t i = 0; i < (rows - 1) * a_.stride_h + kWindow; ++i, to += row_words_) {
+        expand_row(image_of(n), first + i, c, count, to);
+      }
+      uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{row} * a_.output_w * a_.output_c + c;
+      for (uint32_t i = 0; i < count; ++i) run_channel(pairs_ + i, rows, c + i, out + i);
+      row += rows;
+    }
+  }
+
+  // Input row y of channels [c, c + count), as pairs of columns from -pad_left on.
+  void expand_row(const uint8_t* image, int64_t y, uint32_t c, uint32_t count, uint32_t* to) const {
+    if (y < 0 || y >= int64_t{a_.input_h}) {
+      const int32_t outside = a_.pad_value - a_.input_zero_point;
+      const uint32_t pair = pair_of(outside, outside);
+      for (uint32_t i = 0; i < row_words_; ++i) to[i] = pair;
+      return;
+    }
+    const uint8_t* row = image + static_cast<size_t>(y) * row_bytes_ + c;
+    if (a_.input_dtype == Dtype::kS8) {
+      expand_columns<true>(row, count, to);
+    } else {
+      expand_columns<false>(row, count, to);
+    }
+    if (a_.input_zero_point == 0) return;
+    const uint32_t zero_points = pair_of(a_.input_zero_point, a_.input_zero_point);
+    for (uint32_t i = 0; i < row_words_; ++i) to[i] = subtract_pairs(to[i], zero_points);
+  }
+
+  template <bool kSigned>
+  void expand_columns(const uint8_t* row, uint32_t count, uint32_t* to) const {
+    const size_t stride = a_.input_c;
+    // Pairs [first, last) are whole in the image, and their channels can be read as words.
+    const uint32_t end = row_words_ / kBlock;
+    uint32_t first = (a_.pad_left + 1) / 2, last = count == kBlock ? (a_.pad_left + a_.input_w) / 2 : 0;
+    if (last > end) last = end;
+    if (first > last) first = last;
+    uint32_t pair = 0;
+    const auto by_column = [&](uint32_t stop) {
+      for (; pair < stop; ++pair, to += kBlock) {
+        const uint32_t x = 2 * pair - a_.pad_left;  // wraps below 0
+        store_pairs<kSigned>(column(row, x, count), column(row, x + 1, count), to);
+      }
+    };
+    by_column(first);
+    const uint8_t* from = row + (2 * first - a_.pad_left) * stride;
+    for (; pair < last; ++pair, to += kBlock, from += 2 * stride) {
+      store_pairs<kSigned>(load_quad(from), load_quad(from + stride), to);
+    }
+    by_column(end);
+  }
+
+  // The channels of a column of a row, padding where there is none.
+  uint32_t column(const uint8_t* row, uint32_t x, uint32_t count) const {
+    if (x >= a_.input_w) return static_cast<uint8_t>(a_.pad_value) * 0x01010101u;
+    const uint8_t* from = row + size_t{x} * a_.input_c;
+    if (count == kBlock) return load_quad(from);
+    uint32_t quad = 0;
+    for (uint32_t i = 0; i < count; ++i) quad |= static_cast<uint32_t>(from[i]) << (8 * i);
+    return quad;
+  }
+
+  template <bool kSigned>
+  static void store_pairs(uint32_t left, uint32_t right, uint32_t* to) {
+    const uint32_t left_even = kSigned ? even_bytes(left) : even_bytes_u8(left);
+    const uint32_t right_even = kSigned ? even_bytes(right) : even_bytes_u8(right);
+    const uint32_t left_odd = kSigned ? odd_bytes(left) : odd_bytes_u8(left);
+    const uint32_t right_odd = kSigned ? odd_bytes(right) : odd_bytes_u8(right);
+    to[0] = low_halves(left_even, right_even);
+    to[1] = low_halves(left_odd, right_odd);
+    to[2] = high_halves(left_even, right_even);
+    to[3] = high_halves(left_odd, right_odd);
+  }
+
+  // A stripe of channel c.
+  void run_channel(const uint32_t* pairs, uint32_t rows, uint32_t c, uint8_t* out) const {
+    RowWeights weights[kWindow];
+    for (uint32_t ky = 0; ky < kWindow; ++ky) {
+      const int32_t w1 = weight(ky * kWindow + 1, c);
+      weights[ky] = {pair_of(weight(ky * kWindow, c), w1), pair_of(w1, weight(ky * kWindow + 2, c))};
+    }
+#if defined(QPLAN_SCALAR_FPU)
+    if (outputs_.has_form(c)) {
+      const float scale = a_.float_scale[c], offset = a_.float_offset[c];
+      if (outputs_.is_full()) {
+        const uint32_t sign_bias = sign_bias_;
+        if (a_.stride_w == 1 && sign_bias != 0) return run_plain_stripe(pairs, weights, rows, c, out);
+        return run_stripe(pairs, weights, rows, a_.bias[c], out,
+                          [=](int32_t sum) { return full_output(sum, scale, offset, sign_bias); });
+      }
+      return run_stripe(pairs, weights, rows, a_.bias[c], out,
+                        [=](int32_t sum) { return outputs_.form_output(sum, scale, offset); });
+    }
+#endif
+    run_stripe(pairs, weights, rows, a_.bias[c], out, [=](int32_t sum) { return outputs_.output(sum, c); });
+  }
+
+#if defined(QPLAN_SCALAR_FPU)
+  void run_plain_stripe(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, uint32_t c,
+                        uint8_t* out) const {
+    PlainStripe stripe;
+    for (uint32_t ky = 0; ky < kWindow; ++ky) {
+      stripe.weights[2 * ky] = weights[ky].first;
+      stripe.weights[2 * ky + 1] = weights[ky].last;
+    }
+    stripe.bias = a_.bias[c];
+    stripe.scale = a_.float_scale[c];
+    stripe.offset = a_.float_offset[c];
+    stripe.out_stride = a_.output_c;
+    stripe.in_step = row_words_ * a_.stride_h * 4;
+    stripe.out_step = a_.output_w * a_.output_c;
+    stripe.pairs_bytes = a_.output_w / 2 * kBlock * 4;
+    stripe.is_odd = a_.output_w % 2;
+    stripe.rows = rows;
+    run_plain_rows(pairs, &stripe, row_words_ * 4, out);
+  }
+#endif
+
+  template <typename Output>
+  void run_stripe(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, int32_t bias, uint8_t* out,
+                  const Output& output) const {
+    const size_t step = size_t{row_words_} * a_.stride_h, out_step = size_t{a_.output_w} * a_.output_c;
+    if (a_.stride_w == 1) {
+      for (; rows > 0; --rows, pairs += step, out += out_step) {
+        run_row(pairs, row_words_, *weights, weights[1], weights[2], bias, a_.output_w, out, a_.output_c,
+                output);
+      }
+    } else {
+      for (; rows > 0; --rows, pairs += step, out += out_step) {
+        run_strided_row(pairs, row_words_, *weights, weights[1], weights[2], bias, a_.output_w, out,
+                        a_.output_c, output);
+      }
+    }
+  }
+
+  // Two outputs at a time: windows in columns 0 to 2 and 1 to 3 of two pairs.
+  template <typename Output>
+  static void run_row(const uint32_t* pairs, uint32_t words, RowWeights w0, RowWeights w1, RowWeights w2,
+                      int32_t bias, uint32_t width, uint8_t* out, size_t stride, const Output& output) {
+    uint32_t a0 = pairs[0], a1 = pairs[words], a2 = pairs[2 * words];
+    for (;;) {
+      pairs += kBlock;
+      int32_t left = add_products(bias, a0, w0.first), right = add_high_low(bias, a0, w0.first);
+      a0 = pairs[0];
+      left = add_low_high(left, a0, w0.last);
+      right = add_products(right, a0, w0.last);
+      left = add_products(left, a1, w1.first);
+      right = add_high_low(right, a1, w1.first);
+      a1 = pairs[words];
+      left = add_low_high(left, a1, w1.last);
+      right = add_products(right, a1, w1.last);
+      left = add_products(left, a2, w2.first);
+      right = add_high_low(right, a2, w2.first);
+      a2 = pairs[2 * words];
+      left = add_low_high(left, a2, w2.last);
+      right = add_products(right, a2, w2.last);
+      *out = output(left);
+      if (width == 1) return;
+      out += stride;
+      *out = output(right);
+      out += stride;
+      width -= 2;
+      if (width == 0) return;
+    }
+  }
+
+  template <typename Output>
+  static void run_strided_row(const uint32_t* pairs, uint32_t words, RowWeights w0, RowWeights w1,
+                              RowWeights w2, int32_t bias, uint32_t width, uint8_t* out, size_t stride,
+                              const Output& output) {
+    uint32_t a0 = pairs[0], a1 = pairs[words], a2 = pairs[2 * words];
+    for (; width > 0; --width, out += stride) {
+      pairs += kBlock;
+      int32_t sum = add_products(bias, a0, w0.first);
+      a0 = pairs[0];
+      sum = add_products(add_low_high(sum, a0, w0.last), a1, w1.first);
+      a1 = pairs[words];
+      sum = add_products(add_low_high(sum, a1, w1.last), a2, w2.first);
+      a2 = pairs[2 * words];
+      *out = output(add_low_high(sum, a2, w2.last));
+    }
+  }
+
+  // ---- any window ----
+
+  void run_any_window(uint32_t row) const {
+    const uint32_t n = row / a_.output_h, y = row % a_.output_h;
+    const uint8_t* image = image_of(n);
+    uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{row} * a_.output_w * a_.output_c;
+    const int32_t y0 = static_cast<int32_t>(y * a_.stride_h) - static_cast<int32_t>(a_.pad_top);
+    for (uint32_t x = 0; x < a_.output_w; ++x) {
+      const int32_t x0 = static_cast<int32_t>(x * a_.stride_w) - static_cast<int32_t>(a_.pad_left);
+      for (uint32_t c = 0; c < a_.output_c; ++c) *out++ = outputs_.output(sum_of_window(image, y0, x0, c), c);
+    }
+  }
+
+  int32_t sum_of_window(const uint8_t* image, int32_t y0, int32_t x0, uint32_t c) const {
+    uint32_t sum = static_cast<uint32_t>(a_.bias[c]);
+    const int8_t* weights = a_.weights + c;
+    const int32_t outside = a_.pad_value - a_.input_zero_point;
+    for (uint32_t ky = 0; ky < a_.kernel_h; ++ky) {
+      const int32_t y = y0 + static_cast<int32_t>(ky * a_.dilation_h);
+      const bool is_row = y >= 0 && static_cast<uint32_t>(y) < a_.input_h;
+      const uint8_t* row = image + (is_row ? static_cast<uint32_t>(y) * row_bytes_ : 0) + c;
+      for (uint32_t kx = 0; kx < a_.kernel_w; ++kx, weights += weights_stride_) {
+        const int32_t x = x0 + static_cast<int32_t>(kx * a_.dilation_w);
+        const bool is_inside = is_row && x >= 0 && static_cast<uint32_t>(x) < a_.input_w;
+        const int32_t v =
+            is_inside ? value(row[static_cast<uint32_t>(x) * size_t{a_.input_c}]) - a_.input_zero_point
+                      : outside;
+        sum += static_cast<uint32_t>(v * (*weights - a_.weights_zero_point));
+      }
+    }
+    return static_cast<int32_t>(sum);
+  }
+
+  const DepthwiseConv2dArgs& a_;
+  const Outputs<DepthwiseConv2dArgs> outputs_;
+  const size_t row_bytes_;
+  const uint32_t row_words_;
+  uint32_t* const pairs_;  // [input row][pair][channel]
+  const size_t weights_stride_;
+  const uint32_t sign_bias_;
+};
+
+#endif
+
+}  // namespace
+
+namespace QPLAN_SCALAR_VARIANT(depthwise_conv2d) {
+
+#if !defined(QPLAN_ONLY_RUN)
+  Refusal accepts(const DepthwiseConv2dArgs& args) { return scalar_accepts(args); }
+
+  size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return scalar_scratch_bytes(args); }
+
+  uint32_t work_items(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+#endif
+
+#if !defined(QPLAN_ONLY_QUERIES)
+  void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+    Depthwise(args, scratch).run(begin, end);
+  }
+#endif
+
+}  // namespace )
+
+}  // namespace qplan
