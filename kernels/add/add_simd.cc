@@ -8,11 +8,11 @@ namespace {
 
 // ---- TFL2 by 16 bits ----
 // Most sums of TFL2 from one product of 16 bits per operand. The contract rounds five times, but all of them
-// together move the result by less than a few work items of the last of 18 or more binary places; where a sum
+// together move the result by less than a few units of the last of 18 or more binary places; where a sum
 // in those places is not that near to the border between two outputs, its floor is the output. Where it is,
 // and blocks of outputs that hold one, are computed as the contract says.
 
-// For operands and outputs as uint8 (int8 after to_unsigned, `sign bias` = 128) the output is
+// For operands and outputs as uint8 (int8 after to_unsigned, `sign_bias` = 128) the output is
 //   clamp(floor((a * factor1 + b * factor2 + offset) / 2^places))
 // and in doubt where the places of the sum, taken as a number, are below `doubt`.
 struct FixedPointAdd {
@@ -35,7 +35,7 @@ struct FixedPointAdd {
   }
 };
 
-// What one work item of an operand adds to the output, in `places` binary places, to nearest. multiplier1 *
+// What one unit of an operand adds to the output, in `places` binary places, to nearest. multiplier1 *
 // multiplier2 * 2^(left_shift + shift1 + shift2 - 62) is the real number.
 inline int64_t fixed_point_factor(const AddArgs& args, int32_t multiplier, int32_t shift, int32_t places) {
   const uint64_t product = static_cast<uint64_t>(multiplier) * static_cast<uint64_t>(args.output_multiplier);
@@ -44,7 +44,7 @@ inline int64_t fixed_point_factor(const AddArgs& args, int32_t multiplier, int32
   return static_cast<int64_t>(((product >> (right - 1)) + 1) >> 1);
 }
 
-// With u the last place: the two factors are off by u / 2 each, of at most 255 work items: together 255 u.
+// With u the last place: the two factors are off by u / 2 each, of at most 255 units: together 255 u.
 // Rescaled operands are off by 3/4 each, which the output's multiplier makes 2^output_shift * 3/2 at most,
 // and the output's first rounding adds 2^output_shift / 2: together 2^(output_shift + 1).
 inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {

@@ -1,5 +1,5 @@
 // How a depthwise convolution of 3x3 or 5x5 is cut for vectors whose 32-bit lanes hold up to four rows of one
-// column of one channel: into row blocks of rows, blocks of channels and work items of a few output rows.
+// column of one channel: into blocks of rows, blocks of channels and work items of a few output rows.
 // Shared by the ISA files; internal linkage only.
 //
 // With dilation d, outputs y, y + d, y + 2d, ... read rows that no others read: a phase. The phases of an

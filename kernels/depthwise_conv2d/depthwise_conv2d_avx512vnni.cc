@@ -33,7 +33,7 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
     for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
       const __m512i low = load_channels<kTail>(at[0] + channel, mask);
       const __m512i high = _mm512_slli_epi32(load_channels<kTail>(at[1] + channel, mask), 16);
-      const __m512i pair = _mm512_ternarylogic_epi32(low, high, sign_bias, 0x56);  // (low | high) ^ sign bias
+      const __m512i pair = _mm512_ternarylogic_epi32(low, high, sign_bias, 0x56);  // (low | high) ^ sign_bias
       sum = _mm512_dpwssd_epi32(sum, pair, kPairs != 0 ? weights[t] : _mm512_loadu_si512(from + 16 * t));
     }
     const __m128i bytes = finish(epilogue.outputs(sum), output);

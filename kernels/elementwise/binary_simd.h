@@ -21,7 +21,7 @@ inline VecF32 dequantize(VecI32 v, VecI32 zero_point, VecF32 scale) {
   return mul(to_reals(sub(v, zero_point)), scale);
 }
 
-// Calls compute(a, b), which returns kLanes output bytes, over the work work items [begin, end) of a
+// Calls compute(a, b), which returns kLanes output bytes, over the work items [begin, end) of a
 // broadcast operation.
 template <typename Args, typename Compute>
 inline void for_each_pair(const Args& args, uint32_t begin, uint32_t end, const Compute& compute) {
@@ -56,7 +56,7 @@ inline VecI32 load_repeated(const uint8_t* from, uint64_t step, uint32_t count) 
   return step == 0 ? set_bytes(*from) : load_vector(from, count);
 }
 
-// Calls compute(pair) over the work work items [begin, end) of a broadcast operation.
+// Calls compute(pair) over the work items [begin, end) of a broadcast operation.
 template <typename Args, typename Compute>
 inline void for_each_vector_pair(const Args& args, uint32_t begin, uint32_t end, const Compute& compute) {
   const uint8_t* a = static_cast<const uint8_t*>(args.a);

@@ -1,4 +1,4 @@
-// Work work items of kernels in which every output element stands alone: equal runs of elements.
+// Work items of kernels in which every output element stands alone: equal runs of elements.
 // Internal linkage only: ISA files include this.
 #ifndef QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_
 #define QPLAN_KERNELS_ELEMENTWISE_BROADCAST_H_

@@ -12,7 +12,7 @@
 namespace qplan {
 namespace {
 
-// A work work item is a chunk of rows by a group of channel blocks; these where the schedule does not say.
+// A work item is a chunk of rows by a group of channel blocks; these where the schedule does not say.
 constexpr uint32_t kRowChunk = 24;
 constexpr uint32_t kBlockGroup = 4;
 constexpr uint32_t kRowBlockGroup = 8;  // of one row, which does less with what it reads

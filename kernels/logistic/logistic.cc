@@ -8,7 +8,7 @@
 namespace qplan {
 namespace {
 
-// In work items of 1/256: [0, 255].
+// In units of 1/256: [0, 255].
 int32_t logistic_256(int32_t centered, float scale) {
   const float v = scale * static_cast<float>(centered);
   // Beyond +-88 the result is 0 or 256, and exp would leave float32.

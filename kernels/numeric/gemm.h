@@ -2,7 +2,7 @@
 //
 //   out[p][o] = clamp(output_zero_point
 //                     + requant(bias[o] + row_term[p] + sum over k of u(p, k) * weights[o][k]))
-//   u(p, k)   = (byte j of tap t of row p) ^ sign bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
+//   u(p, k)   = (byte j of tap t of row p) ^ sign_bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
 //               tap_k4 = ceil(tap_bytes / 4)
 //
 // under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. A row

@@ -5,7 +5,7 @@
 //   kFloat    float32: s = in / out, or (in - 1) / (out - 1) for align_corners and out > 1;
 //             p = o * s, or (o + 0.5) * s - 0.5 for half-pixel centres;
 //             lower = max(floor(p), 0), upper = min(ceil(p), in - 1)
-//   kInteger  work items of 1/1024, all divisions truncate: s = (1024 * in + out / 2) / out, or
+//   kInteger  units of 1/1024, all divisions truncate: s = (1024 * in + out / 2) / out, or
 //             (1024 * (in - 1) + (out - 1) / 2) / (out - 1) for align_corners and out > 1;
 //             p = o * s, or o * s + s / 2 - 512 for half-pixel centres;
 //             lower = max(p / 1024, 0), upper = min((p + 1023) / 1024, in - 1)

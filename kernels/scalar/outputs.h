@@ -1,5 +1,5 @@
 // From sums to outputs, for cores that make one at a time: by the float form where the core has a floating
-// point work item and the packer a proof, otherwise by the contract's integers. Internal linkage only.
+// point unit and the packer a proof, otherwise by the contract's integers. Internal linkage only.
 #ifndef QPLAN_KERNELS_SCALAR_OUTPUTS_H_
 #define QPLAN_KERNELS_SCALAR_OUTPUTS_H_
 

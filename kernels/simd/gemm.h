@@ -4,7 +4,7 @@
 //   kDotVectors                         vectors that hold a row's sums of a tile of 2 * kLanes channels
 //   kDotRows                            rows of a tile, as many as registers allow: even
 //   kDotKeepsLanes                      their lanes are those channels' sums; else dot_sums makes them
-//   DotRow, dot_row(from, sign bias)         four bytes of a row, flipped, for all channels
+//   DotRow, dot_row(from, sign_bias)         four bytes of a row, flipped, for all channels
 //   DotWeights, dot_weights(from)       the weights of a vector of sums
 //   dot_add(sums, row, weights)         adds the products
 //   dot_sums(sums, half)                the sums of the first or the second kLanes channels
@@ -202,7 +202,7 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   }
 }
 
-// to[i] = from[i] ^ sign bias.
+// to[i] = from[i] ^ sign_bias.
 inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
   const VecI32 sign_biases = set_bytes(sign_bias);
   size_t i = 0;

@@ -168,7 +168,7 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   }
 }
 
-// to[i] = from[i] ^ sign bias; may write up to 63 bytes more than that.
+// to[i] = from[i] ^ sign_bias; may write up to 63 bytes more than that.
 inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
   const __m512i sign_biases = _mm512_set1_epi8(static_cast<char>(sign_bias));
   for (size_t i = 0; i < count; i += 64) {

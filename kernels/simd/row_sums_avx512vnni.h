@@ -22,7 +22,7 @@ inline void dot_u8s8_512([[maybe_unused]] __m512i& sum, [[maybe_unused]] __m512i
 #endif
 }
 
-// Adds the sums of the bytes of four taps, xored with sign bias, to four vectors, each lane of which has some
+// Adds the sums of the bytes of four taps, xored with sign_bias, to four vectors, each lane of which has some
 // of them.
 __attribute__((always_inline)) inline void add_tap_sums512(const uint8_t* const (&taps)[4], size_t bytes,
                                                            __m512i sign_bias, __m512i (&sums)[4]) {

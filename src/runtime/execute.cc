@@ -43,7 +43,7 @@ struct TaskContext {
   uint32_t bad_worker;  // 1 once a task or worker number was out of range, written atomically
 };
 
-// Task `index` has the work items [work items * index / num_tasks, work items * (index + 1) / num_tasks).
+// Task `index` has the work items [work_items * index / num_tasks, work_items * (index + 1) / num_tasks).
 void run_task(void* context, uint32_t index, uint32_t worker) {
   auto* task = static_cast<TaskContext*>(context);
   const Session& session = *task->session;

@@ -131,7 +131,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleForChannelsAroundTheVectorWidth) {
   }
 }
 
-// More pixels than a work work item has, windows inside the input and over each of its borders, taps of whole
+// More pixels than a work item has, windows inside the input and over each of its borders, taps of whole
 // groups of four bytes and others, few channels in wide images, half a block of channels to several groups
 // of them.
 TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {

@@ -25,7 +25,7 @@ TEST(QuantizeMultiplier, PowersOfTwoAreExact) {
 }
 
 TEST(QuantizeMultiplier, RoundsHalfUp) {
-  // 31 bits are kept of 0.5 <= fraction < 1: a work item in the last place is 2^-31.
+  // 31 bits are kept of 0.5 <= fraction < 1: a unit in the last place is 2^-31.
   expect_multiplier(0.5 + 0x1p-32, (1 << 30) + 1, 0);
   expect_multiplier(0.5 + 0x1p-32 - 0x1p-53, 1 << 30, 0);
   expect_multiplier(0.5 + 3 * 0x1p-32, (1 << 30) + 2, 0);

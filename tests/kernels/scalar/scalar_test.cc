@@ -69,7 +69,7 @@ void use_halves(uint16_t halves, Conv2dProblem* problem) {
   }
 }
 
-// As often as cores with a floating point work item meet it: the float form that most layers of networks
+// As often as cores with a floating point unit meet it: the float form that most layers of networks
 // have.
 void draw_with_plain_form(Random& random, Conv2dProblem* problem) {
   do {
