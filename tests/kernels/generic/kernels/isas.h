@@ -2,6 +2,8 @@
 // tests: `generic` is the only instruction set. Its number is below all of isa.def and not the reference's.
 #define QPLAN_ISA_GENERIC 2
 #define QPLAN_BUILT_ISAS(F, argument) F(generic, GENERIC, (0), argument)
+#define QPLAN_BUILT_VECTOR_ISAS(F, argument) QPLAN_BUILT_ISAS(F, argument)
 #define QPLAN_BUILT_OWN_ISAS(F, argument) QPLAN_BUILT_ISAS(F, argument)
+#define QPLAN_BUILT_SCALAR_ISAS(F, argument)
 #define QPLAN_FILE_dequantize_generic(name, isa)
 #define QPLAN_FILE_depthwise_columns_generic(name, isa)
