@@ -11,6 +11,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
+#include "kernels/minmax/minmax.h"
 #include "kernels/mul/mul.h"
 #include "kernels/pool2d/pool2d.h"
 #include "kernels/quantize/quantize.h"
@@ -68,6 +69,13 @@ std::vector<Row> all_rows() {
     using Args = MeanArgs;
     family = &kMeanFamily;
 #include "kernels/mean/variants.def"
+  }
+  {
+    using Args = MinmaxArgs;
+    family = &kMaximumFamily;
+#include "kernels/minmax/variants.def"
+    family = &kMinimumFamily;
+#include "kernels/minmax/variants.def"
   }
   {
     using Args = MulArgs;

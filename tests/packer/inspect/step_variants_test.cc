@@ -24,9 +24,12 @@ Conv2dArgs layer() {
   return args;
 }
 
+// Those of one architecture, whose kernels read one layout.
 std::vector<uint32_t> all_isas() {
   std::vector<uint32_t> isas;
-  for (uint32_t v = 0; v < kConv2dFamily.num_variants; ++v) isas.push_back(kConv2dFamily.variants[v].isa);
+  for (uint32_t v = 0; v < kConv2dFamily.num_variants; ++v) {
+    if (kConv2dFamily.variants[v].isa != QPLAN_ISA_DSP) isas.push_back(kConv2dFamily.variants[v].isa);
+  }
   std::ranges::sort(isas);  // lowest first
   return isas;
 }
