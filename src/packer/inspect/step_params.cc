@@ -1,6 +1,5 @@
 // The parameters of steps as text.
 #include <charconv>
-#include <ranges>
 
 #include "kernels/cpu.h"
 #include "kernels/layout.h"
@@ -135,9 +134,9 @@ std::vector<RefusingVariant> passed_over(const KernelFamily& family, const Kerne
 std::vector<IsaVariant> variants_by_isa(const KernelFamily& family, const void* args,
                                         std::span<const uint32_t> isas, uint64_t schedule) {
   std::vector<IsaVariant> result;
-  for (const uint32_t isa : isas | std::views::reverse) {
-    const KernelVariant* taken = choose_variant(family, args, isa, SIZE_MAX, schedule);
-    result.push_back({isa, taken, passed_over(family, taken, args, isa)});
+  for (auto isa = isas.rbegin(); isa != isas.rend(); ++isa) {
+    const KernelVariant* taken = choose_variant(family, args, *isa, SIZE_MAX, schedule);
+    result.push_back({*isa, taken, passed_over(family, taken, args, *isa)});
   }
   return result;
 }
