@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_columns.h"
 #include "kernels/simd/neon.h"
 
 namespace qplan::depthwise_columns_neon {
