@@ -18,7 +18,8 @@ inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
 }
 inline size_t rounded_channels(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 15) / 16 * 16; }
 
-// Of a row of outputs: the rows of inputs under it, what stands for those outside, biases, all channels.
+// What a row of outputs is made of: the rows of inputs under it, the bytes used for rows outside the image, and the
+// biases, each for all channels.
 struct Row {
   const uint8_t* inputs[3];
   const uint8_t* padding;
@@ -139,7 +140,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   uint32_t x = 0;
   for (; x < inside.begin; ++x) border(x);
   const size_t tap_step = size_t{a.dilation_w} * a.input_c, step = size_t{a.stride_w} * a.input_c;
-  // Of the first window inside; where there is none, of no window.
+  // Where the first window that is inside the image begins; 0 is never read, as no window is inside then.
   const size_t begin = x < inside.end ? (size_t{x} * a.stride_w - a.pad_left) * a.input_c + channel : 0;
   const uint8_t* at[3] = {row.inputs[0] + begin, row.inputs[1] + begin, row.inputs[2] + begin};
   for (; x < inside.end; ++x) {

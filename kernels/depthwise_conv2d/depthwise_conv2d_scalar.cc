@@ -182,7 +182,7 @@ __attribute__((noinline)) inline void run_plain_rows(const uint32_t* pairs, cons
 }
 #endif
 
-// Of a row of the window: the first two weights and the last two.
+// The weights of a row of the window: the first two and the last two.
 struct RowWeights {
   uint32_t first, last;
 };
@@ -284,7 +284,7 @@ class Depthwise {
     by_column(end);
   }
 
-  // The channels of a column of a row, padding where there is none.
+  // The channels of a column of a row; outside the image, those of the padding.
   uint32_t column(const uint8_t* row, uint32_t x, uint32_t count) const {
     if (x >= a_.input_w) return static_cast<uint8_t>(a_.pad_value) * 0x01010101u;
     const uint8_t* from = row + size_t{x} * a_.input_c;

@@ -105,6 +105,44 @@ inline int32_t add_low_high(int32_t sum, uint32_t a, uint32_t b) {
 }
 inline int32_t add_high_low(int32_t sum, uint32_t a, uint32_t b) { return add_low_high(sum, b, a); }
 
+#if defined(QPLAN_SCALAR_DSP)
+// Multiplies quad by quad until r0 is the operand `end`, four in a round until it is `unrolled_end`.
+#define QPLAN_LOOP_OVER_QUADS(QUAD) \
+  "ldr lr, %[unrolled_end]\n\t"     \
+  "b 2f\n"                          \
+  "1:\n\t" QUAD QUAD QUAD QUAD      \
+  "2:\n\t"                          \
+  "cmp r0, lr\n\t"                  \
+  "bne 1b\n\t"                      \
+  "ldr lr, %[end]\n\t"              \
+  "b 4f\n"                          \
+  "3:\n\t" QUAD                     \
+  "4:\n\t"                          \
+  "cmp r0, lr\n\t"                  \
+  "bne 3b\n\t"
+
+// A quad of three pixels (r0) by two channels in int16 (r1): the even channel's sums are r4, r6 and r8, those
+// of both are r5, r7 and r9.
+#define QPLAN_HALVES_QUAD        \
+  "ldmia r1!, {r11, r12}\n\t"    \
+  "ldmia r0!, {r2, r3, r10}\n\t" \
+  "smlad r5, r2, r11, r5\n\t"    \
+  "smlad r7, r3, r11, r7\n\t"    \
+  "smlad r9, r10, r11, r9\n\t"   \
+  "sxtb16 r11, r11\n\t"          \
+  "smlad r4, r2, r11, r4\n\t"    \
+  "smlad r6, r3, r11, r6\n\t"    \
+  "smlad r8, r10, r11, r8\n\t"   \
+  "ldmia r0!, {r2, r3, r10}\n\t" \
+  "smlad r5, r2, r12, r5\n\t"    \
+  "smlad r7, r3, r12, r7\n\t"    \
+  "smlad r9, r10, r12, r9\n\t"   \
+  "sxtb16 r12, r12\n\t"          \
+  "smlad r4, r2, r12, r4\n\t"    \
+  "smlad r6, r3, r12, r6\n\t"    \
+  "smlad r8, r10, r12, r8\n\t"
+#endif
+
 // ---- three pixels by two channels ----
 // Expanded, the quads of three pixels are six words: the even bytes of each, then the odd ones. The weights
 // of two channels are a quad of the first, then one of the second.
@@ -211,41 +249,10 @@ inline void multiply_tile_halves(Tile* tile, const uint32_t* pixels, const int8_
   register const int8_t* w __asm__("r1") = weights;
   const uint32_t* const unrolled_end = pixels + quads / 4 * 4 * kTileWords;
   const uint32_t* const end = pixels + quads * kTileWords;
-#define QPLAN_TILE_QUAD          \
-  "ldmia r1!, {r11, r12}\n\t"    \
-  "ldmia r0!, {r2, r3, r10}\n\t" \
-  "smlad r5, r2, r11, r5\n\t"    \
-  "smlad r7, r3, r11, r7\n\t"    \
-  "smlad r9, r10, r11, r9\n\t"   \
-  "sxtb16 r11, r11\n\t"          \
-  "smlad r4, r2, r11, r4\n\t"    \
-  "smlad r6, r3, r11, r6\n\t"    \
-  "smlad r8, r10, r11, r8\n\t"   \
-  "ldmia r0!, {r2, r3, r10}\n\t" \
-  "smlad r5, r2, r12, r5\n\t"    \
-  "smlad r7, r3, r12, r7\n\t"    \
-  "smlad r9, r10, r12, r9\n\t"   \
-  "sxtb16 r12, r12\n\t"          \
-  "smlad r4, r2, r12, r4\n\t"    \
-  "smlad r6, r3, r12, r6\n\t"    \
-  "smlad r8, r10, r12, r8\n\t"
-  __asm__(
-      "ldr lr, %[unrolled_end]\n\t"
-      "b 2f\n"
-      "1:\n\t" QPLAN_TILE_QUAD QPLAN_TILE_QUAD QPLAN_TILE_QUAD QPLAN_TILE_QUAD
-      "2:\n\t"
-      "cmp r0, lr\n\t"
-      "bne 1b\n\t"
-      "ldr lr, %[end]\n\t"
-      "b 4f\n"
-      "3:\n\t" QPLAN_TILE_QUAD
-      "4:\n\t"
-      "cmp r0, lr\n\t"
-      "bne 3b\n\t"
-      : "+r"(even0), "+r"(both0), "+r"(even1), "+r"(both1), "+r"(even2), "+r"(both2), "+r"(in), "+r"(w)
-      : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
-      : "r2", "r3", "r10", "r11", "r12", "lr", "cc", "memory");
-#undef QPLAN_TILE_QUAD
+  __asm__(QPLAN_LOOP_OVER_QUADS(QPLAN_HALVES_QUAD)
+          : "+r"(even0), "+r"(both0), "+r"(even1), "+r"(both1), "+r"(even2), "+r"(both2), "+r"(in), "+r"(w)
+          : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
+          : "r2", "r3", "r10", "r11", "r12", "lr", "cc", "memory");
   tile->sum[0][0] = even0;
   tile->sum[0][1] = odd_sum(tile->sum[0][1], both0, even0);
   tile->sum[1][0] = even1;
@@ -340,22 +347,10 @@ inline void multiply_row(int32_t* sums, const uint32_t* row, const int8_t* weigh
   "smlad r7, r2, r12, r7\n\t"         \
   "sxtb16 r11, r11, ror #8\n\t"       \
   "smlad r7, r3, r11, r7\n\t"
-  __asm__(
-      "ldr lr, %[unrolled_end]\n\t"
-      "b 2f\n"
-      "1:\n\t" QPLAN_ROW_QUAD QPLAN_ROW_QUAD QPLAN_ROW_QUAD QPLAN_ROW_QUAD
-      "2:\n\t"
-      "cmp r0, lr\n\t"
-      "bne 1b\n\t"
-      "ldr lr, %[end]\n\t"
-      "b 4f\n"
-      "3:\n\t" QPLAN_ROW_QUAD
-      "4:\n\t"
-      "cmp r0, lr\n\t"
-      "bne 3b\n\t"
-      : "+r"(s0), "+r"(s1), "+r"(s2), "+r"(s3), "+r"(in), "+r"(w)
-      : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
-      : "r2", "r3", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+  __asm__(QPLAN_LOOP_OVER_QUADS(QPLAN_ROW_QUAD)
+          : "+r"(s0), "+r"(s1), "+r"(s2), "+r"(s3), "+r"(in), "+r"(w)
+          : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
+          : "r2", "r3", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef QPLAN_ROW_QUAD
   sums[0] = s0;
   sums[1] = s1;
@@ -397,22 +392,10 @@ inline void multiply_row_halves(int32_t* sums, const uint32_t* row, const int8_t
   "smlad r7, r3, r11, r7\n\t"         \
   "sxtb16 r11, r11\n\t"               \
   "smlad r6, r3, r11, r6\n\t"
-  __asm__(
-      "ldr lr, %[unrolled_end]\n\t"
-      "b 2f\n"
-      "1:\n\t" QPLAN_ROW_QUAD QPLAN_ROW_QUAD QPLAN_ROW_QUAD QPLAN_ROW_QUAD
-      "2:\n\t"
-      "cmp r0, lr\n\t"
-      "bne 1b\n\t"
-      "ldr lr, %[end]\n\t"
-      "b 4f\n"
-      "3:\n\t" QPLAN_ROW_QUAD
-      "4:\n\t"
-      "cmp r0, lr\n\t"
-      "bne 3b\n\t"
-      : "+r"(even0), "+r"(both0), "+r"(even1), "+r"(both1), "+r"(in), "+r"(w)
-      : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
-      : "r2", "r3", "r8", "r9", "r10", "r11", "lr", "cc", "memory");
+  __asm__(QPLAN_LOOP_OVER_QUADS(QPLAN_ROW_QUAD)
+          : "+r"(even0), "+r"(both0), "+r"(even1), "+r"(both1), "+r"(in), "+r"(w)
+          : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
+          : "r2", "r3", "r8", "r9", "r10", "r11", "lr", "cc", "memory");
 #undef QPLAN_ROW_QUAD
   sums[0] = even0;
   sums[1] = odd_sum(sums[1], both0, even0);

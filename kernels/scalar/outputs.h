@@ -200,24 +200,6 @@ static_assert(sizeof(PlainTiles) == 44 && offsetof(PlainTiles, channels) == 36,
 // given out by hand. s31 holds the struct's address, s30 the odd channel's bias.
 __attribute__((noinline)) inline void multiply_plain_tiles(PlainTiles* tiles) {
   register PlainTiles* at __asm__("r0") = tiles;
-#define QPLAN_TILE_QUAD          \
-  "ldmia r1!, {r11, r12}\n\t"    \
-  "ldmia r0!, {r2, r3, r10}\n\t" \
-  "smlad r5, r2, r11, r5\n\t"    \
-  "smlad r7, r3, r11, r7\n\t"    \
-  "smlad r9, r10, r11, r9\n\t"   \
-  "sxtb16 r11, r11\n\t"          \
-  "smlad r4, r2, r11, r4\n\t"    \
-  "smlad r6, r3, r11, r6\n\t"    \
-  "smlad r8, r10, r11, r8\n\t"   \
-  "ldmia r0!, {r2, r3, r10}\n\t" \
-  "smlad r5, r2, r12, r5\n\t"    \
-  "smlad r7, r3, r12, r7\n\t"    \
-  "smlad r9, r10, r12, r9\n\t"   \
-  "sxtb16 r12, r12\n\t"          \
-  "smlad r4, r2, r12, r4\n\t"    \
-  "smlad r6, r3, r12, r6\n\t"    \
-  "smlad r8, r10, r12, r8\n\t"
   __asm__ volatile(
       "vmov s31, r0\n\t"
       "mov lr, r0\n\t"
@@ -236,7 +218,7 @@ __attribute__((noinline)) inline void multiply_plain_tiles(PlainTiles* tiles) {
       "ldrd r0, lr, [lr]\n\t"
       "cmp r0, lr\n\t"
       "beq 3f\n"
-      "2:\n\t" QPLAN_TILE_QUAD QPLAN_TILE_QUAD QPLAN_TILE_QUAD QPLAN_TILE_QUAD
+      "2:\n\t" QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD
       "cmp r0, lr\n\t"
       "bne 2b\n"
       "3:\n\t"
@@ -244,7 +226,7 @@ __attribute__((noinline)) inline void multiply_plain_tiles(PlainTiles* tiles) {
       "ldr lr, [r2, #8]\n\t"
       "cmp r0, lr\n\t"
       "beq 5f\n"
-      "4:\n\t" QPLAN_TILE_QUAD
+      "4:\n\t" QPLAN_HALVES_QUAD
       "cmp r0, lr\n\t"
       "bne 4b\n\t"
       "vmov r2, s31\n"
@@ -314,7 +296,6 @@ __attribute__((noinline)) inline void multiply_plain_tiles(PlainTiles* tiles) {
       :
       : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2",
         "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s30", "s31", "cc", "memory");
-#undef QPLAN_TILE_QUAD
 }
 
 // The same for a row, four channels at a time (multiply_row_halves).

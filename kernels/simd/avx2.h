@@ -209,7 +209,7 @@ inline VecI32 largest_in_all(VecI32 v) {
   const __m128i half = _mm_max_epu8(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   return _mm256_broadcastb_epi8(largest_byte_in_all(half));
 }
-// The first byte where a and b are equal; kBytes: there is none.
+// The index of the first byte in which a and b are equal; kBytes if they differ in all.
 inline uint32_t first_equal(VecI32 a, VecI32 b) {
   const auto found = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b)));
   return found == 0 ? kBytes : static_cast<uint32_t>(__builtin_ctz(found));

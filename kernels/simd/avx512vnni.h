@@ -197,7 +197,7 @@ inline VecI32 largest_in_all(VecI32 v) {
   const __m128i most = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
   return _mm512_broadcastb_epi8(largest_byte_in_all(most));
 }
-// The first byte where a and b are equal; kBytes: there is none.
+// The index of the first byte in which a and b are equal; kBytes if they differ in all.
 inline uint32_t first_equal(VecI32 a, VecI32 b) {
   const uint64_t found = _mm512_cmpeq_epi8_mask(a, b);
   return found == 0 ? kBytes : static_cast<uint32_t>(__builtin_ctzll(found));

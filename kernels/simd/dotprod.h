@@ -109,7 +109,7 @@ __attribute__((always_inline)) inline void add_taps_of_rows(const Gemm& g, uint3
   }
 }
 
-// Of unsigned bytes u the factors are u - 128: 128 times the weights' sum is left out of every row.
+// An unsigned byte u is multiplied as u - 128, so that 128 times the sum of the weights is missing in every row.
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const int8_t* weights,
                                                     const DotStart& start,

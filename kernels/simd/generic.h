@@ -289,7 +289,7 @@ inline VecI32 largest_in_all(VecI32 v) {
   for (uint32_t k = 0; k < kBytes; ++k) most = as_bytes(v)[k] > most ? as_bytes(v)[k] : most;
   return set_bytes(most);
 }
-// The first byte where a and b are equal; kBytes: there is none.
+// The index of the first byte in which a and b are equal; kBytes if they differ in all.
 inline uint32_t first_equal(VecI32 a, VecI32 b) {
   for (uint32_t k = 0; k < kBytes; ++k) {
     if (as_bytes(a)[k] == as_bytes(b)[k]) return k;

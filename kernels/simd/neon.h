@@ -262,7 +262,7 @@ inline VecI32 first_bytes(VecI32 v, uint32_t count) {
 }
 // The largest byte of v, in each byte.
 inline VecI32 largest_in_all(VecI32 v) { return as_ints(vdupq_n_u8(vmaxvq_u8(as_bytes(v)))); }
-// The first byte where a and b are equal; kBytes: there is none.
+// The index of the first byte in which a and b are equal; kBytes if they differ in all.
 inline uint32_t first_equal(VecI32 a, VecI32 b) {
   const uint8x16_t equal = vceqq_u8(as_bytes(a), as_bytes(b));
   // Four bits of each byte.

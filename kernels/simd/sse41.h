@@ -207,7 +207,7 @@ inline VecI32 first_bytes(VecI32 v, uint32_t count) {
 }
 // The largest byte of v, in each byte.
 inline VecI32 largest_in_all(VecI32 v) { return largest_byte_in_all(v); }
-// The first byte where a and b are equal; kBytes: there is none.
+// The index of the first byte in which a and b are equal; kBytes if they differ in all.
 inline uint32_t first_equal(VecI32 a, VecI32 b) {
   const auto found = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(a, b)));
   return found == 0 ? kBytes : static_cast<uint32_t>(__builtin_ctz(found));

@@ -153,7 +153,7 @@ uint64_t conv2d_work(const Conv2dArgs& args) {
 
 namespace {
 
-// Of a byte of a group of four in o2h4: which of the four it belongs to.
+// Which of four inputs a byte of a group of o2h4 belongs to.
 uint64_t half_place(uint64_t at) {
   constexpr uint64_t kOrder[] = {0, 2, 1, 3};
   return kOrder[at / 2];

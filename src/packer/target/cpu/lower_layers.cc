@@ -71,7 +71,7 @@ uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups) {
   return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
 }
 
-// Of the layers for which there are kernels in general registers, which read o2r4.
+// Whether kernels in general registers compute the layer; they read o2r4.
 bool has_scalar_variants(const layer::QuantizedLayer& layer) {
   const op::Window2d& window = layer.geometry.window;
   return layer.geometry.groups == 1 && layer.nodes.requantize != nullptr &&
