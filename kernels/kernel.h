@@ -4,12 +4,12 @@
 //   <family>_simd.cc   the vector kernel over the names of kernels/simd/simd.h, of which
 //                      cmake/QplanIsa.cmake makes a variant for each instruction set of kernels/isa.def
 //   <name>_<isa>.cc    a variant written by hand for one instruction set, where a measurement asks for it
-//   variants.def       the variants, best first, the reference last; all are equal to it in every bit
+// Its header lists the variants (QPLAN_<FAMILY>_VARIANTS), best first, the reference last; all are equal to
+// it in every bit.
 // Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. What a plan's step
 // says becomes Args in src/runtime/bind/<family>.cc. Work comes in *work items* (output rows, blocks of
-// channels,
-// ...: the variant says how many a given Args has); any partition of the work items into ranges, run in any
-// order by any workers, gives the same bytes.
+// channels, ...: the variant says how many a given Args has); any partition of the work items into ranges,
+// run in any order by any workers, gives the same bytes.
 #ifndef QPLAN_KERNELS_KERNEL_H_
 #define QPLAN_KERNELS_KERNEL_H_
 
@@ -30,7 +30,7 @@ struct KernelVariant {
   Refusal (*refusal)(const void* args);
   size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
   uint32_t (*work_items)(const void* args);   // >= 1
-  // WorkItems [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
+  // Work items [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
   void (*run)(const void* args, uint32_t begin, uint32_t end, void* scratch);
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;

@@ -1,5 +1,6 @@
-// The rows of a family's variants.def, best first, the reference last. Who includes it defines
-// QPLAN_VARIANT(name, isa), which each row becomes for the instruction sets of this build (kernels/isa.def):
+// The rows of a family's list of variants, the macro QPLAN_<FAMILY>_VARIANTS in its header: best first, the
+// reference last. Who uses it defines QPLAN_VARIANT(name, isa), which each row becomes for the instruction
+// sets of this build (kernels/isa.def):
 //
 //   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all

@@ -32,9 +32,16 @@ struct AddArgs : AddFormula {
   Broadcast broadcast;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_ADD_VARIANTS \
+  QPLAN_SIMD_VARIANTS(add) \
+  QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
+#define QPLAN_SUB_VARIANTS \
+  QPLAN_SIMD_VARIANTS(sub) \
+  QPLAN_VARIANT(sub_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, AddArgs)
-#include "kernels/add/add_variants.def"
-#include "kernels/add/sub_variants.def"
+QPLAN_ADD_VARIANTS
+QPLAN_SUB_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -24,8 +24,12 @@ struct ArgMaxArgs {
   uint32_t extent = 1;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_ARG_MAX_VARIANTS \
+  QPLAN_SIMD_VARIANTS(arg_max) \
+  QPLAN_VARIANT(arg_max_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, ArgMaxArgs)
-#include "kernels/arg_max/variants.def"
+QPLAN_ARG_MAX_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -23,8 +23,10 @@ struct ConcatArgs {
   uint64_t row_bytes[kMaxInputs] = {};
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_CONCAT_VARIANTS QPLAN_VARIANT(concat_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, ConcatArgs)
-#include "kernels/concat/variants.def"
+QPLAN_CONCAT_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -95,9 +95,14 @@ constexpr Knob kConv2dKnobs[] = {{"block_pixels", KnobKind::kTile, 4, {24, 48, 9
                                  {"channel_groups", KnobKind::kTile, 5, {1, 2, 4, 8, 16}},
                                  {"groups_outer", KnobKind::kOrder, 1, {1}}};
 
-// WorkItems of the reference: output rows, n * output_h + y.
+// Best first; the reference, which computes all that is bound, is the last.
+// Work items of the reference: output rows, n * output_h + y.
+#define QPLAN_CONV2D_VARIANTS   \
+  QPLAN_DOT_VARIANTS(conv2d)    \
+  QPLAN_SCALAR_VARIANTS(conv2d) \
+  QPLAN_VARIANT(conv2d_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Conv2dArgs)
-#include "kernels/conv2d/variants.def"
+QPLAN_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -14,8 +14,10 @@ struct CopyArgs {
   uint64_t bytes = 0;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_COPY_VARIANTS QPLAN_VARIANT(copy_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, CopyArgs)
-#include "kernels/copy/variants.def"
+QPLAN_COPY_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -24,9 +24,14 @@ using DepthwiseConv2dArgs = Conv2dArgs;
 enum DepthwiseKnob : uint32_t { kDepthwiseRowBlockRows };
 constexpr Knob kDepthwiseKnobs[] = {{"band_rows", KnobKind::kTile, 5, {8, 16, 32, 64, 128}}};
 
-// WorkItems of the reference: output rows, n * output_h + y.
+// Best first; the reference, which computes all that is bound, is the last.
+// Work items of the reference: output rows, n * output_h + y.
+#define QPLAN_DEPTHWISE_CONV2D_VARIANTS                          \
+  QPLAN_SIMD_VARIANTS_AFTER(depthwise_conv2d, depthwise_columns) \
+  QPLAN_SCALAR_VARIANTS(depthwise_conv2d)                        \
+  QPLAN_VARIANT(depthwise_conv2d_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, DepthwiseConv2dArgs)
-#include "kernels/depthwise_conv2d/variants.def"
+QPLAN_DEPTHWISE_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -23,8 +23,12 @@ struct DequantizeArgs {
   int32_t zero_point = 0;  // of the dtype
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_DEQUANTIZE_VARIANTS \
+  QPLAN_FILE_VARIANTS(dequantize) \
+  QPLAN_VARIANT(dequantize_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, DequantizeArgs)
-#include "kernels/dequantize/variants.def"
+QPLAN_DEQUANTIZE_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -55,9 +55,14 @@ enum FullyConnectedKnob : uint32_t { kFullyConnectedRowChunk, kFullyConnectedBlo
 constexpr Knob kFullyConnectedKnobs[] = {{"row_chunk", KnobKind::kTile, 3, {24, 48, 96}},
                                          {"block_group", KnobKind::kTile, 5, {2, 4, 8, 16, 64}}};
 
-// WorkItems of the reference: blocks of 16 outputs, r * ceil(output_c / 16) + o / 16.
+// Best first; the reference, which computes all that is bound, is the last.
+// Work items of the reference: blocks of 16 outputs, r * ceil(output_c / 16) + o / 16.
+#define QPLAN_FULLY_CONNECTED_VARIANTS   \
+  QPLAN_DOT_VARIANTS(fully_connected)    \
+  QPLAN_SCALAR_VARIANTS(fully_connected) \
+  QPLAN_VARIANT(fully_connected_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, FullyConnectedArgs)
-#include "kernels/fully_connected/variants.def"
+QPLAN_FULLY_CONNECTED_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -18,8 +18,12 @@ struct Lut8Args {
   uint64_t elements = 0;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_LUT8_VARIANTS \
+  QPLAN_SIMD_VARIANTS(lut8) \
+  QPLAN_VARIANT(lut8_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Lut8Args)
-#include "kernels/lut8/variants.def"
+QPLAN_LUT8_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -46,8 +46,12 @@ struct MeanArgs {
   float scale = 0.0f;             // F32E, in the place of multiplier and shift: (0, 2^100]
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_MEAN_VARIANTS \
+  QPLAN_SIMD_VARIANTS(mean) \
+  QPLAN_VARIANT(mean_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MeanArgs)
-#include "kernels/mean/variants.def"
+QPLAN_MEAN_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

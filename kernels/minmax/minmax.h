@@ -25,8 +25,12 @@ struct MinmaxArgs {
   Broadcast broadcast;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_MINMAX_VARIANTS \
+  QPLAN_SIMD_VARIANTS(minmax) \
+  QPLAN_VARIANT(minmax_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MinmaxArgs)
-#include "kernels/minmax/variants.def"
+QPLAN_MINMAX_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -41,8 +41,12 @@ struct MulArgs {
   float output_scale = 0.0f;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_MUL_VARIANTS \
+  QPLAN_SIMD_VARIANTS(mul) \
+  QPLAN_VARIANT(mul_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MulArgs)
-#include "kernels/mul/variants.def"
+QPLAN_MUL_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -27,8 +27,10 @@ struct PadArgs {
   uint64_t before[kMaxRank] = {};
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_PAD_VARIANTS QPLAN_VARIANT(pad_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, PadArgs)
-#include "kernels/pad/variants.def"
+QPLAN_PAD_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

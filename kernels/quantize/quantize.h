@@ -29,8 +29,12 @@ struct QuantizeArgs {
   int32_t zero_point = 0;  // of the dtype
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_QUANTIZE_VARIANTS \
+  QPLAN_SIMD_VARIANTS(quantize) \
+  QPLAN_VARIANT(quantize_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, QuantizeArgs)
-#include "kernels/quantize/variants.def"
+QPLAN_QUANTIZE_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

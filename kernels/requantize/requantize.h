@@ -51,9 +51,13 @@ struct RequantizeArgs {
   Dtype output_dtype = Dtype::kOther;  // uint8 or int8
 };
 
-// WorkItems of the reference: chunks of kRequantizeChunk elements.
+// Best first; the reference, which computes all that is bound, is the last.
+// Work items of the reference: chunks of kRequantizeChunk elements.
+#define QPLAN_REQUANTIZE_VARIANTS \
+  QPLAN_SIMD_VARIANTS(requantize) \
+  QPLAN_VARIANT(requantize_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, RequantizeArgs)
-#include "kernels/requantize/variants.def"
+QPLAN_REQUANTIZE_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -46,8 +46,12 @@ struct ResizeBilinearArgs {
   uint32_t output_w = 1;
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_RESIZE_BILINEAR_VARIANTS \
+  QPLAN_SIMD_VARIANTS(resize_bilinear) \
+  QPLAN_VARIANT(resize_bilinear_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, ResizeBilinearArgs)
-#include "kernels/resize_bilinear/variants.def"
+QPLAN_RESIZE_BILINEAR_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

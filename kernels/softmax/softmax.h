@@ -50,8 +50,12 @@ struct SoftmaxArgs {
   int32_t output_zero_point = 0;  // of the dtype
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_SOFTMAX_VARIANTS \
+  QPLAN_SIMD_VARIANTS(softmax) \
+  QPLAN_VARIANT(softmax_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, SoftmaxArgs)
-#include "kernels/softmax/variants.def"
+QPLAN_SOFTMAX_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -22,8 +22,10 @@ struct SplitArgs {
   uint64_t row_bytes[kMaxOutputs] = {};
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_SPLIT_VARIANTS QPLAN_VARIANT(split_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, SplitArgs)
-#include "kernels/split/variants.def"
+QPLAN_SPLIT_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

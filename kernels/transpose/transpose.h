@@ -22,8 +22,12 @@ struct TransposeArgs {
   uint64_t input_strides[kMaxRank] = {};  // in elements
 };
 
+// Best first; the reference, which computes all that is bound, is the last.
+#define QPLAN_TRANSPOSE_VARIANTS \
+  QPLAN_SIMD_VARIANTS(transpose) \
+  QPLAN_VARIANT(transpose_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, TransposeArgs)
-#include "kernels/transpose/variants.def"
+QPLAN_TRANSPOSE_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

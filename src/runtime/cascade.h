@@ -72,7 +72,7 @@ size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa);
 // KernelFamily::work: that of the layers, and the bytes of tiles that move for each row of output. Each task
 // computes again what the one before it left in its tiles.
 uint64_t cascade_work(const CascadeArgs& args);
-// WorkItems: blocks of rows, image by image.
+// Work items: blocks of rows, image by image.
 uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa);
 void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch);
 

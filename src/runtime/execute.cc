@@ -12,7 +12,7 @@ constexpr uint64_t kWorkPerCall = uint64_t{1} << 26;
 // Limit for variants whose work items share work with their neighbours, which each call repeats.
 constexpr uint64_t kMaxSharingCalls = 16;
 
-// WorkItems of a step that a worker does in one call: all of them where the step is small.
+// Work items of a step that a worker does in one call: all of them where the step is small.
 uint32_t work_items_per_call(const Session& session, const StepRecord& step, const void* args,
                              uint32_t work_items) {
   if (session.work <= kWorkPerCall) return work_items;
@@ -23,7 +23,7 @@ uint32_t work_items_per_call(const Session& session, const StepRecord& step, con
   return per_call > 0 ? static_cast<uint32_t>(per_call) : 1;
 }
 
-// WorkItems [begin, end), as far as the run is not cancelled.
+// Work items [begin, end), as far as the run is not cancelled.
 void run_work_items(const Session& session, const KernelVariant& variant, const void* args, uint32_t begin,
                     uint32_t end, uint32_t per_call, uint8_t* scratch) {
   while (begin < end && !session.is_cancelled()) {

@@ -1,4 +1,4 @@
-// Running a family's variants in tests: a new row of variants.def is tested without new code.
+// Running a family's variants in tests: a new row of its list is tested without new code.
 #ifndef QPLAN_TESTS_SUPPORT_VARIANTS_H_
 #define QPLAN_TESTS_SUPPORT_VARIANTS_H_
 

@@ -122,12 +122,8 @@ constexpr RowCut kRowCut = {accepts_rows, rows_read, rows_span, cut_rows};
 uint64_t work(const AddArgs& args) { return args.broadcast.elements; }
 
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(AddArgs, name, isa),
-constexpr KernelVariant kAddVariants[] = {
-#include "kernels/add/add_variants.def"
-};
-constexpr KernelVariant kSubVariants[] = {
-#include "kernels/add/sub_variants.def"
-};
+constexpr KernelVariant kAddVariants[] = {QPLAN_ADD_VARIANTS};
+constexpr KernelVariant kSubVariants[] = {QPLAN_SUB_VARIANTS};
 #undef QPLAN_VARIANT
 constexpr KernelVariant kAddReference[] = {QPLAN_VARIANT_ROW(AddArgs, add_ref, QPLAN_ISA_REFERENCE)};
 constexpr KernelVariant kSubReference[] = {QPLAN_VARIANT_ROW(AddArgs, sub_ref, QPLAN_ISA_REFERENCE)};

@@ -42,7 +42,7 @@ uint64_t work(const ArgMaxArgs& args) { return saturating_product(args.outer, ar
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ArgMaxArgs, name, isa),
-#include "kernels/arg_max/variants.def"
+    QPLAN_ARG_MAX_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(ArgMaxArgs, arg_max_ref, QPLAN_ISA_REFERENCE)};

@@ -61,7 +61,7 @@ uint64_t work(const ConcatArgs& args) { return saturating_product(args.rows, arg
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ConcatArgs, name, isa),
-#include "kernels/concat/variants.def"
+    QPLAN_CONCAT_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(ConcatArgs, concat_ref, QPLAN_ISA_REFERENCE)};

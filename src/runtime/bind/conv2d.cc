@@ -207,7 +207,7 @@ qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* err
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
-#include "kernels/conv2d/variants.def"
+    QPLAN_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE)};

@@ -34,7 +34,7 @@ uint64_t work(const CopyArgs& args) { return args.bytes; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(CopyArgs, name, isa),
-#include "kernels/copy/variants.def"
+    QPLAN_COPY_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(CopyArgs, copy_ref, QPLAN_ISA_REFERENCE)};

@@ -34,7 +34,7 @@ qplan_status bind(const StepView& step, bool check, DepthwiseConv2dArgs& args, E
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) \
   with_knobs(QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, name, isa), kDepthwiseKnobs),
-#include "kernels/depthwise_conv2d/variants.def"
+    QPLAN_DEPTHWISE_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {

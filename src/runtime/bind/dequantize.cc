@@ -41,7 +41,7 @@ uint64_t work(const DequantizeArgs& args) { return args.elements; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(DequantizeArgs, name, isa),
-#include "kernels/dequantize/variants.def"
+    QPLAN_DEQUANTIZE_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {

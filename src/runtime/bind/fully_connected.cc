@@ -107,7 +107,7 @@ uint64_t work(const FullyConnectedArgs& args) {
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) \
   with_knobs(QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa), kFullyConnectedKnobs),
-#include "kernels/fully_connected/variants.def"
+    QPLAN_FULLY_CONNECTED_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {

@@ -34,7 +34,7 @@ uint64_t work(const Lut8Args& args) { return args.elements; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Lut8Args, name, isa),
-#include "kernels/lut8/variants.def"
+    QPLAN_LUT8_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Lut8Args, lut8_ref, QPLAN_ISA_REFERENCE)};

@@ -85,7 +85,7 @@ uint64_t work(const MeanArgs& args) { return saturating_product(args.num_outputs
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MeanArgs, name, isa),
-#include "kernels/mean/variants.def"
+    QPLAN_MEAN_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MeanArgs, mean_ref, QPLAN_ISA_REFERENCE)};

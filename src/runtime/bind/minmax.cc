@@ -47,7 +47,7 @@ uint64_t work(const MinmaxArgs& args) { return args.broadcast.elements; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MinmaxArgs, name, isa),
-#include "kernels/minmax/variants.def"
+    QPLAN_MINMAX_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MinmaxArgs, minmax_ref, QPLAN_ISA_REFERENCE)};

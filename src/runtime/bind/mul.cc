@@ -66,7 +66,7 @@ uint64_t work(const MulArgs& args) { return args.broadcast.elements; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(MulArgs, name, isa),
-#include "kernels/mul/variants.def"
+    QPLAN_MUL_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(MulArgs, mul_ref, QPLAN_ISA_REFERENCE)};

@@ -73,7 +73,7 @@ uint64_t work(const PadArgs& args) {
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(PadArgs, name, isa),
-#include "kernels/pad/variants.def"
+    QPLAN_PAD_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(PadArgs, pad_ref, QPLAN_ISA_REFERENCE)};

@@ -100,12 +100,8 @@ uint64_t work(const Pool2dArgs& args) {
 }
 
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Pool2dArgs, name, isa),
-constexpr KernelVariant kAvgVariants[] = {
-#include "kernels/pool2d/avg_pool2d_variants.def"
-};
-constexpr KernelVariant kMaxVariants[] = {
-#include "kernels/pool2d/max_pool2d_variants.def"
-};
+constexpr KernelVariant kAvgVariants[] = {QPLAN_AVG_POOL2D_VARIANTS};
+constexpr KernelVariant kMaxVariants[] = {QPLAN_MAX_POOL2D_VARIANTS};
 #undef QPLAN_VARIANT
 constexpr KernelVariant kAvgReference[] = {
     QPLAN_VARIANT_ROW(Pool2dArgs, avg_pool2d_ref, QPLAN_ISA_REFERENCE)};

@@ -51,7 +51,7 @@ uint64_t work(const QuantizeArgs& args) { return args.elements; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(QuantizeArgs, name, isa),
-#include "kernels/quantize/variants.def"
+    QPLAN_QUANTIZE_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(QuantizeArgs, quantize_ref, QPLAN_ISA_REFERENCE)};

@@ -100,7 +100,7 @@ uint64_t work(const RequantizeArgs& args) { return args.count; }
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(RequantizeArgs, name, isa),
-#include "kernels/requantize/variants.def"
+    QPLAN_REQUANTIZE_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {

@@ -66,7 +66,7 @@ uint64_t work(const ResizeBilinearArgs& args) {
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ResizeBilinearArgs, name, isa),
-#include "kernels/resize_bilinear/variants.def"
+    QPLAN_RESIZE_BILINEAR_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {

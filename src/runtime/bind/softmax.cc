@@ -79,7 +79,7 @@ uint64_t work(const SoftmaxArgs& args) {
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(SoftmaxArgs, name, isa),
-#include "kernels/softmax/variants.def"
+    QPLAN_SOFTMAX_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(SoftmaxArgs, softmax_ref, QPLAN_ISA_REFERENCE)};

@@ -61,7 +61,7 @@ uint64_t work(const SplitArgs& args) { return saturating_product(args.rows, args
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(SplitArgs, name, isa),
-#include "kernels/split/variants.def"
+    QPLAN_SPLIT_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(SplitArgs, split_ref, QPLAN_ISA_REFERENCE)};

@@ -72,7 +72,7 @@ uint64_t work(const TransposeArgs& args) { return saturating_product(args.elemen
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(TransposeArgs, name, isa),
-#include "kernels/transpose/variants.def"
+    QPLAN_TRANSPOSE_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(TransposeArgs, transpose_ref, QPLAN_ISA_REFERENCE)};

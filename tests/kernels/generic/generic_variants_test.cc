@@ -39,80 +39,80 @@ std::vector<Row> all_rows() {
   {
     using Args = AddArgs;
     family = &kAddFamily;
-#include "kernels/add/add_variants.def"
+    QPLAN_ADD_VARIANTS
     family = &kSubFamily;
-#include "kernels/add/sub_variants.def"
+    QPLAN_SUB_VARIANTS
   }
   {
     using Args = ArgMaxArgs;
     family = &kArgMaxFamily;
-#include "kernels/arg_max/variants.def"
+    QPLAN_ARG_MAX_VARIANTS
   }
   {
     using Args = Conv2dArgs;
     family = &kConv2dFamily;
-#include "kernels/conv2d/variants.def"
+    QPLAN_CONV2D_VARIANTS
     family = &kDepthwiseConv2dFamily;
-#include "kernels/depthwise_conv2d/variants.def"
+    QPLAN_DEPTHWISE_CONV2D_VARIANTS
   }
   {
     using Args = FullyConnectedArgs;
     family = &kFullyConnectedFamily;
-#include "kernels/fully_connected/variants.def"
+    QPLAN_FULLY_CONNECTED_VARIANTS
   }
   {
     using Args = Lut8Args;
     family = &kLut8Family;
-#include "kernels/lut8/variants.def"
+    QPLAN_LUT8_VARIANTS
   }
   {
     using Args = MeanArgs;
     family = &kMeanFamily;
-#include "kernels/mean/variants.def"
+    QPLAN_MEAN_VARIANTS
   }
   {
     using Args = MinmaxArgs;
     family = &kMaximumFamily;
-#include "kernels/minmax/variants.def"
+    QPLAN_MINMAX_VARIANTS
     family = &kMinimumFamily;
-#include "kernels/minmax/variants.def"
+    QPLAN_MINMAX_VARIANTS
   }
   {
     using Args = MulArgs;
     family = &kMulFamily;
-#include "kernels/mul/variants.def"
+    QPLAN_MUL_VARIANTS
   }
   {
     using Args = Pool2dArgs;
     family = &kAvgPool2dFamily;
-#include "kernels/pool2d/avg_pool2d_variants.def"
+    QPLAN_AVG_POOL2D_VARIANTS
     family = &kMaxPool2dFamily;
-#include "kernels/pool2d/max_pool2d_variants.def"
+    QPLAN_MAX_POOL2D_VARIANTS
   }
   {
     using Args = QuantizeArgs;
     family = &kQuantizeFamily;
-#include "kernels/quantize/variants.def"
+    QPLAN_QUANTIZE_VARIANTS
   }
   {
     using Args = RequantizeArgs;
     family = &kRequantizeFamily;
-#include "kernels/requantize/variants.def"
+    QPLAN_REQUANTIZE_VARIANTS
   }
   {
     using Args = ResizeBilinearArgs;
     family = &kResizeBilinearFamily;
-#include "kernels/resize_bilinear/variants.def"
+    QPLAN_RESIZE_BILINEAR_VARIANTS
   }
   {
     using Args = SoftmaxArgs;
     family = &kSoftmaxFamily;
-#include "kernels/softmax/variants.def"
+    QPLAN_SOFTMAX_VARIANTS
   }
   {
     using Args = TransposeArgs;
     family = &kTransposeFamily;
-#include "kernels/transpose/variants.def"
+    QPLAN_TRANSPOSE_VARIANTS
   }
 #undef QPLAN_VARIANT
   return rows;
