@@ -23,7 +23,7 @@ qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const D
   // Zeroed, its neighbours in the session's list would be lost, and the driver's memory with it.
   if (qplan::is_live_buffer(*session, buffer)) {
     return finish(session, session->error.set(QPLAN_INVALID_STATE)
-                               << "buffer: the storage holds a buffer already; destroy it first");
+                               << "buffer: the storage already contains a buffer; destroy it first");
   }
   memset(buffer, 0, sizeof(*buffer));
   const uint32_t count = session->npu == nullptr ? 0 : session->npu->num_devices;

@@ -67,7 +67,7 @@ pattern::PostValue stands_for(qplan_post& post, pattern::PreValue value) {
     return (*post.r)[value];
   } catch (const PackError& error) {
     if (error.status() != QPLAN_INTERNAL) throw;
-    fail(cat("nothing stands for value ", value.id.index,
+    fail(cat("no new value replaces value ", value.id.index,
              " yet: it is what the rewrite replaces, or made from that; build from the node's operands"));
   }
 }

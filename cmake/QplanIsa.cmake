@@ -57,31 +57,27 @@ foreach(row IN LISTS rows)
   set(QPLAN_ISA_KIND_${name} ${vectors})
 endforeach()
 
-# qplan_isa_source(<target> <isa> <name> <content>): two objects of a source for an instruction set. `run` is compiled with
-# its flags; the queries (accepts, scratch_bytes, units) are compiled without them, because the packer asks them about
-# instruction sets that its own processor lacks, and a compiler that may use AVX-512 copies structs with it. Both at -O2 in
-# every preset: unoptimised intrinsics would emit weak copies of inline functions.
-function(qplan_isa_source target isa name content)
+# qplan_isa_run(<target> <isa> <name> <content>): the object of a source for an instruction set that computes, compiled with
+# its flags, and at -O2 in every preset: unoptimised intrinsics would emit weak copies of inline functions.
+function(qplan_isa_run target isa name content)
   set(run ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}.cc)
   file(CONFIGURE OUTPUT ${run} CONTENT "#define QPLAN_ONLY_RUN 1\n${content}" @ONLY)
-  # Each of the two leaves helpers of the other unused.
+  # This object and that of the queries each leave helpers of the other unused.
   set_source_files_properties(${run} PROPERTIES
     COMPILE_OPTIONS "-O2;-Wno-unused-function;${QPLAN_ISA_FLAGS_${isa}};${QPLAN_ISA_UNINSTRUMENTED}")
-  set(queries ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}_queries.cc)
-  file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1\n${content}" @ONLY)
-  # Vectors are passed only between functions that this object does not contain.
-  set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "-Wno-unused-function;-Wno-psabi")
-  target_sources(${target} PRIVATE ${run} ${queries})
+  target_sources(${target} PRIVATE ${run})
 endfunction()
 
-# qplan_isa_content(<variable> <isa> <file>): a source that includes <family>_simd.cc for an instruction set.
-function(qplan_isa_content variable isa file)
-  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
-  set(${variable} "#define QPLAN_SIMD_ISA ${isa}
-#define QPLAN_SIMD_VECTORS ${QPLAN_ISA_VECTORS_${isa}}
-#define QPLAN_SIMD_HEADER \"kernels/simd/${isa}.h\"
-#include \"${path}\"
-" PARENT_SCOPE)
+# qplan_isa_queries(<target> <name> <content>): the object with accepts, scratch_bytes and work_items. It is compiled without
+# the flags of its instruction set, because the packer asks about instruction sets that its own processor lacks, and a
+# compiler that may use AVX-512 copies structs with it.
+function(qplan_isa_queries target name content)
+  set(queries ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}_queries.cc)
+  file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1\n${content}" @ONLY)
+  # Vectors are passed only between functions that this object does not contain; one file's local name may be another's
+  # global one.
+  set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "-Wno-unused-function;-Wno-psabi;-Wno-shadow")
+  target_sources(${target} PRIVATE ${queries})
 endfunction()
 
 # qplan_isas_header(<file>...): generates "kernels/isas.h"; the files are those written by hand for an instruction set.
@@ -136,35 +132,49 @@ endfunction()
 
 # qplan_isa_sources(<target> <file>...): the variants in files of instruction sets. <variants>_simd.cc is compiled for each
 # that the family's lists name, unless the folder has a <variants>_<isa>.cc, written by hand for that one;
-# <variants>_scalar.cc for each that computes in general registers.
+# <variants>_scalar.cc for each that computes in general registers. The queries of all <variants>_simd.cc are one object for
+# an instruction set: they are small, and the headers that they include are not.
 function(qplan_isa_sources target)
+  foreach(isa IN LISTS QPLAN_ISAS)
+    set(head_${isa} "#define QPLAN_SIMD_ISA ${isa}
+#define QPLAN_SIMD_VECTORS ${QPLAN_ISA_VECTORS_${isa}}
+#define QPLAN_SIMD_HEADER \"kernels/simd/${isa}.h\"
+")
+    set(queries_${isa})
+  endforeach()
   foreach(file IN LISTS ARGN)
     get_filename_component(folder ${file} DIRECTORY)
     get_filename_component(name ${file} NAME_WE)
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
+    set(include "#include \"${path}\"\n")
     if(name MATCHES "_simd$")
       string(REGEX REPLACE "_simd$" "" variants ${name})
       qplan_family_isas(isas ${folder})
       foreach(isa IN LISTS isas)
         if(NOT EXISTS ${folder}/${variants}_${isa}.cc)
-          qplan_isa_content(content ${isa} ${file})
-          qplan_isa_source(${target} ${isa} ${variants}_${isa} "${content}")
+          qplan_isa_run(${target} ${isa} ${variants}_${isa} "${head_${isa}}${include}")
+          string(APPEND queries_${isa} "${include}")
         endif()
       endforeach()
     elseif(name MATCHES "_scalar$")
       string(REGEX REPLACE "_scalar$" "" variants ${name})
-      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
       foreach(isa IN LISTS QPLAN_SCALAR_ISAS)
-        qplan_isa_source(${target} ${isa} ${variants}_${isa} "#define QPLAN_SCALAR_ISA ${isa}
-#include \"${path}\"
-")
+        set(content "#define QPLAN_SCALAR_ISA ${isa}\n${include}")
+        qplan_isa_run(${target} ${isa} ${variants}_${isa} "${content}")
+        qplan_isa_queries(${target} ${variants}_${isa} "${content}")
       endforeach()
     else()
       foreach(isa IN LISTS QPLAN_ISAS)
         if(name MATCHES "_${isa}$")
-          file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
-          qplan_isa_source(${target} ${isa} ${name} "#include \"${path}\"\n")
+          qplan_isa_run(${target} ${isa} ${name} "${include}")
+          qplan_isa_queries(${target} ${name} "${include}")
         endif()
       endforeach()
+    endif()
+  endforeach()
+  foreach(isa IN LISTS QPLAN_ISAS)
+    if(queries_${isa})
+      qplan_isa_queries(${target} simd_${isa} "${head_${isa}}${queries_${isa}}")
     endif()
   endforeach()
 endfunction()

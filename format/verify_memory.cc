@@ -39,7 +39,7 @@ Error& PlanVerifier::corrupt_tensor(uint32_t index) {
 
 bool PlanVerifier::spend(uint32_t entries) {
   if (entries > budget_) {
-    corrupt() << "its vectors are shared so often that they hold more entries than the root has bytes ("
+    corrupt() << "its vectors are shared so often that they have more entries than the root has bytes ("
               << header_.root_size << ")";
     return false;
   }
@@ -73,7 +73,7 @@ bool PlanVerifier::banks() {
     if (!bank(i, entry)) return false;
     // A session is in the first of the memories that it is given, one per ARENA and DEVICE bank.
     if (entry.kind() == BankKind_DEVICE && !has_main) {
-      corrupt_bank(i) << "memory of a device before the first arena, expected behind it";
+      corrupt_bank(i) << "memory of a device before the first arena, expected after it";
       return false;
     }
     if (entry.kind() == BankKind_ARENA && !has_main) {

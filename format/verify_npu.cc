@@ -205,13 +205,13 @@ bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body, uint32_t devi
 bool PlanVerifier::npu_alternatives(uint32_t index, const NpuStep& body) {
   const uint32_t count = body.num_alternative_steps(), num_steps = count_of(plan_.steps());
   if (count >= num_steps - index) {
-    corrupt_step(index) << count << " steps that stand in for it reach beyond the plan's " << num_steps;
+    corrupt_step(index) << count << " fallback steps reach beyond the plan's " << num_steps;
     return false;
   }
   // They are no regions themselves, so that no step is looked at for two.
   for (uint32_t i = index + 1; i <= index + count; ++i) {
     if (plan_.steps()->Get(i)->body_type() == StepBody_KernelStep) continue;
-    corrupt_step(index) << "step " << i << ", which stands in for it, is no kernel's";
+    corrupt_step(index) << "step " << i << ", a fallback step, is not a kernel's";
     return false;
   }
   return true;

@@ -145,7 +145,7 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
     if (npu == nullptr) continue;
     if (npu->num_alternative_steps() <= end - i) break;
     corrupt() << "function " << Quoted{name} << ": ends before step " << i - 1 + npu->num_alternative_steps()
-              << ", the last of those that stand in for step " << i - 1;
+              << ", the last fallback step of step " << i - 1;
     return false;
   }
   const uint64_t scratch = function.scratch_per_worker();

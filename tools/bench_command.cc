@@ -174,7 +174,7 @@ void add_bench_command(CLI::App& app) {
       "  qplan bench model.qplan --isa avx2 --per-step\n"
       "  qplan bench model.qplan --runs 200 --json\n"
       "  qplan bench npu.qplan --driver ./libmy_driver.so\n"
-      "Regions on the simulator take the simulator's time, which says nothing of a device's.");
+      "Regions on the simulator take the simulator's time, not a device's.");
   command->callback([options]() { run(*options); });
 }
 

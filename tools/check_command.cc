@@ -62,7 +62,7 @@ void add_check_command(CLI::App& app) {
   command->footer(
       "Checks the digest and the whole structure, binds every step to a kernel and loads every NPU region on "
       "its device;\n"
-      "says OK or why not. --driver none leaves the devices out.\n"
+      "prints OK or the reason. --driver none leaves the devices out.\n"
       "Examples:\n"
       "  qplan check model.qplan && echo fine\n"
       "  qplan check npu.qplan --driver ./libmy_driver.so");

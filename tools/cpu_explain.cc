@@ -73,7 +73,7 @@ std::vector<std::string> notes_of(const qplan_event& event, const Json& of_step,
   const std::string op = event.op, kernel = event.kernel;
   std::vector<std::string> notes;
   if (only_moves(op)) {
-    std::string note = "computes nothing, moves " + kilobytes(event.bytes);
+    std::string note = "computes nothing, copies " + kilobytes(event.bytes);
     if (op == "transpose")
       note += " into another layout; at an input or output --io-layout nhwc leaves it to the caller";
     notes.push_back(note);

@@ -100,7 +100,7 @@ void run(const ExplainOptions& options) {
 void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
-      app.add_subcommand("explain", "Tell which operator of a model runs where and as which kernel, and why");
+      app.add_subcommand("explain", "Show where each operator of a model runs, as which kernel, and why");
   add_model_options(*command, options->model);
   add_placement_options(*command, options->placement);
   command->add_flag("--json", options->json, "As JSON");
@@ -115,7 +115,7 @@ void add_explain_command(CLI::App& app) {
       "that this machine runs\n"
       "them with, and why one is slow. With a device in --target: what runs there and what does not, "
       "with all reasons.\n"
-      "MODEL may be a plan: then it tells what was decided.\n"
+      "MODEL may be a plan: then explain shows what was decided.\n"
       "Examples:\n"
       "  qplan explain model.tflite\n"
       "  qplan explain model.tflite --target \"vta, cpu\"\n"

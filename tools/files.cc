@@ -58,7 +58,7 @@ std::vector<uint8_t> read_file(const std::string& path, std::string_view what, c
     bytes.reserve(static_cast<size_t>(file_bytes) + kPiece);
   } else if (max_bytes == UINT64_MAX) {
     max_bytes = kMaxStreamBytes;
-    expected = "expected at most that of what is no regular file";
+    expected = "expected at most that of a file that is not regular";
   }
   size_t size = 0;
   for (;;) {

@@ -42,11 +42,11 @@ void run(const InspectOptions& options) {
 
 void add_inspect_command(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "Tell what a plan holds and needs");
+  CLI::App* command = app.add_subcommand("inspect", "Show what a plan contains and needs");
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   command->add_flag("--json", options->json, "Everything, each step too, as JSON");
   command->footer(
-      "The arena is what tensors share; a session needs it and some structures of the runtime (session).\n"
+      "The arena is the memory that tensors share; a session needs it and some structures of the runtime.\n"
       "The work counts elementary operations (docs/work.md) and follows from shapes alone; `qplan run "
       "--max-work`\n"
       "refuses plans of more.\n"

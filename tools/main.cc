@@ -125,7 +125,7 @@ int run(int argc, char** argv) {
       "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
       "  qplan bench model.qplan --threads 2\n"
       "Exit status: 0 success, 1 something is wrong with a model, plan, file or machine, 2 wrong usage.\n"
-      "'qplan help COMMAND' tells more about each command.");
+      "'qplan help COMMAND' describes each command.");
   add_pack_command(app);
   add_run_command(app);
   add_inspect_command(app);

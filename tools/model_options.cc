@@ -123,8 +123,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
           "Make up data for constants that a text names without giving them; the same for the same seed")
       ->type_name("SEED");
   command.add_flag("--keep-float", options.keep_float,
-                   "Leave out rewrites that give a float pattern an integer meaning");
-  command.add_option("--skip", options.skip, "Leave out passes or rewrites, by name; may be repeated")
+                   "Skip rewrites that turn a float pattern into an integer operator");
+  command.add_option("--skip", options.skip, "Skip passes or rewrites, by name; may be repeated")
       ->type_name("NAME[,NAME]")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -166,15 +166,15 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
       ->type_name("LIB")
       ->allow_extra_args(false);
   command
-      .add_option(
-          "--placement", options.policy,
-          "soft (default): what the preferred target does not take runs on the next one; strict: that is an "
-          "error")
+      .add_option("--placement", options.policy,
+                  "soft (default): operators that the preferred target rejects run on the next one; strict: "
+                  "that is an "
+                  "error")
       ->type_name("POLICY");
   command
       .add_option(
           "--pin", options.pins,
-          "Run operators on a target, whatever its priority: NODE is a name of the model, or %NUMBER as "
+          "Run operators on a target, regardless of its priority: NODE is a name of the model, or %NUMBER as "
           "`qplan explain` counts; may be repeated")
       ->type_name("NODE=TARGET")
       ->allow_extra_args(false);
@@ -187,11 +187,11 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
       ->type_name("WHAT")
       ->check(CLI::IsMember({"npu", "latency", "energy"}));
   command.add_flag("--no-cost-gate", options.no_cost_gate,
-                   "Keep all regions on their devices, whatever --prefer says of them");
+                   "Keep all regions on their devices, regardless of --prefer");
   command
       .add_option(
           "--fallback", options.fallback,
-          "cpu (default): regions of a device have CPU steps behind them; none: smaller, and nothing runs "
+          "cpu (default): regions of a device have CPU steps as a fallback; none: smaller, and nothing runs "
           "without the device")
       ->type_name("WHERE");
 }
@@ -211,12 +211,12 @@ NamedType parse_input_shape(const std::string& text) {
 
 void add_fuse_option(CLI::App& command, std::string& how) {
   command
-      .add_option(
-          "--fuse", how,
-          "Which layers run as one step, a few rows at a time: auto (default): those that save much "
-          "memory and cost little time, or save time by --tuning; memory: those that give the least "
-          "memory, whatever their time; off: none; all: wherever it can be done, for measurements: it may "
-          "take more memory and time than auto")
+      .add_option("--fuse", how,
+                  "Which layers run as one step, a few rows at a time: auto (default): those that save much "
+                  "memory and cost little time, or save time by --tuning; memory: those that give the least "
+                  "memory, regardless of their time; off: none; all: wherever it can be done, for "
+                  "measurements: it may "
+                  "take more memory and time than auto")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "off", "all", "memory"}));
 }

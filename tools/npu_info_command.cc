@@ -109,7 +109,7 @@ void info(const InfoOptions& options) {
   const qplan_npu_status status = device.driver->capabilities(device.device, &capabilities);
   qplan_host_device_close(&device);
   if (status < 0)
-    throw Failure("driver '" + name + "': cannot tell its capabilities: error " + std::to_string(status));
+    throw Failure("driver '" + name + "': cannot state its capabilities: error " + std::to_string(status));
   const Json json = capabilities_json(*driver.get(), devices, capabilities);
   if (options.json) {
     print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -135,7 +135,7 @@ void info(const InfoOptions& options) {
 
 void add_npu_info_command(CLI::App& npu) {
   auto options = std::make_shared<InfoOptions>();
-  CLI::App* command = npu.add_subcommand("info", "Tell what a driver's device can do");
+  CLI::App* command = npu.add_subcommand("info", "Show what a driver's device can do");
   add_driver_options(*command, options->npu);
   command->add_option("--device", options->index, "Which of the driver's devices (default 0)")
       ->type_name("N");

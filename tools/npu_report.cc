@@ -254,7 +254,7 @@ void check_mismatches(const qplan_session* session) {
     if (region.mismatches > 0) names += (names.empty() ? "'" : ", '") + region_name(region) + "'";
   }
   if (names.empty()) return;
-  throw Failure("npu: the device computed other bytes than the cpu, whose bytes stand: region " + names +
+  throw Failure("npu: the device computed other bytes than the cpu; using the CPU result: region " + names +
                 "; the driver or the device is wrong, not the model");
 }
 

@@ -94,11 +94,11 @@ void add_pack_command(CLI::App& app) {
   command->add_flag("--strip-names", options->strip_names, "Leave names and provenance out of the plan");
   command
       ->add_option("--tuning", options->tuning,
-                   "Measurements of `qplan tune`: each step goes about its work in the way that was fastest")
+                   "Measurements of `qplan tune`: each step uses the schedule that was fastest")
       ->type_name("LOG");
   command
       ->add_option("--tuning-threads", options->tuning_threads,
-                   "Which of them count: those with so many threads (default 1)")
+                   "Use the measurements made with so many threads (default 1)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   add_fuse_option(*command, options->fuse);

@@ -359,7 +359,7 @@ void add_tune_command(CLI::App& app) {
       ->add_option(
           "--log", options->log,
           "Where measurements are appended as they are made, for `qplan pack --tuning`; a run that was "
-          "interrupted goes on with what its log has")
+          "interrupted continues from its log")
       ->required()
       ->type_name("LOG");
   command

@@ -229,7 +229,7 @@ static inline qplan_npu_status qplan_oplist_check_slots(const qplan_oplist* list
         slot.bytes > list->header.total_bytes - slot.data_offset) {
       return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SLOT, i,
                                  (int64_t)list->header.total_bytes, (int64_t)slot.data_offset,
-                                 "oplist: the data of a slot lies outside the blob");
+                                 "oplist: the data of a slot is outside the blob");
     }
   }
   return QPLAN_NPU_OK;
@@ -249,7 +249,7 @@ static inline qplan_npu_status qplan_oplist_check_tensors(const qplan_oplist* li
         t.offset > slot.bytes || bytes > slot.bytes - t.offset) {
       return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_TENSOR, i, (int64_t)slot.bytes,
                                  (int64_t)t.offset,
-                                 "oplist: a tensor lies outside its slot, or between elements");
+                                 "oplist: a tensor is outside its slot, or between elements");
     }
   }
   return QPLAN_NPU_OK;
@@ -339,7 +339,7 @@ static inline qplan_npu_status qplan_oplist_open(const void* blob, uint64_t byte
   if (h->total_bytes != bytes)
     return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SIZE, QPLAN_OPLIST_NONE,
                                (int64_t)h->total_bytes, (int64_t)bytes,
-                               "oplist: truncated, or with more behind it");
+                               "oplist: truncated, or followed by more bytes");
   if (h->checksum != qplan_oplist_checksum(blob, bytes))
     return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_CHECKSUM, QPLAN_OPLIST_NONE, 0, 0,
                                "oplist: damaged: the checksum is another");
@@ -354,7 +354,7 @@ static inline qplan_npu_status qplan_oplist_open(const void* blob, uint64_t byte
       (h->names_bytes > 0 && list->blob[names_end - 1] != 0)) {
     return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_SIZE, QPLAN_OPLIST_NONE,
                                (int64_t)bytes, (int64_t)names_end,
-                               "oplist: records or names lie outside the blob");
+                               "oplist: records or names are outside the blob");
   }
   status = qplan_oplist_check_slots(list, why);
   if (status == QPLAN_NPU_OK) status = qplan_oplist_check_tensors(list, why);
@@ -535,7 +535,7 @@ static inline const char* qplan_npu_op_check(const qplan_npu_op* op) {
     return "input, weights and output are int8 or uint8";
   }
   if (op->contract == QPLAN_NPU_ACC32 && (!has_weights || y->dtype.bits != 32 || y->dtype.code != kDLInt))
-    return "contract acc32 is of layers with weights, whose output is int32";
+    return "contract acc32 needs a layer with weights and an int32 output";
   if (!qplan_npu_op_fits(x, op->input_zero_points[0]) ||
       (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_fits(op->inputs[1], op->input_zero_points[1])) ||
       (has_weights && !qplan_npu_op_fits(w, op->weights_zero_point))) {

@@ -103,8 +103,7 @@ class Preparation {
     for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
       const uint32_t t = npu.outputs()->Get(o);
       if (session_.data[t] != nullptr) continue;
-      fail_region(index, t) << "output " << o << " (tensor " << t
-                            << ") is written by no step that stands in for it";
+      fail_region(index, t) << "output " << o << " (tensor " << t << ") is written by no fallback step";
       return false;
     }
     hide_intermediates(i, npu);
@@ -195,7 +194,7 @@ class Preparation {
       for (uint32_t k = 0; k < format::count_of(npu.inputs()); ++k) {
         if (!format::ranges_overlap(plan_.tensor(t), plan_.tensor(npu.inputs()->Get(k)))) continue;
         fail_region(session_.step_index(i), t)
-            << "stands in for a region and writes over input " << k << " of it in memory";
+            << "is a fallback step of a region and overwrites input " << k << " of it in memory";
         return false;
       }
     }

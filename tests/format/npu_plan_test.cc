@@ -108,11 +108,11 @@ const Wrong kWrong[] = {
     {"CopyOverATensorOfTheStep", [](PlanSpec& s) { bind(s, 1).strides = std::vector<uint64_t>{1}; },
      "plan: step 1 'npu_main_0': bind 1: overlaps output 0"},
     {"AlternativesBeyondThePlan", [](PlanSpec& s) { npu(s).num_alternative_steps = 4; },
-     "plan: step 1 'npu_main_0': 4 steps that stand in for it reach beyond the plan's 5"},
+     "plan: step 1 'npu_main_0': 4 fallback steps reach beyond the plan's 5"},
     {"AlternativeIsARegion", [](PlanSpec& s) { s.steps[2] = s.steps[1]; },
-     "plan: step 1 'npu_main_0': step 2, which stands in for it, is no kernel's"},
+     "plan: step 1 'npu_main_0': step 2, a fallback step, is not a kernel's"},
     {"FunctionCutsAlternatives", [](PlanSpec& s) { s.functions[0].num_steps = 3; },
-     "plan: function 'main': ends before step 3, the last of those that stand in for step 1"},
+     "plan: function 'main': ends before step 3, the last fallback step of step 1"},
 };
 INSTANTIATE_TEST_SUITE_P(Open, NpuPlan, ::testing::ValuesIn(kWrong),
                          [](const ::testing::TestParamInfo<Wrong>& wrong) {

@@ -119,7 +119,7 @@ class Rewrites(Canonical):
 
     def test_the_matched_value_itself_has_no_successor_yet(self):
         error = self.failure(lambda pre, post, m: post[m.root.result])
-        self.assertRegex(error.text, r"post: nothing stands for value \d+ yet: .*; build from the node's operands$")
+        self.assertRegex(error.text, r"post: no new value replaces value \d+ yet: .*; build from the node's operands$")
         self.assertEqual(error.status_name, "QPLAN_INVALID_ARGUMENT")
 
     def test_values_of_another_call_are_told(self):

@@ -207,7 +207,7 @@ TEST(NpuFailure, DevicesThatCannotBeUsedAreAbsent) {
     f.npu.alloc_status = QPLAN_NPU_E_MEMORY;
     EXPECT_EQ(f.run(), QPLAN_OK);
     EXPECT_STREQ(region_info(f.session()).text,
-                 "its device gives no memory for the plan's bank: no memory left");
+                 "its device has no memory for the plan's bank: no memory left");
   }
   {
     const TestPlan plan(region_spec());
@@ -558,8 +558,9 @@ TEST(NpuVerify, ADifferenceIsCountedAndTheCpusBytesStand) {
     ASSERT_EQ(f.run(), QPLAN_OK);
     EXPECT_EQ(region_info(f.session()).mismatches, 1u);
     EXPECT_STREQ(region_info(f.session()).text, "the device's bytes differed from the CPU's");
-    EXPECT_EQ(f.told.last(QPLAN_LOG_WARNING),
-              "npu: region 'npu_main_0' (step 1) differs on 'fake' from the CPU, whose bytes stand");
+    EXPECT_EQ(
+        f.told.last(QPLAN_LOG_WARNING),
+        "npu: region 'npu_main_0' (step 1) differs on 'fake' from the CPU result; using the CPU result");
   }
 }
 

@@ -40,7 +40,7 @@ const Wrong kWrong[] = {
      },
      "npu 'npu_main_0' (step 1): output 0 (tensor 2) has been written before", 1},
     {"AlternativeLacksTheOutput", [](PlanSpec& s) { s.steps[3].outputs = {s.add_tensor({24})}; },
-     "npu 'npu_main_0' (step 1): output 0 (tensor 2) is written by no step that stands in for it", 1},
+     "npu 'npu_main_0' (step 1): output 0 (tensor 2) is written by no fallback step", 1},
     {"IntermediateReadAfterwards", [](PlanSpec& s) { s.steps[4].inputs = {5}; },
      "add_byte 'post' (step 4): input 0 (tensor 5) is written by no earlier step where its region runs on a "
      "device",
@@ -49,7 +49,8 @@ const Wrong kWrong[] = {
      "session: output 0 (tensor 5) is written by no step where its region runs on a device", -1},
     {"AlternativeOverTheInput",
      [](PlanSpec& s) { s.tensors[5].bank = s.tensors[1].bank, s.tensors[5].offset = s.tensors[1].offset; },
-     "npu 'alternative_0' (step 2): stands in for a region and writes over input 0 of it in memory", 2},
+     "npu 'alternative_0' (step 2): is a fallback step of a region and overwrites input 0 of it in memory",
+     2},
     {"OutputOverFunctionInput",
      [](PlanSpec& s) { s.tensors[0].bank = s.tensors[2].bank, s.tensors[0].offset = s.tensors[2].offset; },
      "npu 'npu_main_0' (step 1): tensor 2 overlaps input 0 of the function in memory", 1},
@@ -83,7 +84,7 @@ TEST(HostileRegionTest, ADeviceBankBeforeTheArenaIsRefused) {
   qplan_error error = {};
   error.struct_size = sizeof(error);
   EXPECT_EQ(qplan_plan_open(&plan, bytes.data(), bytes.size(), 0, &error), QPLAN_PLAN_CORRUPT);
-  EXPECT_STREQ(error.text, "plan: bank 0: memory of a device before the first arena, expected behind it");
+  EXPECT_STREQ(error.text, "plan: bank 0: memory of a device before the first arena, expected after it");
 }
 
 // Opens, inits and runs bytes that may be anything: on the device, and on the CPU.

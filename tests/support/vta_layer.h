@@ -51,7 +51,7 @@ inline CompiledLayer compile_layer(const Config& config, const GemmLayer& layer,
     if (layout->bytes() > kMaxBufferBytes)
       throw PackError(QPLAN_MODEL_UNSUPPORTED,
                       cat("vta: layer '", layer.name, "': an activation of ", layout->bytes(),
-                          " bytes, one buffer holds ", kMaxBufferBytes));
+                          " bytes, one buffer has ", kMaxBufferBytes));
   }
   CompiledGemm compiled = compile_gemm(config, layer, result.input, result.output);
   const int64_t element_bytes[kNumLayerRegions] = {kWgtBytes, kAccBytes, kUopBytes, kInpBytes, kInpBytes};

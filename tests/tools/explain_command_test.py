@@ -101,7 +101,7 @@ class Explain(CommandTest):
 
     def test_says_why_a_step_is_slower(self):
         relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 2, 3, 4), int8]) { transpose(%x, axes=[0, 3, 1, 2]) }")
-        self.assertIn("moves 0.0 kB into another layout", self.succeed("explain", relay))
+        self.assertIn("copies 0.0 kB into another layout", self.succeed("explain", relay))
         float_input = self.succeed("explain", DIGITS, "--io", "float")
         self.assertIn("converts between float32 and integers", float_input)
 
@@ -190,7 +190,14 @@ class Explain(CommandTest):
             self.assertNotIn(part, text)
         data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
         report = self.succeed_json("explain", DIGITS, *VTA, "--json")
-        self.assertEqual(json.loads(data), {**report, "title": "digits.tflite"})
+        data = json.loads(data)
+        plan = self.folder / "npu.qplan"
+        self.assertEqual(run("pack", DIGITS, "-o", plan, *VTA).returncode, 0)
+        on_cpu = [step for step in self.succeed_json("inspect", plan, "--json")["steps"] if "variants" in step]
+        self.assertGreater(len(on_cpu), 0)
+        self.assertEqual([(row["op"], row["variants"]) for row in data.pop("cpu_steps") if "." not in row["step"]],
+                         [(step["op"], step["variants"]) for step in on_cpu])
+        self.assertEqual(data, {**report, "title": "digits.tflite"})
 
     def test_html_of_a_plan_is_what_was_decided(self):
         plan, page = self.folder / "npu.qplan", self.folder / "page.html"

@@ -31,7 +31,7 @@ using Opsets = std::unordered_map<std::string, int64_t>;  // by domain
 
 int64_t opset_of(const Opsets& opsets, const std::string& domain) {
   const auto found = opsets.find(domain);
-  if (found == opsets.end()) onnx::invalid("the model names no opset of domain " + onnx::quoted(domain));
+  if (found == opsets.end()) onnx::invalid("the model states no opset of domain " + onnx::quoted(domain));
   return found->second;
 }
 
@@ -40,7 +40,7 @@ Opsets read_opsets(const Model& model, const std::string& place, const LogFuncti
   for (const onnx::OpsetImport& opset : model.opsets) {
     const auto [known, is_new] = opsets.emplace(opset.domain, opset.version);
     if (!is_new && known->second != opset.version) {
-      onnx::invalid("the model names two opsets of domain " + onnx::quoted(opset.domain));
+      onnx::invalid("the model states two opsets of domain " + onnx::quoted(opset.domain));
     }
     if (is_new && log && opset.domain.empty() && opset.version > kNewestOpset) {
       log(QPLAN_LOG_WARNING, place + "opset " + std::to_string(opset.version) + " is newer than " +

@@ -75,7 +75,7 @@ void finish(Archive& archive, ir::Function& main, Ref returned) {
   if (const std::vector<Ref>* items = pt::items_of(values, returned)) refs = *items;
   std::vector<ir::ValueId> outputs;
   std::vector<std::string> names;
-  if (refs.empty()) invalid("'forward' returns nothing");
+  if (refs.empty()) invalid("'forward' returns no value");
   for (const Ref ref : refs) {
     const Flow* flow = values.get<Flow>(ref);
     if (flow == nullptr) {

@@ -207,7 +207,7 @@ class Checker {
     }
     check_slots(s);
     const uint32_t end = s + step.npu->num_alternative_steps;
-    if (end >= program_.steps.size()) fail(s, "its alternative reaches beyond the last step");
+    if (end >= program_.steps.size()) fail(s, "its fallback reaches beyond the last step");
     for (uint32_t a = s + 1; a <= end; ++a) {
       for (const TensorId output : program_.steps[a].outputs) {
         check_apart(s, step.inputs, output, "an alternative's result");
@@ -249,7 +249,7 @@ class Checker {
           if (tensor == own && arena_.device_of[tensor] == device) {
             const Range place = range(tensor);
             if (place.begin == range_of_slot.begin && place.end == range_of_slot.end) continue;
-            fail(s, cat("slot ", slots[i].slot, " is not where its tensor lies"));
+            fail(s, cat("slot ", slots[i].slot, " is not at its tensor's place"));
           }
           if (!range(tensor).overlaps(range_of_slot)) continue;
           fail(s, cat("slot ", slots[i].slot, " shares bytes with '", program_.tensors[tensor].name, "'"));

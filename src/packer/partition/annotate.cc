@@ -1,5 +1,3 @@
-#include "src/packer/partition/annotate.h"
-
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
@@ -8,6 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/partition/stages.h"
 #include "src/packer/pattern/pattern.h"
 
 namespace qplan::partition {
@@ -108,7 +107,7 @@ class Annotator {
     std::vector<target::Reason> reasons = row.check(candidate);
     // A region must have something to return.
     if (!live_[n] && !target.is_cpu) {
-      reasons.push_back({cat(target.name, ".dead"), "nothing that leads to an output reads it", "remove it"});
+      reasons.push_back({cat(target.name, ".dead"), "no path to an output reads it", "remove it"});
     }
     add_exclusions(target, nodes, &reasons);
     if (const std::string reader = read_elsewhere(nodes); !reader.empty()) {
@@ -324,8 +323,8 @@ TargetVerdict verdict(const pattern::Pre& pre, const Annotation& annotation, con
   if (result.near_miss) {
     const NearMissReport& miss = *result.near_miss;
     result.reasons.push_back({cat(target.name, ".pattern"),
-                              cat("no pattern matches; '", miss.composite, "' comes nearest: at ", miss.place,
-                                  " it expects ", miss.expected, ", found ", miss.found),
+                              cat("no pattern matches; '", miss.composite, "' is the nearest: at ",
+                                  miss.place, " it expects ", miss.expected, ", found ", miss.found),
                               ""});
   }
   return result;

@@ -1,5 +1,3 @@
-#include "src/packer/partition/compile.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +5,7 @@
 #include "format/plan_view.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/partition/partition.h"
 
 namespace qplan::partition {
 namespace {

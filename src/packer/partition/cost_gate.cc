@@ -1,10 +1,8 @@
-#include "src/packer/partition/cost_gate.h"
-
 #include <algorithm>
 #include <unordered_set>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/partition/regions.h"
+#include "src/packer/partition/stages.h"
 
 namespace qplan::partition {
 namespace {

@@ -128,10 +128,11 @@ std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& 
 
 // The placement as one HTML page: the graph drawn, the figures in tables, the reasons beside them.
 
-// json: what Explain::json() made, now or when a plan was packed. title: of the page, any text. The page is
-// self-contained: data, style and script are in it, and the browser loads nothing else. PackError
+// json: what Explain::json() made, now or when a plan was packed. title: of the page, any text. plan: what
+// `inspect --json` prints of the plan, for the table of the CPU's kernels; empty where no plan can be made.
+// The page is self-contained: data, style and script are in it, and the browser loads nothing else. PackError
 // (QPLAN_MODEL_INVALID) where json is not JSON.
-std::string explain_html(std::string_view json, std::string_view title);
+std::string explain_html(std::string_view json, std::string_view title, std::string_view plan = {});
 
 }  // namespace qplan::partition
 

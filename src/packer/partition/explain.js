@@ -336,6 +336,31 @@ for (const [id, list] of [...groups].sort((a, b) => b[1].length - a[1].length)) 
   el('off').append(details);
 }
 
+// Which kernel runs each step on the CPU, by instruction set, and why a better one does not.
+const isas = D.cpu_steps.length === 0 ? [] : D.cpu_steps[0].variants.map((v) => v.isa);
+function showKernels(isa) {
+  let slow = 0;
+  const rows = D.cpu_steps.map((s) => {
+    const variant = s.variants.find((v) => v.isa === isa);
+    const refused = variant && variant.refused || [];
+    if (refused.length > 0) slow++;
+    const kernel = make('td', 'w', variant ? make('code', '', variant.kernel) : '\u2013',
+        ...refused.map((r) => make('div', 'quiet', 'not ' + r.kernel + ': ' + r.reason)));
+    const tr = row(num(s.step), s.op, s.name.split(';')[0], num(countText(s.macs)));
+    tr.append(kernel);
+    return tr;
+  });
+  el('kernels').replaceChildren(table(['#step', 'operator', 'name', '#MACs', 'kernel'], rows));
+  el('kernels_text').textContent = slow === 0 ? 'every step runs the best kernel of this instruction set'
+      : slow + (slow === 1 ? ' step does' : ' steps do') + ' not run the best kernel';
+}
+if (isas.length === 0) el('kernels_section').hidden = true;
+else {
+  for (const isa of isas) el('isa').append(make('option', '', isa));
+  el('isa').onchange = () => showKernels(el('isa').value);
+  showKernels(isas[0]);
+}
+
 // ---- find ----
 const searchText = D.units.map((u) => [u.target, u.composite, u.region, ...u.nodes.flatMap((n) => [D.nodes[n].op, D.nodes[n].name]),
     ...reasonsOf(u).flatMap((r) => [r.id, r.text])].join('\n').toLowerCase());

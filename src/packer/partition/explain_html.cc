@@ -67,9 +67,33 @@ std::string filled(std::string_view page, Function text_of) {
   return result += page;
 }
 
+// The plan's steps on the CPU with the kernel of each instruction set, as the page shows them. Layers of a
+// cascade are rows of their own.
+Json cpu_steps(std::string_view plan) {
+  Json rows = Json::array();
+  if (plan.empty()) return rows;
+  const Json inspected = Json::parse(plan);
+  for (const Json& step : inspected.at("steps")) {
+    if (!step.contains("variants")) continue;
+    const auto add = [&](const Json& of, const std::string& index) {
+      rows.push_back({{"step", index},
+                      {"op", of.at("op")},
+                      {"name", of.value("name", "")},
+                      {"macs", of.value("macs", uint64_t{0})},
+                      {"variants", of.value("variants", Json::array())}});
+    };
+    const std::string index = std::to_string(step.at("index").get<uint64_t>());
+    add(step, index);
+    if (!step.contains("layers")) continue;
+    for (size_t i = 0; i < step["layers"].size(); ++i)
+      add(step["layers"][i], index + "." + std::to_string(i));
+  }
+  return rows;
+}
+
 }  // namespace
 
-std::string explain_html(std::string_view json, std::string_view title) {
+std::string explain_html(std::string_view json, std::string_view title, std::string_view plan) {
   Json data = ir::exceeds_json_depth(json) ? Json() : Json::parse(json, nullptr, false);
   if (!data.is_object() || !data.contains("units")) {
     throw PackError(QPLAN_MODEL_INVALID,
@@ -80,6 +104,7 @@ std::string explain_html(std::string_view json, std::string_view title) {
     return value.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   data["title"] = Json::parse(utf8(std::string(title))).get<std::string>();
+  data["cpu_steps"] = cpu_steps(plan);
   return filled(embedded::kExplainHtml, [&](std::string_view name) -> std::string {
     if (name == "title") return escaped(data["title"].get<std::string>());
     if (name == "explain.css") return embedded::kExplainCss;

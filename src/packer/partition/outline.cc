@@ -6,7 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/partition/partition.h"
-#include "src/packer/partition/regions.h"
+#include "src/packer/partition/stages.h"
 
 namespace qplan::partition {
 namespace {

@@ -6,9 +6,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/partition/annotate.h"
-#include "src/packer/partition/cost_gate.h"
-#include "src/packer/partition/regions.h"
+#include "src/packer/partition/stages.h"
 
 namespace qplan::partition {
 namespace {

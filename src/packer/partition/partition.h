@@ -5,6 +5,7 @@
 #define QPLAN_SRC_PACKER_PARTITION_PARTITION_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "src/packer/ir/module.h"
 #include "src/packer/partition/explain.h"
+#include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::partition {
@@ -80,6 +82,22 @@ PartitionResult partition(const ir::Module& module, std::span<const target::Targ
 // A copy of the function in which calls of functions of the module are replaced by their bodies: what the CPU
 // runs in place of a region, or of all of them.
 std::unique_ptr<ir::Function> inline_calls(const ir::Module& module, const ir::Function& function);
+
+// ---- placement with the devices' compilers ----
+// What a compiler cannot take after all goes to the next target.
+
+struct CompiledPartition {
+  PartitionResult placed;
+  // As placed.regions; nullopt of targets that only try placements.
+  std::vector<std::optional<target::CompiledRegion>> code;
+};
+
+// partition(), and the regions' programs. Nodes that a compiler rejects are excluded from its target with the
+// compiler's reason, and everything is placed again, until all regions compile. The report's cycles are then
+// the compilers'. PackError as partition(); under a strict placement or with pins the compiler's reason is
+// among those listed.
+CompiledPartition compile_partition(const ir::Module& module, std::span<const target::Target> targets,
+                                    PartitionOptions options = {});
 
 }  // namespace qplan::partition
 

@@ -4,10 +4,10 @@
 // other way leads from the one to the other, in a topological order that is kept up to date as Pearce and
 // Kelly do ("A dynamic topological sort algorithm for directed acyclic graphs"): a search never leaves the
 // stretch of the order between the two.
-#include "src/packer/partition/regions.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "src/packer/partition/stages.h"
 
 namespace qplan::partition {
 namespace {

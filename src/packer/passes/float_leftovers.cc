@@ -112,7 +112,7 @@ std::string explain(const ir::Function& function, const Place& place) {
                "it outside "
                "of the packed network");
   }
-  if (place.quantize == nullptr) return cat(label(*place.nodes[0]), ": no qnn.quantize stands behind it");
+  if (place.quantize == nullptr) return cat(label(*place.nodes[0]), ": no qnn.quantize comes after it");
   std::string names;
   const size_t named = std::min(place.nodes.size(), kMaxNamed);
   for (size_t i = 0; i < named; ++i) names += cat(i == 0 ? "" : ", ", label(*place.nodes[i]));

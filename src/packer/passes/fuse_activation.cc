@@ -125,7 +125,7 @@ std::optional<PostValue> fuse_clip(const RewriteContext& context, std::string* w
   const auto least = static_cast<double>(dtype.min()), most = static_cast<double>(dtype.max());
   if (min < least || max > most) {
     *why = cat("the clip '", clip.name(), "' is wider than ", range_text(dtype), ": the cast to ", dtype,
-               " lets values beyond wrap");
+               " lets larger values wrap around");
     return std::nullopt;
   }
   const size_t zero_point = *op::zero_point_of(*source.op(), op::kResult);
@@ -142,7 +142,7 @@ std::optional<PostValue> fuse_clip(const RewriteContext& context, std::string* w
     *why = cat("to ", dtype, " directly: the clip was its range");
     return value;
   }
-  *why = cat("to ", dtype, " directly, the clip stays behind it");
+  *why = cat("to ", dtype, " directly, the clip stays after it");
   return post.call("clip", {value}, {{"a_min", min}, {"a_max", max}}, clip.name());
 }
 

@@ -95,7 +95,7 @@ Result below_clip(const RewriteContext& context, std::string* why) {
   };
   std::vector<PostValue> operands = context.r.operands(context.root);
   operands[kData] = context.r[clip.operand(0)];
-  *why = "exact: the clip comes behind it";
+  *why = "exact: the clip comes after it";
   const PostValue value =
       context.post().call("qnn.requantize", operands, context.root.attrs(), context.root.name());
   return context.post().call("clip", {value}, {{"a_min", bound("a_min")}, {"a_max", bound("a_max")}},

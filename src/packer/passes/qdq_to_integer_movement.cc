@@ -112,7 +112,7 @@ Result sink_movement(const RewriteContext& context, std::string* why) {
     const float value = pad_value(context.pre(), context.root);
     const std::optional<int32_t> integer = exact_integer(value, *dequantize, dtype);
     if (!integer) {
-      *why = "no integer stands for its pad value exactly";
+      *why = "its pad value is not exactly an integer";
       return std::nullopt;
     }
     operands[*padding] = context.post().scalar(*integer);
@@ -165,7 +165,7 @@ Result sink_clip(const RewriteContext& context, std::string* why) {
     if (!reached) return static_cast<double>(limit);
     const auto integer =
         exact_integer(static_cast<float>(op::attr_float(context.root.node(), name)), *dequantize, dtype);
-    if (!integer) *why = cat("no integer stands for its ", name, " exactly");
+    if (!integer) *why = cat("no integer equals its ", name, " exactly");
     return integer ? std::optional<double>(*integer) : std::nullopt;
   };
   const auto min =
@@ -207,7 +207,7 @@ Result raise_above_movement(const RewriteContext& context, std::string* why) {
     data = node->operand(0);
   }
   if (pre.producer(data, "qnn.dequantize")) {
-    *why = "a qnn.dequantize stands before the movement: that sinks";
+    *why = "a qnn.dequantize comes before the movement and is moved after it";
     return std::nullopt;
   }
   PostValue moved = quantized_like(context, context.r[data]);
@@ -250,7 +250,7 @@ Result raise_above_clip(const RewriteContext& context, std::string* why) {
   };
   const int32_t min = bound("a_min"), max = bound("a_max");
   const PostValue data = quantized_like(context, context.r[clip.operand(0)]);
-  *why = cat("exact: a clip to [", min, ", ", max, "] behind the quantisation");
+  *why = cat("exact: a clip to [", min, ", ", max, "] after the quantisation");
   if (min == quantizer.dtype.min() && max == quantizer.dtype.max()) return data;
   return context.post().call("clip", {data},
                              {{"a_min", static_cast<double>(min)}, {"a_max", static_cast<double>(max)}},

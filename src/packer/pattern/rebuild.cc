@@ -136,7 +136,7 @@ void Edit::advance_to(size_t node) {
       throw PackError(QPLAN_INVALID_ARGUMENT,
                       cat("edit: ", node_label(function_, static_cast<uint32_t>(next_)), " has ",
                           function_.nodes()[next_].results.size(), " results, of which ", replaced_.size(),
-                          " are replaced; replace all before anything behind them is read or replaced"));
+                          " are replaced; replace all before anything after them is read or replaced"));
     }
     rebuild_.copy(PreNode(function_, next_));
   }

@@ -86,7 +86,7 @@ std::string why_not(const Rewrite& rewrite, const ir::Function& function, ir::Va
   std::string why;
   if (build(rewrite, r, matches, *node, &why)) return "";
   return cat(label(function, value), ": the pattern matches, but ",
-             why.empty() ? "the rewrite leaves it alone" : why);
+             why.empty() ? "the rewrite does not change it" : why);
 }
 
 }  // namespace qplan::pattern

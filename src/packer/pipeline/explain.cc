@@ -29,7 +29,7 @@ std::string stored_json(std::span<const uint8_t> plan, std::string_view name) {
   const format::Names* names = reader.view().names();
   if (names == nullptr || names->explain() == nullptr) {
     throw PackError(QPLAN_NOT_FOUND, cat("explain: plan '", pipeline::last_component(name),
-                                         "' does not tell its placement: it was "
+                                         "' does not state its placement: it was "
                                          "packed ",
                                          names == nullptr ? "with --strip-names" : "for the CPU alone",
                                          "; ask 'qplan explain MODEL' with the target it was packed for"));
@@ -80,6 +80,20 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
   return std::move(placed->explain());
 }
 
+// The plan that the page's table of kernels is about; empty where the CPU does not run all of the model.
+std::string inspected_plan(std::span<const uint8_t> model, std::string_view name, PackOptions options) {
+  if (is_plan(model)) return inspect::inspect_json(inspect::PlanReader(model).view());
+  options.log = nullptr;  // explain_model() has said all of it
+  options.summary = nullptr;
+  try {
+    const AlignedBytes plan = pack(model, name, options);
+    return inspect::inspect_json(inspect::PlanReader(plan.span()).view());
+  } catch (const PackError& error) {
+    if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+    return "";
+  }
+}
+
 }  // namespace
 
 std::string explain_text(std::span<const uint8_t> model, std::string_view name, const PackOptions& options,
@@ -99,7 +113,8 @@ std::string explain_text(std::span<const uint8_t> model, std::string_view name, 
     case ExplainFormat::kJson:
       return json;
     case ExplainFormat::kHtml:
-      return partition::explain_html(json, pipeline::last_component(name));
+      return partition::explain_html(json, pipeline::last_component(name),
+                                     inspected_plan(model, name, options));
   }
   throw PackError(QPLAN_INTERNAL, "explain: unknown format");
 }

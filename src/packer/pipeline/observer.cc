@@ -118,7 +118,7 @@ std::string why_not_report(std::string_view name, std::span<const passes::Stage>
   return cat(
       "rewrite '", name, "' of pass '", found.pass->name(), "' applied ", num_fired,
       num_fired == 1 ? " time" : " times",
-      lines.empty() ? "; nothing that is left begins like it\n" : "; after all passes it does not apply at\n",
+      lines.empty() ? "; no remaining name begins like it\n" : "; after all passes it does not apply at\n",
       lines);
 }
 

@@ -239,7 +239,7 @@ class IoChange {
 
   void tell(const char* what, const std::string& name, const char* reason) const {
     if (log_)
-      log_(QPLAN_LOG_WARNING, "io: " + std::string(what) + " '" + name + "' stays as it is: " + reason);
+      log_(QPLAN_LOG_WARNING, "io: " + std::string(what) + " '" + name + "' is not changed: " + reason);
   }
 
   const ir::Function& main_;

@@ -100,8 +100,8 @@ void set_io_layout(ir::Module* module, std::string_view layout, const LogFunctio
   };
   const auto tell_unknown = [&](const char* what, ir::ValueId value, const std::string& name) {
     if (!log || main.type(value).shape.size() != 4 || layouts[value] != Layout::kUnknown) return;
-    log(QPLAN_LOG_WARNING, "io layout: nothing tells the order of axes of " + std::string(what) + " '" +
-                               name + "' (" + ir::to_string(main.type(value)) + "), it stays as it is");
+    log(QPLAN_LOG_WARNING, "io layout: nothing states the order of axes of " + std::string(what) + " '" +
+                               name + "' (" + ir::to_string(main.type(value)) + "), it is not changed");
   };
 
   Rebuild r(main, [&](size_t index, const ir::TensorType& type) {

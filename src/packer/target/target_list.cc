@@ -131,7 +131,7 @@ std::vector<TargetText> split_targets(std::string_view text) {
       targets.push_back({std::string(part), {}});
     } else if (targets.empty()) {
       fail_target(
-          cat("option '", part, "' stands before any target; expected a name first, like \"vta, cpu\""));
+          cat("option '", part, "' comes before any target; expected a name first, like \"vta, cpu\""));
     } else {
       targets.back().options.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
     }
@@ -232,7 +232,7 @@ std::string cpu_page() {
       "## cpu\n"
       "Takes what is left. Options: `arch=x86_64|cortex-m|cortex-m4|cortex-m7|cortex-m33|aarch64|riscv64`, "
       "`isa=`, `priority=`, `clock=`, "
-      "`macs_per_us=`, `bytes_per_us=` (what the estimates reckon with). Its lowerings are tried in this "
+      "`macs_per_us=`, `bytes_per_us=` (used by the estimates). Its lowerings are tried in this "
       "order; an operator that none of them matches is refused as `cpu.op.<operator>`, a tensor that no plan "
       "can hold as `cpu.plan`.\n\n";
   for (const cpu::TableRow& row : cpu::lowering_table()) {

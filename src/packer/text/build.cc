@@ -80,11 +80,11 @@ void note_unbound(const Draft& draft, const std::vector<Recipe>& recipes, Resolu
 void refuse_open(const DraftValue& value, bool is_main, Resolution* resolution) {
   if (value.kind == Kind::kParam && !value.known()) {
     const std::string what = cat("the type of '%", value.name, "' is ", known_type(value),
-                                 ": neither the text nor its uses tell it; ");
+                                 ": neither the text nor its uses state it; ");
     const std::string help =
         is_main ? cat("give it with --input-shape ", value.name,
                       "=EXTENTS:DTYPE, 1x3x224x224:float32, or data with --bind ", value.name, "=FILE")
-                : cat("write it behind the name, %", value.name, ": Tensor[(1, 3), float32]");
+                : cat("write it after the name, %", value.name, ": Tensor[(1, 3), float32]");
     resolution->fail_at(QPLAN_MODEL_INVALID, value.place, what + help);
   }
   if (value.kind != Kind::kPlaceholder || value.constant != nullptr) return;
@@ -92,7 +92,7 @@ void refuse_open(const DraftValue& value, bool is_main, Resolution* resolution) 
     resolution->fail_at(QPLAN_MODEL_INVALID, value.place,
                         cat("the type of ", value.name, " is ", known_type(value),
                             ": there is no section #[metadata] with its data, and neither a comment /* "
-                            "ty=... */ behind it nor its use tell the type"));
+                            "ty=... */ after it nor its use states the type"));
   }
   resolution->fail_at(QPLAN_MODEL_INVALID, value.place,
                       cat("there is no section #[metadata] with the data of ", value.name, ", ", value.type(),

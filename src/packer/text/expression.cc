@@ -156,7 +156,7 @@ Binding Parser::parse_call(const Token& callee, size_t depth) {
   tokens_.expect(")");
   if (callee.kind == TokenKind::kGlobal) return add_call(callee, std::move(node));
   if (node.op != nullptr) return add_operator(callee, std::move(node));
-  if (node.operands.size() != 1) tokens_.fail_at(callee, excerpt(callee) + " takes one operand");
+  if (node.operands.size() != 1) tokens_.fail_at(callee, excerpt(callee) + " has one operand");
   return single(node.operands[0]);
 }
 

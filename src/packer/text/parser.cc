@@ -190,7 +190,7 @@ void Parser::parse_free_main() {
     tokens_.accept(";");
   }
   if (!tokens_.at_end() && !tokens_.is("#") && !tokens_.is_word("def")) {
-    tokens_.unexpected("the end of the text behind the result");
+    tokens_.unexpected("the end of the text after the result");
   }
   if (results_.empty()) tokens_.fail("there is no statement and no result");
   function_->set_outputs(finish_function());

@@ -175,7 +175,7 @@ bool check_taps(const StepCheck& check, const StepView& step) {
       if (in_four < rest || weights[at] == 0) continue;
       return check.fail_input(kWeights, "weights")
              << "in " << layout_name(layout) << " have " << int32_t{weights[at]} << " at byte " << at
-             << ", behind a tap, expected 0";
+             << ", after a tap, expected 0";
     }
   }
   return true;

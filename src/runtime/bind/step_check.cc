@@ -246,7 +246,7 @@ bool StepCheck::window(const WindowAxis& axis) const {
   if (axis.pad > INT32_MAX || !checked_add(last_begin, reach, &last) || last > INT32_MAX) {
     return fail() << axis.name << ": output " << axis.output << ", kernel " << axis.kernel << ", stride "
                   << axis.stride << ", dilation " << axis.dilation << ", pad " << axis.pad
-                  << " go beyond 2147483647";
+                  << " exceed 2147483647";
   }
   return true;
 }

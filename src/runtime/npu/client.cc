@@ -131,14 +131,14 @@ void open_device(Session* session, const qplan_npu_device_config& config, NpuDev
   capabilities.struct_size = sizeof(capabilities);
   qplan_npu_status status = driver->capabilities(device->device, &capabilities);
   if (status < 0)
-    return make_absent(device, status, "its device tells no capabilities: ", npu_status_text(status));
+    return make_absent(device, status, "its device states no capabilities: ", npu_status_text(status));
   device->is_asynchronous = (capabilities.flags & QPLAN_NPU_CAN_ASYNC) != 0;
   device->max_binds = capabilities.max_binds;
   status = take_bank(session, (capabilities.flags & QPLAN_NPU_CAN_IMPORT) != 0, device);
   if (status < 0) {
     release_bank(device);
     return make_absent(device, status,
-                       "its device gives no memory for the plan's bank: ", npu_status_text(status));
+                       "its device has no memory for the plan's bank: ", npu_status_text(status));
   }
   device->state = QPLAN_DEVICE_PRESENT;
 }

@@ -258,7 +258,7 @@ void compare_region(Session* session, NpuRegion* region) {
   Error line;
   const uint32_t index = session->step_index(region->step);
   line << "npu: region" << Named{session->plan.step_name(index)} << " (step " << index << ") differs on "
-       << Quoted{name_of_target(*session, *region->device)} << " from the CPU, whose bytes stand";
+       << Quoted{name_of_target(*session, *region->device)} << " from the CPU result; using the CPU result";
   log_text(session->platform, QPLAN_LOG_WARNING, line.text());
 }
 

@@ -101,7 +101,7 @@ bool check_slots(const Session& session, const format::NpuStep& step, NpuRegion*
   }
   text->set(QPLAN_OK);
   if (status < 0) {
-    *text << "the driver tells nothing of its program: " << npu_status_text(status);
+    *text << "the driver states nothing about its program: " << npu_status_text(status);
     return false;
   }
   for (uint32_t b = 0; b < step.binds()->size(); ++b) {

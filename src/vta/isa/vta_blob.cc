@@ -157,7 +157,7 @@ class Reader {
       }
       if (r.bytes == 0 || r.bytes > UINT32_MAX) return region_fails(i, "bytes", UINT32_MAX, r.bytes);
       if (r.name >= blob_.header.text_bytes) {
-        return region_fails(i, "name lies outside the strings", blob_.header.text_bytes, r.name);
+        return region_fails(i, "name is outside the strings", blob_.header.text_bytes, r.name);
       }
       if ((r.flags & kRegionHasData) == 0) {
         if (r.data_offset != 0 || r.data_bytes != 0)
@@ -170,7 +170,7 @@ class Reader {
       if (r.data_bytes != r.bytes) return region_fails(i, "bytes of data", r.bytes, r.data_bytes);
       if (r.data_offset % kBlobAlignment != 0 || r.data_offset < data_begin_ || r.data_offset > size ||
           r.data_bytes > size - r.data_offset) {
-        return region_fails(i, "its data lie outside the blob's", size, r.data_offset);
+        return region_fails(i, "its data is outside the blob's", size, r.data_offset);
       }
     }
     return true;
@@ -207,11 +207,11 @@ class Reader {
       if (!decode(config_, blob_.instructions + uint64_t{index_} * kInstructionBytes, &now_)) {
         return instruction_fails(kBlobInstruction,
                                  "no instruction of this device: unknown opcode, memory or "
-                                 "operation, or a bit set that means nothing");
+                                 "operation, or an undefined bit that is set");
       }
       if ((now_.opcode == Opcode::kFinish) != (index_ + 1 == count)) {
-        return instruction_fails(kBlobFinish, "finish is the last instruction and stands nowhere else",
-                                 count - 1, index_);
+        return instruction_fails(kBlobFinish, "finish is allowed as the last instruction only", count - 1,
+                                 index_);
       }
       if (is_memory(now_)) {
         const BlobRelocation* region = nullptr;
@@ -411,8 +411,7 @@ class Reader {
         return finish_waits();
       case TokenFault::kNoSuchQueue:
         refusal_.text() << "vta blob: instruction " << result.instruction << ": module "
-                        << module_name(result.module)
-                        << " has no such neighbour to take a token from or give one to";
+                        << module_name(result.module) << " has no such neighbour to exchange a token with";
         break;
       case TokenFault::kDeadlock:
         refusal_.text() << "vta blob: instruction " << result.instruction << ": module "
@@ -421,7 +420,7 @@ class Reader {
         break;
       case TokenFault::kLeftOver:
         refusal_.text() << "vta blob: queue " << queue_name(result.queue) << " ends with " << result.tokens
-                        << " tokens that nobody took";
+                        << " tokens that were never taken";
         return refusal_.refuse(kBlobTokens, kNowhere, 0, result.tokens);
     }
     return refusal_.refuse(kBlobTokens, result.instruction, 0, 0);

@@ -171,7 +171,7 @@ Fault token_fault(const vta::TokenResult& tokens) {
     case vta::TokenFault::kNoSuchQueue:
       fault.status = QPLAN_NPU_E_ILLEGAL;
       fault.text = "instruction " + std::to_string(tokens.instruction) + ": module " +
-                   module_name(tokens.module) + " has no such neighbour to take a token from or give one to";
+                   module_name(tokens.module) + " has no such neighbour to exchange a token with";
       break;
     case vta::TokenFault::kDeadlock:
       fault.status = QPLAN_NPU_E_TIMEOUT;
@@ -182,7 +182,7 @@ Fault token_fault(const vta::TokenResult& tokens) {
       fault.status = QPLAN_NPU_E_HAZARD;
       fault.instruction = QPLAN_NPU_NO_INSTRUCTION;
       fault.text = std::string("queue ") + queue_name(tokens.queue) + " ends with " +
-                   std::to_string(tokens.tokens) + " tokens that nobody took";
+                   std::to_string(tokens.tokens) + " tokens that were never taken";
       break;
   }
   return fault;

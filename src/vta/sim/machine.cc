@@ -139,7 +139,7 @@ bool Machine::read_element(OnChip<T>& memory, Memory id, uint64_t index) {
   if (index >= memory.elements.size()) return range_fits(id, index + 1);
   if (memory.written[index] == 0) {
     return fails(QPLAN_NPU_E_ILLEGAL, std::string("reads ") + memory_name(id) + " element " +
-                                          std::to_string(index) + ", which nothing has written");
+                                          std::to_string(index) + ", which was never written");
   }
   const Module writer = writer_of(id);
   if (module_of(*now_) == writer) return true;
@@ -182,8 +182,7 @@ bool Machine::note_dram(Segment* segment, uint64_t address, uint64_t bytes, bool
     }
     if (touches.stored == 0 && touches.is_known == 0) {
       return fails(QPLAN_NPU_E_ILLEGAL,
-                   "loads " + hexadecimal(here) + " in " + segment->name + ", which nothing has stored",
-                   here);
+                   "loads " + hexadecimal(here) + " in " + segment->name + ", which was never stored", here);
     }
     if (touches.stored > clock_[at(Module::kStore)]) {
       hazard("loads " + hexadecimal(here) + " in " + segment->name + "; no token orders that after its store",
@@ -205,7 +204,7 @@ uint8_t* Machine::dram_row(uint64_t element, uint64_t elements, bool is_write) {
   Segment* segment = dram_->find(address, bytes);
   if (segment == nullptr) {
     (void)fails(QPLAN_NPU_E_BUS,
-                std::to_string(bytes) + " bytes at " + hexadecimal(address) + " lie in no region", address);
+                std::to_string(bytes) + " bytes at " + hexadecimal(address) + " are in no region", address);
     return nullptr;
   }
   if (is_write && !segment->is_writable) {

@@ -27,8 +27,8 @@ int open_retrying(int directory, const char* name, int flags) {
 
 bool cannot(const char* what, const std::string& name, std::string* error) {
   const int reason = errno;
-  *error =
-      std::string("cannot ") + what + " " + sim::quoted(name) + ": " + std::generic_category().message(reason);
+  *error = std::string("cannot ") + what + " " + sim::quoted(name) + ": " +
+           std::generic_category().message(reason);
   return false;
 }
 
@@ -84,12 +84,12 @@ bool JobFiles::find(std::string_view name, JobFile* file, std::string* error) co
   std::string_view rest = name;
   for (size_t slash; (slash = rest.find('/')) != std::string_view::npos; rest.remove_prefix(slash + 1)) {
     const std::string part(rest.substr(0, slash));
-    if (!is_plain(part)) return refuse("lies outside the job's directory; a job names files inside it only");
+    if (!is_plain(part)) return refuse("is outside the job's directory; a job may only name files inside it");
     folder = Descriptor(open_retrying(at, part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     if (folder.get() < 0) return cannot("open", file->name_, error);
     at = folder.get();
   }
-  if (!is_plain(rest)) return refuse("lies outside the job's directory; a job names files inside it only");
+  if (!is_plain(rest)) return refuse("is outside the job's directory; a job may only name files inside it");
   const std::string last(rest);
   // Looked at before it is opened: opening a device can have effects of its own.
   struct stat status = {};

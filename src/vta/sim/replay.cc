@@ -189,7 +189,7 @@ class Replay {
       return true;
     }
     return malformed(std::to_string(bytes) + " bytes at " + hexadecimal(address) +
-                     " lie outside the arena, which has " + std::to_string(job_.size) + " at " +
+                     " are outside the arena, which has " + std::to_string(job_.size) + " at " +
                      hexadecimal(job_.base));
   }
 

@@ -36,7 +36,7 @@ TEST_F(StepCheckTest, WindowsMayLieBesideTheInput) {
 TEST_F(StepCheckTest, WindowPositionsFitInt32) {
   EXPECT_FALSE(check_.window({"height", 1, 2, 2, INT32_MAX, 1, 0}));
   EXPECT_EQ(text(),
-            "family: height: output 2, kernel 2, stride 2147483647, dilation 1, pad 0 go beyond 2147483647");
+            "family: height: output 2, kernel 2, stride 2147483647, dilation 1, pad 0 exceed 2147483647");
   EXPECT_FALSE(check_.window({"height", 1, 1, 2, 1, 1u << 31, 0}));
   EXPECT_FALSE(check_.window({"height", 1, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0}));
   EXPECT_FALSE(check_.window({"height", 1, 1, 1, 1, 1, 1u << 31}));

@@ -174,7 +174,7 @@ TEST(OnnxGraph, BrokenGraphs) {
   domain.input("x", kFloat, {1})
       .node("QLinearAdd", {"x"}, {"y"}, {}, "com.microsoft")
       .output("y", kFloat, {1});
-  EXPECT_EQ(refusal(domain), kInvalid + "the model names no opset of domain 'com.microsoft'");
+  EXPECT_EQ(refusal(domain), kInvalid + "the model states no opset of domain 'com.microsoft'");
   OnnxBuilder arity;
   arity.input("x", kFloat, {1}).node("Relu", {"x", "x"}, {"y"}).output("y", kFloat, {1});
   EXPECT_EQ(refusal(arity), kInvalid + "node 0 Relu 'y': the node has 2 inputs, expected 1");

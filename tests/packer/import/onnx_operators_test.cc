@@ -400,11 +400,12 @@ TEST(OnnxMovement, ReshapeSaysWhatDoesNotFit) {
     const std::string place = kInvalid + "node 0 Reshape 'y': shape ";
     return text.starts_with(place) ? text.substr(place.size()) : text;
   };
-  EXPECT_EQ(refused({-1, -1}), "[-1, -1] for data of shape [1, 2, 4, 4]: -1 stands twice");
+  EXPECT_EQ(refused({-1, -1}), "[-1, -1] for data of shape [1, 2, 4, 4]: -1 is given twice");
   EXPECT_EQ(refused({7}), "[7] for data of shape [1, 2, 4, 4]: 32 elements become 7");
-  EXPECT_EQ(refused({3, -1}), "[3, -1] for data of shape [1, 2, 4, 4]: -1 stands for no whole number");
-  EXPECT_EQ(refused({1, 2, 4, 4, 0}),
-            "[1, 2, 4, 4, 0] for data of shape [1, 2, 4, 4]: 0 stands where the data has no axis");
+  EXPECT_EQ(refused({3, -1}), "[3, -1] for data of shape [1, 2, 4, 4]: -1 would not be a whole number");
+  EXPECT_EQ(
+      refused({1, 2, 4, 4, 0}),
+      "[1, 2, 4, 4, 0] for data of shape [1, 2, 4, 4]: 0 is given for an axis that the data does not have");
   EXPECT_EQ(refused({-2}), "[-2] for data of shape [1, 2, 4, 4]: a negative extent");
   EXPECT_EQ(refused({INT64_MAX, 4}),
             "[9223372036854775807, 4] for data of shape [1, 2, 4, 4]: too many elements");

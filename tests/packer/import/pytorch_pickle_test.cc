@@ -142,7 +142,7 @@ TEST(PytorchPickle, StackAndMarksAreChecked) {
 }
 
 TEST(PytorchPickle, UnknownOpcodesAndProtocolsAreRefused) {
-  EXPECT_EQ(error_of(PickleWriter().raw("i")), "byte 2: opcode 105 is none that PyTorch writes");
+  EXPECT_EQ(error_of(PickleWriter().raw("i")), "byte 2: opcode 105 is not one that PyTorch writes");
   EXPECT_EQ(error_of(to_bytes("\x80\x04N.")), "byte 0: pickle protocol 4, expected 2");
 }
 

@@ -209,7 +209,7 @@ TEST(TfliteGraph, ConstantsMayLieBehindTheFlatbuffer) {
   EXPECT_EQ(import_body(model(flatbuffer_size, 4)), "const(Tensor[(4), int8], [11, 22, 33, 44])\n");
   EXPECT_EQ(import_error(model(flatbuffer_size + 1, 4)),
             "-48: " + kFile + "tensor 0 'c': buffer 1 at offset " + std::to_string(flatbuffer_size + 1) +
-                " with 4 bytes ends behind the file's " + std::to_string(flatbuffer_size + 4));
+                " with 4 bytes ends after the file's " + std::to_string(flatbuffer_size + 4));
   EXPECT_NE(import_error(model(flatbuffer_size, UINT64_MAX - 2)), "imported");
 }
 

@@ -100,7 +100,7 @@ TEST(RegionChecker, FindsASlotThatIsNotWhereItsTensorLies) {
   Arena arena = plan(program);
   arena.devices[0].size += 64;
   arena.slot_offsets[0][0] = arena.devices[0].size - 64;
-  EXPECT_NE(refusal(program, arena).find("slot 0 is not where its tensor lies"), std::string::npos);
+  EXPECT_NE(refusal(program, arena).find("slot 0 is not at its tensor's place"), std::string::npos);
 }
 
 TEST(Lifetimes, ARegionsTensorsOutliveTheStepsInItsPlaceAndNothingReplacesThem) {

@@ -248,7 +248,7 @@ TEST(PartitionVta, NearMissesAndUnknownOperatorsAreReasons) {
   }
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0],
-            "vta: 'a' stays on 'cpu': no pattern matches; 'qplan.qconv2d' comes nearest: at qnn.requantize "
+            "vta: 'a' stays on 'cpu': no pattern matches; 'qplan.qconv2d' is the nearest: at qnn.requantize "
             "'a': operand 0 "
             "(data) -> qnn.conv2d 'a': operand 1 (weight) it expects constant, found parameter '%w' "
             "(Tensor[(1, 1, 1, 1), "
@@ -282,7 +282,7 @@ TEST(PartitionVta, StrictPlacementListsEverythingThatIsOffTheTarget) {
   EXPECT_EQ(
       strict({}),
       "placement strict: 2 of 4 operators are not on 'vta'; --placement=soft runs them on the next target:\n"
-      "  reshape 'flat': from 16 to 25 channels, which lie in blocks of 16 on the device "
+      "  reshape 'flat': from 16 to 25 channels, which are stored in blocks of 16 on the device "
       "[vta.reshape.channels]\n"
       "  qnn.softmax 's': operator qnn.softmax has no exact sequence on this target [vta.op.softmax]");
   EXPECT_EQ(strict({{"flat", "cpu"}, {"s", "cpu"}}), "");

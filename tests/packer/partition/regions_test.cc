@@ -1,11 +1,10 @@
-#include "src/packer/partition/regions.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
 
+#include "src/packer/partition/stages.h"
 #include "tests/support/random.h"
 #include "tests/support/sanitizers.h"
 

@@ -66,7 +66,7 @@ TEST(FloatLeftovers, ANetworkIsFloatWhereNothingIsQuantised) {
 
 TEST(FloatLeftovers, ResultsThatNobodyQuantises) {
   EXPECT_EQ(explain(kData, kDequantize + "  tanh(%0, name=\"t\")\n"),
-            "float operators are left: tanh 't': no qnn.quantize stands behind it");
+            "float operators are left: tanh 't': no qnn.quantize comes after it");
 }
 
 TEST(FloatLeftovers, TheFirstPlacesAreEnough) {

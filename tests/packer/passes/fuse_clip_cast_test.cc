@@ -33,8 +33,8 @@ TEST(FuseClipCast, AWiderClipWraps) {
   EXPECT_EQ(fuse(tail("-128", "127", "uint8")), "unchanged");
   EXPECT_EQ(
       reason(tail("0", "256", "uint8")),
-      "cast 'c': the pattern matches, but the clip 'k' is wider than [0, 255]: the cast to uint8 lets values "
-      "beyond wrap");
+      "cast 'c': the pattern matches, but the clip 'k' is wider than [0, 255]: the cast to uint8 lets larger "
+      "values wrap around");
 }
 
 TEST(FuseClipCast, NoClipWraps) {

@@ -37,7 +37,7 @@ TEST(QdqMovement, APadValueMustBeExact) {
   EXPECT_EQ(lower(kInt8, pad("0.25f")), "unchanged");
   EXPECT_EQ(lower(kInt8, pad("100f")), "unchanged");
   EXPECT_EQ(why_not("qdq_to_integer", "sink_dequantize", kInt8, pad("0.25f")),
-            "nn.pad 'p': the pattern matches, but no integer stands for its pad value exactly");
+            "nn.pad 'p': the pattern matches, but its pad value is not exactly an integer");
 }
 
 TEST(QdqMovement, AxesOfScalesMoveAlong) {

@@ -107,7 +107,7 @@ TEST(Edit, AllResultsOfANodeAreReplacedTogether) {
     } catch (const PackError& error) {
       EXPECT_STREQ(
           error.what(),
-          "edit: split (node 0) has 2 results, of which 1 are replaced; replace all before anything behind "
+          "edit: split (node 0) has 2 results, of which 1 are replaced; replace all before anything after "
           "them is read or replaced");
     }
   }

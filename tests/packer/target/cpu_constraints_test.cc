@@ -81,7 +81,7 @@ TEST(CpuRefusals, ExplainListsThem) {
   const std::string explained = explain_text({reinterpret_cast<const uint8_t*>(text.data()), text.size()},
                                              "text", options, ExplainFormat::kText);
   EXPECT_TRUE(mentions(explained,
-                       "not on cpu: axis 1, the kernel takes the last one [cpu.softmax.axis]; "
+                       "not on cpu: axis 1, the kernel needs the last one [cpu.softmax.axis]; "
                        "nothing to change in the model"))
       << explained;
 }

@@ -81,7 +81,7 @@ TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
       "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
   EXPECT_EQ(
       list_refusal("sram=quarter,vta"),
-      "target: option 'sram=quarter' stands before any target; expected a name first, like \"vta, cpu\"");
+      "target: option 'sram=quarter' comes before any target; expected a name first, like \"vta, cpu\"");
   EXPECT_EQ(list_refusal("vta, cpu, vta"), "target: 'vta' is there twice");
   EXPECT_EQ(list_refusal("vta,priority=high"), "target: priority 'high' is not a number from 0 to 1000000");
   EXPECT_EQ(list_refusal("vta,priority=-1"), "target: priority '-1' is not a number from 0 to 1000000");

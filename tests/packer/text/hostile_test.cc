@@ -58,7 +58,7 @@ TEST(TextErrors, Headers) {
       "t:1:13: unknown version '\"0.0.4\"' of the text format, expected \"0.0.5\": `#[version = \"0.0.4\"]`");
   EXPECT_EQ(
       refusal("def @f(%x) { %x }"),
-      "t:1:8: the type of '%x' is unknown: neither the text nor its uses tell it; write it behind the name, "
+      "t:1:8: the type of '%x' is unknown: neither the text nor its uses state it; write it after the name, "
       "%x: Tensor[(1, 3), float32]: `def @f(%x) { %x }`");
   EXPECT_EQ(refusal("def @f(%x: int8, %x: int8) { %x }"),
             "t:1:18: '%x' is defined twice: `def @f(%x: int8, %x: int8) { %x }`");

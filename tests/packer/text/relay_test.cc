@@ -47,7 +47,8 @@ TEST(RelayFragment, FloatsAtRestAreTypedByTheirUse) {
 TEST(RelayFragment, WithoutATypeTheInputIsNamed) {
   EXPECT_EQ(
       signature(kFloatsAtRest),
-      "t:2:19: the type of '%input' is float32 of unknown shape: neither the text nor its uses tell it; give "
+      "t:2:19: the type of '%input' is float32 of unknown shape: neither the text nor its uses state it; "
+      "give "
       "it "
       "with --input-shape input=EXTENTS:DTYPE, 1x3x224x224:float32, or data with --bind input=FILE: `%0 = "
       "qnn.quantize(%input, 0.0186579f, 114, out_dtype=\"uint8\", axis=1);`");

@@ -310,16 +310,15 @@ TEST(Conv2dStep, RefusesWeightsBehindTaps) {
       kConv2dFamily,
       {
           // Rows of 6 bytes in 2 groups of four: bytes 2 and 3 of the second group of each row.
-          {byte(kLayout_o16r4, 66, 7), "weights in o16r4 have 7 at byte 66, behind a tap, expected 0"},
-          {byte(kLayout_o16r4, 383, -128),
-           "weights in o16r4 have -128 at byte 383, behind a tap, expected 0"},
+          {byte(kLayout_o16r4, 66, 7), "weights in o16r4 have 7 at byte 66, after a tap, expected 0"},
+          {byte(kLayout_o16r4, 383, -128), "weights in o16r4 have -128 at byte 383, after a tap, expected 0"},
           // Pixels of 2 bytes in one group.
-          {byte(kLayout_o16i4, 2, 1), "weights in o16i4 have 1 at byte 2, behind a tap, expected 0"},
+          {byte(kLayout_o16i4, 2, 1), "weights in o16i4 have 1 at byte 2, after a tap, expected 0"},
           {byte(kLayout_o16i4, 9 * 64 - 1, 1),
-           "weights in o16i4 have 1 at byte 575, behind a tap, expected 0"},
+           "weights in o16i4 have 1 at byte 575, after a tap, expected 0"},
           // 18 bytes in 5 groups.
           {byte(kLayout_o16z4, 4 * 64 + 2, -1),
-           "weights in o16z4 have -1 at byte 258, behind a tap, expected 0"},
+           "weights in o16z4 have -1 at byte 258, after a tap, expected 0"},
       });
 }
 

@@ -124,9 +124,9 @@ TEST(VtaBlob, InstructionRules) {
                       }),
                  kBlobOnchipRange, "wgt index: 1024, limit 1023");
   expect_refused(with(6, [](Instruction& i) { i = gemm(0, 1); }), kBlobFinish,
-                 "finish is the last instruction");
+                 "finish is allowed as the last instruction only");
   expect_refused(with(3, [](Instruction& i) { i = finish(); }), kBlobFinish,
-                 "finish is the last instruction");
+                 "finish is allowed as the last instruction only");
   expect_refused(with(3, [](Instruction& i) { i = alu_imm(AluOp::kShr, 0, 1, 32); }), kBlobAluRule,
                  "a shift by 32");
   expect_refused(with(3,
@@ -141,7 +141,7 @@ TEST(VtaBlob, TokenRules) {
   expect_refused(with(2, [](Instruction& i) { i.push_next = false; }), kBlobTokens,
                  "instruction 4: module compute waits for ever for a token from queue load->compute");
   expect_refused(with(1, [](Instruction& i) { i.push_next = true; }), kBlobTokens,
-                 "queue load->compute ends with 1 tokens that nobody took");
+                 "queue load->compute ends with 1 tokens that were never taken");
   expect_refused(with(6, [](Instruction& i) { i.pop_next = false; }), kBlobTokens,
                  "queue store->compute ends with 1 tokens");
   expect_refused(with(1, [](Instruction& i) { i.pop_prev = true; }), kBlobTokens,

@@ -226,7 +226,7 @@ TEST(SimRecord, HasTheStatedFormAndReplays) {
   write_text(job / "job.txt",
              "target vta\nsize 0x3000\nrun instructions.bin\ncheck 0x3000 0x10 check-3.bin\n");
   EXPECT_EQ(qplan_npu_sim_replay(job.c_str(), "", &report), QPLAN_NPU_E_ILLEGAL);  // nothing loaded
-  EXPECT_NE(std::string(report.text).find("which nothing has stored"), std::string::npos) << report.text;
+  EXPECT_NE(std::string(report.text).find("which was never stored"), std::string::npos) << report.text;
   write_text(job / "job.txt", "target vta\nburn everything\n");
   EXPECT_EQ(qplan_npu_sim_replay(job.c_str(), "", &report), QPLAN_NPU_E_ARGUMENT);
   EXPECT_STREQ(report.text, "replay: job.txt line 2: cannot understand 'burn'");

@@ -152,7 +152,7 @@ TEST(SimMachine, ReadsOfWhatNothingWroteAreFaults) {
   Bench bench;
   bench.put_uops({{3, 4, 5}});
   EXPECT_FALSE(bench.run(gemm(1, 2)));
-  EXPECT_NE(bench.fault().text.find("reads uop element 1, which nothing has written"), std::string::npos);
+  EXPECT_NE(bench.fault().text.find("reads uop element 1, which was never written"), std::string::npos);
   EXPECT_FALSE(bench.run(gemm(0, 1)));
   EXPECT_NE(bench.fault().text.find("reads inp element 4"), std::string::npos) << bench.fault().text;
   EXPECT_FALSE(bench.run(alu_imm(AluOp::kAdd, 0, 1, 1)));

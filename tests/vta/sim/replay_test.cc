@@ -87,12 +87,12 @@ TEST_F(SimReplayOfHostileRecords, NothingIsSaidTwice) {
 TEST_F(SimReplayOfHostileRecords, RangesLieInTheArena) {
   const std::string end = std::string(kLoads) + kRun + kCheck;
   expect_refused(kHead + ("load 0x3fff load-0.bin\n" + end),
-                 "4 bytes at 0x3fff lie outside the arena, which has 12288 at 0x1000");
-  expect_refused(kHead + ("load 0xfff load-0.bin\n" + end), "lie outside the arena");
-  expect_refused(kHead + ("load 0xffffffffffffffff load-0.bin\n" + end), "lie outside the arena");
+                 "4 bytes at 0x3fff are outside the arena, which has 12288 at 0x1000");
+  expect_refused(kHead + ("load 0xfff load-0.bin\n" + end), "are outside the arena");
+  expect_refused(kHead + ("load 0xffffffffffffffff load-0.bin\n" + end), "are outside the arena");
   expect_refused(kHead + ("check 0x3ff8 0x10 check-3.bin\n" + end),
-                 "16 bytes at 0x3ff8 lie outside the arena");
-  expect_refused(kHead + ("check 0x3000 0xffffffffffffffff check-3.bin\n" + end), "lie outside the arena");
+                 "16 bytes at 0x3ff8 are outside the arena");
+  expect_refused(kHead + ("check 0x3000 0xffffffffffffffff check-3.bin\n" + end), "are outside the arena");
   // The last bytes of the arena are inside.
   EXPECT_EQ(replay(kHead + ("load 0x3ffc load-0.bin\n" + end)), QPLAN_NPU_OK) << report_.text;
   // Addresses have 32 bits.
@@ -106,7 +106,7 @@ TEST_F(SimReplayOfHostileRecords, RangesLieInTheArena) {
 }
 
 TEST_F(SimReplayOfHostileRecords, OnlyFilesInsideTheDirectoryAreRead) {
-  const std::string outside = "lies outside the job's directory";
+  const std::string outside = "is outside the job's directory";
   const std::string absolute = (job_ / "load-1.bin").string();
   expect_no_file(absolute, outside);
   expect_no_file("/dev/zero", outside);
@@ -160,7 +160,7 @@ TEST_F(SimReplayOfHostileRecords, SizesAreBoundedBeforeAnythingIsRead) {
     return !code;
   };
   if (!make_huge("huge")) GTEST_SKIP() << "no file of 2^40 bytes can be made in " << job_;
-  expect_no_file("huge", "1099511627776 bytes at 0x1200 lie outside the arena");
+  expect_no_file("huge", "1099511627776 bytes at 0x1200 are outside the arena");
   expect_refused(std::string(kHead) + kLoads + "run huge\n" + kCheck,
                  "'huge' has 1099511627776 bytes, expected at most 33554432");
   expect_refused(std::string(kHead) + kLoads + kRun + "check 0x3000 0x10 huge\n",

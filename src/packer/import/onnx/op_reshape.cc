@@ -18,19 +18,19 @@ ir::Shape resolved(const ir::Shape& from, const ir::Ints& wanted, bool allow_zer
   std::optional<size_t> open;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1) {
-      if (open) refuse("-1 stands twice");
+      if (open) refuse("-1 is given twice");
       open = i;
       continue;
     }
     if (shape[i] == 0 && !allow_zero) {
-      if (i >= from.size()) refuse("0 stands where the data has no axis");
+      if (i >= from.size()) refuse("0 is given for an axis that the data does not have");
       shape[i] = from[i];
     }
     if (shape[i] < 0) refuse("a negative extent");
     if (!checked_mul(known, shape[i], &known)) refuse("too many elements");
   }
   if (open) {
-    if (known == 0 || total % known != 0) refuse("-1 stands for no whole number");
+    if (known == 0 || total % known != 0) refuse("-1 would not be a whole number");
     shape[*open] = total / known;
     known = total;
   }
@@ -58,7 +58,7 @@ std::vector<bool> marked(const ir::Ints& axes, size_t rank) {
   std::vector<bool> marks(rank, false);
   for (const int64_t axis : axes) {
     const auto at = static_cast<size_t>(OpContext::axis_of(axis, rank));
-    if (marks[at]) invalid(cat("axis ", axis, " stands twice in ", to_text(axes)));
+    if (marks[at]) invalid(cat("axis ", axis, " is listed twice in ", to_text(axes)));
     marks[at] = true;
   }
   return marks;

@@ -54,7 +54,7 @@ Ref import_flatten(OpContext& op) {
   if (shape.empty()) return reshape(op, input, {1});
   const auto first = static_cast<size_t>(OpContext::axis_of(op.integer(1, 0), shape.size()));
   const auto last = static_cast<size_t>(OpContext::axis_of(op.integer(2, -1), shape.size()));
-  if (first > last) invalid(cat("start_dim ", first, " is behind end_dim ", last));
+  if (first > last) invalid(cat("start_dim ", first, " is after end_dim ", last));
   ir::Shape flat(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first));
   flat.push_back(1);
   for (size_t i = first; i <= last; ++i) flat.back() *= shape[i];  // bounded by ir/types.h

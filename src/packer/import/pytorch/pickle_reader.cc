@@ -128,7 +128,7 @@ class PickleReader {
       case 'b':  // BUILD
         return set_state();
       default:
-        invalid(cat("opcode ", opcode, " is none that PyTorch writes"));
+        invalid(cat("opcode ", opcode, " is not one that PyTorch writes"));
     }
   }
 
@@ -208,7 +208,7 @@ class PickleReader {
   }
   void recall(uint32_t index) {
     const auto it = memo_.find(index);
-    if (it == memo_.end()) invalid(cat("nothing was remembered as ", index));
+    if (it == memo_.end()) invalid(cat("the pickle's memo has no entry ", index));
     stack_.push_back(it->second);
   }
 

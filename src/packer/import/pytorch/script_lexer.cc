@@ -31,7 +31,7 @@ class Lexer {
   [[noreturn]] void fail(const std::string& what) const { invalid(cat("line ", line_, ": ", what)); }
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   Token& add(TokenKind kind, std::string text) {
-    if (tokens_.size() >= most_) fail("the archive's code is too long: it is no network");
+    if (tokens_.size() >= most_) fail("the archive's code is too long for a network");
     tokens_.push_back({.kind = kind, .text = std::move(text), .line = line_});
     return tokens_.back();
   }
@@ -90,7 +90,7 @@ class Lexer {
       ++at_;
       add(TokenKind::kPunctuation, std::string(1, c));
     } else {
-      fail("the character " + quoted(std::string_view(&text_[at_], 1)) + " is none of TorchScript's");
+      fail("the character " + quoted(std::string_view(&text_[at_], 1)) + " is not one of TorchScript's");
     }
   }
 

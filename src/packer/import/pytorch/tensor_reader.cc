@@ -182,7 +182,7 @@ TensorScales TensorReader::read_scales(const Tensor& tensor) {
     invalid("a quantiser's scales, zero points or axis are wrong");
   }
   if (*axis < 0 || static_cast<size_t>(*axis) >= tensor.sizes.size()) {
-    invalid(cat("a quantiser's axis ", *axis, " is none of a tensor of rank ", tensor.sizes.size()));
+    invalid(cat("a quantiser's axis ", *axis, " is not an axis of a tensor of rank ", tensor.sizes.size()));
   }
   for (const double scale : read_numbers(*scales, "scales")) result.scales.push_back(checked_scale(scale));
   for (const double zero_point : read_numbers(*zero_points, "zero points")) {

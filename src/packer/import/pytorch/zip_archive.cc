@@ -30,7 +30,7 @@ class Fields {
  public:
   Fields(std::span<const uint8_t> bytes, uint64_t offset, uint64_t size, const char* what) : what_(what) {
     if (offset > bytes.size() || size > bytes.size() - offset) {
-      invalid(cat(what, " at offset ", offset, " ends behind the file's ", bytes.size(), " bytes"));
+      invalid(cat(what, " at offset ", offset, " ends after the file's ", bytes.size(), " bytes"));
     }
     bytes_ = bytes.subspan(offset, size);
   }
@@ -202,7 +202,7 @@ std::span<const uint8_t> ZipArchive::packed(std::string_view name, const Entry& 
   }
   const uint64_t offset = name_offset + name_size + extra_size;
   if (offset > bytes_.size() || entry.packed_size > bytes_.size() - offset) {
-    invalid(cat("its ", entry.packed_size, " bytes end behind the file's ", bytes_.size()));
+    invalid(cat("its ", entry.packed_size, " bytes end after the file's ", bytes_.size()));
   }
   return bytes_.subspan(offset, entry.packed_size);
 }

@@ -163,8 +163,7 @@ std::span<const uint8_t> ModelFile::buffer(uint32_t index) const {
   if (entry.offset() > 1) {
     if (entry.offset() > bytes_.size() || entry.size() > bytes_.size() - entry.offset()) {
       invalid("buffer " + std::to_string(index) + " at offset " + std::to_string(entry.offset()) + " with " +
-              std::to_string(entry.size()) + " bytes ends behind the file's " +
-              std::to_string(bytes_.size()));
+              std::to_string(entry.size()) + " bytes ends after the file's " + std::to_string(bytes_.size()));
     }
     return bytes_.subspan(entry.offset(), entry.size());
   }

@@ -62,7 +62,7 @@ void check_average(const Matched& match) {
   if (averages_in_float(node)) return;
   if (operands.input_scale != operands.output_scale ||
       operands.input_zero_point != operands.output_zero_point) {
-    refuse("input and output have different scales or zero points, the kernel takes equal ones");
+    refuse("input and output have different scales or zero points; the kernel needs equal ones");
   }
 }
 
@@ -74,11 +74,11 @@ std::vector<Constraint> constraints_of_avg_pool2d() {
   const std::string prefix = "cpu.avg_pool2d.";
   std::vector<Constraint> rows = pool_constraints(prefix);
   rows.push_back(contract_among(prefix, kPoolContracts));
-  rows.push_back({prefix + "count_include_pad", "what is padded does not count, but under `f32e`",
+  rows.push_back({prefix + "count_include_pad", "padding is not counted, except under `f32e`",
                   kNothingToChange, [](const Matched& match) -> std::string {
                     const ir::Node& node = *node_of(match);
                     if (averages_in_float(node) || !op::attr_bool(node, "count_include_pad")) return "";
-                    return "the kernel does not count what is padded, but under 'f32e'";
+                    return "the kernel does not count padding, except under 'f32e'";
                   }});
   rows.push_back(scales_are_constants(prefix, check_average));
   return rows;

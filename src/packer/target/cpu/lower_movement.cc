@@ -62,7 +62,7 @@ std::vector<Constraint> constraints_of_pad() {
       {"cpu.pad.mode", "the mode is `constant`", kNothingToChange,
        [](const Matched& match) -> std::string {
          const std::string& mode = op::attr_string(*node_of(match), "pad_mode");
-         return mode == "constant" ? "" : cat("pad_mode '", mode, "', the kernel knows 'constant'");
+         return mode == "constant" ? "" : cat("pad_mode '", mode, "', the kernel supports 'constant'");
        }},
       {"cpu.pad.value", "the value is a constant, a scalar and an integer of the data's dtype; 0 for float32",
        kMakeConstant,

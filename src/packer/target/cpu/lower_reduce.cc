@@ -202,7 +202,7 @@ std::vector<Constraint> constraints_of_softmax() {
              const size_t rank = match.lowering.type(node.operands[unary::kData]).shape.size();
              const int64_t axis = op::normalized_axis(op::attr_int(node, "axis"), rank);
              if (axis + 1 == static_cast<int64_t>(rank)) return "";
-             return cat("axis ", axis, ", the kernel takes the last one");
+             return cat("axis ", axis, ", the kernel needs the last one");
            }},
           operand_is_8_bit(prefix, unary::kData),
           {prefix + "beta", "beta is 1 under `f32e`", kNothingToChange,

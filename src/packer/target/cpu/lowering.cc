@@ -24,9 +24,9 @@ T need(const layer::Part<T>& part) {
 void check_tensor(const ir::TensorType& type, const std::string& name) {
   const std::string tensor = "tensor '" + name + "' (" + ir::to_string(type) + ")";
   if (format::dtype_name(type.dtype.code, type.dtype.bits) == nullptr)
-    refuse(tensor + ": plans do not hold its dtype");
+    refuse(tensor + ": plans do not support its dtype");
   if (type.shape.size() > format::kMaxRank) {
-    refuse(tensor + ": rank " + std::to_string(type.shape.size()) + ", plans hold at most " +
+    refuse(tensor + ": rank " + std::to_string(type.shape.size()) + ", plans have at most " +
            std::to_string(format::kMaxRank));
   }
   if (type.num_elements() > format::kMaxElements) refuse(tensor + ": more than 2^31 - 1 elements");

@@ -53,14 +53,14 @@ Constraint one_8_bit_dtype(const std::string& prefix) {
             const ir::DType rhs = match.lowering.type(node.operands[binary::kRhs]).dtype;
             if (is_8_bit(dtype) && lhs == dtype && rhs == dtype) return "";
             return cat("inputs ", lhs, " and ", rhs, ", output ", dtype,
-                       "; the kernel takes inputs and output of one dtype, int8 or uint8");
+                       "; the kernel needs inputs and output of one dtype, int8 or uint8");
           }};
 }
 
 Constraint nhwc(const std::string& prefix) {
   return {prefix + "layout", "the layout is NHWC", kRunThePasses, [](const Matched& match) -> std::string {
             const std::string& layout = op::attr_string(*node_of(match), "layout");
-            return layout == "NHWC" ? "" : cat("layout ", layout, ", the kernel takes NHWC");
+            return layout == "NHWC" ? "" : cat("layout ", layout, ", the kernel needs NHWC");
           }};
 }
 

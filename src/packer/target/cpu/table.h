@@ -18,7 +18,7 @@ namespace qplan::target::cpu {
 inline constexpr const char* kNothingToChange = "nothing to change in the model";
 inline constexpr const char* kQuantizeTo8Bits = "quantise the model to 8-bit integers";
 inline constexpr const char* kRunThePasses =
-    "the packer's passes bring models into this form; leave none of them out";
+    "the packer's passes bring models into this form; do not skip any of them";
 inline constexpr const char* kMakeConstant = "run the model through a constant folder or bind it with --bind";
 
 // What `read` refuses, "" where it refuses nothing: for conditions on values that reading checks.

@@ -29,7 +29,7 @@ class RegionCompiler {
     capabilities.struct_size = sizeof(capabilities);
     if (library_.capabilities(config_, &capabilities) != QPLAN_NPU_OK)
       throw PackError(QPLAN_INVALID_ARGUMENT,
-                      cat("target library: target '", library_.name, "' tells no capabilities"));
+                      cat("target library: target '", library_.name, "' states no capabilities"));
     place_tensors();
     for (uint32_t n = 0; n < region_.nodes().size(); ++n) add_node(n);
     result_.blob = writer_.finish(capabilities.hash);
@@ -108,8 +108,7 @@ class RegionCompiler {
   void add_node(uint32_t n) {
     const ir::Node& node = region_.nodes()[n];
     const ir::Function* composite = node.op == nullptr ? module_.find(node.callee) : nullptr;
-    if (composite == nullptr)
-      refuse(n, ".composite", "the operator stands alone, in no pattern of the target");
+    if (composite == nullptr) refuse(n, ".composite", "the operator is in no pattern of the target");
     const ir::AttrValue* name = composite->attrs().find("Composite");
     const auto row =
         std::ranges::find(rows_, name == nullptr ? "" : std::get<std::string>(*name), &PatternRow::name);

@@ -80,7 +80,8 @@ Target make_target(const qplan_npu_target& library, const TargetOptions& options
   if (library.costs != nullptr) {
     qplan_npu_target_costs costs = {};
     costs.struct_size = sizeof(costs);
-    if (library.costs(config, &costs) != QPLAN_NPU_OK) fail(cat("target '", target.name, "' tells no costs"));
+    if (library.costs(config, &costs) != QPLAN_NPU_OK)
+      fail(cat("target '", target.name, "' states no costs"));
     set(uint64_t{costs.clock_mhz} * 1000, &target.costs.clock_khz);
     set(costs.macs_per_cycle, &target.costs.macs_per_cycle);
     set(costs.dma_bytes_per_cycle, &target.costs.dma_bytes_per_cycle);
@@ -91,7 +92,7 @@ Target make_target(const qplan_npu_target& library, const TargetOptions& options
   qplan_npu_capabilities capabilities = {};
   capabilities.struct_size = sizeof(capabilities);
   if (library.capabilities(config, &capabilities) != QPLAN_NPU_OK)
-    fail(cat("target '", target.name, "' tells no capabilities"));
+    fail(cat("target '", target.name, "' states no capabilities"));
   target.max_bank_bytes = capabilities.max_buffer_bytes;
   target.table = make_rows(library, config);
   target.compile = [&library, config, rows = target.table](const ir::Module& module,

@@ -213,7 +213,7 @@ class Reader {
       r_.scales = {in, out};
       return give_scales();
     }
-    if (counts_pads) refuse("an average under tfl2 does not count what is padded");
+    if (counts_pads) refuse("an average under tfl2 does not count padding");
     if (in != out || op_.input_zero_points[0] != op_.output_zero_point)
       refuse("an average under tfl2 has one scale and zero point for input and output");
   }

@@ -59,8 +59,8 @@ std::string text_of(const qplan_npu_reason& reason) {
 std::vector<Constraint> constraints(const qplan_npu_target& library) {
   const std::string name = library.name;
   std::vector<Constraint> rows = {
-      {name + ".list", "what an operator list can say: 8 bits, NHWC, OHWI, constant parameters",
-       "the packer's passes bring models into this form; leave none of them out", nullptr}};
+      {name + ".list", "what an operator list can express: 8 bits, NHWC, OHWI, constant parameters",
+       "the packer's passes bring models into this form; do not skip any of them", nullptr}};
   for (uint32_t i = 0; i < library.num_rules; ++i) {
     const qplan_npu_rule& rule = library.rules[i];
     if (rule.id == nullptr || rule.requirement == nullptr)
@@ -116,14 +116,15 @@ class Chain {
 
   void add(const std::string& name, bool is_optional) {
     if (name == "nn.pad") {
-      if (chain_) refuse("nn.pad stands only before qnn.conv2d");
+      if (chain_) refuse("nn.pad is only supported before qnn.conv2d");
       pad_ = is_optional ? Pad::kOptional : Pad::kRequired;
       return;
     }
     // operator list: npu_target.h says what a chain begins with
     const bool begins = name == "qnn.conv2d" || name == "qnn.dense" || name == "qnn.add" ||
                         name == "nn.max_pool2d" || name == "qnn.avg_pool2d" || (name == "clip" && !chain_);
-    if (pad_ != Pad::kNone && !chain_ && name != "qnn.conv2d") refuse("nn.pad stands only before qnn.conv2d");
+    if (pad_ != Pad::kNone && !chain_ && name != "qnn.conv2d")
+      refuse("nn.pad is only supported before qnn.conv2d");
     if (begins) {
       if (chain_ || is_optional) refuse(cat("'", name, "' begins a chain, and is required"));
       chain_ = first(name);
@@ -151,10 +152,10 @@ class Chain {
   Pattern behind(const std::string& name) {
     const Pattern inner = chain_->one_use();
     if (name == "clip") return op(name, {inner}).as("clip");
-    if (!has_layer_) refuse(cat("'", name, "' stands only behind qnn.conv2d or qnn.dense"));
+    if (!has_layer_) refuse(cat("'", name, "' is only supported after qnn.conv2d or qnn.dense"));
     if (name == "nn.bias_add") return op(name, {inner, constant().as("bias")}).as("bias_add");
     if (name == "qnn.requantize") return op(name, {inner}).as("requantize");
-    refuse(cat("operator '", name, "' cannot stand in a chain; npu_target.h lists those that can"));
+    refuse(cat("operator '", name, "' cannot be in a chain; npu_target.h lists those that can"));
   }
 
   enum class Pad { kNone, kOptional, kRequired };

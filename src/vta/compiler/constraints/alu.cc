@@ -213,8 +213,8 @@ Rows reshape_constraints(const Config& /*config*/) {
              const UnitActivation from = activation(c, c.root().operands[0]);
              const UnitActivation to = activation(c, c.root().results[0]);
              if (lie_alike(from, to)) return "";
-             return cat("from ", from.channels, " to ", to.channels, " channels, which lie in blocks of ",
-                        kBlock, " on the device");
+             return cat("from ", from.channels, " to ", to.channels,
+                        " channels, which are stored in blocks of ", kBlock, " on the device");
            }}};
 }
 

@@ -39,7 +39,7 @@ inline constexpr const char* kNothingToChange = "nothing to change in the model"
 inline constexpr const char* kQuantizeInt8 = "quantise the model to 8-bit integers";
 inline constexpr const char* kOtherMemories = "a configuration with larger memories takes it";
 inline constexpr const char* kLeaveNoPassOut =
-    "the packer's passes bring models into this form; leave none of them out";
+    "the packer's passes bring models into this form; do not skip any of them";
 
 // Of "product", "pool" or "mean"; with an nn.pad before the layer, the input is its result.
 Geometry geometry_of(const Candidate& candidate);

@@ -104,7 +104,7 @@ Rows layer_requantization(const Config& config) {
 Rows requantization_on_cpu() {
   return {{"vta.acc32.readers",
            "the accumulators are read by qnn.requantize, which the CPU does, and by nothing else",
-           "a requantisation behind the bias", [](const Candidate& c) -> std::string {
+           "a requantisation after the bias", [](const Candidate& c) -> std::string {
              const ir::ValueId result = c.root().results[0];
              const std::span<const ir::Node> nodes = c.function().nodes();
              // Up to the last reader: in canonical order it stands next to the layer.

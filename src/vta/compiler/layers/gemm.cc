@@ -103,8 +103,7 @@ CompiledGemm compile_gemm(const Config& config, const GemmLayer& layer, const Ac
       emit_gemm_layer(config, layer.name, problem, result.tiling, requantization, std::move(weights));
   for (const UnitRegion& region : result.unit.regions) {
     if (region.data.size() > static_cast<size_t>(kMaxBufferBytes))
-      refuse(layer,
-             cat(region.name, " of ", region.data.size(), " bytes, one buffer holds ", kMaxBufferBytes));
+      refuse(layer, cat(region.name, " of ", region.data.size(), " bytes, one buffer has ", kMaxBufferBytes));
   }
   return result;
 }

@@ -75,7 +75,7 @@ Arrangement arrange(const RegionValue& value, const ir::TensorType& type) {
                                          : static_cast<uint64_t>(inner / layout.w) * row;
     inner *= type.shape[axis];
     if (is_within_row && inner > layout.w)
-      throw PackError(QPLAN_INTERNAL, cat("vta: '", value.name, "' of ", type, " does not lie as rows of ",
+      throw PackError(QPLAN_INTERNAL, cat("vta: '", value.name, "' of ", type, " is not stored as rows of ",
                                           layout.w, " positions"));
   }
   result.origin = static_cast<uint64_t>(layout.element(0, 0) * kInpBytes);
@@ -161,8 +161,8 @@ class RegionCompiler {
       const uint64_t end = scratch.offsets[i] + intervals[i].bytes;
       if (end <= static_cast<uint64_t>(kMaxBufferBytes)) continue;
       refuse(plan_.units[intervals[i].first], "vta.region.scratch",
-             cat("what stays on the device between its units takes ", scratch.bytes,
-                 " bytes at a time, one buffer holds ", kMaxBufferBytes),
+             cat("what stays on the device between its layers takes ", scratch.bytes,
+                 " bytes at a time, one buffer has ", kMaxBufferBytes),
              "use a smaller input, or pin some operators to the CPU");
     }
   }

@@ -128,7 +128,7 @@ class Planner {
         value->is_unsigned != input.is_unsigned || value->is_int32) {
       refuse("vta.region.layout",
              cat("it reads '", value->name, "' as ", input.h, " x ", input.w, " x ", input.channels,
-                 ", on the device it lies as ", layout.h, " x ", layout.w, " x ", layout.channels),
+                 ", on the device it is stored as ", layout.h, " x ", layout.w, " x ", layout.channels),
              "nothing to change in the model");
     }
     const Border& needed = input.needed;
@@ -215,7 +215,7 @@ class Planner {
   void check_bytes(const RegionValue& value) const {
     if (value.bytes() <= kMaxBufferBytes) return;
     refuse("vta.region.buffer",
-           cat("'", value.name, "' takes ", value.bytes(), " bytes on the device, one buffer holds ",
+           cat("'", value.name, "' takes ", value.bytes(), " bytes on the device, one buffer has ",
                kMaxBufferBytes),
            "use a smaller input");
   }

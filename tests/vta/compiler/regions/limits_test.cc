@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "src/packer/partition/compile.h"
+#include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/targets.h"
 #include "src/packer/target/target_list.h"
 #include "src/packer/text/text.h"

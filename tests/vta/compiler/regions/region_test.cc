@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/packer/ir/builder.h"
-#include "src/packer/partition/compile.h"
+#include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/targets.h"
 #include "src/packer/target/target_list.h"
 #include "src/packer/text/text.h"
@@ -290,7 +290,7 @@ TEST(VtaReshape, OtherChannelsThatFillNoBlockStayOnTheCpu) {
   const Placed placed = run(convolution("%a", "%x", "a") + "  %b = reshape(%a, newshape=[8, 24]);\n" +
                             fully_connected("%c", "%b", 24) + "  %c\n");
   EXPECT_EQ(placed.regions, 2u);
-  EXPECT_NE(placed.json.find("from 16 to 24 channels, which lie in blocks of 16 on the device"),
+  EXPECT_NE(placed.json.find("from 16 to 24 channels, which are stored in blocks of 16 on the device"),
             std::string::npos)
       << placed.json;
   EXPECT_NE(placed.json.find("vta.reshape.channels"), std::string::npos);
