@@ -177,6 +177,8 @@ typedef struct qplan_kernel_set qplan_kernel_set;
 QPLAN_API const qplan_kernel_set* qplan_kernels_all(void); /* every family, every ISA of this build */
 QPLAN_API const qplan_kernel_set* qplan_kernels_reference(
     void); /* every family, reference kernels only: small */
+/* As qplan_kernels_all, without the families that compute on float32: for firmware of quantised networks. */
+QPLAN_API const qplan_kernel_set* qplan_kernels_integer(void);
 
 /* How much the CPU computes in one run of a function at most, before there is a session: a plan is untrusted,
  * and 1.3 kB of it may mean hours. *work is the number of elementary operations of all steps:

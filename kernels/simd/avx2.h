@@ -93,6 +93,11 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
   return _mm256_andnot_si256(_mm256_cmpgt_epi32(v, set_ints(limit)), value);
 }
 inline VecF32 as_reals(VecI32 v) { return _mm256_castsi256_ps(v); }
+inline VecI32 as_ints(VecF32 v) { return _mm256_castps_si256(v); }
+// yes where a < b, which no NaN is, elsewhere no.
+inline VecF32 if_less(VecF32 a, VecF32 b, VecF32 yes, VecF32 no) {
+  return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
 
 // The first count (1 .. kLanes) elements; nothing after them is read or written.
 inline LaneBytes load_bytes(const uint8_t* from, uint32_t count) { return load_low_bytes(from, count); }

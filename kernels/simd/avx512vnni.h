@@ -96,6 +96,11 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
   return _mm512_maskz_mov_epi32(_mm512_cmple_epi32_mask(v, set_ints(limit)), value);
 }
 inline VecF32 as_reals(VecI32 v) { return _mm512_castsi512_ps(v); }
+inline VecI32 as_ints(VecF32 v) { return _mm512_castps_si512(v); }
+// yes where a < b, which no NaN is, elsewhere no.
+inline VecF32 if_less(VecF32 a, VecF32 b, VecF32 yes, VecF32 no) {
+  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
 
 // The first count (1 .. kLanes) elements; nothing after them is read or written.
 inline LaneBytes load_bytes(const uint8_t* from, uint32_t count) {

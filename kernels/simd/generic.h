@@ -123,6 +123,8 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
   return v > set_ints(limit) ? set_ints(0) : value;
 }
 inline VecF32 as_reals(VecI32 v) { return bits_of<VecF32>(v); }
+// yes where a < b, which no NaN is, elsewhere no.
+inline VecF32 if_less(VecF32 a, VecF32 b, VecF32 yes, VecF32 no) { return a < b ? yes : no; }
 
 // The first count (1 .. kLanes) elements; nothing after them is read or written.
 template <typename Vec>

@@ -60,6 +60,11 @@ inline VecF32 min(VecF32 a, VecF32 b) { return vminq_f32(a, b); }
 inline VecI32 round(VecF32 v) { return vcvtnq_s32_f32(v); }
 inline VecI32 truncate(VecF32 v) { return vcvtq_s32_f32(v); }
 inline VecF32 as_reals(VecI32 v) { return vreinterpretq_f32_s32(v); }
+inline VecI32 as_ints(VecF32 v) { return vreinterpretq_s32_f32(v); }
+// yes where a < b, which no NaN is, elsewhere no.
+inline VecF32 if_less(VecF32 a, VecF32 b, VecF32 yes, VecF32 no) {
+  return vbslq_f32(vcltq_f32(a, b), yes, no);
+}
 // 0 where v is no number.
 inline VecF32 zero_nans(VecF32 v) {
   return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vceqq_f32(v, v)));

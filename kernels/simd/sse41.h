@@ -93,6 +93,11 @@ inline VecI32 zero_above(VecI32 v, int32_t limit, VecI32 value) {
   return _mm_andnot_si128(_mm_cmpgt_epi32(v, set_ints(limit)), value);
 }
 inline VecF32 as_reals(VecI32 v) { return _mm_castsi128_ps(v); }
+inline VecI32 as_ints(VecF32 v) { return _mm_castps_si128(v); }
+// yes where a < b, which no NaN is, elsewhere no.
+inline VecF32 if_less(VecF32 a, VecF32 b, VecF32 yes, VecF32 no) {
+  return _mm_blendv_ps(no, yes, _mm_cmplt_ps(a, b));
+}
 
 // The first count (1 .. kLanes) elements; nothing after them is read or written.
 inline LaneBytes load_bytes(const uint8_t* from, uint32_t count) {

@@ -50,7 +50,7 @@ int main(void) {
   qplan_session_config config;
   memset(&config, 0, sizeof(config));
   config.struct_size = sizeof(config);
-  config.kernels = qplan_kernels_all();
+  config.kernels = qplan_kernels_integer();
 
   qplan_memory_need need;
   uint32_t num_banks = 1;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -117,8 +118,90 @@ class AllKernelsPlan {
         },
         kFloat, 32);
 
+    const uint32_t of_floats = floats(real);
     set_lifetimes();
-    spec_.add_main({real}, {result, classes, turned, resized_float, added, few}, kScratchBytes);
+    spec_.add_main({real}, {result, classes, turned, resized_float, added, few, of_floats}, kScratchBytes);
+  }
+
+  // All families on float32, one after another.
+  uint32_t floats(uint32_t real) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const auto window = [](uint32_t size, uint32_t pad, uint32_t groups, format::FloatPool pool) {
+      return [=](Builder& b) {
+        return done(format::KernelParams_FloatWindowParams,
+                    format::CreateFloatWindowParams(b, size, size, 1, 1, 1, 1, pad, pad, groups, 0.0f,
+                                                    kInfinity, pool));
+      };
+    };
+    const auto unary = [](format::FloatUnary function) {
+      return [=](Builder& b) {
+        return done(format::KernelParams_FloatUnaryParams,
+                    format::CreateFloatUnaryParams(b, function, 0.25f, 0.5f));
+      };
+    };
+    const uint32_t layer = step(k_float_conv2d, {real, float_constant(2 * 9 * 8 * 16), float_constant(32)},
+                                {1, 6, 6, 24}, window(3, 1, 1, format::FloatPool_NONE), kFloat, 32);
+    const uint32_t depthwise = step(k_float_conv2d, {layer, float_constant(2 * 9 * 16), float_constant(32)},
+                                    {1, 6, 6, 24}, window(3, 1, 24, format::FloatPool_NONE), kFloat, 32);
+    const uint32_t pooled = step(k_float_pool2d, {depthwise}, {1, 5, 5, 24},
+                                 window(2, 0, 1, format::FloatPool_AVERAGE_WITH_PADDING), kFloat, 32);
+    const uint32_t larger =
+        step(k_float_pool2d, {pooled}, {1, 4, 4, 24}, window(2, 0, 1, format::FloatPool_MAXIMUM), kFloat, 32);
+    const uint32_t logistic =
+        step(k_float_unary, {larger}, {1, 4, 4, 24}, unary(format::FloatUnary_LOGISTIC), kFloat, 32);
+    const uint32_t clamped =
+        step(k_float_unary, {logistic}, {1, 4, 4, 24}, unary(format::FloatUnary_CLAMP), kFloat, 32);
+    const uint32_t product = step(
+        k_float_binary, {clamped, float_constant(24)}, {1, 4, 4, 24},
+        [](Builder& b) {
+          return done(format::KernelParams_FloatBinaryParams,
+                      format::CreateFloatBinaryParams(b, format::FloatBinary_MUL, -kInfinity, kInfinity));
+        },
+        kFloat, 32);
+    const uint32_t quantized = spec_.add_tensor({1, 6, 6, 24}, "q");
+    const uint32_t scale = spec_.add_tensor({1}, "scale", kFloat, 32);
+    const uint32_t zero_point = spec_.add_tensor({1}, "zero_point", 0, 32);
+    spec_.add_step(
+        k_dynamic_quantize, {product}, {quantized, scale, zero_point},
+        [](Builder& b) {
+          return done(format::KernelParams_DynamicQuantizeParams,
+                      format::CreateDynamicQuantizeParams(b, 1, false, 1, 1));
+        },
+        "dynamic");
+    const std::vector<uint32_t> constants = weights(8, {3, 3, 24}, kLayout_ohwi);
+    const uint32_t sums = step(
+        k_conv2d, {quantized, constants[0], constants[1]}, {1, 4, 4, 8},
+        [](Builder& b) {
+          return done(
+              format::KernelParams_Conv2dParams,
+              format::CreateConv2dParams(b, format::Contract_ACC32, kLayout_ohwi, 3, 3, 1, 1, 1, 1, 0, 0, 1));
+        },
+        0, 32);
+    const uint32_t back = step(
+        k_dynamic_dequantize,
+        {sums, scale, zero_point, float_constant(8), int32_constant(std::vector<int32_t>(8, 77)),
+         float_constant(8)},
+        {1, 4, 4, 8},
+        [](Builder& b) {
+          return done(format::KernelParams_DynamicDequantizeParams,
+                      format::CreateDynamicDequantizeParams(b, 1, true, -kInfinity, kInfinity));
+        },
+        kFloat, 32);
+    const auto reduce = [](uint32_t axes) {
+      return [=](Builder& b) {
+        return done(format::KernelParams_FloatReduceParams, format::CreateFloatReduceParams(b, axes, 1.0f));
+      };
+    };
+    const uint32_t mean = step(k_float_mean, {back}, {1, 8}, reduce(6), kFloat, 32);
+    return step(k_float_softmax, {mean}, {1, 8}, reduce(2), kFloat, 32);
+  }
+
+  uint32_t float_constant(size_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>(random_.unit() - 0.5);
+    std::vector<uint8_t> bytes(count * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return spec_.add_constant({static_cast<int64_t>(count)}, bytes, "", kFloat, 32);
   }
 
   struct Window {

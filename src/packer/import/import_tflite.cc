@@ -51,7 +51,9 @@ void import_operators(Graph& graph, UnsupportedList* unsupported) {
     try {
       OpContext context(graph, op, op_name, i);
       node_name = tfl::quoted(context.name());
-      if (const tfl::ImportRow* row = tfl::find_row(graph.file().builtin_code(op))) {
+      const int32_t code = graph.file().builtin_code(op);
+      const tfl::ImportRow* float_row = tfl::find_float_row(context, code);
+      if (const tfl::ImportRow* row = float_row != nullptr ? float_row : tfl::find_row(code)) {
         row->import_op(context);
         continue;
       }
@@ -126,6 +128,9 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   }
   finish(graph);
+  if (log) {
+    for (const std::string& note : tfl::model_notes(file)) log(QPLAN_LOG_INFO, place + note);
+  }
   if (log && file.num_subgraphs() > 1) {
     log(QPLAN_LOG_INFO,
         place + "subgraphs 1 to " + std::to_string(file.num_subgraphs() - 1) + " are not used");

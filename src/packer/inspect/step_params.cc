@@ -33,6 +33,9 @@ std::string text(const flatbuffers::Vector<uint32_t>* values) {
 std::string text(format::Contract contract) { return format::EnumNameContract(contract); }
 std::string text(format::FloatForm form) { return format::EnumNameFloatForm(form); }
 std::string text(format::QuantizeRule rule) { return format::EnumNameQuantizeRule(rule); }
+std::string text(format::FloatPool pool) { return format::EnumNameFloatPool(pool); }
+std::string text(format::FloatBinary op) { return format::EnumNameFloatBinary(op); }
+std::string text(format::FloatUnary function) { return format::EnumNameFloatUnary(function); }
 std::string text(format::ResizeRule rule) { return format::EnumNameResizeRule(rule); }
 
 // ---- fields of tables (src/packer/target/step_params.def) ----

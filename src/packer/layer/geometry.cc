@@ -1,13 +1,14 @@
 #include "src/packer/layer/geometry.h"
 
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/properties.h"
 
 namespace qplan::layer {
 namespace {
 
 constexpr size_t kDataOperand = 0, kWeightOperand = 1;
 
-bool is_convolution(const ir::Node& node) { return node.op->name == "qnn.conv2d"; }
+bool is_convolution(const ir::Node& node) { return op::plain_name(*node.op) == "conv2d"; }
 
 // Extents of the input and the output along the axes of the layout.
 Geometry image_geometry(const ir::TensorType& data, const ir::TensorType& result,
@@ -58,8 +59,7 @@ Geometry mean_geometry(const ir::Function& function, const ir::Node& mean) {
 }
 
 bool has_canonical_layout(const ir::Node& node) {
-  const std::string& name = node.op->name;
-  if (name == "qnn.dense") return true;
+  if (op::plain_name(*node.op) == "dense") return true;
   if (!is_convolution(node)) return op::attr_string(node, "layout") == "NHWC";
   return op::attr_string(node, "data_layout") == "NHWC" && op::attr_string(node, "kernel_layout") == "OHWI";
 }

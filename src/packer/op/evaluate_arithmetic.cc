@@ -264,6 +264,7 @@ Results evaluate_softmax(const ir::Node& node, Operands operands) {
   const ir::TensorType type = result_types(node, operands)[0];
   const auto axis = static_cast<size_t>(normalized_axis(attr_int(node, "axis"), type.shape.size()));
   const int64_t extent = type.shape[axis];
+  const double beta = attr_float(node, "beta");
   int64_t stride = 1;
   for (size_t d = axis + 1; d < type.shape.size(); ++d) stride *= type.shape[d];
   const Elements from(*operands[0]);
@@ -279,7 +280,7 @@ Results evaluate_softmax(const ir::Node& node, Operands operands) {
         row[static_cast<size_t>(k)] = x;
         largest = std::max(largest, x);
       }
-      for (double& x : row) sum += x = exp_function(x - largest);
+      for (double& x : row) sum += x = exp_function((x - largest) * beta);
       for (int64_t k = 0; k < extent; ++k) {
         store<T>(to.at(begin + k * stride), from_double<T>(row[static_cast<size_t>(k)] / sum));
       }

@@ -1,5 +1,7 @@
 // Operators whose operands say what the integers stand for: qnn.quantize, qnn.dequantize, qnn.requantize;
-// qnn.add, qnn.subtract, qnn.mul; qnn.sigmoid, qnn.softmax and nn.softmax, of which it is made; qnn.lookup.
+// qnn.dynamic_quantize, qnn.dynamic_dequantize; qnn.add, qnn.subtract, qnn.mul; qnn.sigmoid, qnn.softmax and
+// nn.softmax, of which it is made; qnn.lookup.
+#include <algorithm>
 #include <cmath>
 
 #include "src/packer/op/evaluate.h"
@@ -130,6 +132,52 @@ OpDef qnn_binary(std::string name) {
           .infer = infer_qnn_binary};
 }
 
+// ---- scales that the run gives ----
+
+// Elements of a row: what one index of the first `rows` axes has. The number of rows.
+int64_t num_rows(const InferInput& input, const ir::Shape& shape) {
+  const int64_t axes = attr_int(input.node, "rows");
+  if (axes < 0 || axes > std::ssize(shape))
+    invalid(cat("attribute 'rows' is ", axes, ", expected 0 to ", shape.size(), " axes"));
+  int64_t rows = 1;
+  for (int64_t axis = 0; axis < axes; ++axis) rows *= shape[static_cast<size_t>(axis)];
+  return rows;
+}
+
+std::vector<ir::TensorType> infer_dynamic_quantize(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32});
+  ir::Shape shape = input.type(0).shape;
+  const int64_t rows = num_rows(input, shape);
+  const ir::Ints& padding = attr_ints(input.node, "padding");
+  const bool legal = padding.size() == 4 &&
+                     std::ranges::all_of(padding, [](int64_t p) { return p >= 0 && p < int64_t{1} << 31; });
+  if (!legal)
+    invalid(cat("attribute 'padding' is ", to_text(padding), ", expected top, left, bottom, right"));
+  if (std::ranges::any_of(padding, [](int64_t p) { return p != 0; })) {
+    if (shape.size() != 4 || attr_int(input.node, "rows") != 1)
+      invalid("attribute 'padding' asks for data [n, h, w, c] with 'rows' 1");
+    shape[1] += padding[0] + padding[2];
+    shape[2] += padding[1] + padding[3];
+  }
+  return {{ir::kInt8, shape}, {ir::kFloat32, {rows}}, {ir::kInt32, {rows}}};
+}
+
+std::vector<ir::TensorType> infer_dynamic_dequantize(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt32});
+  const ir::Shape& shape = input.type(0).shape;
+  if (shape.empty()) invalid("'data' is a scalar, expected channels as its last axis");
+  const int64_t rows = num_rows(input, shape);
+  const auto expect = [&](size_t operand, ir::TensorType expected) {
+    if (input.type(operand) == expected) return;
+    invalid(cat(operand_name(input, operand), " is ", input.type(operand), ", expected ", expected));
+  };
+  expect(1, {ir::kFloat32, {rows}});
+  expect(2, {ir::kInt32, {rows}});
+  expect(3, {ir::kFloat32, {shape.back()}});
+  expect(4, {ir::kInt32, {shape.back()}});
+  return {{ir::kFloat32, shape}};
+}
+
 AttrDef scale_axis_attr() { return with_role(AttrRole::kScaleAxis, {"axis", AttrKind::kInt, -1}); }
 AttrDef out_dtype_attr() { return with_role(AttrRole::kDtype, {"out_dtype", AttrKind::kString, "int8"}); }
 
@@ -167,6 +215,32 @@ OpDef list::qnn_dequantize() {
           .infer = infer_dequantize};
 }
 
+OpDef list::qnn_dynamic_quantize() {
+  return {.name = "qnn.dynamic_quantize",
+          .operands = {{.name = "data", .dtype = ir::kFloat32}},
+          .attrs = {{"rows", AttrKind::kInt, 1},
+                    {"symmetric", AttrKind::kBool, false},
+                    {"padding", AttrKind::kInts, ir::Ints{0, 0, 0, 0}}},
+          .work = Work::kConvert,
+          .infer = infer_dynamic_quantize,
+          .num_results = [](const ir::Node&) { return size_t{3}; }};
+}
+
+OpDef list::qnn_dynamic_dequantize() {
+  const auto of_dtype = [](std::string name, ir::DType dtype) {
+    return OperandDef{.name = std::move(name), .dtype = dtype};
+  };
+  return {.name = "qnn.dynamic_dequantize",
+          .operands = {of_dtype("data", ir::kInt32), of_dtype("scale", ir::kFloat32),
+                       of_dtype("zero_point", ir::kInt32), of_dtype("weight_scale", ir::kFloat32),
+                       of_dtype("weight_sum", ir::kInt32)},
+          .attrs = {{"rows", AttrKind::kInt, 1}, {"in_turn", AttrKind::kBool, false}},
+          .keeps_shape = true,
+          .result_dtype = ir::kFloat32,
+          .work = Work::kConvert,
+          .infer = infer_dynamic_dequantize};
+}
+
 OpDef list::qnn_requantize() {
   return {
       .name = "qnn.requantize",
@@ -199,7 +273,7 @@ OpDef list::qnn_softmax() {
 OpDef list::nn_softmax() {
   return {.name = "nn.softmax",
           .operands = {{"data"}},
-          .attrs = {axis_attr(-1)},
+          .attrs = {axis_attr(-1), {"beta", AttrKind::kFloat, 1.0}},
           .keeps_shape = true,
           .keeps_dtype = true,
           .follows_layout = true,

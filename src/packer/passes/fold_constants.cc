@@ -1,7 +1,7 @@
 // Nodes whose operands are all constants become constants: by the operator's host-only evaluation, or on the
 // reference kernels that PassContext::evaluate stands for. Not so what says how a constant is quantised:
-// qnn.dequantize, since integers under it are what layers are made of, and qnn.quantize, whose own pass
-// counts what it saturates.
+// qnn.dequantize, since integers under it are what layers are made of, as long as float operators may still
+// become integer ones; and qnn.quantize, whose own pass counts what it saturates.
 #include <array>
 
 #include "src/base/checked.h"
@@ -19,9 +19,11 @@ namespace {
 using Constants = std::vector<ir::ConstantRef>;
 
 // The operands, when all of them are constants.
-std::optional<Constants> constant_operands(pattern::Rebuild& r, pattern::PreNode node) {
+std::optional<Constants> constant_operands(pattern::Rebuild& r, pattern::PreNode node,
+                                           const PassContext& context) {
   if (node.op() == nullptr || node.num_operands() == 0) return std::nullopt;
-  if (op::is_float_border(node.op())) return std::nullopt;
+  const bool is_left = context.floats_stay && node.is("qnn.dequantize");
+  if (op::is_float_border(node.op()) && !is_left) return std::nullopt;
   Constants operands;
   for (const pattern::PostValue operand : r.operands(node)) {
     operands.push_back(r.post().constant(operand));
@@ -60,10 +62,39 @@ bool spend(const pattern::Pre& pre, pattern::PreNode node, const Constants& oper
   return true;
 }
 
+// qnn.dequantize, with one scale and zero point or one for each index of its axis.
+Constants dequantized(pattern::PreNode node, const Constants& operands) {
+  const ir::Constant& data = *operands[0];
+  const ir::Shape& shape = data.type().shape;
+  const size_t count = static_cast<size_t>(data.type().num_elements());
+  const bool per_axis = operands[1]->as<float>().size() > 1 || operands[2]->as<int32_t>().size() > 1;
+  size_t channels = 1, inner = count;
+  if (per_axis) {
+    const auto axis =
+        static_cast<size_t>(op::normalized_axis(op::attr_int(node.node(), "axis"), shape.size()));
+    channels = static_cast<size_t>(shape[axis]);
+    inner = 1;
+    for (size_t i = axis + 1; i < shape.size(); ++i) inner *= static_cast<size_t>(shape[i]);
+  }
+  std::vector<float> reals(count);
+  const auto convert = [&](const auto values) {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t channel = i / inner % channels;
+      const int64_t difference = int64_t{values[i]} - entry<int32_t>(*operands[2], channel);
+      reals[i] = static_cast<float>(difference) * entry<float>(*operands[1], channel);
+    }
+  };
+  if (data.type().dtype == ir::kInt8) convert(data.as<int8_t>());
+  if (data.type().dtype == ir::kUint8) convert(data.as<uint8_t>());
+  if (data.type().dtype == ir::kInt32) convert(data.as<int32_t>());
+  return {ir::make_constant(ir::kFloat32, shape, reals)};
+}
+
 std::optional<Constants> evaluate_node(pattern::PreNode node, const Constants& operands,
                                        const PassContext& context) {
+  if (node.is("qnn.dequantize")) return dequantized(node, operands);
   if (node.op()->evaluate != nullptr) return node.op()->evaluate(node.node(), operands);
-  if (!context.evaluate) return std::nullopt;
+  if (!context.evaluate || op::is_product(node.op())) return std::nullopt;
   return context.evaluate(node.node(), operands);
 }
 
@@ -72,7 +103,7 @@ std::optional<Constants> evaluate_node(pattern::PreNode node, const Constants& o
 std::unique_ptr<ir::Function> run_fold_constants(const ir::Module&, const ir::Function& pre,
                                                  PassContext& context) {
   return pattern::rebuild(pre, [&](pattern::Rebuild& r, pattern::PreNode node) {
-    const std::optional<Constants> operands = constant_operands(r, node);
+    const std::optional<Constants> operands = constant_operands(r, node, context);
     if (!operands || !spend(r.pre(), node, *operands, &context.fold_budget)) return false;
     const std::optional<Constants> results = evaluate_node(node, *operands, context);
     if (!results) return false;

@@ -131,6 +131,8 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   run();
   context.floats_stay = true;
   if (run_by_name("unify_signedness", module, context, observer)) run();
+  // What layers that stay float have as integers.
+  if (run_by_name("fold_constants", module, context, observer)) run();
   if (!options.contract.empty()) {
     set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
     run();

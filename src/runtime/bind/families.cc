@@ -18,6 +18,22 @@ constexpr const qplan::KernelFamily* kReferenceFamilies[] = {
 #undef QPLAN_KERNEL
 };
 
+// Families that compute on float32. What converts between float32 and 8 bits is none of them.
+constexpr bool computes_on_floats(uint32_t id) {
+  return id == qplan::kKernel_float_conv2d || id == qplan::kKernel_float_pool2d ||
+         id == qplan::kKernel_float_binary || id == qplan::kKernel_float_unary ||
+         id == qplan::kKernel_float_mean || id == qplan::kKernel_float_softmax ||
+         id == qplan::kKernel_dynamic_quantize || id == qplan::kKernel_dynamic_dequantize;
+}
+
+constexpr const qplan::KernelFamily* kIntegerFamilies[] = {
+    nullptr,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  computes_on_floats(id) ? nullptr : &qplan::descriptor,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+
 constexpr uint32_t kIds[] = {
     0,
 #define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) id,
@@ -36,10 +52,13 @@ static_assert(ids_are_positions(),
               "a row of kernels.def was left out or moved: the tables are indexed by id");
 
 constexpr qplan_kernel_set kAll = {kAllFamilies, kNumFamilies};
+constexpr qplan_kernel_set kInteger = {kIntegerFamilies, kNumFamilies};
 constexpr qplan_kernel_set kReference = {kReferenceFamilies, kNumFamilies};
 
 }  // namespace
 
 const qplan_kernel_set* qplan_kernels_all(void) { return &kAll; }
+
+const qplan_kernel_set* qplan_kernels_integer(void) { return &kInteger; }
 
 const qplan_kernel_set* qplan_kernels_reference(void) { return &kReference; }

@@ -214,6 +214,11 @@ bool StepCheck::clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const {
   return fail() << "clamp_min " << clamp_min << " is above clamp_max " << clamp_max;
 }
 
+bool StepCheck::float_clamp(float clamp_min, float clamp_max) const {
+  if (clamp_min <= clamp_max) return true;
+  return fail() << "clamp_min is above clamp_max, or one of them is no number";
+}
+
 bool StepCheck::layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
                              int32_t clamp_max) const {
   if (contract != format::Contract_ACC32) {

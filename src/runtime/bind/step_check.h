@@ -162,6 +162,8 @@ class StepCheck {
   bool in_dtype(const char* name, int32_t value, Dtype dtype) const;
   // dtype's min <= clamp_min <= clamp_max <= dtype's max.
   bool clamp(int32_t clamp_min, int32_t clamp_max, Dtype dtype) const;
+  // clamp_min <= clamp_max, both numbers; they may be infinite.
+  bool float_clamp(float clamp_min, float clamp_max) const;
   // Dtype, zero point and clamp of a layer of weights. Under ACC32 the dtype is int32 and the others are 0;
   // else it is 8 bits wide and holds them.
   bool layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,

@@ -8,6 +8,10 @@
 #include "kernels/arg_max/arg_max.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/dynamic_quantize/dynamic_quantize.h"
+#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/float_elementwise/float_elementwise.h"
+#include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
@@ -54,6 +58,46 @@ std::vector<Row> all_rows() {
     QPLAN_CONV2D_VARIANTS
     family = &kDepthwiseConv2dFamily;
     QPLAN_DEPTHWISE_CONV2D_VARIANTS
+  }
+  {
+    using Args = DynamicQuantizeArgs;
+    family = &kDynamicQuantizeFamily;
+    QPLAN_DYNAMIC_QUANTIZE_VARIANTS
+  }
+  {
+    using Args = DynamicDequantizeArgs;
+    family = &kDynamicDequantizeFamily;
+    QPLAN_DYNAMIC_DEQUANTIZE_VARIANTS
+  }
+  {
+    using Args = FloatConv2dArgs;
+    family = &kFloatConv2dFamily;
+    QPLAN_FLOAT_CONV2D_VARIANTS
+  }
+  {
+    using Args = FloatBinaryArgs;
+    family = &kFloatBinaryFamily;
+    QPLAN_FLOAT_BINARY_VARIANTS
+  }
+  {
+    using Args = FloatUnaryArgs;
+    family = &kFloatUnaryFamily;
+    QPLAN_FLOAT_UNARY_VARIANTS
+  }
+  {
+    using Args = FloatPool2dArgs;
+    family = &kFloatPool2dFamily;
+    QPLAN_FLOAT_POOL2D_VARIANTS
+  }
+  {
+    using Args = FloatMeanArgs;
+    family = &kFloatMeanFamily;
+    QPLAN_FLOAT_MEAN_VARIANTS
+  }
+  {
+    using Args = FloatSoftmaxArgs;
+    family = &kFloatSoftmaxFamily;
+    QPLAN_FLOAT_SOFTMAX_VARIANTS
   }
   {
     using Args = FullyConnectedArgs;

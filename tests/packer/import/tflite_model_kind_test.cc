@@ -32,7 +32,7 @@ TEST(TfliteModelKind, CompiledModelsNameTheirDeviceFirst) {
             kFile + "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
 }
 
-// A fully connected layer of these types, [1, 2] times [2, 2].
+// A fully connected layer of these types, [1, 2] times [2, 2], and an operator that is not imported.
 std::string layer_error(tflite::TensorType activation, tflite::TensorType weights, size_t weight_bytes) {
   TfliteBuilder b;
   const int32_t x =
@@ -47,7 +47,10 @@ std::string layer_error(tflite::TensorType activation, tflite::TensorType weight
       b.tensor({.name = "y", .type = activation, .shape = {1, 2}, .scales = {0.5f}, .zero_points = {0}});
   b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
        tflite::CreateFullyConnectedOptions(b.fbb()).Union());
-  return import_error(b.finish({x}, {y}));
+  const int32_t z =
+      b.tensor({.name = "z", .type = activation, .shape = {1, 2}, .scales = {0.5f}, .zero_points = {0}});
+  b.op(tflite::BuiltinOperator_COS, {y}, {z});
+  return import_error(b.finish({x}, {z}));
 }
 
 TEST(TfliteModelKind, TheQuantisationIsSaidFirst) {
@@ -60,17 +63,19 @@ TEST(TfliteModelKind, TheQuantisationIsSaidFirst) {
                 "the model has dynamic range quantisation: its one operator with weights (first 'y') has "
                 "integer "
                 "weights and float32 activations, whose scales only the run would give" +
-                how + "1 operator that qplan does not import: FULLY_CONNECTED with float32 input ('y')");
+                how + "1 operator that qplan does not import: COS ('z')");
   EXPECT_EQ(layer_error(tflite::TensorType_FLOAT32, tflite::TensorType_FLOAT32, 4),
             kFile +
                 "the model is not quantised: its one operator with weights (first 'y') computes in float32" +
-                how + "1 operator that qplan does not import: FULLY_CONNECTED with float32 input ('y')");
+                how + "1 operator that qplan does not import: COS ('z')");
   EXPECT_EQ(layer_error(tflite::TensorType_INT16, tflite::TensorType_INT8, 1),
             kFile +
                 "the model has int16 activations (16x8 quantisation) in its one operator with weights "
                 "(first 'y'), "
                 "and qplan computes on 8 bits; quantise it with int8 activations\n"
-                "1 operator that qplan does not import: FULLY_CONNECTED with int16 input ('y')");
+                "2 operators that qplan does not import:\n"
+                "  1 x COS ('z')\n"
+                "  1 x FULLY_CONNECTED with int16 input ('y')");
 }
 
 TEST(TfliteModelKind, Float16WeightsAreNamed) {
@@ -83,7 +88,9 @@ TEST(TfliteModelKind, Float16WeightsAreNamed) {
   b.op(tflite::BuiltinOperator_DEQUANTIZE, {half}, {w});
   b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
        tflite::CreateFullyConnectedOptions(b.fbb()).Union());
-  const std::string error = import_error(b.finish({x}, {y}));
+  const int32_t z = b.tensor({.name = "z", .type = tflite::TensorType_FLOAT32, .shape = {1, 1}});
+  b.op(tflite::BuiltinOperator_COS, {y}, {z});
+  const std::string error = import_error(b.finish({x}, {z}));
   EXPECT_TRUE(error.starts_with(kFile +
                                 "the model is not quantised: its one operator with weights (first 'y') "
                                 "computes in float32, with weights stored as float16; quantise"))

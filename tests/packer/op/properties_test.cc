@@ -27,7 +27,7 @@ const char kParams[] =
     "3), int8], "
     "%w: Tensor[(4, 3), int8], %wf: Tensor[(4, 3), float32], %c: Tensor[(1, 4, 6, 8), int8], "
     "%cf: Tensor[(1, 4, 6, 8), float32], %k: Tensor[(8, 2, 3, 3), int8], %kf: Tensor[(8, 2, 3, 3), float32], "
-    "%index: Tensor[(2), int32]";
+    "%index: Tensor[(2), int32], %two: Tensor[(2), float32], %three: Tensor[(3), int32]";
 
 std::string table() {
   std::string text = "const(Tensor[(256), uint8], [";
@@ -43,6 +43,8 @@ const std::map<std::string, std::string>& examples() {
         {"qnn.quantize", "%f, 0.5f, 0"},
         {"qnn.dequantize", "%q, 0.5f, 0"},
         {"qnn.requantize", "%i, " + unary_scales},
+        {"qnn.dynamic_quantize", "%cf, padding=[1, 0, 2, 1]"},
+        {"qnn.dynamic_dequantize", "%i, %two, %index, %v, %three"},
         {"qnn.conv2d",
          "%c, %k, 0, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=8, groups=2, padding=[1, 0, 1, 0]"},
         {"nn.conv2d", "%cf, %kf, kernel_size=[3, 3], channels=8, groups=2, padding=[1, 0, 1, 0]"},

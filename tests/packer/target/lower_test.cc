@@ -271,27 +271,27 @@ TEST(LowerRefusals, LimitsOfPlansAreToldBeforeTheRuntimeTellsThem) {
 
 TEST(LowerRefusals, AllAreListedInOneError) {
   const std::string text = main_text("%x: Tensor[(1, 4), float32]",
-                                     "  %0 = clip(%x, a_min=0f, a_max=6f, name=\"relu6\");\n"
+                                     "  %0 = sqrt(%x, name=\"root\");\n"
                                      "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
                                      "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
   EXPECT_EQ(
       lower_refusal(text),
-      "target 'cpu' cannot run 2 of 3 operators:\n  1 x clip 'relu6': no kernel computes it [cpu.op.clip]\n"
+      "target 'cpu' cannot run 2 of 3 operators:\n  1 x sqrt 'root': no kernel computes it [cpu.op.sqrt]\n"
       "  1 x cast 'widen': no kernel computes it [cpu.op.cast]");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
   const std::string text = main_text("%x: Tensor[(1, 4), float32]",
-                                     "  %0 = tanh(%x, name=\"a\");\n  %1 = tanh(%0, name=\"b\");\n"
-                                     "  %2 = tanh(%1, name=\"c\");\n  %2");
+                                     "  %0 = sqrt(%x, name=\"a\");\n  %1 = sqrt(%0, name=\"b\");\n"
+                                     "  %2 = sqrt(%1, name=\"c\");\n  %2");
   EXPECT_EQ(
       lower_refusal(text),
-      "target 'cpu' cannot run 3 of 3 operators: tanh (first 'a'): no kernel computes it [cpu.op.tanh]");
+      "target 'cpu' cannot run 3 of 3 operators: sqrt (first 'a'): no kernel computes it [cpu.op.sqrt]");
 }
 
 TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
-  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float32]", "  %0 = tanh(%x);\n  tanh(%0)")),
-            "target 'cpu' cannot run 2 of 2 operators: tanh: no kernel computes it [cpu.op.tanh]");
+  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float32]", "  %0 = sqrt(%x);\n  sqrt(%0)")),
+            "target 'cpu' cannot run 2 of 2 operators: sqrt: no kernel computes it [cpu.op.sqrt]");
 }
 
 // Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with

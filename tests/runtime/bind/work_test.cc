@@ -12,6 +12,10 @@
 #include "kernels/copy/copy.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dequantize/dequantize.h"
+#include "kernels/dynamic_quantize/dynamic_quantize.h"
+#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/float_elementwise/float_elementwise.h"
+#include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
@@ -54,6 +58,35 @@ TEST(Work, OfFullyConnectedCountsProductsAndOutputs) {
   FullyConnectedArgs args;
   args.rows = 3, args.input_c = 100, args.output_c = 10;
   EXPECT_EQ(kFullyConnectedFamily.work(&args), 3u * 10 * 101);
+}
+
+TEST(Work, OfFloatFamiliesCountsAsThatOfIntegers) {
+  FloatConv2dArgs conv;
+  conv.batch = 2, conv.input_c = 12, conv.output_h = 5, conv.output_w = 7, conv.output_c = 8;
+  conv.kernel_h = 3, conv.kernel_w = 2, conv.groups = 4;
+  EXPECT_EQ(kFloatConv2dFamily.work(&conv), 560u * 19);
+  FloatPool2dArgs pool;
+  pool.batch = 2, pool.input_h = 10, pool.input_w = 20, pool.channels = 3;
+  pool.output_h = 4, pool.output_w = 5, pool.pool_h = 1000, pool.pool_w = 2;
+  EXPECT_EQ(kFloatPool2dFamily.work(&pool), 2u * 4 * 5 * 3 * 20);
+  FloatBinaryArgs binary;
+  binary.broadcast.elements = 77;
+  EXPECT_EQ(kFloatBinaryFamily.work(&binary), 77u);
+  FloatUnaryArgs unary;
+  unary.elements = 78;
+  EXPECT_EQ(kFloatUnaryFamily.work(&unary), 78u);
+  FloatMeanArgs mean;
+  mean.num_outputs = 6, mean.num_reduced = 49;
+  EXPECT_EQ(kFloatMeanFamily.work(&mean), 294u);
+  DynamicQuantizeArgs quantize;
+  quantize.rows = 3, quantize.output_h = 4, quantize.output_w = 5, quantize.channels = 6;
+  EXPECT_EQ(kDynamicQuantizeFamily.work(&quantize), 720u);
+  DynamicDequantizeArgs dequantize;
+  dequantize.rows = 3, dequantize.pixels = 4, dequantize.channels = 5;
+  EXPECT_EQ(kDynamicDequantizeFamily.work(&dequantize), 60u);
+  FloatSoftmaxArgs softmax;
+  softmax.outer = 4, softmax.depth = 10, softmax.inner = 3;
+  EXPECT_EQ(kFloatSoftmaxFamily.work(&softmax), 360u);
 }
 
 TEST(Work, OfPoolsCountsTheElementsOfWindowsThatExist) {

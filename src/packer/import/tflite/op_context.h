@@ -98,6 +98,8 @@ class OpContext {
   ir::ValueId value(const TensorInfo& tensor) const;
   const ir::TensorType& type(ir::ValueId value) const { return graph_.function().type(value); }
   const ir::Shape& shape(ir::ValueId value) const { return type(value).shape; }
+  // The contents of a constant; null for other values.
+  ir::ConstantRef constant_of(ir::ValueId value) const { return graph_.function().value(value).constant; }
   ir::ValueId constant(ir::ConstantRef constant, const std::string& name = "");
   ir::ValueId scale(float scale) { return constant(ir::make_scalar(scale)); }
   ir::ValueId zero_point(int32_t zero_point) { return constant(ir::make_scalar(zero_point)); }
@@ -124,6 +126,14 @@ struct ImportRow {
 
 // Null when the operator is not imported.
 const ImportRow* find_row(int32_t builtin_code);
+// The row of the operator's float32 form (op_float.cc), where its first input and output are float32 and it
+// has one; null elsewhere.
+const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code);
+
+// The axes that input 1 names, of `data`.
+ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
+// A constant of float16 as float32.
+ir::ConstantRef widened_halves(const TensorInfo& tensor);
 
 #define QPLAN_TFLITE_OP(number, name, function) void function(OpContext& op);
 #include "src/packer/import/tflite/ops.def"

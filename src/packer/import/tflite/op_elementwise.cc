@@ -70,6 +70,9 @@ void import_quantize(OpContext& op) {
 void import_dequantize(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const TensorInfo& input = op.input(0);
+  if (input.is_constant() && input.file_type == tflite::TensorType_FLOAT16) {
+    return op.define(op.output(), op.constant(widened_halves(input), input.name));
+  }
   op.require_8bit(input, "input");
   if (op.output().dtype != ir::kFloat32) throw Unsupported{type_name(op.output().file_type) + " output"};
   const QuantParams in = op.quantization(input);

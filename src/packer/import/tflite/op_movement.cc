@@ -10,7 +10,7 @@ namespace qplan::tfl {
 void import_reshape(OpContext& op) {
   op.expect_counts(1, 2, 1);
   const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
+  if (input.dtype != ir::kFloat32) op.require_same_8bit({&input, &op.output()});
   // The shape operand counts; models from before it have the option only.
   ir::Ints shape;
   if (const TensorInfo* operand = op.optional_input(1)) {

@@ -59,19 +59,6 @@ void emit_conv(OpContext& op, ir::ValueId data, const ConvWeights& weights, cons
                        .activation = options.activation}));
 }
 
-// [1, h, w, c] as [c, h, w, 1]: a group per input channel.
-ir::ConstantRef depthwise_to_ohwi(const TensorInfo& weights) {
-  const int64_t height = weights.shape[1], width = weights.shape[2], channels = weights.shape[3];
-  const auto positions = static_cast<size_t>(height * width);
-  const auto count = static_cast<size_t>(channels);
-  std::vector<uint8_t> bytes(weights.data.size());
-  for (size_t c = 0; c < count; ++c) {
-    for (size_t p = 0; p < positions; ++p) bytes[c * positions + p] = weights.data[p * count + c];
-  }
-  return std::make_shared<const ir::Constant>(ir::TensorType{*weights.dtype, {channels, height, width, 1}},
-                                              std::move(bytes));
-}
-
 }  // namespace
 
 void import_conv_2d(OpContext& op) {
@@ -132,20 +119,8 @@ void import_fully_connected(OpContext& op) {
   if (options.weights_format() != tflite::FullyConnectedOptionsWeightsFormat_DEFAULT) {
     throw Unsupported{"shuffled weights"};
   }
-  const int64_t units = weights.shape[0], depth = weights.shape[1];
-
-  // Any rank: leading extents are batches, unless the last extent is not the depth.
-  ir::ValueId data = op.value(input);
-  const int64_t elements = op.type(data).num_elements();
-  if (elements % depth != 0 ||
-      (options.keep_num_dims() && (op.shape(data).empty() || op.shape(data).back() != depth))) {
-    invalid("the input has shape " + to_text(op.shape(data)) + ", which does not fit weights of shape " +
-            to_text(weights.shape));
-  }
-  if (!options.keep_num_dims() && op.shape(data) != ir::Shape{elements / depth, depth}) {
-    data = op.emit("reshape", {data}, {{"newshape", ir::Ints{elements / depth, depth}}});
-  }
-
+  const int64_t units = weights.shape[0];
+  const ir::ValueId data = rows_of(op, options.keep_num_dims(), weights);
   const QuantParams input_quantization = op.quantization(input);
   const ir::ValueId accumulator =
       op.emit("qnn.dense", matmul_operands(op, data, op.value(weights), input_quantization, quantization),

@@ -59,17 +59,22 @@ void import_max_pool_2d(OpContext& op) {
 
 // MEAN and ARG_MAX.
 
+ir::Ints reduced_axes(const OpContext& op, ir::ValueId data) {
+  ir::Ints axes = op.constant_ints(op.input(1), "axes");
+  if (axes.empty()) throw Unsupported{"an empty list of axes"};
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(data).size());
+  std::ranges::sort(axes);
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // TFLite takes one that is named twice once
+  return axes;
+}
+
 void import_mean(OpContext& op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
   op.require_same_8bit({&input, &op.output()});
   const QuantParams in = op.quantization(input), out = op.quantization(op.output());
   const ir::ValueId data = op.value(input);
-  ir::Ints axes = op.constant_ints(op.input(1), "axes");
-  if (axes.empty()) throw Unsupported{"an empty list of axes"};
-  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(data).size());
-  std::ranges::sort(axes);
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // TFLite takes one that is named twice once
+  const ir::Ints axes = reduced_axes(op, data);
   const auto* options = op.optional_options<tflite::ReducerOptions>();
   op.define(op.output(), op.emit("qnn.mean",
                                  {data, op.scale(in.scale), op.zero_point(in.zero_point), op.scale(out.scale),

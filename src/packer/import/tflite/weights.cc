@@ -159,6 +159,36 @@ WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& we
   return result;
 }
 
+ir::ConstantRef depthwise_to_ohwi(const TensorInfo& weights) {
+  const int64_t height = weights.shape[1], width = weights.shape[2], channels = weights.shape[3];
+  const auto positions = static_cast<size_t>(height * width);
+  const auto count = static_cast<size_t>(channels);
+  const size_t width_bytes = weights.data.size() / (positions * count);
+  std::vector<uint8_t> bytes(weights.data.size());
+  for (size_t c = 0; c < count; ++c) {
+    for (size_t p = 0; p < positions; ++p) {
+      std::copy_n(weights.data.begin() + static_cast<std::ptrdiff_t>((p * count + c) * width_bytes),
+                  width_bytes,
+                  bytes.begin() + static_cast<std::ptrdiff_t>((c * positions + p) * width_bytes));
+    }
+  }
+  return std::make_shared<const ir::Constant>(ir::TensorType{*weights.dtype, {channels, height, width, 1}},
+                                              std::move(bytes));
+}
+
+ir::ValueId rows_of(OpContext& op, bool keep_num_dims, const TensorInfo& weights) {
+  const int64_t depth = weights.shape[1];
+  const ir::ValueId data = op.value(op.input(0));
+  const int64_t elements = op.type(data).num_elements();
+  if (elements % depth != 0 ||
+      (keep_num_dims && (op.shape(data).empty() || op.shape(data).back() != depth))) {
+    invalid("the input has shape " + to_text(op.shape(data)) + ", which does not fit weights of shape " +
+            to_text(weights.shape));
+  }
+  if (keep_num_dims || op.shape(data) == ir::Shape{elements / depth, depth}) return data;
+  return op.emit("reshape", {data}, {{"newshape", ir::Ints{elements / depth, depth}}});
+}
+
 ir::ValueId emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail) {
   const QuantParams output = op.quantization(tail.output);
   check_bias_scale(op, tail, output);

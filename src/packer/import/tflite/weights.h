@@ -53,6 +53,13 @@ struct WeightQuantization {
 WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t rank,
                                        size_t channel_axis);
 
+// Constant weights [1, h, w, c] as [c, h, w, 1]: a group per input channel.
+ir::ConstantRef depthwise_to_ohwi(const TensorInfo& weights);
+
+// The input of a fully connected layer as rows that fit weights [units, depth]: leading extents are batches,
+// unless the last extent is not the depth.
+ir::ValueId rows_of(OpContext& op, bool keep_num_dims, const TensorInfo& weights);
+
 // How the real multiplier is formed from the scales (src/packer/op/README.md).
 enum class Multiplier { kProductF32, kProductF64 };
 

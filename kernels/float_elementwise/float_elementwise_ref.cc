@@ -1,0 +1,85 @@
+// The formulas of float_elementwise.h as they stand there.
+#include "kernels/float_elementwise/float_elementwise.h"
+#include "kernels/numeric/float_functions.h"
+
+namespace qplan {
+namespace {
+
+float held(float v, float least, float most) { return v < least ? least : most < v ? most : v; }
+
+float combined(FloatBinary op, float a, float b) {
+  switch (op) {
+    case FloatBinary::kAdd:
+      return a + b;
+    case FloatBinary::kSub:
+      return a - b;
+    case FloatBinary::kMul:
+      return a * b;
+    case FloatBinary::kDiv:
+      return a / b;
+    case FloatBinary::kMaximum:
+      return b < a ? a : b;
+    case FloatBinary::kMinimum:
+      return a < b ? a : b;
+  }
+  return a;
+}
+
+float function_of(const FloatUnaryArgs& args, float x) {
+  switch (args.function) {
+    case FloatUnary::kClamp:
+      return held(x, args.p, args.q);
+    case FloatUnary::kLeakyRelu:
+      return 0.0f < x ? x : x * args.p;
+    case FloatUnary::kHardSigmoid:
+      return held(x * args.p + args.q, 0.0f, 1.0f);
+    case FloatUnary::kLogistic:
+      return logistic_f32(x);
+    case FloatUnary::kTanh:
+      return tanh_f32(x);
+    case FloatUnary::kExp:
+      return exp_f32(x);
+    case FloatUnary::kNegative:
+      return float_negative(x);
+    case FloatUnary::kAbs:
+      return float_abs(x);
+  }
+  return x;
+}
+
+}  // namespace
+
+namespace float_binary_ref {
+
+Refusal accepts(const FloatBinaryArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const FloatBinaryArgs&) { return 0; }
+uint32_t work_items(const FloatBinaryArgs& args) { return num_chunks(args.broadcast.elements); }
+
+void run(const FloatBinaryArgs& args, uint32_t begin, uint32_t end, void*) {
+  const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
+  const uint32_t last = args.broadcast.rank - 1;
+  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
+  for_each_broadcast_run(
+      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a, uint64_t b, uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i) {
+          const float value = combined(args.op, args.a[a + i * a_step], args.b[b + i * b_step]);
+          args.output[out + i] = held(value, args.clamp_min, args.clamp_max);
+        }
+      });
+}
+
+}  // namespace float_binary_ref
+
+namespace float_unary_ref {
+
+Refusal accepts(const FloatUnaryArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const FloatUnaryArgs&) { return 0; }
+uint32_t work_items(const FloatUnaryArgs& args) { return num_chunks(args.elements); }
+
+void run(const FloatUnaryArgs& args, uint32_t begin, uint32_t end, void*) {
+  const ElementRange range = chunk_range(args.elements, begin, end);
+  for (uint64_t i = range.begin; i < range.end; ++i) args.output[i] = function_of(args, args.input[i]);
+}
+
+}  // namespace float_unary_ref
+}  // namespace qplan

@@ -1,0 +1,91 @@
+// The formulas of float_reduce.h as they stand there.
+#include "kernels/float_reduce/float_reduce.h"
+#include "kernels/numeric/float_functions.h"
+
+namespace qplan {
+
+namespace float_pool2d_ref {
+namespace {
+
+// Of channel c of output pixel (y, x) of an image.
+float pooled(const FloatPool2dArgs& a, const float* image, uint32_t y, uint32_t x, uint32_t c) {
+  const PoolSpan rows = pool_span(y, a.stride_h, a.pad_top, a.pool_h, a.input_h);
+  const PoolSpan columns = pool_span(x, a.stride_w, a.pad_left, a.pool_w, a.input_w);
+  float value = a.is_max ? -__builtin_inff() : 0.0f;
+  for (uint32_t iy = rows.begin; iy < rows.end; ++iy) {
+    for (uint32_t ix = columns.begin; ix < columns.end; ++ix) {
+      const float element = image[(uint64_t{iy} * a.input_w + ix) * a.channels + c];
+      value = !a.is_max ? value + element : value < element ? element : value;
+    }
+  }
+  if (!a.is_max) {
+    const uint64_t inside = uint64_t{rows.end - rows.begin} * (columns.end - columns.begin);
+    value = value / static_cast<float>(a.counts_padding ? uint64_t{a.pool_h} * a.pool_w : inside);
+  }
+  return value < a.clamp_min ? a.clamp_min : a.clamp_max < value ? a.clamp_max : value;
+}
+
+}  // namespace
+
+Refusal accepts(const FloatPool2dArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const FloatPool2dArgs&) { return 0; }
+uint32_t work_items(const FloatPool2dArgs& args) { return args.batch * args.output_h; }
+
+void run(const FloatPool2dArgs& a, uint32_t begin, uint32_t end, void*) {
+  for (uint32_t row = begin; row < end; ++row) {
+    const float* image = a.input + uint64_t{row / a.output_h} * a.input_h * a.input_w * a.channels;
+    float* out = a.output + uint64_t{row} * a.output_w * a.channels;
+    for (uint32_t x = 0; x < a.output_w; ++x) {
+      for (uint32_t c = 0; c < a.channels; ++c) *out++ = pooled(a, image, row % a.output_h, x, c);
+    }
+  }
+}
+
+}  // namespace float_pool2d_ref
+
+namespace float_mean_ref {
+
+Refusal accepts(const FloatMeanArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const FloatMeanArgs&) { return 0; }
+uint32_t work_items(const FloatMeanArgs& args) { return num_chunks(args.num_outputs); }
+
+void run(const FloatMeanArgs& args, uint32_t begin, uint32_t end, void*) {
+  const ElementRange range = chunk_range(args.num_outputs, begin, end);
+  for (uint64_t output = range.begin; output < range.end; ++output) {
+    const float* first =
+        args.input + float_mean_offset(output, args.kept_rank, args.kept_extents, args.kept_strides);
+    float sum = 0.0f;
+    for (uint64_t i = 0; i < args.num_reduced; ++i)
+      sum = sum + first[float_mean_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides)];
+    args.output[output] = sum / static_cast<float>(args.num_reduced);
+  }
+}
+
+}  // namespace float_mean_ref
+
+namespace float_softmax_ref {
+
+Refusal accepts(const FloatSoftmaxArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const FloatSoftmaxArgs&) { return 0; }
+uint32_t work_items(const FloatSoftmaxArgs& args) { return static_cast<uint32_t>(args.outer); }
+
+void run(const FloatSoftmaxArgs& args, uint32_t begin, uint32_t end, void*) {
+  const uint64_t lines = args.depth * args.inner;
+  for (uint64_t at = begin * lines; at < end * lines; ++at) {
+    if (at % lines >= args.inner) continue;
+    const float* x = args.input + at;
+    float* out = args.output + at;
+    float most = x[0];
+    for (uint64_t i = 1; i < args.depth; ++i) most = most < x[i * args.inner] ? x[i * args.inner] : most;
+    float sum = 0.0f;
+    for (uint64_t i = 0; i < args.depth; ++i) {
+      const float difference = x[i * args.inner] - most;
+      out[i * args.inner] = exp_f32(difference * args.beta);
+      sum = sum + out[i * args.inner];
+    }
+    for (uint64_t i = 0; i < args.depth; ++i) out[i * args.inner] = out[i * args.inner] / sum;
+  }
+}
+
+}  // namespace float_softmax_ref
+}  // namespace qplan
