@@ -12,10 +12,12 @@
 #include "capi/pack_arguments.h"
 #include "src/base/error.h"
 #include "src/base/printable.h"
+#include "src/packer/emit/emit.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/schedule/schedule.h"
+#include "src/runtime/structs.h"
 
 namespace qplan {
 namespace {
@@ -190,6 +192,24 @@ qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn wr
     qplan::check_write(write);
     const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
     qplan::write_text(qplan::inspect::inspect_json(reader.view()), write, user);
+  });
+}
+
+qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_options* options,
+                          qplan_write_file_fn write, void* user, qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    if (write == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: write is NULL");
+    if (options == nullptr || options->struct_size == 0) {
+      qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: options is NULL, or its struct_size is 0");
+    }
+    const qplan_emit_options known = qplan::known_fields(options);
+    if (known.name == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: name is NULL");
+    const std::span<const uint8_t> bytes = qplan::bytes_of(plan, size, "plan");
+    const qplan::inspect::PlanReader reader(bytes);
+    const qplan::emit::EmitOptions emit_options = {known.name, known.aot != 0, known.isa};
+    for (const qplan::emit::EmittedFile& file : qplan::emit::emit_c(reader.view(), bytes, emit_options)) {
+      write(user, file.name.c_str(), file.text.data(), file.text.size());
+    }
   });
 }
 

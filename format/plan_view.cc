@@ -53,13 +53,21 @@ bool digest_matches(const Header& header, const uint8_t* bytes) {
 }  // namespace
 
 qplan_status PlanView::open(const void* bytes, size_t size, bool check_digest, Error* error) {
+  return open(bytes, size, {check_digest ? digest_matches : nullptr, &PlanVerifier::npu_step}, error);
+}
+
+qplan_status PlanView::open_for_cpu(const void* bytes, size_t size, Error* error) {
+  return open(bytes, size, {nullptr, nullptr}, error);
+}
+
+qplan_status PlanView::open(const void* bytes, size_t size, const Checks& checks, Error* error) {
   *this = PlanView();
   qplan_status status = open_header(bytes, size, error);
-  if (status == QPLAN_OK && check_digest && !digest_matches(header(), bytes_)) {
+  if (status == QPLAN_OK && checks.digest_matches != nullptr && !checks.digest_matches(header(), bytes_)) {
     status = error->set(QPLAN_PLAN_CORRUPT)
              << "plan: the SHA-256 of the file differs from the header's; copy or pack it again";
   }
-  if (status == QPLAN_OK) status = open_tables(error);
+  if (status == QPLAN_OK) status = open_tables(checks, error);
   if (status == QPLAN_OK) {
     tag_ = kTag;
   } else {
@@ -109,7 +117,7 @@ qplan_status PlanView::open_header(const void* bytes, size_t size, Error* error)
   return QPLAN_OK;
 }
 
-qplan_status PlanView::open_tables(Error* error) {
+qplan_status PlanView::open_tables(const Checks& checks, Error* error) {
   const Header& header = this->header();
   plan_ = verified_root<Plan>(bytes_ + sizeof(Header), header.root_size);
   if (plan_ == nullptr) {
@@ -126,7 +134,7 @@ qplan_status PlanView::open_tables(Error* error) {
                                             << " and " << header.file_size << " are damaged";
     }
   }
-  PlanVerifier verifier(header, *plan_, names_, error);
+  PlanVerifier verifier(header, *plan_, names_, checks.npu_step, error);
   if (!verifier.names() || !verifier.banks() || !verifier.tensors() || !verifier.steps() ||
       !verifier.functions()) {
     return error->status();

@@ -41,12 +41,17 @@ inline uint32_t count_of(const Vector* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
+class PlanVerifier;  // verify.h
+
 // Trivially copyable; refers to the file's bytes and owns nothing.
 class PlanView {
  public:
   // bytes: the file, at a multiple of kFileAlignment; size: how much may be read, at least the file. On an
   // error the view is closed and *error states why: QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED.
   [[nodiscard]] qplan_status open(const void* bytes, size_t size, bool check_digest, Error* error);
+  // The same without a digest and for plans without steps of devices, which are corrupt here: what calls only
+  // this links neither SHA-256 nor the verification of such steps.
+  [[nodiscard]] qplan_status open_for_cpu(const void* bytes, size_t size, Error* error);
   // False for a view that was never opened, whatever its bytes are (with a chance of one in 2^32).
   bool is_open() const { return tag_ == kTag; }
 
@@ -89,8 +94,14 @@ class PlanView {
  private:
   static constexpr uint32_t kTag = 0x51504c4e;
 
+  // Null: left out.
+  struct Checks {
+    bool (*digest_matches)(const Header& header, const uint8_t* bytes);
+    bool (PlanVerifier::*npu_step)(uint32_t index, const NpuStep& body);
+  };
+  qplan_status open(const void* bytes, size_t size, const Checks& checks, Error* error);
   qplan_status open_header(const void* bytes, size_t size, Error* error);
-  qplan_status open_tables(Error* error);
+  qplan_status open_tables(const Checks& checks, Error* error);
 
   const uint8_t* bytes_ = nullptr;
   const Plan* plan_ = nullptr;

@@ -15,8 +15,16 @@ namespace qplan::format {
 // root has bytes.
 class PlanVerifier {
  public:
-  PlanVerifier(const Header& header, const Plan& plan, const Names* names, Error* error)
-      : header_(header), plan_(plan), names_(names), error_(*error), budget_(header.root_size) {}
+  // check_npu_step: npu_step below, or null where plans with steps of devices are refused.
+  using NpuStepCheck = bool (PlanVerifier::*)(uint32_t index, const NpuStep& body);
+  PlanVerifier(const Header& header, const Plan& plan, const Names* names, NpuStepCheck check_npu_step,
+               Error* error)
+      : header_(header),
+        plan_(plan),
+        names_(names),
+        npu_step_(check_npu_step),
+        error_(*error),
+        budget_(header.root_size) {}
 
   // In this order: each relies on those before it.
   [[nodiscard]] bool names();
@@ -26,6 +34,7 @@ class PlanVerifier {
   [[nodiscard]] bool functions();
 
   uint32_t main_bank() const { return main_bank_; }
+  bool npu_step(uint32_t index, const NpuStep& body);
 
  private:
   bool bank(uint32_t index, const Bank& bank);
@@ -43,7 +52,6 @@ class PlanVerifier {
   // Indices of tensors; constants only where may_be_constant.
   bool step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, const char* what,
                     bool may_be_constant);
-  bool npu_step(uint32_t index, const NpuStep& body);
   bool npu_place(uint32_t index, const NpuStep& body);
   bool npu_blob(uint32_t index, const NpuStep& body);
   bool npu_binds(uint32_t index, const NpuStep& body);
@@ -68,6 +76,7 @@ class PlanVerifier {
   const Header& header_;
   const Plan& plan_;
   const Names* names_;
+  const NpuStepCheck npu_step_;
   Error& error_;
   uint64_t budget_;
   uint32_t main_bank_ = 0;

@@ -50,7 +50,11 @@ bool PlanVerifier::steps() {
 bool PlanVerifier::step(uint32_t index, const Step& step) {
   if (step.body() != nullptr) {
     if (step.body_type() == StepBody_KernelStep) return kernel_step(index, *step.body_as_KernelStep());
-    if (step.body_type() == StepBody_NpuStep) return npu_step(index, *step.body_as_NpuStep());
+    if (step.body_type() == StepBody_NpuStep) {
+      if (npu_step_ != nullptr) return (this->*npu_step_)(index, *step.body_as_NpuStep());
+      corrupt_step(index) << "is for a device, which this program runs no steps of";
+      return false;
+    }
   }
   corrupt_step(index) << "unknown kind " << static_cast<uint32_t>(step.body_type());
   return false;

@@ -49,8 +49,9 @@ const char* refusal_text(Refusal refusal);
 constexpr uint32_t tasks_per_worker(const KernelVariant& variant) { return variant.neighbours_share ? 1 : 4; }
 
 // The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and
-// scratch within scratch_limit bytes; never null, as the last one, the reference, accepts whatever is bound.
-// isa_limit has been resolved before (cpu.h): the machine has it and all that is below it.
+// scratch within scratch_limit bytes; the reference, which is the last one, accepts whatever is bound. Null
+// only of variants without it (KernelFamily, "optimized"). isa_limit has been resolved before (cpu.h): the
+// machine has it and all that is below it.
 const KernelVariant* choose_variant(const KernelVariant* variants, uint32_t num_variants, const void* args,
                                     uint32_t isa_limit, size_t scratch_limit, uint64_t schedule);
 

@@ -13,6 +13,7 @@ void add_bench_command(CLI::App& app);
 void add_tune_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_disasm_command(CLI::App& app);
+void add_emit_c_command(CLI::App& app);
 void add_import_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_npu_command(CLI::App& app);

@@ -133,6 +133,7 @@ int run(int argc, char** argv) {
   add_tune_command(app);
   add_check_command(app);
   add_disasm_command(app);
+  add_emit_c_command(app);
   add_import_command(app);
   add_explain_command(app);
   add_npu_command(app);

@@ -138,6 +138,21 @@ enum { QPLAN_EXPLAIN_TEXT = 0, QPLAN_EXPLAIN_JSON = 1, QPLAN_EXPLAIN_HTML = 2 };
 QPLAN_API qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,
                                      qplan_write_fn write, void* write_user, qplan_error* error);
 
+/* Receives a file: its name without a folder, and its content. */
+typedef void (*qplan_write_file_fn)(void* user, const char* name, const char* bytes, size_t size);
+typedef struct qplan_emit_options {
+  uint32_t struct_size;
+  uint32_t aot;     /* 1: direct calls of kernels instead of an array that the runtime opens */
+  const char* name; /* of functions and files; an identifier of C */
+  uint32_t isa;     /* QPLAN_ISA_* of direct calls; QPLAN_ISA_AUTO: what every processor of the plan's
+                       architecture has, on a microcontroller that of the plan */
+  uint32_t reserved;
+} qplan_emit_options;
+/* The plan as C99 for firmware: NAME.h, NAME.c and, where aot is 0, NAME_plan.c, which define NAME_init,
+ * NAME_input, NAME_run and NAME_output and need <qplan/firmware.h> alone. QPLAN_MODEL_UNSUPPORTED for a plan
+ * with steps on devices and, where aot is 1, with a step that has no form in C: the error names it. */
+QPLAN_API qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_options* options,
+                                    qplan_write_file_fn write, void* user, qplan_error* error);
 /* The content of a plan as JSON: content_digest, inputs, outputs, memory, steps, ... */
 QPLAN_API qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
                                           qplan_error* error);

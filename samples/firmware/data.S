@@ -9,6 +9,8 @@
 \name\()_end:
   .endm
 
+#ifndef FIRMWARE_WITHOUT_PLAN
   file plan_bytes, FIRMWARE_PLAN
+#endif
   file input_bytes, FIRMWARE_INPUT
   file expected_bytes, FIRMWARE_EXPECTED

@@ -3,7 +3,7 @@
 #include <qplan/qplan.h>
 #include <string.h>
 
-#include "semihosting.h"
+#include "measure.h"
 
 extern const uint8_t plan_bytes[], plan_bytes_end[];
 extern const uint8_t input_bytes[], input_bytes_end[];
@@ -12,19 +12,6 @@ extern const uint8_t expected_bytes[], expected_bytes_end[];
 /* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figure here. */
 #define ARENA_BYTES (1024u * 1024u)
 static uint8_t arena[ARENA_BYTES] __attribute__((aligned(64)));
-
-static void print(const char* label, uint32_t value) {
-  char digits[12];
-  int at = 11;
-  digits[at] = '\0';
-  do {
-    digits[--at] = (char)('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  semihosting_write(label);
-  semihosting_write(digits + at);
-  semihosting_write("\n");
-}
 
 static int fail(const char* what, const qplan_error* error) {
   semihosting_write("firmware: ");
@@ -42,6 +29,7 @@ int main(void) {
   memset(&error, 0, sizeof(error));
   error.struct_size = sizeof(error);
 
+  stack_paint();
   qplan_plan plan;
   if (qplan_plan_open(&plan, plan_bytes, (size_t)(plan_bytes_end - plan_bytes), QPLAN_PLAN_DIGEST, &error) < 0) {
     return fail("open", &error);
@@ -67,6 +55,8 @@ int main(void) {
   qplan_session* session;
   if (qplan_session_init(&plan, &config, &memory, 1, &session, &error) < 0) return fail("init", &error);
 
+  print("init_stack_bytes ", stack_used());
+
   DLTensor input;
   if (qplan_session_view(session, QPLAN_INPUT, 0, &input) < 0) {
     qplan_session_last_error(session, &error);
@@ -74,6 +64,7 @@ int main(void) {
   }
   memcpy(input.data, input_bytes, (size_t)(input_bytes_end - input_bytes));
 
+  stack_paint();
   if (qplan_session_invoke(session) < 0) {
     qplan_session_last_error(session, &error);
     return fail("invoke", &error);
@@ -84,6 +75,7 @@ int main(void) {
     qplan_session_last_error(session, &error);
     return fail("output", &error);
   }
+  print("run_stack_bytes ", stack_used());
   const size_t size = (size_t)(expected_bytes_end - expected_bytes);
   const uint8_t* bytes = (const uint8_t*)output.data + output.byte_offset;
   uint32_t different = 0;

@@ -42,6 +42,7 @@ class Error {
   int32_t tensor() const { return record_.tensor; }
   const char* text() const { return record_.text; }
   void set_step(int32_t step) { record_.step = step; }
+  void set_status(qplan_status status) { record_.status = status; }
   // Copies the error as far as the caller's struct_size reaches. to may be null.
   void copy_to(qplan_error* to) const;
 

@@ -195,6 +195,14 @@ uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family,
   return static_cast<uint32_t>(span < input_h ? span : input_h);
 }
 
+bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
+  const Layers layers(args, isa);
+  for (uint32_t i = 0; i < layers.count; ++i) {
+    if (variant_for(layers.layer[i], layers.layer[i].args, isa, SIZE_MAX) == nullptr) return false;
+  }
+  return true;
+}
+
 uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) { return Layers(args, isa).tile_bytes; }
 
 size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa) {

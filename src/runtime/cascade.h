@@ -65,6 +65,8 @@ StepView cascade_layer(const StepView& cascade, uint32_t index);
 // num_inputs of the layer where there is none.
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family);
 
+// Whether the families have a variant for each layer; those with references always do.
+bool cascade_has_variants(const CascadeArgs& args, uint32_t isa);
 // Bytes of all tiles.
 uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa);
 // Scratch of a worker whose layers use variants up to `isa`: the tiles, and the most that a layer takes.

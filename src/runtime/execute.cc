@@ -204,6 +204,15 @@ qplan_status run_kernel_step(Session* session, uint32_t i) {
   return status;
 }
 
+qplan_status run_steps(Session* session) {
+  session->set_cancelled(false);
+  for (uint32_t i = 0; i < session->num_steps(); ++i) {
+    const qplan_status status = run_step(session, i);
+    if (status < 0) return status;
+  }
+  return QPLAN_OK;
+}
+
 qplan_status begin_run(Session* session, NpuWait* wait) {
   if (session->npu != nullptr) {
     session->npu->next_step = 0;

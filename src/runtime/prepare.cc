@@ -313,6 +313,11 @@ class Preparation {
     const size_t limit = session_.scratch_stride;
     const KernelVariant* variant =
         choose_variant(family, args, options_.isa_limit, limit, session_.step_view(i).step->schedule());
+    if (variant == nullptr) {
+      fail_step(index, family, 0, false) << "no variant of the kernel set computes it";
+      error_.set_status(QPLAN_KERNEL_MISSING);
+      return false;
+    }
     const size_t scratch = variant->scratch_bytes(args);
     if (scratch > limit) {
       fail_step(index, family, 0, false)

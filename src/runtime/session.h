@@ -141,6 +141,8 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 // Where arguments are kept: fills those of all steps of kernels, or of those that have the tensor.
 inline constexpr uint32_t kAllTensors = ~0u;
 void keep_args(Session* session, uint32_t tensor);
+// All steps of a function without devices, without events.
+[[nodiscard]] qplan_status run_steps(Session* session);
 // Begins a run, and goes on with it after QPLAN_PENDING.
 [[nodiscard]] qplan_status begin_run(Session* session, NpuWait* wait);
 [[nodiscard]] qplan_status continue_run(Session* session, NpuWait* wait);

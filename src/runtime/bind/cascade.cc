@@ -78,7 +78,9 @@ qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* 
 // The executor as a choice among instruction sets: the layers of a cascade run by variants up to kIsa.
 template <uint32_t kIsa>
 struct LayersUpTo {
-  static Refusal accepts(const CascadeArgs&) { return Refusal::kNone; }
+  static Refusal accepts(const CascadeArgs& args) {
+    return cascade_has_variants(args, kIsa) ? Refusal::kNone : Refusal::kLayout;
+  }
   static size_t scratch_bytes(const CascadeArgs& args) { return cascade_scratch_bytes(args, kIsa); }
   static uint32_t work_items(const CascadeArgs& args) { return cascade_work_items(args, kIsa); }
   static void run(const CascadeArgs& args, uint32_t begin, uint32_t end, void* scratch) {
@@ -96,11 +98,16 @@ constexpr KernelVariant kChoices[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_SCALAR_VAR
                                           QPLAN_VARIANT(chain_ref, QPLAN_ISA_REFERENCE)};
 #undef QPLAN_VARIANT
 constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice("chain_ref")};
+#define QPLAN_VARIANT(name, isa) LayersUpTo<isa>::choice(#name),
+constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_SCALAR_VARIANTS(chain)};
+#undef QPLAN_VARIANT
 
 constexpr const KernelFamily* kAll[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily};
 constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference, &kDepthwiseConv2dFamilyReference,
                                                &kAddFamilyReference, &kSubFamilyReference};
 constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0])};
+constexpr const KernelFamily* kConvolutions[] = {&kConv2dFamilyOptimized, &kDepthwiseConv2dFamilyOptimized};
+constexpr LayerFamilies kOptimizedLayers = {kConvolutions, sizeof(kConvolutions) / sizeof(kConvolutions[0])};
 
 }  // namespace
 
@@ -143,5 +150,8 @@ constexpr KernelFamily kCascadeFamily =
 constexpr KernelFamily kCascadeFamilyReference =
     make_family<CascadeArgs, bind<kReferenceLayers>, never_in_place, cascade_work>(kKernel_chain, "chain",
                                                                                    kReference);
+constexpr KernelFamily kCascadeFamilyOptimized =
+    make_family<CascadeArgs, bind<kOptimizedLayers>, never_in_place, cascade_work>(kKernel_chain, "chain",
+                                                                                   kOptimized);
 
 }  // namespace qplan

@@ -211,6 +211,9 @@ constexpr KernelVariant kVariants[] = {
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE)};
+#define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
+constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(conv2d) QPLAN_SCALAR_VARIANTS(conv2d)};
+#undef QPLAN_VARIANT
 
 }  // namespace
 
@@ -218,6 +221,8 @@ constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind, never_in_pl
     kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
 constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
     kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
+constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+    kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut);
 
 // Convolutions cut into rows, for cascades.
 namespace {

@@ -39,6 +39,11 @@ constexpr KernelVariant kVariants[] = {
 };
 constexpr KernelVariant kReference[] = {
     QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_ref, QPLAN_ISA_REFERENCE)};
+#define QPLAN_VARIANT(name, isa) \
+  with_knobs(QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, name, isa), kDepthwiseKnobs),
+constexpr KernelVariant kOptimized[] = {QPLAN_SIMD_VARIANTS(depthwise_conv2d)
+                                            QPLAN_SCALAR_VARIANTS(depthwise_conv2d)};
+#undef QPLAN_VARIANT
 
 }  // namespace
 
@@ -48,5 +53,8 @@ constexpr KernelFamily kDepthwiseConv2dFamily =
 constexpr KernelFamily kDepthwiseConv2dFamilyReference =
     make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
         kKernel_depthwise_conv2d, "depthwise_conv2d", kReference, &kConv2dRowCut);
+constexpr KernelFamily kDepthwiseConv2dFamilyOptimized =
+    make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
+        kKernel_depthwise_conv2d, "depthwise_conv2d", kOptimized, &kConv2dRowCut);
 
 }  // namespace qplan

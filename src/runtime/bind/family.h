@@ -78,7 +78,8 @@ struct KernelFamily {
   // act as parameters) and fills args. With check off, the plan has been checked before and only args are
   // filled.
   qplan_status (*bind)(const StepView& step, bool check, void* args, Error* error);
-  const KernelVariant* variants;  // best first; the last is the reference and accepts whatever bind accepts
+  // Best first; the last is the reference, which accepts whatever bind accepts, but in sets of one plan.
+  const KernelVariant* variants;
   uint32_t num_variants;
   // Elementary operations that the formula takes for args that bind has checked, at least 1, UINT64_MAX where
   // they are more: multiply-accumulates, elements of pooling windows, elements that are computed, bytes that
@@ -141,12 +142,23 @@ namespace qplan {
 
 // Each family has two descriptors: kConv2dFamily with all variants of this build, and kConv2dFamilyReference
 // with the reference alone. They share everything but the list of variants, and the second refers to no ISA
-// code, so that a program that uses only qplan_kernels_reference() does not link any.
-#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
-  extern const KernelFamily descriptor;                          \
-  extern const KernelFamily descriptor##Reference;
+// code, so that a program that uses only qplan_kernels_reference() does not link any. C has names for them
+// (qplan/firmware.h).
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes)         \
+  extern const KernelFamily descriptor __asm__("qplan_family_" #family); \
+  extern const KernelFamily descriptor##Reference __asm__("qplan_family_" #family "_reference");
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
+
+// Without the reference, for firmware whose plan never needs it: families that have variants for cores
+// without vectors. Layers of the cascade are then convolutions.
+#define QPLAN_OPTIMIZED(family, descriptor) \
+  extern const KernelFamily descriptor##Optimized __asm__("qplan_family_" #family "_optimized");
+QPLAN_OPTIMIZED(conv2d, kConv2dFamily)
+QPLAN_OPTIMIZED(depthwise_conv2d, kDepthwiseConv2dFamily)
+QPLAN_OPTIMIZED(fully_connected, kFullyConnectedFamily)
+QPLAN_OPTIMIZED(chain, kCascadeFamily)
+#undef QPLAN_OPTIMIZED
 
 }  // namespace qplan
 

@@ -112,6 +112,11 @@ constexpr KernelVariant kVariants[] = {
 };
 constexpr KernelVariant kReference[] = {
     QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_ref, QPLAN_ISA_REFERENCE)};
+#define QPLAN_VARIANT(name, isa) \
+  with_knobs(QPLAN_VARIANT_ROW(FullyConnectedArgs, name, isa), kFullyConnectedKnobs),
+constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(fully_connected)
+                                            QPLAN_SCALAR_VARIANTS(fully_connected)};
+#undef QPLAN_VARIANT
 
 }  // namespace
 
@@ -120,5 +125,8 @@ constexpr KernelFamily kFullyConnectedFamily = make_family<FullyConnectedArgs, b
 constexpr KernelFamily kFullyConnectedFamilyReference =
     make_family<FullyConnectedArgs, bind, never_in_place, work>(kKernel_fully_connected, "fully_connected",
                                                                 kReference);
+constexpr KernelFamily kFullyConnectedFamilyOptimized =
+    make_family<FullyConnectedArgs, bind, never_in_place, work>(kKernel_fully_connected, "fully_connected",
+                                                                kOptimized);
 
 }  // namespace qplan

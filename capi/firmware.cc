@@ -1,0 +1,48 @@
+// What C written by `qplan emit-c` calls (qplan/firmware.h): a session in one memory, without digest and
+// devices, so that firmware links neither.
+#include "qplan/firmware.h"
+
+#include "src/runtime/session.h"
+
+using qplan::Error;
+using qplan::Session;
+using qplan::format::PlanView;
+
+namespace {
+
+Session* live(void* memory) {
+  auto* session = static_cast<qplan_session*>(memory);
+  return session != nullptr && session->tag == Session::kLive ? session : nullptr;
+}
+
+}  // namespace
+
+extern const uint32_t qplan_firmware_kernels_1 = 1;
+
+int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size) {
+  Error error;
+  PlanView plan;
+  qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
+  if (status != QPLAN_OK) return status;
+  const qplan_kernel_set kernels = {reinterpret_cast<const qplan::KernelFamily* const*>(model->families),
+                                    model->num_families};
+  qplan_session_config config = {};
+  config.struct_size = sizeof(config);
+  config.kernels = &kernels;  // read during init only
+  const qplan_memory memories = {memory, size};
+  Session* session = nullptr;
+  status = qplan::session_init(plan, &config, &memories, 1, &session, &error);
+  return status;
+}
+
+int32_t qplan_firmware_run(void* memory) {
+  Session* session = live(memory);
+  return session == nullptr ? qplan_status{QPLAN_INVALID_STATE} : qplan::run_steps(session);
+}
+
+void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index) {
+  Session* session = live(memory);
+  if (session == nullptr) return nullptr;
+  const auto* tensors = is_output != 0 ? session->function->outputs() : session->function->inputs();
+  return index < qplan::format::count_of(tensors) ? session->data[tensors->Get(index)] : nullptr;
+}

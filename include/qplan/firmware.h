@@ -1,0 +1,66 @@
+/* firmware.h -- what C written by `qplan emit-c` needs of the library. C99 and C++17; it includes no other
+ * header of qplan or of DLPack. Programs call the functions that the written files define, not these. */
+#ifndef QPLAN_FIRMWARE_H_
+#define QPLAN_FIRMWARE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- attributes, by compiler: each may be defined before this header is included ---- */
+/* Where an array begins: at a multiple of `bytes`. Stands before the declaration. */
+#if !defined(QPLAN_ALIGNED)
+#if defined(__ICCARM__)
+#define QPLAN_PRAGMA(text) _Pragma(#text)
+#define QPLAN_ALIGNED(bytes) QPLAN_PRAGMA(data_alignment = bytes)
+#elif defined(__GNUC__) || defined(__clang__) || defined(__ARMCC_VERSION)
+#define QPLAN_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#else
+#error "qplan: define QPLAN_ALIGNED(bytes) for this compiler"
+#endif
+#endif
+/* Sections of constants and of the model's memory: QPLAN_FLASH and QPLAN_RAM, nothing unless they are
+ * defined, for example as __attribute__((section(".dtcm"))). */
+#if !defined(QPLAN_FLASH)
+#define QPLAN_FLASH
+#endif
+#if !defined(QPLAN_RAM)
+#define QPLAN_RAM
+#endif
+/* A condition that the compiler checks. name: unique in the file. */
+#define QPLAN_STATIC_ASSERT(name, condition) typedef char name[(condition) ? 1 : -1]
+
+/* ---- a plan as an array ---- */
+/* A kernel family and the variants of it that a program links. Names: qplan_family_<family>, with all
+ * variants of the build, _reference with the reference alone, _optimized without it. */
+typedef struct qplan_kernel_family qplan_kernel_family;
+
+typedef struct qplan_firmware_model {
+  const void* plan; /* 64-byte aligned */
+  size_t plan_bytes;
+  const qplan_kernel_family* const*
+      families; /* by the number of the family; NULL: the plan does not use it */
+  uint32_t num_families;
+} qplan_firmware_model;
+
+/* Opens the plan and makes a session in the memory, of a size that the plan states (`qplan inspect`), 64-byte
+ * aligned. 0, or a negative QPLAN_* of qplan.h. The digest is not looked at, and steps of devices are
+ * refused. */
+int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size);
+/* memory: where init succeeded. */
+int32_t qplan_firmware_run(void* memory);
+/* The bytes of an input or output; NULL beyond the last one. */
+void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index);
+
+/* ---- direct calls of kernels (--aot) ---- */
+/* Defined by libraries whose kernels read the arguments that this version of `qplan emit-c` writes: another
+ * library does not link. */
+extern const uint32_t qplan_firmware_kernels_1;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* QPLAN_FIRMWARE_H_ */

@@ -1,0 +1,303 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "kernels/cpu.h"
+#include "src/packer/emit/emit.h"
+#include "src/packer/error.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/packer/ir/cat.h"
+#include "src/runtime/cascade.h"
+
+namespace qplan::emit {
+namespace {
+
+using format::PlanView;
+
+bool is_identifier(const std::string& name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && is_letter(name[0]) && name.size() <= 63 &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
+// Text of a model in a comment or string of C: no end of either, no character that a compiler could mind.
+std::string plain(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool is_plain = c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '*' && c != '?';
+    result += is_plain ? c : '_';
+  }
+  return result;
+}
+
+// A float that C99 reads back with the same bits.
+std::string float_text(float value) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%af", static_cast<double>(value));
+  return text;
+}
+
+std::string element_type(const format::Tensor& tensor) {
+  const std::string dtype = inspect::dtype_text(tensor);
+  return dtype == "float32" ? "float" : dtype == "bool" ? "uint8_t" : dtype + "_t";
+}
+
+template <typename Vector, typename Text>
+std::string list_text(const Vector* values, const Text& text) {
+  std::string list = "{";
+  for (uint32_t i = 0; i < format::count_of(values); ++i) {
+    if (i > 0) list += ", ";
+    list += text(values->Get(i));
+  }
+  return list + "}";
+}
+
+// Macros of one input or output: what a program needs to fill or read it.
+std::string tensor_macros(const PlanView& view, const std::string& prefix, uint32_t index) {
+  const format::Tensor& tensor = view.tensor(index);
+  std::string text = cat("/* ", plain(view.tensor_name(index)), ": ", inspect::dtype_text(tensor), " ",
+                         inspect::shape_text(tensor), " */\n");
+  const auto define = [&](const char* what, const std::string& value) {
+    text += "#define " + prefix + what + " " + value + "\n";
+  };
+  define("_TYPE", element_type(tensor));
+  define("_BYTES", cat(tensor.size(), "u"));
+  define("_ELEMENTS", cat(tensor.size() / std::max<uint64_t>(format::element_bytes(tensor), 1), "u"));
+  define("_RANK", cat(format::rank_of(tensor), "u"));
+  if (format::rank_of(tensor) > 0) {
+    define("_SHAPE", list_text(tensor.shape(), [](int64_t extent) { return std::to_string(extent); }));
+  }
+  const format::Quantization* q = tensor.quantization();
+  const uint32_t scales = q == nullptr ? 0 : format::count_of(q->scales());
+  define("_NUM_SCALES", cat(scales, "u"));
+  if (scales == 1) {
+    define("_SCALE", float_text(q->scales()->Get(0)) + " /* " + std::to_string(q->scales()->Get(0)) + " */");
+    define("_ZERO_POINT", cat("(", q->zero_points()->Get(0), ")"));
+  } else if (scales > 1) {
+    define("_SCALES", list_text(q->scales(), float_text));
+    define("_ZERO_POINTS", list_text(q->zero_points(), [](int32_t zero) { return std::to_string(zero); }));
+    define("_QUANTIZED_AXIS", std::to_string(q->axis()));
+  }
+  return text;
+}
+
+std::string memory_bytes(const PlanView& view, uint64_t pointer_size) {
+  format::MemoryLayout layout;
+  const format::Function& main = *view.find_function(nullptr);
+  if (!format::memory_layout(view.memory_counts(main), pointer_size, 1, &layout)) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "emit-c: the plan's memory does not fit into 64 bits");
+  }
+  return cat(layout.total, "u");
+}
+
+std::string bytes_text(std::span<const uint8_t> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 5 + bytes.size() / 16);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    text += i % 20 == 0 ? "  0x" : "0x";
+    text += kDigits[bytes[i] / 16];
+    text += kDigits[bytes[i] % 16];
+    text += i % 20 == 19 || i + 1 == bytes.size() ? ",\n" : ",";
+  }
+  return text;
+}
+
+// Families of a plan by number, with the suffix of the descriptor that has the variants which the plan needs.
+struct Family {
+  uint16_t id = 0;
+  std::string suffix;  // "", "_reference" or "_optimized"
+};
+
+// What the families' variants are on the best core of the plan's target.
+class FamilyUse {
+ public:
+  explicit FamilyUse(const PlanView& view) : view_(view), isas_(inspect::target_isas(view)) {}
+
+  std::vector<Family> find() {
+    const format::Function& main = *view_.find_function(nullptr);
+    for (uint32_t i = 0; i < main.num_steps(); ++i) {
+      const uint32_t index = main.first_step() + i;
+      if (view_.npu_step(index) != nullptr) {
+        throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                        cat("emit-c: step ", index, " '", view_.step_name(index),
+                            "' runs on a device; pack the model with --target cpu,..."));
+      }
+      use(StepView::without_addresses(view_.plan(), view_.step(index), view_.bytes()), false);
+    }
+    std::vector<Family> families;
+    for (uint16_t id = 0; id < kMaxKernels; ++id) {
+      if (uses_[id] == 0) continue;
+      families.push_back({id, uses_[id] == kReference   ? "_reference"
+                              : uses_[id] == kOptimized ? "_optimized"
+                                                        : ""});
+    }
+    return families;
+  }
+
+ private:
+  static constexpr uint16_t kMaxKernels = 64;
+  enum : uint8_t { kReference = 1, kOptimized = 2, kAny = 4 };
+
+  // A cascade names its layers' families itself.
+  void use(const StepView& step, bool is_layer) {
+    const uint16_t kernel = step.step->kernel();
+    if (kernel >= kMaxKernels) return;
+    const uint8_t use = use_of(step);
+    if (!is_layer) uses_[kernel] |= use;
+  }
+
+  uint8_t use_of(const StepView& step) {
+    const qplan_kernel_set& all = *qplan_kernels_all();
+    const uint16_t kernel = step.step->kernel();
+    const bool has_choice = kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d ||
+                            kernel == kKernel_fully_connected || kernel == kKernel_chain;
+    const uint32_t best = isas_.empty() ? 0 : isas_.back();
+    if (best == 0 || isa_has_vectors(best)) return kAny;  // the device decides
+    if (best == QPLAN_ISA_REFERENCE || kernel >= all.num_families || all.families[kernel] == nullptr)
+      return kReference;
+    const format::CascadeParams* cascade = step.step->params_as_CascadeParams();
+    if (cascade != nullptr) {
+      for (uint32_t i = 0; i < cascade->layers()->size(); ++i) {
+        const StepView layer = cascade_layer(step, i);
+        if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d)
+          return kAny;
+        if (use_of(layer) != kOptimized) return kAny;
+      }
+      return kOptimized;
+    }
+    const KernelFamily& family = *all.families[kernel];
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    Error error;
+    if (family.bind(step, true, args, &error) < 0) return kAny;
+    const KernelVariant* variant = choose_variant(family, args, best, SIZE_MAX, step.step->schedule());
+    if (variant->isa == QPLAN_ISA_REFERENCE) return kReference;
+    return has_choice ? kOptimized : kAny;
+  }
+
+  const PlanView& view_;
+  const std::vector<uint32_t> isas_;
+  uint8_t uses_[kMaxKernels] = {};
+};
+
+constexpr const char* kFamilyNames[] = {
+    "",
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) #family,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+
+std::string array_source(const PlanView& view, const EmitOptions& options) {
+  const std::string& name = options.name;
+  const std::string upper = upper_case(name);
+  const std::vector<Family> families = FamilyUse(view).find();
+  std::string text = first_lines(view, options);
+  text += cat("#include \"", name, ".h\"\n\n#include <qplan/firmware.h>\n\n");
+  text += cat("extern const uint8_t ", name, "_plan[", upper, "_PLAN_BYTES];\n\n");
+  text += "/* The kernel families of this plan: the linker drops all others. */\n";
+  for (const Family& family : families) {
+    text +=
+        cat("extern const qplan_kernel_family qplan_family_", kFamilyNames[family.id], family.suffix, ";\n");
+  }
+  text += "\nstatic const qplan_kernel_family *const families[] = {\n";
+  uint16_t next = 0;
+  for (const Family& family : families) {
+    for (; next < family.id; ++next) text += "    NULL,\n";
+    text += cat("    &qplan_family_", kFamilyNames[family.id], family.suffix, ",\n");
+    ++next;
+  }
+  text += cat("};\n\nstatic const qplan_firmware_model model = {", name, "_plan, ", upper,
+              "_PLAN_BYTES, families, sizeof(families) / sizeof(families[0])};\n\n");
+  text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n\n");
+  text += cat("int32_t ", name,
+              "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
+  text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run(memory); }\n\n");
+  text +=
+      cat("void *", name, "_input(uint32_t index) { return qplan_firmware_tensor(memory, 0, index); }\n\n");
+  text += cat("const void *", name,
+              "_output(uint32_t index) { return qplan_firmware_tensor(memory, 1, index); }\n");
+  return text;
+}
+
+std::string plan_source(const PlanView& view, std::span<const uint8_t> plan, const EmitOptions& options) {
+  const std::string upper = upper_case(options.name);
+  std::string text = first_lines(view, options);
+  text += cat("#include \"", options.name, ".h\"\n\n#include <qplan/firmware.h>\n\n");
+  text += cat("extern const uint8_t ", options.name, "_plan[", upper, "_PLAN_BYTES];\n");
+  text += cat("QPLAN_FLASH QPLAN_ALIGNED(64) const uint8_t ", options.name, "_plan[", upper,
+              "_PLAN_BYTES] = {\n");
+  text += bytes_text(plan);
+  text += cat("};\nQPLAN_STATIC_ASSERT(", options.name, "_plan_is_whole, sizeof(", options.name,
+              "_plan) == ", upper, "_PLAN_BYTES);\n");
+  return text;
+}
+
+}  // namespace
+
+std::string upper_case(const std::string& name) {
+  std::string upper = name;
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return upper;
+}
+
+std::string first_lines(const PlanView& view, const EmitOptions& options) {
+  std::string target;
+  if (format::count_of(view.plan().targets()) > 0 && view.plan().targets()->Get(0)->options() != nullptr) {
+    target = view.plan().targets()->Get(0)->options()->str();
+  }
+  return cat("/* Written by qplan emit-c", options.is_aot ? " --aot" : "", " of the plan with digest\n * ",
+             inspect::content_digest(view), ", packed for ", plain(target), ". C99. */\n");
+}
+
+std::string header_text(const PlanView& view, const EmitOptions& options, const HeaderFigures& figures) {
+  const format::Function& main = *view.find_function(nullptr);
+  const std::string upper = upper_case(options.name);
+  const std::string guard = "QPLAN_EMITTED_" + upper + "_H_";
+  std::string text = first_lines(view, options);
+  text += cat("#ifndef ", guard, "\n#define ", guard, "\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
+  text += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
+  if (!options.is_aot) text += cat("#define ", upper, "_PLAN_BYTES ", view.header().file_size, "u\n");
+  text += "/* All memory that a run takes, but the stack. */\n";
+  if (figures.memory_32_bit == figures.memory_64_bit) {
+    text += cat("#define ", upper, "_MEMORY_BYTES ", figures.memory_32_bit, "\n");
+  } else {
+    text += cat("#if UINTPTR_MAX > 0xffffffffu\n#define ", upper, "_MEMORY_BYTES ", figures.memory_64_bit,
+                "\n#else\n#define ", upper, "_MEMORY_BYTES ", figures.memory_32_bit, "\n#endif\n");
+  }
+  for (const bool is_output : {false, true}) {
+    const auto* tensors = is_output ? main.outputs() : main.inputs();
+    const std::string noun = is_output ? "_OUTPUT" : "_INPUT";
+    text += cat("\n#define ", upper, noun, "S ", format::count_of(tensors), "u\n");
+    for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+      text += tensor_macros(view, cat(upper, noun, i), tensors->Get(i));
+    }
+  }
+  text += cat("\n/* Once, before everything else. 0, or a negative QPLAN_* status of qplan.h. */\nint32_t ",
+              options.name, "_init(void);\n");
+  text += cat("/* The bytes of an input, to be written before each run",
+              "; NULL beyond the last one. */\nvoid *", options.name, "_input(uint32_t index);\n");
+  text += cat("/* 0, or a negative status. */\nint32_t ", options.name, "_run(void);\n");
+  text += cat("/* The bytes of an output, until the next run. */\nconst void *", options.name,
+              "_output(uint32_t index);\n");
+  text += cat("\n/* What the program relies on. */\ntypedef char ", options.name,
+              "_is_for_bytes_of_8_bits[((uint8_t)-1 == 255u && sizeof(float) == 4u) ? 1 : -1];\n");
+  text += "\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+  return text;
+}
+
+std::vector<EmittedFile> emit_c(const PlanView& view, std::span<const uint8_t> plan,
+                                const EmitOptions& options) {
+  if (!is_identifier(options.name)) {
+    throw PackError(
+        QPLAN_INVALID_ARGUMENT,
+        cat("emit-c: '", options.name, "' cannot be part of a name in C; pass another one with --name"));
+  }
+  if (options.is_aot) return emit_direct_calls(view, options);
+  return {
+      {options.name + ".h", header_text(view, options, {memory_bytes(view, 4), memory_bytes(view, 8), 64})},
+      {options.name + ".c", array_source(view, options)},
+      {options.name + "_plan.c", plan_source(view, plan.subspan(0, view.header().file_size), options)}};
+}
+
+}  // namespace qplan::emit

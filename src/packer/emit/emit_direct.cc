@@ -1,0 +1,442 @@
+// A plan as C that calls kernels: their arguments are constants, and nothing is verified or looked up at run
+// time. They are filled by the code that fills them in a session, with addresses that stand for the model's
+// memory.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "format/memory_layout.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/cpu.h"
+#include "src/packer/emit/emit.h"
+#include "src/packer/error.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/packer/ir/cat.h"
+#include "src/runtime/cascade.h"
+
+namespace qplan::emit {
+namespace {
+
+using format::PlanView;
+
+// Layers of a cascade, in C: as src/runtime/cascade.cc goes about it, for layers that are all convolutions.
+constexpr char kCascadeText[] =
+    R"(/* Layers that run a few rows at a time: what lies between two of them is a tile, which holds the rows that the
+ * next rows of output are made of. */
+struct cascade_layer {
+  const struct qplan_conv2d_args *args; /* of whole tensors */
+  void (*run)(const struct qplan_conv2d_args *args, uint32_t begin, uint32_t end, void *scratch);
+  uint32_t (*work_items)(const struct qplan_conv2d_args *args);
+  uint32_t input_row_bytes;
+  uint32_t output_row_bytes;
+  uint8_t *tile; /* of the output; NULL: the last layer */
+};
+#define CASCADE_LAYERS_MAX 4u
+
+struct rows {
+  uint32_t begin;
+  uint32_t end;
+};
+
+static struct rows rows_read(const struct qplan_conv2d_args *a, struct rows output) {
+  const int32_t begin = (int32_t)(output.begin * a->stride_h) - (int32_t)a->pad_top;
+  const int32_t end = (int32_t)((output.end - 1u) * a->stride_h + (a->kernel_h - 1u) * a->dilation_h + 1u) -
+                      (int32_t)a->pad_top;
+  struct rows input;
+  input.begin = begin > 0 ? (uint32_t)begin : 0u;
+  input.end = end < (int32_t)a->input_h ? (uint32_t)end : a->input_h;
+  return input;
+}
+
+static void run_layer(const struct cascade_layer *layer, const uint8_t *input, uint8_t *output, uint32_t first_row,
+                      struct rows make, void *scratch) {
+  struct qplan_conv2d_args args = *layer->args;
+  const struct rows need = rows_read(layer->args, make);
+  args.pad_top = need.begin + args.pad_top - make.begin * args.stride_h;
+  if (args.residual != NULL) {
+    args.residual = (const uint8_t *)args.residual + (size_t)(first_row + make.begin) * layer->output_row_bytes;
+  }
+  args.batch = 1u;
+  args.input = input;
+  args.input_h = need.end - need.begin;
+  args.output = output;
+  args.output_h = make.end - make.begin;
+  layer->run(&args, 0u, layer->work_items(&args), scratch);
+}
+
+static void run_cascade(const struct cascade_layer *layers, uint32_t count, uint32_t block_rows, void *scratch) {
+  const struct qplan_conv2d_args *const last = layers[count - 1u].args;
+  uint32_t image;
+  for (image = 0u; image < last->batch; ++image) {
+    struct rows held[CASCADE_LAYERS_MAX] = {{0u, 0u}};
+    uint32_t row;
+    for (row = 0u; row < last->output_h; row += block_rows) {
+      struct rows make[CASCADE_LAYERS_MAX];
+      uint32_t first = count - 1u;
+      uint32_t i;
+      make[first].begin = row;
+      make[first].end = last->output_h - row < block_rows ? last->output_h : row + block_rows;
+      /* From the output back: which rows each layer has to make. Those that a tile has already move to its front. */
+      while (first > 0u) {
+        const struct cascade_layer *const writer = &layers[first - 1u];
+        const struct rows need = rows_read(layers[first].args, make[first]);
+        struct rows *const have = &held[first - 1u];
+        make[first - 1u] = need;
+        if (need.begin < have->end) {
+          if (need.begin > have->begin) {
+            memmove(writer->tile, writer->tile + (size_t)(need.begin - have->begin) * writer->output_row_bytes,
+                    (size_t)(have->end - need.begin) * writer->output_row_bytes);
+          }
+          make[first - 1u].begin = have->end;
+        }
+        *have = need;
+        if (make[first - 1u].begin == make[first - 1u].end) {
+          break;
+        }
+        --first;
+      }
+      for (i = first; i < count; ++i) {
+        const struct cascade_layer *const layer = &layers[i];
+        const struct rows need = rows_read(layer->args, make[i]);
+        const uint8_t *input;
+        uint8_t *output;
+        if (i == 0u) {
+          input = (const uint8_t *)layer->args->input +
+                  (size_t)(image * layer->args->input_h + need.begin) * layer->input_row_bytes;
+        } else {
+          input = layers[i - 1u].tile + (size_t)(need.begin - held[i - 1u].begin) * layer->input_row_bytes;
+        }
+        if (layer->tile == NULL) {
+          output = (uint8_t *)layer->args->output +
+                   (size_t)(image * layer->args->output_h + make[i].begin) * layer->output_row_bytes;
+        } else {
+          output = layer->tile + (size_t)(make[i].begin - held[i].begin) * layer->output_row_bytes;
+        }
+        run_layer(layer, input, output, image * layer->args->output_h, make[i], scratch);
+      }
+    }
+  }
+}
+
+)";
+
+// Where the memory and each tensor are while arguments are filled. Nothing is read or written there.
+constexpr uintptr_t kMemory = uintptr_t{1} << 40;
+
+class DirectCalls {
+ public:
+  DirectCalls(const PlanView& view, const EmitOptions& options)
+      : view_(view), options_(options), main_(*view.find_function(nullptr)), isa_(choose_isa()) {
+    for (uint32_t t = 0; t < view.num_tensors(); ++t) {
+      data_.push_back(view.is_constant(t) ? const_cast<void*>(view.constant_data(t))  // NOLINT: not written
+                                          : reinterpret_cast<void*>(kMemory + view.tensor(t).offset()));
+    }
+    arena_bytes_ = round_up(view.bank(view.main_bank()).size(), format::kArenaAlignment);
+  }
+
+  std::vector<EmittedFile> run() {
+    for (uint32_t i = 0; i < main_.num_steps(); ++i) step(main_.first_step() + i);
+    const std::string memory = cat(arena_bytes_ + scratch_bytes_, "u");
+    const std::string& name = options_.name;
+    return {{name + ".h", header_text(view_, options_, {memory, memory, 64})}, {name + ".c", source()}};
+  }
+
+ private:
+  [[noreturn]] void fail(uint32_t index, const std::string& why) const {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    cat("emit-c --aot: step ", index, " '", view_.step_name(index), "': ", why,
+                        "; without --aot the plan is written as an array, which runs every kernel"));
+  }
+
+  // The instruction set that every processor of the plan's architecture has: a direct call cannot choose.
+  uint32_t choose_isa() const {
+    if (options_.isa != 0) return options_.isa;
+    const std::vector<uint32_t> isas = inspect::target_isas(view_);
+    if (isas.empty() || isa_has_vectors(isas.back())) return QPLAN_ISA_REFERENCE;
+    return isas.back();
+  }
+
+  // ---- one step ----
+
+  struct Call {
+    const KernelFamily* family;
+    const KernelVariant* variant;
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  };
+
+  Call bind(uint32_t index, const StepView& step) const {
+    const qplan_kernel_set& all = *qplan_kernels_all();
+    const uint16_t kernel = step.step->kernel();
+    Call call;
+    call.family = kernel < all.num_families ? all.families[kernel] : nullptr;
+    if (call.family == nullptr || args_fields(kernel).empty()) {
+      fail(index, cat("kernel '", inspect::kernel_name(kernel), "' has no arguments in C yet"));
+    }
+    Error error;
+    if (call.family->bind(step, true, call.args, &error) < 0) fail(index, error.text());
+    call.variant = choose_variant(*call.family, call.args, isa_, SIZE_MAX, step.step->schedule());
+    return call;
+  }
+
+  void step(uint32_t index) {
+    if (view_.npu_step(index) != nullptr) fail(index, "it runs on a device");
+    StepView view = StepView::without_addresses(view_.plan(), view_.step(index), view_.bytes());
+    view.data = data_.data();
+    calls_ += cat("  /* step ", index, comment_of(index), " */\n");
+    if (view.step->kernel() == kKernel_chain) return cascade(index, view);
+    const Call call = bind(index, view);
+    use_variant(call, view.step->kernel());
+    arguments(cat("step", index), call, view.step->kernel());
+    need_scratch(call.variant->scratch_bytes(call.args));
+    calls_ += cat("  qplan_", call.variant->name, "_run(&step", index, ", 0u, ",
+                  call.variant->work_items(call.args), "u, SCRATCH);\n");
+  }
+
+  std::string comment_of(uint32_t index) const {
+    std::string text = cat(": ", inspect::kernel_name(view_.step(index).kernel()));
+    const std::string name = view_.step_name(index);
+    if (name.empty()) return text;
+    text += " '";
+    for (const char c : name) text += (c >= ' ' && c <= '~' && c != '*' && c != '?' && c != '\\') ? c : '_';
+    return text + "'";
+  }
+
+  void cascade(uint32_t index, const StepView& view) {
+    has_cascades_ = true;
+    Error error;
+    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
+    if (kCascadeFamily.bind(view, true, storage, &error) < 0) fail(index, error.text());
+    const auto& args = *reinterpret_cast<const CascadeArgs*>(storage);
+    std::vector<Call> layers;
+    for (uint32_t i = 0; i < args.num_layers; ++i) {
+      const StepView layer = cascade_layer(view, i);
+      if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d) {
+        fail(index, cat("layer ", i, ", ", inspect::kernel_name(layer.step->kernel()),
+                        ", is no convolution; pack the model with --fuse off"));
+      }
+      layers.push_back(bind(index, layer));
+    }
+    const uint32_t block_rows = cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa_);
+    std::vector<uint64_t> tiles(layers.size(), 0);
+    uint32_t rows = block_rows;
+    for (size_t i = layers.size(); i-- > 0;) {
+      tiles[i] = rows;
+      const StepView layer = cascade_layer(view, static_cast<uint32_t>(i));
+      rows = cascade_input_rows(layer.input(0), *layers[i].family, layers[i].args, rows);
+    }
+    uint64_t at = 0;
+    std::string table = cat("static const struct cascade_layer step", index, "[] = {\n");
+    uint64_t scratch = 0;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      Call& call = layers[i];
+      const uint16_t kernel = cascade_layer(view, static_cast<uint32_t>(i)).step->kernel();
+      auto& conv = *reinterpret_cast<Conv2dArgs*>(call.args);
+      use_variant(call, kernel);
+      arguments(cat("step", index, "_layer", i), call, kernel);
+      const bool is_last = i + 1 == layers.size();
+      const uint64_t row = uint64_t{conv.output_w} * conv.output_c;
+      table += cat("    {&step", index, "_layer", i, ", qplan_", call.variant->name, "_run, qplan_",
+                   call.variant->name, "_work_items, ", uint64_t{conv.input_w} * conv.input_c, "u, ", row,
+                   "u, ", is_last ? std::string("NULL") : cat("memory + ", arena_bytes_ + at, "u"), "},\n");
+      if (!is_last) at += round_up(tiles[i] * row, 64);
+      // As many rows as the layer makes at once: no family takes more scratch for fewer.
+      const KernelFamily& family = *call.family;
+      family.row_cut->cut(cascade_layer(view, static_cast<uint32_t>(i)), 0, 0,
+                          {0, static_cast<uint32_t>(tiles[i])}, nullptr, nullptr, call.args);
+      scratch = std::max<uint64_t>(scratch, call.variant->scratch_bytes(call.args));
+    }
+    tables_ += table + "};\n\n";
+    need_scratch(at + scratch);
+    calls_ += cat("  run_cascade(step", index, ", ", layers.size(), "u, ", block_rows, "u, memory + ",
+                  arena_bytes_ + at, "u);\n");
+  }
+
+  void need_scratch(uint64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, round_up(bytes, 64)); }
+
+  void use_variant(const Call& call, uint16_t kernel) {
+    structs_.insert(kernel);
+    variants_[call.variant->name] = args_struct(kernel);
+  }
+
+  // ---- arguments ----
+
+  // One definition; fields of value 0 are left out, as C makes them 0.
+  void arguments(const std::string& name, const Call& call, uint16_t kernel) {
+    std::string text = cat("static const struct ", args_struct(kernel), " ", name, " = {\n");
+    for (const ArgsField& field : args_fields(kernel)) {
+      const std::string value = value_text(name, field, call.args + field.offset);
+      if (!value.empty()) text += cat("    .", field.name, " = ", value, ",\n");
+    }
+    tables_ += text + "};\n\n";
+  }
+
+  // "" for what is 0.
+  std::string value_text(const std::string& step, const ArgsField& field, const uint8_t* at) {
+    if (field.kind == ArgsField::kInput || field.kind == ArgsField::kOutput) {
+      const uint8_t* pointer = nullptr;
+      std::memcpy(&pointer, at, sizeof(pointer));
+      return pointer == nullptr ? "" : pointer_text(step, field, pointer);
+    }
+    std::string list;
+    bool has_value = false;
+    for (uint32_t i = 0; i < field.count; ++i) {
+      has_value =
+          has_value || std::string_view(reinterpret_cast<const char*>(at + i * field.size), field.size)
+                               .find_first_not_of('\0') != std::string_view::npos;
+      list += (i > 0 ? ", " : "") +
+              element_text(field.kind == ArgsField::kFloat, field.is_signed, field.size, at + i * field.size);
+    }
+    if (!has_value) return "";
+    return field.count > 1 ? "{" + list + "}" : list;
+  }
+
+  static std::string element_text(bool is_float, bool is_signed, uint32_t size, const uint8_t* at) {
+    if (is_float) {
+      float value;
+      std::memcpy(&value, at, sizeof(value));
+      char text[40];
+      std::snprintf(text, sizeof(text), "%af", static_cast<double>(value));
+      return text;
+    }
+    uint64_t bits = 0;
+    std::memcpy(&bits, at, size);
+    if (!is_signed) return size == 8 ? cat(bits, "ull") : cat(bits, "u");
+    const unsigned shift = 64 - 8 * size;
+    const int64_t value = static_cast<int64_t>(bits << shift) >> shift;
+    // -2^31 is no constant of C: the minus is an operator.
+    if (value == INT32_MIN) return "(-2147483647 - 1)";
+    return std::to_string(value);
+  }
+
+  std::string pointer_text(const std::string& step, const ArgsField& field, const uint8_t* pointer) {
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    if (address >= kMemory && address - kMemory < arena_bytes_)
+      return cat("memory + ", address - kMemory, "u");
+    const auto known = arrays_.find(pointer);
+    if (known != arrays_.end()) return known->second;
+    const std::string name = cat(step, "_", field.name);
+    arrays_[pointer] = name;
+    const uint32_t size = std::strcmp(field.c_type, "void") == 0    ? 1
+                          : std::strcmp(field.c_type, "float") == 0 ? 4
+                                                                    : size_of(field.c_type);
+    const uint64_t bytes = bytes_behind(pointer);
+    const bool is_float = std::strcmp(field.c_type, "float") == 0;
+    const bool is_signed = field.c_type[0] != 'u';
+    const char* type = size == 1 && field.c_type[0] == 'v' ? "int8_t" : field.c_type;
+    constants_ +=
+        cat("QPLAN_FLASH QPLAN_ALIGNED(16) static const ", type, " ", name, "[", bytes / size, "] = {");
+    const uint32_t per_line = size == 1 ? 24 : 8;
+    for (uint64_t i = 0; i < bytes / size; ++i) {
+      constants_ += i % per_line == 0 ? "\n    " : " ";
+      constants_ += element_text(is_float, is_signed, size, pointer + i * size) + ",";
+    }
+    constants_ += "\n};\n\n";
+    return name;
+  }
+
+  static uint32_t size_of(const char* c_type) {
+    if (std::strstr(c_type, "int8") != nullptr) return 1;
+    return std::strstr(c_type, "int16") != nullptr ? 2 : std::strstr(c_type, "int64") != nullptr ? 8 : 4;
+  }
+
+  // From an address in the plan's file to the end of the constant, or of the list of the plan, that is there.
+  uint64_t bytes_behind(const uint8_t* pointer) const {
+    for (uint32_t t = 0; t < view_.num_tensors(); ++t) {
+      if (view_.is_constant(t) && data_[t] == pointer) return view_.tensor(t).size();
+    }
+    const uint64_t at = static_cast<uint64_t>(pointer - view_.bytes());
+    if (at < sizeof(format::Header) + 4 || at >= sizeof(format::Header) + view_.header().root_size) {
+      throw PackError(QPLAN_INTERNAL,
+                      "emit-c: an argument refers to nothing of the plan; this is a defect of the packer");
+    }
+    uint32_t count = 0;  // of a list of float: its length stands before it
+    std::memcpy(&count, pointer - 4, 4);
+    return uint64_t{count} * 4;
+  }
+
+  // ---- files ----
+
+  static std::string struct_text(uint16_t kernel) {
+    std::string text = cat("struct ", args_struct(kernel), " {\n");
+    size_t at = 0;
+    uint32_t paddings = 0;
+    for (const ArgsField& field : args_fields(kernel)) {
+      // A struct within the arguments begins at a multiple of its alignment; the same whatever a pointer's
+      // size is, as the field before it is no pointer.
+      const size_t natural = round_up(at, field.size), begin = round_up(at, field.alignment);
+      if (begin != natural) text += cat("  uint8_t reserved", paddings++, "[", begin - at, "];\n");
+      at = begin + size_t{field.size} * field.count;
+      const bool is_pointer = field.kind == ArgsField::kInput || field.kind == ArgsField::kOutput;
+      text +=
+          cat("  ", field.kind == ArgsField::kInput ? "const " : "", field.c_type, is_pointer ? " *" : " ",
+              field.name, field.count > 1 ? cat("[", field.count, "]") : std::string(), ";\n");
+    }
+    return text + "};\n\n";
+  }
+
+  std::string source() const {
+    const std::string& name = options_.name;
+    const std::string upper = upper_case(name);
+    std::string text = first_lines(view_, options_);
+    text += cat("#include \"", name, ".h\"\n\n#include <qplan/firmware.h>\n#include <string.h>\n\n");
+    text += "/* ---- the arguments of the kernels, as the library has them ---- */\n";
+    std::set<std::string> written;
+    for (const uint16_t kernel : structs_) {
+      if (written.insert(args_struct(kernel)).second) text += struct_text(kernel);
+    }
+    text += "/* Work items [begin, end); scratch: 64-byte aligned. */\n";
+    for (const auto& [variant, args] : variants_) {
+      text += cat("void qplan_", variant, "_run(const struct ", args,
+                  " *args, uint32_t begin, uint32_t end, void *scratch);\n");
+      if (has_cascades_ && args == "qplan_conv2d_args") {
+        text += cat("uint32_t qplan_", variant, "_work_items(const struct ", args, " *args);\n");
+      }
+    }
+    text +=
+        cat("\n/* ---- memory: ", arena_bytes_, " bytes of activations, then scratch of one step ---- */\n");
+    text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n");
+    text += cat("#define SCRATCH (memory + ", arena_bytes_, "u)\n\n");
+    if (has_cascades_) text += kCascadeText;
+    text += "/* ---- constants ---- */\n" + constants_;
+    text += "/* ---- steps ---- */\n" + tables_;
+    text += cat("int32_t ", name, "_init(void) {\n",
+                "  /* A library with other arguments does not have this symbol. */\n",
+                "  return qplan_firmware_kernels_1 == 1u ? 0 : -18;\n}\n\n");
+    text += cat("int32_t ", name, "_run(void) {\n", calls_, "  return 0;\n}\n");
+    text +=
+        accessor("void *", "_input", main_.inputs()) + accessor("const void *", "_output", main_.outputs());
+    return text;
+  }
+
+  std::string accessor(const char* type, const char* suffix,
+                       const flatbuffers::Vector<uint32_t>* tensors) const {
+    std::string text = cat("\n", type, options_.name, suffix, "(uint32_t index) {\n  switch (index) {\n");
+    for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+      text +=
+          cat("    case ", i, "u:\n      return memory + ", view_.tensor(tensors->Get(i)).offset(), "u;\n");
+    }
+    return text + "    default:\n      return NULL;\n  }\n}\n";
+  }
+
+  const PlanView& view_;
+  const EmitOptions& options_;
+  const format::Function& main_;
+  const uint32_t isa_;
+  std::vector<void*> data_;
+  uint64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  bool has_cascades_ = false;
+  std::set<uint16_t> structs_;                    // kernels whose arguments are written
+  std::map<std::string, std::string> variants_;   // and the struct that each reads
+  std::map<const uint8_t*, std::string> arrays_;  // constants by address
+  std::string constants_, tables_, calls_;
+};
+
+}  // namespace
+
+std::vector<EmittedFile> emit_direct_calls(const PlanView& view, const EmitOptions& options) {
+  return DirectCalls(view, options).run();
+}
+
+}  // namespace qplan::emit

@@ -1,0 +1,168 @@
+"""What `qplan emit-c` writes: C99 for every compiler, nothing linked but its own kernels, the same bytes natively and on a
+Cortex-M4 in QEMU, as an array and as direct calls.
+
+usage: emit_c_test.py QPLAN LIBQPLAN BUILD_DIR    (run by ctest; firmware needs gcc-arm-none-eabi and qemu-system-arm)
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.environ.get("QPLAN_SHARED", os.path.join(ROOT, os.pardir, "shared"))
+DIGITS = os.path.join(ROOT, "samples", "models", "digits.tflite")
+DIGIT_INPUT, DIGIT_OUTPUT = (os.path.join(ROOT, "tests", "data", "digits", f"digit0_{what}.bin")
+                             for what in ("input", "output"))
+STRICT = ["-std=c99", "-pedantic", "-Wall", "-Werror"]
+FORMS = {"array": [], "aot": ["--aot"]}
+QEMU = ["qemu-system-arm", "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none",
+        "-semihosting-config", "enable=on,target=native", "-kernel"]
+QPLAN = LIBRARY = BUILD = None
+
+# Reads the input from a file, writes the output to standard output; the header alone says how many bytes they are.
+NATIVE_MAIN = """
+#include <stdio.h>
+#include "digits.h"
+int main(int argc, char **argv) {
+  FILE *file = fopen(argv[argc - 1], "rb");
+  if (digits_init() != 0 || file == NULL) return 1;
+  if (digits_input(DIGITS_INPUTS) != NULL || digits_output(DIGITS_OUTPUTS) != NULL) return 2;
+  if (fread(digits_input(0), 1, DIGITS_INPUT0_BYTES, file) != DIGITS_INPUT0_BYTES) return 3;
+  if (digits_run() != 0) return 4;
+  if (digits_run() != 0) return 4;
+  fwrite(digits_output(0), 1, DIGITS_OUTPUT0_BYTES, stdout);
+  return 0;
+}
+"""
+
+
+def run(*command, binary=False):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout.decode(errors='replace')}")
+    return done.stdout if binary else done.stdout.decode()
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def emit(folder, model, target, name, form, *pack_options):
+    """Packs the model, writes its C; returns the folder of the C and the plan's path."""
+    os.makedirs(folder, exist_ok=True)
+    plan, code = os.path.join(folder, name + ".qplan"), os.path.join(folder, "c")
+    shutil.rmtree(code, ignore_errors=True)
+    run(QPLAN, "pack", model, "-o", plan, "--target", target, *pack_options)
+    run(QPLAN, "emit-c", plan, "-o", code, "--name", name, *FORMS[form])
+    return code, plan
+
+
+def sources(code):
+    return sorted(os.path.join(code, file) for file in os.listdir(code) if file.endswith(".c"))
+
+
+class Native(unittest.TestCase):
+    def test_digits_give_the_expected_bytes_by_every_compiler(self):
+        for form in FORMS:
+            folder = os.path.join(BUILD, "native-" + form)
+            code, _ = emit(folder, DIGITS, "cpu", "digits", form)
+            main = os.path.join(folder, "main.c")
+            with open(main, "w", encoding="utf-8") as file:
+                file.write(NATIVE_MAIN)
+            for compiler in filter(shutil.which, ("gcc", "clang")):
+                with self.subTest(form=form, compiler=compiler):
+                    program = os.path.join(folder, compiler)
+                    run(compiler, *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
+                        "-ffunction-sections", "-Wl,--gc-sections", "-o", program)
+                    self.assertEqual(run(program, DIGIT_INPUT, binary=True), read(DIGIT_OUTPUT))
+
+    def test_program_links_the_kernels_of_its_plan_alone(self):
+        for form in FORMS:
+            with self.subTest(form):
+                folder = os.path.join(BUILD, "native-" + form)
+                code, plan = emit(folder, DIGITS, "cpu", "digits", form)
+                main = os.path.join(folder, "main.c")
+                with open(main, "w", encoding="utf-8") as file:
+                    file.write(NATIVE_MAIN)
+                program = os.path.join(folder, "linked")
+                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
+                    "-Wl,--gc-sections", "-o", program)
+                steps = json.loads(run(QPLAN, "inspect", plan, "--json"))["steps"]
+                used = {step["op"] for step in steps}
+                linked = set(re.findall(r"qplan::(\w+?)_(?:ref|avx2|sse41|avxvnni|avx512vnni|dsp)::run\(", run("nm", "-C", program)))
+                # Convolutions with vectors add residuals by the kernel of `add`; depthwise ones have two files.
+                self.assertEqual(linked - {"add", "depthwise_columns"}, used)
+                symbols = run("nm", "-C", program)
+                self.assertNotIn("Sha256", symbols)
+                self.assertNotIn("PlanVerifier::npu", symbols)
+                if form == "aot":
+                    self.assertNotIn("flatbuffers", symbols)
+                    self.assertNotIn("PlanView", symbols)
+
+    def test_what_has_no_form_in_c_is_refused_by_name(self):
+        folder = os.path.join(BUILD, "refused")
+        model = os.path.join(folder, "model.relay")
+        os.makedirs(folder, exist_ok=True)
+        with open(model, "w", encoding="utf-8") as file:
+            file.write('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 3), uint8]) {\n  transpose(%x, axes=[1, 0])\n}\n')
+        plan = os.path.join(folder, "m.qplan")
+        run(QPLAN, "pack", model, "-o", plan)
+        done = subprocess.run([QPLAN, "emit-c", plan, "-o", os.path.join(folder, "c"), "--aot"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("kernel 'transpose' has no arguments in C", done.stdout)
+        self.assertFalse(os.path.exists(os.path.join(folder, "c")), "nothing is written")
+        done = subprocess.run([QPLAN, "emit-c", plan, "-o", os.path.join(folder, "c"), "--name", "1st"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertIn("'1st' cannot be part of a name in C", done.stdout)
+
+
+def models():
+    """(name, model, input, expected output)"""
+    cases = [("digits", DIGITS, DIGIT_INPUT, DIGIT_OUTPUT)]
+    for name, model, golden in (("kws", "kws_ref_model", "rand1"), ("person", "person_detect", "person"),
+                                ("resnet", "pretrainedResnet_quant", "bird"), ("ad01", "ad01_int8", "rand1")):
+        folder = os.path.join(DATA, "golden", model, golden)
+        if os.path.isdir(folder):
+            cases.append((name, os.path.join(DATA, "models", model + ".tflite"), os.path.join(folder, "input0.bin"),
+                          os.path.join(folder, "output0.bin")))
+    return cases
+
+
+class CortexM4(unittest.TestCase):
+    def setUp(self):
+        for tool in ("arm-none-eabi-gcc", "arm-none-eabi-g++", "qemu-system-arm"):
+            if not shutil.which(tool):
+                self.skipTest(f"{tool} is not installed (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi "
+                              "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
+
+    def test_models_give_the_golden_bytes(self):
+        for name, model, input_file, expected in models():
+            for form in FORMS:
+                with self.subTest(name=name, form=form):
+                    folder = os.path.join(BUILD, f"{name}-{form}")
+                    code, _ = emit(folder, model, "cpu,arch=cortex-m4", name, form)
+                    tree = os.path.join(BUILD, "tree")
+                    run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",
+                        "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
+                        "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DFIRMWARE_C=" + code, "-DFIRMWARE_NAME=" + name,
+                        "-DFIRMWARE_INPUT=" + os.path.abspath(input_file), "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
+                    run("cmake", "--build", tree)
+                    image = os.path.join(folder, "firmware.elf")
+                    shutil.copy(os.path.join(tree, "firmware.elf"), image)
+                    said = dict(line.split() for line in run(*QEMU, image).splitlines() if len(line.split()) == 2)
+                    print(f"{name} {form}: {said}")
+                    self.assertEqual(int(said["output_bytes"]), os.path.getsize(expected))
+                    self.assertEqual(int(said["different"]), 0)
+                    symbols = run("arm-none-eabi-nm", "-C", image)
+                    self.assertNotIn("Sha256", symbols)
+                    self.assertNotIn("conv2d_ref::run", symbols, "cores with DSP instructions need no reference")
+
+
+if __name__ == "__main__":
+    QPLAN, LIBRARY, BUILD = (os.path.abspath(argument) for argument in sys.argv[1:4])
+    unittest.main(argv=sys.argv[:1], verbosity=2)
