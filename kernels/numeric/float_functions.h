@@ -12,9 +12,9 @@ namespace qplan {
 // first has so few bits that its product with an exponent is exact.
 constexpr float kExpTerms[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-constexpr float kLog2E = 1.44269504088896341f;
-constexpr float kLn2High = 0.693359375f;
-constexpr float kLn2Low = -2.12194440e-4f;
+constexpr float kFloatLog2E = 1.44269504088896341f;
+constexpr float kFloatLn2High = 0.693359375f;
+constexpr float kFloatLn2Low = -2.12194440e-4f;
 // What is beyond has the results of these ends: 0 and infinity.
 constexpr float kExpMin = -104.0f;
 constexpr float kExpMax = 89.0f;
@@ -43,11 +43,11 @@ static inline float power_of_two(uint32_t n) { return float_of_bits((n + 127u) <
 
 static inline float exp_f32(float x) {
   const float within = x < kExpMin ? kExpMin : kExpMax < x ? kExpMax : x;
-  const float shifted = within * kLog2E + kRoundMagic;
+  const float shifted = within * kFloatLog2E + kRoundMagic;
   const uint32_t n = float_bits(shifted) - float_bits(kRoundMagic);  // modulo 2^32; anything for NaN
   const float whole = shifted - kRoundMagic;
-  const float high = within - whole * kLn2High;
-  const float r = high - whole * kLn2Low;
+  const float high = within - whole * kFloatLn2High;
+  const float r = high - whole * kFloatLn2Low;
   float sum = kExpTerms[0];
   for (uint32_t i = 1; i < 6; ++i) sum = sum * r + kExpTerms[i];
   const float mantissa = (sum * (r * r) + r) + 1.0f;

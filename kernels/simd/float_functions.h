@@ -23,11 +23,11 @@ inline VecF32 powers_of_two(VecI32 n) { return as_reals(shift_left<23>(add(n, se
 inline VecF32 exp_lanes(VecF32 x) {
   const VecF32 within = clamp(x, set_reals(kExpMin), set_reals(kExpMax));
   const VecF32 magic = set_reals(kRoundMagic);
-  const VecF32 shifted = add(mul(within, set_reals(kLog2E)), magic);
+  const VecF32 shifted = add(mul(within, set_reals(kFloatLog2E)), magic);
   const VecI32 n = sub(as_ints(shifted), as_ints(magic));
   const VecF32 whole = sub(shifted, magic);
-  const VecF32 high = sub(within, mul(whole, set_reals(kLn2High)));
-  const VecF32 r = sub(high, mul(whole, set_reals(kLn2Low)));
+  const VecF32 high = sub(within, mul(whole, set_reals(kFloatLn2High)));
+  const VecF32 r = sub(high, mul(whole, set_reals(kFloatLn2Low)));
   VecF32 sum = set_reals(kExpTerms[0]);
   for (uint32_t i = 1; i < 6; ++i) sum = add(mul(sum, r), set_reals(kExpTerms[i]));
   const VecF32 mantissa = add(add(mul(sum, mul(r, r)), r), set_reals(1.0f));

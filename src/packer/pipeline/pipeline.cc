@@ -4,6 +4,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -63,8 +64,20 @@ void tell_of_floats(const ir::Function& canonical, const pipeline::Observer& obs
   }
   passes::PassContext context;
   context.keep_float = observer.options().keep_float;
+  // Where what they make is quantised, integers were meant.
+  const bool integers_were_meant = std::ranges::any_of(canonical.nodes(), [&](const ir::Node& node) {
+    return node.op != nullptr && node.op->name == "qnn.quantize" &&
+           canonical.producer(node.operands[0]) != nullptr;
+  });
+  if (!integers_were_meant) return;
   const std::string leftovers = passes::explain_float_leftovers(canonical, context);
-  if (!leftovers.empty()) observer.log(QPLAN_LOG_INFO, leftovers + "; they are computed in float32");
+  if (leftovers.empty()) return;
+  observer.log(QPLAN_LOG_INFO, "some operators between quantise nodes are computed in float32");
+  for (size_t begin = 0; begin < leftovers.size();) {
+    const size_t end = std::min(leftovers.find('\n', begin), leftovers.size());
+    observer.log(QPLAN_LOG_INFO, leftovers.substr(begin, end - begin));
+    begin = end + 1;
+  }
 }
 
 // The system gets back what was freed: weights of a few megabytes each lie in the C library's heap, which

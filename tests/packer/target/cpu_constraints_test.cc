@@ -57,7 +57,24 @@ INSTANTIATE_TEST_SUITE_P(
                 "  qnn.avg_pool2d(%x, 1f, 0, 2f, 0, pool_size=[2, 2], layout=\"NHWC\")"},
         Refused{"cpu.resize2d.contract", "(1, 2, 2, 1), int8",
                 "  image.resize2d(%x, size=[4, 4], layout=\"NHWC\", contract=\"f32e\")"},
-        Refused{"cpu.op.tanh", "(2), float32", "  tanh(%x)"}));
+        Refused{"cpu.float_conv2d.layout", "(1, 2, 4, 4), float32",
+                "  nn.conv2d(%x, const(Tensor[(1, 2, 1, 1), float32], [1, 1]))"},
+        Refused{"cpu.float_conv2d.weights", "(1, 1, 1, 2), float32",
+                "  nn.conv2d(%x, %x, data_layout=\"NHWC\", kernel_layout=\"OHWI\")"},
+        Refused{"cpu.float_dense.weights", "(1, 2), float32", "  nn.dense(%x, %x)"},
+        Refused{"cpu.float_max_pool2d.layout", "(1, 1, 2, 2), float32",
+                "  nn.max_pool2d(%x, pool_size=[2, 2])"},
+        Refused{"cpu.float_avg_pool2d.layout", "(1, 1, 2, 2), float32",
+                "  nn.avg_pool2d(%x, pool_size=[2, 2])"},
+        Refused{"cpu.float_global_avg_pool2d.layout", "(1, 1, 2, 2), float32", "  nn.global_avg_pool2d(%x)"},
+        Refused{"cpu.float_bias.operands", "(2), float32", "  nn.bias_add(%x, %x, axis=0)"},
+        Refused{"cpu.float_batch_norm.operands", "(2), float32",
+                "  nn.batch_norm(%x, %x, %x, %x, %x, axis=0)"},
+        Refused{"cpu.dynamic_dequantize.weights", "(1, 2), float32",
+                "  %0 = qnn.dynamic_quantize(%x);\n"
+                "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [1, 1]), 0, 0, 1f, 1f);\n"
+                "  qnn.dynamic_dequantize(%1, %0.1, %0.2, %0.1, %0.2)"},
+        Refused{"cpu.op.sqrt", "(2), float32", "  sqrt(%x)"}));
 
 TEST(CpuRefusals, AllReasonsOfANodeAreKnown) {
   const ir::Module module =

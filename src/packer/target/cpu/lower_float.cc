@@ -253,13 +253,12 @@ void add_pool(Lowering& lowering, const NodeSequence& sequence, const op::Window
   lowering.add_step(std::move(step));
 }
 
-std::vector<Constraint> constraints_of_float_pool() {
-  return {
-      nhwc("cpu.float_pool2d."),
-      {"cpu.float_pool2d.dilation", "no dilation", kNothingToChange, [](const Matched& match) -> std::string {
-         const op::Window2d window = op::pool2d_window(*node_of(match));
-         return window.dilation_h == 1 && window.dilation_w == 1 ? "" : "the kernel has no dilation";
-       }}};
+std::vector<Constraint> constraints_of_float_pool(const std::string& prefix) {
+  return {nhwc(prefix),
+          {prefix + "dilation", "no dilation", kNothingToChange, [](const Matched& match) -> std::string {
+             const op::Window2d window = op::pool2d_window(*node_of(match));
+             return window.dilation_h == 1 && window.dilation_w == 1 ? "" : "the kernel has no dilation";
+           }}};
 }
 
 NodeSequence match_float_max_pool2d(const Lowering& lowering, uint32_t node) {
@@ -364,7 +363,7 @@ NodeSequence match_float_norm(const Lowering& lowering, uint32_t node) {
   return is_float_op(lowering, node, "nn.batch_norm") ? with_float_clamp(lowering, {node}) : NodeSequence{};
 }
 std::vector<Constraint> constraints_of_float_norm() {
-  return {{"cpu.float_norm.operands", "its parameters are constants", kMakeConstant,
+  return {{"cpu.float_batch_norm.operands", "its parameters are constants", kMakeConstant,
            [](const Matched& match) -> std::string {
              const bool readable = !affine_of(match.lowering, match.sequence.front()).factor.empty();
              return readable ? "" : "one of its parameters is not a constant";
@@ -528,8 +527,10 @@ std::vector<TableRow> float_rows() {
   // operator list: each row has the functions of its operators
   return {{"float_conv2d", match_float_conv2d, constraints_of_float_conv2d(), lower_float_conv2d},
           {"float_dense", match_float_dense, {float_weights("cpu.float_dense.")}, lower_float_dense},
-          {"float_max_pool2d", match_float_max_pool2d, constraints_of_float_pool(), lower_float_max_pool2d},
-          {"float_avg_pool2d", match_float_avg_pool2d, constraints_of_float_pool(), lower_float_avg_pool2d},
+          {"float_max_pool2d", match_float_max_pool2d, constraints_of_float_pool("cpu.float_max_pool2d."),
+           lower_float_max_pool2d},
+          {"float_avg_pool2d", match_float_avg_pool2d, constraints_of_float_pool("cpu.float_avg_pool2d."),
+           lower_float_avg_pool2d},
           {"float_global_avg_pool2d",
            match_float_global_pool,
            {nhwc("cpu.float_global_avg_pool2d.")},
