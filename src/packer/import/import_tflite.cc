@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "src/packer/error.h"
@@ -52,6 +53,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported) {
       OpContext context(graph, op, op_name, i);
       node_name = tfl::quoted(context.name());
       const int32_t code = graph.file().builtin_code(op);
+      if (tfl::fold_integers(context, code)) continue;
       const tfl::ImportRow* float_row = tfl::find_float_row(context, code);
       if (const tfl::ImportRow* row = float_row != nullptr ? float_row : tfl::find_row(code)) {
         row->import_op(context);
@@ -71,6 +73,18 @@ void import_operators(Graph& graph, UnsupportedList* unsupported) {
   }
 }
 
+// TFLite lets its caller resize such inputs; a plan has one shape, the one that the file was saved with.
+void report_open_extents(const Graph& graph, const TensorInfo& tensor) {
+  if (tensor.open.empty() || !graph.log()) return;
+  const bool only_batch =
+      std::ranges::find(tensor.open.begin() + 1, tensor.open.end(), true) == tensor.open.end();
+  graph.log()(only_batch ? QPLAN_LOG_INFO : QPLAN_LOG_WARNING,
+              "tflite: input " + tfl::quoted(tensor.name) + " has " +
+                  (only_batch ? "an open batch extent" : "open extents") + ": " +
+                  importer::to_text(tensor.shape) + " is taken" +
+                  (only_batch ? "" : "; export the model with the shape that it is used with"));
+}
+
 void add_inputs(Graph& graph) {
   std::set<std::string> names;
   for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
@@ -81,6 +95,8 @@ void add_inputs(Graph& graph) {
                                                    " tensor; qplan runs networks on numbers");
     }
     if (!tensor.has_shape) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no shape");
+    if (tensor.is_empty) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no elements");
+    report_open_extents(graph, tensor);
     std::string name = tensor.name.empty() ? "input_" + std::to_string(i) : tensor.name;
     for (size_t suffix = 1; !names.insert(name).second; ++suffix) {
       name = tensor.name + "_" + std::to_string(suffix);

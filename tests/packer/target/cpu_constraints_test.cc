@@ -57,6 +57,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "  qnn.avg_pool2d(%x, 1f, 0, 2f, 0, pool_size=[2, 2], layout=\"NHWC\")"},
         Refused{"cpu.resize2d.contract", "(1, 2, 2, 1), int8",
                 "  image.resize2d(%x, size=[4, 4], layout=\"NHWC\", contract=\"f32e\")"},
+        Refused{"cpu.gather.dtype", "(1, 3), bool", "  strided_slice(%x, begin=[0, 0], end=[1, 2])"},
+        Refused{"cpu.gather.indices", "(1, 3), int8",
+                "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1)"},
         Refused{"cpu.op.tanh", "(2), float32", "  tanh(%x)"}));
 
 TEST(CpuRefusals, AllReasonsOfANodeAreKnown) {
