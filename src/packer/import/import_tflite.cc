@@ -154,6 +154,29 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   return module;
 }
 
+// What to do about uses that are not imported, where that is more than to leave them out.
+struct Advice {
+  const char* part;  // of the list of operators
+  const char* text;
+};
+constexpr Advice kAdvice[] = {
+    {" that are not constant",
+     "shapes, axes and positions must be known when the model is packed; export it with fixed input shapes"},
+    {" inside WHILE",
+     "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body alone"},
+    {"VAR_HANDLE",
+     "the model keeps its state in resource variables; export it with its state as inputs and outputs, and "
+     "give each run the state that the one before it returned"},
+};
+
+std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {
+  std::vector<std::string> notes = tfl::model_notes(file);
+  for (const Advice& advice : kAdvice) {
+    if (error.find(advice.part) != std::string::npos) notes.emplace_back(advice.text);
+  }
+  return notes;
+}
+
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
   ModelFile file(bytes);
   check_operand_count(file);
@@ -161,7 +184,7 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
     return import_model(file, place, log);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-    throw PackError(error.status(), importer::with_notes(tfl::model_notes(file), error.what()));
+    throw PackError(error.status(), importer::with_notes(notes_for(file, error.what()), error.what()));
   } catch (const tfl::Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     importer::with_notes(tfl::model_notes(file), "a model with " + use.reason));
