@@ -159,9 +159,13 @@ struct Advice {
   const char* part;  // of the list of operators
   const char* text;
 };
+constexpr char kFixShapes[] =
+    "shapes, axes and positions must be known when the model is packed; export it with fixed input shapes";
 constexpr Advice kAdvice[] = {
-    {" that are not constant",
-     "shapes, axes and positions must be known when the model is packed; export it with fixed input shapes"},
+    {"shape values that are not constant", kFixShapes},
+    {"begin values that are not constant", kFixShapes},
+    {"size values that are not constant", kFixShapes},
+    {"extents that are not constant", kFixShapes},
     {" inside WHILE",
      "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body alone"},
     {"VAR_HANDLE",
@@ -172,7 +176,8 @@ constexpr Advice kAdvice[] = {
 std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {
   std::vector<std::string> notes = tfl::model_notes(file);
   for (const Advice& advice : kAdvice) {
-    if (error.find(advice.part) != std::string::npos) notes.emplace_back(advice.text);
+    const bool applies = error.find(advice.part) != std::string::npos;
+    if (applies && std::ranges::find(notes, advice.text) == notes.end()) notes.emplace_back(advice.text);
   }
   return notes;
 }
