@@ -109,6 +109,13 @@ class AllKernelsPlan {
       return done(format::KernelParams_SoftmaxParams,
                   format::CreateSoftmaxParams(b, format::Contract_TFL2, kMultiplier, 22, -248));
     });
+    const uint32_t positions = int32_constant({6, 0, 0, 5, 2, 1});
+    const uint32_t gathered = step(k_gather, {resized, positions}, {1, 6, 2, 40}, [](Builder& b) {
+      const std::vector<uint32_t> begin = {0, 0, 3, 0};
+      const std::vector<int32_t> steps = {1, 1, -2, 1};
+      return done(format::KernelParams_GatherParams,
+                  format::CreateGatherParamsDirect(b, &begin, &steps, 1 << 1));
+    });
     const uint32_t shaped = step(k_copy, {probabilities}, {3, 6}, copy_params(0));
     const uint32_t result = step(
         k_dequantize, {shaped}, {3, 6},
@@ -120,7 +127,8 @@ class AllKernelsPlan {
 
     const uint32_t of_floats = floats(real);
     set_lifetimes();
-    spec_.add_main({real}, {result, classes, turned, resized_float, added, few, of_floats}, kScratchBytes);
+    spec_.add_main({real}, {result, classes, turned, resized_float, added, few, of_floats, gathered},
+                   kScratchBytes);
   }
 
   // All families on float32, one after another.

@@ -33,6 +33,32 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                   std::get<2>(test.param).name;
                          });
 
+// Networks of one operator on int16, of group C.
+constexpr const char* kOperators[] = {"pad", "strided_slice"};
+
+std::vector<std::string> operator_models() {
+  std::vector<std::string> models;
+  for (const auto& [model, cases] : golden_cases("C")) {
+    const std::string name = std::filesystem::path(model).stem().string();
+    for (const char* op : kOperators) {
+      if (name.starts_with(op)) models.push_back(model);
+    }
+  }
+  if (models.empty()) models.emplace_back();
+  return models;
+}
+
+class GoldenOfOperator : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenOfOperator, EveryOutputByteIsTheReferences) {
+  if (GetParam().empty()) GTEST_SKIP() << kNoDataDirectory;
+  const std::vector<uint8_t> plan = pack_model(model_path(GetParam()).string());
+  expect_golden(plan, golden_cases("C").at(GetParam()), QPLAN_ISA_AUTO);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOfOperator, ::testing::ValuesIn(operator_models()),
+                         [](const auto& test) { return as_test_name(test.param); });
+
 struct Target {
   const char* name;
   const char* text;

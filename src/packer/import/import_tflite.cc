@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "src/packer/error.h"
@@ -52,6 +53,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported) {
       OpContext context(graph, op, op_name, i);
       node_name = tfl::quoted(context.name());
       const int32_t code = graph.file().builtin_code(op);
+      if (tfl::fold_integers(context, code)) continue;
       const tfl::ImportRow* float_row = tfl::find_float_row(context, code);
       if (const tfl::ImportRow* row = float_row != nullptr ? float_row : tfl::find_row(code)) {
         row->import_op(context);
@@ -71,6 +73,18 @@ void import_operators(Graph& graph, UnsupportedList* unsupported) {
   }
 }
 
+// TFLite lets its caller resize such inputs; a plan has one shape, the one that the file was saved with.
+void report_open_extents(const Graph& graph, const TensorInfo& tensor) {
+  if (tensor.open.empty() || !graph.log()) return;
+  const bool only_batch =
+      std::ranges::find(tensor.open.begin() + 1, tensor.open.end(), true) == tensor.open.end();
+  graph.log()(only_batch ? QPLAN_LOG_INFO : QPLAN_LOG_WARNING,
+              "tflite: input " + tfl::quoted(tensor.name) + " has " +
+                  (only_batch ? "an open batch extent" : "open extents") + ": " +
+                  importer::to_text(tensor.shape) + " is taken" +
+                  (only_batch ? "" : "; export the model with the shape that it is used with"));
+}
+
 void add_inputs(Graph& graph) {
   std::set<std::string> names;
   for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
@@ -81,6 +95,8 @@ void add_inputs(Graph& graph) {
                                                    " tensor; qplan runs networks on numbers");
     }
     if (!tensor.has_shape) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no shape");
+    if (tensor.is_empty) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no elements");
+    report_open_extents(graph, tensor);
     std::string name = tensor.name.empty() ? "input_" + std::to_string(i) : tensor.name;
     for (size_t suffix = 1; !names.insert(name).second; ++suffix) {
       name = tensor.name + "_" + std::to_string(suffix);
@@ -138,6 +154,34 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   return module;
 }
 
+// What to do about uses that are not imported, where that is more than to leave them out.
+struct Advice {
+  const char* part;  // of the list of operators
+  const char* text;
+};
+constexpr char kFixShapes[] =
+    "shapes, axes and positions must be known when the model is packed; export it with fixed input shapes";
+constexpr Advice kAdvice[] = {
+    {"shape values that are not constant", kFixShapes},
+    {"begin values that are not constant", kFixShapes},
+    {"size values that are not constant", kFixShapes},
+    {"extents that are not constant", kFixShapes},
+    {" inside WHILE",
+     "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body alone"},
+    {"VAR_HANDLE",
+     "the model keeps its state in resource variables; export it with its state as inputs and outputs, and "
+     "give each run the state that the one before it returned"},
+};
+
+std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {
+  std::vector<std::string> notes = tfl::model_notes(file);
+  for (const Advice& advice : kAdvice) {
+    const bool applies = error.find(advice.part) != std::string::npos;
+    if (applies && std::ranges::find(notes, advice.text) == notes.end()) notes.emplace_back(advice.text);
+  }
+  return notes;
+}
+
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
   ModelFile file(bytes);
   check_operand_count(file);
@@ -145,7 +189,7 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
     return import_model(file, place, log);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-    throw PackError(error.status(), importer::with_notes(tfl::model_notes(file), error.what()));
+    throw PackError(error.status(), importer::with_notes(notes_for(file, error.what()), error.what()));
   } catch (const tfl::Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     importer::with_notes(tfl::model_notes(file), "a model with " + use.reason));

@@ -23,7 +23,8 @@ template <typename Integer>
 std::string text(Integer value) {
   return std::to_string(value);
 }
-std::string text(const flatbuffers::Vector<uint32_t>* values) {
+template <typename Integer>
+std::string text(const flatbuffers::Vector<Integer>* values) {
   std::string result = "[";
   for (uint32_t i = 0; i < format::count_of(values); ++i) {
     result += (i == 0 ? "" : ", ") + std::to_string(values->Get(i));

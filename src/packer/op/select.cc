@@ -101,6 +101,7 @@ OpDef list::take() {
   OpDef op = moving("take", Movement::kSelect, {axis_attr(0)});
   op.operands.push_back({"indices", OperandRole::kIndices});
   op.relay_attrs = {{"batch_dims", {"0"}}, {"mode", {"clip", "fast"}}};
+  op.follows_layout = true;  // where the indices are a list
   op.infer = infer_take;
   op.evaluate = evaluate_take;
   return op;

@@ -215,6 +215,8 @@ class LayoutConverter {
   // twins.
   bool follow(PreNode node, const std::vector<size_t>& data) {
     if (rank(node.result()) != 4) return false;
+    // What is taken at positions of several axes, or of none, has other axes than its data.
+    if (node.op()->kind == op::OpKind::kMovement && rank(node.operand(data[0])) != 4) return false;
     const bool wanted = is_wanted(node.result()) && !becomes_8_bits(node);
     if (!wanted && !mostly_twins(node, data)) return false;
     std::vector<PostValue> operands = r_.operands(node);

@@ -35,6 +35,33 @@ Result to_reshape(const RewriteContext& context, std::string* why) {
   return context.post().call("reshape", {context["data"]}, {{"newshape", shape}}, context.root.name());
 }
 
+// Positions of any shape are a list, and the result has their shape afterwards.
+Result flatten_indices(const RewriteContext& context, std::string* why) {
+  const Pre& pre = context.pre();
+  const ir::TensorType& indices = pre.type(context.matches["indices"]);
+  if (indices.shape.size() == 1) {
+    *why = "its indices are a list";
+    return std::nullopt;
+  }
+  *why = "its indices are a list now, and its result is reshaped";
+  const ir::Shape& shape = pre.type(context.root.result()).shape;
+  const std::string& name = context.root.name();
+  const PostValue list = context.post().call("reshape", {context["indices"]},
+                                             {{"newshape", ir::Ints{indices.num_elements()}}}, name);
+  const PostValue taken = context.post().call("take", {context["data"], list}, context.root.attrs(), name);
+  return context.post().call("reshape", {taken}, {{"newshape", shape}}, name);
+}
+
+Result drop_whole_slice(const RewriteContext& context, std::string* why) {
+  const ir::Shape& shape = context.pre().type(context.matches["data"]).shape;
+  for (const op::SliceRange& range : op::slice_ranges(context.root.node(), shape)) {
+    if (range.begin != 0 || range.step != 1) return std::nullopt;
+  }
+  if (context.pre().type(context.root.result()).shape != shape) return std::nullopt;
+  *why = "a slice of everything, dropped";
+  return context["data"];
+}
+
 Result whole_window(const RewriteContext& context, std::string* why) {
   const std::string& layout = op::attr_string(context.root.node(), "layout");
   const op::DataLayout axes = op::data_layout(layout);
@@ -294,6 +321,8 @@ std::vector<Rewrite> simplify_rows() {
   const Pattern addend = (number | op("qnn.dequantize", {constant()})).as("addend");
   std::vector<Rewrite> rows = {
       {"squeeze_to_reshape", 0, one_of(op::names_where(is_other_reshape), {data}), to_reshape},
+      {"flatten_indices", 0, op("take", {data, constant().as("indices")}), flatten_indices},
+      {"drop_whole_slice", 0, op("strided_slice", {data}), drop_whole_slice},
       {"global_to_avg_pool2d", 0, op("nn.global_avg_pool2d", {data}), whole_window},
       {"relu_to_clip", 0, op("nn.relu", {data}).dtypes({ir::kInt8, ir::kUint8, ir::kInt32, ir::kFloat32}),
        relu_to_clip},

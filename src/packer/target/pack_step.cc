@@ -29,8 +29,9 @@ inline constexpr bool kIsVector = false;
 template <typename T>
 inline constexpr bool kIsVector<std::vector<T>> = true;
 
-Offset<flatbuffers::Vector<uint32_t>> pack_vector(const std::vector<uint32_t>& values,
-                                                  FlatBufferBuilder& builder) {
+template <typename Integer>
+Offset<flatbuffers::Vector<Integer>> pack_vector(const std::vector<Integer>& values,
+                                                 FlatBufferBuilder& builder) {
   return builder.CreateVector(values);
 }
 

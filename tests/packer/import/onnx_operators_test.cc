@@ -106,12 +106,30 @@ TEST(OnnxConv, AutoPad) {
             "strides=[2, 2], channels=1, kernel_size=[3, 2]");
 }
 
+// A height of 1: the window's values are those of the width.
+TEST(OnnxConv, OneSpatialAxis) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 2, 7}).constant("w", kFloat, {1, 2, 3}, std::vector<float>(6));
+  b.node("Conv", {"x", "w"}, {"y"},
+         {attr_ints("strides", {2}), attr_ints("pads", {1, 2}), attr_ints("dilations", {2}),
+          attr_ints("kernel_shape", {3})});
+  b.node("MaxPool", {"y"}, {"z"}, {attr_ints("kernel_shape", {2}), attr_ints("pads", {0, 1})});
+  b.output("z", kFloat, {1, 1, 3});
+  EXPECT_EQ(import_body(b),
+            "%0 = reshape(%x, newshape=[1, 2, 1, 7]);\n"
+            "%1 = nn.conv2d(%0, const(Tensor[(1, 2, 1, 3), float32], [0, 0, 0, 0, 0, 0]), strides=[1, 2], "
+            "padding=[0, 1, 0, 2], dilation=[1, 2], channels=1, kernel_size=[1, 3]);\n"
+            "%2 = reshape(%1, newshape=[1, 1, 3]);\n%3 = reshape(%2, newshape=[1, 1, 1, 3]);\n"
+            "%4 = nn.max_pool2d(%3, pool_size=[1, 2], padding=[0, 0, 0, 1]);\n"
+            "%5 = reshape(%4, newshape=[1, 1, 3]);\n%5\n");
+}
+
 TEST(OnnxConv, OtherRanksAndBrokenWindows) {
   OnnxBuilder b;
-  b.input("x", kFloat, {1, 2, 5}).constant("w", kFloat, {1, 2, 1}, std::vector<float>(2));
-  b.node("Conv", {"x", "w"}, {"y"}).output("y", kFloat, {1, 1, 5});
+  b.input("x", kFloat, {1, 2, 5, 1, 1}).constant("w", kFloat, {1, 2, 1, 1, 1}, std::vector<float>(2));
+  b.node("Conv", {"x", "w"}, {"y"}).output("y", kFloat, {1, 1, 5, 1, 1});
   const std::string end = "\n1 operator that qplan does not import: Conv with ";
-  EXPECT_TRUE(refusal(b).ends_with(end + "data of rank 3 (only 4 is known) ('y')")) << refusal(b);
+  EXPECT_TRUE(refusal(b).ends_with(end + "data of rank 5 (only 3 and 4 are known) ('y')")) << refusal(b);
   const std::string pads = refusal(conv_model({attr_ints("pads", {-1, 0, 0, 0})}, false, {1, 2, 1, 1}));
   EXPECT_TRUE(pads.ends_with(end + "negative pads ('y')")) << pads;
   EXPECT_EQ(
@@ -411,6 +429,26 @@ TEST(OnnxMovement, ReshapeSaysWhatDoesNotFit) {
             "[9223372036854775807, 4] for data of shape [1, 2, 4, 4]: too many elements");
 }
 
+// What the positions of a take are, one axis of a counted vector after the other: ONNX's definitions by hand.
+TEST(OnnxParts, RepeatsAndPadsAreTakes) {
+  const auto positions = [](const std::string& op, std::vector<Message> attributes, std::vector<int64_t> ints,
+                            std::vector<int64_t> shape) {
+    OnnxBuilder b;
+    b.input("x", kFloat, {4})
+        .ints("c", ints)
+        .node(op, {"x", "c"}, {"y"}, attributes)
+        .output("y", kFloat, shape);
+    const std::string body = import_body(b);
+    const size_t begin = body.rfind('['), end = body.rfind(']');
+    return begin == std::string::npos ? body : body.substr(begin, end - begin + 1);
+  };
+  EXPECT_EQ(positions("Tile", {}, {2}, {8}), "[0, 1, 2, 3, 0, 1, 2, 3]");
+  EXPECT_EQ(positions("Pad", {attr_string("mode", "reflect")}, {2, 1}, {7}), "[2, 1, 0, 1, 2, 3, 2]");
+  EXPECT_EQ(positions("Pad", {attr_string("mode", "edge")}, {2, 1}, {7}), "[0, 0, 0, 1, 2, 3, 3]");
+  EXPECT_EQ(positions("Pad", {attr_string("mode", "wrap")}, {2, 1}, {7}), "[2, 3, 0, 1, 2, 3, 0]");
+  EXPECT_EQ(positions("Expand", {}, {1}, {4}), "%x\n");
+}
+
 TEST(OnnxParts, ConcatSplitSliceGatherPad) {
   OnnxBuilder b;
   b.input("x", kFloat, {2, 6}).ints("sizes", {1, 2, 3}).ints("i", {-1, 0});
@@ -438,11 +476,11 @@ TEST(OnnxParts, ABackwardSliceFromBeforeTheFirstElementIsThatElement) {
             "%0 = strided_slice(%x, begin=[-4], end=[-9223372036854775808], strides=[-1], axes=[3]);\n%0\n");
 }
 
-TEST(OnnxParts, PadModesAndNegativePadsAreRefused) {
+TEST(OnnxParts, PadsThatAreNegativeOrOfAnUnknownModeAreRefused) {
   EXPECT_EQ(
       unary_refusal(
-          {.op = "Pad", .attributes = {attr_string("mode", "reflect")}, .ints = {{0, 0, 1, 0, 0, 0, 0, 0}}}),
-      kList + "Pad with mode 'reflect' ('y')");
+          {.op = "Pad", .attributes = {attr_string("mode", "mirror")}, .ints = {{0, 0, 1, 0, 0, 0, 0, 0}}}),
+      kList + "Pad with mode 'mirror' ('y')");
   EXPECT_EQ(unary_refusal({.op = "Pad", .ints = {{0, 0, -1, 0, 0, 0, 0, 0}}}),
             kList + "Pad with negative pads ('y')");
   EXPECT_EQ(unary_body({.op = "Pad", .ints = {{0, 0, 0, 0, 0, 0, 0, 0}}}), "%x\n");
@@ -478,11 +516,40 @@ TEST(OnnxResize, BilinearOnly) {
   EXPECT_EQ(refusal(model({linear, attr_string("coordinate_transformation_mode", "pytorch_half_pixel")}, {},
                           {1, 2, 1, 6})),
             kList + "Resize with coordinate_transformation_mode 'pytorch_half_pixel' ('y')");
-  EXPECT_EQ(refusal(model({}, {1, 1, 2, 2}, {})), kList + "Resize with mode 'nearest' ('y')");
+  EXPECT_EQ(refusal(model({attr_string("mode", "cubic")}, {1, 1, 2, 2}, {})),
+            kList + "Resize with mode 'cubic' ('y')");
   EXPECT_EQ(refusal(model({linear}, {1, 1, 1.3f, 2}, {})),
             kList + "Resize with scale 1.3 of extent 4, which is no whole number ('y')");
   EXPECT_EQ(refusal(model({linear}, {1, 2, 2, 2}, {})),
             kList + "Resize with another axis than height and width ('y')");
+}
+
+// The positions along an axis of 4 elements. Expected: ONNX's formulas by hand.
+TEST(OnnxResize, NearestPositions) {
+  const auto positions = [](const std::string& mode, const std::string& nearest, float scale, int64_t size) {
+    OnnxBuilder b(13);
+    b.input("x", kFloat, {4}).constant("s", kFloat, {1}, std::vector<float>{scale}).ints("n", {size});
+    b.node("Resize", size == 0 ? Names{"x", "", "s"} : Names{"x", "", "", "n"}, {"y"},
+           {attr_string("mode", "nearest"), attr_string("coordinate_transformation_mode", mode),
+            attr_string("nearest_mode", nearest)});
+    b.graph().message(12, Message().bytes(1, "y"));
+    const std::string body = import_body(b);
+    const size_t begin = body.rfind('['), end = body.rfind(']');
+    return begin == std::string::npos ? body : body.substr(begin, end - begin + 1);
+  };
+  EXPECT_EQ(positions("asymmetric", "floor", 2, 0), "[0, 0, 1, 1, 2, 2, 3, 3]");
+  EXPECT_EQ(positions("asymmetric", "ceil", 2, 0), "[0, 1, 1, 2, 2, 3, 3, 3]");
+  // (i + 0.5) / 2 - 0.5: -0.25, 0.25, 0.75, ...
+  EXPECT_EQ(positions("half_pixel", "round_prefer_floor", 2, 0), "[0, 0, 1, 1, 2, 2, 3, 3]");
+  // 0, 0.75, 1.5, 2.25, 3: the half goes down or up
+  EXPECT_EQ(positions("align_corners", "round_prefer_floor", 0, 5), "[0, 1, 1, 2, 3]");
+  EXPECT_EQ(positions("align_corners", "round_prefer_ceil", 0, 5), "[0, 1, 2, 2, 3]");
+  EXPECT_EQ(positions("pytorch_half_pixel", "floor", 0, 1), "[0]");
+  EXPECT_EQ(positions("half_pixel", "floor", 0, 1), "[1]");  // 1.5
+  // 2.6 elements become 2; of the centre 2 the two lie at 2 - 2 * 2 / 2.6 + (i + 0.5) / 0.65 - 0.5
+  EXPECT_EQ(positions("half_pixel_symmetric", "round_prefer_floor", 0.65f, 0), "[1, 2]");
+  EXPECT_EQ(positions("asymmetric", "round_prefer_floor", 0.6f, 0), "[0, 2]");  // 0, 1.67
+  EXPECT_EQ(positions("asymmetric", "floor", 1, 0), "%x\n");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct TensorSpec {
   std::vector<uint8_t> data = {};  // empty: not a constant
   bool is_variable = false;
   bool is_sparse = false;
+  std::vector<int32_t> signature = {};  // empty: absent
 };
 
 template <typename T>
@@ -49,7 +50,8 @@ class TfliteBuilder {
     flatbuffers::Offset<tflite::SparsityParameters> sparsity;
     if (spec.is_sparse) sparsity = tflite::CreateSparsityParameters(fbb_);
     tensors_.push_back(tflite::CreateTensorDirect(fbb_, &spec.shape, spec.type, buffer, spec.name.c_str(),
-                                                  quantization, spec.is_variable, sparsity));
+                                                  quantization, spec.is_variable, sparsity,
+                                                  spec.signature.empty() ? nullptr : &spec.signature));
     return static_cast<int32_t>(tensors_.size()) - 1;
   }
   // Another int8 tensor over an existing buffer.

@@ -132,12 +132,31 @@ TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
   b.end_subgraph({x}, {y});
   x = tensor("t"), y = tensor("sum");
   b.op(tflite::BuiltinOperator_ADD, {x, x}, {y});
-  EXPECT_EQ(import_error(b.finish({x}, {y})), kFile +
-                                                  "5 operators that qplan does not import:\n"
-                                                  "  2 x IF inside WHILE (first 'either')\n"
-                                                  "  1 x ADD inside IF ('sum')\n"
-                                                  "  1 x LESS inside WHILE ('less')\n"
-                                                  "  1 x WHILE ('y')");
+  EXPECT_EQ(
+      import_error(b.finish({x}, {y})),
+      kFile +
+          "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body "
+          "alone\n"
+          "5 operators that qplan does not import:\n"
+          "  2 x IF inside WHILE (first 'either')\n"
+          "  1 x ADD inside IF ('sum')\n"
+          "  1 x LESS inside WHILE ('less')\n"
+          "  1 x WHILE ('y')");
+}
+
+TEST(TfliteModelKind, ResourceVariablesAreStateThatAModelCanBeExportedWithout) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2}, 0.5f, 0), y = b.activation("y", {2}, 0.5f, 0);
+  const int32_t handle = b.tensor({.name = "handle", .type = tflite::TensorType_RESOURCE, .shape = {}});
+  b.op(tflite::BuiltinOperator_VAR_HANDLE, {}, {handle});
+  b.op(tflite::BuiltinOperator_READ_VARIABLE, {handle}, {y});
+  EXPECT_EQ(import_error(b.finish({x}, {y})),
+            kFile +
+                "the model keeps its state in resource variables; export it with its state as inputs and "
+                "outputs, and give each run the state that the one before it returned\n"
+                "2 operators that qplan does not import:\n"
+                "  1 x READ_VARIABLE ('y')\n"
+                "  1 x VAR_HANDLE ('handle')");
 }
 
 }  // namespace

@@ -289,13 +289,16 @@ TEST(TfliteConcatenation, Uint8RequantizesWhereThatGivesTheBytesOfTheFloatRescal
             "%1 = concatenate((%a, %0), axis=1);\n%1\n");
 }
 
-TEST(TfliteConcatenation, RefusesRescalingThatHasNoExactForm) {
-  // Half a unit below the zero point: -0.5 is rounded to -1 in float32, to 0 in fixed point.
-  EXPECT_EQ(
-      import_error(concatenation_model({1.0f, 100}, {0.5f, 128}, {1.0f, 100}, tflite::TensorType_UINT8)),
-      kList + "CONCATENATION with uint8 inputs that are rescaled in float32 ('y')");
+TEST(TfliteConcatenation, Int8OfAnotherQuantisationIsRefused) {
   EXPECT_EQ(import_error(concatenation_model({0.5f, 3}, {1.0f, 13}, {0.5f, 3}, tflite::TensorType_INT8)),
             kList + "CONCATENATION with int8 inputs of different quantisation ('y')");
+}
+
+TEST(TfliteConcatenation, Uint8RescalingThatIsNoRequantisationIsATable) {
+  const std::string body =
+      import_body(concatenation_model({1.0f, 100}, {0.5f, 128}, {1.0f, 100}, tflite::TensorType_UINT8));
+  EXPECT_TRUE(body.starts_with("%0 = qnn.lookup(%b, ")) << body;
+  EXPECT_NE(body.find("%1 = concatenate((%a, %0), axis=1);\n%1\n"), std::string::npos) << body;
 }
 
 }  // namespace

@@ -34,6 +34,30 @@ TEST(ConvertLayout, WhatIsInItsFormAlreadyStays) {
             "unchanged");
 }
 
+// As resizing to the nearest element between two convolutions.
+TEST(ConvertLayout, ATakeAlongOneAxisFollowsItsData) {
+  const std::string body =
+      run_passes({"convert_layout", "eliminate_layout", "dead_code"}, "%x: Tensor[(1, 2, 3, 4), int8]",
+                 "  %0 = nn.max_pool2d(%x, pool_size=[2, 2]);\n"
+                 "  %1 = take(%0, const(Tensor[(4), int32], [0, 0, 1, 1]), axis=2);\n"
+                 "  nn.max_pool2d(%1, pool_size=[2, 2])\n");
+  EXPECT_EQ(body,
+            "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+            "%1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n"
+            "%2 = take(%1, const(Tensor[(4), int32], [0, 0, 1, 1]), axis=1);\n"
+            "%3 = nn.max_pool2d(%2, pool_size=[2, 2], layout=\"NHWC\");\n"
+            "%4 = transpose(%3, axes=[0, 3, 1, 2]);\n%4\n");
+}
+
+TEST(ConvertLayout, ATakeAtPositionsOfTwoAxesKeepsItsOrder) {
+  const std::string body =
+      run_passes({"convert_layout", "eliminate_layout", "dead_code"}, "%x: Tensor[(2, 3, 4), int8]",
+                 "  %0 = take(%x, const(Tensor[(2, 2), int32], [0, 0, 1, 1]), axis=1);\n"
+                 "  nn.max_pool2d(%0, pool_size=[1, 1])\n");
+  EXPECT_NE(body.find("take(%x, const(Tensor[(2, 2), int32], [0, 0, 1, 1]), axis=1)"), std::string::npos)
+      << body;
+}
+
 // To NHWC and to NHWC again is to NCHW.
 TEST(ConvertLayout, OneValueInAllOrdersIsNotTurnedForEver) {
   EXPECT_EQ(run_passes({"convert_layout", "eliminate_layout", "common_subexpressions", "dead_code"},

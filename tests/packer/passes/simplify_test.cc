@@ -17,6 +17,23 @@ TEST(Simplify, SqueezesAreReshapes) {
   EXPECT_EQ(simplify(kX, "  nn.batch_flatten(%x)\n"), "%0 = reshape(%x, newshape=[1, 32]);\n%0\n");
 }
 
+TEST(Simplify, PositionsOfAnyShapeAreAList) {
+  EXPECT_EQ(simplify("%x: Tensor[(2, 3), int8]",
+                     "  take(%x, const(Tensor[(2, 2), int32], [0, 1, 2, 0]), axis=1)\n"),
+            "%0 = reshape(const(Tensor[(2, 2), int32], [0, 1, 2, 0]), newshape=[4]);\n"
+            "%1 = take(%x, %0, axis=1);\n%2 = reshape(%1, newshape=[2, 2, 2]);\n%2\n");
+  EXPECT_EQ(simplify("%x: Tensor[(2, 3), int8]", "  take(%x, const(Tensor[(2), int32], [0, 1]), axis=1)\n"),
+            "unchanged");
+}
+
+TEST(Simplify, ASliceOfEverythingIsNothing) {
+  const std::string x = "%x: Tensor[(2, 3), float32]";
+  EXPECT_EQ(simplify(x, "  %0 = sigmoid(%x);\n  strided_slice(%0, begin=[0], end=[9])\n"),
+            "%0 = sigmoid(%x);\n%0\n");
+  EXPECT_EQ(simplify(x, "  strided_slice(%x, begin=[-1], end=[-9], strides=[-1])\n"), "unchanged");
+  EXPECT_EQ(simplify(x, "  strided_slice(%x, begin=[0], end=[1])\n"), "unchanged");
+}
+
 TEST(Simplify, AGlobalPoolHasTheWholeWindow) {
   EXPECT_EQ(simplify("%x: Tensor[(1, 2, 5, 4), float32]", "  nn.global_avg_pool2d(%x)\n"),
             "%0 = nn.avg_pool2d(%x, pool_size=[5, 4]);\n%0\n");

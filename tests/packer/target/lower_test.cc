@@ -336,5 +336,41 @@ TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
   }
 }
 
+TEST(LowerGather, SlicesAndTakesOneAfterTheOtherAreOneStep) {
+  // Rows 4, 2, 0 of 5; of these rows 1 and 1, of them column 2: twice row 2, column 2.
+  const std::string text = main_text("%x: Tensor[(5, 3), int16]",
+                                     "  %0 = strided_slice(%x, begin=[4], end=[-9], strides=[-2]);\n"
+                                     "  %1 = take(%0, const(Tensor[(2), int64], [1, -2]), axis=0);\n"
+                                     "  %2 = strided_slice(%1, begin=[2], end=[3], axes=[1]);\n  %2");
+  EXPECT_EQ(kernels_of(lower_text(text)), "gather");
+  EXPECT_EQ(
+      (run_text<int16_t>(text, std::vector<int16_t>{0, 1, 2, 3, 4, 5, 6, 7, 800, 9, 10, 11, 12, 13, 14})),
+      (std::vector<int16_t>{800, 800}));
+}
+
+TEST(LowerGather, PositionsAtEqualDistancesNeedNoList) {
+  const auto inputs_of = [](const std::string& indices) {
+    return lower_text(main_text("%x: Tensor[(6, 2), float32]",
+                                "  take(%x, const(Tensor[(3), int32], [" + indices + "]), axis=0)"))
+        .steps.at(0)
+        .inputs.size();
+  };
+  EXPECT_EQ(inputs_of("5, 3, 1"), 1u);
+  EXPECT_EQ(inputs_of("2, 2, 2"), 1u);
+  EXPECT_EQ(inputs_of("0, 1, 3"), 2u);
+}
+
+TEST(LowerGather, AResultThatOthersReadIsAStepOfItsOwn) {
+  const std::string text = main_text("%x: Tensor[(4), int8]",
+                                     "  %0 = strided_slice(%x, begin=[1], end=[4]);\n"
+                                     "  %1 = strided_slice(%0, begin=[1], end=[3]);\n  (%0, %1)");
+  EXPECT_EQ(kernels_of(lower_text(text)), "gather gather");
+}
+
+TEST(LowerPad, AFloatValueIsPaddedAsItIs) {
+  const std::string text = main_text("%x: Tensor[(2), float32]", "  nn.pad(%x, -0.75f, pad_width=[[1, 0]])");
+  EXPECT_EQ((run_text<float>(text, std::vector<float>{1, 2})), (std::vector<float>{-0.75f, 1, 2}));
+}
+
 }  // namespace
 }  // namespace qplan::testing::lower_test

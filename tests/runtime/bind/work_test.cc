@@ -17,6 +17,7 @@
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gather/gather.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
 #include "kernels/minmax/minmax.h"
@@ -150,6 +151,9 @@ TEST(Work, OfMovesCountsBytes) {
   SplitArgs split;
   split.rows = 7, split.input_row_bytes = 12;
   EXPECT_EQ(kSplitFamily.work(&split), 84u);
+  GatherArgs gather;
+  gather.rank = 2, gather.rows = 5, gather.extents[0] = 5, gather.extents[1] = 3, gather.block_bytes = 6;
+  EXPECT_EQ(kGatherFamily.work(&gather), 90u);
   CopyArgs copy;
   copy.bytes = 99;
   EXPECT_EQ(kCopyFamily.work(&copy), 99u);
@@ -207,6 +211,7 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "requantize",
                                   "concat",
                                   "split",
+                                  "gather",
                                   "arg_max",
                                   "resize_bilinear",
                                   "copy",

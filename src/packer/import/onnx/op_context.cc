@@ -222,6 +222,14 @@ Value OpContext::reshape(const Value& value, const ir::Shape& new_shape) const {
   return emit("reshape", {value}, {{"newshape", new_shape}});
 }
 
+Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints& positions) {
+  bool identity = static_cast<int64_t>(positions.size()) == op.shape(data)[axis];
+  for (size_t i = 0; identity && i < positions.size(); ++i)
+    identity = positions[i] == static_cast<int64_t>(i);
+  if (identity) return data;
+  return op.emit("take", {data, make_vector(ir::kInt64, positions)}, {{"axis", static_cast<int64_t>(axis)}});
+}
+
 Value OpContext::quantize(const Value& data, const QParams& params, ir::DType dtype, int64_t axis) const {
   ir::Attrs attrs{{"out_dtype", ir::to_string(dtype)}, {"contract", std::string("f32e")}};
   if (axis >= 0 && params.per_axis()) attrs.set("axis", axis);

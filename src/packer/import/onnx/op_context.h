@@ -124,13 +124,23 @@ struct SoftmaxShape {
 // Reads attribute axis. From opset 13 on it names one axis, before it all from there on.
 SoftmaxShape softmax_shape(const OpContext& op, const ir::Shape& shape, int64_t opset);
 
+// The elements at `positions` of the axis; the value itself where these are all of them in their order.
+Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints& positions);
+// Positions are lists of numbers: this many of an axis are none of a network.
+inline constexpr int64_t kMaxPositions = int64_t{1} << 24;
+
 // Windows of convolutions and pools as their attributes define them, over the height and width of rank 4.
+// What has one spatial axis is imported with a height of 1.
 enum class Layout { kNchw, kNhwc };
 
 inline std::string layout_name(Layout layout) { return layout == Layout::kNchw ? "NCHW" : "NHWC"; }
 // Attribute channels_last of ONNX Runtime's own operators.
 Layout layout_of(const OpContext& op);
 
+// The value [n, c, w] as [n, c, 1, w]; another rank as it is.
+Value with_height(const OpContext& op, const Value& value);
+// The value, of what an operator made of the data with a height, in the data's rank.
+Value without_height(const OpContext& op, const Value& value, const Value& data);
 // Height and width of rank 4; Unsupported for other ranks, by name: "rank 3 data".
 ir::Ints spatial(const ir::Shape& shape, Layout layout);
 
@@ -140,8 +150,8 @@ struct Window {
   bool ceil_padding = false;            // some of it is there only for attribute ceil_mode
 };
 // kernel: the weights' extents; where it is empty attribute kernel_shape must be there. Reads auto_pad,
-// ceil_mode, dilations, kernel_shape, pads, strides.
-Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel);
+// ceil_mode, dilations, kernel_shape, pads, strides; with one_axis they are those of the width alone.
+Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel, bool one_axis = false);
 
 }  // namespace qplan::onnx
 

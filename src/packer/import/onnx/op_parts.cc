@@ -1,7 +1,9 @@
-// Operators that put tensors together and take parts of them: Concat, Split, Slice, Gather, Pad.
+// Operators that put tensors together, take parts of them and repeat them: Concat, Split, Slice, Gather,
+// Tile, Expand, Pad; DepthToSpace and SpaceToDepth.
 #include <algorithm>
 #include <numeric>
 
+#include "src/base/checked.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
@@ -35,6 +37,17 @@ Pads spread(const ir::Ints& pads, const std::optional<ir::Ints>& axes, size_t ra
     all.after[axis] = pads[i + count];
   }
   return all;
+}
+
+// A list of positions of this many repeats; its contents are the caller's.
+ir::Ints positions_along(const OpContext& op, int64_t extent, int64_t repeats) {
+  int64_t count = 0;
+  if (!checked_mul(extent, repeats, &count) || count > kMaxPositions) {
+    invalid(cat("an axis of ", extent, " elements ", repeats, " times"));
+  }
+  if (count == 0) throw Unsupported{"a result without elements"};
+  op.graph().charge(static_cast<uint64_t>(count) * sizeof(int64_t));
+  return ir::Ints(static_cast<size_t>(count));
 }
 
 Value pad_value(const OpContext& op, ir::DType dtype) {
@@ -145,10 +158,118 @@ void import_gather(const OpContext& op) {
   op.define(0, op.emit("take", {op.input(0), op.input(1)}, {{"axis", axis}}));
 }
 
+void import_tile(const OpContext& op) {
+  op.expect_counts(2, 2);
+  Value data = op.input(0);
+  const ir::Shape shape = op.shape(data);
+  const ir::Ints repeats = op.ints(1, "repeats");
+  if (repeats.size() != shape.size()) {
+    invalid(cat("there are ", repeats.size(), " repeats, expected ", shape.size()));
+  }
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (repeats[axis] < 0 || repeats[axis] > kMaxPositions) invalid(cat("repeats are ", to_text(repeats)));
+    ir::Ints positions = positions_along(op, shape[axis], repeats[axis]);
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i) % shape[axis];
+    data = taken(op, data, axis, positions);
+  }
+  op.define(0, data);
+}
+
+// Broadcasts both ways: an extent of 1 among those that are wanted keeps the data's.
+void import_expand(const OpContext& op) {
+  op.expect_counts(2, 2);
+  Value data = op.input(0);
+  const ir::Ints wanted = op.ints(1, "extents");
+  check_extents(wanted);
+  const ir::Shape shape = op::broadcast_shape(op.shape(data), wanted);
+  if (std::ranges::find(shape, 0) != shape.end()) throw Unsupported{"a result without elements"};
+  ir::Shape own = op.shape(data);
+  own.insert(own.begin(), shape.size() - own.size(), 1);
+  data = op.reshape(data, own);
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (own[axis] != shape[axis]) data = taken(op, data, axis, positions_along(op, 1, shape[axis]));
+  }
+  op.define(0, data);
+}
+
+// Blocks of pixels as channels: NCHW, with the block's rows and columns before the channels, or after them.
+namespace {
+
+int64_t block_size(const OpContext& op, const ir::Shape& shape) {
+  const Attribute* block = op.find_attr("blocksize", AttributeKind::kInt);
+  if (block == nullptr) invalid("attribute 'blocksize' is missing");
+  if (shape.size() != 4) invalid(cat("the data has rank ", shape.size(), ", expected 4"));
+  if (block->i < 1 || block->i >= 1 << 15) invalid(cat("attribute 'blocksize' is ", block->i));
+  return block->i;
+}
+
+[[noreturn]] void does_not_divide(int64_t block, const ir::Shape& shape) {
+  invalid(cat("blocks of ", block, " do not divide shape ", to_text(shape)));
+}
+
+}  // namespace
+
+void import_depth_to_space(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const ir::Shape s = op.shape(op.input(0));
+  const int64_t b = block_size(op, s);
+  if (s[1] % (b * b) != 0) does_not_divide(b, s);
+  const std::string mode = op.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") invalid("attribute 'mode' is " + quoted(mode));
+  const int64_t channels = s[1] / (b * b);
+  const ir::Shape split = mode == "DCR" ? ir::Shape{s[0], b, b, channels, s[2], s[3]}
+                                        : ir::Shape{s[0], channels, b, b, s[2], s[3]};
+  const ir::Ints axes = mode == "DCR" ? ir::Ints{0, 3, 4, 1, 5, 2} : ir::Ints{0, 1, 4, 2, 5, 3};
+  const Value moved = op.emit("transpose", {op.reshape(op.input(0), split)}, {{"axes", axes}});
+  op.define(0, op.reshape(moved, {s[0], channels, s[2] * b, s[3] * b}));
+}
+
+void import_space_to_depth(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const ir::Shape s = op.shape(op.input(0));
+  const int64_t b = block_size(op, s);
+  if (s[2] % b != 0 || s[3] % b != 0) does_not_divide(b, s);
+  const Value split = op.reshape(op.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b});
+  const Value moved = op.emit("transpose", {split}, {{"axes", ir::Ints{0, 3, 5, 1, 2, 4}}});
+  op.define(0, op.reshape(moved, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
+}
+
+// Padding of an axis by elements of the data: "reflect" mirrors without the edge, "edge" repeats it, "wrap"
+// begins at the other end. Negative padding takes elements away before that.
+namespace {
+
+int64_t reflected(int64_t from, int64_t extent) {
+  if (extent == 1) return 0;
+  const int64_t period = 2 * (extent - 1);
+  const int64_t at = ((from % period) + period) % period;
+  return at < extent ? at : period - at;
+}
+
+Value padded_by_data(const OpContext& op, Value data, const Pads& pads, const std::string& mode) {
+  const ir::Shape shape = op.shape(data);
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const int64_t extent = shape[axis], before = pads.before[axis], after = pads.after[axis];
+    if (before < 0 || after < 0) throw Unsupported{"negative pads"};
+    if (before > kMaxPositions || after > kMaxPositions) invalid(cat("pads ", before, " and ", after));
+    ir::Ints positions = positions_along(op, 1, extent + before + after);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int64_t from = static_cast<int64_t>(i) - before;
+      positions[i] = mode == "reflect" ? reflected(from, extent)
+                     : mode == "edge"  ? std::clamp<int64_t>(from, 0, extent - 1)
+                                       : ((from % extent) + extent) % extent;
+    }
+    data = taken(op, data, axis, positions);
+  }
+  return data;
+}
+
+}  // namespace
+
 void import_pad(const OpContext& op) {
   const bool as_inputs = op.opset() >= 11;
   op.expect_counts(as_inputs ? 2 : 1, op.opset() >= 18 ? 4 : as_inputs ? 3 : 1);
-  if (const std::string mode = op.attr_string("mode", "constant"); mode != "constant") {
+  const std::string mode = op.attr_string("mode", "constant");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
     throw Unsupported{"mode " + quoted(mode)};
   }
   const Value& data = op.input(0);
@@ -156,6 +277,7 @@ void import_pad(const OpContext& op) {
   if (op.has_input(3)) axes = op.ints(3, "axes");
   const ir::Ints pads = as_inputs ? op.ints(1, "pads") : op.attr_ints("pads").value_or(ir::Ints{});
   const Pads all = spread(pads, axes, op.shape(data).size());
+  if (mode != "constant") return op.define(0, padded_by_data(op, data, all, mode));
   std::vector<ir::Ints> width;
   bool any = false;
   for (size_t i = 0; i < all.before.size(); ++i) {

@@ -55,11 +55,13 @@ Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail&
 // Conv and QLinearConv over height and width. Weights are OIHW, whatever the layout of the data.
 namespace {
 
-ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weights, Layout layout) {
+// data and weights: with a height; one_axis: which the model's have not.
+ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weights, Layout layout,
+                     bool one_axis) {
   const ir::Ints input = spatial(op.shape(data), layout);
   const ir::Shape& kernel = op.shape(weights);
   if (kernel.size() != 4) invalid(cat("the weights have rank ", kernel.size(), ", expected 4"));
-  const Window window = read_window(op, input, {kernel[2], kernel[3]});
+  const Window window = read_window(op, input, {kernel[2], kernel[3]}, one_axis);
   ir::Attrs attrs{{"strides", window.strides}, {"padding", window.padding}};
   if (window.dilations != ir::Ints{1, 1}) attrs.set("dilation", window.dilations);
   if (const int64_t groups = op.attr_int("group", 1); groups != 1) attrs.set("groups", groups);
@@ -73,20 +75,24 @@ ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weight
 
 void import_conv(const OpContext& op) {
   op.expect_counts(2, 3);
-  const Value &data = op.input(0), &weights = op.input(1);
-  Value result = op.emit("nn.conv2d", {data, weights}, conv_attrs(op, data, weights, Layout::kNchw));
+  const bool one_axis = op.shape(op.input(0)).size() == 3;
+  const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
+  Value result =
+      op.emit("nn.conv2d", {data, weights}, conv_attrs(op, data, weights, Layout::kNchw, one_axis));
   if (op.has_input(2)) result = op.emit("nn.bias_add", {result, op.input(2)}, {{"axis", int64_t{1}}});
-  op.define(0, result);
+  op.define(0, without_height(op, result, op.input(0)));
 }
 
 void import_qlinear_conv(const OpContext& op) {
   op.expect_counts(8, 9);
-  const Value &data = op.input(0), &weights = op.input(3);
   const Layout layout = layout_of(op);
+  const bool one_axis = op.shape(op.input(0)).size() == 3;
+  if (one_axis && layout != Layout::kNchw) throw Unsupported{"channels_last data of rank 3"};
+  const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(3));
   const QParams input = op.per_tensor_qparams(1), kernel = op.qparams(4);
   const Value accumulator =
       op.emit("qnn.conv2d", {data, weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
-              conv_attrs(op, data, weights, layout));
+              conv_attrs(op, data, weights, layout, one_axis));
   MatmulTail tail;
   tail.input = input;
   tail.kernel = kernel;
@@ -94,7 +100,7 @@ void import_qlinear_conv(const OpContext& op) {
   tail.out_dtype = op.zero_point_dtype(7);
   tail.channel_axis = layout == Layout::kNchw ? 1 : 3;
   if (op.has_input(8)) tail.bias = op.input(8);
-  op.define(0, emit_tail(op, accumulator, tail));
+  op.define(0, without_height(op, emit_tail(op, accumulator, tail), op.input(0)));
 }
 
 // MatMul, Gemm, QLinearMatMul, QGemm: the second operand, [k, n] in ONNX, becomes the weights [n, k] of a

@@ -1,4 +1,5 @@
-// Operators over height and width: pools, float and quantised, and bilinear Resize.
+// Operators over height and width: pools, float and quantised, and Resize, bilinear or to the nearest
+// element.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +11,13 @@ namespace qplan::onnx {
 // Pools over height and width, float and quantised.
 namespace {
 
+// data: of rank 4, while the model's may have one spatial axis.
+Window pool_window(const OpContext& op, const Value& data, Layout layout) {
+  return read_window(op, spatial(op.shape(data), layout), {}, op.shape(op.input(0)).size() == 3);
+}
+
 ir::Attrs pool_attrs(const OpContext& op, const Value& data, Layout layout) {
-  const Window window = read_window(op, spatial(op.shape(data), layout), {});
+  const Window window = pool_window(op, data, layout);
   if (window.dilations != ir::Ints{1, 1}) throw Unsupported{"dilations"};
   ir::Attrs attrs{{"pool_size", window.kernel}, {"strides", window.strides}, {"padding", window.padding}};
   if (layout != Layout::kNchw) attrs.set("layout", layout_name(layout));
@@ -21,7 +27,7 @@ ir::Attrs pool_attrs(const OpContext& op, const Value& data, Layout layout) {
 // As pool_attrs; count_include_pad counts the padding that the file names, not what ceil_mode adds.
 ir::Attrs average_attrs(const OpContext& op, const Value& data, Layout layout) {
   const bool include = op.attr_int("count_include_pad", 0) != 0;
-  const Window window = read_window(op, spatial(op.shape(data), layout), {});
+  const Window window = pool_window(op, data, layout);
   if (include && window.ceil_padding) throw Unsupported{"count_include_pad together with ceil_mode"};
   ir::Attrs attrs = pool_attrs(op, data, layout);
   const bool padded = std::ranges::any_of(window.padding, [](int64_t pad) { return pad != 0; });
@@ -49,23 +55,30 @@ void quantized_average(const OpContext& op, ir::Attrs attrs) {
 void import_max_pool(const OpContext& op) {
   op.expect_counts(1, 1, 1);
   op.attr_int("storage_order", 0);  // of the indices, which are refused
-  op.define(0, op.emit("nn.max_pool2d", {op.input(0)}, pool_attrs(op, op.input(0), Layout::kNchw)));
+  const Value data = with_height(op, op.input(0));
+  const Value pooled = op.emit("nn.max_pool2d", {data}, pool_attrs(op, data, Layout::kNchw));
+  op.define(0, without_height(op, pooled, op.input(0)));
 }
 
 void import_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
-  op.define(0, op.emit("nn.avg_pool2d", {op.input(0)}, average_attrs(op, op.input(0), Layout::kNchw)));
+  const Value data = with_height(op, op.input(0));
+  const Value pooled = op.emit("nn.avg_pool2d", {data}, average_attrs(op, data, Layout::kNchw));
+  op.define(0, without_height(op, pooled, op.input(0)));
 }
 
 void import_global_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
-  spatial(op.shape(op.input(0)), Layout::kNchw);
-  op.define(0, op.emit("nn.global_avg_pool2d", {op.input(0)}));
+  const Value data = with_height(op, op.input(0));
+  spatial(op.shape(data), Layout::kNchw);
+  op.define(0, without_height(op, op.emit("nn.global_avg_pool2d", {data}), op.input(0)));
 }
 
 void import_global_max_pool(const OpContext& op) {
   op.expect_counts(1, 1);
-  op.define(0, op.emit("nn.max_pool2d", {op.input(0)}, global_attrs(op, op.input(0), Layout::kNchw)));
+  const Value data = with_height(op, op.input(0));
+  const Value pooled = op.emit("nn.max_pool2d", {data}, global_attrs(op, data, Layout::kNchw));
+  op.define(0, without_height(op, pooled, op.input(0)));
 }
 
 void import_qlinear_average_pool(const OpContext& op) {
@@ -78,7 +91,7 @@ void import_qlinear_global_average_pool(const OpContext& op) {
   quantized_average(op, global_attrs(op, op.input(0), layout_of(op)));
 }
 
-// Resize of height and width, bilinear: what image.resize2d can say.
+// Resize: of height and width, bilinear, what image.resize2d can say; of any axes to the nearest element.
 namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
@@ -104,23 +117,30 @@ ir::Ints resized_axes(const OpContext& op, size_t rank) {
   return axes;
 }
 
-// The extent that a scale gives. ONNX computes positions with the scale, the IR with the extents: only where
-// both are the same it can be said.
-int64_t scaled_extent(int64_t extent, float scale) {
+// The extent that a scale gives. ONNX computes positions with the scale, the IR's bilinear operator with the
+// extents: only where both are the same, which `whole` demands, it can be said.
+int64_t scaled_extent(int64_t extent, float scale, bool whole) {
   const double exact = static_cast<double>(extent) * static_cast<double>(scale);
   if (!std::isfinite(exact) || exact < 1 || exact > static_cast<double>(kMaxExtent)) {
     invalid(cat("scale ", to_text(scale), " of extent ", extent));
   }
-  if (exact != std::floor(exact)) {
+  if (whole && exact != std::floor(exact)) {
     throw Unsupported{cat("scale ", to_text(scale), " of extent ", extent, ", which is no whole number")};
   }
-  return static_cast<int64_t>(exact);
+  return static_cast<int64_t>(std::floor(exact));
 }
 
-ir::Shape resized_shape(const OpContext& op, const ir::Shape& input) {
+// The axes whose extents may change, and what Resize makes of them.
+struct Resized {
+  ir::Shape shape;
+  std::vector<float> scales;  // by axis
+};
+
+// exact: the product of an extent and its scale must be a whole number; else it is rounded down.
+Resized resized_shape(const OpContext& op, const ir::Shape& input, bool exact) {
   const size_t scales_at = op.opset() < 11 ? 1 : 2;
   const ir::Ints axes = resized_axes(op, input.size());
-  ir::Shape shape = input;
+  Resized result{input, std::vector<float>(input.size(), 1.0f)};
   const auto check_count = [&](size_t count, const char* what) {
     if (count != axes.size()) invalid(cat("there are ", count, " ", what, ", expected ", axes.size()));
   };
@@ -131,28 +151,87 @@ ir::Shape resized_shape(const OpContext& op, const ir::Shape& input) {
     const auto values = scales->as<float>();
     check_count(values.size(), "scales");
     for (size_t i = 0; i < axes.size(); ++i) {
-      int64_t& extent = shape[static_cast<size_t>(axes[i])];
-      extent = scaled_extent(extent, values[i]);
+      const auto axis = static_cast<size_t>(axes[i]);
+      result.shape[axis] = scaled_extent(result.shape[axis], values[i], exact);
+      result.scales[axis] = values[i];
     }
-    return shape;
+    return result;
   }
   if (!op.has_input(3)) invalid("there are neither scales nor sizes");
   const ir::Ints sizes = op.ints(3, "sizes");
   check_count(sizes.size(), "sizes");
   for (size_t i = 0; i < axes.size(); ++i) {
     if (sizes[i] < 1 || sizes[i] > kMaxExtent) invalid(cat("sizes are ", to_text(sizes)));
-    shape[static_cast<size_t>(axes[i])] = sizes[i];
+    const auto axis = static_cast<size_t>(axes[i]);
+    result.shape[axis] = sizes[i];
+    result.scales[axis] = static_cast<float>(sizes[i]) / static_cast<float>(input[axis]);
   }
-  return shape;
+  return result;
+}
+
+// ---- to the nearest element: docs/numerics/data_movement.md ----
+
+// Where output `i` of an axis lies in the input, in float32 as ONNX Runtime computes it.
+float place_of(const std::string& mode, int64_t i, int64_t in, int64_t out, float scale) {
+  const auto x = static_cast<float>(i);
+  if (mode == "asymmetric") return x / scale;
+  if (mode == "align_corners") {
+    return out == 1 ? 0.0f : x * static_cast<float>(in - 1) / static_cast<float>(out - 1);
+  }
+  if (mode == "pytorch_half_pixel" && out == 1) return 0.0f;
+  const float place = (x + 0.5f) / scale - 0.5f;
+  if (mode != "half_pixel_symmetric") return place;
+  const float adjustment = static_cast<float>(out) / (scale * static_cast<float>(in));
+  return static_cast<float>(in) / 2.0f * (1.0f - adjustment) + place;
+}
+
+float nearest_of(const std::string& mode, float place) {
+  if (mode == "floor") return std::floor(place);
+  if (mode == "ceil") return std::ceil(place);
+  const float below = std::floor(place), distance = place - below;
+  const bool up = mode == "round_prefer_ceil" ? distance >= 0.5f : distance > 0.5f;
+  return up ? below + 1.0f : below;
+}
+
+void resize_to_nearest(const OpContext& op, const Value& data, const Resized& resized) {
+  const bool first = op.opset() < 11;  // that knows one way
+  const std::string mode =
+      first ? "asymmetric" : op.attr_string("coordinate_transformation_mode", "half_pixel");
+  const std::string rounding = first ? "floor" : op.attr_string("nearest_mode", "round_prefer_floor");
+  for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners"}) {
+    if (mode == known || mode == "asymmetric") break;
+    if (known == std::string_view("align_corners")) {
+      throw Unsupported{"coordinate_transformation_mode " + quoted(mode)};
+    }
+  }
+  if (rounding != "round_prefer_floor" && rounding != "round_prefer_ceil" && rounding != "floor" &&
+      rounding != "ceil") {
+    invalid("attribute 'nearest_mode' is " + quoted(rounding));
+  }
+  Value result = data;
+  const ir::Shape input = op.shape(data);
+  for (size_t axis = 0; axis < input.size(); ++axis) {
+    const int64_t in = input[axis], out = resized.shape[axis];
+    if (in == out && resized.scales[axis] == 1.0f) continue;
+    if (out > kMaxPositions) invalid(cat("an axis of ", out, " elements"));
+    op.graph().charge(static_cast<uint64_t>(out) * sizeof(int64_t));
+    ir::Ints positions;
+    for (int64_t i = 0; i < out; ++i) {
+      const float nearest = nearest_of(rounding, place_of(mode, i, in, out, resized.scales[axis]));
+      const float last = static_cast<float>(in - 1);
+      positions.push_back(static_cast<int64_t>(std::min(std::max(nearest, 0.0f), last)));
+    }
+    result = taken(op, result, axis, positions);
+  }
+  op.define(0, result);
 }
 
 }  // namespace
 
 void import_resize(const OpContext& op) {
   op.expect_counts(op.opset() < 11 ? 2 : 1, op.opset() < 11 ? 2 : 4);
-  if (const std::string mode = op.attr_string("mode", "nearest"); mode != "linear") {
-    throw Unsupported{"mode " + quoted(mode)};
-  }
+  const std::string mode = op.attr_string("mode", "nearest");
+  if (mode != "linear" && mode != "nearest") throw Unsupported{"mode " + quoted(mode)};
   if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'"};
   const std::string policy = op.attr_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch") throw Unsupported{"keep_aspect_ratio_policy " + quoted(policy)};
@@ -162,9 +241,10 @@ void import_resize(const OpContext& op) {
   op.attr_float("extrapolation_value", 0);
   op.attr_string("nearest_mode", "");
   const Value& data = op.input(0);
-  const ir::Shape& input = op.shape(data);
-  spatial(input, Layout::kNchw);
-  const ir::Shape shape = resized_shape(op, input);
+  const ir::Shape input = op.shape(data);
+  if (mode == "nearest") return resize_to_nearest(op, data, resized_shape(op, input, false));
+  if (input.size() != 4) throw Unsupported{cat("data of rank ", input.size(), " (only 4 is known)")};
+  const ir::Shape shape = resized_shape(op, input, true).shape;
   if (shape[0] != input[0] || shape[1] != input[1]) throw Unsupported{"another axis than height and width"};
   op.define(0, op.emit("image.resize2d", {data},
                        {{"size", ir::Ints{shape[2], shape[3]}},

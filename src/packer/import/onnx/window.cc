@@ -9,11 +9,19 @@ namespace {
 // The largest number that the IR accepts; sums and products of such numbers do not wrap.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
 
-ir::Ints window_attr(const OpContext& op, std::string_view name, const ir::Ints& fallback, int64_t least) {
-  const std::optional<ir::Ints> found = op.attr_ints(name);
+// one_axis: the file has the width's values; the height's are the fallback's.
+ir::Ints window_attr(const OpContext& op, std::string_view name, const ir::Ints& fallback, int64_t least,
+                     bool one_axis) {
+  std::optional<ir::Ints> found = op.attr_ints(name);
   if (!found) return fallback;
-  if (found->size() != fallback.size()) {
-    invalid(cat("attribute '", name, "' has ", found->size(), " values, expected ", fallback.size()));
+  if (found->size() != fallback.size() / (one_axis ? 2 : 1)) {
+    invalid(cat("attribute '", name, "' has ", found->size(), " values, expected ",
+                fallback.size() / (one_axis ? 2 : 1)));
+  }
+  if (one_axis) {
+    ir::Ints both = fallback;
+    for (size_t i = 0; i < found->size(); ++i) both[2 * i + 1] = (*found)[i];
+    found = both;
   }
   for (const int64_t value : *found) {
     if (value < 0 && least == 0) throw Unsupported{cat("negative ", name)};
@@ -62,21 +70,36 @@ Layout layout_of(const OpContext& op) {
 }
 
 ir::Ints spatial(const ir::Shape& shape, Layout layout) {
-  if (shape.size() != 4) throw Unsupported{cat("data of rank ", shape.size(), " (only 4 is known)")};
+  if (shape.size() != 4) throw Unsupported{cat("data of rank ", shape.size(), " (only 3 and 4 are known)")};
   return layout == Layout::kNchw ? ir::Ints{shape[2], shape[3]} : ir::Ints{shape[1], shape[2]};
 }
 
-Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel) {
+Value with_height(const OpContext& op, const Value& value) {
+  ir::Shape shape = op.shape(value);
+  if (shape.size() != 3) return value;
+  shape.insert(shape.begin() + 2, 1);
+  return op.reshape(value, shape);
+}
+
+Value without_height(const OpContext& op, const Value& value, const Value& data) {
+  ir::Shape shape = op.shape(value);
+  if (op.shape(data).size() != 3) return value;
+  shape.erase(shape.begin() + 2);
+  return op.reshape(value, shape);
+}
+
+Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel, bool one_axis) {
   Window window;
-  window.kernel = window_attr(op, "kernel_shape", kernel.empty() ? ir::Ints{0, 0} : kernel, 1);
-  if (window.kernel == ir::Ints{0, 0}) invalid("attribute 'kernel_shape' is missing");
+  const ir::Ints missing = one_axis ? ir::Ints{1, 0} : ir::Ints{0, 0};
+  window.kernel = window_attr(op, "kernel_shape", kernel.empty() ? missing : kernel, 1, one_axis);
+  if (window.kernel == missing) invalid("attribute 'kernel_shape' is missing");
   if (!kernel.empty() && window.kernel != kernel) {
     invalid(cat("attribute 'kernel_shape' is ", to_text(window.kernel), ", but the weights have ",
                 to_text(kernel)));
   }
-  window.strides = window_attr(op, "strides", {1, 1}, 1);
-  window.dilations = window_attr(op, "dilations", {1, 1}, 1);
-  window.padding = window_attr(op, "pads", {0, 0, 0, 0}, 0);
+  window.strides = window_attr(op, "strides", {1, 1}, 1, one_axis);
+  window.dilations = window_attr(op, "dilations", {1, 1}, 1, one_axis);
+  window.padding = window_attr(op, "pads", {0, 0, 0, 0}, 0, one_axis);
   if (window.kernel[0] > kMaxWindow || window.kernel[1] > kMaxWindow) invalid("the window is too large");
 
   const std::string auto_pad = op.attr_string("auto_pad", "NOTSET");

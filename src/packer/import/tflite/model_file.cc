@@ -55,7 +55,20 @@ void read_shape(const tflite::Tensor& tensor, TensorInfo* info) {
     }
     info->shape.assign(shape->begin(), shape->end());
   }
+  // Extents that the model leaves open are -1 in the signature, and 1, or -1 too, in the shape.
+  const auto* signature = tensor.shape_signature();
+  const bool has_signature = signature != nullptr && signature->size() == info->shape.size();
+  for (size_t i = 0; i < info->shape.size(); ++i) {
+    const bool open = info->shape[i] == -1 ||
+                      (has_signature && signature->Get(static_cast<flatbuffers::uoffset_t>(i)) == -1);
+    if (!open) continue;
+    info->open.resize(info->shape.size());
+    info->open[i] = true;
+    if (info->shape[i] == -1) info->shape[i] = 1;
+  }
   info->has_shape = !info->shape.empty() || tensor.has_rank();
+  info->is_empty = info->dtype && std::ranges::find(info->shape, 0) != info->shape.end();
+  if (info->is_empty) return;
   const std::string error = ir::type_error({info->dtype.value_or(ir::kFloat32), info->shape});
   if (!error.empty()) invalid(error);
 }
@@ -69,6 +82,15 @@ std::string type_name(tflite::TensorType type) {
   if (name.empty()) return "type " + std::to_string(type);
   std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
   return name;
+}
+
+bool TensorInfo::may_have(const ir::Shape& found) const {
+  if (!has_shape || found == shape) return true;
+  if (found.size() != shape.size() || open.empty()) return false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!open[i] && found[i] != shape[i]) return false;
+  }
+  return true;
 }
 
 ModelFile::ModelFile(std::span<const uint8_t> bytes) : bytes_(bytes) {

@@ -22,14 +22,19 @@ struct TensorInfo {
   std::string name;                // may be empty
   tflite::TensorType file_type{};  // as the file says
   std::optional<ir::DType> dtype;  // nullopt: a type that the IR does not know
-  ir::Shape shape;                 // every extent at least 1
+  ir::Shape shape;                 // every extent at least 1; open ones are 1
+  std::vector<bool> open;          // by axis: the file does not say the extent; empty: it says all
   bool has_shape = true;           // false: rank unknown, shape is empty
+  bool is_empty =
+      false;  // an extent is 0: an empty list of axes or extents, or of nothing that can be computed
   bool is_variable = false;
   bool is_sparse = false;
   const tflite::QuantizationParameters* quantization = nullptr;  // may be null
   std::span<const uint8_t> data;                                 // empty: not a constant
 
   bool is_constant() const { return !data.empty(); }
+  // Whether an operator that gives this shape may write the tensor.
+  bool may_have(const ir::Shape& found) const;
   size_t num_scales() const {
     return quantization == nullptr || quantization->scale() == nullptr ? 0 : quantization->scale()->size();
   }

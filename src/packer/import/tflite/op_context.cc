@@ -1,8 +1,9 @@
 #include "src/packer/import/tflite/op_context.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
+#include "src/packer/op/evaluate.h"
 #include "src/packer/op/op_def.h"
 
 namespace qplan::tfl {
@@ -13,7 +14,29 @@ namespace {
 constexpr uint64_t kConstantBytesPerFileByte = 16;
 constexpr uint64_t kConstantBytesAlways = uint64_t{64} << 20;
 
+// What shapes, axes and positions are made of.
+bool is_shape_dtype(ir::DType dtype) {
+  return dtype == ir::kInt32 || dtype == ir::kInt64 || dtype == ir::kBool;
+}
+
 }  // namespace
+
+std::vector<int64_t> integers_of(const ir::Constant& constant) {
+  std::vector<int64_t> values;
+  const auto append = [&](const auto& elements) { values.assign(elements.begin(), elements.end()); };
+  const ir::DType dtype = constant.type().dtype;
+  if (dtype == ir::kInt32) append(constant.as<int32_t>());
+  if (dtype == ir::kInt64) append(constant.as<int64_t>());
+  if (dtype == ir::kBool) append(constant.as<uint8_t>());
+  return values;
+}
+
+ir::ConstantRef integers_as(const std::vector<int64_t>& values, const ir::Shape& shape, ir::DType dtype) {
+  if (dtype == ir::kInt64) return ir::make_constant(dtype, shape, values);
+  if (dtype == ir::kInt32)
+    return ir::make_constant(dtype, shape, std::vector<int32_t>(values.begin(), values.end()));
+  return ir::make_constant(dtype, shape, std::vector<uint8_t>(values.begin(), values.end()));
+}
 
 void Graph::charge(uint64_t bytes) {
   constant_bytes_ += bytes;  // each addend is at most the size of a buffer: 2^64 is out of reach
@@ -29,6 +52,7 @@ ir::ValueId Graph::value(const TensorInfo& tensor) {
   ir::ValueId& value = values_[static_cast<size_t>(tensor.index)];
   if (value.valid()) return value;
   if (tensor.is_variable) throw Unsupported{"variable tensor " + quoted(tensor.name)};
+  if (tensor.is_empty) throw Unsupported{"a tensor without elements"};
   if (!tensor.is_constant()) {
     invalid("tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name) +
             " is read before any operator writes it");
@@ -41,6 +65,16 @@ ir::ValueId Graph::value(const TensorInfo& tensor) {
                                            std::vector<uint8_t>(tensor.data.begin(), tensor.data.end())),
       tensor.name);
   return value;
+}
+
+ir::ConstantRef Graph::known_contents(const TensorInfo& tensor) {
+  if (is_defined(tensor)) return function_.value(value(tensor)).constant;
+  if (tensor.is_empty)
+    return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
+                                                std::vector<uint8_t>());
+  if (!tensor.is_constant() || !tensor.dtype || tensor.is_sparse) return nullptr;
+  return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
+                                              std::vector<uint8_t>(tensor.data.begin(), tensor.data.end()));
 }
 
 void Graph::define(const TensorInfo& tensor, ir::ValueId value) {
@@ -97,25 +131,28 @@ const TensorInfo& OpContext::output(size_t i) const {
   return graph_.file().tensor(op_.outputs()->Get(static_cast<flatbuffers::uoffset_t>(i)));
 }
 
-std::vector<int64_t> OpContext::constant_ints(const TensorInfo& tensor, const std::string& what) const {
-  if (!tensor.is_constant()) throw Unsupported{what + " that are not constant"};
+std::vector<int64_t> OpContext::constant_ints(const TensorInfo& tensor, const std::string& what,
+                                              size_t limit) const {
+  const ir::ConstantRef known = graph_.known_contents(tensor);
+  if (known == nullptr) throw Unsupported{what + " that are not constant"};
   if (tensor.dtype != ir::kInt32 && tensor.dtype != ir::kInt64) {
     invalid(what + " are " + type_name(tensor.file_type) + ", expected int32 or int64");
   }
-  const size_t width = tensor.dtype == ir::kInt32 ? 4 : 8;
-  std::vector<int64_t> values(tensor.data.size() / width);
-  // Axes, extents and the like: one per dimension, or two.
-  if (values.size() > 16) invalid(what + " are " + std::to_string(values.size()) + " values");
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (width == 8) {
-      std::memcpy(&values[i], tensor.data.data() + i * 8, 8);
-    } else {
-      int32_t narrow = 0;
-      std::memcpy(&narrow, tensor.data.data() + i * 4, 4);
-      values[i] = narrow;
-    }
-  }
+  std::vector<int64_t> values = integers_of(*known);
+  if (values.size() > limit) invalid(what + " are " + std::to_string(values.size()) + " values");
   return values;
+}
+
+int64_t OpContext::constant_int(const TensorInfo& tensor, const std::string& what) const {
+  const std::vector<int64_t> values = constant_ints(tensor, what);
+  if (values.size() != 1) invalid(what + " are " + std::to_string(values.size()) + " values, expected 1");
+  return values[0];
+}
+
+int64_t OpContext::constant_axis(const TensorInfo& tensor, size_t rank) const {
+  const std::vector<int64_t> axis = constant_ints(tensor, "axis");
+  if (axis.size() != 1) invalid("there are " + std::to_string(axis.size()) + " axes, expected 1");
+  return axis_of(axis[0], rank);
 }
 
 int64_t OpContext::axis_of(int64_t axis, size_t rank) {
@@ -130,6 +167,25 @@ void OpContext::require_8bit(const TensorInfo& tensor, const std::string& what) 
   if (tensor.is_variable) throw Unsupported{"variable tensor " + quoted(tensor.name)};
   if (tensor.dtype == ir::kInt8 || tensor.dtype == ir::kUint8) return;
   throw Unsupported{type_name(tensor.file_type) + " " + what};
+}
+
+void OpContext::require_movable(const TensorInfo& from, const TensorInfo& to) const {
+  if (from.is_variable) throw Unsupported{"variable tensor " + quoted(from.name)};
+  if (!from.dtype || from.dtype->bits < 8 || from.dtype->lanes != 1) {
+    // Constants of any dtype are moved on import.
+    if (from.dtype != ir::kBool || !is_known(from)) throw Unsupported{type_name(from.file_type) + " input"};
+  }
+  if (from.dtype != to.dtype) {
+    invalid("the input is " + type_name(from.file_type) + ", but the output " + type_name(to.file_type));
+  }
+}
+
+void OpContext::require_one_quantization(const TensorInfo& a, const TensorInfo& b) const {
+  const auto is_quantized = [](const TensorInfo& tensor) {
+    return tensor.num_scales() == 1 && tensor.dtype && !tensor.dtype->is_float() && tensor.dtype->bits <= 16;
+  };
+  if (!is_quantized(a) || !is_quantized(b) || quantization(a) == quantization(b)) return;
+  throw Unsupported{type_name(a.file_type) + " inputs of different quantisation"};
 }
 
 void OpContext::require_same_8bit(std::initializer_list<const TensorInfo*> tensors) const {
@@ -179,7 +235,40 @@ ir::ValueId OpContext::constant(ir::ConstantRef constant, const std::string& nam
 
 std::vector<ir::ValueId> OpContext::emit_many(std::string_view op, std::vector<ir::ValueId> operands,
                                               ir::Attrs attrs) {
-  return graph_.function().add_node(op::get_op(op), std::move(operands), std::move(attrs), name_).results;
+  ir::Function& function = graph_.function();
+  const op::OpDef& def = op::get_op(op);
+  const auto is_shape = [&](ir::ValueId operand) {
+    return function.is_constant(operand) && is_shape_dtype(type(operand).dtype);
+  };
+  if (def.evaluate != nullptr && std::ranges::all_of(operands, is_shape)) {
+    return evaluated(def, operands, attrs);
+  }
+  return function.add_node(def, std::move(operands), std::move(attrs), name_).results;
+}
+
+// Shape arithmetic is done at once: shapes and axes of later operators are made of it.
+std::vector<ir::ValueId> OpContext::evaluated(const op::OpDef& def, const std::vector<ir::ValueId>& operands,
+                                              const ir::Attrs& attrs) {
+  ir::Node node;
+  node.op = &def;
+  node.attrs = attrs;
+  node.name = name_;
+  std::vector<ir::ConstantRef> constants;
+  for (const ir::ValueId operand : operands) {
+    constants.push_back(graph_.function().value(operand).constant);
+  }
+  for (const ir::TensorType& result : op::result_types(node, constants)) {
+    graph_.charge(static_cast<uint64_t>(result.size_bytes()));
+  }
+  const auto results = op::evaluate(node, constants);
+  if (!results) invalid("its result is too large to compute on import");
+  std::vector<ir::ValueId> values;
+  for (const ir::ConstantRef& result : *results) values.push_back(graph_.function().add_constant(result));
+  return values;
+}
+
+ir::ValueId OpContext::int_vector(const std::vector<int64_t>& values, ir::DType dtype) {
+  return constant(integers_as(values, {static_cast<int64_t>(values.size())}, dtype));
 }
 
 ir::ValueId OpContext::emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs) {
@@ -188,7 +277,7 @@ ir::ValueId OpContext::emit(std::string_view op, std::vector<ir::ValueId> operan
 
 void OpContext::define(const TensorInfo& tensor, ir::ValueId value) {
   const ir::TensorType& found = type(value);
-  if (tensor.dtype != found.dtype || (tensor.has_shape && tensor.shape != found.shape)) {
+  if (tensor.dtype != found.dtype || !tensor.may_have(found.shape)) {
     invalid("output " + quoted(tensor.name) + " is declared as " + type_name(tensor.file_type) + " " +
             to_text(tensor.shape) + ", but the operator gives " + ir::to_string(found.dtype) + " " +
             to_text(found.shape));

@@ -33,6 +33,9 @@ class Graph {
   bool is_defined(const TensorInfo& tensor) const {
     return values_[static_cast<size_t>(tensor.index)].valid();
   }
+  // The tensor's contents, where they are known: the file has them, or shape arithmetic made them. Null
+  // otherwise.
+  ir::ConstantRef known_contents(const TensorInfo& tensor);
   // Counts bytes of constants. Tensors may share a buffer, so that a small file could ask for any amount of
   // them.
   void charge(uint64_t bytes);
@@ -54,6 +57,10 @@ struct QuantParams {
 // Returns the quantisation of a tensor with one scale: a positive finite number, and a zero point in the
 // range of its integer dtype.
 QuantParams checked_quantization(const TensorInfo& tensor);
+
+// The numbers of an int32, int64 or bool constant, and a constant of them, which wraps as C++ does.
+std::vector<int64_t> integers_of(const ir::Constant& constant);
+ir::ConstantRef integers_as(const std::vector<int64_t>& values, const ir::Shape& shape, ir::DType dtype);
 
 class OpContext {
  public:
@@ -81,14 +88,27 @@ class OpContext {
     if (found == nullptr) missing_options(tflite::BuiltinOptionsTraits<Options>::enum_value);
     return *found;
   }
-  // Contents of an int32 or int64 tensor that must be a constant; what: "axes".
-  std::vector<int64_t> constant_ints(const TensorInfo& tensor, const std::string& what) const;
+  // The tensor's contents where they are known on import; null otherwise.
+  ir::ConstantRef known_contents(const TensorInfo& tensor) const { return graph_.known_contents(tensor); }
+  bool is_known(const TensorInfo& tensor) const { return known_contents(tensor) != nullptr; }
+  // Contents of an int32 or int64 tensor that must be known on import, at most `limit` numbers; what: "axes".
+  std::vector<int64_t> constant_ints(const TensorInfo& tensor, const std::string& what,
+                                     size_t limit = 16) const;
+  // The same of a tensor of one number.
+  int64_t constant_int(const TensorInfo& tensor, const std::string& what) const;
+  // An axis that an operand names, of a tensor of this rank.
+  int64_t constant_axis(const TensorInfo& tensor, size_t rank) const;
   // An axis in [-rank, rank) as [0, rank).
   static int64_t axis_of(int64_t axis, size_t rank);
 
   // -- refusals
   // Unsupported unless int8 or uint8; what: "input", "weights".
   void require_8bit(const TensorInfo& tensor, const std::string& what) const;
+  // Unsupported unless both have one dtype, and elements that a plan can move: 8 bits and more.
+  void require_movable(const TensorInfo& from, const TensorInfo& to) const;
+  // Unsupported where both have one scale and zero point, and not the same: TFLite copies elements between
+  // them only where they mean the same.
+  void require_one_quantization(const TensorInfo& a, const TensorInfo& b) const;
   // All of them int8, or all uint8.
   void require_same_8bit(std::initializer_list<const TensorInfo*> tensors) const;
   // One scale for the whole tensor, in range; Unsupported when it has one per channel.
@@ -100,22 +120,35 @@ class OpContext {
   const ir::Shape& shape(ir::ValueId value) const { return type(value).shape; }
   // The contents of a constant; null for other values.
   ir::ConstantRef constant_of(ir::ValueId value) const { return graph_.function().value(value).constant; }
+  void charge(uint64_t bytes) const { graph_.charge(bytes); }  // of constants that are about to be made
   ir::ValueId constant(ir::ConstantRef constant, const std::string& name = "");
   ir::ValueId scale(float scale) { return constant(ir::make_scalar(scale)); }
   ir::ValueId zero_point(int32_t zero_point) { return constant(ir::make_scalar(zero_point)); }
   ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
   std::vector<ir::ValueId> emit_many(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
-  // value becomes the tensor; its type must be the one that the file declares.
+  ir::ValueId reshaped(ir::ValueId data, const ir::Shape& shape) {
+    return this->shape(data) == shape ? data : emit("reshape", {data}, {{"newshape", shape}});
+  }
+  // A vector of indices or of extents.
+  ir::ValueId int_vector(const std::vector<int64_t>& values, ir::DType dtype = ir::kInt64);
+  // value becomes the tensor; its type must be the one that the file declares, but for extents that the file
+  // leaves open.
   void define(const TensorInfo& tensor, ir::ValueId value);
 
  private:
   [[noreturn]] static void missing_options(tflite::BuiltinOptions kind);
+  std::vector<ir::ValueId> evaluated(const op::OpDef& def, const std::vector<ir::ValueId>& operands,
+                                     const ir::Attrs& attrs);
 
   Graph& graph_;
   const tflite::Operator& op_;
   std::string op_name_;
   std::string name_;
 };
+
+// Whether the operator was shape arithmetic: integers that are known on import, which it computed. Not so an
+// operator that has a row and moves elements, which emit() folds.
+bool fold_integers(OpContext& op, int32_t builtin_code);
 
 // The rows of ops.def.
 struct ImportRow {

@@ -1,4 +1,5 @@
-// RESHAPE, TRANSPOSE, PAD, SPLIT, RESIZE_BILINEAR: bytes move (or are interpolated) without regard to scales.
+// TRANSPOSE, PAD, SPLIT, RESIZE_BILINEAR, CONCATENATION: elements of any dtype move (those of 8 bits are
+// interpolated, or rescaled) without regard to scales.
 #include <algorithm>
 
 #include "kernels/numeric/quantize_multiplier.h"
@@ -7,40 +8,19 @@
 
 namespace qplan::tfl {
 
-void import_reshape(OpContext& op) {
-  op.expect_counts(1, 2, 1);
-  const TensorInfo& input = op.input(0);
-  if (input.dtype != ir::kFloat32) op.require_same_8bit({&input, &op.output()});
-  // The shape operand counts; models from before it have the option only.
-  ir::Ints shape;
-  if (const TensorInfo* operand = op.optional_input(1)) {
-    shape = op.constant_ints(*operand, "shape values");
-  } else if (const auto* options = op.optional_options<tflite::ReshapeOptions>();
-             options != nullptr && options->new_shape() != nullptr) {
-    shape.assign(options->new_shape()->begin(), options->new_shape()->end());
-  } else {
-    invalid("there is neither a shape operand nor the option new_shape");
-  }
-  op.define(op.output(), op.emit("reshape", {op.value(input)}, {{"newshape", shape}}));
-}
-
 void import_transpose(OpContext& op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
+  op.require_movable(input, op.output());
   const ir::ValueId data = op.value(input);
   ir::Ints axes = op.constant_ints(op.input(1), "permutation values");
   for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(data).size());
   op.define(op.output(), op.emit("transpose", {data}, {{"axes", axes}}));
 }
 
-// The pad value is the output's zero point: real 0.
-void import_pad(OpContext& op) {
-  op.expect_counts(2, 2, 1);
-  const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
-  const QuantParams out = op.quantization(op.output());
-  const ir::ValueId data = op.value(input);
+namespace {
+
+void emit_pad(OpContext& op, ir::ValueId data, ir::ValueId value) {
   const std::vector<int64_t> flat = op.constant_ints(op.input(1), "paddings");
   const size_t rank = op.shape(data).size();
   if (flat.size() != 2 * rank) {
@@ -49,25 +29,82 @@ void import_pad(OpContext& op) {
   }
   std::vector<ir::Ints> pad_width;
   for (size_t i = 0; i < flat.size(); i += 2) pad_width.push_back({flat[i], flat[i + 1]});
-  op.define(op.output(),
-            op.emit("nn.pad", {data, op.zero_point(out.zero_point)}, {{"pad_width", pad_width}}));
+  op.define(op.output(), op.emit("nn.pad", {data, value}, {{"pad_width", pad_width}}));
+}
+
+// Integers of at most 16 bits stand for reals; wider ones for themselves.
+bool is_quantized(const TensorInfo& tensor) { return !tensor.dtype->is_float() && tensor.dtype->bits <= 16; }
+
+}  // namespace
+
+// The pad value is real 0: the output's zero point.
+void import_pad(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  op.require_movable(op.input(0), op.output());
+  const int32_t value = is_quantized(op.output()) ? op.quantization(op.output()).zero_point : 0;
+  emit_pad(op, op.value(op.input(0)), op.zero_point(value));
+}
+
+// TFLite takes the value as it is, and demands the output's quantisation of it.
+void import_pad_v2(OpContext& op) {
+  op.expect_counts(3, 3, 1);
+  op.require_movable(op.input(0), op.output());
+  const TensorInfo& value = op.input(2);
+  if (!op.is_known(value)) throw Unsupported{"a pad value that is not constant"};
+  if (value.dtype != op.input(0).dtype) invalid("the pad value is " + type_name(value.file_type));
+  op.require_one_quantization(value, op.output());
+  ir::ValueId scalar = op.value(value);
+  if (op.type(scalar).num_elements() != 1)
+    invalid("the pad value has shape " + importer::to_text(value.shape));
+  const ir::ConstantRef contents = op.known_contents(value);
+  const auto bytes = contents->bytes();
+  scalar = op.constant(std::make_shared<const ir::Constant>(
+      ir::TensorType{*value.dtype, {}}, std::vector<uint8_t>(bytes.begin(), bytes.end())));
+  emit_pad(op, op.value(op.input(0)), scalar);
 }
 
 void import_split(OpContext& op) {
   op.expect_counts(2, 2, op.num_outputs());
-  const std::vector<int64_t> axis = op.constant_ints(op.input(0), "axis");
-  if (axis.size() != 1) invalid("there are " + std::to_string(axis.size()) + " axes, expected 1");
   const TensorInfo& input = op.input(1);
-  op.require_8bit(input, "input");
+  for (size_t i = 0; i < op.num_outputs(); ++i) op.require_movable(input, op.output(i));
   const ir::ValueId data = op.value(input);
+  const int64_t axis = op.constant_axis(op.input(0), op.shape(data).size());
   const auto sections = static_cast<int64_t>(op.num_outputs());
   if (op.options<tflite::SplitOptions>().num_splits() != sections) {
     invalid("num_splits is " + std::to_string(op.options<tflite::SplitOptions>().num_splits()) +
             ", but there are " + std::to_string(sections) + " outputs");
   }
-  const std::vector<ir::ValueId> parts = op.emit_many(
-      "split", {data},
-      {{"indices_or_sections", sections}, {"axis", OpContext::axis_of(axis[0], op.shape(data).size())}});
+  const std::vector<ir::ValueId> parts =
+      op.emit_many("split", {data}, {{"indices_or_sections", sections}, {"axis", axis}});
+  for (size_t i = 0; i < parts.size(); ++i) op.define(op.output(i), parts[i]);
+}
+
+void import_split_v(OpContext& op) {
+  constexpr size_t kMaxParts = 4096;
+  op.expect_counts(3, 3, op.num_outputs());
+  const TensorInfo& input = op.input(0);
+  for (size_t i = 0; i < op.num_outputs(); ++i) op.require_movable(input, op.output(i));
+  const ir::ValueId data = op.value(input);
+  ir::Ints sizes = op.constant_ints(op.input(1), "sizes", kMaxParts);
+  const int64_t axis = op.constant_axis(op.input(2), op.shape(data).size());
+  const int64_t extent = op.shape(data)[static_cast<size_t>(axis)];
+  const auto open = std::ranges::find(sizes, -1);
+  int64_t rest = extent;
+  for (const int64_t size : sizes) {
+    if (size < -1 || size > extent) rest = -1;
+    if (size > 0 && rest >= 0) rest -= size;
+  }
+  if (rest < 0 || (open == sizes.end() && rest != 0) || sizes.size() != op.num_outputs() ||
+      std::ranges::count(sizes, -1) > 1) {
+    invalid("sizes " + importer::to_text(sizes) + " do not make " + std::to_string(op.num_outputs()) +
+            " outputs of extent " + std::to_string(extent));
+  }
+  if (open != sizes.end()) *open = rest;
+  if (std::ranges::find(sizes, 0) != sizes.end()) throw Unsupported{"a part without elements"};
+  ir::Ints ends;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) ends.push_back((i == 0 ? 0 : ends.back()) + sizes[i]);
+  std::vector<ir::ValueId> parts{data};
+  if (!ends.empty()) parts = op.emit_many("split", {data}, {{"indices_or_sections", ends}, {"axis", axis}});
   for (size_t i = 0; i < parts.size(); ++i) op.define(op.output(i), parts[i]);
 }
 
@@ -94,8 +131,8 @@ void import_resize_bilinear(OpContext& op) {
 }
 
 // CONCATENATION. Inputs of the output's quantisation are copied. TFLite rescales the others in float32, for
-// uint8 only; that is imported where an integer requantisation gives the same byte for each of the 256 there
-// are.
+// uint8 only: as an integer requantisation where that gives the same byte for each of the 256 there are, else
+// as a table of them.
 namespace {
 
 int32_t clamp_u8(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, 0, 255)); }
@@ -129,8 +166,18 @@ ir::ValueId rescaled(OpContext& op, const TensorInfo& input, QuantParams out) {
   const ir::ValueId value = op.value(input);
   const QuantParams in = op.quantization(input);
   if (in == out) return value;
-  if (input.dtype != ir::kUint8) throw Unsupported{"int8 inputs of different quantisation"};
-  if (!requantize_is_exact(in, out)) throw Unsupported{"uint8 inputs that are rescaled in float32"};
+  if (input.dtype != ir::kUint8) {
+    throw Unsupported{type_name(input.file_type) + " inputs of different quantisation"};
+  }
+  if (!requantize_is_exact(in, out)) {
+    std::vector<uint8_t> table(256);
+    for (int32_t q = 0; q < 256; ++q) {
+      table[static_cast<size_t>(q)] = static_cast<uint8_t>(rescaled_in_float(q, in, out));
+    }
+    const ir::ValueId entries =
+        op.constant(ir::make_constant(ir::kUint8, {256}, table), op.name() + "/table");
+    return op.emit("qnn.lookup", {value, entries}, {});
+  }
   return op.emit("qnn.requantize",
                  {value, op.scale(in.scale), op.zero_point(in.zero_point), op.scale(out.scale),
                   op.zero_point(out.zero_point)},
@@ -147,15 +194,18 @@ void import_concatenation(OpContext& op) {
     throw Unsupported{"a fused activation"};
   }
   const TensorInfo& output = op.output();
-  op.require_same_8bit({&op.input(0), &output});
-  const QuantParams out = op.quantization(output);
   std::vector<ir::ValueId> parts;
   for (size_t i = 0; i < op.num_inputs(); ++i) {
-    op.require_same_8bit({&op.input(i), &output});
-    parts.push_back(rescaled(op, op.input(i), out));
+    const TensorInfo& input = op.input(i);
+    if (input.is_empty) continue;
+    op.require_movable(input, output);
+    const bool copied = !is_quantized(output) || (input.num_scales() == 0 && output.num_scales() == 0);
+    parts.push_back(copied ? op.value(input) : rescaled(op, input, op.quantization(output)));
   }
+  if (parts.empty()) throw Unsupported{"a result without elements"};
   const size_t rank = op.shape(parts[0]).size();
-  op.define(output, op.emit("concatenate", parts, {{"axis", OpContext::axis_of(options.axis(), rank)}}));
+  const int64_t axis = OpContext::axis_of(options.axis(), rank);
+  op.define(output, op.emit("concatenate", parts, {{"axis", axis}}));
 }
 
 }  // namespace qplan::tfl

@@ -1,5 +1,6 @@
 // pad, transpose, reshape: one tensor in, the same elements elsewhere.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/concat/concat.h"
 #include "kernels/split/split.h"
@@ -11,12 +12,21 @@
 namespace qplan::target::cpu {
 namespace {
 
-// The fill of nn.pad: a scalar of the data's dtype, or the float that Relay prints for it.
-int32_t integer_fill(const ir::Constant& value) {
+// The fill of nn.pad as the plan has it: a scalar of the data's dtype, the int32 that the passes make of it,
+// or the float that Relay prints for it; of a float its bits.
+int32_t fill_of(const ir::Constant& value, ir::DType of) {
   const ir::DType dtype = value.type().dtype;
   if (value.type().num_elements() != 1) refuse("its pad value must be a scalar");
+  if (of.is_float()) {
+    const float fill =
+        dtype == ir::kInt32 ? static_cast<float>(value.as<int32_t>()[0]) : value.as<float>()[0];
+    int32_t bits = 0;
+    std::memcpy(&bits, &fill, sizeof(bits));
+    return bits;
+  }
   if (dtype == ir::kInt8) return value.as<int8_t>()[0];
   if (dtype == ir::kUint8) return value.as<uint8_t>()[0];
+  if (dtype == ir::kInt16) return value.as<int16_t>()[0];
   if (dtype == ir::kInt32) return value.as<int32_t>()[0];
   if (dtype != ir::kFloat32) refuse("its pad value is " + ir::to_string(dtype));
   const float fill = value.as<float>()[0];
@@ -35,8 +45,7 @@ std::vector<uint32_t> to_uint32(const ir::Ints& values) {
 
 int32_t pad_fill(const Lowering& lowering, const ir::Node& node) {
   const ir::DType dtype = lowering.type(node.operands[0]).dtype;
-  const int32_t value = integer_fill(lowering.constant(node.operands[1], "the pad value"));
-  if (dtype.is_float() && value != 0) refuse("the kernel pads float32 with 0 only");
+  const int32_t value = fill_of(lowering.constant(node.operands[1], "the pad value"), dtype);
   if (!dtype.is_float() && dtype.bits <= 32 && (value < dtype.min() || value > dtype.max())) {
     refuse("pad value " + std::to_string(value) + " is not a value of " + ir::to_string(dtype));
   }
@@ -64,8 +73,7 @@ std::vector<Constraint> constraints_of_pad() {
          const std::string& mode = op::attr_string(*node_of(match), "pad_mode");
          return mode == "constant" ? "" : cat("pad_mode '", mode, "', the kernel supports 'constant'");
        }},
-      {"cpu.pad.value", "the value is a constant, a scalar and an integer of the data's dtype; 0 for float32",
-       kMakeConstant,
+      {"cpu.pad.value", "the value is a constant, a scalar and a value of the data's dtype", kMakeConstant,
        [](const Matched& match) {
          return refusal_of([&] { (void)pad_fill(match.lowering, *node_of(match)); });
        }},
