@@ -13,7 +13,10 @@
 //   c   = a' + b' for add, a' - b' for sub
 //   out = clamp(output_zero_point + round half even (c / output_scale), clamp_min, clamp_max)
 //
-// The two inputs and the output have one dtype, int8 or uint8. docs/numerics/add.md.
+// The two inputs and the output have one dtype, int8, uint8 or int16 (TFL2 alone). docs/numerics/add.md.
+//
+// squared_difference: the same under TFL2 with c = (a' - b')^2, of int8 and uint8 alone, and a shift of the
+// output that may be positive.
 #ifndef QPLAN_KERNELS_ADD_ADD_H_
 #define QPLAN_KERNELS_ADD_ADD_H_
 
@@ -39,9 +42,11 @@ struct AddArgs : AddFormula {
 #define QPLAN_SUB_VARIANTS \
   QPLAN_SIMD_VARIANTS(sub) \
   QPLAN_VARIANT(sub_ref, QPLAN_ISA_REFERENCE)
+#define QPLAN_SQUARED_DIFFERENCE_VARIANTS QPLAN_VARIANT(squared_difference_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, AddArgs)
 QPLAN_ADD_VARIANTS
 QPLAN_SUB_VARIANTS
+QPLAN_SQUARED_DIFFERENCE_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

@@ -12,9 +12,10 @@ namespace qplan {
 struct AddFormula {
   // With zero points of the dtype, |x - zero_point| <= 255, so that nothing overflows up to this left shift.
   static constexpr int32_t kMaxLeftShift = 22;
+  static constexpr int32_t kMaxLeftShiftS16 = 15;  // the same with |x - zero_point| <= 65535
 
   Contract contract = Contract::kTfl2;  // or kF32e
-  Dtype dtype = Dtype::kOther;          // kU8, kS8
+  Dtype dtype = Dtype::kOther;          // kU8, kS8, kS16
   int32_t left_shift = 0;               // [0, kMaxLeftShift]
   int32_t input1_zero_point = 0;        // zero points: of the dtype
   int32_t input1_multiplier = 0;        // multipliers: [0, 2^31)
@@ -44,7 +45,8 @@ static inline int32_t sum_tfl2(const AddFormula& f, int32_t a, int32_t b, bool s
   const int32_t one = int32_t{1} << f.left_shift;
   const int32_t a_scaled = requantize_tfl2(a * one, f.input1_multiplier, f.input1_shift);
   const int32_t b_scaled = requantize_tfl2(b * one, f.input2_multiplier, f.input2_shift);
-  const int32_t sum = subtract ? a_scaled - b_scaled : a_scaled + b_scaled;
+  // Only multipliers near 1 and int16 could make it wrap, which no packer writes with a left shift.
+  const int32_t sum = subtract ? wrap_sub(a_scaled, b_scaled) : wrap_add(a_scaled, b_scaled);
   const int32_t scaled = requantize_tfl2(sum, f.output_multiplier, f.output_shift);
   return add_clamp(scaled, f.output_zero_point, f.clamp_min, f.clamp_max);
 }
@@ -54,6 +56,18 @@ static inline int32_t sum_f32e(const AddFormula& f, int32_t a, int32_t b, bool s
   const float b_scaled = static_cast<float>(b) * f.input2_scale;
   const float sum = subtract ? a_scaled - b_scaled : a_scaled + b_scaled;
   return quantize_f32e(sum / f.output_scale, f.output_zero_point, f.clamp_min, f.clamp_max);
+}
+
+// The square of the difference, of 8-bit tensors; a and b are less their zero points. output_shift may be
+// positive.
+static inline int32_t squared_difference_tfl2(const AddFormula& f, int32_t a, int32_t b) {
+  const int32_t one = int32_t{1} << f.left_shift;
+  const int32_t a_scaled = requantize_tfl2(a * one, f.input1_multiplier, f.input1_shift);
+  const int32_t b_scaled = requantize_tfl2(b * one, f.input2_multiplier, f.input2_shift);
+  const int32_t difference = wrap_sub(a_scaled, b_scaled);
+  const int32_t scaled =
+      requantize_tfl2(wrap_mul(difference, difference), f.output_multiplier, f.output_shift);
+  return add_clamp(scaled, f.output_zero_point, f.clamp_min, f.clamp_max);
 }
 
 // The output for the inputs a and b as they are.

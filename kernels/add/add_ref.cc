@@ -5,7 +5,18 @@
 namespace qplan {
 namespace {
 
-template <typename T, bool kSubtract>
+enum class Combine { kAdd, kSubtract, kSquaredDifference };
+
+template <Combine kCombine>
+int32_t combined(const AddArgs& args, int32_t a, int32_t b) {
+  if constexpr (kCombine == Combine::kSquaredDifference) {
+    return squared_difference_tfl2(args, a - args.input1_zero_point, b - args.input2_zero_point);
+  } else {
+    return sum_of(args, a, b, kCombine == Combine::kSubtract);
+  }
+}
+
+template <typename T, Combine kCombine>
 void run_typed(const AddArgs& args, ElementRange range) {
   const T* a = static_cast<const T*>(args.a);
   const T* b = static_cast<const T*>(args.b);
@@ -17,18 +28,20 @@ void run_typed(const AddArgs& args, ElementRange range) {
                          [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
                            for (uint64_t i = 0; i < count; ++i) {
                              output[out + i] = static_cast<T>(
-                                 sum_of(args, a[a_at + i * a_step], b[b_at + i * b_step], kSubtract));
+                                 combined<kCombine>(args, a[a_at + i * a_step], b[b_at + i * b_step]));
                            }
                          });
 }
 
-template <bool kSubtract>
+template <Combine kCombine>
 void run_any(const AddArgs& args, uint32_t begin, uint32_t end) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
   if (args.dtype == Dtype::kU8) {
-    run_typed<uint8_t, kSubtract>(args, range);
+    run_typed<uint8_t, kCombine>(args, range);
+  } else if (args.dtype == Dtype::kS16) {
+    run_typed<int16_t, kCombine>(args, range);
   } else {
-    run_typed<int8_t, kSubtract>(args, range);
+    run_typed<int8_t, kCombine>(args, range);
   }
 }
 
@@ -38,14 +51,27 @@ namespace add_ref {
 Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
-void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { run_any<false>(args, begin, end); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) {
+  run_any<Combine::kAdd>(args, begin, end);
+}
 }  // namespace add_ref
 
 namespace sub_ref {
 Refusal accepts(const AddArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const AddArgs&) { return 0; }
 uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
-void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { run_any<true>(args, begin, end); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) {
+  run_any<Combine::kSubtract>(args, begin, end);
+}
 }  // namespace sub_ref
+
+namespace squared_difference_ref {
+Refusal accepts(const AddArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const AddArgs&) { return 0; }
+uint32_t work_items(const AddArgs& args) { return num_chunks(args.broadcast.elements); }
+void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) {
+  run_any<Combine::kSquaredDifference>(args, begin, end);
+}
+}  // namespace squared_difference_ref
 
 }  // namespace qplan

@@ -265,7 +265,7 @@ inline void add_lanes(const AddArgs& args, bool subtract, uint32_t begin, uint32
 QPLAN_SIMD_NAMESPACE(add) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const AddArgs&) { return Refusal::kNone; }
+Refusal accepts(const AddArgs& args) { return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone; }
 
 size_t scratch_bytes(const AddArgs&) { return 0; }
 
@@ -281,7 +281,7 @@ void run(const AddArgs& args, uint32_t begin, uint32_t end, void*) { add_lanes(a
 QPLAN_SIMD_NAMESPACE(sub) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const AddArgs&) { return Refusal::kNone; }
+Refusal accepts(const AddArgs& args) { return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone; }
 
 size_t scratch_bytes(const AddArgs&) { return 0; }
 

@@ -2,6 +2,8 @@
 //
 //   out[o, i] = min { k : x[o, k, i] = max over k of x[o, k, i] }
 //
+// arg_min is the same of the smallest element, with integers alone.
+//
 // float32: a NaN is less than every number; where all are NaN the result is 0.
 #ifndef QPLAN_KERNELS_ARG_MAX_ARG_MAX_H_
 #define QPLAN_KERNELS_ARG_MAX_ARG_MAX_H_
@@ -22,6 +24,7 @@ struct ArgMaxArgs {
   uint64_t outer = 1;
   uint64_t inner = 1;
   uint32_t extent = 1;
+  bool is_minimum = false;
 };
 
 // Best first; the reference, which computes all that is bound, is the last.

@@ -11,13 +11,13 @@ bool is_above(float candidate, float best) {
 }
 bool is_above(int candidate, int best) { return candidate > best; }  // what 8-bit operands promote to
 
-template <typename T>
-uint32_t index_of_max(const T* at, uint32_t extent, uint64_t stride) {
+template <bool kIsMinimum, typename T>
+uint32_t index_of_best(const T* at, uint32_t extent, uint64_t stride) {
   uint32_t index = 0;
   T best = at[0];
   for (uint32_t k = 1; k < extent; ++k) {
     const T candidate = at[k * stride];
-    if (is_above(candidate, best)) {
+    if (kIsMinimum ? is_above(best, candidate) : is_above(candidate, best)) {
       best = candidate;
       index = k;
     }
@@ -30,7 +30,8 @@ void run_typed(const ArgMaxArgs& args, ElementRange range) {
   const T* input = static_cast<const T*>(args.input);
   for (uint64_t at = range.begin; at < range.end; ++at) {
     const uint64_t first = at / args.inner * args.extent * args.inner + at % args.inner;
-    const uint32_t index = index_of_max(input + first, args.extent, args.inner);
+    const uint32_t index = args.is_minimum ? index_of_best<true>(input + first, args.extent, args.inner)
+                                           : index_of_best<false>(input + first, args.extent, args.inner);
     if (args.output_dtype == Dtype::kS32) {
       static_cast<int32_t*>(args.output)[at] = static_cast<int32_t>(index);
     } else {

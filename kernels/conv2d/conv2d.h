@@ -8,10 +8,14 @@
 //   in_x         = x * stride_w + kx * dilation_w - pad_left
 //
 // I = input_c / groups input channels a group, g = o / (output_c / groups); outside its extents in[...] is
-// pad_value. Sums are taken modulo 2^32. requant (kernels/numeric/requantize.h) is, under the contract
+// pad_value. Sums are taken modulo 2^32, with has_wide_bias modulo 2^64. requant
+// (kernels/numeric/requantize.h) is, under the contract
 //
 //   TFL2, TFL1   requantize_tfl2, requantize_tfl1 (acc, multiplier[o], shift[o])
 //   F32E         round half even (float(acc) * scale[o])
+//
+// With int16 input and output the contract is TFL2, and the bias is int32, or int64 (has_wide_bias): then
+// requant is requantize_tfl2_wide.
 //
 // and under ACC32 the output is int32: out[n,y,x,o] = acc[n,y,x,o], without zero point and clamp.
 //
@@ -47,7 +51,7 @@ namespace qplan {
 struct Conv2dArgs {
   const void* input = nullptr;  // [batch, input_h, input_w, input_c]
   const int8_t* weights = nullptr;
-  const int32_t* bias = nullptr;
+  const int32_t* bias = nullptr;        // int64 where has_wide_bias
   const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
   const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
@@ -78,11 +82,12 @@ struct Conv2dArgs {
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
   FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
-  Dtype input_dtype = Dtype::kOther;        // uint8 or int8
-  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
+  Dtype input_dtype = Dtype::kOther;        // uint8, int8 or int16
+  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32; int16 where the input is
   uint16_t weights_layout = 0;              // layouts.def
   uint64_t schedule = 0;                    // kernels/schedule.h
-  bool has_residual = false;                // what these three are for
+  bool has_wide_bias = false;               // int16 only: bias and accumulators are int64
+  bool has_residual = false;                // what these three are for; not with int16
   const void* residual = nullptr;           // as the output
   bool residual_is_a = false;
   AddFormula residual_sum;

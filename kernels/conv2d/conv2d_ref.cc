@@ -1,4 +1,6 @@
 // The formula of conv2d.h as it stands there, for every dtype and layout.
+#include <type_traits>
+
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
@@ -10,13 +12,14 @@ namespace {
 constexpr uint16_t kOtherLayout = UINT16_MAX;
 
 // The accumulator of output channel o where the window begins at (y0, x0) of image n.
-template <typename In, uint16_t kLayout>
-int32_t accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
+template <typename In, uint16_t kLayout, typename Sum = int32_t>
+Sum accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
   const uint32_t group_c = a.input_c / a.groups;
   const uint32_t first_c = o / (a.output_c / a.groups) * group_c;
   const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
   const LayoutWindow window = {a.kernel_h, a.kernel_w, group_c};
-  uint32_t sum = static_cast<uint32_t>(a.bias[o]);
+  using Bits = std::make_unsigned_t<Sum>;
+  Bits sum = static_cast<Bits>(channel_bias<Sum>(a, o));
   uint64_t k = 0;
   for (uint32_t ky = 0; ky < a.kernel_h; ++ky) {
     const int32_t y = y0 + static_cast<int32_t>(ky * a.dilation_h);
@@ -31,12 +34,12 @@ int32_t accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0,
       for (uint32_t i = 0; i < group_c; ++i, ++k) {
         const int32_t v = inside ? pixel[i] : a.pad_value;
         const int32_t w = layout_weight(layout, a.weights, layout_index(layout, o, k, a.output_c, window), o);
-        // Both factors are within +-255.
-        sum += static_cast<uint32_t>((v - a.input_zero_point) * (w - a.weights_zero_point));
+        // The second factor is within +-255, the first within +-65535.
+        sum += static_cast<Bits>((v - a.input_zero_point) * (w - a.weights_zero_point));
       }
     }
   }
-  return static_cast<int32_t>(sum);
+  return static_cast<Sum>(sum);
 }
 
 template <typename In>
@@ -82,6 +85,25 @@ void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   }
 }
 
+// int16 in and out.
+template <typename Sum>
+void run_rows_s16(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
+  for (uint32_t row = begin; row < end; ++row) {
+    const uint32_t n = row / a.output_h, y = row % a.output_h;
+    const auto* image =
+        static_cast<const int16_t*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
+    auto* out = static_cast<int16_t*>(a.output) + uint64_t{row} * a.output_w * a.output_c;
+    const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
+    for (uint32_t x = 0; x < a.output_w; ++x) {
+      const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
+      for (uint32_t o = 0; o < a.output_c; ++o) {
+        const Sum sum = accumulate<int16_t, kLayout_ohwi, Sum>(a, image, y0, x0, o);
+        *out++ = static_cast<int16_t>(requantize_channel(a, sum, o));
+      }
+    }
+  }
+}
+
 template <typename In>
 void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   if (a.output_dtype == Dtype::kS8) {
@@ -102,7 +124,9 @@ size_t scratch_bytes(const Conv2dArgs&) { return 0; }
 uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void*) {
-  if (args.input_dtype == Dtype::kS8) {
+  if (args.input_dtype == Dtype::kS16) {
+    (args.has_wide_bias ? run_rows_s16<int64_t> : run_rows_s16<int32_t>)(args, begin, end);
+  } else if (args.input_dtype == Dtype::kS8) {
     run_output<int8_t>(args, begin, end);
   } else {
     run_output<uint8_t>(args, begin, end);

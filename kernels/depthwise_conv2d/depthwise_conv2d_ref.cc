@@ -1,4 +1,6 @@
 // The formula of depthwise_conv2d.h as it stands there, for every dtype and layout.
+#include <type_traits>
+
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
@@ -7,11 +9,12 @@ namespace qplan::depthwise_conv2d_ref {
 namespace {
 
 // The accumulator of output channel o where the window begins at (y0, x0) of image n.
-template <typename In, uint16_t kLayout>
-int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
+template <typename In, uint16_t kLayout, typename Sum = int32_t>
+Sum accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
   const uint32_t c = o / (a.output_c / a.input_c);
   const uint64_t num_k = uint64_t{a.kernel_h} * a.kernel_w;
-  uint32_t sum = static_cast<uint32_t>(a.bias[o]);
+  using Bits = std::make_unsigned_t<Sum>;
+  Bits sum = static_cast<Bits>(channel_bias<Sum>(a, o));
   uint64_t k = 0;
   for (uint32_t ky = 0; ky < a.kernel_h; ++ky) {
     const int32_t y = y0 + static_cast<int32_t>(ky * a.dilation_h);
@@ -23,16 +26,16 @@ int32_t accumulate(const DepthwiseConv2dArgs& a, const In* image, int32_t y0, in
                   c];
       }
       const int32_t w = a.weights[layout_index(kLayout, o, k, a.output_c, num_k)];
-      // Both factors are within +-255.
-      sum += static_cast<uint32_t>((v - a.input_zero_point) * (w - a.weights_zero_point));
+      // The second factor is within +-255, the first within +-65535.
+      sum += static_cast<Bits>((v - a.input_zero_point) * (w - a.weights_zero_point));
     }
   }
-  return static_cast<int32_t>(sum);
+  return static_cast<Sum>(sum);
 }
 
 // What becomes of an accumulator: itself where Out is int32, which is ACC32.
-template <typename Out>
-Out output(const DepthwiseConv2dArgs& a, int32_t sum, uint32_t o) {
+template <typename Out, typename Sum>
+Out output(const DepthwiseConv2dArgs& a, Sum sum, uint32_t o) {
   if constexpr (sizeof(Out) == sizeof(int32_t)) {
     return sum;
   } else {
@@ -40,7 +43,7 @@ Out output(const DepthwiseConv2dArgs& a, int32_t sum, uint32_t o) {
   }
 }
 
-template <typename In, typename Out, uint16_t kLayout>
+template <typename In, typename Out, uint16_t kLayout, typename Sum = int32_t>
 void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
@@ -50,7 +53,7 @@ void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
     for (uint32_t x = 0; x < a.output_w; ++x) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
       for (uint32_t o = 0; o < a.output_c; ++o) {
-        const int32_t sum = accumulate<In, kLayout>(a, image, y0, x0, o);
+        const Sum sum = accumulate<In, kLayout, Sum>(a, image, y0, x0, o);
         *out++ = output<Out>(a, sum, o);
       }
     }
@@ -86,7 +89,10 @@ size_t scratch_bytes(const DepthwiseConv2dArgs&) { return 0; }
 uint32_t work_items(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
 
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void*) {
-  if (args.input_dtype == Dtype::kS8) {
+  if (args.input_dtype == Dtype::kS16) {
+    (args.has_wide_bias ? run_rows<int16_t, int16_t, kLayout_ohwi, int64_t>
+                        : run_rows<int16_t, int16_t, kLayout_ohwi>)(args, begin, end);
+  } else if (args.input_dtype == Dtype::kS8) {
     run_output<int8_t>(args, begin, end);
   } else {
     run_output<uint8_t>(args, begin, end);

@@ -1,8 +1,8 @@
-// dequantize: int8 or uint8 -> float32.
+// dequantize: int8, uint8 or int16 -> float32.
 //
 //   out = scale * float(x - zero_point)
 //
-// One float32 product: the difference has at most 9 bits, so that it is also the product of the reals,
+// One float32 product: the difference has at most 17 bits, so that it is also the product of the reals,
 // rounded once. docs/numerics/dequantize.md.
 #ifndef QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_
 #define QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_
@@ -15,7 +15,7 @@
 namespace qplan {
 
 struct DequantizeArgs {
-  Dtype dtype = Dtype::kOther;  // of the input: kU8, kS8
+  Dtype dtype = Dtype::kOther;  // of the input: kU8, kS8, kS16
   const void* input = nullptr;
   float* output = nullptr;
   uint64_t elements = 0;

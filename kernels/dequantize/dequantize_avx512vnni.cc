@@ -26,7 +26,9 @@ inline void dequantize_lanes(const DequantizeArgs& args, uint32_t begin, uint32_
 QPLAN_SIMD_NAMESPACE(dequantize) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const DequantizeArgs&) { return Refusal::kNone; }
+Refusal accepts(const DequantizeArgs& args) {
+  return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone;
+}
 
 size_t scratch_bytes(const DequantizeArgs&) { return 0; }
 

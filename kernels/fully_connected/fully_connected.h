@@ -4,7 +4,7 @@
 // acc[r,o] = bias[o] + sum over k of (in[r,k] - input_zero_point) * (weights[o,k] - weights_zero_point)
 //
 // Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts;
-// under ACC32 out[r,o] = acc[r,o], as int32.
+// under ACC32 out[r,o] = acc[r,o], as int32. int16 is as there.
 // Weights [output_c, input_c] lie in the layout weights_layout: ohwi, o16k4 or o4k4 (kernels/layout.h). bias,
 // multiplier, shift, scale, float_scale and float_offset have layout_channels(weights_layout, output_c)
 // entries.
@@ -27,7 +27,7 @@ namespace qplan {
 struct FullyConnectedArgs {
   const void* input = nullptr;  // [rows, input_c]
   const int8_t* weights = nullptr;
-  const int32_t* bias = nullptr;
+  const int32_t* bias = nullptr;        // int64 where has_wide_bias
   const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
   const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
@@ -44,8 +44,9 @@ struct FullyConnectedArgs {
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
   FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
-  Dtype input_dtype = Dtype::kOther;        // uint8 or int8
-  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32
+  bool has_wide_bias = false;               // int16 only: bias and accumulators are int64
+  Dtype input_dtype = Dtype::kOther;        // uint8, int8 or int16
+  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32; int16 where the input is
   uint16_t weights_layout = 0;              // layouts.def
   uint64_t schedule = 0;                    // kernels/schedule.h
 };

@@ -8,7 +8,17 @@
 //
 //   out = clamp(output_zero_point + round half even (float(sum - n * input_zero_point) * scale))
 //
-// with the factor 1 / n in the scale. Input and output have one dtype, int8 or uint8.
+// with the factor 1 / n in the scale. Input and output have one dtype, int8, uint8 or int16
+// (TFL2 alone).
+//
+// reduce_max, reduce_min, reduce_prod reduce alike, with other functions:
+//
+//   max, min: out = the largest or least of the reduced elements; one quantisation, which plays no part
+//   prod:     p_0 = 1, p_i = requantize_tfl2_wide(p_(i-1) * (x_i - input_zero_point), output_multiplier,
+//   output_shift)
+//             over the elements in the order of the tensor; out = clamp(p_n + output_zero_point)
+//
+// docs/numerics/mean.md.
 #ifndef QPLAN_KERNELS_MEAN_MEAN_H_
 #define QPLAN_KERNELS_MEAN_MEAN_H_
 
@@ -20,13 +30,17 @@
 
 namespace qplan {
 
+enum class Reduction : uint8_t { kMean, kMax, kMin, kProd };
+
 struct MeanArgs {
   static constexpr uint32_t kMaxRank = 6;
-  // So that |sum - n * input_zero_point| <= 255 * n fits int32.
+  // So that |sum - n * input_zero_point| <= 255 * n fits int32, or 65535 * n of int16.
   static constexpr uint32_t kMaxReduced = uint32_t{1} << 23;
+  static constexpr uint32_t kMaxReducedS16 = uint32_t{1} << 15;
 
-  Contract contract = Contract::kTfl2;  // or kF32e
-  Dtype dtype = Dtype::kOther;          // kU8, kS8
+  Reduction reduction = Reduction::kMean;
+  Contract contract = Contract::kTfl2;  // or kF32e, of the mean alone
+  Dtype dtype = Dtype::kOther;          // kU8, kS8, kS16
   const void* input = nullptr;
   void* output = nullptr;
   uint64_t num_outputs = 1;
@@ -50,8 +64,10 @@ struct MeanArgs {
 #define QPLAN_MEAN_VARIANTS \
   QPLAN_SIMD_VARIANTS(mean) \
   QPLAN_VARIANT(mean_ref, QPLAN_ISA_REFERENCE)
+#define QPLAN_REDUCE_VARIANTS QPLAN_VARIANT(reduce_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MeanArgs)
 QPLAN_MEAN_VARIANTS
+QPLAN_REDUCE_VARIANTS
 #undef QPLAN_VARIANT
 
 }  // namespace qplan

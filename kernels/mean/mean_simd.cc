@@ -7,6 +7,7 @@ namespace qplan {
 namespace {
 
 inline Refusal mean_channels_accept(const MeanArgs& args) {
+  if (args.dtype == Dtype::kS16) return Refusal::kDtype;
   const bool along_channels = args.reduced_rank == 1 && (args.kept_rank == 1 || args.kept_rank == 2) &&
                               args.kept_strides[args.kept_rank - 1] == 1;
   if (!along_channels) return Refusal::kAxes;

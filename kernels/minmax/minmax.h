@@ -3,8 +3,8 @@
 //   out = a > b ? a : b    maximum
 //   out = a < b ? a : b    minimum
 //
-// The two inputs and the output have one dtype, int8 or uint8, and one quantisation, which plays no part: the
-// larger of two integers stands for the larger of the two reals. docs/numerics/data_movement.md.
+// The two inputs and the output have one dtype, int8, uint8 or int16, and one quantisation, which plays no
+// part: the larger of two integers stands for the larger of the two reals. docs/numerics/data_movement.md.
 #ifndef QPLAN_KERNELS_MINMAX_MINMAX_H_
 #define QPLAN_KERNELS_MINMAX_MINMAX_H_
 
@@ -18,7 +18,7 @@ namespace qplan {
 
 struct MinmaxArgs {
   bool is_maximum = false;
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  Dtype dtype = Dtype::kOther;  // kU8, kS8, kS16
   const void* a = nullptr;
   const void* b = nullptr;
   void* output = nullptr;

@@ -33,6 +33,8 @@ void run(const MinmaxArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
   if (args.dtype == Dtype::kU8) {
     run_typed<uint8_t>(args, range);
+  } else if (args.dtype == Dtype::kS16) {
+    run_typed<int16_t>(args, range);
   } else {
     run_typed<int8_t>(args, range);
   }

@@ -22,7 +22,9 @@ inline void minmax_bytes(const MinmaxArgs& args, uint32_t begin, uint32_t end) {
 QPLAN_SIMD_NAMESPACE(minmax) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const MinmaxArgs&) { return Refusal::kNone; }
+Refusal accepts(const MinmaxArgs& args) {
+  return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone;
+}
 
 size_t scratch_bytes(const MinmaxArgs&) { return 0; }
 

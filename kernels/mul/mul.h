@@ -8,7 +8,8 @@
 //   product = (float(a - input1_zero_point) * input1_scale) * (float(b - input2_zero_point) * input2_scale)
 //   out     = clamp(output_zero_point + round half even (product / output_scale), clamp_min, clamp_max)
 //
-// The two inputs and the output have one dtype, int8 or uint8. docs/numerics/mul.md.
+// The two inputs and the output have one dtype, int8, uint8 or int16 (TFL2 alone, all zero points 0).
+// docs/numerics/mul.md.
 #ifndef QPLAN_KERNELS_MUL_MUL_H_
 #define QPLAN_KERNELS_MUL_MUL_H_
 
@@ -23,7 +24,7 @@ namespace qplan {
 
 struct MulArgs {
   Contract contract = Contract::kTfl2;  // or kF32e
-  Dtype dtype = Dtype::kOther;          // kU8, kS8
+  Dtype dtype = Dtype::kOther;          // kU8, kS8, kS16
   const void* a = nullptr;
   const void* b = nullptr;
   void* output = nullptr;

@@ -41,6 +41,8 @@ template <int32_t (*kProduct)(const MulArgs&, int32_t, int32_t)>
 void run_dtype(const MulArgs& args, ElementRange range) {
   if (args.dtype == Dtype::kU8) {
     run_typed<uint8_t, kProduct>(args, range);
+  } else if (args.dtype == Dtype::kS16) {
+    run_typed<int16_t, kProduct>(args, range);
   } else {
     run_typed<int8_t, kProduct>(args, range);
   }

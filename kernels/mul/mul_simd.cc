@@ -42,7 +42,7 @@ inline void mul_lanes(const MulArgs& args, uint32_t begin, uint32_t end) {
 QPLAN_SIMD_NAMESPACE(mul) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const MulArgs&) { return Refusal::kNone; }
+Refusal accepts(const MulArgs& args) { return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone; }
 
 size_t scratch_bytes(const MulArgs&) { return 0; }
 

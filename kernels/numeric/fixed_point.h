@@ -69,6 +69,36 @@ static constexpr int32_t fixed_reciprocal_one_plus(int32_t a) {
   return saturating_shift_left(x, 1);
 }
 
+// 1 / sqrt(value) = multiplier * 2^(shift - 31) for value >= 0, as requantize_tfl2 takes it, where 0 counts
+// as 1: TFLite's, by Newton's iteration in Q3.28 from 1. shift is in [-12, 0].
+struct InverseSqrt {
+  int32_t multiplier;
+  int32_t shift;
+};
+static constexpr InverseSqrt fixed_inverse_sqrt(int32_t value) {
+  if (value <= 1) return {INT32_MAX, 0};
+  int32_t right = 11;
+  while (value >= 1 << 29) {
+    value /= 4;
+    ++right;
+  }
+  // To [2^27, 2^29), by an even number of bits.
+  while (value < 1 << 27) {
+    value *= 4;
+    --right;
+  }
+  constexpr int32_t kOneAndHalf = (1 << 28) + (1 << 27), kHalfSqrt2 = 1518500250;  // Q3.28, Q0.31
+  const int32_t half = rounding_shift_right(value >> 1, 1);
+  int32_t x = 1 << 28;
+  for (int i = 0; i < 5; ++i) {
+    const int32_t cube = saturating_shift_left(doubling_high_mul(doubling_high_mul(x, x), x), 6);
+    x = saturating_shift_left(wrap_sub(doubling_high_mul(kOneAndHalf, x), doubling_high_mul(half, cube)), 3);
+  }
+  x = doubling_high_mul(x, kHalfSqrt2);
+  if (right >= 0) return {x, -right};
+  return {wrap_shift_left(x, -right), 0};
+}
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_

@@ -46,6 +46,19 @@ static constexpr int32_t requantize_tfl2(int32_t a, int32_t multiplier, int32_t 
   return rounding_shift_right(doubling_high_mul(wrap_shift_left(a, left), multiplier), right);
 }
 
+// TFL2 of an accumulator of 64 bits, which int16 activations have: the multiplier is rounded to 16 bits
+// first, and one rounding, ties upwards, follows. Products are taken modulo 2^64. multiplier is not negative,
+// shift in
+// [-31, kMaxWideShift].
+static constexpr int32_t kMaxWideShift = 7;
+static constexpr int32_t requantize_tfl2_wide(int64_t a, int32_t multiplier, int32_t shift) {
+  const int32_t reduced = multiplier < 0x7fff0000 ? (multiplier + (1 << 15)) >> 16 : 0x7fff;
+  const int32_t right = 15 - shift;  // [8, 46]
+  const uint64_t product =
+      static_cast<uint64_t>(a) * static_cast<uint64_t>(reduced) + (uint64_t{1} << (right - 1));
+  return static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(product) >> right));
+}
+
 // TFL1: one rounding, ties upwards: floor((a * multiplier + 2^(30 - shift)) / 2^(31 - shift)), of which the
 // low 32 bits are kept (a positive shift can make it wider). Parameters as for TFL2.
 static constexpr int32_t requantize_tfl1(int32_t a, int32_t multiplier, int32_t shift) {
@@ -87,6 +100,19 @@ static inline int32_t requantize_channel(const Args& args, int32_t a, uint32_t o
       break;
   }
   return add_clamp(requantize_tfl2(a, args.multiplier[o], args.shift[o]), zero_point, lo, hi);
+}
+
+// The int16 output for an accumulator of 64 bits, under TFL2.
+template <typename Args>
+static inline int32_t requantize_channel(const Args& args, int64_t a, uint32_t o) {
+  return add_clamp(requantize_tfl2_wide(a, args.multiplier[o], args.shift[o]), args.output_zero_point,
+                   args.clamp_min, args.clamp_max);
+}
+
+// The bias of output channel o, of as many bits as the accumulator.
+template <typename Sum, typename Args>
+static inline Sum channel_bias(const Args& args, uint32_t o) {
+  return static_cast<const Sum*>(static_cast<const void*>(args.bias))[o];
 }
 
 }  // namespace qplan

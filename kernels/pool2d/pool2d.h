@@ -1,5 +1,5 @@
-// avg_pool2d, max_pool2d: windows over height and width of x [n,h,w,c]; input and output have one dtype, int8
-// or uint8, and, but for avg under F32E, one scale and zero point.
+// avg_pool2d, max_pool2d: windows over height and width of x [n,h,w,c]; input and output have one dtype,
+// int8, uint8 or int16 (not under F32E), and, but for avg under F32E, one scale and zero point.
 //
 // The window of output (y, x) is the inputs (y * stride_h - pad_top + ky, x * stride_w - pad_left + kx), ky <
 // pool_h, kx < pool_w, as far as they exist; each window holds at least one. With their sum and their number
@@ -29,7 +29,7 @@ namespace qplan {
 
 struct Pool2dArgs {
   Contract contract = Contract::kTfl2;  // or kF32e; not looked at by max
-  Dtype dtype = Dtype::kOther;          // kU8, kS8
+  Dtype dtype = Dtype::kOther;          // kU8, kS8, kS16
   const void* input = nullptr;
   void* output = nullptr;
   // Extents and window positions fit int32; batch * output_h does, too.

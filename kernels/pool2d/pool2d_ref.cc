@@ -57,6 +57,8 @@ template <template <typename> class Reduction>
 void run_any(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
   if (args.dtype == Dtype::kU8) {
     run_rows<uint8_t, Reduction<uint8_t>>(args, begin, end);
+  } else if (args.dtype == Dtype::kS16) {
+    run_rows<int16_t, Reduction<int16_t>>(args, begin, end);
   } else {
     run_rows<int8_t, Reduction<int8_t>>(args, begin, end);
   }

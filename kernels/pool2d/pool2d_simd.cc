@@ -135,6 +135,7 @@ QPLAN_SIMD_NAMESPACE(avg_pool2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
 Refusal accepts(const Pool2dArgs& args) {
+  if (args.dtype == Dtype::kS16) return Refusal::kDtype;
   return uint64_t{args.pool_h} * args.pool_w < kMaxAverageCount ? Refusal::kNone : Refusal::kTooLarge;
 }
 
@@ -152,7 +153,9 @@ void run(const Pool2dArgs& args, uint32_t begin, uint32_t end, void*) { avg_pool
 QPLAN_SIMD_NAMESPACE(max_pool2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const Pool2dArgs&) { return Refusal::kNone; }
+Refusal accepts(const Pool2dArgs& args) {
+  return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone;
+}
 
 size_t scratch_bytes(const Pool2dArgs&) { return 0; }
 

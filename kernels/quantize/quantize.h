@@ -1,4 +1,4 @@
-// quantize: float32 -> int8 or uint8.
+// quantize: float32 -> int8, uint8 or int16.
 //
 //   kDivAway  out = clamp(round half away from zero (x / scale) + zero_point)       TFLite, TVM
 //   kDivEven  out = clamp(round half to even (x / scale) + zero_point)              ONNX
@@ -20,7 +20,7 @@ namespace qplan {
 enum class QuantizeRounding : uint8_t { kDivAway = 0, kDivEven = 1, kMulEven = 2 };
 
 struct QuantizeArgs {
-  Dtype dtype = Dtype::kOther;  // of the output: kU8, kS8
+  Dtype dtype = Dtype::kOther;  // of the output: kU8, kS8, kS16
   QuantizeRounding rule = QuantizeRounding::kDivAway;
   const float* input = nullptr;
   void* output = nullptr;

@@ -6,9 +6,9 @@ namespace qplan {
 namespace quantize_ref {
 namespace {
 
-// Beyond +-1024 every result saturates; within, float32 holds all halves exactly.
+// Beyond +-2^17 every result saturates; within, float32 holds all halves exactly.
 float limit(float x) {
-  constexpr float kLimit = 1024.0f;
+  constexpr float kLimit = 131072.0f;
   if (x != x) return 0.0f;
   return x < -kLimit ? -kLimit : x > kLimit ? kLimit : x;
 }
@@ -61,6 +61,8 @@ void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.elements, begin, end);
   if (args.dtype == Dtype::kU8) {
     run_rule<uint8_t>(args, range);
+  } else if (args.dtype == Dtype::kS16) {
+    run_rule<int16_t>(args, range);
   } else {
     run_rule<int8_t>(args, range);
   }

@@ -41,7 +41,9 @@ inline void quantize_lanes(const QuantizeArgs& args, uint32_t begin, uint32_t en
 QPLAN_SIMD_NAMESPACE(quantize) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
+Refusal accepts(const QuantizeArgs& args) {
+  return args.dtype == Dtype::kS16 ? Refusal::kDtype : Refusal::kNone;
+}
 
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
 

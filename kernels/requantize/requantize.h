@@ -28,7 +28,7 @@ inline constexpr uint32_t kRequantizeChunk = 4096;
 // work items.
 struct RequantizeArgs {
   const void* input = nullptr;
-  void* output = nullptr;  // may be the input, if both dtypes have one byte
+  void* output = nullptr;  // may be the input, if both dtypes have the same size
   uint64_t count = 0;      // elements, >= 1
   int32_t input_zero_point = 0;
   int32_t output_zero_point = 0;
@@ -47,8 +47,8 @@ struct RequantizeArgs {
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
-  Dtype input_dtype = Dtype::kOther;   // uint8, int8 or int32
-  Dtype output_dtype = Dtype::kOther;  // uint8 or int8
+  Dtype input_dtype = Dtype::kOther;   // uint8, int8, int16 or int32
+  Dtype output_dtype = Dtype::kOther;  // uint8, int8 or int16
 };
 
 // Best first; the reference, which computes all that is bound, is the last.

@@ -35,6 +35,8 @@ template <typename In>
 void run_output(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
   if (a.output_dtype == Dtype::kS8) {
     run_chunks<In, int8_t>(a, begin, end);
+  } else if (a.output_dtype == Dtype::kS16) {
+    run_chunks<In, int16_t>(a, begin, end);
   } else {
     run_chunks<In, uint8_t>(a, begin, end);
   }
@@ -55,6 +57,8 @@ void run(const RequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
     run_output<int32_t>(args, begin, end);
   } else if (args.input_dtype == Dtype::kS8) {
     run_output<int8_t>(args, begin, end);
+  } else if (args.input_dtype == Dtype::kS16) {
+    run_output<int16_t>(args, begin, end);
   } else {
     run_output<uint8_t>(args, begin, end);
   }

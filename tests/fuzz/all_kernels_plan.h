@@ -68,6 +68,12 @@ class AllKernelsPlan {
     });
     const uint32_t larger = step(k_maximum, {product, row}, {1, 3, 3, 24}, copy_params(0));
     const uint32_t smaller = step(k_minimum, {larger, sum}, {1, 3, 3, 24}, copy_params(0));
+    const uint32_t square = step(k_squared_difference, {sum, row}, {1, 3, 3, 24}, [](Builder& b) {
+      return done(format::KernelParams_AddParams,
+                  format::CreateAddParams(b, format::Contract_TFL2, 7, -3, kMultiplier, 0, 9, kMultiplier, -1,
+                                          4, kMultiplier, -9, -128, 127));
+    });
+    const uint32_t integers = add_integers(x, square, row);
     const uint32_t joined = step(k_concat, {sum, smaller, difference}, {1, 3, 3, 72}, concat_params(3));
     const uint32_t left = spec_.add_tensor({1, 3, 3, 40}, "left");
     const uint32_t right = spec_.add_tensor({1, 3, 3, 32}, "right");
@@ -127,7 +133,8 @@ class AllKernelsPlan {
 
     const uint32_t of_floats = floats(real);
     set_lifetimes();
-    spec_.add_main({real}, {result, classes, turned, resized_float, added, few, of_floats, gathered},
+    spec_.add_main({real},
+                   {result, classes, turned, resized_float, added, few, of_floats, gathered, integers},
                    kScratchBytes);
   }
 
@@ -222,6 +229,77 @@ class AllKernelsPlan {
     const uint32_t output = spec_.add_tensor(std::move(shape), "t", code, bits);
     spec_.add_step(kernel, std::move(inputs), {output}, std::move(params), "s");
     return output;
+  }
+
+  // Families on integers without vectors, and int16.
+  uint32_t add_integers(uint32_t x, uint32_t square, uint32_t row) {
+    const uint32_t bent = step(k_prelu, {square, row}, {1, 3, 3, 24}, prelu_params(-3));
+    const uint32_t largest = step(k_reduce_max, {bent}, {1, 3, 24}, mean_params(2));
+    const uint32_t least = step(k_reduce_min, {largest}, {1, 24}, mean_params(2));
+    const uint32_t product = step(k_reduce_prod, {largest}, {3, 24}, mean_params(1));
+    const uint32_t matrix = step(k_batch_matmul, {product, largest}, {1, 3, 3}, [](Builder& b) {
+      return done(format::KernelParams_BatchMatmulParams,
+                  format::CreateBatchMatmulParams(b, 3, -4, 5, kMultiplier, -9, -128, 127, true));
+    });
+    const uint32_t unit = step(k_l2_normalization, {matrix}, {1, 3, 3}, [](Builder& b) {
+      return done(format::KernelParams_L2NormalizationParams, format::CreateL2NormalizationParams(b, 7));
+    });
+    const uint32_t where = step(
+        k_arg_min, {least}, {1},
+        [](Builder& b) { return done(format::KernelParams_ArgMaxParams, format::CreateArgMaxParams(b, 1)); },
+        0, 32);
+    const uint32_t transposed = [&] {
+      const std::vector<uint32_t> c = weights(3, {2, 2, 8}, kLayout_ohwi);
+      return step(k_conv2d_transpose, {x, c[0], c[1], c[2], c[3]}, {1, 12, 11, 3},
+                  layer_params(2, 2, 0, 1, -3, 4));
+    }();
+    const uint32_t wide = step(
+        k_requantize, {transposed}, {1, 12, 11, 3},
+        [](Builder& b) {
+          return done(
+              format::KernelParams_RequantizeParams,
+              format::CreateRequantizeParams(b, format::Contract_TFL2, 7, 0, kMultiplier, 6, -32768, 32767));
+        },
+        0, 16);
+    const std::vector<uint32_t> c = weights(4, {3, 3, 3}, kLayout_ohwi);
+    const uint32_t bias = spec_.add_constant({4}, std::vector<uint8_t>(4 * sizeof(int64_t), 1), "", 0, 64);
+    const uint32_t convolved = step(k_conv2d, {wide, c[0], bias, c[2], c[3]}, {1, 6, 6, 4},
+                                    layer_params(3, 2, 1, 1, 0, 0, -32768, 32767), 0, 16);
+    const uint32_t bent16 = step(k_prelu, {convolved, convolved}, {1, 6, 6, 4}, prelu_params(0), 0, 16);
+    std::vector<int32_t> entries(256);
+    for (int32_t i = 0; i < 256; ++i) entries[static_cast<size_t>(i)] = 32768 + i * 128;
+    const uint32_t curve = step(
+        k_lut16, {bent16, int32_constant(entries)}, {1, 6, 6, 4},
+        [](Builder& b) {
+          return done(format::KernelParams_Lut16Params, format::CreateLut16Params(b, true, 20000, 3));
+        },
+        0, 16);
+    spec_.add_step(k_copy, {unit}, {spec_.add_tensor({9}, "unit")}, copy_params(0), "keep");
+    spec_.add_step(k_copy, {where}, {spec_.add_tensor({1, 1}, "where", 0, 32)}, copy_params(0), "keep");
+    return curve;
+  }
+
+  static ParamsWriter prelu_params(int32_t zero_point) {
+    return [=](Builder& b) {
+      return done(format::KernelParams_PreluParams,
+                  format::CreatePreluParams(b, zero_point, 0, zero_point, kMultiplier, 1, kMultiplier, -6));
+    };
+  }
+  static ParamsWriter mean_params(uint32_t axes) {
+    return [=](Builder& b) {
+      return done(format::KernelParams_MeanParams,
+                  format::CreateMeanParams(b, format::Contract_TFL2, axes, 6, 1, kMultiplier, -3));
+    };
+  }
+  static ParamsWriter layer_params(uint32_t size, uint32_t stride, uint32_t pad, uint32_t groups,
+                                   int32_t input_zero_point, int32_t output_zero_point,
+                                   int32_t clamp_min = -128, int32_t clamp_max = 127) {
+    return [=](Builder& b) {
+      return done(format::KernelParams_Conv2dParams,
+                  format::CreateConv2dParams(b, format::Contract_TFL2, kLayout_ohwi, size, size, stride,
+                                             stride, 1, 1, pad, pad, groups, input_zero_point, 0,
+                                             input_zero_point, output_zero_point, clamp_min, clamp_max));
+    };
   }
 
   // Two tensors of 216 bytes inside the one that they make, and what it is cut into, too.

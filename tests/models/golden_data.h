@@ -48,11 +48,11 @@ inline std::map<std::string, std::vector<GoldenCase>> golden_cases(const std::st
   return cases;
 }
 
-// Models of group A as test parameters. One empty name means that the data directory is missing: the test
+// Models of a group as test parameters. One empty name means that the data directory is missing: the test
 // skips.
-inline std::vector<std::string> golden_models() {
+inline std::vector<std::string> golden_models(const std::string& group = "A") {
   std::vector<std::string> models;
-  for (const auto& [model, cases] : golden_cases("A")) models.push_back(model);
+  for (const auto& [model, cases] : golden_cases(group)) models.push_back(model);
   if (models.empty()) models.emplace_back();
   return models;
 }

@@ -94,5 +94,29 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenOfTarget,
                            return as_test_name(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
                          });
 
+// Networks of one operator on int16, which the reference kernels compute.
+class GoldenOfInt16 : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenOfInt16, EveryOutputByteIsTheReferences) {
+  const std::string& model = GetParam();
+  if (model.empty()) GTEST_SKIP() << kNoDataDirectory;
+  for (const char* target : {"cpu", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
+    const std::vector<uint8_t> plan = pack_model(model_path(model).string(), target);
+    expect_golden(plan, golden_cases("C").at(model), QPLAN_ISA_AUTO);
+  }
+}
+
+// Without those that move data.
+std::vector<std::string> int16_models() {
+  std::vector<std::string> models = golden_models("C");
+  std::erase_if(models, [](const std::string& name) {
+    return name.find("/pad") != std::string::npos || name.find("/strided_slice") != std::string::npos;
+  });
+  return models;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOfInt16, ::testing::ValuesIn(int16_models()),
+                         [](const auto& test) { return as_test_name(test.param); });
+
 }  // namespace
 }  // namespace qplan::testing::golden_test

@@ -200,7 +200,7 @@ inline std::vector<Refusal<Conv2dStepSpec>> common_conv2d_refusals() {
        QPLAN_KERNEL_MISSING},
       {[](Spec& s) { s.layout = 99; }, "no variant reads weight layout 99 (unknown)", QPLAN_KERNEL_MISSING},
       {dtype(Spec::kInput, 2, 32), "input has float32"},
-      {dtype(Spec::kInput, 0, 16), "input has int16"},
+      {dtype(Spec::kInput, 0, 32), "input has int32"},
       {dtype(Spec::kInput, 1, 32), "input has another dtype"},
       {dtype(Spec::kOutput, 0, 32), "output has int32"},
       {dtype(Spec::kWeights, 1, 8), "weights has uint8, expected int8"},

@@ -9,6 +9,7 @@ namespace {
 constexpr size_t kDataOperand = 0, kWeightOperand = 1;
 
 bool is_convolution(const ir::Node& node) { return op::plain_name(*node.op) == "conv2d"; }
+bool is_transposed(const ir::Node& node) { return node.op->name == "qnn.conv2d_transpose"; }
 
 // Extents of the input and the output along the axes of the layout.
 Geometry image_geometry(const ir::TensorType& data, const ir::TensorType& result,
@@ -30,6 +31,15 @@ Geometry product_geometry(const ir::Function& function, const ir::Node& product)
                                 op::data_layout(op::attr_string(product, "data_layout")));
     g.groups = op::attr_int(product, "groups");
     g.window = op::conv2d_window(product, weight);
+    return g;
+  }
+  if (is_transposed(product)) {
+    Geometry g =
+        image_geometry(function.type(product.operands[kDataOperand]), result, op::data_layout("NHWC"));
+    const ir::Ints &strides = op::attr_ints(product, "strides"), &crop = op::attr_ints(product, "crop");
+    g.window.kernel_h = weight.shape[1], g.window.kernel_w = weight.shape[2];
+    g.window.stride_h = strides[0], g.window.stride_w = strides[1];
+    g.window.pad_top = crop[0], g.window.pad_left = crop[1];
     return g;
   }
   Geometry g;
@@ -59,7 +69,7 @@ Geometry mean_geometry(const ir::Function& function, const ir::Node& mean) {
 }
 
 bool has_canonical_layout(const ir::Node& node) {
-  if (op::plain_name(*node.op) == "dense") return true;
+  if (op::plain_name(*node.op) == "dense" || is_transposed(node)) return true;
   if (!is_convolution(node)) return op::attr_string(node, "layout") == "NHWC";
   return op::attr_string(node, "data_layout") == "NHWC" && op::attr_string(node, "kernel_layout") == "OHWI";
 }

@@ -60,6 +60,7 @@ Clamp clip_clamp(const ir::Node& clip, ir::DType dtype) {
 }
 
 bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
+bool is_quantized(ir::DType dtype) { return is_8_bit(dtype) || dtype == ir::kInt16; }
 
 QuantizedMultiplier checked_multiplier(double real) {
   constexpr int32_t kMaxShift = 30;

@@ -46,7 +46,7 @@ Part<float> read_scale(const ir::Function& function, ir::ValueId value, const ch
 // One number for all channels.
 Part<int32_t> read_zero_point(const ir::Function& function, ir::ValueId value, const char* what);
 
-// What an 8-bit result is clamped to, in units of the output.
+// What a quantised result is clamped to, in units of the output.
 struct Clamp {
   int32_t min = 0;
   int32_t max = 0;
@@ -56,6 +56,8 @@ Clamp full_clamp(ir::DType dtype);
 Clamp clip_clamp(const ir::Node& clip, ir::DType dtype);
 
 bool is_8_bit(ir::DType dtype);
+// int8, uint8, int16: what activations of quantised networks are.
+bool is_quantized(ir::DType dtype);
 
 // The scales of quantised operators, and the multipliers that their contracts make of them
 // (docs/numerics.md, "Scales"): one place for all targets.
@@ -95,6 +97,7 @@ QuantizedMultiplier checked_multiplier(double real);
 // An addition under tfl2 (docs/numerics/add.md): both inputs, shifted left by kAddLeftShift, are brought to
 // twice the larger scale, their sum to the output's.
 inline constexpr int32_t kAddLeftShift = 20;
+inline constexpr int32_t kAddLeftShiftInt16 = 15;
 struct AddMultipliers {
   QuantizedMultiplier lhs, rhs, output;
 };

@@ -66,7 +66,7 @@ class Reader {
     layer.input_dtype = function_.type(product_.operands[kData]).dtype;
     layer.weight_dtype = function_.type(product_.operands[kWeight]).dtype;
     layer.output_dtype = function_.type(last().results[0]).dtype;
-    if (is_8_bit(layer.output_dtype)) {
+    if (is_quantized(layer.output_dtype)) {
       layer.clamp =
           n_.clip != nullptr ? clip_clamp(*n_.clip, layer.output_dtype) : full_clamp(layer.output_dtype);
     }
@@ -199,6 +199,7 @@ int32_t pad_value(const ir::Constant& constant) {
   const ir::DType dtype = constant.type().dtype;
   if (dtype == ir::kFloat32) return static_cast<int32_t>(constant.as<float>()[0]);
   if (dtype == ir::kInt32) return constant.as<int32_t>()[0];
+  if (dtype == ir::kInt16) return constant.as<int16_t>()[0];
   return dtype == ir::kUint8 ? constant.as<uint8_t>()[0] : constant.as<int8_t>()[0];
 }
 
@@ -211,16 +212,37 @@ Geometry QuantizedLayer::unpadded_geometry() const {
   return g;
 }
 
+namespace {
+
+template <typename T>
+Part<std::vector<T>> bias_of(const QuantizedLayer& layer, ir::DType dtype) {
+  using Bias = Part<std::vector<T>>;
+  const auto channels = static_cast<size_t>(layer.geometry.out_c);
+  if (!layer.bias) return Bias::unreadable(layer.bias.why());
+  const ir::ConstantRef& bias = *layer.bias;
+  if (bias == nullptr) return std::vector<T>(channels, 0);
+  const ir::TensorType& type = bias->type();
+  if (type.dtype != dtype || type.num_elements() != layer.geometry.out_c)
+    return Bias::unreadable(cat("bias ", type, ", expected ", channels, " ", dtype));
+  const std::span<const T> values = bias->as<T>();
+  return std::vector<T>(values.begin(), values.end());
+}
+
+}  // namespace
+
+ir::DType QuantizedLayer::accumulator_dtype() const {
+  return nodes.function->type(nodes.product->results[0]).dtype;
+}
+
 Part<std::vector<int32_t>> QuantizedLayer::channel_bias() const {
-  using Bias = Part<std::vector<int32_t>>;
-  const auto channels = static_cast<size_t>(geometry.out_c);
-  if (!bias) return Bias::unreadable(bias.why());
-  if (*bias == nullptr) return std::vector<int32_t>(channels, 0);
-  const ir::TensorType& type = (*bias)->type();
-  if (type.dtype != ir::kInt32 || type.num_elements() != geometry.out_c)
-    return Bias::unreadable(cat("bias ", type, ", expected ", channels, " int32"));
-  const std::span<const int32_t> values = (*bias)->as<int32_t>();
-  return std::vector<int32_t>(values.begin(), values.end());
+  return bias_of<int32_t>(*this, ir::kInt32);
+}
+
+Part<std::vector<int64_t>> QuantizedLayer::wide_channel_bias() const {
+  if (accumulator_dtype() == ir::kInt64) return bias_of<int64_t>(*this, ir::kInt64);
+  const Part<std::vector<int32_t>> narrow = channel_bias();
+  if (!narrow) return Part<std::vector<int64_t>>::unreadable(narrow.why());
+  return std::vector<int64_t>(narrow->begin(), narrow->end());
 }
 
 std::optional<std::vector<AccumulatorRange>> QuantizedLayer::accumulator_ranges() const {

@@ -75,7 +75,7 @@ struct QuantizedLayer {
   bool is_canonical = false;
   ir::DType input_dtype, weight_dtype;
   ir::DType output_dtype;  // of the last node
-  Clamp clamp;             // of 8-bit outputs
+  Clamp clamp;             // of quantised outputs
 
   // Around the data before nn.pad: what nn.pad and the product's window make together.
   Part<Padding> padding;
@@ -94,8 +94,11 @@ struct QuantizedLayer {
 
   // The geometry with nn.pad taken into the window. padding can be read.
   Geometry unpadded_geometry() const;
+  // Of the accumulators: int32, or int64.
+  ir::DType accumulator_dtype() const;
   // One number per channel, 0 where there is no bias.
   Part<std::vector<int32_t>> channel_bias() const;
+  Part<std::vector<int64_t>> wide_channel_bias() const;  // of accumulators of either dtype
   // One per channel. nullopt: the weights or the bias are no constants of the usual types.
   std::optional<std::vector<AccumulatorRange>> accumulator_ranges() const;
   // Under tfl2 and tfl1, one per channel. scales can be read.

@@ -66,8 +66,12 @@ void check_dtype(const InferInput& input, size_t operand, std::initializer_list<
                   allowed.size() > 1 ? "one of " : "", join(allowed)));
 }
 
-void check_quantized(const InferInput& input, size_t operand) {
+void check_8_bit(const InferInput& input, size_t operand) {
   check_dtype(input, operand, {ir::kInt8, ir::kUint8});
+}
+
+void check_quantized(const InferInput& input, size_t operand) {
+  check_dtype(input, operand, {ir::kInt8, ir::kUint8, ir::kInt16});
 }
 
 void check_same_dtype(const InferInput& input, size_t operand, size_t as) {

@@ -77,7 +77,8 @@ std::string operand_name(const InferInput& input, size_t operand);
 
 void check_rank(const InferInput& input, size_t operand, size_t rank);
 void check_dtype(const InferInput& input, size_t operand, std::initializer_list<ir::DType> allowed);
-void check_quantized(const InferInput& input, size_t operand);  // int8, uint8
+void check_8_bit(const InferInput& input, size_t operand);      // int8, uint8
+void check_quantized(const InferInput& input, size_t operand);  // int8, uint8, int16
 void check_same_dtype(const InferInput& input, size_t operand, size_t as);
 // The dtype that a string attribute names, one of the allowed.
 ir::DType dtype_attr(const ir::Node& node, std::string_view name, std::initializer_list<ir::DType> allowed);

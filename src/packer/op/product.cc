@@ -1,5 +1,6 @@
 // Sums of products with weights, and what adds or multiplies one value per channel: qnn.conv2d, nn.conv2d,
 // qnn.dense, nn.dense, nn.bias_add, nn.batch_norm.
+#include <algorithm>
 #include <cmath>
 
 #include "src/packer/op/infer.h"
@@ -53,9 +54,16 @@ ir::Shape convolved(const InferInput& input) {
   return shape;
 }
 
+// Accumulators are int32; of int16 data they may be int64.
+ir::DType accumulator_dtype(const InferInput& input) {
+  if (input.type(kData).dtype == ir::kInt16)
+    return dtype_attr(input.node, "out_dtype", {ir::kInt32, ir::kInt64});
+  return dtype_attr(input.node, "out_dtype", {ir::kInt32});
+}
+
 std::vector<ir::TensorType> infer_qnn_conv2d(const InferInput& input) {
   check_quantized(input, kData);
-  check_quantized(input, kWeight);
+  check_8_bit(input, kWeight);
   ir::Shape shape = convolved(input);
   const ir::DType data = input.type(kData).dtype;
   const int64_t out_channels = shape[data_layout(attr_string(input.node, "data_layout")).c];
@@ -63,7 +71,7 @@ std::vector<ir::TensorType> infer_qnn_conv2d(const InferInput& input) {
   check_zero_point(input, kKernelZeroPoint, input.type(kWeight).dtype, out_channels);
   check_scale(input, kInputScale);
   check_scale(input, kKernelScale, out_channels);
-  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt32});
+  const ir::DType out = accumulator_dtype(input);
   if (const ir::AttrValue* pad_value = input.node.attrs.find("pad_value")) {
     const int64_t value = std::get<int64_t>(*pad_value);
     if (value < data.min() || value > data.max()) {
@@ -71,6 +79,36 @@ std::vector<ir::TensorType> infer_qnn_conv2d(const InferInput& input) {
     }
   }
   return {{out, std::move(shape)}};
+}
+
+// Each element of the data adds a window of products, the windows `strides` apart; `crop` rows and columns
+// are cut off before the result, whose extents are `output_size`. NHWC and OHWI alone.
+std::vector<ir::TensorType> infer_qnn_conv2d_transpose(const InferInput& input) {
+  check_quantized(input, kData);
+  check_8_bit(input, kWeight);
+  check_rank(input, kData, 4);
+  check_rank(input, kWeight, 4);
+  const ir::TensorType& data = input.type(kData);
+  const ir::TensorType& weight = input.type(kWeight);
+  if (weight.shape[3] != data.shape[3]) {
+    invalid(cat("'weight' has ", weight.shape[3], " input channels, expected ", data.shape[3]));
+  }
+  check_zero_point(input, kInputZeroPoint, data.dtype);
+  check_zero_point(input, kKernelZeroPoint, weight.dtype, weight.shape[0]);
+  check_scale(input, kInputScale);
+  check_scale(input, kKernelScale, weight.shape[0]);
+  const auto pair = [&](const char* name, int64_t least) {
+    const ir::Ints& values = attr_ints(input.node, name);
+    constexpr int64_t kMost = INT32_MAX;
+    if (values.size() == 2 &&
+        std::ranges::all_of(values, [&](int64_t v) { return v >= least && v <= kMost; }))
+      return values;
+    invalid(cat("attribute '", name, "' is ", to_text(values), ", expected two values from ", least, " on"));
+  };
+  pair("strides", 1);
+  pair("crop", 0);
+  const ir::Ints size = pair("output_size", 1);
+  return {{accumulator_dtype(input), {data.shape[0], size[0], size[1], weight.shape[0]}}};
 }
 
 std::vector<ir::TensorType> infer_nn_conv2d(const InferInput& input) {
@@ -132,14 +170,14 @@ ir::Shape multiplied(const InferInput& input) {
 
 std::vector<ir::TensorType> infer_qnn_dense(const InferInput& input) {
   check_quantized(input, kData);
-  check_quantized(input, kWeight);
+  check_8_bit(input, kWeight);
   ir::Shape shape = multiplied(input);
   const int64_t out_channels = shape.back();
   check_zero_point(input, kInputZeroPoint, input.type(kData).dtype);
   check_zero_point(input, kKernelZeroPoint, input.type(kWeight).dtype, out_channels);
   check_scale(input, kInputScale);
   check_scale(input, kKernelScale, out_channels);
-  return {{dtype_attr(input.node, "out_dtype", {ir::kInt32}), std::move(shape)}};
+  return {{accumulator_dtype(input), std::move(shape)}};
 }
 
 std::vector<ir::TensorType> infer_nn_dense(const InferInput& input) {
@@ -162,7 +200,7 @@ std::optional<ir::Shape> dense_weight_shape(const ir::Node& node, const KnownSha
 // ---- one value per channel ----
 
 std::vector<ir::TensorType> infer_bias_add(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt32, ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt32, ir::kInt64, ir::kFloat32});
   check_same_dtype(input, 1, 0);
   check_rank(input, 1, 1);
   const ir::TensorType& data = input.type(0);
@@ -202,8 +240,7 @@ OpDef quantized_product(std::string name, std::vector<AttrDef> attrs) {
                        scale("kernel_scale", kWeight)},
           .attrs = std::move(attrs),
           .kind = OpKind::kProduct,
-          .quantization = Quantization::kOperands,
-          .result_dtype = ir::kInt32};
+          .quantization = Quantization::kOperands};
 }
 
 OpDef float_product(std::string name, std::vector<AttrDef> attrs, std::string quantized_form) {
@@ -253,6 +290,19 @@ OpDef list::qnn_conv2d() {
   op.infer = infer_qnn_conv2d;
   op.normalize = normalize_conv2d;
   op.weight_shape = conv2d_weight_shape;
+  return op;
+}
+
+OpDef list::qnn_conv2d_transpose() {
+  OpDef op = quantized_product("qnn.conv2d_transpose",
+                               {{"strides", AttrKind::kInts, ir::Ints{1, 1}},
+                                {"crop", AttrKind::kInts, ir::Ints{0, 0}},
+                                {"output_size", AttrKind::kInts},
+                                with_role(AttrRole::kDtype, {"out_dtype", AttrKind::kString, "int32"})});
+  // No pass may move its zero point into the bias: how many products an output has depends on its position.
+  op.kind = OpKind::kOpaque;
+  op.work = Work::kConvolution;
+  op.infer = infer_qnn_conv2d_transpose;
   return op;
 }
 

@@ -16,7 +16,7 @@ namespace {
 std::vector<ir::TensorType> infer_quantize(const InferInput& input) {
   check_dtype(input, 0, {ir::kFloat32});
   const ir::TensorType& data = input.type(0);
-  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt32});
+  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32});
   check_qparams(input, 1, out, per_axis_extent(input, 1, data));
   check_contract(input.node);
   choice_attr(input.node, "rule", {"", "div_away", "div_even", "mul_even"});
@@ -24,7 +24,7 @@ std::vector<ir::TensorType> infer_quantize(const InferInput& input) {
 }
 
 std::vector<ir::TensorType> infer_dequantize(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt32});
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32});
   const ir::TensorType& data = input.type(0);
   check_qparams(input, 1, data.dtype, per_axis_extent(input, 1, data));
   check_contract(input.node);
@@ -32,9 +32,9 @@ std::vector<ir::TensorType> infer_dequantize(const InferInput& input) {
 }
 
 std::vector<ir::TensorType> infer_requantize(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt32, ir::kInt8, ir::kUint8});
+  check_dtype(input, 0, {ir::kInt32, ir::kInt64, ir::kInt8, ir::kUint8, ir::kInt16});
   const ir::TensorType& data = input.type(0);
-  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt32});
+  const ir::DType out = dtype_attr(input.node, "out_dtype", {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32});
   check_qparams(input, 1, data.dtype, per_axis_extent(input, 1, data));
   check_qparams(input, 3, out, per_axis_extent(input, 3, data));
   check_contract(input.node);
@@ -70,7 +70,7 @@ void complete_requantize(ir::Node* node, std::span<const ir::TensorType> operand
 // ---- one operand ----
 
 std::vector<ir::TensorType> infer_qnn_unary(const InferInput& input) {
-  check_quantized(input, 0);
+  check_8_bit(input, 0);
   check_qparams(input, 1, input.type(0).dtype);
   check_qparams(input, 3, input.type(0).dtype);
   check_contract(input.node);
@@ -92,13 +92,31 @@ std::vector<ir::TensorType> infer_softmax(const InferInput& input) {
 
 // Any function of an 8-bit value, as a table of its 256 results.
 std::vector<ir::TensorType> infer_lookup(const InferInput& input) {
-  check_quantized(input, 0);
-  check_quantized(input, 1);
+  check_8_bit(input, 0);
+  check_8_bit(input, 1);
   if (input.type(1).shape != ir::Shape{256}) {
     invalid(cat("'table' is ", input.type(1), ", expected 256 values: one for each byte of 'data'"));
   }
   constant_operand(input, 1);
   return {{input.type(1).dtype, input.type(0).shape}};
+}
+
+// int16 alone: of 8 bits it is a table.
+std::vector<ir::TensorType> infer_qnn_tanh(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt16});
+  check_qparams(input, 1, ir::kInt16);
+  check_qparams(input, 3, ir::kInt16);
+  check_contract(input.node);
+  return {input.type(0)};
+}
+
+std::vector<ir::TensorType> infer_qnn_sigmoid(const InferInput& input) {
+  return input.type(0).dtype == ir::kInt16 ? infer_qnn_tanh(input) : infer_qnn_unary(input);
+}
+
+std::vector<ir::TensorType> infer_qnn_l2_normalize(const InferInput& input) {
+  if (input.type(0).shape.empty()) invalid("'data' is a scalar, expected an axis to normalise along");
+  return infer_qnn_unary(input);
 }
 
 // ---- two operands, with broadcasting ----
@@ -110,6 +128,35 @@ std::vector<ir::TensorType> infer_qnn_binary(const InferInput& input) {
   for (const size_t scale : {2, 4, 6}) check_qparams(input, scale, dtype);
   check_contract(input.node);
   return {{dtype, broadcast_shape(input.type(0).shape, input.type(1).shape)}};
+}
+
+// The output has the shape of the first operand.
+std::vector<ir::TensorType> infer_qnn_prelu(const InferInput& input) {
+  std::vector<ir::TensorType> result = infer_qnn_binary(input);
+  if (result[0].shape == input.type(0).shape) return result;
+  invalid(cat("'rhs' is ", input.type(1), ", which does not broadcast to 'lhs', ", input.type(0)));
+}
+
+// Matrices [..., m, k] and [..., k, n], or [..., n, k] with transpose_b.
+std::vector<ir::TensorType> infer_qnn_batch_matmul(const InferInput& input) {
+  check_8_bit(input, 0);
+  check_same_dtype(input, 1, 0);
+  const ir::DType dtype = input.type(0).dtype;
+  for (const size_t scale : {2, 4, 6}) check_qparams(input, scale, dtype);
+  check_contract(input.node);
+  const ir::Shape& a = input.type(0).shape;
+  ir::Shape b = input.type(1).shape;
+  if (a.size() < 2 || b.size() < 2)
+    invalid(cat("operands are ", input.type(0), " and ", input.type(1), ", expected rank 2 or more"));
+  if (attr_bool(input.node, "transpose_b")) std::swap(b[b.size() - 1], b[b.size() - 2]);
+  if (a.back() != b[b.size() - 2]) {
+    invalid(cat("matrices of ", a[a.size() - 2], " x ", a.back(), " and ", b[b.size() - 2], " x ", b.back(),
+                " cannot be multiplied"));
+  }
+  ir::Shape shape = broadcast_shape({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
+  shape.push_back(a[a.size() - 2]);
+  shape.push_back(b.back());
+  return {{dtype, std::move(shape)}};
 }
 
 OpDef qnn_binary(std::string name) {
@@ -293,7 +340,25 @@ OpDef list::qnn_sigmoid() {
           .keeps_dtype = true,
           .follows_layout = true,
           .work = Work::kTable,
-          .infer = infer_qnn_unary};
+          .infer = infer_qnn_sigmoid};
+}
+
+OpDef list::qnn_tanh() {
+  OpDef op = qnn_sigmoid();
+  op.name = "qnn.tanh";
+  op.infer = infer_qnn_tanh;
+  return op;
+}
+
+OpDef list::qnn_l2_normalize() {
+  return {.name = "qnn.l2_normalize",
+          .operands = quantized_unary("scale", "zero_point"),
+          .attrs = {contract_attr()},
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .work = Work::kSoftmax,
+          .infer = infer_qnn_l2_normalize};
 }
 
 OpDef list::qnn_lookup() {
@@ -310,5 +375,20 @@ OpDef list::qnn_lookup() {
 OpDef list::qnn_add() { return qnn_binary("qnn.add"); }
 OpDef list::qnn_subtract() { return qnn_binary("qnn.subtract"); }
 OpDef list::qnn_mul() { return qnn_binary("qnn.mul"); }
+OpDef list::qnn_squared_difference() { return qnn_binary("qnn.squared_difference"); }
+OpDef list::qnn_prelu() {
+  OpDef op = qnn_binary("qnn.prelu");
+  op.infer = infer_qnn_prelu;
+  return op;
+}
+OpDef list::qnn_batch_matmul() {
+  OpDef op = qnn_binary("qnn.batch_matmul");
+  op.attrs.push_back({"transpose_b", AttrKind::kBool, false});
+  op.kind = OpKind::kOpaque;
+  op.follows_layout = false;
+  op.work = Work::kConvolution;
+  op.infer = infer_qnn_batch_matmul;
+  return op;
+}
 
 }  // namespace qplan::op

@@ -36,7 +36,7 @@ std::vector<ir::TensorType> infer_qnn_avg_pool2d(const InferInput& input) {
 }
 
 std::vector<ir::TensorType> infer_max_pool2d(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kFloat32});
   return {pooled(input)};
 }
 
@@ -86,6 +86,13 @@ std::vector<ir::TensorType> infer_qnn_mean(const InferInput& input) {
 
 std::vector<ir::TensorType> infer_mean(const InferInput& input) {
   check_dtype(input, 0, {ir::kFloat32});
+  const ir::TensorType& data = input.type(0);
+  const ir::Ints axes = normalized_axes(attr_ints(input.node, "axis"), data.shape.size());
+  return {{data.dtype, reduced(data.shape, axes, attr_bool(input.node, "keepdims"))}};
+}
+
+std::vector<ir::TensorType> infer_extremum(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32, ir::kFloat32});
   const ir::TensorType& data = input.type(0);
   const ir::Ints axes = normalized_axes(attr_ints(input.node, "axis"), data.shape.size());
   return {{data.dtype, reduced(data.shape, axes, attr_bool(input.node, "keepdims"))}};
@@ -194,6 +201,37 @@ OpDef list::qnn_mean() {
           .infer = infer_qnn_mean};
 }
 
+OpDef list::qnn_sum() {
+  OpDef op = qnn_mean();
+  op.name = "qnn.sum";
+  return op;
+}
+
+OpDef list::qnn_prod() {
+  OpDef op = qnn_mean();
+  op.name = "qnn.prod";
+  return op;
+}
+
+namespace {
+
+OpDef extremum(std::string name) {
+  return {.name = std::move(name),
+          .operands = {{"data"}},
+          .attrs = {axis_attr(ir::Ints{}, AttrKind::kInts), {"keepdims", AttrKind::kBool, false}},
+          .kind = OpKind::kReduction,
+          .quantization = Quantization::kShared,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .relay_attrs = {{"exclude", {"False", "0"}}},
+          .infer = infer_extremum};
+}
+
+}  // namespace
+
+OpDef list::max() { return extremum("max"); }
+OpDef list::min() { return extremum("min"); }
+
 OpDef list::mean() {
   return {.name = "mean",
           .operands = {{"data"}},
@@ -218,6 +256,12 @@ OpDef list::argmax() {
           .work = Work::kConvert,
           .relay_attrs = {{"exclude", {"False", "0"}}, {"select_last_index", {"False", "0"}}},
           .infer = infer_argmax};
+}
+
+OpDef list::argmin() {
+  OpDef op = argmax();
+  op.name = "argmin";
+  return op;
 }
 
 OpDef list::image_resize2d() {

@@ -57,6 +57,7 @@ bool rewrite_layer(Rebuild& r, PreNode layer, PassContext& context) {
   const int32_t zero_point =
       wanted_zero_point(context.activation_zero_point, pre.type(layer.operand(0)).dtype);
   if (weights == nullptr || old_zero_point == zero_point) return false;
+  if (pre.type(layer.operand(0)).dtype.bits != 8) return false;  // int16 is symmetric
 
   ir::Attrs attrs = layer.attrs();
   const size_t out_axis = op::weight_output_axis(layer.node());

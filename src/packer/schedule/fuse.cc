@@ -129,7 +129,7 @@ class Folding {
     const ProgramStep& conv = result_.steps[writer];
     if (!is_ordinary_[writer] || conv.kernel != kKernel_conv2d || conv.residual) return false;
     const ProgramTensor& other = result_.tensors[residual];
-    return !other.is_constant() && other.type == result_.tensors[output].type &&
+    return !other.is_constant() && other.type.dtype.bits == 8 && other.type == result_.tensors[output].type &&
            other.type == result_.tensors[sum].type;
   }
 

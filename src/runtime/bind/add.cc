@@ -12,26 +12,36 @@ bool check_rescale(const StepCheck& check, const char* name, int32_t multiplier,
   return check.multiplier(name, multiplier, shift) && check.range("shift", shift, -31, 0);
 }
 
-bool check_scaling(const StepCheck& check, const format::AddParams& params) {
+bool check_scaling(const StepCheck& check, const format::AddParams& params, Dtype dtype,
+                   int32_t max_output_shift) {
   if (params.contract() == format::Contract_F32E) {
     return check.scale("input1_scale", params.input1_scale()) &&
            check.scale("input2_scale", params.input2_scale()) &&
            check.scale("output_scale", params.output_scale());
   }
-  return check.range("left_shift", params.left_shift(), 0, AddArgs::kMaxLeftShift) &&
+  const int32_t max_shift = dtype == Dtype::kS16 ? AddArgs::kMaxLeftShiftS16 : AddArgs::kMaxLeftShift;
+  return check.range("left_shift", params.left_shift(), 0, max_shift) &&
          check_rescale(check, "input1", params.input1_multiplier(), params.input1_shift()) &&
          check_rescale(check, "input2", params.input2_multiplier(), params.input2_shift()) &&
-         check_rescale(check, "output", params.output_multiplier(), params.output_shift());
+         check.multiplier("output", params.output_multiplier(), params.output_shift()) &&
+         check.range("shift", params.output_shift(), -31, max_output_shift);
+}
+
+// Of sums no shift is positive.
+bool check_formula(const StepCheck& check, const format::AddParams& params, Dtype dtype, uint32_t contracts,
+                   int32_t max_output_shift) {
+  return check.contract(params.contract(), contracts) && check.contract_of_dtype(params.contract(), dtype) &&
+         check_scaling(check, params, dtype, max_output_shift) &&
+         check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
+         check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
+         check.clamp(params.clamp_min(), params.clamp_max(), dtype);
 }
 
 }  // namespace
 
 bool check_add_formula(const StepCheck& check, const format::AddParams& params, Dtype dtype) {
-  return check.contract(params.contract(), kContractsTfl2F32e) && check_scaling(check, params) &&
-         check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
-         check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
-         check.in_dtype("output_zero_point", params.output_zero_point(), dtype) &&
-         check.clamp(params.clamp_min(), params.clamp_max(), dtype);
+  return check_formula(check, params, dtype, kContractsTfl2F32e, 0);
 }
 
 void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& formula) {
@@ -61,17 +71,22 @@ void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& 
 
 namespace {
 
-qplan_status bind_named(const char* name, const StepView& step, bool checked, AddArgs& args, Error* error) {
+enum class Combine { kSum, kSquaredDifference };
+
+qplan_status bind_named(const char* name, const StepView& step, bool checked, AddArgs& args, Error* error,
+                        Combine combine = Combine::kSum) {
   const StepCheck check(step, name, error);
+  const bool is_sum = combine == Combine::kSum;
   if (checked) {
     if (!check.arity(2, 1) || !check.params(format::KernelParams_AddParams) ||
-        !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
+        !check.input(0, "input 1", is_sum ? kDtypesQuantized : kDtypesU8S8, kAnyRank, nullptr)) {
       return check.status();
     }
     const Dtype dtype = step.input(0).dtype;
     if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
         !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
-        !check_add_formula(check, check.params_as<format::AddParams>(), dtype)) {
+        !check_formula(check, check.params_as<format::AddParams>(), dtype,
+                       is_sum ? kContractsTfl2F32e : contract_bit(format::Contract_TFL2), is_sum ? 0 : 30)) {
       return check.status();
     }
   }
@@ -95,9 +110,14 @@ qplan_status bind_sub(const StepView& step, bool check, AddArgs& args, Error* er
   return bind_named("sub", step, check, args, error);
 }
 
+qplan_status bind_squared_difference(const StepView& step, bool check, AddArgs& args, Error* error) {
+  return bind_named("squared_difference", step, check, args, error, Combine::kSquaredDifference);
+}
+
 // Rows of images without broadcasting, which are one axis of elements.
 bool accepts_rows(const StepView& step, uint32_t) {
   const Shape output = shape_of(step.output(0));
+  if (dtype_bytes(step.output(0).dtype) != 1) return false;  // rows are cut in elements of a byte
   return output.rank == 4 && shape_of(step.input(0)) == output && shape_of(step.input(1)) == output;
 }
 
@@ -126,6 +146,8 @@ constexpr KernelVariant kAddVariants[] = {QPLAN_ADD_VARIANTS};
 constexpr KernelVariant kSubVariants[] = {QPLAN_SUB_VARIANTS};
 #undef QPLAN_VARIANT
 constexpr KernelVariant kAddReference[] = {QPLAN_VARIANT_ROW(AddArgs, add_ref, QPLAN_ISA_REFERENCE)};
+constexpr KernelVariant kSquaredDifferenceVariants[] = {
+    QPLAN_VARIANT_ROW(AddArgs, squared_difference_ref, QPLAN_ISA_REFERENCE)};
 constexpr KernelVariant kSubReference[] = {QPLAN_VARIANT_ROW(AddArgs, sub_ref, QPLAN_ISA_REFERENCE)};
 
 }  // namespace
@@ -138,5 +160,10 @@ constexpr KernelFamily kSubFamily =
     make_family<AddArgs, bind_sub, binary_in_place, work>(kKernel_sub, "sub", kSubVariants, &kRowCut);
 constexpr KernelFamily kSubFamilyReference =
     make_family<AddArgs, bind_sub, binary_in_place, work>(kKernel_sub, "sub", kSubReference, &kRowCut);
+
+constexpr KernelFamily kSquaredDifferenceFamily =
+    make_family<AddArgs, bind_squared_difference, binary_in_place, work>(
+        kKernel_squared_difference, "squared_difference", kSquaredDifferenceVariants);
+constexpr KernelFamily kSquaredDifferenceFamilyReference = kSquaredDifferenceFamily;
 
 }  // namespace qplan

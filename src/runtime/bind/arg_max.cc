@@ -7,11 +7,11 @@
 namespace qplan {
 namespace {
 
-bool check_step(const StepCheck& check) {
+bool check_step(const StepCheck& check, uint32_t dtypes) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_ArgMaxParams)) return false;
   Shape input;
   Shape output;
-  if (!check.input(0, "input", kDtypesU8S8 | dtype_bit(Dtype::kF32), kAnyRank, &input) ||
+  if (!check.input(0, "input", dtypes, kAnyRank, &input) ||
       !check.output(0, "output", dtype_bit(Dtype::kS32) | dtype_bit(Dtype::kS64), kAnyRank, &output)) {
     return false;
   }
@@ -23,9 +23,12 @@ bool check_step(const StepCheck& check) {
   return true;
 }
 
+template <bool kIsMinimum>
 qplan_status bind(const StepView& step, bool checked, ArgMaxArgs& args, Error* error) {
-  const StepCheck check(step, "arg_max", error);
-  if (checked && !check_step(check)) return check.status();
+  const StepCheck check(step, kIsMinimum ? "arg_min" : "arg_max", error);
+  const uint32_t dtypes = kDtypesU8S8 | (kIsMinimum ? 0 : dtype_bit(Dtype::kF32));
+  if (checked && !check_step(check, dtypes)) return check.status();
+  args.is_minimum = kIsMinimum;
   const uint32_t axis = check.params_as<format::ArgMaxParams>().axis();
   const Shape input = shape_of(step.input(0));
   args.input_dtype = step.input(0).dtype;
@@ -50,8 +53,12 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(ArgMaxArgs, arg_max_re
 }  // namespace
 
 constexpr KernelFamily kArgMaxFamily =
-    make_family<ArgMaxArgs, bind, never_in_place, work>(kKernel_arg_max, "arg_max", kVariants);
+    make_family<ArgMaxArgs, bind<false>, never_in_place, work>(kKernel_arg_max, "arg_max", kVariants);
 constexpr KernelFamily kArgMaxFamilyReference =
-    make_family<ArgMaxArgs, bind, never_in_place, work>(kKernel_arg_max, "arg_max", kReference);
+    make_family<ArgMaxArgs, bind<false>, never_in_place, work>(kKernel_arg_max, "arg_max", kReference);
+
+constexpr KernelFamily kArgMinFamily =
+    make_family<ArgMaxArgs, bind<true>, never_in_place, work>(kKernel_arg_min, "arg_min", kReference);
+constexpr KernelFamily kArgMinFamilyReference = kArgMinFamily;
 
 }  // namespace qplan

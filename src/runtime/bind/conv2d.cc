@@ -16,7 +16,8 @@ uint32_t num_inputs(format::Contract contract) {
   return contract == format::Contract_F32E ? kShift : kNumInputs;
 }
 
-uint32_t output_dtypes(format::Contract contract) {
+uint32_t output_dtypes(format::Contract contract, Dtype input) {
+  if (input == Dtype::kS16) return dtype_bit(Dtype::kS16);
   return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
 }
 
@@ -38,6 +39,7 @@ bool check_residual(const StepCheck& check, const StepView& step) {
   if (params_of(step).contract() == format::Contract_ACC32) {
     return check.fail() << "a residual is added to outputs of 8 bits, not to accumulators";
   }
+  if (dtype == Dtype::kS16) return check.fail() << "a residual is added to outputs of 8 bits, not to int16";
   if (!check.input(residual_input(step), "residual", dtype_bit(dtype), 4, &residual) ||
       !check_add_formula(check, sum, dtype)) {
     return false;
@@ -48,25 +50,32 @@ bool check_residual(const StepCheck& check, const StepView& step) {
 
 }  // namespace
 
-bool check_conv2d_operands(const StepCheck& check, const StepView& step) {
+bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed) {
   Shape input, output;
   if (!check.params(format::KernelParams_Conv2dParams)) return false;
   const format::Conv2dParams& p = params_of(step);
   if (!check.contract(p.contract(), kContractsLayer) ||
       !check.arity(num_inputs(p.contract()) + (step.step->residual() != nullptr ? 1 : 0), 1) ||
-      !check.input(kInput, "input", kDtypesU8S8, 4, &input) ||
-      !check.output(0, "output", output_dtypes(p.contract()), 4, &output)) {
+      !check.input(kInput, "input", kDtypesQuantized, 4, &input) ||
+      !check.output(0, "output", output_dtypes(p.contract(), step.input(kInput).dtype), 4, &output)) {
     return false;
   }
   const Dtype input_dtype = step.input(kInput).dtype, output_dtype = step.output(0).dtype;
+  if (input_dtype == Dtype::kS16 &&
+      (!check.contract_of_dtype(p.contract(), input_dtype) ||
+       !check.range("weights layout of int16", p.weights_layout(), kLayout_ohwi, kLayout_ohwi))) {
+    return false;
+  }
   if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("pad value", p.pad_value(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
-      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max()) ||
-      !check.window(
-          {"height", input[1], output[1], p.kernel_h(), p.stride_h(), p.dilation_h(), p.pad_top()}) ||
-      !check.window(
-          {"width", input[2], output[2], p.kernel_w(), p.stride_w(), p.dilation_w(), p.pad_left()})) {
+      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
+    return false;
+  }
+  if (!transposed && (!check.window({"height", input[1], output[1], p.kernel_h(), p.stride_h(),
+                                     p.dilation_h(), p.pad_top()}) ||
+                      !check.window({"width", input[2], output[2], p.kernel_w(), p.stride_w(), p.dilation_w(),
+                                     p.pad_left()}))) {
     return false;
   }
   if (input[0] != output[0]) {
@@ -88,7 +97,8 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
   }
   return check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), output[3], window_of(step))) &&
-         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3])) &&
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3]),
+                                 step.input(kInput).dtype == Dtype::kS16) &&
          check.float_form(p, layout_channels(p.weights_layout(), output[3]));
 }
 
@@ -135,6 +145,7 @@ void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   args.clamp_max = p.clamp_max();
   args.input_dtype = step.dtype(input);
   args.output_dtype = step.dtype(output);
+  args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
   args.has_residual = step.step->residual() != nullptr;
@@ -231,9 +242,9 @@ const Conv2dArgs& args_of(const void* args) { return *static_cast<const Conv2dAr
 
 uint64_t window_rows(uint64_t kernel_h, uint64_t dilation_h) { return (kernel_h - 1) * dilation_h + 1; }
 
-// Where no row of the output has its window outside of the input.
+// Where no row of the output has its window outside of the input; rows are cut in elements of a byte.
 bool accepts(const StepView& step, uint32_t input) {
-  if (input != 0) return false;
+  if (input != 0 || step.input(0).dtype == Dtype::kS16) return false;
   const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
   const Shape from = shape_of(step.input(0)), to = shape_of(step.output(0));
   return p.pad_top() < window_rows(p.kernel_h(), p.dilation_h()) &&

@@ -20,7 +20,8 @@ void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& 
 
 // Everything about the step but its groups and layout, which are the family's own business, and the sizes of
 // the constants, which follow from these.
-bool check_conv2d_operands(const StepCheck& check, const StepView& step);
+// transposed: without what windows read.
+bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed = false);
 // Weights, bias, multiplier and shift or scale, once the layout is known and groups divides the input
 // channels.
 bool check_conv2d_constants(const StepCheck& check, const StepView& step);

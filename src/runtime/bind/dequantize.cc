@@ -12,7 +12,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_DequantizeParams)) return false;
   Shape input;
   Shape output;
-  if (!check.input(0, "input", kDtypesU8S8, kAnyRank, &input) ||
+  if (!check.input(0, "input", kDtypesQuantized, kAnyRank, &input) ||
       !check.output(0, "output", dtype_bit(Dtype::kF32), kAnyRank, &output)) {
     return false;
   }

@@ -16,7 +16,8 @@ uint32_t num_inputs(format::Contract contract) {
   return contract == format::Contract_F32E ? kShift : kNumInputs;
 }
 
-uint32_t output_dtypes(format::Contract contract) {
+uint32_t output_dtypes(format::Contract contract, Dtype input) {
+  if (input == Dtype::kS16) return dtype_bit(Dtype::kS16);
   return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
 }
 
@@ -39,11 +40,16 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.params(format::KernelParams_FullyConnectedParams)) return false;
   const auto& p = check.params_as<format::FullyConnectedParams>();
   if (!check.contract(p.contract(), kContractsLayer) || !check.arity(num_inputs(p.contract()), 1) ||
-      !check.input(kInput, "input", kDtypesU8S8, kAnyRank, &input) ||
-      !check.output(0, "output", output_dtypes(p.contract()), kAnyRank, &output)) {
+      !check.input(kInput, "input", kDtypesQuantized, kAnyRank, &input) ||
+      !check.output(0, "output", output_dtypes(p.contract(), step.input(kInput).dtype), kAnyRank, &output)) {
     return false;
   }
   const Dtype input_dtype = step.input(kInput).dtype, output_dtype = step.output(0).dtype;
+  if (input_dtype == Dtype::kS16 &&
+      (!check.contract_of_dtype(p.contract(), input_dtype) ||
+       !check.range("weights layout of int16", p.weights_layout(), kLayout_ohwi, kLayout_ohwi))) {
+    return false;
+  }
   if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
       !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
       !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
@@ -61,7 +67,8 @@ bool check_step(const StepCheck& check, const StepView& step) {
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o4k4, kLayout_o4h4) &&
          check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
-         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output))) &&
+         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)),
+                                 input_dtype == Dtype::kS16) &&
          check.float_form(p, layout_channels(p.weights_layout(), columns(output)));
 }
 
@@ -95,6 +102,7 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restri
   args.clamp_max = p.clamp_max();
   args.input_dtype = step.dtype(input);
   args.output_dtype = step.dtype(output);
+  args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
   return QPLAN_OK;

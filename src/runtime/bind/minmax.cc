@@ -13,7 +13,7 @@ qplan_status bind_named(const char* name, const StepView& step, bool checked, Mi
   const StepCheck check(step, name, error);
   if (checked) {
     if (!check.arity(2, 1) || !check.params(format::KernelParams_NoParams) ||
-        !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
+        !check.input(0, "input 1", kDtypesQuantized, kAnyRank, nullptr)) {
       return check.status();
     }
     const uint32_t dtype = dtype_bit(step.input(0).dtype);

@@ -17,6 +17,13 @@ bool check_scaling(const StepCheck& check, const format::MulParams& params) {
 }
 
 bool check_params(const StepCheck& check, const format::MulParams& params, Dtype dtype) {
+  // The product of two differences to zero points of int16 would not fit int32.
+  if (dtype == Dtype::kS16 &&
+      (!check.contract_of_dtype(params.contract(), dtype) ||
+       !check.range("input1_zero_point of int16", params.input1_zero_point(), 0, 0) ||
+       !check.range("input2_zero_point of int16", params.input2_zero_point(), 0, 0))) {
+    return false;
+  }
   return check.contract(params.contract(), kContractsTfl2F32e) && check_scaling(check, params) &&
          check.in_dtype("input1_zero_point", params.input1_zero_point(), dtype) &&
          check.in_dtype("input2_zero_point", params.input2_zero_point(), dtype) &&
@@ -28,7 +35,7 @@ qplan_status bind(const StepView& step, bool checked, MulArgs& args, Error* erro
   const StepCheck check(step, "mul", error);
   if (checked) {
     if (!check.arity(2, 1) || !check.params(format::KernelParams_MulParams) ||
-        !check.input(0, "input 1", kDtypesU8S8, kAnyRank, nullptr)) {
+        !check.input(0, "input 1", kDtypesQuantized, kAnyRank, nullptr)) {
       return check.status();
     }
     const Dtype dtype = step.input(0).dtype;

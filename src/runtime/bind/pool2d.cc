@@ -13,7 +13,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_Pool2dParams)) return false;
   Shape input;
   Shape output;
-  if (!check.input(0, "input", kDtypesU8S8, 4, &input)) return false;
+  if (!check.input(0, "input", kDtypesQuantized, 4, &input)) return false;
   const Dtype dtype = step.input(0).dtype;
   if (!check.output(0, "output", dtype_bit(dtype), 4, &output)) return false;
   if (output[0] != input[0] || output[3] != input[3]) {
@@ -32,7 +32,10 @@ bool check_step(const StepCheck& check, const StepView& step) {
 
 // Checks of avg_pool2d alone.
 bool check_average(const StepCheck& check, const format::Pool2dParams& params, Dtype dtype) {
-  if (!check.contract(params.contract(), kContractsTfl2F32e)) return false;
+  if (!check.contract(params.contract(), kContractsTfl2F32e) ||
+      !check.contract_of_dtype(params.contract(), dtype)) {
+    return false;
+  }
   if (params.contract() != format::Contract_F32E) return true;
   if (!check.scale("input_scale", params.input_scale()) ||
       !check.scale("output_scale", params.output_scale()) ||

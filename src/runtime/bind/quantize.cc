@@ -18,7 +18,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", dtype_bit(Dtype::kF32), kAnyRank, &input) ||
-      !check.output(0, "output", kDtypesU8S8, kAnyRank, &output)) {
+      !check.output(0, "output", kDtypesQuantized, kAnyRank, &output)) {
     return false;
   }
   if (input != output) return check.fail_output(0, "output") << "has another shape than the input";

@@ -34,8 +34,9 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.params(format::KernelParams_RequantizeParams)) return false;
   const auto& p = check.params_as<format::RequantizeParams>();
   if (!check.contract(p.contract(), kContractsAccumulator) || !check.arity(num_inputs(step), 1) ||
-      !check.input(kInput, "input", kDtypesU8S8 | dtype_bit(Dtype::kS32), kAnyRank, &input) ||
-      !check.output(0, "output", kDtypesU8S8, kAnyRank, &output) || !check_multipliers(check, step, input)) {
+      !check.input(kInput, "input", kDtypesQuantized | dtype_bit(Dtype::kS32), kAnyRank, &input) ||
+      !check.output(0, "output", kDtypesQuantized, kAnyRank, &output) ||
+      !check_multipliers(check, step, input)) {
     return false;
   }
   const Dtype output_dtype = step.output(0).dtype;
@@ -90,10 +91,10 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
   return QPLAN_OK;
 }
 
-// Each output is written after the input at its place was read. With an int32 input, output and input differ
-// in size: the work item of another worker may still have to read what this one would overwrite.
+// Each output is written after the input at its place was read. Where output and input differ in size, the
+// work item of another worker may still have to read what this one would overwrite.
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
-  return input == kInput && dtype_bytes(step.input(kInput).dtype) == 1;
+  return input == kInput && dtype_bytes(step.input(kInput).dtype) == dtype_bytes(step.output(0).dtype);
 }
 
 uint64_t work(const RequantizeArgs& args) { return args.count; }

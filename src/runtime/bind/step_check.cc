@@ -176,19 +176,23 @@ bool StepCheck::constant_scales(uint32_t i, const char* role, uint64_t count) co
   return true;
 }
 
-bool StepCheck::channel_constants(format::Contract contract, uint32_t first, uint64_t count) const {
-  if (!constant(first, "bias", Dtype::kS32, count)) return false;
-  return contract == format::Contract_ACC32 || multipliers(contract, first + 1, count);
+bool StepCheck::channel_constants(format::Contract contract, uint32_t first, uint64_t count,
+                                  bool wide_bias) const {
+  const bool is_wide = wide_bias && step_.input(first).dtype == Dtype::kS64;
+  if (!constant(first, "bias", is_wide ? Dtype::kS64 : Dtype::kS32, count)) return false;
+  return contract == format::Contract_ACC32 ||
+         multipliers(contract, first + 1, count, is_wide ? kMaxWideShift : 30);
 }
 
-bool StepCheck::multipliers(format::Contract contract, uint32_t first, uint64_t count) const {
+bool StepCheck::multipliers(format::Contract contract, uint32_t first, uint64_t count,
+                            int32_t max_shift) const {
   if (contract == format::Contract_F32E) {
     return constant(first, "scale", Dtype::kF32, count) && constant_scales(first, "scale", count);
   }
   return constant(first, "multiplier", Dtype::kS32, count) &&
          constant(first + 1, "shift", Dtype::kS32, count) &&
          constant_range(first, "multiplier", count, 0, INT32_MAX) &&
-         constant_range(first + 1, "shift", count, -31, 30);
+         constant_range(first + 1, "shift", count, -31, max_shift);
 }
 
 bool StepCheck::float_form_entries(const char* name, const flatbuffers::Vector<float>* values,
@@ -226,6 +230,12 @@ bool StepCheck::layer_output(format::Contract contract, Dtype dtype, int32_t zer
   }
   return range("output zero point under ACC32", zero_point, 0, 0) &&
          range("clamp_min under ACC32", clamp_min, 0, 0) && range("clamp_max under ACC32", clamp_max, 0, 0);
+}
+
+bool StepCheck::contract_of_dtype(format::Contract contract, Dtype dtype) const {
+  if (dtype != Dtype::kS16 || contract == format::Contract_TFL2) return true;
+  return fail(QPLAN_KERNEL_MISSING) << "contract " << format::EnumNameContract(contract)
+                                    << " is not implemented for int16, only TFL2";
 }
 
 bool StepCheck::multiplier(const char* name, int32_t multiplier, int32_t shift) const {

@@ -39,6 +39,7 @@ Shape shape_of(const StepTensor& tensor);
 // Sets of dtypes.
 constexpr uint32_t dtype_bit(Dtype dtype) { return 1u << static_cast<uint32_t>(dtype); }
 inline constexpr uint32_t kDtypesU8S8 = dtype_bit(Dtype::kU8) | dtype_bit(Dtype::kS8);
+inline constexpr uint32_t kDtypesQuantized = kDtypesU8S8 | dtype_bit(Dtype::kS16);
 inline constexpr uint32_t kDtypesAny8To64 = kDtypesU8S8 | dtype_bit(Dtype::kS16) | dtype_bit(Dtype::kS32) |
                                             dtype_bit(Dtype::kS64) | dtype_bit(Dtype::kF32);
 
@@ -143,10 +144,12 @@ class StepCheck {
   // The contents of a constant float32 input of `count` entries: finite and not negative.
   bool constant_scales(uint32_t i, const char* role, uint64_t count) const;
   // bias, multiplier, shift of `count` channels, at inputs first .. first + 2; under F32E bias and scale;
-  // under ACC32 bias alone.
-  bool channel_constants(format::Contract contract, uint32_t first, uint64_t count) const;
+  // under ACC32 bias alone. The bias is int32; with wide_bias it may be int64, whose multipliers' shifts are
+  // at most kMaxWideShift.
+  bool channel_constants(format::Contract contract, uint32_t first, uint64_t count,
+                         bool wide_bias = false) const;
   // multiplier and shift of `count` channels, at inputs first and first + 1; under F32E scale.
-  bool multipliers(format::Contract contract, uint32_t first, uint64_t count) const;
+  bool multipliers(format::Contract contract, uint32_t first, uint64_t count, int32_t max_shift = 30) const;
 
   // The float form of `count` channels, where there is one: as many entries in both vectors. Their values may
   // be anything.
@@ -168,6 +171,8 @@ class StepCheck {
   // else it is 8 bits wide and holds them.
   bool layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
                     int32_t clamp_max) const;
+  // Of operators that compute with int16 under TFL2 alone.
+  bool contract_of_dtype(format::Contract contract, Dtype dtype) const;
   // A multiplier in [0, 2^31) and a shift in [-31, 30], as requantize_tfl2 wants them (numeric/requantize.h).
   bool multiplier(const char* name, int32_t multiplier, int32_t shift) const;
   // A scale under F32E: in (0, kMaxScale].

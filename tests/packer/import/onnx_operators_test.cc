@@ -41,18 +41,20 @@ TEST(OnnxQuantize, WeightsStayAsTheSourceHasThem) {
 }
 
 TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
+  constexpr int kUint16 = 4;
   const auto model = [](int type, const std::vector<Message>& attributes, int64_t opset = 21) {
     OnnxBuilder b(opset);
     b.input("x", kFloat, {2, 4}).scale("s", 0.5f);
-    b.initializer(tensor_header("z", type, {}).bytes(9, std::string(type == kInt16 ? 2 : 1, '\0')));
+    b.initializer(tensor_header("z", type, {}).bytes(9, std::string(type == kUint16 ? 2 : 1, '\0')));
     b.node("QuantizeLinear", {"x", "s", "z"}, {"y"}, attributes).output("y", type, {2, 4});
     return refusal(b);
   };
   EXPECT_EQ(model(kInt8, {attr_int("block_size", 2)}),
             kList + "QuantizeLinear with quantisation in blocks ('y')");
   EXPECT_EQ(
-      model(kInt16, {}),
-      kList + "QuantizeLinear (attribute 'out_dtype' is int16, expected one of int8, uint8, int32) ('y')");
+      model(kUint16, {}),
+      kList +
+          "QuantizeLinear (attribute 'out_dtype' is uint16, expected one of int8, uint8, int16, int32) ('y')");
   EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn ('y')");
   EXPECT_EQ(model(kInt8, {attr_int("output_dtype", 16)}),
             kList + "QuantizeLinear with bfloat16 output ('y')");

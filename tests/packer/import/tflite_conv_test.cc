@@ -307,7 +307,7 @@ TEST(TfliteFullyConnected, Refusals) {
   EXPECT_EQ(import_error(dense_model({.constant_weights = false})),
             list + "weights that are not constant ('y')");
   const std::string wide = import_error(dense_model({.type = tflite::TensorType_INT16}));
-  EXPECT_TRUE(wide.ends_with("FULLY_CONNECTED with int16 input ('y')")) << wide;
+  EXPECT_TRUE(wide.ends_with("FULLY_CONNECTED with int16 tensors whose zero point is not 0 ('y')")) << wide;
   EXPECT_EQ(
       import_error(dense_model({.input_shape = {2, 2}})),
       "-48: tflite: 'net.tflite': operator 0 FULLY_CONNECTED 'y': the input has shape [2, 2], which does not "

@@ -68,14 +68,14 @@ TEST(TfliteModelKind, TheQuantisationIsSaidFirst) {
             kFile +
                 "the model is not quantised: its one operator with weights (first 'y') computes in float32" +
                 how + "1 operator that qplan does not import: COS ('z')");
-  EXPECT_EQ(layer_error(tflite::TensorType_INT16, tflite::TensorType_INT8, 1),
+  EXPECT_EQ(layer_error(tflite::TensorType_INT16, tflite::TensorType_INT16, 2),
             kFile +
                 "the model has int16 activations (16x8 quantisation) in its one operator with weights "
-                "(first 'y'), "
-                "and qplan computes on 8 bits; quantise it with int8 activations\n"
+                "(first 'y'), for which some of its operators have no kernel; quantise it with int8 "
+                "activations\n"
                 "2 operators that qplan does not import:\n"
                 "  1 x COS ('z')\n"
-                "  1 x FULLY_CONNECTED with int16 input ('y')");
+                "  1 x FULLY_CONNECTED with int16 weights ('y')");
 }
 
 TEST(TfliteModelKind, Float16WeightsAreNamed) {

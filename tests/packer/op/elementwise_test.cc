@@ -20,7 +20,7 @@ TEST(InferQuantize, TakesItsDtypeFromTheAttribute) {
   EXPECT_EQ(infer("qnn.quantize(%f, 0.5f, 128)"),
             "qnn.quantize (node 0): 'output_zero_point' has a value 128, outside of int8");
   EXPECT_EQ(infer("qnn.quantize(%f, 0.5f, 0, out_dtype=\"int64\")"),
-            "qnn.quantize (node 0): attribute 'out_dtype' is int64, expected one of int8, uint8, int32");
+            "qnn.quantize (node 0): attribute 'out_dtype' is int64, expected one of int8, uint8, int16, int32");
   EXPECT_EQ(
       infer("qnn.quantize(%f, 0.5f, 0, contract=\"tfl3\")"),
       "qnn.quantize (node 0): attribute 'contract' is 'tfl3', expected one of 'tfl2', 'tfl1', 'f32e', 'pot', "
@@ -49,7 +49,7 @@ TEST(InferDequantize, GivesFloat) {
             "qnn.dequantize (node 0): 'input_zero_point' has a value 255, outside of int8");
   EXPECT_EQ(infer("qnn.dequantize(%f, 0.5f, 0)"),
             "qnn.dequantize (node 0): dtype float32 of 'data' is not supported, expected one of int8, uint8, "
-            "int32");
+            "int16, int32");
 }
 
 TEST(InferRequantize, FromAccumulatorsAndQuantised) {

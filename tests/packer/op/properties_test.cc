@@ -27,7 +27,8 @@ const char kParams[] =
     "3), int8], "
     "%w: Tensor[(4, 3), int8], %wf: Tensor[(4, 3), float32], %c: Tensor[(1, 4, 6, 8), int8], "
     "%cf: Tensor[(1, 4, 6, 8), float32], %k: Tensor[(8, 2, 3, 3), int8], %kf: Tensor[(8, 2, 3, 3), float32], "
-    "%index: Tensor[(2), int32], %two: Tensor[(2), float32], %three: Tensor[(3), int32]";
+    "%index: Tensor[(2), int32], %two: Tensor[(2), float32], %three: Tensor[(3), int32], "
+    "%h: Tensor[(2, 3), int16], %t: Tensor[(4, 2, 3, 8), int8]";
 
 std::string table() {
   std::string text = "const(Tensor[(256), uint8], [";
@@ -54,6 +55,17 @@ const std::map<std::string, std::string>& examples() {
         {"qnn.add", "%q, %r, " + binary_scales},
         {"qnn.subtract", "%q, %r, " + binary_scales},
         {"qnn.mul", "%q, %r, " + binary_scales},
+        {"qnn.squared_difference", "%q, %r, " + binary_scales},
+        {"qnn.prelu", "%r, %q, " + binary_scales},
+        {"qnn.batch_matmul", "%q, %w, " + binary_scales + ", transpose_b=True"},
+        {"qnn.conv2d_transpose", "%c, %t, 0, 0, 0.5f, 0.5f, strides=[2, 1], crop=[1, 0], output_size=[8, 8]"},
+        {"qnn.tanh", "%h, 0.5f, 0, 0.000030517578125f, 0"},
+        {"qnn.l2_normalize", "%q, 0.5f, 1, 0.0078125f, 0"},
+        {"qnn.sum", "%q, " + unary_scales + ", axis=[1]"},
+        {"qnn.prod", "%q, " + unary_scales + ", axis=[1]"},
+        {"max", "%q, axis=[1]"},
+        {"min", "%q, axis=[1]"},
+        {"argmin", "%q, axis=1"},
         {"clip", "%q, a_min=-7f, a_max=50f"},
         {"cast", "%q, dtype=\"int32\""},
         {"nn.pad", "%q, 5, pad_width=[[1, 0], [0, 2]]"},

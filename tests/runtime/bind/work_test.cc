@@ -7,6 +7,7 @@
 
 #include "kernels/add/add.h"
 #include "kernels/arg_max/arg_max.h"
+#include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/concat/concat.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/copy/copy.h"
@@ -18,12 +19,15 @@
 #include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gather/gather.h"
+#include "kernels/l2_normalization/l2_normalization.h"
+#include "kernels/lut16/lut16.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
 #include "kernels/minmax/minmax.h"
 #include "kernels/mul/mul.h"
 #include "kernels/pad/pad.h"
 #include "kernels/pool2d/pool2d.h"
+#include "kernels/prelu/prelu.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/requantize/requantize.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
@@ -53,6 +57,8 @@ TEST(Work, OfConvolutionsCountsProductsAndOutputs) {
   args.has_residual = false;
   args.groups = args.input_c, args.output_c = 12;
   EXPECT_EQ(kDepthwiseConv2dFamily.work(&args), 2u * 5 * 7 * 12 * 7);
+  args.groups = 1;
+  EXPECT_EQ(kConv2dTransposeFamily.work(&args), 2u * 5 * 7 * 12 * 73);
 }
 
 TEST(Work, OfFullyConnectedCountsProductsAndOutputs) {
@@ -112,6 +118,13 @@ TEST(Work, OfElementwiseFamiliesCountsOutputs) {
   minmax.broadcast.elements = 76;
   EXPECT_EQ(kMaximumFamily.work(&minmax), 76u);
   EXPECT_EQ(kMinimumFamily.work(&minmax), 76u);
+  EXPECT_EQ(kSquaredDifferenceFamily.work(&add), 77u);
+  PreluArgs prelu;
+  prelu.broadcast.elements = 74;
+  EXPECT_EQ(kPreluFamily.work(&prelu), 74u);
+  Lut16Args lut16;
+  lut16.elements = 75;
+  EXPECT_EQ(kLut16Family.work(&lut16), 75u);
   Lut8Args lut;
   lut.elements = 79;
   EXPECT_EQ(kLut8Family.work(&lut), 79u);
@@ -130,9 +143,19 @@ TEST(Work, OfReductionsCountsInputs) {
   MeanArgs mean;
   mean.num_outputs = 6, mean.num_reduced = 49;
   EXPECT_EQ(kMeanFamily.work(&mean), 294u);
+  EXPECT_EQ(kReduceMaxFamily.work(&mean), 294u);
+  EXPECT_EQ(kReduceMinFamily.work(&mean), 294u);
+  EXPECT_EQ(kReduceProdFamily.work(&mean), 294u);
+  L2NormalizationArgs l2;
+  l2.rows = 4, l2.depth = 10;
+  EXPECT_EQ(kL2NormalizationFamily.work(&l2), 80u);
+  BatchMatmulArgs matmul;
+  matmul.batches.elements = 2, matmul.m = 3, matmul.n = 4, matmul.k = 5;
+  EXPECT_EQ(kBatchMatmulFamily.work(&matmul), 144u);
   ArgMaxArgs arg_max;
   arg_max.outer = 3, arg_max.extent = 10, arg_max.inner = 2;
   EXPECT_EQ(kArgMaxFamily.work(&arg_max), 60u);
+  EXPECT_EQ(kArgMinFamily.work(&arg_max), 60u);
   SoftmaxArgs softmax;
   softmax.rows = 4, softmax.depth = 10;
   EXPECT_EQ(kSoftmaxFamily.work(&softmax), 120u);
@@ -215,6 +238,16 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "arg_max",
                                   "resize_bilinear",
                                   "copy",
+                                  "conv2d_transpose",
+                                  "prelu",
+                                  "lut16",
+                                  "reduce_max",
+                                  "reduce_min",
+                                  "reduce_prod",
+                                  "arg_min",
+                                  "squared_difference",
+                                  "l2_normalization",
+                                  "batch_matmul",
                                   "chain"};
   for (const qplan_kernel_set* set : {qplan_kernels_all(), qplan_kernels_reference()}) {
     for (uint32_t id = 1; id < set->num_families; ++id) {

@@ -74,11 +74,11 @@ void import_where(const OpContext& op) {
   op.define(0, op.emit("where", {op.input(0), op.input(1), op.input(2)}));
 }
 
-// ReduceMean, ReduceSum, ReduceMax, ArgMax. The IR has a mean and an arg max; sums and maxima, and means of
-// constants, are computed on import.
+// ReduceMean, ReduceSum, ReduceMax, ReduceMin, ArgMax, ArgMin. Sums, and reductions of constants, are
+// computed on import.
 namespace {
 
-enum class Kind { kMean, kSum, kMax };
+enum class Kind { kMean, kSum, kMax, kMin };
 
 // Sorted, each once; nullopt: the data stays as it is.
 std::optional<ir::Ints> reduced_axes(const OpContext& op, size_t rank, int64_t axes_input_since) {
@@ -118,13 +118,17 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
   const std::vector<double> values = numbers_of(data);
   constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold every integer up to here
   std::vector<double> results(static_cast<size_t>(ir::TensorType{dtype, kept}.num_elements()),
-                              kind == Kind::kMax ? -INFINITY : 0.0);
+                              kind == Kind::kMax   ? -INFINITY
+                              : kind == Kind::kMin ? INFINITY
+                                                   : 0.0);
   const std::vector<size_t> result_of = op::broadcast_indices(kept, shape);
   for (size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];
     double& result = results[result_of[i]];
     if (kind == Kind::kMax) {
       result = std::isnan(value) || value > result ? value : result;
+    } else if (kind == Kind::kMin) {
+      result = std::isnan(value) || value < result ? value : result;
     } else {
       result += value;
     }
@@ -148,8 +152,9 @@ void reduce(const OpContext& op, Kind kind, int64_t axes_input_since) {
   if (!axes) return op.define(0, data);
   if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
   if (data.is_constant()) return op.define(0, reduce_constant(op, *data.constant, *axes, keepdims, kind));
-  if (kind != Kind::kMean) throw Unsupported{"data that is not constant"};
-  op.define(0, op.emit("mean", {data}, {{"axis", *axes}, {"keepdims", keepdims}}));
+  if (kind == Kind::kSum) throw Unsupported{"data that is not constant"};
+  const char* name = kind == Kind::kMean ? "mean" : kind == Kind::kMax ? "max" : "min";
+  op.define(0, op.emit(name, {data}, {{"axis", *axes}, {"keepdims", keepdims}}));
 }
 
 }  // namespace
@@ -157,15 +162,23 @@ void reduce(const OpContext& op, Kind kind, int64_t axes_input_since) {
 void import_reduce_mean(const OpContext& op) { reduce(op, Kind::kMean, 18); }
 void import_reduce_sum(const OpContext& op) { reduce(op, Kind::kSum, 13); }
 void import_reduce_max(const OpContext& op) { reduce(op, Kind::kMax, 18); }
+void import_reduce_min(const OpContext& op) { reduce(op, Kind::kMin, 18); }
 
-void import_arg_max(const OpContext& op) {
+namespace {
+
+void import_position(const OpContext& op, const char* ir_op) {
   op.expect_counts(1, 1);
   if (op.attr_int("select_last_index", 0) != 0) throw Unsupported{"attribute 'select_last_index'"};
   const Value& data = op.input(0);
   const int64_t axis = OpContext::axis_of(op.attr_int("axis", 0), op.shape(data).size());
   const bool keepdims = op.attr_int("keepdims", 1) != 0;
-  op.define(0, op.emit("argmax", {data},
-                       {{"axis", axis}, {"keepdims", keepdims}, {"dtype", std::string("int64")}}));
+  op.define(
+      0, op.emit(ir_op, {data}, {{"axis", axis}, {"keepdims", keepdims}, {"dtype", std::string("int64")}}));
 }
+
+}  // namespace
+
+void import_arg_max(const OpContext& op) { import_position(op, "argmax"); }
+void import_arg_min(const OpContext& op) { import_position(op, "argmin"); }
 
 }  // namespace qplan::onnx

@@ -1,4 +1,4 @@
-// Sums of products with weights: Conv, QLinearConv, ConvInteger, MatMul, Gemm and their quantised forms.
+// Sums of products with weights: Conv, MatMul, Gemm and their quantised and integer forms.
 #include <cmath>
 #include <functional>
 
@@ -101,6 +101,40 @@ void import_qlinear_conv(const OpContext& op) {
   tail.channel_axis = layout == Layout::kNchw ? 1 : 3;
   if (op.has_input(8)) tail.bias = op.input(8);
   op.define(0, without_height(op, emit_tail(op, accumulator, tail), op.input(0)));
+}
+
+namespace {
+
+// A zero point that is an input of its own, without a scale: int32, a scalar or one per channel.
+Value integer_zero_point(const OpContext& op, size_t i) {
+  if (!op.has_input(i)) return ir::make_scalar(int32_t{0});
+  const ir::ConstantRef given = op.constant(i, "zero points");
+  const int64_t count = given->type().num_elements();
+  if (given->type().shape.size() > 1 || count == 0) throw Unsupported{"zero points in blocks"};
+  if (given->type().dtype != ir::kInt8 && given->type().dtype != ir::kUint8) {
+    throw Unsupported{ir::to_string(given->type().dtype) + " zero points"};
+  }
+  std::vector<int32_t> values;
+  for (const double value : numbers_of(*given)) values.push_back(static_cast<int32_t>(value));
+  if (count == 1) return ir::make_scalar(values[0]);
+  op.graph().charge(static_cast<uint64_t>(count) * sizeof(int32_t));
+  return make_vector(ir::kInt32, values);
+}
+
+// The operands of an integer product whose scales nobody names: the accumulators are the result.
+std::vector<Value> integer_operands(const OpContext& op, const Value& data, const Value& weights) {
+  const Value input = integer_zero_point(op, 2), kernel = integer_zero_point(op, 3);
+  if (!op.type(input).shape.empty()) throw Unsupported{"per-row zero points of activations"};
+  return {data, weights, input, kernel, ir::make_scalar(1.0f), ir::make_scalar(1.0f)};
+}
+
+}  // namespace
+
+void import_conv_integer(const OpContext& op) {
+  op.expect_counts(2, 4);
+  const Value &data = op.input(0), &weights = op.input(1);
+  op.define(0, op.emit("qnn.conv2d", integer_operands(op, data, weights),
+                       conv_attrs(op, data, weights, Layout::kNchw)));
 }
 
 // MatMul, Gemm, QLinearMatMul, QGemm: the second operand, [k, n] in ONNX, becomes the weights [n, k] of a
@@ -233,6 +267,13 @@ void import_qlinear_mat_mul(const OpContext& op) {
                                         tail.input.scale, tail.kernel.scale});
               tail.channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
               return emit_tail(op, accumulator, tail);
+            }));
+}
+
+void import_mat_mul_integer(const OpContext& op) {
+  op.expect_counts(2, 4);
+  op.define(0, product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
+              return op.emit("qnn.dense", integer_operands(op, data, weights));
             }));
 }
 

@@ -119,9 +119,9 @@ class Survey {
                            kHow));
     }
     if (wide_.count > 0) {
-      notes->push_back(cat("the model has int16 activations (16x8 quantisation) in ", some(wide_), " (first ",
-                           wide_.first,
-                           "), and qplan computes on 8 bits; quantise it with int8 activations"));
+      notes->push_back(
+          cat("the model has int16 activations (16x8 quantisation) in ", some(wide_), " (first ", wide_.first,
+              "), for which some of its operators have no kernel; quantise it with int8 activations"));
     }
     // Dynamic range quantisation leaves some layers as they were.
     if (real_.count > 0 && hybrid_.count == 0) {

@@ -9,7 +9,7 @@ namespace {
 void import_clamp(OpContext& op, RealRange range) {
   op.expect_counts(1, 1, 1);
   const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
+  op.require_same_quantized({&input, &op.output()});
   const QuantParams in = op.quantization(input), out = op.quantization(op.output());
   ir::ValueId value = op.value(input);
   if (in != out) {
@@ -68,8 +68,49 @@ void import_softmax(OpContext& op) {
   import_probability(op, "qnn.softmax", {{"axis", int64_t{-1}}, {"beta", beta}});
 }
 
+namespace {
+
+// LOGISTIC and TANH of int16.
+void import_int16_function(OpContext& op, const char* ir_op) {
+  const TensorInfo& input = op.input(0);
+  op.require_same_quantized({&input, &op.output()});
+  const QuantParams in = op.quantization(input), out = op.quantization(op.output());
+  op.define(op.output(), op.emit(ir_op,
+                                 {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point),
+                                  op.scale(out.scale), op.zero_point(out.zero_point)},
+                                 {}));
+}
+
+}  // namespace
+
+void import_tanh(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  if (op.input(0).dtype == ir::kInt16) return import_int16_function(op, "qnn.tanh");
+  import_tanh_table(op);
+}
+
+// Vectors of the last axis, divided by their lengths.
+void import_l2_normalization(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const auto* options = op.optional_options<tflite::L2NormOptions>();
+  if (options != nullptr && options->fused_activation_function() != tflite::ActivationFunctionType_NONE)
+    throw Unsupported{"a fused activation"};
+  const QuantParams in = op.quantization(input), out = op.quantization(op.output());
+  if (out != QuantParams{1.0f / 128, input.dtype == ir::kInt8 ? 0 : 128}) {
+    throw Unsupported{"output scale " + to_text(out.scale) + " and zero point " +
+                      std::to_string(out.zero_point) + " instead of 0.0078125 and that of the middle"};
+  }
+  op.define(op.output(), op.emit("qnn.l2_normalize",
+                                 {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point),
+                                  op.scale(out.scale), op.zero_point(out.zero_point)},
+                                 {}));
+}
+
 void import_logistic(OpContext& op) {
   op.expect_counts(1, 1, 1);
+  if (op.input(0).dtype == ir::kInt16) return import_int16_function(op, "qnn.sigmoid");
   import_probability(op, "qnn.sigmoid", {});
 }
 

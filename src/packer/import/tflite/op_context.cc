@@ -200,6 +200,17 @@ void OpContext::require_same_8bit(std::initializer_list<const TensorInfo*> tenso
   }
 }
 
+void OpContext::require_same_quantized(std::initializer_list<const TensorInfo*> tensors) const {
+  if ((*tensors.begin())->dtype != ir::kInt16) return require_same_8bit(tensors);
+  for (const TensorInfo* tensor : tensors) {
+    if (tensor->is_variable) throw Unsupported{"variable tensor " + quoted(tensor->name)};
+    if (tensor->dtype != ir::kInt16) {
+      throw Unsupported{"int16 and " + type_name(tensor->file_type) + " tensors together"};
+    }
+    if (quantization(*tensor).zero_point != 0) throw Unsupported{"int16 tensors whose zero point is not 0"};
+  }
+}
+
 QuantParams checked_quantization(const TensorInfo& tensor) {
   const auto place = [&] { return "tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name); };
   const float scale = tensor.quantization->scale()->Get(0);

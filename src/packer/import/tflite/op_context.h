@@ -111,6 +111,8 @@ class OpContext {
   void require_one_quantization(const TensorInfo& a, const TensorInfo& b) const;
   // All of them int8, or all uint8.
   void require_same_8bit(std::initializer_list<const TensorInfo*> tensors) const;
+  // The same, or all int16, whose zero points are 0 as TFLite demands.
+  void require_same_quantized(std::initializer_list<const TensorInfo*> tensors) const;
   // One scale for the whole tensor, in range; Unsupported when it has one per channel.
   QuantParams quantization(const TensorInfo& tensor) const;
 
@@ -167,6 +169,9 @@ const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code);
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
 // A constant of float16 as float32.
 ir::ConstantRef widened_halves(const TensorInfo& tensor);
+
+// TANH of 8 bits (op_table.cc).
+void import_tanh_table(OpContext& op);
 
 #define QPLAN_TFLITE_OP(number, name, function) void function(OpContext& op);
 #include "src/packer/import/tflite/ops.def"

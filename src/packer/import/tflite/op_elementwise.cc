@@ -1,25 +1,48 @@
 // ADD, SUB, MUL, MAXIMUM, MINIMUM.
+#include <algorithm>
+#include <cmath>
+
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/weights.h"
 
 namespace qplan::tfl {
 namespace {
 
+// Whether TFLite takes the scale for a power of two: its logarithm is within 1e-3 of an integer.
+bool is_power_of_two(float scale) {
+  int exponent = 0;
+  const double fraction = std::frexp(static_cast<double>(scale), &exponent);  // in [1/2, 1)
+  return fraction < 0.50034669 || fraction > 0.99930709;
+}
+
+// int16 tensors whose scales are all powers of two are added by a shift, unless the model says otherwise.
+template <typename Options>
+bool is_shifted_sum(const Options* options, std::initializer_list<float> scales) {
+  if constexpr (requires { options->pot_scale_int16(); }) {
+    return options != nullptr && options->pot_scale_int16() && std::ranges::all_of(scales, is_power_of_two);
+  }
+  return false;
+}
+
 template <typename Options>
 void import_binary(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& lhs = op.input(0);
   const TensorInfo& rhs = op.input(1);
-  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  op.require_same_quantized({&lhs, &rhs, &op.output()});
   const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
                     out = op.quantization(op.output());
   const auto* options = op.optional_options<Options>();  // absent: no activation
+  ir::Attrs attrs;
+  if (lhs.dtype == ir::kInt16 && is_shifted_sum(options, {left.scale, right.scale, out.scale})) {
+    attrs.set("contract", std::string("pot"));
+  }
   const ir::ValueId value =
       op.emit(ir_op,
               {op.value(lhs), op.value(rhs), op.scale(left.scale), op.zero_point(left.zero_point),
                op.scale(right.scale), op.zero_point(right.zero_point), op.scale(out.scale),
                op.zero_point(out.zero_point)},
-              {});
+              std::move(attrs));
   const auto activation =
       options == nullptr ? tflite::ActivationFunctionType_NONE : options->fused_activation_function();
   op.define(op.output(), emit_activation(op, value, activation, out));
@@ -31,7 +54,7 @@ void import_extremum(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& lhs = op.input(0);
   const TensorInfo& rhs = op.input(1);
-  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  op.require_same_quantized({&lhs, &rhs, &op.output()});
   const QuantParams out = op.quantization(op.output());
   if (op.quantization(lhs) != out || op.quantization(rhs) != out)
     throw Unsupported{"inputs and output of different quantisation"};
@@ -43,14 +66,29 @@ void import_extremum(OpContext& op, const char* ir_op) {
 void import_add(OpContext& op) { import_binary<tflite::AddOptions>(op, "qnn.add"); }
 void import_sub(OpContext& op) { import_binary<tflite::SubOptions>(op, "qnn.subtract"); }
 void import_mul(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.mul"); }
+// Without an activation. The output has the first input's shape, or what both broadcast to.
+void import_squared_difference(OpContext& op) {
+  for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
+  import_binary<tflite::MulOptions>(op, "qnn.squared_difference");
+}
+void import_prelu(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.prelu"); }
 void import_maximum(OpContext& op) { import_extremum(op, "maximum"); }
 void import_minimum(OpContext& op) { import_extremum(op, "minimum"); }
 
 // QUANTIZE and DEQUANTIZE.
+namespace {
+
+void require_quantized(const OpContext& op, const TensorInfo& tensor, const char* what) {
+  if (tensor.dtype == ir::kInt16) return op.require_same_quantized({&tensor});
+  op.require_8bit(tensor, what);
+}
+
+}  // namespace
+
 void import_quantize(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const TensorInfo& input = op.input(0);
-  op.require_8bit(op.output(), "output");
+  require_quantized(op, op.output(), "output");
   const QuantParams out = op.quantization(op.output());
   ir::Attrs attrs{{"out_dtype", ir::to_string(*op.output().dtype)}};
   if (input.dtype == ir::kFloat32) {
@@ -59,7 +97,7 @@ void import_quantize(OpContext& op) {
                       std::move(attrs)));
     return;
   }
-  op.require_8bit(input, "input");
+  if (input.dtype != ir::kInt32) require_quantized(op, input, "input");
   const QuantParams in = op.quantization(input);
   op.define(op.output(), op.emit("qnn.requantize",
                                  {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point),
@@ -73,7 +111,7 @@ void import_dequantize(OpContext& op) {
   if (input.is_constant() && input.file_type == tflite::TensorType_FLOAT16) {
     return op.define(op.output(), op.constant(widened_halves(input), input.name));
   }
-  op.require_8bit(input, "input");
+  require_quantized(op, input, "input");
   if (op.output().dtype != ir::kFloat32) throw Unsupported{type_name(op.output().file_type) + " output"};
   const QuantParams in = op.quantization(input);
   op.define(op.output(), op.emit("qnn.dequantize",

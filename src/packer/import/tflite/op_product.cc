@@ -10,6 +10,7 @@ struct ConvOptions {
   tflite::Padding padding;
   int64_t stride_h, stride_w, dilation_h, dilation_w;
   tflite::ActivationFunctionType activation;
+  tflite::TensorType bias_type = tflite::TensorType_FLOAT32;  // of layers without a bias; FLOAT32: any
 };
 
 struct ConvWeights {
@@ -20,8 +21,10 @@ struct ConvWeights {
 
 constexpr size_t kWeightRank = 4;
 
+// int16 activations have int8 weights.
 void check_weights(const TensorInfo& weights, const TensorInfo& data) {
-  if (weights.dtype != data.dtype) {
+  const bool fits = data.dtype == ir::kInt16 ? weights.dtype == ir::kInt8 : weights.dtype == data.dtype;
+  if (!fits) {
     throw Unsupported{type_name(weights.file_type) + " weights and " + type_name(data.file_type) + " input"};
   }
 }
@@ -45,6 +48,8 @@ void emit_conv(OpContext& op, ir::ValueId data, const ConvWeights& weights, cons
                   {"kernel_size", ir::Ints{kernel_h, kernel_w}},
                   {"data_layout", std::string("NHWC")},
                   {"kernel_layout", std::string("OHWI")}};
+  const ir::DType sums = accumulator_dtype(op.input(0), op.optional_input(2), options.bias_type);
+  if (sums != ir::kInt32) attrs.set("out_dtype", ir::to_string(sums));
   const ir::ValueId accumulator = op.emit(
       "qnn.conv2d", matmul_operands(op, data, weights.ohwi, input, weights.quantization), std::move(attrs));
   op.define(op.output(),
@@ -64,7 +69,7 @@ void emit_conv(OpContext& op, ir::ValueId data, const ConvWeights& weights, cons
 void import_conv_2d(OpContext& op) {
   op.expect_counts(2, 3, 1);
   const auto& options = op.options<tflite::Conv2DOptions>();
-  op.require_same_8bit({&op.input(0), &op.output()});
+  op.require_same_quantized({&op.input(0), &op.output()});
   const TensorInfo& weights = op.input(1);
   const WeightQuantization quantization = weight_quantization(op, weights, kWeightRank, 0);
   check_weights(weights, op.input(0));
@@ -76,15 +81,16 @@ void import_conv_2d(OpContext& op) {
     invalid("input channels " + std::to_string(in_channels) + " are not a multiple of the weights' " +
             std::to_string(weight_channels));
   }
-  emit_conv(op, data, {op.value(weights), in_channels / weight_channels, quantization},
-            {options.padding(), options.stride_h(), options.stride_w(), options.dilation_h_factor(),
-             options.dilation_w_factor(), options.fused_activation_function()});
+  emit_conv(
+      op, data, {op.value(weights), in_channels / weight_channels, quantization},
+      {options.padding(), options.stride_h(), options.stride_w(), options.dilation_h_factor(),
+       options.dilation_w_factor(), options.fused_activation_function(), options.quantized_bias_type()});
 }
 
 void import_depthwise_conv_2d(OpContext& op) {
   op.expect_counts(2, 3, 1);
   const auto& options = op.options<tflite::DepthwiseConv2DOptions>();
-  op.require_same_8bit({&op.input(0), &op.output()});
+  op.require_same_quantized({&op.input(0), &op.output()});
   const TensorInfo& weights = op.input(1);
   const WeightQuantization quantization = weight_quantization(op, weights, kWeightRank, 3);
   check_weights(weights, op.input(0));
@@ -104,6 +110,54 @@ void import_depthwise_conv_2d(OpContext& op) {
              options.dilation_w_factor(), options.fused_activation_function()});
 }
 
+// TRANSPOSE_CONV. Inputs: the output's shape, weights [o, h, w, i], data, bias. The output's shape may be an
+// input of the model: then the model's own word for the output counts.
+void import_transpose_conv(OpContext& op) {
+  op.expect_counts(3, 4, 1);
+  const auto& options = op.options<tflite::TransposeConvOptions>();
+  const TensorInfo& weights = op.input(1);
+  const TensorInfo& input = op.input(2);
+  op.require_same_quantized({&input, &op.output()});
+  const WeightQuantization quantization = weight_quantization(op, weights, kWeightRank, 0);
+  check_weights(weights, input);
+  const bool is_uint8 = input.dtype == ir::kUint8;
+  if (!is_uint8 && quantization.zero_point != 0) throw Unsupported{"int8 weights whose zero point is not 0"};
+  ir::Shape output = op.output().shape;
+  if (op.input(0).is_constant()) {
+    output = op.constant_ints(op.input(0), "extents");
+  } else if (!op.output().has_shape) {
+    throw Unsupported{"an output shape that is not constant"};
+  } else {
+    op.warn("the shape of the output is an input of the model; it is taken to be " + to_text(output));
+  }
+  const ir::ValueId data = op.value(input);
+  if (output.size() != 4 || op.shape(data).size() != 4)
+    invalid("input and output have shapes " + to_text(op.shape(data)) + " and " + to_text(output) +
+            ", expected rank 4");
+  // Padding is that of the convolution from the output to the input.
+  const ir::Ints pads = padding_2d(options.padding(), output, {weights.shape[1], options.stride_h(), 1},
+                                   {weights.shape[2], options.stride_w(), 1});
+  ir::Attrs attrs{{"strides", ir::Ints{options.stride_h(), options.stride_w()}},
+                  {"crop", ir::Ints{pads[0], pads[1]}},
+                  {"output_size", ir::Ints{output[1], output[2]}}};
+  const ir::DType sums = accumulator_dtype(input, op.optional_input(3), options.quantized_bias_type());
+  if (sums != ir::kInt32) attrs.set("out_dtype", ir::to_string(sums));
+  const QuantParams input_quantization = op.quantization(input);
+  const ir::ValueId accumulator = op.emit(
+      "qnn.conv2d_transpose", matmul_operands(op, data, op.value(weights), input_quantization, quantization),
+      std::move(attrs));
+  op.define(op.output(),
+            emit_tail(op, accumulator,
+                      {.bias = op.optional_input(3),
+                       .output = op.output(),
+                       .input = input_quantization,
+                       .weights = quantization,
+                       .channels = weights.shape[0],
+                       .channel_axis = 3,
+                       .multiplier = is_uint8 ? Multiplier::kProductF32 : Multiplier::kProductF64,
+                       .activation = options.fused_activation_function()}));
+}
+
 // FULLY_CONNECTED. With one scale for all weights TFLite forms the multiplier from the float32 product of the
 // scales, for int8 too (GetQuantizedConvolutionMultipler); per channel in double.
 void import_fully_connected(OpContext& op) {
@@ -111,20 +165,23 @@ void import_fully_connected(OpContext& op) {
   const auto& options = op.options<tflite::FullyConnectedOptions>();
   const TensorInfo& input = op.input(0);
   const TensorInfo& weights = op.input(1);
-  op.require_same_8bit({&input, &op.output()});
+  op.require_same_quantized({&input, &op.output()});
   const WeightQuantization quantization = weight_quantization(op, weights, 2, 0);
-  if (weights.dtype != input.dtype) {
-    throw Unsupported{type_name(weights.file_type) + " weights and " + type_name(input.file_type) + " input"};
-  }
+  check_weights(weights, input);
   if (options.weights_format() != tflite::FullyConnectedOptionsWeightsFormat_DEFAULT) {
     throw Unsupported{"shuffled weights"};
   }
+  if (input.dtype == ir::kInt16 && quantization.zero_point != 0)
+    throw Unsupported{"int8 weights whose zero point is not 0 beside int16"};
   const int64_t units = weights.shape[0];
   const ir::ValueId data = rows_of(op, options.keep_num_dims(), weights);
   const QuantParams input_quantization = op.quantization(input);
+  ir::Attrs attrs{{"units", units}};
+  const ir::DType sums = accumulator_dtype(input, op.optional_input(2), options.quantized_bias_type());
+  if (sums != ir::kInt32) attrs.set("out_dtype", ir::to_string(sums));
   const ir::ValueId accumulator =
       op.emit("qnn.dense", matmul_operands(op, data, op.value(weights), input_quantization, quantization),
-              {{"units", units}});
+              std::move(attrs));
   const auto channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
   op.define(op.output(), emit_tail(op, accumulator,
                                    {.bias = op.optional_input(2),
@@ -136,6 +193,32 @@ void import_fully_connected(OpContext& op) {
                                     .multiplier = quantization.per_channel() ? Multiplier::kProductF64
                                                                              : Multiplier::kProductF32,
                                     .activation = options.fused_activation_function()}));
+}
+
+// BATCH_MATMUL of two activations, or of one and a constant.
+void import_batch_matmul(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& lhs = op.input(0);
+  const TensorInfo& rhs = op.input(1);
+  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  const auto* options = op.optional_options<tflite::BatchMatMulOptions>();
+  const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
+                    out = op.quantization(op.output());
+  ir::ValueId data = op.value(lhs);
+  if (options != nullptr && options->adj_x()) {
+    const auto rank = static_cast<int64_t>(op.shape(data).size());
+    if (rank < 2) invalid("the input has shape " + to_text(op.shape(data)) + ", expected rank 2 or more");
+    ir::Ints axes;
+    for (int64_t i = 0; i + 2 < rank; ++i) axes.push_back(i);
+    axes.push_back(rank - 1);
+    axes.push_back(rank - 2);
+    data = op.emit("transpose", {data}, {{"axes", axes}});
+  }
+  op.define(op.output(), op.emit("qnn.batch_matmul",
+                                 {data, op.value(rhs), op.scale(left.scale), op.zero_point(left.zero_point),
+                                  op.scale(right.scale), op.zero_point(right.zero_point), op.scale(out.scale),
+                                  op.zero_point(out.zero_point)},
+                                 {{"transpose_b", options != nullptr && options->adj_y()}}));
 }
 
 }  // namespace qplan::tfl

@@ -19,7 +19,7 @@ struct Pool {
 
 Pool read_pool(OpContext& op, const tflite::Pool2DOptions& options) {
   const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
+  op.require_same_quantized({&input, &op.output()});
   const QuantParams in = op.quantization(input), out = op.quantization(op.output());
   if (in.zero_point != out.zero_point || std::fabs(in.scale - out.scale) > kScaleTolerance) {
     throw Unsupported{"different quantisation of input and output"};
@@ -57,7 +57,7 @@ void import_max_pool_2d(OpContext& op) {
   op.define(op.output(), emit_activation(op, value, options.fused_activation_function(), pool.quantization));
 }
 
-// MEAN and ARG_MAX.
+// MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN; ARG_MAX, ARG_MIN.
 
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data) {
   ir::Ints axes = op.constant_ints(op.input(1), "axes");
@@ -68,21 +68,64 @@ ir::Ints reduced_axes(const OpContext& op, ir::ValueId data) {
   return axes;
 }
 
-void import_mean(OpContext& op) {
+namespace {
+
+struct Reduction {
+  ir::ValueId data;
+  QuantParams in, out;
+  ir::Attrs attrs;
+};
+
+Reduction read_reduction(OpContext& op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
-  const QuantParams in = op.quantization(input), out = op.quantization(op.output());
-  const ir::ValueId data = op.value(input);
-  const ir::Ints axes = reduced_axes(op, data);
+  op.require_same_quantized({&input, &op.output()});
+  Reduction result = {op.value(input), op.quantization(input), op.quantization(op.output()), {}};
+  const ir::Ints axes = reduced_axes(op, result.data);
   const auto* options = op.optional_options<tflite::ReducerOptions>();
-  op.define(op.output(), op.emit("qnn.mean",
-                                 {data, op.scale(in.scale), op.zero_point(in.zero_point), op.scale(out.scale),
-                                  op.zero_point(out.zero_point)},
-                                 {{"axis", axes}, {"keepdims", options != nullptr && options->keep_dims()}}));
+  result.attrs = {{"axis", axes}, {"keepdims", options != nullptr && options->keep_dims()}};
+  return result;
 }
 
-void import_arg_max(OpContext& op) {
+void import_quantized_reduction(OpContext& op, const char* ir_op) {
+  Reduction r = read_reduction(op);
+  op.define(op.output(), op.emit(ir_op,
+                                 {r.data, op.scale(r.in.scale), op.zero_point(r.in.zero_point),
+                                  op.scale(r.out.scale), op.zero_point(r.out.zero_point)},
+                                 std::move(r.attrs)));
+}
+
+// TFLite demands one quantisation.
+void import_extremum(OpContext& op, const char* ir_op) {
+  Reduction r = read_reduction(op);
+  if (r.in != r.out) throw Unsupported{"input and output of different quantisation"};
+  op.define(op.output(), op.emit(ir_op, {r.data}, std::move(r.attrs)));
+}
+
+}  // namespace
+
+void import_mean(OpContext& op) { import_quantized_reduction(op, "qnn.mean"); }
+
+void import_sum(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  // TFLite then adds the integers as they are and lets the sum wrap.
+  if (op.quantization(op.input(0)) == op.quantization(op.output()))
+    throw Unsupported{"input and output of one quantisation, whose sums TFLite lets wrap"};
+  import_quantized_reduction(op, "qnn.sum");
+}
+
+void import_reduce_prod(OpContext& op) {
+  if (op.num_inputs() > 0 && op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  import_quantized_reduction(op, "qnn.prod");
+}
+
+void import_reduce_max(OpContext& op) { import_extremum(op, "max"); }
+void import_reduce_min(OpContext& op) { import_extremum(op, "min"); }
+
+namespace {
+
+void import_position(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
   op.require_8bit(input, "input");
@@ -93,9 +136,14 @@ void import_arg_max(OpContext& op) {
   if (output.dtype != ir::kInt32 && output.dtype != ir::kInt64) {
     throw Unsupported{type_name(output.file_type) + " output"};
   }
-  op.define(output, op.emit("argmax", {data},
+  op.define(output, op.emit(ir_op, {data},
                             {{"axis", OpContext::axis_of(axis[0], op.shape(data).size())},
                              {"dtype", ir::to_string(*output.dtype)}}));
 }
+
+}  // namespace
+
+void import_arg_max(OpContext& op) { import_position(op, "argmax"); }
+void import_arg_min(OpContext& op) { import_position(op, "argmin"); }
 
 }  // namespace qplan::tfl

@@ -1,8 +1,13 @@
-// Functions of one 8-bit value: HARD_SWISH, LEAKY_RELU. Whatever arithmetic such an operator has, 256 results
-// say all of it: the row computes them as TFLite's reference kernel does and leaves a qnn.lookup.
+// Functions of one 8-bit value: HARD_SWISH, LEAKY_RELU, ABS, RSQRT, and functions of a real number. Whatever
+// arithmetic such an operator has, 256 results say all of it: the row computes them as TFLite's reference
+// kernel does and leaves a qnn.lookup.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
+#include "kernels/numeric/exp.h"
+#include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/quantize_multiplier.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
@@ -22,6 +27,18 @@ void import_table(OpContext& op, const Function& function) {
   }
   const ir::ValueId entries = op.constant(ir::make_constant(dtype, {256}, table), op.name() + "/table");
   op.define(op.output(), op.emit("qnn.lookup", {op.value(op.input(0)), entries}, {}));
+}
+
+// A multiplier for numbers of 20 bits, whose shifted values fit 32.
+QuantizedMultiplier table_multiplier(double real) {
+  const QuantizedMultiplier result = quantize_multiplier(real);
+  if (result.shift > 22) throw Unsupported{"scales that make a factor of 2^22 or more"};
+  return result;
+}
+
+// The sum in float32, as TFLite adds the zero point.
+float rounded_sum(float value, int32_t zero_point) {
+  return std::round(value) + static_cast<float>(zero_point);
 }
 
 // ---- HARD_SWISH: docs/numerics/hard_swish.md ----
@@ -105,8 +122,28 @@ void import_hard_swish(OpContext& op) {
   import_table(op, f);
 }
 
+namespace {
+
+// LEAKY_RELU of int16 is a PRELU whose factor is one for all: 1 in units of alpha.
+void import_leaky_relu_int16(OpContext& op) {
+  op.require_same_quantized({&op.input(0), &op.output()});
+  const float alpha = op.options<tflite::LeakyReluOptions>().alpha();
+  if (!(alpha >= 0) || !std::isfinite(alpha)) throw Unsupported{"alpha " + to_text(alpha)};
+  const QuantParams in = op.quantization(op.input(0)), out = op.quantization(op.output());
+  const std::vector<int16_t> one = {static_cast<int16_t>(alpha == 0 ? 0 : 1)};
+  const ir::ValueId factor = op.constant(ir::make_constant(ir::kInt16, {}, one), op.name() + "/alpha");
+  op.define(op.output(), op.emit("qnn.prelu",
+                                 {op.value(op.input(0)), factor, op.scale(in.scale), op.zero_point(0),
+                                  op.scale(alpha == 0 ? 1.0f : alpha), op.zero_point(0), op.scale(out.scale),
+                                  op.zero_point(0)},
+                                 {}));
+}
+
+}  // namespace
+
 void import_leaky_relu(OpContext& op) {
   op.expect_counts(1, 1, 1);
+  if (op.input(0).dtype == ir::kInt16) return import_leaky_relu_int16(op);
   op.require_same_8bit({&op.input(0), &op.output()});
   const float alpha = op.options<tflite::LeakyReluOptions>().alpha();
   LeakyRelu f = {op.quantization(op.input(0)), op.quantization(op.output()), {}, {}};
@@ -121,6 +158,158 @@ void import_leaky_relu(OpContext& op) {
   f.slope_above = quantize_multiplier(static_cast<double>(above));
   f.slope_below = quantize_multiplier(static_cast<double>(below));
   import_table(op, f);
+}
+
+// ---- functions of a real number, in float32: docs/numerics/tables.md ----
+namespace {
+
+// Half away from zero, saturated to where every result is clamped anyway.
+int32_t rounded(float value) {
+  constexpr float kLimit = 1048576.0f;
+  if (!(value > -kLimit)) return -(1 << 20);
+  if (!(value < kLimit)) return 1 << 20;
+  const auto whole = static_cast<int32_t>(value);
+  const float rest = value - static_cast<float>(whole);
+  return rest >= 0.5f ? whole + 1 : rest <= -0.5f ? whole - 1 : whole;
+}
+
+// The functions in double, rounded to float32: what a good math library gives, on every host.
+float exp_float(float x) {
+  const double value = exp_double(static_cast<double>(x));
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return value > static_cast<double>(kMost) ? std::numeric_limits<float>::infinity()
+                                            : static_cast<float>(value);
+}
+
+float tanh_float(float x) {
+  const double e = exp_double(-2.0 * std::fabs(static_cast<double>(x)));
+  const double magnitude = std::fabs(x) < 1e-4f ? std::fabs(static_cast<double>(x)) : (1.0 - e) / (1.0 + e);
+  return static_cast<float>(x < 0 ? -magnitude : magnitude);
+}
+
+// The complement of the error function: a series without cancellation up to 3, then a continued fraction.
+double erfc_double(double x) {
+  constexpr double kTwoOverSqrtPi = 1.1283791670955126, kSqrtPi = 1.7724538509055161;
+  const double magnitude = x < 0 ? -x : x;
+  double above = 0.0;  // erfc of the magnitude
+  if (magnitude < 3.0) {
+    double term = magnitude, sum = magnitude;
+    for (int32_t n = 1; n < 100; ++n) {
+      term *= 2.0 * magnitude * magnitude / (2.0 * n + 1.0);
+      sum += term;
+    }
+    above = 1.0 - kTwoOverSqrtPi * exp_double(-magnitude * magnitude) * sum;
+  } else {
+    double fraction = magnitude;
+    for (int32_t n = 60; n >= 1; --n) fraction = magnitude + 0.5 * n / fraction;
+    above = exp_double(-magnitude * magnitude) / (fraction * kSqrtPi);
+  }
+  return x < 0 ? 2.0 - above : above;
+}
+
+float gelu_float(float x) {
+  return 0.5f * x * static_cast<float>(erfc_double(static_cast<double>(x * -0.70710678118654752440f)));
+}
+
+float gelu_approximate_float(float x) {
+  constexpr float kSqrtTwoOverPi = 0.79788456080286535588f;
+  return 0.5f * x * (1.0f + tanh_float(kSqrtTwoOverPi * (x + 0.044715f * x * x * x)));
+}
+
+// As TFLite fills its look-up tables: the product with the inverse of the output's scale.
+template <typename Function>
+void import_real_function(OpContext& op, const Function& function) {
+  op.expect_counts(1, 1, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  const QuantParams in = op.quantization(op.input(0)), out = op.quantization(op.output());
+  const float inverse = 1.0f / out.scale;
+  if (!std::isfinite(inverse)) throw Unsupported{"output scale " + to_text(out.scale)};
+  import_table(op, [&](int32_t x) {
+    const float real = in.scale * static_cast<float>(x - in.zero_point);
+    const float value = function(real);
+    return rounded(rounded_sum(value * inverse, out.zero_point));
+  });
+}
+
+}  // namespace
+
+void import_tanh_table(OpContext& op) { import_real_function(op, tanh_float); }
+
+void import_exp(OpContext& op) {
+  if (op.num_inputs() > 0 && op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  import_real_function(op, exp_float);
+}
+
+void import_elu(OpContext& op) {
+  if (op.num_inputs() > 0 && op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  import_real_function(op, [](float x) { return x < 0 ? exp_float(x) - 1.0f : x; });
+}
+
+void import_gelu(OpContext& op) {
+  const auto* options = op.optional_options<tflite::GeluOptions>();
+  const bool approximate = options != nullptr && options->approximate();
+  import_real_function(op, approximate ? gelu_approximate_float : gelu_float);
+}
+
+// What is not positive gives the least output.
+void import_log(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  const QuantParams out = op.quantization(op.output());
+  const float least = static_cast<float>(INT8_MIN - out.zero_point) * out.scale;
+  import_real_function(op, [least](float x) {
+    return x <= 0.0f ? least : static_cast<float>(log_double(static_cast<double>(x)));
+  });
+}
+
+// The quotient, not the product with the inverse. TFLite's kernel fails where the input is negative; here
+// that counts as 0.
+void import_sqrt(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  const QuantParams in = op.quantization(op.input(0)), out = op.quantization(op.output());
+  import_table(op, [&](int32_t x) {
+    const float real = in.scale * static_cast<float>(x - in.zero_point);
+    return rounded(std::sqrt(real > 0.0f ? real : 0.0f) / out.scale) + out.zero_point;
+  });
+}
+
+// ---- ABS and RSQRT, in integers ----
+
+void import_abs(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  const QuantParams in = op.quantization(op.input(0)), out = op.quantization(op.output());
+  const QuantizedMultiplier scale = table_multiplier(static_cast<double>(in.scale / out.scale));
+  import_table(op, [&](int32_t x) {
+    const int32_t value = x < in.zero_point ? in.zero_point - x : x - in.zero_point;
+    return (in.scale == out.scale ? value : requantize_tfl2(value, scale.multiplier, scale.shift)) +
+           out.zero_point;
+  });
+}
+
+// 1 / sqrt in 20 bits of fraction. TFLite's kernel fails where the input is negative; here that counts as 0,
+// which gives the largest output.
+void import_rsqrt(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  op.require_same_8bit({&op.input(0), &op.output()});
+  if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  const QuantParams in = op.quantization(op.input(0)), out = op.quantization(op.output());
+  constexpr int32_t kFraction = 20;
+  // TFLite takes the root in float32 and divides in double.
+  const auto root = static_cast<double>(std::sqrt(in.scale) * out.scale);
+  const QuantizedMultiplier scale = table_multiplier(1.0 / root);
+  if (scale.shift - kFraction < -31) throw Unsupported{"scales whose product is too large"};
+  import_table(op, [&](int32_t x) -> int32_t {
+    const int32_t value = x - in.zero_point;
+    if (value <= 0) return INT8_MAX;
+    const InverseSqrt inverse = fixed_inverse_sqrt(value);
+    const int32_t fraction = requantize_tfl2(1, inverse.multiplier, inverse.shift + kFraction);
+    return requantize_tfl2(fraction, scale.multiplier, scale.shift - kFraction) + out.zero_point;
+  });
 }
 
 }  // namespace qplan::tfl

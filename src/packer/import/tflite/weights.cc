@@ -90,15 +90,15 @@ ir::ValueId scales_constant(OpContext& op, std::vector<float> scales) {
   return op.constant(ir::make_constant(ir::kFloat32, {count}, scales));
 }
 
-ir::ValueId bias_constant(OpContext& op, const TensorInfo* bias, int64_t channels) {
-  const ir::TensorType type{ir::kInt32, {channels}};
+ir::ValueId bias_constant(OpContext& op, const TensorInfo* bias, int64_t channels, ir::DType dtype) {
+  const ir::TensorType type{dtype, {channels}};
   if (bias == nullptr) {
-    const std::vector<int32_t> zeros(static_cast<size_t>(channels));
-    return op.constant(ir::make_constant(ir::kInt32, type.shape, zeros));
+    return op.constant(std::make_shared<const ir::Constant>(
+        type, std::vector<uint8_t>(static_cast<size_t>(channels) * static_cast<size_t>(dtype.bits / 8))));
   }
-  if (bias->dtype != ir::kInt32) throw Unsupported{type_name(bias->file_type) + " bias"};
+  if (bias->dtype != dtype) throw Unsupported{type_name(bias->file_type) + " bias"};
   if (!bias->is_constant()) throw Unsupported{"bias that is not constant"};
-  if (ir::TensorType{ir::kInt32, bias->shape}.num_elements() != channels) {
+  if (ir::TensorType{dtype, bias->shape}.num_elements() != channels) {
     invalid("the bias has shape " + to_text(bias->shape) + ", expected one value for each of " +
             std::to_string(channels) + " output channels");
   }
@@ -189,10 +189,16 @@ ir::ValueId rows_of(OpContext& op, bool keep_num_dims, const TensorInfo& weights
   return op.emit("reshape", {data}, {{"newshape", ir::Ints{elements / depth, depth}}});
 }
 
+ir::DType accumulator_dtype(const TensorInfo& input, const TensorInfo* bias, tflite::TensorType bias_type) {
+  if (input.dtype != ir::kInt16) return ir::kInt32;
+  const bool is_narrow = bias != nullptr ? bias->dtype == ir::kInt32 : bias_type == tflite::TensorType_INT32;
+  return is_narrow ? ir::kInt32 : ir::kInt64;
+}
+
 ir::ValueId emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail) {
   const QuantParams output = op.quantization(tail.output);
   check_bias_scale(op, tail, output);
-  const ir::ValueId bias = bias_constant(op, tail.bias, tail.channels);
+  const ir::ValueId bias = bias_constant(op, tail.bias, tail.channels, op.type(accumulator).dtype);
   ir::ValueId value = op.emit("nn.bias_add", {accumulator, bias}, {{"axis", tail.channel_axis}});
 
   std::vector<float> scales = tail.weights.scales;

@@ -97,6 +97,8 @@ FloatForms prove_float_forms(const Lowering& lowering, const ir::Node& requantiz
                              const AccumulatorScales& scales, Clamp clamp, format::Contract contract) {
   // As layers have it: targets whose layouts no variant reads by vectors have no vectors.
   if (lowering.profile().conv2d_layout == kLayout_ohwi || !computes_in_integers(contract)) return {};
+  // The proof looks at each output that there can be: at most 256.
+  if (!is_8_bit(lowering.type(requantize.results[0]).dtype)) return {};
   const ir::TensorType& input = lowering.type(requantize.operands[0]);
   std::vector<AccumulatorRange> ranges;
   if (is_8_bit(input.dtype)) {

@@ -35,7 +35,7 @@ Constraint no_dilation(const std::string& prefix) {
 }
 
 std::vector<Constraint> pool_constraints(const std::string& prefix) {
-  return {operand_is_8_bit(prefix, 0), nhwc(prefix), no_dilation(prefix)};
+  return {operand_is_quantized(prefix, 0), nhwc(prefix), no_dilation(prefix)};
 }
 
 struct AverageOperands {
@@ -74,6 +74,7 @@ std::vector<Constraint> constraints_of_avg_pool2d() {
   const std::string prefix = "cpu.avg_pool2d.";
   std::vector<Constraint> rows = pool_constraints(prefix);
   rows.push_back(contract_among(prefix, kPoolContracts));
+  rows.push_back(int16_contract(prefix));
   rows.push_back({prefix + "count_include_pad", "padding is not counted, except under `f32e`",
                   kNothingToChange, [](const Matched& match) -> std::string {
                     const ir::Node& node = *node_of(match);

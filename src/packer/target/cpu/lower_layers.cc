@@ -14,14 +14,16 @@ namespace {
 
 Constraint layer_dtypes(const std::string& prefix) {
   return {prefix + "dtype",
-          "input and output are int8 or uint8; the output is int32 where something else reads accumulators",
+          "input and output are int8 or uint8, or both int16; the output is int32 where something else reads "
+          "accumulators of 8-bit layers",
           kQuantizeTo8Bits, [](const Matched& match) -> std::string {
             const ir::DType input = match.lowering.type(node_of(match)->operands[product::kData]).dtype;
             const ir::DType output =
                 match.lowering.type(sequence_result(match.lowering, match.sequence)).dtype;
             const bool is_acc32 = node_of(match, "qnn.requantize") == nullptr;
             if (is_8_bit(input) && (is_8_bit(output) || is_acc32)) return "";
-            return cat(input, " to ", output, ", the kernels take 8 bits to 8 bits");
+            if (input == ir::kInt16 && output == ir::kInt16) return "";
+            return cat(input, " to ", output, ", the kernels take 8 bits to 8 bits, and int16 to int16");
           }};
 }
 
@@ -149,7 +151,8 @@ std::vector<Constraint> constraints_of_qconv2d() {
   operands.violation = [violation = operands.violation](const Matched& match) {
     return layer::has_canonical_layout(*node_of(match)) ? violation(match) : "";
   };
-  return {layout, layer_dtypes(prefix), layer_contract_among(prefix), operands};
+  return {layout, layer_dtypes(prefix), layer_contract_among(prefix),
+          int16_contract(prefix, "qnn.requantize"), operands};
 }
 
 void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
@@ -158,10 +161,12 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   const op::Window2d& window = g.window;
   // With one input channel a depthwise convolution is an ordinary one. With several outputs for each input
   // channel it is one of groups, for which alone there are vector kernels then.
-  const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4;
+  const bool is_16_bit = layer.input_dtype == ir::kInt16;
+  const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4 && !is_16_bit;
   const bool depthwise = g.is_depthwise() && (g.out_c == g.groups || !has_vectors);
 
   uint16_t layout = depthwise ? lowering.profile().depthwise_layout : lowering.profile().conv2d_layout;
+  if (is_16_bit) layout = kLayout_ohwi;
   const auto groups = static_cast<uint64_t>(g.groups), group_c = static_cast<uint64_t>(g.in_c / g.groups);
   const GroupMerge merge = merge_groups(layout, static_cast<uint64_t>(g.out_c), groups, group_c);
   const uint64_t merged_groups = groups / merge.merged;
@@ -197,18 +202,68 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(made.step));
 }
 
+NodeSequence match_qconv2d_transpose(const Lowering& lowering, uint32_t node) {
+  return match_weighted_layer(lowering, node, "qnn.conv2d_transpose");
+}
+
+std::vector<Constraint> constraints_of_qconv2d_transpose() {
+  const std::string prefix = "cpu.conv2d_transpose.";
+  return {{prefix + "requantize", "a `qnn.requantize` follows", kQuantizeTo8Bits,
+           [](const Matched& match) -> std::string {
+             return node_of(match, "qnn.requantize") != nullptr ? ""
+                                                                : "something else reads its accumulators";
+           }},
+          layer_dtypes(prefix),
+          layer_contract_among(prefix),
+          int16_contract(prefix, "qnn.requantize"),
+          layer_operands(prefix)};
+}
+
+void lower_qconv2d_transpose(Lowering& lowering, const NodeSequence& sequence) {
+  const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
+  const op::Window2d& window = layer.geometry.window;
+  const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
+                                      static_cast<uint64_t>(window.kernel_w),
+                                      static_cast<uint64_t>(layer.geometry.in_c)};
+  LayerStep made =
+      make_layer_step(lowering, sequence, layer, kKernel_conv2d_transpose, kLayout_ohwi, layout_window, {});
+  made.step.params = Conv2dParams{
+      .contract = layer_contract(layer),
+      .weights_layout = kLayout_ohwi,
+      .kernel_h = static_cast<uint32_t>(window.kernel_h),
+      .kernel_w = static_cast<uint32_t>(window.kernel_w),
+      .stride_h = static_cast<uint32_t>(window.stride_h),
+      .stride_w = static_cast<uint32_t>(window.stride_w),
+      .dilation_h = 1,
+      .dilation_w = 1,
+      .pad_top = static_cast<uint32_t>(window.pad_top),
+      .pad_left = static_cast<uint32_t>(window.pad_left),
+      .groups = 1,
+      .input_zero_point = *layer.input_zero_point,
+      .weights_zero_point = made.weights_zero_point,
+      .pad_value = *layer.input_zero_point,
+      .output_zero_point = output_zero_point(layer),
+      .clamp_min = layer.clamp.min,
+      .clamp_max = layer.clamp.max,
+      .float_forms = {},
+  };
+  lowering.add_step(std::move(made.step));
+}
+
 NodeSequence match_qdense(const Lowering& lowering, uint32_t node) {
   return match_weighted_layer(lowering, node, "qnn.dense");
 }
 
 std::vector<Constraint> constraints_of_qdense() {
   const std::string prefix = "cpu.dense.";
-  return {layer_dtypes(prefix), layer_contract_among(prefix), layer_operands(prefix)};
+  return {layer_dtypes(prefix), layer_contract_among(prefix), int16_contract(prefix, "qnn.requantize"),
+          layer_operands(prefix)};
 }
 
 void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
   const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   uint16_t layout = lowering.profile().fully_connected_layout;
+  if (layer.input_dtype == ir::kInt16) layout = kLayout_ohwi;
   if (layout == kLayout_o4k4 && layer.nodes.requantize == nullptr) layout = kLayout_ohwi;
   if (layout == kLayout_o4k4 && fits_halves(layer)) layout = kLayout_o4h4;
   LayerStep made = make_layer_step(lowering, sequence, layer, kKernel_fully_connected, layout,
@@ -230,6 +285,8 @@ void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
 
 std::vector<TableRow> layer_rows() {
   return {{"qconv2d", match_qconv2d, constraints_of_qconv2d(), lower_qconv2d},
+          {"qconv2d_transpose", match_qconv2d_transpose, constraints_of_qconv2d_transpose(),
+           lower_qconv2d_transpose},
           {"qdense", match_qdense, constraints_of_qdense(), lower_qdense}};
 }
 

@@ -1,5 +1,6 @@
 // qnn.quantize, qnn.dequantize, and qnn.requantize of an int32 tensor, accumulators that are the result of a
 // step among them: families quantize, dequantize and requantize.
+#include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 
@@ -67,7 +68,7 @@ NodeSequence match_quantize(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_quantize() {
   const std::string prefix = "cpu.quantize.";
-  return {contract_among(prefix, kCastContracts), known_rule(prefix), result_is_8_bit(prefix),
+  return {contract_among(prefix, kCastContracts), known_rule(prefix), result_is_quantized(prefix),
           scales_are_constants(prefix, check_cast)};
 }
 
@@ -89,7 +90,7 @@ NodeSequence match_dequantize(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_dequantize() {
   const std::string prefix = "cpu.dequantize.";
-  return {operand_is_8_bit(prefix, cast::kData), scales_are_constants(prefix, check_cast)};
+  return {operand_is_quantized(prefix, cast::kData), scales_are_constants(prefix, check_cast)};
 }
 
 void lower_dequantize(Lowering& lowering, const NodeSequence& sequence) {
@@ -109,7 +110,15 @@ NodeSequence match_requantize(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_requantize() {
   const std::string prefix = "cpu.requantize.";
-  return {contract_among(prefix, kCastContracts), result_is_8_bit(prefix),
+  return {contract_among(prefix, kCastContracts),
+          result_is_quantized(prefix),
+          int16_contract(prefix),
+          {prefix + "input", "the input is int8, uint8, int16 or int32", kQuantizeTo8Bits,
+           [](const Matched& match) -> std::string {
+             const ir::DType dtype = match.lowering.type(node_of(match)->operands[unary::kData]).dtype;
+             if (is_quantized(dtype) || dtype == ir::kInt32) return "";
+             return cat("its dtype is ", dtype, ", expected int8, uint8, int16 or int32");
+           }},
           scales_are_constants(prefix, check_requantize)};
 }
 

@@ -1,4 +1,7 @@
-// qnn.mean, argmax: families mean and arg_max.
+// qnn.mean, qnn.sum, qnn.prod, max, min, argmax, argmin, qnn.l2_normalize: families mean, reduce_*, arg_*,
+// l2_normalization.
+#include "kernels/l2_normalization/l2_normalization.h"
+#include "kernels/mean/mean.h"
 #include "kernels/numeric/exp.h"
 #include "kernels/numeric/quantize_multiplier.h"
 #include "kernels/softmax/softmax.h"
@@ -60,8 +63,21 @@ NodeSequence match_mean(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.mean") ? NodeSequence{node} : NodeSequence{};
 }
 
+Constraint int16_count(const std::string& prefix) {
+  return {prefix + "count", "at most 2^15 elements of int16 become one", kNothingToChange,
+          [](const Matched& match) -> std::string {
+            const ir::Node& node = *node_of(match);
+            const uint64_t count = reduced_axes(match.lowering, node).count;
+            const bool is_16_bit = match.lowering.type(node.results[0]).dtype == ir::kInt16;
+            return is_16_bit && count > MeanArgs::kMaxReducedS16
+                       ? cat(count, " elements become one, whose sum may not fit int32")
+                       : "";
+          }};
+}
+
 std::vector<Constraint> constraints_of_mean() {
-  return {contract_among("cpu.mean.", kMeanContracts), scales_are_constants("cpu.mean.", check_mean)};
+  return {contract_among("cpu.mean.", kMeanContracts), int16_contract("cpu.mean."), int16_count("cpu.mean."),
+          scales_are_constants("cpu.mean.", check_mean)};
 }
 
 void lower_mean(Lowering& lowering, const NodeSequence& sequence) {
@@ -73,6 +89,108 @@ void lower_mean(Lowering& lowering, const NodeSequence& sequence) {
   step.params = params;
   lowering.add_step(std::move(step));
 }
+
+// ---- sum, prod, max, min: the other reductions ----
+
+// A sum is a mean that is not divided.
+MeanParams sum_params(const Lowering& lowering, const ir::Node& node) {
+  const float input_scale = lowering.scale(node.operands[unary::kInputScale], "the input's scale");
+  const float output_scale = lowering.scale(node.operands[unary::kOutputScale], "the output's scale");
+  const QuantizedMultiplier multiplier =
+      layer::checked_multiplier(static_cast<double>(input_scale) / static_cast<double>(output_scale));
+  return {.contract = format::Contract_TFL2,
+          .axes = reduced_axes(lowering, node).mask,
+          .input_zero_point =
+              lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point"),
+          .output_zero_point =
+              lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point"),
+          .output_multiplier = multiplier.multiplier,
+          .output_shift = multiplier.shift};
+}
+
+// Each factor is scaled by the input's scale over the n-th root of the output's.
+MeanParams prod_params(const Lowering& lowering, const ir::Node& node) {
+  MeanParams params = sum_params(lowering, node);
+  const auto input_scale =
+      static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale"));
+  const auto output_scale =
+      static_cast<double>(lowering.scale(node.operands[unary::kOutputScale], "the output's scale"));
+  const auto count = static_cast<double>(reduced_axes(lowering, node).count);
+  const QuantizedMultiplier factor =
+      layer::checked_multiplier(input_scale / exp_double(log_double(output_scale) / count));
+  if (factor.shift > kMaxWideShift) refuse("its scales make a factor of 2^7 or more");
+  params.output_multiplier = factor.multiplier;
+  params.output_shift = factor.shift;
+  return params;
+}
+
+void check_sum(const Matched& match) { (void)sum_params(match.lowering, *node_of(match)); }
+void check_prod(const Matched& match) { (void)prod_params(match.lowering, *node_of(match)); }
+
+Constraint few_elements(const std::string& prefix) {
+  return {prefix + "count", "at most 2^23 elements of 8 bits, or 2^15 of int16, become one", kNothingToChange,
+          [](const Matched& match) -> std::string {
+            const ir::Node& node = *node_of(match);
+            const uint64_t count = reduced_axes(match.lowering, node).count;
+            const bool is_16_bit = match.lowering.type(node.results[0]).dtype == ir::kInt16;
+            const uint64_t most = is_16_bit ? MeanArgs::kMaxReducedS16 : MeanArgs::kMaxReduced;
+            return count > most ? cat(count, " elements become one, at most ", most, " may") : "";
+          }};
+}
+
+void add_reduction(Lowering& lowering, const ir::Node& node, KernelId kernel, const MeanParams& params) {
+  ProgramStep step = make_step(kernel, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = params;
+  lowering.add_step(std::move(step));
+}
+
+NodeSequence match_sum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.sum") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_sum() {
+  return {contract_among("cpu.sum.", {format::Contract_TFL2}), few_elements("cpu.sum."),
+          scales_are_constants("cpu.sum.", check_sum)};
+}
+void lower_sum(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  add_reduction(lowering, node, kKernel_mean, sum_params(lowering, node));
+}
+
+NodeSequence match_prod(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.prod") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_prod() {
+  return {contract_among("cpu.prod.", {format::Contract_TFL2}), few_elements("cpu.prod."),
+          scales_are_constants("cpu.prod.", check_prod)};
+}
+void lower_prod(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  add_reduction(lowering, node, kKernel_reduce_prod, prod_params(lowering, node));
+}
+
+NodeSequence match_max(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "max") ? NodeSequence{node} : NodeSequence{};
+}
+NodeSequence match_min(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "min") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> extremum_constraints(const std::string& prefix) {
+  return {operand_is_quantized(prefix, 0), few_elements(prefix)};
+}
+void lower_max(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  add_reduction(lowering, node, kKernel_reduce_max,
+                {.contract = format::Contract_TFL2, .axes = reduced_axes(lowering, node).mask});
+}
+void lower_min(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  add_reduction(lowering, node, kKernel_reduce_min,
+                {.contract = format::Contract_TFL2, .axes = reduced_axes(lowering, node).mask});
+}
+
+// ---- positions ----
 
 NodeSequence match_arg_max(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "argmax") ? NodeSequence{node} : NodeSequence{};
@@ -87,22 +205,75 @@ std::vector<Constraint> constraints_of_arg_max() {
            }}};
 }
 
-void lower_arg_max(Lowering& lowering, const NodeSequence& sequence) {
+void add_position(Lowering& lowering, const NodeSequence& sequence, KernelId kernel) {
   const ir::Node& node = lowering.node(sequence.front());
   const size_t rank = lowering.type(node.operands[0]).shape.size();
-  ProgramStep step = make_step(kKernel_arg_max, node);
+  ProgramStep step = make_step(kernel, node);
   step.inputs = {lowering.tensor(node.operands[0])};
   step.outputs = {lowering.define(node.results[0])};
   step.params =
       ArgMaxParams{.axis = static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank))};
   lowering.add_step(std::move(step));
 }
+void lower_arg_max(Lowering& lowering, const NodeSequence& sequence) {
+  add_position(lowering, sequence, kKernel_arg_max);
+}
+
+NodeSequence match_arg_min(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "argmin") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_arg_min(Lowering& lowering, const NodeSequence& sequence) {
+  add_position(lowering, sequence, kKernel_arg_min);
+}
+
+// ---- qnn.l2_normalize: its output has one fixed quantisation ----
+
+NodeSequence match_l2_normalize(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.l2_normalize") ? NodeSequence{node} : NodeSequence{};
+}
+
+void check_l2_normalize(const Matched& match) {
+  const ir::Node& node = *node_of(match);
+  (void)match.lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point");
+  const ir::TensorType& type = match.lowering.type(node.operands[unary::kData]);
+  const int32_t zero_point = type.dtype == ir::kInt8 ? 0 : 128;
+  if (match.lowering.scale(node.operands[unary::kOutputScale], "the output's scale") != 1.0f / 128.0f ||
+      match.lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point") !=
+          zero_point) {
+    refuse(cat("its output must have scale 1/128 and zero point ", zero_point));
+  }
+  if (type.shape.back() > int64_t{L2NormalizationArgs::kMaxDepth})
+    refuse(cat("its rows have ", type.shape.back(), " elements, at most 2^15 may be"));
+}
+
+std::vector<Constraint> constraints_of_l2_normalize() {
+  const std::string prefix = "cpu.l2_normalize.";
+  return {operand_is_8_bit(prefix, 0), contract_among(prefix, {format::Contract_TFL2}),
+          scales_are_constants(prefix, check_l2_normalize)};
+}
+
+void lower_l2_normalize(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = make_step(kKernel_l2_normalization, node);
+  step.inputs = {lowering.tensor(node.operands[unary::kData])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = L2NormalizationParams{.input_zero_point = lowering.zero_point(
+                                          node.operands[unary::kInputZeroPoint], "the input's zero point")};
+  lowering.add_step(std::move(step));
+}
 
 }  // namespace
 
 std::vector<TableRow> reduce_rows() {
+  // operator list: each row has the functions of its operator
   return {{"mean", match_mean, constraints_of_mean(), lower_mean},
-          {"arg_max", match_arg_max, constraints_of_arg_max(), lower_arg_max}};
+          {"sum", match_sum, constraints_of_sum(), lower_sum},
+          {"prod", match_prod, constraints_of_prod(), lower_prod},
+          {"max", match_max, extremum_constraints("cpu.max."), lower_max},
+          {"min", match_min, extremum_constraints("cpu.min."), lower_min},
+          {"arg_max", match_arg_max, constraints_of_arg_max(), lower_arg_max},
+          {"arg_min", match_arg_min, {operand_is_8_bit("cpu.argmin.", 0)}, lower_arg_min},
+          {"l2_normalize", match_l2_normalize, constraints_of_l2_normalize(), lower_l2_normalize}};
 }
 
 // qnn.softmax: family softmax; under tfl2 with the parameters that TFLite's Prepare computes for 8 bits.

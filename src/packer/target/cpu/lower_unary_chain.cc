@@ -1,9 +1,11 @@
 // Functions of one 8-bit value, and compositions of them: family lut8. The table is what the operators' own
 // arithmetic gives for each of the 256 values.
 #include "kernels/logistic/logistic.h"
+#include "kernels/lut16/lut16.h"
 #include "kernels/numeric/exp.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
+#include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 
@@ -167,10 +169,80 @@ void lower_unary_chain(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+// ---- logistic and tanh of int16: family lut16 ----
+
+// TFLite's table of 2^16 / (1 + exp(-i / 24)), i < 256: rounded to the nearest, but one above that where a
+// bit is set.
+constexpr uint32_t kOneAbove[] = {0xfa7bd110, 0xc0467bae, 0x20440005, 0x00110090, 0x80, 0, 0, 0x80000000};
+
+std::vector<int32_t> logistic_table() {
+  std::vector<int32_t> table(Lut16Args::kTableEntries);
+  for (uint32_t i = 0; i < table.size(); ++i) {
+    const double value = 65536.0 / (1.0 + exp_double(-static_cast<double>(i) / 24.0));
+    table[i] = static_cast<int32_t>(value + 0.5) + static_cast<int32_t>(kOneAbove[i / 32] >> (i % 32) & 1);
+  }
+  return table;
+}
+
+// Whether TFLite takes the scale for this power of two, within 0.07 %.
+bool is_nearly(float scale, double power) {
+  const double ratio = static_cast<double>(scale) / power;
+  return ratio > 0.99930709 && ratio < 1.00069339;
+}
+
+// The input in units of 1 / (3 * 2^12).
+Lut16Params lut16_params(const Lowering& lowering, const ir::Node& node) {
+  const UnaryScales scales = read_unary_scales(lowering, node);
+  if (!is_nearly(scales.output, 1.0 / 32768) || scales.input_zero_point != 0 || scales.output_zero_point != 0)
+    refuse("its output must have scale 1/32768, and both zero points must be 0");
+  Lut16Params params = {.is_tanh = node.op->name == "qnn.tanh"};
+  if (is_nearly(scales.input, 1.0 / 4096) || is_nearly(scales.input, 1.0 / 2048)) {
+    params.multiplier = is_nearly(scales.input, 1.0 / 4096) ? 3 : 6;
+    return params;
+  }
+  double multiplier = static_cast<double>(scales.input) * 4096.0 * 3.0;
+  while (multiplier <= 32767.0 / 2.0 && params.shift <= 30) {
+    ++params.shift;
+    multiplier *= 2.0;
+  }
+  if (multiplier >= 32768.0 || params.shift > 30) refuse("its input's scale is not in [2^-29, 8/3)");
+  params.multiplier = static_cast<int32_t>(multiplier);
+  return params;
+}
+
+NodeSequence match_lut16(const Lowering& lowering, uint32_t node) {
+  // operator list: both are functions of the same table
+  if (!lowering.is(node, "qnn.sigmoid") && !lowering.is(node, "qnn.tanh")) return {};
+  return NodeSequence{node};
+}
+
+std::vector<Constraint> constraints_of_lut16() {
+  const std::string prefix = "cpu.lut16.";
+  return {{prefix + "dtype", "the input is int16", kNothingToChange,
+           [](const Matched& match) -> std::string {
+             const ir::DType dtype = match.lowering.type(node_of(match)->operands[0]).dtype;
+             return dtype == ir::kInt16 ? "" : cat("its dtype is ", dtype, ", expected int16");
+           }},
+          contract_among(prefix, {format::Contract_TFL2}),
+          scales_are_constants(
+              prefix, [](const Matched& match) { (void)lut16_params(match.lowering, *node_of(match)); })};
+}
+
+void lower_lut16(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = make_step(kKernel_lut16, node);
+  step.params = lut16_params(lowering, node);
+  step.inputs = {lowering.tensor(node.operands[unary::kData]),
+                 add_values<int32_t>(lowering, ir::kInt32, logistic_table(), node.name + "/table")};
+  step.outputs = {lowering.define(node.results[0])};
+  lowering.add_step(std::move(step));
+}
+
 }  // namespace
 
 std::vector<TableRow> unary_chain_rows() {
-  return {{"unary_chain", match_unary_chain, constraints_of_unary_chain(), lower_unary_chain}};
+  return {{"unary_chain", match_unary_chain, constraints_of_unary_chain(), lower_unary_chain},
+          {"lut16", match_lut16, constraints_of_lut16(), lower_lut16}};
 }
 
 }  // namespace qplan::target::cpu

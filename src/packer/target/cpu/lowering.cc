@@ -204,7 +204,7 @@ void refuse(const std::string& reason) { throw PackError(QPLAN_MODEL_UNSUPPORTED
 NodeSequence with_clip(const Lowering& lowering, uint32_t node) {
   NodeSequence sequence{node};
   const uint32_t user = lowering.only_user(node);
-  if (lowering.is(user, "clip") && is_8_bit(lowering.type(lowering.node(user).results[0]).dtype)) {
+  if (lowering.is(user, "clip") && is_quantized(lowering.type(lowering.node(user).results[0]).dtype)) {
     sequence.push_back(user);
   }
   return sequence;

@@ -31,6 +31,7 @@ using layer::Clamp;
 using layer::clip_clamp;
 using layer::full_clamp;
 using layer::is_8_bit;
+using layer::is_quantized;
 
 // The qnn.conv2d or qnn.dense that made an int32 value, and the constants that were added after it; null
 // where there is none.
@@ -131,7 +132,7 @@ ProgramStep make_step(KernelId kernel, const ir::Node& node);
 
 [[noreturn]] void refuse(const std::string& reason);
 
-// node, then the clip of 8-bit values that alone uses it, if there is one.
+// node, then the clip of quantised values that alone uses it, if there is one.
 NodeSequence with_clip(const Lowering& lowering, uint32_t node);
 // The clamp of a match made by with_clip.
 Clamp sequence_clamp(const Lowering& lowering, const NodeSequence& sequence);

@@ -1,6 +1,7 @@
 #include "src/packer/target/cpu/requantization.h"
 
 #include "kernels/layout.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/operands.h"
 #include "src/packer/op/shape.h"
@@ -55,7 +56,7 @@ std::string violation_of(const layer::QuantizedLayer& layer) {
   need(layer.weight_constant);
   if (why.empty() && !is_8_bit(layer.weight_dtype))
     why = cat("weights ", (*layer.weight_constant)->type(), ", expected int8 or uint8");
-  need(layer.channel_bias());
+  need(layer.wide_channel_bias());
   if (layer.nodes.requantize == nullptr) return why;
   need(layer.accumulator_zero_point);
   if (why.empty() && *layer.accumulator_zero_point != 0)
@@ -111,8 +112,12 @@ format::Contract layer_contract(const layer::QuantizedLayer& layer) {
 
 std::vector<QuantizedMultiplier> channel_multipliers(const layer::QuantizedLayer& layer) {
   std::vector<QuantizedMultiplier> multipliers(static_cast<size_t>(layer.geometry.out_c));
-  for (size_t o = 0; o < multipliers.size(); ++o)
+  const bool is_wide = layer.accumulator_dtype() == ir::kInt64;
+  for (size_t o = 0; o < multipliers.size(); ++o) {
     multipliers[o] = layer::checked_multiplier(layer.scales->multiplier(o));
+    if (is_wide && multipliers[o].shift > kMaxWideShift)
+      refuse("its scales make a factor of 2^7 or more between accumulator and output");
+  }
   return multipliers;
 }
 
@@ -122,9 +127,15 @@ void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& l
   const auto num_o = static_cast<size_t>(layer.geometry.out_c);
   const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
   const std::string& name = layer.nodes.product->name;
-  std::vector<int32_t> bias = *layer.channel_bias();
-  bias.resize(entries, 0);
-  inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
+  if (layer.accumulator_dtype() == ir::kInt64) {
+    std::vector<int64_t> bias = *layer.wide_channel_bias();
+    bias.resize(entries, 0);
+    inputs->push_back(add_values<int64_t>(lowering, ir::kInt64, bias, name + "/bias"));
+  } else {
+    std::vector<int32_t> bias = *layer.channel_bias();
+    bias.resize(entries, 0);
+    inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
+  }
   if (contract == format::Contract_ACC32) return;
   if (contract == format::Contract_F32E) {
     std::vector<float> scale(entries, 0.0f);

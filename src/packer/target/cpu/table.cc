@@ -36,24 +36,48 @@ Constraint operand_is_8_bit(const std::string& prefix, size_t operand) {
           }};
 }
 
-Constraint result_is_8_bit(const std::string& prefix) {
-  return {prefix + "dtype", "the output is int8 or uint8", kQuantizeTo8Bits,
-          [](const Matched& match) -> std::string {
-            const ir::DType dtype = match.lowering.type(node_of(match)->results[0]).dtype;
-            return is_8_bit(dtype) ? "" : cat("its dtype is ", dtype, ", expected int8 or uint8");
+namespace {
+
+constexpr const char* kQuantize = "quantise the model to 8-bit integers, or activations to int16";
+
+std::string dtype_violation(ir::DType dtype) {
+  return is_quantized(dtype) ? "" : cat("its dtype is ", dtype, ", expected int8, uint8 or int16");
+}
+
+}  // namespace
+
+Constraint operand_is_quantized(const std::string& prefix, size_t operand) {
+  return {prefix + "dtype", "the input is int8, uint8 or int16", kQuantize, [operand](const Matched& match) {
+            return dtype_violation(match.lowering.type(node_of(match)->operands[operand]).dtype);
           }};
 }
 
-Constraint one_8_bit_dtype(const std::string& prefix) {
-  return {prefix + "dtype", "inputs and output have one dtype, int8 or uint8", kQuantizeTo8Bits,
+Constraint result_is_quantized(const std::string& prefix) {
+  return {prefix + "dtype", "the output is int8, uint8 or int16", kQuantize, [](const Matched& match) {
+            return dtype_violation(match.lowering.type(node_of(match)->results[0]).dtype);
+          }};
+}
+
+Constraint one_quantized_dtype(const std::string& prefix) {
+  return {prefix + "dtype", "inputs and output have one dtype, int8, uint8 or int16", kQuantize,
           [](const Matched& match) -> std::string {
             const ir::Node& node = *node_of(match);
             const ir::DType dtype = match.lowering.type(node.results[0]).dtype;
             const ir::DType lhs = match.lowering.type(node.operands[binary::kLhs]).dtype;
             const ir::DType rhs = match.lowering.type(node.operands[binary::kRhs]).dtype;
-            if (is_8_bit(dtype) && lhs == dtype && rhs == dtype) return "";
+            if (is_quantized(dtype) && lhs == dtype && rhs == dtype) return "";
             return cat("inputs ", lhs, " and ", rhs, ", output ", dtype,
-                       "; the kernel needs inputs and output of one dtype, int8 or uint8");
+                       "; the kernel needs inputs and output of one dtype, int8, uint8 or int16");
+          }};
+}
+
+Constraint int16_contract(const std::string& prefix, std::string_view op) {
+  return {prefix + "int16", "int16 is computed under `tfl2`", kNothingToChange,
+          [op = std::string(op)](const Matched& match) -> std::string {
+            const ir::Node* node = node_of(match, op);
+            if (node == nullptr || match.lowering.type(node->results[0]).dtype != ir::kInt16) return "";
+            const std::string& contract = op::attr_string(*node, "contract");
+            return contract == "tfl2" ? "" : cat("contract '", contract, "' has no rule for int16");
           }};
 }
 

@@ -43,9 +43,13 @@ Constraint contract_among(const std::string& prefix, std::initializer_list<forma
                           std::string_view op = {});
 // The dtype of the first node's operand, or of its result, is int8 or uint8.
 Constraint operand_is_8_bit(const std::string& prefix, size_t operand);
-Constraint result_is_8_bit(const std::string& prefix);
-// Both operands and the result have one 8-bit dtype.
-Constraint one_8_bit_dtype(const std::string& prefix);
+// It is int8, uint8 or int16.
+Constraint operand_is_quantized(const std::string& prefix, size_t operand);
+Constraint result_is_quantized(const std::string& prefix);
+// Both operands and the result have one dtype, int8, uint8 or int16.
+Constraint one_quantized_dtype(const std::string& prefix);
+// int16 is computed under `tfl2` alone.
+Constraint int16_contract(const std::string& prefix, std::string_view op = {});
 // The attribute `layout` is NHWC.
 Constraint nhwc(const std::string& prefix);
 // `read` reads the scales and zero points and computes with them; it refuses what it cannot.

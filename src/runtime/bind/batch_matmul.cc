@@ -1,0 +1,88 @@
+#include "kernels/batch_matmul/batch_matmul.h"
+
+#include "src/runtime/bind/broadcast.h"
+#include "src/runtime/bind/family.h"
+#include "src/runtime/bind/step_check.h"
+
+namespace qplan {
+namespace {
+
+// The leading axes of a tensor of matrices.
+Shape batches_of(const Shape& shape) {
+  Shape batches = shape;
+  batches.rank -= 2;
+  return batches;
+}
+
+bool check_step(const StepCheck& check, const StepView& step) {
+  if (!check.arity(2, 1) || !check.params(format::KernelParams_BatchMatmulParams)) return false;
+  Shape a, b, output;
+  if (!check.input(0, "input 1", kDtypesU8S8, kAnyRank, &a)) return false;
+  const Dtype dtype = step.input(0).dtype;
+  if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, &b) ||
+      !check.output(0, "output", dtype_bit(dtype), kAnyRank, &output)) {
+    return false;
+  }
+  if (a.rank < 2 || b.rank < 2 || output.rank < 2)
+    return check.fail() << "a tensor of matrices has rank 2 or more";
+  const format::BatchMatmulParams& p = check.params_as<format::BatchMatmulParams>();
+  const uint32_t b_k = b[b.rank - (p.transpose_b() ? 1 : 2)], b_n = b[b.rank - (p.transpose_b() ? 2 : 1)];
+  if (a[a.rank - 1] != b_k || output[output.rank - 2] != a[a.rank - 2] || output[output.rank - 1] != b_n) {
+    return check.fail() << "matrices of " << a[a.rank - 2] << " x " << a[a.rank - 1] << " and " << b_k
+                        << " x " << b_n << " do not make " << output[output.rank - 2] << " x "
+                        << output[output.rank - 1];
+  }
+  return check.range("output rows", static_cast<int64_t>(output.elements() / output[output.rank - 1]), 1,
+                     INT32_MAX) &&
+         check.in_dtype("a_zero_point", p.a_zero_point(), dtype) &&
+         check.in_dtype("b_zero_point", p.b_zero_point(), dtype) &&
+         check.in_dtype("output_zero_point", p.output_zero_point(), dtype) &&
+         check.multiplier("output", p.output_multiplier(), p.output_shift()) &&
+         check.clamp(p.clamp_min(), p.clamp_max(), dtype);
+}
+
+qplan_status bind(const StepView& step, bool checked, BatchMatmulArgs& args, Error* error) {
+  const StepCheck check(step, "batch_matmul", error);
+  if (checked && !check_step(check, step)) return check.status();
+  const Shape a = shape_of(step.input(0)), b = shape_of(step.input(1)), output = shape_of(step.output(0));
+  if (!make_broadcast(batches_of(a), batches_of(b), batches_of(output), &args.batches)) {
+    check.fail_output(0, "output") << "does not have the leading axes that the inputs broadcast to";
+    return check.status();
+  }
+  const format::BatchMatmulParams& p = check.params_as<format::BatchMatmulParams>();
+  args.dtype = step.input(0).dtype;
+  args.a = step.input_data(0);
+  args.b = step.input_data(1);
+  args.output = step.output_data(0);
+  args.m = a[a.rank - 2];
+  args.k = a[a.rank - 1];
+  args.n = output[output.rank - 1];
+  args.b_k_stride = p.transpose_b() ? 1 : args.n;
+  args.b_n_stride = p.transpose_b() ? args.k : 1;
+  args.a_zero_point = p.a_zero_point();
+  args.b_zero_point = p.b_zero_point();
+  args.output_zero_point = p.output_zero_point();
+  args.output_multiplier = p.output_multiplier();
+  args.output_shift = p.output_shift();
+  args.clamp_min = p.clamp_min();
+  args.clamp_max = p.clamp_max();
+  return QPLAN_OK;
+}
+
+uint64_t work(const BatchMatmulArgs& args) {
+  return saturating_product(args.batches.elements, args.m, args.n, uint64_t{args.k} + 1);
+}
+
+constexpr KernelVariant kVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(BatchMatmulArgs, name, isa),
+    QPLAN_BATCH_MATMUL_VARIANTS
+#undef QPLAN_VARIANT
+};
+
+}  // namespace
+
+constexpr KernelFamily kBatchMatmulFamily =
+    make_family<BatchMatmulArgs, bind, never_in_place, work>(kKernel_batch_matmul, "batch_matmul", kVariants);
+constexpr KernelFamily kBatchMatmulFamilyReference = kBatchMatmulFamily;
+
+}  // namespace qplan
