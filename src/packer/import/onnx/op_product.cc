@@ -132,9 +132,11 @@ std::vector<Value> integer_operands(const OpContext& op, const Value& data, cons
 
 void import_conv_integer(const OpContext& op) {
   op.expect_counts(2, 4);
-  const Value &data = op.input(0), &weights = op.input(1);
-  op.define(0, op.emit("qnn.conv2d", integer_operands(op, data, weights),
-                       conv_attrs(op, data, weights, Layout::kNchw)));
+  const bool one_axis = op.shape(op.input(0)).size() == 3;
+  const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
+  const Value result = op.emit("qnn.conv2d", integer_operands(op, data, weights),
+                               conv_attrs(op, data, weights, Layout::kNchw, one_axis));
+  op.define(0, without_height(op, result, op.input(0)));
 }
 
 // MatMul, Gemm, QLinearMatMul, QGemm: the second operand, [k, n] in ONNX, becomes the weights [n, k] of a

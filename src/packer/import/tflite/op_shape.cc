@@ -193,12 +193,12 @@ uint64_t u(int64_t x) { return static_cast<uint64_t>(x); }
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
 // What wraps in int64 wraps alike in int32. The divisors are neither 0 nor -1.
-struct Binary {
+struct IntegerBinary {
   int32_t code;
   int64_t (*apply)(int64_t a, int64_t b);
   bool divides = false;
 };
-constexpr Binary kBinaries[] = {
+constexpr IntegerBinary kIntegerBinaries[] = {
     {tflite::BuiltinOperator_ADD, [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) + u(b)); }},
     {tflite::BuiltinOperator_SUB, [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) - u(b)); }},
     {tflite::BuiltinOperator_MUL, [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) * u(b)); }},
@@ -218,12 +218,12 @@ constexpr Binary kBinaries[] = {
 };
 
 // From a neutral element on.
-struct Reduction {
+struct IntegerReduction {
   int32_t code;
   int64_t neutral;
   int64_t (*apply)(int64_t a, int64_t b);
 };
-constexpr Reduction kReductions[] = {
+constexpr IntegerReduction kIntegerReductions[] = {
     {tflite::BuiltinOperator_REDUCE_PROD, 1,
      [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) * u(b)); }},
     {tflite::BuiltinOperator_SUM, 0, [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) + u(b)); }},
@@ -241,7 +241,7 @@ void define_integers(OpContext& op, const std::vector<int64_t>& values, const ir
   op.define(op.output(), op.constant(integers_as(values, shape, *op.output().dtype)));
 }
 
-void fold_binary(OpContext& op, const Binary& binary) {
+void fold_binary(OpContext& op, const IntegerBinary& binary) {
   op.expect_counts(2, 2, 1);
   const ir::ConstantRef lhs = op.known_contents(op.input(0)), rhs = op.known_contents(op.input(1));
   const ir::Shape shape = op::broadcast_shape(lhs->type().shape, rhs->type().shape);
@@ -263,7 +263,7 @@ void fold_binary(OpContext& op, const Binary& binary) {
   define_integers(op, values, shape);
 }
 
-void fold_reduction(OpContext& op, const Reduction& reduction) {
+void fold_reduction(OpContext& op, const IntegerReduction& reduction) {
   op.expect_counts(2, 2, 1);
   const ir::ConstantRef data = op.known_contents(op.input(0));
   const ir::Shape& shape = data->type().shape;
@@ -315,10 +315,10 @@ bool fold_integers(OpContext& op, int32_t builtin_code) {
       has_activation<tflite::MulOptions>(op)) {
     return false;
   }
-  for (const Binary& binary : kBinaries) {
+  for (const IntegerBinary& binary : kIntegerBinaries) {
     if (binary.code == builtin_code) return fold_binary(op, binary), true;
   }
-  for (const Reduction& reduction : kReductions) {
+  for (const IntegerReduction& reduction : kIntegerReductions) {
     if (reduction.code == builtin_code) return fold_reduction(op, reduction), true;
   }
   if (builtin_code == tflite::BuiltinOperator_CAST) return fold_cast(op), true;
