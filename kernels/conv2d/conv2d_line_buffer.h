@@ -176,14 +176,13 @@ inline bool pixels_are_copied(const Conv2dArgs& a) {
   return line_buffer_sign_bias(a) != 0 && a.input_c <= kFewChannels && a.output_c > kGroupChannels;
 }
 
-// What the vector variants compute: everything but ACC32, with whole blocks of 16 channels in each group and
-// the input zero point at the dtype's minimum (the packer sees to both), so that the bytes, seen as uint8,
-// are the factors.
-inline Refusal line_buffer_accepts(const Conv2dArgs& a) {
+// What the vector variants compute: ACC32 where the product makes sums, all other contracts, with whole
+// blocks of 16 channels in each group and the input zero point at the dtype's minimum (the packer sees to
+// both), so that the bytes, seen as uint8, are the factors.
+inline Refusal line_buffer_accepts(const Conv2dArgs& a, bool makes_sums) {
   constexpr uint64_t kMax = 1 << 28;
-  if (!has_vector_variants(a)) {
-    return a.contract == Contract::kAcc32 ? Refusal::kContract : Refusal::kGroups;
-  }
+  if (a.contract == Contract::kAcc32 && !makes_sums) return Refusal::kContract;
+  if (!has_whole_blocks(a)) return Refusal::kGroups;
   if (a.weights_layout != layout_in_place(a)) return Refusal::kLayout;
   if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
   if (uint64_t{a.kernel_h} * a.kernel_w > kMaxTaps || uint64_t{a.kernel_h} * a.kernel_w * a.input_c > kMax ||

@@ -109,7 +109,7 @@ inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const LineBufferScra
   const uint32_t first = run_begin(a, block);
   product->num_rows = run_begin(a, block + 1) - first;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
-  product->first_out = static_cast<uint8_t*>(a.output) + size_t{first} * a.output_c;
+  product->first_out = static_cast<uint8_t*>(a.output) + first * product->out_stride;
   if (pixels_are_copied(a)) {
     copy_run(parts.line_buffer, product->first_row, size_t{product->num_rows} * a.input_c,
              line_buffer_sign_bias(a));
@@ -130,7 +130,7 @@ inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const
     interleave.interleave(parts.line_buffer, line_buffer.pitch, line_buffer.columns, parts.interleaved);
   product->num_rows = height * width;
   product->first_out =
-      static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * a.output_c;
+      static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * product->out_stride;
   if (line_buffer.height == 1) return;
   const uint8_t** rows = parts.rows;
   for (uint32_t i = 0; i < height; ++i) {
@@ -215,7 +215,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
 QPLAN_SIMD_NAMESPACE(conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const Conv2dArgs& args) { return line_buffer_accepts(args); }
+Refusal accepts(const Conv2dArgs& args) { return line_buffer_accepts(args, kProductMakesSums); }
 
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 

@@ -32,9 +32,12 @@ inline bool taps_are_rows(const Conv2dArgs& a) {
   return (a.dilation_w == 1 || a.kernel_w == 1) && a.groups == 1;
 }
 
-// Whether vector variants compute such layers at all: with whole blocks of 16 channels in each group.
+// Whether each group has whole blocks of 16 channels.
+inline bool has_whole_blocks(const Conv2dArgs& a) { return a.groups == 1 || a.output_c / a.groups % 16 == 0; }
+
+// Whether weights are packed for vector variants: of layers under ACC32 they stay as they are.
 inline bool has_vector_variants(const Conv2dArgs& a) {
-  return a.contract != Contract::kAcc32 && (a.groups == 1 || a.output_c / a.groups % 16 == 0);
+  return a.contract != Contract::kAcc32 && has_whole_blocks(a);
 }
 
 // The one layout that the variants read: its taps are theirs. Where they are whole groups of four anyway it

@@ -35,9 +35,10 @@ inline uint32_t row_work_items(const FullyConnectedArgs& a) {
   return (a.rows + row_chunk(a) - 1) / row_chunk(a) * num_groups(a);
 }
 
-// As for conv2d: not ACC32, and the input zero point is the dtype's minimum, where the packer puts it.
-inline Refusal rows_accepts(const FullyConnectedArgs& a) {
-  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+// As for conv2d: ACC32 where the product makes sums, and the input zero point is the dtype's minimum, where
+// the packer puts it.
+inline Refusal rows_accepts(const FullyConnectedArgs& a, bool makes_sums) {
+  if (a.contract == Contract::kAcc32 && !makes_sums) return Refusal::kContract;
   if (a.weights_layout != kLayout_o16k4) return Refusal::kLayout;
   if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
   return a.input_c < (1u << 30) ? Refusal::kNone : Refusal::kTooLarge;

@@ -31,7 +31,7 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
     if (work_item == begin || group == 0) {  // another chunk of rows
       const uint32_t left = args.rows - first;
       product.num_rows = left < most_rows ? left : most_rows;
-      product.first_out = static_cast<uint8_t*>(args.output) + size_t{first} * args.output_c;
+      product.first_out = static_cast<uint8_t*>(args.output) + first * product.out_stride;
       if (direct) {
         product.first_row = static_cast<const uint8_t*>(args.input) + size_t{first} * args.input_c;
       } else {
@@ -51,7 +51,7 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
 QPLAN_SIMD_NAMESPACE(fully_connected) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args); }
+Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args, kProductMakesSums); }
 
 size_t scratch_bytes(const FullyConnectedArgs& args) { return rows_scratch_bytes(args); }
 

@@ -5,7 +5,8 @@
 //   u(p, k)   = (byte j of tap t of row p) ^ sign_bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
 //               tap_k4 = ceil(tap_bytes / 4)
 //
-// under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. A row
+// under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. Under
+// ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A row
 // is a window of the input: its taps are runs of bytes that lie the same way apart in every row.
 // kernels/simd/gemm.h computes it.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_H_
@@ -70,6 +71,9 @@ inline const uint8_t* row_tap(const Gemm& g, uint32_t row, uint32_t tap) {
   return (g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row]) + g.tap_offsets[tap];
 }
 
+// Bytes of an output.
+inline uint32_t output_bytes(Contract contract) { return contract == Contract::kAcc32 ? 4 : 1; }
+
 // What of it the arguments of a layer give.
 template <typename Args>
 inline Gemm gemm_of(const Args& args) {
@@ -84,7 +88,7 @@ inline Gemm gemm_of(const Args& args) {
   g.contract = args.contract;
   g.float_form = args.float_form;
   g.num_channels = args.output_c;
-  g.out_stride = args.output_c;
+  g.out_stride = size_t{args.output_c} * output_bytes(args.contract);
   g.output_zero_point = args.output_zero_point;
   g.clamp_min = args.clamp_min;
   g.clamp_max = args.clamp_max;

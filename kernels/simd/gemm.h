@@ -35,6 +35,7 @@ namespace qplan {
 namespace {
 
 constexpr bool kProductAddsResidual = false;
+constexpr bool kProductMakesSums = true;  // under ACC32
 constexpr uint32_t kTileChannels = 2 * kLanes;
 // Weights of a vector of sums, in bytes of the layout.
 constexpr size_t kDotBytes = kTileChannels * 4 / kDotVectors;
@@ -174,7 +175,36 @@ __attribute__((noinline)) void gemm_blocks(const Gemm& g, uint32_t first_block, 
   }
 }
 
+// ACC32: the sums are the outputs. Vectors of integers are stored as they are.
+template <uint32_t kRows>
+__attribute__((always_inline)) inline void sums_tile(const Gemm& g, uint32_t first_row, uint32_t channel,
+                                                     const int8_t* weights, const DotStart& start) {
+  VecI32 sums[kRows][kDotVectors];
+  start_dots<kRows>(g, start, first_row, channel, sums);
+  add_dots<kRows>(g, first_row, weights, start, sums);
+  for (uint32_t p = 0; p < kRows; ++p) {
+    auto* out = reinterpret_cast<float*>(g.first_out + (first_row + p) * g.out_stride) + channel;
+    for (uint32_t half = 0; half < 2 && channel + half * kLanes < g.num_channels; ++half) {
+      const uint32_t first = channel + half * kLanes, left = g.num_channels - first;
+      const VecI32 sum = tile_sum(g, dot_sums(sums[p], half), first_row + p, first);
+      store_reals(out + half * kLanes, as_reals(sum), left < kLanes ? left : kLanes);
+    }
+  }
+}
+
+__attribute__((noinline)) void sums_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t channel = first_block * 16; channel < end_block * 16; channel += kTileChannels) {
+    if (channel >= g.num_channels) break;
+    const int8_t* weights = g.weights + size_t{channel / 16} * g.num_taps * tap_k4(g) * 64 + channel % 16 * 4;
+    const DotStart start = dot_start(g, channel, weights);
+    uint32_t p = 0;
+    for (; p + 2 <= g.num_rows; p += 2) sums_tile<2>(g, p, channel, weights, start);
+    for (; p < g.num_rows; ++p) sums_tile<1>(g, p, channel, weights, start);
+  }
+}
+
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  if (g.contract == Contract::kAcc32) return sums_blocks(g, first_block, end_block);
   const FormRounding rounding(g.float_form != FloatForm::kNone);
   gemm_blocks(g, first_block, end_block);
 }

@@ -158,6 +158,9 @@ inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end
 }
 
 // Channels of blocks [first_block, end_block).
+// Sums as outputs are left to the variants of the instruction sets below.
+constexpr bool kProductMakesSums = false;
+
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kF32e) {
     gemm_all_blocks512<F32eEpilogue>(g, first_block, end_block);

@@ -1,5 +1,5 @@
 // Operators whose operands say what the integers stand for: qnn.quantize, qnn.dequantize, qnn.requantize;
-// qnn.dynamic_quantize, qnn.dynamic_dequantize; qnn.add, qnn.subtract, qnn.mul; qnn.sigmoid, qnn.softmax and
+// nn.dynamic_quantize, nn.dynamic_dequantize; qnn.add, qnn.subtract, qnn.mul; qnn.sigmoid, qnn.softmax and
 // nn.softmax, of which it is made; qnn.lookup.
 #include <algorithm>
 #include <cmath>
@@ -262,8 +262,8 @@ OpDef list::qnn_dequantize() {
           .infer = infer_dequantize};
 }
 
-OpDef list::qnn_dynamic_quantize() {
-  return {.name = "qnn.dynamic_quantize",
+OpDef list::nn_dynamic_quantize() {
+  return {.name = "nn.dynamic_quantize",
           .operands = {{.name = "data", .dtype = ir::kFloat32}},
           .attrs = {{"rows", AttrKind::kInt, 1},
                     {"symmetric", AttrKind::kBool, false},
@@ -273,14 +273,14 @@ OpDef list::qnn_dynamic_quantize() {
           .num_results = [](const ir::Node&) { return size_t{3}; }};
 }
 
-OpDef list::qnn_dynamic_dequantize() {
+OpDef list::nn_dynamic_dequantize() {
   const auto of_dtype = [](std::string name, ir::DType dtype) {
     return OperandDef{.name = std::move(name), .dtype = dtype};
   };
-  return {.name = "qnn.dynamic_dequantize",
-          .operands = {of_dtype("data", ir::kInt32), of_dtype("scale", ir::kFloat32),
-                       of_dtype("zero_point", ir::kInt32), of_dtype("weight_scale", ir::kFloat32),
-                       of_dtype("weight_sum", ir::kInt32)},
+  return {.name = "nn.dynamic_dequantize",
+          .operands = {of_dtype("data", ir::kInt32), of_dtype("row_scales", ir::kFloat32),
+                       of_dtype("row_zero_points", ir::kInt32), of_dtype("weight_scales", ir::kFloat32),
+                       of_dtype("weight_sums", ir::kInt32)},
           .attrs = {{"rows", AttrKind::kInt, 1}, {"in_turn", AttrKind::kBool, false}},
           .keeps_shape = true,
           .result_dtype = ir::kFloat32,

@@ -71,9 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"cpu.float_batch_norm.operands", "(2), float32",
                 "  nn.batch_norm(%x, %x, %x, %x, %x, axis=0)"},
         Refused{"cpu.dynamic_dequantize.weights", "(1, 2), float32",
-                "  %0 = qnn.dynamic_quantize(%x);\n"
+                "  %0 = nn.dynamic_quantize(%x);\n"
                 "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [1, 1]), 0, 0, 1f, 1f);\n"
-                "  qnn.dynamic_dequantize(%1, %0.1, %0.2, %0.1, %0.2)"},
+                "  nn.dynamic_dequantize(%1, %0.1, %0.2, %0.1, %0.2)"},
         Refused{"cpu.op.sqrt", "(2), float32", "  sqrt(%x)"},
         Refused{"cpu.gather.dtype", "(1, 3), bool", "  strided_slice(%x, begin=[0, 0], end=[1, 2])"},
         Refused{"cpu.gather.indices", "(1, 3), int8",

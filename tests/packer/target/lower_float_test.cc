@@ -110,9 +110,9 @@ TEST(LowerFloat, PoolsMeansAndElementwiseOperators) {
 TEST(LowerFloat, DynamicLayersQuantiseEachRowByItself) {
   const std::string text =
       main_text("%x: Tensor[(2, 2), float32]",
-                "  %0 = qnn.dynamic_quantize(%x);\n"
+                "  %0 = nn.dynamic_quantize(%x);\n"
                 "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [[3, 5]]), 0, 0, 1f, 1f, units=1);\n"
-                "  %2 = qnn.dynamic_dequantize(%1, %0.1, %0.2, const(Tensor[(1), float32], [2]), "
+                "  %2 = nn.dynamic_dequantize(%1, %0.1, %0.2, const(Tensor[(1), float32], [2]), "
                 "const(Tensor[(1), int32], "
                 "[8]));\n"
                 "  %3 = nn.bias_add(%2, const(Tensor[(1), float32], [1]));\n  %3");

@@ -248,7 +248,15 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "squared_difference",
                                   "l2_normalization",
                                   "batch_matmul",
-                                  "chain"};
+                                                                    "chain",
+                                  "float_conv2d",
+                                  "float_pool2d",
+                                  "float_binary",
+                                  "float_unary",
+                                  "float_mean",
+                                  "float_softmax",
+                                  "dynamic_quantize",
+                                  "dynamic_dequantize"};
   for (const qplan_kernel_set* set : {qplan_kernels_all(), qplan_kernels_reference()}) {
     for (uint32_t id = 1; id < set->num_families; ++id) {
       EXPECT_NE(set->families[id]->work, nullptr) << set->families[id]->name;

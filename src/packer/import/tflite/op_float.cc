@@ -168,13 +168,13 @@ ir::ValueId emit_hybrid(OpContext& op, ir::ValueId data, ir::ValueId weights,
   for (size_t i = 0; i < values.size(); ++i) sums[i / (values.size() / channels)] += values[i];
 
   const std::vector<ir::ValueId> quantized =
-      op.emit_many("qnn.dynamic_quantize", {data},
+      op.emit_many("nn.dynamic_quantize", {data},
                    {{"rows", hybrid.rows}, {"symmetric", hybrid.symmetric}, {"padding", hybrid.padding}});
   const ir::ValueId product = emit_product(std::vector<ir::ValueId>{
       quantized[0], weights, op.zero_point(0), op.zero_point(0), op.scale(1.0f), op.scale(1.0f)});
   const auto count = static_cast<int64_t>(channels);
   return op.emit(
-      "qnn.dynamic_dequantize",
+      "nn.dynamic_dequantize",
       {product, quantized[1], quantized[2], op.constant(ir::make_constant(ir::kFloat32, {count}, scales)),
        op.constant(ir::make_constant(ir::kInt32, {count}, sums))},
       {{"rows", hybrid.rows}, {"in_turn", hybrid.in_turn}});

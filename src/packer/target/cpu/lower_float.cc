@@ -470,7 +470,7 @@ void lower_float_softmax(Lowering& lowering, const NodeSequence& sequence) {
 // ---- layers of 8-bit weights between ----
 
 NodeSequence match_dynamic_quantize(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.dynamic_quantize") ? NodeSequence{node} : NodeSequence{};
+  return lowering.is(node, "nn.dynamic_quantize") ? NodeSequence{node} : NodeSequence{};
 }
 void lower_dynamic_quantize(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
@@ -486,7 +486,7 @@ void lower_dynamic_quantize(Lowering& lowering, const NodeSequence& sequence) {
 }
 
 NodeSequence match_dynamic_dequantize(const Lowering& lowering, uint32_t node) {
-  if (!lowering.is(node, "qnn.dynamic_dequantize")) return {};
+  if (!lowering.is(node, "nn.dynamic_dequantize")) return {};
   NodeSequence sequence{node};
   const uint32_t user = lowering.only_user(node);
   if (!bias_of(lowering, user).empty()) sequence.push_back(user);
