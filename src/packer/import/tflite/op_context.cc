@@ -73,6 +73,7 @@ ir::ConstantRef Graph::known_contents(const TensorInfo& tensor) {
     return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
                                                 std::vector<uint8_t>());
   if (!tensor.is_constant() || !tensor.dtype || tensor.is_sparse) return nullptr;
+  charge(tensor.data.size());  // each look at it is a copy
   return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
                                               std::vector<uint8_t>(tensor.data.begin(), tensor.data.end()));
 }
@@ -267,6 +268,7 @@ std::vector<ir::ValueId> OpContext::evaluated(const op::OpDef& def, const std::v
   std::vector<ir::ConstantRef> constants;
   for (const ir::ValueId operand : operands) {
     constants.push_back(graph_.function().value(operand).constant);
+    graph_.charge(constants.back()->bytes().size());  // that are read
   }
   for (const ir::TensorType& result : op::result_types(node, constants)) {
     graph_.charge(static_cast<uint64_t>(result.size_bytes()));

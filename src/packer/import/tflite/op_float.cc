@@ -94,16 +94,16 @@ ir::ValueId emit_binary(OpContext& op, const char* ir_op) {
 }
 
 template <typename Options>
-void import_activated(OpContext& op, const char* ir_op) {
+void import_float_binary(OpContext& op, const char* ir_op) {
   const auto* options = op.optional_options<Options>();  // absent: no activation
   define_activated(
       op, emit_binary(op, ir_op),
       options == nullptr ? tflite::ActivationFunctionType_NONE : options->fused_activation_function());
 }
-void import_add(OpContext& op) { import_activated<tflite::AddOptions>(op, "add"); }
-void import_sub(OpContext& op) { import_activated<tflite::SubOptions>(op, "subtract"); }
-void import_mul(OpContext& op) { import_activated<tflite::MulOptions>(op, "multiply"); }
-void import_div(OpContext& op) { import_activated<tflite::DivOptions>(op, "divide"); }
+void import_add(OpContext& op) { import_float_binary<tflite::AddOptions>(op, "add"); }
+void import_sub(OpContext& op) { import_float_binary<tflite::SubOptions>(op, "subtract"); }
+void import_mul(OpContext& op) { import_float_binary<tflite::MulOptions>(op, "multiply"); }
+void import_div(OpContext& op) { import_float_binary<tflite::DivOptions>(op, "divide"); }
 void import_maximum(OpContext& op) { op.define(op.output(), emit_binary(op, "maximum")); }
 void import_minimum(OpContext& op) { op.define(op.output(), emit_binary(op, "minimum")); }
 

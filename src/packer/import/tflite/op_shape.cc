@@ -266,6 +266,7 @@ void fold_binary(OpContext& op, const IntegerBinary& binary) {
 void fold_reduction(OpContext& op, const IntegerReduction& reduction) {
   op.expect_counts(2, 2, 1);
   const ir::ConstantRef data = op.known_contents(op.input(0));
+  op.charge(data->bytes().size());  // that are read
   const ir::Shape& shape = data->type().shape;
   const auto* options = op.optional_options<tflite::ReducerOptions>();
   const bool keeps = options != nullptr && options->keep_dims();

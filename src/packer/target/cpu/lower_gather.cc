@@ -15,7 +15,7 @@ namespace {
 using Positions = std::vector<std::vector<int32_t>>;
 
 // More positions than this are not worth a list of them.
-constexpr int64_t kMaxPositions = int64_t{1} << 26;
+constexpr int64_t kMaxPositions = int64_t{1} << 22;
 
 bool selects(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "strided_slice") || lowering.is(node, "take");
