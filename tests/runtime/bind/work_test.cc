@@ -248,7 +248,7 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "squared_difference",
                                   "l2_normalization",
                                   "batch_matmul",
-                                                                    "chain",
+                                  "chain",
                                   "float_conv2d",
                                   "float_pool2d",
                                   "float_binary",
