@@ -33,32 +33,6 @@ INSTANTIATE_TEST_SUITE_P(Models, Golden,
                                   std::get<2>(test.param).name;
                          });
 
-// Networks of one operator on int16, of group C.
-constexpr const char* kOperators[] = {"pad", "strided_slice"};
-
-std::vector<std::string> operator_models() {
-  std::vector<std::string> models;
-  for (const auto& [model, cases] : golden_cases("C")) {
-    const std::string name = std::filesystem::path(model).stem().string();
-    for (const char* op : kOperators) {
-      if (name.starts_with(op)) models.push_back(model);
-    }
-  }
-  if (models.empty()) models.emplace_back();
-  return models;
-}
-
-class GoldenOfOperator : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(GoldenOfOperator, EveryOutputByteIsTheReferences) {
-  if (GetParam().empty()) GTEST_SKIP() << kNoDataDirectory;
-  const std::vector<uint8_t> plan = pack_model(model_path(GetParam()).string());
-  expect_golden(plan, golden_cases("C").at(GetParam()), QPLAN_ISA_AUTO);
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, GoldenOfOperator, ::testing::ValuesIn(operator_models()),
-                         [](const auto& test) { return as_test_name(test.param); });
-
 struct Target {
   const char* name;
   const char* text;
@@ -94,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenOfTarget,
                            return as_test_name(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
                          });
 
-// Networks of one operator on int16, which the reference kernels compute.
+// Networks of one operator on int16.
 class GoldenOfInt16 : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenOfInt16, EveryOutputByteIsTheReferences) {
@@ -106,16 +80,7 @@ TEST_P(GoldenOfInt16, EveryOutputByteIsTheReferences) {
   }
 }
 
-// Without those that move data.
-std::vector<std::string> int16_models() {
-  std::vector<std::string> models = golden_models("C");
-  std::erase_if(models, [](const std::string& name) {
-    return name.find("/pad") != std::string::npos || name.find("/strided_slice") != std::string::npos;
-  });
-  return models;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, GoldenOfInt16, ::testing::ValuesIn(int16_models()),
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOfInt16, ::testing::ValuesIn(golden_models("C")),
                          [](const auto& test) { return as_test_name(test.param); });
 
 }  // namespace
