@@ -5,6 +5,9 @@ option(QPLAN_COVERAGE "Instrument for gcov" OFF)
 add_library(qplan_common_flags INTERFACE)
 target_include_directories(qplan_common_flags INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+if(NOT QPLAN_ERROR_TEXTS)
+  target_compile_definitions(qplan_common_flags INTERFACE QPLAN_ERROR_TEXTS=0)
+endif()
 target_compile_options(qplan_common_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla $<$<BOOL:${QPLAN_WERROR}>:-Werror>
   # One arithmetic on every machine: no contraction, no reassociation.

@@ -165,6 +165,12 @@ const void* PlanView::constant_data(uint32_t tensor_index) const {
   return bytes_ + bank(t.bank()).file_offset() + t.offset();
 }
 
+uint32_t PlanView::num_leading_tensors() const {
+  uint32_t count = num_tensors();
+  while (count > 0 && is_constant(count - 1)) --count;
+  return count;
+}
+
 uint32_t PlanView::device_bank(uint32_t target) const {
   uint32_t i = 0;
   while (i < num_banks() && (bank(i).kind() != BankKind_DEVICE || bank(i).target() != target)) ++i;
@@ -184,6 +190,8 @@ MemoryCounts PlanView::memory_counts(const Function& function) const {
   MemoryCounts counts;
   counts.num_steps = function.num_steps();
   counts.num_tensors = num_tensors();
+  counts.num_leading_tensors = num_leading_tensors();
+  counts.scratch_in_arena = count_of(function.scratch_sizes()) > 0;
   counts.arena_bytes = bank(main_bank_).size();
   counts.scratch_bytes = function.scratch_per_worker();
   for (uint32_t i = 0; i < function.num_steps(); ++i) {

@@ -77,6 +77,9 @@ class PlanView {
   const char* step_name(uint32_t step) const;
   // Null when absent. name null: "main".
   const Function* find_function(const char* name) const;
+  // Up to the last one that is no constant: plans for small devices have their constants behind it, whose
+  // addresses no session keeps.
+  uint32_t num_leading_tensors() const;
   bool is_constant(uint32_t tensor_index) const {
     return bank(tensor(tensor_index).bank()).kind() == BankKind_CONSTANT;
   }

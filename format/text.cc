@@ -1,5 +1,7 @@
 #include "format/text.h"
 
+#if QPLAN_ERROR_TEXTS
+
 namespace qplan::format {
 
 Error& operator<<(Error& error, Quoted quoted) {
@@ -26,3 +28,5 @@ Error& operator<<(Error& error, Extents shape) {
 }
 
 }  // namespace qplan::format
+
+#endif

@@ -12,20 +12,26 @@ namespace qplan::format {
 struct Quoted {
   const char* text;
 };
+#if QPLAN_ERROR_TEXTS
 Error& operator<<(Error& error, Quoted quoted);
+#endif
 
 // " 'text'" after a noun, or nothing at all for "".
 struct Named {
   const char* text;
 };
+#if QPLAN_ERROR_TEXTS
 Error& operator<<(Error& error, Named named);
+#endif
 
 // "[1, 2, 3]"
 struct Extents {
   const int64_t* extents;
   uint32_t count;
 };
+#if QPLAN_ERROR_TEXTS
 Error& operator<<(Error& error, Extents shape);
+#endif
 
 inline bool same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;

@@ -61,6 +61,7 @@ class PlanVerifier {
   bool npu_alternatives(uint32_t index, const NpuStep& body);
   bool function(uint32_t index, const Function& function);
   bool function_name(uint32_t index, const Function& function);
+  bool function_scratch(const Function& function);
   bool function_io(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, uint32_t limit,
                    const char* what);
 

@@ -152,10 +152,33 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
               << ", the last fallback step of step " << i - 1;
     return false;
   }
+  if (!function_scratch(function)) return false;
   const uint64_t scratch = function.scratch_per_worker();
   if (scratch % kFileAlignment != 0 || scratch > kMaxScratchBytes) {
     corrupt() << "function " << Quoted{name} << ": " << scratch
               << " bytes of scratch per worker, expected a multiple of 64 up to " << kMaxScratchBytes;
+    return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::function_scratch(const Function& function) {
+  const uint32_t count = count_of(function.scratch_offsets());
+  const char* name = function.name()->c_str();
+  if (count != count_of(function.scratch_sizes()) || (count != 0 && count != function.num_steps())) {
+    corrupt() << "function " << Quoted{name} << ": " << count << " offsets and "
+              << count_of(function.scratch_sizes()) << " sizes of scratch for " << function.num_steps()
+              << " steps";
+    return false;
+  }
+  if (!spend(2 * count)) return false;
+  const uint64_t arena = plan_.banks()->Get(main_bank_)->size();
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t offset = function.scratch_offsets()->Get(i), size = function.scratch_sizes()->Get(i);
+    if (offset % kSmallAlignment == 0 && offset + size <= arena) continue;
+    corrupt() << "function " << Quoted{name} << ": scratch of step " << i << " is bytes " << offset << " to "
+              << offset + size << " of an arena of " << arena << ", expected a multiple of "
+              << uint32_t{kSmallAlignment} << " within it";
     return false;
   }
   return true;

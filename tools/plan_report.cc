@@ -221,6 +221,12 @@ std::string inspect_page(const Json& plan) {
     }
     page += line + "\n";
   }
+  for (const auto& [call, bytes] : memory.at("stack_bytes").at("32_bit").items()) {
+    page += "stack:     32 bit: " + bytes.dump() + " bytes at most in " + call + "\n";
+  }
+  if (memory.at("overwrites_inputs").get<bool>()) {
+    page += "note:      a run writes over the memory of its inputs; write them before each run\n";
+  }
   return page;
 }
 

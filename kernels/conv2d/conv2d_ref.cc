@@ -104,8 +104,32 @@ void run_rows_s16(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   }
 }
 
+// A window of one pixel with as many outputs as inputs, in the place of the input: from a copy of the pixel.
+template <typename In, typename Out>
+void run_rows_in_place(const Conv2dArgs& a, uint32_t begin, uint32_t end, In* copy) {
+  Conv2dArgs of_pixel = a;
+  of_pixel.input_h = of_pixel.input_w = 1;
+  const uint64_t first = uint64_t{begin} * a.output_w, last = uint64_t{end} * a.output_w;
+  for (uint64_t pixel = first; pixel < last; ++pixel) {
+    const In* from = static_cast<const In*>(a.input) + pixel * a.input_c;
+    Out* out = static_cast<Out*>(a.output);
+    for (uint32_t i = 0; i < a.input_c; ++i) copy[i] = from[i];
+    for (uint32_t o = 0; o < a.output_c; ++o) {
+      const uint64_t at = pixel * a.output_c + o;
+      out[at] = output<Out>(a, accumulator(of_pixel, copy, 0, 0, o), o, at);
+    }
+  }
+}
+
+bool is_in_place(const Conv2dArgs& a) { return a.input != nullptr && a.input == a.output; }
+
 template <typename In>
-void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
+void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+  if (is_in_place(a)) {  // of the same element size
+    a.output_dtype == Dtype::kS8 ? run_rows_in_place<In, int8_t>(a, begin, end, static_cast<In*>(scratch))
+                                 : run_rows_in_place<In, uint8_t>(a, begin, end, static_cast<In*>(scratch));
+    return;
+  }
   if (a.output_dtype == Dtype::kS8) {
     run_rows<In, int8_t>(a, begin, end);
   } else if (a.output_dtype == Dtype::kS32) {
@@ -119,17 +143,20 @@ void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
 
 Refusal accepts(const Conv2dArgs&) { return Refusal::kNone; }
 
-size_t scratch_bytes(const Conv2dArgs&) { return 0; }
+// In place, a copy of a pixel.
+size_t scratch_bytes(const Conv2dArgs& args) {
+  return is_in_place(args) ? (size_t{args.input_c} + 63) / 64 * 64 : 0;
+}
 
 uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
 
-void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void*) {
+void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.input_dtype == Dtype::kS16) {
     (args.has_wide_bias ? run_rows_s16<int64_t> : run_rows_s16<int32_t>)(args, begin, end);
   } else if (args.input_dtype == Dtype::kS8) {
-    run_output<int8_t>(args, begin, end);
+    run_output<int8_t>(args, begin, end, scratch);
   } else {
-    run_output<uint8_t>(args, begin, end);
+    run_output<uint8_t>(args, begin, end, scratch);
   }
 }
 

@@ -20,6 +20,23 @@ inline size_t window_bytes(const Conv2dArgs& a) {
   return size_t{a.kernel_h} * tap_quads(a) * kTileWords * sizeof(uint32_t);
 }
 inline size_t tap_copy_bytes(const Conv2dArgs& a) { return size_t{tap_quads(a)} * 4; }
+// Windows of one pixel without padding, of whole quads, lie inside the input.
+inline bool needs_tap_copies(const Conv2dArgs& a) {
+  return a.kernel_h != 1 || a.kernel_w != 1 || a.pad_top != 0 || a.pad_left != 0 || a.input_c % 4 != 0 ||
+         uint64_t{a.output_h - 1} * a.stride_h >= a.input_h ||
+         uint64_t{a.output_w - 1} * a.stride_w >= a.input_w;
+}
+inline size_t tap_copies_bytes(const Conv2dArgs& a) {
+  return needs_tap_copies(a) ? (1 + kTilePixels) * tap_copy_bytes(a) : 0;
+}
+// A copy of the residual of a tile, which the output may take the place of. It is where the copies of taps
+// are, which nobody reads any more when the outputs are made.
+inline size_t residual_copy_at(const Conv2dArgs& a) { return needs_tap_copies(a) ? tap_copy_bytes(a) : 0; }
+inline size_t copies_bytes(const Conv2dArgs& a) {
+  const size_t taps = tap_copies_bytes(a);
+  const size_t residual = a.has_residual ? residual_copy_at(a) + size_t{kTilePixels} * a.output_c : 0;
+  return taps > residual ? taps : residual;
+}
 
 constexpr uint32_t kMaxTapBytes = 1 << 16;
 constexpr uint32_t kMaxTaps = 1 << 8;
@@ -75,6 +92,7 @@ class Convolution {
     all_have_form_ = true;
     for (uint32_t o = 0; o < a_.output_c; o += kFormGroup)
       all_have_form_ = all_have_form_ && outputs_.has_form(o);
+    if (!needs_tap_copies(a_)) return;
     fill(padding_, 0, tap_bytes(a_), a_.pad_value);
     fill(padding_, tap_bytes(a_), tap_copy_bytes(a_), a_.input_zero_point);
   }
@@ -104,8 +122,9 @@ class Convolution {
       }
       for (uint32_t p = count; p < kTilePixels; ++p) windows[p] = windows[0];
       are_inside ? expand_inside(windows) : expand(windows);
+      const uint8_t* residual = a_.has_residual ? residual_of(out, count * a_.output_c) : nullptr;
       has_halves_ ? multiply<multiply_tile_halves>(out, count) : multiply<multiply_tile>(out, count);
-      if (a_.has_residual) add_residual(out, count * a_.output_c);
+      if (residual != nullptr) add_residual(out, residual, count * a_.output_c);
       out += size_t{count} * a_.output_c;
       left -= count;
     }
@@ -290,9 +309,17 @@ class Convolution {
   }
 #endif
 
-  void add_residual(uint8_t* out, uint32_t count) const {
+  // The residual of outputs that are about to be written, a copy of it where they overwrite it.
+  const uint8_t* residual_of(const uint8_t* out, uint32_t count) const {
     const uint8_t* residual =
         static_cast<const uint8_t*>(a_.residual) + (out - static_cast<const uint8_t*>(a_.output));
+    if (residual != out) return residual;
+    uint8_t* copy = padding_ + residual_copy_at(a_);
+    for (uint32_t i = 0; i < count; ++i) copy[i] = residual[i];
+    return copy;
+  }
+
+  void add_residual(uint8_t* out, const uint8_t* residual, uint32_t count) const {
     if (a_.output_dtype == Dtype::kS8) {
       add_bytes<int8_t>(out, residual, count);
     } else {
@@ -337,7 +364,7 @@ namespace QPLAN_SCALAR_VARIANT(conv2d) {
   Refusal accepts(const Conv2dArgs& args) { return scalar_accepts(args); }
 
   size_t scratch_bytes(const Conv2dArgs& args) {
-    return (window_bytes(args) + (1 + kTilePixels) * tap_copy_bytes(args) + 63) / 64 * 64;
+    return (window_bytes(args) + copies_bytes(args) + 63) / 64 * 64;
   }
 
   uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }

@@ -60,8 +60,37 @@ void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   }
 }
 
+// With the output in the place of the input: channel by channel, from a copy of the channel's image.
+template <typename In, typename Out, uint16_t kLayout>
+void run_images_in_place(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, In* plane) {
+  DepthwiseConv2dArgs of_plane = a;
+  of_plane.input_c = 1;  // so that all outputs are of the only channel
+  const uint32_t pixels = a.input_h * a.input_w;
+  for (uint32_t n = begin; n < end; ++n) {
+    const In* image = static_cast<const In*>(a.input) + uint64_t{n} * pixels * a.input_c;
+    Out* out = static_cast<Out*>(a.output) + uint64_t{n} * pixels * a.input_c;
+    for (uint32_t o = 0; o < a.output_c; ++o) {
+      for (uint32_t i = 0; i < pixels; ++i) plane[i] = image[i * uint64_t{a.input_c} + o];
+      for (uint32_t i = 0; i < pixels; ++i) {
+        const int32_t y0 = static_cast<int32_t>(i / a.output_w) - static_cast<int32_t>(a.pad_top);
+        const int32_t x0 = static_cast<int32_t>(i % a.output_w) - static_cast<int32_t>(a.pad_left);
+        out[i * uint64_t{a.output_c} + o] =
+            output<Out>(a, accumulate<In, kLayout>(of_plane, plane, y0, x0, o), o);
+      }
+    }
+  }
+}
+
+bool is_in_place(const DepthwiseConv2dArgs& a) { return a.input != nullptr && a.input == a.output; }
+
 template <typename In, typename Out>
-void run_layout(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
+void run_layout(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+  if constexpr (sizeof(Out) == 1) {
+    // Only windows of this layout are computed in place (src/runtime/bind/depthwise_conv2d.cc).
+    if (is_in_place(a)) {
+      return run_images_in_place<In, Out, kLayout_hwo16>(a, begin, end, static_cast<In*>(scratch));
+    }
+  }
   if (a.weights_layout == kLayout_hwo16) {
     run_rows<In, Out, kLayout_hwo16>(a, begin, end);
   } else {
@@ -70,13 +99,13 @@ void run_layout(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
 }
 
 template <typename In>
-void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
+void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   if (a.output_dtype == Dtype::kS8) {
-    run_layout<In, int8_t>(a, begin, end);
+    run_layout<In, int8_t>(a, begin, end, scratch);
   } else if (a.output_dtype == Dtype::kS32) {
-    run_layout<In, int32_t>(a, begin, end);
+    run_layout<In, int32_t>(a, begin, end, scratch);
   } else {
-    run_layout<In, uint8_t>(a, begin, end);
+    run_layout<In, uint8_t>(a, begin, end, scratch);
   }
 }
 
@@ -84,18 +113,23 @@ void run_output(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
 
 Refusal accepts(const DepthwiseConv2dArgs&) { return Refusal::kNone; }
 
-size_t scratch_bytes(const DepthwiseConv2dArgs&) { return 0; }
+// In place, a copy of a channel; an image is then one work item.
+size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
+  return is_in_place(args) ? (size_t{args.input_h} * args.input_w + 63) / 64 * 64 : 0;
+}
 
-uint32_t work_items(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const DepthwiseConv2dArgs& args) {
+  return is_in_place(args) ? args.batch : args.batch * args.output_h;
+}
 
-void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void*) {
+void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.input_dtype == Dtype::kS16) {
     (args.has_wide_bias ? run_rows<int16_t, int16_t, kLayout_ohwi, int64_t>
                         : run_rows<int16_t, int16_t, kLayout_ohwi>)(args, begin, end);
   } else if (args.input_dtype == Dtype::kS8) {
-    run_output<int8_t>(args, begin, end);
+    run_output<int8_t>(args, begin, end, scratch);
   } else {
-    run_output<uint8_t>(args, begin, end);
+    run_output<uint8_t>(args, begin, end, scratch);
   }
 }
 

@@ -1,8 +1,9 @@
 // depthwise_conv2d for cores that compute in general registers. Windows of 3x3, which nearly all networks
 // have: four channels at a time, the three input rows under a row of output lie in scratch memory as pairs of
 // neighbouring columns, channel by channel, so that two outputs of a channel take three words and twelve
-// instructions that multiply. A row is expanded once for all rows of output in a range of work items. Other
-// windows: tap by tap.
+// instructions that multiply. A row is expanded once for all rows of output in a range of work items, so that
+// the output may take the place of the input: what a stripe of output overwrites has been expanded before.
+// Other windows: tap by tap.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,10 +30,15 @@ inline uint32_t row_words(const DepthwiseConv2dArgs& a) {
   return ((a.stride_w == 1 ? (a.output_w + 1) / 2 : a.output_w) + 1) * kBlock;
 }
 
-// Output rows of a stripe: the more, the fewer input rows are expanded twice.
+// Whether the output takes the place of the input; bind has checked that it may.
+inline bool is_in_place(const DepthwiseConv2dArgs& a) { return a.input != nullptr && a.input == a.output; }
+
+// Output rows of a stripe: the more, the fewer rows move from one to the next and the fewer weights are read
+// again. In place, scratch memory adds to what is least there.
 constexpr uint32_t kStripeWords = 512;
+constexpr uint32_t kSmallStripeWords = 128;
 inline uint32_t stripe_rows(const DepthwiseConv2dArgs& a) {
-  const uint32_t input_rows = kStripeWords / row_words(a);
+  const uint32_t input_rows = (is_in_place(a) ? kSmallStripeWords : kStripeWords) / row_words(a);
   if (input_rows < kWindow + a.stride_h) return 1;
   const uint32_t rows = (input_rows - kWindow) / a.stride_h + 1;
   return rows < a.output_h ? rows : a.output_h;
@@ -200,6 +206,10 @@ class Depthwise {
 
   void run(uint32_t begin, uint32_t end) {
     const TowardsZero rounding(outputs_.rounds_towards_zero());
+    if (is_in_place(a_)) {
+      begin *= a_.output_h;
+      end *= a_.output_h;
+    }
     if (!is_3x3(a_)) {
       for (uint32_t row = begin; row < end; ++row) run_any_window(row);
       return;
@@ -222,6 +232,9 @@ class Depthwise {
 
   void run_block(uint32_t begin, uint32_t end, uint32_t c) {
     const uint32_t count = a_.input_c - c < kBlock ? a_.input_c - c : kBlock;
+    RowWeights weights[kBlock][kWindow];
+    for (uint32_t i = 0; i < count; ++i) read_weights(c + i, weights[i]);
+    int32_t held = 0;  // input rows of the image that are expanded: those before this one
     for (uint32_t row = begin; row < end;) {
       uint32_t n = 0, y = row;
       if (a_.batch != 1) {
@@ -231,20 +244,34 @@ class Depthwise {
       uint32_t rows = stripe_rows(a_);
       if (rows > a_.output_h - y) rows = a_.output_h - y;
       if (rows > end - row) rows = end - row;
-      uint32_t* to = pairs_;
-      const int64_t first = int64_t{y} * a_.stride_h - a_.pad_top;
-      for (uint32_t i = 0; i < (rows - 1) * a_.stride_h + kWindow; ++i, to += row_words_) {
-        expand_row(image_of(n), first + i, c, count, to);
+      const int32_t first = static_cast<int32_t>(y * a_.stride_h) - static_cast<int32_t>(a_.pad_top);
+      const uint32_t num_rows = (rows - 1) * a_.stride_h + kWindow;
+      uint32_t kept = 0;
+      if (row != begin && y != 0 && first < held) {
+        kept = static_cast<uint32_t>(held - first);
+        move_rows(pairs_ + (held_rows_ - kept) * row_words_, kept);
       }
+      uint32_t* to = pairs_ + kept * row_words_;
+      for (uint32_t i = kept; i < num_rows; ++i, to += row_words_) {
+        expand_row(image_of(n), first + static_cast<int32_t>(i), c, count, to);
+      }
+      held = first + static_cast<int32_t>(num_rows);
+      held_rows_ = num_rows;
       uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{row} * a_.output_w * a_.output_c + c;
-      for (uint32_t i = 0; i < count; ++i) run_channel(pairs_ + i, rows, c + i, out + i);
+      for (uint32_t i = 0; i < count; ++i) run_channel(pairs_ + i, weights[i], rows, c + i, out + i);
       row += rows;
     }
   }
 
+  // Expanded rows to the front.
+  void move_rows(const uint32_t* from, uint32_t rows) const {
+    if (from == pairs_) return;
+    for (uint32_t i = 0; i < rows * row_words_; ++i) pairs_[i] = from[i];
+  }
+
   // Input row y of channels [c, c + count), as pairs of columns from -pad_left on.
-  void expand_row(const uint8_t* image, int64_t y, uint32_t c, uint32_t count, uint32_t* to) const {
-    if (y < 0 || y >= int64_t{a_.input_h}) {
+  void expand_row(const uint8_t* image, int32_t y, uint32_t c, uint32_t count, uint32_t* to) const {
+    if (y < 0 || static_cast<uint32_t>(y) >= a_.input_h) {
       const int32_t outside = a_.pad_value - a_.input_zero_point;
       const uint32_t pair = pair_of(outside, outside);
       for (uint32_t i = 0; i < row_words_; ++i) to[i] = pair;
@@ -306,13 +333,17 @@ class Depthwise {
     to[3] = high_halves(left_odd, right_odd);
   }
 
-  // A stripe of channel c.
-  void run_channel(const uint32_t* pairs, uint32_t rows, uint32_t c, uint8_t* out) const {
-    RowWeights weights[kWindow];
+  // Of channel c, for all its stripes.
+  void read_weights(uint32_t c, RowWeights* weights) const {
     for (uint32_t ky = 0; ky < kWindow; ++ky) {
       const int32_t w1 = weight(ky * kWindow + 1, c);
       weights[ky] = {pair_of(weight(ky * kWindow, c), w1), pair_of(w1, weight(ky * kWindow + 2, c))};
     }
+  }
+
+  // A stripe of channel c.
+  void run_channel(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, uint32_t c,
+                   uint8_t* out) const {
 #if defined(QPLAN_SCALAR_FPU)
     if (outputs_.has_form(c)) {
       const float scale = a_.float_scale[c], offset = a_.float_offset[c];
@@ -455,6 +486,7 @@ class Depthwise {
   uint32_t* const pairs_;  // [input row][pair][channel]
   const size_t weights_stride_;
   const uint32_t sign_bias_;
+  uint32_t held_rows_ = 0;  // of the stripe before
 };
 
 #endif
@@ -468,7 +500,10 @@ namespace QPLAN_SCALAR_VARIANT(depthwise_conv2d) {
 
   size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return scalar_scratch_bytes(args); }
 
-  uint32_t work_items(const DepthwiseConv2dArgs& args) { return args.batch * args.output_h; }
+  // In place, an image is one: its rows depend on those before.
+  uint32_t work_items(const DepthwiseConv2dArgs& args) {
+    return is_in_place(args) ? args.batch : args.batch * args.output_h;
+  }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -9,7 +9,17 @@
 
 namespace qplan {
 
-// Fills a qplan_error. Texts vanish with -DQPLAN_ERROR_TEXTS=0; status, step and tensor stay.
+#ifndef QPLAN_ERROR_TEXTS
+#define QPLAN_ERROR_TEXTS 1
+#endif
+
+// Bytes of a text with its end: those of qplan_error, on small devices, where every session and every call
+// has one, fewer.
+inline constexpr size_t kErrorTextBytes = QPLAN_ERROR_TEXTS == 0 ? 1
+                                          : sizeof(void*) == 8   ? sizeof(qplan_error::text)
+                                                                 : 88;
+
+// Becomes a qplan_error. Texts vanish with -DQPLAN_ERROR_TEXTS=OFF; status, step and tensor stay.
 //
 // Every error and every line of the runtime's log is built here, and much of it comes from plans, drivers and
 // callers. It is made printable here: one line of whole UTF-8 characters. A '?' replaces each byte that is
@@ -21,35 +31,45 @@ class Error {
   // Starts a new error; the text is appended with <<. Returns *this so that `return error.set(...) << ...`
   // reads well.
   Error& set(qplan_status status, int32_t step = -1, int32_t tensor = -1) {
-    record_.status = status;
-    record_.step = step;
-    record_.tensor = tensor;
+    status_ = status;
+    step_ = step;
+    tensor_ = tensor;
     length_ = 0;
-    record_.text[0] = '\0';
+    text_[0] = '\0';
     return *this;
   }
 
+#if QPLAN_ERROR_TEXTS
   Error& operator<<(const char* text);
   Error& operator<<(int64_t value);
   Error& operator<<(uint64_t value);
   Error& operator<<(int32_t value) { return *this << static_cast<int64_t>(value); }
   Error& operator<<(uint32_t value) { return *this << static_cast<uint64_t>(value); }
+#else
+  template <typename T>
+  Error& operator<<(const T&) {
+    return *this;
+  }
+#endif
 
-  operator qplan_status() const { return record_.status; }  // NOLINT: `return error.set(...) << "...";`
+  operator qplan_status() const { return status_; }  // NOLINT: `return error.set(...) << "...";`
 
-  qplan_status status() const { return record_.status; }
-  int32_t step() const { return record_.step; }
-  int32_t tensor() const { return record_.tensor; }
-  const char* text() const { return record_.text; }
-  void set_step(int32_t step) { record_.step = step; }
-  void set_status(qplan_status status) { record_.status = status; }
+  qplan_status status() const { return status_; }
+  int32_t step() const { return step_; }
+  int32_t tensor() const { return tensor_; }
+  const char* text() const { return text_; }
+  void set_step(int32_t step) { step_ = step; }
+  void set_status(qplan_status status) { status_ = status; }
   // Copies the error as far as the caller's struct_size reaches. to may be null.
   void copy_to(qplan_error* to) const;
 
  private:
   void put(const char* bytes, uint32_t count);
-  qplan_error record_ = {sizeof(qplan_error), QPLAN_OK, -1, -1, {0}};
+  qplan_status status_ = QPLAN_OK;
+  int32_t step_ = -1;
+  int32_t tensor_ = -1;
   uint32_t length_ = 0;
+  char text_[kErrorTextBytes] = {0};
 };
 
 }  // namespace qplan

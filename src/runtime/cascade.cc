@@ -24,7 +24,15 @@ struct Layer {
   size_t output_row;     // bytes
   uint64_t tile_offset;  // of its output in scratch; the last layer has none
   uint32_t tile_rows;    // that the tile holds; of the last layer, those of a block
-  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  RowWindow window;      // of the moving input
+
+  // Of the moving input, for so many rows of output.
+  uint32_t input_rows(uint32_t rows) const {
+    const uint32_t span = window.span(rows);
+    return span < input_h ? span : static_cast<uint32_t>(input_h);
+  }
+  // Checked at init. Arguments are larger than what is kept of a layer: they are bound again for each block.
+  void bind(void* args) const { (void)family->bind(view, false, args, nullptr); }
 };
 
 struct Layers {
@@ -42,7 +50,7 @@ struct Layers {
     for (uint32_t i = count; i-- > 0;) {
       Layer& at = layer[i];
       at.tile_rows = rows;
-      rows = cascade_input_rows(at.view.input(at.moving), *at.family, at.args, rows);
+      rows = at.input_rows(rows);
     }
     for (uint32_t i = 0; i + 1 < count; ++i) {
       layer[i].tile_offset = tile_bytes;
@@ -61,9 +69,9 @@ struct Layers {
     at.input_row = static_cast<size_t>(input.size_bytes / args.batch / at.input_h);
     at.output_row =
         static_cast<size_t>(output.size_bytes / args.batch) / static_cast<size_t>(output.extents[1]);
-    Error unused;
-    // Checked at init.
-    (void)at.family->bind(at.view, false, at.args, &unused);
+    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
+    at.bind(storage);
+    at.window = at.family->row_cut->window(storage);
   }
 };
 
@@ -74,7 +82,7 @@ const KernelVariant* variant_for(const Layer& layer, const void* args, uint32_t 
 // What a layer takes for the most rows that it makes at once: no family takes more for fewer.
 size_t layer_scratch(const Layer& layer, uint32_t isa) {
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-  __builtin_memcpy(args, layer.args, sizeof(args));
+  layer.bind(args);
   const Rows rows = {0, layer.tile_rows};
   layer.family->row_cut->cut(layer.view, layer.moving, 0, rows, nullptr, nullptr, args);
   return round_up_64(variant_for(layer, args, isa, SIZE_MAX)->scratch_bytes(args));
@@ -89,6 +97,26 @@ size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
   return most;
 }
 
+// Whether the first layer, while rows from y on are made, reads no rows before y. More rows at a time read
+// further ahead.
+bool reads_ahead(const Layers& layers) {
+  const Layer& last = layers.layer[layers.count - 1];
+  const auto output_h = static_cast<uint32_t>(last.view.output(0).extents[1]);
+  uint32_t held[kMaxCascadeLayers] = {};  // ends of the rows that tiles have had
+  for (uint32_t y = 0; y < output_h; ++y) {
+    Rows make = {y, y + 1};
+    uint32_t i = layers.count - 1;
+    for (; i > 0; --i) {
+      const Rows need = layers.layer[i].window.reads(make);
+      make = {need.begin < held[i - 1] ? held[i - 1] : need.begin, need.end};
+      held[i - 1] = need.end;
+      if (make.begin >= make.end) break;
+    }
+    if (i == 0 && layers.layer[0].window.reads(make).begin < y) return false;
+  }
+  return true;
+}
+
 class Run {
  public:
   Run(const CascadeArgs& args, uint32_t isa, void* scratch)
@@ -101,6 +129,10 @@ class Run {
 
   void work_items(uint32_t begin, uint32_t end) {
     const uint32_t blocks = (args_.output_h + layers_.block_rows - 1) / layers_.block_rows;
+    if (args_.is_in_place) {
+      begin = 0;
+      end = args_.batch * blocks;
+    }
     for (uint32_t work_item = begin; work_item < end; ++work_item) {
       const uint32_t image = work_item / blocks, first = work_item % blocks * layers_.block_rows;
       if (work_item == begin || first == 0) forget();
@@ -130,7 +162,7 @@ class Run {
   Rows advance(uint32_t layer, Rows output) {
     const Layer& reader = layers_.layer[layer];
     const Layer& writer = layers_.layer[layer - 1];
-    const Rows need = reader.family->row_cut->reads(reader.args, output);
+    const Rows need = reader.window.reads(output);
     Rows& held = held_[layer - 1];
     Rows make = need;
     if (need.begin < held.end) {
@@ -148,7 +180,7 @@ class Run {
   void run(uint32_t index, uint32_t image, Rows output) {
     const Layer& layer = layers_.layer[index];
     const RowCut& row_cut = *layer.family->row_cut;
-    const Rows need = row_cut.reads(layer.args, output);
+    const Rows need = layer.window.reads(output);
     const uint8_t* rows;
     if (index == 0) {
       rows = static_cast<const uint8_t*>(layer.view.input_data(layer.moving)) +
@@ -165,7 +197,7 @@ class Run {
       to = tiles_ + layer.tile_offset + (output.begin - held_[index].begin) * layer.output_row;
     }
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-    __builtin_memcpy(args, layer.args, sizeof(args));
+    layer.bind(args);
     row_cut.cut(layer.view, layer.moving, image, output, rows, to, args);
     const KernelVariant* variant = variant_for(layer, args, isa_, scratch_bytes_);
     variant->run(args, 0, variant->work_items(args), scratch_);
@@ -190,15 +222,40 @@ uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wante
 
 uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family, const void* args,
                             uint32_t rows) {
-  const uint64_t span = family.row_cut->span(args, rows);
-  const auto input_h = static_cast<uint64_t>(input.extents[1]);
-  return static_cast<uint32_t>(span < input_h ? span : input_h);
+  const uint32_t span = family.row_cut->window(args).span(rows);
+  const auto input_h = static_cast<uint32_t>(input.extents[1]);
+  return span < input_h ? span : input_h;
 }
 
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa);
   for (uint32_t i = 0; i < layers.count; ++i) {
-    if (variant_for(layers.layer[i], layers.layer[i].args, isa, SIZE_MAX) == nullptr) return false;
+    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
+    layers.layer[i].bind(storage);
+    if (variant_for(layers.layer[i], storage, isa, SIZE_MAX) == nullptr) return false;
+  }
+  return true;
+}
+
+bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input) {
+  const Layers layers(args, QPLAN_ISA_REFERENCE);
+  const uint32_t tensor = args.step.step->inputs()->Get(input);
+  for (uint32_t i = 0; i < layers.count; ++i) {
+    const StepView& layer = layers.layer[i].view;
+    for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
+      if (layer.step->inputs()->Get(k) != tensor) continue;
+      const bool is_first = i == 0 && k == layers.layer[0].moving;
+      const bool is_residual = i + 1 == layers.count && k != layers.layer[i].moving;
+      if (!is_first && !is_residual) return false;
+      const StepTensor from = layer.input(k), to = args.step.output(0);
+      if (from.rank != 4 || from.size_bytes != to.size_bytes || from.extents[1] != to.extents[1])
+        return false;
+      if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d)
+        return false;
+      if (is_first && !reads_ahead(layers)) return false;
+      const bool may = !is_residual || layers.layer[i].family->in_place(layer, 0, k);
+      if (!may) return false;
+    }
   }
   return true;
 }
@@ -218,8 +275,10 @@ uint64_t cascade_work(const CascadeArgs& args) {
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
   for (uint32_t i = layers.count; i-- > 0;) {
     const Layer& at = layers.layer[i];
-    work = saturating_sum(work, at.family->work(at.args));
-    rows = cascade_input_rows(at.view.input(at.moving), *at.family, at.args, rows);
+    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
+    at.bind(storage);
+    work = saturating_sum(work, at.family->work(storage));
+    rows = at.input_rows(rows);
     if (i == 0) break;  // what the first layer reads does not move
     // Blocks of several rows keep no more rows each, and there are fewer of them.
     work = saturating_sum(work, saturating_product(args.batch, args.output_h, rows, at.input_row));
@@ -228,6 +287,7 @@ uint64_t cascade_work(const CascadeArgs& args) {
 }
 
 uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa) {
+  if (args.is_in_place) return 1;
   const uint32_t rows = cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa);
   return args.batch * ((args.output_h + rows - 1) / rows);
 }

@@ -51,6 +51,8 @@ struct CascadeArgs {
   uint32_t output_h = 0;
   uint32_t output_w = 0;
   uint32_t wanted_rows = 0;  // of a block, by the schedule; 0: as is best
+  // The output takes the place of an input: blocks run one after another, as one work item.
+  bool is_in_place = false;
 };
 
 // Rows of output of a block, [1, output_h], of layers up to `isa`.
@@ -65,6 +67,10 @@ StepView cascade_layer(const StepView& cascade, uint32_t index);
 // num_inputs of the layer where there is none.
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family);
 
+// Whether the output may take the place of that input of a step: of the first layer's, whose rows are all
+// read before the rows of the output that overwrite them, or of the residual of the last layer, which is read
+// with them.
+bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input);
 // Whether the families have a variant for each layer; those with references always do.
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa);
 // Bytes of all tiles.

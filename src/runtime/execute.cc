@@ -69,8 +69,7 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t m
 void fill_step(const Session& session, uint32_t i, StepWork* work, void* args) {
   const StepView view = session.step_view(i);
   const StepRecord& record = session.steps[i];
-  Error unused;
-  (void)record.family->bind(view, false, args, &unused);
+  (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
   work->per_call = work_items_per_call(session, record, args, work->work_items);
   work->tasks =
@@ -81,7 +80,7 @@ qplan_status run_filled_step(Session* s, uint32_t i, const StepWork& work, const
   const Session& session = *s;
   const KernelVariant& variant = *session.steps[i].variant;
   if (work.tasks < 2) {
-    run_work_items(session, variant, args, 0, work.work_items, work.per_call, session.scratch);
+    run_work_items(session, variant, args, 0, work.work_items, work.per_call, session.step_scratch(i));
     return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
   }
   TaskContext context = {&session, &variant, args, work.work_items, work.per_call, work.tasks, 0};
@@ -124,9 +123,8 @@ uint64_t bytes_of(const Session& session, const flatbuffers::Vector<uint32_t>* t
 // The figure that qplan_plan_work sums, for steps that init has checked.
 uint64_t work_of(const Session& session, uint32_t i) {
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-  Error unused;
   const KernelFamily& family = *session.steps[i].family;
-  return family.bind(session.step_view(i), false, args, &unused) < 0 ? 0 : family.work(args);
+  return family.bind(session.step_view(i), false, args, nullptr) < 0 ? 0 : family.work(args);
 }
 
 }  // namespace

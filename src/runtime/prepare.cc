@@ -33,7 +33,7 @@ class Preparation {
   // A tensor has an address from the moment it holds something: constants and inputs now, others when a step
   // writes them.
   bool place_tensors() {
-    for (uint32_t t = 0; t < plan_.num_tensors(); ++t) {
+    for (uint32_t t = 0; t < session_.num_data; ++t) {
       session_.data[t] =
           const_cast<void*>(plan_.constant_data(t));  // NOLINT: never written, outputs are no constants
     }
@@ -60,6 +60,7 @@ class Preparation {
       for (uint32_t j = 0; j < i; ++j) {
         const uint32_t a = at(i), b = at(j);
         if (a == b || !format::ranges_overlap(plan_.tensor(a), plan_.tensor(b))) continue;
+        if (session_.function->overwrites_inputs() && (i < num_inputs) != (j < num_inputs)) continue;
         fail(QPLAN_PLAN_CORRUPT, a) << "session: inputs or outputs of the function overlap: tensors " << b
                                     << " and " << a;
         return false;
@@ -174,7 +175,8 @@ class Preparation {
       return tensor.bank() == bank && offset < tensor.offset() + tensor.size() &&
              tensor.offset() < offset + size;
     };
-    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
+    const uint32_t num_inputs = format::count_of(session_.function->inputs());
+    for (uint32_t i = 0; i < num_inputs && !session_.function->overwrites_inputs(); ++i) {
       const uint32_t t = session_.function->inputs()->Get(i);
       if (holds(t)) return {"input", i, t};
     }
@@ -213,9 +215,9 @@ class Preparation {
       }
     }
   }
-  bool is_hidden(uint32_t t) const { return session_.data[t] == &session_; }
+  bool is_hidden(uint32_t t) const { return t < session_.num_data && session_.data[t] == &session_; }
   void show_hidden_tensors() {
-    for (uint32_t t = 0; t < plan_.num_tensors(); ++t) {
+    for (uint32_t t = 0; t < session_.num_data; ++t) {
       if (is_hidden(t)) session_.data[t] = session_.planned_address(t);
     }
   }
@@ -230,19 +232,22 @@ class Preparation {
       place_step_error(plan_, index, *family, &error_);
       return false;
     }
-    if (!check_writes(index, *family, view) || !add_work(index, family->name, family->work(args)))
+    if (!check_writes(index, *family, view) || !check_scratch(i, *family, view) ||
+        !add_work(index, family->name, family->work(args)))
       return false;
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
       const uint32_t t = view.step->outputs()->Get(o);
       session_.data[t] = session_.planned_address(t);
     }
+    // What takes the place of an input is known by its address.
+    if (family->in_place != nullptr) (void)family->bind(view, false, args, &error_);
     return choose(i, *family, args);
   }
 
   bool check_reads(uint32_t index, const KernelFamily& family, const StepView& view) {
     for (uint32_t i = 0; i < view.num_inputs(); ++i) {
       const uint32_t t = view.step->inputs()->Get(i);
-      if (session_.data[t] != nullptr && !is_hidden(t)) continue;
+      if (session_.address(t) != nullptr && !is_hidden(t)) continue;
       fail_step(index, family, t) << "input " << i << " (tensor " << t << ") is written by no earlier step"
                                   << (is_hidden(t) ? " where its region runs on a device" : "");
       return false;
@@ -285,6 +290,30 @@ class Preparation {
     return true;
   }
 
+  // Scratch in the arena lies apart from what the step reads and writes, and from what the function holds.
+  bool check_scratch(uint32_t i, const KernelFamily& family, const StepView& view) {
+    const format::Function& function = *session_.function;
+    if (format::count_of(function.scratch_sizes()) == 0 || function.scratch_sizes()->Get(i) == 0) return true;
+    const uint32_t bank = plan_.main_bank();
+    const uint64_t offset = function.scratch_offsets()->Get(i), size = function.scratch_sizes()->Get(i);
+    for (uint32_t k = 0; k < view.num_inputs() + view.num_outputs(); ++k) {
+      const uint32_t t = k < view.num_inputs() ? view.step->inputs()->Get(k)
+                                               : view.step->outputs()->Get(k - view.num_inputs());
+      const Tensor& tensor = plan_.tensor(t);
+      if (tensor.bank() != bank || tensor.offset() >= offset + size ||
+          offset >= tensor.offset() + tensor.size()) {
+        continue;
+      }
+      fail_step(session_.step_index(i), family, t) << "its scratch overlaps tensor " << t << " in memory";
+      return false;
+    }
+    const Held held = find_held(bank, offset, size);
+    if (held.noun == nullptr) return true;
+    fail_step(session_.step_index(i), family, held.tensor)
+        << "its scratch overlaps " << held.noun << " " << held.index << " of the function in memory";
+    return false;
+  }
+
   // Whether one of the two lies exactly where it is a part of the other. What a caller can bind is neither.
   bool is_part(const KernelFamily& family, const StepView& view, uint32_t o, uint32_t i) const {
     uint64_t offset = 0;
@@ -310,7 +339,7 @@ class Preparation {
 
   bool choose(uint32_t i, const KernelFamily& family, const void* args) {
     const uint32_t index = session_.step_index(i);
-    const size_t limit = session_.scratch_stride;
+    const size_t limit = session_.step_scratch_bytes(i);
     const KernelVariant* variant =
         choose_variant(family, args, options_.isa_limit, limit, session_.step_view(i).step->schedule());
     if (variant == nullptr) {
@@ -327,22 +356,28 @@ class Preparation {
     }
     session_.steps[i].family = &family;
     session_.steps[i].variant = variant;
-    warn_of_short_scratch(i, family, args, *variant);
+    if (logs(QPLAN_LOG_WARNING)) warn_of_short_scratch(i, family, args, *variant);
     if (variant->isa > session_.isa) session_.isa = variant->isa;
     session_.macs += plan_.step(index).macs();
-    if (session_.platform.log != nullptr && session_.platform.log_level >= QPLAN_LOG_DEBUG) {
-      Error text;
-      text << "session: step " << index << Named{plan_.step_name(index)} << ": " << variant->name;
-      log_text(session_.platform, QPLAN_LOG_DEBUG, text.text());
-    }
+    if (logs(QPLAN_LOG_DEBUG)) log_choice(index, *variant);
     return true;
+  }
+
+  bool logs(uint32_t level) const {
+    return session_.platform.log != nullptr && session_.platform.log_level >= level;
+  }
+
+  // Functions of their own: a text takes some stack, which steps would take with it.
+  __attribute__((noinline)) void log_choice(uint32_t index, const KernelVariant& variant) {
+    Error text;
+    text << "session: step " << index << Named{plan_.step_name(index)} << ": " << variant.name;
+    log_text(session_.platform, QPLAN_LOG_DEBUG, text.text());
   }
 
   // A plan of an older packer may provide less than a kernel of today wants: the bytes are the same, the time
   // is not.
-  void warn_of_short_scratch(uint32_t i, const KernelFamily& family, const void* args,
-                             const KernelVariant& chosen) {
-    if (session_.platform.log == nullptr || session_.platform.log_level < QPLAN_LOG_WARNING) return;
+  __attribute__((noinline)) void warn_of_short_scratch(uint32_t i, const KernelFamily& family,
+                                                       const void* args, const KernelVariant& chosen) {
     const KernelVariant* best =
         choose_variant(family, args, options_.isa_limit, SIZE_MAX, session_.step_view(i).step->schedule());
     if (best == &chosen) return;
@@ -350,7 +385,7 @@ class Preparation {
     Error text;
     text << "session: step " << index << Named{plan_.step_name(index)} << ": " << best->name << " needs "
          << static_cast<uint64_t>(best->scratch_bytes(args)) << " bytes of scratch, the plan provides "
-         << static_cast<uint64_t>(session_.scratch_stride) << ": " << chosen.name
+         << static_cast<uint64_t>(session_.step_scratch_bytes(i)) << ": " << chosen.name
          << " runs in its place, which is slower; pack the model again";
     log_text(session_.platform, QPLAN_LOG_WARNING, text.text());
   }

@@ -95,6 +95,7 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   session->steps = reinterpret_cast<StepRecord*>(base + layout.steps);
   place_kept_steps(base + layout.kept, session);
   session->data = reinterpret_cast<void**>(base + layout.tensors);
+  session->num_data = kKeepsArgs ? plan.num_tensors() : plan.num_leading_tensors();
   session->scratch = base + layout.scratch;
   session->scratch_stride = static_cast<size_t>(options.function->scratch_per_worker());
   session->main_bytes = static_cast<size_t>(layout.total);
@@ -110,7 +111,7 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   return session;
 }
 
-void log_session(const Session& session) {
+__attribute__((noinline)) void log_session(const Session& session) {
   if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_INFO) return;
   Error text;
   text << "session: function " << format::Quoted{session.function->name()->c_str()} << ", "

@@ -87,6 +87,7 @@ struct Session {
   const format::Function* function = nullptr;
   StepRecord* steps = nullptr;  // of the function, in order
   void** data = nullptr;        // address of each tensor of the plan; null where the function never has it
+  uint32_t num_data = 0;        // entries of `data`; tensors from there on are constants
   uint8_t* scratch = nullptr;   // worker w's begins at scratch + w * scratch_stride
   size_t scratch_stride = 0;
   size_t main_bytes = 0;                    // of memory 0, all included
@@ -113,7 +114,27 @@ struct Session {
   uint32_t num_steps() const { return function->num_steps(); }
   // Position in the plan of the function's step i.
   uint32_t step_index(uint32_t i) const { return function->first_step() + i; }
-  StepView step_view(uint32_t i) const { return {&plan.plan(), &plan.step(step_index(i)), data}; }
+  StepView step_view(uint32_t i) const {
+    StepView view = {&plan.plan(), &plan.step(step_index(i)), data};
+    view.file = plan.bytes();
+    view.num_data = num_data;
+    return view;
+  }
+  // Null for what has not been written yet.
+  void* address(uint32_t tensor) const {
+    return tensor < num_data ? data[tensor]
+                             : const_cast<void*>(plan.constant_data(tensor));  // NOLINT: not written
+  }
+  // The scratch of the only worker of step i, and how much there is.
+  bool has_scratch_in_arena() const {
+    return !kKeepsArgs && pool.num_threads == 1 && format::count_of(function->scratch_sizes()) > 0;
+  }
+  uint8_t* step_scratch(uint32_t i) const {
+    return has_scratch_in_arena() ? arenas[plan.main_bank()] + function->scratch_offsets()->Get(i) : scratch;
+  }
+  size_t step_scratch_bytes(uint32_t i) const {
+    return has_scratch_in_arena() ? function->scratch_sizes()->Get(i) : scratch_stride;
+  }
   // Where the memory planner put a tensor; binding may have moved it since.
   void* planned_address(uint32_t tensor) const;
 };

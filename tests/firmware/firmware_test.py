@@ -84,6 +84,9 @@ class Firmware(unittest.TestCase):
                 inspected = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)
                 self.assertEqual(int(said["memory_bytes"]), inspected["memory"]["session_bytes"]["32_bit"]["1"],
                                  "the packer's figure for 32 bits")
+                stack = inspected["memory"]["stack_bytes"]["32_bit"]
+                self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
+                self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
 
     def test_image_has_no_heap_and_no_static_constructors(self):
         name, model, input_file, expected = models()[0]

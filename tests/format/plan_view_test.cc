@@ -393,6 +393,23 @@ const Wrong kWrongFunctions[] = {
      "plan: function 'main': 65 bytes of scratch per worker"},
     {"ScratchHuge", [](PlanSpec& s) { s.functions[0].scratch_per_worker = kHuge & ~uint64_t{63}; },
      "plan: function 'main': 18446744073709551552 bytes of scratch per worker"},
+    {"ScratchOfFewerSteps",
+     [](PlanSpec& s) {
+       s.functions[0].scratch_offsets = s.functions[0].scratch_sizes = {0, 0};
+     },
+     "plan: function 'main': 2 offsets and 2 sizes of scratch for 3 steps"},
+    {"ScratchOffsetUnaligned",
+     [](PlanSpec& s) {
+       s.functions[0].scratch_offsets = {0, 8, 0};
+       s.functions[0].scratch_sizes = {0, 16, 0};
+     },
+     "plan: function 'main': scratch of step 1 is bytes 8 to 24"},
+    {"ScratchBeyondTheArena",
+     [](PlanSpec& s) {
+       s.functions[0].scratch_offsets = {0, 0, 4294967280};
+       s.functions[0].scratch_sizes = {0, 0, 4294967295};
+     },
+     "plan: function 'main': scratch of step 2 is bytes 4294967280 to 8589934575"},
 };
 INSTANTIATE_TEST_SUITE_P(Functions, PlanViewWrong, ::testing::ValuesIn(kWrongFunctions), name_of);
 

@@ -102,7 +102,7 @@ TEST(SessionMemory, NeedIsTheDocumentedFormula) {
       EXPECT_EQ(needs[0].size, 576u + 128 + 192 + 64 + 256 + 64 * threads);
     }
     format::MemoryLayout layout;
-    ASSERT_TRUE(format::memory_layout({3, 4, 216, 64, 0, 0, 3 * 48}, sizeof(void*), threads, &layout));
+    ASSERT_TRUE(format::memory_layout({3, 4, 4, 216, 64, 0, 0, 3 * 48}, sizeof(void*), threads, &layout));
     EXPECT_EQ(needs[0].size, layout.total);
   }
 }

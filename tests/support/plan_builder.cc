@@ -13,6 +13,10 @@
 namespace qplan::testing {
 namespace {
 
+const std::vector<uint32_t>* list_or_null(const std::vector<uint32_t>& list) {
+  return list.empty() ? nullptr : &list;
+}
+
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
@@ -77,9 +81,10 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
   }
   std::vector<Offset<format::Function>> functions;
   for (const FunctionSpec& function : spec.functions) {
-    functions.push_back(format::CreateFunctionDirect(builder, function.name.c_str(), &function.inputs,
-                                                     &function.outputs, function.first_step,
-                                                     function.num_steps, function.scratch_per_worker));
+    functions.push_back(format::CreateFunctionDirect(
+        builder, function.name.c_str(), &function.inputs, &function.outputs, function.first_step,
+        function.num_steps, function.scratch_per_worker, list_or_null(function.scratch_offsets),
+        list_or_null(function.scratch_sizes)));
   }
   std::vector<Offset<format::Target>> targets;
   for (const TargetSpec& target : spec.targets) {

@@ -115,6 +115,7 @@ struct FunctionSpec {
   uint32_t first_step = 0;
   uint32_t num_steps = 0;
   uint64_t scratch_per_worker = 0;
+  std::vector<uint32_t> scratch_offsets, scratch_sizes;
 };
 
 struct PlanSpec {

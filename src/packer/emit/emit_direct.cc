@@ -191,7 +191,7 @@ class DirectCalls {
     arguments(cat("step", index), call, view.step->kernel());
     need_scratch(call.variant->scratch_bytes(call.args));
     calls_ += cat("  qplan_", call.variant->name, "_run(&step", index, ", 0u, ",
-                  call.variant->work_items(call.args), "u, SCRATCH);\n");
+                  call.variant->work_items(call.args), "u, memory + ", scratch_of(index), "u);\n");
   }
 
   std::string comment_of(uint32_t index) const {
@@ -237,9 +237,10 @@ class DirectCalls {
       arguments(cat("step", index, "_layer", i), call, kernel);
       const bool is_last = i + 1 == layers.size();
       const uint64_t row = uint64_t{conv.output_w} * conv.output_c;
-      table += cat("    {&step", index, "_layer", i, ", qplan_", call.variant->name, "_run, qplan_",
-                   call.variant->name, "_work_items, ", uint64_t{conv.input_w} * conv.input_c, "u, ", row,
-                   "u, ", is_last ? std::string("NULL") : cat("memory + ", arena_bytes_ + at, "u"), "},\n");
+      table +=
+          cat("    {&step", index, "_layer", i, ", qplan_", call.variant->name, "_run, qplan_",
+              call.variant->name, "_work_items, ", uint64_t{conv.input_w} * conv.input_c, "u, ", row, "u, ",
+              is_last ? std::string("NULL") : cat("memory + ", scratch_of(index) + at, "u"), "},\n");
       if (!is_last) at += round_up(tiles[i] * row, 64);
       // As many rows as the layer makes at once: no family takes more scratch for fewer.
       const KernelFamily& family = *call.family;
@@ -250,10 +251,18 @@ class DirectCalls {
     tables_ += table + "};\n\n";
     need_scratch(at + scratch);
     calls_ += cat("  run_cascade(step", index, ", ", layers.size(), "u, ", block_rows, "u, memory + ",
-                  arena_bytes_ + at, "u);\n");
+                  scratch_of(index) + at, "u);\n");
   }
 
-  void need_scratch(uint64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, round_up(bytes, 64)); }
+  // Where the step's scratch begins in the memory: in the arena, if the plan says so, or after it.
+  uint64_t scratch_of(uint32_t index) const {
+    if (format::count_of(main_.scratch_offsets()) == 0) return arena_bytes_;
+    return main_.scratch_offsets()->Get(index - main_.first_step());
+  }
+  void need_scratch(uint64_t bytes) {
+    if (format::count_of(main_.scratch_offsets()) == 0)
+      scratch_bytes_ = std::max(scratch_bytes_, round_up(bytes, 64));
+  }
 
   void use_variant(const Call& call, uint16_t kernel) {
     structs_.insert(kernel);
@@ -394,10 +403,9 @@ class DirectCalls {
         text += cat("uint32_t qplan_", variant, "_work_items(const struct ", args, " *args);\n");
       }
     }
-    text +=
-        cat("\n/* ---- memory: ", arena_bytes_, " bytes of activations, then scratch of one step ---- */\n");
+    text += cat("\n/* ---- memory: ", arena_bytes_, " bytes of activations and scratch ---- */\n");
     text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n");
-    text += cat("#define SCRATCH (memory + ", arena_bytes_, "u)\n\n");
+    text += "\n";
     if (has_cascades_) text += kCascadeText;
     text += "/* ---- constants ---- */\n" + constants_;
     text += "/* ---- steps ---- */\n" + tables_;

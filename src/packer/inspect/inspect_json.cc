@@ -61,6 +61,19 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
              : UINT64_MAX;
 }
 
+// The deepest stack of a session on a Cortex-M, below the caller's frame: measured with a painted stack
+// (samples/firmware, GCC 12, -Os) and rounded up to the next multiple of 64; tests/firmware compares. open:
+// with qplan_session_init.
+Json stack_json(const PlanView& view, const format::Function& main) {
+  bool has_cascades = false;
+  for (uint32_t i = 0; i < main.num_steps(); ++i) {
+    const uint32_t index = main.first_step() + i;
+    has_cascades =
+        has_cascades || (view.npu_step(index) == nullptr && view.step(index).kernel() == kKernel_chain);
+  }
+  return {{"32_bit", {{"open", has_cascades ? 3200 : 2112}, {"invoke", has_cascades ? 1984 : 960}}}};
+}
+
 Json memory_json(const PlanView& view) {
   const format::Function& main = *view.find_function(nullptr);
   Json json;
@@ -73,6 +86,7 @@ Json memory_json(const PlanView& view) {
     if (view.bank(i).kind() == format::BankKind_DEVICE) device_bytes += view.bank(i).size();
   }
   json["device_bytes"] = device_bytes;
+  json["overwrites_inputs"] = main.overwrites_inputs();
   // Everything a session needs beside the plan itself.
   json["session_bytes"] = Json::object();
   for (const uint64_t pointer_size : {uint64_t{4}, uint64_t{8}}) {
@@ -82,6 +96,7 @@ Json memory_json(const PlanView& view) {
     }
     json["session_bytes"][pointer_size == 4 ? "32_bit" : "64_bit"] = by_workers;
   }
+  json["stack_bytes"] = stack_json(view, main);
   return json;
 }
 

@@ -19,7 +19,12 @@ struct BankBuffers {
   std::vector<Buffer> buffers;
   std::vector<uint32_t> tensor_buffer;               // positions in Lifetimes::buffers of the first ones
   std::vector<std::pair<uint32_t, uint32_t>> slots;  // step and position of the slot, of the others
+  std::vector<uint32_t> scratch;                     // steps of the last ones
 };
+
+uint64_t arena_alignment(const Program& program) {
+  return program.is_small ? uint64_t{format::kSmallAlignment} : format::kArenaAlignment;
+}
 
 BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t device) {
   BankBuffers result;
@@ -37,6 +42,11 @@ BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t devi
       result.buffers.push_back({step.npu->slots[i].arrangement.size, s, s});
       result.slots.emplace_back(s, i);
     }
+  }
+  for (uint32_t s = 0; device == kNone && s < arena.scratch_sizes.size(); ++s) {
+    if (arena.scratch_sizes[s] == 0) continue;
+    result.buffers.push_back({arena.scratch_sizes[s], s, s});
+    result.scratch.push_back(s);
   }
   return result;
 }
@@ -64,6 +74,10 @@ Placement place_bank(const Program& program, uint32_t device, uint64_t alignment
   for (size_t i = 0; i < bank.slots.size(); ++i) {
     const auto& [step, slot] = bank.slots[i];
     arena->slot_offsets[step][slot] = placement.offsets[bank.tensor_buffer.size() + i];
+  }
+  for (size_t i = 0; i < bank.scratch.size(); ++i) {
+    arena->scratch_offsets[bank.scratch[i]] =
+        placement.offsets[bank.tensor_buffer.size() + bank.slots.size() + i];
   }
   return placement;
 }
@@ -135,7 +149,7 @@ void check_steps(const Program& program, const Arena& arena) {
 void check_bank(const Program& program, const Arena& arena, uint32_t device,
                 const PartOffsetQuery& part_offset) {
   const uint64_t bank_alignment =
-      device == kNone ? uint64_t{format::kArenaAlignment} : arena.devices[device].alignment;
+      device == kNone ? arena_alignment(program) : arena.devices[device].alignment;
   const std::vector<std::optional<uint64_t>> part_offsets = offsets_of_parts(program, arena, part_offset);
   std::vector<PlacedValue> values;
   std::vector<uint32_t> index_of(program.tensors.size(), kNone);
@@ -161,6 +175,16 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
     values[index_of[t]].inside = index_of[arena.lifetimes.inside[t]];
     values[index_of[t]].inside_offset = *part_offsets[t];
   }
+  for (uint32_t s = 0; device == kNone && s < arena.scratch_offsets.size(); ++s) {
+    if (arena.scratch_sizes[s] == 0) continue;
+    PlacedValue value;
+    value.offset = arena.scratch_offsets[s];
+    value.size = arena.scratch_sizes[s];
+    value.first = value.last = s;
+    value.alignment = bank_alignment;
+    value.name = cat(program.steps[s].name, ", scratch");
+    values.push_back(std::move(value));
+  }
   if (device == kNone) return check_no_overlap(values, arena.size);
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
@@ -181,6 +205,18 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
   check_no_overlap(values, arena.devices[device].size);
 }
 
+// A caller may bind the outputs of the function to other memory: then nothing is in place.
+uint64_t scratch_of(const Program& program, const Arena& arena, const ProgramStep& step) {
+  if (step.npu != nullptr) return 0;
+  bool is_in_place = false, is_bindable = false;
+  for (const uint32_t output : step.outputs) {
+    is_in_place = is_in_place || arena.lifetimes.replaces[output] != kNone;
+    is_bindable = is_bindable || std::ranges::find(program.outputs, output) != program.outputs.end();
+  }
+  if (is_bindable) return std::max(step.scratch_bytes, step.in_place_scratch_bytes);
+  return is_in_place ? step.in_place_scratch_bytes : step.scratch_bytes;
+}
+
 // With the given tensors in the banks of devices, unchecked.
 Arena place_all(const Program& program, DeviceTensors device_of, const SharingQueries& sharing,
                 uint32_t iterations) {
@@ -192,9 +228,14 @@ Arena place_all(const Program& program, DeviceTensors device_of, const SharingQu
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     if (program.steps[s].npu != nullptr) arena.slot_offsets[s].resize(program.steps[s].npu->slots.size());
   }
+  if (program.is_small) {
+    arena.scratch_offsets.assign(program.steps.size(), 0);
+    for (const ProgramStep& step : program.steps)
+      arena.scratch_sizes.push_back(scratch_of(program, arena, step));
+  }
   std::vector<uint64_t> buffer_offsets(arena.lifetimes.buffers.size(), 0);
   const Placement main =
-      place_bank(program, kNone, format::kArenaAlignment, iterations, &buffer_offsets, &arena);
+      place_bank(program, kNone, arena_alignment(program), iterations, &buffer_offsets, &arena);
   arena.size = main.peak;
   arena.lower_bound = main.lower_bound;
   for (uint32_t device = 0; device < program.devices.size(); ++device) {

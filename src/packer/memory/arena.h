@@ -30,6 +30,8 @@ struct Arena {
   // Per step, per slot of its region: the offset in the device's bank. A slot whose tensor is in that bank
   // has the tensor's offset; all others have bytes of their own while their step runs.
   std::vector<std::vector<uint64_t>> slot_offsets;
+  std::vector<uint64_t> scratch_offsets;  // per step; empty where scratch is not in the arena
+  std::vector<uint64_t> scratch_sizes;    // as many
 };
 
 // Of the arena and all devices' banks.

@@ -20,6 +20,18 @@ void renumber(const std::vector<TensorId>& number, std::vector<TensorId>* tensor
   }
 }
 
+void renumber_all(const std::vector<TensorId>& number, target::Program* program) {
+  renumber(number, &program->inputs);
+  renumber(number, &program->outputs);
+  for (ProgramStep& step : program->steps) {
+    renumber_step(number, &step);
+    if (step.npu == nullptr) continue;
+    auto region = std::make_shared<target::NpuRegion>(*step.npu);
+    region->blob = number[region->blob];
+    step.npu = std::move(region);
+  }
+}
+
 }  // namespace
 
 void renumber_step(const std::vector<TensorId>& number, ProgramStep* step) {
@@ -36,15 +48,21 @@ void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program)
     if (!is_dropped[t]) kept.push_back(std::move(program->tensors[t]));
   }
   program->tensors = std::move(kept);
-  renumber(number, &program->inputs);
-  renumber(number, &program->outputs);
-  for (ProgramStep& step : program->steps) {
-    renumber_step(number, &step);
-    if (step.npu == nullptr) continue;
-    auto region = std::make_shared<target::NpuRegion>(*step.npu);
-    region->blob = number[region->blob];
-    step.npu = std::move(region);
+  renumber_all(number, program);
+}
+
+void place_constants_last(target::Program* program) {
+  std::vector<TensorId> number(program->tensors.size(), 0);
+  std::vector<target::ProgramTensor> tensors;
+  for (const bool constants : {false, true}) {
+    for (size_t t = 0; t < program->tensors.size(); ++t) {
+      if (program->tensors[t].is_constant() != constants) continue;
+      number[t] = static_cast<TensorId>(tensors.size());
+      tensors.push_back(program->tensors[t]);
+    }
   }
+  program->tensors = std::move(tensors);
+  renumber_all(number, program);
 }
 
 namespace {
@@ -194,6 +212,8 @@ Program with_cascades(const Program& program, const std::vector<CascadeSteps>& c
   Program result;
   result.name = program.name;
   result.devices = program.devices;
+  result.is_small = program.is_small;
+  result.overwrites_inputs = program.overwrites_inputs;
   result.tensors = program.tensors;
   result.inputs = program.inputs;
   result.outputs = program.outputs;

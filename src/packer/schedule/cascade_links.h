@@ -18,6 +18,9 @@ void renumber_step(const std::vector<target::TensorId>& number, target::ProgramS
 // Without the tensors that no step and no function names any more.
 void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program);
 
+// Activations first, so that sessions on small devices keep no addresses of constants.
+void place_constants_last(target::Program* program);
+
 // Which steps of a program may follow each other in a cascade, and the program with cascades in their place.
 
 inline constexpr uint32_t kNoStep = UINT32_MAX;

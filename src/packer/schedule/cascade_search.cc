@@ -190,7 +190,9 @@ class CascadeSearch {
     const Program fused = with_cascades(program_, cascades, &step_of);
     const memory::Lifetimes lifetimes = memory::find_lifetimes(
         fused, memory::find_device_tensors(fused), [&](uint32_t step, uint32_t output, uint32_t input) {
-          return fused.steps[step].layers.empty() && queries_.may_be_in_place(step_of[step], output, input);
+          // Of cascades on small devices most may; the memory plan asks their kernel.
+          if (!fused.steps[step].layers.empty()) return program_.is_small;
+          return queries_.may_be_in_place(step_of[step], output, input);
         });
     std::vector<uint64_t> begins(fused.steps.size() + 1, 0), ends(fused.steps.size() + 1, 0);
     for (const memory::Buffer& buffer : lifetimes.buffers) {
@@ -198,13 +200,25 @@ class CascadeSearch {
       begins[buffer.first] += size;
       ends[buffer.last + 1] += size;
     }
+    // On small devices tiles are in the arena, while their step runs.
+    std::vector<uint64_t> tiles(fused.steps.size(), 0);
+    for (const CascadeSteps& cascade : cascades) {
+      if (!program_.is_small) break;
+      const auto step = std::ranges::find(step_of, cascade.back());
+      tiles[static_cast<size_t>(step - step_of.begin())] = tile_bytes(cascade);
+    }
     Memory memory;
-    uint64_t live = 0;
+    uint64_t live = 0, most = 0;
     for (uint32_t s = 0; s < fused.steps.size(); ++s) {
       live = live + begins[s] - ends[s];
+      most = std::max(most, live + tiles[s]);
       if (live == memory.tensors) ++memory.num_peaks;
       if (live <= memory.tensors) continue;
       memory = {.tensors = live, .peak_step = step_of[s], .num_peaks = 1};
+    }
+    if (program_.is_small) {
+      memory.tiles = most - memory.tensors;
+      return memory;
     }
     for (const CascadeSteps& cascade : cascades) memory.tiles = std::max(memory.tiles, tile_bytes(cascade));
     return memory;

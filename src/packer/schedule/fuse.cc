@@ -25,7 +25,7 @@ bool is_cascade(const target::ProgramStep& step) { return step.kernel == kKernel
 uint64_t bytes_of(const Program& scheduled, uint32_t planner_iterations) {
   const StepQueries queries(scheduled);
   return memory::total_bytes(memory::plan_arena(scheduled, queries.sharing(), planner_iterations)) +
-         scheduled.scratch_per_worker;
+         (scheduled.is_small ? 0 : scheduled.scratch_per_worker);
 }
 
 // Cascades that make one row of output at a time, whose tiles are the smallest.
@@ -59,11 +59,38 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
   return best;
 }
 
+// Cascades make as many rows at a time as cost no memory: kernels expand rows of their inputs once for all
+// rows that they make. On small devices tiles are in the arena, whose peak is elsewhere for most of them.
+Program with_larger_blocks(Program program, const TargetProfile& profile, const FuseOptions& options) {
+  if (!program.is_small) return program;
+  place_constants_last(&program);
+  if (std::ranges::none_of(program.steps, is_cascade)) return program;
+  schedule_steps(&program, profile, options.tuning);
+  const uint64_t enough = bytes_of(program, options.planner_iterations);
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    if (!is_cascade(program.steps[s])) continue;
+    for (const int rows : {16, 8, 4, 2}) {
+      Program tried = program;
+      tried.steps[s].schedule.bytes = inspect::parse_schedule(kKernel_chain, {{"block_rows", rows}}).bytes;
+      schedule_steps(&tried, profile, options.tuning);
+      if (bytes_of(tried, options.planner_iterations) > enough) continue;
+      program = std::move(tried);
+      break;
+    }
+  }
+  return program;
+}
+
 }  // namespace
 
-Program fuse_steps(const Program& program, const TargetProfile& profile, const FuseOptions& options) {
-  if (options.how == Fuse::kMemory) return fuse_for_memory(program, profile, options);
-  return fuse_cascades(program, profile, options.how, options.tuning, options.log);
+Program fuse_steps(const Program& lowered, const TargetProfile& profile, const FuseOptions& options) {
+  Program program = lowered;
+  program.overwrites_inputs = program.is_small && options.how == Fuse::kMemory;
+  if (options.how == Fuse::kMemory || (program.is_small && options.how == Fuse::kAuto)) {
+    return with_larger_blocks(fuse_for_memory(program, profile, options), profile, options);
+  }
+  Program fused = fuse_cascades(program, profile, options.how, options.tuning, options.log);
+  return with_larger_blocks(std::move(fused), profile, options);
 }
 
 namespace {

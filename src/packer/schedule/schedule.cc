@@ -5,6 +5,7 @@
 #include <string>
 
 #include "format/plan_view.h"
+#include "kernels/conv2d/conv2d.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
@@ -75,8 +76,15 @@ void schedule_steps(target::Program* program, const target::TargetProfile& profi
                       std::string(family.name) + " '" + step.name + "': its kernel refuses: " + error.text());
     }
     const VariantNeeds needs = variant_needs(family, args, profile, step.schedule.bytes);
+    step.scratch_bytes = step.in_place_scratch_bytes = needs.scratch_bytes;
+    if ((step.kernel == kKernel_conv2d || step.kernel == kKernel_depthwise_conv2d) &&
+        queries.may_be_in_place(s, 0, 0)) {
+      auto& layer = *reinterpret_cast<Conv2dArgs*>(args);
+      layer.input = layer.output = &layer;  // any address that both have
+      step.in_place_scratch_bytes = variant_needs(family, args, profile, step.schedule.bytes).scratch_bytes;
+    }
     step.min_units_per_task = task_grain(view, needs.work_items, profile, step.schedule.grain);
-    scratch = std::max(scratch, needs.scratch_bytes);
+    scratch = std::max({scratch, step.scratch_bytes, step.in_place_scratch_bytes});
   }
   if (scratch > format::kMaxScratchBytes) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED, "the kernels need " + std::to_string(scratch) +

@@ -99,7 +99,12 @@ StepView StepQueries::view(uint32_t step) const {
 
 bool StepQueries::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {
   if (program_.steps[step].npu != nullptr) return false;
-  const KernelFamily& family = family_of(program_.steps[step].kernel);
+  const uint16_t kernel = program_.steps[step].kernel;
+  // Layers in place are one work item, which threads cannot share.
+  const bool is_layer =
+      kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d || kernel == kKernel_chain;
+  if (is_layer && !program_.is_small) return false;
+  const KernelFamily& family = family_of(kernel);
   return family.in_place != nullptr && family.in_place(view(step), output, input);
 }
 

@@ -188,6 +188,7 @@ Program lower_function(const ir::Function& function, const TargetProfile& profil
   Program program = FunctionLowering(function, profile, regions, &refusals).run(progress);
   if (!refusals.empty()) refusals.fail();
   program.devices = regions.devices;
+  program.is_small = profile.pointer_size == 4;
   return program;
 }
 

@@ -72,9 +72,11 @@ struct ProgramStep {
   std::optional<Residual> residual;  // of a convolution
   uint64_t macs = 0;
   std::string name;  // of the source operator
-  // schedule/schedule.h fills these two.
+  // schedule/schedule.h fills these four.
   StepSchedule schedule;
   uint32_t min_units_per_task = 0;
+  uint64_t scratch_bytes = 0;
+  uint64_t in_place_scratch_bytes = 0;  // where the output takes the place of an input
   // The layers of a cascade, which has no parameters of its own.
   std::vector<ProgramStep> layers;
   std::vector<ProgramTensor> tiles;
@@ -95,6 +97,10 @@ struct Program {
   std::vector<TensorId> inputs;     // activations, all different
   std::vector<TensorId> outputs;    // activations
   uint64_t scratch_per_worker = 0;  // bytes, a multiple of 64; filled with the schedules
+  // For a device of 32 bits: scratch is planned in the arena, layers are computed in place row by row, constants follow
+  // the other tensors.
+  bool is_small = false;
+  bool overwrites_inputs = false;  // plan.fbs, Function
 };
 
 // The KernelStep table of a step. Fields are added in the schema's order and vectors before their table,

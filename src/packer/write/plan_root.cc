@@ -180,12 +180,25 @@ class RootBuilder {
     const auto name = builder_.CreateString(contents_.program.name);
     const auto inputs = builder_.CreateVector(contents_.program.inputs);
     const auto outputs = builder_.CreateVector(contents_.program.outputs);
+    Offset<flatbuffers::Vector<uint32_t>> scratch_offsets = 0, scratch_sizes = 0;
+    if (!contents_.arena.scratch_offsets.empty()) {
+      std::vector<uint32_t> begins, sizes;
+      for (uint32_t s = 0; s < contents_.program.steps.size(); ++s) {
+        begins.push_back(static_cast<uint32_t>(contents_.arena.scratch_offsets[s]));
+        sizes.push_back(static_cast<uint32_t>(contents_.arena.scratch_sizes[s]));
+      }
+      scratch_offsets = builder_.CreateVector(begins);
+      scratch_sizes = builder_.CreateVector(sizes);
+    }
     format::FunctionBuilder table(builder_);
     table.add_name(name);
     table.add_inputs(inputs);
     table.add_outputs(outputs);
     table.add_num_steps(static_cast<uint32_t>(contents_.program.steps.size()));
     table.add_scratch_per_worker(contents_.program.scratch_per_worker);
+    table.add_scratch_offsets(scratch_offsets);
+    table.add_scratch_sizes(scratch_sizes);
+    table.add_overwrites_inputs(contents_.program.overwrites_inputs);
     return table.Finish();
   }
 

@@ -121,8 +121,7 @@ bool accepts_rows(const StepView& step, uint32_t) {
   return output.rank == 4 && shape_of(step.input(0)) == output && shape_of(step.input(1)) == output;
 }
 
-Rows rows_read(const void*, Rows output) { return output; }
-uint64_t rows_span(const void*, uint32_t rows) { return rows; }
+RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
 void cut_rows(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
               void* storage) {
@@ -137,7 +136,7 @@ void cut_rows(const StepView& step, uint32_t input, uint32_t image, Rows output,
   args.broadcast.elements = args.broadcast.extents[0] = (output.end - output.begin) * row;
 }
 
-constexpr RowCut kRowCut = {accepts_rows, rows_read, rows_span, cut_rows};
+constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows};
 
 uint64_t work(const AddArgs& args) { return args.broadcast.elements; }
 

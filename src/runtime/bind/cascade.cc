@@ -15,8 +15,8 @@ static_assert(kMaxCascadeLayers == format::kMaxCascadeLayers, "what open() lets 
 const CascadeParams& params_of(const StepView& cascade) { return *cascade.step->params_as_CascadeParams(); }
 
 // Writes "chain: layer 1: conv2d: what is wrong".
-bool fail_layer(const StepCheck& check, uint32_t index, qplan_status status, const char* text) {
-  return check.fail(status) << "layer " << index << ": " << text;
+__attribute__((noinline)) bool fail_layer(const StepCheck& check, uint32_t index, const Error of_layer) {
+  return check.fail(of_layer.status()) << "layer " << index << ": " << of_layer.text();
 }
 
 bool check_layer(const StepCheck& check, const LayerFamilies& families, const StepView& cascade,
@@ -28,9 +28,7 @@ bool check_layer(const StepCheck& check, const LayerFamilies& families, const St
            << "layer " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a layer here";
   }
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-  Error error;
-  const qplan_status bound = family->bind(layer, true, args, &error);
-  if (bound < 0) return fail_layer(check, index, bound, error.text());
+  if (family->bind(layer, true, args, check.error()) < 0) return fail_layer(check, index, *check.error());
   // open() has checked that the tile before the layer is one of its inputs.
   if (cascade_moving_input(layer, *family) >= layer.num_inputs()) {
     return check.fail() << "layer " << index << ": " << family->name
@@ -65,6 +63,15 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
   args.output_h = static_cast<uint32_t>(output.extents[1]);
   args.output_w = static_cast<uint32_t>(output.extents[2]);
   args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
+  for (uint32_t i = 0; i < cascade.num_inputs() && output.data != nullptr; ++i) {
+    args.is_in_place = args.is_in_place || cascade.input_data(i) == output.data;
+  }
+}
+
+bool in_place(const StepView& step, uint32_t, uint32_t input) {
+  CascadeArgs args;
+  fill_args(step, kCascadeLayerFamilies, args);
+  return cascade_may_be_in_place(args, input);
 }
 
 template <const LayerFamilies& kFamilies>
@@ -145,13 +152,13 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
 }
 
 constexpr KernelFamily kCascadeFamily =
-    make_family<CascadeArgs, bind<kCascadeLayerFamilies>, never_in_place, cascade_work>(kKernel_chain,
-                                                                                        "chain", kChoices);
+    make_family<CascadeArgs, bind<kCascadeLayerFamilies>, in_place, cascade_work>(kKernel_chain, "chain",
+                                                                                  kChoices);
 constexpr KernelFamily kCascadeFamilyReference =
-    make_family<CascadeArgs, bind<kReferenceLayers>, never_in_place, cascade_work>(kKernel_chain, "chain",
-                                                                                   kReference);
+    make_family<CascadeArgs, bind<kReferenceLayers>, in_place, cascade_work>(kKernel_chain, "chain",
+                                                                             kReference);
 constexpr KernelFamily kCascadeFamilyOptimized =
-    make_family<CascadeArgs, bind<kOptimizedLayers>, never_in_place, cascade_work>(kKernel_chain, "chain",
-                                                                                   kOptimized);
+    make_family<CascadeArgs, bind<kOptimizedLayers>, in_place, cascade_work>(kKernel_chain, "chain",
+                                                                             kOptimized);
 
 }  // namespace qplan

@@ -216,6 +216,18 @@ qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* err
   return QPLAN_OK;
 }
 
+// Kernels in general registers copy a window, or a tile of the residual, before they write its outputs.
+// Weights in their layouts are read by no other variant but the reference, which does the same.
+bool in_place(const StepView& step, uint32_t, uint32_t input) {
+  const format::Conv2dParams& p = params_of(step);
+  if (p.weights_layout() != kLayout_o2r4 && p.weights_layout() != kLayout_o2h4) return false;
+  if (step.step->residual() != nullptr && input == residual_input(step)) return true;
+  return input == kInput && step.step->residual() == nullptr && p.contract() != format::Contract_ACC32 &&
+         p.groups() == 1 && p.kernel_h() == 1 && p.kernel_w() == 1 && p.stride_h() == 1 &&
+         p.stride_w() == 1 && p.pad_top() == 0 && p.pad_left() == 0 &&
+         shape_of(step.input(kInput)) == shape_of(step.output(0));
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
     QPLAN_CONV2D_VARIANTS
@@ -228,17 +240,15 @@ constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(conv2d) QPLAN_SCALAR_
 
 }  // namespace
 
-constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
-constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+constexpr KernelFamily kConv2dFamily =
+    make_family<Conv2dArgs, bind, in_place, conv2d_work>(kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
+constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, in_place, conv2d_work>(
     kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
-constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind, never_in_place, conv2d_work>(
+constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind, in_place, conv2d_work>(
     kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut);
 
 // Convolutions cut into rows, for cascades.
 namespace {
-
-const Conv2dArgs& args_of(const void* args) { return *static_cast<const Conv2dArgs*>(args); }
 
 uint64_t window_rows(uint64_t kernel_h, uint64_t dilation_h) { return (kernel_h - 1) * dilation_h + 1; }
 
@@ -251,23 +261,14 @@ bool accepts(const StepView& step, uint32_t input) {
          uint64_t{to[1] - 1} * p.stride_h() < uint64_t{from[1]} + p.pad_top();
 }
 
-Rows reads(const void* storage, Rows output) {
-  const Conv2dArgs& a = args_of(storage);
-  const int64_t begin = int64_t{output.begin} * a.stride_h - a.pad_top;
-  const int64_t end = int64_t{output.end - 1} * a.stride_h - a.pad_top +
-                      static_cast<int64_t>(window_rows(a.kernel_h, a.dilation_h));
-  return {begin > 0 ? static_cast<uint32_t>(begin) : 0,
-          end < a.input_h ? static_cast<uint32_t>(end) : a.input_h};
-}
-
-uint64_t span(const void* storage, uint32_t rows) {
-  const Conv2dArgs& a = args_of(storage);
-  return uint64_t{rows - 1} * a.stride_h + window_rows(a.kernel_h, a.dilation_h);
+RowWindow window(const void* storage) {
+  const Conv2dArgs& a = *static_cast<const Conv2dArgs*>(storage);
+  return {a.stride_h, a.pad_top, window_rows(a.kernel_h, a.dilation_h), a.input_h};
 }
 
 void cut(const StepView&, uint32_t, uint32_t image, Rows output, const void* rows, void* to, void* storage) {
   Conv2dArgs& a = *static_cast<Conv2dArgs*>(storage);
-  const Rows input = reads(storage, output);
+  const Rows input = window(storage).reads(output);
   // Not negative: where the rows do not begin with the image, the first window does not reach beyond them.
   a.pad_top = static_cast<uint32_t>(int64_t{input.begin} + a.pad_top - int64_t{output.begin} * a.stride_h);
   if (a.residual != nullptr) {  // which has no address while scratch is asked for
@@ -283,6 +284,6 @@ void cut(const StepView&, uint32_t, uint32_t image, Rows output, const void* row
 
 }  // namespace
 
-constexpr RowCut kConv2dRowCut = {accepts, reads, span, cut};
+constexpr RowCut kConv2dRowCut = {accepts, window, cut};
 
 }  // namespace qplan

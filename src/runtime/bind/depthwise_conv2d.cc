@@ -1,5 +1,6 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 
+#include "kernels/cpu.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/conv2d.h"
 #include "src/runtime/bind/family.h"
@@ -31,30 +32,46 @@ qplan_status bind(const StepView& step, bool check, DepthwiseConv2dArgs& args, E
   return QPLAN_OK;
 }
 
+// The reference and kernels in general registers keep what they have yet to read of the input.
+bool in_place(const StepView& step, uint32_t, uint32_t input) {
+  const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
+  return input == 0 && p.weights_layout() == kLayout_hwo16 && p.contract() != format::Contract_ACC32 &&
+         p.kernel_h() == 3 && p.kernel_w() == 3 && p.stride_h() == 1 && p.stride_w() == 1 &&
+         p.dilation_h() == 1 && p.dilation_w() == 1 && shape_of(step.input(0)) == shape_of(step.output(0));
+}
+
+// Vectors read rows that they have written then.
+template <Refusal (*kAccepts)(const DepthwiseConv2dArgs&), uint32_t kIsa>
+Refusal accepts(const DepthwiseConv2dArgs& args) {
+  if (args.input != nullptr && args.input == args.output && isa_has_vectors(kIsa)) return Refusal::kWindow;
+  return kAccepts(args);
+}
+#define QPLAN_DEPTHWISE_ROW(name, isa)                                                                    \
+  with_knobs(::qplan::make_variant<DepthwiseConv2dArgs, accepts<name::accepts, isa>, name::scratch_bytes, \
+                                   name::work_items, name::run>(#name, isa),                              \
+             kDepthwiseKnobs),
+
 constexpr KernelVariant kVariants[] = {
-#define QPLAN_VARIANT(name, isa) \
-  with_knobs(QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, name, isa), kDepthwiseKnobs),
+#define QPLAN_VARIANT(name, isa) QPLAN_DEPTHWISE_ROW(name, isa)
     QPLAN_DEPTHWISE_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {
     QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_ref, QPLAN_ISA_REFERENCE)};
-#define QPLAN_VARIANT(name, isa) \
-  with_knobs(QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, name, isa), kDepthwiseKnobs),
+#define QPLAN_VARIANT(name, isa) QPLAN_DEPTHWISE_ROW(name, isa)
 constexpr KernelVariant kOptimized[] = {QPLAN_SIMD_VARIANTS(depthwise_conv2d)
                                             QPLAN_SCALAR_VARIANTS(depthwise_conv2d)};
 #undef QPLAN_VARIANT
 
 }  // namespace
 
-constexpr KernelFamily kDepthwiseConv2dFamily =
-    make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
-        kKernel_depthwise_conv2d, "depthwise_conv2d", kVariants, &kConv2dRowCut);
+constexpr KernelFamily kDepthwiseConv2dFamily = make_family<DepthwiseConv2dArgs, bind, in_place, conv2d_work>(
+    kKernel_depthwise_conv2d, "depthwise_conv2d", kVariants, &kConv2dRowCut);
 constexpr KernelFamily kDepthwiseConv2dFamilyReference =
-    make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
+    make_family<DepthwiseConv2dArgs, bind, in_place, conv2d_work>(
         kKernel_depthwise_conv2d, "depthwise_conv2d", kReference, &kConv2dRowCut);
 constexpr KernelFamily kDepthwiseConv2dFamilyOptimized =
-    make_family<DepthwiseConv2dArgs, bind, never_in_place, conv2d_work>(
+    make_family<DepthwiseConv2dArgs, bind, in_place, conv2d_work>(
         kKernel_depthwise_conv2d, "depthwise_conv2d", kOptimized, &kConv2dRowCut);
 
 }  // namespace qplan

@@ -30,7 +30,7 @@
 namespace qplan {
 
 // Storage for any family's Args.
-inline constexpr size_t kMaxArgsBytes = 512;
+inline constexpr size_t kMaxArgsBytes = sizeof(void*) == 8 ? 512 : 320;
 inline constexpr size_t kArgsAlignment = 16;
 
 enum KernelId : uint16_t {
@@ -45,18 +45,37 @@ struct Rows {
   uint32_t end;
 };
 
+// Which rows of an input rows of the output are made of: of rows [begin, end) those from begin * stride -
+// pad_top to (end - 1) * stride - pad_top + window, as far as the input has them. At least one, and neither
+// end moves back where an end of the output's moves on.
+struct RowWindow {
+  uint32_t stride;
+  uint32_t pad_top;
+  uint64_t window;  // rows
+  uint32_t input_h;
+
+  Rows reads(Rows output) const {
+    const int64_t begin = int64_t{output.begin} * stride - pad_top;
+    const int64_t end = int64_t{output.end - 1} * stride - pad_top + static_cast<int64_t>(window);
+    return {begin > 0 ? static_cast<uint32_t>(begin) : 0,
+            end < input_h ? static_cast<uint32_t>(end) : input_h};
+  }
+  // At least as many as `reads` says of any `rows` rows of the output.
+  uint32_t span(uint32_t rows) const {
+    const uint64_t span = uint64_t{rows - 1} * stride + window;
+    return span < input_h ? static_cast<uint32_t>(span) : input_h;
+  }
+};
+
 // What a family tells a cascade (src/runtime/cascade.h), which makes the rows of its output [n,h,w,c] a few
 // at a time from rows of one of its inputs. Both work on args that bind has filled and `accepts` has
 // accepted.
 struct RowCut {
   // Whether the step can be cut so, with the rows of this input coming and going.
   bool (*accepts)(const StepView& step, uint32_t input);
-  // The rows of that input that these rows of the output, at least one, are made of: at least one, too, and
-  // neither end moves back where an end of `output` moves on.
-  Rows (*reads)(const void* args, Rows output);
-  // At least as many as `reads` says of any `rows` rows of the output.
-  uint64_t (*span)(const void* args, uint32_t rows);
-  // Reduces the args to rows `output` of image n, where `rows` holds what `reads` says of that input, and
+  // Of that input.
+  RowWindow (*window)(const void* args);
+  // Reduces the args to rows `output` of image n, where `rows` holds what the window reads of that input, and
   // `to` gets them.
   void (*cut)(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
               void* args);

@@ -30,8 +30,8 @@ Shape shape_of(const StepTensor& tensor) {
 }
 
 StepCheck::Failure StepCheck::fail(qplan_status status, int32_t tensor) const {
-  error_.set(status, -1, tensor) << family_ << ": ";
-  return Failure(error_);
+  error_->set(status, -1, tensor) << family_ << ": ";
+  return Failure(*error_);
 }
 
 StepCheck::Failure StepCheck::fail_input(uint32_t i, const char* role) const {

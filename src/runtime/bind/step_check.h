@@ -91,9 +91,10 @@ struct WindowAxis {
 class StepCheck {
  public:
   StepCheck(const StepView& step, const char* family, Error* error)
-      : step_(step), family_(family), error_(*error) {}
+      : step_(step), family_(family), error_(error) {}
 
-  qplan_status status() const { return error_.status(); }
+  qplan_status status() const { return error_->status(); }
+  Error* error() const { return error_; }
 
   // Starts the error "<family>: " of a plan that lies; the caller appends. Converts to false for `return
   // fail() << ..`.
@@ -192,7 +193,7 @@ class StepCheck {
 
   const StepView& step_;
   const char* family_;
-  Error& error_;
+  Error* error_;  // null where nothing is checked
 };
 
 }  // namespace qplan

@@ -43,7 +43,7 @@ StepTensor StepView::tensor(uint32_t t) const {
 void* StepView::unusual_address(uint32_t t) const {
   if (tensors != nullptr) return tensors[t].data;
   if (is_tile(t)) return nullptr;
-  if (data_without_tiles != nullptr) return data_without_tiles[t];
+  if (data_without_tiles != nullptr && t < num_data) return data_without_tiles[t];
   const format::Tensor& tensor = *plan->tensors()->Get(t);
   const format::Bank& bank = *plan->banks()->Get(tensor.bank());
   if (file == nullptr || bank.kind() != format::BankKind_CONSTANT) return nullptr;

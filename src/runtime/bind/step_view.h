@@ -36,11 +36,13 @@ struct StepView {
   // plan's last tensor on; and the addresses of the plan's own tensors, if they have any.
   const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>* tiles = nullptr;
   void* const* data_without_tiles = nullptr;
-  // The first byte of the plan's file, where nothing has been placed in memory: constants have the addresses
-  // that the file gives them then, and other tensors have none.
+  // The first byte of the plan's file: constants that `data` lacks have the addresses that the file gives
+  // them. Where nothing has been placed in memory, other tensors have none.
   const uint8_t* file = nullptr;
   // Tiles are ordinary entries.
   const StepTensor* tensors = nullptr;
+  // Entries of `data`: tensors from there on are constants, which are in `file`.
+  uint32_t num_data = UINT32_MAX;
 
   // A step of a plan that nobody has placed in memory: for checks and queries.
   static StepView without_addresses(const format::Plan& plan, const format::KernelStep& step,
@@ -67,7 +69,7 @@ struct StepView {
   void* output_data(uint32_t i) const { return address(step->outputs()->Get(i)); }
   StepTensor tensor(uint32_t t) const;
   // Asked for each operand of each step of each run, so that nothing but the usual case is decided here.
-  void* address(uint32_t t) const { return data != nullptr ? data[t] : unusual_address(t); }
+  void* address(uint32_t t) const { return data != nullptr && t < num_data ? data[t] : unusual_address(t); }
   // The step is a layer of a cascade, or has no addresses yet, or is of no plan.
   void* unusual_address(uint32_t t) const;
   // Parts of tensor(t), asked as often.

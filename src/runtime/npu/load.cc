@@ -128,7 +128,7 @@ void load_region(Session* session, NpuRegion* region) {
   const format::NpuStep& step = step_of(*session, *region);
   qplan_npu_reason why = {};
   const qplan_npu_status status =
-      device->driver->load(device->device, step.format(), session->data[step.blob()],
+      device->driver->load(device->device, step.format(), session->address(step.blob()),
                            session->plan.tensor(step.blob()).size(), &region->program, &why);
   terminate_text(&why);
   if (status < 0) {

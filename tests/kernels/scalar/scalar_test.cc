@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
@@ -157,6 +158,62 @@ TEST(ScalarConv2d, ReadsNothingBeyondItsInput) {
     a.weights_layout = kLayout_o2r4;
     draw(random, true, &problem);
     expect_correct(kConv2d, problem, false);
+  }
+}
+
+// The output takes the place of the input.
+void expect_correct_in_place(const KernelVariant& variant, const Conv2dProblem& problem, bool has_form) {
+  testing::Conv2dRun run(problem);
+  Conv2dArgs args = run.args();
+  ASSERT_EQ(problem.input.size(), problem.num_outputs());
+  std::memcpy(args.output, args.input, problem.input.size());
+  args.input = args.output;
+  testing::run_variant(variant, &args);
+  EXPECT_EQ(run.output(), has_form ? problem.form_expected : problem.expected) << problem.text();
+  EXPECT_TRUE(run.guards_intact()) << problem.text();
+}
+
+TEST(ScalarConv2d, PixelsTakeThePlaceOfTheirInputs) {
+  constexpr KernelVariant kReference = QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE);
+  for (uint64_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.batch = static_cast<uint32_t>(random.integer(1, 2));
+    a.groups = a.dilation_h = a.dilation_w = a.stride_h = a.stride_w = a.kernel_h = a.kernel_w = 1;
+    a.input_h = static_cast<uint32_t>(random.integer(1, 5));
+    a.input_w = static_cast<uint32_t>(random.integer(1, 7));
+    a.input_c = a.output_c = static_cast<uint32_t>(random.integer(1, 40));
+    ASSERT_TRUE(testing::set_output_extents(&a, 0, 0));
+    a.weights_layout = kLayout_o2r4;
+    draw(random, seed % 2 == 0, &problem);
+    if (random.chance(0.7)) use_halves(kLayout_o2h4, &problem);
+    expect_correct_in_place(kConv2d, problem, kHasFloatForm);
+    expect_correct_in_place(kReference, problem, false);
+  }
+}
+
+TEST(ScalarDepthwiseConv2d, ImagesTakeThePlaceOfTheirInputs) {
+  constexpr KernelVariant kReference =
+      QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_ref, QPLAN_ISA_REFERENCE);
+  for (uint64_t seed = 1; seed <= 120 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.batch = static_cast<uint32_t>(random.integer(1, 2));
+    a.dilation_h = a.dilation_w = a.stride_h = a.stride_w = 1;
+    a.kernel_h = a.kernel_w = 3;
+    a.input_h = static_cast<uint32_t>(random.integer(1, 30));
+    a.input_w = static_cast<uint32_t>(random.integer(1, 40));
+    a.input_c = a.output_c = a.groups = static_cast<uint32_t>(random.integer(1, 13));
+    a.pad_top = a.pad_left = 1;
+    ASSERT_TRUE(testing::set_output_extents(&a, 1, 1));
+    a.weights_layout = kLayout_hwo16;
+    draw(random, seed % 2 == 0, &problem);
+    expect_correct_in_place(kDepthwise, problem, kHasFloatForm);
+    expect_correct_in_place(kReference, problem, false);
   }
 }
 
