@@ -1,8 +1,8 @@
 // A rewrite and a pass of one's own, in a program that packs a model:
 //   custom_pass MODEL PLAN
-// average.relay computes (a + b) * 0.5 in float between dequantize and quantize. qplan computes sums of
-// quantised tensors but not this product, and refuses the model. The rewrite brings the factor into the
-// scales of a and b; what is left is a sum.
+// average.relay computes (a + b) * 0.5 in float between dequantize and quantize. qplan has an integer kernel
+// for sums of quantised tensors but not for this product, so that all five operators run, two of them in
+// float. The rewrite brings the factor into the scales of a and b; what is left is one sum of integers.
 #include <qplan/host.h>
 
 #include <cstdio>

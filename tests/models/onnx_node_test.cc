@@ -138,7 +138,16 @@ Outcome fold(const Case& c) {
     expect_outputs(outputs, c);
     return Outcome::kFolded;
   }
-  expect_outputs(evaluate_floats(import_model(c.model, c.name, options).main()), c);
+  std::vector<ir::ConstantRef> computed;
+  try {
+    computed = evaluate_floats(import_model(c.model, c.name, options).main());
+  } catch (const PackError&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // a layer of integers that no kernel takes
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    std::string("no kernel takes it, and a tensor is ") + error.what());
+  }
+  expect_outputs(computed, c);
   return Outcome::kImported;
 }
 

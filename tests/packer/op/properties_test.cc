@@ -201,7 +201,9 @@ TEST(OpProperties, AgreeWithOneAnother) {
       EXPECT_TRUE(op->follows_layout);
     }
     EXPECT_EQ(op->variadic, op->movement == Movement::kJoin);
-    EXPECT_EQ(is_product(op), operand_with(*op, OperandRole::kWeight).has_value());
+    // A transposed convolution has weights, but no pass folds anything into them.
+    EXPECT_EQ(is_product(op) || op->name == "qnn.conv2d_transpose",
+              operand_with(*op, OperandRole::kWeight).has_value());
     EXPECT_EQ(is_product(op), op->weight_shape != nullptr);
     EXPECT_EQ(is_quantized_product(op), is_product(op) && !is_float_product(op));
     EXPECT_EQ(op->name.starts_with("qnn."), is_quantized);
@@ -241,7 +243,9 @@ TEST(OpProperties, AgreeWithOneAnother) {
         EXPECT_TRUE(scale_of(*op, i)) << op->operands[i].name;
       }
     }
-    if (!op->result_dtype && !has_table) {
+    // Accumulators, int32 or int64, have no scale.
+    const bool has_weights = operand_with(*op, OperandRole::kWeight).has_value();
+    if (!op->result_dtype && !has_table && !has_weights) {
       EXPECT_TRUE(scale_of(*op, kResult));
     }
   }
@@ -278,7 +282,10 @@ TEST(OpProperties, TypesAreInferredAsDeclared) {
       if (def.role == OperandRole::kData && !def.dtype) data = i;
     }
     for (size_t i = 0; i < e.node().results.size(); ++i) {
-      EXPECT_EQ(e.result(i).shape == e.operand(0).shape, op->keeps_shape);
+      // Alpha is broadcast to the data of qnn.prelu; of other binary operators either operand may be.
+      if (op->name != "qnn.prelu") {
+        EXPECT_EQ(e.result(i).shape == e.operand(0).shape, op->keeps_shape);
+      }
       // nn.dynamic_quantize makes scales and zero points, too.
       if (e.result(i).dtype != e.result(0).dtype) continue;
       EXPECT_EQ(e.result(i).dtype == e.operand(data).dtype, op->keeps_dtype);

@@ -54,7 +54,7 @@ TEST(LowerFloat, DenseLayersOfMoreThan16OutputsKeepTheirOrder) {
   std::string weights, bias;
   Reals expected;
   for (int o = 0; o < 18; ++o) {
-    weights += (o == 0 ? "[" : ", [") + std::to_string(o) + ", 1]";
+    weights += (o == 0 ? "" : ", ") + std::to_string(o) + ", 1";
     bias += (o == 0 ? "" : ", ") + std::to_string(100 * o);
     expected.push_back(static_cast<float>(2 * o + 3 + 100 * o));
   }
@@ -111,7 +111,7 @@ TEST(LowerFloat, DynamicLayersQuantiseEachRowByItself) {
   const std::string text =
       main_text("%x: Tensor[(2, 2), float32]",
                 "  %0 = nn.dynamic_quantize(%x);\n"
-                "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [[3, 5]]), 0, 0, 1f, 1f, units=1);\n"
+                "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [3, 5]), 0, 0, 1f, 1f, units=1);\n"
                 "  %2 = nn.dynamic_dequantize(%1, %0.1, %0.2, const(Tensor[(1), float32], [2]), "
                 "const(Tensor[(1), int32], "
                 "[8]));\n"
