@@ -50,7 +50,9 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
     best = std::move(candidate);
   };
   for (const Fuse how : {Fuse::kOff, Fuse::kAuto, Fuse::kMemory, Fuse::kAll}) {
-    Program fused = fuse_cascades(program, profile, how, options.tuning, {});
+    // What the search says of the way that was asked for concerns the user.
+    Program fused = fuse_cascades(program, profile, how, options.tuning,
+                                  how == options.how ? options.log : LogFunction{});
     consider(fused);
     if (std::ranges::none_of(fused.steps, is_cascade)) continue;
     make_single_rows(&fused);
@@ -61,15 +63,21 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
 
 // Cascades make as many rows at a time as cost no memory: kernels expand rows of their inputs once for all
 // rows that they make. On small devices tiles are in the arena, whose peak is elsewhere for most of them.
+// Each try schedules the whole program: programs with more than kMaxTriedSteps steps in all tries keep the
+// blocks that they have from there on.
+constexpr uint64_t kMaxTriedSteps = 20000;
+
 Program with_larger_blocks(Program program, const TargetProfile& profile, const FuseOptions& options) {
   if (!program.is_small) return program;
   place_constants_last(&program);
   if (std::ranges::none_of(program.steps, is_cascade)) return program;
   schedule_steps(&program, profile, options.tuning);
   const uint64_t enough = bytes_of(program, options.planner_iterations);
+  uint64_t tried_steps = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
     if (!is_cascade(program.steps[s])) continue;
     for (const int rows : {16, 8, 4, 2}) {
+      if ((tried_steps += program.steps.size()) > kMaxTriedSteps) return program;
       Program tried = program;
       tried.steps[s].schedule.bytes = inspect::parse_schedule(kKernel_chain, {{"block_rows", rows}}).bytes;
       schedule_steps(&tried, profile, options.tuning);

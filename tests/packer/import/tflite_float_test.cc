@@ -89,9 +89,8 @@ TEST(TfliteFloat, WeightsOfHalfPrecisionAreWidened) {
     return import_body(dense_model(b, w));
   };
   EXPECT_EQ(half_dense({0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0xb800}), kDense);
-  EXPECT_NE(half_dense({0x0001, 0x83ff, 0x7c00, 0xfc00, 0x7bff, 0x8000})
-                .find("[5.9604645e-08, -6.0975552e-05, inf, -inf, 65504, -0]"),
-            std::string::npos);
+  const std::string text = half_dense({0x0001, 0x83ff, 0x7c00, 0xfc00, 0x7bff, 0x8000});
+  EXPECT_NE(text.find("[5.9604645e-08, -6.097555e-05, inf, -inf, 65504, -0]"), std::string::npos) << text;
 }
 
 TEST(TfliteFloat, IntegerWeightsQuantiseTheInputWhileTheModelRuns) {

@@ -75,7 +75,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [1, 1]), 0, 0, 1f, 1f);\n"
                 "  nn.dynamic_dequantize(%1, %0.1, %0.2, %0.1, %0.2)"},
         Refused{"cpu.op.sqrt", "(2), float32", "  sqrt(%x)"},
-        Refused{"cpu.gather.dtype", "(1, 3), bool", "  strided_slice(%x, begin=[0, 0], end=[1, 2])"},
         Refused{"cpu.gather.indices", "(1, 3), int8",
                 "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1)"}));
 
