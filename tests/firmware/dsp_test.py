@@ -52,6 +52,9 @@ class Dsp(unittest.TestCase):
             for family in FAMILIES:
                 compile_file(os.path.join(ROOT, "kernels", family, family + "_scalar.cc"), family, "-std=c++17", "-O2",
                              "-fno-schedule-insns", "-fno-schedule-insns2")
+            # Tests of layers in place compare with the references.
+            for family in ("conv2d", "depthwise_conv2d"):
+                compile_file(os.path.join(ROOT, "kernels", family, family + "_ref.cc"), family + "_ref", "-std=c++17", "-O2")
             compile_file(os.path.join(ROOT, "tests", "kernels", "scalar", "scalar_test.cc"), "scalar_test", "-std=c++20", "-O1")
             for name in ("gtest-all", "gtest_main"):
                 compile_file(os.path.join(GOOGLETEST, "src", name + ".cc"), name, "-std=c++17", "-O1")

@@ -71,7 +71,7 @@ Json stack_json(const PlanView& view, const format::Function& main) {
     has_cascades =
         has_cascades || (view.npu_step(index) == nullptr && view.step(index).kernel() == kKernel_chain);
   }
-  return {{"32_bit", {{"open", has_cascades ? 3200 : 2112}, {"invoke", has_cascades ? 1984 : 960}}}};
+  return {{"32_bit", {{"open", has_cascades ? 3200 : 2112}, {"invoke", has_cascades ? 1984 : 1024}}}};
 }
 
 Json memory_json(const PlanView& view) {
