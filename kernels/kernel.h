@@ -30,7 +30,8 @@ struct KernelVariant {
   Refusal (*refusal)(const void* args);
   size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
   uint32_t (*work_items)(const void* args);   // >= 1
-  // Work items [begin, end). scratch: scratch_bytes, 64-byte aligned, contents undefined.
+  // Work items [begin, end). scratch: scratch_bytes, aligned to 64 bytes (to 16 where
+  // pointers have 32 bits), contents undefined.
   void (*run)(const void* args, uint32_t begin, uint32_t end, void* scratch);
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;

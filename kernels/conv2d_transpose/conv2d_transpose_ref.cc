@@ -8,7 +8,8 @@
 namespace qplan::conv2d_transpose_ref {
 namespace {
 
-// The position of the input that tap `tap` takes to output `at`; -1 where there is none.
+// The input position that contributes to output position `at` through kernel position `tap`; -1 where none
+// does.
 int64_t source_of(uint32_t at, uint32_t tap, uint32_t pad, uint32_t stride, uint32_t extent) {
   const int64_t reach = int64_t{at} + pad - tap;
   if (reach < 0 || reach % stride != 0 || reach / stride >= extent) return -1;

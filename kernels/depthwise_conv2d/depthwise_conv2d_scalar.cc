@@ -333,7 +333,7 @@ class Depthwise {
     to[3] = high_halves(left_odd, right_odd);
   }
 
-  // Of channel c, for all its stripes.
+  // Reads the weights of channel c, which all its stripes use.
   void read_weights(uint32_t c, RowWeights* weights) const {
     for (uint32_t ky = 0; ky < kWindow; ++ky) {
       const int32_t w1 = weight(ky * kWindow + 1, c);

@@ -7,7 +7,7 @@ namespace qplan {
 namespace float_pool2d_ref {
 namespace {
 
-// Of channel c of output pixel (y, x) of an image.
+// The pooled value of channel c at output pixel (y, x) of an image.
 float pooled(const FloatPool2dArgs& a, const float* image, uint32_t y, uint32_t x, uint32_t c) {
   const PoolSpan rows = pool_span(y, a.stride_h, a.pad_top, a.pool_h, a.input_h);
   const PoolSpan columns = pool_span(x, a.stride_w, a.pad_left, a.pool_w, a.input_w);

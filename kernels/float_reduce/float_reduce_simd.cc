@@ -47,7 +47,7 @@ inline void float_pool_rows(const FloatPool2dArgs& a, uint32_t begin, uint32_t e
 
 // ---- means ----
 
-// Of kVectors vectors side by side; count: elements of the last.
+// Averages kVectors vectors side by side; `count` elements of the last one are valid.
 template <uint32_t kVectors>
 inline void float_means(const FloatMeanArgs& args, const float* first, float* out, uint32_t count) {
   VecF32 sums[kVectors];

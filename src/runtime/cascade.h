@@ -41,7 +41,7 @@ struct LayerFamilies {
 // All that may be layers, with all variants.
 extern const LayerFamilies kCascadeLayerFamilies;
 
-// Of a step that has been checked, with the layers' own args: they are bound again where a run begins, as
+// The arguments of a step that has been checked. Those of its layers are bound again where a run begins, as
 // they are larger than what an executor keeps of a step.
 struct CascadeArgs {
   StepView step;

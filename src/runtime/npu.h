@@ -118,7 +118,7 @@ struct qplan_npu_client {
   // Submits the region's job, or goes on with the one in flight, and waits for it as long as the caller wants
   // to; without limit where the driver is synchronous.
   qplan::NpuRun (*run)(qplan::Session* session, qplan::NpuRegion* region, qplan::NpuWait* wait);
-  // Of a region that ran on the device, before the CPU's steps compute the same outputs, and after them.
+  // Called for a region that ran on the device, before and after the CPU's steps compute the same outputs.
   void (*remember)(qplan::Session* session, qplan::NpuRegion* region);
   void (*compare)(qplan::Session* session, qplan::NpuRegion* region);
   // At the end of a run.

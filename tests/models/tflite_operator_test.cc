@@ -29,7 +29,6 @@ std::vector<uint8_t> from_hexadecimal(const std::string& text) {
   return bytes;
 }
 
-// Of all tensors that the cases have.
 tflite::TensorType type_of(const std::string& name) {
   static const std::map<std::string, tflite::TensorType> kTypes = {
       {"int8", tflite::TensorType_INT8},   {"uint8", tflite::TensorType_UINT8},

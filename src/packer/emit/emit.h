@@ -56,7 +56,7 @@ struct ArgsField {
   bool is_signed;
   uint32_t alignment;  // its size, but of the first field of a struct within
 };
-// Of the family's arguments, in their order; empty for families that are not called directly.
+// The fields of the family's arguments, in their order; empty for families that are not called directly.
 std::span<const ArgsField> args_fields(uint16_t kernel);
 // The name of its struct: "qplan_conv2d_args"; families with the same arguments share one.
 const char* args_struct(uint16_t kernel);

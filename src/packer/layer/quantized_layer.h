@@ -94,7 +94,7 @@ struct QuantizedLayer {
 
   // The geometry with nn.pad taken into the window. padding can be read.
   Geometry unpadded_geometry() const;
-  // Of the accumulators: int32, or int64.
+  // int32 or int64.
   ir::DType accumulator_dtype() const;
   // One number per channel, 0 where there is no bias.
   Part<std::vector<int32_t>> channel_bias() const;

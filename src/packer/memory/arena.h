@@ -34,7 +34,7 @@ struct Arena {
   std::vector<uint64_t> scratch_sizes;    // as many
 };
 
-// Of the arena and all devices' banks.
+// The bytes of the arena and of all devices' banks.
 uint64_t total_bytes(const Arena& arena);
 
 // Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes);

@@ -43,7 +43,7 @@ Window2d conv2d_window(const ir::Node& node, const ir::TensorType& weight);  // 
 Window2d pool2d_window(const ir::Node& node);                                // the pools
 // The window of any operator that has one (AttrRole::kWindow); nullopt for the others.
 std::optional<Window2d> window_of(const ir::Function& function, const ir::Node& node);
-// Of a product (is_product): the axis of the output channels of its weights, and of its result.
+// The axis of a product's output channels (is_product): in its weights, and in its result.
 size_t weight_output_axis(const ir::Node& product);
 size_t result_channel_axis(const ir::Node& product, size_t result_rank);
 // The window as attributes, all of them; `kernel` is the name of that of its extents.

@@ -211,8 +211,7 @@ class LayoutConverter {
     return twins > 0 && twins >= others;
   }
 
-  // Of the operands, `data` have the order of the results; with one of them there as a twin the results are
-  // twins.
+  // The operands `data` have the order of the results. Where one of them has a twin, the results are twins.
   bool follow(PreNode node, const std::vector<size_t>& data) {
     if (rank(node.result()) != 4) return false;
     // What is taken at positions of several axes, or of none, has other axes than its data.

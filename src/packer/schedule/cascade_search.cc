@@ -190,7 +190,7 @@ class CascadeSearch {
     const Program fused = with_cascades(program_, cascades, &step_of);
     const memory::Lifetimes lifetimes = memory::find_lifetimes(
         fused, memory::find_device_tensors(fused), [&](uint32_t step, uint32_t output, uint32_t input) {
-          // Of cascades on small devices most may; the memory plan asks their kernel.
+          // Most cascades on small devices may; the memory plan asks their kernel.
           if (!fused.steps[step].layers.empty()) return program_.is_small;
           return queries_.may_be_in_place(step_of[step], output, input);
         });

@@ -84,7 +84,8 @@ class RootBuilder {
   Offset<format::Function> function(const format::Function& function) {
     return format::CreateFunction(builder_, old(function.name()), old(function.inputs()),
                                   old(function.outputs()), function.first_step(), function.num_steps(),
-                                  function.scratch_per_worker());
+                                  function.scratch_per_worker(), old(function.scratch_offsets()),
+                                  old(function.scratch_sizes()), function.overwrites_inputs());
   }
 
   const format::PlanView& view_;
@@ -139,6 +140,15 @@ void SchedulablePlan::set_schedule(uint32_t step, uint64_t schedule) {
 void SchedulablePlan::set_min_units_per_task(uint32_t step, uint32_t units) {
   set_field(*plan().steps()->Get(step)->body_as_KernelStep(), format::KernelStep::VT_MIN_UNITS_PER_TASK,
             units);
+}
+
+uint64_t SchedulablePlan::scratch_in_arena(uint32_t step) const {
+  for (const format::Function* function : *plan().functions()) {
+    const uint32_t index = step - function->first_step();
+    if (step < function->first_step() || index >= function->num_steps()) continue;
+    if (format::count_of(function->scratch_sizes()) > 0) return function->scratch_sizes()->Get(index);
+  }
+  return UINT64_MAX;
 }
 
 void SchedulablePlan::raise_scratch_per_worker(uint64_t bytes) {

@@ -48,6 +48,9 @@ class SchedulablePlan {
   // Sets the schedule of a kernel's step.
   void set_schedule(uint32_t step, uint64_t schedule);
   void set_min_units_per_task(uint32_t step, uint32_t units);
+  // Bytes of the arena that a step may use as scratch; UINT64_MAX where its function has its scratch
+  // elsewhere.
+  uint64_t scratch_in_arena(uint32_t step) const;
   // Raises the scratch of all functions that have less.
   void raise_scratch_per_worker(uint64_t bytes);
 

@@ -19,7 +19,7 @@ const KernelFamily& family_of(uint16_t kernel);
 // What the variants of a family say of bound arguments.
 struct VariantNeeds {
   uint64_t scratch_bytes = 0;  // per worker: the most of all variants that the profile has and that accept
-  uint32_t work_items = 1;          // of the variant that the profile's best machine takes
+  uint32_t work_items = 1;     // of the variant that the profile's best machine takes
 };
 VariantNeeds variant_needs(const KernelFamily& family, const void* args, const target::TargetProfile& profile,
                            uint64_t schedule);
@@ -36,7 +36,7 @@ class StepQueries {
  public:
   explicit StepQueries(const target::Program& program);
 
-  // Of a kernel's step.
+  // Only for steps that a kernel computes.
   StepView view(uint32_t step) const;
   // As memory::InPlaceQuery.
   bool may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const;

@@ -89,7 +89,7 @@ struct Candidate {
   const ir::Node& root() const { return function().nodes()[nodes().back()]; }
   // The node that makes the value matched as `name`; null where the pattern left it out.
   const ir::Node* node(std::string_view name) const;
-  // Of a candidate with a "product": read by the first who asks.
+  // The layer of a candidate with a "product". The first call reads it.
   const layer::QuantizedLayer& layer() const;
 
   mutable std::shared_ptr<const layer::QuantizedLayer> read_layer = nullptr;
@@ -107,7 +107,7 @@ struct PatternRow {
   std::vector<Constraint> constraints;
   // Cycles of the device from memory to memory, without what crosses a region's boundary.
   std::function<uint64_t(const Candidate&, const DeviceCosts&)> cycles;
-  // Of a target that answers for all constraints at once: what stands against each of them, in their order.
+  // Set by targets that answer for all constraints at once: the reason against each of them, in their order.
   std::function<std::vector<std::string>(const Candidate&)> judge = {};
 
   // All reasons against the candidate, in the order of the constraints; empty: the target takes it.
@@ -149,7 +149,7 @@ struct MemoryKey {
   const char* name;
   uint64_t max_elements;
 };
-// Of the target's memories, those that a file sets.
+// The sizes of a target's memories that a target file sets.
 using MemorySizes = std::vector<std::pair<std::string, uint64_t>>;
 
 // A target of the packer's own. The list of them is made where the packer is put together

@@ -27,7 +27,7 @@ bool check_scaling(const StepCheck& check, const format::AddParams& params, Dtyp
          check.range("shift", params.output_shift(), -31, max_output_shift);
 }
 
-// Of sums no shift is positive.
+// No shift of a sum is positive.
 bool check_formula(const StepCheck& check, const format::AddParams& params, Dtype dtype, uint32_t contracts,
                    int32_t max_output_shift) {
   return check.contract(params.contract(), contracts) && check.contract_of_dtype(params.contract(), dtype) &&

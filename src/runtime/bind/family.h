@@ -73,7 +73,7 @@ struct RowWindow {
 struct RowCut {
   // Whether the step can be cut so, with the rows of this input coming and going.
   bool (*accepts)(const StepView& step, uint32_t input);
-  // Of that input.
+  // The rows of that input that rows of the output need.
   RowWindow (*window)(const void* args);
   // Reduces the args to rows `output` of image n, where `rows` holds what the window reads of that input, and
   // `to` gets them.

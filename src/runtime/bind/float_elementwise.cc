@@ -24,7 +24,7 @@ bool check_binary(const StepCheck& check) {
   const auto& params = check.params_as<format::FloatBinaryParams>();
   if (params.op() > format::FloatBinary_MAX) {
     return check.fail(QPLAN_KERNEL_MISSING)
-           << "operation " << static_cast<uint32_t>(params.op()) << " is not implemented";
+           << "operation " << static_cast<uint32_t>(params.op()) << " is unknown to this runtime; update it";
   }
   return check.float_clamp(params.clamp_min(), params.clamp_max());
 }
@@ -57,8 +57,8 @@ bool check_unary(const StepCheck& check) {
   if (input != output) return check.fail_output(0, "output") << "has another shape than the input";
   const auto& params = check.params_as<format::FloatUnaryParams>();
   if (params.function() > format::FloatUnary_MAX) {
-    return check.fail(QPLAN_KERNEL_MISSING)
-           << "function " << static_cast<uint32_t>(params.function()) << " is not implemented";
+    return check.fail(QPLAN_KERNEL_MISSING) << "function " << static_cast<uint32_t>(params.function())
+                                            << " is unknown to this runtime; update it";
   }
   return params.function() != format::FloatUnary_CLAMP || check.float_clamp(params.p(), params.q());
 }

@@ -25,7 +25,7 @@ bool check_pool(const StepCheck& check) {
   const auto& p = check.params_as<format::FloatWindowParams>();
   if (p.pool() < format::FloatPool_MAXIMUM || p.pool() > format::FloatPool_MAX) {
     return check.fail(QPLAN_KERNEL_MISSING)
-           << "pool " << static_cast<uint32_t>(p.pool()) << " is not implemented";
+           << "pool " << static_cast<uint32_t>(p.pool()) << " is unknown to this runtime; update it";
   }
   if (p.dilation_h() != 1 || p.dilation_w() != 1) return check.fail() << "windows of pools have no dilation";
   return check.window_touches_input(

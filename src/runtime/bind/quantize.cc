@@ -25,7 +25,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   const format::QuantizeParams& params = check.params_as<format::QuantizeParams>();
   if (params.rule() > format::QuantizeRule_MAX) {
     return check.fail(QPLAN_KERNEL_MISSING)
-           << "rule " << static_cast<uint32_t>(params.rule()) << " is not implemented";
+           << "rule " << static_cast<uint32_t>(params.rule()) << " is unknown to this runtime; update it";
   }
   if (!(params.scale() > 0.0f && params.scale() <= FLT_MAX)) {
     return check.fail() << "scale is not a positive finite number";

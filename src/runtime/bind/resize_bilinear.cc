@@ -15,7 +15,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   const format::ResizeBilinearParams& params = check.params_as<format::ResizeBilinearParams>();
   if (params.rule() > format::ResizeRule_MAX) {
     return check.fail(QPLAN_KERNEL_MISSING)
-           << "rule " << static_cast<uint32_t>(params.rule()) << " is not implemented";
+           << "rule " << static_cast<uint32_t>(params.rule()) << " is unknown to this runtime; update it";
   }
   if (params.align_corners() && params.half_pixel_centers()) {
     return check.fail() << "align_corners and half_pixel_centers exclude each other";

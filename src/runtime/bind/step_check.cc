@@ -67,7 +67,7 @@ bool StepCheck::contract(format::Contract found, uint32_t computed) const {
   } else {
     failure << "contract " << static_cast<uint32_t>(found);
   }
-  failure << " is not implemented, only ";
+  failure << " is not computed by this runtime, only ";
   const char* separator = "";
   for (const format::Contract contract : format::EnumValuesContract()) {
     if ((computed & contract_bit(contract)) == 0) continue;
@@ -235,7 +235,7 @@ bool StepCheck::layer_output(format::Contract contract, Dtype dtype, int32_t zer
 bool StepCheck::contract_of_dtype(format::Contract contract, Dtype dtype) const {
   if (dtype != Dtype::kS16 || contract == format::Contract_TFL2) return true;
   return fail(QPLAN_KERNEL_MISSING) << "contract " << format::EnumNameContract(contract)
-                                    << " is not implemented for int16, only TFL2";
+                                    << " is not computed by this runtime for int16, only TFL2";
 }
 
 bool StepCheck::multiplier(const char* name, int32_t multiplier, int32_t shift) const {

@@ -172,7 +172,7 @@ class StepCheck {
   // else it is 8 bits wide and holds them.
   bool layer_output(format::Contract contract, Dtype dtype, int32_t zero_point, int32_t clamp_min,
                     int32_t clamp_max) const;
-  // Of operators that compute with int16 under TFL2 alone.
+  // Operators that compute with int16 do so under TFL2 alone.
   bool contract_of_dtype(format::Contract contract, Dtype dtype) const;
   // A multiplier in [0, 2^31) and a shift in [-31, 30], as requantize_tfl2 wants them (numeric/requantize.h).
   bool multiplier(const char* name, int32_t multiplier, int32_t shift) const;

@@ -29,11 +29,11 @@ struct StepTensor {
 struct StepView {
   const format::Plan* plan = nullptr;  // null where the table is `tensors`
   const format::KernelStep* step = nullptr;
-  // Of a plan's step whose operands all have addresses, but for those without any: data[t] is that of tensor
-  // t, null where it has none yet. Constants are always there.
+  // Set for a step of a plan: data[t] is the address of tensor t, null where it has none yet. Constants
+  // always have one.
   void* const* data = nullptr;
-  // Of a layer of a cascade of a plan, which has no `data`: what lies between the layers, numbered from the
-  // plan's last tensor on; and the addresses of the plan's own tensors, if they have any.
+  // Set for a layer of a cascade, which has no `data`: the tensors between the layers, whose numbers follow
+  // the plan's last tensor; and the addresses of the plan's own tensors, if they have any.
   const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>* tiles = nullptr;
   void* const* data_without_tiles = nullptr;
   // The first byte of the plan's file: constants that `data` lacks have the addresses that the file gives

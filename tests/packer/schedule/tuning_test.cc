@@ -246,6 +246,30 @@ TEST(Reschedule, IsWhatPackingWithTheSchedulesGives) {
   }
 }
 
+// Without them a plan whose layers lie in the memory of its inputs would be refused, and take more memory.
+TEST(Reschedule, KeepsScratchInTheArenaAndInputsThatAreOverwritten) {
+  PackOptions options;
+  options.target = "cpu,arch=cortex-m4";
+  options.fuse = Fuse::kMemory;
+  const AlignedBytes plain = pack(digits_model(), "digits.tflite", options);
+  const inspect::PlanReader reader(plain.span());
+  const format::Function& before = reader.view().function(0);
+  ASSERT_TRUE(before.overwrites_inputs());
+  ASSERT_GT(format::count_of(before.scratch_sizes()), 0u);
+
+  const Json unchanged(reader.view().num_steps(), nullptr);
+  const AlignedBytes changed = reschedule(reader.view(), unchanged.dump());
+  const inspect::PlanReader changed_reader(changed.span());
+  const format::Function& after = changed_reader.view().function(0);
+  EXPECT_TRUE(after.overwrites_inputs());
+  for (const auto list : {&format::Function::scratch_offsets, &format::Function::scratch_sizes}) {
+    ASSERT_EQ(format::count_of((after.*list)()), before.num_steps());
+    EXPECT_TRUE(std::equal((before.*list)()->begin(), (before.*list)()->end(), (after.*list)()->begin()));
+  }
+  EXPECT_EQ(Json::parse(inspect::inspect_json(changed_reader.view())).at("memory"),
+            Json::parse(inspect::inspect_json(reader.view())).at("memory"));
+}
+
 TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   const AlignedBytes plan = pack_digits("");
   const inspect::PlanReader reader(plan.span());

@@ -73,8 +73,8 @@ struct MatmulTail {
   Multiplier multiplier;
   tflite::ActivationFunctionType activation;
 };
-// What the sums of a layer with int16 activations are: int64, unless the bias is int32, or there is none and
-// the options name that type; int32 of other layers.
+// The type of a layer's sums. Layers with int16 activations have int64, unless the bias is int32, or there is
+// no bias and the options name int32; others have int32.
 ir::DType accumulator_dtype(const TensorInfo& input, const TensorInfo* bias, tflite::TensorType bias_type);
 // accumulator -> nn.bias_add -> qnn.requantize -> clip where the activation needs one.
 ir::ValueId emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail);

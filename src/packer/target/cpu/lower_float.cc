@@ -153,7 +153,7 @@ Constraint float_weights(const std::string& prefix) {
           }};
 }
 
-// Weights [o, k] in blocks of 16 outputs, zeros behind the last.
+// Weights [o, k] in blocks of 16 outputs, filled up with zeros.
 std::vector<float> in_blocks(std::span<const float> weights, size_t num_o, const Affine& affine) {
   const size_t num_k = weights.size() / num_o;
   const size_t num_blocks = (num_o + kFloatBlock - 1) / kFloatBlock;

@@ -18,7 +18,7 @@ using layer::is_8_bit;
 
 int64_t no_weight_bytes(const Candidate&) { return 0; }
 
-// Of the value that the node captured as `op` makes; "": of the last one.
+// The result of the node captured as `op` has 8 bits; "" means the last node.
 Constraint one_dtype(const std::string& prefix, const std::string& op = "") {
   return {prefix + "dtype", "int8 or uint8", kQuantizeInt8, [op](const Candidate& c) -> std::string {
             const ir::Node& node = op.empty() ? c.root() : *c.node(op);

@@ -64,7 +64,7 @@ Constraint row_stride(const std::string& prefix);
 Constraint stride(const std::string& prefix, const Config& config);
 // weight_bytes: in the device's layout.
 Constraint buffers(const std::string& prefix, int64_t (*weight_bytes)(const Candidate&));
-// Of the node that is captured as `op`: on the device.
+// What lets the device requantise the result of the node captured as `op`.
 Rows requantization(const Config& config, const std::string& op);
 
 }  // namespace qplan::vta::compiler

@@ -67,7 +67,7 @@ class Compiler {
 
  private:
   int64_t num_constants() const { return static_cast<int64_t>(pool_.constants.size()); }
-  // Of one tile, at most.
+  // The most cells of input that one tile reads.
   int64_t cells(const Extent& e) const {
     const int64_t rows = std::min((e.rows - 1) * w_.stride_h + g_.window_h(), g_.in_h);
     const int64_t cols = std::min((e.cols - 1) * w_.stride_w + g_.window_w(), g_.in_w);

@@ -63,7 +63,7 @@ bool is_unsigned(const Candidate& candidate, ir::ValueId value);
 float scale_operand(const Candidate& candidate, const ir::Node& node, size_t operand, const char* what);
 // As unsigned as the node's first operand.
 int32_t device_zero_point(const Candidate& candidate, const ir::Node& node, size_t operand, const char* what);
-// Of the candidate's clip, or of the dtype.
+// The range of the candidate's clip, or of the dtype.
 layer::Clamp device_clamp(const Candidate& candidate);
 // The unit without its compile().
 UnitPlan plan_unit(const Candidate& candidate, std::string name, const std::vector<ir::ValueId>& inputs);

@@ -480,7 +480,7 @@ std::vector<Violation> violations() {
   c.weight_zero_point = "-128";
   c.weight_value = "127";
   cases.push_back({"vta.depthwise.weights", verdict(c)});
-  // Of both pools.
+  // Both pools have them.
   struct PoolCase {
     const char *id, *type;
     std::string attrs;
