@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "capi/pack_user_pass.h"
 #include "src/base/printable.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"

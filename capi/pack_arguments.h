@@ -6,15 +6,56 @@
 #include <dlpack/dlpack.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/module.h"
+#include "src/packer/passes/pass.h"
+#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/rewrite.h"
 #include "src/packer/pipeline/pipeline.h"
+
+// ---- the objects of the handles that callbacks of a qplan_user_pass get ----
+
+struct qplan_pattern {
+  qplan::pattern::Pattern pattern;
+};
+
+// The views are const for their readers; what they remember for them is not.
+struct qplan_pre {
+  explicit qplan_pre(const qplan::pattern::Pre& function) : pre(function) {}
+
+  const qplan::pattern::Pre& pre;
+  mutable std::string error;  // of the last call that failed
+  // Attributes handed out in another form than the IR has them.
+  mutable std::deque<std::vector<int64_t>> ints;
+  mutable std::deque<std::vector<uint32_t>> sizes;
+};
+
+// One of r (a rewrite builds) and edit (a pass does).
+struct qplan_post {
+  const qplan_pre& pre;
+  qplan::pattern::Post& post;
+  qplan::pattern::Rebuild* r = nullptr;
+  qplan::pattern::Edit* edit = nullptr;
+  std::string why;
+  uint32_t num_replaced = 0;
+};
+
+struct qplan_matches {
+  const qplan_pre& pre;
+  const qplan::pattern::Matches& matches;
+  qplan::pattern::PreNode root;
+};
 
 namespace qplan {
 
@@ -58,6 +99,52 @@ class MappedFile {
  private:
   qplan_file file_ = {};
 };
+
+// PackError (QPLAN_INVALID_ARGUMENT) where something is missing. The pass and what it points to must outlive
+// the result.
+passes::UserPass read_user_pass(const qplan_user_pass& pass);
+
+// After a callback: PackError with what it reported, unless it returned QPLAN_OK.
+void check_callback(qplan_status status, const qplan_pre& pre);
+
+// PackError where the function has no such value.
+pattern::PreValue read_value(const qplan_pre& pre, qplan_pre_value value);
+pattern::PostValue read_value(const qplan_post& post, qplan_post_value value);
+
+ir::AttrValue read_attr(const qplan_attr& attr);  // PackError
+// Pointers are good as long as pre and value are.
+qplan_attr write_attr(const qplan_pre& pre, const std::string& name, const ir::AttrValue& value);
+// Texts and data of value belong to the function.
+qplan_value_info value_info(const ir::Function& function, ir::ValueId value);
+
+// Copies the struct as far as the caller's struct_size reaches.
+template <typename Info>
+qplan_status copy_info(Info whole, Info* info) {
+  whole.struct_size = info->struct_size;
+  std::memcpy(info, &whole, std::min<size_t>(info->struct_size, sizeof(Info)));
+  return QPLAN_OK;
+}
+
+// Runs work, which returns a status; what it throws becomes a status and *error.
+template <typename Work>
+qplan_status reported(std::string* error, const Work& work) noexcept {
+  try {
+    try {
+      return work();
+    } catch (const PackError& e) {
+      *error = e.what();
+      return e.status();
+    } catch (const std::bad_alloc&) {
+      *error = "out of memory";
+      return QPLAN_OUT_OF_MEMORY;
+    } catch (const std::exception& e) {
+      *error = e.what();
+      return QPLAN_INTERNAL;
+    }
+  } catch (...) {  // the text did not fit into memory
+    return QPLAN_OUT_OF_MEMORY;
+  }
+}
 
 }  // namespace qplan
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "capi/pack_user_pass.h"
+#include "capi/pack_arguments.h"
 #include "qplan/pack.h"
 #include "src/base/error.h"
 #include "src/packer/ir/cat.h"

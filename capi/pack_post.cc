@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "capi/pack_arguments.h"
-#include "capi/pack_user_pass.h"
 #include "qplan/pack.h"
 #include "src/packer/ir/cat.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "capi/pack_user_pass.h"
+#include "capi/pack_arguments.h"
 #include "qplan/pack.h"
 #include "src/packer/ir/cat.h"
 

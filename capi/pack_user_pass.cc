@@ -1,9 +1,8 @@
 // qplan_user_pass and qplan_user_rewrite become the packer's own.
-#include "capi/pack_user_pass.h"
-
 #include <cstddef>
 #include <utility>
 
+#include "capi/pack_arguments.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/session.h"
 #include "tools/words.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "qplan/pack.h"
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

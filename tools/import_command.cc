@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "qplan/pack.h"
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "qplan/pack.h"
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/words.h"
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

@@ -102,6 +102,21 @@ class PackArguments {
 // The plan of a model. fuse: QPLAN_FUSE_*. UsageError, Failure.
 std::string pack_model(const ModelOptions& model, const PlacementOptions& placement, uint32_t fuse);
 
+// The subcommands: each adds itself to the application, one file each.
+
+void add_pack_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_tune_command(CLI::App& app);
+void add_check_command(CLI::App& app);
+void add_disasm_command(CLI::App& app);
+void add_emit_c_command(CLI::App& app);
+void add_import_command(CLI::App& app);
+void add_explain_command(CLI::App& app);
+void add_npu_command(CLI::App& app);
+void add_npu_info_command(CLI::App& npu);
+
 }  // namespace qplan::tools
 
 #endif  // TOOLS_MODEL_OPTIONS_H_

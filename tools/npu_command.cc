@@ -10,9 +10,9 @@
 #include "qplan/host.h"
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/npu.h"
 #include "tools/reports.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/npu.h"
 
 namespace qplan::tools {

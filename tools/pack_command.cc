@@ -10,7 +10,6 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "tools/command.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"

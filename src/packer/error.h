@@ -1,7 +1,10 @@
-// The packer's one exception type. what(): what, where, found, expected, what to do; one line, or one for each fault.
+// The packer's one exception type. what(): what, where, found, expected, what to do; one line, or one for
+// each fault.
 #ifndef QPLAN_SRC_PACKER_ERROR_H_
 #define QPLAN_SRC_PACKER_ERROR_H_
 
+#include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -17,6 +20,11 @@ class PackError : public std::runtime_error {
  private:
   qplan_status status_;
 };
+
+// Where the packer's messages go. Texts are one line; level is QPLAN_LOG_*.
+
+// Empty: nobody listens.
+using LogFunction = std::function<void(uint32_t level, const std::string& text)>;
 
 }  // namespace qplan
 

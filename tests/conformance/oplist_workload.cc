@@ -3,7 +3,7 @@
 #include <random>
 
 #include "qplan/npu_oplist.h"
-#include "src/packer/target/external/oplist_writer.h"
+#include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
 

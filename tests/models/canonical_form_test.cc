@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/stages.h"
 #include "tests/models/golden_data.h"
 
 namespace qplan::canonical_form_test {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/stages.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 

@@ -5,7 +5,6 @@
 
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/pipeline/targets.h"
 #include "src/packer/text/text.h"
 #include "tests/models/golden_data.h"
 

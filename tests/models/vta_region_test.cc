@@ -6,7 +6,6 @@
 
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/pipeline/targets.h"
 #include "src/packer/target/target.h"
 #include "src/vta/compiler/regions/region.h"
 #include "tests/models/golden_data.h"

@@ -2,7 +2,7 @@
 // caches.
 #include <gtest/gtest.h>
 
-#include "src/runtime/npu/arrange.h"
+#include "src/runtime/npu/client.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/random.h"
 
@@ -29,7 +29,8 @@ void check_arrangement(const Arrangement& a) {
   const std::vector<uint64_t> places = places_of(a);
   const std::vector<uint8_t> packed = counting(places.size(), 3);
   std::vector<uint8_t> expected(a.size, a.fill), buffer(a.size, 0xbb);
-  for (size_t i = 0; i < places.size(); ++i) expected[places[i]] = static_cast<uint8_t>(packed[i] ^ a.sign_bias);
+  for (size_t i = 0; i < places.size(); ++i)
+    expected[places[i]] = static_cast<uint8_t>(packed[i] ^ a.sign_bias);
   scatter(buffer.data(), packed.data(), a);
   EXPECT_EQ(buffer, expected);
   std::vector<uint8_t> back(places.size(), 0xbb);

@@ -9,7 +9,6 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/step_queries.h"
 #include "src/packer/target/lower.h"
 
 namespace qplan::evaluate {

@@ -1,5 +1,4 @@
-#include "src/packer/layer/geometry.h"
-
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/properties.h"
 

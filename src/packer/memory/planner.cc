@@ -1,4 +1,3 @@
-#include "src/packer/memory/planner.h"
 
 #include <algorithm>
 #include <functional>

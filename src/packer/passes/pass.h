@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/error.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/log.h"
 #include "src/packer/pattern/rewrite.h"
 
 namespace qplan::pattern {

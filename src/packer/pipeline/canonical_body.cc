@@ -1,11 +1,10 @@
-#include "src/packer/pipeline/canonical_body.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "src/packer/op/op_def.h"
+#include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {
 namespace {

@@ -11,7 +11,7 @@
 #include "src/base/short_name.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
-#include "src/packer/pipeline/canonical_body.h"
+#include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {
 namespace {

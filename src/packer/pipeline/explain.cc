@@ -10,10 +10,8 @@
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
-#include "src/packer/pipeline/targets.h"
 #include "src/packer/text/text.h"
 
 namespace qplan {

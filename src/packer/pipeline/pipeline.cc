@@ -14,7 +14,6 @@
 #include "src/packer/memory/arena.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/pipeline/stages.h"
-#include "src/packer/pipeline/targets.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/target/lower.h"

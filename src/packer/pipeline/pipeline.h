@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "src/packer/aligned_bytes.h"
+#include "src/packer/error.h"
 #include "src/packer/import/import.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/log.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/schedule/fuse.h"
+#include "src/packer/target/target.h"
 
 namespace qplan {
 
@@ -57,7 +58,7 @@ struct PackOptions {
   ImportOptions import;
   std::string why_not;                        // a rewrite: model_text tells where it does not apply, and why
   std::vector<passes::UserPass> user_passes;  // in addition to the built-in ones
-  // canonical_module has the border of canonical bodies (canonical_body.h), whatever io, io_layout and
+  // canonical_module has the border of canonical bodies (stages.h), whatever io, io_layout and
   // contract say; model_text prints the body alone, without names. pack() does not look at it.
   bool canonical_body = false;
   // All may be empty. summary: one line after a plan was made.
@@ -100,5 +101,20 @@ std::string explain_text(std::span<const uint8_t> model, std::string_view name, 
                          ExplainFormat format);
 
 }  // namespace qplan
+
+namespace qplan::pipeline {
+
+// The one place where the packer is put together with the devices that it knows by name.
+
+std::span<const target::TargetKind> own_targets();
+// As target::parse_targets, of the packer's own targets and of libraries.
+std::vector<target::Target> parse_targets(std::string_view text, target::Libraries libraries = {});
+std::vector<target::Target> parse_target_file(std::string_view json, std::string_view file,
+                                              target::Libraries libraries = {});
+// The targets that the options name. PackError (QPLAN_INVALID_ARGUMENT).
+std::vector<target::Target> read_targets(const PackOptions& options);
+std::string supported_ops_page();
+
+}  // namespace qplan::pipeline
 
 #endif  // QPLAN_SRC_PACKER_PIPELINE_PIPELINE_H_

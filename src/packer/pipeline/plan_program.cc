@@ -3,7 +3,6 @@
 #include "src/packer/memory/arena.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/step_queries.h"
 #include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {

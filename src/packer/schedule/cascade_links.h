@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/packer/schedule/step_queries.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::schedule {

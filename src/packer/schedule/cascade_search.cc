@@ -11,7 +11,7 @@
 #include "src/packer/memory/lifetimes.h"
 #include "src/packer/schedule/cascade_links.h"
 #include "src/packer/schedule/fuse.h"
-#include "src/packer/schedule/step_queries.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"

@@ -1,4 +1,3 @@
-#include "src/packer/schedule/fuse.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +8,8 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/schedule/cascade_links.h"
+#include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/step_queries.h"
 #include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {

@@ -10,7 +10,6 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json_depth.h"
-#include "src/packer/schedule/step_queries.h"
 #include "src/packer/schedule/tuning_log.h"
 
 namespace qplan::schedule {

@@ -1,10 +1,9 @@
-#include "src/packer/schedule/step_queries.h"
-
 #include <algorithm>
 #include <string>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::schedule {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/packer/log.h"
+#include "src/packer/error.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"

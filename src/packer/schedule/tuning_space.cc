@@ -8,7 +8,6 @@
 #include "kernels/cpu.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/step_queries.h"
 #include "src/packer/schedule/tuning_log.h"
 
 namespace qplan::schedule {
@@ -101,7 +100,8 @@ class StepSpace {
     result.work_items = result.variant->work_items(bound.args);
     const uint32_t grain = task_grain(bound.step, result.work_items, plan_.profile(), schedule.grain);
     if (num_threads_ > 1 && grain > 0)
-      result.tasks = std::clamp(result.work_items / grain, 1u, num_threads_ * tasks_per_worker(*result.variant));
+      result.tasks =
+          std::clamp(result.work_items / grain, 1u, num_threads_ * tasks_per_worker(*result.variant));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < bound.step.num_inputs(); ++i) bytes += bound.step.input(i).size_bytes;
     for (uint32_t i = 0; i < bound.step.num_outputs(); ++i) bytes += bound.step.output(i).size_bytes;

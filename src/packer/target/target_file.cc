@@ -14,7 +14,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json_depth.h"
-#include "src/packer/target/target_list.h"
+#include "src/packer/target/target.h"
 
 namespace qplan::target {
 namespace {

@@ -1,4 +1,3 @@
-#include "src/packer/target/target_list.h"
 
 #include <algorithm>
 #include <charconv>

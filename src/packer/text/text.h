@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "src/packer/error.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/log.h"
 
 namespace qplan::text {
 

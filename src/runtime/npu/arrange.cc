@@ -1,6 +1,6 @@
-#include "src/runtime/npu/arrange.h"
-
 #include <string.h>
+
+#include "src/runtime/npu/client.h"
 
 namespace qplan {
 namespace {

@@ -1,5 +1,4 @@
 #include "format/text.h"
-#include "src/runtime/npu/arrange.h"
 #include "src/runtime/npu/client.h"
 
 namespace qplan {

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "src/base/sha256.h"
-#include "src/runtime/npu/arrange.h"
 #include "src/runtime/npu/client.h"
 
 namespace qplan {

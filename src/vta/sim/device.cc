@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "src/vta/sim/options.h"
-#include "src/vta/sim/supported.h"
 
 namespace qplan::sim {
 namespace {

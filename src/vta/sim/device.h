@@ -14,11 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "qplan/npu_driver.h"
+#include "src/vta/isa/vta.h"
 #include "src/vta/sim/machine.h"
 #include "src/vta/sim/memory.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/program.h"
-#include "src/vta/sim/trace.h"
 
 namespace qplan::sim {
 
@@ -118,6 +119,27 @@ class Device {
 
 // What every device of these options can do.
 void fill_capabilities(const Options& options, qplan_npu_capabilities* capabilities);
+
+// Whether VTA can execute an operator, and all the reasons why not. Codes are stable: append only.
+
+enum OpRule : uint32_t {
+  kOpKind = 101,
+  kOpContract = 102,
+  kOpTensors = 103,
+  kOpInputType = 104,
+  kOpWeightType = 105,
+  kOpGroups = 106,
+  kOpWindow = 107,
+  kOpScales = 108,
+};
+
+// QPLAN_NPU_TFL2 ...: what the device executes bit for bit.
+constexpr uint32_t contracts_of(const vta::Config& config) {
+  const uint32_t tfl2 = config.has_multiply ? uint32_t{QPLAN_NPU_TFL2} : 0u;
+  return tfl2 | QPLAN_NPU_POT | QPLAN_NPU_ACC32;
+}
+
+std::vector<qplan_npu_reason> why_unsupported(const vta::Config& config, const qplan_npu_op& op);
 
 }  // namespace qplan::sim
 

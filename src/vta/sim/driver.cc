@@ -9,7 +9,6 @@
 #include "qplan/npu_sim.h"
 #include "src/vta/sim/device.h"
 #include "src/vta/sim/options.h"
-#include "src/vta/sim/supported.h"
 
 namespace qplan::sim {
 namespace {

@@ -146,6 +146,21 @@ Outcome execute(const vta::Config& config, const std::vector<vta::Instruction>& 
 // The text of a stream that cannot end, as a fault.
 Fault token_fault(const vta::TokenResult& tokens);
 
+// Jobs as events of the Trace Event Format (Perfetto, chrome://tracing): a row for each module, on the
+// simulated clock; jobs follow each other without gaps.
+
+class Trace {
+ public:
+  void add(const vta::Config& config, uint64_t job, const Program& program);
+  // False with *error set when the file cannot be written.
+  bool write(const std::string& path, std::string* error) const;
+  std::string to_json() const;
+
+ private:
+  std::string events_;
+  uint64_t origin_ns_ = 0;  // of the next job
+};
+
 }  // namespace qplan::sim
 
 #endif  // QPLAN_SRC_VTA_SIM_MACHINE_H_

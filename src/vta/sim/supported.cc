@@ -1,7 +1,6 @@
-#include "src/vta/sim/supported.h"
-
 #include <string>
 
+#include "src/vta/sim/device.h"
 #include "src/vta/sim/options.h"
 
 namespace qplan::sim {

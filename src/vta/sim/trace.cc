@@ -1,10 +1,9 @@
-#include "src/vta/sim/trace.h"
-
 #include <string>
 
 #include "qplan/host.h"
 #include "qplan/npu_sim.h"
 #include "src/vta/isa/vta.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/program.h"
 

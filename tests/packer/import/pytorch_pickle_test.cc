@@ -3,7 +3,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/pickle_reader.h"
 #include "tests/packer/import/pytorch_builder.h"
 
 namespace qplan::pytorch_test::pytorch_pickle_test {

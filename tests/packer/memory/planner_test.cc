@@ -1,5 +1,3 @@
-#include "src/packer/memory/planner.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,9 @@
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "src/packer/memory/arena.h"
+#include "src/packer/memory/lifetimes.h"
 
 namespace qplan::memory::planner_test {
 namespace {

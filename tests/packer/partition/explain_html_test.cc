@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/packer/partition/explain.h"
-#include "src/packer/pipeline/targets.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "tests/packer/partition/partition_test_support.h"
 
 namespace qplan::partition::explain_html_test {

@@ -5,7 +5,7 @@
 
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/builder.h"
-#include "src/packer/pipeline/targets.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "tests/packer/partition/partition_test_support.h"
 #include "tests/support/sanitizers.h"
 

@@ -9,7 +9,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/partition/partition.h"
-#include "src/packer/pipeline/targets.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::partition_test {

@@ -9,8 +9,8 @@
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/builder.h"
-#include "src/packer/pipeline/canonical_body.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/packer/pipeline/stages.h"
 #include "src/packer/text/text.h"
 #include "tests/support/relay_fragments.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/pipeline/targets.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"

@@ -4,7 +4,7 @@
 
 #include "qplan/qplan.h"
 #include "src/packer/error.h"
-#include "src/packer/pipeline/targets.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"

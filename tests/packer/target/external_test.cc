@@ -10,8 +10,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/partition/partition.h"
-#include "src/packer/pipeline/targets.h"
-#include "src/packer/target/external/oplist_writer.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/region.h"
 #include "tests/conformance/workload.h"
 #include "tests/packer/target/lower_helpers.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "src/packer/error.h"
-#include "src/packer/pipeline/targets.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/vta/isa/vta.h"
 #include "tests/support/vta_config.h"
 

@@ -12,10 +12,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "src/packer/error.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/onnx/model_file.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/log.h"
 
 namespace qplan::onnx {
 

@@ -1,4 +1,3 @@
-#include "src/packer/import/onnx/tensor.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/pickle_reader.h"
 #include "src/packer/import/pytorch/zip_archive.h"
 #include "src/packer/ir/cat.h"
 

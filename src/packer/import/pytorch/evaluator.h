@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/error.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/value.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/log.h"
 
 namespace qplan::pt {
 

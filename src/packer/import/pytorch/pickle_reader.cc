@@ -1,11 +1,10 @@
-#include "src/packer/import/pytorch/pickle_reader.h"
-
 #include <bit>
 #include <cstring>
 #include <unordered_map>
 
 #include "src/packer/error.h"
 #include "src/packer/import/messages.h"
+#include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/zip_archive.h"
 #include "src/packer/ir/cat.h"
 

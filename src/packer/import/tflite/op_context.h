@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/error.h"
 #include "src/packer/import/tflite/model_file.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/log.h"
 
 namespace qplan::tfl {
 

@@ -10,7 +10,7 @@
 
 #include "kernels/float_conv2d/float_conv2d.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/geometry.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/table.h"

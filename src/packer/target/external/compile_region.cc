@@ -7,7 +7,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
-#include "src/packer/target/external/oplist_writer.h"
 #include "src/packer/target/region.h"
 
 namespace qplan::target::external {

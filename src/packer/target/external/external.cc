@@ -9,7 +9,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/region.h"
-#include "src/packer/target/target_list.h"
+#include "src/packer/target/target.h"
 
 namespace qplan::target::external {
 namespace {

@@ -1,11 +1,10 @@
-#include "src/packer/target/external/oplist_writer.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/target/external/external.h"
 
 namespace qplan::target::external {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/numeric/quantize_multiplier.h"
-#include "src/packer/layer/geometry.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/vta/compiler/layers/unit.h"
 #include "src/vta/compiler/streams/alu_steps.h"
 #include "src/vta/compiler/streams/gemm.h"

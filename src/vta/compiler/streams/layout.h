@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "src/packer/layer/geometry.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/vta/isa/vta.h"
 
 namespace qplan::vta::compiler {

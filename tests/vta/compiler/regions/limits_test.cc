@@ -7,8 +7,8 @@
 #include <string>
 
 #include "src/packer/partition/partition.h"
-#include "src/packer/pipeline/targets.h"
-#include "src/packer/target/target_list.h"
+#include "src/packer/pipeline/pipeline.h"
+#include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
 #include "src/vta/compiler/target.h"
 #include "tests/packer/target/lower_helpers.h"
