@@ -1,4 +1,5 @@
-"""Every header of kernels/ compiles when it is opened alone, for each instruction set that may include it.
+"""Every header of kernels/ compiles when it is opened alone, for each instruction set that may include it, and what an
+instruction set's header defines is read.
 
 usage: simd_headers_test.py REPOSITORY GENERATED COMPILER
 """
@@ -51,6 +52,24 @@ class SimdHeaders(unittest.TestCase):
                         continue
                     if own is not None and own.group(1) == name:
                         self.check(path, shlex.split(flags))
+
+    # A macro that nothing reads selects nothing: the kernels would silently compute without the header that it names.
+    def test_each_macro_is_read(self):
+        defined, words = set(), set()
+        for folder, _, names in os.walk(os.path.join(ROOT, "kernels")):
+            for name in names:
+                if not name.endswith((".h", ".cc", ".def")):
+                    continue
+                with open(os.path.join(folder, name), encoding="utf-8") as text:
+                    for line in text:
+                        macro = re.match(r"\s*#\s*(define|undef)\s+(\w+)(.*)", line)
+                        if macro is not None:
+                            if macro.group(1) == "define" and folder.endswith("simd") and not macro.group(2).endswith("_H_"):
+                                defined.add(macro.group(2))
+                            line = macro.group(3)
+                        words.update(re.findall(r"\w+", line))
+        self.assertTrue(defined)
+        self.assertEqual(sorted(defined - words), [])
 
 
 if __name__ == "__main__":
