@@ -24,7 +24,7 @@ namespace {
 // item while they are in the cache ----
 
 // Pixels of so few channels are products that make their outputs while they multiply (kernels/simd/
-// gemm_stream_avx512vnni.h), with no room for more.
+// gemm_parts_avx512vnni.h), with no room for more.
 constexpr uint32_t kStreamedChannels = 256;
 
 // Whether the product adds it: where the sum has a float form. Few runs are divided by channels, of which add

@@ -10,7 +10,6 @@
 #include "kernels/simd/avx512vnni.h"
 #include "kernels/simd/gemm_narrow_avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
-#include "kernels/simd/gemm_stream_avx512vnni.h"
 #include "kernels/simd/row_sums_avx512vnni.h"
 
 namespace qplan {
