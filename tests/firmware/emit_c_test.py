@@ -3,10 +3,12 @@ Cortex-M4 in QEMU, as an array and as direct calls.
 
 usage: emit_c_test.py QPLAN LIBQPLAN BUILD_DIR    (run by ctest; firmware needs gcc-arm-none-eabi and qemu-system-arm)
 """
+import hashlib
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -102,6 +104,45 @@ class Native(unittest.TestCase):
                 if form == "aot":
                     self.assertNotIn("flatbuffers", symbols)
                     self.assertNotIn("PlanView", symbols)
+
+    def test_scratch_of_every_instruction_set_has_room_of_its_own(self):
+        """A plan for a small device has scratch in its arena, as much as the kernels of its own instruction sets need."""
+        cases = [(name, model, input_file, expected, fuse) for name, model, input_file, expected in models()
+                 for fuse in ("auto", "all")]
+        for name, model, input_file, expected, fuse in cases:
+            folder = os.path.join(BUILD, "scratch")
+            emit(folder, model, "cpu,arch=cortex-m4", "digits", "aot", "--fuse", fuse)
+            main = os.path.join(folder, "main.c")
+            with open(main, "w", encoding="utf-8") as file:
+                file.write(NATIVE_MAIN.replace("  if (digits_run() != 0) return 4;\n", "", 1))
+            for isa in ("reference", "dsp", "sse41"):
+                with self.subTest(name=name, fuse=fuse, isa=isa):
+                    code, program = os.path.join(folder, isa), os.path.join(folder, "program")
+                    shutil.rmtree(code, ignore_errors=True)
+                    run(QPLAN, "emit-c", os.path.join(folder, "digits.qplan"), "-o", code, "--name", "digits", "--aot",
+                        "--isa", isa)
+                    run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
+                        "-Wl,--gc-sections", "-o", program)
+                    self.assertEqual(run(program, input_file, binary=True), read(expected))
+
+    def test_scratch_beyond_that_of_the_plan_is_an_error(self):
+        """As of a plan that another version packed for kernels that take less: its file states 64 bytes for the largest."""
+        folder = os.path.join(BUILD, "short")
+        _, plan = emit(folder, DIGITS, "cpu,arch=cortex-m4", "digits", "aot", "--fuse", "all")
+        memory = json.loads(run(QPLAN, "inspect", plan, "--json"))["memory"]
+        needs = struct.pack("<I", memory["scratch_per_worker_bytes"])
+        bytes_of_plan = read(plan)
+        self.assertEqual(bytes_of_plan.count(needs), 2, "scratch_per_worker, and an element of scratch_sizes")
+        shutil.rmtree(os.path.join(folder, "none"), ignore_errors=True)
+        changed = bytearray(bytes_of_plan.replace(needs, struct.pack("<I", 64)))
+        changed[32:64] = hashlib.sha256(changed[64:]).digest()
+        with open(plan, "wb") as file:
+            file.write(changed)
+        done = subprocess.run([QPLAN, "emit-c", plan, "-o", os.path.join(folder, "none"), "--aot"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stdout, r"step 1 'down/pointwise': .* needs \d+ bytes of scratch, the plan provides 64; pack")
+        self.assertFalse(os.path.exists(os.path.join(folder, "none")), "nothing is written")
 
     def test_what_has_no_form_in_c_is_refused_by_name(self):
         folder = os.path.join(BUILD, "refused")

@@ -166,7 +166,7 @@ class DirectCalls {
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   };
 
-  Call bind(uint32_t index, const StepView& step) const {
+  Call bind(uint32_t index, const StepView& step, uint32_t isa, size_t scratch_limit) const {
     const qplan_kernel_set& all = *qplan_kernels_all();
     const uint16_t kernel = step.step->kernel();
     Call call;
@@ -176,7 +176,7 @@ class DirectCalls {
     }
     Error error;
     if (call.family->bind(step, true, call.args, &error) < 0) fail(index, error.text());
-    call.variant = choose_variant(*call.family, call.args, isa_, SIZE_MAX, step.step->schedule());
+    call.variant = choose_variant(*call.family, call.args, isa, scratch_limit, step.step->schedule());
     return call;
   }
 
@@ -186,10 +186,10 @@ class DirectCalls {
     view.data = data_.data();
     calls_ += cat("  /* step ", index, comment_of(index), " */\n");
     if (view.step->kernel() == kKernel_chain) return cascade(index, view);
-    const Call call = bind(index, view);
+    const Call call = bind(index, view, isa_, planned_scratch(index));
     use_variant(call, view.step->kernel());
     arguments(cat("step", index), call, view.step->kernel());
-    need_scratch(call.variant->scratch_bytes(call.args));
+    need_scratch(index, call.variant->scratch_bytes(call.args), call.variant->name);
     calls_ += cat("  qplan_", call.variant->name, "_run(&step", index, ", 0u, ",
                   call.variant->work_items(call.args), "u, memory + ", scratch_of(index), "u);\n");
   }
@@ -209,6 +209,8 @@ class DirectCalls {
     alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
     if (kCascadeFamily.bind(view, true, storage, &error) < 0) fail(index, error.text());
     const auto& args = *reinterpret_cast<const CascadeArgs*>(storage);
+    const bool fits = cascade_scratch_bytes(args, isa_) <= planned_scratch(index);
+    const uint32_t isa = fits ? isa_ : uint32_t{QPLAN_ISA_REFERENCE};
     std::vector<Call> layers;
     for (uint32_t i = 0; i < args.num_layers; ++i) {
       const StepView layer = cascade_layer(view, i);
@@ -216,9 +218,9 @@ class DirectCalls {
         fail(index, cat("layer ", i, ", ", inspect::kernel_name(layer.step->kernel()),
                         ", is no convolution; pack the model with --fuse off"));
       }
-      layers.push_back(bind(index, layer));
+      layers.push_back(bind(index, layer, isa, SIZE_MAX));
     }
-    const uint32_t block_rows = cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa_);
+    const uint32_t block_rows = cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa);
     std::vector<uint64_t> tiles(layers.size(), 0);
     uint32_t rows = block_rows;
     for (size_t i = layers.size(); i-- > 0;) {
@@ -249,19 +251,30 @@ class DirectCalls {
       scratch = std::max<uint64_t>(scratch, call.variant->scratch_bytes(call.args));
     }
     tables_ += table + "};\n\n";
-    need_scratch(at + scratch);
+    need_scratch(index, at + scratch, cat("a cascade of ", block_rows, " rows at a time"));
     calls_ += cat("  run_cascade(step", index, ", ", layers.size(), "u, ", block_rows, "u, memory + ",
                   scratch_of(index) + at, "u);\n");
   }
 
+  // Kernels with vectors may read scratch by whole vectors, which the arena of a small device does not align.
+  bool has_scratch_in_arena() const {
+    return format::count_of(main_.scratch_offsets()) != 0 && !isa_has_vectors(isa_);
+  }
+  // Bytes that the plan has for the step's scratch.
+  size_t planned_scratch(uint32_t index) const {
+    return has_scratch_in_arena() ? main_.scratch_sizes()->Get(index - main_.first_step()) : SIZE_MAX;
+  }
   // Where the step's scratch begins in the memory: in the arena, if the plan says so, or after it.
   uint64_t scratch_of(uint32_t index) const {
-    if (format::count_of(main_.scratch_offsets()) == 0) return arena_bytes_;
-    return main_.scratch_offsets()->Get(index - main_.first_step());
+    return has_scratch_in_arena() ? main_.scratch_offsets()->Get(index - main_.first_step()) : arena_bytes_;
   }
-  void need_scratch(uint64_t bytes) {
-    if (format::count_of(main_.scratch_offsets()) == 0)
+  void need_scratch(uint32_t index, uint64_t bytes, const std::string& who) {
+    if (!has_scratch_in_arena()) {
       scratch_bytes_ = std::max(scratch_bytes_, round_up(bytes, 64));
+    } else if (bytes > planned_scratch(index)) {
+      fail(index, cat(who, " needs ", bytes, " bytes of scratch, the plan provides ", planned_scratch(index),
+                      "; pack the model again, for the instruction set '", qplan_isa_name(isa_), "'"));
+    }
   }
 
   void use_variant(const Call& call, uint16_t kernel) {
