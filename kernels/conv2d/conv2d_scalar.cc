@@ -38,6 +38,7 @@ inline size_t copies_bytes(const Conv2dArgs& a) {
   return taps > residual ? taps : residual;
 }
 
+constexpr uint32_t kFormTileChannels = 4;  // of multiply_plain_tiles and multiply_signed_tiles
 constexpr uint32_t kMaxTapBytes = 1 << 16;
 constexpr uint32_t kMaxTaps = 1 << 8;
 constexpr uint64_t kMaxPixels = 1 << 28;
@@ -76,8 +77,10 @@ class Convolution {
         padding_(static_cast<uint8_t*>(scratch) + window_bytes(args)),
         is_signed_(args.input_dtype == Dtype::kS8),
         has_halves_(layout_has_halves(args.weights_layout)),
-        is_plain_(outputs_.is_full() && has_halves_ && args.weights_zero_point == 0),
-        sign_bias_(args.output_dtype == Dtype::kS8 ? 0x8080 : 0) {
+        has_form_tiles_((outputs_.is_full() || (outputs_.is_signed_form() && outputs_.has_whole_range())) &&
+                        has_halves_ && args.weights_zero_point == 0),
+        is_dense_(!needs_tap_copies(args) && args.stride_h == 1 && args.stride_w == 1 &&
+                  args.output_w == args.input_w && args.output_h == args.input_h) {
     const size_t input_bytes = a_.batch * a_.input_h * row_bytes_;
     const auto* input = static_cast<const uint8_t*>(a_.input);
     input_end_ = input + input_bytes;
@@ -92,6 +95,14 @@ class Convolution {
     all_have_form_ = true;
     for (uint32_t o = 0; o < a_.output_c; o += kFormGroup)
       all_have_form_ = all_have_form_ && outputs_.has_form(o);
+#if defined(QPLAN_SCALAR_FPU)
+    tiles_.sign_bias = a_.output_dtype == Dtype::kS8 ? 0x80808080 : 0;
+    const auto zero_point = static_cast<uint32_t>(a_.output_zero_point - dtype_min(a_.output_dtype));
+    tiles_.zero_point = zero_point << 16 | zero_point;
+    tiles_.pixels = windows_;
+    tiles_.end = windows_ + window_quads_ * kTileWords;
+    tiles_.entry = FormTiles::entry_of(window_quads_);
+#endif
     if (!needs_tap_copies(a_)) return;
     fill(padding_, 0, tap_bytes(a_), a_.pad_value);
     fill(padding_, tap_bytes(a_), tap_copy_bytes(a_), a_.input_zero_point);
@@ -99,29 +110,23 @@ class Convolution {
 
   // Output rows [begin, end) of all images.
   void run(uint32_t begin, uint32_t end) {
-    const uint32_t width = a_.output_w;
-    uint32_t left = (end - begin) * width, row = begin, x = 0;
-    uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{begin} * width * a_.output_c;
-    Window windows[kTilePixels] = {};
-    Window next = {};
+    const TowardsZero rounding(outputs_.rounds_towards_zero() && !a_.has_residual);
+    const size_t first = size_t{begin} * a_.output_w;
+    uint32_t left = (end - begin) * a_.output_w;
+    uint8_t* out = static_cast<uint8_t*>(a_.output) + first * a_.output_c;
+    const uint8_t* pixel = static_cast<const uint8_t*>(a_.input) + first * a_.input_c;  // if it is dense
+    row_ = begin;
     while (left != 0) {
       const uint32_t count = left < kTilePixels ? left : kTilePixels;
-      bool are_inside = true;
-      for (uint32_t p = 0; p < count; ++p) {
-        if (x == 0) next = first_window(row);
-        const bool is_inside = is_inside_down_ && next.x >= 0 && next.x <= last_inside_x_ &&
-                               next.inside <= last_inside_ && next.inside >= next.image;
-        are_inside = are_inside && is_inside;
-        windows[p] = next;
-        next.x += static_cast<int32_t>(a_.stride_w);
-        next.inside += pixel_step_;
-        if (++x == width) {
-          x = 0;
-          ++row;
-        }
+      if (is_dense_) {
+        const uint8_t* const last = pixel + (count - 1) * pixel_step_;
+        const uint8_t* const taps[kTilePixels] = {pixel, count > 1 ? pixel + pixel_step_ : last, last};
+        expand_tile(taps, quads_, is_signed_, windows_);
+        center();
+        pixel += count * pixel_step_;
+      } else {
+        expand_windows(count);
       }
-      for (uint32_t p = count; p < kTilePixels; ++p) windows[p] = windows[0];
-      are_inside ? expand_inside(windows) : expand(windows);
       const uint8_t* residual = a_.has_residual ? residual_of(out, count * a_.output_c) : nullptr;
       has_halves_ ? multiply<multiply_tile_halves>(out, count) : multiply<multiply_tile>(out, count);
       if (residual != nullptr) add_residual(out, residual, count * a_.output_c);
@@ -132,7 +137,39 @@ class Convolution {
 
  private:
   static void fill(uint8_t* to, size_t begin, size_t end, int32_t value) {
-    for (size_t i = begin; i < end; ++i) to[i] = static_cast<uint8_t>(value);
+    to += begin;
+    size_t bytes = end - begin;
+    const uint32_t quad = static_cast<uint8_t>(value) * 0x01010101u;
+    for (; bytes >= 4; bytes -= 4, to += 4) __builtin_memcpy(to, &quad, 4);
+    for (; bytes > 0; --bytes) *to++ = static_cast<uint8_t>(value);
+  }
+  static void copy(uint8_t* to, const uint8_t* from, size_t bytes) {
+    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) {
+      const uint32_t quad = load_quad(from);
+      __builtin_memcpy(to, &quad, 4);
+    }
+    for (; bytes > 0; --bytes) *to++ = *from++;
+  }
+
+  // Of the next `count` pixels; those beyond are the same as the last one.
+  __attribute__((noinline)) void expand_windows(uint32_t count) {
+    Window windows[kTilePixels] = {};
+    bool are_inside = true;
+    for (uint32_t p = 0; p < count; ++p) {
+      if (x_ == 0) next_ = first_window(row_);
+      const bool is_inside = is_inside_down_ && next_.x >= 0 && next_.x <= last_inside_x_ &&
+                             next_.inside <= last_inside_ && next_.inside >= next_.image;
+      are_inside = are_inside && is_inside;
+      windows[p] = next_;
+      next_.x += static_cast<int32_t>(a_.stride_w);
+      next_.inside += pixel_step_;
+      if (++x_ == a_.output_w) {
+        x_ = 0;
+        ++row_;
+      }
+    }
+    for (uint32_t p = count; p < kTilePixels; ++p) windows[p] = windows[count - 1];
+    are_inside ? expand_inside(windows) : expand(windows);
   }
 
   // The window of the first pixel of a row of output.
@@ -173,14 +210,11 @@ class Convolution {
     const int64_t c = a_.input_c, window = a_.kernel_w, width = a_.input_w;
     const int64_t begin = first < 0 ? (-first < window ? -first : window) : 0;
     const int64_t room = width - first, end = room < window ? (room > begin ? room : begin) : window;
-    uint8_t* at = to;
-    for (uint32_t i = static_cast<uint32_t>(begin * c); i > 0; --i)
-      *at++ = static_cast<uint8_t>(a_.pad_value);
-    const uint8_t* from = row + static_cast<size_t>((first + begin) * c);
-    for (uint32_t i = static_cast<uint32_t>((end - begin) * c); i > 0; --i) *at++ = *from++;
-    for (uint32_t i = static_cast<uint32_t>((window - end) * c); i > 0; --i)
-      *at++ = static_cast<uint8_t>(a_.pad_value);
-    fill(at, 0, tap_copy_bytes(a_) - tap_bytes(a_), a_.input_zero_point);
+    const auto before = static_cast<size_t>(begin * c), inside = static_cast<size_t>((end - begin) * c);
+    fill(to, 0, before, a_.pad_value);
+    copy(to + before, row + static_cast<size_t>((first + begin) * c), inside);
+    fill(to, before + inside, tap_bytes(a_), a_.pad_value);
+    fill(to, tap_bytes(a_), tap_copy_bytes(a_), a_.input_zero_point);
     return to;
   }
 
@@ -226,21 +260,20 @@ class Convolution {
   // All channels of `count` pixels, in groups that share a way to make outputs.
   template <MultiplyTile kMultiply>
   void multiply(uint8_t* out, uint32_t count) {
-    const TowardsZero rounding(outputs_.rounds_towards_zero());
+    const TowardsZero rounding(outputs_.rounds_towards_zero() && a_.has_residual);
 #if defined(QPLAN_SCALAR_FPU)
-    if (is_plain_ && all_have_form_ && count == kTilePixels && a_.output_c % 2 == 0) {
-      return multiply_plain(out, 0, a_.output_c);
+    if (has_form_tiles_ && all_have_form_ && a_.output_c % kFormTileChannels == 0) {
+      return multiply_form_tiles(out, 0, a_.output_c, count);
     }
 #endif
     for (uint32_t o = 0, end = 0; o < a_.output_c; o = end) {
       end = a_.output_c - o < kFormGroup ? a_.output_c : o + kFormGroup;
 #if defined(QPLAN_SCALAR_FPU)
-      if (count == kTilePixels && outputs_.has_form(o)) {
-        if (is_plain_ && end % 2 == 0) {
-          multiply_plain(out, o, end);
-        } else {
-          multiply_form<kMultiply>(out, o, end);
-        }
+      if (outputs_.has_form(o)) {
+        uint32_t begin = o;
+        if (has_form_tiles_) begin += (end - o) / kFormTileChannels * kFormTileChannels;
+        if (begin != o) multiply_form_tiles(out, o, begin, count);
+        if (begin != end) multiply_form<kMultiply>(out, begin, end, count);
         continue;
       }
 #endif
@@ -269,9 +302,10 @@ class Convolution {
   }
 
 #if defined(QPLAN_SCALAR_FPU)
-  // Channels [begin, end), which have a float form, of three pixels.
+  // Channels [begin, end), which have a float form.
   template <MultiplyTile kMultiply>
-  __attribute__((noinline)) void multiply_form(uint8_t* out, uint32_t begin, uint32_t end) const {
+  __attribute__((noinline)) void multiply_form(uint8_t* out, uint32_t begin, uint32_t end,
+                                               uint32_t count) const {
     const size_t channels = a_.output_c;
     for (uint32_t o = begin; o < end; o += kTileChannels) {
       Tile tile;
@@ -283,29 +317,24 @@ class Convolution {
       for (uint32_t i = 0; i < kTileChannels && o + i < end; ++i) {
         const float scale = a_.float_scale[o + i], offset = a_.float_offset[o + i];
         uint8_t* to = out + o + i;
-        for (uint32_t p = 0; p < kTilePixels; ++p, to += channels) {
+        for (uint32_t p = 0; p < count; ++p, to += channels) {
           *to = outputs_.form_output(tile.sum[p][i], scale, offset);
         }
       }
     }
   }
 
-  // An even number of channels, from `begin` on, of three pixels whose outputs are Outputs::is_full(), with
-  // weights that are symmetric and in halves.
-  void multiply_plain(uint8_t* out, uint32_t begin, uint32_t end) const {
-    PlainTiles tiles;
-    tiles.pixels = windows_;
-    tiles.unrolled_end = windows_ + window_quads_ / 4 * 4 * kTileWords;
-    tiles.end = windows_ + window_quads_ * kTileWords;
-    tiles.weights = weights_of(begin);
-    tiles.bias = a_.bias + begin;
-    tiles.scale = a_.float_scale + begin;
-    tiles.offset = a_.float_offset + begin;
-    tiles.out = out + begin;
-    tiles.out_end = out + end;
-    tiles.channels = a_.output_c;
-    tiles.sign_bias = sign_bias_;
-    multiply_plain_tiles(&tiles);
+  // A multiple of four channels, from `begin` on. Pixels beyond `count` are the same as the last one.
+  void multiply_form_tiles(uint8_t* out, uint32_t begin, uint32_t end, uint32_t count) {
+    tiles_.bias = a_.bias + begin;
+    tiles_.scale = a_.float_scale + begin;
+    tiles_.offset = a_.float_offset + begin;
+    tiles_.out = out + begin;
+    tiles_.second = count > 1 ? a_.output_c : 0;
+    tiles_.third = (count - 1) * a_.output_c;
+    tiles_.out_end = out + end;
+    tiles_.weights = weights_of(begin);
+    outputs_.is_signed_form() ? multiply_signed_tiles(&tiles_) : multiply_plain_tiles(&tiles_);
   }
 #endif
 
@@ -314,9 +343,9 @@ class Convolution {
     const uint8_t* residual =
         static_cast<const uint8_t*>(a_.residual) + (out - static_cast<const uint8_t*>(a_.output));
     if (residual != out) return residual;
-    uint8_t* copy = padding_ + residual_copy_at(a_);
-    for (uint32_t i = 0; i < count; ++i) copy[i] = residual[i];
-    return copy;
+    uint8_t* to = padding_ + residual_copy_at(a_);
+    copy(to, residual, count);
+    return to;
   }
 
   void add_residual(uint8_t* out, const uint8_t* residual, uint32_t count) const {
@@ -331,9 +360,15 @@ class Convolution {
   void add_bytes(uint8_t* out, const uint8_t* residual, uint32_t count) const {
     const AddFormula& f = a_.residual_sum;
     const bool has_form = kHasFloatForm && f.contract == Contract::kTfl2 && f.float_scale1 > 0.0f;
+    const uint8_t* const a = a_.residual_is_a ? residual : out;
+    const uint8_t* const b = a_.residual_is_a ? out : residual;
+#if defined(QPLAN_SCALAR_FPU)
+    if (has_form && sizeof(T) == 1 && static_cast<T>(0x80) < 0 && f.clamp_min == -128 && f.clamp_max == 127) {
+      return add_signed_bytes(f, a, b, count, out);
+    }
+#endif
     for (uint32_t i = 0; i < count; ++i) {
-      const int32_t value = static_cast<T>(out[i]), other = static_cast<T>(residual[i]);
-      const int32_t x = a_.residual_is_a ? other : value, y = a_.residual_is_a ? value : other;
+      const int32_t x = static_cast<T>(a[i]), y = static_cast<T>(b[i]);
       const int32_t sum = has_form ? float_sum(f, x, y) : sum_of(f, x, y, false);
       out[i] = static_cast<uint8_t>(sum);
     }
@@ -345,13 +380,18 @@ class Convolution {
   const size_t row_bytes_;
   uint32_t* const windows_;
   uint8_t* const padding_;
-  const bool is_signed_, has_halves_, is_plain_;
-  const uint32_t sign_bias_;
+  const bool is_signed_, has_halves_, has_form_tiles_;
+  const bool is_dense_;                      // pixels of the input, one after another
   const uint8_t *input_end_, *last_inside_;  // the last first tap of a window that lies inside
   int32_t last_inside_x_;
   size_t tap_step_, pixel_step_;  // bytes
   bool is_readable_, is_inside_down_ = false, all_have_form_;
   int32_t terms_[kTilePixels] = {};
+  uint32_t row_ = 0, x_ = 0;  // of the output pixel whose window is next
+  Window next_ = {};
+#if defined(QPLAN_SCALAR_FPU)
+  FormTiles tiles_ = {};
+#endif
 };
 
 #endif

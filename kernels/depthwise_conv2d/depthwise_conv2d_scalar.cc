@@ -63,135 +63,166 @@ inline size_t scalar_scratch_bytes(const DepthwiseConv2dArgs& a) {
 
 #if !defined(QPLAN_ONLY_QUERIES)
 
-#if defined(QPLAN_SCALAR_FPU)
-// A stripe of a channel where Outputs::is_full(), outputs are int8 and windows are a column apart.
-struct PlainStripe {
-  uint32_t weights[6];  // RowWeights of three rows
-  int32_t bias;
-  float scale, offset;
-  uint32_t out_stride;           // bytes from an output to the next one
-  uint32_t in_step, out_step;    // bytes from a row to the next one
-  uint32_t pairs_bytes, is_odd;  // of the outputs of a row that come in pairs; whether there is one more
-  uint32_t rows;
-};
-static_assert(sizeof(PlainStripe) == 60, "the assembly knows its fields");
+// The pairs of columns of an expanded row.
+struct Columns {
+  uint32_t left = 0, whole = 0, right = 0;  // outside the image, inside, outside
+  bool begins_odd = false, ends_odd = false;
 
-// Registers are given out by hand: three words, six pairs of weights, two sums and three pointers are all
-// that there are. s8 holds out_stride, s9 the end of the row, s10 and s11 the bias, s14 the offset, s15 the
-// scale, s16 to s20 the beginnings of the rows, their steps and their number, s21 and s22 pairs_bytes and
-// is_odd.
-__attribute__((noinline)) inline void run_plain_rows(const uint32_t* pairs, const PlainStripe* stripe,
-                                                     uint32_t row_bytes, uint8_t* out) {
-  register const uint32_t* r0 __asm__("r0") = pairs;
-  register const PlainStripe* r1 __asm__("r1") = stripe;
-  register uint32_t r2 __asm__("r2") = row_bytes;
-  register uint8_t* r3 __asm__("r3") = out;
-  __asm__ volatile(
-      "ldr r5, [r1, #24]\n\t"
-      "vmov s10, s11, r5, r5\n\t"
-      "vldr s15, [r1, #28]\n\t"
-      "vldr s14, [r1, #32]\n\t"
-      "vldr s8, [r1, #36]\n\t"
-      "vldr s18, [r1, #40]\n\t"
-      "vldr s19, [r1, #44]\n\t"
-      "vldr s21, [r1, #48]\n\t"
-      "vldr s22, [r1, #52]\n\t"
-      "vldr s20, [r1, #56]\n\t"
-      "ldmia r1, {r5, r6, r7, r8, r9, r10}\n"
-      // A row.
-      "1:\n\t"
-      "vmov s16, s17, r0, r3\n\t"
-      "vmov r1, s21\n\t"
-      "add r1, r1, r0\n\t"
-      "vmov s9, r1\n\t"
-      "ldr r12, [r0]\n\t"
-      "ldr lr, [r0, r2]\n\t"
-      "ldr r11, [r0, r2, lsl #1]\n\t"
-      "cmp r0, r1\n\t"
-      "beq 3f\n"
-      // Two outputs.
-      "2:\n\t"
-      "vmov r1, r4, s10, s11\n\t"
-      "smlad r1, r12, r5, r1\n\t"
-      "smlatb r4, r12, r5, r4\n\t"
-      "ldr r12, [r0, #16]!\n\t"
-      "smlabt r1, r12, r6, r1\n\t"
-      "smlad r4, r12, r6, r4\n\t"
-      "smlad r1, lr, r7, r1\n\t"
-      "smlatb r4, lr, r7, r4\n\t"
-      "ldr lr, [r0, r2]\n\t"
-      "smlabt r1, lr, r8, r1\n\t"
-      "smlad r4, lr, r8, r4\n\t"
-      "smlad r1, r11, r9, r1\n\t"
-      "smlatb r4, r11, r9, r4\n\t"
-      "ldr r11, [r0, r2, lsl #1]\n\t"
-      "smlabt r1, r11, r10, r1\n\t"
-      "smlad r4, r11, r10, r4\n\t"
-      "vmov s0, s1, r1, r4\n\t"
-      "vmov.f32 s2, s14\n\t"
-      "vmov.f32 s3, s14\n\t"
-      "vcvt.f32.s32 s0, s0\n\t"
-      "vcvt.f32.s32 s1, s1\n\t"
-      "vfma.f32 s2, s0, s15\n\t"
-      "vfma.f32 s3, s1, s15\n\t"
-      "vcvt.u32.f32 s2, s2\n\t"
-      "vcvt.u32.f32 s3, s3\n\t"
-      "vmov r1, r4, s2, s3\n\t"
-      "usat r1, #8, r1\n\t"
-      "usat r4, #8, r4\n\t"
-      "eor r1, r1, #128\n\t"
-      "eor r4, r4, #128\n\t"
-      "strb r1, [r3]\n\t"
-      "vmov r1, s8\n\t"
-      "strb r4, [r3, r1]\n\t"
-      "add r3, r3, r1, lsl #1\n\t"
-      "vmov r1, s9\n\t"
-      "cmp r0, r1\n\t"
-      "bne 2b\n"
-      // One more.
-      "3:\n\t"
-      "vmov r1, s22\n\t"
-      "cmp r1, #0\n\t"
-      "beq 4f\n\t"
-      "vmov r1, s10\n\t"
-      "smlad r1, r12, r5, r1\n\t"
-      "ldr r12, [r0, #16]!\n\t"
-      "smlabt r1, r12, r6, r1\n\t"
-      "smlad r1, lr, r7, r1\n\t"
-      "ldr lr, [r0, r2]\n\t"
-      "smlabt r1, lr, r8, r1\n\t"
-      "smlad r1, r11, r9, r1\n\t"
-      "ldr r11, [r0, r2, lsl #1]\n\t"
-      "smlabt r1, r11, r10, r1\n\t"
-      "vmov s0, r1\n\t"
-      "vmov.f32 s2, s14\n\t"
-      "vcvt.f32.s32 s0, s0\n\t"
-      "vfma.f32 s2, s0, s15\n\t"
-      "vcvt.u32.f32 s2, s2\n\t"
-      "vmov r1, s2\n\t"
-      "usat r1, #8, r1\n\t"
-      "eor r1, r1, #128\n\t"
-      "strb r1, [r3]\n"
-      "4:\n\t"
-      "vmov r0, r3, s16, s17\n\t"
-      "vmov r1, r4, s18, s19\n\t"
-      "add r0, r0, r1\n\t"
-      "add r3, r3, r4\n\t"
-      "vmov r1, s20\n\t"
-      "subs r1, r1, #1\n\t"
-      "vmov s20, r1\n\t"
-      "bne 1b\n\t"
-      : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3)
-      :
-      : "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s8", "s9",
-        "s10", "s11", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "cc", "memory");
-}
-#endif
+  Columns(uint32_t words, const DepthwiseConv2dArgs& a) {
+    const uint32_t pairs = words / kBlock;
+    uint32_t columns = a.input_w;
+    left = a.pad_left / 2 < pairs ? a.pad_left / 2 : pairs;
+    right = pairs - left;
+    begins_odd = a.pad_left % 2 != 0 && right != 0;
+    columns -= begins_odd;
+    right -= begins_odd;
+    whole = columns / 2 < right ? columns / 2 : right;
+    right -= whole;
+    ends_odd = columns % 2 != 0 && right != 0;
+    right -= ends_odd;
+  }
+};
 
 // The weights of a row of the window: the first two and the last two.
 struct RowWeights {
   uint32_t first, last;
 };
+struct Channel {
+  RowWeights weights[kWindow];
+  int32_t bias;
+  float scale, offset;
+};
+
+#if defined(QPLAN_SCALAR_FPU)
+// Rows of outputs of a channel where Outputs::is_full() and outputs are int8.
+struct PlainRows {
+  uint32_t in_step;  // bytes from the end of the pairs of a row to the next one
+  uint32_t rows;
+  uint32_t pairs_bytes, is_odd;  // of the outputs of a row that come in pairs; whether there is one more
+  uint32_t out_stride;           // bytes from an output to the next one
+};
+static_assert(sizeof(Channel) == 36 && sizeof(PlainRows) == 20, "the assembly knows their fields");
+
+// Registers are given out by hand: three words, six pairs of weights, two sums and three pointers are all
+// that there are. s9 is the end of the row, s10 and s11 are the bias, s14 the scale, s15 the offset, s18 to
+// s22 the fields of PlainRows.
+//
+// Two outputs (r1, r4) of windows that are one column apart, and of windows that are two apart; one output.
+#define QPLAN_ONE_ROW(word, load, first, last) \
+  "smlad r1, " word ", " first                 \
+  ", r1\n\t"                                   \
+  "ldr " word ", " load                        \
+  "\n\t"                                       \
+  "smlabt r1, " word ", " last ", r1\n\t"
+#define QPLAN_ONE                                \
+  QPLAN_ONE_ROW("r12", "[r0, #16]!", "r5", "r6") \
+  QPLAN_ONE_ROW("lr", "[r0, r2]", "r7", "r8")    \
+  QPLAN_ONE_ROW("r11", "[r0, r2, lsl #1]", "r9", "r10")
+#define QPLAN_NEAR_ROW(word, load, first, last)                                                     \
+  "smlatb r4, " word ", " first ", r4\n\t" QPLAN_ONE_ROW(word, load, first, last) "smlad r4, " word \
+                                                                                  ", " last ", r4\n\t"
+#define QPLAN_NEAR_TWO                            \
+  QPLAN_NEAR_ROW("r12", "[r0, #16]!", "r5", "r6") \
+  QPLAN_NEAR_ROW("lr", "[r0, r2]", "r7", "r8")    \
+  QPLAN_NEAR_ROW("r11", "[r0, r2, lsl #1]", "r9", "r10")
+#define QPLAN_FAR_ROW(word, load, first, last) \
+  "smlad r4, " word ", " first                 \
+  ", r4\n\t"                                   \
+  "ldr " word ", " load                        \
+  "\n\t"                                       \
+  "smlabt r4, " word ", " last ", r4\n\t"
+#define QPLAN_FAR_TWO                            \
+  QPLAN_ONE                                      \
+  QPLAN_FAR_ROW("r12", "[r0, #16]!", "r5", "r6") \
+  QPLAN_FAR_ROW("lr", "[r0, r2]", "r7", "r8")    \
+  QPLAN_FAR_ROW("r11", "[r0, r2, lsl #1]", "r9", "r10")
+
+#define QPLAN_PLAIN_ROWS(two_outputs)        \
+  "vldmia r4, {s18-s22}\n\t"                 \
+  "ldmia r1!, {r5, r6, r7, r8, r9, r10}\n\t" \
+  "vldr s10, [r1]\n\t"                       \
+  "vldr s11, [r1]\n\t"                       \
+  "vldr s14, [r1, #4]\n\t"                   \
+  "vldr s15, [r1, #8]\n" /* A row. */        \
+  "1:\n\t"                                   \
+  "vmov r1, s20\n\t"                         \
+  "ldr r12, [r0]\n\t"                        \
+  "ldr lr, [r0, r2]\n\t"                     \
+  "ldr r11, [r0, r2, lsl #1]\n\t"            \
+  "cmp r1, #0\n\t"                           \
+  "beq 3f\n\t"                               \
+  "add r1, r1, r0\n\t"                       \
+  "vmov s9, r1\n"                            \
+  "2:\n\t"                                   \
+  "vmov r1, r4, s10, s11\n\t" two_outputs    \
+  "vmov s0, s1, r1, r4\n\t"                  \
+  "vmov.f32 s2, s15\n\t"                     \
+  "vmov.f32 s3, s15\n\t"                     \
+  "vcvt.f32.s32 s0, s0\n\t"                  \
+  "vcvt.f32.s32 s1, s1\n\t"                  \
+  "vfma.f32 s2, s0, s14\n\t"                 \
+  "vfma.f32 s3, s1, s14\n\t"                 \
+  "vcvt.u32.f32 s2, s2\n\t"                  \
+  "vcvt.u32.f32 s3, s3\n\t"                  \
+  "vmov r1, r4, s2, s3\n\t"                  \
+  "usat r1, #8, r1\n\t"                      \
+  "usat r4, #8, r4\n\t"                      \
+  "eor r1, r1, #128\n\t"                     \
+  "eor r4, r4, #128\n\t"                     \
+  "strb r1, [r3]\n\t"                        \
+  "vmov r1, s22\n\t"                         \
+  "strb r4, [r3, r1]\n\t"                    \
+  "add r3, r3, r1, lsl #1\n\t"               \
+  "vmov r1, s9\n\t"                          \
+  "cmp r0, r1\n\t"                           \
+  "bne 2b\n" /* One more. */                 \
+  "3:\n\t"                                   \
+  "vmov r1, s21\n\t"                         \
+  "cmp r1, #0\n\t"                           \
+  "beq 4f\n\t"                               \
+  "vmov r1, s10\n\t" QPLAN_ONE               \
+  "vmov s0, r1\n\t"                          \
+  "vmov.f32 s2, s15\n\t"                     \
+  "vcvt.f32.s32 s0, s0\n\t"                  \
+  "vfma.f32 s2, s0, s14\n\t"                 \
+  "vcvt.u32.f32 s2, s2\n\t"                  \
+  "vmov r1, s2\n\t"                          \
+  "usat r1, #8, r1\n\t"                      \
+  "eor r1, r1, #128\n\t"                     \
+  "vmov r4, s22\n\t"                         \
+  "strb r1, [r3]\n\t"                        \
+  "add r3, r3, r4\n"                         \
+  "4:\n\t"                                   \
+  "vmov r1, s18\n\t"                         \
+  "add r0, r0, r1\n\t"                       \
+  "vmov r1, s19\n\t"                         \
+  "subs r1, r1, #1\n\t"                      \
+  "vmov s19, r1\n\t"                         \
+  "bne 1b\n\t"
+
+template <bool kNear>
+__attribute__((noinline)) void run_plain_rows(const uint32_t* pairs, const Channel* channel,
+                                              uint32_t row_bytes, uint8_t* out, const PlainRows* rows) {
+  register const uint32_t* r0 __asm__("r0") = pairs;
+  register const Channel* r1 __asm__("r1") = channel;
+  register uint32_t r2 __asm__("r2") = row_bytes;
+  register uint8_t* r3 __asm__("r3") = out;
+  register const PlainRows* r4 __asm__("r4") = rows;
+  if constexpr (kNear) {
+    __asm__ volatile(QPLAN_PLAIN_ROWS(QPLAN_NEAR_TWO)
+                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r4)
+                     :
+                     : "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s9",
+                       "s10", "s11", "s14", "s15", "s18", "s19", "s20", "s21", "s22", "cc", "memory");
+  } else {
+    __asm__ volatile(QPLAN_PLAIN_ROWS(QPLAN_FAR_TWO)
+                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r4)
+                     :
+                     : "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s9",
+                       "s10", "s11", "s14", "s15", "s18", "s19", "s20", "s21", "s22", "cc", "memory");
+  }
+}
+#endif
 
 class Depthwise {
  public:
@@ -200,6 +231,9 @@ class Depthwise {
         outputs_(args),
         row_bytes_(size_t{args.input_w} * args.input_c),
         row_words_(is_3x3(args) ? row_words(args) : 0),
+        stripe_rows_(is_3x3(args) ? stripe_rows(args) : 0),
+        columns_(row_words_, args),
+        padding_(static_cast<uint8_t>(args.pad_value) * 0x01010101u),
         pairs_(static_cast<uint32_t*>(scratch)),
         weights_stride_((size_t{args.output_c} + 15) / 16 * 16),
         sign_bias_(args.output_dtype == Dtype::kS8 ? 0x80 : 0) {}
@@ -232,8 +266,8 @@ class Depthwise {
 
   void run_block(uint32_t begin, uint32_t end, uint32_t c) {
     const uint32_t count = a_.input_c - c < kBlock ? a_.input_c - c : kBlock;
-    RowWeights weights[kBlock][kWindow];
-    for (uint32_t i = 0; i < count; ++i) read_weights(c + i, weights[i]);
+    Channel channels[kBlock];
+    read_channels(c, count, channels);
     int32_t held = 0;  // input rows of the image that are expanded: those before this one
     for (uint32_t row = begin; row < end;) {
       uint32_t n = 0, y = row;
@@ -241,7 +275,7 @@ class Depthwise {
         n = row / a_.output_h;
         y = row % a_.output_h;
       }
-      uint32_t rows = stripe_rows(a_);
+      uint32_t rows = stripe_rows_;
       if (rows > a_.output_h - y) rows = a_.output_h - y;
       if (rows > end - row) rows = end - row;
       const int32_t first = static_cast<int32_t>(y * a_.stride_h) - static_cast<int32_t>(a_.pad_top);
@@ -258,7 +292,7 @@ class Depthwise {
       held = first + static_cast<int32_t>(num_rows);
       held_rows_ = num_rows;
       uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{row} * a_.output_w * a_.output_c + c;
-      for (uint32_t i = 0; i < count; ++i) run_channel(pairs_ + i, weights[i], rows, c + i, out + i);
+      run_stripe_of_block(channels, count, rows, c, out);
       row += rows;
     }
   }
@@ -266,120 +300,196 @@ class Depthwise {
   // Expanded rows to the front.
   void move_rows(const uint32_t* from, uint32_t rows) const {
     if (from == pairs_) return;
-    for (uint32_t i = 0; i < rows * row_words_; ++i) pairs_[i] = from[i];
+    uint32_t* to = pairs_;
+    for (uint32_t* const end = to + rows * row_words_; to != end; to += kBlock, from += kBlock) {
+      const uint32_t a = from[0], b = from[1], c = from[2], d = from[3];
+      to[0] = a;
+      to[1] = b;
+      to[2] = c;
+      to[3] = d;
+    }
   }
 
   // Input row y of channels [c, c + count), as pairs of columns from -pad_left on.
   void expand_row(const uint8_t* image, int32_t y, uint32_t c, uint32_t count, uint32_t* to) const {
     if (y < 0 || static_cast<uint32_t>(y) >= a_.input_h) {
       const int32_t outside = a_.pad_value - a_.input_zero_point;
-      const uint32_t pair = pair_of(outside, outside);
-      for (uint32_t i = 0; i < row_words_; ++i) to[i] = pair;
+      fill_pairs(pair_of(outside, outside), row_words_ / kBlock, to);
       return;
     }
     const uint8_t* row = image + static_cast<size_t>(y) * row_bytes_ + c;
     if (a_.input_dtype == Dtype::kS8) {
-      expand_columns<true>(row, count, to);
+      count == kBlock ? expand_columns<true>(row, to) : expand_few_columns<true>(row, count, to);
     } else {
-      expand_columns<false>(row, count, to);
+      count == kBlock ? expand_columns<false>(row, to) : expand_few_columns<false>(row, count, to);
     }
     if (a_.input_zero_point == 0) return;
     const uint32_t zero_points = pair_of(a_.input_zero_point, a_.input_zero_point);
     for (uint32_t i = 0; i < row_words_; ++i) to[i] = subtract_pairs(to[i], zero_points);
   }
 
+  // Pairs of one value in all channels; returns where the next ones go.
+  static uint32_t* fill_pairs(uint32_t pair, uint32_t count, uint32_t* to) {
+    for (; count > 0; --count, to += kBlock) to[0] = to[1] = to[2] = to[3] = pair;
+    return to;
+  }
+
+  // Of a whole block: pairs outside, one that is half inside, whole ones, and the same on the right.
   template <bool kSigned>
-  void expand_columns(const uint8_t* row, uint32_t count, uint32_t* to) const {
+  void expand_columns(const uint8_t* row, uint32_t* to) const {
     const size_t stride = a_.input_c;
-    // Pairs [first, last) are whole in the image, and their channels can be read as words.
-    const uint32_t end = row_words_ / kBlock;
-    uint32_t first = (a_.pad_left + 1) / 2, last = count == kBlock ? (a_.pad_left + a_.input_w) / 2 : 0;
-    if (last > end) last = end;
-    if (first > last) first = last;
-    uint32_t pair = 0;
-    const auto by_column = [&](uint32_t stop) {
-      for (; pair < stop; ++pair, to += kBlock) {
-        const uint32_t x = 2 * pair - a_.pad_left;  // wraps below 0
-        store_pairs<kSigned>(column(row, x, count), column(row, x + 1, count), to);
-      }
-    };
-    by_column(first);
-    const uint8_t* from = row + (2 * first - a_.pad_left) * stride;
-    for (; pair < last; ++pair, to += kBlock, from += 2 * stride) {
-      store_pairs<kSigned>(load_quad(from), load_quad(from + stride), to);
+    if (columns_.left != 0) to = fill_pairs(pair_of(a_.pad_value, a_.pad_value), columns_.left, to);
+    if (columns_.begins_odd) {
+      to = store_pairs(pairs_of<kSigned>(padding_, load_quad(row)), to);
+      row += stride;
     }
-    by_column(end);
+    if (columns_.whole != 0) {
+      to = expand_pairs<kSigned>(row, stride, columns_.whole, to);
+      row += 2 * stride * columns_.whole;
+    }
+    if (columns_.ends_odd) to = store_pairs(pairs_of<kSigned>(load_quad(row), padding_), to);
+    if (columns_.right != 0) fill_pairs(pair_of(a_.pad_value, a_.pad_value), columns_.right, to);
+  }
+
+  // Pairs of neighbouring columns; returns where the next ones go.
+  template <bool kSigned>
+  static uint32_t* expand_pairs(const uint8_t* from, size_t stride, uint32_t pairs, uint32_t* to) {
+    uint32_t* const end = to + pairs * kBlock;
+#if defined(QPLAN_SCALAR_DSP)
+#define QPLAN_EXPAND_PAIRS(extend)                                                                   \
+  __asm__ volatile(                                                                                  \
+      "1:\n\t"                                                                                       \
+      "ldr r3, [%[from]]\n\t"                                                                        \
+      "ldr r4, [%[from], %[stride]]\n\t"                                                             \
+      "add %[from], %[from], %[stride], lsl #1\n\t" extend " r5, r3\n\t" extend " r6, r4\n\t" extend \
+      " r8, r3, ror #8\n\t" extend                                                                   \
+      " r9, r4, ror #8\n\t"                                                                          \
+      "pkhbt r3, r5, r6, lsl #16\n\t"                                                                \
+      "pkhbt r4, r8, r9, lsl #16\n\t"                                                                \
+      "pkhtb r5, r6, r5, asr #16\n\t"                                                                \
+      "pkhtb r6, r9, r8, asr #16\n\t"                                                                \
+      "stmia %[to]!, {r3, r4, r5, r6}\n\t"                                                           \
+      "cmp %[to], %[end]\n\t"                                                                        \
+      "bne 1b\n\t"                                                                                   \
+      : [from] "+r"(from), [to] "+r"(to)                                                             \
+      : [stride] "r"(stride), [end] "r"(end)                                                         \
+      : "r3", "r4", "r5", "r6", "r8", "r9", "cc", "memory")
+    if constexpr (kSigned) {
+      QPLAN_EXPAND_PAIRS("sxtb16");
+    } else {
+      QPLAN_EXPAND_PAIRS("uxtb16");
+    }
+#undef QPLAN_EXPAND_PAIRS
+#else
+    for (; to != end; to += kBlock, from += 2 * stride) {
+      store_pairs(pairs_of<kSigned>(load_quad(from), load_quad(from + stride)), to);
+    }
+#endif
+    return to;
+  }
+
+  // Of the last block, whose channels are not four.
+  template <bool kSigned>
+  void expand_few_columns(const uint8_t* row, uint32_t count, uint32_t* to) const {
+    for (uint32_t pair = 0; pair < row_words_ / kBlock; ++pair) {
+      const uint32_t x = 2 * pair - a_.pad_left;  // wraps below 0
+      to = store_pairs(pairs_of<kSigned>(column(row, x, count), column(row, x + 1, count)), to);
+    }
   }
 
   // The channels of a column of a row; outside the image, those of the padding.
   uint32_t column(const uint8_t* row, uint32_t x, uint32_t count) const {
-    if (x >= a_.input_w) return static_cast<uint8_t>(a_.pad_value) * 0x01010101u;
+    if (x >= a_.input_w) return padding_;
     const uint8_t* from = row + size_t{x} * a_.input_c;
-    if (count == kBlock) return load_quad(from);
     uint32_t quad = 0;
     for (uint32_t i = 0; i < count; ++i) quad |= static_cast<uint32_t>(from[i]) << (8 * i);
     return quad;
   }
 
+  // Of the channels of two columns.
+  struct Pairs {
+    uint32_t of[kBlock];
+  };
   template <bool kSigned>
-  static void store_pairs(uint32_t left, uint32_t right, uint32_t* to) {
+  static Pairs pairs_of(uint32_t left, uint32_t right) {
     const uint32_t left_even = kSigned ? even_bytes(left) : even_bytes_u8(left);
     const uint32_t right_even = kSigned ? even_bytes(right) : even_bytes_u8(right);
     const uint32_t left_odd = kSigned ? odd_bytes(left) : odd_bytes_u8(left);
     const uint32_t right_odd = kSigned ? odd_bytes(right) : odd_bytes_u8(right);
-    to[0] = low_halves(left_even, right_even);
-    to[1] = low_halves(left_odd, right_odd);
-    to[2] = high_halves(left_even, right_even);
-    to[3] = high_halves(left_odd, right_odd);
+    return {{low_halves(left_even, right_even), low_halves(left_odd, right_odd),
+             high_halves(left_even, right_even), high_halves(left_odd, right_odd)}};
+  }
+  static uint32_t* store_pairs(const Pairs& pairs, uint32_t* to) {
+    for (uint32_t i = 0; i < kBlock; ++i) to[i] = pairs.of[i];
+    return to + kBlock;
   }
 
-  // Reads the weights of channel c, which all its stripes use.
-  void read_weights(uint32_t c, RowWeights* weights) const {
-    for (uint32_t ky = 0; ky < kWindow; ++ky) {
-      const int32_t w1 = weight(ky * kWindow + 1, c);
-      weights[ky] = {pair_of(weight(ky * kWindow, c), w1), pair_of(w1, weight(ky * kWindow + 2, c))};
+  // Reads the weights of channels [c, c + count), which all stripes use. The layout has whole blocks.
+  void read_channels(uint32_t c, uint32_t count, Channel* channels) const {
+    const int8_t* at = a_.weights + c;
+    for (uint32_t ky = 0; ky < kWindow; ++ky, at += kWindow * weights_stride_) {
+      const uint32_t left = load_quad(at), middle = load_quad(at + weights_stride_),
+                     right = load_quad(at + 2 * weights_stride_);
+      const Pairs first = pairs_of<true>(left, middle), last = pairs_of<true>(middle, right);
+      for (uint32_t i = 0; i < kBlock; ++i) channels[i].weights[ky] = {first.of[i], last.of[i]};
     }
+    if (a_.weights_zero_point != 0) center(channels);
+    const bool has_form = outputs_.has_form(c);
+    for (uint32_t i = 0; i < count; ++i) {
+      channels[i].bias = a_.bias[c + i];
+      channels[i].scale = has_form ? a_.float_scale[c + i] : 0.0f;
+      channels[i].offset = has_form ? a_.float_offset[c + i] : 0.0f;
+    }
+  }
+
+  void center(Channel* channels) const {
+    const uint32_t zero_points = pair_of(a_.weights_zero_point, a_.weights_zero_point);
+    for (uint32_t i = 0; i < kBlock; ++i) {
+      for (RowWeights& weights : channels[i].weights) {
+        weights = {subtract_pairs(weights.first, zero_points), subtract_pairs(weights.last, zero_points)};
+      }
+    }
+  }
+
+  void run_stripe_of_block(const Channel* channels, uint32_t count, uint32_t rows, uint32_t c,
+                           uint8_t* out) const {
+#if defined(QPLAN_SCALAR_FPU)
+    if (outputs_.is_full() && sign_bias_ != 0 && outputs_.has_form(c)) {
+      const bool is_near = a_.stride_w == 1;
+      PlainRows plain;
+      plain.rows = rows;
+      plain.pairs_bytes = a_.output_w / 2 * (is_near ? 1 : 2) * kBlock * 4;
+      plain.is_odd = a_.output_w % 2;
+      plain.out_stride = a_.output_c;
+      plain.in_step = (row_words_ * a_.stride_h - plain.is_odd * kBlock) * 4 - plain.pairs_bytes;
+      for (uint32_t i = 0; i < count; ++i) {
+        (is_near ? run_plain_rows<true> : run_plain_rows<false>)(pairs_ + i, channels + i, row_words_ * 4,
+                                                                 out + i, &plain);
+      }
+      return;
+    }
+#endif
+    for (uint32_t i = 0; i < count; ++i) run_channel(pairs_ + i, channels[i], rows, c + i, out + i);
   }
 
   // A stripe of channel c.
-  void run_channel(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, uint32_t c,
+  void run_channel(const uint32_t* pairs, const Channel& channel, uint32_t rows, uint32_t c,
                    uint8_t* out) const {
 #if defined(QPLAN_SCALAR_FPU)
     if (outputs_.has_form(c)) {
-      const float scale = a_.float_scale[c], offset = a_.float_offset[c];
+      const float scale = channel.scale, offset = channel.offset;
       if (outputs_.is_full()) {
         const uint32_t sign_bias = sign_bias_;
-        if (a_.stride_w == 1 && sign_bias != 0) return run_plain_stripe(pairs, weights, rows, c, out);
-        return run_stripe(pairs, weights, rows, a_.bias[c], out,
+        return run_stripe(pairs, channel.weights, rows, channel.bias, out,
                           [=](int32_t sum) { return full_output(sum, scale, offset, sign_bias); });
       }
-      return run_stripe(pairs, weights, rows, a_.bias[c], out,
+      return run_stripe(pairs, channel.weights, rows, channel.bias, out,
                         [=](int32_t sum) { return outputs_.form_output(sum, scale, offset); });
     }
 #endif
-    run_stripe(pairs, weights, rows, a_.bias[c], out, [=](int32_t sum) { return outputs_.output(sum, c); });
+    run_stripe(pairs, channel.weights, rows, channel.bias, out,
+               [=](int32_t sum) { return outputs_.output(sum, c); });
   }
-
-#if defined(QPLAN_SCALAR_FPU)
-  void run_plain_stripe(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, uint32_t c,
-                        uint8_t* out) const {
-    PlainStripe stripe;
-    for (uint32_t ky = 0; ky < kWindow; ++ky) {
-      stripe.weights[2 * ky] = weights[ky].first;
-      stripe.weights[2 * ky + 1] = weights[ky].last;
-    }
-    stripe.bias = a_.bias[c];
-    stripe.scale = a_.float_scale[c];
-    stripe.offset = a_.float_offset[c];
-    stripe.out_stride = a_.output_c;
-    stripe.in_step = row_words_ * a_.stride_h * 4;
-    stripe.out_step = a_.output_w * a_.output_c;
-    stripe.pairs_bytes = a_.output_w / 2 * kBlock * 4;
-    stripe.is_odd = a_.output_w % 2;
-    stripe.rows = rows;
-    run_plain_rows(pairs, &stripe, row_words_ * 4, out);
-  }
-#endif
 
   template <typename Output>
   void run_stripe(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, int32_t bias, uint8_t* out,
@@ -482,8 +592,10 @@ class Depthwise {
   const DepthwiseConv2dArgs& a_;
   const Outputs<DepthwiseConv2dArgs> outputs_;
   const size_t row_bytes_;
-  const uint32_t row_words_;
-  uint32_t* const pairs_;  // [input row][pair][channel]
+  const uint32_t row_words_, stripe_rows_;
+  const Columns columns_;
+  const uint32_t padding_;  // four channels of a column outside the image
+  uint32_t* const pairs_;   // [input row][pair][channel]
   const size_t weights_stride_;
   const uint32_t sign_bias_;
   uint32_t held_rows_ = 0;  // of the stripe before

@@ -58,8 +58,24 @@ inline uint32_t even_bytes_u8(uint32_t quad) { return quad & 0x00ff00ff; }
 inline uint32_t odd_bytes_u8(uint32_t quad) { return quad >> 8 & 0x00ff00ff; }
 
 // The low halves of two pairs, and their high halves.
-inline uint32_t low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
-inline uint32_t high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
+inline uint32_t low_halves(uint32_t a, uint32_t b) {
+#if defined(QPLAN_SCALAR_DSP)
+  uint32_t pair;
+  __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(a), "r"(b));
+  return pair;
+#else
+  return (a & 0xffff) | b << 16;
+#endif
+}
+inline uint32_t high_halves(uint32_t a, uint32_t b) {
+#if defined(QPLAN_SCALAR_DSP)
+  uint32_t pair;
+  __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pair) : "r"(b), "r"(a));
+  return pair;
+#else
+  return a >> 16 | (b & 0xffff0000);
+#endif
+}
 
 // Pairs less another, element by element.
 inline uint32_t subtract_pairs(uint32_t a, uint32_t b) {
@@ -275,9 +291,12 @@ inline void multiply_tile_halves(Tile* tile, const uint32_t* pixels, const int8_
 
 // Expands `quads` quads of three pixels; returns where the next ones go.
 inline uint32_t* expand_tile(const uint8_t* const* pixels, uint32_t quads, bool is_signed, uint32_t* to) {
-  const uint8_t *a = pixels[0], *b = pixels[1], *c = pixels[2];
 #if defined(QPLAN_SCALAR_DSP)
-  uint32_t* const end = to + quads * kTileWords;
+  register const uint8_t* a __asm__("r0") = pixels[0];
+  register const uint8_t* b __asm__("r1") = pixels[1];
+  register const uint8_t* c __asm__("r2") = pixels[2];
+  register uint32_t* at __asm__("r12") = to;
+  register uint32_t* const end __asm__("lr") = to + quads * kTileWords;
 #define QPLAN_EXPAND(extend)                                                                         \
   __asm__ volatile(                                                                                  \
       "1:\n\t"                                                                                       \
@@ -286,10 +305,10 @@ inline uint32_t* expand_tile(const uint8_t* const* pixels, uint32_t quads, bool 
       "ldr r9, [%[c]], #4\n\t" extend " r3, r6\n\t" extend " r4, r8\n\t" extend " r5, r9\n\t" extend \
       " r6, r6, ror #8\n\t" extend " r8, r8, ror #8\n\t" extend                                      \
       " r9, r9, ror #8\n\t"                                                                          \
-      "stmia %[to]!, {r3, r4, r5, r6, r8, r9}\n\t"                                                   \
-      "cmp %[to], %[end]\n\t"                                                                        \
+      "stmia %[at]!, {r3, r4, r5, r6, r8, r9}\n\t"                                                   \
+      "cmp %[at], %[end]\n\t"                                                                        \
       "bne 1b\n\t"                                                                                   \
-      : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [to] "+r"(to)                                         \
+      : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [at] "+r"(at)                                         \
       : [end] "r"(end)                                                                               \
       : "r3", "r4", "r5", "r6", "r8", "r9", "cc", "memory")
   if (is_signed) {
@@ -298,8 +317,9 @@ inline uint32_t* expand_tile(const uint8_t* const* pixels, uint32_t quads, bool 
     QPLAN_EXPAND("uxtb16");
   }
 #undef QPLAN_EXPAND
-  return to;
+  return at;
 #else
+  const uint8_t *a = pixels[0], *b = pixels[1], *c = pixels[2];
   const auto even = is_signed ? even_bytes : even_bytes_u8;
   const auto odd = is_signed ? odd_bytes : odd_bytes_u8;
   for (uint32_t i = 0; i < quads; ++i, a += 4, b += 4, c += 4, to += kTileWords) {

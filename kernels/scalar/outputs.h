@@ -90,6 +90,27 @@ inline int32_t float_sum(const AddFormula& f, int32_t a, int32_t b) {
   __asm__("vmov %0, %1" : "=r"(result) : "t"(value));
   return clamp_s32(result, f.clamp_min, f.clamp_max);
 }
+
+// float_sum of int8 where the clamp is that of int8.
+inline void add_signed_bytes(const AddFormula& f, const uint8_t* a, const uint8_t* b, uint32_t count,
+                             uint8_t* out) {
+  const float scale1 = f.float_scale1, scale2 = f.float_scale2, offset = f.float_offset;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int32_t first = static_cast<int8_t>(a[i]), second = static_cast<int8_t>(b[i]);
+    float x, y, value = offset;
+    int32_t result;
+    __asm__("vmov %0, %1" : "=t"(x) : "r"(first));
+    __asm__("vmov %0, %1" : "=t"(y) : "r"(second));
+    __asm__("vcvt.f32.s32 %0, %0" : "+t"(x));
+    __asm__("vcvt.f32.s32 %0, %0" : "+t"(y));
+    __asm__("vfma.f32 %0, %1, %2" : "+t"(value) : "t"(y), "t"(scale2));
+    __asm__("vfma.f32 %0, %1, %2" : "+t"(value) : "t"(x), "t"(scale1));
+    __asm__("vcvtr.s32.f32 %0, %0" : "+t"(value));
+    __asm__("vmov %0, %1" : "=r"(result) : "t"(value));
+    __asm__("ssat %0, #8, %0" : "+r"(result));
+    out[i] = static_cast<uint8_t>(result);
+  }
+}
 #else
 constexpr bool kHasFloatForm = false;
 
@@ -114,14 +135,17 @@ class Outputs {
         is_signed_form_(args.float_form == FloatForm::kSigned),
         // Outputs that begin at the zero point, which is the least value, and end at the largest: the
         // conversion to unsigned integers is one clamp and USAT the other.
-        is_full_(has_form_ && !is_signed_form_ && zero_point_ == dtype_min(args.output_dtype) &&
-                 low_ == zero_point_ && high_ == zero_point_ + 255) {}
+        has_whole_range_(has_form_ && low_ == dtype_min(args.output_dtype) && high_ == low_ + 255),
+        is_full_(has_whole_range_ && !is_signed_form_ && zero_point_ == low_) {}
 
   // Whether the float form computes the group that channel o belongs to.
   bool has_form(uint32_t o) const {
     return has_form_ && args_.float_scale[o / kFormGroup * kFormGroup] >= 0.0f;
   }
   bool is_full() const { return is_full_; }
+  bool is_signed_form() const { return is_signed_form_; }
+  // Outputs have a float form and are clamped to all values of their dtype, no fewer.
+  bool has_whole_range() const { return has_whole_range_; }
   bool rounds_towards_zero() const { return has_form_; }
 
   // The output of channel o, as a byte.
@@ -138,7 +162,7 @@ class Outputs {
  private:
   const Args& args_;
   const int32_t zero_point_, low_, high_;
-  const bool has_form_, is_signed_form_, is_full_;
+  const bool has_form_, is_signed_form_, has_whole_range_, is_full_;
 };
 
 #if defined(QPLAN_SCALAR_FPU)
@@ -155,148 +179,215 @@ inline uint8_t full_output(int32_t sum, float scale, float offset, uint32_t sign
   return static_cast<uint8_t>(byte ^ sign_bias);
 }
 
-// Two neighbouring outputs where Outputs::is_full(), as two bytes.
-inline uint32_t full_outputs(int32_t sum0, int32_t sum1, float scale0, float scale1, const float* offsets,
-                             uint32_t sign_bias) {
-  uint32_t low, high;
-  __asm__(
-      "vmov s0, s1, %[sum0], %[sum1]\n\t"
-      "vldr d1, [%[offsets]]\n\t"
-      "vcvt.f32.s32 s0, s0\n\t"
-      "vcvt.f32.s32 s1, s1\n\t"
-      "vfma.f32 s2, s0, %[scale0]\n\t"
-      "vfma.f32 s3, s1, %[scale1]\n\t"
-      "vcvt.u32.f32 s2, s2\n\t"
-      "vcvt.u32.f32 s3, s3\n\t"
-      "vmov %[low], %[high], s2, s3\n\t"
-      "usat %[low], #8, %[low]\n\t"
-      "usat %[high], #8, %[high]\n\t"
-      : [low] "=&r"(low), [high] "=&r"(high)
-      : [sum0] "r"(sum0), [sum1] "r"(sum1), [scale0] "t"(scale0), [scale1] "t"(scale1),
-        [offsets] "r"(offsets), "m"(offsets[0]), "m"(offsets[1])
-      : "s0", "s1", "s2", "s3");
-  return (low | high << 8) ^ sign_bias;
-}
-
-// Two channels of three pixels at a time, from products to outputs, where Outputs::is_full() and weights are
-// in halves (multiply_tile_halves).
-struct PlainTiles {
-  const uint32_t* pixels;  // [quads][2][pixel]
-  const uint32_t* unrolled_end;
-  const uint32_t* end;
-  const int8_t* weights;
-  const int32_t* bias;  // these four: of the next channel
+// Four channels of three pixels at a time, from products to outputs, where weights are in halves
+// (multiply_tile_halves), Outputs::has_whole_range() holds and all channels have a float form.
+struct FormTiles {
+  const int32_t* bias;  // these five: of the next channel
   const float* scale;
   const float* offset;
   uint8_t* out;
+  uint32_t second, third;  // bytes from the first pixel's outputs to those of the others
   const uint8_t* out_end;
-  uint32_t channels;  // from a pixel's outputs to the next one's
-  uint32_t sign_bias;
-};
-static_assert(sizeof(PlainTiles) == 44 && offsetof(PlainTiles, channels) == 36,
-              "the assembly knows its fields");
+  uint32_t sign_bias;   // of four outputs
+  uint32_t zero_point;  // less the least value of the dtype, as a pair
+  const int8_t* weights;
+  const uint32_t* pixels;  // [quads][2][pixel]
+  const uint32_t* end;
+  uint32_t entry;  // FormTiles::entry_of(quads)
 
-// What a compiler would spill around the products takes a fifth of them where channels are few: registers are
-// given out by hand. s31 holds the struct's address, s30 the odd channel's bias.
-__attribute__((noinline)) inline void multiply_plain_tiles(PlainTiles* tiles) {
-  register PlainTiles* at __asm__("r0") = tiles;
-  __asm__ volatile(
-      "vmov s31, r0\n\t"
-      "mov lr, r0\n\t"
-      "ldr r1, [r0, #12]\n"
-      // Both sums of each pixel begin with the even channel's bias.
-      "1:\n\t"
-      "ldr r2, [lr, #16]\n\t"
-      "ldrd r4, r3, [r2], #8\n\t"
-      "str r2, [lr, #16]\n\t"
-      "vmov s30, r3\n\t"
-      "mov r5, r4\n\t"
-      "mov r6, r4\n\t"
-      "mov r7, r4\n\t"
-      "mov r8, r4\n\t"
-      "mov r9, r4\n\t"
-      "ldrd r0, lr, [lr]\n\t"
-      "cmp r0, lr\n\t"
-      "beq 3f\n"
-      "2:\n\t" QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD
-      "cmp r0, lr\n\t"
-      "bne 2b\n"
-      "3:\n\t"
-      "vmov r2, s31\n\t"
-      "ldr lr, [r2, #8]\n\t"
-      "cmp r0, lr\n\t"
-      "beq 5f\n"
-      "4:\n\t" QPLAN_HALVES_QUAD
-      "cmp r0, lr\n\t"
-      "bne 4b\n\t"
-      "vmov r2, s31\n"
-      // The odd channel's sums.
-      "5:\n\t"
-      "vmov r3, s30\n\t"
-      "sub r5, r5, r4\n\t"
-      "sub r7, r7, r6\n\t"
-      "sub r9, r9, r8\n\t"
-      "add r5, r3, r5, asr #8\n\t"
-      "add r7, r3, r7, asr #8\n\t"
-      "add r9, r3, r9, asr #8\n\t"
-      "ldrd r3, r10, [r2, #20]\n\t"
-      "vmov s0, s1, r4, r5\n\t"
-      "vmov s2, s3, r6, r7\n\t"
-      "vmov s4, s5, r8, r9\n\t"
-      "vldr d3, [r3]\n\t"
-      "vldr d4, [r10]\n\t"
-      "vldr d5, [r10]\n\t"
-      "vldr d6, [r10]\n\t"
-      "adds r3, r3, #8\n\t"
-      "add r10, r10, #8\n\t"
-      "strd r3, r10, [r2, #20]\n\t"
-      "vcvt.f32.s32 s0, s0\n\t"
-      "vcvt.f32.s32 s1, s1\n\t"
-      "vcvt.f32.s32 s2, s2\n\t"
-      "vcvt.f32.s32 s3, s3\n\t"
-      "vcvt.f32.s32 s4, s4\n\t"
-      "vcvt.f32.s32 s5, s5\n\t"
-      "vfma.f32 s8, s0, s6\n\t"
-      "vfma.f32 s9, s1, s7\n\t"
-      "vfma.f32 s10, s2, s6\n\t"
-      "vfma.f32 s11, s3, s7\n\t"
-      "vfma.f32 s12, s4, s6\n\t"
-      "vfma.f32 s13, s5, s7\n\t"
-      "vcvt.u32.f32 s8, s8\n\t"
-      "vcvt.u32.f32 s9, s9\n\t"
-      "vcvt.u32.f32 s10, s10\n\t"
-      "vcvt.u32.f32 s11, s11\n\t"
-      "vcvt.u32.f32 s12, s12\n\t"
-      "vcvt.u32.f32 s13, s13\n\t"
-      "vmov r4, r5, s8, s9\n\t"
-      "vmov r6, r7, s10, s11\n\t"
-      "vmov r8, r9, s12, s13\n\t"
-      "usat r4, #8, r4\n\t"
-      "usat r5, #8, r5\n\t"
-      "usat r6, #8, r6\n\t"
-      "usat r7, #8, r7\n\t"
-      "usat r8, #8, r8\n\t"
-      "usat r9, #8, r9\n\t"
-      "ldrd r3, r10, [r2, #36]\n\t"
-      "ldrd r11, r12, [r2, #28]\n\t"
-      "orr r4, r4, r5, lsl #8\n\t"
-      "orr r6, r6, r7, lsl #8\n\t"
-      "orr r8, r8, r9, lsl #8\n\t"
-      "eor r4, r4, r10\n\t"
-      "eor r6, r6, r10\n\t"
-      "eor r8, r8, r10\n\t"
-      "strh r8, [r11, r3, lsl #1]\n\t"
-      "strh r6, [r11, r3]\n\t"
-      "strh r4, [r11], #2\n\t"
-      "str r11, [r2, #28]\n\t"
-      "mov lr, r2\n\t"
-      "cmp r11, r12\n\t"
-      "bne 1b\n\t"
-      : "+r"(at)
-      :
-      : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2",
-        "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s30", "s31", "cc", "memory");
+  // The loop has four quads and is entered in the middle of the one that makes their number right: its first
+  // half has been multiplied with the bias as sum. Bytes of code, and the bit of Thumb.
+  static uint32_t entry_of(uint32_t quads) { return (4 - quads % 4) % 4 * 68 + 36 + 1; }
+};
+static_assert(sizeof(FormTiles) == 52 && offsetof(FormTiles, weights) == 36, "the assembly knows its fields");
+
+// Registers are given out by hand: what a compiler would spill around the products takes a fifth of them
+// where channels are few. lr is the end of the pixels, r1 the weights. s28 and s31 hold where the loops of
+// the first and of the last two channels are entered, s29 the pixels, s30 the struct; s6 to s9 the biases,
+// s12 to s15 the scales, s16 to s27 what is added to each pixel, then the outputs.
+#define QPLAN_FORM_BEGIN       \
+  "vmov s30, r0\n\t"           \
+  "ldrd r1, r2, [r0, #36]\n\t" \
+  "vmov s29, r2\n\t"           \
+  "ldrd lr, r3, [r0, #44]\n\t" \
+  "adr.w r2, 2f\n\t"           \
+  "add r2, r2, r3\n\t"         \
+  "vmov s28, r2\n\t"           \
+  "adr.w r2, 3f\n\t"           \
+  "add r2, r2, r3\n\t"         \
+  "vmov s31, r2\n"             \
+  "1:\n\t"                     \
+  "vmov r2, s30\n\t"           \
+  "ldmia r2, {r3, r4, r5}\n\t" \
+  "vldmia r3!, {s6-s9}\n\t"    \
+  "vldmia r4!, {s12-s15}\n\t"
+
+// Half a quad, with the even channel's bias (r4) as the sum of both; then the rest, from the entry on.
+#define QPLAN_FORM_PRODUCTS(even, entry, label)                                                   \
+  "vmov r4, " even                                                                                \
+  "\n\t"                                                                                          \
+  "vmov r0, s29\n\t"                                                                              \
+  "ldmia.w r1!, {r11, r12}\n\t"                                                                   \
+  "ldmia.w r0!, {r2, r3, r10}\n\t"                                                                \
+  "smlad r5, r2, r11, r4\n\t"                                                                     \
+  "smlad r7, r3, r11, r4\n\t"                                                                     \
+  "smlad r9, r10, r11, r4\n\t"                                                                    \
+  "sxtb16 r11, r11\n\t"                                                                           \
+  "smlad r6, r3, r11, r4\n\t"                                                                     \
+  "smlad r8, r10, r11, r4\n\t"                                                                    \
+  "smlad r4, r2, r11, r4\n\t"                                                                     \
+  "vmov r2, " entry                                                                               \
+  "\n\t"                                                                                          \
+  "bx r2\n" label ":\n\t" QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD QPLAN_HALVES_QUAD \
+  ".if (. - " label                                                                               \
+  "b) != 4 * 68\n\t"                                                                              \
+  ".error \"FormTiles::entry_of\"\n\t"                                                            \
+  ".endif\n\t"                                                                                    \
+  "cmp r0, lr\n\t"                                                                                \
+  "bne " label "b\n\t"
+
+// The odd channel's sums.
+#define QPLAN_FORM_SUMS(odd)   \
+  "vmov r3, " odd              \
+  "\n\t"                       \
+  "sub r5, r5, r4\n\t"         \
+  "sub r7, r7, r6\n\t"         \
+  "sub r9, r9, r8\n\t"         \
+  "add r5, r3, r5, asr #8\n\t" \
+  "add r7, r3, r7, asr #8\n\t" \
+  "add r9, r3, r9, asr #8\n\t"
+#define QPLAN_FORM_KEEP(p0, p1, p2) \
+  "vmov " p0                        \
+  ", r4, r5\n\t"                    \
+  "vmov " p1                        \
+  ", r6, r7\n\t"                    \
+  "vmov " p2 ", r8, r9\n\t"
+
+// What is added has the sign of the sum.
+#define QPLAN_FORM_SIGN(even, odd, to) \
+  "and r2, " even                      \
+  ", #0x80000000\n\t"                  \
+  "and r3, " odd                       \
+  ", #0x80000000\n\t"                  \
+  "orr r2, r2, r10\n\t"                \
+  "orr r3, r3, r11\n\t"                \
+  "vmov " to ", r2, r3\n\t"
+#define QPLAN_FORM_SIGNS(offsets, p1, p2)                                                               \
+  "vmov r10, r11, " offsets "\n\t" QPLAN_FORM_SIGN("r4", "r5", offsets) QPLAN_FORM_SIGN("r6", "r7", p1) \
+      QPLAN_FORM_SIGN("r8", "r9", p2)
+
+#define QPLAN_FORM_VALUES         \
+  "vcvt.f32.s32 s0, s0\n\t"       \
+  "vcvt.f32.s32 s1, s1\n\t"       \
+  "vcvt.f32.s32 s6, s6\n\t"       \
+  "vcvt.f32.s32 s7, s7\n\t"       \
+  "vcvt.f32.s32 s2, s2\n\t"       \
+  "vcvt.f32.s32 s3, s3\n\t"       \
+  "vcvt.f32.s32 s8, s8\n\t"       \
+  "vcvt.f32.s32 s9, s9\n\t"       \
+  "vcvt.f32.s32 s4, s4\n\t"       \
+  "vcvt.f32.s32 s5, s5\n\t"       \
+  "vcvt.f32.s32 s10, s10\n\t"     \
+  "vcvt.f32.s32 s11, s11\n\t"     \
+  "vfma.f32 s16, s0, s12\n\t"     \
+  "vfma.f32 s17, s1, s13\n\t"     \
+  "vfma.f32 s18, s6, s14\n\t"     \
+  "vfma.f32 s19, s7, s15\n\t"     \
+  "vfma.f32 s20, s2, s12\n\t"     \
+  "vfma.f32 s21, s3, s13\n\t"     \
+  "vfma.f32 s22, s8, s14\n\t"     \
+  "vfma.f32 s23, s9, s15\n\t"     \
+  "vfma.f32 s24, s4, s12\n\t"     \
+  "vfma.f32 s25, s5, s13\n\t"     \
+  "vfma.f32 s26, s10, s14\n\t"    \
+  "vfma.f32 s27, s11, s15\n\t"    \
+  "vcvt.s16.f32 s16, s16, #0\n\t" \
+  "vcvt.s16.f32 s17, s17, #0\n\t" \
+  "vcvt.s16.f32 s18, s18, #0\n\t" \
+  "vcvt.s16.f32 s19, s19, #0\n\t" \
+  "vcvt.s16.f32 s20, s20, #0\n\t" \
+  "vcvt.s16.f32 s21, s21, #0\n\t" \
+  "vcvt.s16.f32 s22, s22, #0\n\t" \
+  "vcvt.s16.f32 s23, s23, #0\n\t" \
+  "vcvt.s16.f32 s24, s24, #0\n\t" \
+  "vcvt.s16.f32 s25, s25, #0\n\t" \
+  "vcvt.s16.f32 s26, s26, #0\n\t" \
+  "vcvt.s16.f32 s27, s27, #0\n\t"
+
+// Four outputs: saturated to int16, which their zero point moves and the clamp saturates once more.
+#define QPLAN_FORM_STORE(first, last, zero_point, address) \
+  "vmov r4, r5, " first                                    \
+  "\n\t"                                                   \
+  "vmov r6, r7, " last                                     \
+  "\n\t"                                                   \
+  "pkhbt r4, r4, r6, lsl #16\n\t"                          \
+  "pkhbt r5, r5, r7, lsl #16\n\t" zero_point               \
+  "usat16 r4, #8, r4\n\t"                                  \
+  "usat16 r5, #8, r5\n\t"                                  \
+  "orr r4, r4, r5, lsl #8\n\t"                             \
+  "eor r4, r4, r11\n\t"                                    \
+  "str r4, " address "\n\t"
+#define QPLAN_FORM_END(zero_point) \
+  "vmov r2, s30\n\t"                                            \
+  "ldrd r8, r9, [r2, #12]\n\t"                                  \
+  "ldrd r3, r10, [r2, #20]\n\t"                                 \
+  "ldrd r11, r12, [r2, #28]\n\t"                                \
+  QPLAN_FORM_STORE("s24, s25", "s26, s27", zero_point, "[r8, r3]")   \
+  QPLAN_FORM_STORE("s20, s21", "s22, s23", zero_point, "[r8, r9]")   \
+  QPLAN_FORM_STORE("s16, s17", "s18, s19", zero_point, "[r8], #4")   \
+  "str r8, [r2, #12]\n\t"                                       \
+  "cmp r8, r10\n\t"                                             \
+  "bne 1b\n\t"
+#define QPLAN_FORM_CLOBBERS                                                                                \
+  "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", \
+      "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17", "s18",   \
+      "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", "cc",     \
+      "memory"
+
+// FloatForm::kPlain, whose outputs begin at the zero point.
+__attribute__((noinline)) inline void multiply_plain_tiles(FormTiles* tiles) {
+  register FormTiles* at __asm__("r0") = tiles;
+  __asm__ volatile(QPLAN_FORM_BEGIN
+                   "vldmia r5, {s16-s19}\n\t"
+                   "vldmia r5, {s20-s23}\n\t"
+                   "vldmia r5!, {s24-s27}\n\t"
+                   "stmia r2, {r3, r4, r5}\n\t"  //
+                   QPLAN_FORM_PRODUCTS("s6", "s28", "2") QPLAN_FORM_SUMS("s7")
+                       QPLAN_FORM_KEEP("s0, s1", "s2, s3", "s4, s5")  //
+                   QPLAN_FORM_PRODUCTS("s8", "s31", "3") QPLAN_FORM_SUMS("s9")
+                       QPLAN_FORM_KEEP("s6, s7", "s8, s9", "s10, s11")  //
+                   QPLAN_FORM_VALUES QPLAN_FORM_END("")
+                   : "+r"(at)
+                   :
+                   : QPLAN_FORM_CLOBBERS);
 }
+
+// FloatForm::kSigned.
+__attribute__((noinline)) inline void multiply_signed_tiles(FormTiles* tiles) {
+  register FormTiles* at __asm__("r0") = tiles;
+  __asm__ volatile(QPLAN_FORM_BEGIN
+                   "vldmia r5!, {s16-s19}\n\t"
+                   "stmia r2, {r3, r4, r5}\n\t"  //
+                   QPLAN_FORM_PRODUCTS("s6", "s28", "2") QPLAN_FORM_SUMS("s7") QPLAN_FORM_KEEP(
+                       "s0, s1", "s2, s3", "s4, s5") QPLAN_FORM_SIGNS("s16, s17", "s20, s21", "s24, s25")  //
+                   QPLAN_FORM_PRODUCTS("s8", "s31", "3") QPLAN_FORM_SUMS("s9")
+                       QPLAN_FORM_KEEP("s6, s7", "s8, s9", "s10, s11")
+                           QPLAN_FORM_SIGNS("s18, s19", "s22, s23", "s26, s27")  //
+                   QPLAN_FORM_VALUES QPLAN_FORM_END("qadd16 r4, r4, r12\n\tqadd16 r5, r5, r12\n\t")
+                   : "+r"(at)
+                   :
+                   : QPLAN_FORM_CLOBBERS);
+}
+#undef QPLAN_FORM_BEGIN
+#undef QPLAN_FORM_PRODUCTS
+#undef QPLAN_FORM_SUMS
+#undef QPLAN_FORM_KEEP
+#undef QPLAN_FORM_SIGN
+#undef QPLAN_FORM_SIGNS
+#undef QPLAN_FORM_VALUES
+#undef QPLAN_FORM_STORE
+#undef QPLAN_FORM_END
+#undef QPLAN_FORM_CLOBBERS
 
 // The same for a row, four channels at a time (multiply_row_halves).
 struct PlainRow {

@@ -103,8 +103,9 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
 }
 
 // Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
-// to its fields is looked up once.
-void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
+// to its fields is looked up once. Flattened, as a call for each field takes a third of it where code is
+// small.
+__attribute__((flatten)) void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
   const format::Conv2dParams& p = params_of(step);
   const uint32_t* inputs = step.step->inputs()->data();
   const uint32_t input = inputs[kInput], output = step.step->outputs()->Get(0);

@@ -40,7 +40,8 @@ StepTensor StepView::tensor(uint32_t t) const {
   return tensor;
 }
 
-void* StepView::unusual_address(uint32_t t) const {
+// Flattened, as it is asked for each constant of each block of a cascade.
+__attribute__((flatten)) void* StepView::unusual_address(uint32_t t) const {
   if (tensors != nullptr) return tensors[t].data;
   if (is_tile(t)) return nullptr;
   if (data_without_tiles != nullptr && t < num_data) return data_without_tiles[t];

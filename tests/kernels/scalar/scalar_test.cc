@@ -142,6 +142,40 @@ TEST(ScalarConv2d, EqualsTheOracleOnLayersOfNetworks) {
   }
 }
 
+// Four channels at a time, whose outputs have all values of their dtype: every number of quads, pixels of the
+// last tile and channels after the last four.
+TEST(ScalarConv2d, EqualsTheOracleForOutputsOfTheWholeRange) {
+  uint64_t seed = 7000;
+  for (const FloatForm form : {FloatForm::kPlain, FloatForm::kSigned}) {
+    for (uint32_t input_c = 1; input_c <= 37; input_c += 3) {
+      for (uint32_t output_c = 2; output_c <= 20; output_c += 3) {
+        Random random(++seed);
+        Conv2dProblem problem;
+        problem.seed = seed;
+        Conv2dArgs& a = problem.args;
+        a.batch = a.groups = a.dilation_h = a.dilation_w = a.stride_h = a.stride_w = a.kernel_h = a.kernel_w =
+            1;
+        a.input_h = 2;
+        a.input_w = 1 + input_c % 3;
+        a.input_c = input_c;
+        a.output_c = output_c;
+        ASSERT_TRUE(testing::set_output_extents(&a, 0, 0));
+        do {
+          a.weights_layout = kLayout_o2r4;
+          testing::draw_conv2d_scalars(random, &a);
+          a.input_zero_point = a.weights_zero_point = 0;
+          a.clamp_min = dtype_min(a.output_dtype);
+          a.clamp_max = dtype_max(a.output_dtype);
+          if (form == FloatForm::kPlain) a.output_zero_point = a.clamp_min;
+          testing::fill_conv2d_problem(random, &problem);
+        } while (a.float_form != form);
+        use_halves(kLayout_o2h4, &problem);
+        expect_correct(kConv2d, problem, seed % 2 == 0);
+      }
+    }
+  }
+}
+
 // What follows a tap in the input is read with it, but nothing beyond the input.
 TEST(ScalarConv2d, ReadsNothingBeyondItsInput) {
   for (uint32_t input_c = 1; input_c <= 7; ++input_c) {
