@@ -311,7 +311,8 @@ class Depthwise {
   }
 
   // Input row y of channels [c, c + count), as pairs of columns from -pad_left on.
-  void expand_row(const uint8_t* image, int32_t y, uint32_t c, uint32_t count, uint32_t* to) const {
+  __attribute__((noinline)) void expand_row(const uint8_t* image, int32_t y, uint32_t c, uint32_t count,
+                                            uint32_t* to) const {
     if (y < 0 || static_cast<uint32_t>(y) >= a_.input_h) {
       const int32_t outside = a_.pad_value - a_.input_zero_point;
       fill_pairs(pair_of(outside, outside), row_words_ / kBlock, to);
@@ -390,7 +391,7 @@ class Depthwise {
 
   // Of the last block, whose channels are not four.
   template <bool kSigned>
-  void expand_few_columns(const uint8_t* row, uint32_t count, uint32_t* to) const {
+  __attribute__((noinline)) void expand_few_columns(const uint8_t* row, uint32_t count, uint32_t* to) const {
     for (uint32_t pair = 0; pair < row_words_ / kBlock; ++pair) {
       const uint32_t x = 2 * pair - a_.pad_left;  // wraps below 0
       to = store_pairs(pairs_of<kSigned>(column(row, x, count), column(row, x + 1, count)), to);
@@ -425,7 +426,7 @@ class Depthwise {
   }
 
   // Reads the weights of channels [c, c + count), which all stripes use. The layout has whole blocks.
-  void read_channels(uint32_t c, uint32_t count, Channel* channels) const {
+  __attribute__((noinline)) void read_channels(uint32_t c, uint32_t count, Channel* channels) const {
     const int8_t* at = a_.weights + c;
     for (uint32_t ky = 0; ky < kWindow; ++ky, at += kWindow * weights_stride_) {
       const uint32_t left = load_quad(at), middle = load_quad(at + weights_stride_),
@@ -473,8 +474,8 @@ class Depthwise {
   }
 
   // A stripe of channel c.
-  void run_channel(const uint32_t* pairs, const Channel& channel, uint32_t rows, uint32_t c,
-                   uint8_t* out) const {
+  __attribute__((noinline)) void run_channel(const uint32_t* pairs, const Channel& channel, uint32_t rows,
+                                             uint32_t c, uint8_t* out) const {
 #if defined(QPLAN_SCALAR_FPU)
     if (outputs_.has_form(c)) {
       const float scale = channel.scale, offset = channel.offset;
@@ -558,7 +559,7 @@ class Depthwise {
 
   // ---- any window ----
 
-  void run_any_window(uint32_t row) const {
+  __attribute__((noinline)) void run_any_window(uint32_t row) const {
     const uint32_t n = row / a_.output_h, y = row % a_.output_h;
     const uint8_t* image = image_of(n);
     uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{row} * a_.output_w * a_.output_c;

@@ -2,6 +2,8 @@
 // layer, each by the variant that its own family chooses.
 #include "src/runtime/cascade.h"
 
+#include "kernels/add/add.h"
+#include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
 #include "src/base/checked.h"
 
@@ -19,44 +21,51 @@ Integer round_up_64(Integer bytes) {
 // each block of rows; others keep them, which saves 1 to 2 % of a network's time.
 constexpr bool kKeepsArgs = sizeof(void*) > 4;
 
-struct Layer {
-  StepView view;
+// Room for the arguments of a layer, whichever family it has.
+constexpr size_t kLayerArgsBytes = sizeof(Conv2dArgs) > sizeof(AddArgs) ? sizeof(Conv2dArgs)
+                                                                        : sizeof(AddArgs);
+
+template <bool kKept>
+struct KeptArgs {
+  alignas(kArgsAlignment) uint8_t bytes[kLayerArgsBytes];
+  void keep(const void* args) { __builtin_memcpy(bytes, args, sizeof(bytes)); }
+  void copy_to(void* args) const { __builtin_memcpy(args, bytes, sizeof(bytes)); }
+};
+template <>
+struct KeptArgs<false> {
+  void keep(const void*) {}
+  void copy_to(void*) const {}
+};
+
+// What is kept of a layer while a cascade runs. It is on the stack, so that its view is made again when it is
+// asked for, and sizes have the width of addresses: init has checked that the tiles fit into memory.
+struct Layer : KeptArgs<kKeepsArgs> {
   const KernelFamily* family;
-  uint32_t moving;       // input
-  size_t input_row;      // bytes of a row of that input
-  uint64_t input_h;      // its rows
-  size_t output_row;     // bytes
-  uint64_t tile_offset;  // of its output in scratch; the last layer has none
-  uint32_t tile_rows;    // that the tile holds; of the last layer, those of a block
-  RowWindow window;      // of the moving input
+  uint32_t moving;     // input
+  uint32_t input_h;    // rows of that input
+  size_t input_row;    // bytes of one
+  size_t output_row;   // bytes
+  size_t tile_offset;  // of its output in scratch; the last layer has none
+  uint32_t tile_rows;  // that the tile holds; of the last layer, those of a block
+  RowWindow window;    // of the moving input
 
   // Rows of the moving input that `rows` rows of output need, at most.
   uint32_t input_rows(uint32_t rows) const {
     const uint32_t span = window.span(rows);
-    return span < input_h ? span : static_cast<uint32_t>(input_h);
+    return span < input_h ? span : input_h;
   }
-  alignas(kArgsAlignment) uint8_t kept_args[kKeepsArgs ? kMaxArgsBytes : kArgsAlignment];
-
-  // Arguments of the whole layer; `args` has room for kMaxArgsBytes.
-  void get_args(void* args) const {
-    if (kKeepsArgs) {
-      __builtin_memcpy(args, kept_args, sizeof(kept_args));
-    } else {
-      bind(args);
-    }
-  }
-  // Cannot fail: the session's init has bound and checked each layer.
-  void bind(void* args) const { (void)family->bind(view, false, args, nullptr); }
 };
 
 struct Layers {
+  const CascadeArgs& cascade;
   uint32_t count;
   uint32_t block_rows;  // of output
   uint64_t tile_bytes;  // of all tiles
   Layer layer[kMaxCascadeLayers];
 
   Layers(const CascadeArgs& args, uint32_t isa)
-      : count(args.num_layers),
+      : cascade(args),
+        count(args.num_layers),
         block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)),
         tile_bytes(0) {
     for (uint32_t i = 0; i < count; ++i) bind(args, i);
@@ -67,46 +76,67 @@ struct Layers {
       rows = at.input_rows(rows);
     }
     for (uint32_t i = 0; i + 1 < count; ++i) {
-      layer[i].tile_offset = tile_bytes;
+      layer[i].tile_offset = static_cast<size_t>(tile_bytes);
       tile_bytes += round_up_64(uint64_t{layer[i].tile_rows} * layer[i].output_row);
     }
   }
 
+  StepView view(uint32_t i) const { return cascade_layer(cascade.step, i); }
+
+  // Arguments of the whole layer; `args` has room for kLayerArgsBytes.
+  void get_args(uint32_t i, void* args) const {
+    if (kKeepsArgs) {
+      layer[i].copy_to(args);
+    } else {
+      bind_args(i, args);
+    }
+  }
+
  private:
-  void bind(const CascadeArgs& args, uint32_t i) {
+  // Cannot fail: the session's init has bound and checked each layer.
+  void bind_args(uint32_t i, void* args) const { (void)layer[i].family->bind(view(i), false, args, nullptr); }
+
+  __attribute__((noinline)) void bind(const CascadeArgs& args, uint32_t i) {
+    measure(args, i);
+    alignas(kArgsAlignment) uint8_t storage[kLayerArgsBytes];
+    bind_args(i, storage);
+    layer[i].window = layer[i].family->row_cut->window(storage);
+    layer[i].keep(storage);
+  }
+
+  __attribute__((noinline)) void measure(const CascadeArgs& args, uint32_t i) {
     Layer& at = layer[i];
-    at.view = cascade_layer(args.step, i);
-    at.family = args.families->find(at.view.step->kernel());
-    at.moving = cascade_moving_input(at.view, *at.family);
-    const StepTensor input = at.view.input(at.moving), output = at.view.output(0);
-    at.input_h = static_cast<uint64_t>(input.extents[1]);
+    const StepView of_layer = view(i);
+    at.family = args.families->find(of_layer.step->kernel());
+    at.moving = cascade_moving_input(of_layer, *at.family);
+    const StepTensor input = of_layer.input(at.moving), output = of_layer.output(0);
+    at.input_h = static_cast<uint32_t>(input.extents[1]);
     at.input_row = static_cast<size_t>(input.size_bytes / args.batch / at.input_h);
     at.output_row =
         static_cast<size_t>(output.size_bytes / args.batch) / static_cast<size_t>(output.extents[1]);
-    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
-    at.bind(storage);
-    at.window = at.family->row_cut->window(storage);
-    if (kKeepsArgs) __builtin_memcpy(at.kept_args, storage, sizeof(at.kept_args));
   }
 };
 
-const KernelVariant* variant_for(const Layer& layer, const void* args, uint32_t isa, size_t scratch) {
-  return choose_variant(*layer.family, args, isa, scratch, layer.view.step->schedule());
+const KernelVariant* variant_for(const Layers& layers, uint32_t i, const void* args, uint32_t isa,
+                                 size_t scratch) {
+  const uint64_t schedule = layers.view(i).step->schedule();
+  return choose_variant(*layers.layer[i].family, args, isa, scratch, schedule);
 }
 
 // What a layer takes for the most rows that it makes at once: no family takes more for fewer.
-size_t layer_scratch(const Layer& layer, uint32_t isa) {
-  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-  layer.get_args(args);
+__attribute__((noinline)) size_t layer_scratch(const Layers& layers, uint32_t i, uint32_t isa) {
+  alignas(kArgsAlignment) uint8_t args[kLayerArgsBytes];
+  layers.get_args(i, args);
+  const Layer& layer = layers.layer[i];
   const Rows rows = {0, layer.tile_rows};
-  layer.family->row_cut->cut(layer.view, layer.moving, 0, rows, nullptr, nullptr, args);
-  return round_up_64(variant_for(layer, args, isa, SIZE_MAX)->scratch_bytes(args));
+  layer.family->row_cut->cut(layers.view(i), layer.moving, 0, rows, nullptr, nullptr, args);
+  return round_up_64(variant_for(layers, i, args, isa, SIZE_MAX)->scratch_bytes(args));
 }
 
 size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
   size_t most = 0;
   for (uint32_t i = 0; i < layers.count; ++i) {
-    const size_t bytes = layer_scratch(layers.layer[i], isa);
+    const size_t bytes = layer_scratch(layers, i, isa);
     if (bytes > most) most = bytes;
   }
   return most;
@@ -115,8 +145,7 @@ size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
 // Whether the first layer, while rows from y on are made, reads no rows before y. More rows at a time read
 // further ahead.
 bool reads_ahead(const Layers& layers) {
-  const Layer& last = layers.layer[layers.count - 1];
-  const auto output_h = static_cast<uint32_t>(last.view.output(0).extents[1]);
+  const auto output_h = static_cast<uint32_t>(layers.cascade.step.output(0).extents[1]);
   uint32_t held[kMaxCascadeLayers] = {};  // ends of the rows that tiles have had
   for (uint32_t y = 0; y < output_h; ++y) {
     Rows make = {y, y + 1};
@@ -193,29 +222,35 @@ class Run {
   }
 
   void run(uint32_t index, uint32_t image, Rows output) {
+    alignas(kArgsAlignment) uint8_t args[kLayerArgsBytes];
+    const KernelVariant* variant = prepare(index, image, output, args);
+    variant->run(args, 0, variant->work_items(args), scratch_);
+  }
+
+  // A function of its own, whose stack is free while the layer runs.
+  __attribute__((noinline)) const KernelVariant* prepare(uint32_t index, uint32_t image, Rows output,
+                                                         void* args) const {
     const Layer& layer = layers_.layer[index];
-    const RowCut& row_cut = *layer.family->row_cut;
+    const StepView view = layers_.view(index);
     const Rows need = layer.window.reads(output);
     const uint8_t* rows;
     if (index == 0) {
-      rows = static_cast<const uint8_t*>(layer.view.input_data(layer.moving)) +
-             (image * layer.input_h + need.begin) * layer.input_row;
+      rows = static_cast<const uint8_t*>(view.input_data(layer.moving)) +
+             (size_t{image} * layer.input_h + need.begin) * layer.input_row;
     } else {
       rows = tiles_ + layers_.layer[index - 1].tile_offset +
              (need.begin - held_[index - 1].begin) * layer.input_row;
     }
     uint8_t* to;
     if (index + 1 == layers_.count) {
-      to = static_cast<uint8_t*>(layer.view.output_data(0)) +
+      to = static_cast<uint8_t*>(view.output_data(0)) +
            (size_t{image} * args_.output_h + output.begin) * layer.output_row;
     } else {
       to = tiles_ + layer.tile_offset + (output.begin - held_[index].begin) * layer.output_row;
     }
-    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-    layer.get_args(args);
-    row_cut.cut(layer.view, layer.moving, image, output, rows, to, args);
-    const KernelVariant* variant = variant_for(layer, args, isa_, scratch_bytes_);
-    variant->run(args, 0, variant->work_items(args), scratch_);
+    layers_.get_args(index, args);
+    layer.family->row_cut->cut(view, layer.moving, image, output, rows, to, args);
+    return variant_for(layers_, index, args, isa_, scratch_bytes_);
   }
 
   const CascadeArgs& args_;
@@ -245,9 +280,9 @@ uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family,
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa);
   for (uint32_t i = 0; i < layers.count; ++i) {
-    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
-    layers.layer[i].get_args(storage);
-    if (variant_for(layers.layer[i], storage, isa, SIZE_MAX) == nullptr) return false;
+    alignas(kArgsAlignment) uint8_t storage[kLayerArgsBytes];
+    layers.get_args(i, storage);
+    if (variant_for(layers, i, storage, isa, SIZE_MAX) == nullptr) return false;
   }
   return true;
 }
@@ -256,7 +291,7 @@ bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input) {
   const Layers layers(args, QPLAN_ISA_REFERENCE);
   const uint32_t tensor = args.step.step->inputs()->Get(input);
   for (uint32_t i = 0; i < layers.count; ++i) {
-    const StepView& layer = layers.layer[i].view;
+    const StepView layer = layers.view(i);
     for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
       if (layer.step->inputs()->Get(k) != tensor) continue;
       const bool is_first = i == 0 && k == layers.layer[0].moving;
@@ -290,8 +325,8 @@ uint64_t cascade_work(const CascadeArgs& args) {
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
   for (uint32_t i = layers.count; i-- > 0;) {
     const Layer& at = layers.layer[i];
-    alignas(kArgsAlignment) uint8_t storage[kMaxArgsBytes];
-    at.get_args(storage);
+    alignas(kArgsAlignment) uint8_t storage[kLayerArgsBytes];
+    layers.get_args(i, storage);
     work = saturating_sum(work, at.family->work(storage));
     rows = at.input_rows(rows);
     if (i == 0) break;  // what the first layer reads does not move

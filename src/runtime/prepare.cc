@@ -227,21 +227,33 @@ class Preparation {
     const uint32_t index = session_.step_index(i);
     const KernelFamily* family = find_family(plan_, index, *options_.kernels, &error_);
     if (family == nullptr || !check_reads(index, *family, view)) return false;
-    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-    if (family->bind(view, true, args, &error_) < 0) {
-      place_step_error(plan_, index, *family, &error_);
+    // As many bytes of stack as the arguments take, in three sizes; those of 64 bits are more than those
+    // of 32.
+    const uint64_t bytes = sizeof(void*) == 8 ? kMaxArgsBytes : format::kept_args_bytes(view.step->kernel());
+    return bytes <= 128   ? bind<128>(i, *family)
+           : bytes <= 272 ? bind<272>(i, *family)
+                          : bind<kMaxArgsBytes>(i, *family);
+  }
+
+  template <size_t kBytes>
+  __attribute__((noinline)) bool bind(uint32_t i, const KernelFamily& family) {
+    const StepView view = session_.step_view(i);
+    const uint32_t index = session_.step_index(i);
+    alignas(kArgsAlignment) uint8_t args[kBytes];
+    if (family.bind(view, true, args, &error_) < 0) {
+      place_step_error(plan_, index, family, &error_);
       return false;
     }
-    if (!check_writes(index, *family, view) || !check_scratch(i, *family, view) ||
-        !add_work(index, family->name, family->work(args)))
+    if (!check_writes(index, family, view) || !check_scratch(i, family, view) ||
+        !add_work(index, family.name, family.work(args)))
       return false;
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
       const uint32_t t = view.step->outputs()->Get(o);
       session_.data[t] = session_.planned_address(t);
     }
     // What takes the place of an input is known by its address.
-    if (family->in_place != nullptr) (void)family->bind(view, false, args, &error_);
-    return choose(i, *family, args);
+    if (family.in_place != nullptr) (void)family.bind(view, false, args, &error_);
+    return choose(i, family, args);
   }
 
   bool check_reads(uint32_t index, const KernelFamily& family, const StepView& view) {

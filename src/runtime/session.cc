@@ -111,6 +111,20 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   return session;
 }
 
+// A function of its own, whose stack is free while steps are prepared.
+__attribute__((noinline)) qplan_status place(const PlanView& plan, const qplan_session_config* config,
+                                             const qplan_memory* memories, uint32_t num_memories,
+                                             SessionOptions* options, Session** placed, Error* error) {
+  Needs needs;
+  if (read_options(plan, config, true, options, error) != QPLAN_OK ||
+      needs_of(plan, *options, &needs, error) != QPLAN_OK ||
+      check_memories(plan, needs, memories, num_memories, error) != QPLAN_OK) {
+    return error->status();
+  }
+  *placed = place_session(plan, *options, needs, memories);
+  return QPLAN_OK;
+}
+
 __attribute__((noinline)) void log_session(const Session& session) {
   if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_INFO) return;
   Error text;
@@ -150,17 +164,11 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
                           const qplan_memory* memories, uint32_t num_memories, Session** session,
                           Error* error) {
   SessionOptions options;
-  Needs needs;
-  if (read_options(plan, config, true, &options, error) != QPLAN_OK) {
+  Session* placed = nullptr;
+  if (place(plan, config, memories, num_memories, &options, &placed, error) != QPLAN_OK) {
     log_text(options.platform, QPLAN_LOG_ERROR, error->text());
     return error->status();
   }
-  if (needs_of(plan, options, &needs, error) != QPLAN_OK ||
-      check_memories(plan, needs, memories, num_memories, error) != QPLAN_OK) {
-    log_text(options.platform, QPLAN_LOG_ERROR, error->text());
-    return error->status();
-  }
-  Session* placed = place_session(plan, options, needs, memories);
   qplan_status status = prepare(options, placed, error);
   if (status == QPLAN_OK && placed->npu != nullptr) {
     if (placed->npu->client != nullptr) status = placed->npu->client->init(placed, options, error);

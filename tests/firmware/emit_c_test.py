@@ -186,7 +186,7 @@ class CortexM4(unittest.TestCase):
             for form in FORMS:
                 with self.subTest(name=name, form=form):
                     folder = os.path.join(BUILD, f"{name}-{form}")
-                    code, _ = emit(folder, model, "cpu,arch=cortex-m4", name, form)
+                    code, plan = emit(folder, model, "cpu,arch=cortex-m4", name, form)
                     tree = os.path.join(BUILD, "tree")
                     run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",
                         "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
@@ -199,6 +199,9 @@ class CortexM4(unittest.TestCase):
                     print(f"{name} {form}: {said}")
                     self.assertEqual(int(said["output_bytes"]), os.path.getsize(expected))
                     self.assertEqual(int(said["different"]), 0)
+                    stack = json.loads(run(QPLAN, "inspect", plan, "--json"))["memory"]["stack_bytes"]["32_bit"]
+                    self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
+                    self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
                     symbols = run("arm-none-eabi-nm", "-C", image)
                     self.assertNotIn("Sha256", symbols)
                     if "qplan_family_chain" not in symbols:  # cascades know convolutions by their whole families

@@ -30,16 +30,17 @@ def run(*command, check=True):
 
 
 def models():
-    """(name, model, input, expected output): the repository's own, and where the data directory is kws and person_detect,
-    which the packer cuts into cascades."""
+    """(name, model, input, expected output): the repository's own, and where the data directory is those whose figures
+    docs/firmware.md has. The packer cuts person_detect and ResNet-8 into cascades."""
     f32e = os.path.join(ROOT, "tests", "data", "f32e")
     own = os.path.join(ROOT, "tests", "data", "digits")
     cases = [("digits", os.path.join(ROOT, "samples", "models", "digits.tflite"),
               os.path.join(own, "digit0_input.bin"), os.path.join(own, "digit0_output.bin")),
              ("f32e", os.path.join(f32e, "model.relay"),
               os.path.join(f32e, "case0_input.bin"), os.path.join(f32e, "case0_output.bin"))]
-    for name, model in (("kws", "kws_ref_model"), ("person_detect", "person_detect")):
-        golden = os.path.join(DATA, "golden", model, "rand1")
+    for name, model, case in (("kws", "kws_ref_model", "rand1"), ("person_detect", "person_detect", "rand1"),
+                              ("resnet", "pretrainedResnet_quant", "bird"), ("ad01", "ad01_int8", "rand1")):
+        golden = os.path.join(DATA, "golden", model, case)
         if os.path.isdir(golden):
             cases.append((name, os.path.join(DATA, "models", model + ".tflite"),
                           os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")))

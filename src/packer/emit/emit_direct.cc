@@ -408,7 +408,8 @@ class DirectCalls {
     for (const uint16_t kernel : structs_) {
       if (written.insert(args_struct(kernel)).second) text += struct_text(kernel);
     }
-    text += "/* Work items [begin, end); scratch: 64-byte aligned. */\n";
+    text +=
+        "/* Work items [begin, end); scratch: aligned to 16 bytes, to 64 where kernels have vectors. */\n";
     for (const auto& [variant, args] : variants_) {
       text += cat("void qplan_", variant, "_run(const struct ", args,
                   " *args, uint32_t begin, uint32_t end, void *scratch);\n");

@@ -123,7 +123,7 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
   static_assert(sizeof(Args) <= kMaxArgsBytes && alignof(Args) <= kArgsAlignment,
                 "the executor keeps this much");
   // Not a constant expression where it is reached.
-  if (sizeof(void*) == 8 && sizeof(Args) > format::kept_args_bytes(id)) __builtin_trap();
+  if (sizeof(Args) > format::kept_args_bytes(id)) __builtin_trap();
   static_assert(std::is_trivially_copyable<Args>::value && std::is_trivially_destructible<Args>::value,
                 "args are plain data");
   return {
