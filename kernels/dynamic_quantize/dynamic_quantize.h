@@ -101,6 +101,18 @@ static inline DynamicScale dynamic_scale(float least, float most, bool symmetric
   return {scale, 1.0f / scale, zero_point};
 }
 
+// An element of such a row.
+static inline int8_t dynamic_quantized(float x, const DynamicScale& scale, bool symmetric) {
+  const float least = symmetric ? -127.0f : -128.0f;
+  const float real = static_cast<float>(scale.zero_point) + x * scale.inverse;
+  const float held = real < least ? least : real > 127.0f ? 127.0f : real;
+  if (held != held) return 0;
+  // Half away from zero. What is left of a number below 2^7 is exact.
+  const auto whole = static_cast<int32_t>(held);
+  const float rest = held - static_cast<float>(whole);
+  return static_cast<int8_t>(whole + (rest >= 0.5f ? 1 : rest <= -0.5f ? -1 : 0));
+}
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_DYNAMIC_QUANTIZE_DYNAMIC_QUANTIZE_H_

@@ -4,21 +4,6 @@
 namespace qplan {
 
 namespace dynamic_quantize_ref {
-namespace {
-
-int8_t quantized(float x, const DynamicScale& scale, bool symmetric) {
-  const float least = symmetric ? -127.0f : -128.0f;
-  const float real = static_cast<float>(scale.zero_point) + x * scale.inverse;
-  const float held = real < least ? least : real > 127.0f ? 127.0f : real;
-  if (held != held) return 0;
-  // Half away from zero. What is left of a number below 2^7 is exact.
-  const auto whole = static_cast<int32_t>(held);
-  const float rest = held - static_cast<float>(whole);
-  return static_cast<int8_t>(whole + (rest >= 0.5f ? 1 : rest <= -0.5f ? -1 : 0));
-}
-
-}  // namespace
-
 Refusal accepts(const DynamicQuantizeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const DynamicQuantizeArgs&) { return 0; }
 uint32_t work_items(const DynamicQuantizeArgs& args) { return args.rows; }
@@ -41,7 +26,7 @@ void run(const DynamicQuantizeArgs& a, uint32_t begin, uint32_t end, void*) {
         const bool inside =
             y >= a.pad_top && y - a.pad_top < a.input_h && at >= a.pad_left && at - a.pad_left < a.input_w;
         for (uint64_t c = 0; c < a.channels; ++c)
-          *out++ = inside ? quantized(*x++, scale, a.symmetric) : static_cast<int8_t>(scale.zero_point);
+          *out++ = inside ? dynamic_quantized(*x++, scale, a.symmetric) : static_cast<int8_t>(scale.zero_point);
       }
     }
   }

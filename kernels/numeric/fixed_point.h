@@ -99,6 +99,77 @@ static constexpr InverseSqrt fixed_inverse_sqrt(int32_t value) {
   return {wrap_shift_left(x, -right), 0};
 }
 
+// ---- 16 bits: gemmlowp's functions on int16, where Qm.n has n = 15 - m ----
+
+static constexpr int32_t wrap_s16(int32_t a) { return static_cast<int16_t>(static_cast<uint16_t>(a)); }
+static constexpr int32_t saturate_s16(int32_t a) {
+  return a < INT16_MIN ? INT16_MIN : a > INT16_MAX ? INT16_MAX : a;
+}
+
+// a * b / 2^15 rounded to nearest, ties upwards.
+static constexpr int32_t high_mul_q15(int32_t a, int32_t b) {
+  return saturate_s16((a * b + (1 << 14)) >> 15);
+}
+
+// exp(a) in Q0.15 for a in [-1/4, 0) in Q0.15, as fixed_exp_quarter.
+static constexpr int32_t exp_quarter_q15(int32_t a) {
+  constexpr int32_t kExpMinusEighth = 28918;
+  constexpr int32_t kThird = 10923;
+  const int32_t x = a + (1 << 12);
+  const int32_t x2 = high_mul_q15(x, x);
+  const int32_t x3 = high_mul_q15(x2, x);
+  const int32_t x4 = high_mul_q15(x2, x2);
+  const int32_t tail = rounding_shift_right(high_mul_q15(rounding_shift_right(x4, 2) + x3, kThird) + x2, 1);
+  return saturate_s16(kExpMinusEighth + high_mul_q15(kExpMinusEighth, x + tail));
+}
+
+// exp(a) in Q0.15 for a <= 0 with integer_bits in [1, 7]; exp(0) is 2^15 - 1.
+static constexpr int32_t exp_negative_q15(int32_t a, int32_t integer_bits) {
+  constexpr int32_t kFactors[] = {25520, 19875, 12055, 4435, 600, 11, 0};  // exp(-2^k) from k = -2
+  const int32_t fraction_bits = 15 - integer_bits;
+  const int32_t quarter = 1 << (fraction_bits - 2);
+  if (a == 0) return INT16_MAX;
+  // Less than -32 is 0.
+  if (integer_bits > 5 && a < -(1 << (20 - integer_bits))) return 0;
+  const int32_t rest = (a & (quarter - 1)) - quarter;
+  const int32_t quarters = wrap_s16(rest - a);
+  int32_t result = exp_quarter_q15(saturate_s16(rest * (1 << integer_bits)));
+  for (int32_t k = -2; k < integer_bits && k <= 4; ++k) {
+    if (((static_cast<uint32_t>(quarters) >> (fraction_bits + k)) & 1) != 0)
+      result = high_mul_q15(result, kFactors[k + 2]);
+  }
+  return result;
+}
+
+// 2 / (1 + a) in Q2.13 for a in [0, 1) in Q0.15, as fixed_reciprocal_one_plus.
+static constexpr int32_t reciprocal_one_plus_q13(int32_t a) {
+  constexpr int32_t k48Over17 = 23130, kMinus32Over17 = -15420;  // Q2.13
+  const int32_t half = (a + INT16_MAX + 1) >> 1;
+  int32_t x = wrap_s16(k48Over17 + high_mul_q15(half, kMinus32Over17));
+  for (int i = 0; i < 3; ++i) {
+    const int32_t rest = (1 << 13) - high_mul_q15(half, x);
+    x = wrap_s16(x + saturate_s16(high_mul_q15(x, rest) * 4));
+  }
+  return x;
+}
+
+// 1 / (1 + exp(-v)) in Q0.15, of an int16 v with so many integer bits.
+static constexpr int32_t logistic_q15(int32_t v, int32_t integer_bits) {
+  if (v == 0) return 1 << 14;
+  const int32_t positive =
+      saturate_s16(reciprocal_one_plus_q13(exp_negative_q15(v < 0 ? v : -v, integer_bits)) * 2);
+  return v > 0 ? positive : INT16_MAX - positive;
+}
+
+// tanh(v) in Q0.15, of an int16 v with integer_bits in [0, 6].
+static constexpr int32_t tanh_q15(int32_t v, int32_t integer_bits) {
+  if (v == 0) return 0;
+  // (1 - e) / (1 + e) with e = exp(-2 |v|): doubling |v| is reading it with one integer bit more.
+  const int32_t e = exp_negative_q15(v < 0 ? v : -v, integer_bits + 1);
+  const int32_t size = saturate_s16((reciprocal_one_plus_q13(e) - (1 << 13)) * 4);
+  return v < 0 ? -size : size;
+}
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_

@@ -207,6 +207,7 @@ class AllKernelsPlan {
         return done(format::KernelParams_FloatReduceParams, format::CreateFloatReduceParams(b, axes, 1.0f));
       };
     };
+    add_lstm(step(k_copy, {larger}, {4, 4, 24}, copy_params(0), kFloat, 32), k_float_lstm);
     const uint32_t mean = step(k_float_mean, {back}, {1, 8}, reduce(6), kFloat, 32);
     return step(k_float_softmax, {mean}, {1, 8}, reduce(2), kFloat, 32);
   }
@@ -241,6 +242,7 @@ class AllKernelsPlan {
       return done(format::KernelParams_BatchMatmulParams,
                   format::CreateBatchMatmulParams(b, 3, -4, 5, kMultiplier, -9, -128, 127, true));
     });
+    add_lstm(largest, k_lstm);
     const uint32_t unit = step(k_l2_normalization, {matrix}, {1, 3, 3}, [](Builder& b) {
       return done(format::KernelParams_L2NormalizationParams, format::CreateL2NormalizationParams(b, 7));
     });
@@ -277,6 +279,55 @@ class AllKernelsPlan {
     spec_.add_step(k_copy, {unit}, {spec_.add_tensor({9}, "unit")}, copy_params(0), "keep");
     spec_.add_step(k_copy, {where}, {spec_.add_tensor({1, 1}, "where", 0, 32)}, copy_params(0), "keep");
     return curve;
+  }
+
+  // A sequence [b, steps, 24], of int8 or float32. What it makes is nobody's input.
+  void add_lstm(uint32_t sequence, uint16_t kernel) {
+    const bool is_float = kernel == k_float_lstm;
+    const uint8_t code = is_float ? kFloat : 0, bits = is_float ? 32 : 8;
+    const std::vector<int64_t> shape = spec_.tensors[sequence].shape;
+    constexpr size_t kCells = 5, kRows = 4 * kCells, kPadded = 32;
+    const auto outputs = [&](uint8_t cell_bits) {
+      return std::vector<uint32_t>{
+          spec_.add_tensor({shape[0], shape[1], static_cast<int64_t>(kCells)}, "lstm", code, bits),
+          spec_.add_tensor({shape[0], static_cast<int64_t>(kCells)}, "output", code, bits),
+          spec_.add_tensor({shape[0], static_cast<int64_t>(kCells)}, "cell", code, cell_bits)};
+    };
+    const auto states = static_cast<size_t>(shape[0]) * kCells;
+    if (is_float) {
+      spec_.add_step(
+          kernel,
+          {sequence, float_constant(kPadded * 24), float_constant(kPadded * kCells), float_constant(kPadded),
+           float_constant(8), float_state(shape[0], kCells), float_state(shape[0], kCells)},
+          outputs(32),
+          [](Builder& b) {
+            return done(format::KernelParams_FloatLstmParams,
+                        format::CreateFloatLstmParams(b, false, false, false, true, 3.0f));
+          },
+          "lstm");
+      return;
+    }
+    const std::vector<int64_t> state = {shape[0], static_cast<int64_t>(kCells)};
+    spec_.add_step(
+        kernel,
+        {sequence, spec_.add_constant({kRows * 24}, random_bytes(kRows * 24)),
+         spec_.add_constant({kRows * kCells}, random_bytes(kRows * kCells)),
+         int32_constant(std::vector<int32_t>(kRows, 100)), int32_constant(std::vector<int32_t>(kRows, -100)),
+         spec_.add_constant(state, random_bytes(states)),
+         spec_.add_constant(state, random_bytes(states * 2), "", 0, 16)},
+        outputs(16),
+        [](Builder& b) {
+          const std::vector<int32_t> multipliers(4, kMultiplier), shifts(4, -2);
+          return done(format::KernelParams_LstmParams,
+                      format::CreateLstmParamsDirect(b, false, false, kLayout_ohwi, &multipliers, &shifts,
+                                                     &multipliers, &shifts, kMultiplier, -20, 3, 12, 30000));
+        },
+        "lstm");
+  }
+  uint32_t float_state(int64_t batch, size_t cells) {
+    const uint32_t constant = float_constant(static_cast<size_t>(batch) * cells);
+    spec_.tensors[constant].shape = {batch, static_cast<int64_t>(cells)};
+    return constant;
   }
 
   static ParamsWriter prelu_params(int32_t zero_point) {

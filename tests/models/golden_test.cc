@@ -68,6 +68,23 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenOfTarget,
                            return as_test_name(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
                          });
 
+// Networks of group B on integers: recurrent ones.
+class GoldenOfRecurrent : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenOfRecurrent, EveryOutputByteIsTheReferences) {
+  const auto all = golden_cases("B");
+  if (all.empty()) GTEST_SKIP() << kNoDataDirectory;
+  for (const char* target : {"cpu", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
+    const std::vector<uint8_t> plan = pack_model(model_path(GetParam()).string(), target);
+    expect_golden(plan, all.at(GetParam()), QPLAN_ISA_AUTO);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOfRecurrent,
+                         ::testing::Values("keras_lstm_mnist_ptq.tflite", "trained_lstm_int8.tflite",
+                                           "dtln_noise_suppression.tflite"),
+                         [](const auto& test) { return as_test_name(test.param); });
+
 // Networks of one operator on int16.
 class GoldenOfInt16 : public ::testing::TestWithParam<std::string> {};
 

@@ -23,7 +23,8 @@ constexpr bool computes_on_floats(uint32_t id) {
   return id == qplan::kKernel_float_conv2d || id == qplan::kKernel_float_pool2d ||
          id == qplan::kKernel_float_binary || id == qplan::kKernel_float_unary ||
          id == qplan::kKernel_float_mean || id == qplan::kKernel_float_softmax ||
-         id == qplan::kKernel_dynamic_quantize || id == qplan::kKernel_dynamic_dequantize;
+         id == qplan::kKernel_dynamic_quantize || id == qplan::kKernel_dynamic_dequantize ||
+         id == qplan::kKernel_float_lstm;
 }
 
 constexpr const qplan::KernelFamily* kIntegerFamilies[] = {

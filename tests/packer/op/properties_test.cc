@@ -28,7 +28,11 @@ const char kParams[] =
     "%w: Tensor[(4, 3), int8], %wf: Tensor[(4, 3), float32], %c: Tensor[(1, 4, 6, 8), int8], "
     "%cf: Tensor[(1, 4, 6, 8), float32], %k: Tensor[(8, 2, 3, 3), int8], %kf: Tensor[(8, 2, 3, 3), float32], "
     "%index: Tensor[(2), int32], %two: Tensor[(2), float32], %three: Tensor[(3), int32], "
-    "%h: Tensor[(2, 3), int16], %t: Tensor[(4, 2, 3, 8), int8]";
+    "%h: Tensor[(2, 3), int16], %t: Tensor[(4, 2, 3, 8), int8], "
+    // Of a recurrent layer of two cells.
+    "%s: Tensor[(1, 5, 3), int8], %sf: Tensor[(1, 5, 3), float32], %wi: Tensor[(8, 3), int8], "
+    "%wr: Tensor[(8, 2), int8], %bi: Tensor[(8), int32], %bf: Tensor[(8), float32], "
+    "%sy: Tensor[(1, 2), int8], %sc: Tensor[(1, 2), int16], %syf: Tensor[(1, 2), float32]";
 
 std::string table() {
   std::string text = "const(Tensor[(256), uint8], [";
@@ -58,6 +62,11 @@ const std::map<std::string, std::string>& examples() {
         {"qnn.squared_difference", "%q, %r, " + binary_scales},
         {"qnn.prelu", "%r, %q, " + binary_scales},
         {"qnn.batch_matmul", "%q, %w, " + binary_scales + ", transpose_b=True"},
+        {"nn.integer_lstm",
+         "%s, %wi, %wr, %bi, %bi, %sy, %sc, input_multiplier=[9, 9, 9, 9], input_shift=[0, 0, 0, 0], "
+         "recurrent_multiplier=[9, 9, 9, 9], recurrent_shift=[0, 0, 0, 0], output_multiplier=9, "
+         "output_shift=-7, output_zero_point=3, cell_bits=12"},
+        {"nn.lstm", "%sf, %wi, %wr, %bf, %bf, %syf, %syf"},
         {"qnn.conv2d_transpose", "%c, %t, 0, 0, 0.5f, 0.5f, strides=[2, 1], crop=[1, 0], output_size=[8, 8]"},
         {"qnn.tanh", "%h, 0.5f, 0, 0.000030517578125f, 0"},
         {"qnn.l2_normalize", "%q, 0.5f, 1, 0.0078125f, 0"},

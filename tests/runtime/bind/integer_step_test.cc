@@ -411,5 +411,88 @@ TEST(IntegerStep, MatricesAreRefusedWhereTheyDoNotFit) {
                                       });
 }
 
+// A sequence of two steps of three channels, four cells.
+struct Lstm {
+  std::vector<int64_t> input = {1, 2, 3}, output = {1, 2, 4}, state = {1, 4};
+  size_t weights = 16 * 3, biases = 16;
+  std::vector<int32_t> multipliers = {1 << 30, 1 << 30, 1 << 30, 1 << 30}, shifts = {0, 0, 0, 0};
+  int32_t output_shift = -8, zero_point = 0, clip = 0;
+  uint32_t cell_bits = 12;
+  uint16_t layout = kLayout_ohwi;
+  bool coupled = false;
+
+  void make(TestStep& step) const {
+    const auto count = [](const std::vector<int64_t>& shape) {
+      return static_cast<size_t>(Matmul::count(shape));
+    };
+    step.input<int8_t>(input, std::vector<int8_t>(count(input), 127));
+    step.constant<int8_t>({static_cast<int64_t>(weights)}, std::vector<int8_t>(weights, -128));
+    step.constant<int8_t>({64}, std::vector<int8_t>(64, 127));
+    for (int i = 0; i < 2; ++i)
+      step.constant<int32_t>({static_cast<int64_t>(biases)}, std::vector<int32_t>(biases, INT32_MAX));
+    step.input<int8_t>(state, std::vector<int8_t>(count(state), -128));
+    step.input<int16_t>(state, std::vector<int16_t>(count(state), -32768));
+    step.output<int8_t>(output);
+    step.output<int8_t>(state);
+    step.output<int16_t>(state);
+    step.finish(format::KernelParams_LstmParams,
+                format::CreateLstmParamsDirect(step.builder(), coupled, false, layout, &multipliers, &shifts,
+                                               &multipliers, &shifts, INT32_MAX, output_shift, zero_point,
+                                               cell_bits, clip)
+                    .Union());
+  }
+};
+
+TEST(IntegerStep, RecurrentLayersAreRefusedWhereTheyDoNotFit) {
+  expect_refusals(kLstmFamily, std::vector<Refusal<Lstm>>{
+                                   {[](Lstm& l) {
+                                      l.output = {1, 2, 3};
+                                    },
+                                    "is not the input's sequence"},
+                                   {[](Lstm& l) {
+                                      l.output = {1, 3, 4};
+                                    },
+                                    "is not the input's sequence"},
+                                   {[](Lstm& l) {
+                                      l.state = {2, 4};
+                                    },
+                                    "is not of 1 samples"},
+                                   {[](Lstm& l) { l.weights = 47; }, "input weights"},
+                                   {[](Lstm& l) { l.biases = 15; }, "input bias"},
+                                   {[](Lstm& l) { l.layout = kLayout_o16k4; }, "input weights"},
+                                   {[](Lstm& l) { l.layout = kLayout_o2r4; }, "layout", QPLAN_KERNEL_MISSING},
+                                   {[](Lstm& l) { l.coupled = true; }, "input weights"},
+                                   {[](Lstm& l) { l.multipliers.pop_back(); }, "as gates, 4"},
+                                   {[](Lstm& l) { l.multipliers[3] = -1; }, "multiplier -1"},
+                                   {[](Lstm& l) { l.shifts[0] = 31; }, "shift 31"},
+                                   {[](Lstm& l) { l.output_shift = -32; }, "shift -32"},
+                                   {[](Lstm& l) { l.zero_point = 128; }, "output zero point"},
+                                   {[](Lstm& l) { l.cell_bits = 8; }, "cell_bits"},
+                                   {[](Lstm& l) { l.cell_bits = 16; }, "cell_bits"},
+                                   {[](Lstm& l) { l.clip = -1; }, "cell_clip"},
+                               });
+}
+
+// Shifts to the left and sums that wrap; under sanitizers that is what these runs are for.
+TEST(IntegerStep, RecurrentLayersComputeAtTheEndsOfAllRanges) {
+  for (const int32_t shift : {-31, 0, 30}) {
+    for (const uint32_t bits : {9u, 15u}) {
+      Lstm lstm;
+      lstm.shifts = std::vector<int32_t>(4, shift);
+      lstm.output_shift = shift;
+      lstm.cell_bits = bits;
+      TestStep step(kKernel_lstm);
+      lstm.make(step);
+      ArgsStorage args;
+      Error error;
+      ASSERT_EQ(step.bind(kLstmFamily, &args, &error), QPLAN_OK) << error.text();
+      const KernelVariant& reference = kLstmFamily.variants[kLstmFamily.num_variants - 1];
+      std::vector<uint8_t> scratch(reference.scratch_bytes(args.bytes) + 64);
+      uint8_t* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+      reference.run(args.bytes, 0, reference.work_items(args.bytes), aligned);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qplan::testing::integer_step_test

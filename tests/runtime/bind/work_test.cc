@@ -20,6 +20,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gather/gather.h"
 #include "kernels/l2_normalization/l2_normalization.h"
+#include "kernels/lstm/lstm.h"
 #include "kernels/lut16/lut16.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
@@ -152,6 +153,13 @@ TEST(Work, OfReductionsCountsInputs) {
   BatchMatmulArgs matmul;
   matmul.batches.elements = 2, matmul.m = 3, matmul.n = 4, matmul.k = 5;
   EXPECT_EQ(kBatchMatmulFamily.work(&matmul), 144u);
+  LstmArgs lstm;
+  lstm.shape.batch = 2, lstm.shape.steps = 3, lstm.shape.cells = 5, lstm.shape.input_c = 7;
+  EXPECT_EQ(kLstmFamily.work(&lstm), 2u * 3 * 20 * (7 + 5 + 1));
+  FloatLstmArgs float_lstm;
+  float_lstm.shape = lstm.shape;
+  float_lstm.shape.num_gates = 3;
+  EXPECT_EQ(kFloatLstmFamily.work(&float_lstm), 2u * 3 * 15 * (7 + 5 + 1));
   ArgMaxArgs arg_max;
   arg_max.outer = 3, arg_max.extent = 10, arg_max.inner = 2;
   EXPECT_EQ(kArgMaxFamily.work(&arg_max), 60u);
@@ -248,6 +256,8 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "squared_difference",
                                   "l2_normalization",
                                   "batch_matmul",
+                                  "lstm",
+                                  "float_lstm",
                                   "chain",
                                   "float_conv2d",
                                   "float_pool2d",

@@ -132,6 +132,12 @@ const TensorInfo& OpContext::output(size_t i) const {
   return graph_.file().tensor(op_.outputs()->Get(static_cast<flatbuffers::uoffset_t>(i)));
 }
 
+const TensorInfo* OpContext::intermediate(size_t i) const {
+  if (op_.intermediates() == nullptr || i >= op_.intermediates()->size()) return nullptr;
+  const int32_t index = op_.intermediates()->Get(static_cast<flatbuffers::uoffset_t>(i));
+  return index == -1 ? nullptr : &graph_.file().tensor(index);
+}
+
 std::vector<int64_t> OpContext::constant_ints(const TensorInfo& tensor, const std::string& what,
                                               size_t limit) const {
   const ir::ConstantRef known = graph_.known_contents(tensor);

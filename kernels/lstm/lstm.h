@@ -1,0 +1,111 @@
+// lstm, float_lstm: a layer of long short-term memory over a sequence. The gates are i (input), f (forget), g
+// (the candidate for the cell) and o (output), in this order in all arrays; a coupled layer has no gate i.
+//
+// lstm, on int8 with a cell of int16, for each step of the sequence, x its input, h and c the state before
+// it:
+//
+//   gate[r] = saturate16(requantize_tfl2(R, recurrent_multiplier, recurrent_shift)
+//                        + saturate16(requantize_tfl2(X, input_multiplier, input_shift)))
+//   X = input_bias[r] + sum over k of input_weights[r,k] * (x[k] + 128),  R likewise of h, modulo 2^32
+//   f = logistic_q15(gate f, 3 integer bits), i and o likewise; g = tanh_q15(gate g, 3 integer bits)
+//   i = 32767 - f where the layer is coupled
+//   c = saturate16(rounding_shift_right(f * c, 15) + rounding_shift_right(i * g, 30 - cell_bits)),
+//       held in +-cell_clip where that is not 0
+//   h = clamp(output_zero_point + requantize_tfl2(o * tanh_q15(c, 15 - cell_bits), output_multiplier,
+//   output_shift))
+//
+// The biases hold what the zero points of input and state contribute. logistic_q15, tanh_q15:
+// kernels/numeric/fixed_point.h. Multipliers and shifts of gates: one for each gate.
+//
+// float_lstm, each operation rounded by itself, dots as chains from +0:
+//
+//   gate[r] = (bias[r] + dot(input_weights[r], x)) + dot(recurrent_weights[r], h)
+//   f = logistic_f32(gate f), i and o likewise, g = tanh_f32(gate g); i = 1 - f where the layer is coupled
+//   c = f * c + i * g, held in +-cell_clip where that is not 0;  h = o * tanh_f32(c)
+//
+// With weights of int8 (hybrid), x and h become int8 by the rule of dynamic_quantize, one scale a row, and
+// dot = float(sum of integers) * (row's scale * weights' scale of the gate).
+// docs/numerics/lstm.md.
+#ifndef QPLAN_KERNELS_LSTM_LSTM_H_
+#define QPLAN_KERNELS_LSTM_LSTM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/variant.h"
+
+namespace qplan {
+
+constexpr uint32_t kLstmGates = 4;
+
+// What both have. Rows of the gates: num_gates * cells, below 2^31.
+struct LstmShape {
+  uint32_t batch = 0;
+  uint32_t steps = 0;
+  uint32_t input_c = 0;
+  uint32_t cells = 0;
+  uint32_t num_gates = kLstmGates;  // 3 where the layer is coupled
+  bool time_major = false;          // [steps, batch, ...], else [batch, steps, ...]
+
+  uint32_t rows() const { return num_gates * cells; }
+  // Row number of the sequence, of input and output alike.
+  uint64_t row_of(uint32_t sample, uint32_t step) const {
+    return time_major ? uint64_t{step} * batch + sample : uint64_t{sample} * steps + step;
+  }
+};
+
+struct LstmArgs {
+  LstmShape shape;
+  const int8_t* input = nullptr;
+  const int8_t* input_weights = nullptr;      // [rows, input_c] in weights_layout
+  const int8_t* recurrent_weights = nullptr;  // [rows, cells], likewise
+  const int32_t* input_bias = nullptr;        // layout_channels(weights_layout, rows)
+  const int32_t* recurrent_bias = nullptr;
+  const int8_t* first_output = nullptr;  // [batch, cells]: h before the first step, and
+  const int16_t* first_cell = nullptr;   // c
+  int8_t* output = nullptr;              // h after each step
+  int8_t* last_output = nullptr;         // h after the last step, may be where first_output is
+  int16_t* last_cell = nullptr;          // likewise
+  int32_t input_multiplier[kLstmGates] = {};
+  int32_t input_shift[kLstmGates] = {};
+  int32_t recurrent_multiplier[kLstmGates] = {};
+  int32_t recurrent_shift[kLstmGates] = {};
+  int32_t output_multiplier = 0;
+  int32_t output_shift = 0;
+  int32_t output_zero_point = 0;
+  uint32_t cell_bits = 0;       // [9, 15]: fraction bits of the cell
+  int32_t cell_clip = 0;        // [0, 32767]
+  uint16_t weights_layout = 0;  // ohwi or o16k4
+};
+
+struct FloatLstmArgs {
+  LstmShape shape;
+  const float* input = nullptr;
+  const void* input_weights = nullptr;      // float32 in blocks of kFloatBlock rows (float_conv2d.h), or int8
+  const void* recurrent_weights = nullptr;  // [rows, k]
+  const float* input_scales = nullptr;      // these two: [num_gates], of int8 weights
+  const float* recurrent_scales = nullptr;
+  const float* bias = nullptr;  // [rows rounded up to kFloatBlock]
+  const float* first_output = nullptr;
+  const float* first_cell = nullptr;
+  float* output = nullptr;
+  float* last_output = nullptr;
+  float* last_cell = nullptr;
+  float cell_clip = 0.0f;  // a number that is not negative
+  bool is_hybrid = false;
+  bool symmetric = false;
+};
+
+// Work items: samples of the batch.
+#define QPLAN_LSTM_VARIANTS QPLAN_VARIANT(lstm_ref, QPLAN_ISA_REFERENCE)
+#define QPLAN_FLOAT_LSTM_VARIANTS QPLAN_VARIANT(float_lstm_ref, QPLAN_ISA_REFERENCE)
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, LstmArgs)
+QPLAN_LSTM_VARIANTS
+#undef QPLAN_VARIANT
+#define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, FloatLstmArgs)
+QPLAN_FLOAT_LSTM_VARIANTS
+#undef QPLAN_VARIANT
+
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_LSTM_LSTM_H_

@@ -1,0 +1,136 @@
+// The formulas of lstm.h as they stand there.
+#include "kernels/dynamic_quantize/dynamic_quantize.h"
+#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/layout.h"
+#include "kernels/lstm/lstm.h"
+#include "kernels/lstm/lstm_cell.h"
+#include "kernels/numeric/float_functions.h"
+
+namespace qplan {
+
+namespace lstm_ref {
+namespace {
+
+int32_t sum_of_row(const int8_t* weights, uint16_t layout, uint32_t num_rows, uint32_t row, const int8_t* x,
+                   uint32_t count, int32_t bias) {
+  auto sum = static_cast<uint32_t>(bias);
+  for (uint32_t k = 0; k < count; ++k) {
+    const int32_t w = weights[layout_index(layout, row, k, num_rows, count)];
+    sum += static_cast<uint32_t>(w * (x[k] + 128));
+  }
+  return static_cast<int32_t>(sum);
+}
+
+}  // namespace
+
+Refusal accepts(const LstmArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const LstmArgs& args) {
+  return (size_t{args.shape.rows()} * sizeof(int16_t) + 63) / 64 * 64;
+}
+uint32_t work_items(const LstmArgs& args) { return args.shape.batch; }
+
+void run(const LstmArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+  auto* gates = static_cast<int16_t*>(scratch);
+  const LstmShape& shape = a.shape;
+  for (uint32_t sample = begin; sample < end; ++sample) {
+    const auto state = lstm_first_state<LstmState>(a, sample);
+    for (uint32_t step = 0; step < shape.steps; ++step) {
+      const int8_t* x = a.input + shape.row_of(sample, step) * shape.input_c;
+      for (uint32_t row = 0; row < shape.rows(); ++row) {
+        const int32_t of_input = sum_of_row(a.input_weights, a.weights_layout, shape.rows(), row, x,
+                                            shape.input_c, a.input_bias[row]);
+        const int32_t of_state = sum_of_row(a.recurrent_weights, a.weights_layout, shape.rows(), row,
+                                            state.output, shape.cells, a.recurrent_bias[row]);
+        gates[row] = lstm_gate(a, row / shape.cells, of_input, of_state);
+      }
+      lstm_update(a, gates, state, a.output + shape.row_of(sample, step) * shape.cells);
+    }
+  }
+}
+
+}  // namespace lstm_ref
+
+namespace float_lstm_ref {
+namespace {
+
+float dot(const float* weights, uint32_t row, const float* x, uint32_t count) {
+  const float* block = weights + uint64_t{row / kFloatBlock} * count * kFloatBlock + row % kFloatBlock;
+  float sum = 0.0f;
+  for (uint32_t k = 0; k < count; ++k) {
+    const float product = block[uint64_t{k} * kFloatBlock] * x[k];
+    sum = sum + product;
+  }
+  return sum;
+}
+
+struct Row {
+  const float* values;
+  int8_t* quantized;
+  uint32_t count;
+  DynamicScale scale;
+};
+
+void quantize_row(const FloatLstmArgs& a, Row* row) {
+  float least = 0.0f, most = 0.0f;
+  for (uint32_t k = 0; k < row->count; ++k) {
+    least = row->values[k] < least ? row->values[k] : least;
+    most = row->values[k] > most ? row->values[k] : most;
+  }
+  row->scale = dynamic_scale(least, most, a.symmetric);
+  for (uint32_t k = 0; k < row->count; ++k)
+    row->quantized[k] = dynamic_quantized(row->values[k], row->scale, a.symmetric);
+}
+
+float hybrid_dot(const int8_t* weights, uint32_t row, const Row& x, float weight_scale) {
+  const int8_t* w = weights + uint64_t{row} * x.count;
+  uint32_t sum = 0;
+  for (uint32_t k = 0; k < x.count; ++k)
+    sum += static_cast<uint32_t>(w[k] * (x.quantized[k] - x.scale.zero_point));
+  const float scale = x.scale.scale * weight_scale;
+  return static_cast<float>(static_cast<int32_t>(sum)) * scale;
+}
+
+}  // namespace
+
+Refusal accepts(const FloatLstmArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const FloatLstmArgs& args) {
+  const size_t bytes = size_t{args.shape.rows()} * sizeof(float) +
+                       (args.is_hybrid ? size_t{args.shape.input_c} + args.shape.cells : 0);
+  return (bytes + 63) / 64 * 64;
+}
+uint32_t work_items(const FloatLstmArgs& args) { return args.shape.batch; }
+
+void run(const FloatLstmArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+  const LstmShape& shape = a.shape;
+  auto* gates = static_cast<float*>(scratch);
+  auto* bytes = static_cast<int8_t*>(static_cast<void*>(gates + shape.rows()));
+  for (uint32_t sample = begin; sample < end; ++sample) {
+    const auto state = lstm_first_state<FloatLstmState>(a, sample);
+    for (uint32_t step = 0; step < shape.steps; ++step) {
+      Row x = {a.input + shape.row_of(sample, step) * shape.input_c, bytes, shape.input_c, {}};
+      Row h = {state.output, bytes + shape.input_c, shape.cells, {}};
+      if (a.is_hybrid) {
+        quantize_row(a, &x);
+        quantize_row(a, &h);
+      }
+      for (uint32_t row = 0; row < shape.rows(); ++row) {
+        const uint32_t gate = row / shape.cells;
+        float of_input = 0.0f, of_state = 0.0f;
+        if (a.is_hybrid) {
+          of_input = hybrid_dot(static_cast<const int8_t*>(a.input_weights), row, x, a.input_scales[gate]);
+          of_state =
+              hybrid_dot(static_cast<const int8_t*>(a.recurrent_weights), row, h, a.recurrent_scales[gate]);
+        } else {
+          of_input = dot(static_cast<const float*>(a.input_weights), row, x.values, x.count);
+          of_state = dot(static_cast<const float*>(a.recurrent_weights), row, h.values, h.count);
+        }
+        const float sum = a.bias[row] + of_input;
+        gates[row] = sum + of_state;
+      }
+      lstm_update(a, gates, state, a.output + shape.row_of(sample, step) * shape.cells);
+    }
+  }
+}
+
+}  // namespace float_lstm_ref
+}  // namespace qplan

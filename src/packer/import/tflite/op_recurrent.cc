@@ -1,0 +1,267 @@
+// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM. TFLite keeps the state in variable tensors; here it
+// begins at zero in each run (the state's real zero: its zero point).
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/import/tflite/op_context.h"
+#include "src/packer/import/tflite/weights.h"
+
+namespace qplan::tfl {
+namespace {
+
+// Operands of UNIDIRECTIONAL_SEQUENCE_LSTM. Those of gates come in the order input, forget, cell, output.
+enum Lstm : size_t {
+  kData = 0,
+  kInputWeights = 1,
+  kRecurrentWeights = 5,
+  kPeephole = 9,
+  kBias = 12,
+  kProjection = 16,
+  kProjectionBias = 17,
+  kOutputState = 18,
+  kCellState = 19,
+  kNormalization = 20,
+};
+constexpr size_t kNumGates = 4;
+
+constexpr const char* kVariant = "train or export it as a plain LSTM (Keras writes one)";
+
+struct LstmLayer {
+  bool is_coupled;  // no input gate
+  int64_t cells, batch, channels;
+  std::vector<size_t> gates;  // that it has
+};
+
+// What all three forms share; refuses what none of them has.
+LstmLayer lstm_layer(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
+  op.expect_counts(20, 24, 1);
+  const auto refuse_any = [&](size_t first, size_t count, const char* what) {
+    for (size_t i = first; i < first + count; ++i) {
+      if (op.optional_input(i) != nullptr) throw Unsupported{std::string(what) + "; " + kVariant};
+    }
+  };
+  refuse_any(kPeephole, 3, "peephole weights");
+  refuse_any(kProjection, 2, "a projection");
+  refuse_any(kNormalization, 4, "layer normalisation");
+  if (options.fused_activation_function() != tflite::ActivationFunctionType_TANH)
+    throw Unsupported{std::string("an activation other than TANH; ") + kVariant};
+
+  LstmLayer layer;
+  layer.is_coupled = op.optional_input(kInputWeights) == nullptr;
+  if (layer.is_coupled != (op.optional_input(kRecurrentWeights) == nullptr))
+    invalid("the input gate has weights of the input or of the state alone");
+  for (size_t gate = layer.is_coupled ? 1 : 0; gate < kNumGates; ++gate) layer.gates.push_back(gate);
+  const ir::Shape& data = op.shape(op.value(op.input(kData)));
+  if (data.size() != 3) invalid("the input has shape " + to_text(data) + ", expected rank 3");
+  layer.batch = data[options.time_major() ? 1 : 0];
+  layer.channels = data[2];
+  const ir::Shape& state = op.input(kCellState).shape;
+  if (state.size() != 2 || state[0] != layer.batch)
+    invalid("the cell state has shape " + to_text(state) + ", expected [" + std::to_string(layer.batch) +
+            ", cells]");
+  layer.cells = state[1];
+  if (op.input(kOutputState).shape != state)
+    invalid("the output state has shape " + to_text(op.input(kOutputState).shape) + ", expected " +
+            to_text(state));
+  return layer;
+}
+
+// The gates' tensors of one kind, each of `shape`.
+std::vector<const TensorInfo*> gate_tensors(OpContext& op, const LstmLayer& layer, size_t first,
+                                            ir::DType dtype, const ir::Shape& shape, const char* what) {
+  std::vector<const TensorInfo*> tensors;
+  for (const size_t gate : layer.gates) {
+    const TensorInfo& tensor = op.input(first + gate);
+    if (tensor.dtype != dtype) throw Unsupported{type_name(tensor.file_type) + " " + what};
+    if (!tensor.is_constant()) throw Unsupported{std::string(what) + " that are not constant"};
+    if (tensor.shape != shape) {
+      invalid(std::string(what) + " of shape " + to_text(tensor.shape) + ", expected " + to_text(shape));
+    }
+    tensors.push_back(&tensor);
+  }
+  return tensors;
+}
+
+// Their bytes, one after another.
+std::vector<uint8_t> joined(OpContext& op, const std::vector<const TensorInfo*>& tensors) {
+  std::vector<uint8_t> bytes;
+  for (const TensorInfo* tensor : tensors) {
+    op.charge(tensor->data.size());
+    bytes.insert(bytes.end(), tensor->data.begin(), tensor->data.end());
+  }
+  return bytes;
+}
+
+ir::ValueId constant_of_bytes(OpContext& op, ir::DType dtype, const ir::Shape& shape,
+                              std::vector<uint8_t> bytes, const std::string& name = "") {
+  return op.constant(std::make_shared<const ir::Constant>(ir::TensorType{dtype, shape}, std::move(bytes)),
+                     name);
+}
+
+float symmetric_scale(OpContext& op, const TensorInfo& weights) {
+  const QuantParams quantization = op.quantization(weights);
+  if (quantization.zero_point != 0) throw Unsupported{"weights whose zero point is not 0"};
+  return quantization.scale;
+}
+
+// ---- integers ----
+
+// Adds to each row's bias what the zero point contributes: bias - zero_point * sum of the row's weights.
+std::vector<int32_t> folded_bias(std::vector<int32_t> bias, const std::vector<uint8_t>& weights,
+                                 int32_t zero_point) {
+  const size_t count = weights.size() / bias.size();
+  for (size_t row = 0; row < bias.size(); ++row) {
+    uint32_t sum = 0;
+    for (size_t k = 0; k < count; ++k)
+      sum += static_cast<uint32_t>(static_cast<int8_t>(weights[row * count + k]));
+    bias[row] =
+        static_cast<int32_t>(static_cast<uint32_t>(bias[row]) - static_cast<uint32_t>(zero_point) * sum);
+  }
+  return bias;
+}
+
+QuantizedMultiplier multiplier_of(float real) {
+  const QuantizedMultiplier multiplier = quantize_multiplier(static_cast<double>(real));
+  if (multiplier.shift > 30) throw Unsupported{"scales that are too far apart"};
+  return multiplier;
+}
+
+// One side of the gates: the input's or the state's.
+struct GateSide {
+  ir::ValueId weights, bias;
+  ir::Ints multiplier, shift;
+};
+
+GateSide gate_side(OpContext& op, const LstmLayer& layer, size_t first, int64_t count, QuantParams data,
+                   bool has_bias) {
+  const std::vector<const TensorInfo*> tensors =
+      gate_tensors(op, layer, first, ir::kInt8, {layer.cells, count}, "weights");
+  const int64_t rows = static_cast<int64_t>(tensors.size()) * layer.cells;
+  std::vector<int32_t> bias(static_cast<size_t>(rows));
+  if (has_bias) {
+    const std::vector<uint8_t> bytes =
+        joined(op, gate_tensors(op, layer, kBias, ir::kInt32, {layer.cells}, "biases"));
+    std::memcpy(bias.data(), bytes.data(), bytes.size());
+  }
+  GateSide side;
+  const std::vector<uint8_t> weights = joined(op, tensors);
+  for (const TensorInfo* tensor : tensors) {
+    // In float32; gates are in units of 2^-12.
+    const float scale = symmetric_scale(op, *tensor) * data.scale / 0x1p-12f;
+    const QuantizedMultiplier multiplier = multiplier_of(scale);
+    side.multiplier.push_back(multiplier.multiplier);
+    side.shift.push_back(multiplier.shift);
+  }
+  side.bias = op.constant(
+      ir::make_constant(ir::kInt32, {rows}, folded_bias(std::move(bias), weights, data.zero_point)));
+  side.weights = constant_of_bytes(op, ir::kInt8, {rows, count}, weights, tensors[0]->name);
+  return side;
+}
+
+// -log2 of the cell's scale, a power of two.
+int64_t cell_bits(OpContext& op, const TensorInfo& cell) {
+  if (cell.dtype != ir::kInt16) throw Unsupported{type_name(cell.file_type) + " cell state"};
+  const QuantParams quantization = op.quantization(cell);
+  int exponent = 0;
+  const bool is_power = std::frexp(quantization.scale, &exponent) == 0.5f;
+  if (!is_power || quantization.zero_point != 0 || exponent - 1 > -9 || exponent - 1 < -15) {
+    throw Unsupported{"a cell state of scale " + to_text(quantization.scale) +
+                      ", expected a power of two from 2^-15 to 2^-9 and zero point 0"};
+  }
+  return 1 - exponent;
+}
+
+void import_integer_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
+  const LstmLayer layer = lstm_layer(op, options);
+  const QuantParams data = op.quantization(op.input(kData)), output = op.quantization(op.output());
+  const TensorInfo& state = op.input(kOutputState);
+  if (state.dtype != ir::kInt8) throw Unsupported{type_name(state.file_type) + " output state"};
+  // Without a projection, what the intermediate "hidden" has is the output.
+  const TensorInfo* hidden = op.intermediate(kNumGates);
+  const bool has_one = op.quantization(state) == output &&
+                       (hidden == nullptr || hidden->num_scales() != 1 || op.quantization(*hidden) == output);
+  if (!has_one) throw Unsupported{"an output state of another quantisation than the output"};
+  const int64_t bits = cell_bits(op, op.input(kCellState));
+  const float clip = options.cell_clip() / op.quantization(op.input(kCellState)).scale;
+
+  const GateSide input = gate_side(op, layer, kInputWeights, layer.channels, data, true);
+  const GateSide recurrent = gate_side(op, layer, kRecurrentWeights, layer.cells, output, false);
+  const auto real = static_cast<float>(0x1p-15 / static_cast<double>(output.scale) * 0x1p-15);
+  const QuantizedMultiplier multiplier = multiplier_of(real);
+  const size_t count = static_cast<size_t>(layer.batch * layer.cells);
+  const ir::ValueId first_output =
+      constant_of_bytes(op, ir::kInt8, {layer.batch, layer.cells},
+                        std::vector<uint8_t>(count, static_cast<uint8_t>(output.zero_point)), state.name);
+  const ir::ValueId first_cell =
+      constant_of_bytes(op, ir::kInt16, {layer.batch, layer.cells},
+                        std::vector<uint8_t>(count * sizeof(int16_t)), op.input(kCellState).name);
+  op.define(op.output(),
+            op.emit("nn.integer_lstm",
+                    {op.value(op.input(kData)), input.weights, recurrent.weights, input.bias, recurrent.bias,
+                     first_output, first_cell},
+                    {{"input_multiplier", input.multiplier},
+                     {"input_shift", input.shift},
+                     {"recurrent_multiplier", recurrent.multiplier},
+                     {"recurrent_shift", recurrent.shift},
+                     {"output_multiplier", int64_t{multiplier.multiplier}},
+                     {"output_shift", int64_t{multiplier.shift}},
+                     {"output_zero_point", int64_t{output.zero_point}},
+                     {"cell_bits", bits},
+                     {"cell_clip", clip > 0 ? static_cast<int64_t>(std::min(clip, 32767.0f)) : int64_t{0}},
+                     {"coupled", layer.is_coupled},
+                     {"time_major", options.time_major()}}));
+}
+
+// ---- floats, with weights of float32 or int8 ----
+
+void import_float_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
+  const LstmLayer layer = lstm_layer(op, options);
+  const TensorInfo& first = op.input(kInputWeights + layer.gates[0]);
+  const bool is_hybrid = first.dtype == ir::kInt8;
+  const ir::DType dtype = is_hybrid ? ir::kInt8 : ir::kFloat32;
+  const auto rows = static_cast<int64_t>(layer.gates.size()) * layer.cells;
+  std::vector<float> scales;
+  const auto weights = [&](size_t place, int64_t count) {
+    const std::vector<const TensorInfo*> tensors =
+        gate_tensors(op, layer, place, dtype, {layer.cells, count}, "weights");
+    for (const TensorInfo* tensor : tensors)
+      scales.push_back(is_hybrid ? symmetric_scale(op, *tensor) : 1.0f);
+    return constant_of_bytes(op, dtype, {rows, count}, joined(op, tensors), tensors[0]->name);
+  };
+  const ir::ValueId input = weights(kInputWeights, layer.channels);
+  const ir::ValueId recurrent = weights(kRecurrentWeights, layer.cells);
+  const ir::ValueId bias =
+      constant_of_bytes(op, ir::kFloat32, {rows},
+                        joined(op, gate_tensors(op, layer, kBias, ir::kFloat32, {layer.cells}, "biases")));
+  const auto state = [&](size_t place) {
+    const TensorInfo& tensor = op.input(place);
+    if (tensor.dtype != ir::kFloat32) throw Unsupported{type_name(tensor.file_type) + " state"};
+    const auto count = static_cast<size_t>(layer.batch * layer.cells);
+    return constant_of_bytes(op, ir::kFloat32, tensor.shape, std::vector<uint8_t>(count * sizeof(float)),
+                             tensor.name);
+  };
+  const ir::ValueId first_output = state(kOutputState), first_cell = state(kCellState);
+  const auto num_scales = static_cast<int64_t>(scales.size());
+  op.define(op.output(), op.emit("nn.lstm",
+                                 {op.value(op.input(kData)), input, recurrent, bias,
+                                  op.constant(ir::make_constant(ir::kFloat32, {num_scales}, scales)),
+                                  first_output, first_cell},
+                                 {{"cell_clip", static_cast<double>(std::max(options.cell_clip(), 0.0f))},
+                                  {"coupled", layer.is_coupled},
+                                  {"time_major", options.time_major()},
+                                  {"symmetric", !options.asymmetric_quantize_inputs()}}));
+}
+
+}  // namespace
+
+void import_unidirectional_sequence_lstm(OpContext& op) {
+  const auto& options = op.options<tflite::UnidirectionalSequenceLSTMOptions>();
+  const TensorInfo& data = op.input(kData);
+  if (data.dtype == ir::kFloat32) return import_float_lstm(op, options);
+  if (data.dtype != ir::kInt8) throw Unsupported{type_name(data.file_type) + " input"};
+  import_integer_lstm(op, options);
+}
+
+}  // namespace qplan::tfl
