@@ -26,7 +26,8 @@ void run(const DynamicQuantizeArgs& a, uint32_t begin, uint32_t end, void*) {
         const bool inside =
             y >= a.pad_top && y - a.pad_top < a.input_h && at >= a.pad_left && at - a.pad_left < a.input_w;
         for (uint64_t c = 0; c < a.channels; ++c)
-          *out++ = inside ? dynamic_quantized(*x++, scale, a.symmetric) : static_cast<int8_t>(scale.zero_point);
+          *out++ =
+              inside ? dynamic_quantized(*x++, scale, a.symmetric) : static_cast<int8_t>(scale.zero_point);
       }
     }
   }

@@ -7,7 +7,8 @@
 //   float_unary:  out = f(x)
 //     kClamp clamp(x), kLeakyRelu 0 < x ? x : x * p, kHardSigmoid: x * p + q held in [0, 1],
 //     kNegative, kAbs,
-//     kLogistic, kTanh, kExp: kernels/numeric/float_functions.h
+//     kLogistic, kTanh, kExp, kSqrt, kLog, kErf, kFloor, kCeil, kRound (half to even), kRsqrt 1 / sqrt(x):
+//     kernels/numeric/float_functions.h
 //
 //   clamp(v) = v < clamp_min ? clamp_min : clamp_max < v ? clamp_max : v
 #ifndef QPLAN_KERNELS_FLOAT_ELEMENTWISE_FLOAT_ELEMENTWISE_H_
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/numeric/float_functions.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -31,6 +33,13 @@ enum class FloatUnary : uint8_t {
   kExp,
   kNegative,
   kAbs,
+  kSqrt,  // from here on float_rare_function
+  kRsqrt,
+  kLog,
+  kFloor,
+  kCeil,
+  kRound,
+  kErf,
 };
 
 struct FloatBinaryArgs {
@@ -65,6 +74,28 @@ QPLAN_FLOAT_BINARY_VARIANTS
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, FloatUnaryArgs)
 QPLAN_FLOAT_UNARY_VARIANTS
 #undef QPLAN_VARIANT
+
+// Functions that every variant computes one by one.
+static inline float float_rare_function(FloatUnary function, float x) {
+  switch (function) {
+    case FloatUnary::kSqrt:
+      return sqrt_f32(x);
+    case FloatUnary::kRsqrt:
+      return 1.0f / sqrt_f32(x);
+    case FloatUnary::kLog:
+      return log_f32(x);
+    case FloatUnary::kFloor:
+      return floor_f32(x);
+    case FloatUnary::kCeil:
+      return ceil_f32(x);
+    case FloatUnary::kRound:
+      return round_f32(x);
+    case FloatUnary::kErf:
+      return erf_f32(x);
+    default:
+      return x;
+  }
+}
 
 }  // namespace qplan
 

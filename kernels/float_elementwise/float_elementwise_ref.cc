@@ -43,8 +43,9 @@ float function_of(const FloatUnaryArgs& args, float x) {
       return float_negative(x);
     case FloatUnary::kAbs:
       return float_abs(x);
+    default:
+      return float_rare_function(args.function, x);
   }
-  return x;
 }
 
 }  // namespace

@@ -74,7 +74,12 @@ inline void float_unary_items(const FloatUnaryArgs& args, uint32_t begin, uint32
       return for_each_float(args, begin, end, [](VecF32 x) { return negative(x); });
     case FloatUnary::kAbs:
       return for_each_float(args, begin, end, [](VecF32 x) { return absolute(x); });
+    default:
+      break;
   }
+  const ElementRange range = chunk_range(args.elements, begin, end);
+  for (uint64_t i = range.begin; i < range.end; ++i)
+    args.output[i] = float_rare_function(args.function, args.input[i]);
 }
 
 }  // namespace

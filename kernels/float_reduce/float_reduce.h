@@ -8,6 +8,7 @@
 //   float_mean:   out = sum / n over the n elements of the reduced axes, in the input's order
 //   float_softmax, along an axis: m the largest element, e[i] = exp_f32((x[i] - m) * beta),
 //     out[i] = e[i] / sum of e, in the order of i       (exp_f32: kernels/numeric/float_functions.h)
+//     with is_log: out[i] = (x[i] - m) * beta - log_f32(sum of e)
 #ifndef QPLAN_KERNELS_FLOAT_REDUCE_FLOAT_REDUCE_H_
 #define QPLAN_KERNELS_FLOAT_REDUCE_FLOAT_REDUCE_H_
 
@@ -65,6 +66,7 @@ struct FloatSoftmaxArgs {
   uint64_t depth = 1;
   uint64_t inner = 1;
   float beta = 1.0f;
+  bool is_log = false;
 };
 
 // Best first; the reference, which computes all that is bound, is the last.

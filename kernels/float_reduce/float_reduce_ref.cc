@@ -82,6 +82,12 @@ void run(const FloatSoftmaxArgs& args, uint32_t begin, uint32_t end, void*) {
       const float difference = x[i * args.inner] - most;
       out[i * args.inner] = exp_f32(difference * args.beta);
       sum = sum + out[i * args.inner];
+      if (args.is_log) out[i * args.inner] = difference * args.beta;
+    }
+    if (args.is_log) {
+      const float log_of_sum = log_f32(sum);
+      for (uint64_t i = 0; i < args.depth; ++i) out[i * args.inner] = out[i * args.inner] - log_of_sum;
+      continue;
     }
     for (uint64_t i = 0; i < args.depth; ++i) out[i * args.inner] = out[i * args.inner] / sum;
   }

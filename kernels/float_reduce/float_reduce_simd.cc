@@ -200,7 +200,8 @@ void run(const FloatMeanArgs& args, uint32_t begin, uint32_t end, void*) {
 QPLAN_SIMD_NAMESPACE(float_softmax) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const FloatSoftmaxArgs&) { return Refusal::kNone; }
+// The logarithm is the reference's.
+Refusal accepts(const FloatSoftmaxArgs& args) { return args.is_log ? Refusal::kContract : Refusal::kNone; }
 
 size_t scratch_bytes(const FloatSoftmaxArgs&) { return 0; }
 

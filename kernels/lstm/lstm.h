@@ -46,13 +46,13 @@ struct LstmShape {
   uint32_t cells = 0;
   uint32_t num_gates = kLstmGates;  // 3 where the layer is coupled
   bool time_major = false;          // [steps, batch, ...], else [batch, steps, ...]
-
-  uint32_t rows() const { return num_gates * cells; }
-  // Row number of the sequence, of input and output alike.
-  uint64_t row_of(uint32_t sample, uint32_t step) const {
-    return time_major ? uint64_t{step} * batch + sample : uint64_t{sample} * steps + step;
-  }
 };
+
+static inline uint32_t lstm_rows(const LstmShape& shape) { return shape.num_gates * shape.cells; }
+// Row number of the sequence, of input and output alike.
+static inline uint64_t lstm_row(const LstmShape& shape, uint32_t sample, uint32_t step) {
+  return shape.time_major ? uint64_t{step} * shape.batch + sample : uint64_t{sample} * shape.steps + step;
+}
 
 struct LstmArgs {
   LstmShape shape;
@@ -96,8 +96,10 @@ struct FloatLstmArgs {
   bool symmetric = false;
 };
 
-// Work items: samples of the batch.
-#define QPLAN_LSTM_VARIANTS QPLAN_VARIANT(lstm_ref, QPLAN_ISA_REFERENCE)
+// Best first; the reference, which computes all that is bound, is the last. Work items: samples of the batch.
+#define QPLAN_LSTM_VARIANTS \
+  QPLAN_DOT_VARIANTS(lstm)  \
+  QPLAN_VARIANT(lstm_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_FLOAT_LSTM_VARIANTS QPLAN_VARIANT(float_lstm_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, LstmArgs)
 QPLAN_LSTM_VARIANTS

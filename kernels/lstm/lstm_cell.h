@@ -5,13 +5,13 @@
 
 #include <stdint.h>
 
+#include "kernels/layout.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/requantize.h"
 
 namespace qplan {
-namespace {
 
 // Of one sample: where the state after the last step belongs, which holds it between steps.
 template <typename Output, typename Cell>
@@ -23,7 +23,7 @@ using LstmState = LstmStateOf<int8_t, int16_t>;
 using FloatLstmState = LstmStateOf<float, float>;
 
 template <typename State, typename Args>
-inline State lstm_first_state(const Args& a, uint32_t sample) {
+static inline State lstm_first_state(const Args& a, uint32_t sample) {
   const uint64_t first = uint64_t{sample} * a.shape.cells;
   const State state = {a.last_output + first, a.last_cell + first};
   for (uint32_t i = 0; i < a.shape.cells; ++i) {
@@ -33,7 +33,7 @@ inline State lstm_first_state(const Args& a, uint32_t sample) {
   return state;
 }
 
-inline int16_t lstm_gate(const LstmArgs& a, uint32_t gate, int32_t of_input, int32_t of_state) {
+static inline int16_t lstm_gate(const LstmArgs& a, uint32_t gate, int32_t of_input, int32_t of_state) {
   const int32_t first =
       saturate_s16(requantize_tfl2(of_input, a.input_multiplier[gate], a.input_shift[gate]));
   // Both modulo 2^32.
@@ -42,7 +42,8 @@ inline int16_t lstm_gate(const LstmArgs& a, uint32_t gate, int32_t of_input, int
 }
 
 // The output goes to the state and to the sequence.
-inline void lstm_update(const LstmArgs& a, const int16_t* gates, const LstmState& state, int8_t* output) {
+static inline void lstm_update(const LstmArgs& a, const int16_t* gates, const LstmState& state,
+                               int8_t* output) {
   const uint32_t cells = a.shape.cells;
   const bool is_coupled = a.shape.num_gates < kLstmGates;
   const int16_t* forget_gate = gates + (is_coupled ? 0 : cells);
@@ -62,8 +63,8 @@ inline void lstm_update(const LstmArgs& a, const int16_t* gates, const LstmState
   }
 }
 
-inline void lstm_update(const FloatLstmArgs& a, const float* gates, const FloatLstmState& state,
-                        float* output) {
+static inline void lstm_update(const FloatLstmArgs& a, const float* gates, const FloatLstmState& state,
+                               float* output) {
   const uint32_t cells = a.shape.cells;
   const bool is_coupled = a.shape.num_gates < kLstmGates;
   const float* forget_gate = gates + (is_coupled ? 0 : cells);
@@ -81,7 +82,6 @@ inline void lstm_update(const FloatLstmArgs& a, const float* gates, const FloatL
   }
 }
 
-}  // namespace
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_LSTM_LSTM_CELL_H_

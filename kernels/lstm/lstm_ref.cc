@@ -25,7 +25,7 @@ int32_t sum_of_row(const int8_t* weights, uint16_t layout, uint32_t num_rows, ui
 
 Refusal accepts(const LstmArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const LstmArgs& args) {
-  return (size_t{args.shape.rows()} * sizeof(int16_t) + 63) / 64 * 64;
+  return (size_t{lstm_rows(args.shape)} * sizeof(int16_t) + 63) / 64 * 64;
 }
 uint32_t work_items(const LstmArgs& args) { return args.shape.batch; }
 
@@ -35,15 +35,15 @@ void run(const LstmArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   for (uint32_t sample = begin; sample < end; ++sample) {
     const auto state = lstm_first_state<LstmState>(a, sample);
     for (uint32_t step = 0; step < shape.steps; ++step) {
-      const int8_t* x = a.input + shape.row_of(sample, step) * shape.input_c;
-      for (uint32_t row = 0; row < shape.rows(); ++row) {
-        const int32_t of_input = sum_of_row(a.input_weights, a.weights_layout, shape.rows(), row, x,
+      const int8_t* x = a.input + lstm_row(shape, sample, step) * shape.input_c;
+      for (uint32_t row = 0; row < lstm_rows(shape); ++row) {
+        const int32_t of_input = sum_of_row(a.input_weights, a.weights_layout, lstm_rows(shape), row, x,
                                             shape.input_c, a.input_bias[row]);
-        const int32_t of_state = sum_of_row(a.recurrent_weights, a.weights_layout, shape.rows(), row,
+        const int32_t of_state = sum_of_row(a.recurrent_weights, a.weights_layout, lstm_rows(shape), row,
                                             state.output, shape.cells, a.recurrent_bias[row]);
         gates[row] = lstm_gate(a, row / shape.cells, of_input, of_state);
       }
-      lstm_update(a, gates, state, a.output + shape.row_of(sample, step) * shape.cells);
+      lstm_update(a, gates, state, a.output + lstm_row(shape, sample, step) * shape.cells);
     }
   }
 }
@@ -94,7 +94,7 @@ float hybrid_dot(const int8_t* weights, uint32_t row, const Row& x, float weight
 
 Refusal accepts(const FloatLstmArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const FloatLstmArgs& args) {
-  const size_t bytes = size_t{args.shape.rows()} * sizeof(float) +
+  const size_t bytes = size_t{lstm_rows(args.shape)} * sizeof(float) +
                        (args.is_hybrid ? size_t{args.shape.input_c} + args.shape.cells : 0);
   return (bytes + 63) / 64 * 64;
 }
@@ -103,17 +103,17 @@ uint32_t work_items(const FloatLstmArgs& args) { return args.shape.batch; }
 void run(const FloatLstmArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   const LstmShape& shape = a.shape;
   auto* gates = static_cast<float*>(scratch);
-  auto* bytes = static_cast<int8_t*>(static_cast<void*>(gates + shape.rows()));
+  auto* bytes = static_cast<int8_t*>(static_cast<void*>(gates + lstm_rows(shape)));
   for (uint32_t sample = begin; sample < end; ++sample) {
     const auto state = lstm_first_state<FloatLstmState>(a, sample);
     for (uint32_t step = 0; step < shape.steps; ++step) {
-      Row x = {a.input + shape.row_of(sample, step) * shape.input_c, bytes, shape.input_c, {}};
+      Row x = {a.input + lstm_row(shape, sample, step) * shape.input_c, bytes, shape.input_c, {}};
       Row h = {state.output, bytes + shape.input_c, shape.cells, {}};
       if (a.is_hybrid) {
         quantize_row(a, &x);
         quantize_row(a, &h);
       }
-      for (uint32_t row = 0; row < shape.rows(); ++row) {
+      for (uint32_t row = 0; row < lstm_rows(shape); ++row) {
         const uint32_t gate = row / shape.cells;
         float of_input = 0.0f, of_state = 0.0f;
         if (a.is_hybrid) {
@@ -127,7 +127,7 @@ void run(const FloatLstmArgs& a, uint32_t begin, uint32_t end, void* scratch) {
         const float sum = a.bias[row] + of_input;
         gates[row] = sum + of_state;
       }
-      lstm_update(a, gates, state, a.output + shape.row_of(sample, step) * shape.cells);
+      lstm_update(a, gates, state, a.output + lstm_row(shape, sample, step) * shape.cells);
     }
   }
 }

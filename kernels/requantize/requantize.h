@@ -48,7 +48,7 @@ struct RequantizeArgs {
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
   Dtype input_dtype = Dtype::kOther;   // uint8, int8, int16 or int32
-  Dtype output_dtype = Dtype::kOther;  // uint8, int8 or int16
+  Dtype output_dtype = Dtype::kOther;  // uint8, int8 or int16; int32 under TFL2
 };
 
 // Best first; the reference, which computes all that is bound, is the last.

@@ -37,6 +37,8 @@ void run_output(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
     run_chunks<In, int8_t>(a, begin, end);
   } else if (a.output_dtype == Dtype::kS16) {
     run_chunks<In, int16_t>(a, begin, end);
+  } else if (a.output_dtype == Dtype::kS32) {
+    run_chunks<In, int32_t>(a, begin, end);
   } else {
     run_chunks<In, uint8_t>(a, begin, end);
   }

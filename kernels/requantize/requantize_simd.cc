@@ -10,7 +10,8 @@ namespace {
 
 // What the vector variants compute: one channel, or int32 with channels along the last axis.
 inline Refusal runs_accept(const RequantizeArgs& a) {
-  if (a.input_dtype == Dtype::kS16 || a.output_dtype == Dtype::kS16) return Refusal::kDtype;
+  if (a.input_dtype == Dtype::kS16 || a.output_dtype == Dtype::kS16 || a.output_dtype == Dtype::kS32)
+    return Refusal::kDtype;
   if (a.channels == 1) return Refusal::kNone;
   if (a.input_dtype != Dtype::kS32) return Refusal::kDtype;
   return a.inner == 1 ? Refusal::kNone : Refusal::kAxes;

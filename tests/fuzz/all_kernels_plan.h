@@ -276,6 +276,7 @@ class AllKernelsPlan {
           return done(format::KernelParams_Lut16Params, format::CreateLut16Params(b, true, 20000, 3));
         },
         0, 16);
+    add_numbers(least, where);
     spec_.add_step(k_copy, {unit}, {spec_.add_tensor({9}, "unit")}, copy_params(0), "keep");
     spec_.add_step(k_copy, {where}, {spec_.add_tensor({1, 1}, "where", 0, 32)}, copy_params(0), "keep");
     return curve;
@@ -323,6 +324,47 @@ class AllKernelsPlan {
                                                      &multipliers, &shifts, kMultiplier, -20, 3, 12, 30000));
         },
         "lstm");
+  }
+  // int8 [1, 24] and an index in [0, 24). What they make is nobody's input.
+  void add_numbers(uint32_t row, uint32_t index) {
+    spec_.add_step(
+        k_svdf,
+        {row, spec_.add_constant({4 * 24}, random_bytes(4 * 24)),
+         spec_.add_constant({4 * 5}, random_bytes(4 * 5 * 2), "", 0, 16), int32_constant({1, -2, 3, -4}),
+         int32_constant({5, -6}), spec_.add_constant({1, 4, 5}, random_bytes(4 * 5 * 2), "", 0, 16)},
+        {spec_.add_tensor({1, 2}, "svdf"), spec_.add_tensor({1, 4, 5}, "state", 0, 16)},
+        [](Builder& b) {
+          return done(format::KernelParams_SvdfParams,
+                      format::CreateSvdfParams(b, 2, kMultiplier, -2, kMultiplier, -9, 3));
+        },
+        "svdf");
+    const uint32_t probabilities = step(
+        k_softmax16, {row}, {1, 24},
+        [](Builder& b) {
+          return done(format::KernelParams_Softmax16Params,
+                      format::CreateSoftmax16Params(b, kMultiplier, 22, -248));
+        },
+        0, 16);
+    std::vector<uint8_t> table(513 * 2, 0x11);
+    const uint32_t entries = spec_.add_constant({513}, table, "", 0, 16);
+    step(
+        k_softmax16, {probabilities, entries, entries}, {1, 24},
+        [](Builder& b) {
+          return done(format::KernelParams_Softmax16Params,
+                      format::CreateSoftmax16Params(b, kMultiplier, 1, 0));
+        },
+        0, 16);
+    const uint32_t quotient = step(
+        k_int_binary, {index, int32_constant({7})}, {1},
+        [](Builder& b) {
+          return done(format::KernelParams_IntBinaryParams,
+                      format::CreateIntBinaryParams(b, format::IntBinary_FLOOR_DIV));
+        },
+        0, 32);
+    step(k_cast, {quotient}, {1}, copy_params(0), kFloat, 32);
+    step(k_gather_nd, {row, quotient}, {1, 1}, [](Builder& b) {
+      return done(format::KernelParams_GatherNdParams, format::CreateGatherNdParams(b, 1, 1));
+    });
   }
   uint32_t float_state(int64_t batch, size_t cells) {
     const uint32_t constant = float_constant(static_cast<size_t>(batch) * cells);

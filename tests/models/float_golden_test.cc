@@ -16,9 +16,9 @@
 namespace qplan::testing::float_golden_test {
 namespace {
 
-const std::string kModels[] = {"hello_world_float.tflite", "ad01_fp32.tflite",
-                                   "kws_ref_model_float32.tflite", "pretrainedResnet.tflite",
-                                   "model_ToyCar_quant.tflite", "trained_lstm.tflite"};
+const std::string kModels[] = {"hello_world_float.tflite",     "ad01_fp32.tflite",
+                               "kws_ref_model_float32.tflite", "pretrainedResnet.tflite",
+                               "model_ToyCar_quant.tflite",    "trained_lstm.tflite"};
 
 std::vector<float> floats(const std::vector<uint8_t>& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));

@@ -68,10 +68,10 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenOfTarget,
                            return as_test_name(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
                          });
 
-// Networks of group B on integers: recurrent ones.
-class GoldenOfRecurrent : public ::testing::TestWithParam<const char*> {};
+// Networks of group B whose outputs are integers, or one step from them.
+class GoldenOfGroupB : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenOfRecurrent, EveryOutputByteIsTheReferences) {
+TEST_P(GoldenOfGroupB, EveryOutputByteIsTheReferences) {
   const auto all = golden_cases("B");
   if (all.empty()) GTEST_SKIP() << kNoDataDirectory;
   for (const char* target : {"cpu", "cpu,isa=reference", "cpu,arch=cortex-m"}) {
@@ -80,9 +80,11 @@ TEST_P(GoldenOfRecurrent, EveryOutputByteIsTheReferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenOfRecurrent,
+INSTANTIATE_TEST_SUITE_P(Models, GoldenOfGroupB,
                          ::testing::Values("keras_lstm_mnist_ptq.tflite", "trained_lstm_int8.tflite",
-                                           "dtln_noise_suppression.tflite"),
+                                           "dtln_noise_suppression.tflite", "keyword_scrambled.tflite",
+                                           "movenet_single_pose_lightning_ptq.tflite",
+                                           "simple_add_model.tflite"),
                          [](const auto& test) { return as_test_name(test.param); });
 
 // Networks of one operator on int16.

@@ -50,6 +50,11 @@ std::vector<ir::TensorType> infer_arithmetic(const InferInput& input) {
   return {{input.type(0).dtype, broadcast_shape(input.type(0).shape, input.type(1).shape)}};
 }
 
+std::vector<ir::TensorType> infer_integers(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt32});
+  return infer_arithmetic(input);
+}
+
 std::vector<ir::TensorType> infer_comparison(const InferInput& input) {
   check_pair(input, 0, 1);
   return {{ir::kBool, broadcast_shape(input.type(0).shape, input.type(1).shape)}};
@@ -142,6 +147,17 @@ OpDef list::add() { return arithmetic("add", "qnn.add"); }
 OpDef list::subtract() { return arithmetic("subtract", "qnn.subtract"); }
 OpDef list::multiply() { return arithmetic("multiply", "qnn.mul"); }
 OpDef list::divide() { return arithmetic("divide"); }
+OpDef list::floor_divide() {
+  OpDef op = arithmetic("floor_divide");
+  op.infer = infer_integers;
+  op.evaluate = nullptr;
+  return op;
+}
+OpDef list::floor_mod() {
+  OpDef op = floor_divide();
+  op.name = "floor_mod";
+  return op;
+}
 OpDef list::maximum() { return extremum("maximum"); }
 OpDef list::minimum() { return extremum("minimum"); }
 OpDef list::less() { return comparison("less"); }
@@ -182,6 +198,15 @@ OpDef list::exp() {
 }
 OpDef list::sqrt() {
   return unary("sqrt", infer_real, [](const ir::Node&, double x) { return std::sqrt(x); });
+}
+OpDef list::rsqrt() {
+  return unary("rsqrt", infer_real, [](const ir::Node&, double x) { return 1 / std::sqrt(x); });
+}
+OpDef list::log() {
+  return unary("log", infer_real, [](const ir::Node&, double x) { return log_function(x); });
+}
+OpDef list::erf() {
+  return unary("erf", infer_real, [](const ir::Node&, double x) { return erf_function(x); });
 }
 OpDef list::negative() {
   return unary("negative", infer_number, [](const ir::Node&, double x) { return -x; });

@@ -53,6 +53,8 @@ Results evaluate_take(const ir::Node& node, Operands operands);
 double exp_function(double x);
 double sigmoid_function(double x);  // 1 / (1 + exp(-x))
 double tanh_function(double x);
+double log_function(double x);  // natural
+double erf_function(double x);
 double round_half_even(double x);
 
 // The nearest float32, infinity beyond its range.

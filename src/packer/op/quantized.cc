@@ -90,6 +90,18 @@ std::vector<ir::TensorType> infer_softmax(const InferInput& input) {
   return {input.type(0)};
 }
 
+// int8 or int16 along the last axis.
+std::vector<ir::TensorType> infer_integer_softmax(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt8, ir::kInt16});
+  if (input.type(0).shape.empty()) invalid("'data' is a scalar, expected an axis");
+  for (const char* name : {"input_scale", "beta"}) {
+    const double value = attr_float(input.node, name);
+    if (!std::isfinite(value) || value <= 0)
+      invalid(cat("attribute '", name, "' must be positive and finite"));
+  }
+  return {{ir::kInt16, input.type(0).shape}};
+}
+
 // Any function of an 8-bit value, as a table of its 256 results.
 std::vector<ir::TensorType> infer_lookup(const InferInput& input) {
   check_8_bit(input, 0);
@@ -328,6 +340,27 @@ OpDef list::nn_softmax() {
           .work = Work::kSoftmax,
           .infer = infer_softmax,
           .evaluate = evaluate_softmax};
+}
+
+OpDef list::nn_log_softmax() {
+  return {.name = "nn.log_softmax",
+          .operands = {{"data"}},
+          .attrs = {axis_attr(-1)},
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .follows_layout = true,
+          .work = Work::kSoftmax,
+          .infer = infer_softmax};
+}
+
+OpDef list::nn_integer_softmax() {
+  return {.name = "nn.integer_softmax",
+          .operands = {{"data"}},
+          .attrs = {{"input_scale", AttrKind::kFloat}, {"beta", AttrKind::kFloat, 1.0}},
+          .keeps_shape = true,
+          .result_dtype = ir::kInt16,
+          .work = Work::kSoftmax,
+          .infer = infer_integer_softmax};
 }
 
 OpDef list::qnn_sigmoid() {

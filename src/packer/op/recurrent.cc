@@ -93,6 +93,33 @@ std::vector<ir::TensorType> infer_lstm(const InferInput& input) {
   return {{ir::kFloat32, e.output}, state, state};
 }
 
+// ---- singular value decomposition filters ----
+
+namespace svdf {
+enum : size_t { kData, kFeatureWeights, kTimeWeights, kFeatureBias, kBias, kState };
+}
+
+std::vector<ir::TensorType> infer_integer_svdf(const InferInput& input) {
+  check_rank(input, svdf::kData, 2);
+  check_rank(input, svdf::kTimeWeights, 2);
+  check_dtype(input, svdf::kTimeWeights, {ir::kInt8, ir::kInt16});
+  const ir::Shape& data = input.type(svdf::kData).shape;
+  const ir::TensorType& time = input.type(svdf::kTimeWeights);
+  const int64_t filters = time.shape[0], rank = attr_int(input.node, "rank");
+  if (rank < 1 || filters % rank != 0)
+    invalid(cat("attribute 'rank' ", rank, " does not divide ", filters, " filters"));
+  expect_type(input, svdf::kFeatureWeights, {ir::kInt8, {filters, data[1]}});
+  expect_type(input, svdf::kFeatureBias, {ir::kInt32, {filters}});
+  expect_type(input, svdf::kBias, {ir::kInt32, {filters / rank}});
+  const ir::TensorType state = {time.dtype, {data[0], filters, time.shape[1]}};
+  expect_type(input, svdf::kState, state);
+  check_multiplier("feature", attr_int(input.node, "feature_multiplier"),
+                   attr_int(input.node, "feature_shift"));
+  check_multiplier("output", attr_int(input.node, "output_multiplier"), attr_int(input.node, "output_shift"));
+  check_range(input.node, "output_zero_point", -128, 127);
+  return {{ir::kInt8, {data[0], filters / rank}}, state};
+}
+
 // ---- rows ----
 
 OperandDef of_dtype(std::string name, std::optional<ir::DType> dtype) {
@@ -144,6 +171,26 @@ OpDef list::nn_lstm() {
           .work = Work::kConvolution,
           .infer = infer_lstm,
           .num_results = three_results};
+}
+
+OpDef list::nn_integer_svdf() {
+  return {.name = "nn.integer_svdf",
+          .operands = {of_dtype("data", ir::kInt8),
+                       of_dtype("feature_weights", ir::kInt8),
+                       {"time_weights"},
+                       of_dtype("feature_bias", ir::kInt32),
+                       of_dtype("bias", ir::kInt32),
+                       {"state"}},
+          .attrs = {{"rank", AttrKind::kInt, 1},
+                    required_int("feature_multiplier"),
+                    required_int("feature_shift"),
+                    required_int("output_multiplier"),
+                    required_int("output_shift"),
+                    required_int("output_zero_point")},
+          .result_dtype = ir::kInt8,
+          .work = Work::kConvolution,
+          .infer = infer_integer_svdf,
+          .num_results = [](const ir::Node&) { return size_t{2}; }};
 }
 
 }  // namespace qplan::op

@@ -35,6 +35,18 @@ std::vector<ir::TensorType> infer_take(const InferInput& input) {
   return {std::move(out)};
 }
 
+// The last axis of the indices counts the first axes of the data that they are of.
+std::vector<ir::TensorType> infer_gather_nd(const InferInput& input) {
+  const ir::TensorType& data = input.type(0);
+  check_dtype(input, 1, {ir::kInt32});
+  const ir::Shape& indices = input.type(1).shape;
+  if (indices.empty() || indices.back() > std::ssize(data.shape))
+    invalid(cat("'indices' is ", input.type(1), ", expected as its last extent at most ", data.shape.size()));
+  ir::TensorType out{data.dtype, {indices.begin(), indices.end() - 1}};
+  out.shape.insert(out.shape.end(), data.shape.begin() + indices.back(), data.shape.end());
+  return {std::move(out)};
+}
+
 // Relay writes the pad value of integer data as a float literal too: 114f.
 void check_pad_value(const InferInput& input) {
   const ir::DType dtype = input.type(0).dtype;
@@ -105,6 +117,15 @@ OpDef list::take() {
   op.infer = infer_take;
   op.evaluate = evaluate_take;
   return op;
+}
+
+OpDef list::gather_nd() {
+  return {.name = "gather_nd",
+          .operands = {{"data"}, {.name = "indices", .role = OperandRole::kIndices, .dtype = ir::kInt32}},
+          .quantization = Quantization::kShared,
+          .keeps_dtype = true,
+          .work = Work::kMove,
+          .infer = infer_gather_nd};
 }
 
 OpDef list::nn_pad() {

@@ -162,6 +162,7 @@ qplan_status bind_softmax(const StepView& step, bool checked, FloatSoftmaxArgs& 
     }
   }
   args.beta = params.beta();
+  args.is_log = params.is_log();
   return QPLAN_OK;
 }
 

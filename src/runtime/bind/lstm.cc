@@ -83,12 +83,12 @@ bool check_step(const StepCheck& check, const StepView& step) {
   const auto& p = check.params_as<format::LstmParams>();
   if (!check_tensors(check, step, p.coupled(), p.time_major(), Dtype::kS8, Dtype::kS16)) return false;
   const LstmShape shape = lstm_shape(step, p.coupled(), p.time_major());
-  const uint64_t channels = layout_channels(p.weights_layout(), shape.rows());
+  const uint64_t channels = layout_channels(p.weights_layout(), lstm_rows(shape));
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4) &&
          check.constant(kInputWeights, "input weights", Dtype::kS8,
-                        layout_bytes(p.weights_layout(), shape.rows(), shape.input_c)) &&
+                        layout_bytes(p.weights_layout(), lstm_rows(shape), shape.input_c)) &&
          check.constant(kRecurrentWeights, "recurrent weights", Dtype::kS8,
-                        layout_bytes(p.weights_layout(), shape.rows(), shape.cells)) &&
+                        layout_bytes(p.weights_layout(), lstm_rows(shape), shape.cells)) &&
          check.constant(kInputBias, "input bias", Dtype::kS32, channels) &&
          check.constant(kRecurrentBias, "recurrent bias", Dtype::kS32, channels) &&
          check_multipliers(check, "input", p.input_multiplier(), p.input_shift(), shape.num_gates) &&
@@ -134,7 +134,7 @@ qplan_status bind(const StepView& step, bool checked, LstmArgs& args, Error* err
 
 // Weights, scales and bias of the gates are constants.
 bool check_float_constants(const StepCheck& check, const LstmShape& shape, bool is_hybrid) {
-  const uint64_t rows = shape.rows(), padded = (rows + kFloatBlock - 1) / kFloatBlock * kFloatBlock;
+  const uint64_t rows = lstm_rows(shape), padded = (rows + kFloatBlock - 1) / kFloatBlock * kFloatBlock;
   const Dtype dtype = is_hybrid ? Dtype::kS8 : Dtype::kF32;
   const uint64_t stored = is_hybrid ? rows : padded;
   return check.constant(kInputWeights, "input weights", dtype, stored * shape.input_c) &&
@@ -179,7 +179,7 @@ qplan_status bind_float(const StepView& step, bool checked, FloatLstmArgs& args,
 template <typename Args>
 uint64_t work(const Args& args) {
   const LstmShape& shape = args.shape;
-  return saturating_product(shape.batch, shape.steps, shape.rows(),
+  return saturating_product(shape.batch, shape.steps, lstm_rows(shape),
                             uint64_t{shape.input_c} + shape.cells + 1);
 }
 

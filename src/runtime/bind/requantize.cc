@@ -35,7 +35,9 @@ bool check_step(const StepCheck& check, const StepView& step) {
   const auto& p = check.params_as<format::RequantizeParams>();
   if (!check.contract(p.contract(), kContractsAccumulator) || !check.arity(num_inputs(step), 1) ||
       !check.input(kInput, "input", kDtypesQuantized | dtype_bit(Dtype::kS32), kAnyRank, &input) ||
-      !check.output(0, "output", kDtypesQuantized, kAnyRank, &output) ||
+      !check.output(0, "output",
+                    kDtypesQuantized | (p.contract() == format::Contract_TFL2 ? dtype_bit(Dtype::kS32) : 0),
+                    kAnyRank, &output) ||
       !check_multipliers(check, step, input)) {
     return false;
   }

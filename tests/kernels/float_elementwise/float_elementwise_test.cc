@@ -181,6 +181,20 @@ struct UnarySpec {
         return -x;
       case format::FloatUnary_ABS:
         return std::fabs(x);
+      case format::FloatUnary_SQRT:
+        return std::sqrt(x);
+      case format::FloatUnary_RSQRT:
+        return 1.0f / std::sqrt(x);
+      case format::FloatUnary_LOG:
+        return log_f32(x);
+      case format::FloatUnary_FLOOR:
+        return std::floor(x);
+      case format::FloatUnary_CEIL:
+        return std::ceil(x);
+      case format::FloatUnary_ROUND:
+        return std::nearbyint(x);
+      case format::FloatUnary_ERF:
+        return erf_f32(x);
     }
     return 0;
   }

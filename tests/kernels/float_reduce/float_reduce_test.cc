@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -287,6 +288,28 @@ TEST(FloatSoftmax, BindRefusesWhatIsWrong) {
       // clang-format on
   };
   testing::expect_refusals(kFloatSoftmaxFamily, refusals);
+}
+
+// ---- logarithm of softmax ----
+
+TEST(FloatLogSoftmax, IsNearTheTextbookWhereSoftmaxItselfIsZero) {
+  const std::vector<float> x = {0.0f, -200.0f, 3.5f, 1.0f, 1.0f, 1.0f};
+  TestStep step(kKernel_float_softmax);
+  step.input<float>({2, 3}, x);
+  step.output<float>({2, 3});
+  step.finish(format::KernelParams_FloatReduceParams,
+              format::CreateFloatReduceParams(step.builder(), 1 << 1, 1.0f, true).Union());
+  const KernelVariant& reference = kFloatSoftmaxFamily.variants[kFloatSoftmaxFamily.num_variants - 1];
+  ASSERT_TRUE(testing::run_step(step, kFloatSoftmaxFamily, reference, 1));
+  const std::vector<float> found = testing::output_values<float>(step);
+  for (size_t row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (size_t i = 0; i < 3; ++i) sum += std::exp(static_cast<double>(x[row * 3 + i]));
+    for (size_t i = row * 3; i < row * 3 + 3; ++i) {
+      const double expected = static_cast<double>(x[i]) - std::log(sum);
+      EXPECT_NEAR(static_cast<double>(found[i]), expected, 1e-6 * std::fabs(expected) + 1e-6) << i;
+    }
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
+#include "kernels/lstm/lstm.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
 #include "kernels/minmax/minmax.h"
@@ -103,6 +104,11 @@ std::vector<Row> all_rows() {
     using Args = FullyConnectedArgs;
     family = &kFullyConnectedFamily;
     QPLAN_FULLY_CONNECTED_VARIANTS
+  }
+  {
+    using Args = LstmArgs;
+    family = &kLstmFamily;
+    QPLAN_LSTM_VARIANTS
   }
   {
     using Args = Lut8Args;

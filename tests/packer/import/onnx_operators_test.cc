@@ -51,10 +51,9 @@ TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
   };
   EXPECT_EQ(model(kInt8, {attr_int("block_size", 2)}),
             kList + "QuantizeLinear with quantisation in blocks ('y')");
-  EXPECT_EQ(
-      model(kUint16, {}),
-      kList +
-          "QuantizeLinear (attribute 'out_dtype' is uint16, expected one of int8, uint8, int16, int32) ('y')");
+  EXPECT_EQ(model(kUint16, {}), kList +
+                                    "QuantizeLinear (attribute 'out_dtype' is uint16, expected one of int8, "
+                                    "uint8, int16, int32) ('y')");
   EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn ('y')");
   EXPECT_EQ(model(kInt8, {attr_int("output_dtype", 16)}),
             kList + "QuantizeLinear with bfloat16 output ('y')");
@@ -351,8 +350,10 @@ TEST(OnnxActivation, FunctionsOfOneTensor) {
             "%0 = hard_sigmoid(%x, alpha=0.16666667f);\n%1 = multiply(%x, %0);\n%1\n");
   for (const auto& [onnx, relay] : {std::pair{"Abs", "abs"},
                                     {"Ceil", "ceil"},
+                                    {"Erf", "erf"},
                                     {"Exp", "exp"},
                                     {"Floor", "floor"},
+                                    {"Log", "log"},
                                     {"Neg", "negative"},
                                     {"Round", "round"},
                                     {"Sigmoid", "sigmoid"},
@@ -360,6 +361,44 @@ TEST(OnnxActivation, FunctionsOfOneTensor) {
                                     {"Tanh", "tanh"}}) {
     EXPECT_EQ(unary_body({onnx}), "%0 = " + std::string(relay) + "(%x);\n%0\n");
   }
+}
+
+// What onnxruntime's quantize_dynamic writes: the zero point is the network's, its product with the sums of
+// the weights' columns (less their own zero point) is taken off.
+TEST(OnnxProduct, MatMulIntegerTakesAZeroPointThatTheNetworkComputes) {
+  OnnxBuilder b(11);
+  b.input("x", kFloat, {2, 3}).constant<int8_t>("w", kInt8, {3, 2}, {1, 2, 3, 4, 5, 6});
+  b.constant<int8_t>("wz", kInt8, {}, {1});
+  b.node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"}).node("MatMulInteger", {"q", "w", "z", "wz"}, {"y"});
+  b.output("y", kInt32, {2, 2});
+  const std::string body = import_body(b);
+  for (const char* part : {"nn.max_pool2d(", "cast(", "dtype=\"uint8\"", "qnn.dense(",
+                           "const(Tensor[(2), int32], [6, 9])", "subtract("}) {
+    EXPECT_NE(body.find(part), std::string::npos) << part << " in\n" << body;
+  }
+  OnnxBuilder c(11);
+  c.input("x", kUint8, {1, 1, 2, 2}).input("z", kUint8, {}).constant<int8_t>("w", kInt8, {1, 1, 1, 1}, {1});
+  c.node("ConvInteger", {"x", "w", "z"}, {"y"}).output("y", kInt32, {1, 1, 2, 2});
+  EXPECT_EQ(refusal(c), kList + "ConvInteger with a zero point that is not constant ('y')");
+}
+
+TEST(OnnxActivation, LogSoftmaxGeluAndLayerNormalization) {
+  EXPECT_EQ(unary_body({"LogSoftmax", {}, 13}), "%0 = nn.log_softmax(%x);\n%0\n");
+  EXPECT_EQ(unary_body({"Gelu", {}, 20}),
+            "%0 = multiply(%x, 0.70710677f);\n%1 = erf(%0);\n%2 = multiply(%x, 0.5f);\n%3 = add(%1, 1f);\n"
+            "%4 = multiply(%2, %3);\n%4\n");
+  EXPECT_EQ(unary_body({"Gelu", {attr_string("approximate", "tanh")}, 20}),
+            "%0 = multiply(%x, %x);\n%1 = multiply(%0, %x);\n%2 = multiply(%1, 0.044715f);\n"
+            "%3 = add(%x, %2);\n%4 = multiply(%3, 0.7978846f);\n%5 = tanh(%4);\n%6 = multiply(%x, 0.5f);\n"
+            "%7 = add(%5, 1f);\n%8 = multiply(%6, %7);\n%8\n");
+  OnnxBuilder b(17);
+  b.input("x", kFloat, {2, 3}).input("s", kFloat, {3}).input("b", kFloat, {3});
+  b.node("LayerNormalization", {"x", "s", "b"}, {"y"}, {attr_float("epsilon", 0.5f)})
+      .output("y", kFloat, {2, 3});
+  EXPECT_EQ(import_body(b),
+            "%0 = mean(%x, axis=[1], keepdims=True);\n%1 = subtract(%x, %0);\n%2 = multiply(%1, %1);\n"
+            "%3 = mean(%2, axis=[1], keepdims=True);\n%4 = add(%3, 0.5f);\n%5 = sqrt(%4);\n"
+            "%6 = divide(%1, %5);\n%7 = multiply(%6, %s);\n%8 = add(%7, %b);\n%8\n");
 }
 
 TEST(OnnxActivation, BatchNormalization) {

@@ -90,8 +90,8 @@ TEST(TfliteGraph, AllUnsupportedOperatorsAreListedAtOnce) {
   const int32_t f = b.tensor({.name = "f", .type = tflite::TensorType_FLOAT32, .shape = {2}});
   const auto out = [&](const char* name) { return b.activation(name, {2}, 0.5f, 0); };
   const int32_t a = out("a"), c = out("c"), d = out("d"), e = out("e"), g = out("g");
-  b.op(tflite::BuiltinOperator_SVDF, {x}, {a});
-  b.op(tflite::BuiltinOperator_SVDF, {a}, {c});
+  b.op(tflite::BuiltinOperator_RNN, {x}, {a});
+  b.op(tflite::BuiltinOperator_RNN, {a}, {c});
   b.op(tflite::BuiltinOperator_RELU, {c}, {d});
   b.op(tflite::BuiltinOperator_CUSTOM, {d}, {e}, tflite::BuiltinOptions_NONE, 0, "FlexErf");
   b.op(tflite::BuiltinOperator_ADD, {f, f}, {g});
@@ -101,7 +101,7 @@ TEST(TfliteGraph, AllUnsupportedOperatorsAreListedAtOnce) {
                                                      "is TensorFlow's (first 'FlexErf'); convert it "
                                                      "without SELECT_TF_OPS\n"
                                                      "5 operators that qplan does not import:\n"
-                                                     "  2 x SVDF (first 'a')\n"
+                                                     "  2 x RNN (first 'a')\n"
                                                      "  1 x ADD with float32 input ('g')\n"
                                                      "  1 x builtin operator 300 ('h')\n"
                                                      "  1 x custom operator 'FlexErf' ('e')");

@@ -32,7 +32,9 @@ const char kParams[] =
     // Of a recurrent layer of two cells.
     "%s: Tensor[(1, 5, 3), int8], %sf: Tensor[(1, 5, 3), float32], %wi: Tensor[(8, 3), int8], "
     "%wr: Tensor[(8, 2), int8], %bi: Tensor[(8), int32], %bf: Tensor[(8), float32], "
-    "%sy: Tensor[(1, 2), int8], %sc: Tensor[(1, 2), int16], %syf: Tensor[(1, 2), float32]";
+    "%sy: Tensor[(1, 2), int8], %sc: Tensor[(1, 2), int16], %syf: Tensor[(1, 2), float32], "
+    "%ft: Tensor[(4, 5), int16], %fb: Tensor[(4), int32], %fs: Tensor[(2, 4, 5), int16], %j: Tensor[(4, 2, "
+    "3), int32]";
 
 std::string table() {
   std::string text = "const(Tensor[(256), uint8], [";
@@ -66,6 +68,14 @@ const std::map<std::string, std::string>& examples() {
          "%s, %wi, %wr, %bi, %bi, %sy, %sc, input_multiplier=[9, 9, 9, 9], input_shift=[0, 0, 0, 0], "
          "recurrent_multiplier=[9, 9, 9, 9], recurrent_shift=[0, 0, 0, 0], output_multiplier=9, "
          "output_shift=-7, output_zero_point=3, cell_bits=12"},
+        {"nn.integer_svdf",
+         "%q, %w, %ft, %fb, %index, %fs, rank=2, feature_multiplier=9, feature_shift=0, "
+         "output_multiplier=9, output_shift=-7, output_zero_point=3"},
+        {"nn.integer_softmax", "%q, input_scale=0.5f"},
+        {"nn.log_softmax", "%f"},
+        {"floor_divide", "%i, %j"},
+        {"floor_mod", "%i, %j"},
+        {"gather_nd", "%r, %i"},
         {"nn.lstm", "%sf, %wi, %wr, %bf, %bf, %syf, %syf"},
         {"qnn.conv2d_transpose", "%c, %t, 0, 0, 0.5f, 0.5f, strides=[2, 1], crop=[1, 0], output_size=[8, 8]"},
         {"qnn.tanh", "%h, 0.5f, 0, 0.000030517578125f, 0"},
@@ -107,7 +117,7 @@ const std::map<std::string, std::string>& examples() {
       calls[name] = "%f, %g";
     }
     for (const char* name : {"nn.relu", "nn.leaky_relu", "sigmoid", "tanh", "exp", "sqrt", "negative", "abs",
-                             "round", "floor", "ceil", "hard_sigmoid"}) {
+                             "round", "floor", "ceil", "hard_sigmoid", "rsqrt", "log", "erf"}) {
       calls[name] = "%f";
     }
     return calls;

@@ -263,21 +263,22 @@ TEST(PackCApi, TheWholeErrorGoesThroughErrorText) {
 TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
   PackCall call;
   const std::string model =
-      "def @main(%x: Tensor[(4), float32]) {\n  %0 = sqrt(%x, name=\"a\");\n  floor(%0, name=\"b\")\n}\n";
+      "def @main(%x: Tensor[(4), float32]) {\n  %0 = less(%x, 1f, name=\"a\");\n  where(%0, %x, 2f, "
+      "name=\"b\")\n}\n";
   EXPECT_EQ(call.bytes({model.begin(), model.end()}), QPLAN_MODEL_UNSUPPORTED);
   const std::string list =
       "the model is not quantised: all that it computes, it computes in float; quantise its weights and "
       "activations "
       "to 8 bits first\n"
       "target 'cpu' cannot run 2 of 2 operators:\n"
-      "  1 x sqrt 'a': no kernel computes it [cpu.op.sqrt]\n"
-      "  1 x floor 'b': no kernel computes it [cpu.op.floor]\n"
-      "float operators are left:\n";
+      "  1 x less 'a': no kernel computes it [cpu.op.less]\n"
+      "  1 x where 'b': no kernel computes it [cpu.op.where]\n"
+      "float operators are left:";
   EXPECT_EQ(call.error_text.substr(0, list.size()), list);
   const std::string line = call.error.text;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-  EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x sqrt 'a': no kernel "
-                      "computes it [cpu.op.sqrt]; "),
+  EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x less 'a': no kernel "
+                      "computes it [cpu.op.less]; "),
             std::string::npos)
       << line;
 }

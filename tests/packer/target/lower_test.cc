@@ -270,18 +270,18 @@ TEST(LowerRefusals, LimitsOfPlansAreToldBeforeTheRuntimeTellsThem) {
 }
 
 TEST(LowerRefusals, AllAreListedInOneError) {
-  const std::string text = main_text("%x: Tensor[(1, 4), float32]",
+  const std::string text = main_text("%x: Tensor[(1, 4), float64], %y: Tensor[(1, 4), int8]",
                                      "  %0 = sqrt(%x, name=\"root\");\n"
-                                     "  %1 = qnn.quantize(%0, 1f, 0, name=\"quant\");\n"
-                                     "  %2 = cast(%1, dtype=\"int32\", name=\"widen\");\n  %2");
+                                     "  %1 = clip(%y, a_min=0f, a_max=6f);\n"
+                                     "  %2 = floor(%0, name=\"below\");\n  %2");
   EXPECT_EQ(
       lower_refusal(text),
       "target 'cpu' cannot run 2 of 3 operators:\n  1 x sqrt 'root': no kernel computes it [cpu.op.sqrt]\n"
-      "  1 x cast 'widen': no kernel computes it [cpu.op.cast]");
+      "  1 x floor 'below': no kernel computes it [cpu.op.floor]");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
-  const std::string text = main_text("%x: Tensor[(1, 4), float32]",
+  const std::string text = main_text("%x: Tensor[(1, 4), float64]",
                                      "  %0 = sqrt(%x, name=\"a\");\n  %1 = sqrt(%0, name=\"b\");\n"
                                      "  %2 = sqrt(%1, name=\"c\");\n  %2");
   EXPECT_EQ(
@@ -290,7 +290,7 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
 }
 
 TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
-  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float32]", "  %0 = sqrt(%x);\n  sqrt(%0)")),
+  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float64]", "  %0 = sqrt(%x);\n  sqrt(%0)")),
             "target 'cpu' cannot run 2 of 2 operators: sqrt: no kernel computes it [cpu.op.sqrt]");
 }
 

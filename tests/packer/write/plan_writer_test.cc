@@ -181,7 +181,7 @@ TEST(Evaluate, ANodeOfConstants) {
 
 TEST(Evaluate, ANodeWithoutKernelIsLeftAlone) {
   const ir::Module module = text::parse(
-      main_text("", "  %0 = cast(const(Tensor[(2), int8], [1, 2]), dtype=\"int32\");\n  %0"), "test");
+      main_text("", "  %0 = cast(const(Tensor[(2), int8], [1, 2]), dtype=\"float64\");\n  %0"), "test");
   const ir::Node& node = module.main().nodes()[0];
   EXPECT_FALSE(evaluate::evaluate_node(node, {{module.main().value(node.operands[0]).constant}}).has_value());
 }

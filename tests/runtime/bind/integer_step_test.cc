@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "kernels/layout.h"
@@ -492,6 +493,198 @@ TEST(IntegerStep, RecurrentLayersComputeAtTheEndsOfAllRanges) {
       reference.run(args.bytes, 0, reference.work_items(args.bytes), aligned);
     }
   }
+}
+
+// Two samples of three channels, four filters of rank two and memory five.
+struct Svdf {
+  std::vector<int64_t> input = {2, 3}, output = {2, 2}, first = {2, 4, 5}, last = {2, 4, 5};
+  int64_t weights = 12, time_weights = 20, filters = 4, units = 2;
+  uint32_t rank = 2;
+  int32_t feature_shift = 30, output_shift = 30, zero_point = 0;
+
+  void make(TestStep& step) const {
+    const auto filled = [](int64_t count, auto value) {
+      return std::vector<decltype(value)>(static_cast<size_t>(count), value);
+    };
+    step.input<int8_t>(input, filled(Matmul::count(input), int8_t{-128}));
+    step.constant<int8_t>({weights}, filled(weights, int8_t{-128}));
+    step.constant<int16_t>({time_weights}, filled(time_weights, int16_t{-32768}));
+    step.constant<int32_t>({filters}, filled(filters, INT32_MIN));
+    step.constant<int32_t>({units}, filled(units, INT32_MAX));
+    step.input<int16_t>(first, filled(Matmul::count(first), int16_t{-32768}));
+    step.output<int8_t>(output);
+    step.output<int16_t>(last);
+    step.finish(format::KernelParams_SvdfParams,
+                format::CreateSvdfParams(step.builder(), rank, INT32_MAX, feature_shift, INT32_MAX,
+                                         output_shift, zero_point)
+                    .Union());
+  }
+};
+
+TEST(IntegerStep, SvdfIsRefusedWhereItDoesNotFitAndComputesAtTheEndsOfAllRanges) {
+  expect_refusals(kSvdfFamily, std::vector<Refusal<Svdf>>{
+                                   {[](Svdf& s) {
+                                      s.input = {1, 3};
+                                    },
+                                    "as many samples"},
+                                   {[](Svdf& s) {
+                                      s.last = {2, 4, 4};
+                                    },
+                                    "another shape"},
+                                   {[](Svdf& s) { s.rank = 0; }, "do not make"},
+                                   {[](Svdf& s) { s.rank = 3; }, "do not make"},
+                                   {[](Svdf& s) { s.rank = 1; }, "do not make"},
+                                   {[](Svdf& s) { s.weights = 11; }, "feature weights"},
+                                   {[](Svdf& s) { s.time_weights = 19; }, "time weights"},
+                                   {[](Svdf& s) { s.filters = 3; }, "feature bias"},
+                                   {[](Svdf& s) { s.units = 3; }, "bias"},
+                                   {[](Svdf& s) { s.feature_shift = 31; }, "shift 31"},
+                                   {[](Svdf& s) { s.output_shift = -32; }, "shift -32"},
+                                   {[](Svdf& s) { s.zero_point = -129; }, "output zero point"},
+                               });
+  TestStep step(kKernel_svdf);
+  Svdf().make(step);
+  EXPECT_EQ(run<int8_t>(step, kSvdfFamily).size(), 4u);
+}
+
+struct Softmax16 {
+  bool is_wide = true;
+  std::vector<int64_t> input = {2, 3}, output = {2, 3};
+  int32_t multiplier = 1 << 30, shift = 1, diff_min = 0;
+  std::vector<int16_t> exponentials = std::vector<int16_t>(513, 32767),
+                       reciprocals = std::vector<int16_t>(513, 32767);
+
+  void make(TestStep& step) const {
+    const auto count = static_cast<size_t>(Matmul::count(input));
+    if (is_wide) {
+      step.input<int16_t>(input, std::vector<int16_t>(count, -32768));
+      step.constant<int16_t>({static_cast<int64_t>(exponentials.size())}, exponentials);
+      step.constant<int16_t>({static_cast<int64_t>(reciprocals.size())}, reciprocals);
+    } else {
+      step.input<int8_t>(input, std::vector<int8_t>(count, -128));
+    }
+    step.output<int16_t>(output);
+    step.finish(format::KernelParams_Softmax16Params,
+                format::CreateSoftmax16Params(step.builder(), multiplier, shift, diff_min).Union());
+  }
+};
+
+TEST(IntegerStep, SoftmaxToInt16IsRefusedWhereItCouldOverflow) {
+  expect_refusals(kSoftmax16Family,
+                  std::vector<Refusal<Softmax16>>{
+                      {[](Softmax16& s) {
+                         s.output = {3, 2};
+                       },
+                       "another shape"},
+                      {[](Softmax16& s) {
+                         s.input = s.output = {1, 65536};
+                       },
+                       "depth"},
+                      {[](Softmax16& s) { s.multiplier = -1; }, "multiplier -1"},
+                      {[](Softmax16& s) { s.shift = 31; }, "shift 31"},
+                      {[](Softmax16& s) { s.exponentials.pop_back(); }, "table of exponentials"},
+                      {[](Softmax16& s) { s.exponentials[5] = -1; }, "entry 5"},
+                      {[](Softmax16& s) { s.exponentials[512] = 1; }, "entry 512"},
+                      {[](Softmax16& s) { s.reciprocals[0] = -1; }, "entry 0"},
+                      {[](Softmax16& s) { s.is_wide = false, s.shift = 32; }, "input_shift"},
+                      {[](Softmax16& s) { s.is_wide = false, s.diff_min = 1; }, "diff_min"},
+                      {[](Softmax16& s) { s.is_wide = false, s.shift = 31, s.diff_min = -2; }, "diff_min"},
+                  });
+  Softmax16 least;
+  least.exponentials = std::vector<int16_t>(513, 0);
+  least.exponentials[511] = least.exponentials[512] = 2;
+  TestStep step(kKernel_softmax16);
+  least.make(step);
+  EXPECT_EQ(run<int16_t>(step, kSoftmax16Family).size(), 6u);
+}
+
+struct GatherNd {
+  std::vector<int64_t> input = {2, 3, 4}, indices = {5, 2}, output = {5, 4};
+  std::vector<int32_t> values = {0, 0, 1, 2, -1, -1, INT32_MAX, INT32_MIN, 2, -4};
+  uint32_t axis = 0, rank = 2;
+
+  void make(TestStep& step) const {
+    std::vector<int16_t> data(static_cast<size_t>(Matmul::count(input)));
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int16_t>(i);
+    step.input<int16_t>(input, data);
+    step.input<int32_t>(indices, values);
+    step.output<int16_t>(output);
+    step.finish(format::KernelParams_GatherNdParams,
+                format::CreateGatherNdParams(step.builder(), axis, rank).Union());
+  }
+};
+
+TEST(IntegerStep, IndicesOutsideAnAxisAreHeldWithinIt) {
+  expect_refusals(kGatherNdFamily, std::vector<Refusal<GatherNd>>{
+                                       {[](GatherNd& g) { g.rank = 0; }, "axes 0 and 0"},
+                                       {[](GatherNd& g) { g.rank = 4; }, "axes 0 and 4"},
+                                       {[](GatherNd& g) { g.axis = UINT32_MAX; }, "axes 4294967295"},
+                                       {[](GatherNd& g) { g.axis = 2; }, "axes 2 and 2"},
+                                       {[](GatherNd& g) { g.rank = 3; }, "no rows of 3"},
+                                       {[](GatherNd& g) {
+                                          g.output = {4, 5, 2};
+                                        },
+                                        "expected 20"},
+                                   });
+  TestStep step(kKernel_gather_nd);
+  GatherNd().make(step);
+  // Rows (0, 0), (1, 2), (-1, -1) = (1, 2), (1, 0), (1, 0) of 4 elements.
+  EXPECT_EQ(
+      run<int16_t>(step, kGatherNdFamily),
+      (std::vector<int16_t>{0, 1, 2, 3, 20, 21, 22, 23, 20, 21, 22, 23, 12, 13, 14, 15, 12, 13, 14, 15}));
+}
+
+TEST(IntegerStep, GathersAlongAnAxisAmongOthers) {
+  GatherNd gather;
+  gather.indices = {2}, gather.values = {2, 0}, gather.axis = 1, gather.rank = 1, gather.output = {2, 2, 4};
+  TestStep step(kKernel_gather_nd);
+  gather.make(step);
+  EXPECT_EQ(run<int16_t>(step, kGatherNdFamily),
+            (std::vector<int16_t>{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15}));
+}
+
+TEST(IntegerStep, ArithmeticOnInt32WrapsAndDividesDownwards) {
+  const std::vector<int32_t> a = {7, -7, 7, -7, INT32_MIN, INT32_MAX, 5};
+  const std::vector<int32_t> b = {2, 2, -2, -2, -1, 1, 0};
+  const auto expect = [&](format::IntBinary op, const std::vector<int32_t>& expected) {
+    TestStep step(kKernel_int_binary);
+    step.input<int32_t>({7}, a);
+    step.input<int32_t>({7}, b);
+    step.output<int32_t>({7});
+    step.finish(format::KernelParams_IntBinaryParams,
+                format::CreateIntBinaryParams(step.builder(), op).Union());
+    EXPECT_EQ(run<int32_t>(step, kIntBinaryFamily), expected) << format::EnumNameIntBinary(op);
+  };
+  expect(format::IntBinary_ADD, {9, -5, 5, -9, INT32_MAX, INT32_MIN, 5});
+  expect(format::IntBinary_SUB, {5, -9, 9, -5, INT32_MIN + 1, INT32_MAX - 1, 5});
+  expect(format::IntBinary_MUL, {14, -14, -14, 14, INT32_MIN, INT32_MAX, 0});
+  expect(format::IntBinary_MAXIMUM, {7, 2, 7, -2, -1, INT32_MAX, 5});
+  expect(format::IntBinary_MINIMUM, {2, -7, -2, -7, INT32_MIN, 1, 0});
+  expect(format::IntBinary_FLOOR_DIV, {3, -4, -4, 3, INT32_MIN, INT32_MAX, 0});
+  expect(format::IntBinary_FLOOR_MOD, {1, 1, -1, -1, 0, 0, 0});
+}
+
+template <typename From, typename To>
+void expect_cast(const std::vector<From>& from, const std::vector<To>& to) {
+  TestStep step(kKernel_cast);
+  step.input<From>({static_cast<int64_t>(from.size())}, from);
+  step.output<To>({static_cast<int64_t>(from.size())});
+  step.finish(format::KernelParams_NoParams, format::CreateNoParams(step.builder()).Union());
+  EXPECT_EQ((run<To>(step, kCastFamily)), to);
+}
+
+TEST(IntegerStep, CastsTruncateHoldAndRound) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                  kNan = std::numeric_limits<float>::quiet_NaN();
+  expect_cast<float, int8_t>({-1.9f, 1.9f, 127.5f, 128.0f, -128.9f, -1e9f, kInfinity, kNan},
+                             {-1, 1, 127, 127, -128, -128, 127, 0});
+  expect_cast<float, uint8_t>({-1.0f, 255.9f, 256.0f, kNan}, {0, 255, 255, 0});
+  expect_cast<float, int32_t>({2147483520.0f, 2147483648.0f, -kInfinity}, {2147483520, INT32_MAX, INT32_MIN});
+  expect_cast<float, int64_t>({kInfinity, -kInfinity, 1e10f}, {INT64_MAX, INT64_MIN, 10000000000});
+  expect_cast<int32_t, float>({16777217, -3}, {16777216.0f, -3.0f});
+  expect_cast<int32_t, uint8_t>({257, -1}, {1, 255});
+  expect_cast<uint8_t, float>({0, 255}, {0.0f, 255.0f});
+  expect_cast<int8_t, int64_t>({-128, 5}, {-128, 5});
 }
 
 }  // namespace

@@ -336,7 +336,7 @@ TEST(RequantizeStep, RefusesWhatItCannotProve) {
            "contract POT is not computed by this runtime, only TFL2", QPLAN_KERNEL_MISSING},
           {dtype(Spec::kInput, 2, 32), "input has float32"},
           {dtype(Spec::kInput, 0, 64), "input has int64"},
-          {dtype(Spec::kOutput, 0, 32), "output has int32"},
+          {dtype(Spec::kOutput, 0, 64), "output has int64"},
           {[](Spec& s) {
              s.output_shape = {3, 2};
            },

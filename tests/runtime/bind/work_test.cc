@@ -26,6 +26,7 @@
 #include "kernels/mean/mean.h"
 #include "kernels/minmax/minmax.h"
 #include "kernels/mul/mul.h"
+#include "kernels/numbers/numbers.h"
 #include "kernels/pad/pad.h"
 #include "kernels/pool2d/pool2d.h"
 #include "kernels/prelu/prelu.h"
@@ -33,7 +34,9 @@
 #include "kernels/requantize/requantize.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
 #include "kernels/softmax/softmax.h"
+#include "kernels/softmax/softmax16.h"
 #include "kernels/split/split.h"
+#include "kernels/svdf/svdf.h"
 #include "kernels/transpose/transpose.h"
 #include "src/runtime/bind/family.h"
 #include "tests/runtime/cascade/random_cascade.h"
@@ -160,6 +163,21 @@ TEST(Work, OfReductionsCountsInputs) {
   float_lstm.shape = lstm.shape;
   float_lstm.shape.num_gates = 3;
   EXPECT_EQ(kFloatLstmFamily.work(&float_lstm), 2u * 3 * 15 * (7 + 5 + 1));
+  SvdfArgs svdf;
+  svdf.batch = 2, svdf.filters = 6, svdf.rank = 3, svdf.input_c = 5, svdf.memory = 4;
+  EXPECT_EQ(kSvdfFamily.work(&svdf), 2u * 6 * (5 + 4 + 1));
+  Softmax16Args softmax16;
+  softmax16.rows = 4, softmax16.depth = 10;
+  EXPECT_EQ(kSoftmax16Family.work(&softmax16), 120u);
+  IntBinaryArgs int_binary;
+  int_binary.broadcast.elements = 83;
+  EXPECT_EQ(kIntBinaryFamily.work(&int_binary), 83u);
+  CastArgs cast;
+  cast.elements = 84;
+  EXPECT_EQ(kCastFamily.work(&cast), 84u);
+  GatherNdArgs gather_nd;
+  gather_nd.outer = 2, gather_nd.rows = 5, gather_nd.block_bytes = 12;
+  EXPECT_EQ(kGatherNdFamily.work(&gather_nd), 120u);
   ArgMaxArgs arg_max;
   arg_max.outer = 3, arg_max.extent = 10, arg_max.inner = 2;
   EXPECT_EQ(kArgMaxFamily.work(&arg_max), 60u);
@@ -258,6 +276,11 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "batch_matmul",
                                   "lstm",
                                   "float_lstm",
+                                  "svdf",
+                                  "softmax16",
+                                  "int_binary",
+                                  "cast",
+                                  "gather_nd",
                                   "chain",
                                   "float_conv2d",
                                   "float_pool2d",

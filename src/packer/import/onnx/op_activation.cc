@@ -71,8 +71,10 @@ void clip_to_inputs(const OpContext& op) {
 
 void import_abs(const OpContext& op) { unary(op, "abs"); }
 void import_ceil(const OpContext& op) { unary(op, "ceil"); }
+void import_erf(const OpContext& op) { unary(op, "erf"); }
 void import_exp(const OpContext& op) { unary(op, "exp"); }
 void import_floor(const OpContext& op) { unary(op, "floor"); }
+void import_log(const OpContext& op) { unary(op, "log"); }
 void import_neg(const OpContext& op) { unary(op, "negative"); }
 void import_relu(const OpContext& op) { unary(op, "nn.relu"); }
 void import_round(const OpContext& op) { unary(op, "round"); }
@@ -88,6 +90,51 @@ void import_hard_sigmoid(const OpContext& op) {
   unary(op, "hard_sigmoid",
         {{"alpha", static_cast<double>(op.attr_float("alpha", 0.2f))},
          {"beta", static_cast<double>(op.attr_float("beta", 0.5f))}});
+}
+
+void import_log_softmax(const OpContext& op) {
+  unary(op, "nn.log_softmax", {{"axis", op.attr_int("axis", -1)}});
+}
+
+// x / 2 * (1 + erf(x / sqrt(2))), or with tanh in the place of erf.
+void import_gelu(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const ir::DType dtype = op.type(x).dtype;
+  const auto number = [&](double value) { return Value{scalar_of(value, dtype)}; };
+  const std::string approximate = op.attr_string("approximate", "none");
+  Value gate;
+  if (approximate == "none") {
+    gate = op.emit("erf", {op.emit("multiply", {x, number(0.7071067811865476)})});
+  } else if (approximate == "tanh") {
+    const Value cube = op.emit("multiply", {op.emit("multiply", {x, x}), x});
+    const Value sum = op.emit("add", {x, op.emit("multiply", {cube, number(0.044715)})});
+    gate = op.emit("tanh", {op.emit("multiply", {sum, number(0.7978845608028654)})});
+  } else {
+    throw Unsupported{"attribute 'approximate' '" + approximate + "'"};
+  }
+  const Value half = op.emit("multiply", {x, number(0.5)});
+  op.define(0, op.emit("multiply", {half, op.emit("add", {gate, number(1)})}));
+}
+
+// (x - mean) / sqrt(variance + epsilon) * scale + bias, over the axes from `axis` on.
+void import_layer_normalization(const OpContext& op) {
+  op.expect_counts(2, 3);
+  const Value& x = op.input(0);
+  const auto rank = static_cast<int64_t>(op.shape(x).size());
+  ir::Ints axes;
+  for (int64_t axis = OpContext::axis_of(op.attr_int("axis", -1), op.shape(x).size()); axis < rank; ++axis)
+    axes.push_back(axis);
+  const double epsilon = static_cast<double>(op.attr_float("epsilon", 1e-5f));
+  if (op.attr_int("stash_type", 1) != 1) throw Unsupported{"attribute 'stash_type' other than 1"};
+  const ir::Attrs over = {{"axis", axes}, {"keepdims", true}};
+  const Value centred = op.emit("subtract", {x, op.emit("mean", {x}, over)});
+  const Value variance = op.emit("mean", {op.emit("multiply", {centred, centred})}, over);
+  const Value deviation =
+      op.emit("sqrt", {op.emit("add", {variance, Value{scalar_of(epsilon, op.type(x).dtype)}})});
+  Value result = op.emit("multiply", {op.emit("divide", {centred, deviation}), op.input(1)});
+  if (op.has_input(2)) result = op.emit("add", {result, op.input(2)});
+  op.define(0, result);
 }
 
 void import_hard_swish(const OpContext& op) {

@@ -121,9 +121,14 @@ Value integer_zero_point(const OpContext& op, size_t i) {
   return make_vector(ir::kInt32, values);
 }
 
+// The zero point of the data is what the network computes, as DynamicQuantizeLinear does.
+bool has_computed_zero_point(const OpContext& op) { return op.has_input(2) && !op.input(2).is_constant(); }
+
 // The operands of an integer product whose scales nobody names: the accumulators are the result.
 std::vector<Value> integer_operands(const OpContext& op, const Value& data, const Value& weights) {
-  const Value input = integer_zero_point(op, 2), kernel = integer_zero_point(op, 3);
+  const bool runs = has_computed_zero_point(op);
+  const Value input = runs ? Value{ir::make_scalar(int32_t{0})} : integer_zero_point(op, 2);
+  const Value kernel = integer_zero_point(op, 3);
   if (!op.type(input).shape.empty()) throw Unsupported{"per-row zero points of activations"};
   return {data, weights, input, kernel, ir::make_scalar(1.0f), ir::make_scalar(1.0f)};
 }
@@ -132,6 +137,7 @@ std::vector<Value> integer_operands(const OpContext& op, const Value& data, cons
 
 void import_conv_integer(const OpContext& op) {
   op.expect_counts(2, 4);
+  if (has_computed_zero_point(op)) throw Unsupported{"a zero point that is not constant"};
   const bool one_axis = op.shape(op.input(0)).size() == 3;
   const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
   const Value result = op.emit("qnn.conv2d", integer_operands(op, data, weights),
@@ -272,8 +278,49 @@ void import_qlinear_mat_mul(const OpContext& op) {
             }));
 }
 
+namespace {
+
+// The zero point that the network computes, times the sums of the weights, as int32: what the product of the
+// stored integers has too much.
+Value zero_point_part(const OpContext& op) {
+  const ir::ConstantRef weights = op.constant(1, "weights");
+  const Value zero_points = integer_zero_point(op, 3);
+  if (weights->type().shape.size() != 2)
+    throw Unsupported{"a zero point that is not constant beside batches of weights"};
+  if (op.type(op.input(2)).num_elements() != 1) throw Unsupported{"per-row zero points of activations"};
+  const auto rows = static_cast<size_t>(weights->type().shape[0]),
+             columns = static_cast<size_t>(weights->type().shape[1]);
+  const std::span<const int32_t> less = zero_points.constant->as<int32_t>();
+  const bool is_8_bit = op.type(op.input(2)).dtype == ir::kInt8 || op.type(op.input(2)).dtype == ir::kUint8;
+  const bool weights_are = weights->type().dtype == ir::kInt8 || weights->type().dtype == ir::kUint8;
+  if (!is_8_bit || !weights_are)
+    throw Unsupported{"a zero point or weights of another dtype than int8 or uint8"};
+  if (less.size() != 1 && less.size() != columns)
+    invalid(cat("there are ", less.size(), " zero points for ", columns, " columns"));
+  const std::vector<double> values = numbers_of(*weights);
+  std::vector<int32_t> sums(columns);
+  for (size_t o = 0; o < columns; ++o) {
+    uint32_t sum = 0;
+    for (size_t k = 0; k < rows; ++k)
+      sum += static_cast<uint32_t>(static_cast<int32_t>(values[k * columns + o]) -
+                                   less[less.size() == 1 ? 0 : o]);
+    sums[o] = static_cast<int32_t>(sum);
+  }
+  op.graph().charge(columns * sizeof(int32_t));
+  const Value zero_point = op.emit("cast", {op.reshape(op.input(2), {})}, {{"dtype", std::string("int32")}});
+  return op.emit("multiply", {zero_point, make_vector(ir::kInt32, sums)});
+}
+
+}  // namespace
+
 void import_mat_mul_integer(const OpContext& op) {
   op.expect_counts(2, 4);
+  if (has_computed_zero_point(op)) {
+    const Value sums = product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
+      return op.emit("qnn.dense", integer_operands(op, data, weights));
+    });
+    return op.define(0, op.emit("subtract", {sums, zero_point_part(op)}));
+  }
   op.define(0, product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
               return op.emit("qnn.dense", integer_operands(op, data, weights));
             }));

@@ -1,5 +1,7 @@
 // QuantizeLinear, DequantizeLinear, of ONNX and of ONNX Runtime's own domain: float32 arithmetic, halves to
 // even.
+#include <limits>
+
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
@@ -15,6 +17,51 @@ int64_t axis_attr(const OpContext& op, const Value& data, const QParams& params)
 }
 
 }  // namespace
+
+// The scale and the zero point that the data itself gives, in float32 arithmetic that the network computes
+// while it runs.
+namespace {
+
+// The largest element, as a scalar: two maximum pools, along all axes but the last, then along that.
+Value largest(const OpContext& op, const Value& data) {
+  const auto pool = [&](const Value& value, int64_t rows, int64_t channels) {
+    return op.emit("nn.max_pool2d", {op.reshape(value, {1, rows, 1, channels})},
+                   {{"pool_size", ir::Ints{rows, 1}}, {"layout", std::string("NHWC")}});
+  };
+  const ir::Shape& shape = op.shape(data);
+  const int64_t channels = shape.empty() ? 1 : shape.back();
+  const Value of_channels = pool(data, op.type(data).num_elements() / channels, channels);
+  return op.reshape(pool(of_channels, channels, 1), {});
+}
+
+}  // namespace
+
+void import_dynamic_quantize_linear(const OpContext& op) {
+  op.expect_counts(1, 1, 3);
+  const Value& x = op.input(0);
+  if (op.type(x).dtype != ir::kFloat32) throw Unsupported{ir::to_string(op.type(x).dtype) + " data"};
+  const auto number = [](float value) { return Value{ir::make_scalar(value)}; };
+  if (op.type(x).num_elements() == 0) throw Unsupported{"data without elements"};
+  // Both are not negative: the range has 0 in it.
+  const Value high = op.emit("maximum", {largest(op, x), number(0)});
+  const Value low = op.emit("maximum", {largest(op, op.emit("negative", {x})), number(0)});
+  const Value range = op.emit("add", {high, low});
+  // 1 where the range is empty.
+  const Value scaled = op.emit("multiply", {range, number(std::numeric_limits<float>::max())});
+  const Value is_empty = op.emit("subtract", {number(1), op.emit("minimum", {scaled, number(1)})});
+  const Value scale = op.emit("add", {op.emit("divide", {range, number(255)}), is_empty});
+  const auto held = [&](const Value& value) {
+    return op.emit("clip", {value}, {{"a_min", 0.0}, {"a_max", 255.0}});
+  };
+  const Value zero_point = op.emit("round", {held(op.emit("divide", {low, scale}))});
+  const Value quotient = op.emit("round", {op.emit("divide", {x, scale})});
+  const auto as_uint8 = [&](const Value& value) {
+    return op.emit("cast", {value}, {{"dtype", std::string("uint8")}});
+  };
+  op.define(0, as_uint8(held(op.emit("add", {quotient, zero_point}))));
+  op.define(1, scale);
+  op.define(2, as_uint8(zero_point));
+}
 
 void import_quantize_linear(const OpContext& op) {
   op.expect_counts(2, 3);

@@ -1,5 +1,7 @@
 // RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1 as operators of their own: requantise, then clamp in the output's
 // units.
+#include <cmath>
+
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/weights.h"
 
@@ -60,11 +62,30 @@ void import_probability(OpContext& op, const char* ir_op, ir::Attrs attrs) {
                                  std::move(attrs)));
 }
 
+// [0, 1) in 65536 steps from int8, in 32768 from int16.
+void import_softmax_to_int16(OpContext& op, double beta) {
+  const TensorInfo& input = op.input(0);
+  const bool is_wide = input.dtype == ir::kInt16;
+  if (input.is_variable) throw Unsupported{"variable tensor " + quoted(input.name)};
+  if (!is_wide && input.dtype != ir::kInt8) throw Unsupported{type_name(input.file_type) + " input"};
+  const QuantParams in = op.quantization(input), out = op.quantization(op.output());
+  // TFLite takes scales that are within a thousandth.
+  const float step = is_wide ? 1.0f / 32768 : 1.0f / 65536;
+  if (std::fabs(out.scale - step) > 0.001f * step || out.zero_point != (is_wide ? 0 : -32768)) {
+    throw Unsupported{"output scale " + to_text(out.scale) + " and zero point " +
+                      std::to_string(out.zero_point) + " instead of " + to_text(step) + " and " +
+                      (is_wide ? "0" : "-32768")};
+  }
+  op.define(op.output(), op.emit("nn.integer_softmax", {op.value(input)},
+                                 {{"input_scale", static_cast<double>(in.scale)}, {"beta", beta}}));
+}
+
 }  // namespace
 
 void import_softmax(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const double beta = op.options<tflite::SoftmaxOptions>().beta();
+  if (op.output().dtype == ir::kInt16) return import_softmax_to_int16(op, beta);
   import_probability(op, "qnn.softmax", {{"axis", int64_t{-1}}, {"beta", beta}});
 }
 

@@ -24,6 +24,20 @@ bool is_shifted_sum(const Options* options, std::initializer_list<float> scales)
   return false;
 }
 
+// Of int32, which wraps.
+template <typename Options>
+void import_integers(OpContext& op, const char* ir_op) {
+  op.expect_counts(2, 2, 1);
+  for (size_t i = 0; i < 2; ++i) {
+    if (op.input(i).dtype != ir::kInt32)
+      throw Unsupported{"int32 and " + type_name(op.input(i).file_type) + " inputs"};
+  }
+  const auto* options = op.optional_options<Options>();
+  if (options != nullptr && options->fused_activation_function() != tflite::ActivationFunctionType_NONE)
+    throw Unsupported{"int32 inputs and a fused activation"};
+  op.define(op.output(), op.emit(ir_op, {op.value(op.input(0)), op.value(op.input(1))}, {}));
+}
+
 template <typename Options>
 void import_binary(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
@@ -63,9 +77,41 @@ void import_extremum(OpContext& op, const char* ir_op) {
 
 }  // namespace
 
-void import_add(OpContext& op) { import_binary<tflite::AddOptions>(op, "qnn.add"); }
-void import_sub(OpContext& op) { import_binary<tflite::SubOptions>(op, "qnn.subtract"); }
-void import_mul(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.mul"); }
+namespace {
+
+template <typename Options>
+void import_arithmetic(OpContext& op, const char* quantized, const char* of_integers) {
+  const bool is_integer = op.num_inputs() > 0 && op.input(0).dtype == ir::kInt32;
+  return is_integer ? import_integers<Options>(op, of_integers) : import_binary<Options>(op, quantized);
+}
+
+}  // namespace
+
+void import_add(OpContext& op) { import_arithmetic<tflite::AddOptions>(op, "qnn.add", "add"); }
+void import_sub(OpContext& op) { import_arithmetic<tflite::SubOptions>(op, "qnn.subtract", "subtract"); }
+void import_mul(OpContext& op) { import_arithmetic<tflite::MulOptions>(op, "qnn.mul", "multiply"); }
+void import_floor_div(OpContext& op) { import_integers<tflite::MulOptions>(op, "floor_divide"); }
+void import_floor_mod(OpContext& op) { import_integers<tflite::MulOptions>(op, "floor_mod"); }
+
+void import_cast(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  for (const TensorInfo* tensor : {&op.input(0), &op.output()}) {
+    const bool is_number = tensor->dtype && tensor->dtype->lanes == 1 && tensor->dtype != ir::kBool;
+    if (!is_number)
+      throw Unsupported{type_name(tensor->file_type) + (tensor == &op.output() ? " output" : " input")};
+  }
+  op.define(op.output(),
+            op.emit("cast", {op.value(op.input(0))}, {{"dtype", ir::to_string(*op.output().dtype)}}));
+}
+
+// The rows of the indices name elements, or parts, of the input.
+void import_gather_nd(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  op.require_movable(op.input(0), op.output());
+  if (op.input(1).dtype != ir::kInt32) throw Unsupported{type_name(op.input(1).file_type) + " indices"};
+  op.define(op.output(), op.emit("gather_nd", {op.value(op.input(0)), op.value(op.input(1))}, {}));
+}
+
 // Without an activation. The output has the first input's shape, or what both broadcast to.
 void import_squared_difference(OpContext& op) {
   for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
@@ -88,7 +134,9 @@ void require_quantized(const OpContext& op, const TensorInfo& tensor, const char
 void import_quantize(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const TensorInfo& input = op.input(0);
-  require_quantized(op, op.output(), "output");
+  // TFLite rescales int8 and int16 to int32, too.
+  if (op.output().dtype != ir::kInt32 || input.dtype == ir::kFloat32)
+    require_quantized(op, op.output(), "output");
   const QuantParams out = op.quantization(op.output());
   ir::Attrs attrs{{"out_dtype", ir::to_string(*op.output().dtype)}};
   if (input.dtype == ir::kFloat32) {
@@ -97,7 +145,12 @@ void import_quantize(OpContext& op) {
                       std::move(attrs)));
     return;
   }
-  if (input.dtype != ir::kInt32) require_quantized(op, input, "input");
+  // int16 of any zero point: softmax gives it.
+  if (input.dtype == ir::kInt16 && op.output().dtype == ir::kInt32) {
+    if (input.is_variable) throw Unsupported{"variable tensor " + quoted(input.name)};
+  } else if (input.dtype != ir::kInt32) {
+    require_quantized(op, input, "input");
+  }
   const QuantParams in = op.quantization(input);
   op.define(op.output(), op.emit("qnn.requantize",
                                  {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point),

@@ -60,6 +60,13 @@ void import_tanh(OpContext& op) { emit_unary(op, "tanh"); }
 void import_exp(OpContext& op) { emit_unary(op, "exp"); }
 void import_neg(OpContext& op) { emit_unary(op, "negative"); }
 void import_abs(OpContext& op) { emit_unary(op, "abs"); }
+void import_sqrt(OpContext& op) { emit_unary(op, "sqrt"); }
+void import_rsqrt(OpContext& op) { emit_unary(op, "rsqrt"); }
+void import_log(OpContext& op) { emit_unary(op, "log"); }
+void import_floor(OpContext& op) { emit_unary(op, "floor"); }
+void import_ceil(OpContext& op) { emit_unary(op, "ceil"); }
+void import_round(OpContext& op) { emit_unary(op, "round"); }
+void import_log_softmax(OpContext& op) { emit_unary(op, "nn.log_softmax", {{"axis", int64_t{-1}}}); }
 
 // x * clamp(x + 3, 0, 6) / 6
 void import_hard_swish(OpContext& op) {
@@ -348,6 +355,13 @@ constexpr ImportRow kFloatRows[] = {
     {tflite::BuiltinOperator_LEAKY_RELU, "LEAKY_RELU", import_leaky_relu},
     {tflite::BuiltinOperator_SQUARED_DIFFERENCE, "SQUARED_DIFFERENCE", import_squared_difference},
     {tflite::BuiltinOperator_ABS, "ABS", import_abs},
+    {tflite::BuiltinOperator_SQRT, "SQRT", import_sqrt},
+    {tflite::BuiltinOperator_RSQRT, "RSQRT", import_rsqrt},
+    {tflite::BuiltinOperator_LOG, "LOG", import_log},
+    {tflite::BuiltinOperator_FLOOR, "FLOOR", import_floor},
+    {tflite::BuiltinOperator_CEIL, "CEIL", import_ceil},
+    {tflite::BuiltinOperator_ROUND, "ROUND", import_round},
+    {tflite::BuiltinOperator_LOG_SOFTMAX, "LOG_SOFTMAX", import_log_softmax},
     {tflite::BuiltinOperator_HARD_SWISH, "HARD_SWISH", import_hard_swish},
     {tflite::BuiltinOperator_RELU_0_TO_1, "RELU_0_TO_1", import_relu_0_to_1},
 };

@@ -1,5 +1,5 @@
-// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM. TFLite keeps the state in variable tensors; here it
-// begins at zero in each run (the state's real zero: its zero point).
+// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM, SVDF. TFLite keeps the state in variable tensors; here
+// it begins at zero in each run (the state's real zero: its zero point).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -262,6 +262,83 @@ void import_unidirectional_sequence_lstm(OpContext& op) {
   if (data.dtype == ir::kFloat32) return import_float_lstm(op, options);
   if (data.dtype != ir::kInt8) throw Unsupported{type_name(data.file_type) + " input"};
   import_integer_lstm(op, options);
+}
+
+// ---- SVDF ----
+
+namespace {
+
+enum Svdf : size_t { kSvdfData, kFeatureWeights, kTimeWeights, kSvdfBias, kSvdfState };
+
+const TensorInfo& svdf_constant(OpContext& op, size_t i, std::initializer_list<ir::DType> dtypes,
+                                const ir::Shape& shape, const char* what) {
+  const TensorInfo& tensor = op.input(i);
+  if (std::ranges::none_of(dtypes, [&](ir::DType dtype) { return tensor.dtype == dtype; }))
+    throw Unsupported{type_name(tensor.file_type) + " " + what};
+  if (!tensor.is_constant()) throw Unsupported{std::string(what) + " that are not constant"};
+  if (tensor.shape != shape)
+    invalid(std::string(what) + " of shape " + to_text(tensor.shape) + ", expected " + to_text(shape));
+  return tensor;
+}
+
+}  // namespace
+
+// On int8, with a state of int8 or int16. TFLite's kernel looks at no activation: RELU is what the output's
+// zero point makes of it.
+void import_svdf(OpContext& op) {
+  op.expect_counts(5, 5, 1);
+  const auto& options = op.options<tflite::SVDFOptions>();
+  const TensorInfo& data = op.input(kSvdfData);
+  if (data.dtype != ir::kInt8) throw Unsupported{type_name(data.file_type) + " input"};
+  const ir::Shape& shape = op.shape(op.value(data));
+  if (shape.size() != 2) invalid("the input has shape " + to_text(shape) + ", expected rank 2");
+  if (op.input(kFeatureWeights).shape.size() != 2 || op.input(kTimeWeights).shape.size() != 2)
+    invalid("the weights do not have rank 2");
+  const int64_t filters = op.input(kFeatureWeights).shape[0], memory = op.input(kTimeWeights).shape[1];
+  const int64_t rank = options.rank();
+  if (rank < 1 || filters % rank != 0)
+    invalid("rank " + std::to_string(rank) + " does not divide " + std::to_string(filters) + " filters");
+  const TensorInfo& feature =
+      svdf_constant(op, kFeatureWeights, {ir::kInt8}, {filters, shape[1]}, "feature weights");
+  const TensorInfo& time =
+      svdf_constant(op, kTimeWeights, {ir::kInt8, ir::kInt16}, {filters, memory}, "time weights");
+  const TensorInfo& state = op.input(kSvdfState);
+  if (state.dtype != time.dtype) throw Unsupported{type_name(state.file_type) + " state"};
+  if (state.shape != ir::Shape{shape[0], filters * memory})
+    invalid("the state has shape " + to_text(state.shape) + ", expected " +
+            to_text(ir::Shape{shape[0], filters * memory}));
+  const QuantParams in = op.quantization(data), out = op.quantization(op.output());
+  const QuantParams kept = op.quantization(state);
+  if (kept.zero_point != 0) throw Unsupported{"a state whose zero point is not 0"};
+  const auto units = filters / rank;
+  std::vector<int32_t> bias(static_cast<size_t>(units));
+  if (op.optional_input(kSvdfBias) != nullptr) {
+    const TensorInfo& given = svdf_constant(op, kSvdfBias, {ir::kInt32}, {units}, "biases");
+    std::memcpy(bias.data(), given.data.data(), given.data.size());
+  }
+  const std::vector<uint8_t> weights(feature.data.begin(), feature.data.end());
+  // In float32, from left to right.
+  const QuantizedMultiplier first = multiplier_of(in.scale * symmetric_scale(op, feature) / kept.scale);
+  const QuantizedMultiplier second = multiplier_of(kept.scale * symmetric_scale(op, time) / out.scale);
+  op.charge(state.dtype->bits / 8 * static_cast<uint64_t>(shape[0] * filters * memory));
+  const ir::ValueId zeros = constant_of_bytes(
+      op, *state.dtype, {shape[0], filters, memory},
+      std::vector<uint8_t>(static_cast<size_t>(shape[0] * filters * memory * (state.dtype->bits / 8))),
+      state.name);
+  op.define(
+      op.output(),
+      op.emit("nn.integer_svdf",
+              {op.value(data), op.value(feature), op.value(time),
+               op.constant(ir::make_constant(
+                   ir::kInt32, {filters},
+                   folded_bias(std::vector<int32_t>(static_cast<size_t>(filters)), weights, in.zero_point))),
+               op.constant(ir::make_constant(ir::kInt32, {units}, bias)), zeros},
+              {{"rank", rank},
+               {"feature_multiplier", int64_t{first.multiplier}},
+               {"feature_shift", int64_t{first.shift}},
+               {"output_multiplier", int64_t{second.multiplier}},
+               {"output_shift", int64_t{second.shift}},
+               {"output_zero_point", int64_t{out.zero_point}}}));
 }
 
 }  // namespace qplan::tfl

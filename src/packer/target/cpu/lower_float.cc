@@ -409,6 +409,13 @@ constexpr UnaryOp kUnaryOps[] = {
     {"exp", format::FloatUnary_EXP, nullptr, nullptr},
     {"negative", format::FloatUnary_NEGATIVE, nullptr, nullptr},
     {"abs", format::FloatUnary_ABS, nullptr, nullptr},
+    {"sqrt", format::FloatUnary_SQRT, nullptr, nullptr},
+    {"rsqrt", format::FloatUnary_RSQRT, nullptr, nullptr},
+    {"log", format::FloatUnary_LOG, nullptr, nullptr},
+    {"floor", format::FloatUnary_FLOOR, nullptr, nullptr},
+    {"ceil", format::FloatUnary_CEIL, nullptr, nullptr},
+    {"round", format::FloatUnary_ROUND, nullptr, nullptr},
+    {"erf", format::FloatUnary_ERF, nullptr, nullptr},
 };
 
 const UnaryOp* unary_op(const Lowering& lowering, uint32_t node) {
@@ -454,16 +461,20 @@ void lower_float_mean(Lowering& lowering, const NodeSequence& sequence) {
 }
 
 NodeSequence match_float_softmax(const Lowering& lowering, uint32_t node) {
-  return is_float_op(lowering, node, "nn.softmax") ? NodeSequence{node} : NodeSequence{};
+  const bool found =
+      is_float_op(lowering, node, "nn.softmax") || is_float_op(lowering, node, "nn.log_softmax");
+  return found ? NodeSequence{node} : NodeSequence{};
 }
 void lower_float_softmax(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   const size_t rank = lowering.type(node.operands[0]).shape.size();
+  const bool is_log = node.op->name == "nn.log_softmax";  // operator list: the kernel has a flag for it
   ProgramStep step =
       float_step(lowering, sequence, kKernel_float_softmax, {lowering.tensor(node.operands[0])});
   step.params =
       FloatReduceParams{.axes = uint32_t{1} << op::normalized_axis(op::attr_int(node, "axis"), rank),
-                        .beta = op::to_float32(op::attr_float(node, "beta"))};
+                        .beta = is_log ? 1.0f : op::to_float32(op::attr_float(node, "beta")),
+                        .is_log = is_log};
   lowering.add_step(std::move(step));
 }
 

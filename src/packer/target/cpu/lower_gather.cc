@@ -18,7 +18,9 @@ using Positions = std::vector<std::vector<int32_t>>;
 constexpr int64_t kMaxPositions = int64_t{1} << 22;
 
 bool selects(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "strided_slice") || lowering.is(node, "take");
+  if (lowering.is(node, "strided_slice")) return true;
+  // Indices that the network computes: lower_numbers.cc.
+  return lowering.is(node, "take") && lowering.function().is_constant(lowering.node(node).operands[1]);
 }
 
 std::vector<int64_t> indices_of(const ir::Constant& indices) {

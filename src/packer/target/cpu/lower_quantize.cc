@@ -111,7 +111,15 @@ NodeSequence match_requantize(const Lowering& lowering, uint32_t node) {
 std::vector<Constraint> constraints_of_requantize() {
   const std::string prefix = "cpu.requantize.";
   return {contract_among(prefix, kCastContracts),
-          result_is_quantized(prefix),
+          {prefix + "dtype", "the output is int8, uint8 or int16, or int32 under `tfl2`", kQuantizeTo8Bits,
+           [](const Matched& match) -> std::string {
+             const ir::Node& node = *node_of(match);
+             const ir::DType dtype = match.lowering.type(node.results[0]).dtype;
+             const bool is_wide = dtype == ir::kInt32 && op::attr_string(node, "contract") == "tfl2";
+             return is_quantized(dtype) || is_wide
+                        ? ""
+                        : cat("its dtype is ", dtype, ", expected int8, uint8 or int16");
+           }},
           int16_contract(prefix),
           {prefix + "input", "the input is int8, uint8, int16 or int32", kQuantizeTo8Bits,
            [](const Matched& match) -> std::string {
@@ -135,7 +143,9 @@ void lower_requantize(Lowering& lowering, const NodeSequence& sequence) {
                                                                       "the output's zero point"),
                              .clamp_min = clamp.min,
                              .clamp_max = clamp.max,
-                             .float_forms = prove_float_forms(lowering, node, scales, clamp, contract)};
+                             .float_forms = {}};
+  if (lowering.type(node.results[0]).dtype != ir::kInt32)
+    params.float_forms = prove_float_forms(lowering, node, scales, clamp, contract);
 
   ProgramStep step = make_step(kKernel_requantize, node);
   step.inputs = {lowering.tensor(node.operands[unary::kData])};

@@ -171,11 +171,39 @@ void lower_lstm(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+namespace svdf {
+enum : size_t { kData, kFeatureWeights, kTimeWeights, kFeatureBias, kBias, kState };
+}
+
+NodeSequence match_svdf(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.integer_svdf") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_svdf() {
+  return {constants_from("cpu.svdf.weights", "weights and biases", svdf::kFeatureWeights, svdf::kState)};
+}
+void lower_svdf(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  std::vector<TensorId> inputs;
+  for (const ir::ValueId operand : node.operands) inputs.push_back(lowering.tensor(operand));
+  ProgramStep step = recurrent_step(lowering, kKernel_svdf, node, std::move(inputs));
+  step.macs = static_cast<uint64_t>(lowering.type(node.operands[svdf::kData]).shape[0]) *
+              static_cast<uint64_t>(lowering.type(node.operands[svdf::kFeatureWeights]).num_elements() +
+                                    lowering.type(node.operands[svdf::kTimeWeights]).num_elements());
+  step.params = SvdfParams{.rank = static_cast<uint32_t>(number(node, "rank")),
+                           .feature_multiplier = number(node, "feature_multiplier"),
+                           .feature_shift = number(node, "feature_shift"),
+                           .output_multiplier = number(node, "output_multiplier"),
+                           .output_shift = number(node, "output_shift"),
+                           .output_zero_point = number(node, "output_zero_point")};
+  lowering.add_step(std::move(step));
+}
+
 }  // namespace
 
 std::vector<TableRow> recurrent_rows() {
   // operator list: each row has the functions of its operator
   return {{"lstm", match_integer_lstm, constraints_of_integer_lstm(), lower_integer_lstm},
+          {"svdf", match_svdf, constraints_of_svdf(), lower_svdf},
           {"float_lstm", match_lstm, constraints_of_lstm(), lower_lstm}};
 }
 

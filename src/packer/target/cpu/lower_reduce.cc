@@ -1,5 +1,8 @@
 // qnn.mean, qnn.sum, qnn.prod, max, min, argmax, argmin, qnn.l2_normalize: families mean, reduce_*, arg_*,
 // l2_normalization.
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/l2_normalization/l2_normalization.h"
 #include "kernels/mean/mean.h"
 #include "kernels/numeric/exp.h"
@@ -399,10 +402,71 @@ void lower_softmax(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+// nn.integer_softmax: family softmax16.
+
+// The function at 512 places of [least, most] and at its end, in 2^15ths, less half of the error that a line
+// between two of them has in the middle: TFLite's LUTPopulate.
+std::vector<int16_t> softmax_table(double (*function)(double), double least, double most) {
+  const auto rounded = [](double x) { return x < 0 ? -std::floor(0.5 - x) : std::floor(x + 0.5); };
+  const double step = (most - least) / 512;
+  std::vector<int16_t> table;
+  for (int i = 0; i < 512; ++i) {
+    const double from = function(least + i * step) * 32768, to = function(least + (i + 1) * step) * 32768;
+    const double middle = rounded(function(least + i * step + step / 2) * 32768);
+    const double error = rounded((to + rounded(from)) / 2) - middle;
+    table.push_back(static_cast<int16_t>(std::clamp(rounded(from) - rounded(error / 2), -32768.0, 32767.0)));
+  }
+  table.push_back(static_cast<int16_t>(std::clamp(rounded(function(most) * 32768), -32768.0, 32767.0)));
+  return table;
+}
+
+Softmax16Params softmax16_params(const ir::Node& node, bool is_wide) {
+  const double scale = op::attr_float(node, "input_scale"), beta = op::attr_float(node, "beta");
+  if (is_wide) {
+    // A difference of 65535 is 10.
+    const QuantizedMultiplier multiplier = layer::checked_multiplier(scale * beta / (10.0 / 65535.0));
+    return {.input_multiplier = multiplier.multiplier, .input_shift = multiplier.shift};
+  }
+  const InputScaling scaling = input_scaling(static_cast<float>(beta), scale);
+  return {.input_multiplier = scaling.multiplier,
+          .input_shift = scaling.left_shift,
+          .diff_min = scaling.diff_min};
+}
+
+bool is_wide_softmax(const Lowering& lowering, const ir::Node& node) {
+  return lowering.type(node.operands[0]).dtype == ir::kInt16;
+}
+
+NodeSequence match_softmax16(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.integer_softmax") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_softmax16() {
+  return {{"cpu.softmax16.scale", "the kernel's multiplier can express the input's scale", kNothingToChange,
+           [](const Matched& match) {
+             const ir::Node& node = *node_of(match);
+             return refusal_of([&] { (void)softmax16_params(node, is_wide_softmax(match.lowering, node)); });
+           }}};
+}
+void lower_softmax16(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = make_step(kKernel_softmax16, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  if (is_wide_softmax(lowering, node)) {
+    const std::vector<int16_t> exponentials = softmax_table(exp_double, -10.0, 0.0);
+    const std::vector<int16_t> reciprocals = softmax_table([](double x) { return 1 / (1 + x); }, 0.0, 1.0);
+    step.inputs.push_back(add_values(lowering, ir::kInt16, exponentials, node.name + "/exponentials"));
+    step.inputs.push_back(add_values(lowering, ir::kInt16, reciprocals, node.name + "/reciprocals"));
+  }
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = softmax16_params(node, is_wide_softmax(lowering, node));
+  lowering.add_step(std::move(step));
+}
+
 }  // namespace
 
 std::vector<TableRow> softmax_rows() {
-  return {{"softmax", match_softmax, constraints_of_softmax(), lower_softmax}};
+  return {{"softmax", match_softmax, constraints_of_softmax(), lower_softmax},
+          {"softmax16", match_softmax16, constraints_of_softmax16(), lower_softmax16}};
 }
 
 }  // namespace qplan::target::cpu

@@ -83,6 +83,7 @@ std::vector<TableRow> unary_chain_rows();  // any sequence of functions of one 8
 std::vector<TableRow> quantize_rows();     // conversions between float32, int32 and 8 bits
 std::vector<TableRow> movement_rows();     // nn.pad, transpose, reshape
 std::vector<TableRow> concat_rows();       // concatenate, split
+std::vector<TableRow> number_rows();       // int32, casts, indices that the network computes
 std::vector<TableRow> recurrent_rows();    // layers with a state
 std::vector<TableRow> gather_rows();       // any sequence of strided_slice and take
 

@@ -1,0 +1,109 @@
+// Operators on numbers that stand for themselves: arithmetic on int32 (family int_binary), cast, and
+// selection by indices that the network computes (family gather_nd).
+#include <algorithm>
+
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/table.h"
+
+namespace qplan::target::cpu {
+namespace {
+
+struct IntegerOp {
+  const char* name;
+  format::IntBinary op;
+};
+// operator list: what the kernel computes for each
+constexpr IntegerOp kIntegerOps[] = {
+    {"add", format::IntBinary_ADD},
+    {"subtract", format::IntBinary_SUB},
+    {"multiply", format::IntBinary_MUL},
+    {"maximum", format::IntBinary_MAXIMUM},
+    {"minimum", format::IntBinary_MINIMUM},
+    {"floor_divide", format::IntBinary_FLOOR_DIV},
+    {"floor_mod", format::IntBinary_FLOOR_MOD},
+};
+
+const IntegerOp* integer_op(const Lowering& lowering, uint32_t node) {
+  const auto* found = std::ranges::find_if(kIntegerOps, [&](const IntegerOp& o) {
+    return lowering.is(node, o.name) && lowering.type(lowering.node(node).operands[0]).dtype == ir::kInt32;
+  });
+  return found == std::end(kIntegerOps) ? nullptr : found;
+}
+
+// A step whose inputs are the node's operands.
+ProgramStep step_of_operands(Lowering& lowering, KernelId kernel, const ir::Node& node) {
+  ProgramStep step = make_step(kernel, node);
+  for (const ir::ValueId operand : node.operands) step.inputs.push_back(lowering.tensor(operand));
+  step.outputs = {lowering.define(node.results[0])};
+  return step;
+}
+
+NodeSequence match_int_binary(const Lowering& lowering, uint32_t node) {
+  return integer_op(lowering, node) != nullptr ? NodeSequence{node} : NodeSequence{};
+}
+void lower_int_binary(Lowering& lowering, const NodeSequence& sequence) {
+  ProgramStep step = step_of_operands(lowering, kKernel_int_binary, lowering.node(sequence.front()));
+  step.params = IntBinaryParams{.op = integer_op(lowering, sequence.front())->op};
+  lowering.add_step(std::move(step));
+}
+
+// What a plan's tensors of numbers may have.
+Constraint movable(const std::string& id, bool result_too) {
+  return {
+      id, "elements are numbers of 8 to 64 bits", kNothingToChange, [=](const Matched& match) -> std::string {
+        const ir::Node& node = *node_of(match);
+        for (const ir::ValueId value : {node.operands[0], result_too ? node.results[0] : node.operands[0]}) {
+          const ir::DType dtype = match.lowering.type(value).dtype;
+          const bool known =
+              is_quantized(dtype) || dtype == ir::kInt32 || dtype == ir::kInt64 || dtype == ir::kFloat32;
+          if (!known) return cat("its dtype is ", dtype);
+        }
+        return "";
+      }};
+}
+
+NodeSequence match_cast(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "cast") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_cast(Lowering& lowering, const NodeSequence& sequence) {
+  ProgramStep step = step_of_operands(lowering, kKernel_cast, lowering.node(sequence.front()));
+  step.params = NoParams{};
+  lowering.add_step(std::move(step));
+}
+
+NodeSequence match_gather_nd(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "gather_nd") || lowering.is(node, "take") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_gather_nd() {
+  return {movable("cpu.gather_nd.dtype", false),
+          {"cpu.gather_nd.indices", "indices are int32", kNothingToChange,
+           [](const Matched& match) -> std::string {
+             const ir::DType dtype = match.lowering.type(node_of(match)->operands[1]).dtype;
+             return dtype == ir::kInt32 ? "" : cat("its indices are ", dtype);
+           }}};
+}
+void lower_gather_nd(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  GatherNdParams params{.axis = 0, .rank = 1};
+  if (node.op->name == "take") {  // operator list: a gather_nd of one axis
+    const size_t rank = lowering.type(node.operands[0]).shape.size();
+    params.axis = static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank));
+  } else {
+    params.rank = static_cast<uint32_t>(lowering.type(node.operands[1]).shape.back());
+  }
+  ProgramStep step = step_of_operands(lowering, kKernel_gather_nd, node);
+  step.params = params;
+  lowering.add_step(std::move(step));
+}
+
+}  // namespace
+
+std::vector<TableRow> number_rows() {
+  // operator list: each row has the functions of its operators
+  return {{"int_binary", match_int_binary, {}, lower_int_binary},
+          {"cast", match_cast, {movable("cpu.cast.dtype", true)}, lower_cast},
+          {"gather_nd", match_gather_nd, constraints_of_gather_nd(), lower_gather_nd}};
+}
+
+}  // namespace qplan::target::cpu
