@@ -40,6 +40,11 @@ int32_t qplan_firmware_run(void* memory) {
   return session == nullptr ? qplan_status{QPLAN_INVALID_STATE} : qplan::run_steps(session);
 }
 
+void qplan_firmware_reset_state(void* memory) {
+  Session* session = live(memory);
+  if (session != nullptr) qplan::reset_states(session);
+}
+
 void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index) {
   Session* session = live(memory);
   if (session == nullptr) return nullptr;

@@ -39,6 +39,7 @@ constexpr uint64_t kForEver = UINT64_MAX;
 qplan_status came_back(Session* session, qplan_status status) {
   session->state = status == QPLAN_PENDING ? SessionState::kWaiting : SessionState::kDone;
   session->last_run = status;
+  if (status == QPLAN_OK) qplan::commit_states(session);
   return finish(session, status);
 }
 
@@ -152,13 +153,13 @@ qplan_status qplan_session_cancel(qplan_session* session) {
   return QPLAN_OK;
 }
 
-// No tensor of this plan version is state.
 qplan_status qplan_session_reset_state(qplan_session* session) {
   Session* s = live(session);
   if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
   if (s->is_running()) {
     return finish(s, s->error.set(QPLAN_INVALID_STATE) << "reset_state: the session is running");
   }
+  qplan::reset_states(s);
   return QPLAN_OK;
 }
 

@@ -27,6 +27,7 @@ inline constexpr uint32_t kMaxNpuTargets =
 inline constexpr uint32_t kMaxFunctions = 64;
 inline constexpr uint32_t kMaxFunctionInputs = 256;
 inline constexpr uint32_t kMaxFunctionOutputs = 256;
+inline constexpr uint32_t kMaxFunctionStates = 256;
 inline constexpr uint32_t kMaxFunctionNameBytes = 127;
 inline constexpr uint32_t kMaxAlignment = 4096;
 // Kernels may index a tensor with int32.
@@ -119,6 +120,8 @@ inline uint32_t rank_of(const Tensor& tensor) { return count_of(tensor.shape());
 inline const int64_t* extents_of(const Tensor& tensor) {
   return rank_of(tensor) == 0 ? nullptr : tensor.shape()->data();
 }
+// What State::initial is where there is no constant.
+inline constexpr uint32_t kNoTensorIndex = UINT32_MAX;
 inline bool same_range(const Tensor& a, const Tensor& b) {
   return a.bank() == b.bank() && a.offset() == b.offset() && a.size() == b.size();
 }

@@ -152,7 +152,7 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
               << ", the last fallback step of step " << i - 1;
     return false;
   }
-  if (!function_scratch(function)) return false;
+  if (!function_scratch(function) || !function_states(function)) return false;
   const uint64_t scratch = function.scratch_per_worker();
   if (scratch % kFileAlignment != 0 || scratch > kMaxScratchBytes) {
     corrupt() << "function " << Quoted{name} << ": " << scratch
@@ -179,6 +179,59 @@ bool PlanVerifier::function_scratch(const Function& function) {
     corrupt() << "function " << Quoted{name} << ": scratch of step " << i << " is bytes " << offset << " to "
               << offset + size << " of an arena of " << arena << ", expected a multiple of "
               << uint32_t{kSmallAlignment} << " within it";
+    return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::function_states(const Function& function) {
+  const uint32_t count = count_of(function.states()), num_tensors = count_of(plan_.tensors());
+  const char* name = function.name()->c_str();
+  if (count > kMaxFunctionStates || !spend(count)) {
+    corrupt() << "function " << Quoted{name} << ": " << count << " states, expected at most "
+              << kMaxFunctionStates;
+    return false;
+  }
+  if (count > 0 && (header_.required_features & kFeatureStates) == 0) {
+    corrupt() << "function " << Quoted{name} << ": has states, but the header lacks feature bit 1";
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const State& state = *function.states()->Get(i);
+    const auto fail = [&]() -> Error& {
+      return corrupt() << "function " << Quoted{name} << ": state " << i << ": ";
+    };
+    if (state.input() >= num_tensors || state.output() >= num_tensors ||
+        (state.initial() != kNoTensorIndex && state.initial() >= num_tensors)) {
+      fail() << "tensors " << state.input() << ", " << state.output() << " and " << state.initial() << " of "
+             << num_tensors;
+      return false;
+    }
+    const Tensor& input = *plan_.tensors()->Get(state.input());
+    const auto same_type = [&](const Tensor& other) {
+      bool same = input.type_code() == other.type_code() && input.type_bits() == other.type_bits() &&
+                  rank_of(input) == rank_of(other);
+      for (uint32_t axis = 0; same && axis < rank_of(input); ++axis) {
+        same = input.shape()->Get(axis) == other.shape()->Get(axis);
+      }
+      return same;
+    };
+    const auto kind_of = [&](const Tensor& tensor) { return plan_.banks()->Get(tensor.bank())->kind(); };
+    const Tensor& output = *plan_.tensors()->Get(state.output());
+    if (kind_of(input) != BankKind_ARENA || kind_of(output) != BankKind_ARENA) {
+      fail() << "tensors " << state.input() << " and " << state.output() << " are not both in an arena";
+      return false;
+    }
+    if (state.input() == state.output() || !same_type(output)) {
+      fail() << "tensors " << state.input() << " and " << state.output()
+             << ", expected two of the same dtype and shape";
+      return false;
+    }
+    if (state.initial() == kNoTensorIndex) continue;
+    const Tensor& initial = *plan_.tensors()->Get(state.initial());
+    if (kind_of(initial) == BankKind_CONSTANT && same_type(initial)) continue;
+    fail() << "its initial value, tensor " << state.initial()
+           << ", is no constant of the dtype and shape of tensor " << state.input();
     return false;
   }
   return true;

@@ -13,6 +13,7 @@
 #include "tools/input.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
 
@@ -37,7 +38,18 @@ struct RunOptions {
 };
 
 // In --output-dir.
-std::string output_name(size_t index) { return "output" + std::to_string(index) + ".bin"; }
+std::string output_name(size_t index, size_t run, size_t num_runs) {
+  const std::string name = "output" + std::to_string(index) + ".bin";
+  return num_runs == 1 ? name : "run" + std::to_string(run) + "_" + name;
+}
+
+// Files after --input, for all inputs of one run after the other. Only of a plan that keeps states: of
+// another one, more files than inputs are a mistake.
+size_t count_runs(const RunOptions& options, const PlanFile& plan, size_t num_inputs) {
+  if (num_inputs == 0 || options.inputs.size() <= num_inputs) return 1;
+  const Json report = Json::parse(inspect_text(plan.bytes(), plan.size(), plan.path()));
+  return report.at("states").empty() ? 1 : options.inputs.size() / num_inputs;
+}
 
 Normalisation parse_normalisation(const RunOptions& options) {
   Normalisation normalisation;
@@ -56,9 +68,9 @@ struct Output {
 
 // Everything after --input, in the memory of the command: the tensors' bytes.
 std::vector<std::vector<uint8_t>> load_inputs(const RunOptions& options, const PlanFile& plan,
-                                              const std::vector<qplan_tensor_info>& infos) {
+                                              const std::vector<qplan_tensor_info>& infos, size_t num_runs) {
   const Normalisation normalisation = parse_normalisation(options);
-  if (options.inputs.size() != infos.size()) {
+  if (options.inputs.size() != infos.size() * num_runs) {
     std::string needed;
     for (uint32_t i = 0; i < infos.size(); ++i)
       needed += (i == 0 ? ": " : "; ") + describe(QPLAN_INPUT, i, infos[i]);
@@ -67,9 +79,10 @@ std::vector<std::vector<uint8_t>> load_inputs(const RunOptions& options, const P
                   std::to_string(options.inputs.size()) + " after --input" + needed);
   }
   std::vector<std::vector<uint8_t>> inputs;
-  for (uint32_t i = 0; i < infos.size(); ++i) {
+  for (size_t file = 0; file < options.inputs.size(); ++file) {
+    const auto i = static_cast<uint32_t>(file % infos.size());
     inputs.push_back(
-        load_input(options.inputs[i], infos[i], describe(QPLAN_INPUT, i, infos[i]), normalisation));
+        load_input(options.inputs[file], infos[i], describe(QPLAN_INPUT, i, infos[i]), normalisation));
   }
   return inputs;
 }
@@ -133,16 +146,15 @@ void print_top(const Output& output, const std::optional<Labels>& labels, uint32
   }
 }
 
-void print_json(const RunOptions& options, const std::vector<Output>& outputs, const Session& session,
-                const std::optional<Labels>& labels, std::optional<uint32_t> scored, uint64_t invoke_ns) {
-  const qplan_session_info info = session.info();
-  Json report;
-  report["plan"] = options.plan;
-  report["isa"] = info.isa_name;
-  report["threads"] = info.num_threads;
-  report["invoke_ns"] = invoke_ns;
-  if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
-  report["outputs"] = Json::array();
+struct Run {
+  std::vector<Output> outputs;
+  uint64_t invoke_ns = 0;
+};
+
+Json outputs_json(const RunOptions& options, const std::vector<Output>& outputs,
+                  const std::optional<Labels>& labels, std::optional<uint32_t> scored, size_t run,
+                  size_t num_runs) {
+  Json list = Json::array();
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Output& output = outputs[i];
     Json entry;
@@ -150,7 +162,7 @@ void print_json(const RunOptions& options, const std::vector<Output>& outputs, c
     entry["dtype"] = dtype_name(output.info.dtype);
     entry["shape"] = std::vector<int64_t>(output.info.shape, output.info.shape + output.info.ndim);
     entry["bytes"] = output.info.size_bytes;
-    if (!options.output_dir.empty()) entry["file"] = output_name(i);
+    if (!options.output_dir.empty()) entry["file"] = output_name(i, run, num_runs);
     Json values = Json::array();
     for (uint64_t k = 0; k < std::min(element_count(output.info), kShownValues); ++k) {
       if (const auto value = element(output.info, output.bytes.data(), k)) {
@@ -172,20 +184,48 @@ void print_json(const RunOptions& options, const std::vector<Output>& outputs, c
         entry["top"].push_back(item);
       }
     }
-    report["outputs"].push_back(entry);
+    list.push_back(entry);
+  }
+  return list;
+}
+
+void print_json(const RunOptions& options, const std::vector<Run>& runs, const Session& session,
+                const std::optional<Labels>& labels, std::optional<uint32_t> scored) {
+  const qplan_session_info info = session.info();
+  Json report;
+  report["plan"] = options.plan;
+  report["isa"] = info.isa_name;
+  report["threads"] = info.num_threads;
+  const auto add = [&](Json& to, size_t r) {
+    to["invoke_ns"] = runs[r].invoke_ns;
+    if (r == 0 && runs.size() == 1 && qplan_session_num_regions(session.get()) > 0)
+      to["npu"] = npu_json(session.get());
+    to["outputs"] = outputs_json(options, runs[r].outputs, labels, scored, r, runs.size());
+  };
+  if (runs.size() == 1) {
+    add(report, 0);
+  } else {
+    if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
+    report["runs"] = Json::array();
+    for (size_t r = 0; r < runs.size(); ++r) {
+      Json entry;
+      add(entry, r);
+      report["runs"].push_back(std::move(entry));
+    }
   }
   print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 // Nothing that is written may replace what is read: files, and jobs of an earlier recording.
-void check_files(const RunOptions& options, size_t num_outputs) {
+void check_files(const RunOptions& options, size_t num_outputs, size_t num_runs) {
   const NpuOptions& npu = options.session.npu;
   std::vector<NamedFile> inputs = {{"plan", options.plan}, {"--labels", options.labels}};
   for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
   inputs.push_back({"--driver", npu.driver.substr(0, npu.driver.find(','))});
   std::vector<NamedFile> outputs = {{"--trace", options.trace}, {"--npu-trace", npu.trace}};
-  for (size_t i = 0; i < num_outputs && !options.output_dir.empty(); ++i) {
-    outputs.push_back({"--output-dir", options.output_dir + "/" + output_name(i)});
+  for (size_t i = 0; i < num_outputs * num_runs && !options.output_dir.empty(); ++i) {
+    const std::string name = output_name(i % num_outputs, i / num_outputs, num_runs);
+    outputs.push_back({"--output-dir", options.output_dir + "/" + name});
   }
   check_outputs(outputs, inputs);
   if (npu.record.empty()) return;
@@ -202,7 +242,8 @@ void run(const RunOptions& options) {
   const PlanFile plan(options.plan);
   const std::vector<qplan_tensor_info> input_infos = tensor_infos(plan.plan(), QPLAN_INPUT);
   const std::vector<qplan_tensor_info> output_infos = tensor_infos(plan.plan(), QPLAN_OUTPUT);
-  check_files(options, output_infos.size());
+  const size_t num_runs = count_runs(options, plan, input_infos.size());
+  check_files(options, output_infos.size(), num_runs);
   std::optional<Labels> labels;
   std::optional<uint32_t> scored;  // the output whose best values are printed
   if (!options.labels.empty()) {
@@ -212,7 +253,7 @@ void run(const RunOptions& options) {
     scored = 0;
   }
   if (!options.output_dir.empty()) check_output_directory(options.output_dir);
-  std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, input_infos);
+  std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, input_infos, num_runs);
   driver_options(options.session.npu);  // before directories are made
   const NpuRecord record(options.session.npu.record);
 
@@ -220,30 +261,39 @@ void run(const RunOptions& options) {
   qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
   trace.attach(platform);
   Session session(plan, options.session, &platform);
-  for (uint32_t i = 0; i < inputs.size(); ++i)
-    session.write(i, packed_tensor(input_infos[i], inputs[i].data()));
-  const uint64_t begin = qplan_host_now_ns(nullptr);
-  session.invoke();
-  const uint64_t invoke_ns = qplan_host_now_ns(nullptr) - begin;
-
-  std::vector<Output> outputs;
-  for (uint32_t i = 0; i < output_infos.size(); ++i) {
-    outputs.push_back({output_infos[i], std::vector<uint8_t>(output_infos[i].size_bytes)});
-    session.read(i, packed_tensor(output_infos[i], outputs[i].bytes.data()));
+  // One session for all runs: what the model keeps from run to run goes on.
+  std::vector<Run> runs(num_runs);
+  for (size_t r = 0; r < num_runs; ++r) {
+    for (uint32_t i = 0; i < input_infos.size(); ++i)
+      session.write(i, packed_tensor(input_infos[i], inputs[r * input_infos.size() + i].data()));
+    const uint64_t begin = qplan_host_now_ns(nullptr);
+    session.invoke();
+    runs[r].invoke_ns = qplan_host_now_ns(nullptr) - begin;
+    std::vector<Output>& outputs = runs[r].outputs;
+    for (uint32_t i = 0; i < output_infos.size(); ++i) {
+      outputs.push_back({output_infos[i], std::vector<uint8_t>(output_infos[i].size_bytes)});
+      session.read(i, packed_tensor(output_infos[i], outputs[i].bytes.data()));
+    }
   }
   trace.write();
   if (!options.output_dir.empty()) {
     std::vector<NamedBytes> files;
-    for (uint32_t i = 0; i < outputs.size(); ++i) {
-      files.push_back({output_name(i), outputs[i].bytes.data(), outputs[i].bytes.size()});
+    for (size_t r = 0; r < num_runs; ++r) {
+      for (uint32_t i = 0; i < output_infos.size(); ++i) {
+        const std::vector<uint8_t>& bytes = runs[r].outputs[i].bytes;
+        files.push_back({output_name(i, r, num_runs), bytes.data(), bytes.size()});
+      }
     }
     write_files(options.output_dir, files);
   }
   if (options.json) {
-    print_json(options, outputs, session, labels, scored, invoke_ns);
+    print_json(options, runs, session, labels, scored);
   } else {
-    if (options.output_dir.empty() && !scored) print_outputs(outputs);
-    if (scored) print_top(outputs[*scored], labels, options.top);
+    for (size_t r = 0; r < num_runs; ++r) {
+      if (num_runs > 1 && (options.output_dir.empty() || scored)) print("run " + std::to_string(r) + "\n");
+      if (options.output_dir.empty() && !scored) print_outputs(runs[r].outputs);
+      if (scored) print_top(runs[r].outputs[*scored], labels, options.top);
+    }
     print(npu_text(session.get()));
   }
   record.finish(session.get(), session.write_error());
@@ -255,17 +305,20 @@ void run(const RunOptions& options) {
 
 void add_run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Run a plan once");
+  CLI::App* command = app.add_subcommand("run", "Run a plan, once or several times");
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   command
       ->add_option(
           "--input", options->inputs,
           "One per input of the model, in its order: .npy, a picture (.bmp .png .jpg), any other name: the "
-          "tensor's raw little-endian bytes")
+          "tensor's raw little-endian bytes. K times as many, where the model keeps states: K runs of one "
+          "session, one after the other")
       ->type_name("FILE");
   command
-      ->add_option("--output-dir", options->output_dir,
-                   "Write output0.bin, output1.bin, ... there, raw little-endian, in the model's order")
+      ->add_option(
+          "--output-dir", options->output_dir,
+          "Write output0.bin, output1.bin, ... there, raw little-endian, in the model's order; of several "
+          "runs run0_output0.bin, ...")
       ->type_name("DIR");
   command
       ->add_option(
@@ -296,6 +349,7 @@ void add_run_command(CLI::App& app) {
       "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
       "  qplan run model.qplan --input x.npy --output-dir out --threads 2\n"
       "  qplan run model.qplan --input a.bin --input b.bin --isa reference --json\n"
+      "  qplan run wake_word.qplan --input frame0.bin --input frame1.bin --input frame2.bin --json\n"
       "  qplan run float.qplan --input cat.jpg --mean 127.5 --std 127.5 --trace trace.json\n"
       "  qplan run npu.qplan --input x.npy --npu-verify --npu-options explore=8\n"
       "  qplan run npu.qplan --input x.npy --npu-record jobs && qplan npu replay jobs\n"

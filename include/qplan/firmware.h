@@ -52,6 +52,8 @@ typedef struct qplan_firmware_model {
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size);
 /* memory: where init succeeded. */
 int32_t qplan_firmware_run(void* memory);
+/* What the model keeps from run to run becomes what it is after init. */
+void qplan_firmware_reset_state(void* memory);
 /* The bytes of an input or output; NULL beyond the last one. */
 void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index);
 

@@ -325,8 +325,11 @@ QPLAN_API qplan_status qplan_session_wait(qplan_session* session, uint32_t timeo
  * anew. A run that is just ending may end with QPLAN_OK. Without a run in progress nothing happens: the next
  * run is not cancelled. The session must not be taken down meanwhile. QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_cancel(qplan_session* session);
-QPLAN_API qplan_status
-qplan_session_reset_state(qplan_session* session); /* state tensors to their initial values */
+/* A function may keep tensors from one run to the next (its states): init and this function give them their
+ * initial values, and a run that returns QPLAN_OK leaves the next ones. After a run that failed or was
+ * cancelled some states may be of the run before and others not: call this before the next. It does nothing
+ * for functions without states. QPLAN_INVALID_STATE while the session runs. */
+QPLAN_API qplan_status qplan_session_reset_state(qplan_session* session);
 
 typedef struct qplan_session_info {
   uint32_t struct_size;

@@ -300,6 +300,14 @@ class Session:
                 self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
         return outputs
 
+    def reset_state(self):
+        """Gives what the model keeps from run to run its initial values, as in a new session.
+
+        Call it before an unrelated sequence, and after a run that failed or was cancelled.
+        """
+        with self._lock:
+            self._check(library().qplan_session_reset_state(self._handle()))
+
     def cancel(self):
         """Ends the run() or invoke() in progress in another thread, which raises Error with QPLAN_CANCELLED soon.
 

@@ -218,6 +218,7 @@ qplan_status run_steps(Session* session) {
     const qplan_status status = run_step(session, i);
     if (status < 0) return status;
   }
+  commit_states(session);
   return QPLAN_OK;
 }
 

@@ -18,7 +18,7 @@ class Preparation {
       : options_(options), session_(*session), plan_(session->plan), error_(*error) {}
 
   qplan_status run() {
-    if (!place_tensors() || !check_io_ranges()) return error_.status();
+    if (!place_tensors() || !check_io_ranges() || !check_state_ranges()) return error_.status();
     for (uint32_t i = 0; i < session_.num_steps(); ++i) {
       const format::NpuStep* npu = plan_.npu_step(session_.step_index(i));
       if (npu == nullptr ? !step(i) : !region(i, *npu)) return error_.status();
@@ -44,6 +44,59 @@ class Preparation {
         return false;
       }
       session_.data[t] = session_.planned_address(t);
+    }
+    for (uint32_t i = 0; i < num_states(); ++i) {
+      const uint32_t t = state(i).input();
+      if (session_.data[t] != nullptr) {
+        fail(QPLAN_PLAN_CORRUPT, t) << "session: state " << i << " (tensor " << t
+                                    << ") is an input or another state of the function, too";
+        return false;
+      }
+      session_.data[t] = session_.planned_address(t);
+    }
+    return true;
+  }
+
+  uint32_t num_states() const { return format::count_of(session_.function->states()); }
+  const format::State& state(uint32_t i) const { return *session_.function->states()->Get(i); }
+  // Whether the state's next value is written over its value.
+  bool is_in_place(const format::State& state) const {
+    return format::same_range(plan_.tensor(state.input()), plan_.tensor(state.output()));
+  }
+
+  // The bytes of a state are its own, but that its next value may be an output of the function or in place.
+  bool check_state_ranges() {
+    for (uint32_t i = 0; i < num_states(); ++i) {
+      for (const uint32_t t : {state(i).input(), state(i).output()}) {
+        const bool is_next = t == state(i).output();
+        const auto collides = [&](uint32_t other, bool may_be_same) {
+          return other == t ? !may_be_same : format::ranges_overlap(plan_.tensor(other), plan_.tensor(t));
+        };
+        const auto fails = [&](uint32_t other) {
+          fail(QPLAN_PLAN_CORRUPT, t)
+              << "session: tensor " << t << " of state " << i << " shares bytes with tensor " << other
+              << ", which the function reads or returns, too";
+          return false;
+        };
+        for (uint32_t k = 0; k < format::count_of(session_.function->inputs()); ++k) {
+          if (collides(session_.function->inputs()->Get(k), false))
+            return fails(session_.function->inputs()->Get(k));
+        }
+        for (uint32_t k = 0; k < format::count_of(session_.function->outputs()); ++k) {
+          if (collides(session_.function->outputs()->Get(k), is_next))
+            return fails(session_.function->outputs()->Get(k));
+        }
+        for (uint32_t k = 0; k < i; ++k) {
+          if (collides(state(k).input(), false)) return fails(state(k).input());
+          if (collides(state(k).output(), false)) return fails(state(k).output());
+        }
+      }
+      const Tensor& input = plan_.tensor(state(i).input());
+      const Tensor& output = plan_.tensor(state(i).output());
+      if (is_in_place(state(i)) || !format::ranges_overlap(input, output)) continue;
+      fail(QPLAN_PLAN_CORRUPT, state(i).input())
+          << "session: the two tensors of state " << i << " overlap without being the same bytes";
+      return false;
     }
     return true;
   }
@@ -77,6 +130,13 @@ class Preparation {
                                   << (is_hidden(t) ? " where its region runs on a device" : "");
       return false;
     }
+    for (uint32_t i = 0; i < num_states(); ++i) {
+      const uint32_t t = state(i).output();
+      if (session_.data[t] != nullptr && !is_hidden(t)) continue;
+      fail(QPLAN_PLAN_CORRUPT, t) << "session: the next value of state " << i << " (tensor " << t
+                                  << ") is written by no step";
+      return false;
+    }
     return true;
   }
 
@@ -93,6 +153,7 @@ class Preparation {
       for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
         const uint32_t t = npu.outputs()->Get(o);
         session_.data[t] = session_.planned_address(t);
+        hide_replaced_state(t);
       }
       return true;
     }
@@ -144,7 +205,7 @@ class Preparation {
         fail_region(index, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
-      const Held held = find_held(output.bank(), output.offset(), output.size());
+      const Held held = find_held(output.bank(), output.offset(), output.size(), t);
       if (held.noun == nullptr) continue;
       fail_region(index, t) << "tensor " << t << " overlaps " << held.noun << " " << held.index
                             << " of the function in memory";
@@ -163,13 +224,15 @@ class Preparation {
     return true;
   }
 
-  // What a step must leave as it is: the function's inputs, which a caller may bind, and those of its outputs
-  // that have been written.
+  // What a step must leave as it is: the function's inputs, which a caller may bind, those of its outputs
+  // that have been written, and its states, but that the next value of one may be written over it. written:
+  // the tensor that the bytes are, if any.
   struct Held {
     const char* noun;  // null where the range holds none of them
     uint32_t index, tensor;
   };
-  Held find_held(uint32_t bank, uint64_t offset, uint64_t size) const {
+  Held find_held(uint32_t bank, uint64_t offset, uint64_t size,
+                 uint32_t written = format::kNoTensorIndex) const {
     const auto holds = [&](uint32_t t) {
       const Tensor& tensor = plan_.tensor(t);
       return tensor.bank() == bank && offset < tensor.offset() + tensor.size() &&
@@ -183,6 +246,12 @@ class Preparation {
     for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
       const uint32_t t = session_.function->outputs()->Get(i);
       if (session_.data[t] != nullptr && holds(t)) return {"output", i, t};
+    }
+    for (uint32_t i = 0; i < num_states(); ++i) {
+      const format::State& s = state(i);
+      const bool replaces = written == s.output() && is_in_place(s);
+      if (!replaces && holds(s.input())) return {"state", i, s.input()};
+      if (session_.data[s.output()] != nullptr && holds(s.output())) return {"next state", i, s.output()};
     }
     return {nullptr, 0, 0};
   }
@@ -214,6 +283,17 @@ class Preparation {
         if (!is_result) session_.data[t] = &session_;
       }
     }
+  }
+  // What a state was is gone where its next value was written over it.
+  void hide_replaced_state(uint32_t written) {
+    for (uint32_t i = 0; i < num_states(); ++i) {
+      if (state(i).output() == written && is_in_place(state(i))) session_.data[state(i).input()] = &session_;
+    }
+  }
+  bool is_state(uint32_t t) const {
+    bool is_one = false;
+    for (uint32_t i = 0; i < num_states(); ++i) is_one |= state(i).input() == t;
+    return is_one;
   }
   bool is_hidden(uint32_t t) const { return t < session_.num_data && session_.data[t] == &session_; }
   void show_hidden_tensors() {
@@ -253,13 +333,20 @@ class Preparation {
     }
     // What takes the place of an input is known by its address.
     if (family.in_place != nullptr) (void)family.bind(view, false, args, &error_);
-    return choose(i, family, args);
+    if (!choose(i, family, args)) return false;
+    for (uint32_t o = 0; o < view.num_outputs(); ++o) hide_replaced_state(view.step->outputs()->Get(o));
+    return true;
   }
 
   bool check_reads(uint32_t index, const KernelFamily& family, const StepView& view) {
     for (uint32_t i = 0; i < view.num_inputs(); ++i) {
       const uint32_t t = view.step->inputs()->Get(i);
       if (session_.address(t) != nullptr && !is_hidden(t)) continue;
+      if (is_state(t)) {
+        fail_step(index, family, t) << "input " << i << " (tensor " << t
+                                    << ") is a state that an earlier step has written over";
+        return false;
+      }
       fail_step(index, family, t) << "input " << i << " (tensor " << t << ") is written by no earlier step"
                                   << (is_hidden(t) ? " where its region runs on a device" : "");
       return false;
@@ -293,7 +380,7 @@ class Preparation {
         fail_step(index, family, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
-      const Held held = find_held(output.bank(), output.offset(), output.size());
+      const Held held = find_held(output.bank(), output.offset(), output.size(), t);
       if (held.noun == nullptr) continue;
       fail_step(index, family, t) << "output " << o << " overlaps " << held.noun << " " << held.index
                                   << " of the function in memory";

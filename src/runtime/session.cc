@@ -1,5 +1,7 @@
 #include "src/runtime/session.h"
 
+#include <string.h>
+
 #include <new>
 
 #include "format/text.h"
@@ -136,6 +138,30 @@ __attribute__((noinline)) void log_session(const Session& session) {
 
 }  // namespace
 
+void reset_states(Session* session) {
+  const format::PlanView& plan = session->plan;
+  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
+    const format::State& state = *session->function->states()->Get(i);
+    void* to = session->planned_address(state.input());
+    const auto size = static_cast<size_t>(plan.tensor(state.input()).size());
+    if (state.initial() == format::kNoTensorIndex) {
+      memset(to, state.fill(), size);
+    } else {
+      memcpy(to, plan.constant_data(state.initial()), size);
+    }
+  }
+}
+
+void commit_states(Session* session) {
+  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
+    const format::State& state = *session->function->states()->Get(i);
+    void* to = session->planned_address(state.input());
+    // Where an output of the function is a state too, a caller may have bound it elsewhere.
+    const void* from = session->data[state.output()];
+    if (from != to) memcpy(to, from, static_cast<size_t>(session->plan.tensor(state.input()).size()));
+  }
+}
+
 void* Session::planned_address(uint32_t tensor) const {
   const format::Tensor& t = plan.tensor(tensor);
   return arenas[t.bank()] + static_cast<size_t>(t.offset());
@@ -181,6 +207,7 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
     return error->status();
   }
   keep_args(placed, kAllTensors);
+  reset_states(placed);
   log_session(*placed);
   warn_of_other_arch(*placed);
   *session = placed;

@@ -154,6 +154,10 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
                                         const qplan_memory* memories, uint32_t num_memories,
                                         Session** session, Error* error);
 
+// What the function keeps between runs: to its initial value; to what the run that ended well has written.
+void reset_states(Session* session);
+void commit_states(Session* session);
+
 // ---- prepare.cc ----
 // Checks every step of the function, fills steps and data. What it accepts, execute() runs blindly.
 [[nodiscard]] qplan_status prepare(const SessionOptions& options, Session* session, Error* error);
@@ -162,7 +166,7 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 // Where arguments are kept: fills those of all steps of kernels, or of those that have the tensor.
 inline constexpr uint32_t kAllTensors = ~0u;
 void keep_args(Session* session, uint32_t tensor);
-// All steps of a function without devices, without events.
+// All steps of a function without devices, without events; and what is kept for the next run.
 [[nodiscard]] qplan_status run_steps(Session* session);
 // Begins a run, and goes on with it after QPLAN_PENDING.
 [[nodiscard]] qplan_status begin_run(Session* session, NpuWait* wait);

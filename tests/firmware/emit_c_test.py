@@ -162,6 +162,74 @@ class Native(unittest.TestCase):
         self.assertIn("'1st' cannot be part of a name in C", done.stdout)
 
 
+# Two states: the next value of the first is copied after a run, the second's is written over it.
+STATES_MODEL = '''#[version = "0.0.5"]
+def @main(%x: Tensor[(4), int8], %s: Tensor[(4), int8], %t: Tensor[(4), int8], states=[[1, 1], [2, 2]],
+          state_bytes=[[1, 2, 3, 4], [5]]) {
+  %0 = qnn.add(%s, %x, 1f, 0, 1f, 0, 1f, 0);
+  %1 = qnn.add(%t, %0, 1f, 0, 1f, 0, 1f, 0);
+  %2 = qnn.add(%1, %x, 1f, 0, 1f, 0, 1f, 0);
+  (%1, %0, %2)
+}
+'''
+# Every argument is the file of one run's input; "reset" begins again.
+STATES_MAIN = """
+#include <stdio.h>
+#include <string.h>
+#include "states.h"
+int main(int argc, char **argv) {
+  int i;
+  if (states_init() != 0) return 1;
+  for (i = 1; i < argc; ++i) {
+    FILE *file;
+    if (strcmp(argv[i], "reset") == 0) {
+      states_reset_state();
+      continue;
+    }
+    file = fopen(argv[i], "rb");
+    if (file == NULL || fread(states_input(0), 1, STATES_INPUT0_BYTES, file) != STATES_INPUT0_BYTES) return 3;
+    fclose(file);
+    if (states_run() != 0) return 4;
+    fwrite(states_output(0), 1, STATES_OUTPUT0_BYTES, stdout);
+  }
+  return 0;
+}
+"""
+
+
+class States(unittest.TestCase):
+    def test_runs_go_on_from_each_other_until_a_reset(self):
+        folder = os.path.join(BUILD, "states")
+        os.makedirs(folder, exist_ok=True)
+        model, main = os.path.join(folder, "states.relay"), os.path.join(folder, "main.c")
+        for path, text in ((model, STATES_MODEL), (main, STATES_MAIN)):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        inputs, expected = [], b""
+        s, t = [1, 2, 3, 4], [5] * 4
+        for i, x in enumerate(([1, 2, 3, 4], [-9, 8, -7, 6], [0, 0, 0, 0], None, [1, 1, 1, 1])):
+            if x is None:
+                inputs.append("reset")
+                s, t = [1, 2, 3, 4], [5] * 4
+                continue
+            inputs.append(os.path.join(folder, f"x{i}.bin"))
+            with open(inputs[-1], "wb") as file:
+                file.write(bytes(v & 255 for v in x))
+            s = [a + b for a, b in zip(s, x)]
+            out = [a + b for a, b in zip(t, s)]
+            t = [a + b for a, b in zip(out, x)]
+            expected += bytes(v & 255 for v in out)
+        for form in FORMS:
+            with self.subTest(form):
+                code, plan = emit(os.path.join(folder, form), model, "cpu", "states", form)
+                states = json.loads(run(QPLAN, "inspect", plan, "--json"))["states"]
+                self.assertEqual([state["in_place"] for state in states], [False, True])
+                program = os.path.join(folder, form, "program")
+                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY, "-o",
+                    program)
+                self.assertEqual(run(program, *inputs, binary=True), expected)
+
+
 def models():
     """(name, model, input, expected output)"""
     cases = [("digits", DIGITS, DIGIT_INPUT, DIGIT_OUTPUT)]

@@ -57,6 +57,25 @@ class Session(unittest.TestCase):
             with self.assertRaises(qplan.Error):
                 session.run({})
 
+    def test_states_go_on_from_run_to_run_until_a_reset(self):
+        model = b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(4), int8], %s: Tensor[(4), int8], %t: Tensor[(4), int8], states=[[1, 1], [2, 2]],
+          state_bytes=[[1, 2, 3, 4], [5]]) {
+  %0 = qnn.add(%s, %x, 1f, 0, 1f, 0, 1f, 0);
+  %1 = qnn.add(%t, %0, 1f, 0, 1f, 0, 1f, 0);
+  %2 = qnn.add(%1, %x, 1f, 0, 1f, 0, 1f, 0);
+  (%1, %0, %2)
+}
+"""
+        with qplan.Session(qplan.pack(model)) as session:
+            for _ in range(2):
+                s, t = numpy.array([1, 2, 3, 4], numpy.int8), numpy.full(4, 5, numpy.int8)
+                for x in numpy.array([[1, 2, 3, 4], [-9, 8, -7, 6], [0, 0, 0, 0]], numpy.int8):
+                    s = s + x
+                    numpy.testing.assert_array_equal(session.run(x)[0], t + s)
+                    t = t + s + x
+                session.reset_state()
+
     def test_bound_arrays_are_used_where_they_are(self):
         x, y = self.plan.inputs[0].empty(), self.plan.outputs[0].empty()
         self.assertEqual((x.shape, x.dtype), (self.plan.inputs[0].shape, self.plan.inputs[0].dtype))

@@ -39,6 +39,8 @@ uint32_t features_of(const PlanSpec& spec) {
   for (const BankSpec& bank : spec.banks) {
     features |= bank.kind == format::BankKind_DEVICE ? format::kFeatureNpuRegions : 0;
   }
+  for (const FunctionSpec& function : spec.functions)
+    features |= function.states.empty() ? 0 : format::kFeatureStates;
   return spec.required_features.value_or(features);
 }
 
@@ -81,10 +83,13 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
   }
   std::vector<Offset<format::Function>> functions;
   for (const FunctionSpec& function : spec.functions) {
+    std::vector<Offset<format::State>> states;
+    for (const StateSpec& state : function.states)
+      states.push_back(format::CreateState(builder, state.input, state.output, state.initial, state.fill));
     functions.push_back(format::CreateFunctionDirect(
         builder, function.name.c_str(), &function.inputs, &function.outputs, function.first_step,
         function.num_steps, function.scratch_per_worker, list_or_null(function.scratch_offsets),
-        list_or_null(function.scratch_sizes)));
+        list_or_null(function.scratch_sizes), false, function.states.empty() ? nullptr : &states));
   }
   std::vector<Offset<format::Target>> targets;
   for (const TargetSpec& target : spec.targets) {

@@ -108,6 +108,13 @@ struct StepSpec {
   std::optional<NpuSpec> npu;
 };
 
+struct StateSpec {
+  uint32_t input = 0;
+  uint32_t output = 0;
+  uint32_t initial = UINT32_MAX;
+  uint8_t fill = 0;
+};
+
 struct FunctionSpec {
   std::string name = "main";
   std::vector<uint32_t> inputs;
@@ -116,6 +123,7 @@ struct FunctionSpec {
   uint32_t num_steps = 0;
   uint64_t scratch_per_worker = 0;
   std::vector<uint32_t> scratch_offsets, scratch_sizes;
+  std::vector<StateSpec> states;
 };
 
 struct PlanSpec {

@@ -52,6 +52,26 @@ qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 2f, 0, name="{name}")
             for character in "\x1b\x9b\u202e":
                 self.assertNotIn(character, text)
 
+    def test_several_runs_keep_the_states(self):
+        model = self.file("sum.relay", b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_bytes=[[100, 0]]) {
+  %0 = qnn.add(%s, %x, 1f, 0, 1f, 0, 1f, 0);
+  (%0, %0)
+}
+""")
+        plan = self.folder / "sum.qplan"
+        self.succeed("pack", model, "-o", plan)
+        files = [self.file(f"x{i}.bin", bytes(x)) for i, x in enumerate(([1, 2], [3, 4], [5, 6]))]
+        inputs = [argument for file in files for argument in ("--input", file)]
+        report = self.succeed_json("run", plan, *inputs, "--json")
+        values = [run["outputs"][0]["first_values"] for run in report["runs"]]
+        self.assertEqual(values, [[101, 2], [104, 6], [109, 12]])
+        self.assertIn("run 2\n", self.succeed("run", plan, *inputs))
+        self.succeed("run", plan, *inputs, "--output-dir", self.folder / "out")
+        self.assertEqual((self.folder / "out" / "run1_output0.bin").read_bytes(), bytes([104, 6]))
+        states = self.succeed_json("inspect", plan, "--json")["states"]
+        self.assertEqual([(state["bytes"], state["name"]) for state in states], [(2, "s")])
+
     def test_a_pool_that_would_take_hours_is_refused_in_time(self):
         model = self.file("pool.relay", b"""#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 1, 2000, 2000), int8]) {

@@ -39,6 +39,7 @@ struct HeaderFigures {
 std::string header_text(const format::PlanView& view, const EmitOptions& options,
                         const HeaderFigures& figures);
 std::string upper_case(const std::string& name);
+bool has_states(const format::PlanView& view);
 // "of a plan for arch=cortex-m4,isa=dsp"
 std::string first_lines(const format::PlanView& view, const EmitOptions& options);
 

@@ -213,6 +213,8 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
   text += cat("int32_t ", name,
               "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
   text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run(memory); }\n\n");
+  if (has_states(view))
+    text += cat("void ", name, "_reset_state(void) { qplan_firmware_reset_state(memory); }\n\n");
   text +=
       cat("void *", name, "_input(uint32_t index) { return qplan_firmware_tensor(memory, 0, index); }\n\n");
   text += cat("const void *", name,
@@ -240,6 +242,8 @@ std::string upper_case(const std::string& name) {
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return upper;
 }
+
+bool has_states(const PlanView& view) { return format::count_of(view.find_function(nullptr)->states()) > 0; }
 
 std::string first_lines(const PlanView& view, const EmitOptions& options) {
   std::string target;
@@ -278,6 +282,10 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
   text += cat("/* The bytes of an input, to be written before each run",
               "; NULL beyond the last one. */\nvoid *", options.name, "_input(uint32_t index);\n");
   text += cat("/* 0, or a negative status. */\nint32_t ", options.name, "_run(void);\n");
+  if (has_states(view)) {
+    text += cat("/* What the model keeps from run to run becomes what it is after init. */\nvoid ",
+                options.name, "_reset_state(void);\n");
+  }
   text += cat("/* The bytes of an output, until the next run. */\nconst void *", options.name,
               "_output(uint32_t index);\n");
   text += cat("\n/* What the program relies on. */\ntypedef char ", options.name,

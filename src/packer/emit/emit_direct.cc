@@ -138,6 +138,7 @@ class DirectCalls {
 
   std::vector<EmittedFile> run() {
     for (uint32_t i = 0; i < main_.num_steps(); ++i) step(main_.first_step() + i);
+    states();
     const std::string memory = cat(arena_bytes_ + scratch_bytes_, "u");
     const std::string& name = options_.name;
     return {{name + ".h", header_text(view_, options_, {memory, memory, 64})}, {name + ".c", source()}};
@@ -378,6 +379,28 @@ class DirectCalls {
     return uint64_t{count} * 4;
   }
 
+  // ---- states ----
+
+  // Their first bytes, and the copies after the last step.
+  void states() {
+    for (uint32_t i = 0; i < format::count_of(main_.states()); ++i) {
+      const format::State& state = *main_.states()->Get(i);
+      const uint64_t to = view_.tensor(state.input()).offset(), from = view_.tensor(state.output()).offset();
+      const uint64_t size = view_.tensor(state.input()).size();
+      if (from != to)
+        calls_ +=
+            cat("  memcpy(memory + ", to, "u, memory + ", from, "u, ", size, "u); /* state ", i, " */\n");
+      if (state.initial() == format::kNoTensorIndex) {
+        resets_ += cat("  memset(memory + ", to, "u, ", uint32_t{state.fill()}, ", ", size, "u);\n");
+        continue;
+      }
+      const ArgsField bytes = {"initial", "void", ArgsField::kInput, 1, 1, 0, true, 1};
+      const auto* initial = static_cast<const uint8_t*>(view_.constant_data(state.initial()));
+      resets_ += cat("  memcpy(memory + ", to, "u, ", pointer_text(cat("state", i), bytes, initial), ", ",
+                     size, "u);\n");
+    }
+  }
+
   // ---- files ----
 
   static std::string struct_text(uint16_t kernel) {
@@ -423,7 +446,9 @@ class DirectCalls {
     if (has_cascades_) text += kCascadeText;
     text += "/* ---- constants ---- */\n" + constants_;
     text += "/* ---- steps ---- */\n" + tables_;
+    if (has_states(view_)) text += cat("void ", name, "_reset_state(void) {\n", resets_, "}\n\n");
     text += cat("int32_t ", name, "_init(void) {\n",
+                has_states(view_) ? cat("  ", name, "_reset_state();\n") : std::string(),
                 "  /* A library with other arguments does not have this symbol. */\n",
                 "  return qplan_firmware_kernels_1 == 1u ? 0 : -18;\n}\n\n");
     text += cat("int32_t ", name, "_run(void) {\n", calls_, "  return 0;\n}\n");
@@ -452,7 +477,7 @@ class DirectCalls {
   std::set<uint16_t> structs_;                    // kernels whose arguments are written
   std::map<std::string, std::string> variants_;   // and the struct that each reads
   std::map<const uint8_t*, std::string> arrays_;  // constants by address
-  std::string constants_, tables_, calls_;
+  std::string constants_, tables_, calls_, resets_;
 };
 
 }  // namespace

@@ -27,21 +27,11 @@ void define_placeholders(Graph& graph, const tflite::Operator& op) {
   if (op.outputs() == nullptr) return;
   for (const int32_t index : *op.outputs()) {
     const TensorInfo& tensor = graph.file().tensor(index);
-    if (tensor.is_variable || tensor.is_constant() || graph.is_defined(tensor)) continue;
+    if (tensor.is_variable || tensor.is_constant() || tensor.file_type == tflite::TensorType_RESOURCE ||
+        graph.is_defined(tensor))
+      continue;
     graph.define(tensor, graph.function().add_param("", {tensor.dtype.value_or(ir::kFloat32), tensor.shape}));
   }
-}
-
-// Operands of all operators together. Each takes four bytes of a file that does not share vectors among
-// operators; one that does could make a small file take for ever.
-void check_operand_count(const ModelFile& file) {
-  uint64_t count = 0;
-  for (size_t i = 0; i < file.num_operators(); ++i) {
-    const tflite::Operator& op = file.op(i);
-    count += op.inputs() == nullptr ? 0 : op.inputs()->size();
-    count += op.outputs() == nullptr ? 0 : op.outputs()->size();
-  }
-  if (count > file.size_bytes()) tfl::invalid("the operators have more operands than the file has bytes");
 }
 
 void import_operators(Graph& graph, UnsupportedList* unsupported) {
@@ -130,7 +120,9 @@ void finish(Graph& graph) {
     names.push_back(tensor.name.empty() ? "output_" + std::to_string(i) : tensor.name);
     if (const auto quantization = plain_quantization(tensor)) set_output_quantization(main, i, *quantization);
   }
+  const std::vector<ir::State> states = graph.finish_states(&outputs, &names);
   main.set_outputs(std::move(outputs), std::move(names));
+  ir::set_states(main, states);
 }
 
 ir::Module import_model(ModelFile& file, const std::string& place, const LogFunction& log) {
@@ -138,6 +130,7 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   Graph graph(file, module.add_function("main"), log);
   add_inputs(graph);
   UnsupportedList unsupported;
+  tfl::prepare_variables(graph, &unsupported);
   import_operators(graph, &unsupported);
   if (!unsupported.empty()) {
     tfl::list_subgraph_operators(file, &unsupported);
@@ -147,7 +140,7 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   if (log) {
     for (const std::string& note : tfl::model_notes(file)) log(QPLAN_LOG_INFO, place + note);
   }
-  if (log && file.num_subgraphs() > 1) {
+  if (log && file.num_subgraphs() > 1 && !graph.has_variables()) {
     log(QPLAN_LOG_INFO,
         place + "subgraphs 1 to " + std::to_string(file.num_subgraphs() - 1) + " are not used");
   }
@@ -168,9 +161,6 @@ constexpr Advice kAdvice[] = {
     {"extents that are not constant", kFixShapes},
     {" inside WHILE",
      "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body alone"},
-    {"VAR_HANDLE",
-     "the model keeps its state in resource variables; export it with its state as inputs and outputs, and "
-     "give each run the state that the one before it returned"},
 };
 
 std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {
@@ -184,7 +174,7 @@ std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {
 
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
   ModelFile file(bytes);
-  check_operand_count(file);
+  tfl::check_operand_count(file);
   try {
     return import_model(file, place, log);
   } catch (const PackError& error) {

@@ -70,6 +70,14 @@ std::string function_text(const PlanView& view, const format::Function& function
   std::string text = "function " + quoted(function.name()->c_str()) + "  " +
                      tensors_text(view, function.inputs()) + " -> " + tensors_text(view, function.outputs()) +
                      "  scratch " + std::to_string(function.scratch_per_worker()) + " bytes a worker\n";
+  for (uint32_t i = 0; i < format::count_of(function.states()); ++i) {
+    const format::State& state = *function.states()->Get(i);
+    text += "  state %" + std::to_string(state.input()) + " <- %" + std::to_string(state.output()) + "  " +
+            std::to_string(view.tensor(state.input()).size()) + " bytes, at first " +
+            (state.initial() == format::kNoTensorIndex ? "all " + std::to_string(state.fill())
+                                                       : "%" + std::to_string(state.initial())) +
+            "\n";
+  }
   const std::vector<bool> is_fallback = alternative_steps(view);
   for (uint32_t i = 0; i < function.num_steps(); ++i) {
     const uint32_t s = function.first_step() + i;

@@ -75,6 +75,24 @@ Json stack_json(const PlanView& view, const format::Function& main) {
   return {{"32_bit", {{"open", has_cascades ? 2240 : 1792}, {"invoke", has_cascades ? 1856 : 1024}}}};
 }
 
+// What the function keeps between runs.
+Json states_json(const PlanView& view, const format::Function& main) {
+  Json json = Json::array();
+  for (uint32_t i = 0; i < format::count_of(main.states()); ++i) {
+    const format::State& state = *main.states()->Get(i);
+    Json entry;
+    entry["input"] = state.input();
+    entry["output"] = state.output();
+    entry["name"] = view.tensor_name(state.input());
+    entry["bytes"] = view.tensor(state.input()).size();
+    entry["in_place"] = format::same_range(view.tensor(state.input()), view.tensor(state.output()));
+    entry["initial"] = state.initial() == format::kNoTensorIndex ? Json() : Json(state.initial());
+    entry["fill"] = state.initial() == format::kNoTensorIndex ? Json(state.fill()) : Json();
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
 Json memory_json(const PlanView& view) {
   const format::Function& main = *view.find_function(nullptr);
   Json json;
@@ -87,6 +105,10 @@ Json memory_json(const PlanView& view) {
     if (view.bank(i).kind() == format::BankKind_DEVICE) device_bytes += view.bank(i).size();
   }
   json["device_bytes"] = device_bytes;
+  uint64_t state_bytes = 0;  // of the arena
+  for (uint32_t i = 0; i < format::count_of(main.states()); ++i)
+    state_bytes += view.tensor(main.states()->Get(i)->input()).size();
+  json["state_bytes"] = state_bytes;
   json["overwrites_inputs"] = main.overwrites_inputs();
   // Everything a session needs beside the plan itself.
   json["session_bytes"] = Json::object();
@@ -260,6 +282,7 @@ std::string inspect_json(const PlanView& view) {
     json["functions"].push_back(function_json(view, view.function(i)));
   json["inputs"] = tensors_json(view, main.inputs());
   json["outputs"] = tensors_json(view, main.outputs());
+  json["states"] = states_json(view, main);
   json["memory"] = memory_json(view);
   json["banks"] = Json::array();
   for (uint32_t i = 0; i < view.num_banks(); ++i) json["banks"].push_back(bank_json(view, i));

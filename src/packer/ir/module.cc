@@ -1,5 +1,7 @@
 #include "src/packer/ir/module.h"
 
+#include <algorithm>
+
 #include "src/packer/error.h"
 #include "src/packer/op/op_def.h"
 
@@ -105,8 +107,8 @@ Node& Function::add_node(const op::OpDef& op, std::vector<ValueId> operands, Att
   return append(std::move(node), std::move(types));
 }
 
-Node& Function::add_call(std::string callee, std::vector<ValueId> operands, std::vector<TensorType> result_types,
-                         std::string name) {
+Node& Function::add_call(std::string callee, std::vector<ValueId> operands,
+                         std::vector<TensorType> result_types, std::string name) {
   Node node;
   node.callee = std::move(callee);
   node.operands = std::move(operands);
@@ -118,6 +120,81 @@ void Function::set_outputs(std::vector<ValueId> outputs, std::vector<std::string
   outputs_ = std::move(outputs);
   output_names_ = std::move(names);
 }
+
+namespace {
+
+constexpr char kStates[] = "states";
+constexpr char kStateBytes[] = "state_bytes";
+
+[[noreturn]] void bad_states(const Function& function, const std::string& text) {
+  throw PackError(QPLAN_MODEL_INVALID, "function '" + function.name() + "': " + text);
+}
+
+size_t num_states(const Function& function) {
+  const AttrValue* states = function.attrs().find(kStates);
+  const auto* lists = states == nullptr ? nullptr : std::get_if<std::vector<Ints>>(states);
+  return lists == nullptr ? 0 : lists->size();
+}
+
+}  // namespace
+
+std::vector<State> states_of(const Function& function) {
+  std::vector<State> states;
+  if (!function.attrs().has(kStates) && !function.attrs().has(kStateBytes)) return states;
+  const auto lists = [&](const char* name) -> const std::vector<Ints>& {
+    const AttrValue* value = function.attrs().find(name);
+    const auto* found = value == nullptr ? nullptr : std::get_if<std::vector<Ints>>(value);
+    if (found == nullptr)
+      bad_states(function, std::string("expected '") + name + "' as a list of lists of integers");
+    return *found;
+  };
+  const std::vector<Ints>&pairs = lists(kStates), &bytes = lists(kStateBytes);
+  const size_t count = pairs.size(), params = function.params().size(), results = function.outputs().size();
+  if (bytes.size() != count || count > params || count >= results) {
+    bad_states(function, std::to_string(count) + " states with " + std::to_string(bytes.size()) +
+                             " initial values, " + std::to_string(params) + " parameters and " +
+                             std::to_string(results) +
+                             " results; expected an initial value, a parameter and a result for each, and "
+                             "one result more");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const size_t param = params - count + i, result = results - count + i;
+    const std::string place = "state " + std::to_string(i) + ": ";
+    if (pairs[i] != Ints{static_cast<int64_t>(param), static_cast<int64_t>(result)}) {
+      bad_states(function, place + "expected parameter " + std::to_string(param) + " and result " +
+                               std::to_string(result) + ": states are the last of both, in their order");
+    }
+    const TensorType& type = function.type(function.params()[param]);
+    if (type != function.type(function.outputs()[result])) {
+      bad_states(function, place + "the parameter is " + to_string(type) + ", but the result " +
+                               to_string(function.type(function.outputs()[result])));
+    }
+    const auto size = static_cast<size_t>(type.size_bytes());
+    if ((bytes[i].size() != 1 && bytes[i].size() != size) ||
+        !std::ranges::all_of(bytes[i], [](int64_t byte) { return byte >= 0 && byte <= 255; })) {
+      bad_states(function, place + std::to_string(bytes[i].size()) + " initial bytes, expected 1 or " +
+                               std::to_string(size) + " from 0 to 255");
+    }
+    states.push_back({param, result, {bytes[i].begin(), bytes[i].end()}});
+  }
+  return states;
+}
+
+void set_states(Function& function, const std::vector<State>& states) {
+  if (states.empty()) return;
+  std::vector<Ints> pairs, bytes;
+  for (const State& state : states) {
+    pairs.push_back({static_cast<int64_t>(state.param), static_cast<int64_t>(state.result)});
+    const bool all_equal =
+        std::ranges::all_of(state.initial, [&](uint8_t b) { return b == state.initial[0]; });
+    bytes.emplace_back(state.initial.begin(), all_equal ? state.initial.begin() + 1 : state.initial.end());
+  }
+  function.attrs().set(kStates, std::move(pairs));
+  function.attrs().set(kStateBytes, std::move(bytes));
+}
+
+size_t num_inputs(const Function& function) { return function.params().size() - num_states(function); }
+size_t num_outputs(const Function& function) { return function.outputs().size() - num_states(function); }
 
 std::vector<uint32_t> count_uses(const Function& function) {
   std::vector<uint32_t> uses(function.num_values(), 0);

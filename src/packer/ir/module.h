@@ -125,6 +125,23 @@ class Function {
   std::unordered_multimap<uint64_t, ValueId> constants_;  // by content hash
 };
 
+// What a function keeps from one run to the next: a parameter, which is no input, and the result, which is no
+// output, that is the parameter of the next run. They are the function's attributes, so that passes keep
+// them:
+//   states=[[parameter, result], ...]  positions, of the last parameters and the last results
+//   state_bytes=[[0], [1, 2, 3, 4]]    of the first run: one byte that all are, or each
+struct State {
+  size_t param = 0;
+  size_t result = 0;
+  std::vector<uint8_t> initial;  // one byte: all of them are
+};
+// PackError (QPLAN_MODEL_INVALID) where the attributes are not what this text says.
+std::vector<State> states_of(const Function& function);
+void set_states(Function& function, const std::vector<State>& states);
+// The number of parameters, or results, that are no states.
+size_t num_inputs(const Function& function);
+size_t num_outputs(const Function& function);
+
 // For each value how many operands and outputs name it.
 std::vector<uint32_t> count_uses(const Function& function);
 

@@ -138,6 +138,7 @@ class FunctionVerifier {
       broken("there are " + std::to_string(names) + " output names for " +
              std::to_string(function_.outputs().size()) + " outputs");
     }
+    (void)states_of(function_);
   }
 
   const Module& module_;

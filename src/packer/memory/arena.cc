@@ -146,6 +146,45 @@ void check_steps(const Program& program, const Arena& arena) {
   }
 }
 
+// Nothing but the next value of a state is written over its bytes, and that after everything that reads it.
+void check_states(const Program& program, const Arena& arena) {
+  const auto overlap = [&](uint32_t a, uint64_t begin, uint64_t size) {
+    const auto a_size = static_cast<uint64_t>(program.tensors[a].type.size_bytes());
+    return arena.offsets[a] < begin + size && begin < arena.offsets[a] + a_size;
+  };
+  for (const target::ProgramState& state : program.states) {
+    const auto fail = [&](const std::string& what) {
+      throw PackError(QPLAN_INTERNAL, cat("memory plan: state '", program.tensors[state.input].name, "' ",
+                                          what, "; this is a defect of the packer"));
+    };
+    if (arena.device_of[state.input] != kNone || arena.device_of[state.output] != kNone)
+      fail("is in the memory of a device");
+    const auto in_state = [&](uint64_t begin, uint64_t size) { return overlap(state.input, begin, size); };
+    uint32_t reads_end = 0, written = 0;
+    for (uint32_t s = 0; s < program.steps.size(); ++s) {
+      const ProgramStep& step = program.steps[s];
+      const uint32_t end = s + (step.npu == nullptr ? 0 : step.npu->num_alternative_steps);
+      if (std::ranges::find(step.inputs, state.input) != step.inputs.end())
+        reads_end = std::max(reads_end, end + 1);
+      if (!arena.scratch_sizes.empty() && arena.scratch_sizes[s] != 0 &&
+          in_state(arena.scratch_offsets[s], arena.scratch_sizes[s])) {
+        fail(cat("overlaps the scratch of '", step.name, "'"));
+      }
+      for (const uint32_t output : step.outputs) {
+        if (output == state.output && written == 0) written = s + 1;
+        if (output == state.output || arena.device_of[output] != kNone) continue;
+        if (in_state(arena.offsets[output], static_cast<uint64_t>(program.tensors[output].type.size_bytes())))
+          fail(cat("is overwritten by '", program.tensors[output].name, "'"));
+      }
+    }
+    if (written == 0) fail("has a next value that no step writes");
+    const auto size = static_cast<uint64_t>(program.tensors[state.output].type.size_bytes());
+    if (!in_state(arena.offsets[state.output], size)) continue;
+    if (arena.offsets[state.output] != arena.offsets[state.input] || written <= reads_end)
+      fail("is overwritten by its next value while steps read it");
+  }
+}
+
 void check_bank(const Program& program, const Arena& arena, uint32_t device,
                 const PartOffsetQuery& part_offset) {
   const uint64_t bank_alignment =
@@ -210,7 +249,9 @@ uint64_t scratch_of(const Program& program, const Arena& arena, const ProgramSte
   if (step.npu != nullptr) return 0;
   bool is_in_place = false, is_bindable = false;
   for (const uint32_t output : step.outputs) {
-    is_in_place = is_in_place || arena.lifetimes.replaces[output] != kNone;
+    // What replaces a state is not computed in place: the step reads other tensors.
+    const uint32_t replaced = arena.lifetimes.replaces[output];
+    is_in_place = is_in_place || std::ranges::find(step.inputs, replaced) != step.inputs.end();
     is_bindable = is_bindable || std::ranges::find(program.outputs, output) != program.outputs.end();
   }
   if (is_bindable) return std::max(step.scratch_bytes, step.in_place_scratch_bytes);
@@ -299,6 +340,7 @@ Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t
   for (uint32_t device = 0; device < program.devices.size(); ++device)
     check_bank(program, arena, device, sharing.part_offset);
   check_steps(program, arena);
+  check_states(program, arena);
   check_regions(program, arena);
   return arena;
 }

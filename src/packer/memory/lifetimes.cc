@@ -31,6 +31,7 @@ class Finder {
     result_.offset.assign(program_.tensors.size(), 0);
     find_uses();
     for (uint32_t s = 0; s < program_.steps.size(); ++s) take_over_inputs(s);
+    take_over_states();
     make_buffers();
     return std::move(result_);
   }
@@ -61,6 +62,23 @@ class Finder {
     for (const TensorId tensor : program_.outputs) {
       result_.last[tensor] = last_step;
       kept_[tensor] = true;
+    }
+    for (const target::ProgramState& state : program_.states) {
+      last_read_.push_back(result_.last[state.input]);
+      result_.first[state.input] = 0;
+      kept_[state.input] = kept_[state.output] = true;
+      result_.last[state.input] = result_.last[state.output] = last_step;
+    }
+  }
+
+  // A state's next value is written over its value where all that read the value have run before: then
+  // nothing is copied after the run. Not what something is computed in the place of.
+  void take_over_states() {
+    for (size_t i = 0; i < program_.states.size(); ++i) {
+      const auto& [input, output, initial, fill] = program_.states[i];
+      if (last_read_[i] >= result_.first[output] || result_.replaces[output] != kNone) continue;
+      result_.replaces[output] = input;
+      result_.last[input] = result_.first[output];
     }
   }
 
@@ -95,6 +113,7 @@ class Finder {
   // Tensors in the order in which they begin to live: a tensor comes after the one it replaces.
   void make_buffers() {
     for (const TensorId tensor : program_.inputs) new_buffer(tensor);
+    for (const target::ProgramState& state : program_.states) new_buffer(state.input);
     for (const ProgramStep& step : program_.steps) {
       for (const TensorId tensor : step.outputs) {
         if (result_.buffer[tensor] != kNone) continue;  // of a region, and of the steps in its place
@@ -119,7 +138,8 @@ class Finder {
   const Program& program_;
   const DeviceTensors& device_of_;
   const InPlaceQuery& may_be_in_place_;
-  std::vector<bool> kept_;                // inputs and outputs of the function
+  std::vector<bool> kept_;                // inputs, outputs and states of the function
+  std::vector<uint32_t> last_read_;       // per state: the last step that reads its value
   std::vector<uint32_t> read_by_region_;  // the step after the last region that reads the tensor; 0: none
   Lifetimes result_;
 };
@@ -183,6 +203,8 @@ DeviceTensors find_device_tensors(const Program& program) {
       device_of[tensor] = step.npu->target;
     }
   }
+  for (const target::ProgramState& state : program.states)
+    is_copied[state.input] = is_copied[state.output] = true;
   for (uint32_t t = 0; t < device_of.size(); ++t) {
     if (is_copied[t]) device_of[t] = kNone;
   }

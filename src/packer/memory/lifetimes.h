@@ -101,10 +101,11 @@ struct SharingQueries {
 
 // Inputs of the function are needed from the first to the last step: they stay as they were written, so that
 // a second invoke sees them, but for programs that overwrite them. Nothing is computed in their place.
-// Outputs are needed until the last step. In place goes what the query allows, where the input is an
-// activation of the same size and bank that nothing needs afterwards. A region's inputs and outputs are
-// needed from its step to the last of its fallback steps, which find the inputs unchanged whatever the device
-// did.
+// Outputs are needed until the last step. So are states and their next values, which may be the same bytes
+// where all that read the value run before the step that writes the next. In place goes what the query
+// allows, where the input is an activation of the same size and bank that nothing needs afterwards. A
+// region's inputs and outputs are needed from its step to the last of its fallback steps, which find the
+// inputs unchanged whatever the device did.
 Lifetimes find_lifetimes(const target::Program& program, const DeviceTensors& device_of,
                          const InPlaceQuery& may_be_in_place);
 

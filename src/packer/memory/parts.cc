@@ -56,6 +56,8 @@ class PartPlacer {
     for (const std::vector<TensorId>* ends : {&program.inputs, &program.outputs}) {
       for (const TensorId tensor : *ends) may_share_[tensor] = false;
     }
+    for (const target::ProgramState& state : program.states)
+      may_share_[state.input] = may_share_[state.output] = false;
     for (uint32_t s = 0; s < program.steps.size(); ++s) {
       const ProgramStep& step = program.steps[s];
       for (const std::vector<TensorId>* tensors : {&step.inputs, &step.outputs}) {

@@ -72,7 +72,7 @@ class IoChange {
     Rebuild r(main_, [&](size_t index, const ir::TensorType& type) {
       return changes_input(index) ? ir::TensorType{wanted_, type.shape} : type;
     });
-    for (size_t i = 0; i < main_.params().size(); ++i) {
+    for (size_t i = 0; i < ir::num_inputs(main_); ++i) {
       const ir::Value& param = main_.value(main_.params()[i]);
       if (changes_input(i)) {
         change_input(r, i);
@@ -85,7 +85,10 @@ class IoChange {
       if (!replaced_[i]) r.copy(node);
     }
     std::vector<PostValue> outputs;
-    for (size_t i = 0; i < main_.outputs().size(); ++i) outputs.push_back(change_output(r, i));
+    const size_t num_outputs = ir::num_outputs(main_);
+    for (size_t i = 0; i < num_outputs; ++i) outputs.push_back(change_output(r, i));
+    for (const ir::ValueId state : main_.outputs().subspan(num_outputs))
+      outputs.push_back(r[PreValue{state}]);
     std::unique_ptr<ir::Function> result = r.finish(outputs);
     for (const size_t index : float_inputs_) clear_input_quantization(*result, index);
     for (const size_t index : float_outputs_) clear_output_quantization(*result, index);
@@ -121,6 +124,7 @@ class IoChange {
   }
 
   bool changes_input(size_t index) const {
+    if (index >= ir::num_inputs(main_)) return false;
     const ir::ValueId param = main_.params()[index];
     const ir::DType dtype = main_.type(param).dtype;
     if (dtype == wanted_) return false;

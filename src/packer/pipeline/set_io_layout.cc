@@ -106,10 +106,11 @@ void set_io_layout(ir::Module* module, std::string_view layout, const LogFunctio
 
   Rebuild r(main, [&](size_t index, const ir::TensorType& type) {
     const ir::ValueId param = main.params()[index];
+    if (index >= ir::num_inputs(main)) return type;
     tell_unknown("input", param, main.value(param).name);
     return changes(param) ? ir::TensorType{type.dtype, permuted(type.shape, outwards)} : type;
   });
-  for (size_t i = 0; i < main.params().size(); ++i) {
+  for (size_t i = 0; i < ir::num_inputs(main); ++i) {
     const PreValue param{main.params()[i]};
     if (!changes(param.id)) continue;
     r.replace(param,
@@ -119,6 +120,10 @@ void set_io_layout(ir::Module* module, std::string_view layout, const LogFunctio
   std::vector<PostValue> outputs;
   for (size_t i = 0; i < main.outputs().size(); ++i) {
     const PreValue output{main.outputs()[i]};
+    if (i >= ir::num_outputs(main)) {
+      outputs.push_back(r[output]);
+      continue;
+    }
     const std::string& name = i < main.output_names().size() ? main.output_names()[i] : r.pre().name(output);
     tell_unknown("output", output.id, name);
     outputs.push_back(changes(output.id) ? r.post().call("transpose", {r[output]}, {{"axes", outwards}}, name)

@@ -23,6 +23,11 @@ void renumber(const std::vector<TensorId>& number, std::vector<TensorId>* tensor
 void renumber_all(const std::vector<TensorId>& number, target::Program* program) {
   renumber(number, &program->inputs);
   renumber(number, &program->outputs);
+  for (target::ProgramState& state : program->states) {
+    for (TensorId* tensor : {&state.input, &state.output, &state.initial}) {
+      if (*tensor < target::kFirstTile) *tensor = number[*tensor];
+    }
+  }
   for (ProgramStep& step : program->steps) {
     renumber_step(number, &step);
     if (step.npu == nullptr) continue;
@@ -126,6 +131,7 @@ class LinkFinder {
       }
     }
     for (const TensorId tensor : program_.outputs) ++readers_[tensor];
+    for (const target::ProgramState& state : program_.states) ++readers_[state.output];
   }
 
   uint32_t reader_of(uint32_t s) const {
@@ -217,6 +223,7 @@ Program with_cascades(const Program& program, const std::vector<CascadeSteps>& c
   result.tensors = program.tensors;
   result.inputs = program.inputs;
   result.outputs = program.outputs;
+  result.states = program.states;
   if (step_of != nullptr) step_of->clear();
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const CascadeSteps* cascade = cascade_of[s];

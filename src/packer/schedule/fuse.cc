@@ -126,6 +126,7 @@ class Folding {
       for (const TensorId tensor : step.outputs) writer_[tensor] = s;
     }
     for (const TensorId tensor : program.outputs) ++num_readers_[tensor];
+    for (const target::ProgramState& state : program.states) ++num_readers_[state.output];
   }
 
   Program run() {

@@ -85,7 +85,8 @@ class RootBuilder {
     return format::CreateFunction(builder_, old(function.name()), old(function.inputs()),
                                   old(function.outputs()), function.first_step(), function.num_steps(),
                                   function.scratch_per_worker(), old(function.scratch_offsets()),
-                                  old(function.scratch_sizes()), function.overwrites_inputs());
+                                  old(function.scratch_sizes()), function.overwrites_inputs(),
+                                  old(function.states()));
   }
 
   const format::PlanView& view_;

@@ -89,16 +89,25 @@ struct ProgramDevice {
   uint64_t max_bank_bytes = 0;  // Target::max_bank_bytes
 };
 
+// What a program keeps between runs (format/plan.fbs, State).
+struct ProgramState {
+  TensorId input = 0;
+  TensorId output = 0;
+  TensorId initial = UINT32_MAX;  // a constant; else every byte is `fill`
+  uint8_t fill = 0;
+};
+
 struct Program {
   std::string name;  // of the function: "main"
   std::vector<ProgramDevice> devices;
   std::vector<ProgramTensor> tensors;
-  std::vector<ProgramStep> steps;   // in the order of execution; each activation is written by one step
-  std::vector<TensorId> inputs;     // activations, all different
-  std::vector<TensorId> outputs;    // activations
-  uint64_t scratch_per_worker = 0;  // bytes, a multiple of 64; filled with the schedules
-  // For a device of 32 bits: scratch is planned in the arena, layers are computed in place row by row, constants follow
-  // the other tensors.
+  std::vector<ProgramStep> steps;    // in the order of execution; each activation is written by one step
+  std::vector<TensorId> inputs;      // activations, all different
+  std::vector<TensorId> outputs;     // activations
+  std::vector<ProgramState> states;  // activations that are no inputs or outputs, all different
+  uint64_t scratch_per_worker = 0;   // bytes, a multiple of 64; filled with the schedules
+  // For a device of 32 bits: scratch is planned in the arena, layers are computed in place row by row,
+  // constants follow the other tensors.
   bool is_small = false;
   bool overwrites_inputs = false;  // plan.fbs, Function
 };

@@ -190,6 +190,13 @@ class RootBuilder {
       scratch_offsets = builder_.CreateVector(begins);
       scratch_sizes = builder_.CreateVector(sizes);
     }
+    Tables<format::State> states = 0;
+    if (!contents_.program.states.empty()) {
+      std::vector<Offset<format::State>> tables;
+      for (const target::ProgramState& state : contents_.program.states)
+        tables.push_back(format::CreateState(builder_, state.input, state.output, state.initial, state.fill));
+      states = builder_.CreateVector(tables);
+    }
     format::FunctionBuilder table(builder_);
     table.add_name(name);
     table.add_inputs(inputs);
@@ -199,6 +206,7 @@ class RootBuilder {
     table.add_scratch_offsets(scratch_offsets);
     table.add_scratch_sizes(scratch_sizes);
     table.add_overwrites_inputs(contents_.program.overwrites_inputs);
+    if (!states.IsNull()) table.add_states(states);
     return table.Finish();
   }
 

@@ -92,8 +92,10 @@ AlignedBytes write_plan(const target::Program& program, const target::TargetProf
   format::Header header = {};
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
-  header.version_minor = format::kVersionMinor;
+  // The version that added what this plan has: others have the bytes that they had before states.
+  header.version_minor = program.states.empty() ? 5 : format::kVersionMinor;
   if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
+  if (!program.states.empty()) header.required_features |= format::kFeatureStates;
   header.root_size = static_cast<uint32_t>(root.size());
   header.content_size = constants.size == 0 ? sizeof(format::Header) + root.size()
                                             : constants_begin(root.size()) + constants.size;

@@ -117,7 +117,15 @@ ModelFile::ModelFile(std::span<const uint8_t> bytes) : bytes_(bytes) {
     invalid("schema version " + std::to_string(model_->version()) + ", expected " + std::to_string(kVersion));
   }
   if (num_subgraphs() == 0) invalid("the model has no subgraph");
-  graph_ = model_->subgraphs()->Get(0);
+  open_subgraph(0);
+}
+
+ModelFile::ModelFile(const ModelFile& file, size_t subgraph) : bytes_(file.bytes_), model_(file.model_) {
+  open_subgraph(subgraph);
+}
+
+void ModelFile::open_subgraph(size_t index) {
+  graph_ = model_->subgraphs()->Get(static_cast<flatbuffers::uoffset_t>(index));
   if (graph_->tensors() != nullptr) tensors_.resize(graph_->tensors()->size());
   const auto copy = [&](const flatbuffers::Vector<int32_t>* indices, std::vector<int32_t>* to) {
     if (indices != nullptr) to->assign(indices->begin(), indices->end());

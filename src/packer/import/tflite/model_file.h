@@ -46,6 +46,8 @@ class ModelFile {
  public:
   // Verifies the flatbuffer; PackError when it is not one, or not a model. bytes must outlive the object.
   explicit ModelFile(std::span<const uint8_t> bytes);
+  // Another subgraph of the file, which must outlive the object; the index is in range.
+  ModelFile(const ModelFile& file, size_t subgraph);
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
 
@@ -69,6 +71,7 @@ class ModelFile {
   const tflite::SubGraph* subgraph(size_t index) const;
 
  private:
+  void open_subgraph(size_t index);
   std::span<const uint8_t> buffer(uint32_t index) const;
   const tflite::OperatorCode& operator_code(const tflite::Operator& op) const;
 
@@ -93,7 +96,11 @@ using importer::Unsupported;
 // Sentences, the one that explains most first; none for a model that is quantised as qplan wants it.
 std::vector<std::string> model_notes(ModelFile& file);
 
-// Operators in the subgraphs that IF, WHILE and CALL_ONCE run: none is imported, all are listed.
+// Operands of all operators together. Each takes four bytes of a file that does not share vectors among
+// operators; one that does could make a small file take for ever.
+void check_operand_count(const ModelFile& file);
+
+// Operators in the subgraphs that IF and WHILE run: none is imported, all are listed.
 
 // Adds what subgraph 0 reaches through such operators: "ADD inside WHILE". Each subgraph counts once.
 void list_subgraph_operators(const ModelFile& file, importer::UnsupportedList* unsupported);

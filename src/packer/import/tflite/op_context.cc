@@ -50,8 +50,8 @@ void Graph::charge(uint64_t bytes) {
 
 ir::ValueId Graph::value(const TensorInfo& tensor) {
   ir::ValueId& value = values_[static_cast<size_t>(tensor.index)];
+  if (tensor.is_variable) return variable_tensor(tensor);
   if (value.valid()) return value;
-  if (tensor.is_variable) throw Unsupported{"variable tensor " + quoted(tensor.name)};
   if (tensor.is_empty) throw Unsupported{"a tensor without elements"};
   if (!tensor.is_constant()) {
     invalid("tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name) +
@@ -68,6 +68,7 @@ ir::ValueId Graph::value(const TensorInfo& tensor) {
 }
 
 ir::ConstantRef Graph::known_contents(const TensorInfo& tensor) {
+  if (tensor.is_variable) return nullptr;
   if (is_defined(tensor)) return function_.value(value(tensor)).constant;
   if (tensor.is_empty)
     return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
@@ -79,7 +80,7 @@ ir::ConstantRef Graph::known_contents(const TensorInfo& tensor) {
 }
 
 void Graph::define(const TensorInfo& tensor, ir::ValueId value) {
-  if (tensor.is_variable) throw Unsupported{"variable tensor " + quoted(tensor.name)};
+  if (tensor.is_variable) return set_variable_tensor(tensor, value);
   const std::string place = "tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name);
   if (is_defined(tensor)) invalid(place + " is written twice, or is an input that an operator writes");
   if (tensor.is_constant()) invalid(place + " is a constant and is written");
@@ -171,13 +172,11 @@ int64_t OpContext::axis_of(int64_t axis, size_t rank) {
 }
 
 void OpContext::require_8bit(const TensorInfo& tensor, const std::string& what) const {
-  if (tensor.is_variable) throw Unsupported{"variable tensor " + quoted(tensor.name)};
   if (tensor.dtype == ir::kInt8 || tensor.dtype == ir::kUint8) return;
   throw Unsupported{type_name(tensor.file_type) + " " + what};
 }
 
 void OpContext::require_movable(const TensorInfo& from, const TensorInfo& to) const {
-  if (from.is_variable) throw Unsupported{"variable tensor " + quoted(from.name)};
   if (!from.dtype || from.dtype->bits < 8 || from.dtype->lanes != 1) {
     // Constants of any dtype are moved on import.
     if (from.dtype != ir::kBool || !is_known(from)) throw Unsupported{type_name(from.file_type) + " input"};
@@ -210,7 +209,6 @@ void OpContext::require_same_8bit(std::initializer_list<const TensorInfo*> tenso
 void OpContext::require_same_quantized(std::initializer_list<const TensorInfo*> tensors) const {
   if ((*tensors.begin())->dtype != ir::kInt16) return require_same_8bit(tensors);
   for (const TensorInfo* tensor : tensors) {
-    if (tensor->is_variable) throw Unsupported{"variable tensor " + quoted(tensor->name)};
     if (tensor->dtype != ir::kInt16) {
       throw Unsupported{"int16 and " + type_name(tensor->file_type) + " tensors together"};
     }

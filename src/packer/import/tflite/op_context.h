@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
@@ -40,12 +42,39 @@ class Graph {
   // them.
   void charge(uint64_t bytes);
 
+  // -- what is kept between runs (variables.cc)
+  // The name of a resource variable that a handle refers to, and a tensor that is such a handle.
+  std::string variable_key(const TensorInfo& handle) const;
+  void add_handle(const TensorInfo& handle, std::string key) { handles_[handle.index] = std::move(key); }
+  void will_be_assigned(const std::string& key) { variables_[key].is_assigned = true; }
+  void set_first_value(const std::string& key, ir::ConstantRef value);
+  // What the variable is at this operator: the last value that was assigned, or the parameter of a state. as:
+  // its type, where nothing else tells it.
+  ir::ValueId read_variable(const std::string& key, const TensorInfo& as);
+  void assign_variable(const std::string& key, ir::ValueId value);
+  // The same of a tensor with is_variable, for operators that update such a tensor.
+  ir::ValueId variable_tensor(const TensorInfo& tensor);
+  void set_variable_tensor(const TensorInfo& tensor, ir::ValueId value);
+  bool has_variables() const { return !variables_.empty(); }
+  // Appends what the states are after a run, and their names; the states, for ir::set_states.
+  std::vector<ir::State> finish_states(std::vector<ir::ValueId>* outputs, std::vector<std::string>* names);
+
  private:
+  struct Variable {
+    ir::ConstantRef first_value;  // null: all bytes are first_byte
+    uint8_t first_byte = 0;
+    bool is_assigned = false;  // by some operator of the graph
+    ir::ValueId value;         // at the operator that is imported; invalid: not read or written yet
+  };
+
   ModelFile& file_;
   ir::Function& function_;
   const LogFunction& log_;
   std::vector<ir::ValueId> values_;  // by tensor index
   uint64_t constant_bytes_ = 0;
+  std::map<std::string, Variable> variables_;
+  std::map<int32_t, std::string> handles_;               // by tensor index
+  std::vector<std::pair<Variable*, ir::State>> states_;  // variables that are read before they are written
 };
 
 // One scale and one zero point.
@@ -66,6 +95,7 @@ class OpContext {
  public:
   OpContext(Graph& graph, const tflite::Operator& op, std::string op_name, size_t index);
 
+  Graph& graph() const { return graph_; }
   // Name of the nodes: of the first output, or "<OP>_<index>".
   const std::string& name() const { return name_; }
   void warn(const std::string& text) const;
@@ -153,6 +183,9 @@ class OpContext {
 // Whether the operator was shape arithmetic: integers that are known on import, which it computed. Not so an
 // operator that has a row and moves elements, which emit() folds.
 bool fold_integers(OpContext& op, int32_t builtin_code);
+
+// Before the operators: handles, variables that are assigned, and the subgraphs that CALL_ONCE runs.
+void prepare_variables(Graph& graph, importer::UnsupportedList* unsupported);
 
 // The rows of ops.def.
 struct ImportRow {

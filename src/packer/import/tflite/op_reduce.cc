@@ -96,7 +96,7 @@ void import_quantized_reduction(OpContext& op, const char* ir_op) {
 }
 
 // TFLite demands one quantisation.
-void import_extremum(OpContext& op, const char* ir_op) {
+void reduce_to_extremum(OpContext& op, const char* ir_op) {
   Reduction r = read_reduction(op);
   if (r.in != r.out) throw Unsupported{"input and output of different quantisation"};
   op.define(op.output(), op.emit(ir_op, {r.data}, std::move(r.attrs)));
@@ -120,8 +120,8 @@ void import_reduce_prod(OpContext& op) {
   import_quantized_reduction(op, "qnn.prod");
 }
 
-void import_reduce_max(OpContext& op) { import_extremum(op, "max"); }
-void import_reduce_min(OpContext& op) { import_extremum(op, "min"); }
+void import_reduce_max(OpContext& op) { reduce_to_extremum(op, "max"); }
+void import_reduce_min(OpContext& op) { reduce_to_extremum(op, "min"); }
 
 namespace {
 

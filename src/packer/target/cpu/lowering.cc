@@ -161,7 +161,11 @@ Program Lowering::finish() {
     program_.tensors[program_.inputs[i]].quantization = quantization_attr(attrs, "input", i);
     described[program_.inputs[i]] = true;
   }
-  for (size_t i = 0; i < function_.outputs().size(); ++i) {
+  const std::vector<ir::State> states = ir::states_of(function_);
+  const std::vector<TensorId> state_inputs(program_.inputs.end() - static_cast<std::ptrdiff_t>(states.size()),
+                                           program_.inputs.end());
+  program_.inputs.resize(program_.inputs.size() - states.size());
+  for (size_t i = 0; i < ir::num_outputs(function_); ++i) {
     TensorId id = tensor(function_.outputs()[i]);
     described.resize(program_.tensors.size(), false);
     const std::string name = i < function_.output_names().size() ? function_.output_names()[i]
@@ -169,12 +173,30 @@ Program Lowering::finish() {
     const Quantization quantization = quantization_attr(attrs, "output", i);
     const ProgramTensor& found = program_.tensors[id];
     const bool differs = found.name != name || found.quantization != quantization;
-    if (found.is_constant() || (described[id] && differs)) id = add_copy(id);
+    const bool is_state = std::ranges::find(state_inputs, id) != state_inputs.end();
+    if (found.is_constant() || is_state || (described[id] && differs)) id = add_copy(id);
     described.resize(program_.tensors.size(), false);
     described[id] = true;
     program_.tensors[id].name = name;
     program_.tensors[id].quantization = quantization;
     program_.outputs.push_back(id);
+  }
+  for (size_t i = 0; i < states.size(); ++i) {
+    // The next value is a tensor that only this state has.
+    TensorId id = tensor(function_.outputs()[states[i].result]);
+    described.resize(program_.tensors.size(), false);
+    if (program_.tensors[id].is_constant() || described[id]) id = add_copy(id);
+    described.resize(program_.tensors.size(), false);
+    described[id] = true;
+    ProgramState state = {state_inputs[i], id, UINT32_MAX, states[i].initial[0]};
+    const ir::TensorType type = program_.tensors[id].type;
+    program_.tensors[id].name = program_.tensors[state.input].name + ".next";
+    program_.tensors[id].quantization = program_.tensors[state.input].quantization;
+    if (states[i].initial.size() > 1) {
+      state.initial = add_constant(type, std::make_shared<const std::vector<uint8_t>>(states[i].initial),
+                                   program_.tensors[state.input].name + ".initial");
+    }
+    program_.states.push_back(state);
   }
   return std::move(program_);
 }
