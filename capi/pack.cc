@@ -178,6 +178,12 @@ qplan_status qplan_explain(const char* path, const qplan_pack_options* options, 
   const qplan_pack_options whole = qplan::whole_options(options);
   return qplan::guarded(whole, error, [&] {
     qplan::check_write(write);
+    if (format == QPLAN_EXPLAIN_COVERAGE) {
+      const qplan::MappedFile model(path);
+      qplan::write_text(qplan::coverage_json(model.bytes(), path, qplan::read_options(whole)), write,
+                        write_user);
+      return;
+    }
     const qplan::ExplainFormat checked = qplan::explain_format(format);
     const qplan::MappedFile file(path);
     const std::string text = qplan::explain_text(file.bytes(), path, qplan::read_options(whole), checked);

@@ -134,7 +134,14 @@ QPLAN_API qplan_status qplan_compare_models(const char* model_path, const char* 
 /* Which operator of the model would run where, and why, for the targets of options->target
  * ("vta,sram=quarter, cpu"), as pack would place it. docs/placement.md tells what it says. A plan in the
  * place of the model: what was decided when it was packed. */
-enum { QPLAN_EXPLAIN_TEXT = 0, QPLAN_EXPLAIN_JSON = 1, QPLAN_EXPLAIN_HTML = 2 };
+enum {
+  QPLAN_EXPLAIN_TEXT = 0,
+  QPLAN_EXPLAIN_JSON = 1,
+  QPLAN_EXPLAIN_HTML = 2,
+  /* Of a model: the share of its operators and multiply-accumulates that would run on the CPU, and what would
+   * not, as JSON; of operators that are not imported, too. */
+  QPLAN_EXPLAIN_COVERAGE = 3
+};
 QPLAN_API qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,
                                      qplan_write_fn write, void* write_user, qplan_error* error);
 

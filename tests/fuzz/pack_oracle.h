@@ -238,8 +238,9 @@ class PlanRun {
     fill_inputs(session);
     FUZZ_CHECK(qplan_session_invoke(session) == QPLAN_OK, "invoke");
     read_outputs(session, outputs);
-    // A second time: nothing is left over from the first.
+    // A second time: nothing is left over from the first but states.
     Bytes again;
+    FUZZ_CHECK(qplan_session_reset_state(session) == QPLAN_OK, "reset_state");
     FUZZ_CHECK(qplan_session_invoke(session) == QPLAN_OK, "invoke");
     read_outputs(session, &again);
     FUZZ_CHECK(*outputs == again, "the second run has other outputs than the first");

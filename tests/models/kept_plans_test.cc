@@ -61,6 +61,7 @@ TEST_P(KeptPlan, GivesTheBytesItAlwaysGave) {
   ASSERT_FALSE(inputs.empty());
   ModelSession session(plan, isa, 2);
   for (const std::filesystem::path& input : inputs) {
+    ASSERT_EQ(qplan_session_reset_state(session.get()), QPLAN_OK);
     const auto outputs = session.run({read_file(input)});
     ASSERT_EQ(outputs.size(), 1u);
     EXPECT_EQ(outputs[0], read_file(output_of(input))) << input;

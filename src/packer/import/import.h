@@ -9,11 +9,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/module.h"
 
 namespace qplan {
+
+// An operator of a model as its file has it.
+struct SourceOperator {
+  std::string kind;    // "CONV_2D"
+  std::string name;    // of the nodes that it becomes
+  std::string reason;  // why it is not imported; "": it is
+  uint64_t macs = 0;   // of one that is not imported, as far as its weights tell
+};
 
 // Information that the caller gives an importer because the model lacks it. An importer ignores options that
 // its format cannot use, and refuses names that the model does not have.
@@ -25,14 +34,22 @@ struct ImportOptions {
   // Data for constants that a text names without giving them, the same for the same seed on every host.
   // Without a seed such a text is refused.
   std::optional<uint64_t> synthesize_constants;
+  // To see what there is rather than to pack it: all operators of the file go there, and those that are not
+  // imported become no error: their results are parameters, and what they read are results of main.
+  // Importers of formats without a list of operators ignore it.
+  std::vector<SourceOperator>* operators = nullptr;
 };
+
+// For modules of such an import: everything that nothing reads becomes a result, as far as there is room.
+void keep_all_results(ir::Function& main);
 
 // Reads a .tflite file. README.md states what each operator becomes.
 
 // The model as a module with one function, "main". The bytes are untrusted. name appears in error texts: the
 // file's. PackError: QPLAN_MODEL_INVALID for a damaged file, QPLAN_MODEL_UNSUPPORTED with the list of
 // everything in it that qplan does not import.
-ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {});
+ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {},
+                         const ImportOptions& options = {});
 
 // Reads an ONNX model (.onnx). README.md states what each operator becomes.
 

@@ -84,29 +84,41 @@ void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
   }
 }
 
+// found: where every operator is noted; null: nowhere.
 void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_t index,
-                 UnsupportedList* unsupported) {
+                 UnsupportedList* unsupported, std::vector<SourceOperator>* found) {
   const std::string op_name = operator_name(node);
   // A model need not name the opset of a domain that qplan does not know anyway.
   const ImportRow* row = onnx::find_row(node.domain, node.op_type);
   const int64_t opset = row == nullptr ? 0 : opset_of(opsets, node.domain);
   const OpContext context(graph, node, index, opset);
   const std::string node_name = onnx::quoted(context.name());
+  const size_t at = found == nullptr ? 0 : found->size();  // import_op may import the nodes of a function
+  if (found != nullptr) found->push_back({op_name, context.name(), "", 0});
+  const auto note = [&](const std::string& reason) {
+    if (found != nullptr) (*found)[at].reason = reason;
+  };
   try {
     if (row == nullptr) {
+      note("not imported");
       unsupported->add(op_name, node_name);
       list_subgraphs(node, unsupported);
     } else if (opset < row->oldest) {
+      note(cat("of opset ", opset, ", known from ", row->oldest, " on"));
       unsupported->add(cat(op_name, " of opset ", opset, " (known from ", row->oldest, " on)"), node_name);
-    } else if (!reads_unknown(graph, node)) {
+    } else if (reads_unknown(graph, node)) {
+      note("it needs what an operator that is not imported computes");
+    } else {
       row->import_op(context);
       context.refuse_unread_attributes();
     }
   } catch (const onnx::Unsupported& use) {
+    note(use.reason);
     unsupported->add(op_name + " with " + use.reason, node_name);
     list_subgraphs(node, unsupported);
   } catch (const PackError& error) {
     if (error.status() == QPLAN_MODEL_UNSUPPORTED) {
+      note(reason_of(error, context.name()));
       unsupported->add(op_name + " (" + reason_of(error, context.name()) + ")", node_name);
     } else {
       throw PackError(error.status(), cat("node ", index, " ", op_name, " ", node_name, ": ", error.what()));
@@ -123,11 +135,17 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
   onnx::define_inputs(graph, options);
   UnsupportedList unsupported;
   graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) {
-    for (size_t i = 0; i < nodes.size(); ++i) import_node(graph, opsets, nodes[i], i, &unsupported);
+    for (size_t i = 0; i < nodes.size(); ++i)
+      import_node(graph, opsets, nodes[i], i, &unsupported, options.operators);
   });
   graph.import_nodes(model.nodes);
-  if (!unsupported.empty()) throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
-  onnx::define_outputs(graph);
+  if (!unsupported.empty() && options.operators == nullptr)
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
+  if (!unsupported.empty()) {
+    keep_all_results(graph.function());  // the model's outputs may be unknown
+  } else {
+    onnx::define_outputs(graph);
+  }
   return module;
 }
 

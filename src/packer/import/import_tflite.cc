@@ -30,18 +30,56 @@ void define_placeholders(Graph& graph, const tflite::Operator& op) {
     if (tensor.is_variable || tensor.is_constant() || tensor.file_type == tflite::TensorType_RESOURCE ||
         graph.is_defined(tensor))
       continue;
-    graph.define(tensor, graph.function().add_param("", {tensor.dtype.value_or(ir::kFloat32), tensor.shape}));
+    graph.define(tensor, graph.function().add_param("unknown_" + std::to_string(index),
+                                                    {tensor.dtype.value_or(ir::kFloat32), tensor.shape}));
   }
 }
 
-void import_operators(Graph& graph, UnsupportedList* unsupported) {
+// Multiply-accumulates of an operator with weights: each is used once for each position of the result, of a
+// transposed convolution for each of its input. 0 for operators without any.
+uint64_t weighted_macs(ModelFile& file, const tflite::Operator& op) {
+  uint64_t weights = 0, positions = 0;
+  const auto positions_of = [](const TensorInfo& tensor) {
+    if (tensor.shape.empty() || tensor.is_empty) return uint64_t{0};
+    return static_cast<uint64_t>(ir::TensorType{ir::kInt8, tensor.shape}.num_elements() /
+                                 tensor.shape.back());
+  };
+  try {
+    for (size_t i = 0; op.inputs() != nullptr && i < op.inputs()->size(); ++i) {
+      const int32_t index = op.inputs()->Get(static_cast<flatbuffers::uoffset_t>(i));
+      if (index == -1) continue;
+      const TensorInfo& tensor = file.tensor(index);
+      if (tensor.is_constant() && tensor.shape.size() >= 2)
+        weights += static_cast<uint64_t>(ir::TensorType{ir::kInt8, tensor.shape}.num_elements());
+      if (!tensor.is_constant() && file.builtin_code(op) == tflite::BuiltinOperator_TRANSPOSE_CONV)
+        positions = std::max(positions, positions_of(tensor));
+    }
+    if (positions == 0 && op.outputs() != nullptr && op.outputs()->size() > 0)
+      positions = positions_of(file.tensor(op.outputs()->Get(0)));
+  } catch (const PackError&) {  // of a tensor that is broken
+    return 0;
+  }
+  return weights > 0 && positions > UINT64_MAX / weights ? 0 : weights * positions;
+}
+
+// found: where every operator is noted; null: nowhere.
+void import_operators(Graph& graph, UnsupportedList* unsupported, std::vector<SourceOperator>* found) {
   for (size_t i = 0; i < graph.file().num_operators(); ++i) {
     const tflite::Operator& op = graph.file().op(i);
     const std::string op_name = graph.file().operator_name(op);
-    std::string node_name;
+    std::string node_name, name;
+    const auto refuse = [&](const std::string& reason) {
+      unsupported->add(reason.empty() ? op_name : op_name + " with " + reason, node_name);
+      if (found == nullptr) return;
+      found->back().reason = reason.empty() ? "not imported" : reason;
+      found->back().macs =
+          tfl::has_weights(graph.file().builtin_code(op)) ? weighted_macs(graph.file(), op) : 0;
+    };
     try {
       OpContext context(graph, op, op_name, i);
-      node_name = tfl::quoted(context.name());
+      name = context.name();
+      node_name = tfl::quoted(name);
+      if (found != nullptr) found->push_back({op_name, name, "", 0});
       const int32_t code = graph.file().builtin_code(op);
       if (tfl::fold_integers(context, code)) continue;
       const tfl::ImportRow* float_row = tfl::find_float_row(context, code);
@@ -49,15 +87,17 @@ void import_operators(Graph& graph, UnsupportedList* unsupported) {
         row->import_op(context);
         continue;
       }
-      unsupported->add(op_name, node_name);
+      refuse("");
     } catch (const tfl::Unsupported& use) {
-      unsupported->add(op_name + " with " + use.reason, node_name);
+      refuse(use.reason);
     } catch (const PackError& error) {
       // After a placeholder an error may be about the placeholder; the list is what the user needs.
       if (unsupported->empty()) {
         throw PackError(error.status(),
                         place_of(graph.file(), op, i) + " " + node_name + ": " + error.what());
       }
+      if (found != nullptr && !found->empty())
+        found->back().reason = "it needs what an operator that is not imported computes";
     }
     define_placeholders(graph, op);
   }
@@ -75,15 +115,18 @@ void report_open_extents(const Graph& graph, const TensorInfo& tensor) {
                   (only_batch ? "" : "; export the model with the shape that it is used with"));
 }
 
-void add_inputs(Graph& graph) {
+void add_inputs(Graph& graph, UnsupportedList* unsupported) {
   std::set<std::string> names;
   for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
     const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
     if (!tensor.dtype) {
-      throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + tfl::quoted(tensor.name) + " is a " +
-                                                   tfl::type_name(tensor.file_type) +
-                                                   " tensor; qplan runs networks on numbers");
+      // A placeholder, so that what is behind it is looked through.
+      unsupported->add("input of type " + tfl::type_name(tensor.file_type), tfl::quoted(tensor.name));
+      graph.define(tensor,
+                   graph.function().add_param("input_" + std::to_string(i), {ir::kFloat32, tensor.shape}));
+      continue;
     }
+    if (tensor.is_variable) tfl::invalid("input " + tfl::quoted(tensor.name) + " is a variable");
     if (!tensor.has_shape) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no shape");
     if (tensor.is_empty) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no elements");
     report_open_extents(graph, tensor);
@@ -105,7 +148,8 @@ std::optional<TensorQuantization> plain_quantization(const TensorInfo& tensor) {
   return TensorQuantization{params.scale, params.zero_point};
 }
 
-void finish(Graph& graph) {
+// has_gaps: operators were left out.
+void finish(Graph& graph, bool has_gaps) {
   ir::Function& main = graph.function();
   for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
     const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
@@ -122,21 +166,24 @@ void finish(Graph& graph) {
   }
   const std::vector<ir::State> states = graph.finish_states(&outputs, &names);
   main.set_outputs(std::move(outputs), std::move(names));
+  // Results of operators that are not imported are parameters, after which no states can stand.
+  if (has_gaps) return keep_all_results(main);
   ir::set_states(main, states);
 }
 
-ir::Module import_model(ModelFile& file, const std::string& place, const LogFunction& log) {
+ir::Module import_model(ModelFile& file, const std::string& place, const LogFunction& log,
+                        const ImportOptions& options) {
   ir::Module module;
   Graph graph(file, module.add_function("main"), log);
-  add_inputs(graph);
   UnsupportedList unsupported;
+  add_inputs(graph, &unsupported);
   tfl::prepare_variables(graph, &unsupported);
-  import_operators(graph, &unsupported);
-  if (!unsupported.empty()) {
+  import_operators(graph, &unsupported, options.operators);
+  if (!unsupported.empty() && options.operators == nullptr) {
     tfl::list_subgraph_operators(file, &unsupported);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   }
-  finish(graph);
+  finish(graph, !unsupported.empty());
   if (log) {
     for (const std::string& note : tfl::model_notes(file)) log(QPLAN_LOG_INFO, place + note);
   }
@@ -154,11 +201,20 @@ struct Advice {
 };
 constexpr char kFixShapes[] =
     "shapes, axes and positions must be known when the model is packed; export it with fixed input shapes";
+constexpr char kCustomOperator[] = "custom operator";
 constexpr Advice kAdvice[] = {
     {"shape values that are not constant", kFixShapes},
     {"begin values that are not constant", kFixShapes},
     {"size values that are not constant", kFixShapes},
     {"extents that are not constant", kFixShapes},
+    {"of type string",
+     "qplan runs networks on numbers: pack the part of the model after its texts became numbers"},
+    {" inside IF", "branches are not run; export the model with the branch that is meant"},
+    {kCustomOperator,
+     "TFLite's converter left custom operators: replace them by builtin ones, or export the model up to "
+     "their inputs and compute them in the application"},
+    {"first value that is not constant",
+     "variables begin as constants: initialise them with numbers when the model is exported"},
     {" inside WHILE",
      "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body alone"},
 };
@@ -166,17 +222,20 @@ constexpr Advice kAdvice[] = {
 std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {
   std::vector<std::string> notes = tfl::model_notes(file);
   for (const Advice& advice : kAdvice) {
+    // A note says it better: the operator is TensorFlow's, or a program for a device.
+    if (advice.part == kCustomOperator && !notes.empty()) continue;
     const bool applies = error.find(advice.part) != std::string::npos;
     if (applies && std::ranges::find(notes, advice.text) == notes.end()) notes.emplace_back(advice.text);
   }
   return notes;
 }
 
-ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log) {
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
+                          const ImportOptions& options) {
   ModelFile file(bytes);
   tfl::check_operand_count(file);
   try {
-    return import_model(file, place, log);
+    return import_model(file, place, log, options);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
     throw PackError(error.status(), importer::with_notes(notes_for(file, error.what()), error.what()));
@@ -188,10 +247,11 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
 
 }  // namespace
 
-ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log) {
+ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
+                         const ImportOptions& options) {
   const std::string place = "tflite: " + importer::quoted_path(name) + ": ";
   try {
-    return import_checked(bytes, place, log);
+    return import_checked(bytes, place, log, options);
   } catch (const PackError& error) {
     throw PackError(error.status(), place + error.what());
   }

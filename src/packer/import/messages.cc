@@ -4,11 +4,16 @@
 #include <charconv>
 
 #include "src/packer/error.h"
+#include "src/packer/import/import.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::importer {
 namespace {
 
+constexpr char kListed[] = " that qplan does not import:";
+constexpr char kWhatToDo[] =
+    "to do: replace these operators in the model, or pack the part of it before them and run the rest in the "
+    "application; `qplan pack MODEL --coverage` prints the share of the model that runs";
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxQuotedBytes = 120;
 
@@ -90,7 +95,10 @@ void invalid(const std::string& text) { throw PackError(QPLAN_MODEL_INVALID, tex
 std::string with_notes(const std::vector<std::string>& notes, const std::string& error) {
   std::string text;
   for (const std::string& note : notes) text += note + "\n";
-  return text + error;
+  text += error;
+  // The notes say what to do themselves.
+  const bool is_list = error.find(kListed) != std::string::npos;
+  return notes.empty() && is_list ? text + "\n" + kWhatToDo : text;
 }
 
 bool UnsupportedList::mentions(std::string_view part) const {
@@ -107,7 +115,7 @@ std::string UnsupportedList::text() const {
   const auto place = [](const Line& line) {
     return cat(line.first, line.second.count > 1 ? " (first " : " (", line.second.first, ")");
   };
-  std::string text = cat(total_, total_ == 1 ? " operator" : " operators", " that qplan does not import:");
+  std::string text = cat(total_, total_ == 1 ? " operator" : " operators", kListed);
   if (lines.size() == 1) return text + " " + place(*lines[0]);
   for (size_t i = 0; i < std::min(lines.size(), kMaxLines); ++i) {
     text += cat("\n  ", lines[i]->second.count, " x ", place(*lines[i]));
@@ -117,3 +125,19 @@ std::string UnsupportedList::text() const {
 }
 
 }  // namespace qplan::importer
+
+namespace qplan {
+
+void keep_all_results(ir::Function& main) {
+  constexpr size_t kMaxResults = 250;  // fewer than a plan has outputs
+  const std::vector<uint32_t> uses = ir::count_uses(main);
+  std::vector<ir::ValueId> outputs(main.outputs().begin(), main.outputs().end());
+  for (const ir::Node& node : main.nodes()) {
+    for (const ir::ValueId result : node.results) {
+      if (uses[result.index] == 0 && outputs.size() < kMaxResults) outputs.push_back(result);
+    }
+  }
+  main.set_outputs(std::move(outputs));
+}
+
+}  // namespace qplan

@@ -94,6 +94,10 @@ struct NamedModel {
 };
 BodyComparison compare_models(const NamedModel& model, const NamedModel& other, const PackOptions& options);
 
+// Which share of the model's operators and multiply-accumulates would run on the CPU of the targets, and what
+// would not, as JSON. What is not imported does not end it.
+std::string coverage_json(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
+
 enum class ExplainFormat { kText, kJson, kHtml };
 // Which operator of the model would run on which of the targets, and why, as pack() would place it. A plan in
 // place of the model: what it remembers of its own placement.

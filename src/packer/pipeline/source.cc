@@ -38,7 +38,7 @@ ir::Module import_tflite_alone(std::span<const uint8_t> model, std::string_view 
                         "': a TensorFlow Lite model has its own types and data, nothing can be given for '" +
                         first + "'");
   }
-  return import_tflite(model, name, log);
+  return import_tflite(model, name, log, options);
 }
 
 // Text that has at least a function, the version line or a variable as Relay writes them: other texts (a

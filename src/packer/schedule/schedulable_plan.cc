@@ -175,7 +175,7 @@ AlignedBytes SchedulablePlan::file() const {
   const uint64_t constants = header.content_size > old_begin ? header.content_size - old_begin : 0;
   const uint64_t old_names = round_up(header.content_size, format::kFileAlignment);
   const uint64_t names = header.file_size > old_names ? header.file_size - old_names : 0;
-  header.version_minor = std::max(header.version_minor, format::kVersionMinor);
+  header.version_minor = std::max<uint16_t>(header.version_minor, 5);
   header.root_size = static_cast<uint32_t>(root_.size());
   header.content_size = constants == 0 ? sizeof(header) + root_.size() : old_begin + shift_ + constants;
   const uint64_t new_names = round_up(header.content_size, format::kFileAlignment);

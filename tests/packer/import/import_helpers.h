@@ -33,12 +33,17 @@ inline std::string import_body(const std::vector<uint8_t>& bytes) {
   return body_of(import_tflite(bytes, "net.tflite"));
 }
 
+// Without the line that says what to do, with which lists of operators end.
+inline std::string without_closing(const std::string& error) {
+  return error.substr(0, error.find("\nto do: "));
+}
+
 // "<status>: <text>" of the refusal, or "imported".
 inline std::string import_error(const std::vector<uint8_t>& bytes) {
   try {
     import_tflite(bytes, "net.tflite");
   } catch (const PackError& error) {
-    return std::to_string(error.status()) + ": " + error.what();
+    return std::to_string(error.status()) + ": " + without_closing(error.what());
   }
   return "imported";
 }

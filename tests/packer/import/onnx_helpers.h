@@ -32,7 +32,7 @@ inline std::string refusal(const std::vector<uint8_t>& bytes, const ImportOption
   try {
     ir::verify(import_onnx(bytes, "net.onnx", {}, options));
   } catch (const PackError& error) {
-    return std::to_string(error.status()) + ": " + error.what();
+    return std::to_string(error.status()) + ": " + tflite_test::without_closing(error.what());
   }
   return "imported";
 }

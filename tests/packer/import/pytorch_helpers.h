@@ -28,7 +28,7 @@ inline std::string import_text(const Bytes& bytes, const ImportOptions& options,
     ir::verify(module);
     return tflite_test::body_of(module);
   } catch (const PackError& error) {
-    return std::to_string(error.status()) + ": " + error.what();
+    return std::to_string(error.status()) + ": " + tflite_test::without_closing(error.what());
   }
 }
 

@@ -107,16 +107,6 @@ TEST(TfliteGraph, AllUnsupportedOperatorsAreListedAtOnce) {
                                                      "  1 x custom operator 'FlexErf' ('e')");
 }
 
-TEST(TfliteGraph, VariableTensorsAreRefusedByName) {
-  TfliteBuilder b;
-  const int32_t state =
-      b.tensor({.name = "state", .shape = {2}, .scales = {0.5f}, .zero_points = {0}, .is_variable = true});
-  const int32_t y = relu(b, state, "y");
-  EXPECT_EQ(
-      import_error(b.finish({}, {y})),
-      "-49: " + kFile + "1 operator that qplan does not import: RELU with variable tensor 'state' ('y')");
-}
-
 TEST(TfliteGraph, BrokenGraphs) {
   const auto error = [](auto&& build) {
     TfliteBuilder b;

@@ -28,8 +28,12 @@ TEST(TfliteModelKind, CompiledModelsNameTheirDeviceFirst) {
   EXPECT_EQ(custom_error("NeutronGraph"),
             expected("NeutronGraph", "NXP's eIQ Neutron NPU", "neutron-converter"));
   EXPECT_EQ(custom_error("vsi-npu"), expected("vsi-npu", "a VeriSilicon NPU", "its compiler"));
-  EXPECT_EQ(custom_error("ethos-v"),
-            kFile + "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
+  EXPECT_EQ(
+      custom_error("ethos-v"),
+      kFile +
+          "TFLite's converter left custom operators: replace them by builtin ones, or export the model up "
+          "to their inputs and compute them in the application\n"
+          "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
 }
 
 // A fully connected layer of these types, [1, 2] times [2, 2], and an operator that is not imported.
@@ -109,7 +113,26 @@ TEST(TfliteModelKind, StringsAreNamed) {
   TfliteBuilder in;
   const int32_t text = in.tensor({.name = "text", .type = tflite::TensorType_STRING, .shape = {1}});
   EXPECT_EQ(import_error(in.finish({text}, {text})),
-            kFile + "input 'text' is a string tensor; qplan runs networks on numbers");
+            kFile +
+                "qplan runs networks on numbers: pack the part of the model after its texts became numbers\n"
+                "1 operator that qplan does not import: input of type string ('text')");
+}
+
+TEST(TfliteModelKind, OperatorsBehindStringsAreListed) {
+  TfliteBuilder b;
+  const int32_t text = b.tensor({.name = "text", .type = tflite::TensorType_STRING, .shape = {1}});
+  const int32_t ids = b.tensor({.name = "ids", .type = tflite::TensorType_INT32, .shape = {1}});
+  const int32_t x = b.activation("x", {2}, 0.5f, 0), y = b.activation("y", {2}, 0.5f, 0);
+  b.op(tflite::BuiltinOperator_HASHTABLE_LOOKUP, {text}, {ids});
+  b.op(tflite::BuiltinOperator_COS, {x}, {y});
+  EXPECT_EQ(import_error(b.finish({text, x}, {ids, y})),
+            kFile +
+                "the model works on strings (tensor 'text'); pack the part of it that works on numbers\n"
+                "qplan runs networks on numbers: pack the part of the model after its texts became numbers\n"
+                "3 operators that qplan does not import:\n"
+                "  1 x COS ('y')\n"
+                "  1 x HASHTABLE_LOOKUP ('ids')\n"
+                "  1 x input of type string ('text')");
 }
 
 // main: y = WHILE(x), whose condition is LESS, and whose body is an IF of two branches; the branches are in
@@ -135,6 +158,7 @@ TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
   EXPECT_EQ(
       import_error(b.finish({x}, {y})),
       kFile +
+          "branches are not run; export the model with the branch that is meant\n"
           "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body "
           "alone\n"
           "5 operators that qplan does not import:\n"
@@ -144,19 +168,21 @@ TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
           "  1 x WHILE ('y')");
 }
 
-TEST(TfliteModelKind, ResourceVariablesAreStateThatAModelCanBeExportedWithout) {
+TEST(TfliteModelKind, AListWithoutANoteEndsWithWhatToDo) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {2}, 0.5f, 0), y = b.activation("y", {2}, 0.5f, 0);
-  const int32_t handle = b.tensor({.name = "handle", .type = tflite::TensorType_RESOURCE, .shape = {}});
-  b.op(tflite::BuiltinOperator_VAR_HANDLE, {}, {handle});
-  b.op(tflite::BuiltinOperator_READ_VARIABLE, {handle}, {y});
-  EXPECT_EQ(import_error(b.finish({x}, {y})),
-            kFile +
-                "the model keeps its state in resource variables; export it with its state as inputs and "
-                "outputs, and give each run the state that the one before it returned\n"
-                "2 operators that qplan does not import:\n"
-                "  1 x READ_VARIABLE ('y')\n"
-                "  1 x VAR_HANDLE ('handle')");
+  b.op(tflite::BuiltinOperator_COS, {x}, {y});
+  std::string error;
+  try {
+    import_tflite(b.finish({x}, {y}), "net.tflite");
+  } catch (const PackError& caught) {
+    error = caught.what();
+  }
+  EXPECT_EQ(
+      error,
+      "tflite: 'net.tflite': 1 operator that qplan does not import: COS ('y')\n"
+      "to do: replace these operators in the model, or pack the part of it before them and run the rest in "
+      "the application; `qplan pack MODEL --coverage` prints the share of the model that runs");
 }
 
 }  // namespace

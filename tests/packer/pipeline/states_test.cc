@@ -252,6 +252,10 @@ TEST(TfliteVariables, WhatCannotBeAStateIsNamed) {
   EXPECT_NE(import_error(b.finish({x}, {y}))
                 .find("READ_VARIABLE with a resource that no VAR_HANDLE of its subgraph made"),
             std::string::npos);
+  TfliteBuilder v;
+  const int32_t input =
+      v.tensor({.name = "v", .shape = {4}, .scales = {0.5f}, .zero_points = {0}, .is_variable = true});
+  EXPECT_EQ(import_error(v.finish({input}, {input})), "-48: tflite: 'net.tflite': input 'v' is a variable");
   // An initial value that an operator computes.
   TfliteBuilder c;
   const int32_t in = c.activation("x", {1, 4}, 0.5f, 0);
@@ -262,6 +266,61 @@ TEST(TfliteVariables, WhatCannotBeAStateIsNamed) {
   c.op(tflite::BuiltinOperator_RANDOM_UNIFORM, {}, {made});
   const std::string error = import_error(c.finish({}, {}));
   EXPECT_NE(error.find("RANDOM_UNIFORM inside CALL_ONCE ('made')"), std::string::npos) << error;
+}
+
+// ---- coverage ----
+
+// Two convolutions of [1, 4, 4, 2] with weights [2, 3, 3, 2], and a cosine between them if it is asked for.
+std::vector<uint8_t> two_convolutions(bool with_cosine) {
+  TfliteBuilder b;
+  const auto data = [&](const char* name) { return b.activation(name, {1, 4, 4, 2}, 0.5f, 0); };
+  const int32_t w = b.tensor({.name = "w",
+                              .shape = {2, 3, 3, 2},
+                              .scales = {0.5f},
+                              .zero_points = {0},
+                              .data = raw(pattern(36, 1))});
+  const auto conv = [&](int32_t from, int32_t to) {
+    b.op(tflite::BuiltinOperator_CONV_2D, {from, w, -1}, {to}, tflite::BuiltinOptions_Conv2DOptions,
+         tflite::CreateConv2DOptions(b.fbb(), tflite::Padding_SAME, 1, 1).Union());
+  };
+  const int32_t x = data("x"), a = data("a"), y = data("y");
+  conv(x, a);
+  const int32_t cosine = with_cosine ? data("cosine") : a;
+  if (with_cosine) b.op(tflite::BuiltinOperator_COS, {a}, {cosine});
+  conv(cosine, y);
+  return b.finish({x}, {y});
+}
+
+TEST(Coverage, CountsOperatorsAndMacsOnBothSidesOfWhatIsMissing) {
+  const std::string text = coverage_json(two_convolutions(true), "net.tflite", {});
+  // 16 positions of 36 weights, twice.
+  EXPECT_NE(text.find("\"operators\": {\n    \"total\": 3,\n    \"run\": 2\n  }"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"macs\": {\n    \"total\": 1152,\n    \"run\": 1152\n  }"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\"all_run\": false"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"operator\": \"COS\""), std::string::npos) << text;
+}
+
+TEST(Coverage, OfAModelThatPacksIsWhole) {
+  const std::string text = coverage_json(two_convolutions(false), "net.tflite", {});
+  EXPECT_NE(text.find("\"total\": 2,\n    \"run\": 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"all_run\": true"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"missing\": []"), std::string::npos) << text;
+}
+
+// A layer in float16, which is not imported, counts by its weights: 3 rows of 2 x 4.
+TEST(Coverage, MacsOfALayerThatIsNotImportedAreThoseOfItsWeights) {
+  TfliteBuilder b;
+  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_FLOAT16, .shape = {3, 4}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_FLOAT16, .shape = {3, 2}});
+  const int32_t w = b.tensor({.name = "w",
+                              .type = tflite::TensorType_FLOAT16,
+                              .shape = {2, 4},
+                              .data = std::vector<uint8_t>(16, 0)});
+  b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w, -1}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
+       tflite::CreateFullyConnectedOptions(b.fbb()).Union());
+  const std::string text = coverage_json(b.finish({x}, {y}), "net.tflite", {});
+  EXPECT_NE(text.find("\"macs\": {\n    \"total\": 24,\n    \"run\": 0\n  }"), std::string::npos) << text;
 }
 
 // ---- the IR ----

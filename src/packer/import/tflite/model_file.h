@@ -95,6 +95,8 @@ using importer::Unsupported;
 
 // Sentences, the one that explains most first; none for a model that is quantised as qplan wants it.
 std::vector<std::string> model_notes(ModelFile& file);
+// Whether operators of this code multiply an activation with weights.
+bool has_weights(int32_t builtin_code);
 
 // Operands of all operators together. Each takes four bytes of a file that does not share vectors among
 // operators; one that does could make a small file take for ever.

@@ -186,6 +186,8 @@ class Survey {
 
 }  // namespace
 
+bool has_weights(int32_t builtin_code) { return activation_operand(builtin_code).has_value(); }
+
 std::vector<std::string> model_notes(ModelFile& file) {
   Survey survey(file);
   for (size_t i = 0; i < file.num_operators(); ++i) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,6 +74,7 @@ class Graph {
   std::vector<ir::ValueId> values_;  // by tensor index
   uint64_t constant_bytes_ = 0;
   std::map<std::string, Variable> variables_;
+  std::set<std::string> param_names_;                    // from the first state on
   std::map<int32_t, std::string> handles_;               // by tensor index
   std::vector<std::pair<Variable*, ir::State>> states_;  // variables that are read before they are written
 };

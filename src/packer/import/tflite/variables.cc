@@ -11,6 +11,8 @@
 namespace qplan::tfl {
 namespace {
 
+constexpr size_t kMaxStates = 256;  // a function of a plan has no more
+
 // The name by which handles refer to one variable.
 std::string key_of_handle(const OpContext& op) {
   const auto* options = op.optional_options<tflite::VarHandleOptions>();
@@ -87,14 +89,13 @@ ir::ValueId Graph::read_variable(const std::string& key, const TensorInfo& as) {
   const ir::ConstantRef& first = variable.first_value;
   if (first != nullptr && !variable.is_assigned) return variable.value = function_.add_constant(first);
   const ir::TensorType type = first != nullptr ? first->type() : ir::TensorType{*as.dtype, as.shape};
-  std::string name = as.name.empty() ? "state" : as.name;
-  const auto is_taken = [&] {
-    for (const ir::ValueId param : function_.params()) {
-      if (function_.value(param).name == name) return true;
-    }
-    return false;
-  };
-  for (size_t suffix = 1; is_taken(); ++suffix) name = cat(as.name, "_", suffix);
+  if (states_.size() == kMaxStates) throw Unsupported{cat("more than ", kMaxStates, " variables")};
+  if (param_names_.empty()) {
+    for (const ir::ValueId param : function_.params()) param_names_.insert(function_.value(param).name);
+  }
+  const std::string base = as.name.empty() ? "state" : as.name;
+  std::string name = base;
+  for (size_t suffix = 1; !param_names_.insert(name).second; ++suffix) name = cat(base, "_", suffix);
   ir::State state;
   state.param = function_.params().size();
   if (first != nullptr) {
