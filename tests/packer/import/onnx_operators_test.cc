@@ -436,7 +436,31 @@ TEST(OnnxReduce, MeanAndArgMax) {
   EXPECT_EQ(unary_body({"ReduceMean"}), "%0 = mean(%x, axis=[0, 1, 2, 3], keepdims=True);\n%0\n");
   EXPECT_EQ(unary_body({"ArgMax", {attr_int("axis", 1)}}),
             "%0 = argmax(%x, axis=1, keepdims=True, dtype=\"int64\");\n%0\n");
+  EXPECT_EQ(unary_body({"ArgMin", {attr_int("axis", 1)}}),
+            "%0 = argmin(%x, axis=1, keepdims=True, dtype=\"int64\");\n%0\n");
+  EXPECT_EQ(unary_body({"ReduceMin", {attr_ints("axes", {1}), attr_int("keepdims", 0)}}),
+            "%0 = min(%x, axis=[1]);\n%0\n");
   EXPECT_EQ(unary_refusal({"ReduceSum"}), kList + "ReduceSum with data that is not constant ('y')");
+}
+
+// The output is the accumulator.
+TEST(OnnxProduct, IntegersWithoutScales) {
+  OnnxBuilder b;
+  b.input("x", kUint8, {1, 2}).constant<int8_t>("w", kInt8, {2, 1}, {1, 2}).zero_point("z", 3);
+  b.node("MatMulInteger", {"x", "w"}, {"y"}).output("y", kInt32, {1, 1});
+  EXPECT_NE(import_body(b).find("qnn.dense(%x, "), std::string::npos) << import_body(b);
+  OnnxBuilder c;
+  c.input("x", kUint8, {1, 1, 2, 2}).constant<int8_t>("w", kInt8, {1, 1, 1, 1}, {2});
+  c.node("ConvInteger", {"x", "w"}, {"y"}).output("y", kInt32, {1, 1, 2, 2});
+  EXPECT_NE(import_body(c).find("qnn.conv2d(%x, "), std::string::npos) << import_body(c);
+}
+
+TEST(OnnxMovement, BlocksMoveBetweenChannelsAndSpace) {
+  EXPECT_NE(unary_body({"SpaceToDepth", {attr_int("blocksize", 2)}}).find("transpose("), std::string::npos);
+  OnnxBuilder b;
+  b.input("x", kFloat, {1, 8, 1, 1}).node("DepthToSpace", {"x"}, {"y"}, {attr_int("blocksize", 2)});
+  b.output("y", kFloat, {1, 2, 2, 2});
+  EXPECT_NE(import_body(b).find("transpose("), std::string::npos) << import_body(b);
 }
 
 TEST(OnnxMovement, ShapesOnly) {

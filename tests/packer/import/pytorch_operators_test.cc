@@ -103,6 +103,24 @@ TEST(PytorchOperators, SumsAndProducts) {
             "%0 = add(%x, %x);\n%1 = multiply(%0, 2f);\n%1\n");
 }
 
+// An operator with a ReLU clamps at the output's zero point.
+TEST(PytorchOperators, FusedRelusClampWhatTheyFollow) {
+  EXPECT_EQ(of_quantized("ops.quantized.add_relu(q, q, 0.25, 9)"),
+            "%1 = qnn.add(%0, %0, 0.5f, 3, 0.5f, 3, 0.25f, 9, contract=\"f32e\");\n"
+            "%2 = clip(%1, a_min=9f, a_max=255f);\n%2\n");
+  EXPECT_EQ(of_quantized("ops.quantized.cat_relu([q, q], 1, 0.5, 3)"),
+            "%1 = concatenate((%0, %0), axis=1);\n%2 = clip(%1, a_min=3f, a_max=255f);\n%2\n");
+  EXPECT_EQ(
+      of_quantized("ops.quantized.linear_relu(q, CONSTANTS.c1, 2., 7)", {1, 4}),
+      "%1 = qnn.dense(%0, const(Tensor[(3, 4), int8], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), 3, 0, 0.5f, "
+      "0.5f);\n"
+      "%2 = nn.bias_add(%1, const(Tensor[(3), int32], [0, 0, 0]));\n"
+      "%3 = qnn.requantize(%2, 0.25f, 0, 2f, 7, out_dtype=\"uint8\", contract=\"f32e\");\n"
+      "%4 = clip(%3, a_min=7f, a_max=255f);\n%4\n");
+  EXPECT_EQ(import_forward("    return torch.hardsigmoid(x)\n"),
+            "%0 = hard_sigmoid(%x, alpha=0.16666666666666666f64);\n%0\n");
+}
+
 TEST(PytorchOperators, ConcatenationRescalesWhatHasAnotherScale) {
   EXPECT_EQ(of_quantized("ops.quantized.cat([q, torch.relu(q)], 1, 0.5, 3)"),
             "%1 = clip(%0, a_min=3f, a_max=255f);\n%2 = concatenate((%0, %1), axis=1);\n%2\n");

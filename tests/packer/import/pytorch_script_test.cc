@@ -30,6 +30,28 @@ TEST(PytorchScript, ConditionsOnKnownValuesAreFollowed) {
             "%0 = nn.relu(%x);\n%0\n");
 }
 
+TEST(PytorchScript, NumbersAreComputed) {
+  EXPECT_EQ(import_forward("    if torch.__not__(torch.__is__(None, None)):\n      y = torch.cumsum(x)\n"
+                           "    else:\n      torch.warn(\"text\", 2)\n"
+                           "      y = torch.reshape(x, [torch.floordiv(32, 2), 2])\n"
+                           "    return y\n"),
+            "%0 = reshape(%x, newshape=[16, 2]);\n%0\n");
+  EXPECT_EQ(import_forward(
+                "    n = torch.dim(x)\n"
+                "    if torch.ne(n, 4):\n      ops.prim.RaiseException(\"rank\")\n    else:\n      pass\n"
+                "    if torch.lt(n, 4):\n      y = torch.cumsum(x)\n"
+                "    else:\n      if torch.ge(n, 4):\n        y = torch.relu(x)\n"
+                "      else:\n        y = torch.cumsum(x)\n"
+                "    if torch.le(ops.prim.NumToTensor(n), 4):\n      z = y\n"
+                "    else:\n      z = torch.cumsum(y)\n"
+                "    return z\n"),
+            "%0 = nn.relu(%x);\n%0\n");
+  EXPECT_EQ(import_forward("    if ops.prim.is_quantized(x):\n      y = torch.cumsum(x)\n"
+                           "    else:\n      y = torch.relu(x)\n"
+                           "    return y\n"),
+            "%0 = nn.relu(%x);\n%0\n");
+}
+
 TEST(PytorchScript, ConditionsOnComputedValuesAreUnsupported) {
   EXPECT_EQ(refusal("    if torch.gt(x, 0):\n      y = x\n    else:\n      y = x\n    return y\n"),
             std::string(kUnsupported) + "aten::gt with tensors that the model computes ('gt')");
@@ -99,6 +121,23 @@ TEST(PytorchScript, StateOfModulesIsSetByTheirCode) {
   builder.module(module);
   builder.storage("data/5", bytes_of<int8_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
   EXPECT_NE(import_text(builder.build(), with_input({1, 4})).find("qnn.dense"), std::string::npos);
+}
+
+TEST(PytorchScript, ConvolutionsArePackedByTheirCodeToo) {
+  PickleWriter module;
+  module.global("__torch__", "Net").raw(")\x81(").integers({1, 1});
+  module.begin_quantized("5", 6, {3, 2, 1, 1}, {2, 1, 1, 1});
+  module.global("torch", "per_tensor_affine").number(0.5).integer(0);
+  module.end_quantized().op('t').op('b');
+  ArchiveBuilder builder(
+      "    q = torch.quantize_per_tensor(x, 0.5, 3, 13)\n"
+      "    return ops.quantized.conv2d(q, self.packed, 2., 7)\n"
+      "  def __setstate__(self: __torch__.Net,\n    state: Tuple[Tuple[int, int], Tensor]) -> NoneType:\n"
+      "    self.packed = ops.quantized.conv2d_prepack((state)[1], None, [1, 1], [0, 0], [1, 1], 1)\n"
+      "    return None\n");
+  builder.module(module);
+  builder.storage("data/5", bytes_of<int8_t>({1, 2, 3, 4, 5, 6}));
+  EXPECT_NE(import_text(builder.build(), with_input({1, 2, 4, 4})).find("qnn.conv2d"), std::string::npos);
 }
 
 TEST(PytorchScript, OperatorsInPlaceChangeTheirOperandUnderAllNames) {

@@ -72,6 +72,10 @@ const std::string kDense =
     "%0 = nn.dense(%x, const(Tensor[(3, 2), float32], [1, 2, 3, 4, 5, -0.5]), units=3);\n"
     "%1 = nn.bias_add(%0, const(Tensor[(3), float32], [1, 2, 3]));\n%2 = nn.relu(%1);\n%2\n";
 
+TEST(TfliteFloat, TheNegativeIsThatOfTheIr) {
+  EXPECT_EQ(body(tflite::BuiltinOperator_NEG, {2, 3}, {2, 3}), "%0 = negative(%x);\n%0\n");
+}
+
 TEST(TfliteFloat, FullyConnectedLayersAddTheirBiasLast) {
   TfliteBuilder b;
   const std::string text = import_body(dense_model(b, reals(b, "w", {3, 2}, {1, 2, 3, 4, 5, -0.5f})));

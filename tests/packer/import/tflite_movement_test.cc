@@ -64,6 +64,20 @@ std::vector<T> counted(size_t count) {
 
 // ---- shape arithmetic ----
 
+TEST(TfliteShapes, TheRankIsANumber) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {1, 4, 3}, 0.5f, 0), y = b.activation("y", {3, 4}, 0.5f, 0);
+  const int32_t rank = b.tensor({.name = "rank", .type = tflite::TensorType_INT32, .shape = {}});
+  const int32_t shape = b.tensor({.name = "shape", .type = tflite::TensorType_INT32, .shape = {2}});
+  const int32_t four =
+      b.tensor({.name = "four", .type = tflite::TensorType_INT32, .data = bytes_of<int32_t>({4})});
+  b.op(tflite::BuiltinOperator_RANK, {x}, {rank});
+  b.op(tflite::BuiltinOperator_PACK, {rank, four}, {shape}, tflite::BuiltinOptions_PackOptions,
+       tflite::CreatePackOptions(b.fbb(), 2, 0).Union());
+  b.op(tflite::BuiltinOperator_RESHAPE, {x, shape}, {y});
+  EXPECT_EQ(import_body(b.finish({x}, {y})), "%0 = reshape(%x, newshape=[3, 4]);\n%0\n");
+}
+
 // x [1, 4, 3] -> SHAPE -> STRIDED_SLICE [0] -> PACK with the constant -1 -> RESHAPE to [1, -1], whose shape
 // the file leaves open.
 TEST(TfliteShapes, AReshapeByAComputedShape) {

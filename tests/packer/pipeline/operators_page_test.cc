@@ -1,0 +1,522 @@
+// docs/operators.md: which operators of each format are one operator of the IR, and what runs them, by dtype
+// and instruction set. The names are compared with the importers' tables in both directions; dtypes and
+// instruction sets are those of plans that the examples become.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "src/packer/error.h"
+#include "src/packer/inspect/inspect.h"
+#include "src/packer/op/op_def.h"
+#include "src/packer/pipeline/pipeline.h"
+
+namespace qplan::pipeline::operators_page_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kDtypes[] = {"int8", "uint8", "int16", "int32", "float32"};
+
+// Names are separated by blanks. example: a body of Relay text over %x of dtype T, shape (1, 6, 8, 16); w:
+// weights as it needs them, or "". "": computed or dropped when the model is packed.
+struct Row {
+  const char* title;
+  const char* tflite;
+  const char* onnx;
+  const char* pytorch;
+  const char* relay;
+  std::vector<const char*> examples;
+};
+
+constexpr char kConvolution[] =
+    "%w: Tensor[(8, 3, 3, 16), int8]|%0 = qnn.conv2d(%x, %w, 0, 0, 1f, 1f, data_layout=\"NHWC\", "
+    "kernel_layout=\"OHWI\");\n%1 = qnn.requantize(%0, 1f, 0, 500f, 0, out_dtype=\"T\");\n%1";
+constexpr char kFloatConvolution[] =
+    "%w: Tensor[(8, 3, 3, 16), float32]|%0 = nn.conv2d(%x, %w, data_layout=\"NHWC\", "
+    "kernel_layout=\"OHWI\");\n%0";
+constexpr char kDepthwise[] =
+    "%w: Tensor[(16, 3, 3, 1), int8]|%0 = qnn.conv2d(%x, %w, 0, 0, 1f, 1f, groups=16, data_layout=\"NHWC\", "
+    "kernel_layout=\"OHWI\");\n%1 = qnn.requantize(%0, 1f, 0, 500f, 0, out_dtype=\"T\");\n%1";
+constexpr char kTransposed[] =
+    "%w: Tensor[(8, 3, 3, 16), int8]|%0 = qnn.conv2d_transpose(%x, %w, 0, 0, 1f, 1f, strides=[2, 2], "
+    "output_size=[13, 17]);\n%1 = qnn.requantize(%0, 1f, 0, 500f, 0, out_dtype=\"T\");\n%1";
+constexpr char kDense[] =
+    "%w: Tensor[(8, 768), int8]|%0 = reshape(%x, newshape=[1, 768]);\n%1 = qnn.dense(%0, %w, 0, 0, 1f, 1f);\n"
+    "%2 = qnn.requantize(%1, 1f, 0, 500f, 0, out_dtype=\"T\");\n%2";
+constexpr char kFloatDense[] =
+    "%w: Tensor[(8, 768), float32]|%0 = reshape(%x, newshape=[1, 768]);\n%1 = nn.dense(%0, %w);\n%1";
+
+#define QPLAN_UNARY(name) "|%0 = " name "(%x);\n%0"
+#define QPLAN_BINARY(name) "|%0 = " name "(%x, %x);\n%0"
+#define QPLAN_QNN_BINARY(name) "|%0 = " name "(%x, %x, 1f, 0, 1f, 0, 2f, 0);\n%0"
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {"convolution",
+       "CONV_2D",
+       "Conv ConvInteger QLinearConv com.microsoft.QLinearConv",
+       "quantized::conv2d quantized::conv2d_relu quantized::conv2d_prepack",
+       "qnn.conv2d nn.conv2d nn.bias_add",
+       {kConvolution, kFloatConvolution}},
+      {"depthwise convolution",
+       "DEPTHWISE_CONV_2D",
+       "Conv",
+       "quantized::conv2d",
+       "qnn.conv2d nn.conv2d",
+       {kDepthwise}},
+      {"transposed convolution", "TRANSPOSE_CONV", "", "", "qnn.conv2d_transpose", {kTransposed}},
+      {"fully connected",
+       "FULLY_CONNECTED",
+       "Gemm MatMul MatMulInteger QLinearMatMul com.microsoft.QGemm",
+       "quantized::linear quantized::linear_relu quantized::linear_prepack",
+       "qnn.dense nn.dense",
+       {kDense, kFloatDense}},
+      {"matrix product of activations",
+       "BATCH_MATMUL",
+       "",
+       "",
+       "qnn.batch_matmul",
+       {"|%0 = qnn.batch_matmul(%x, %x, 1f, 0, 1f, 0, 500f, 0, transpose_b=True);\n%0"}},
+      {"addition",
+       "ADD",
+       "Add com.microsoft.QLinearAdd",
+       "aten::add aten::add_ quantized::add quantized::add_relu",
+       "qnn.add add",
+       {QPLAN_QNN_BINARY("qnn.add"), QPLAN_BINARY("add")}},
+      {"subtraction",
+       "SUB",
+       "Sub",
+       "aten::sub",
+       "qnn.subtract subtract",
+       {QPLAN_QNN_BINARY("qnn.subtract"), QPLAN_BINARY("subtract")}},
+      {"multiplication",
+       "MUL",
+       "Mul com.microsoft.QLinearMul",
+       "aten::mul aten::mul_ quantized::mul quantized::mul_relu",
+       "qnn.mul multiply",
+       {QPLAN_QNN_BINARY("qnn.mul"), QPLAN_BINARY("multiply")}},
+      {"division", "DIV", "Div", "", "divide", {QPLAN_BINARY("divide")}},
+      {"squared difference",
+       "SQUARED_DIFFERENCE",
+       "",
+       "",
+       "qnn.squared_difference",
+       {QPLAN_QNN_BINARY("qnn.squared_difference")}},
+      {"maximum, minimum", "MAXIMUM MINIMUM", "Max Min", "", "maximum minimum", {QPLAN_BINARY("maximum")}},
+      {"average pool",
+       "AVERAGE_POOL_2D",
+       "AveragePool GlobalAveragePool com.microsoft.QLinearAveragePool "
+       "com.microsoft.QLinearGlobalAveragePool",
+       "aten::avg_pool2d aten::adaptive_avg_pool2d",
+       "qnn.avg_pool2d nn.avg_pool2d nn.global_avg_pool2d",
+       {"|%0 = qnn.avg_pool2d(%x, 1f, 0, 1f, 0, pool_size=[2, 2], layout=\"NHWC\");\n%0",
+        "|%0 = nn.avg_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\");\n%0"}},
+      {"maximum pool",
+       "MAX_POOL_2D",
+       "MaxPool GlobalMaxPool",
+       "aten::max_pool2d",
+       "nn.max_pool2d",
+       {"|%0 = nn.max_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\");\n%0"}},
+      {"mean",
+       "MEAN",
+       "ReduceMean",
+       "aten::mean",
+       "qnn.mean mean",
+       {"|%0 = qnn.mean(%x, 1f, 0, 1f, 0, axis=[1, 2]);\n%0", "|%0 = mean(%x, axis=[1, 2]);\n%0"}},
+      {"sum", "SUM", "ReduceSum", "", "qnn.sum", {"|%0 = qnn.sum(%x, 1f, 0, 9f, 0, axis=[1]);\n%0"}},
+      {"product", "REDUCE_PROD", "", "", "qnn.prod", {"|%0 = qnn.prod(%x, 1f, 0, 9f, 0, axis=[1]);\n%0"}},
+      {"largest, smallest element",
+       "REDUCE_MAX REDUCE_MIN",
+       "ReduceMax ReduceMin",
+       "",
+       "max min",
+       {"|%0 = max(%x, axis=[1]);\n%0"}},
+      {"position of the largest, smallest element",
+       "ARG_MAX ARG_MIN",
+       "ArgMax ArgMin",
+       "",
+       "argmax argmin",
+       {"|%0 = argmax(%x, axis=3);\n%0"}},
+      {"softmax",
+       "SOFTMAX",
+       "Softmax com.microsoft.QLinearSoftmax",
+       "aten::softmax quantized::softmax",
+       "qnn.softmax nn.softmax",
+       {"|%0 = qnn.softmax(%x, 0.1f, 0, 0.00390625f, -128);\n%0", QPLAN_UNARY("nn.softmax")}},
+      {"logistic",
+       "LOGISTIC",
+       "Sigmoid com.microsoft.QLinearSigmoid",
+       "aten::sigmoid aten::sigmoid_ quantized::sigmoid",
+       "qnn.sigmoid sigmoid",
+       {"|%0 = qnn.sigmoid(%x, 0.1f, 0, 0.00390625f, -128);\n%0", QPLAN_UNARY("sigmoid")}},
+      {"hyperbolic tangent",
+       "TANH",
+       "Tanh",
+       "aten::tanh",
+       "qnn.tanh tanh",
+       {"|%0 = qnn.tanh(%x, 0.0001220703125f, 0, 0.000030517578125f, 0);\n%0", QPLAN_UNARY("tanh")}},
+      {"L2 normalisation",
+       "L2_NORMALIZATION",
+       "",
+       "",
+       "qnn.l2_normalize",
+       {"|%0 = qnn.l2_normalize(%x, 0.1f, 0, 0.0078125f, 0);\n%0"}},
+      {"clamps",
+       "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1",
+       "Relu Clip",
+       "aten::relu aten::relu_ aten::relu6 aten::relu6_ aten::hardtanh aten::hardtanh_ aten::clamp "
+       "aten::clamp_ quantized::relu6 quantized::clamp",
+       "clip nn.relu",
+       {"|%0 = clip(%x, a_min=0f, a_max=6f);\n%0"}},
+      {"parametric and leaky ReLU",
+       "PRELU LEAKY_RELU",
+       "LeakyRelu com.microsoft.QLinearLeakyRelu",
+       "aten::leaky_relu aten::leaky_relu_ quantized::leaky_relu",
+       "qnn.prelu nn.leaky_relu",
+       {QPLAN_QNN_BINARY("qnn.prelu"), "|%0 = nn.leaky_relu(%x, alpha=0.1f);\n%0"}},
+      {"hard sigmoid",
+       "",
+       "HardSigmoid",
+       "aten::hardsigmoid aten::hardsigmoid_",
+       "hard_sigmoid",
+       {QPLAN_UNARY("hard_sigmoid")}},
+      {"functions of one element by table",
+       "HARD_SWISH ELU GELU LOG SQRT RSQRT",
+       "HardSwish Sqrt Floor Ceil Round",
+       "aten::hardswish aten::hardswish_ quantized::hardswish",
+       "qnn.lookup sqrt floor ceil round",
+       {"%w: Tensor[(256), T]|%0 = qnn.lookup(%x, %w);\n%0"}},
+      {"exponential, negative, absolute value",
+       "EXP NEG ABS",
+       "Exp Neg Abs",
+       "",
+       "exp negative abs",
+       {QPLAN_UNARY("exp")}},
+      {"quantise",
+       "QUANTIZE",
+       "QuantizeLinear com.microsoft.QuantizeLinear",
+       "aten::quantize_per_tensor",
+       "qnn.quantize qnn.requantize",
+       {"|%0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"int8\");\n%0",
+        "|%0 = qnn.requantize(%x, 1f, 0, 2f, 0, out_dtype=\"int8\");\n%0"}},
+      {"dequantise",
+       "DEQUANTIZE",
+       "DequantizeLinear com.microsoft.DequantizeLinear",
+       "aten::dequantize",
+       "qnn.dequantize",
+       {"|%0 = qnn.dequantize(%x, 0.5f, 3);\n%0"}},
+      {"dynamic quantisation", "", "", "", "nn.dynamic_quantize nn.dynamic_dequantize", {}},
+      {"pad",
+       "PAD PADV2",
+       "Pad",
+       "aten::pad aten::constant_pad_nd",
+       "nn.pad",
+       {"|%0 = nn.pad(%x, 0, pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]]);\n%0"}},
+      {"transpose",
+       "TRANSPOSE",
+       "Transpose",
+       "aten::permute aten::transpose",
+       "transpose",
+       {"|%0 = transpose(%x, axes=[0, 3, 1, 2]);\n%0"}},
+      {"join",
+       "CONCATENATION PACK",
+       "Concat com.microsoft.QLinearConcat",
+       "aten::cat quantized::cat quantized::cat_relu",
+       "concatenate",
+       {"|%0 = concatenate((%x, %x), axis=3);\n%0"}},
+      {"split",
+       "SPLIT SPLIT_V UNPACK",
+       "Split",
+       "",
+       "split",
+       {"|%0 = split(%x, indices_or_sections=2, axis=3);\n(%0.0, %0.1)"}},
+      {"slices and positions",
+       "STRIDED_SLICE SLICE REVERSE_V2 GATHER TILE BROADCAST_TO MIRROR_PAD RESIZE_NEAREST_NEIGHBOR",
+       "Slice Gather Tile Expand",
+       "",
+       "strided_slice take",
+       {"|%0 = strided_slice(%x, begin=[0, 0, 0, 0], end=[1, 6, 8, 16], strides=[1, 2, 2, 1]);\n%0"}},
+      {"resize, bilinear or nearest",
+       "RESIZE_BILINEAR",
+       "Resize",
+       "",
+       "image.resize2d",
+       {"|%0 = image.resize2d(%x, size=[9, 12], layout=\"NHWC\");\n%0"}},
+      {"reshape",
+       "RESHAPE EXPAND_DIMS SQUEEZE",
+       "Reshape Flatten Squeeze Unsqueeze",
+       "aten::reshape aten::view aten::flatten aten::squeeze aten::unsqueeze",
+       "reshape squeeze expand_dims nn.batch_flatten",
+       {"|%0 = reshape(%x, newshape=[6, 128]);\n%0"}},
+      {"space to depth, depth to space",
+       "SPACE_TO_DEPTH DEPTH_TO_SPACE",
+       "SpaceToDepth DepthToSpace",
+       "",
+       "reshape transpose",
+       {"|%0 = reshape(%x, newshape=[1, 3, 2, 4, 2, 16]);\n%1 = transpose(%0, "
+        "axes=[0, 1, 3, 2, 4, 5]);\n%1"}},
+      {"states", "VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE", "", "", "", {}},
+      {"shapes and constants, on import",
+       "SHAPE RANK RANGE FILL ZEROS_LIKE",
+       "Shape Constant ConstantOfShape Cast CastLike Equal Greater Less Where If Identity Dropout",
+       "aten::size aten::dim aten::len aten::eq aten::ne aten::lt aten::gt aten::le aten::ge aten::__is__ "
+       "aten::__isnot__ aten::__not__ aten::floordiv aten::warn aten::contiguous aten::clone aten::detach "
+       "aten::dropout aten::dropout_ prim::int prim::float prim::bool prim::NumToTensor prim::is_quantized "
+       "prim::RaiseException",
+       "cast where less equal",
+       {}},
+      {"batch normalisation, folded into a layer", "", "BatchNormalization", "", "nn.batch_norm", {}},
+  };
+  return kRows;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+std::string with_dtype(std::string text, const std::string& dtype) {
+  for (const char* place : {", T]", "\"T\""}) {
+    for (size_t at; (at = text.find(place)) != std::string::npos;)
+      text.replace(at + std::string(place).find('T'), 1, dtype);
+  }
+  return text;
+}
+
+// The plan of an example as JSON of its inspection; null where there is none.
+Json inspected(const std::string& example, const std::string& dtype, const std::string& target) {
+  const size_t bar = example.find('|');
+  std::string params = "%x: Tensor[(1, 6, 8, 16), T]";
+  if (bar > 0) params += ", " + example.substr(0, bar);
+  const std::string text = with_dtype(
+      "#[version = \"0.0.5\"]\ndef @main(" + params + ") {\n" + example.substr(bar + 1) + "\n}\n", dtype);
+  PackOptions options;
+  options.target = target;
+  options.cost_gate = false;
+  options.keep_float = true;
+  options.fuse = schedule::Fuse::kOff;
+  options.import.synthesize_constants = 1;
+  if (bar > 0) {
+    // A parameter that is no layer's weights must be a constant, too.
+    const bool is_table = example.find("(256)") < bar;
+    if (is_table) {
+      const ir::DType table_dtype = ir::dtype_from_string(dtype).value_or(ir::kInt8);
+      const ir::TensorType type{table_dtype, {256}};
+      options.import.bindings["w"] = std::make_shared<const ir::Constant>(
+          type, std::vector<uint8_t>(static_cast<size_t>(type.size_bytes()), 1));
+    }
+  }
+  try {
+    const AlignedBytes plan = pack(std::vector<uint8_t>(text.begin(), text.end()), "example.relay", options);
+    return Json::parse(inspect::inspect_json(inspect::PlanReader(plan.span()).view()));
+  } catch (const PackError&) {
+    return nullptr;
+  }
+}
+
+// "sse41 avx2": the instruction sets of the target for which every step has a kernel of its own; copies,
+// which are memcpy, do not count.
+std::string fast_isas(const Json& report) {
+  std::map<std::string, bool> fast;
+  for (const Json& step : report.at("steps")) {
+    if (!step.contains("variants") || step.at("variants").is_null() || step.at("op") == "copy") continue;
+    for (const Json& variant : step.at("variants")) {
+      const std::string isa = variant.at("isa");
+      const std::string kernel = variant.at("kernel");
+      const bool is_fast = !kernel.ends_with("_ref");
+      if (isa == "reference") continue;
+      fast[isa] = is_fast && (!fast.contains(isa) || fast[isa]);
+    }
+  }
+  std::string text;
+  for (const auto& [isa, is_fast] : fast) text += is_fast ? (text.empty() ? "" : " ") + isa : "";
+  return text;
+}
+
+bool has_region(const Json& report) { return !report.is_null() && !report.at("regions").empty(); }
+
+std::string cell(const std::string& text) { return text.empty() ? "—" : text; }
+
+std::string names_cell(const std::string& names) {
+  std::string text;
+  for (const std::string& name : words(names)) text += (text.empty() ? "`" : " `") + name + "`";
+  return cell(text);
+}
+
+// What runs an operator, by dtype.
+struct Runs {
+  std::map<std::string, std::string> x86, dsp;  // by dtype; absent: it does not run
+  std::string vta;
+};
+
+Runs runs_of(const Row& row) {
+  Runs runs;
+  for (const char* dtype : kDtypes) {
+    for (const char* example : row.examples) {
+      const Json x86 = inspected(example, dtype, "cpu");
+      if (x86.is_null() || runs.x86.contains(dtype)) continue;
+      runs.x86[dtype] = fast_isas(x86);
+      runs.dsp[dtype] = fast_isas(inspected(example, dtype, "cpu,arch=cortex-m4"));
+      if (has_region(inspected(example, dtype, "vta, cpu")))
+        runs.vta += (runs.vta.empty() ? "" : " ") + std::string(dtype);
+    }
+  }
+  return runs;
+}
+
+std::string page() {
+  std::string text =
+      "# Operators\n\n"
+      "Which operators of each format are read, and what runs them. Written by the test `OperatorsPage` from "
+      "the\n"
+      "importers' tables and from plans of one example for each dtype (`QPLAN_UPDATE_DOCS=1 ctest -R "
+      "OperatorsPage`\n"
+      "writes it again). [supported_ops.md](supported_ops.md) has the conditions of each target.\n\n"
+      "## Names\n\nOperators of one row are the same operator of the [IR](glossary.md#ir), whose names are "
+      "those of Relay.\n\n"
+      "| operator | TFLite | ONNX | PyTorch | Relay |\n|---|---|---|---|---|\n";
+  for (const Row& row : rows()) {
+    text += std::string("| ") + row.title + " | " + names_cell(row.tflite) + " | " + names_cell(row.onnx) +
+            " | " + names_cell(row.pytorch) + " | " + names_cell(row.relay) + " |\n";
+  }
+  text +=
+      "\n## What runs them\n\n"
+      "Every dtype listed runs on every processor: the reference kernel computes it where no faster one is\n"
+      "named. An instruction set is named where all steps of the example but copies have a kernel for it. "
+      "Vector\n"
+      "kernels are one file for all instruction sets: 64-bit Arm has one (`neon`, `dotprod`) where x86-64 "
+      "has one.\n\n"
+      "| operator | dtype | x86-64 | Cortex-M | VTA |\n|---|---|---|---|---|\n";
+  for (const Row& row : rows()) {
+    const Runs runs = runs_of(row);
+    for (const char* dtype : kDtypes) {
+      if (!runs.x86.contains(dtype)) continue;
+      const bool on_vta = (" " + runs.vta + " ").find(" " + std::string(dtype) + " ") != std::string::npos;
+      text += std::string("| ") + row.title + " | " + dtype + " | " + cell(runs.x86.at(dtype)) + " | " +
+              cell(runs.dsp.at(dtype)) + " | " + (on_vta ? "yes" : "—") + " |\n";
+    }
+  }
+  return text;
+}
+
+std::set<std::string> listed(const char* Row::*column) {
+  std::set<std::string> names;
+  for (const Row& row : rows()) {
+    for (const std::string& name : words(row.*column)) names.insert(name);
+  }
+  return names;
+}
+
+std::set<std::string> tflite_names() {
+  return {
+      "DIV", "NEG",  // of float32 alone (op_float.cc)
+#define QPLAN_TFLITE_OP(number, name, function) #name,
+#include "src/packer/import/tflite/ops.def"
+#undef QPLAN_TFLITE_OP
+  };
+}
+
+std::set<std::string> onnx_names() {
+  std::set<std::string> names;
+  const auto add = [&](const std::string& domain, const std::string& name) {
+    names.insert(domain.empty() ? name : domain + "." + name);
+  };
+#define QPLAN_ONNX_OP(domain, name, oldest, newest, function) add(domain, #name);
+#include "src/packer/import/onnx/ops.def"
+#undef QPLAN_ONNX_OP
+  return names;
+}
+
+std::set<std::string> pytorch_names() {
+  return {
+#define QPLAN_PYTORCH_OP(name, function, arguments) name,
+#include "src/packer/import/pytorch/ops.def"
+#undef QPLAN_PYTORCH_OP
+  };
+}
+
+std::set<std::string> relay_names() {
+  std::set<std::string> names;
+  for (const op::OpDef* op : op::all_ops()) names.insert(op->name);
+  return names;
+}
+
+TEST(OperatorsPage, HasEveryOperatorThatIsRead) {
+  EXPECT_EQ(listed(&Row::tflite), tflite_names());
+  EXPECT_EQ(listed(&Row::onnx), onnx_names());
+  EXPECT_EQ(listed(&Row::pytorch), pytorch_names());
+  EXPECT_EQ(listed(&Row::relay), relay_names());
+}
+
+TEST(OperatorsPage, EveryExampleRuns) {
+  for (const Row& row : rows()) {
+    for (const char* example : row.examples) {
+      EXPECT_TRUE(std::ranges::any_of(
+          kDtypes, [&](const char* dtype) { return !inspected(example, dtype, "cpu").is_null(); }))
+          << row.title << ": " << example;
+    }
+  }
+}
+
+TEST(OperatorsPage, IsWhatTheTablesAndPlansSay) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the page names the kernels of a build for x86-64";
+#endif
+  const std::string expected = page();
+  if (std::getenv("QPLAN_UPDATE_DOCS") != nullptr)
+    std::ofstream("docs/operators.md", std::ios::binary) << expected;
+  std::ifstream file("docs/operators.md", std::ios::binary);
+  const std::string found((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(found, expected) << "QPLAN_UPDATE_DOCS=1 writes docs/operators.md again";
+}
+
+// Texts of the tests that run models: an operator that none of them names is not tested.
+std::string test_texts() {
+  std::string text;
+  for (const char* folder : {"tests/packer", "tests/models", "tests/data/operators"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (!entry.is_regular_file() || entry.path().filename() == "operators_page_test.cc") continue;
+      if (extension != ".cc" && extension != ".h" && extension != ".json") continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      text.append(std::istreambuf_iterator<char>(file), {});
+    }
+  }
+  return text;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const char after = at + word.size() < text.size() ? text[at + word.size()] : ' ';
+    if ((at == 0 || !is_part(text[at - 1])) && !is_part(after)) return true;
+  }
+  return false;
+}
+
+TEST(OperatorsPage, ATestNamesEveryOperator) {
+  const std::string text = test_texts();
+  for (const std::string& name : tflite_names()) EXPECT_TRUE(has_word(text, name)) << "TFLite " << name;
+  for (std::string name : onnx_names()) {
+    name = name.substr(name.rfind('.') + 1);
+    EXPECT_TRUE(has_word(text, name)) << "ONNX " << name;
+  }
+  for (std::string name : pytorch_names()) {
+    name = name.substr(name.rfind(':') + 1);
+    if (name.ends_with("_") && !name.starts_with("_")) name.pop_back();  // in place: the same function
+    EXPECT_TRUE(has_word(text, name)) << "PyTorch " << name;
+  }
+}
+
+}  // namespace
+}  // namespace qplan::pipeline::operators_page_test
