@@ -32,9 +32,9 @@ struct AddFormula {
   float input1_scale = 0.0f;
   float input2_scale = 0.0f;
   float output_scale = 0.0f;
-  // TFL2, where float_scale1 is not 0: a plan's word (format/README.md, "Float forms") that the output is
-  // clamp(round half even (fma(float(a), float_scale1, fma(float(b), float_scale2, float_offset))), ...) as
-  // well.
+  // TFL2, where float_scale1 is not 0: a plan's word (format/README.md, "Float requantisation") that the
+  // output is clamp(round half even (fma(float(a), float_scale1, fma(float(b), float_scale2, float_offset))),
+  // ...) as well.
   float float_scale1 = 0.0f;
   float float_scale2 = 0.0f;
   float float_offset = 0.0f;

@@ -75,7 +75,7 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
   return fixed;
 }
 
-// ---- the float form (kernels/add/add.h) ----
+// ---- the float epilogue (kernels/add/add.h) ----
 
 // kBytes elements at a time. The difference of sub is in the sign of a scale. int8 leaves as uint8 lifted by
 // 128, for which the packing instructions saturate.

@@ -29,7 +29,7 @@
 // Weights lie in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
 // hwo16 and o4k4. In o16r4, o16i4, o16z4 and o2r4 there are zeros behind taps. bias, multiplier, shift and
 // scale have layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
-// (kernels/numeric/requantize.h, FloatForm).
+// (kernels/numeric/requantize.h, FloatEpilogue).
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_H_
 
@@ -55,7 +55,7 @@ struct Conv2dArgs {
   const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
   const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
-  const float* float_scale = nullptr;   // these two: null under FloatForm::kNone
+  const float* float_scale = nullptr;   // these two: null under FloatEpilogue::kNone
   const float* float_offset = nullptr;
   void* output = nullptr;  // [batch, output_h, output_w, output_c]
   uint32_t batch = 0;
@@ -81,14 +81,14 @@ struct Conv2dArgs {
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
-  FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
-  Dtype input_dtype = Dtype::kOther;        // uint8, int8 or int16
-  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32; int16 where the input is
-  uint16_t weights_layout = 0;              // layouts.def
-  uint64_t schedule = 0;                    // kernels/schedule.h
-  bool has_wide_bias = false;               // int16 only: bias and accumulators are int64
-  bool has_residual = false;                // what these three are for; not with int16
-  const void* residual = nullptr;           // as the output
+  FloatEpilogue float_epilogue = FloatEpilogue::kNone;  // kNone but for TFL2 and TFL1
+  Dtype input_dtype = Dtype::kOther;                    // uint8, int8 or int16
+  Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32; int16 where the input is
+  uint16_t weights_layout = 0;         // layouts.def
+  uint64_t schedule = 0;               // kernels/schedule.h
+  bool has_wide_bias = false;          // int16 only: bias and accumulators are int64
+  bool has_residual = false;           // what these three are for; not with int16
+  const void* residual = nullptr;      // as the output
   bool residual_is_a = false;
   AddFormula residual_sum;
 };

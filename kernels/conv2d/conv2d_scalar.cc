@@ -302,7 +302,7 @@ class Convolution {
   }
 
 #if defined(QPLAN_SCALAR_FPU)
-  // Channels [begin, end), which have a float form.
+  // Channels [begin, end), which have a float epilogue.
   template <MultiplyTile kMultiply>
   __attribute__((noinline)) void multiply_form(uint8_t* out, uint32_t begin, uint32_t end,
                                                uint32_t count) const {
@@ -359,7 +359,7 @@ class Convolution {
   template <typename T>
   void add_bytes(uint8_t* out, const uint8_t* residual, uint32_t count) const {
     const AddFormula& f = a_.residual_sum;
-    const bool has_form = kHasFloatForm && f.contract == Contract::kTfl2 && f.float_scale1 > 0.0f;
+    const bool has_form = kHasFloatEpilogue && f.contract == Contract::kTfl2 && f.float_scale1 > 0.0f;
     const uint8_t* const a = a_.residual_is_a ? residual : out;
     const uint8_t* const b = a_.residual_is_a ? out : residual;
 #if defined(QPLAN_SCALAR_FPU)

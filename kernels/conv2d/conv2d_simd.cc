@@ -27,8 +27,8 @@ namespace {
 // gemm_parts_avx512vnni.h), with no room for more.
 constexpr uint32_t kStreamedChannels = 256;
 
-// Whether the product adds it: where the sum has a float form. Few runs are divided by channels, of which add
-// would take one row at a time.
+// Whether the product adds it: where the sum has a float epilogue. Few runs are divided by channels, of which
+// add would take one row at a time.
 inline bool product_adds_residual(const Conv2dArgs& a) {
   const bool is_streamed =
       windows_are_pixels(a) && a.input_c <= kStreamedChannels && num_runs(a) >= kFewBlocks;

@@ -148,8 +148,8 @@ void run_channels(const DepthwiseConv2dArgs& a, const Rows& rows, uint32_t chann
 void run_group(const DepthwiseConv2dArgs& a, const Rows& rows, uint32_t channel, const int32_t* weights) {
   if (a.contract == Contract::kF32e) {
     run_channels<F32eEpilogue>(a, rows, channel, weights);
-  } else if (a.float_form != FloatForm::kNone && groups_have_form(a, channel / 16, 1)) {
-    if (a.float_form == FloatForm::kPlain) {
+  } else if (a.float_epilogue != FloatEpilogue::kNone && groups_have_form(a, channel / 16, 1)) {
+    if (a.float_epilogue == FloatEpilogue::kPlain) {
       run_channels<PlainEpilogue>(a, rows, channel, weights);
     } else {
       run_channels<SignedEpilogue>(a, rows, channel, weights);
@@ -223,7 +223,7 @@ uint32_t work_items(const DepthwiseConv2dArgs& a) { return a.batch * work_items_
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
-  const FormRounding rounding(a.float_form != FloatForm::kNone);
+  const EpilogueRounding rounding(a.float_epilogue != FloatEpilogue::kNone);
   run_work_items(a, begin, end, scratch);
 }
 #endif

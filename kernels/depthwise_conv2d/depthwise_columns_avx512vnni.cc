@@ -13,7 +13,7 @@
 namespace qplan::depthwise_columns_avx512vnni {
 namespace {
 
-// For channels without a float form: outputs of sums, in place. Apart and never inlined, as it is large.
+// For channels without a float epilogue: outputs of sums, in place. Apart and never inlined, as it is large.
 struct IntegerEpilogue {};
 
 __attribute__((noinline)) void requantize_sums(const Prepared& p, uint32_t q, __m512i (&sums)[4]) {

@@ -18,8 +18,8 @@ inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
 }
 inline size_t rounded_channels(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 15) / 16 * 16; }
 
-// What a row of outputs is made of: the rows of inputs under it, the bytes used for rows outside the image, and the
-// biases, each for all channels.
+// What a row of outputs is made of: the rows of inputs under it, the bytes used for rows outside the image,
+// and the biases, each for all channels.
 struct Row {
   const uint8_t* inputs[3];
   const uint8_t* padding;
@@ -166,7 +166,7 @@ inline Row row_of(const DepthwiseConv2dArgs& a, uint32_t work_item, const uint8_
   return row;
 }
 
-// Never inlined: FormRounding changes the floating point environment around it.
+// Never inlined: EpilogueRounding changes the floating point environment around it.
 __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end,
                                         void* scratch) {
   uint8_t* padding = static_cast<uint8_t*>(scratch);
@@ -209,7 +209,7 @@ uint32_t work_items(const DepthwiseConv2dArgs& a) { return a.batch * a.output_h;
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
-  const FormRounding rounding(a.float_form != FloatForm::kNone);
+  const EpilogueRounding rounding(a.float_epilogue != FloatEpilogue::kNone);
   run_rows(a, begin, end, scratch);
 }
 #endif

@@ -66,8 +66,8 @@ inline void run_channels(const DepthwiseConv2dArgs& args, const Taps& taps, uint
 void run_group(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t channel, uint8_t* out) {
   if (args.contract == Contract::kF32e) {
     run_channels<F32eEpilogue>(args, taps, channel, out);
-  } else if (args.float_form != FloatForm::kNone && groups_have_form(args, channel / 16, 1)) {
-    if (args.float_form == FloatForm::kPlain) {
+  } else if (args.float_epilogue != FloatEpilogue::kNone && groups_have_form(args, channel / 16, 1)) {
+    if (args.float_epilogue == FloatEpilogue::kPlain) {
       run_channels<PlainEpilogue>(args, taps, channel, out);
     } else {
       run_channels<SignedEpilogue>(args, taps, channel, out);

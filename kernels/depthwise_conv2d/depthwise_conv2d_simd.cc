@@ -71,7 +71,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& args, con
   }
 }
 
-// Never inlined: FormRounding may change the floating point environment around it.
+// Never inlined: EpilogueRounding may change the floating point environment around it.
 __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end,
                                         void* scratch) {
   const Taps taps = taps_in(args, scratch);
@@ -102,7 +102,7 @@ uint32_t work_items(const DepthwiseConv2dArgs& args) { return args.batch * args.
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const DepthwiseConv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  const FormRounding rounding(args.float_form != FloatForm::kNone);
+  const EpilogueRounding rounding(args.float_epilogue != FloatEpilogue::kNone);
   run_rows(args, begin, end, scratch);
 }
 #endif

@@ -289,8 +289,9 @@ enum class Form { kPlain, kSigned, kF32e, kIntegers };
 
 Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
   if (a.contract == Contract::kF32e) return Form::kF32e;
-  if (a.float_form != FloatForm::kNone && groups_have_form(a, block.channel / 16, (block.count + 15) / 16)) {
-    return a.float_form == FloatForm::kPlain ? Form::kPlain : Form::kSigned;
+  if (a.float_epilogue != FloatEpilogue::kNone &&
+      groups_have_form(a, block.channel / 16, (block.count + 15) / 16)) {
+    return a.float_epilogue == FloatEpilogue::kPlain ? Form::kPlain : Form::kSigned;
   }
   return Form::kIntegers;
 }

@@ -31,7 +31,7 @@ struct FullyConnectedArgs {
   const int32_t* multiplier = nullptr;  // TFL2 and TFL1 only
   const int32_t* shift = nullptr;       // TFL2 and TFL1 only
   const float* scale = nullptr;         // F32E only
-  const float* float_scale = nullptr;   // these two: null under FloatForm::kNone
+  const float* float_scale = nullptr;   // these two: null under FloatEpilogue::kNone
   const float* float_offset = nullptr;
   void* output = nullptr;  // [rows, output_c]
   uint32_t rows = 0;
@@ -43,12 +43,12 @@ struct FullyConnectedArgs {
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
   Contract contract = Contract::kTfl2;
-  FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
-  bool has_wide_bias = false;               // int16 only: bias and accumulators are int64
-  Dtype input_dtype = Dtype::kOther;        // uint8, int8 or int16
-  Dtype output_dtype = Dtype::kOther;       // uint8 or int8, int32 under ACC32; int16 where the input is
-  uint16_t weights_layout = 0;              // layouts.def
-  uint64_t schedule = 0;                    // kernels/schedule.h
+  FloatEpilogue float_epilogue = FloatEpilogue::kNone;  // kNone but for TFL2 and TFL1
+  bool has_wide_bias = false;                           // int16 only: bias and accumulators are int64
+  Dtype input_dtype = Dtype::kOther;                    // uint8, int8 or int16
+  Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32; int16 where the input is
+  uint16_t weights_layout = 0;         // layouts.def
+  uint64_t schedule = 0;               // kernels/schedule.h
 };
 
 // Knobs of the vector variants: rows of a work item, and its blocks of 16 channels.

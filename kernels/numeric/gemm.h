@@ -5,10 +5,10 @@
 //   u(p, k)   = (byte j of tap t of row p) ^ sign_bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
 //               tap_k4 = ceil(tap_bytes / 4)
 //
-// under TFL2, TFL1 or F32E, or their float form; with a residual, the sum of that and residual[p][o]. Under
-// ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A row
-// is a window of the input: its taps are runs of bytes that lie the same way apart in every row.
-// kernels/simd/gemm.h computes it.
+// under TFL2, TFL1 or F32E, or their float epilogue; with a residual, the sum of that and residual[p][o].
+// Under ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A row is a window of
+// the input: its taps are runs of bytes that lie the same way apart in every row. kernels/simd/gemm.h
+// computes it.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_H_
 #define QPLAN_KERNELS_NUMERIC_GEMM_H_
 
@@ -20,7 +20,7 @@
 
 namespace qplan {
 
-// The float form of a sum (kernels/add/add_formula.h) of the outputs and a tensor that lies as they do.
+// The float epilogue of a sum (kernels/add/add_formula.h) of the outputs and a tensor that lies as they do.
 struct GemmResidual {
   const uint8_t* first = nullptr;  // beside first_out
   bool is_a = false;               // of a and b
@@ -54,7 +54,7 @@ struct Gemm {
   const float* float_scale = nullptr;
   const float* float_offset = nullptr;
   Contract contract = Contract::kTfl2;
-  FloatForm float_form = FloatForm::kNone;
+  FloatEpilogue float_epilogue = FloatEpilogue::kNone;
   // Added to every channel of a row (the weights' zero point); null: nothing.
   const int32_t* row_term = nullptr;
   uint32_t num_channels = 0;
@@ -86,7 +86,7 @@ inline Gemm gemm_of(const Args& args) {
   g.float_scale = args.float_scale;
   g.float_offset = args.float_offset;
   g.contract = args.contract;
-  g.float_form = args.float_form;
+  g.float_epilogue = args.float_epilogue;
   g.num_channels = args.output_c;
   g.out_stride = size_t{args.output_c} * output_bytes(args.contract);
   g.output_zero_point = args.output_zero_point;

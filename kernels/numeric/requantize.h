@@ -21,7 +21,7 @@ enum class Contract : uint8_t { kTfl2 = 1, kTfl1 = 2, kF32e = 3, kAcc32 = 5 };
 // zero; kSigned: the offset with the sign of a. Zero point and clamp follow, saturating. A group of 16
 // channels that begins with a negative float_scale has no proof and no form. Where the packer's proof holds
 // the results are those of the contract; a kernel may use the form or not, and the reference does not.
-enum class FloatForm : uint8_t { kNone = 0, kPlain = 1, kSigned = 2 };
+enum class FloatEpilogue : uint8_t { kNone = 0, kPlain = 1, kSigned = 2 };
 
 // Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties
 // upwards. Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where

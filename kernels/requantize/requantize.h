@@ -38,9 +38,9 @@ struct RequantizeArgs {
   const float* scales = nullptr;         // F32E
   int32_t multiplier = 0;
   int32_t shift = 0;
-  float scale = 0.0f;                       // F32E, in the place of multiplier and shift
-  FloatForm float_form = FloatForm::kNone;  // kNone but for TFL2 and TFL1
-  const float* float_scale = nullptr;       // `channels` entries, and groups of 16 of them
+  float scale = 0.0f;                                   // F32E, in the place of multiplier and shift
+  FloatEpilogue float_epilogue = FloatEpilogue::kNone;  // kNone but for TFL2 and TFL1
+  const float* float_scale = nullptr;                   // `channels` entries, and groups of 16 of them
   const float* float_offset = nullptr;
   uint32_t channels = 1;
   uint64_t inner = 1;

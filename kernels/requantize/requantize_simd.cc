@@ -39,7 +39,7 @@ inline void for_runs(const RequantizeArgs& a, uint32_t begin, uint32_t end, Run 
   }
 }
 
-// Channels that share a float form.
+// Channels that share a float epilogue.
 constexpr uint32_t kFormGroup = 16;
 
 struct WideInput {
@@ -105,7 +105,7 @@ inline void requantize_real(const RequantizeArgs& a, uint32_t begin, uint32_t en
   }
 }
 
-// Whether the group of channel c has a float form.
+// Whether the group of channel c has a float epilogue.
 inline bool group_has_form(const RequantizeArgs& a, uint64_t c) {
   return a.float_scale[c / kFormGroup * kFormGroup] >= 0.0f;
 }
@@ -159,11 +159,11 @@ inline void requantize_integer(const RequantizeArgs& a, uint32_t begin, uint32_t
     const auto one =
         Rounding::set(is_constant ? a.multipliers[0] : a.multiplier, is_constant ? a.shifts[0] : a.shift);
     requantize_run<Input>(a, begin, end, [&](VecI32 x, uint64_t, uint32_t) { return requantize(x, one); });
-  } else if (!kHasFma || a.float_form == FloatForm::kNone) {
+  } else if (!kHasFma || a.float_epilogue == FloatEpilogue::kNone) {
     requantize_run<WideInput>(a, begin, end, [&](VecI32 x, uint64_t c, uint32_t count) {
       return requantize_channels<Rounding>(a, x, c, count);
     });
-  } else if (a.float_form == FloatForm::kPlain) {
+  } else if (a.float_epilogue == FloatEpilogue::kPlain) {
     requantize_forms<PlainEpilogue, Rounding>(a, begin, end);
   } else {
     requantize_forms<SignedEpilogue, Rounding>(a, begin, end);
@@ -172,10 +172,11 @@ inline void requantize_integer(const RequantizeArgs& a, uint32_t begin, uint32_t
 
 template <typename Input>
 inline void requantize_from(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
-  const bool is_form = kHasFma && a.channels == 1 && a.float_form != FloatForm::kNone && group_has_form(a, 0);
+  const bool is_form =
+      kHasFma && a.channels == 1 && a.float_epilogue != FloatEpilogue::kNone && group_has_form(a, 0);
   if (a.contract == Contract::kF32e) {
     requantize_real<Input>(a, begin, end);
-  } else if (is_form && a.float_form == FloatForm::kPlain) {
+  } else if (is_form && a.float_epilogue == FloatEpilogue::kPlain) {
     requantize_form<Input, PlainEpilogue>(a, begin, end);
   } else if (is_form) {
     requantize_form<Input, SignedEpilogue>(a, begin, end);
@@ -186,7 +187,7 @@ inline void requantize_from(const RequantizeArgs& a, uint32_t begin, uint32_t en
   }
 }
 
-// Never inlined: FormRounding changes the floating point environment around it.
+// Never inlined: EpilogueRounding changes the floating point environment around it.
 __attribute__((noinline)) void requantize_lanes(const RequantizeArgs& a, uint32_t begin, uint32_t end) {
   if (a.input_dtype == Dtype::kS32) {
     requantize_from<WideInput>(a, begin, end);
@@ -209,7 +210,7 @@ uint32_t work_items(const RequantizeArgs& args) { return runs_work_items(args); 
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const RequantizeArgs& args, uint32_t begin, uint32_t end, void*) {
-  const FormRounding rounding(args.float_form != FloatForm::kNone);
+  const EpilogueRounding rounding(args.float_epilogue != FloatEpilogue::kNone);
   requantize_lanes(args, begin, end);
 }
 #endif

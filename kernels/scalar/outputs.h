@@ -1,5 +1,5 @@
-// From sums to outputs, for cores that make one at a time: by the float form where the core has a floating
-// point unit and the packer a proof, otherwise by the contract's integers. Internal linkage only.
+// From sums to outputs, for cores that make one at a time: by the float epilogue where the core has a
+// floating point unit and the packer a proof, otherwise by the contract's integers. Internal linkage only.
 #ifndef QPLAN_KERNELS_SCALAR_OUTPUTS_H_
 #define QPLAN_KERNELS_SCALAR_OUTPUTS_H_
 
@@ -24,11 +24,11 @@
 namespace qplan {
 namespace {
 
-// Channels that share the choice between float form and integers.
+// Channels that share the choice between float epilogue and integers.
 constexpr uint32_t kFormGroup = 16;
 
 #if defined(QPLAN_SCALAR_FPU)
-constexpr bool kHasFloatForm = true;
+constexpr bool kHasFloatEpilogue = true;
 
 inline uint32_t float_status() {
   uint32_t status;
@@ -76,7 +76,8 @@ inline float with_sign_of(float positive, int32_t sum) {
   return positive;
 }
 
-// The float form of a sum (kernels/add/add_formula.h), under the rounding to nearest that cores begin with.
+// The float epilogue of a sum (kernels/add/add_formula.h), under the rounding to nearest that cores begin
+// with.
 inline int32_t float_sum(const AddFormula& f, int32_t a, int32_t b) {
   float x, y, value = f.float_offset;
   int32_t result;
@@ -112,7 +113,7 @@ inline void add_signed_bytes(const AddFormula& f, const uint8_t* a, const uint8_
   }
 }
 #else
-constexpr bool kHasFloatForm = false;
+constexpr bool kHasFloatEpilogue = false;
 
 struct TowardsZero {
   explicit TowardsZero(bool) {}
@@ -131,20 +132,20 @@ class Outputs {
         zero_point_(args.output_zero_point),
         low_(args.clamp_min),
         high_(args.clamp_max),
-        has_form_(kHasFloatForm && args.float_form != FloatForm::kNone),
-        is_signed_form_(args.float_form == FloatForm::kSigned),
+        has_form_(kHasFloatEpilogue && args.float_epilogue != FloatEpilogue::kNone),
+        is_signed_form_(args.float_epilogue == FloatEpilogue::kSigned),
         // Outputs that begin at the zero point, which is the least value, and end at the largest: the
         // conversion to unsigned integers is one clamp and USAT the other.
         has_whole_range_(has_form_ && low_ == dtype_min(args.output_dtype) && high_ == low_ + 255),
         is_full_(has_whole_range_ && !is_signed_form_ && zero_point_ == low_) {}
 
-  // Whether the float form computes the group that channel o belongs to.
+  // Whether the float epilogue computes the group that channel o belongs to.
   bool has_form(uint32_t o) const {
     return has_form_ && args_.float_scale[o / kFormGroup * kFormGroup] >= 0.0f;
   }
   bool is_full() const { return is_full_; }
   bool is_signed_form() const { return is_signed_form_; }
-  // Outputs have a float form and are clamped to all values of their dtype, no fewer.
+  // Outputs have a float epilogue and are clamped to all values of their dtype, no fewer.
   bool has_whole_range() const { return has_whole_range_; }
   bool rounds_towards_zero() const { return has_form_; }
 
@@ -180,7 +181,7 @@ inline uint8_t full_output(int32_t sum, float scale, float offset, uint32_t sign
 }
 
 // Four channels of three pixels at a time, from products to outputs, where weights are in halves
-// (multiply_tile_halves), Outputs::has_whole_range() holds and all channels have a float form.
+// (multiply_tile_halves), Outputs::has_whole_range() holds and all channels have a float epilogue.
 struct FormTiles {
   const int32_t* bias;  // these five: of the next channel
   const float* scale;
@@ -344,7 +345,7 @@ static_assert(sizeof(FormTiles) == 52 && offsetof(FormTiles, weights) == 36, "th
       "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", "cc",     \
       "memory"
 
-// FloatForm::kPlain, whose outputs begin at the zero point.
+// FloatEpilogue::kPlain, whose outputs begin at the zero point.
 __attribute__((noinline)) inline void multiply_plain_tiles(FormTiles* tiles) {
   register FormTiles* at __asm__("r0") = tiles;
   __asm__ volatile(QPLAN_FORM_BEGIN
@@ -362,7 +363,7 @@ __attribute__((noinline)) inline void multiply_plain_tiles(FormTiles* tiles) {
                    : QPLAN_FORM_CLOBBERS);
 }
 
-// FloatForm::kSigned.
+// FloatEpilogue::kSigned.
 __attribute__((noinline)) inline void multiply_signed_tiles(FormTiles* tiles) {
   register FormTiles* at __asm__("r0") = tiles;
   __asm__ volatile(QPLAN_FORM_BEGIN

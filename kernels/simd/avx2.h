@@ -403,22 +403,22 @@ struct OutputBytes {
   }
 };
 
-// For the time of its life floats are rounded towards zero, as float forms want it: MXCSR's field, since
+// For the time of its life floats are rounded towards zero, as float epilogues want it: MXCSR's field, since
 // 256-bit instructions cannot say it themselves. What computes is to be a function of its own.
-class FormRounding {
+class EpilogueRounding {
  public:
-  explicit FormRounding(bool wanted) : before_(_mm_getcsr()) {
+  explicit EpilogueRounding(bool wanted) : before_(_mm_getcsr()) {
     if (wanted) _mm_setcsr(before_ | _MM_ROUND_TOWARD_ZERO);
   }
-  ~FormRounding() { _mm_setcsr(before_); }
-  FormRounding(const FormRounding&) = delete;
-  FormRounding& operator=(const FormRounding&) = delete;
+  ~EpilogueRounding() { _mm_setcsr(before_); }
+  EpilogueRounding(const EpilogueRounding&) = delete;
+  EpilogueRounding& operator=(const EpilogueRounding&) = delete;
 
  private:
   uint32_t before_;
 };
 
-// FloatForm::kPlain, under FormRounding.
+// FloatEpilogue::kPlain, under EpilogueRounding.
 struct PlainEpilogue {
   static constexpr bool kIsFloat = true;
   VecF32 scale, offset;
@@ -432,7 +432,7 @@ struct PlainEpilogue {
   }
 };
 
-// FloatForm::kSigned, under FormRounding.
+// FloatEpilogue::kSigned, under EpilogueRounding.
 struct SignedEpilogue {
   static constexpr bool kIsFloat = true;
   VecF32 scale, offset;

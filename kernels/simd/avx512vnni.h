@@ -390,11 +390,11 @@ struct OutputBytes {
   }
 };
 
-struct FormRounding {  // instructions say it themselves
-  explicit FormRounding(bool) {}
+struct EpilogueRounding {  // instructions say it themselves
+  explicit EpilogueRounding(bool) {}
 };
 
-// FloatForm::kPlain. Embedded rounding costs nothing.
+// FloatEpilogue::kPlain. Embedded rounding costs nothing.
 struct PlainEpilogue {
   static constexpr bool kIsFloat = true;
   static constexpr int kTowardsZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
@@ -410,7 +410,7 @@ struct PlainEpilogue {
   }
 };
 
-// FloatForm::kSigned.
+// FloatEpilogue::kSigned.
 struct SignedEpilogue {
   static constexpr bool kIsFloat = true;
   static constexpr int kTowardsZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;

@@ -166,8 +166,8 @@ __attribute__((noinline)) void gemm_rows(const Gemm& g, uint32_t channel) {
   for (; p < g.num_rows; ++p) gemm_tile<1>(g, p, channel, weights, start, low, high, bytes);
 }
 
-// Channels of blocks [first_block, end_block). A function of its own, never inlined: FormRounding may change
-// the floating point environment around it.
+// Channels of blocks [first_block, end_block). A function of its own, never inlined: EpilogueRounding may
+// change the floating point environment around it.
 __attribute__((noinline)) void gemm_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   for (uint32_t channel = first_block * 16; channel < end_block * 16; channel += kTileChannels) {
     if (channel >= g.num_channels) break;
@@ -205,7 +205,7 @@ __attribute__((noinline)) void sums_blocks(const Gemm& g, uint32_t first_block, 
 
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kAcc32) return sums_blocks(g, first_block, end_block);
-  const FormRounding rounding(g.float_form != FloatForm::kNone);
+  const EpilogueRounding rounding(g.float_epilogue != FloatEpilogue::kNone);
   gemm_blocks(g, first_block, end_block);
 }
 

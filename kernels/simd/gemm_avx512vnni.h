@@ -117,7 +117,7 @@ template <typename Epilogue, uint32_t kBlocks>
 inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
   for (; b + kBlocks <= end_block; b += kBlocks) {
     const bool in_float = g.contract == Contract::kF32e ||
-                          (g.float_form != FloatForm::kNone && groups_have_form(g, b, kBlocks));
+                          (g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, b, kBlocks));
     if (in_float) {
       gemm_rows512<Epilogue, kBlocks>(g, b);
     } else if constexpr (kBlocks == kRowBlocks) {
@@ -133,7 +133,8 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
 template <typename Epilogue>
 inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
   if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16 || g.residual != nullptr) return false;
-  if (g.contract != Contract::kF32e && (g.float_form == FloatForm::kNone || !groups_have_form(g, block, 1))) {
+  if (g.contract != Contract::kF32e &&
+      (g.float_epilogue == FloatEpilogue::kNone || !groups_have_form(g, block, 1))) {
     return false;
   }
   if (g.rows != nullptr) {
@@ -163,7 +164,7 @@ constexpr bool kProductMakesSums = false;
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kF32e) {
     gemm_all_blocks512<F32eEpilogue>(g, first_block, end_block);
-  } else if (g.float_form == FloatForm::kPlain) {
+  } else if (g.float_epilogue == FloatEpilogue::kPlain) {
     gemm_all_blocks512<PlainEpilogue>(g, first_block, end_block);
   } else {
     gemm_all_blocks512<SignedEpilogue>(g, first_block, end_block);

@@ -429,17 +429,17 @@ struct OutputBytes {
   }
 };
 
-// For the time of its life floats are rounded towards zero, as float forms want it: FPCR's field, since
+// For the time of its life floats are rounded towards zero, as float epilogues want it: FPCR's field, since
 // instructions cannot say it themselves. What computes is to be a function of its own.
-class FormRounding {
+class EpilogueRounding {
  public:
-  explicit FormRounding(bool wanted) : before_(0) {
+  explicit EpilogueRounding(bool wanted) : before_(0) {
     __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
     if (wanted) set(before_ | kTowardsZero);
   }
-  ~FormRounding() { set(before_); }
-  FormRounding(const FormRounding&) = delete;
-  FormRounding& operator=(const FormRounding&) = delete;
+  ~EpilogueRounding() { set(before_); }
+  EpilogueRounding(const EpilogueRounding&) = delete;
+  EpilogueRounding& operator=(const EpilogueRounding&) = delete;
 
  private:
   static constexpr uint64_t kTowardsZero = uint64_t{3} << 22;
@@ -447,7 +447,7 @@ class FormRounding {
   uint64_t before_;
 };
 
-// FloatForm::kPlain, under FormRounding.
+// FloatEpilogue::kPlain, under EpilogueRounding.
 struct PlainEpilogue {
   static constexpr bool kIsFloat = true;
   VecF32 scale, offset;
@@ -458,7 +458,7 @@ struct PlainEpilogue {
   VecI32 outputs(VecI32 sum) const { return truncate(fma(to_reals(sum), scale, offset)); }
 };
 
-// FloatForm::kSigned, under FormRounding.
+// FloatEpilogue::kSigned, under EpilogueRounding.
 struct SignedEpilogue {
   static constexpr bool kIsFloat = true;
   VecF32 scale, offset;

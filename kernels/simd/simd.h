@@ -20,8 +20,8 @@
 //   PixelMover               16 pixels of 2 to 4 channels between planes and pixels
 //   Requant, RequantOnce     TFL2 and TFL1: set_requant, load_requant (..._once), requantize
 //   low_bytes, OutputBytes   int32 to bytes, saturating
-//   kHasFma, PlainEpilogue,  the float forms (kernels/numeric/requantize.h), while a FormRounding lives
-//   SignedEpilogue           around a function that is not inlined; not looked at where there is no FMA
+//   kHasFma, PlainEpilogue,  the float epilogues (kernels/numeric/requantize.h), while a EpilogueRounding
+//   lives SignedEpilogue           around a function that is not inlined; not looked at where there is no FMA
 //   kDot..., dot_*           dot products of groups of four bytes (kernels/simd/gemm.h); or QPLAN_SIMD_GEMM,
 //                            the header of a matrix product of its own
 // An editor that opens a file alone sees kernels/simd/generic.h. Internal linkage only, as for all code that
@@ -114,7 +114,7 @@ struct Tfl1Epilogue {
   VecI32 outputs(VecI32 sum) const { return requantize(sum, requant); }
 };
 
-// Whether groups [first, first + count) of 16 channels have float forms.
+// Whether groups [first, first + count) of 16 channels have float epilogues.
 template <typename Args>
 inline bool groups_have_form(const Args& args, uint32_t first, uint32_t count) {
   bool all = true;
@@ -132,8 +132,9 @@ template <typename Args, typename Run>
 inline void with_epilogue(const Args& args, uint32_t channel, const Run& run) {
   if (args.contract == Contract::kF32e) {
     run(EpilogueKind<F32eEpilogue>());
-  } else if (kHasFma && args.float_form != FloatForm::kNone && groups_have_form(args, channel / 16, 1)) {
-    if (args.float_form == FloatForm::kPlain) {
+  } else if (kHasFma && args.float_epilogue != FloatEpilogue::kNone &&
+             groups_have_form(args, channel / 16, 1)) {
+    if (args.float_epilogue == FloatEpilogue::kPlain) {
       run(EpilogueKind<PlainEpilogue>());
     } else {
       run(EpilogueKind<SignedEpilogue>());

@@ -410,7 +410,7 @@ struct OutputBytes {
   }
 };
 
-// Float forms are passed over (kHasFma).
+// Float epilogues are passed over (kHasFma).
 struct PlainEpilogue {
   static constexpr bool kIsFloat = true;
   template <typename Args>
@@ -419,8 +419,8 @@ struct PlainEpilogue {
   VecI32 outputs(VecI32 v) const { return v; }
 };
 using SignedEpilogue = PlainEpilogue;
-struct FormRounding {
-  explicit FormRounding(bool) {}
+struct EpilogueRounding {
+  explicit EpilogueRounding(bool) {}
 };
 
 // ---- dot products (kernels/simd/gemm.h) ----

@@ -337,9 +337,9 @@ class PlanMutator {
   }
 
   static void drop_form(objects::KernelStepT* kernel) {
-    if (auto* p = kernel->params.AsConv2dParams()) p->float_form = objects::FloatForm_NONE;
-    if (auto* p = kernel->params.AsFullyConnectedParams()) p->float_form = objects::FloatForm_NONE;
-    if (auto* p = kernel->params.AsRequantizeParams()) p->float_form = objects::FloatForm_NONE;
+    if (auto* p = kernel->params.AsConv2dParams()) p->float_epilogue = objects::FloatEpilogue_NONE;
+    if (auto* p = kernel->params.AsFullyConnectedParams()) p->float_epilogue = objects::FloatEpilogue_NONE;
+    if (auto* p = kernel->params.AsRequantizeParams()) p->float_epilogue = objects::FloatEpilogue_NONE;
     if (auto* p = kernel->params.AsAddParams()) p->float_scale1 = p->float_scale2 = 0;
     if (kernel->residual != nullptr) kernel->residual->float_scale1 = kernel->residual->float_scale2 = 0;
     if (auto* p = kernel->params.AsCascadeParams()) {

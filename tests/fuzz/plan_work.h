@@ -45,7 +45,7 @@ class PlanWork {
 
   // Whether outputs may depend on the instruction set (format/README.md, "Float requantisation": plans that
   // nobody proved).
-  bool has_float_forms() const {
+  bool has_float_epilogues() const {
     for (const format::Step* step : steps()) {
       const format::KernelStep* kernel = step->body_as_KernelStep();
       if (kernel != nullptr && has_form(*kernel)) return true;
@@ -79,12 +79,13 @@ class PlanWork {
 
   static bool has_form(const format::KernelStep& step) {
     if (const auto* p = step.params_as_Conv2dParams()) {
-      return p->float_form() != format::FloatForm_NONE ||
+      return p->float_epilogue() != format::FloatEpilogue_NONE ||
              (step.residual() != nullptr && has_form(*step.residual()));
     }
     if (const auto* p = step.params_as_FullyConnectedParams())
-      return p->float_form() != format::FloatForm_NONE;
-    if (const auto* p = step.params_as_RequantizeParams()) return p->float_form() != format::FloatForm_NONE;
+      return p->float_epilogue() != format::FloatEpilogue_NONE;
+    if (const auto* p = step.params_as_RequantizeParams())
+      return p->float_epilogue() != format::FloatEpilogue_NONE;
     if (const auto* p = step.params_as_AddParams()) return has_form(*p);
     const auto* cascade = step.params_as_CascadeParams();
     if (cascade == nullptr || cascade->layers() == nullptr) return false;

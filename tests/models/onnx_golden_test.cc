@@ -105,7 +105,7 @@ TEST(OnnxGolden, BytesOfOnnxRuntime) {
 }
 
 // Float input and output, float weights: the same bytes after quantising the output.
-TEST(OnnxGolden, TheFloatFormGivesTheBytesOfTheIntegerForm) {
+TEST(OnnxGolden, TheFloatEpilogueGivesTheBytesOfTheIntegerForm) {
   if (!has_data()) GTEST_SKIP() << kNoOnnx;
   for (const Network& network : networks()) {
     if (!std::filesystem::exists(onnx_path(network.name, "B"))) continue;

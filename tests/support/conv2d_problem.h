@@ -17,7 +17,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
-#include "tests/support/float_form.h"
+#include "tests/support/float_epilogue.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
 #include "tests/support/variants.h"
@@ -37,7 +37,7 @@ struct Conv2dProblem {
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<float> scale;
   std::vector<float> float_scale, float_offset;
-  std::vector<int32_t> expected, form_expected;  // by the contract; by the float form where there is one
+  std::vector<int32_t> expected, form_expected;  // by the contract; by the float epilogue where there is one
 
   size_t group_c() const { return args.input_c / args.groups; }
   size_t num_k() const { return size_t{args.kernel_h} * args.kernel_w * group_c(); }
@@ -55,7 +55,7 @@ struct Conv2dProblem {
         << ", pad value " << args.pad_value << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
         << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract)
-        << ", float form " << static_cast<int>(args.float_form);
+        << ", float epilogue " << static_cast<int>(args.float_epilogue);
     return out.str();
   }
 };
@@ -126,7 +126,7 @@ inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
     problem->shift.push_back(scale.shift);
     problem->scale.push_back(scale.scale);
   }
-  draw_float_form(random, &a, problem);
+  draw_float_epilogue(random, &a, problem);
   problem->expected.clear();
   problem->form_expected.clear();
   size_t at = 0;
@@ -208,7 +208,7 @@ class Conv2dRun {
       args_.multiplier = multiplier_.data();
       args_.shift = shift_.data();
     }
-    if (args_.float_form != FloatForm::kNone) {
+    if (args_.float_epilogue != FloatEpilogue::kNone) {
       args_.float_scale = float_scale_.data();
       args_.float_offset = float_offset_.data();
     }

@@ -38,7 +38,7 @@ struct Conv2dStepSpec {
   int32_t pad_value = 3;            // uint8
   int32_t output_zero_point = -5;   // int8
   int32_t clamp_min = -128, clamp_max = 127;
-  format::FloatForm float_form = format::FloatForm_NONE;
+  format::FloatEpilogue float_epilogue = format::FloatEpilogue_NONE;
   std::vector<float> float_scale, float_offset;  // not empty: written
   // Last changes to tensors and operand lists.
   std::function<void(TestStep&)> edit = [](TestStep&) {};
@@ -92,7 +92,7 @@ struct Conv2dStepSpec {
                 format::CreateConv2dParams(step.builder(), contract, layout, kernel_h, kernel_w, stride_h,
                                            stride_w, dilation_h, dilation_w, pad_top, pad_left, groups,
                                            input_zero_point, weights_zero_point, pad_value, output_zero_point,
-                                           clamp_min, clamp_max, float_form, scales, offsets)
+                                           clamp_min, clamp_max, float_epilogue, scales, offsets)
                     .Union(),
                 sum, residual_is_input1);
   }

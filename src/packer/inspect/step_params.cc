@@ -32,7 +32,7 @@ std::string text(const flatbuffers::Vector<Integer>* values) {
   return result + "]";
 }
 std::string text(format::Contract contract) { return format::EnumNameContract(contract); }
-std::string text(format::FloatForm form) { return format::EnumNameFloatForm(form); }
+std::string text(format::FloatEpilogue form) { return format::EnumNameFloatEpilogue(form); }
 std::string text(format::QuantizeRule rule) { return format::EnumNameQuantizeRule(rule); }
 std::string text(format::FloatPool pool) { return format::EnumNameFloatPool(pool); }
 std::string text(format::FloatBinary op) { return format::EnumNameFloatBinary(op); }
@@ -67,7 +67,7 @@ std::string field_text(T value, Shown shown) {
     (void)params;
 #define QPLAN_FIELD(type, name, shown) \
   if (is_shown(params, Shown::shown)) result.emplace_back(#name, field_text(params.name(), Shown::shown));
-#define QPLAN_FLOAT_FORMS(name) result.emplace_back("float_form", text(params.float_form()));
+#define QPLAN_FLOAT_EPILOGUES(name) result.emplace_back("float_epilogue", text(params.float_epilogue()));
 #define QPLAN_PARAMS_END(table) \
   return result;                \
   }

@@ -60,9 +60,9 @@ std::string params_text(const format::KernelStep& step) {
       add(name, value);
     }
   }
-  // A sum with a float form is another computation than one without.
+  // A sum with a float epilogue is another computation than one without.
   const format::AddParams* sum = step.residual() != nullptr ? step.residual() : step.params_as_AddParams();
-  if (sum != nullptr) add("has_float_form", sum->float_scale1() > 0.0f ? "true" : "false");
+  if (sum != nullptr) add("has_float_epilogue", sum->float_scale1() > 0.0f ? "true" : "false");
   return text;
 }
 

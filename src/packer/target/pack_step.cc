@@ -17,9 +17,9 @@ using flatbuffers::Offset;
   void for_each_field([[maybe_unused]] const table& params, [[maybe_unused]] const Visit& visit) { \
     using Builder [[maybe_unused]] = format::table##Builder;
 #define QPLAN_FIELD(type, name, shown) visit(params.name, &Builder::add_##name);
-#define QPLAN_FLOAT_FORMS(name)                        \
-  visit(params.name.form, &Builder::add_float_form);   \
-  visit(params.name.scale, &Builder::add_float_scale); \
+#define QPLAN_FLOAT_EPILOGUES(name)                      \
+  visit(params.name.form, &Builder::add_float_epilogue); \
+  visit(params.name.scale, &Builder::add_float_scale);   \
   visit(params.name.offset, &Builder::add_float_offset);
 #define QPLAN_PARAMS_END(table) }
 #include "src/packer/target/step_params.def"
@@ -35,7 +35,7 @@ Offset<flatbuffers::Vector<Integer>> pack_vector(const std::vector<Integer>& val
   return builder.CreateVector(values);
 }
 
-// A float form's; absent where there is no form. Kernels load 16 entries at a time.
+// A float epilogue's; absent where there is no form. Kernels load 16 entries at a time.
 Offset<flatbuffers::Vector<float>> pack_vector(const std::vector<float>& values, FlatBufferBuilder& builder) {
   if (values.empty()) return 0;
   builder.ForceVectorAlignment(values.size(), sizeof(float), 64);

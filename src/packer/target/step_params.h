@@ -12,18 +12,18 @@
 
 namespace qplan::target {
 
-// Float requantisation beside multipliers and shifts (format/README.md, "Float forms"). The vectors are empty
-// under FloatForm_NONE.
-struct FloatForms {
-  format::FloatForm form = format::FloatForm_NONE;
+// Float requantisation beside multipliers and shifts (format/README.md, "Float requantisation"). The vectors
+// are empty under FloatEpilogue_NONE.
+struct FloatEpilogues {
+  format::FloatEpilogue form = format::FloatEpilogue_NONE;
   std::vector<float> scale;
   std::vector<float> offset;
-  bool operator==(const FloatForms&) const = default;
+  bool operator==(const FloatEpilogues&) const = default;
 };
 
 #define QPLAN_PARAMS(table) struct table {
 #define QPLAN_FIELD(type, name, shown) type name = {};
-#define QPLAN_FLOAT_FORMS(name) FloatForms name = {};
+#define QPLAN_FLOAT_EPILOGUES(name) FloatEpilogues name = {};
 #define QPLAN_PARAMS_END(table)                  \
   bool operator==(const table&) const = default; \
   }                                              \

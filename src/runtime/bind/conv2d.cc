@@ -99,7 +99,7 @@ bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
                         layout_bytes(p.weights_layout(), output[3], window_of(step))) &&
          check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3]),
                                  step.input(kInput).dtype == Dtype::kS16) &&
-         check.float_form(p, layout_channels(p.weights_layout(), output[3]));
+         check.float_epilogue(p, layout_channels(p.weights_layout(), output[3]));
 }
 
 // Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
@@ -120,7 +120,7 @@ __attribute__((flatten)) void fill_conv2d_args(const StepView& step, Conv2dArgs&
     args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
     args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
-  fill_float_form(p, args);
+  fill_float_epilogue(p, args);
   args.output = step.address(output);
   args.batch = static_cast<uint32_t>(from[0]);
   args.input_h = static_cast<uint32_t>(from[1]);

@@ -69,7 +69,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
                         layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
          check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)),
                                  input_dtype == Dtype::kS16) &&
-         check.float_form(p, layout_channels(p.weights_layout(), columns(output)));
+         check.float_epilogue(p, layout_channels(p.weights_layout(), columns(output)));
 }
 
 qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restrict args, Error* error) {
@@ -90,7 +90,7 @@ qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restri
     args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
     args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
-  fill_float_form(p, args);
+  fill_float_epilogue(p, args);
   args.output = step.address(output);
   args.rows = rows(step, input);
   args.input_c = columns(step, input);

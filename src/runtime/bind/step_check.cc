@@ -195,8 +195,8 @@ bool StepCheck::multipliers(format::Contract contract, uint32_t first, uint64_t 
          constant_range(first + 1, "shift", count, -31, max_shift);
 }
 
-bool StepCheck::float_form_entries(const char* name, const flatbuffers::Vector<float>* values,
-                                   uint64_t count) const {
+bool StepCheck::float_epilogue_entries(const char* name, const flatbuffers::Vector<float>* values,
+                                       uint64_t count) const {
   const uint64_t found = values != nullptr ? values->size() : 0;
   if (found == count) return true;
   return fail() << name << " has " << found << " entries, expected " << count;

@@ -54,18 +54,19 @@ inline constexpr uint32_t kContractsLayer = kContractsAccumulator | contract_bit
 // The contract of a step that has been checked.
 constexpr Contract contract_of(format::Contract contract) { return static_cast<Contract>(contract); }
 
-// Whether a layer's parameters have a float form that this runtime knows; a later one's is passed over, since
-// multiplier and shift say all.
+// Whether a layer's parameters have a float epilogue that this runtime knows; a later one's is passed over,
+// since multiplier and shift say all.
 template <typename Params>
-bool has_float_form(const Params& p) {
-  const bool known = p.float_form() == format::FloatForm_PLAIN || p.float_form() == format::FloatForm_SIGNED;
+bool has_float_epilogue(const Params& p) {
+  const bool known =
+      p.float_epilogue() == format::FloatEpilogue_PLAIN || p.float_epilogue() == format::FloatEpilogue_SIGNED;
   return known && (p.contract() == format::Contract_TFL2 || p.contract() == format::Contract_TFL1);
 }
 // Copies the float requantisation of a checked step into the args of its kernel.
 template <typename Params, typename Args>
-__attribute__((always_inline)) inline void fill_float_form(const Params& p, Args& __restrict args) {
-  if (!has_float_form(p)) return;
-  args.float_form = static_cast<FloatForm>(p.float_form());
+__attribute__((always_inline)) inline void fill_float_epilogue(const Params& p, Args& __restrict args) {
+  if (!has_float_epilogue(p)) return;
+  args.float_epilogue = static_cast<FloatEpilogue>(p.float_epilogue());
   args.float_scale = p.float_scale()->data();
   args.float_offset = p.float_offset()->data();
 }
@@ -152,13 +153,13 @@ class StepCheck {
   // multiplier and shift of `count` channels, at inputs first and first + 1; under F32E scale.
   bool multipliers(format::Contract contract, uint32_t first, uint64_t count, int32_t max_shift = 30) const;
 
-  // The float form of `count` channels, where there is one: as many entries in both vectors. Their values may
-  // be anything.
+  // The float epilogue of `count` channels, where there is one: as many entries in both vectors. Their values
+  // may be anything.
   template <typename Params>
-  bool float_form(const Params& p, uint64_t count) const {
-    if (!has_float_form(p)) return true;
-    return float_form_entries("float_scale", p.float_scale(), count) &&
-           float_form_entries("float_offset", p.float_offset(), count);
+  bool float_epilogue(const Params& p, uint64_t count) const {
+    if (!has_float_epilogue(p)) return true;
+    return float_epilogue_entries("float_scale", p.float_scale(), count) &&
+           float_epilogue_entries("float_offset", p.float_offset(), count);
   }
 
   bool range(const char* name, int64_t value, int64_t min, int64_t max) const;
@@ -188,7 +189,8 @@ class StepCheck {
 
  private:
   bool layout_of(uint16_t found, const uint16_t* read, size_t count) const;
-  bool float_form_entries(const char* name, const flatbuffers::Vector<float>* values, uint64_t count) const;
+  bool float_epilogue_entries(const char* name, const flatbuffers::Vector<float>* values,
+                              uint64_t count) const;
   bool tensor(uint32_t index, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const;
 
   const StepView& step_;

@@ -223,7 +223,7 @@ TEST_P(AddVariant, BroadcastsAVectorOfChannelsAndAScalar) {
 
 // The floats here are not proved: a variant that uses float requantisation gives other bytes than the
 // integers do.
-TEST_P(AddVariant, ComputesTheFloatFormWhereItHasAFusedMultiplyAdd) {
+TEST_P(AddVariant, ComputesTheFloatEpilogueWhereItHasAFusedMultiplyAdd) {
   AddSpec spec;
   spec.a = spec.b = spec.output = {256, 256};
   spec.kernel = static_cast<KernelId>(family().id);

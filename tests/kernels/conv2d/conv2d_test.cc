@@ -263,7 +263,7 @@ TEST_P(Conv2dVariant, EveryScheduleGivesTheSameBytes) {
     testing::fill_conv2d_problem(random, &problem);
     // Floats that are not proved reveal tiles in which only some channels have float requantisation.
     if (std::count(problem.float_scale.begin(), problem.float_scale.end(), -1.0f) > 0) {
-      a.float_form = FloatForm::kNone;
+      a.float_epilogue = FloatEpilogue::kNone;
       problem.form_expected = problem.expected;
     }
     for (const uint64_t schedule : testing::schedules_of(*GetParam())) {

@@ -179,7 +179,7 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsOfAllWidths) {
         Random random(seed);
         do {
           testing::fill_conv2d_problem(random, &problem);
-        } while (a.float_form != FloatForm::kPlain);
+        } while (a.float_epilogue != FloatEpilogue::kPlain);
         expect_network_correct(problem);
         if (HasFailure()) return;
       }

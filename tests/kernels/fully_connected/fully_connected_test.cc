@@ -18,7 +18,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
-#include "tests/support/float_form.h"
+#include "tests/support/float_epilogue.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
 #include "tests/support/variants.h"
@@ -43,7 +43,7 @@ struct Problem {
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<float> scale;
   std::vector<float> float_scale, float_offset;
-  std::vector<int32_t> expected, form_expected;  // by the contract; by the float form where there is one
+  std::vector<int32_t> expected, form_expected;  // by the contract; by the float epilogue where there is one
 
   std::string text() const {
     std::ostringstream out;
@@ -52,7 +52,7 @@ struct Problem {
         << args.output_zero_point << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
         << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract)
-        << ", float form " << static_cast<int>(args.float_form);
+        << ", float epilogue " << static_cast<int>(args.float_epilogue);
     return out.str();
   }
 };
@@ -93,7 +93,7 @@ void fill(Random& random, Values values, Bias bias, Problem* problem) {
     problem->shift.push_back(scale.shift);
     problem->scale.push_back(scale.scale);
   }
-  testing::draw_float_form(random, &a, problem);
+  testing::draw_float_epilogue(random, &a, problem);
   problem->expected.clear();
   problem->form_expected.clear();
   for (size_t r = 0; r < rows; ++r) {
@@ -163,7 +163,7 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
       args.multiplier = multiplier.data();
       args.shift = shift.data();
     }
-    if (args.float_form != FloatForm::kNone) {
+    if (args.float_epilogue != FloatEpilogue::kNone) {
       args.float_scale = float_scale.data();
       args.float_offset = float_offset.data();
     }

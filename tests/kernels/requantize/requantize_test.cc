@@ -11,7 +11,7 @@
 #include "tests/support/buffer.h"
 #include "tests/support/exact_f32e.h"
 #include "tests/support/exact_requantize.h"
-#include "tests/support/float_form.h"
+#include "tests/support/float_epilogue.h"
 #include "tests/support/operands.h"
 #include "tests/support/random.h"
 #include "tests/support/variants.h"
@@ -30,7 +30,7 @@ struct Channel {
   std::vector<float> float_scale = {}, float_offset = {};
 };
 
-// The reference passes over float forms, and SSE4.1 has no fused multiply-add.
+// The reference passes over float epilogues, and SSE4.1 has no fused multiply-add.
 int32_t exact_output_of(const KernelVariant& variant, const RequantizeArgs& args, const Channel& channel,
                         int64_t difference, size_t c) {
   return variant.isa <= QPLAN_ISA_SSE41 ? testing::exact_output(args, channel, difference, c)
@@ -48,7 +48,7 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
     const KernelVariant& variant = *GetParam();
     std::vector<int32_t> expected;
     Channel channel = {{args.multiplier}, {args.shift}, {args.scale}};
-    if (args.float_form != FloatForm::kNone) {
+    if (args.float_epilogue != FloatEpilogue::kNone) {
       channel.float_scale = {args.float_scale[0]};
       channel.float_offset = {args.float_offset[0]};
     }
@@ -101,7 +101,7 @@ class RequantizeVariant : public ::testing::TestWithParam<const KernelVariant*> 
     args.shift = scale.shift;
     args.scale = scale.scale;
     Channel channel = {{args.multiplier}, {args.shift}, {args.scale}};
-    testing::draw_float_form(random, &args, &channel, 1, 1);
+    testing::draw_float_epilogue(random, &args, &channel, 1, 1);
     args.float_scale = channel.float_scale.data();
     args.float_offset = channel.float_offset.data();
     return expect_correct(args, values, seed, in_pieces);
@@ -142,7 +142,7 @@ class PerChannel : public RequantizeVariant {
       channel.shift.push_back(scale.shift);
       channel.scale.push_back(scale.scale);
     }
-    testing::draw_float_form(random, &args, &channel, channels, 16);
+    testing::draw_float_epilogue(random, &args, &channel, channels, 16);
     const std::vector<int32_t> values = random.chance(0.5)
                                             ? random.full_range<int32_t>(args.count)
                                             : random.integers<int32_t>(args.count, -(1 << 20), 1 << 20);

@@ -25,9 +25,9 @@ using testing::Random;
 using testing::Values;
 
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
-constexpr bool kHasFloatForm = true;
+constexpr bool kHasFloatEpilogue = true;
 #else
-constexpr bool kHasFloatForm = false;
+constexpr bool kHasFloatEpilogue = false;
 #endif
 
 constexpr KernelVariant kConv2d = QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_dsp, QPLAN_ISA_DSP);
@@ -37,7 +37,7 @@ constexpr KernelVariant kFullyConnected =
     QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_dsp, QPLAN_ISA_DSP);
 
 void expect_correct(const KernelVariant& variant, const Conv2dProblem& problem, bool in_pieces) {
-  const std::vector<int32_t>& expected = kHasFloatForm ? problem.form_expected : problem.expected;
+  const std::vector<int32_t>& expected = kHasFloatEpilogue ? problem.form_expected : problem.expected;
   EXPECT_TRUE(testing::expect_outputs(variant, problem, expected, in_pieces)) << problem.text();
 }
 
@@ -70,12 +70,12 @@ void use_halves(uint16_t halves, Conv2dProblem* problem) {
   }
 }
 
-// As often as cores with a floating point unit meet it: the float form that most layers of networks
+// As often as cores with a floating point unit meet it: the float epilogue that most layers of networks
 // have.
 void draw_with_plain_form(Random& random, Conv2dProblem* problem) {
   do {
     draw(random, true, problem);
-  } while (problem->args.float_form != FloatForm::kPlain);
+  } while (problem->args.float_epilogue != FloatEpilogue::kPlain);
 }
 
 TEST(ScalarConv2d, EqualsTheOracleForRandomProblems) {
@@ -136,7 +136,7 @@ TEST(ScalarConv2d, EqualsTheOracleOnLayersOfNetworks) {
     do {
       draw(random, false, &problem);
       a.input_zero_point = a.weights_zero_point = 0;
-    } while (problem.args.float_form != FloatForm::kSigned);
+    } while (problem.args.float_epilogue != FloatEpilogue::kSigned);
     use_halves(kLayout_o2h4, &problem);
     expect_correct(kConv2d, problem, false);
   }
@@ -146,7 +146,7 @@ TEST(ScalarConv2d, EqualsTheOracleOnLayersOfNetworks) {
 // last tile and channels after the last four.
 TEST(ScalarConv2d, EqualsTheOracleForOutputsOfTheWholeRange) {
   uint64_t seed = 7000;
-  for (const FloatForm form : {FloatForm::kPlain, FloatForm::kSigned}) {
+  for (const FloatEpilogue form : {FloatEpilogue::kPlain, FloatEpilogue::kSigned}) {
     for (uint32_t input_c = 1; input_c <= 37; input_c += 3) {
       for (uint32_t output_c = 2; output_c <= 20; output_c += 3) {
         Random random(++seed);
@@ -166,9 +166,9 @@ TEST(ScalarConv2d, EqualsTheOracleForOutputsOfTheWholeRange) {
           a.input_zero_point = a.weights_zero_point = 0;
           a.clamp_min = dtype_min(a.output_dtype);
           a.clamp_max = dtype_max(a.output_dtype);
-          if (form == FloatForm::kPlain) a.output_zero_point = a.clamp_min;
+          if (form == FloatEpilogue::kPlain) a.output_zero_point = a.clamp_min;
           testing::fill_conv2d_problem(random, &problem);
-        } while (a.float_form != form);
+        } while (a.float_epilogue != form);
         use_halves(kLayout_o2h4, &problem);
         expect_correct(kConv2d, problem, seed % 2 == 0);
       }
@@ -223,7 +223,7 @@ TEST(ScalarConv2d, PixelsTakeThePlaceOfTheirInputs) {
     a.weights_layout = kLayout_o2r4;
     draw(random, seed % 2 == 0, &problem);
     if (random.chance(0.7)) use_halves(kLayout_o2h4, &problem);
-    expect_correct_in_place(kConv2d, problem, kHasFloatForm);
+    expect_correct_in_place(kConv2d, problem, kHasFloatEpilogue);
     expect_correct_in_place(kReference, problem, false);
   }
 }
@@ -246,7 +246,7 @@ TEST(ScalarDepthwiseConv2d, ImagesTakeThePlaceOfTheirInputs) {
     ASSERT_TRUE(testing::set_output_extents(&a, 1, 1));
     a.weights_layout = kLayout_hwo16;
     draw(random, seed % 2 == 0, &problem);
-    expect_correct_in_place(kDepthwise, problem, kHasFloatForm);
+    expect_correct_in_place(kDepthwise, problem, kHasFloatEpilogue);
     expect_correct_in_place(kReference, problem, false);
   }
 }
@@ -358,14 +358,14 @@ TEST(ScalarFullyConnected, EqualsTheOracleForRandomProblems) {
     a.clamp_min = c.clamp_min;
     a.clamp_max = c.clamp_max;
     a.contract = c.contract;
-    a.float_form = c.float_form;
+    a.float_epilogue = c.float_epilogue;
     a.input_dtype = c.input_dtype;
     a.output_dtype = c.output_dtype;
     a.weights_layout = c.weights_layout;
     ASSERT_TRUE(kFullyConnected.accepts(&a)) << problem.text();
     testing::run_variant_in_pieces(kFullyConnected, &a, seed);
     EXPECT_EQ(testing::from_bytes(output.values(), a.output_dtype),
-              kHasFloatForm ? problem.form_expected : problem.expected)
+              kHasFloatEpilogue ? problem.form_expected : problem.expected)
         << problem.text();
     EXPECT_TRUE(output.guards_intact());
   }

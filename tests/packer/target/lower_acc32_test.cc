@@ -179,7 +179,7 @@ std::pair<int64_t, int64_t> bounds(const Layer& layer, size_t o) {
 }
 
 // What the plan says of floats is proved for every accumulator that the layer can make.
-TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
+TEST(LowerAcc32, TheRequantizeHasFloatEpiloguesThatHoldForTheLayer) {
   size_t with_form = 0, proved = 0, channels_in_all = 0;
   for (uint64_t seed = 400; seed < 700 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -187,9 +187,9 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
     const target::Program program = lower_text(split_text(layer));
     const target::ProgramStep& step = program.steps.at(1);
     const auto& params = std::get<target::RequantizeParams>(step.params);
-    const target::FloatForms& forms = params.float_forms;
+    const target::FloatEpilogues& forms = params.float_epilogues;
     if (params.contract == format::Contract_F32E) {
-      EXPECT_EQ(forms.form, format::FloatForm_NONE);
+      EXPECT_EQ(forms.form, format::FloatEpilogue_NONE);
       continue;
     }
     const bool per_channel = step.inputs.size() > 1;
@@ -200,7 +200,7 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
       return value;
     };
     channels_in_all += layer.biases.size();
-    if (forms.form == format::FloatForm_NONE) continue;
+    if (forms.form == format::FloatEpilogue_NONE) continue;
     ++with_form;
     ASSERT_EQ(forms.scale.size(), per_channel ? layer.biases.size() : 1);
     for (size_t o = 0; o < layer.biases.size(); ++o) {
@@ -214,8 +214,8 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
       channel.clamp_min = params.clamp_min;
       channel.clamp_max = params.clamp_max;
       std::tie(channel.accumulator_min, channel.accumulator_max) = bounds(layer, o);
-      EXPECT_TRUE(
-          target::cpu::float_form_is_exact(channel, forms.form, {forms.scale[entry], forms.offset[entry]}))
+      EXPECT_TRUE(target::cpu::float_epilogue_is_exact(channel, forms.form,
+                                                       {forms.scale[entry], forms.offset[entry]}))
           << "channel " << o;
       ++proved;
     }
@@ -224,15 +224,16 @@ TEST(LowerAcc32, TheRequantizeHasFloatFormsThatHoldForTheLayer) {
   EXPECT_GT(proved, channels_in_all * 9 / 10);
 }
 
-TEST(LowerAcc32, FloatFormsNeedToKnowTheAccumulators) {
+TEST(LowerAcc32, FloatEpiloguesNeedToKnowTheAccumulators) {
   const auto form_of = [](const std::string& text, const std::string& target = "cpu") {
     const target::Program program = lower_text(text, target);
-    return std::get<target::RequantizeParams>(program.steps.back().params).float_forms.form;
+    return std::get<target::RequantizeParams>(program.steps.back().params).float_epilogues.form;
   };
   const std::string requantize = "qnn.requantize(%x, 0.01f, 3, 1f, -128";
-  EXPECT_EQ(form_of(main_text("%x: Tensor[(2, 3), int32]", "  " + requantize + ")")), format::FloatForm_NONE);
+  EXPECT_EQ(form_of(main_text("%x: Tensor[(2, 3), int32]", "  " + requantize + ")")),
+            format::FloatEpilogue_NONE);
   const std::string split = split_text(random_layer(4));
-  EXPECT_EQ(form_of(split, "cpu,arch=cortex-m"), format::FloatForm_NONE);
+  EXPECT_EQ(form_of(split, "cpu,arch=cortex-m"), format::FloatEpilogue_NONE);
 }
 
 // As a region leaves it: the accumulators are the result of a call, whose body has the scales.

@@ -1,4 +1,4 @@
-// Proofs of float forms, held against the contracts' own functions accumulator by accumulator.
+// Proofs of float epilogues, held against the contracts' own functions accumulator by accumulator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace qplan::testing::prove_requantization_test {
 namespace {
 
 using target::cpu::ChannelRequantization;
-using target::cpu::evaluate_float_form;
-using target::cpu::float_form_is_exact;
-using target::cpu::float_form_of;
+using target::cpu::evaluate_float_epilogue;
+using target::cpu::float_epilogue_is_exact;
+using target::cpu::float_epilogue_of;
 using target::cpu::FloatConstants;
-using target::cpu::prove_float_form;
+using target::cpu::prove_float_epilogue;
 
 std::string text(const ChannelRequantization& c) {
   return "contract " + std::to_string(c.contract) + ", multiplier " + std::to_string(c.multiplier) +
@@ -36,29 +36,30 @@ int64_t contract_output(const ChannelRequantization& c, int64_t a) {
   return std::clamp<int64_t>(q + c.zero_point, c.clamp_min, c.clamp_max);
 }
 
-// Rounding towards zero, as kernels set it for float forms.
+// Rounding towards zero, as kernels set it for float epilogues.
 class TowardsZero {
  public:
   TowardsZero() { std::fesetround(FE_TOWARDZERO); }
   ~TowardsZero() { std::fesetround(FE_TONEAREST); }
 };
 
-// The float form by the host's own arithmetic; opaque to the compiler, which knows no rounding modes.
-__attribute__((noinline)) int64_t hardware_form(format::FloatForm form, const FloatConstants& f, int64_t a) {
+// The float epilogue by the host's own arithmetic; opaque to the compiler, which knows no rounding modes.
+__attribute__((noinline)) int64_t hardware_form(format::FloatEpilogue form, const FloatConstants& f,
+                                                int64_t a) {
   const volatile auto accumulator = static_cast<int32_t>(a);
   const volatile float x = static_cast<float>(accumulator);
-  const float offset = form == format::FloatForm_SIGNED && a < 0 ? -f.offset : f.offset;
+  const float offset = form == format::FloatEpilogue_SIGNED && a < 0 ? -f.offset : f.offset;
   const volatile float sum = std::fmaf(x, f.scale, offset);
   return static_cast<int64_t>(sum);
 }
 
-int64_t form_output(const ChannelRequantization& c, format::FloatForm form, const FloatConstants& f,
+int64_t form_output(const ChannelRequantization& c, format::FloatEpilogue form, const FloatConstants& f,
                     int64_t a) {
   return std::clamp<int64_t>(hardware_form(form, f, a) + c.zero_point, c.clamp_min, c.clamp_max);
 }
 
 // The first accumulator where they part, or accumulator_max + 1.
-int64_t first_difference(const ChannelRequantization& c, format::FloatForm form, const FloatConstants& f,
+int64_t first_difference(const ChannelRequantization& c, format::FloatEpilogue form, const FloatConstants& f,
                          int64_t stride) {
   const TowardsZero rounding;
   for (int64_t a = c.accumulator_min; a <= c.accumulator_max; a += stride) {
@@ -91,8 +92,8 @@ TEST(ProveRequantization, ProvedConstantsAreExactForEveryAccumulator) {
   uint32_t proved = 0, channels = 0;
   for (; channels < 400; ++channels) {
     const ChannelRequantization c = random_channel(random, -11, -2, 1 << 17);
-    const format::FloatForm form = float_form_of(c.zero_point, c.clamp_min);
-    const auto f = prove_float_form(c, form);
+    const format::FloatEpilogue form = float_epilogue_of(c.zero_point, c.clamp_min);
+    const auto f = prove_float_epilogue(c, form);
     if (!f) continue;
     ++proved;
     ASSERT_EQ(first_difference(c, form, *f, 1), c.accumulator_max + 1) << text(c);
@@ -105,8 +106,8 @@ TEST(ProveRequantization, ProvedConstantsAreExactOnStridesThroughLongRanges) {
   uint32_t proved = 0;
   for (uint32_t i = 0; i < 300; ++i) {
     ChannelRequantization c = random_channel(random, -22, 8, int64_t{1} << random.integer(4, 30));
-    const format::FloatForm form = float_form_of(c.zero_point, c.clamp_min);
-    const auto f = prove_float_form(c, form);
+    const format::FloatEpilogue form = float_epilogue_of(c.zero_point, c.clamp_min);
+    const auto f = prove_float_epilogue(c, form);
     if (!f) continue;
     ++proved;
     const int64_t span = c.accumulator_max - c.accumulator_min;
@@ -132,8 +133,8 @@ TEST(ProveRequantization, SlightlyWrongConstantsAreRefused) {
   uint32_t refused = 0, accepted = 0;
   for (uint32_t i = 0; i < 150; ++i) {
     const ChannelRequantization c = random_channel(random, -10, -4, 1 << 16);
-    const format::FloatForm form = float_form_of(c.zero_point, c.clamp_min);
-    const auto f = prove_float_form(c, form);
+    const format::FloatEpilogue form = float_epilogue_of(c.zero_point, c.clamp_min);
+    const auto f = prove_float_epilogue(c, form);
     if (!f) continue;
     for (uint32_t j = 0; j < 12; ++j) {
       FloatConstants near = *f;
@@ -142,7 +143,7 @@ TEST(ProveRequantization, SlightlyWrongConstantsAreRefused) {
       near.offset += static_cast<float>(random.integer(-3, 3)) * near.scale / 4;
       if (near.offset < 0.25f) continue;
       const bool exact = first_difference(c, form, near, 1) > c.accumulator_max;
-      ASSERT_EQ(float_form_is_exact(c, form, near), exact)
+      ASSERT_EQ(float_epilogue_is_exact(c, form, near), exact)
           << text(c) << ", scale " << near.scale << ", offset " << near.offset;
       (exact ? accepted : refused) += 1;
     }
@@ -160,12 +161,12 @@ TEST(ProveRequantization, OutputsBelowTheZeroPointNeedASignedOffset) {
   c.clamp_max = 127;
   c.accumulator_min = -600;
   c.accumulator_max = 600;
-  EXPECT_EQ(float_form_of(0, -128), format::FloatForm_SIGNED);
-  EXPECT_EQ(float_form_of(3, 3), format::FloatForm_PLAIN);
-  EXPECT_FALSE(prove_float_form(c, format::FloatForm_PLAIN).has_value());
-  EXPECT_TRUE(prove_float_form(c, format::FloatForm_SIGNED).has_value());
+  EXPECT_EQ(float_epilogue_of(0, -128), format::FloatEpilogue_SIGNED);
+  EXPECT_EQ(float_epilogue_of(3, 3), format::FloatEpilogue_PLAIN);
+  EXPECT_FALSE(prove_float_epilogue(c, format::FloatEpilogue_PLAIN).has_value());
+  EXPECT_TRUE(prove_float_epilogue(c, format::FloatEpilogue_SIGNED).has_value());
   c.clamp_min = 0;
-  EXPECT_TRUE(prove_float_form(c, format::FloatForm_PLAIN).has_value());
+  EXPECT_TRUE(prove_float_epilogue(c, format::FloatEpilogue_PLAIN).has_value());
 }
 
 TEST(ProveRequantization, WhatWrapsIsRefused) {
@@ -175,13 +176,13 @@ TEST(ProveRequantization, WhatWrapsIsRefused) {
   c.clamp_max = 255;
   c.accumulator_min = 0;
   c.accumulator_max = (1 << 29) - 1;  // times 4: below 2^31
-  EXPECT_TRUE(prove_float_form(c, format::FloatForm_PLAIN).has_value());
+  EXPECT_TRUE(prove_float_epilogue(c, format::FloatEpilogue_PLAIN).has_value());
   c.accumulator_max = 1 << 29;  // wraps to -2^31, and the output to 0
   EXPECT_EQ(contract_output(c, c.accumulator_max), 0);
-  EXPECT_FALSE(prove_float_form(c, format::FloatForm_PLAIN).has_value());
+  EXPECT_FALSE(prove_float_epilogue(c, format::FloatEpilogue_PLAIN).has_value());
   c.shift = -8;
   c.accumulator_max = int64_t{INT32_MAX} + 1;  // the sum itself wraps
-  EXPECT_FALSE(prove_float_form(c, format::FloatForm_PLAIN).has_value());
+  EXPECT_FALSE(prove_float_epilogue(c, format::FloatEpilogue_PLAIN).has_value());
 }
 
 TEST(ProveRequantization, DeadChannelsHaveConstants) {
@@ -197,9 +198,9 @@ TEST(ProveRequantization, DeadChannelsHaveConstants) {
     for (const int32_t multiplier : {0, INT32_MAX}) {
       c.multiplier = multiplier;
       c.shift = -7;
-      const auto f = prove_float_form(c, format::FloatForm_SIGNED);
+      const auto f = prove_float_epilogue(c, format::FloatEpilogue_SIGNED);
       ASSERT_TRUE(f.has_value()) << text(c);
-      EXPECT_EQ(first_difference(c, format::FloatForm_SIGNED, *f, 1), c.accumulator_max + 1) << text(c);
+      EXPECT_EQ(first_difference(c, format::FloatEpilogue_SIGNED, *f, 1), c.accumulator_max + 1) << text(c);
     }
   }
 }
@@ -218,8 +219,8 @@ TEST(ProveRequantization, EvaluatesAsTheHardwareDoes) {
     if (random.chance(0.2)) f.offset = 0.5f;
     const auto magnitude = random.integer(0, (int64_t{1} << random.integer(1, 31)) - 1);
     const auto a = static_cast<int32_t>(random.chance(0.5) ? magnitude : -magnitude);
-    const auto form = random.chance(0.5) ? format::FloatForm_PLAIN : format::FloatForm_SIGNED;
-    const int32_t evaluated = evaluate_float_form(form, f, a);
+    const auto form = random.chance(0.5) ? format::FloatEpilogue_PLAIN : format::FloatEpilogue_SIGNED;
+    const int32_t evaluated = evaluate_float_epilogue(form, f, a);
     const TowardsZero rounding;
     ASSERT_EQ(evaluated, hardware_form(form, f, a)) << a << " * " << f.scale << " + " << f.offset;
   }

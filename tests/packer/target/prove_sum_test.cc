@@ -1,4 +1,4 @@
-// Float forms of add and sub, held against the reference kernel pair by pair.
+// Float epilogues of add and sub, held against the reference kernel pair by pair.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -207,9 +207,9 @@ TEST(Conv2dStep, UnderAcc32TheSumsAreTheOutput) {
   }
 }
 
-TEST(Conv2dStep, AFloatFormIsHandedOn) {
+TEST(Conv2dStep, AFloatEpilogueIsHandedOn) {
   Conv2dStepSpec spec;
-  spec.float_form = format::FloatForm_SIGNED;
+  spec.float_epilogue = format::FloatEpilogue_SIGNED;
   spec.float_scale = {1, 2, 3, 4, 5, 6};
   spec.float_offset = {7, 8, 9, 10, 11, 12};
   TestStep step(kKernel_conv2d);
@@ -219,34 +219,34 @@ TEST(Conv2dStep, AFloatFormIsHandedOn) {
     Error error;
     ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
     const auto& args = storage.as<Conv2dArgs>();
-    EXPECT_EQ(args.float_form, FloatForm::kSigned);
+    EXPECT_EQ(args.float_epilogue, FloatEpilogue::kSigned);
     EXPECT_EQ(args.float_scale[5], 6.0f);
     EXPECT_EQ(args.float_offset[0], 7.0f);
   }
 }
 
-TEST(Conv2dStep, AFloatFormOfAnotherKindIsPassedOver) {
+TEST(Conv2dStep, AFloatEpilogueOfAnotherKindIsPassedOver) {
   Conv2dStepSpec spec;
-  spec.float_form = static_cast<format::FloatForm>(3);
+  spec.float_epilogue = static_cast<format::FloatEpilogue>(3);
   TestStep step(kKernel_conv2d);
   spec.make(step);
   ArgsStorage storage;
   Error error;
   ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error), QPLAN_OK) << error.text();
-  EXPECT_EQ(storage.as<Conv2dArgs>().float_form, FloatForm::kNone);
+  EXPECT_EQ(storage.as<Conv2dArgs>().float_epilogue, FloatEpilogue::kNone);
   EXPECT_EQ(storage.as<Conv2dArgs>().float_scale, nullptr);
 }
 
 // Whatever a hostile plan says there, kernels come back, and stay in their memories (ASan looks on).
-TEST(Conv2dStep, FloatFormsMayHoldAnything) {
+TEST(Conv2dStep, FloatEpiloguesMayHoldAnything) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const float value : {std::numeric_limits<float>::quiet_NaN(), inf, -inf, FLT_MAX, FLT_TRUE_MIN}) {
-    for (const auto form : {format::FloatForm_PLAIN, format::FloatForm_SIGNED}) {
+    for (const auto form : {format::FloatEpilogue_PLAIN, format::FloatEpilogue_SIGNED}) {
       Conv2dStepSpec spec;
       spec.groups = 1;
       spec.input_zero_point = 0;
       spec.set_constants(kLayout_o16k4, 6, 4);
-      spec.float_form = form;
+      spec.float_epilogue = form;
       spec.float_scale = std::vector<float>(16, value);
       spec.float_scale[0] = 1.0f;
       spec.float_offset = std::vector<float>(16, value);
@@ -266,10 +266,10 @@ TEST(Conv2dStep, FloatFormsMayHoldAnything) {
   }
 }
 
-TEST(Conv2dStep, RefusesAFloatFormOfAnotherSize) {
+TEST(Conv2dStep, RefusesAFloatEpilogueOfAnotherSize) {
   const auto form = [](std::vector<float> scale, std::vector<float> offset) {
     return [=](Conv2dStepSpec& s) {
-      s.float_form = format::FloatForm_PLAIN, s.float_scale = scale, s.float_offset = offset;
+      s.float_epilogue = format::FloatEpilogue_PLAIN, s.float_scale = scale, s.float_offset = offset;
     };
   };
   testing::expect_refusals<Conv2dStepSpec>(

@@ -38,7 +38,7 @@ struct Spec {
   std::vector<float> scales;
   uint32_t axis = 1;
   bool is_wide = false;  // the input is int32
-  format::FloatForm float_form = format::FloatForm_NONE;
+  format::FloatEpilogue float_epilogue = format::FloatEpilogue_NONE;
   std::vector<float> float_scale, float_offset;
   std::function<void(TestStep&)> edit = [](TestStep&) {};
 
@@ -61,7 +61,7 @@ struct Spec {
     step.finish(params_type,
                 format::CreateRequantizeParams(step.builder(), contract, input_zero_point, output_zero_point,
                                                multiplier, shift, clamp_min, clamp_max, scale, axis,
-                                               float_form, form_scales, form_offsets)
+                                               float_epilogue, form_scales, form_offsets)
                     .Union());
   }
 };
@@ -202,9 +202,9 @@ TEST(RequantizeStep, RefusesMultipliersThatItCannotProve) {
         "scale of channel 2 is negative or not finite"}});
 }
 
-TEST(RequantizeStep, AFloatFormIsHandedOn) {
+TEST(RequantizeStep, AFloatEpilogueIsHandedOn) {
   Spec spec = per_channel_spec();
-  spec.float_form = format::FloatForm_SIGNED;
+  spec.float_epilogue = format::FloatEpilogue_SIGNED;
   spec.float_scale = {1, 2, 3};
   spec.float_offset = {4, 5, 6};
   TestStep step(kKernel_requantize);
@@ -214,33 +214,33 @@ TEST(RequantizeStep, AFloatFormIsHandedOn) {
     Error error;
     ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error, check), QPLAN_OK) << error.text();
     const auto& args = storage.as<RequantizeArgs>();
-    EXPECT_EQ(args.float_form, FloatForm::kSigned);
+    EXPECT_EQ(args.float_epilogue, FloatEpilogue::kSigned);
     EXPECT_EQ(args.float_scale[2], 3.0f);
     EXPECT_EQ(args.float_offset[0], 4.0f);
   }
 }
 
-TEST(RequantizeStep, AFloatFormOfAnotherKindOrContractIsPassedOver) {
+TEST(RequantizeStep, AFloatEpilogueOfAnotherKindOrContractIsPassedOver) {
   Spec other;
-  other.float_form = static_cast<format::FloatForm>(3);
+  other.float_epilogue = static_cast<format::FloatEpilogue>(3);
   Spec f32e = f32e_spec();
-  f32e.float_form = format::FloatForm_PLAIN;
+  f32e.float_epilogue = format::FloatEpilogue_PLAIN;
   for (Spec* spec : {&other, &f32e}) {
     TestStep step(kKernel_requantize);
     spec->make(step);
     ArgsStorage storage;
     Error error;
     ASSERT_EQ(step.bind(kRequantizeFamily, &storage, &error), QPLAN_OK) << error.text();
-    EXPECT_EQ(storage.as<RequantizeArgs>().float_form, FloatForm::kNone);
+    EXPECT_EQ(storage.as<RequantizeArgs>().float_epilogue, FloatEpilogue::kNone);
     EXPECT_EQ(storage.as<RequantizeArgs>().float_scale, nullptr);
   }
 }
 
 // Whatever a hostile plan says there, kernels come back, and stay in their memories (ASan looks on).
-TEST(RequantizeStep, FloatFormsMayHoldAnything) {
+TEST(RequantizeStep, FloatEpiloguesMayHoldAnything) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const float value : {std::numeric_limits<float>::quiet_NaN(), inf, -inf, FLT_MAX, FLT_TRUE_MIN}) {
-    for (const auto form : {format::FloatForm_PLAIN, format::FloatForm_SIGNED}) {
+    for (const auto form : {format::FloatEpilogue_PLAIN, format::FloatEpilogue_SIGNED}) {
       for (const int64_t channels : {0, 3, 70}) {  // 0: one for all
         Spec spec = channels == 0 ? Spec() : per_channel_spec();
         const auto entries = static_cast<size_t>(std::max<int64_t>(channels, 1));
@@ -249,7 +249,7 @@ TEST(RequantizeStep, FloatFormsMayHoldAnything) {
           spec.multipliers.assign(entries, 1 << 30);
           spec.shifts.assign(entries, -3);
         }
-        spec.float_form = form;
+        spec.float_epilogue = form;
         spec.float_scale.assign(entries, value);
         spec.float_offset.assign(entries, value);
         for (size_t c = 0; c < entries; c += 16) spec.float_scale[c] = c % 32 == 0 ? 1.0f : value;
@@ -270,11 +270,11 @@ TEST(RequantizeStep, FloatFormsMayHoldAnything) {
   }
 }
 
-TEST(RequantizeStep, RefusesAFloatFormOfAnotherSize) {
+TEST(RequantizeStep, RefusesAFloatEpilogueOfAnotherSize) {
   const auto form = [](std::vector<float> scale, std::vector<float> offset) {
     return [=](Spec& s) {
       s = per_channel_spec();
-      s.float_form = format::FloatForm_PLAIN, s.float_scale = scale, s.float_offset = offset;
+      s.float_epilogue = format::FloatEpilogue_PLAIN, s.float_scale = scale, s.float_offset = offset;
     };
   };
   testing::expect_refusals<Spec>(
@@ -283,7 +283,7 @@ TEST(RequantizeStep, RefusesAFloatFormOfAnotherSize) {
        {form({1, 2, 3, 4}, {1, 2, 3}), "float_scale has 4 entries, expected 3"},
        {form({1, 2, 3}, {1}), "float_offset has 1 entries, expected 3"},
        {[](Spec& s) {
-          s.float_form = format::FloatForm_PLAIN, s.float_scale = {1, 2}, s.float_offset = {1, 2};
+          s.float_epilogue = format::FloatEpilogue_PLAIN, s.float_scale = {1, 2}, s.float_offset = {1, 2};
         },
         "float_scale has 2 entries, expected 1"}});
 }

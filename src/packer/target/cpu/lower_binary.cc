@@ -83,7 +83,8 @@ SumMultipliers multipliers_of_sum(const Lowering& lowering, const ir::Node& node
 }
 
 // For profiles that have vector kernels: the reference has no use for it.
-SumConstants float_form_of_sum(Lowering& lowering, const AddParams& params, bool subtract, ir::DType dtype) {
+SumConstants float_epilogue_of_sum(Lowering& lowering, const AddParams& params, bool subtract,
+                                   ir::DType dtype) {
   if (params.contract != format::Contract_TFL2 || !is_8_bit(dtype) || lowering.profile().isas.size() < 2)
     return {};
   SumRequantization sum;
@@ -127,7 +128,7 @@ void lower_sum(Lowering& lowering, const NodeSequence& sequence, KernelId kernel
     params.output_shift = multipliers.output.shift;
   }
   const SumConstants form =
-      float_form_of_sum(lowering, params, kernel == kKernel_sub, lowering.type(node.results[0]).dtype);
+      float_epilogue_of_sum(lowering, params, kernel == kKernel_sub, lowering.type(node.results[0]).dtype);
   params.float_scale1 = form.scale1;
   params.float_scale2 = form.scale2;
   params.float_offset = form.offset;

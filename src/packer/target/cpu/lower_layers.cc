@@ -108,7 +108,7 @@ bool fits_halves(const layer::QuantizedLayer& layer) {
 struct LayerStep {
   ProgramStep step;
   int32_t weights_zero_point = 0;
-  FloatForms float_forms;
+  FloatEpilogues float_epilogues;
 };
 
 LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
@@ -121,7 +121,7 @@ LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
   result.weights_zero_point = weights.zero_point;
   result.step.inputs = {lowering.tensor(product.operands[product::kData]), weights.tensor};
   append_channel_constants(lowering, layer, layout, &result.step.inputs);
-  result.float_forms = prove_float_forms(layer, layout);
+  result.float_epilogues = prove_float_epilogues(layer, layout);
   const ir::ValueId output = sequence_result(lowering, sequence);
   result.step.outputs = {lowering.define(output)};
   result.step.macs = static_cast<uint64_t>(lowering.type(output).num_elements()) * layer.weights->num_k;
@@ -197,7 +197,7 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
       .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
-      .float_forms = std::move(made.float_forms),
+      .float_epilogues = std::move(made.float_epilogues),
   };
   lowering.add_step(std::move(made.step));
 }
@@ -245,7 +245,7 @@ void lower_qconv2d_transpose(Lowering& lowering, const NodeSequence& sequence) {
       .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
-      .float_forms = {},
+      .float_epilogues = {},
   };
   lowering.add_step(std::move(made.step));
 }
@@ -276,7 +276,7 @@ void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
       .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
-      .float_forms = std::move(made.float_forms),
+      .float_epilogues = std::move(made.float_epilogues),
   };
   lowering.add_step(std::move(made.step));
 }

@@ -143,9 +143,9 @@ void lower_requantize(Lowering& lowering, const NodeSequence& sequence) {
                                                                       "the output's zero point"),
                              .clamp_min = clamp.min,
                              .clamp_max = clamp.max,
-                             .float_forms = {}};
+                             .float_epilogues = {}};
   if (lowering.type(node.results[0]).dtype != ir::kInt32)
-    params.float_forms = prove_float_forms(lowering, node, scales, clamp, contract);
+    params.float_epilogues = prove_float_epilogues(lowering, node, scales, clamp, contract);
 
   ProgramStep step = make_step(kKernel_requantize, node);
   step.inputs = {lowering.tensor(node.operands[unary::kData])};

@@ -1,5 +1,5 @@
-// // Float forms of requantisations and sums, proved equal to the integer ones for every accumulator that can
-// occur.
+// // Float epilogues of requantisations and sums, proved equal to the integer ones for every accumulator that
+// can occur.
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_
 
@@ -14,12 +14,12 @@
 namespace qplan::target::cpu {
 
 // Proofs that two floating point instructions give what a contract's integers give. For a channel whose
-// accumulators are known to lie in a range, prove_float_form looks for a scale and an offset with which
+// accumulators are known to lie in a range, prove_float_epilogue looks for a scale and an offset with which
 //
-//   float form(a) = clamp(zero_point + int(fma(float(a), scale, offset)), clamp_min, clamp_max)
+//   float epilogue(a) = clamp(zero_point + int(fma(float(a), scale, offset)), clamp_min, clamp_max)
 //
 // equals the contract's output for every accumulator of the range, and returns them only when that is
-// certain. format/README.md, "Float forms", says what plans do with them.
+// certain. format/README.md, "Float requantisation", says what plans do with them.
 
 // One channel: tfl2 or tfl1, its constants (multiplier 0 or in [2^30, 2^31), shift in [-31, 30]), the
 // output's zero point and clamp (8 bits), and the range of its accumulators.
@@ -41,23 +41,24 @@ struct FloatConstants {
 
 // The form that can serve channels of this zero point and clamp: outputs below the zero point, which rounding
 // towards zero treats as those above, need the offset with the accumulator's sign.
-format::FloatForm float_form_of(int32_t zero_point, int32_t clamp_min);
+format::FloatEpilogue float_epilogue_of(int32_t zero_point, int32_t clamp_min);
 
 // Constants of the form that are proved for the channel; none when no proof was found.
-std::optional<FloatConstants> prove_float_form(const ChannelRequantization& channel, format::FloatForm form);
+std::optional<FloatConstants> prove_float_epilogue(const ChannelRequantization& channel,
+                                                   format::FloatEpilogue form);
 
 // Whether these constants are proved for the channel. False may also mean that the proof does not cover the
 // channel.
-bool float_form_is_exact(const ChannelRequantization& channel, format::FloatForm form,
-                         const FloatConstants& constants);
+bool float_epilogue_is_exact(const ChannelRequantization& channel, format::FloatEpilogue form,
+                             const FloatConstants& constants);
 
 // int(fma(float(a), scale, offset)), each step rounded towards zero, the offset with the sign of `a` under
-// FloatForm_SIGNED: to the bit what IEEE hardware makes of it where that is below 2^24, otherwise within one.
-// Without a math library. The offset is in [1/4, 1), the result below 2^31.
-int32_t evaluate_float_form(format::FloatForm form, const FloatConstants& constants, int32_t a);
+// FloatEpilogue_SIGNED: to the bit what IEEE hardware makes of it where that is below 2^24, otherwise within
+// one. Without a math library. The offset is in [1/4, 1), the result below 2^31.
+int32_t evaluate_float_epilogue(format::FloatEpilogue form, const FloatConstants& constants, int32_t a);
 
 // A proof by trial that two fused multiply-adds give what the integers of add and sub under TFL2 give: 8-bit
-// inputs make 65,536 pairs. format/README.md, "Float forms", says what plans do with it.
+// inputs make 65,536 pairs. format/README.md, "Float requantisation", says what plans do with it.
 
 // The parameters of a step of the family add or sub (kernels/add/add.h).
 struct SumRequantization {

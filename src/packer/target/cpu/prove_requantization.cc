@@ -1,5 +1,5 @@
 // Why few checks prove all accumulators. Let q be the contract's output less the zero point, clamped, and g
-// the same of the float form.
+// the same of the float epilogue.
 //
 // q is monotone: where the left shift does not wrap (checked at both ends of the range), it is a node
 // sequence of a product with a number that is not negative, of floors and of roundings, each monotone, and a
@@ -65,8 +65,8 @@ double float_towards_zero(int64_t a) {
   return truth < 0.0 ? -value : value;
 }
 
-bool offset_is_negated(format::FloatForm form, int64_t a) {
-  return form == format::FloatForm_SIGNED && a < 0;
+bool offset_is_negated(format::FloatEpilogue form, int64_t a) {
+  return form == format::FloatEpilogue_SIGNED && a < 0;
 }
 
 // The contract before zero point and clamp.
@@ -158,12 +158,12 @@ bool find_thresholds(const ChannelRequantization& channel, Thresholds* found) {
 }
 
 // Whether the form reaches every output at its threshold, and not before.
-bool is_exact_at(format::FloatForm form, const FloatConstants& c, const Thresholds& thresholds) {
+bool is_exact_at(format::FloatEpilogue form, const FloatConstants& c, const Thresholds& thresholds) {
   const auto scale = static_cast<double>(c.scale), offset = static_cast<double>(c.offset);
   const uint32_t num_low = thresholds.num_low();
   bool exact = true;
   // k <= 0. T may be 0, which always gives 0.
-  const double low_offset = form == format::FloatForm_SIGNED ? -offset : offset;
+  const double low_offset = form == format::FloatEpilogue_SIGNED ? -offset : offset;
   for (uint32_t i = 0; i < num_low; ++i) {
     const double beyond = thresholds.output(i) - 1 - low_offset;
     exact &= (thresholds.at[i] == 0.0 || thresholds.at[i] * scale > beyond) &&
@@ -176,29 +176,29 @@ bool is_exact_at(format::FloatForm form, const FloatConstants& c, const Threshol
   return exact;
 }
 
-bool is_exact(const ChannelRequantization& channel, format::FloatForm form, const FloatConstants& c,
+bool is_exact(const ChannelRequantization& channel, format::FloatEpilogue form, const FloatConstants& c,
               const Thresholds& thresholds) {
   if (!(c.scale >= 0.0f && static_cast<double>(c.scale) < kLargest)) return false;
   if (!(c.offset >= kLeastOffset && c.offset < kOffsetsEnd)) return false;
   for (const int64_t a : {channel.accumulator_min, channel.accumulator_max}) {
     const double product = float_towards_zero(a) * static_cast<double>(c.scale);
     if (!(product > -kLargest && product < kLargest)) return false;
-    const int32_t output = clamped(channel, evaluate_float_form(form, c, static_cast<int32_t>(a)));
+    const int32_t output = clamped(channel, evaluate_float_epilogue(form, c, static_cast<int32_t>(a)));
     if (output != clamped(channel, requantize(channel, a))) return false;
   }
   return is_exact_at(form, c, thresholds);
 }
 
 // The middle of the offsets that suit the scale, within rounding. False: there are none.
-bool middle_offset(const ChannelRequantization& channel, format::FloatForm form, const Thresholds& thresholds,
-                   FloatConstants* constants) {
+bool middle_offset(const ChannelRequantization& channel, format::FloatEpilogue form,
+                   const Thresholds& thresholds, FloatConstants* constants) {
   const auto scale = static_cast<double>(constants->scale);
   double lowest = kLeastOffset, highest = kOffsetsEnd;
   const auto at_least = [&](double value) { lowest = value > lowest ? value : lowest; };
   const auto at_most = [&](double value) { highest = value < highest ? value : highest; };
   const uint32_t num_low = thresholds.num_low();
   // Under SIGNED the offset of negative accumulators counts the other way.
-  const bool is_signed = form == format::FloatForm_SIGNED;
+  const bool is_signed = form == format::FloatEpilogue_SIGNED;
   if (num_low != 0 && !is_signed) return false;
   for (uint32_t i = 0; i < num_low; ++i) {
     const double beyond = 1 - thresholds.output(i) + thresholds.at[i] * scale;
@@ -232,25 +232,26 @@ float nearest_scale(const ChannelRequantization& channel) {
 
 }  // namespace
 
-int32_t evaluate_float_form(format::FloatForm form, const FloatConstants& constants, int32_t a) {
+int32_t evaluate_float_epilogue(format::FloatEpilogue form, const FloatConstants& constants, int32_t a) {
   // At and above 2^24 the sum in double may be one off the sum in float: no output is as large.
   const double product = float_towards_zero(a) * static_cast<double>(constants.scale);
   return static_cast<int32_t>(
       product + static_cast<double>(offset_is_negated(form, a) ? -constants.offset : constants.offset));
 }
 
-format::FloatForm float_form_of(int32_t zero_point, int32_t clamp_min) {
-  return clamp_min < zero_point ? format::FloatForm_SIGNED : format::FloatForm_PLAIN;
+format::FloatEpilogue float_epilogue_of(int32_t zero_point, int32_t clamp_min) {
+  return clamp_min < zero_point ? format::FloatEpilogue_SIGNED : format::FloatEpilogue_PLAIN;
 }
 
-bool float_form_is_exact(const ChannelRequantization& channel, format::FloatForm form,
-                         const FloatConstants& constants) {
+bool float_epilogue_is_exact(const ChannelRequantization& channel, format::FloatEpilogue form,
+                             const FloatConstants& constants) {
   Thresholds thresholds;
   return is_monotone(channel) && find_thresholds(channel, &thresholds) &&
          is_exact(channel, form, constants, thresholds);
 }
 
-std::optional<FloatConstants> prove_float_form(const ChannelRequantization& channel, format::FloatForm form) {
+std::optional<FloatConstants> prove_float_epilogue(const ChannelRequantization& channel,
+                                                   format::FloatEpilogue form) {
   Thresholds thresholds;
   if (!is_monotone(channel) || !find_thresholds(channel, &thresholds)) return std::nullopt;
   const auto nearest = std::bit_cast<int32_t>(nearest_scale(channel));

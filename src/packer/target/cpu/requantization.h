@@ -73,18 +73,18 @@ struct AccumulatorScales {
 AccumulatorScales accumulator_scales(const Lowering& lowering, const ir::Node& requantize,
                                      format::Contract contract);
 
-// The float forms of a step's channels (format/README.md, "Float forms"): what prove.h proves
+// The float epilogues of a step's channels (format/README.md, "Float requantisation"): what prove.h proves
 // for the accumulators that a layer's weights and input can make.
 
-// FloatForm_NONE where the layout keeps channels apart (kLayout_ohwi: no variant reads it by vectors), the
-// contract computes in float anyway, or no group of channels has a proof.
-FloatForms prove_float_forms(const layer::QuantizedLayer& layer, uint16_t layout);
+// FloatEpilogue_NONE where the layout keeps channels apart (kLayout_ohwi: no variant reads it by vectors),
+// the contract computes in float anyway, or no group of channels has a proof.
+FloatEpilogues prove_float_epilogues(const layer::QuantizedLayer& layer, uint16_t layout);
 
 // Float requantisation for a qnn.requantize with `scales` and an output of this zero point and clamp. It is
-// proved for all 8-bit inputs, or for the accumulators that the layer with weights can make; FloatForm_NONE
-// where they come from elsewhere, and for targets without vectors.
-FloatForms prove_float_forms(const Lowering& lowering, const ir::Node& requantize,
-                             const AccumulatorScales& scales, Clamp clamp, format::Contract contract);
+// proved for all 8-bit inputs, or for the accumulators that the layer with weights can make;
+// FloatEpilogue_NONE where they come from elsewhere, and for targets without vectors.
+FloatEpilogues prove_float_epilogues(const Lowering& lowering, const ir::Node& requantize,
+                                     const AccumulatorScales& scales, Clamp clamp, format::Contract contract);
 
 }  // namespace qplan::target::cpu
 

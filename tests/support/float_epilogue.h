@@ -1,8 +1,8 @@
-// Float forms (kernels/numeric/requantize.h) of random layers, and what they make of an accumulator by exact
-// arithmetic. Their constants are near those of a proof, not proved: what is tested is that a variant
+// Float epilogues (kernels/numeric/requantize.h) of random layers, and what they make of an accumulator by
+// exact arithmetic. Their constants are near those of a proof, not proved: what is tested is that a variant
 // computes the form, not that the form is the contract.
-#ifndef QPLAN_TESTS_SUPPORT_FLOAT_FORM_H_
-#define QPLAN_TESTS_SUPPORT_FLOAT_FORM_H_
+#ifndef QPLAN_TESTS_SUPPORT_FLOAT_EPILOGUE_H_
+#define QPLAN_TESTS_SUPPORT_FLOAT_EPILOGUE_H_
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +19,13 @@ namespace qplan::testing {
 // Half of those that may have one get one, and one group of `group` channels in four lacks it. Problem has
 // multiplier and shift already.
 template <typename Args, typename Problem>
-void draw_float_form(Random& random, Args* args, Problem* problem, size_t channels, size_t group) {
-  args->float_form = FloatForm::kNone;
+void draw_float_epilogue(Random& random, Args* args, Problem* problem, size_t channels, size_t group) {
+  args->float_epilogue = FloatEpilogue::kNone;
   problem->float_scale.clear();
   problem->float_offset.clear();
   const bool possible = args->contract == Contract::kTfl2 || args->contract == Contract::kTfl1;
   if (!possible || random.chance(0.5)) return;
-  args->float_form = random.chance(0.5) ? FloatForm::kPlain : FloatForm::kSigned;
+  args->float_epilogue = random.chance(0.5) ? FloatEpilogue::kPlain : FloatEpilogue::kSigned;
   bool group_has_form = true;
   for (size_t o = 0; o < channels; ++o) {
     if (o % group == 0) group_has_form = random.chance(0.75);
@@ -39,11 +39,11 @@ void draw_float_form(Random& random, Args* args, Problem* problem, size_t channe
 // For a layer with weights. Kernels may ignore the floats of a tile of 64 when one of its groups of 16 has
 // none.
 template <typename Args, typename Problem>
-void draw_float_form(Random& random, Args* args, Problem* problem) {
+void draw_float_epilogue(Random& random, Args* args, Problem* problem) {
   if (args->weights_layout != kLayout_ohwi) {
-    draw_float_form(random, args, problem, args->output_c, 64);
+    draw_float_epilogue(random, args, problem, args->output_c, 64);
   } else {
-    args->float_form = FloatForm::kNone;
+    args->float_epilogue = FloatEpilogue::kNone;
   }
 }
 
@@ -58,10 +58,10 @@ inline double f32_towards_zero(int64_t a) {
 // The output of channel o by its form, or by the contract where its group has none.
 template <typename Args, typename Problem>
 int32_t exact_form_output(const Args& args, const Problem& problem, int64_t accumulator, size_t o) {
-  if (args.float_form == FloatForm::kNone || problem.float_scale[o] < 0.0f) {
+  if (args.float_epilogue == FloatEpilogue::kNone || problem.float_scale[o] < 0.0f) {
     return exact_output(args, problem, accumulator, o);
   }
-  const bool negate = args.float_form == FloatForm::kSigned && accumulator < 0;
+  const bool negate = args.float_epilogue == FloatEpilogue::kSigned && accumulator < 0;
   const auto offset = static_cast<double>(negate ? -problem.float_offset[o] : problem.float_offset[o]);
   // The product is exact, and rounding the sum to double passes no integer that an output can be.
   const double sum = f32_towards_zero(accumulator) * static_cast<double>(problem.float_scale[o]) + offset;
@@ -78,4 +78,4 @@ const std::vector<int32_t>& expected_of(const Problem& problem, const KernelVari
 
 }  // namespace qplan::testing
 
-#endif  // QPLAN_TESTS_SUPPORT_FLOAT_FORM_H_
+#endif  // QPLAN_TESTS_SUPPORT_FLOAT_EPILOGUE_H_

@@ -16,7 +16,7 @@ constexpr size_t kGroup = 16;
 using layer::AccumulatorRange;
 
 // A group that lacks one proof has none.
-void spoil_incomplete_groups(FloatForms* forms) {
+void spoil_incomplete_groups(FloatEpilogues* forms) {
   for (size_t first = 0; first < forms->scale.size(); first += kGroup) {
     const auto begin = forms->scale.begin() + static_cast<ptrdiff_t>(first);
     const auto end = begin + static_cast<ptrdiff_t>(std::min(kGroup, forms->scale.size() - first));
@@ -25,19 +25,19 @@ void spoil_incomplete_groups(FloatForms* forms) {
 }
 
 // Proves the first channels; the other entries of the vectors are ignored.
-FloatForms prove_channels(const std::vector<ChannelRequantization>& channels, size_t entries) {
-  FloatForms forms;
-  forms.form = float_form_of(channels.front().zero_point, channels.front().clamp_min);
+FloatEpilogues prove_channels(const std::vector<ChannelRequantization>& channels, size_t entries) {
+  FloatEpilogues forms;
+  forms.form = float_epilogue_of(channels.front().zero_point, channels.front().clamp_min);
   forms.scale.assign(entries, 0.0f);
   forms.offset.assign(entries, 0.0f);
   for (size_t o = 0; o < channels.size(); ++o) {
-    const std::optional<FloatConstants> proved = prove_float_form(channels[o], forms.form);
+    const std::optional<FloatConstants> proved = prove_float_epilogue(channels[o], forms.form);
     forms.scale[o] = proved ? proved->scale : -1.0f;
     forms.offset[o] = proved ? proved->offset : 0.0f;
   }
   spoil_incomplete_groups(&forms);
   const bool none = std::all_of(forms.scale.begin(), forms.scale.end(), [](float s) { return s < 0.0f; });
-  return none ? FloatForms{} : forms;
+  return none ? FloatEpilogues{} : forms;
 }
 
 // What each of num_o channels can be; empty where that is not known.
@@ -73,7 +73,7 @@ bool computes_in_integers(format::Contract contract) {
 
 }  // namespace
 
-FloatForms prove_float_forms(const layer::QuantizedLayer& layer, uint16_t layout) {
+FloatEpilogues prove_float_epilogues(const layer::QuantizedLayer& layer, uint16_t layout) {
   const format::Contract contract = layer_contract(layer);
   if (layout == kLayout_ohwi || !computes_in_integers(contract)) return {};
   const std::optional<std::vector<AccumulatorRange>> ranges = layer.accumulator_ranges();
@@ -93,8 +93,9 @@ FloatForms prove_float_forms(const layer::QuantizedLayer& layer, uint16_t layout
   return prove_channels(channels, static_cast<size_t>(layout_channels(layout, channels.size())));
 }
 
-FloatForms prove_float_forms(const Lowering& lowering, const ir::Node& requantize,
-                             const AccumulatorScales& scales, Clamp clamp, format::Contract contract) {
+FloatEpilogues prove_float_epilogues(const Lowering& lowering, const ir::Node& requantize,
+                                     const AccumulatorScales& scales, Clamp clamp,
+                                     format::Contract contract) {
   // As layers have it: targets whose layouts no variant reads by vectors have no vectors.
   if (lowering.profile().conv2d_layout == kLayout_ohwi || !computes_in_integers(contract)) return {};
   // The proof looks at each output that there can be: at most 256.
