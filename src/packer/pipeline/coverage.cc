@@ -8,7 +8,6 @@
 #include "src/packer/op/op_def.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
-#include "src/packer/pipeline/targets.h"
 #include "src/packer/target/lower.h"
 
 namespace qplan {
