@@ -88,7 +88,9 @@ class ModelSession {
   const qplan_plan* plan() const { return &plan_; }
   qplan_session* get() { return qplan_host_session_get(host_session_); }
 
+  // A run from the first state, as the goldens are.
   std::vector<std::vector<uint8_t>> run(const std::vector<std::vector<uint8_t>>& inputs) {
+    if (qplan_session_reset_state(get()) != QPLAN_OK) throw std::runtime_error("reset_state");
     for (uint32_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].size() != size(QPLAN_INPUT, i))
         throw std::runtime_error("input " + std::to_string(i) + " has another size");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "src/packer/error.h"
@@ -185,6 +186,53 @@ TEST(StreamingNetworks, FiveRunsOfARingBufferAreAsWrittenOut) {
         }
       }
     }
+  }
+}
+
+// ---- recurrent layers ----
+
+// An LSTM of two cells over so many steps of three channels.
+std::vector<uint8_t> float_lstm(int steps) {
+  TfliteBuilder b;
+  int seed = 0;
+  const auto floats = [&](std::vector<int32_t> shape) {
+    std::vector<float> values(static_cast<size_t>(shape.size() == 2 ? shape[0] * shape[1] : shape[0]));
+    for (float& value : values) value = static_cast<float>(++seed * 29 % 17 - 8) / 8.0f;
+    return b.tensor(
+        {.name = "weights", .type = tflite::TensorType_FLOAT32, .shape = shape, .data = bytes_of(values)});
+  };
+  const auto state = [&](const char* name) {
+    return b.tensor({.name = name, .type = tflite::TensorType_FLOAT32, .shape = {1, 2}, .is_variable = true});
+  };
+  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_FLOAT32, .shape = {1, steps, 3}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_FLOAT32, .shape = {1, steps, 2}});
+  std::vector<int32_t> inputs = {x};
+  for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2, 3}));
+  for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2, 2}));
+  for (int peephole = 0; peephole < 3; ++peephole) inputs.push_back(-1);
+  for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2}));
+  for (const int32_t tensor : {-1, -1, state("h"), state("c")}) inputs.push_back(tensor);
+  b.op(tflite::BuiltinOperator_UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, {y},
+       tflite::BuiltinOptions_UnidirectionalSequenceLSTMOptions,
+       tflite::CreateUnidirectionalSequenceLSTMOptions(b.fbb(), tflite::ActivationFunctionType_TANH).Union());
+  return b.finish({x}, {y});
+}
+
+// As TFLite's variable tensors, which nobody resets between invokes.
+TEST(TfliteVariables, AnLstmGoesOnWhereTheRunBeforeEnded) {
+  const AlignedBytes whole_plan = pack(float_lstm(6), "whole.tflite", {});
+  const AlignedBytes part_plan = pack(float_lstm(2), "part.tflite", {});
+  evaluate::ReferenceSession whole(whole_plan.span()), part(part_plan.span());
+  std::vector<float> sequence(18);
+  for (size_t i = 0; i < sequence.size(); ++i) sequence[i] = static_cast<float>(i * 5 % 7) / 4.0f - 0.75f;
+  std::memcpy(whole.io(QPLAN_INPUT, 0).data(), sequence.data(), sequence.size() * sizeof(float));
+  whole.invoke();
+  const auto expected = whole.io(QPLAN_OUTPUT, 0);
+  for (size_t run = 0; run < 3; ++run) {
+    std::memcpy(part.io(QPLAN_INPUT, 0).data(), sequence.data() + run * 6, 6 * sizeof(float));
+    part.invoke();
+    const auto found = part.io(QPLAN_OUTPUT, 0);
+    EXPECT_TRUE(std::ranges::equal(found, expected.subspan(run * found.size(), found.size()))) << run;
   }
 }
 

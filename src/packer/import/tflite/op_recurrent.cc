@@ -1,5 +1,5 @@
-// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM, SVDF. TFLite keeps the state in variable tensors; here
-// it begins at zero in each run (the state's real zero: its zero point).
+// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM, SVDF. TFLite keeps the state in variable tensors, which
+// become states of the function (variables.cc).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -33,6 +33,14 @@ struct LstmLayer {
   int64_t cells, batch, channels;
   std::vector<size_t> gates;  // that it has
 };
+
+// Results of an LSTM: the sequence, and the state after it.
+void define_all(OpContext& op, const std::vector<ir::ValueId>& results, const TensorInfo& output_state,
+                const TensorInfo& cell_state) {
+  op.define(op.output(), results[0]);
+  op.define(output_state, results[1]);
+  op.define(cell_state, results[2]);
+}
 
 // What all three forms share; refuses what none of them has.
 LstmLayer lstm_layer(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
@@ -190,28 +198,24 @@ void import_integer_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTM
   const GateSide recurrent = gate_side(op, layer, kRecurrentWeights, layer.cells, output, false);
   const auto real = static_cast<float>(0x1p-15 / static_cast<double>(output.scale) * 0x1p-15);
   const QuantizedMultiplier multiplier = multiplier_of(real);
-  const size_t count = static_cast<size_t>(layer.batch * layer.cells);
-  const ir::ValueId first_output =
-      constant_of_bytes(op, ir::kInt8, {layer.batch, layer.cells},
-                        std::vector<uint8_t>(count, static_cast<uint8_t>(output.zero_point)), state.name);
-  const ir::ValueId first_cell =
-      constant_of_bytes(op, ir::kInt16, {layer.batch, layer.cells},
-                        std::vector<uint8_t>(count * sizeof(int16_t)), op.input(kCellState).name);
-  op.define(op.output(),
-            op.emit("nn.integer_lstm",
-                    {op.value(op.input(kData)), input.weights, recurrent.weights, input.bias, recurrent.bias,
-                     first_output, first_cell},
-                    {{"input_multiplier", input.multiplier},
-                     {"input_shift", input.shift},
-                     {"recurrent_multiplier", recurrent.multiplier},
-                     {"recurrent_shift", recurrent.shift},
-                     {"output_multiplier", int64_t{multiplier.multiplier}},
-                     {"output_shift", int64_t{multiplier.shift}},
-                     {"output_zero_point", int64_t{output.zero_point}},
-                     {"cell_bits", bits},
-                     {"cell_clip", clip > 0 ? static_cast<int64_t>(std::min(clip, 32767.0f)) : int64_t{0}},
-                     {"coupled", layer.is_coupled},
-                     {"time_major", options.time_major()}}));
+  const TensorInfo& cell = op.input(kCellState);
+  const ir::ValueId first_output = op.value(state), first_cell = op.value(cell);
+  const std::vector<ir::ValueId> results =
+      op.emit_many("nn.integer_lstm",
+                   {op.value(op.input(kData)), input.weights, recurrent.weights, input.bias, recurrent.bias,
+                    first_output, first_cell},
+                   {{"input_multiplier", input.multiplier},
+                    {"input_shift", input.shift},
+                    {"recurrent_multiplier", recurrent.multiplier},
+                    {"recurrent_shift", recurrent.shift},
+                    {"output_multiplier", int64_t{multiplier.multiplier}},
+                    {"output_shift", int64_t{multiplier.shift}},
+                    {"output_zero_point", int64_t{output.zero_point}},
+                    {"cell_bits", bits},
+                    {"cell_clip", clip > 0 ? static_cast<int64_t>(std::min(clip, 32767.0f)) : int64_t{0}},
+                    {"coupled", layer.is_coupled},
+                    {"time_major", options.time_major()}});
+  define_all(op, results, state, cell);
 }
 
 // ---- floats, with weights of float32 or int8 ----
@@ -238,20 +242,19 @@ void import_float_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOp
   const auto state = [&](size_t place) {
     const TensorInfo& tensor = op.input(place);
     if (tensor.dtype != ir::kFloat32) throw Unsupported{type_name(tensor.file_type) + " state"};
-    const auto count = static_cast<size_t>(layer.batch * layer.cells);
-    return constant_of_bytes(op, ir::kFloat32, tensor.shape, std::vector<uint8_t>(count * sizeof(float)),
-                             tensor.name);
+    return op.value(tensor);
   };
   const ir::ValueId first_output = state(kOutputState), first_cell = state(kCellState);
   const auto num_scales = static_cast<int64_t>(scales.size());
-  op.define(op.output(), op.emit("nn.lstm",
-                                 {op.value(op.input(kData)), input, recurrent, bias,
-                                  op.constant(ir::make_constant(ir::kFloat32, {num_scales}, scales)),
-                                  first_output, first_cell},
-                                 {{"cell_clip", static_cast<double>(std::max(options.cell_clip(), 0.0f))},
-                                  {"coupled", layer.is_coupled},
-                                  {"time_major", options.time_major()},
-                                  {"symmetric", !options.asymmetric_quantize_inputs()}}));
+  const std::vector<ir::ValueId> results = op.emit_many(
+      "nn.lstm",
+      {op.value(op.input(kData)), input, recurrent, bias,
+       op.constant(ir::make_constant(ir::kFloat32, {num_scales}, scales)), first_output, first_cell},
+      {{"cell_clip", static_cast<double>(std::max(options.cell_clip(), 0.0f))},
+       {"coupled", layer.is_coupled},
+       {"time_major", options.time_major()},
+       {"symmetric", !options.asymmetric_quantize_inputs()}});
+  define_all(op, results, op.input(kOutputState), op.input(kCellState));
 }
 
 }  // namespace
@@ -320,25 +323,23 @@ void import_svdf(OpContext& op) {
   // In float32, from left to right.
   const QuantizedMultiplier first = multiplier_of(in.scale * symmetric_scale(op, feature) / kept.scale);
   const QuantizedMultiplier second = multiplier_of(kept.scale * symmetric_scale(op, time) / out.scale);
-  op.charge(state.dtype->bits / 8 * static_cast<uint64_t>(shape[0] * filters * memory));
-  const ir::ValueId zeros = constant_of_bytes(
-      op, *state.dtype, {shape[0], filters, memory},
-      std::vector<uint8_t>(static_cast<size_t>(shape[0] * filters * memory * (state.dtype->bits / 8))),
-      state.name);
-  op.define(
-      op.output(),
-      op.emit("nn.integer_svdf",
-              {op.value(data), op.value(feature), op.value(time),
-               op.constant(ir::make_constant(
-                   ir::kInt32, {filters},
-                   folded_bias(std::vector<int32_t>(static_cast<size_t>(filters)), weights, in.zero_point))),
-               op.constant(ir::make_constant(ir::kInt32, {units}, bias)), zeros},
-              {{"rank", rank},
-               {"feature_multiplier", int64_t{first.multiplier}},
-               {"feature_shift", int64_t{first.shift}},
-               {"output_multiplier", int64_t{second.multiplier}},
-               {"output_shift", int64_t{second.shift}},
-               {"output_zero_point", int64_t{out.zero_point}}}));
+  // TFLite's has two axes.
+  const ir::ValueId first_state = op.reshaped(op.value(state), {shape[0], filters, memory});
+  const std::vector<ir::ValueId> results = op.emit_many(
+      "nn.integer_svdf",
+      {op.value(data), op.value(feature), op.value(time),
+       op.constant(ir::make_constant(
+           ir::kInt32, {filters},
+           folded_bias(std::vector<int32_t>(static_cast<size_t>(filters)), weights, in.zero_point))),
+       op.constant(ir::make_constant(ir::kInt32, {units}, bias)), first_state},
+      {{"rank", rank},
+       {"feature_multiplier", int64_t{first.multiplier}},
+       {"feature_shift", int64_t{first.shift}},
+       {"output_multiplier", int64_t{second.multiplier}},
+       {"output_shift", int64_t{second.shift}},
+       {"output_zero_point", int64_t{out.zero_point}}});
+  op.define(op.output(), results[0]);
+  op.define(state, op.reshaped(results[1], state.shape));
 }
 
 }  // namespace qplan::tfl
