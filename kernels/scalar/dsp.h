@@ -157,6 +157,25 @@ inline int32_t add_high_low(int32_t sum, uint32_t a, uint32_t b) { return add_lo
   "smlad r4, r2, r12, r4\n\t"    \
   "smlad r6, r3, r12, r6\n\t"    \
   "smlad r8, r10, r12, r8\n\t"
+// A quad of a row of int8 (r0) by four channels in int16 (r1): sums of the even channels are r4 and r6, those
+// of both r5 and r7.
+#define QPLAN_BYTES_QUAD              \
+  "ldr r2, [r0], #4\n\t"              \
+  "ldmia r1!, {r8, r9, r10, r11}\n\t" \
+  "sxtb16 r3, r2, ror #8\n\t"         \
+  "sxtb16 r2, r2\n\t"                 \
+  "smlad r5, r2, r8, r5\n\t"          \
+  "sxtb16 r8, r8\n\t"                 \
+  "smlad r4, r2, r8, r4\n\t"          \
+  "smlad r7, r2, r9, r7\n\t"          \
+  "sxtb16 r9, r9\n\t"                 \
+  "smlad r6, r2, r9, r6\n\t"          \
+  "smlad r5, r3, r10, r5\n\t"         \
+  "sxtb16 r10, r10\n\t"               \
+  "smlad r4, r3, r10, r4\n\t"         \
+  "smlad r7, r3, r11, r7\n\t"         \
+  "sxtb16 r11, r11\n\t"               \
+  "smlad r6, r3, r11, r6\n\t"
 #endif
 
 // ---- three pixels by two channels ----
@@ -428,6 +447,40 @@ inline void multiply_row_halves(int32_t* sums, const uint32_t* row, const int8_t
       const uint32_t w = load_quad(weights + 8 * i + 2 * o);
       both = add_products(both, row[i], w);
       even = add_products(even, row[i], even_bytes(w));
+    }
+    sums[o] = even;
+    sums[o + 1] = odd_sum(sums[o + 1], both, even);
+  }
+#endif
+}
+
+// The same for a row of int8 as it is.
+inline void multiply_bytes_halves(int32_t* sums, const uint8_t* row, const int8_t* weights, uint32_t quads) {
+#if defined(QPLAN_SCALAR_DSP)
+  register int32_t even0 __asm__("r4") = sums[0];
+  register int32_t both0 __asm__("r5") = even0;
+  register int32_t even1 __asm__("r6") = sums[2];
+  register int32_t both1 __asm__("r7") = even1;
+  register const uint8_t* in __asm__("r0") = row;
+  register const int8_t* w __asm__("r1") = weights;
+  const uint8_t* const unrolled_end = row + quads / 4 * 16;
+  const uint8_t* const end = row + quads * 4;
+  __asm__(QPLAN_LOOP_OVER_QUADS(QPLAN_BYTES_QUAD)
+          : "+r"(even0), "+r"(both0), "+r"(even1), "+r"(both1), "+r"(in), "+r"(w)
+          : [unrolled_end] "m"(unrolled_end), [end] "m"(end)
+          : "r2", "r3", "r8", "r9", "r10", "r11", "lr", "cc", "memory");
+  sums[0] = even0;
+  sums[1] = odd_sum(sums[1], both0, even0);
+  sums[2] = even1;
+  sums[3] = odd_sum(sums[3], both1, even1);
+#else
+  for (uint32_t o = 0; o < kRowChannels; o += 2) {
+    int32_t even = sums[o], both = even;
+    for (uint32_t i = 0; i < 2 * quads; ++i) {
+      const uint32_t quad = load_quad(row + i / 2 * 4), w = load_quad(weights + 8 * i + 2 * o);
+      const uint32_t pair = i % 2 == 0 ? even_bytes(quad) : odd_bytes(quad);
+      both = add_products(both, pair, w);
+      even = add_products(even, pair, even_bytes(w));
     }
     sums[o] = even;
     sums[o + 1] = odd_sum(sums[o + 1], both, even);

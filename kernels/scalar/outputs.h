@@ -390,111 +390,120 @@ __attribute__((noinline)) inline void multiply_signed_tiles(FormTiles* tiles) {
 #undef QPLAN_FORM_END
 #undef QPLAN_FORM_CLOBBERS
 
-// The same for a row, four channels at a time (multiply_row_halves).
-struct PlainRow {
-  const uint32_t* row;
-  const uint32_t* unrolled_end;
-  const uint32_t* end;
-  const int8_t* weights;
-  const int32_t* bias;
+// The same for a row of int8 as it is, four channels at a time: a row that is expanded saves two of sixteen
+// instructions of a quad, and takes twice its bytes of scratch.
+struct FormRow {
+  const int32_t* bias;  // these four: of the next channel
   const float* scale;
   const float* offset;
   uint8_t* out;
   const uint8_t* out_end;
-  uint32_t sign_bias;
+  uint32_t sign_bias;   // of four outputs
+  uint32_t zero_point;  // less the least value of the dtype, as a pair
+  const int8_t* weights;
+  const uint8_t* row;
+  const uint8_t* unrolled_end;
+  const uint8_t* end;
 };
-static_assert(sizeof(PlainRow) == 40, "the assembly knows its fields");
+static_assert(sizeof(FormRow) == 44 && offsetof(FormRow, weights) == 28, "the assembly knows its fields");
 
-__attribute__((noinline)) inline void multiply_plain_row(PlainRow* row) {
-  register PlainRow* at __asm__("r0") = row;
-#define QPLAN_ROW_QUAD                \
-  "ldmia r0!, {r2, r3}\n\t"           \
-  "ldmia r1!, {r8, r9, r10, r11}\n\t" \
-  "smlad r5, r2, r8, r5\n\t"          \
-  "sxtb16 r8, r8\n\t"                 \
-  "smlad r4, r2, r8, r4\n\t"          \
-  "smlad r7, r2, r9, r7\n\t"          \
-  "sxtb16 r9, r9\n\t"                 \
-  "smlad r6, r2, r9, r6\n\t"          \
-  "smlad r5, r3, r10, r5\n\t"         \
-  "sxtb16 r10, r10\n\t"               \
-  "smlad r4, r3, r10, r4\n\t"         \
-  "smlad r7, r3, r11, r7\n\t"         \
-  "sxtb16 r11, r11\n\t"               \
-  "smlad r6, r3, r11, r6\n\t"
-  __asm__ volatile(
-      "mov r12, r0\n\t"
-      "ldr r1, [r12, #12]\n"
-      // Both sums of two channels begin with the even one's bias.
-      "1:\n\t"
-      "ldr r2, [r12, #16]\n\t"
-      "ldr r4, [r2]\n\t"
-      "ldr r6, [r2, #8]\n\t"
-      "mov r5, r4\n\t"
-      "mov r7, r6\n\t"
-      "ldrd r0, lr, [r12]\n\t"
-      "cmp r0, lr\n\t"
-      "beq 3f\n"
-      "2:\n\t" QPLAN_ROW_QUAD QPLAN_ROW_QUAD QPLAN_ROW_QUAD QPLAN_ROW_QUAD
-      "cmp r0, lr\n\t"
-      "bne 2b\n"
-      "3:\n\t"
-      "ldr lr, [r12, #8]\n\t"
-      "cmp r0, lr\n\t"
-      "beq 5f\n"
-      "4:\n\t" QPLAN_ROW_QUAD
-      "cmp r0, lr\n\t"
-      "bne 4b\n"
-      "5:\n\t"
-      "ldr r2, [r12, #16]\n\t"
-      "ldr r3, [r2, #4]\n\t"
-      "ldr r8, [r2, #12]\n\t"
-      "adds r2, r2, #16\n\t"
-      "str r2, [r12, #16]\n\t"
-      "sub r5, r5, r4\n\t"
-      "sub r7, r7, r6\n\t"
-      "add r5, r3, r5, asr #8\n\t"
-      "add r7, r8, r7, asr #8\n\t"
-      "vmov s0, s1, r4, r5\n\t"
-      "vmov s2, s3, r6, r7\n\t"
-      "ldrd r2, r3, [r12, #20]\n\t"
-      "vldmia r2!, {s4, s5, s6, s7}\n\t"
-      "vldmia r3!, {s8, s9, s10, s11}\n\t"
-      "strd r2, r3, [r12, #20]\n\t"
-      "vcvt.f32.s32 s0, s0\n\t"
-      "vcvt.f32.s32 s1, s1\n\t"
-      "vcvt.f32.s32 s2, s2\n\t"
-      "vcvt.f32.s32 s3, s3\n\t"
-      "vfma.f32 s8, s0, s4\n\t"
-      "vfma.f32 s9, s1, s5\n\t"
-      "vfma.f32 s10, s2, s6\n\t"
-      "vfma.f32 s11, s3, s7\n\t"
-      "vcvt.u32.f32 s8, s8\n\t"
-      "vcvt.u32.f32 s9, s9\n\t"
-      "vcvt.u32.f32 s10, s10\n\t"
-      "vcvt.u32.f32 s11, s11\n\t"
-      "vmov r4, r5, s8, s9\n\t"
-      "vmov r6, r7, s10, s11\n\t"
-      "ldrd r8, r9, [r12, #28]\n\t"
-      "ldr r10, [r12, #36]\n\t"
-      "usat r4, #8, r4\n\t"
-      "usat r5, #8, r5\n\t"
-      "usat r6, #8, r6\n\t"
-      "usat r7, #8, r7\n\t"
-      "orr r4, r4, r5, lsl #8\n\t"
-      "orr r4, r4, r6, lsl #16\n\t"
-      "orr r4, r4, r7, lsl #24\n\t"
-      "eor r4, r4, r10\n\t"
-      "str r4, [r8], #4\n\t"
-      "str r8, [r12, #28]\n\t"
-      "cmp r8, r9\n\t"
-      "bne 1b\n\t"
-      : "+r"(at)
-      :
-      : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2",
-        "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "cc", "memory");
-#undef QPLAN_ROW_QUAD
+// Both sums of two channels begin with the even one's bias; s12 to s15 are the biases.
+#define QPLAN_ROW_SUMS                                                         \
+  "mov r12, r0\n\t"                                                            \
+  "ldr r1, [r12, #28]\n"                                                       \
+  "1:\n\t"                                                                     \
+  "ldr r2, [r12]\n\t"                                                          \
+  "vldmia r2!, {s12-s15}\n\t"                                                  \
+  "str r2, [r12]\n\t"                                                          \
+  "vmov r4, s12\n\t"                                                           \
+  "vmov r6, s14\n\t"                                                           \
+  "mov r5, r4\n\t"                                                             \
+  "mov r7, r6\n\t"                                                             \
+  "ldrd r0, lr, [r12, #32]\n\t"                                                \
+  "cmp r0, lr\n\t"                                                             \
+  "beq 3f\n"                                                                   \
+  "2:\n\t" QPLAN_BYTES_QUAD QPLAN_BYTES_QUAD QPLAN_BYTES_QUAD QPLAN_BYTES_QUAD \
+  "cmp r0, lr\n\t"                                                             \
+  "bne 2b\n"                                                                   \
+  "3:\n\t"                                                                     \
+  "ldr lr, [r12, #40]\n\t"                                                     \
+  "cmp r0, lr\n\t"                                                             \
+  "beq 5f\n"                                                                   \
+  "4:\n\t" QPLAN_BYTES_QUAD                                                    \
+  "cmp r0, lr\n\t"                                                             \
+  "bne 4b\n"                                                                   \
+  "5:\n\t"                                                                     \
+  "vmov r3, s13\n\t"                                                           \
+  "vmov r8, s15\n\t"                                                           \
+  "sub r5, r5, r4\n\t"                                                         \
+  "sub r7, r7, r6\n\t"                                                         \
+  "add r5, r3, r5, asr #8\n\t"                                                 \
+  "add r7, r8, r7, asr #8\n\t"                                                 \
+  "vmov s0, s1, r4, r5\n\t"                                                    \
+  "vmov s2, s3, r6, r7\n\t"                                                    \
+  "ldrd r2, r3, [r12, #4]\n\t"                                                 \
+  "vldmia r2!, {s4, s5, s6, s7}\n\t"
+#define QPLAN_ROW_SIGN(sum, offset) \
+  "and r0, " sum                    \
+  ", #0x80000000\n\t"               \
+  "orr " offset ", " offset ", r0\n\t"
+#define QPLAN_ROW_OUTPUTS(zero_point)        \
+  "strd r2, r3, [r12, #4]\n\t"               \
+  "vcvt.f32.s32 s0, s0\n\t"                  \
+  "vcvt.f32.s32 s1, s1\n\t"                  \
+  "vcvt.f32.s32 s2, s2\n\t"                  \
+  "vcvt.f32.s32 s3, s3\n\t"                  \
+  "vfma.f32 s8, s0, s4\n\t"                  \
+  "vfma.f32 s9, s1, s5\n\t"                  \
+  "vfma.f32 s10, s2, s6\n\t"                 \
+  "vfma.f32 s11, s3, s7\n\t"                 \
+  "vcvt.s16.f32 s8, s8, #0\n\t"              \
+  "vcvt.s16.f32 s9, s9, #0\n\t"              \
+  "vcvt.s16.f32 s10, s10, #0\n\t"            \
+  "vcvt.s16.f32 s11, s11, #0\n\t"            \
+  "vmov r4, r5, s8, s9\n\t"                  \
+  "vmov r6, r7, s10, s11\n\t"                \
+  "ldrd r8, r9, [r12, #12]\n\t"              \
+  "ldrd r10, r11, [r12, #20]\n\t"            \
+  "pkhbt r4, r4, r6, lsl #16\n\t"            \
+  "pkhbt r5, r5, r7, lsl #16\n\t" zero_point \
+  "usat16 r4, #8, r4\n\t"                    \
+  "usat16 r5, #8, r5\n\t"                    \
+  "orr r4, r4, r5, lsl #8\n\t"               \
+  "eor r4, r4, r10\n\t"                      \
+  "str r4, [r8], #4\n\t"                     \
+  "str r8, [r12, #12]\n\t"                   \
+  "cmp r8, r9\n\t"                           \
+  "bne 1b\n\t"
+
+// FloatForm::kPlain, whose outputs begin at the zero point.
+__attribute__((noinline)) inline void multiply_plain_row(FormRow* row) {
+  register FormRow* at __asm__("r0") = row;
+  __asm__ volatile(QPLAN_ROW_SUMS "vldmia r3!, {s8, s9, s10, s11}\n\t" QPLAN_ROW_OUTPUTS("")
+                   : "+r"(at)
+                   :
+                   : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0",
+                     "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+                     "s15", "cc", "memory");
 }
+
+// FloatForm::kSigned.
+__attribute__((noinline)) inline void multiply_signed_row(FormRow* row) {
+  register FormRow* at __asm__("r0") = row;
+  __asm__ volatile(QPLAN_ROW_SUMS "ldmia r3!, {r8, r9, r10, r11}\n\t"                                    //
+                   QPLAN_ROW_SIGN("r4", "r8") QPLAN_ROW_SIGN("r5", "r9") QPLAN_ROW_SIGN("r6", "r10")     //
+                   QPLAN_ROW_SIGN("r7", "r11") "vmov s8, s9, r8, r9\n\t"
+                                               "vmov s10, s11, r10, r11\n\t"                             //
+                   QPLAN_ROW_OUTPUTS("qadd16 r4, r4, r11\n\tqadd16 r5, r5, r11\n\t")
+                   : "+r"(at)
+                   :
+                   : "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1",
+                     "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",
+                     "cc", "memory");
+}
+#undef QPLAN_ROW_SUMS
+#undef QPLAN_ROW_SIGN
+#undef QPLAN_ROW_OUTPUTS
 #endif
 
 }  // namespace
