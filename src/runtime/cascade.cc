@@ -142,8 +142,8 @@ size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
   return most;
 }
 
-// Whether the first layer, while rows from y on are made, reads no rows before y. More rows at a time read
-// further ahead.
+// Whether the first layer, while rows of output from y on are made, reads nothing before the bytes of row y.
+// More rows at a time read further ahead.
 bool reads_ahead(const Layers& layers) {
   const auto output_h = static_cast<uint32_t>(layers.cascade.step.output(0).extents[1]);
   uint32_t held[kMaxCascadeLayers] = {};  // ends of the rows that tiles have had
@@ -156,7 +156,8 @@ bool reads_ahead(const Layers& layers) {
       held[i - 1] = need.end;
       if (make.begin >= make.end) break;
     }
-    if (i == 0 && layers.layer[0].window.reads(make).begin < y) return false;
+    const uint64_t begin = uint64_t{layers.layer[0].window.reads(make).begin} * layers.layer[0].input_row;
+    if (i == 0 && begin < uint64_t{y} * layers.layer[layers.count - 1].output_row) return false;
   }
   return true;
 }
@@ -298,8 +299,9 @@ bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input) {
       const bool is_residual = i + 1 == layers.count && k != layers.layer[i].moving;
       if (!is_first && !is_residual) return false;
       const StepTensor from = layer.input(k), to = args.step.output(0);
-      if (from.rank != 4 || from.size_bytes != to.size_bytes || from.extents[1] != to.extents[1])
+      if (from.rank != 4 || from.size_bytes != to.size_bytes || from.extents[0] != to.extents[0])
         return false;
+      if (is_residual && from.extents[1] != to.extents[1]) return false;
       if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d)
         return false;
       if (is_first && !reads_ahead(layers)) return false;

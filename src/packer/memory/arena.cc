@@ -205,6 +205,7 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
                           ? bank_alignment
                           : std::max<uint64_t>(program.tensors[t].type.dtype.bits / 8, 1);
     value.name = program.tensors[t].name;
+    value.is_input = std::ranges::find(program.inputs, t) != program.inputs.end();
     values.push_back(std::move(value));
   }
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
@@ -244,7 +245,7 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
   check_no_overlap(values, arena.devices[device].size);
 }
 
-// A caller may bind the outputs of the function to other memory: then nothing is in place.
+// A caller may bind the inputs and outputs of the function to other memory: then nothing is in place.
 uint64_t scratch_of(const Program& program, const Arena& arena, const ProgramStep& step) {
   if (step.npu != nullptr) return 0;
   bool is_in_place = false, is_bindable = false;
@@ -254,6 +255,8 @@ uint64_t scratch_of(const Program& program, const Arena& arena, const ProgramSte
     is_in_place = is_in_place || std::ranges::find(step.inputs, replaced) != step.inputs.end();
     is_bindable = is_bindable || std::ranges::find(program.outputs, output) != program.outputs.end();
   }
+  for (const uint32_t input : step.inputs)
+    is_bindable = is_bindable || std::ranges::find(program.inputs, input) != program.inputs.end();
   if (is_bindable) return std::max(step.scratch_bytes, step.in_place_scratch_bytes);
   return is_in_place ? step.in_place_scratch_bytes : step.scratch_bytes;
 }

@@ -62,6 +62,7 @@ struct PlacedValue {
   // two comes later is written without a change of the bytes that they share.
   uint32_t inside = UINT32_MAX;
   uint64_t inside_offset = 0;
+  bool is_input = false;  // of the function: there before step 0, which may replace it
 };
 
 // Goes through the steps and keeps for every byte who wrote it last. PackError (QPLAN_INTERNAL) naming a

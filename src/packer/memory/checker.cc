@@ -2,6 +2,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
@@ -83,7 +84,8 @@ class Replay {
     std::vector<uint32_t> begins(values_.size());
     for (uint32_t i = 0; i < values_.size(); ++i) begins[i] = i;
     std::vector<uint32_t> ends = begins;
-    std::ranges::stable_sort(begins, {}, [&](uint32_t i) { return values_[i].first; });
+    std::ranges::stable_sort(
+        begins, {}, [&](uint32_t i) { return std::pair(values_[i].first, values_[i].is_input ? 0 : 1); });
     std::ranges::stable_sort(ends, {}, [&](uint32_t i) { return values_[i].last; });
     auto ended = ends.begin();
     for (const uint32_t v : begins) {
@@ -132,8 +134,8 @@ class Replay {
 void check_replaces(std::span<const PlacedValue> values, const PlacedValue& value) {
   if (value.replaces >= values.size()) fail(describe(value) + " replaces a value that does not exist");
   const PlacedValue& old = values[value.replaces];
-  if (old.offset != value.offset || old.size != value.size || old.last != value.first ||
-      old.first >= value.first) {
+  const bool is_earlier = old.first < value.first || (old.is_input && !value.is_input);
+  if (old.offset != value.offset || old.size != value.size || old.last != value.first || !is_earlier) {
     fail(describe(value) + " cannot be computed in place of " + describe(old));
   }
 }

@@ -56,8 +56,9 @@ class Finder {
     const uint32_t last_step = program_.steps.empty() ? 0 : static_cast<uint32_t>(program_.steps.size() - 1);
     for (const TensorId tensor : program_.inputs) {
       result_.first[tensor] = 0;
+      if (program_.overwrites_inputs) continue;
       kept_[tensor] = true;
-      if (!program_.overwrites_inputs) result_.last[tensor] = last_step;
+      result_.last[tensor] = last_step;
     }
     for (const TensorId tensor : program_.outputs) {
       result_.last[tensor] = last_step;

@@ -47,6 +47,15 @@ TEST(Lifetimes, InPlaceWhereTheFamilyAllowsAndNothingElseNeedsTheInput) {
   EXPECT_EQ(lifetimes.buffer[1], lifetimes.buffer[3]);
 }
 
+TEST(Lifetimes, FunctionsThatOverwriteInputsComputeInTheirPlace) {
+  Program program = make_program({64, 64, 64}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
+  EXPECT_EQ(find_lifetimes(program, find_device_tensors(program), always).replaces[1], kNone);
+  program.overwrites_inputs = true;
+  EXPECT_EQ(find_lifetimes(program, find_device_tensors(program), always).replaces[1], 0u);
+  const Arena arena = plan_arena(program, {always, nullptr}, 0);
+  EXPECT_EQ(arena.size, 64u);
+}
+
 TEST(Lifetimes, NotInPlaceOfWhatIsReadLaterOrHasAnotherSizeOrIsAnOutput) {
   const Program later = make_program({64, 64, 64, 64}, {{{0}, {1}}, {{1}, {2}}, {{1, 2}, {3}}}, {0}, {3});
   EXPECT_EQ(find_lifetimes(later, find_device_tensors(later), always).replaces[2], kNone);

@@ -59,6 +59,16 @@ TEST(OverlapChecker, InPlaceIsTheSameBytesAndTheEndOfTheOld) {
   EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 1, 2, kNobody, "c"}}), "");
 }
 
+TEST(OverlapChecker, TheFirstStepReplacesAnInputThatIsThereBeforeIt) {
+  const PlacedValue output = {0, 64, 0, 1, 1, "output"};
+  PlacedValue input = {0, 64, 0, 0, kNobody, "input"};
+  EXPECT_NE(refusal({output, input}), "");  // both are written by step 0
+  input.is_input = true;
+  EXPECT_EQ(refusal({output, input}), "");
+  input.last = 1;  // it is read after step 0
+  EXPECT_NE(refusal({output, input}), "");
+}
+
 TEST(OverlapChecker, StaysInTheArenaAndAligned) {
   EXPECT_TRUE(mentions(refusal({{960, 65, 0, 1, kNobody, "a"}}), "beyond the arena"));
   EXPECT_TRUE(mentions(refusal({{UINT64_MAX - 63, 64, 0, 1, kNobody, "a"}}), "beyond the arena"));
