@@ -13,7 +13,7 @@ namespace qplan::tflite_test {
 struct TensorSpec {
   std::string name;
   tflite::TensorType type = tflite::TensorType_INT8;
-  std::vector<int32_t> shape;
+  std::vector<int32_t> shape = {};  // empty: a number
   std::vector<float> scales = {};
   std::vector<int64_t> zero_points = {};
   int32_t quantized_dimension = 0;
