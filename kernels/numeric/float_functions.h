@@ -143,7 +143,7 @@ static inline float erf_f32(float x) {
   float sum = kErfTerms[0], divisor = kErfDivisorTerms[0];
   for (uint32_t i = 1; i < 7; ++i) sum = sum * square + kErfTerms[i];
   for (uint32_t i = 1; i < 5; ++i) divisor = divisor * square + kErfDivisorTerms[i];
-  return within * sum / divisor;
+  return within * (sum / divisor);  // the quotient first: near 0 a product would lose digits
 }
 
 static inline float floor_f32(float x) {

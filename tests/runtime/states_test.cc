@@ -168,6 +168,8 @@ const Wrong kWrong[] = {
      "session: tensor 1 of state 0 shares bytes with tensor 1, which the function reads or returns, too"},
     {"OverAnInput", [](PlanSpec& s) { s.tensors[kState].offset = s.tensors[kX].offset; },
      "session: tensor 1 of state 0 shares bytes with tensor 0, which the function reads or returns, too"},
+    {"NextOverAnInput", [](PlanSpec& s) { s.tensors[kNext].offset = s.tensors[kX].offset; },
+     "session: tensor 2 of state 0 shares bytes with tensor 0, which the function reads or returns, too"},
     {"OverAnOutput", [](PlanSpec& s) { s.tensors[kNext].offset = s.tensors[kOut].offset; },
      "session: tensor 2 of state 0 shares bytes with tensor 3, which the function reads or returns, too"},
     {"HalfOverItsNextValue", [](PlanSpec& s) { s.tensors[kNext].offset = s.tensors[kState].offset + 2; },

@@ -379,7 +379,10 @@ TEST(OnnxProduct, MatMulIntegerTakesAZeroPointThatTheNetworkComputes) {
   OnnxBuilder c(11);
   c.input("x", kUint8, {1, 1, 2, 2}).input("z", kUint8, {}).constant<int8_t>("w", kInt8, {1, 1, 1, 1}, {1});
   c.node("ConvInteger", {"x", "w", "z"}, {"y"}).output("y", kInt32, {1, 1, 2, 2});
-  EXPECT_EQ(refusal(c), kList + "ConvInteger with a zero point that is not constant ('y')");
+  const std::string refused = refusal(c);
+  EXPECT_NE(refused.find("the model is quantised dynamically (first ConvInteger 'y')"), std::string::npos)
+      << refused;
+  EXPECT_TRUE(refused.ends_with("ConvInteger with a zero point that is not constant ('y')")) << refused;
 }
 
 TEST(OnnxActivation, LogSoftmaxGeluAndLayerNormalization) {

@@ -345,6 +345,19 @@ TEST(TfliteGather, IndicesAreInRangeAndConstant) {
   EXPECT_EQ(import_error(b.finish({x}, {y})), kBroken + "GATHER 'y': index 2 of an axis of extent 2");
 }
 
+TEST(TfliteGatherNd, TakesRowsAndElements) {
+  for (const auto& [indices, shape, of, expected] :
+       {std::tuple(Ints{2, 0}, Ints{2, 1}, Ints{2, 2}, std::vector<int8_t>{4, 5, 0, 1}),
+        std::tuple(Ints{2, 1, 0, 0, 1, 1}, Ints{3, 2}, Ints{3}, std::vector<int8_t>{5, 0, 3})}) {
+    TfliteBuilder b;
+    const int32_t x = b.activation("x", {3, 2}, 0.5f, 0), y = b.activation("y", of, 0.5f, 0);
+    const int32_t at =
+        b.tensor({.name = "at", .type = tflite::TensorType_INT32, .shape = shape, .data = bytes_of(indices)});
+    b.op(tflite::BuiltinOperator_GATHER_ND, {x, at}, {y});
+    EXPECT_EQ(run(b.finish({x}, {y}), counted(6)), expected);
+  }
+}
+
 TEST(TfliteTile, RepeatsEveryAxis) {
   const OneOperator spec{tflite::BuiltinOperator_TILE, {2, 2}, {4, 6}, {{2, 3}}, tflite::TensorType_INT16};
   EXPECT_EQ(run(model_of(spec), counted<int16_t>(4)),

@@ -236,6 +236,45 @@ TEST(TfliteVariables, AnLstmGoesOnWhereTheRunBeforeEnded) {
   }
 }
 
+// All multipliers are 1: what the layer computes is a product, three results of which each unit remembers.
+TEST(TfliteVariables, AnSvdfSumsTheResultsOfThreeRuns) {
+  TfliteBuilder b;
+  const Values feature = {1, 2, -3, 4};                    // [unit][channel]
+  const std::vector<int16_t> time = {1, -2, 3, 2, 0, -1};  // [unit][run], the oldest first
+  const int32_t x = b.activation("x", {1, 2}, 1.0f, 0), y = b.activation("y", {1, 2}, 1.0f, 0);
+  const int32_t feature_weights = b.tensor(
+      {.name = "feature", .shape = {2, 2}, .scales = {1.0f}, .zero_points = {0}, .data = bytes_of(feature)});
+  const int32_t time_weights = b.tensor({.name = "time",
+                                         .type = tflite::TensorType_INT16,
+                                         .shape = {2, 3},
+                                         .scales = {1.0f},
+                                         .zero_points = {0},
+                                         .data = bytes_of(time)});
+  const int32_t state = b.tensor({.name = "state",
+                                  .type = tflite::TensorType_INT16,
+                                  .shape = {1, 6},
+                                  .scales = {1.0f},
+                                  .zero_points = {0},
+                                  .is_variable = true});
+  b.op(tflite::BuiltinOperator_SVDF, {x, feature_weights, time_weights, -1, state}, {y},
+       tflite::BuiltinOptions_SVDFOptions, tflite::CreateSVDFOptions(b.fbb(), 1).Union());
+  const AlignedBytes plan = pack(b.finish({x}, {y}), "svdf.tflite", {});
+  evaluate::ReferenceSession session(plan.span());
+  int kept[2][3] = {};
+  for (int i = 0; i < 5; ++i) {
+    const Values frame = {static_cast<int8_t>(i + 1), static_cast<int8_t>(2 - i)};
+    Values expected;
+    for (size_t unit = 0; unit < 2; ++unit) {
+      std::rotate(kept[unit], kept[unit] + 1, kept[unit] + 3);
+      kept[unit][2] = feature[unit * 2] * frame[0] + feature[unit * 2 + 1] * frame[1];
+      int sum = 0;
+      for (size_t t = 0; t < 3; ++t) sum += time[unit * 3 + t] * kept[unit][t];
+      expected.push_back(static_cast<int8_t>(sum));
+    }
+    EXPECT_EQ(run(session, frame), expected) << i;
+  }
+}
+
 // ---- import ----
 
 TEST(TfliteVariables, AreLastParametersAndResults) {

@@ -74,9 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "  %0 = nn.dynamic_quantize(%x);\n"
                 "  %1 = qnn.dense(%0.0, const(Tensor[(1, 2), int8], [1, 1]), 0, 0, 1f, 1f);\n"
                 "  nn.dynamic_dequantize(%1, %0.1, %0.2, %0.1, %0.2)"},
-        Refused{"cpu.op.sqrt", "(2), float64", "  sqrt(%x)"},
+        Refused{"cpu.op.negative", "(2), int64", "  negative(%x)"},
         Refused{"cpu.cast.dtype", "(2), float32", "  cast(%x, dtype=\"float64\")"},
-        Refused{"cpu.gather_nd.dtype", "(2), float64", "  gather_nd(%x, const(Tensor[(1), int32], [1]))"},
+        Refused{"cpu.gather_nd.dtype", "(2), float32",
+                "  %0 = cast(%x, dtype=\"float64\");\n  gather_nd(%0, const(Tensor[(1), int32], [1]))"},
         Refused{"cpu.softmax16.scale", "(2), int8", "  nn.integer_softmax(%x, input_scale=1e-9f)"},
         Refused{"cpu.gather.indices", "(1, 3), int8",
                 "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1)"}));

@@ -270,28 +270,28 @@ TEST(LowerRefusals, LimitsOfPlansAreToldBeforeTheRuntimeTellsThem) {
 }
 
 TEST(LowerRefusals, AllAreListedInOneError) {
-  const std::string text = main_text("%x: Tensor[(1, 4), float64], %y: Tensor[(1, 4), int8]",
-                                     "  %0 = sqrt(%x, name=\"root\");\n"
+  const std::string text = main_text("%x: Tensor[(1, 4), int64], %y: Tensor[(1, 4), int8]",
+                                     "  %0 = negative(%x, name=\"root\");\n"
                                      "  %1 = clip(%y, a_min=0f, a_max=6f);\n"
-                                     "  %2 = floor(%0, name=\"below\");\n  %2");
-  EXPECT_EQ(
-      lower_refusal(text),
-      "target 'cpu' cannot run 2 of 3 operators:\n  1 x sqrt 'root': no kernel computes it [cpu.op.sqrt]\n"
-      "  1 x floor 'below': no kernel computes it [cpu.op.floor]");
+                                     "  %2 = abs(%0, name=\"below\");\n  %2");
+  EXPECT_EQ(lower_refusal(text),
+            "target 'cpu' cannot run 2 of 3 operators:\n  1 x negative 'root': no kernel computes it "
+            "[cpu.op.negative]\n"
+            "  1 x abs 'below': no kernel computes it [cpu.op.abs]");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
-  const std::string text = main_text("%x: Tensor[(1, 4), float64]",
-                                     "  %0 = sqrt(%x, name=\"a\");\n  %1 = sqrt(%0, name=\"b\");\n"
-                                     "  %2 = sqrt(%1, name=\"c\");\n  %2");
-  EXPECT_EQ(
-      lower_refusal(text),
-      "target 'cpu' cannot run 3 of 3 operators: sqrt (first 'a'): no kernel computes it [cpu.op.sqrt]");
+  const std::string text = main_text("%x: Tensor[(1, 4), int64]",
+                                     "  %0 = negative(%x, name=\"a\");\n  %1 = negative(%0, name=\"b\");\n"
+                                     "  %2 = negative(%1, name=\"c\");\n  %2");
+  EXPECT_EQ(lower_refusal(text),
+            "target 'cpu' cannot run 3 of 3 operators: negative (first 'a'): no kernel computes it "
+            "[cpu.op.negative]");
 }
 
 TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
-  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), float64]", "  %0 = sqrt(%x);\n  sqrt(%0)")),
-            "target 'cpu' cannot run 2 of 2 operators: sqrt: no kernel computes it [cpu.op.sqrt]");
+  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), int64]", "  %0 = negative(%x);\n  negative(%0)")),
+            "target 'cpu' cannot run 2 of 2 operators: negative: no kernel computes it [cpu.op.negative]");
 }
 
 // Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with
