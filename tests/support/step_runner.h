@@ -52,11 +52,31 @@ inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVar
   return true;
 }
 
+// Elements of a tensor of this shape.
+inline size_t num_elements(const std::vector<int64_t>& shape) {
+  size_t product = 1;
+  for (const int64_t extent : shape) product *= static_cast<size_t>(extent);
+  return product;
+}
+
 // The elements of output o.
 template <typename T>
 std::vector<T> output_values(const TestStep& step, uint32_t o = 0) {
   const T* data = step.output_data<T>(o);
   return std::vector<T>(data, data + step.view().output(o).size_bytes / sizeof(T));
+}
+
+// The first output after all of the step ran by the family's reference.
+template <typename T>
+std::vector<T> run_reference(TestStep& step, const KernelFamily& family) {
+  ArgsStorage args;
+  Error error;
+  EXPECT_EQ(step.bind(family, &args, &error), QPLAN_OK) << error.text();
+  if (error.text()[0] != '\0') return {};
+  const KernelVariant& reference = family.variants[family.num_variants - 1];
+  EXPECT_TRUE(reference.accepts(args.bytes));
+  reference.run(args.bytes, 0, reference.work_items(args.bytes), nullptr);
+  return output_values<T>(step);
 }
 
 }  // namespace qplan::testing

@@ -18,21 +18,6 @@ namespace {
 
 using Edit = std::function<void(TestStep&)>;
 
-// Runs all of the step by the family's reference.
-template <typename T>
-std::vector<T> run(TestStep& step, const KernelFamily& family) {
-  ArgsStorage args;
-  Error error;
-  EXPECT_EQ(step.bind(family, &args, &error), QPLAN_OK) << error.text();
-  if (error.text()[0] != '\0') return {};
-  const KernelVariant& reference = family.variants[family.num_variants - 1];
-  EXPECT_TRUE(reference.accepts(args.bytes));
-  reference.run(args.bytes, 0, reference.work_items(args.bytes), nullptr);
-  const StepTensor output = step.view().output(0);
-  const T* values = step.output_data<T>();
-  return {values, values + output.size_bytes / sizeof(T)};
-}
-
 // ---- int16 layers ----
 
 // conv2d, depthwise_conv2d and conv2d_transpose of one element, or fully_connected.
@@ -79,7 +64,7 @@ TEST(IntegerStep, WideAccumulatorsWrapAndNothingElseHappens) {
     layer.kernel = kernel;
     TestStep step(kernel);
     layer.make(step);
-    EXPECT_EQ(run<int16_t>(step, family_of(kernel)).size(), 2u);
+    EXPECT_EQ(run_reference<int16_t>(step, family_of(kernel)).size(), 2u);
   }
 }
 
@@ -191,7 +176,7 @@ TEST(IntegerStep, ElementsOfSixteenBitsDoNotOverflow) {
     binary.kernel = kernel;
     TestStep step(kernel);
     binary.make(step);
-    EXPECT_EQ(run<int16_t>(step, family_of(kernel)).size(), 2u);
+    EXPECT_EQ(run_reference<int16_t>(step, family_of(kernel)).size(), 2u);
   }
 }
 
@@ -231,7 +216,7 @@ TEST(IntegerStep, SquaresOfDifferencesWrap) {
   };
   TestStep step(kKernel_squared_difference);
   make(step, 22, format::Contract_TFL2);
-  EXPECT_EQ(run<int8_t>(step, kSquaredDifferenceFamily).size(), 2u);
+  EXPECT_EQ(run_reference<int8_t>(step, kSquaredDifferenceFamily).size(), 2u);
   for (const auto& [left_shift, contract] :
        {std::pair(23, format::Contract_TFL2), std::pair(7, format::Contract_F32E)}) {
     TestStep wrong(kKernel_squared_difference);
@@ -269,7 +254,7 @@ TEST(IntegerStep, TablesOfSixteenBitsHoldAnything) {
       spec.table[1] = INT32_MAX;
       TestStep step(kKernel_lut16);
       spec.make(step);
-      EXPECT_EQ(run<int16_t>(step, kLut16Family).size(), 4u);
+      EXPECT_EQ(run_reference<int16_t>(step, kLut16Family).size(), 4u);
     }
   }
 }
@@ -312,11 +297,12 @@ TEST(IntegerStep, ReductionsGiveTheirElements) {
        {std::pair(kKernel_reduce_max, 32767), std::pair(kKernel_reduce_min, -32768)}) {
     TestStep step(kernel);
     Reduce().make(step);
-    EXPECT_EQ(run<int16_t>(step, family_of(kernel)), std::vector<int16_t>{static_cast<int16_t>(expected)});
+    EXPECT_EQ(run_reference<int16_t>(step, family_of(kernel)),
+              std::vector<int16_t>{static_cast<int16_t>(expected)});
   }
   TestStep step(kKernel_reduce_prod);  // whose products leave 32 bits again and again
   Reduce().make(step);
-  EXPECT_EQ(run<int16_t>(step, kReduceProdFamily).size(), 1u);
+  EXPECT_EQ(run_reference<int16_t>(step, kReduceProdFamily).size(), 1u);
 }
 
 TEST(IntegerStep, ReductionsAreRefusedWhereTheyAreWrong) {
@@ -366,7 +352,8 @@ TEST(IntegerStep, LengthsOfLongRowsAreRefused) {
       continue;
     }
     // -255 / sqrt(2^15 * 255^2) is -1 / 181, in 128ths.
-    EXPECT_EQ(run<int8_t>(step, kL2NormalizationFamily), std::vector<int8_t>(static_cast<size_t>(depth), -1));
+    EXPECT_EQ(run_reference<int8_t>(step, kL2NormalizationFamily),
+              std::vector<int8_t>(static_cast<size_t>(depth), -1));
   }
 }
 
@@ -375,14 +362,9 @@ struct Matmul {
   int32_t a_zero_point = 0, shift = -6;
   bool transpose = false;
 
-  static int64_t count(const std::vector<int64_t>& shape) {
-    int64_t product = 1;
-    for (const int64_t extent : shape) product *= extent;
-    return product;
-  }
   void make(TestStep& step) const {
-    step.input<int8_t>(a, std::vector<int8_t>(static_cast<size_t>(count(a)), 1));
-    step.input<int8_t>(b, std::vector<int8_t>(static_cast<size_t>(count(b)), 1));
+    step.input<int8_t>(a, std::vector<int8_t>(num_elements(a), 1));
+    step.input<int8_t>(b, std::vector<int8_t>(num_elements(b), 1));
     step.output<int8_t>(output);
     step.finish(format::KernelParams_BatchMatmulParams,
                 format::CreateBatchMatmulParams(step.builder(), a_zero_point, 0, 0, 1 << 30, shift, -128, 127,
@@ -412,199 +394,13 @@ TEST(IntegerStep, MatricesAreRefusedWhereTheyDoNotFit) {
                                       });
 }
 
-// A sequence of two steps of three channels, four cells.
-struct Lstm {
-  std::vector<int64_t> input = {1, 2, 3}, output = {1, 2, 4}, state = {1, 4};
-  size_t weights = 16 * 3, biases = 16;
-  std::vector<int32_t> multipliers = {1 << 30, 1 << 30, 1 << 30, 1 << 30}, shifts = {0, 0, 0, 0};
-  int32_t output_shift = -8, zero_point = 0, clip = 0;
-  uint32_t cell_bits = 12;
-  uint16_t layout = kLayout_ohwi;
-  bool coupled = false;
-
-  void make(TestStep& step) const {
-    const auto count = [](const std::vector<int64_t>& shape) {
-      return static_cast<size_t>(Matmul::count(shape));
-    };
-    step.input<int8_t>(input, std::vector<int8_t>(count(input), 127));
-    step.constant<int8_t>({static_cast<int64_t>(weights)}, std::vector<int8_t>(weights, -128));
-    step.constant<int8_t>({64}, std::vector<int8_t>(64, 127));
-    for (int i = 0; i < 2; ++i)
-      step.constant<int32_t>({static_cast<int64_t>(biases)}, std::vector<int32_t>(biases, INT32_MAX));
-    step.input<int8_t>(state, std::vector<int8_t>(count(state), -128));
-    step.input<int16_t>(state, std::vector<int16_t>(count(state), -32768));
-    step.output<int8_t>(output);
-    step.output<int8_t>(state);
-    step.output<int16_t>(state);
-    step.finish(format::KernelParams_LstmParams,
-                format::CreateLstmParamsDirect(step.builder(), coupled, false, layout, &multipliers, &shifts,
-                                               &multipliers, &shifts, INT32_MAX, output_shift, zero_point,
-                                               cell_bits, clip)
-                    .Union());
-  }
-};
-
-TEST(IntegerStep, RecurrentLayersAreRefusedWhereTheyDoNotFit) {
-  expect_refusals(kLstmFamily, std::vector<Refusal<Lstm>>{
-                                   {[](Lstm& l) {
-                                      l.output = {1, 2, 3};
-                                    },
-                                    "is not the input's sequence"},
-                                   {[](Lstm& l) {
-                                      l.output = {1, 3, 4};
-                                    },
-                                    "is not the input's sequence"},
-                                   {[](Lstm& l) {
-                                      l.state = {2, 4};
-                                    },
-                                    "is not of 1 samples"},
-                                   {[](Lstm& l) { l.weights = 47; }, "input weights"},
-                                   {[](Lstm& l) { l.biases = 15; }, "input bias"},
-                                   {[](Lstm& l) { l.layout = kLayout_o16k4; }, "input weights"},
-                                   {[](Lstm& l) { l.layout = kLayout_o2r4; }, "layout", QPLAN_KERNEL_MISSING},
-                                   {[](Lstm& l) { l.coupled = true; }, "input weights"},
-                                   {[](Lstm& l) { l.multipliers.pop_back(); }, "as gates, 4"},
-                                   {[](Lstm& l) { l.multipliers[3] = -1; }, "multiplier -1"},
-                                   {[](Lstm& l) { l.shifts[0] = 31; }, "shift 31"},
-                                   {[](Lstm& l) { l.output_shift = -32; }, "shift -32"},
-                                   {[](Lstm& l) { l.zero_point = 128; }, "output zero point"},
-                                   {[](Lstm& l) { l.cell_bits = 8; }, "cell_bits"},
-                                   {[](Lstm& l) { l.cell_bits = 16; }, "cell_bits"},
-                                   {[](Lstm& l) { l.clip = -1; }, "cell_clip"},
-                               });
-}
-
-// Shifts to the left and sums that wrap; under sanitizers that is what these runs are for.
-TEST(IntegerStep, RecurrentLayersComputeAtTheEndsOfAllRanges) {
-  for (const int32_t shift : {-31, 0, 30}) {
-    for (const uint32_t bits : {9u, 15u}) {
-      Lstm lstm;
-      lstm.shifts = std::vector<int32_t>(4, shift);
-      lstm.output_shift = shift;
-      lstm.cell_bits = bits;
-      TestStep step(kKernel_lstm);
-      lstm.make(step);
-      ArgsStorage args;
-      Error error;
-      ASSERT_EQ(step.bind(kLstmFamily, &args, &error), QPLAN_OK) << error.text();
-      const KernelVariant& reference = kLstmFamily.variants[kLstmFamily.num_variants - 1];
-      std::vector<uint8_t> scratch(reference.scratch_bytes(args.bytes) + 64);
-      uint8_t* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-      reference.run(args.bytes, 0, reference.work_items(args.bytes), aligned);
-    }
-  }
-}
-
-// Two samples of three channels, four filters of rank two and memory five.
-struct Svdf {
-  std::vector<int64_t> input = {2, 3}, output = {2, 2}, first = {2, 4, 5}, last = {2, 4, 5};
-  int64_t weights = 12, time_weights = 20, filters = 4, units = 2;
-  uint32_t rank = 2;
-  int32_t feature_shift = 30, output_shift = 30, zero_point = 0;
-
-  void make(TestStep& step) const {
-    const auto filled = [](int64_t count, auto value) {
-      return std::vector<decltype(value)>(static_cast<size_t>(count), value);
-    };
-    step.input<int8_t>(input, filled(Matmul::count(input), int8_t{-128}));
-    step.constant<int8_t>({weights}, filled(weights, int8_t{-128}));
-    step.constant<int16_t>({time_weights}, filled(time_weights, int16_t{-32768}));
-    step.constant<int32_t>({filters}, filled(filters, INT32_MIN));
-    step.constant<int32_t>({units}, filled(units, INT32_MAX));
-    step.input<int16_t>(first, filled(Matmul::count(first), int16_t{-32768}));
-    step.output<int8_t>(output);
-    step.output<int16_t>(last);
-    step.finish(format::KernelParams_SvdfParams,
-                format::CreateSvdfParams(step.builder(), rank, INT32_MAX, feature_shift, INT32_MAX,
-                                         output_shift, zero_point)
-                    .Union());
-  }
-};
-
-TEST(IntegerStep, SvdfIsRefusedWhereItDoesNotFitAndComputesAtTheEndsOfAllRanges) {
-  expect_refusals(kSvdfFamily, std::vector<Refusal<Svdf>>{
-                                   {[](Svdf& s) {
-                                      s.input = {1, 3};
-                                    },
-                                    "as many samples"},
-                                   {[](Svdf& s) {
-                                      s.last = {2, 4, 4};
-                                    },
-                                    "another shape"},
-                                   {[](Svdf& s) { s.rank = 0; }, "do not make"},
-                                   {[](Svdf& s) { s.rank = 3; }, "do not make"},
-                                   {[](Svdf& s) { s.rank = 1; }, "do not make"},
-                                   {[](Svdf& s) { s.weights = 11; }, "feature weights"},
-                                   {[](Svdf& s) { s.time_weights = 19; }, "time weights"},
-                                   {[](Svdf& s) { s.filters = 3; }, "feature bias"},
-                                   {[](Svdf& s) { s.units = 3; }, "bias"},
-                                   {[](Svdf& s) { s.feature_shift = 31; }, "shift 31"},
-                                   {[](Svdf& s) { s.output_shift = -32; }, "shift -32"},
-                                   {[](Svdf& s) { s.zero_point = -129; }, "output zero point"},
-                               });
-  TestStep step(kKernel_svdf);
-  Svdf().make(step);
-  EXPECT_EQ(run<int8_t>(step, kSvdfFamily).size(), 4u);
-}
-
-struct Softmax16 {
-  bool is_wide = true;
-  std::vector<int64_t> input = {2, 3}, output = {2, 3};
-  int32_t multiplier = 1 << 30, shift = 1, diff_min = 0;
-  std::vector<int16_t> exponentials = std::vector<int16_t>(513, 32767),
-                       reciprocals = std::vector<int16_t>(513, 32767);
-
-  void make(TestStep& step) const {
-    const auto count = static_cast<size_t>(Matmul::count(input));
-    if (is_wide) {
-      step.input<int16_t>(input, std::vector<int16_t>(count, -32768));
-      step.constant<int16_t>({static_cast<int64_t>(exponentials.size())}, exponentials);
-      step.constant<int16_t>({static_cast<int64_t>(reciprocals.size())}, reciprocals);
-    } else {
-      step.input<int8_t>(input, std::vector<int8_t>(count, -128));
-    }
-    step.output<int16_t>(output);
-    step.finish(format::KernelParams_Softmax16Params,
-                format::CreateSoftmax16Params(step.builder(), multiplier, shift, diff_min).Union());
-  }
-};
-
-TEST(IntegerStep, SoftmaxToInt16IsRefusedWhereItCouldOverflow) {
-  expect_refusals(kSoftmax16Family,
-                  std::vector<Refusal<Softmax16>>{
-                      {[](Softmax16& s) {
-                         s.output = {3, 2};
-                       },
-                       "another shape"},
-                      {[](Softmax16& s) {
-                         s.input = s.output = {1, 65536};
-                       },
-                       "depth"},
-                      {[](Softmax16& s) { s.multiplier = -1; }, "multiplier -1"},
-                      {[](Softmax16& s) { s.shift = 31; }, "shift 31"},
-                      {[](Softmax16& s) { s.exponentials.pop_back(); }, "table of exponentials"},
-                      {[](Softmax16& s) { s.exponentials[5] = -1; }, "entry 5"},
-                      {[](Softmax16& s) { s.exponentials[512] = 1; }, "entry 512"},
-                      {[](Softmax16& s) { s.reciprocals[0] = -1; }, "entry 0"},
-                      {[](Softmax16& s) { s.is_wide = false, s.shift = 32; }, "input_shift"},
-                      {[](Softmax16& s) { s.is_wide = false, s.diff_min = 1; }, "diff_min"},
-                      {[](Softmax16& s) { s.is_wide = false, s.shift = 31, s.diff_min = -2; }, "diff_min"},
-                  });
-  Softmax16 least;
-  least.exponentials = std::vector<int16_t>(513, 0);
-  least.exponentials[511] = least.exponentials[512] = 2;
-  TestStep step(kKernel_softmax16);
-  least.make(step);
-  EXPECT_EQ(run<int16_t>(step, kSoftmax16Family).size(), 6u);
-}
-
 struct GatherNd {
   std::vector<int64_t> input = {2, 3, 4}, indices = {5, 2}, output = {5, 4};
   std::vector<int32_t> values = {0, 0, 1, 2, -1, -1, INT32_MAX, INT32_MIN, 2, -4};
   uint32_t axis = 0, rank = 2;
 
   void make(TestStep& step) const {
-    std::vector<int16_t> data(static_cast<size_t>(Matmul::count(input)));
+    std::vector<int16_t> data(num_elements(input));
     for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int16_t>(i);
     step.input<int16_t>(input, data);
     step.input<int32_t>(indices, values);
@@ -630,7 +426,7 @@ TEST(IntegerStep, IndicesOutsideAnAxisAreHeldWithinIt) {
   GatherNd().make(step);
   // Rows (0, 0), (1, 2), (-1, -1) = (1, 2), (1, 0), (1, 0) of 4 elements.
   EXPECT_EQ(
-      run<int16_t>(step, kGatherNdFamily),
+      run_reference<int16_t>(step, kGatherNdFamily),
       (std::vector<int16_t>{0, 1, 2, 3, 20, 21, 22, 23, 20, 21, 22, 23, 12, 13, 14, 15, 12, 13, 14, 15}));
 }
 
@@ -639,7 +435,7 @@ TEST(IntegerStep, GathersAlongAnAxisAmongOthers) {
   gather.indices = {2}, gather.values = {2, 0}, gather.axis = 1, gather.rank = 1, gather.output = {2, 2, 4};
   TestStep step(kKernel_gather_nd);
   gather.make(step);
-  EXPECT_EQ(run<int16_t>(step, kGatherNdFamily),
+  EXPECT_EQ(run_reference<int16_t>(step, kGatherNdFamily),
             (std::vector<int16_t>{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15}));
 }
 
@@ -653,7 +449,7 @@ TEST(IntegerStep, ArithmeticOnInt32WrapsAndDividesDownwards) {
     step.output<int32_t>({7});
     step.finish(format::KernelParams_IntBinaryParams,
                 format::CreateIntBinaryParams(step.builder(), op).Union());
-    EXPECT_EQ(run<int32_t>(step, kIntBinaryFamily), expected) << format::EnumNameIntBinary(op);
+    EXPECT_EQ(run_reference<int32_t>(step, kIntBinaryFamily), expected) << format::EnumNameIntBinary(op);
   };
   expect(format::IntBinary_ADD, {9, -5, 5, -9, INT32_MAX, INT32_MIN, 5});
   expect(format::IntBinary_SUB, {5, -9, 9, -5, INT32_MIN + 1, INT32_MAX - 1, 5});
@@ -670,7 +466,7 @@ void expect_cast(const std::vector<From>& from, const std::vector<To>& to) {
   step.input<From>({static_cast<int64_t>(from.size())}, from);
   step.output<To>({static_cast<int64_t>(from.size())});
   step.finish(format::KernelParams_NoParams, format::CreateNoParams(step.builder()).Union());
-  EXPECT_EQ((run<To>(step, kCastFamily)), to);
+  EXPECT_EQ((run_reference<To>(step, kCastFamily)), to);
 }
 
 TEST(IntegerStep, CastsTruncateHoldAndRound) {
