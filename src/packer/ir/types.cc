@@ -164,4 +164,13 @@ std::string type_error(const TensorType& type) {
   return "";
 }
 
+std::vector<uint8_t> widened_4_bits(std::span<const uint8_t> packed, int64_t count, bool is_signed) {
+  std::vector<uint8_t> wide(static_cast<size_t>(count));
+  for (size_t i = 0; i < wide.size(); ++i) {
+    const int half = packed[i / 2] >> (i % 2 * 4) & 15;
+    wide[i] = static_cast<uint8_t>(is_signed && half > 7 ? half - 16 : half);
+  }
+  return wide;
+}
+
 }  // namespace qplan::ir

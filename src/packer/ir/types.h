@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -100,6 +101,10 @@ inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 // kMaxTensorBytes, a dtype with a name. Otherwise what is wrong: "extent 0 of Tensor[(1, 0), int8] must be at
 // least 1".
 std::string type_error(const TensorType& type);
+
+// int8 or uint8 elements of 4-bit ones, two to a byte, the first in the lower half. What 4-bit weights
+// compute is what the same numbers of 8 bits do: importers widen them.
+std::vector<uint8_t> widened_4_bits(std::span<const uint8_t> packed, int64_t count, bool is_signed);
 
 }  // namespace qplan::ir
 

@@ -40,6 +40,23 @@ TEST(OnnxQuantize, WeightsStayAsTheSourceHasThem) {
             "%2 = nn.dense(%x, %1);\n%2\n");
 }
 
+// Two to a byte, the first in the lower half; their number may be odd, and they may be raw or not.
+TEST(OnnxQuantize, WeightsOfFourBitsHaveEight) {
+  constexpr int kUint4 = 21, kInt4 = 22;
+  OnnxBuilder b(21);
+  b.scale("s", 0.5f).initializer(tensor_header("z", kUint4, {}).bytes(9, "\x08"));
+  b.initializer(tensor_header("w", kInt4, {2, 3}).bytes(9, "\x81\xf7\x30"));
+  b.initializer(tensor_header("u", kUint4, {3}).number(5, 0xf1).number(5, 9));
+  b.node("DequantizeLinear", {"w", "s"}, {"a"}).node("DequantizeLinear", {"u", "s", "z"}, {"b"});
+  b.node("Add", {"a", "b"}, {"c"}).input("x", kFloat, {2, 3}).node("Mul", {"x", "c"}, {"y"});
+  b.output("y", kFloat, {2, 3});
+  const std::string body = import_body(b);
+  for (const char* part : {"const(Tensor[(2, 3), int8], [1, -8, 7, -1, 0, 3]), 0.5f, 0",
+                           "const(Tensor[(3), uint8], [1, 15, 9]), 0.5f, 8"}) {
+    EXPECT_NE(body.find(part), std::string::npos) << part << " in\n" << body;
+  }
+}
+
 TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
   constexpr int kUint16 = 4;
   const auto model = [](int type, const std::vector<Message>& attributes, int64_t opset = 21) {

@@ -244,6 +244,7 @@ struct DenseSpec {
   bool keep_num_dims = false;
   bool shuffled = false;
   bool constant_weights = true;
+  bool four_bits = false;
 };
 
 std::vector<uint8_t> dense_model(const DenseSpec& spec) {
@@ -256,6 +257,7 @@ std::vector<uint8_t> dense_model(const DenseSpec& spec) {
                      .zero_points = spec.weight_zero_points,
                      .data = {1, 2, 3, 4, 5, 6}};
   if (!spec.constant_weights) weights.data.clear();
+  if (spec.four_bits) weights.type = tflite::TensorType_INT4, weights.data = {0x81, 0xf7, 0x30};
   const int32_t w = b.tensor(weights);
   const int32_t y = b.activation("y", spec.output_shape, 0.25f, 5, spec.type);
   b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w, -1}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
@@ -275,6 +277,12 @@ TEST(TfliteFullyConnected, OneScaleFormsItsMultiplierFromAFloat32ProductAlsoForI
       "%1 = nn.bias_add(%0, const(Tensor[(2), int32], [0, 0]));\n"
       "%2 = qnn.requantize(%1, 0.125f, 0, 0.25f, 5, multiplier=\"product_f32\");\n"
       "%2\n");
+}
+
+// Two to a byte, the first in the lower half.
+TEST(TfliteFullyConnected, WeightsOfFourBitsHaveEight) {
+  const std::string body = import_body(dense_model({.four_bits = true}));
+  EXPECT_NE(body.find("const(Tensor[(2, 3), int8], [1, -8, 7, -1, 0, 3])"), std::string::npos) << body;
 }
 
 TEST(TfliteFullyConnected, PerChannelFormsItsMultipliersInDouble) {

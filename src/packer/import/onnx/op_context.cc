@@ -123,7 +123,7 @@ QParams OpContext::qparams(size_t scale_input, size_t zero_point_input) const {
     params.zero_point = ir::make_scalar(int32_t{0});
     return params;
   }
-  const ir::ConstantRef zero_point = constant(zero_point_input, "zero points");
+  const ir::ConstantRef zero_point = widened(constant(zero_point_input, "zero points"));
   const int64_t count = zero_point->type().num_elements();
   if (zero_point->type().shape.size() > 1) throw Unsupported{"zero points in blocks"};
   if (count != type.num_elements() && count != 1) {
@@ -143,6 +143,16 @@ QParams OpContext::per_tensor_qparams(size_t i) const {
     throw Unsupported{"per-channel quantisation of activations"};
   }
   return params;
+}
+
+ir::ConstantRef OpContext::widened(const ir::ConstantRef& constant) const {
+  const ir::TensorType& type = constant->type();
+  if (type.dtype.bits != 4) return constant;
+  const bool is_signed = type.dtype == ir::kInt4;
+  const int64_t count = type.num_elements();
+  graph_.charge(static_cast<uint64_t>(count));
+  return std::make_shared<const ir::Constant>(ir::TensorType{is_signed ? ir::kInt8 : ir::kUint8, type.shape},
+                                              ir::widened_4_bits(constant->bytes(), count, is_signed));
 }
 
 ir::DType OpContext::zero_point_dtype(size_t i) const {

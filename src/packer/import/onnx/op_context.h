@@ -51,6 +51,8 @@ class OpContext {
   QParams qparams(size_t i) const { return qparams(i, i + 1); }
   QParams qparams(size_t scale, size_t zero_point) const;
   QParams per_tensor_qparams(size_t i) const;
+  // A constant of 4-bit integers with 8 bits to each; others as they are.
+  ir::ConstantRef widened(const ir::ConstantRef& constant) const;
   // The dtype of the zero point at input i, uint8 where it is absent: that of the quantised tensor.
   ir::DType zero_point_dtype(size_t i) const;
 

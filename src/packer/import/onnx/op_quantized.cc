@@ -95,7 +95,7 @@ void import_dequantize_linear(const OpContext& op) {
   if (op.has_input(2) && op.zero_point_dtype(2) != op.type(data).dtype) {
     invalid(cat("the data is ", op.type(data).dtype, ", but the zero point is ", op.zero_point_dtype(2)));
   }
-  op.define(0, op.dequantize(data, params, axis));
+  op.define(0, op.dequantize(data.is_constant() ? Value(op.widened(data.constant)) : data, params, axis));
 }
 
 // ONNX Runtime's quantised operators on elements: scales and zero points are inputs next to the tensors.

@@ -100,6 +100,7 @@ std::vector<uint8_t> typed_bytes(const Tensor& tensor, ir::DType dtype, int64_t 
   if (dtype == ir::kInt16) return convert<int16_t>(tensor, tensor.int32s, count);
   if (dtype == ir::kInt8) return convert<int8_t>(tensor, tensor.int32s, count);
   if (dtype == ir::kUint8 || dtype == ir::kBool) return convert<uint8_t>(tensor, tensor.int32s, count);
+  if (dtype.bits == 4) return convert<uint8_t>(tensor, tensor.int32s, (count + 1) / 2);  // two to a number
   if (dtype.bits == 16) return convert<uint16_t>(tensor, tensor.int32s, count);  // uint16, bits of float16
   throw Unsupported{type_name(tensor.data_type) + " constants that are not raw bytes"};
 }

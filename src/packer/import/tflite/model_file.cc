@@ -172,6 +172,12 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
         invalid("its buffer has " + std::to_string(info->data.size()) + " bytes, expected " +
                 std::to_string(expected) + " for " + type_name(info->file_type) + " " + to_text(info->shape));
       }
+      if (*info->dtype == ir::kInt4) {
+        info->widened =
+            ir::widened_4_bits(info->data, ir::TensorType{ir::kInt4, info->shape}.num_elements(), true);
+        info->data = info->widened;
+        info->dtype = ir::kInt8;
+      }
     }
   } catch (const std::exception& error) {
     invalid("tensor " + std::to_string(index) + " " + quoted(info->name) + ": " + error.what());

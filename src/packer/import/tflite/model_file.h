@@ -21,7 +21,7 @@ struct TensorInfo {
   int32_t index = 0;
   std::string name;                // may be empty
   tflite::TensorType file_type{};  // as the file says
-  std::optional<ir::DType> dtype;  // nullopt: a type that the IR does not know
+  std::optional<ir::DType> dtype;  // nullopt: a type that the IR does not know; int8 for constants of int4
   ir::Shape shape;                 // every extent at least 1; open ones are 1
   std::vector<bool> open;          // by axis: the file does not say the extent; empty: it says all
   bool has_shape = true;           // false: rank unknown, shape is empty
@@ -31,6 +31,7 @@ struct TensorInfo {
   bool is_sparse = false;
   const tflite::QuantizationParameters* quantization = nullptr;  // may be null
   std::span<const uint8_t> data;                                 // empty: not a constant
+  std::vector<uint8_t> widened;                                  // what `data` of int4 is, as int8
 
   bool is_constant() const { return !data.empty(); }
   // Whether an operator that gives this shape may write the tensor.
