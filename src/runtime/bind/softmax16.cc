@@ -16,7 +16,8 @@ bool check_table(const StepCheck& check, const StepView& step, uint32_t input, c
   const auto* table = static_cast<const int16_t*>(step.input_data(input));
   for (uint32_t i = 0; i < Softmax16Args::kTableEntries; ++i) {
     const int32_t least = input == kExpTable && i + 2 >= Softmax16Args::kTableEntries ? 2 : 0;
-    if (table[i] < least) return check.fail_input(input, role) << "entry " << i << " is " << table[i];
+    if (table[i] < least)
+      return check.fail_input(input, role) << "entry " << i << " is " << int32_t{table[i]};
   }
   return true;
 }
