@@ -21,9 +21,12 @@ Integer round_up_64(Integer bytes) {
 // each block of rows; others keep them, which saves 1 to 2 % of a network's time.
 constexpr bool kKeepsArgs = sizeof(void*) > 4;
 
-// Room for the arguments of a layer, whichever family it has.
-constexpr size_t kLayerArgsBytes = sizeof(Conv2dArgs) > sizeof(AddArgs) ? sizeof(Conv2dArgs)
-                                                                        : sizeof(AddArgs);
+static_assert(sizeof(Conv2dArgs) <= kLayerArgsBytes && sizeof(AddArgs) <= kLayerArgsBytes,
+              "what families of layers take");
+
+// What is kept of the layers, on the stack of the function that asks.
+#define QPLAN_LAYER_STORAGE(args) \
+  static_cast<Layer*>(__builtin_alloca_with_align((args).num_layers * sizeof(Layer), 8 * alignof(Layer)))
 
 template <bool kKept>
 struct KeptArgs {
@@ -42,38 +45,33 @@ struct KeptArgs<false> {
 struct Layer : KeptArgs<kKeepsArgs> {
   const KernelFamily* family;
   uint32_t moving;     // input
-  uint32_t input_h;    // rows of that input
-  size_t input_row;    // bytes of one
   size_t output_row;   // bytes
   size_t tile_offset;  // of its output in scratch; the last layer has none
   uint32_t tile_rows;  // that the tile holds; of the last layer, those of a block
-  RowWindow window;    // of the moving input
-
-  // Rows of the moving input that `rows` rows of output need, at most.
-  uint32_t input_rows(uint32_t rows) const {
-    const uint32_t span = window.span(rows);
-    return span < input_h ? span : input_h;
-  }
+  RowWindow window;    // of the moving input, with the rows that it has
 };
 
 struct Layers {
   const CascadeArgs& cascade;
-  uint32_t count;
-  uint32_t block_rows;  // of output
-  uint64_t tile_bytes;  // of all tiles
-  Layer layer[kMaxCascadeLayers];
+  void* const room;    // for the arguments of one layer
+  Layer* const layer;  // count of them
+  const uint32_t count;
+  const uint32_t block_rows;  // of output
+  size_t input_row = 0;       // bytes of a row that the first layer reads
+  uint64_t tile_bytes = 0;    // of all tiles
 
-  Layers(const CascadeArgs& args, uint32_t isa)
+  Layers(const CascadeArgs& args, uint32_t isa, void* layer_room, Layer* layers)
       : cascade(args),
+        room(layer_room),
+        layer(layers),
         count(args.num_layers),
-        block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)),
-        tile_bytes(0) {
-    for (uint32_t i = 0; i < count; ++i) bind(args, i);
+        block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)) {
+    for (uint32_t i = 0; i < count; ++i) bind(i);
     uint32_t rows = block_rows;
     for (uint32_t i = count; i-- > 0;) {
       Layer& at = layer[i];
       at.tile_rows = rows;
-      rows = at.input_rows(rows);
+      rows = at.window.span(rows);
     }
     for (uint32_t i = 0; i + 1 < count; ++i) {
       layer[i].tile_offset = static_cast<size_t>(tile_bytes);
@@ -82,38 +80,48 @@ struct Layers {
   }
 
   StepView view(uint32_t i) const { return cascade_layer(cascade.step, i); }
+  // Bytes of a row of the moving input.
+  size_t row_read(uint32_t i) const { return i == 0 ? input_row : layer[i - 1].output_row; }
 
-  // Arguments of the whole layer; `args` has room for kLayerArgsBytes.
-  void get_args(uint32_t i, void* args) const {
+  // Arguments of the whole layer, in the room.
+  void* get_args(uint32_t i) const {
     if (kKeepsArgs) {
-      layer[i].copy_to(args);
+      layer[i].copy_to(room);
     } else {
-      bind_args(i, args);
+      bind_args(i);
     }
+    return room;
   }
 
  private:
   // Cannot fail: the session's init has bound and checked each layer.
-  void bind_args(uint32_t i, void* args) const { (void)layer[i].family->bind(view(i), false, args, nullptr); }
-
-  __attribute__((noinline)) void bind(const CascadeArgs& args, uint32_t i) {
-    measure(args, i);
-    alignas(kArgsAlignment) uint8_t storage[kLayerArgsBytes];
-    bind_args(i, storage);
-    layer[i].window = layer[i].family->row_cut->window(storage);
-    layer[i].keep(storage);
+  __attribute__((noinline)) void bind_args(uint32_t i) const {
+    (void)layer[i].family->bind(view(i), false, room, nullptr);
   }
 
-  __attribute__((noinline)) void measure(const CascadeArgs& args, uint32_t i) {
+  void bind(uint32_t i) {
+    Layer& at = layer[i];
+    const uint32_t input_h = measure(i);
+    bind_args(i);
+    at.window = at.family->row_cut->window(room);
+    if (at.window.input_h > input_h) at.window.input_h = input_h;
+    at.keep(room);
+  }
+
+  // Returns the rows of the moving input.
+  __attribute__((noinline)) uint32_t measure(uint32_t i) {
     Layer& at = layer[i];
     const StepView of_layer = view(i);
-    at.family = args.families->find(of_layer.step->kernel());
+    at.family = cascade.families->find(of_layer.step->kernel());
     at.moving = cascade_moving_input(of_layer, *at.family);
-    const StepTensor input = of_layer.input(at.moving), output = of_layer.output(0);
-    at.input_h = static_cast<uint32_t>(input.extents[1]);
-    at.input_row = static_cast<size_t>(input.size_bytes / args.batch / at.input_h);
-    at.output_row =
-        static_cast<size_t>(output.size_bytes / args.batch) / static_cast<size_t>(output.extents[1]);
+    at.output_row = row_bytes(of_layer, of_layer.step->outputs()->Get(0));
+    const uint32_t input = of_layer.step->inputs()->Get(at.moving);
+    if (i == 0) input_row = row_bytes(of_layer, input);
+    return static_cast<uint32_t>(of_layer.extents(input)[1]);
+  }
+  size_t row_bytes(const StepView& of_layer, uint32_t tensor) const {
+    const auto rows = static_cast<uint32_t>(of_layer.extents(tensor)[1]);
+    return static_cast<size_t>(of_layer.size_bytes(tensor) / cascade.batch) / rows;
   }
 };
 
@@ -124,9 +132,8 @@ const KernelVariant* variant_for(const Layers& layers, uint32_t i, const void* a
 }
 
 // What a layer takes for the most rows that it makes at once: no family takes more for fewer.
-__attribute__((noinline)) size_t layer_scratch(const Layers& layers, uint32_t i, uint32_t isa) {
-  alignas(kArgsAlignment) uint8_t args[kLayerArgsBytes];
-  layers.get_args(i, args);
+size_t layer_scratch(const Layers& layers, uint32_t i, uint32_t isa) {
+  void* const args = layers.get_args(i);
   const Layer& layer = layers.layer[i];
   const Rows rows = {0, layer.tile_rows};
   layer.family->row_cut->cut(layers.view(i), layer.moving, 0, rows, nullptr, nullptr, args);
@@ -156,18 +163,41 @@ bool reads_ahead(const Layers& layers) {
       held[i - 1] = need.end;
       if (make.begin >= make.end) break;
     }
-    const uint64_t begin = uint64_t{layers.layer[0].window.reads(make).begin} * layers.layer[0].input_row;
+    const uint64_t begin = uint64_t{layers.layer[0].window.reads(make).begin} * layers.input_row;
     if (i == 0 && begin < uint64_t{y} * layers.layer[layers.count - 1].output_row) return false;
+  }
+  return true;
+}
+
+// Whether the last layer's output may take the place of the tensor, as far as layer i reads it.
+__attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t tensor) {
+  const StepView layer = layers.view(i);
+  const bool is_last = i + 1 == layers.count;
+  for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
+    if (layer.step->inputs()->Get(k) != tensor) continue;
+    const bool is_first = i == 0 && k == layers.layer[0].moving;
+    const bool is_residual = is_last && k != layers.layer[i].moving;
+    if (!is_first && !is_residual) return false;
+    const uint32_t output = layers.cascade.step.step->outputs()->Get(0);
+    const int64_t *from = layer.extents(tensor), *to = layer.extents(output);
+    if (layer.rank(tensor) != 4 || layer.size_bytes(tensor) != layer.size_bytes(output) || from[0] != to[0])
+      return false;
+    if (is_residual && from[1] != to[1]) return false;
+    const uint16_t kernel = layer.step->kernel();
+    if (kernel != kKernel_conv2d && kernel != kKernel_depthwise_conv2d) return false;
+    if (is_first && !reads_ahead(layers)) return false;
+    if (is_residual && !layers.layer[i].family->in_place(layer, 0, k)) return false;
   }
   return true;
 }
 
 class Run {
  public:
-  Run(const CascadeArgs& args, uint32_t isa, void* scratch)
+  __attribute__((noinline))
+  Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, Layer* layers)
       : args_(args),
         isa_(isa),
-        layers_(args, isa),
+        layers_(args, isa, room, layers),
         tiles_(static_cast<uint8_t*>(scratch)),
         scratch_(tiles_ + layers_.tile_bytes),
         scratch_bytes_(most_layer_scratch(layers_, isa)) {}
@@ -204,7 +234,7 @@ class Run {
   }
 
   // Moves the tile before a layer on to the rows that the layer reads; returns those that are still to make.
-  Rows advance(uint32_t layer, Rows output) {
+  __attribute__((noinline)) Rows advance(uint32_t layer, Rows output) {
     const Layer& reader = layers_.layer[layer];
     const Layer& writer = layers_.layer[layer - 1];
     const Rows need = reader.window.reads(output);
@@ -223,24 +253,22 @@ class Run {
   }
 
   void run(uint32_t index, uint32_t image, Rows output) {
-    alignas(kArgsAlignment) uint8_t args[kLayerArgsBytes];
-    const KernelVariant* variant = prepare(index, image, output, args);
-    variant->run(args, 0, variant->work_items(args), scratch_);
+    const KernelVariant* variant = prepare(index, image, output);
+    variant->run(layers_.room, 0, variant->work_items(layers_.room), scratch_);
   }
 
   // A function of its own, whose stack is free while the layer runs.
-  __attribute__((noinline)) const KernelVariant* prepare(uint32_t index, uint32_t image, Rows output,
-                                                         void* args) const {
+  __attribute__((noinline)) const KernelVariant* prepare(uint32_t index, uint32_t image, Rows output) const {
     const Layer& layer = layers_.layer[index];
     const StepView view = layers_.view(index);
     const Rows need = layer.window.reads(output);
     const uint8_t* rows;
     if (index == 0) {
       rows = static_cast<const uint8_t*>(view.input_data(layer.moving)) +
-             (size_t{image} * layer.input_h + need.begin) * layer.input_row;
+             (size_t{image} * layer.window.input_h + need.begin) * layers_.input_row;
     } else {
       rows = tiles_ + layers_.layer[index - 1].tile_offset +
-             (need.begin - held_[index - 1].begin) * layer.input_row;
+             (need.begin - held_[index - 1].begin) * layers_.row_read(index);
     }
     uint8_t* to;
     if (index + 1 == layers_.count) {
@@ -249,7 +277,7 @@ class Run {
     } else {
       to = tiles_ + layer.tile_offset + (output.begin - held_[index].begin) * layer.output_row;
     }
-    layers_.get_args(index, args);
+    void* const args = layers_.get_args(index);
     layer.family->row_cut->cut(view, layer.moving, image, output, rows, to, args);
     return variant_for(layers_, index, args, isa_, scratch_bytes_);
   }
@@ -279,61 +307,44 @@ uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family,
 }
 
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
-  const Layers layers(args, isa);
+  const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   for (uint32_t i = 0; i < layers.count; ++i) {
-    alignas(kArgsAlignment) uint8_t storage[kLayerArgsBytes];
-    layers.get_args(i, storage);
-    if (variant_for(layers, i, storage, isa, SIZE_MAX) == nullptr) return false;
+    if (variant_for(layers, i, layers.get_args(i), isa, SIZE_MAX) == nullptr) return false;
   }
   return true;
 }
 
 bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input) {
-  const Layers layers(args, QPLAN_ISA_REFERENCE);
+  const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint32_t tensor = args.step.step->inputs()->Get(input);
   for (uint32_t i = 0; i < layers.count; ++i) {
-    const StepView layer = layers.view(i);
-    for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
-      if (layer.step->inputs()->Get(k) != tensor) continue;
-      const bool is_first = i == 0 && k == layers.layer[0].moving;
-      const bool is_residual = i + 1 == layers.count && k != layers.layer[i].moving;
-      if (!is_first && !is_residual) return false;
-      const StepTensor from = layer.input(k), to = args.step.output(0);
-      if (from.rank != 4 || from.size_bytes != to.size_bytes || from.extents[0] != to.extents[0])
-        return false;
-      if (is_residual && from.extents[1] != to.extents[1]) return false;
-      if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d)
-        return false;
-      if (is_first && !reads_ahead(layers)) return false;
-      const bool may = !is_residual || layers.layer[i].family->in_place(layer, 0, k);
-      if (!may) return false;
-    }
+    if (!layer_may_be_in_place(layers, i, tensor)) return false;
   }
   return true;
 }
 
-uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) { return Layers(args, isa).tile_bytes; }
+uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) {
+  return Layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)).tile_bytes;
+}
 
 size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa) {
-  const Layers layers(args, isa);
+  const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint64_t bytes = layers.tile_bytes + most_layer_scratch(layers, isa);
   // More than there are addresses is more than any plan provides.
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }
 
 uint64_t cascade_work(const CascadeArgs& args) {
-  const Layers layers(args, QPLAN_ISA_REFERENCE);
+  const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   uint64_t work = 0;
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
   for (uint32_t i = layers.count; i-- > 0;) {
     const Layer& at = layers.layer[i];
-    alignas(kArgsAlignment) uint8_t storage[kLayerArgsBytes];
-    layers.get_args(i, storage);
-    work = saturating_sum(work, at.family->work(storage));
-    rows = at.input_rows(rows);
+    work = saturating_sum(work, at.family->work(layers.get_args(i)));
+    rows = at.window.span(rows);
     if (i == 0) break;  // what the first layer reads does not move
     // Blocks of several rows keep no more rows each, and there are fewer of them.
-    work = saturating_sum(work, saturating_product(args.batch, args.output_h, rows, at.input_row));
+    work = saturating_sum(work, saturating_product(args.batch, args.output_h, rows, layers.row_read(i)));
   }
   return work;
 }
@@ -345,7 +356,7 @@ uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa) {
 }
 
 void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch) {
-  Run(args, isa, scratch).work_items(begin, end);
+  Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)).work_items(begin, end);
 }
 
 }  // namespace qplan

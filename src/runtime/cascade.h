@@ -41,6 +41,22 @@ struct LayerFamilies {
 // All that may be layers, with all variants.
 extern const LayerFamilies kCascadeLayerFamilies;
 
+// Room for the arguments of a layer, whichever family it has.
+inline constexpr size_t kLayerArgsBytes = sizeof(void*) == 4 ? 248 : kMaxArgsBytes;
+// The arguments of a layer: in the room that the step's view has, or on the stack of the function that asks,
+// which must be no loop's. How many bytes of stack is hidden from the compiler, which would make them a part
+// of the frame whether there is room or not.
+inline void* layer_room(const StepView& step, void* on_stack) {
+  return step.room != nullptr ? step.room : on_stack;
+}
+inline size_t stack_for_layer(const StepView& step) {
+  size_t bytes = step.room != nullptr ? 0 : kLayerArgsBytes;
+  __asm__("" : "+r"(bytes));
+  return bytes;
+}
+#define QPLAN_LAYER_ROOM(step) \
+  layer_room(step, __builtin_alloca_with_align(stack_for_layer(step), 8 * kArgsAlignment))
+
 // The arguments of a step that has been checked. Those of its layers are bound again where a run begins, as
 // they are larger than what an executor keeps of a step.
 struct CascadeArgs {

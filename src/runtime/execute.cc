@@ -1,4 +1,5 @@
 #include "format/text.h"
+#include "src/runtime/cascade.h"
 #include "src/runtime/session.h"
 #include "src/runtime/work.h"
 
@@ -65,9 +66,11 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t m
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
-// The kernel's arguments and how its work is divided, of a step that init has checked.
-void fill_step(const Session& session, uint32_t i, StepWork* work, void* args) {
-  const StepView view = session.step_view(i);
+// The kernel's arguments and how its work is divided, of a step that init has checked. room: of its view.
+__attribute__((noinline)) void fill_step(const Session& session, uint32_t i, StepWork* work, void* args,
+                                         void* room) {
+  StepView view = session.step_view(i);
+  view.room = room;
   const StepRecord& record = session.steps[i];
   (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
@@ -76,13 +79,11 @@ void fill_step(const Session& session, uint32_t i, StepWork* work, void* args) {
       num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool.num_threads);
 }
 
-qplan_status run_filled_step(Session* s, uint32_t i, const StepWork& work, const void* args) {
+// A function of its own, whose stack kernels that run alone do without.
+__attribute__((noinline)) qplan_status run_tasks(Session* s, uint32_t i, const StepWork& work,
+                                                 const void* args) {
   const Session& session = *s;
   const KernelVariant& variant = *session.steps[i].variant;
-  if (work.tasks < 2) {
-    run_work_items(session, variant, args, 0, work.work_items, work.per_call, session.step_scratch(i));
-    return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
-  }
   TaskContext context = {&session, &variant, args, work.work_items, work.per_call, work.tasks, 0};
   session.pool.parallel_for(session.pool.user, work.tasks, run_task, &context);
   if (context.bad_worker != 0) {
@@ -93,12 +94,20 @@ qplan_status run_filled_step(Session* s, uint32_t i, const StepWork& work, const
   return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
 }
 
-// The arguments are on the stack: as many bytes as their family's take, in three sizes.
-template <size_t kBytes>
+inline qplan_status run_filled_step(Session* session, uint32_t i, const StepWork& work, const void* args) {
+  if (work.tasks >= 2) return run_tasks(session, i, work, args);
+  run_work_items(*session, *session->steps[i].variant, args, 0, work.work_items, work.per_call,
+                 session->step_scratch(i));
+  return session->is_cancelled() ? cancelled_at(session, i) : qplan_status{QPLAN_OK};
+}
+
+// The arguments are on the stack: as many bytes as their family's take. kRoom: for those of a cascade's
+// layer, which workers that share the cascade's would share.
+template <size_t kBytes, size_t kRoom = 0>
 __attribute__((noinline)) qplan_status run_unkept_step(Session* session, uint32_t i) {
   StepWork work;
-  alignas(kArgsAlignment) uint8_t args[kBytes];
-  fill_step(*session, i, &work, args);
+  alignas(kArgsAlignment) uint8_t args[kBytes + kRoom];
+  fill_step(*session, i, &work, args, kRoom == 0 ? nullptr : args + kBytes);
   return run_filled_step(session, i, work, args);
 }
 
@@ -107,10 +116,12 @@ qplan_status run_step(Session* session, uint32_t i) {
     const StepWork* work = session->steps[i].work();
     return run_filled_step(session, i, *work, work + 1);
   } else {
-    // Of 64 bits, which is more than those of 32.
-    const uint64_t bytes = format::kept_args_bytes(session->plan.step(session->step_index(i)).kernel());
-    if (bytes <= 128) return run_unkept_step<128>(session, i);
-    if (bytes <= 272) return run_unkept_step<272>(session, i);
+    const uint16_t kernel = session->steps[i].family->id;
+    if (kernel == kKernel_chain && session->pool.num_threads == 1)
+      return run_unkept_step<(sizeof(CascadeArgs) + 7) / 8 * 8, kLayerArgsBytes>(session, i);
+    const size_t bytes = unkept_args_bytes(kernel);
+    if (bytes == kSmallArgsBytes) return run_unkept_step<kSmallArgsBytes>(session, i);
+    if (bytes == kConvolutionArgsBytes) return run_unkept_step<kConvolutionArgsBytes>(session, i);
     return run_unkept_step<kMaxArgsBytes>(session, i);
   }
 }
@@ -149,7 +160,7 @@ void keep_args([[maybe_unused]] Session* session, [[maybe_unused]] uint32_t tens
         continue;
       }
       StepWork* work = session->steps[i].work();
-      fill_step(*session, i, work, work + 1);
+      fill_step(*session, i, work, work + 1, nullptr);
     }
   }
 }
@@ -201,15 +212,24 @@ void step_ends(const Session& session, uint32_t i, qplan_status status) {
   platform.step_end(platform.user, &event, status);
 }
 
+namespace {
+
 // The event is made once, and before the step begins: making it takes time that is not the step's.
-qplan_status run_kernel_step(Session* session, uint32_t i) {
+__attribute__((noinline)) qplan_status run_with_events(Session* session, uint32_t i) {
   const qplan_platform& platform = session->platform;
-  if (platform.step_begin == nullptr && platform.step_end == nullptr) return run_step(session, i);
   const qplan_event event = step_event(*session, i);
   if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
   const qplan_status status = run_step(session, i);
   if (platform.step_end != nullptr) platform.step_end(platform.user, &event, status);
   return status;
+}
+
+}  // namespace
+
+qplan_status run_kernel_step(Session* session, uint32_t i) {
+  const qplan_platform& platform = session->platform;
+  if (platform.step_begin == nullptr && platform.step_end == nullptr) return run_step(session, i);
+  return run_with_events(session, i);
 }
 
 qplan_status run_steps(Session* session) {

@@ -18,7 +18,7 @@ class Preparation {
       : options_(options), session_(*session), plan_(session->plan), error_(*error) {}
 
   qplan_status run() {
-    if (!place_tensors() || !check_io_ranges() || !check_state_ranges()) return error_.status();
+    if (!check_function()) return error_.status();
     for (uint32_t i = 0; i < session_.num_steps(); ++i) {
       const format::NpuStep* npu = plan_.npu_step(session_.step_index(i));
       if (npu == nullptr ? !step(i) : !region(i, *npu)) return error_.status();
@@ -30,6 +30,11 @@ class Preparation {
   }
 
  private:
+  // Functions of their own, whose stack is free while steps are bound: this one, and others below.
+  __attribute__((noinline)) bool check_function() {
+    return place_tensors() && check_io_ranges() && check_state_ranges();
+  }
+
   // A tensor has an address from the moment it holds something: constants and inputs now, others when a step
   // writes them.
   bool place_tensors() {
@@ -125,7 +130,7 @@ class Preparation {
     return true;
   }
 
-  bool check_outputs_written() {
+  __attribute__((noinline)) bool check_outputs_written() {
     for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
       const uint32_t t = session_.function->outputs()->Get(i);
       if (session_.data[t] != nullptr && !is_hidden(t)) continue;
@@ -144,7 +149,7 @@ class Preparation {
   }
 
   // A region and the steps that stand in for it.
-  bool region(uint32_t i, const format::NpuStep& npu) {
+  __attribute__((noinline)) bool region(uint32_t i, const format::NpuStep& npu) {
     const uint32_t index = session_.step_index(i), num_fallback_steps = npu.num_alternative_steps();
     session_.steps[i].family = nullptr;
     if (!check_region_reads(index, npu) || !check_region_writes(index, npu) ||
@@ -288,7 +293,7 @@ class Preparation {
     }
   }
   // What a state was is gone where its next value was written over it.
-  void hide_replaced_state(uint32_t written) {
+  __attribute__((noinline)) void hide_replaced_state(uint32_t written) {
     for (uint32_t i = 0; i < num_states(); ++i) {
       if (state(i).output() == written && is_in_place(state(i))) session_.data[state(i).input()] = &session_;
     }
@@ -306,23 +311,29 @@ class Preparation {
   }
 
   bool step(uint32_t i) {
-    const StepView view = session_.step_view(i);
-    const uint32_t index = session_.step_index(i);
-    const KernelFamily* family = find_family(plan_, index, *options_.kernels, &error_);
-    if (family == nullptr || !check_reads(index, *family, view)) return false;
-    // As many bytes of stack as the arguments take, in three sizes; those of 64 bits are more than those
-    // of 32.
-    const uint64_t bytes = sizeof(void*) == 8 ? kMaxArgsBytes : format::kept_args_bytes(view.step->kernel());
-    return bytes <= 128   ? bind<128>(i, *family)
-           : bytes <= 272 ? bind<272>(i, *family)
-                          : bind<kMaxArgsBytes>(i, *family);
+    const KernelFamily* family = find_family(plan_, session_.step_index(i), *options_.kernels, &error_);
+    if (family == nullptr) return false;
+    uint8_t* const args = memory_at(0);
+    return args == nullptr ? bind_on_stack(i, *family) : bind(i, *family, args);
   }
 
-  template <size_t kBytes>
-  __attribute__((noinline)) bool bind(uint32_t i, const KernelFamily& family) {
-    const StepView view = session_.step_view(i);
+  // Where the stack is short: memory of activations, which nothing has been written to yet. Null where there
+  // is less than kMaxArgsBytes of it.
+  uint8_t* memory_at(uint64_t offset) const {
+    if (kKeepsArgs || plan_.bank(plan_.main_bank()).size() < offset + kMaxArgsBytes) return nullptr;
+    return session_.arenas[plan_.main_bank()] + offset;
+  }
+
+  __attribute__((noinline)) bool bind_on_stack(uint32_t i, const KernelFamily& family) {
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    return bind(i, family, args);
+  }
+
+  __attribute__((noinline)) bool bind(uint32_t i, const KernelFamily& family, void* args) {
+    StepView view = session_.step_view(i);
+    view.room = memory_at(kMaxArgsBytes);
     const uint32_t index = session_.step_index(i);
-    alignas(kArgsAlignment) uint8_t args[kBytes];
+    if (!check_reads(index, family, view)) return false;
     if (family.bind(view, true, args, &error_) < 0) {
       place_step_error(plan_, index, family, &error_);
       return false;
@@ -341,7 +352,8 @@ class Preparation {
     return true;
   }
 
-  bool check_reads(uint32_t index, const KernelFamily& family, const StepView& view) {
+  __attribute__((noinline)) bool check_reads(uint32_t index, const KernelFamily& family,
+                                             const StepView& view) {
     for (uint32_t i = 0; i < view.num_inputs(); ++i) {
       const uint32_t t = view.step->inputs()->Get(i);
       if (session_.address(t) != nullptr && !is_hidden(t)) continue;
@@ -365,7 +377,8 @@ class Preparation {
 
   // Outputs lie apart from each other, from what the function holds, and from the step's inputs but for those
   // whose buffer the family can take over, or that are part of the output or have it as a part.
-  bool check_writes(uint32_t index, const KernelFamily& family, const StepView& view) {
+  __attribute__((noinline)) bool check_writes(uint32_t index, const KernelFamily& family,
+                                              const StepView& view) {
     for (uint32_t o = 0; o < view.num_outputs(); ++o) {
       const uint32_t t = view.step->outputs()->Get(o);
       const Tensor& output = plan_.tensor(view.step->outputs()->Get(o));
@@ -393,7 +406,7 @@ class Preparation {
   }
 
   // Scratch in the arena lies apart from what the step reads and writes, and from what the function holds.
-  bool check_scratch(uint32_t i, const KernelFamily& family, const StepView& view) {
+  __attribute__((noinline)) bool check_scratch(uint32_t i, const KernelFamily& family, const StepView& view) {
     const format::Function& function = *session_.function;
     if (format::count_of(function.scratch_sizes()) == 0 || function.scratch_sizes()->Get(i) == 0) return true;
     const uint32_t bank = plan_.main_bank();
@@ -439,11 +452,11 @@ class Preparation {
     return false;
   }
 
-  bool choose(uint32_t i, const KernelFamily& family, const void* args) {
+  __attribute__((noinline)) bool choose(uint32_t i, const KernelFamily& family, const void* args) {
     const uint32_t index = session_.step_index(i);
     const size_t limit = session_.step_scratch_bytes(i);
     const KernelVariant* variant =
-        choose_variant(family, args, options_.isa_limit, limit, session_.step_view(i).step->schedule());
+        choose_variant(family, args, options_.isa_limit, limit, plan_.step(index).schedule());
     if (variant == nullptr) {
       fail_step(index, family, 0, false) << "no variant of the kernel set computes it";
       error_.set_status(QPLAN_KERNEL_MISSING);
@@ -493,7 +506,7 @@ class Preparation {
   }
 
   // Counts a step's work; an error where the sum is beyond the caller's limit.
-  bool add_work(uint32_t index, const char* op, uint64_t work) {
+  __attribute__((noinline)) bool add_work(uint32_t index, const char* op, uint64_t work) {
     session_.work = saturating_sum(session_.work, work);
     if (options_.max_work == 0 || session_.work <= options_.max_work) return true;
     error_.set(QPLAN_WORK_LIMIT, static_cast<int32_t>(index));

@@ -63,7 +63,7 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
 
 // The deepest stack of a session on a Cortex-M, below the caller's frame: measured with a painted stack
 // (samples/firmware, GCC 12, -Os; a plan that is opened and C with the plan as an array) and rounded up to
-// the next multiple of 64. tests/firmware compares it with the images of the models of docs/firmware.md.
+// the next multiple of 32. tests/firmware compares it with the images of the models of docs/firmware.md.
 // open: with qplan_session_init.
 Json stack_json(const PlanView& view, const format::Function& main) {
   bool has_cascades = false;
@@ -72,7 +72,7 @@ Json stack_json(const PlanView& view, const format::Function& main) {
     has_cascades =
         has_cascades || (view.npu_step(index) == nullptr && view.step(index).kernel() == kKernel_chain);
   }
-  return {{"32_bit", {{"open", has_cascades ? 2240 : 1792}, {"invoke", has_cascades ? 1856 : 1024}}}};
+  return {{"32_bit", {{"open", has_cascades ? 1248 : 1024}, {"invoke", has_cascades ? 1280 : 1024}}}};
 }
 
 // What the function keeps between runs.

@@ -15,29 +15,30 @@ static_assert(kMaxCascadeLayers == format::kMaxCascadeLayers, "what open() lets 
 const CascadeParams& params_of(const StepView& cascade) { return *cascade.step->params_as_CascadeParams(); }
 
 // Writes "chain: layer 1: conv2d: what is wrong".
-__attribute__((noinline)) bool fail_layer(const StepCheck& check, uint32_t index, const Error of_layer) {
+__attribute__((noinline)) bool fail_layer(const StepCheck& check, uint32_t index) {
+  const Error of_layer = *check.error();
   return check.fail(of_layer.status()) << "layer " << index << ": " << of_layer.text();
 }
 
-bool check_layer(const StepCheck& check, const LayerFamilies& families, const StepView& cascade,
-                 uint32_t index) {
+__attribute__((noinline)) bool check_layer(const StepCheck& check, const LayerFamilies& families,
+                                           const StepView& cascade, uint32_t index) {
   const StepView layer = cascade_layer(cascade, index);
   const KernelFamily* family = families.find(layer.step->kernel());
   if (family == nullptr) {
     return check.fail(QPLAN_KERNEL_MISSING)
            << "layer " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a layer here";
   }
-  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-  if (family->bind(layer, true, args, check.error()) < 0) return fail_layer(check, index, *check.error());
+  if (family->bind(layer, true, QPLAN_LAYER_ROOM(layer), check.error()) < 0) return fail_layer(check, index);
   // open() has checked that the tile before the layer is one of its inputs.
   if (cascade_moving_input(layer, *family) >= layer.num_inputs()) {
     return check.fail() << "layer " << index << ": " << family->name
                         << " cannot be cut into rows of an input that comes and goes";
   }
   const uint32_t last = params_of(cascade).layers()->size() - 1;
-  if (layer.output(0).extents[0] != cascade.output(0).extents[0]) {
-    return check.fail() << "layer " << index << ": batch " << layer.output(0).extents[0]
-                        << " is not the output's " << cascade.output(0).extents[0] << " of layer " << last;
+  const int64_t batch = layer.output_extents(0)[0], expected = cascade.output_extents(0)[0];
+  if (batch != expected) {
+    return check.fail() << "layer " << index << ": batch " << batch << " is not the output's " << expected
+                        << " of layer " << last;
   }
   return true;
 }
@@ -45,26 +46,27 @@ bool check_layer(const StepCheck& check, const LayerFamilies& families, const St
 bool check_step(const StepCheck& check, const LayerFamilies& families, const StepView& cascade) {
   if (!check.params(format::KernelParams_CascadeParams) || !check.arity(cascade.num_inputs(), 1))
     return false;
-  Shape output;
-  if (!check.output(0, "output", kDtypesU8S8, 4, &output)) return false;
+  if (!check.output(0, "output", kDtypesU8S8, 4, nullptr)) return false;
   const uint32_t num_layers = params_of(cascade).layers()->size();
   for (uint32_t i = 0; i < num_layers; ++i) {
     if (!check_layer(check, families, cascade, i)) return false;
   }
-  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX);
+  const int64_t* output = cascade.output_extents(0);
+  return check.range("output rows", output[0] * output[1], 1, INT32_MAX);
 }
 
 void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeArgs& args) {
-  const StepTensor output = cascade.output(0);
+  const int64_t* output = cascade.output_extents(0);
+  const void* const data = cascade.output_data(0);
   args.step = cascade;
   args.families = &families;
   args.num_layers = params_of(cascade).layers()->size();
-  args.batch = static_cast<uint32_t>(output.extents[0]);
-  args.output_h = static_cast<uint32_t>(output.extents[1]);
-  args.output_w = static_cast<uint32_t>(output.extents[2]);
+  args.batch = static_cast<uint32_t>(output[0]);
+  args.output_h = static_cast<uint32_t>(output[1]);
+  args.output_w = static_cast<uint32_t>(output[2]);
   args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
-  for (uint32_t i = 0; i < cascade.num_inputs() && output.data != nullptr; ++i) {
-    args.is_in_place = args.is_in_place || cascade.input_data(i) == output.data;
+  for (uint32_t i = 0; i < cascade.num_inputs() && data != nullptr; ++i) {
+    args.is_in_place = args.is_in_place || cascade.input_data(i) == data;
   }
 }
 
@@ -141,12 +143,12 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
   if (family.row_cut == nullptr) return layer.num_inputs();
   uint32_t moving = layer.num_inputs();
   for (uint32_t i = layer.num_inputs(); i-- > 0;) {
-    if (layer.input(i).is_tile) moving = i;
+    if (layer.is_tile(layer.step->inputs()->Get(i))) moving = i;
   }
   if (moving < layer.num_inputs())
     return family.row_cut->accepts(layer, moving) ? moving : layer.num_inputs();
   for (uint32_t i = layer.num_inputs(); i-- > 0;) {
-    if (!layer.input(i).is_constant && family.row_cut->accepts(layer, i)) moving = i;
+    if (!layer.is_constant(layer.step->inputs()->Get(i)) && family.row_cut->accepts(layer, i)) moving = i;
   }
   return moving;
 }

@@ -26,15 +26,16 @@ const format::Conv2dParams& params_of(const StepView& step) { return *step.step-
 // The window of a step whose operands and groups have been checked.
 LayoutWindow window_of(const StepView& step) {
   const format::Conv2dParams& p = params_of(step);
-  return {p.kernel_h(), p.kernel_w(), shape_of(step.input(kInput))[3] / p.groups()};
+  const int64_t input_c = step.input_extents(kInput)[3];
+  return {p.kernel_h(), p.kernel_w(), static_cast<uint32_t>(input_c) / p.groups()};
 }
 
 // The last input, after the constants.
 uint32_t residual_input(const StepView& step) { return num_inputs(params_of(step).contract()); }
 
-bool check_residual(const StepCheck& check, const StepView& step) {
+__attribute__((noinline)) bool check_residual(const StepCheck& check, const StepView& step) {
   const format::AddParams& sum = *step.step->residual();
-  const Dtype dtype = step.output(0).dtype;
+  const Dtype dtype = step.output_dtype(0);
   Shape residual;
   if (params_of(step).contract() == format::Contract_ACC32) {
     return check.fail() << "a residual is added to outputs of 8 bits, not to accumulators";
@@ -50,17 +51,43 @@ bool check_residual(const StepCheck& check, const StepView& step) {
 
 }  // namespace
 
+namespace {
+
+// Of tensors that have been checked.
+__attribute__((noinline)) bool check_window(const StepCheck& check, const StepView& step, const char* name,
+                                            uint32_t axis, uint32_t kernel, uint32_t stride,
+                                            uint32_t dilation, uint32_t pad) {
+  const int64_t input = step.input_extents(kInput)[axis], output = step.output_extents(0)[axis];
+  return check.window(
+      {name, static_cast<uint32_t>(input), static_cast<uint32_t>(output), kernel, stride, dilation, pad});
+}
+
+bool check_windows(const StepCheck& check, const StepView& step) {
+  const format::Conv2dParams& p = params_of(step);
+  return check_window(check, step, "height", 1, p.kernel_h(), p.stride_h(), p.dilation_h(), p.pad_top()) &&
+         check_window(check, step, "width", 2, p.kernel_w(), p.stride_w(), p.dilation_w(), p.pad_left());
+}
+
+bool check_batch(const StepCheck& check, const StepView& step) {
+  const int64_t *input = step.input_extents(kInput), *output = step.output_extents(0);
+  if (input[0] != output[0]) {
+    return check.fail() << "input batch " << input[0] << " is not the output's " << output[0];
+  }
+  return check.range("output rows", output[0] * output[1], 1, INT32_MAX);
+}
+
+}  // namespace
+
 bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed) {
-  Shape input, output;
   if (!check.params(format::KernelParams_Conv2dParams)) return false;
   const format::Conv2dParams& p = params_of(step);
   if (!check.contract(p.contract(), kContractsLayer) ||
       !check.arity(num_inputs(p.contract()) + (step.step->residual() != nullptr ? 1 : 0), 1) ||
-      !check.input(kInput, "input", kDtypesQuantized, 4, &input) ||
-      !check.output(0, "output", output_dtypes(p.contract(), step.input(kInput).dtype), 4, &output)) {
+      !check.input(kInput, "input", kDtypesQuantized, 4, nullptr) ||
+      !check.output(0, "output", output_dtypes(p.contract(), step.input_dtype(kInput)), 4, nullptr)) {
     return false;
   }
-  const Dtype input_dtype = step.input(kInput).dtype, output_dtype = step.output(0).dtype;
+  const Dtype input_dtype = step.input_dtype(kInput), output_dtype = step.output_dtype(0);
   if (input_dtype == Dtype::kS16 &&
       (!check.contract_of_dtype(p.contract(), input_dtype) ||
        !check.range("weights layout of int16", p.weights_layout(), kLayout_ohwi, kLayout_ohwi))) {
@@ -72,34 +99,36 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool tr
       !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
     return false;
   }
-  if (!transposed && (!check.window({"height", input[1], output[1], p.kernel_h(), p.stride_h(),
-                                     p.dilation_h(), p.pad_top()}) ||
-                      !check.window({"width", input[2], output[2], p.kernel_w(), p.stride_w(), p.dilation_w(),
-                                     p.pad_left()}))) {
-    return false;
-  }
-  if (input[0] != output[0]) {
-    return check.fail() << "input batch " << input[0] << " is not the output's " << output[0];
-  }
-  return check.range("output rows", int64_t{output[0]} * output[1], 1, INT32_MAX) &&
+  return (transposed || check_windows(check, step)) && check_batch(check, step) &&
          (step.step->residual() == nullptr || check_residual(check, step));
 }
 
-bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
+namespace {
+
+__attribute__((noinline)) bool check_weights(const StepCheck& check, const StepView& step) {
   const format::Conv2dParams& p = params_of(step);
-  const Shape input = shape_of(step.input(kInput)), output = shape_of(step.output(0));
+  const auto input_c = static_cast<uint32_t>(step.input_extents(kInput)[3]);
   // Kernel extents are at most 2^31, so that their product fits and times the channels may not. With num_k
   // below 2^31 the layout's sizes fit 64 bits.
   uint64_t num_k = uint64_t{p.kernel_h()} * p.kernel_w();
-  if (!checked_mul(num_k, uint64_t{input[3] / p.groups()}, &num_k) || num_k > INT32_MAX) {
+  if (!checked_mul(num_k, uint64_t{input_c / p.groups()}, &num_k) || num_k > INT32_MAX) {
     return check.fail() << "kernel " << p.kernel_h() << " x " << p.kernel_w() << " over "
-                        << input[3] / p.groups() << " channels is too large";
+                        << input_c / p.groups() << " channels is too large";
   }
+  const auto output_c = static_cast<uint32_t>(step.output_extents(0)[3]);
   return check.constant(kWeights, "weights", Dtype::kS8,
-                        layout_bytes(p.weights_layout(), output[3], window_of(step))) &&
-         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), output[3]),
-                                 step.input(kInput).dtype == Dtype::kS16) &&
-         check.float_epilogue(p, layout_channels(p.weights_layout(), output[3]));
+                        layout_bytes(p.weights_layout(), output_c, window_of(step)));
+}
+
+}  // namespace
+
+bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
+  if (!check_weights(check, step)) return false;
+  const format::Conv2dParams& p = params_of(step);
+  const uint64_t channels =
+      layout_channels(p.weights_layout(), static_cast<uint32_t>(step.output_extents(0)[3]));
+  return check.channel_constants(p.contract(), kBias, channels, step.input_dtype(kInput) == Dtype::kS16) &&
+         check.float_epilogue(p, channels);
 }
 
 // Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
@@ -173,7 +202,7 @@ uint64_t half_place(uint64_t at) {
 
 // Checks for zeros after the taps in layouts that variants multiply without repacking: they multiply the
 // bytes after a tap in memory, which must not reach an output.
-bool check_taps(const StepCheck& check, const StepView& step) {
+__attribute__((noinline)) bool check_taps(const StepCheck& check, const StepView& step) {
   const uint16_t layout = params_of(step).weights_layout();
   const LayoutTaps taps = layout_taps(layout, window_of(step));
   const uint64_t rest = taps.bytes % 4;
@@ -193,10 +222,11 @@ bool check_taps(const StepCheck& check, const StepView& step) {
   return true;
 }
 
-bool check_step(const StepCheck& check, const StepView& step) {
+// A function of its own, whose stack is free where checked steps are bound.
+__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
   if (!check_conv2d_operands(check, step)) return false;
   const format::Conv2dParams& p = params_of(step);
-  const int64_t input_c = step.input(kInput).extents[3], output_c = step.output(0).extents[3];
+  const int64_t input_c = step.input_extents(kInput)[3], output_c = step.output_extents(0)[3];
   if (p.groups() < 1 || input_c % p.groups() != 0) {
     return check.fail() << "input channels " << input_c << " are not divisible by groups " << p.groups();
   }
@@ -255,16 +285,19 @@ uint64_t window_rows(uint64_t kernel_h, uint64_t dilation_h) { return (kernel_h 
 
 // Where no row of the output has its window outside of the input; rows are cut in elements of a byte.
 bool accepts(const StepView& step, uint32_t input) {
-  if (input != 0 || step.input(0).dtype == Dtype::kS16) return false;
+  if (input != 0 || step.input_dtype(0) == Dtype::kS16) return false;
   const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
-  const Shape from = shape_of(step.input(0)), to = shape_of(step.output(0));
+  const auto from_h = static_cast<uint32_t>(step.input_extents(0)[1]);
+  const auto to_h = static_cast<uint32_t>(step.output_extents(0)[1]);
   return p.pad_top() < window_rows(p.kernel_h(), p.dilation_h()) &&
-         uint64_t{to[1] - 1} * p.stride_h() < uint64_t{from[1]} + p.pad_top();
+         uint64_t{to_h - 1} * p.stride_h() < uint64_t{from_h} + p.pad_top();
 }
 
 RowWindow window(const void* storage) {
   const Conv2dArgs& a = *static_cast<const Conv2dArgs*>(storage);
-  return {a.stride_h, a.pad_top, window_rows(a.kernel_h, a.dilation_h), a.input_h};
+  // bind has checked that a window's reach is below 2^31.
+  const auto rows = static_cast<uint32_t>(window_rows(a.kernel_h, a.dilation_h));
+  return {a.stride_h, a.pad_top, rows, a.input_h};
 }
 
 void cut(const StepView&, uint32_t, uint32_t image, Rows output, const void* rows, void* to, void* storage) {

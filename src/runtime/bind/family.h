@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <new>
 #include <type_traits>
 
 #include "format/memory_layout.h"
@@ -31,13 +32,27 @@ namespace qplan {
 
 // Storage for any family's Args.
 inline constexpr size_t kMaxArgsBytes = sizeof(void*) == 8 ? 512 : 320;
-inline constexpr size_t kArgsAlignment = 16;
+inline constexpr size_t kArgsAlignment = sizeof(void*) == 8 ? 16 : 8;
 
 enum KernelId : uint16_t {
 #define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) kKernel_##family = id,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
+
+// Where arguments are not kept: bytes of stack for those of a family, one of three sizes.
+inline constexpr size_t kSmallArgsBytes = 128, kConvolutionArgsBytes = 232;
+inline constexpr bool kTakesSmallArgs[] = {
+    false,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) args_bytes <= kSmallArgsBytes,
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+};
+constexpr size_t unkept_args_bytes(uint16_t kernel) {
+  if (kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d) return kConvolutionArgsBytes;
+  const bool is_small = kernel < sizeof(kTakesSmallArgs) && kTakesSmallArgs[kernel];
+  return is_small ? kSmallArgsBytes : kMaxArgsBytes;
+}
 
 // Rows [begin, end) of an image.
 struct Rows {
@@ -51,12 +66,12 @@ struct Rows {
 struct RowWindow {
   uint32_t stride;
   uint32_t pad_top;
-  uint64_t window;  // rows
+  uint32_t window;  // rows
   uint32_t input_h;
 
   Rows reads(Rows output) const {
     const int64_t begin = int64_t{output.begin} * stride - pad_top;
-    const int64_t end = int64_t{output.end - 1} * stride - pad_top + static_cast<int64_t>(window);
+    const int64_t end = int64_t{output.end - 1} * stride - pad_top + int64_t{window};
     return {begin > 0 ? static_cast<uint32_t>(begin) : 0,
             end < input_h ? static_cast<uint32_t>(end) : input_h};
   }
@@ -124,6 +139,7 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
                 "the executor keeps this much");
   // Not a constant expression where it is reached.
   if (sizeof(Args) > format::kept_args_bytes(id)) __builtin_trap();
+  if (sizeof(void*) == 4 && sizeof(Args) > unkept_args_bytes(id)) __builtin_trap();
   static_assert(std::is_trivially_copyable<Args>::value && std::is_trivially_destructible<Args>::value,
                 "args are plain data");
   return {
@@ -133,9 +149,8 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
       part,
       row_cut,
       [](const StepView& step, bool check, void* storage, Error* error) {
-        Args& args = *static_cast<Args*>(storage);
-        args = Args{};
-        return kBind(step, check, args, error);
+        // In place: an assignment would take the stack of another one.
+        return kBind(step, check, *new (storage) Args{}, error);
       },
       variants,
       num_variants,

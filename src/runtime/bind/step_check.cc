@@ -20,12 +20,20 @@ constexpr uint64_t kMaxElements = uint64_t{1} << 48;
 
 }  // namespace
 
+namespace {
+
+void fill_shape(const int64_t* extents, uint32_t rank, Shape* shape) {
+  *shape = Shape();
+  shape->rank = rank;
+  for (uint32_t i = 0; i < rank && i < format::kMaxRank; ++i)
+    shape->extents[i] = static_cast<uint32_t>(extents[i]);
+}
+
+}  // namespace
+
 Shape shape_of(const StepTensor& tensor) {
   Shape shape;
-  shape.rank = tensor.rank;
-  for (uint32_t i = 0; i < shape.rank && i < format::kMaxRank; ++i) {
-    shape.extents[i] = static_cast<uint32_t>(tensor.extents[i]);
-  }
+  fill_shape(tensor.extents, tensor.rank, &shape);
   return shape;
 }
 
@@ -90,14 +98,14 @@ bool StepCheck::layout_of(uint16_t found, const uint16_t* read, size_t count) co
 }
 
 bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
-  const StepTensor tensor = step_.tensor(t);
   const auto index = static_cast<int32_t>(t);
-  const Dtype dtype = tensor.dtype;
+  const Dtype dtype = step_.dtype(t);
   if (dtype == Dtype::kOther || (dtypes & dtype_bit(dtype)) == 0) {
     return fail(QPLAN_PLAN_CORRUPT, index)
            << role << " has " << dtype_name(dtype) << ", which this kernel does not take";
   }
-  const uint32_t found_rank = tensor.rank;
+  const uint32_t found_rank = step_.rank(t);
+  const int64_t* const extents = found_rank == 0 ? nullptr : step_.extents(t);
   if (found_rank > format::kMaxRank || (rank != kAnyRank && found_rank != rank)) {
     Failure failure = fail(QPLAN_PLAN_CORRUPT, index);
     failure << role << " has rank " << found_rank;
@@ -106,7 +114,7 @@ bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t r
   }
   uint64_t elements = 1;
   for (uint32_t i = 0; i < found_rank; ++i) {
-    const int64_t extent = tensor.extents[i];
+    const int64_t extent = extents[i];
     if (extent < 1 || extent > kMaxExtent) {
       return fail(QPLAN_PLAN_CORRUPT, index)
              << role << " extent " << extent << " of axis " << i << " is not in 1 .. " << kMaxExtent;
@@ -117,15 +125,16 @@ bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t r
     }
   }
   const uint64_t element_bytes = dtype_bytes(dtype);
-  if (tensor.size_bytes != elements * element_bytes) {
+  const uint64_t size = step_.size_bytes(t), offset = step_.offset(t);
+  if (size != elements * element_bytes) {
     return fail(QPLAN_PLAN_CORRUPT, index)
-           << role << " has " << tensor.size_bytes << " bytes, expected " << elements * element_bytes;
+           << role << " has " << size << " bytes, expected " << elements * element_bytes;
   }
-  if (tensor.offset % element_bytes != 0) {
+  if (offset % element_bytes != 0) {
     return fail(QPLAN_PLAN_CORRUPT, index)
-           << role << " at offset " << tensor.offset << " is not aligned to " << element_bytes << " bytes";
+           << role << " at offset " << offset << " is not aligned to " << element_bytes << " bytes";
   }
-  if (shape != nullptr) *shape = shape_of(tensor);
+  if (shape != nullptr) fill_shape(extents, found_rank, shape);
   return true;
 }
 
@@ -138,18 +147,19 @@ bool StepCheck::output(uint32_t i, const char* role, uint32_t dtypes, uint32_t r
 }
 
 bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const {
-  const StepTensor tensor = step_.input(i);
-  if (!tensor.is_constant) return fail_input(i, role) << "is not a constant";
-  if (tensor.dtype != dtype) {
-    return fail_input(i, role) << "has " << dtype_name(tensor.dtype) << ", expected " << dtype_name(dtype);
+  const uint32_t t = step_.step->inputs()->Get(i);
+  if (!step_.is_constant(t)) return fail_input(i, role) << "is not a constant";
+  if (step_.dtype(t) != dtype) {
+    return fail_input(i, role) << "has " << dtype_name(step_.dtype(t)) << ", expected " << dtype_name(dtype);
   }
+  const uint64_t size = step_.size_bytes(t), offset = step_.offset(t);
   const uint64_t element_bytes = dtype_bytes(dtype);
-  if (tensor.size_bytes / element_bytes != count || tensor.size_bytes % element_bytes != 0) {
-    return fail_input(i, role) << "has " << tensor.size_bytes << " bytes, expected " << count
-                               << " elements of " << element_bytes;
+  if (size / element_bytes != count || size % element_bytes != 0) {
+    return fail_input(i, role) << "has " << size << " bytes, expected " << count << " elements of "
+                               << element_bytes;
   }
-  if (tensor.offset % element_bytes != 0) {
-    return fail_input(i, role) << "at offset " << tensor.offset << " is not aligned to " << element_bytes
+  if (offset % element_bytes != 0) {
+    return fail_input(i, role) << "at offset " << offset << " is not aligned to " << element_bytes
                                << " bytes";
   }
   return true;

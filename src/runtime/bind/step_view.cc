@@ -22,6 +22,12 @@ Dtype StepView::dtype_of(const format::Tensor& tensor) {
   }
 }
 
+bool StepView::is_constant(uint32_t t) const {
+  if (tensors != nullptr) return tensors[t].is_constant;
+  return !is_tile_of_plan(t) &&
+         plan->banks()->Get(plan_tensor(t).bank())->kind() == format::BankKind_CONSTANT;
+}
+
 StepTensor StepView::tensor(uint32_t t) const {
   if (tensors != nullptr) return tensors[t];
   const format::Tensor& from = plan_tensor(t);
@@ -31,9 +37,8 @@ StepTensor StepView::tensor(uint32_t t) const {
     tensor.rank = from.shape()->size();
   }
   tensor.dtype = dtype_of(from);
-  tensor.is_tile = is_tile(t);
-  tensor.is_constant =
-      !tensor.is_tile && plan->banks()->Get(from.bank())->kind() == format::BankKind_CONSTANT;
+  tensor.is_tile = is_tile_of_plan(t);
+  tensor.is_constant = is_constant(t);
   tensor.size_bytes = from.size();
   tensor.offset = from.offset();
   tensor.data = address(t);
@@ -43,7 +48,7 @@ StepTensor StepView::tensor(uint32_t t) const {
 // Flattened, as it is asked for each constant of each block of a cascade.
 __attribute__((flatten)) void* StepView::unusual_address(uint32_t t) const {
   if (tensors != nullptr) return tensors[t].data;
-  if (is_tile(t)) return nullptr;
+  if (is_tile_of_plan(t)) return nullptr;
   if (data_without_tiles != nullptr && t < num_data) return data_without_tiles[t];
   const format::Tensor& tensor = *plan->tensors()->Get(t);
   const format::Bank& bank = *plan->banks()->Get(tensor.bank());

@@ -43,6 +43,9 @@ struct StepView {
   const StepTensor* tensors = nullptr;
   // Entries of `data`: tensors from there on are constants, which are in `file`.
   uint32_t num_data = UINT32_MAX;
+  // Memory of kMaxArgsBytes that nobody else uses while the step is bound, or run by one worker: where a
+  // cascade has the arguments of a layer. Null: it has them on the stack.
+  void* room = nullptr;
 
   // A step of a plan that nobody has placed in memory: for checks and queries.
   static StepView without_addresses(const format::Plan& plan, const format::KernelStep& step,
@@ -79,15 +82,28 @@ struct StepView {
   const int64_t* extents(uint32_t t) const {
     return tensors != nullptr ? tensors[t].extents : plan_tensor(t).shape()->data();
   }
+  Dtype input_dtype(uint32_t i) const { return dtype(step->inputs()->Get(i)); }
+  Dtype output_dtype(uint32_t i) const { return dtype(step->outputs()->Get(i)); }
   Dtype dtype(uint32_t t) const { return tensors != nullptr ? tensors[t].dtype : dtype_of(plan_tensor(t)); }
+
+  uint64_t size_bytes(uint32_t t) const {
+    return tensors != nullptr ? tensors[t].size_bytes : plan_tensor(t).size();
+  }
+  uint64_t offset(uint32_t t) const {
+    return tensors != nullptr ? tensors[t].offset : plan_tensor(t).offset();
+  }
+  bool is_constant(uint32_t t) const;
+  bool is_tile(uint32_t t) const { return tensors != nullptr ? tensors[t].is_tile : is_tile_of_plan(t); }
+  const int64_t* input_extents(uint32_t i) const { return extents(step->inputs()->Get(i)); }
+  const int64_t* output_extents(uint32_t i) const { return extents(step->outputs()->Get(i)); }
 
   // kOther for everything that Dtype does not list.
   __attribute__((pure)) static Dtype dtype_of(const format::Tensor& tensor);
 
  private:
-  bool is_tile(uint32_t t) const { return tiles != nullptr && t >= plan->tensors()->size(); }
+  bool is_tile_of_plan(uint32_t t) const { return tiles != nullptr && t >= plan->tensors()->size(); }
   const format::Tensor& plan_tensor(uint32_t t) const {
-    return is_tile(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
+    return is_tile_of_plan(t) ? *tiles->Get(t - plan->tensors()->size()) : *plan->tensors()->Get(t);
   }
 };
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "tests/runtime/cascade/random_cascade.h"
 #include "tests/support/variants.h"
 
@@ -38,6 +41,29 @@ TEST_P(Cascade, GivesWhatItsLayersGiveOneAfterAnother) {
 
 INSTANTIATE_TEST_SUITE_P(Variants, Cascade, ::testing::ValuesIn(testing::variants_of(kCascadeFamily)),
                          testing::variant_test_name);
+
+// On devices whose stack is short; nothing beyond the room is touched.
+TEST_P(Cascade, HasTheArgumentsOfItsLayersInTheRoomOfItsView) {
+  const KernelVariant& variant = *GetParam();
+  QPLAN_SKIP_UNLESS_RUNNABLE(variant);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomCascade cascade(seed);
+    const std::vector<uint8_t> expected = cascade.expected();
+    StepView step = cascade.cascade(0);
+    alignas(kArgsAlignment) uint8_t room[kLayerArgsBytes + 64];
+    std::memset(room, 0x5a, sizeof(room));
+    step.room = room;
+    alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+    Error error;
+    ASSERT_EQ(kCascadeFamily.bind(step, true, args, &error), QPLAN_OK) << error.text() << ", seed " << seed;
+    cascade.forget_output();
+    testing::run_variant(variant, args);
+    ASSERT_EQ(cascade.output(), expected) << "seed " << seed;
+    EXPECT_TRUE(std::any_of(room, room + kLayerArgsBytes, [](uint8_t byte) { return byte != 0x5a; }));
+    EXPECT_TRUE(
+        std::all_of(room + kLayerArgsBytes, room + sizeof(room), [](uint8_t byte) { return byte == 0x5a; }));
+  }
+}
 
 // Tiles are ordinary entries of an array of tensors.
 TEST(CascadeOfATable, GivesTheSameBytesAsThatOfAPlan) {
