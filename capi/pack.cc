@@ -1,102 +1,21 @@
 // The packer's C API: options in, exceptions out as status and text.
 #include "qplan/pack.h"
 
-#include <exception>
 #include <functional>
-#include <new>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "capi/pack_arguments.h"
-#include "src/base/error.h"
-#include "src/base/printable.h"
+#include "capi/pack_guard.h"
 #include "src/packer/emit/emit.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/schedule/schedule.h"
 #include "src/runtime/structs.h"
 
 namespace qplan {
 namespace {
-
-// A list of faults, one line each, as one line: "3 operators ...: 2 x SVDF; 1 x CUMSUM".
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\n') {
-      line += text[i];
-      continue;
-    }
-    line += line.ends_with(':') ? " " : "; ";
-    while (i + 1 < text.size() && text[i + 1] == ' ') ++i;
-  }
-  return line;
-}
-
-qplan_status report(qplan_status status, const std::string& what, const qplan_pack_options& options,
-                    qplan_error* error) {
-  const std::string text = printable(what, /*keep_line_feeds=*/true);
-  if (options.error_text != nullptr) options.error_text(options.user, text.c_str(), text.size());
-  if (error != nullptr) {
-    Error record;
-    record.set(status) << one_line(text).c_str();
-    record.copy_to(error);
-  }
-  return status;
-}
-
-qplan_status report_without_memory(qplan_status status, const char* text, qplan_error* error) noexcept {
-  if (error != nullptr) {
-    Error record;
-    record.set(status) << text;
-    record.copy_to(error);
-  }
-  return status;
-}
-
-// Runs work; what it throws becomes the status and the text.
-template <typename Work>
-qplan_status guarded(const qplan_pack_options& options, qplan_error* error, const Work& work) noexcept {
-  try {
-    try {
-      work();
-      return QPLAN_OK;
-    } catch (const PackError& e) {
-      return report(e.status(), e.what(), options, error);
-    } catch (const std::bad_alloc&) {
-      return report(QPLAN_OUT_OF_MEMORY, "pack: out of memory", options, error);
-    } catch (const std::exception& e) {
-      const std::string text = std::string("pack: ") + e.what() + "; this is a defect of the packer";
-      return report(QPLAN_INTERNAL, text, options, error);
-    }
-  } catch (const std::bad_alloc&) {  // not even the text above fits
-    return report_without_memory(QPLAN_OUT_OF_MEMORY, "pack: out of memory", error);
-  } catch (...) {  // an exception of the caller's own
-    return report_without_memory(QPLAN_INTERNAL, "pack: an unknown exception", error);
-  }
-}
-
-[[noreturn]] void fail(qplan_status status, const std::string& text) { throw PackError(status, text); }
-
-std::span<const uint8_t> bytes_of(const void* bytes, size_t size, const char* what) {
-  if (bytes == nullptr && size != 0) fail(QPLAN_INVALID_ARGUMENT, std::string("pack: ") + what + " is NULL");
-  return {static_cast<const uint8_t*>(bytes), size};
-}
-
-void check_write(qplan_write_fn write) {
-  if (write == nullptr) fail(QPLAN_INVALID_ARGUMENT, "pack: write is NULL");
-}
-
-void write_text(const std::string& text, qplan_write_fn write, void* user) {
-  write(user, text.data(), text.size());
-}
-// A text for people: names of a model may hold anything, and this goes to a terminal.
-void write_lines(const std::string& text, qplan_write_fn write, void* user) {
-  write_text(printable(text, /*keep_line_feeds=*/true), write, user);
-}
 
 ExplainFormat explain_format(int format) {
   switch (format) {
@@ -192,15 +111,6 @@ qplan_status qplan_explain(const char* path, const qplan_pack_options* options, 
   });
 }
 
-qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
-                                qplan_error* error) {
-  return qplan::guarded({}, error, [&] {
-    qplan::check_write(write);
-    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_text(qplan::inspect::inspect_json(reader.view()), write, user);
-  });
-}
-
 qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_options* options,
                           qplan_write_file_fn write, void* user, qplan_error* error) {
   return qplan::guarded({}, error, [&] {
@@ -216,34 +126,5 @@ qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_option
     for (const qplan::emit::EmittedFile& file : qplan::emit::emit_c(reader.view(), bytes, emit_options)) {
       write(user, file.name.c_str(), file.text.data(), file.text.size());
     }
-  });
-}
-
-qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limit, uint32_t num_threads,
-                                qplan_write_fn write, void* user, qplan_error* error) {
-  return qplan::guarded({}, error, [&] {
-    qplan::check_write(write);
-    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_text(qplan::schedule::tuning_space(reader.view(), isa_limit, num_threads), write, user);
-  });
-}
-
-qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules, qplan_write_fn write,
-                              void* user, qplan_error* error) {
-  return qplan::guarded({}, error, [&] {
-    qplan::check_write(write);
-    if (schedules == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "pack: schedules is NULL");
-    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    const qplan::AlignedBytes result = qplan::schedule::reschedule(reader.view(), schedules);
-    write(user, reinterpret_cast<const char*>(result.data()), result.size());
-  });
-}
-
-qplan_status qplan_disassemble(const void* plan, size_t size, qplan_write_fn write, void* user,
-                               qplan_error* error) {
-  return qplan::guarded({}, error, [&] {
-    qplan::check_write(write);
-    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
-    qplan::write_lines(qplan::inspect::disassemble(reader.view()), write, user);
   });
 }

@@ -25,6 +25,8 @@ if(QPLAN_BUILD_PACKER)
   install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} FILES_MATCHING PATTERN "*.py")
   # The -l flags that OpenMP means with this compiler: "gomp;pthread".
   set(QPLAN_OPENMP_LIBRARIES ${OpenMP_CXX_LIB_NAMES})
+elseif(QPLAN_BUILD_COMMAND)
+  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
 configure_package_config_file(cmake/qplanConfig.cmake.in ${PROJECT_BINARY_DIR}/qplanConfig.cmake

@@ -1,5 +1,5 @@
-# FlatBuffers' and dlpack's headers, copied to a directory of their own: naming /usr/include to a cross compiler would
-# let host headers in.
+# Headers of the host that are the same for every processor, copied to a directory of their own: naming /usr/include to a
+# cross compiler would let host headers in. FlatBuffers' and dlpack's are the runtime's.
 find_path(QPLAN_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h PATHS /usr/include NO_CMAKE_FIND_ROOT_PATH)
 find_path(QPLAN_DLPACK_INCLUDE dlpack/dlpack.h PATHS /usr/include NO_CMAKE_FIND_ROOT_PATH)
 foreach(name FLATBUFFERS DLPACK)
@@ -17,3 +17,21 @@ if(NOT EXISTS ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h)
 endif()
 add_library(qplan_third_party INTERFACE)
 target_include_directories(qplan_third_party SYSTEM INTERFACE $<BUILD_INTERFACE:${QPLAN_THIRD_PARTY_DIR}>)
+
+# qplan_copy_headers(<folder> <header> <package>): a folder of headers that the command includes, likewise.
+function(qplan_copy_headers folder header package)
+  string(TOUPPER ${folder} upper)
+  find_path(QPLAN_${upper}_INCLUDE ${folder}/${header} PATHS /usr/include NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT QPLAN_${upper}_INCLUDE)
+    message(FATAL_ERROR "qplan: <${folder}/${header}> was not found; on Debian: apt-get install ${package};"
+                        " without the command: -DQPLAN_BUILD_COMMAND=OFF")
+  endif()
+  if(NOT EXISTS ${QPLAN_THIRD_PARTY_DIR}/${folder}/${header})
+    file(COPY ${QPLAN_${upper}_INCLUDE}/${folder} DESTINATION ${QPLAN_THIRD_PARTY_DIR})
+  endif()
+endfunction()
+if(QPLAN_BUILD_COMMAND AND NOT QPLAN_BUILD_PACKER)
+  qplan_copy_headers(CLI CLI.hpp libcli11-dev)
+  qplan_copy_headers(nlohmann json.hpp nlohmann-json3-dev)
+  qplan_copy_headers(stb stb_image.h libstb-dev)
+endif()

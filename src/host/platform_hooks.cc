@@ -1,8 +1,12 @@
-// Hooks of qplan_platform on this system: a steady clock, and a log sink on spdlog.
+// Hooks of qplan_platform on this system: a steady clock, and a log sink: spdlog, or standard error in builds
+// for boards, which have no libraries of the host.
+#if !defined(QPLAN_HOST_WITHOUT_SPDLOG)
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#endif
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 
 #include "qplan/host.h"
@@ -12,6 +16,20 @@ uint64_t qplan_host_now_ns(void*) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
+
+#if defined(QPLAN_HOST_WITHOUT_SPDLOG)
+
+// The lines of the sink below. One call writes one, so that threads do not mix theirs.
+void qplan_host_log(void*, uint32_t level, const char* text) {
+  if (text == nullptr || level == QPLAN_LOG_OFF) return;
+  const char* name = "debug";
+  if (level == QPLAN_LOG_ERROR) name = "error";
+  if (level == QPLAN_LOG_WARNING) name = "warning";
+  if (level == QPLAN_LOG_INFO) name = "info";
+  std::fprintf(stderr, "[%s] %s\n", name, text);
+}
+
+#else
 
 // A log sink on spdlog. The logger is built on first use and is in no registry, so that it does not clash
 // with other users of spdlog in the process.
@@ -52,3 +70,5 @@ void qplan_host_log(void*, uint32_t level, const char* text) {
     // A log that cannot be written is no reason to fail.
   }
 }
+
+#endif

@@ -1,0 +1,186 @@
+"""Boards: the runtime and the command without the packer, cross-compiled, run in QEMU's user mode on several processors,
+equal to the golden outputs and to what the host's command says of the same plan.
+
+usage: boards_test.py QPLAN BUILD_DIR ARCH    (run by ctest; needs g++-<ARCH>-linux-gnu and qemu-user)
+  QPLAN_BOARD_MODELS   all: also the models and processors that take minutes
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.environ.get("QPLAN_SHARED", os.path.join(ROOT, os.pardir, "shared"))
+EVERYTHING = os.environ.get("QPLAN_BOARD_MODELS") == "all"
+QPLAN, BUILD, ARCH = sys.argv[1:4]
+PREFIX = f"{ARCH}-linux-gnu-"
+EMULATOR = shutil.which(f"qemu-{ARCH}") or shutil.which(f"qemu-{ARCH}-static")
+# The least processor, which has only what all of them have, and the best that QEMU knows; then those in between.
+CPUS = {"aarch64": ("cortex-a53", "max"), "riscv64": ("rv64",)}[ARCH]
+if EVERYTHING:
+    CPUS += {"aarch64": ("cortex-a76", "neoverse-n1"), "riscv64": ("rv64,v=true",)}[ARCH]
+# What kernels/cpu.cc finds there.
+BEST_ISA = {"cortex-a53": "neon", "max": "dotprod", "cortex-a76": "dotprod", "neoverse-n1": "dotprod"}
+SMALL = ("kws_ref_model", "person_detect", "pretrainedResnet_quant", "ad01_int8")
+EVERY = SMALL + ("mobilenet_v1_0.25_128_quant", "mobilenet_v1_0.75_192_quant", "mobilenet_v2_1.0_224_quant",
+                 "tf2_mobilenet_v2_1.0_224_ptq", "deeplabv3_mnv2_dm05_pascal_quant")
+with open(os.path.join(ROOT, "kernels", "isa.def"), encoding="utf-8") as text:
+    ISAS = ["reference"] + re.findall(rf"^QPLAN_ISA\({ARCH}, +(\w+),", text.read(), re.MULTILINE)
+
+
+def run(*command, check=True):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}")
+    return done
+
+
+def cases():
+    """(name, model, input, expected output): digits, the repository's own, and models of the data directory with one
+    input and one output."""
+    own = os.path.join(ROOT, "tests", "data", "digits")
+    yield ("digits", os.path.join(ROOT, "samples", "models", "digits.tflite"),
+           os.path.join(own, "digit0_input.bin"), os.path.join(own, "digit0_output.bin"))
+    goldens = os.path.join(DATA, "golden")
+    for name in EVERY if EVERYTHING else SMALL:
+        golden = os.path.join(goldens, name, "rand1")
+        model = os.path.join(DATA, "models", name + ".tflite")
+        if os.path.exists(model) and os.path.exists(os.path.join(golden, "output0.bin")) \
+                and not os.path.exists(os.path.join(golden, "input1.bin")):
+            yield name, model, os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")
+
+
+def pack(name, model, isa, *options):
+    plan = os.path.join(BUILD, f"{name}_{isa}.qplan")
+    run(QPLAN, "pack", model, "-o", plan, "--target", f"cpu,arch={ARCH},isa={isa}", *options)
+    return plan
+
+
+@unittest.skipUnless(shutil.which(PREFIX + "g++"), f"{PREFIX}g++ is not installed (Debian: g++-{ARCH}-linux-gnu)")
+@unittest.skipUnless(EMULATOR, f"qemu-{ARCH} is not installed (Debian: qemu-user)")
+class Board(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        tree = os.path.join(BUILD, "tree")
+        run("cmake", "-S", ROOT, "-B", tree, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", ARCH + ".cmake"),
+            "-DQPLAN_BUILD_PACKER=OFF", "-DQPLAN_BUILD_TESTS=OFF", "-DQPLAN_WERROR=ON")
+        run("cmake", "--build", tree, "--target", "qplan", "qplan_command")
+        cls.archive = os.path.join(tree, "lib", "libqplan.a")
+        cls.tree = tree
+        cls.own_cases = list(cases())
+        cls.digits = cls.own_cases[0]
+
+    def command(self, cpu, *arguments, check=True):
+        """The board's command."""
+        return run(EMULATOR, "-cpu", cpu, "-L", f"/usr/{ARCH}-linux-gnu", os.path.join(self.tree, "bin", "qplan"),
+                   *arguments, check=check)
+
+    def assert_gives(self, expected, cpu, plan, input_file, *options):
+        folder = os.path.join(BUILD, "outputs")
+        self.command(cpu, "run", plan, "--input", input_file, "--output-dir", folder, *options)
+        with open(os.path.join(folder, "output0.bin"), "rb") as found, open(expected, "rb") as wanted:
+            self.assertEqual(found.read(), wanted.read())
+
+    def test_every_instruction_set_gives_the_goldens_on_every_processor(self):
+        for name, model, input_file, expected in self.own_cases:
+            for isa in ISAS:
+                if isa == "reference" and len(ISAS) > 1 and name != "digits":
+                    continue  # slow, and the same code as on the host
+                plan = pack(name, model, isa)
+                for cpu in CPUS:
+                    for threads in ("1", "2") if EVERYTHING else ("1" if cpu == CPUS[0] else "2",):
+                        with self.subTest(model=name, isa=isa, cpu=cpu, threads=threads):
+                            self.assert_gives(expected, cpu, plan, input_file, "--threads", threads)
+
+    def test_plans_without_and_with_all_cascades_give_the_goldens(self):
+        for name, model, input_file, expected in self.own_cases if EVERYTHING else self.own_cases[:2]:
+            for fuse in ("off", "all"):
+                with self.subTest(model=name, fuse=fuse):
+                    self.assert_gives(expected, CPUS[-1], pack(name, model, ISAS[-1], "--fuse", fuse), input_file)
+
+    def test_the_limit_of_instruction_sets_holds_and_a_processor_without_one_says_so(self):
+        _, model, input_file, expected = self.digits
+        plan = pack("digits", model, ISAS[-1])
+        for cpu in CPUS:
+            best = BEST_ISA.get(cpu, "reference")
+            for isa in ISAS:
+                done = self.command(cpu, "run", plan, "--input", input_file, "--isa", isa, "--json", check=False)
+                with self.subTest(cpu=cpu, isa=isa):
+                    if ISAS.index(isa) > ISAS.index(best):
+                        self.assertEqual(done.returncode, 1)
+                        self.assertIn(f"this machine or build lacks '{isa}'; it has reference", done.stdout)
+                    else:
+                        self.assertEqual(json.loads(done.stdout)["isa"], isa)
+                        self.assert_gives(expected, cpu, plan, input_file, "--isa", isa)
+
+    def test_inspect_and_disasm_print_what_the_host_prints(self):
+        for name, model, *_ in self.own_cases[:2]:
+            plan = pack(name, model, ISAS[-1])
+            with self.subTest(model=name):
+                self.assertEqual(self.command(CPUS[0], "disasm", plan).stdout, run(QPLAN, "disasm", plan).stdout)
+                board, host = (json.loads(text) for text in (self.command(CPUS[0], "inspect", plan, "--json").stdout,
+                                                             run(QPLAN, "inspect", plan, "--json").stdout))
+                # The board names the kernels of its own build, which the host's lacks.
+                kernels = [variant["kernel"] for step in board["steps"] for variant in step.pop("variants") or []]
+                self.assertTrue(any(kernel.endswith("_" + ISAS[-1].replace("reference", "ref")) for kernel in kernels))
+                for step in host["steps"]:
+                    del step["variants"]
+                self.assertEqual(board, host)
+
+    def test_bench_measures_the_plan_on_the_best_instruction_set_of_the_processor(self):
+        name, model, *_ = self.own_cases[-1]
+        plan = pack(name, model, ISAS[-1])
+        macs = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)["functions"][0]["macs"]
+        for cpu in CPUS:
+            with self.subTest(cpu=cpu):
+                report = json.loads(self.command(cpu, "bench", plan, "--runs", "2", "--per-step", "--json").stdout)
+                self.assertEqual((report["isa"], report["runs"], report["macs"]),
+                                 (BEST_ISA.get(cpu, "reference"), 2, macs))
+                self.assertGreater(report["min_ns"], 0)
+                self.assertEqual(sum(step["macs"] for step in report["steps"]), macs)
+
+    def test_tune_measures_plans_and_the_host_packs_with_its_log(self):
+        _, model, input_file, expected = self.digits
+        log = os.path.join(BUILD, "tuning.json")
+        if os.path.exists(log):
+            os.remove(log)
+        self.command(CPUS[-1], "tune", pack("digits", model, ISAS[-1]), "--log", log, "--budget", "1")
+        with open(log, encoding="utf-8") as lines:
+            self.assertGreater(len(lines.readlines()), 1)
+        plan = pack("digits", model, ISAS[-1], "--tuning", log)
+        self.assert_gives(expected, CPUS[-1], plan, input_file)
+
+    def test_commands_that_need_the_packer_say_so(self):
+        for arguments in (("pack", self.digits[1], "-o", os.path.join(BUILD, "none.qplan")),
+                          ("import", self.digits[1]), ("explain", self.digits[1]), ("tune", self.digits[1], "--log", "x")):
+            with self.subTest(arguments=arguments):
+                done = self.command(CPUS[0], *arguments, check=False)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn("this build of qplan has no packer", done.stdout)
+                self.assertIn(f"--target cpu,arch={ARCH}", done.stdout)
+        self.assertFalse(os.path.exists(os.path.join(BUILD, "none.qplan")))
+
+    def test_a_program_of_the_c_api_needs_the_archive_alone(self):
+        _, model, input_file, expected = self.digits
+        program, output = os.path.join(BUILD, "qplan_c_api"), os.path.join(BUILD, "output.bin")
+        run(PREFIX + "gcc", "-std=c99", "-O1", "-static", "-I" + os.path.join(ROOT, "include"),
+            "-I" + os.path.join(self.tree, "third_party"), os.path.join(ROOT, "samples", "c_api", "main.c"),
+            self.archive, "-o", program)
+        run(EMULATOR, "-cpu", CPUS[0], program, pack("digits", model, ISAS[-1]), input_file, "-o", output)
+        with open(output, "rb") as found, open(expected, "rb") as wanted:
+            self.assertEqual(found.read(), wanted.read())
+
+    def test_the_archive_asks_for_nothing_and_keeps_to_its_own_symbols(self):
+        checked = run(sys.executable, os.path.join(ROOT, "cmake", "check_symbols.py"), PREFIX + "nm", PREFIX + "ld",
+                      PREFIX + "readelf", self.archive, check=False)
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+
+
+if __name__ == "__main__":
+    os.makedirs(BUILD, exist_ok=True)
+    del sys.argv[1:4]
+    unittest.main()
