@@ -53,7 +53,7 @@ inline bool run_step(TestStep& step, const KernelFamily& family, const KernelVar
 }
 
 // Elements of a tensor of this shape.
-inline size_t num_elements(const std::vector<int64_t>& shape) {
+inline size_t elements_of(const std::vector<int64_t>& shape) {
   size_t product = 1;
   for (const int64_t extent : shape) product *= static_cast<size_t>(extent);
   return product;

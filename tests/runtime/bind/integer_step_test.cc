@@ -363,8 +363,8 @@ struct Matmul {
   bool transpose = false;
 
   void make(TestStep& step) const {
-    step.input<int8_t>(a, std::vector<int8_t>(num_elements(a), 1));
-    step.input<int8_t>(b, std::vector<int8_t>(num_elements(b), 1));
+    step.input<int8_t>(a, std::vector<int8_t>(elements_of(a), 1));
+    step.input<int8_t>(b, std::vector<int8_t>(elements_of(b), 1));
     step.output<int8_t>(output);
     step.finish(format::KernelParams_BatchMatmulParams,
                 format::CreateBatchMatmulParams(step.builder(), a_zero_point, 0, 0, 1 << 30, shift, -128, 127,
@@ -400,7 +400,7 @@ struct GatherNd {
   uint32_t axis = 0, rank = 2;
 
   void make(TestStep& step) const {
-    std::vector<int16_t> data(num_elements(input));
+    std::vector<int16_t> data(elements_of(input));
     for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int16_t>(i);
     step.input<int16_t>(input, data);
     step.input<int32_t>(indices, values);

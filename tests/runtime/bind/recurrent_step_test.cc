@@ -24,13 +24,13 @@ struct Lstm {
   bool coupled = false;
 
   void make(TestStep& step) const {
-    step.input<int8_t>(input, std::vector<int8_t>(num_elements(input), 127));
+    step.input<int8_t>(input, std::vector<int8_t>(elements_of(input), 127));
     step.constant<int8_t>({static_cast<int64_t>(weights)}, std::vector<int8_t>(weights, -128));
     step.constant<int8_t>({64}, std::vector<int8_t>(64, 127));
     for (int i = 0; i < 2; ++i)
       step.constant<int32_t>({static_cast<int64_t>(biases)}, std::vector<int32_t>(biases, INT32_MAX));
-    step.input<int8_t>(state, std::vector<int8_t>(num_elements(state), -128));
-    step.input<int16_t>(state, std::vector<int16_t>(num_elements(state), -32768));
+    step.input<int8_t>(state, std::vector<int8_t>(elements_of(state), -128));
+    step.input<int16_t>(state, std::vector<int16_t>(elements_of(state), -32768));
     step.output<int8_t>(output);
     step.output<int8_t>(state);
     step.output<int16_t>(state);
@@ -104,12 +104,12 @@ struct Svdf {
     const auto filled = [](int64_t count, auto value) {
       return std::vector<decltype(value)>(static_cast<size_t>(count), value);
     };
-    step.input<int8_t>(input, filled(num_elements(input), int8_t{-128}));
+    step.input<int8_t>(input, filled(elements_of(input), int8_t{-128}));
     step.constant<int8_t>({weights}, filled(weights, int8_t{-128}));
     step.constant<int16_t>({time_weights}, filled(time_weights, int16_t{-32768}));
     step.constant<int32_t>({filters}, filled(filters, INT32_MIN));
     step.constant<int32_t>({units}, filled(units, INT32_MAX));
-    step.input<int16_t>(first, filled(num_elements(first), int16_t{-32768}));
+    step.input<int16_t>(first, filled(elements_of(first), int16_t{-32768}));
     step.output<int8_t>(output);
     step.output<int16_t>(last);
     step.finish(format::KernelParams_SvdfParams,
@@ -153,7 +153,7 @@ struct Softmax16 {
                        reciprocals = std::vector<int16_t>(513, 32767);
 
   void make(TestStep& step) const {
-    const auto count = num_elements(input);
+    const auto count = elements_of(input);
     if (is_wide) {
       step.input<int16_t>(input, std::vector<int16_t>(count, -32768));
       step.constant<int16_t>({static_cast<int64_t>(exponentials.size())}, exponentials);
