@@ -129,12 +129,16 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     out += a.output_c;
   };
   const auto border = [&](uint32_t x) {
-    window([&](uint32_t t) {
-      const int64_t column = int64_t{x} * a.stride_w + t % 3 * a.dilation_w - a.pad_left;
+    const uint8_t* taps[kTaps];
+#pragma GCC unroll 3
+    for (uint32_t j = 0; j < 3; ++j) {
+      const int64_t column = int64_t{x} * a.stride_w + j * a.dilation_w - a.pad_left;
       const bool is_inside = column >= 0 && column < a.input_w;
-      return load_channels<kCount>(
-          (is_inside ? row.inputs[t / 3] + static_cast<size_t>(column) * a.input_c : row.padding) + channel);
-    });
+      const size_t at = (is_inside ? static_cast<size_t>(column) * a.input_c : 0) + channel;
+#pragma GCC unroll 3
+      for (uint32_t i = 0; i < 3; ++i) taps[3 * i + j] = (is_inside ? row.inputs[i] : row.padding) + at;
+    }
+    window([&](uint32_t t) { return load_channels<kCount>(taps[t]); });
   };
   const Inside inside = inside_columns(a);
   uint32_t x = 0;

@@ -27,6 +27,7 @@ constexpr Knob kDepthwiseKnobs[] = {{"band_rows", KnobKind::kTile, 5, {8, 16, 32
 // Best first; the reference, which computes all that is bound, is the last.
 // Work items of the reference: output rows, n * output_h + y.
 #define QPLAN_DEPTHWISE_CONV2D_VARIANTS                          \
+  QPLAN_FILE_VARIANTS(depthwise_dots)                            \
   QPLAN_SIMD_VARIANTS_AFTER(depthwise_conv2d, depthwise_columns) \
   QPLAN_SCALAR_VARIANTS(depthwise_conv2d)                        \
   QPLAN_VARIANT(depthwise_conv2d_ref, QPLAN_ISA_REFERENCE)

@@ -15,9 +15,10 @@
 //   add_byte_sums, total_byte_sums      sums of bytes, in lanes that total_byte_sums adds up
 //   store_halves(to, stride, bytes, count, rows)    kBytes / 2 outputs of one row, or of two
 //
-// An instruction set with a product of its own names its header QPLAN_SIMD_GEMM. AVX-512's has tiles for
-// short, narrow and half products and 32 registers: 256 to 256 channels of 14 x 14 pixels take it 26.7 us,
-// where this structure takes 52.6 with the same instruction on 256 bits (Zen 5).
+// An instruction set with tiles of its own, sums_blocks and gemm_blocks, names their header QPLAN_SIMD_TILES.
+// One with a product of its own names its header QPLAN_SIMD_GEMM. AVX-512's has tiles for short, narrow and
+// half products and 32 registers: 256 to 256 channels of 14 x 14 pixels take it 26.7 us, where this structure
+// takes 52.6 with the same instruction on 256 bits (Zen 5).
 #ifndef QPLAN_KERNELS_SIMD_GEMM_H_
 #define QPLAN_KERNELS_SIMD_GEMM_H_
 
@@ -36,6 +37,17 @@ namespace {
 
 constexpr bool kProductAddsResidual = false;
 constexpr bool kProductMakesSums = true;  // under ACC32
+
+}  // namespace
+}  // namespace qplan
+
+#if defined(QPLAN_SIMD_TILES)
+#include QPLAN_SIMD_TILES
+#else
+
+namespace qplan {
+namespace {
+
 constexpr uint32_t kTileChannels = 2 * kLanes;
 // Weights of a vector of sums, in bytes of the layout.
 constexpr size_t kDotBytes = kTileChannels * 4 / kDotVectors;
@@ -202,6 +214,14 @@ __attribute__((noinline)) void sums_blocks(const Gemm& g, uint32_t first_block, 
     for (; p < g.num_rows; ++p) sums_tile<1>(g, p, channel, weights, start);
   }
 }
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_SIMD_TILES
+
+namespace qplan {
+namespace {
 
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kAcc32) return sums_blocks(g, first_block, end_block);

@@ -7,3 +7,4 @@
 #define QPLAN_BUILT_SCALAR_ISAS(F, argument)
 #define QPLAN_FILE_dequantize_generic(name, isa)
 #define QPLAN_FILE_depthwise_columns_generic(name, isa)
+#define QPLAN_FILE_depthwise_dots_generic(name, isa)

@@ -1,0 +1,236 @@
+// depthwise_conv2d of 3x3 by dot products of columns, 8 channels at a time: interleaving the bytes of three
+// or four rows makes lanes that hold a column of a channel, and three dot products of columns are a window. A
+// column serves three windows and, at stride 1, two rows of outputs, with its weights one byte further up for
+// the second row. An output of kws takes 12 instructions of depthwise_columns_neon.cc, which multiplies
+// without dot products, and 5 of this file (QEMU, GCC 12).
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/depthwise_conv2d/depthwise_columns.h"
+#include "kernels/simd/plain_bytes_dotprod.h"
+
+namespace qplan::depthwise_dots_dotprod {
+namespace {
+
+constexpr uint32_t kChannels = 8;
+
+inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
+  return (size_t{a.input_w} * a.input_c + 63) / 64 * 64;
+}
+
+// Lanes of four bytes: the rows of a column, of channels 0 to 3 and of 4 to 7.
+struct Column {
+  int8x16_t low, high;
+};
+
+inline Column column_of(uint8x8_t row0, uint8x8_t row1, uint8x8_t row2, uint8x8_t row3) {
+  const uint8x8_t none = vcreate_u8(0);
+  const uint8x16_t first = vzip1q_u8(vcombine_u8(row0, none), vcombine_u8(row1, none));
+  const uint8x16_t second = vzip1q_u8(vcombine_u8(row2, none), vcombine_u8(row3, none));
+  const int16x8_t a = vreinterpretq_s16_u8(first), b = vreinterpretq_s16_u8(second);
+  return {vreinterpretq_s8_s16(vzip1q_s16(a, b)), vreinterpretq_s8_s16(vzip2q_s16(a, b))};
+}
+
+// The weights of a column for the second of two rows of outputs.
+inline int8x16_t one_row_down(int8x16_t weights) {
+  return vreinterpretq_s8_s32(vshlq_n_s32(vreinterpretq_s32_s8(weights), 8));
+}
+
+// Whether bytes change their sign as they are loaded.
+template <bool kValue>
+struct Flips {
+  static constexpr bool value = kValue;
+};
+
+// What all groups of rows of outputs share: kRows of them have kRows + 2 rows of inputs at stride 1, else
+// three.
+struct Rows {
+  const uint8_t* padding;  // stands for rows outside the image
+  uint32_t image;
+  uint32_t first, end;  // of outputs
+};
+
+// kRows rows of outputs at a time: 2 at stride 1, else 1. The sums begin with 128 times the weights, because
+// an unsigned byte u is multiplied as u - 128.
+template <uint32_t kRows, uint32_t kStride, bool kFlips, typename Epilogue>
+__attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const Rows& rows,
+                                            uint32_t channel) {
+  const size_t pitch = (size_t{a.input_c} + 15) / 16 * 16, row_bytes = size_t{a.input_w} * a.input_c;
+  const int8x16_t ones = vdupq_n_s8(1);
+  Column weights[kRows][3];
+  VecI32 missing[2] = {set_ints(0), set_ints(0)};
+#pragma GCC unroll 3
+  for (uint32_t j = 0; j < 3; ++j) {
+    const auto* of_column = reinterpret_cast<const uint8_t*>(a.weights) + j * pitch + channel;
+    weights[0][j] = column_of(vld1_u8(of_column), vld1_u8(of_column + 3 * pitch),
+                              vld1_u8(of_column + 6 * pitch), vcreate_u8(0));
+    missing[0] = vdotq_s32(missing[0], weights[0][j].low, ones);
+    missing[1] = vdotq_s32(missing[1], weights[0][j].high, ones);
+    if constexpr (kRows == 2) {
+      weights[1][j] = {one_row_down(weights[0][j].low), one_row_down(weights[0][j].high)};
+    }
+  }
+  // In memory, where it takes as long to begin a sum as in registers, of which none is left.
+  int32_t bias[kChannels];
+  store_ints(bias, vaddq_s32(load_ints(a.bias + channel), shift_left<7>(missing[0])));
+  store_ints(bias + 4, vaddq_s32(load_ints(a.bias + channel + 4), shift_left<7>(missing[1])));
+  const int32_t* begin_of_sums = bias;
+  const uint8_t sign = a.input_dtype == Dtype::kS8 ? 0 : 0x80;
+  const int8x16_t sign_bias = vreinterpretq_s8_u8(vdupq_n_u8(sign));
+  const int8x16_t padding = vreinterpretq_s8_u8(vdupq_n_u8(static_cast<uint8_t>(a.pad_value) ^ sign));
+  const typename EpilogueBytes<Epilogue>::Type bytes(a);
+  const Epilogue first(a, channel), second(a, channel + 4);
+
+  const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{rows.image} * a.input_h * row_bytes;
+  const size_t pixel = a.input_c, out_row = a.output_w * pixel;
+  uint8_t* out_at =
+      static_cast<uint8_t*>(a.output) + (size_t{rows.image} * a.output_h + rows.first) * out_row + channel;
+  for (uint32_t y = rows.first; y < rows.end; y += kRows, out_at += kRows * out_row) {
+    const uint8_t* inputs[kRows + 2];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kRows + 2; ++i) {
+      // Rows above the image have large numbers.
+      const uint32_t row = y * a.stride_h + i - a.pad_top;
+      inputs[i] = row < a.input_h ? image + row * row_bytes : rows.padding;
+    }
+    // Of the next column in all rows of the input. Columns before them have large numbers.
+    size_t at = size_t{channel} - a.pad_left * pixel;
+    const auto next_column = [&]() __attribute__((always_inline)) {
+      Column loaded;
+      if (at < row_bytes) {
+        loaded = column_of(vld1_u8(inputs[0] + at), vld1_u8(inputs[1] + at), vld1_u8(inputs[2] + at),
+                           kRows == 2 ? vld1_u8(inputs[kRows + 1] + at) : vcreate_u8(0));
+        if constexpr (kFlips) {
+          loaded = {veorq_s8(loaded.low, sign_bias), veorq_s8(loaded.high, sign_bias)};
+        }
+      } else {
+        loaded.low = loaded.high = padding;
+      }
+      at += pixel;
+      return loaded;
+    };
+    uint8_t* out = out_at;
+    uint8_t* second_out = out_at + out_row;
+    // The outputs of a window, whose last kStride columns are loaded.
+    const auto window = [&](const Column& left, Column& middle, Column& right)
+        __attribute__((always_inline)) {
+      if constexpr (kStride == 2) middle = next_column();
+      right = next_column();
+      VecI32 outputs[2][2];
+#pragma GCC unroll 2
+      for (uint32_t r = 0; r < kRows; ++r) {
+        // Loaded for each sum.
+        __asm__("" : "+r"(begin_of_sums));
+        VecI32 low = load_ints(begin_of_sums), high = load_ints(begin_of_sums + 4);
+        low = vdotq_s32(low, left.low, weights[r][0].low);
+        high = vdotq_s32(high, left.high, weights[r][0].high);
+        low = vdotq_s32(low, middle.low, weights[r][1].low);
+        high = vdotq_s32(high, middle.high, weights[r][1].high);
+        low = vdotq_s32(low, right.low, weights[r][2].low);
+        high = vdotq_s32(high, right.high, weights[r][2].high);
+        outputs[r][0] = first.outputs(low);
+        outputs[r][1] = second.outputs(high);
+      }
+      const uint8x16_t packed =
+          as_bytes(bytes.pack(outputs[0][0], outputs[0][1], outputs[kRows - 1][0], outputs[kRows - 1][1]));
+      vst1_u8(out, vget_low_u8(packed));
+      out += pixel;
+      if constexpr (kRows == 2) {
+        vst1q_lane_u64(reinterpret_cast<uint64_t*>(second_out), vreinterpretq_u64_u8(packed), 1);
+        second_out += pixel;
+      }
+    };
+    // Columns stay where they are, and take turns.
+    Column a0 = next_column(), a1{}, a2{};
+    if constexpr (kStride == 1) a1 = next_column();
+    for (uint32_t x = a.output_w;;) {
+      window(a0, a1, a2);
+      if (--x == 0) break;
+      if constexpr (kStride == 1) {
+        window(a1, a2, a0);
+        if (--x == 0) break;
+        window(a2, a0, a1);
+      } else {
+        window(a2, a1, a0);
+      }
+      if (--x == 0) break;
+    }
+  }
+}
+
+// At stride 1 a work item is two rows, and of an odd number of them the last is one.
+inline uint32_t item_rows(const DepthwiseConv2dArgs& a) { return a.stride_h == 1 ? 2 : 1; }
+inline uint32_t items_of_image(const DepthwiseConv2dArgs& a) {
+  return (a.output_h + item_rows(a) - 1) / item_rows(a);
+}
+
+// All channels of some rows, of which the inputs stay in the first cache meanwhile.
+inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
+  Rows pairs = rows, last = rows;
+  pairs.end = last.first = rows.first + (rows.end - rows.first) / 2 * 2;
+  for (uint32_t channel = 0; channel < a.input_c; channel += kChannels) {
+    with_epilogue_of_bytes(a, channel, [&](auto kind) {
+      using Epilogue = typename decltype(kind)::Epilogue;
+      const auto run = [&](auto flips) {
+        constexpr bool kFlips = decltype(flips)::value;
+        if (a.stride_h == 2) return run_channels<1, 2, kFlips, Epilogue>(a, rows, channel);
+        if (pairs.first < pairs.end) run_channels<2, 1, kFlips, Epilogue>(a, pairs, channel);
+        if (last.first < last.end) run_channels<1, 1, kFlips, Epilogue>(a, last, channel);
+      };
+      // int8 needs none of it; where integers make the outputs, that is no gain.
+      a.input_dtype == Dtype::kS8&& Epilogue::kIsFloat ? run(Flips<!Epilogue::kIsFloat>())
+                                                       : run(Flips<true>());
+    });
+  }
+}
+
+// Never inlined: EpilogueRounding changes the floating point environment around it.
+__attribute__((noinline)) void run_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end,
+                                         void* scratch) {
+  constexpr size_t kBandBytes = 16 << 10;
+  auto* padding = static_cast<uint8_t*>(scratch);
+  const size_t row_bytes = size_t{a.input_w} * a.input_c;
+  __builtin_memset(padding, static_cast<uint8_t>(a.pad_value), row_bytes);
+  const uint32_t per_image = items_of_image(a), rows_of_item = item_rows(a);
+  const auto fitting = static_cast<uint32_t>(kBandBytes / (row_bytes * a.stride_h * rows_of_item));
+  const uint32_t most = fitting != 0 ? fitting : 1;
+  for (uint32_t item = begin; item < end;) {
+    const uint32_t image = item / per_image, first = item % per_image;
+    uint32_t count = per_image - first < end - item ? per_image - first : end - item;
+    if (count > most) count = most;
+    const uint32_t end_row = (first + count) * rows_of_item;
+    run_band(a, {padding, image, first * rows_of_item, end_row < a.output_h ? end_row : a.output_h});
+    item += count;
+  }
+}
+
+}  // namespace
+
+#if !defined(QPLAN_ONLY_RUN)
+Refusal accepts(const DepthwiseConv2dArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.output_c != a.input_c || a.input_c % kChannels != 0) return Refusal::kGroups;
+  if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
+  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  if (a.weights_zero_point != 0) return Refusal::kDtype;  // less it, weights would take 9 bits
+  const bool has_code = a.kernel_h == 3 && a.kernel_w == 3 && a.stride_h == a.stride_w && a.stride_h <= 2 &&
+                        a.dilation_h == 1 && a.dilation_w == 1;
+  if (!has_code) return Refusal::kWindow;
+  const bool fits = a.input_c < (1u << 20) && a.input_w < (1u << 20) && a.input_h < (1u << 20) &&
+                    a.output_h < (1u << 20) && a.pad_left < (1u << 20) && a.pad_top < (1u << 20);
+  return fits ? Refusal::kNone : Refusal::kTooLarge;
+}
+
+size_t scratch_bytes(const DepthwiseConv2dArgs& a) { return padding_bytes(a); }
+
+uint32_t work_items(const DepthwiseConv2dArgs& a) { return a.batch * items_of_image(a); }
+#endif
+
+#if !defined(QPLAN_ONLY_QUERIES)
+void run(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
+  const EpilogueRounding rounding(a.float_epilogue != FloatEpilogue::kNone);
+  run_items(a, begin, end, scratch);
+}
+#endif
+
+}  // namespace qplan::depthwise_dots_dotprod

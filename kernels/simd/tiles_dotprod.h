@@ -1,0 +1,307 @@
+// The tiles of kernels/simd/gemm.h with the dot products of Arm (SDOT, FEAT_DotProd). An unsigned byte u is
+// multiplied as u - 128, so that 128 times the sum of a channel's weights is missing in every row: sums begin
+// with it. Four rows by 16 channels take 16 registers, and four more 16 bytes of each row, of which an
+// instruction takes four by their number. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_TILES_DOTPROD_H_
+#define QPLAN_KERNELS_SIMD_TILES_DOTPROD_H_
+
+#include <arm_neon.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/simd/plain_bytes_dotprod.h"
+
+namespace qplan {
+namespace {
+
+// The rows of a tile: the first one, and how far from it the others lie, which is the same for all taps.
+template <uint32_t kRows>
+struct TileRows {
+  const uint8_t* first;
+  ptrdiff_t offsets[kRows];
+
+  TileRows(const Gemm& g, uint32_t row) {
+    first = g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row];
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      offsets[p] = g.rows == nullptr ? static_cast<ptrdiff_t>(p * g.row_stride) : g.rows[row + p] - first;
+    }
+  }
+};
+
+// 16, 8 or 4 bytes; zeros after them.
+template <uint32_t kCount>
+inline uint8x16_t load_some(const uint8_t* from) {
+  if constexpr (kCount == 16) return vld1q_u8(from);
+  if constexpr (kCount == 8) return vcombine_u8(vld1_u8(from), vcreate_u8(0));
+  return vcombine_u8(vcreate_u8(load_four(from)), vcreate_u8(0));
+}
+
+// Sums of kRows rows by 4 * kVectors channels. kSumsWeights: of one row, whose weights are summed on the way.
+template <uint32_t kRows, uint32_t kVectors, bool kSumsWeights = false>
+struct TileSums {
+  VecI32 of[kRows][kVectors];
+  VecI32 of_weights[kVectors];
+
+  // Group kGroup of the bytes of rows; the weights of the first group are at `weights`.
+  template <int kGroup>
+  __attribute__((always_inline)) void add_group(const int8_t* weights, const int8x16_t (&rows)[kRows]) {
+    int8x16_t w[kVectors];
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; ++q) w[q] = vld1q_s8(weights + 64 * kGroup + 16 * q);
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kVectors; ++q) of[p][q] = vdotq_laneq_s32(of[p][q], w[q], rows[p], kGroup);
+    }
+    if constexpr (kSumsWeights) {
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kVectors; ++q) of_weights[q] = vdotq_s32(of_weights[q], w[q], vdupq_n_s8(1));
+    }
+  }
+
+  // kCount bytes of each row, and their weights; moves both on.
+  template <uint32_t kCount>
+  __attribute__((always_inline)) void add_bytes(const uint8_t*& at, const ptrdiff_t (&offsets)[kRows],
+                                                const int8_t*& weights, uint8x16_t sign_bias) {
+    int8x16_t rows[kRows];
+    rows[0] = vreinterpretq_s8_u8(veorq_u8(load_some<kCount>(at), sign_bias));
+#pragma GCC unroll 8
+    for (uint32_t p = 1; p < kRows; ++p) {
+      rows[p] = vreinterpretq_s8_u8(veorq_u8(load_some<kCount>(at + offsets[p]), sign_bias));
+    }
+    add_group<0>(weights, rows);
+    if constexpr (kCount >= 8) add_group<1>(weights, rows);
+    if constexpr (kCount == 16) {
+      add_group<2>(weights, rows);
+      add_group<3>(weights, rows);
+    }
+    at += kCount;
+    weights += 16 * kCount;
+  }
+
+  __attribute__((always_inline)) void add_rows(const Gemm& g, const TileRows<kRows>& rows,
+                                               const int8_t* weights, uint8x16_t sign_bias) {
+    const uint32_t num_k4 = tap_k4(g);
+    const size_t* tap = g.tap_offsets;
+    for (const size_t* end = tap + g.num_taps; tap != end; ++tap) {
+      const uint8_t* at = rows.first + *tap;
+      const int8_t* whole = weights + size_t{num_k4 / 4} * 256;
+      if constexpr (kSumsWeights) {
+#pragma GCC unroll 2
+        while (weights != whole) add_bytes<16>(at, rows.offsets, weights, sign_bias);
+      } else {
+        while (weights != whole) add_bytes<16>(at, rows.offsets, weights, sign_bias);
+      }
+      if ((num_k4 & 2) != 0) add_bytes<8>(at, rows.offsets, weights, sign_bias);
+      if ((num_k4 & 1) != 0) add_bytes<4>(at, rows.offsets, weights, sign_bias);
+    }
+  }
+};
+
+inline const int8_t* channel_weights(const Gemm& g, uint32_t channel) {
+  return g.weights + size_t{channel / 16} * g.num_taps * tap_k4(g) * 64;
+}
+inline uint8x16_t dot_sign_bias(const Gemm& g) { return vdupq_n_u8(g.sign_bias ^ 0x80); }
+
+// The bias of sums, and what products of signed bytes leave out. sums: of the weights.
+template <uint32_t kVectors>
+inline void add_bias(const Gemm& g, uint32_t channel, VecI32 (&sums)[kVectors]) {
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < kVectors; ++q) {
+    sums[q] = add(load_ints(g.bias + channel + q * kLanes), shift_left<7>(sums[q]));
+  }
+}
+
+// What the sums of all rows begin with. In memory, because the sums and what they are made of take all
+// registers.
+template <uint32_t kVectors>
+struct TileStart {
+  int32_t of[kVectors * kLanes];
+
+  TileStart(const Gemm& g, uint32_t channel) {
+    VecI32 sums[kVectors];
+#pragma GCC unroll 4
+    for (VecI32& v : sums) v = set_ints(0);
+    const int8_t* weights = channel_weights(g, channel);
+    const int8x16_t ones = vdupq_n_s8(1);
+    for (size_t k = size_t{g.num_taps} * tap_k4(g); k != 0; --k, weights += 64) {
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kVectors; ++q) sums[q] = vdotq_s32(sums[q], vld1q_s8(weights + 16 * q), ones);
+    }
+    add_bias(g, channel, sums);
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; ++q) store_ints(of + q * kLanes, sums[q]);
+  }
+
+  template <uint32_t kRows>
+  __attribute__((always_inline)) void begin(const Gemm& g, uint32_t row,
+                                            TileSums<kRows, kVectors>& sums) const {
+    const int32_t* from = of;
+    __asm__("" : "+r"(from) : "m"(of));
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; ++q) {
+      sums.of[0][q] = load_ints(from + q * kLanes);
+#pragma GCC unroll 8
+      for (uint32_t p = 1; p < kRows; ++p) sums.of[p][q] = sums.of[0][q];
+    }
+    if (g.row_term == nullptr) return;
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      const VecI32 term = set_ints(g.row_term[row + p]);
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(sums.of[p][q], term);
+    }
+  }
+};
+
+// Makes outputs of a tile's sums. Constants are loaded when the products are done: held meanwhile, they would
+// take registers from the sums.
+template <typename Epilogue>
+struct OutputWriter {
+  typename EpilogueBytes<Epilogue>::Type bytes;
+  explicit OutputWriter(const Gemm& g) : bytes(g) {}
+
+  template <uint32_t kRows, uint32_t kVectors>
+  __attribute__((always_inline)) void write(const Gemm& g, uint32_t row, uint32_t channel,
+                                            const VecI32 (&sums)[kRows][kVectors]) const {
+    VecI32 outputs[kRows][kVectors];
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; ++q) {
+      const Epilogue epilogue(g, channel + q * kLanes);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p) outputs[p][q] = epilogue.outputs(sums[p][q]);
+    }
+    const uint32_t count = g.num_channels - channel;
+    uint8_t* out = g.first_out + row * g.out_stride + channel;
+    if constexpr (kVectors == 4) {
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p, out += g.out_stride) {
+        store_vector(out, bytes.pack(outputs[p][0], outputs[p][1], outputs[p][2], outputs[p][3]), count);
+      }
+    } else {
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; p += 2, out += 2 * g.out_stride) {
+        const uint32_t next = p + 1 < kRows ? p + 1 : p;
+        const VecI32 packed = bytes.pack(outputs[p][0], outputs[p][1], outputs[next][0], outputs[next][1]);
+        store_halves(out, g.out_stride, packed, count < 8 ? count : 8, next == p ? 1 : 2);
+      }
+    }
+  }
+};
+
+// ACC32: the sums are the outputs. Vectors of integers are stored as they are.
+struct SumWriter {
+  explicit SumWriter(const Gemm&) {}
+
+  template <uint32_t kRows, uint32_t kVectors>
+  __attribute__((always_inline)) void write(const Gemm& g, uint32_t row, uint32_t channel,
+                                            const VecI32 (&sums)[kRows][kVectors]) const {
+    for (uint32_t p = 0; p < kRows; ++p) {
+      auto* out = reinterpret_cast<float*>(g.first_out + (row + p) * g.out_stride) + channel;
+      for (uint32_t q = 0; q < kVectors && channel + q * kLanes < g.num_channels; ++q) {
+        const uint32_t left = g.num_channels - channel - q * kLanes;
+        store_reals(out + q * kLanes, as_reals(sums[p][q]), left < kLanes ? left : kLanes);
+      }
+    }
+  }
+};
+
+template <uint32_t kRows, uint32_t kVectors, typename Writer>
+__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, uint32_t channel,
+                                                     const TileStart<kVectors>& start, const Writer& writer) {
+  TileSums<kRows, kVectors> sums;
+  start.begin(g, row, sums);
+  sums.add_rows(g, TileRows<kRows>(g, row), channel_weights(g, channel), dot_sign_bias(g));
+  writer.write(g, row, channel, sums.of);
+}
+
+// The product of the channels from `channel` on: a copy, which outputs, as bytes, cannot change.
+inline Gemm product_of_channels(Gemm g, uint32_t channel) {
+  g.weights = channel_weights(g, channel);
+  g.first_out += size_t{channel} * output_bytes(g.contract);
+  g.bias += channel;
+  if (g.multiplier != nullptr) g.multiplier += channel;
+  if (g.shift != nullptr) g.shift += channel;
+  if (g.scale != nullptr) g.scale += channel;
+  if (g.float_scale != nullptr) g.float_scale += channel;
+  if (g.float_offset != nullptr) g.float_offset += channel;
+  g.num_channels -= channel;
+  return g;
+}
+
+// All rows by 4 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
+template <uint32_t kVectors, typename Writer>
+__attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
+  const Gemm g = product;  // which outputs cannot change
+  constexpr uint32_t kRows = 16 / kVectors;
+  const TileStart<kVectors> start(g, channel);
+  const Writer writer(g);
+  uint32_t row = 0;
+  for (; row + kRows <= g.num_rows; row += kRows) gemm_tile<kRows>(g, row, channel, start, writer);
+  for (; row < g.num_rows; ++row) gemm_tile<1>(g, row, channel, start, writer);
+}
+
+// One row by channels [first_channel, end_channel), 16 at a time: weights are read once, and summed on the
+// way.
+template <typename Writer>
+__attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
+  const Gemm g = product_of_channels(product, first_channel);
+  const Writer writer(g);
+  const TileRows<1> row(g, 0);
+  const uint8x16_t sign_bias = dot_sign_bias(g);
+  const VecI32 begin = set_ints(g.row_term != nullptr ? g.row_term[0] : 0);
+  const size_t block_bytes = size_t{g.num_taps} * tap_k4(g) * 64;
+  const int8_t* weights = g.weights;
+  for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16, weights += block_bytes) {
+    TileSums<1, 4, true> sums;
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < 4; ++q) {
+      sums.of[0][q] = begin;
+      sums.of_weights[q] = set_ints(0);
+    }
+    sums.add_rows(g, row, weights, sign_bias);
+    add_bias(g, channel, sums.of_weights);
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < 4; ++q) sums.of[0][q] = add(sums.of[0][q], sums.of_weights[q]);
+    writer.write(g, 0, channel, sums.of);
+  }
+}
+
+// Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
+template <typename Writer>
+inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
+  if (g.num_rows != 1) {
+    g.num_channels - channel > 8 ? gemm_rows<4, Writer>(g, channel) : gemm_rows<2, Writer>(g, channel);
+    return channel + 16;
+  }
+  uint32_t end = channel + 16;
+  const auto has_form = [&](uint32_t at) {
+    return g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, at / 16, 1);
+  };
+  while (end < end_channel && has_form(end) == has_form(channel)) end += 16;
+  gemm_row<Writer>(g, channel, end);
+  return end;
+}
+
+// Channels of blocks [first_block, end_block). A function of its own, never inlined: EpilogueRounding may
+// change the floating point environment around it.
+__attribute__((noinline)) void gemm_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t channel = first_block * 16; channel < end_block * 16;) {
+    with_epilogue_of_bytes(g, channel, [&](auto kind) {
+      channel = gemm_group<OutputWriter<typename decltype(kind)::Epilogue>>(g, channel, end_block * 16);
+    });
+  }
+}
+
+__attribute__((noinline)) void sums_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t channel = first_block * 16; channel < end_block * 16;) {
+    channel = gemm_group<SumWriter>(g, channel, end_block * 16);
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_TILES_DOTPROD_H_
