@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/plan_generated.h"
+#include "format/plan_view.h"
 #include "kernels/numeric/dtype.h"
 
 namespace qplan {
@@ -77,10 +77,12 @@ struct StepView {
   void* unusual_address(uint32_t t) const;
   // Parts of tensor(t), asked as often.
   uint32_t rank(uint32_t t) const {
-    return tensors != nullptr ? tensors[t].rank : plan_tensor(t).shape()->size();
+    return tensors != nullptr ? tensors[t].rank : format::rank_of(plan_tensor(t));
   }
   const int64_t* extents(uint32_t t) const {
-    return tensors != nullptr ? tensors[t].extents : plan_tensor(t).shape()->data();
+    if (tensors != nullptr) return tensors[t].extents;
+    const auto* shape = plan_tensor(t).shape();  // null in plans that leave an empty one out
+    return shape == nullptr ? nullptr : shape->data();
   }
   Dtype input_dtype(uint32_t i) const { return dtype(step->inputs()->Get(i)); }
   Dtype output_dtype(uint32_t i) const { return dtype(step->outputs()->Get(i)); }
