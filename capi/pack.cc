@@ -122,6 +122,17 @@ qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_option
     if (known.name == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: name is NULL");
     const std::span<const uint8_t> bytes = qplan::bytes_of(plan, size, "plan");
     const qplan::inspect::PlanReader reader(bytes);
+    for (uint32_t i = 0; i < reader.view().num_steps(); ++i) {
+      if (reader.view().npu_step(i) != nullptr) continue;
+      const auto* custom = reader.view().step(i).params_as_CustomParams();
+      if (custom == nullptr) continue;
+      const std::string name =
+          custom->name() == nullptr ? std::string() : qplan::printable(custom->name()->str());
+      qplan::fail(QPLAN_MODEL_UNSUPPORTED, "emit-c: step " + std::to_string(i) + " is the custom operator '" +
+                                               name +
+                                               "', which a program cannot contain; run the plan with "
+                                               "qplan_kernels_with_custom (docs/custom-operators.md)");
+    }
     const qplan::emit::EmitOptions emit_options = {known.name, known.aot != 0, known.isa};
     for (const qplan::emit::EmittedFile& file : qplan::emit::emit_c(reader.view(), bytes, emit_options)) {
       write(user, file.name.c_str(), file.text.data(), file.text.size());

@@ -40,6 +40,14 @@ void read_import_options(const qplan_pack_options& options, ImportOptions* resul
     const ir::TensorType type = read_type(kWhere + what, input.dtype, input.ndim, input.shape);
     if (!result->input_types.emplace(input.name, type).second) fail(what + " is given twice");
   }
+  if (options.num_custom_operators > 0 && options.custom_operators == nullptr)
+    fail("custom_operators is NULL");
+  for (uint32_t i = 0; i < options.num_custom_operators; ++i) {
+    const qplan_custom_operator* op = options.custom_operators[i];
+    if (op == nullptr || op->struct_size < sizeof(*op) || op->name == nullptr || op->prepare == nullptr)
+      fail(cat("custom operator ", i, " is NULL, or lacks its struct_size, name or prepare"));
+    result->custom_operators.push_back(op);
+  }
   if (options.synthesize_constants != 0) result->synthesize_constants = options.synthesize_seed;
 }
 

@@ -152,6 +152,7 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure how long a plan takes");
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   add_session_options(*command, options->session);
+  add_custom_operators_option(*command, options->session.custom_operators);
   command
       ->add_option("--runs", options->runs,
                    "Runs that are measured (default: at least 30, for at least half a second)")

@@ -15,6 +15,7 @@ namespace {
 
 struct CheckOptions {
   std::string plan;
+  std::string custom_operators;
   uint64_t max_work = 0;
   NpuOptions npu;
 };
@@ -40,6 +41,7 @@ void run(const CheckOptions& options) {
   SessionOptions session;
   session.npu = options.npu;
   session.max_work = options.max_work;
+  session.custom_operators = options.custom_operators;
   session.isa = "reference";
   Session reference(plan, session);
   session.isa = "auto";
@@ -58,6 +60,7 @@ void add_check_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("check", "Verify a plan");
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   add_max_work_option(*command, options->max_work);
+  add_custom_operators_option(*command, options->custom_operators);
   add_driver_options(*command, options->npu);
   command->footer(
       "Checks the digest and the whole structure, binds every step to a kernel and loads every NPU region on "

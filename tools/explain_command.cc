@@ -65,8 +65,9 @@ std::string cpu_text(const ExplainOptions& options, bool is_plan) {
   const std::string path = options.model.model;
   const auto report =
       is_plan
-          ? cpu_explain_json(PlanFile(path))
-          : cpu_explain_json(PlanFile(path, pack_model(options.model, options.placement, QPLAN_FUSE_AUTO)));
+          ? cpu_explain_json(PlanFile(path), options.model.custom_operators)
+          : cpu_explain_json(PlanFile(path, pack_model(options.model, options.placement, QPLAN_FUSE_AUTO)),
+                             options.model.custom_operators);
   if (!options.json) return cpu_explain_text(report);
   // For a model the JSON includes the report of the placement, as with devices.
   auto json = is_plan ? nlohmann::ordered_json::object()
@@ -224,8 +225,10 @@ std::vector<std::string> notes_of(const qplan_event& event, const Json& of_step,
 
 }  // namespace
 
-Json cpu_explain_json(const PlanFile& plan) {
-  const Session session(plan, SessionOptions{});
+Json cpu_explain_json(const PlanFile& plan, const std::string& custom_operators) {
+  SessionOptions options;
+  options.custom_operators = custom_operators;
+  const Session session(plan, options);
   const qplan_session_info info = session.info();
   const Json of_plan = plan_steps(plan);
   const std::string others = made_for_others(plan);

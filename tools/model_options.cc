@@ -122,6 +122,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
           "--synthesize-constants", options.seed,
           "Make up data for constants that a text names without giving them; the same for the same seed")
       ->type_name("SEED");
+  add_custom_operators_option(command, options.custom_operators);
   command.add_flag("--keep-float", options.keep_float,
                    "Skip rewrites that turn a float pattern into an integer operator");
   command.add_option("--skip", options.skip, "Skip passes or rewrites, by name; may be repeated")
@@ -271,6 +272,9 @@ PackArguments::PackArguments(const ModelOptions& options) {
   options_.num_bindings = static_cast<uint32_t>(named_tensors_.size());
   options_.input_types = named_types_.data();
   options_.num_input_types = static_cast<uint32_t>(named_types_.size());
+  const CustomOperators custom(options.custom_operators);
+  options_.custom_operators = custom.operators;
+  options_.num_custom_operators = custom.count;
   if (options.seed.empty()) return;
   options_.synthesize_constants = 1;
   if (!parse_whole(options.seed, &options_.synthesize_seed)) {

@@ -21,6 +21,7 @@ struct ModelOptions {
   std::string contract, io, io_layout;
   std::vector<std::string> input_shapes;  // "x=1x3x224x224:float32"
   std::vector<std::string> bindings;      // "w=w.npy"
+  std::string custom_operators;           // a library
   std::string seed;                       // of synthesised constants; empty: none
   bool keep_float = false;
   std::vector<std::string> skip;

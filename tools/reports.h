@@ -43,7 +43,7 @@ std::string ir_summary(const std::string& relay);
 // {"isa": "avx2", "macs": 301000000, "steps": [{"step", "op", "kernel", "name", "macs", "bytes", "schedule",
 // "notes": [...]},
 // ...]}
-nlohmann::ordered_json cpu_explain_json(const PlanFile& plan);
+nlohmann::ordered_json cpu_explain_json(const PlanFile& plan, const std::string& custom_operators);
 
 // The same as a table, with a line below a step for each note.
 std::string cpu_explain_text(const nlohmann::ordered_json& report);

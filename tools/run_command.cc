@@ -337,6 +337,7 @@ void add_run_command(CLI::App& app) {
       ->type_name("M");
   command->add_option("--std", options->std, "See --mean (default 1)")->type_name("S");
   add_session_options(*command, options->session);
+  add_custom_operators_option(*command, options->session.custom_operators);
   add_npu_file_options(*command, options->session.npu);
   command->add_option("--trace", options->trace, "Write every step with its time, for Perfetto")
       ->type_name("FILE");

@@ -49,6 +49,19 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   add_npu_options(command, options.npu);
 }
 
+void add_custom_operators_option(CLI::App& command, std::string& path) {
+  command
+      .add_option("--custom-operators", path,
+                  "A shared library with operators that qplan does not have (docs/custom-operators.md)")
+      ->type_name("LIB");
+}
+
+CustomOperators::CustomOperators(const std::string& path) {
+  if (path.empty()) return;
+  qplan_error error = make_error();
+  check(qplan_host_custom_operators_load(path.c_str(), &operators, &count, &error), error, "");
+}
+
 void add_max_work_option(CLI::App& command, uint64_t& max_work) {
   command
       .add_option("--max-work", max_work,
@@ -107,7 +120,8 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   qplan_session_config config{};
   config.struct_size = sizeof config;
   config.isa_limit = parse_isa(options.isa);
-  config.kernels = qplan_kernels_all();
+  const CustomOperators custom(options.custom_operators);
+  config.kernels = qplan_kernels_with_custom(&kernels_, qplan_kernels_all(), custom.operators, custom.count);
   config.platform = platform;
   config.max_work = options.max_work;
   npu_.configure(&config);

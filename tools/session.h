@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "qplan/custom_operator.h"
 #include "qplan/host.h"
 #include "tools/files.h"
 #include "tools/npu.h"
@@ -18,11 +19,20 @@ struct SessionOptions {
   std::string isa = "auto";
   std::string pool = "threads";
   uint64_t max_work = 0;  // 0: no limit
+  std::string custom_operators;
   NpuOptions npu;
 };
 
 // --threads, --isa, --pool, --max-work, and those about devices.
 void add_session_options(CLI::App& command, SessionOptions& options);
+
+// --custom-operators, and the operators of the library; none of "". Failure.
+void add_custom_operators_option(CLI::App& command, std::string& path);
+struct CustomOperators {
+  explicit CustomOperators(const std::string& path);
+  const qplan_custom_operator* const* operators = nullptr;
+  uint32_t count = 0;
+};
 
 // --max-work alone.
 void add_max_work_option(CLI::App& command, uint64_t& max_work);
@@ -62,7 +72,8 @@ class Session {
   using Pool = std::unique_ptr<const qplan_thread_pool, void (*)(const qplan_thread_pool*)>;
   using HostSession = std::unique_ptr<qplan_host_session, void (*)(qplan_host_session*)>;
   std::string label_;
-  Pool pool_;  // outlives the session
+  qplan_kernel_set_storage kernels_{};  // these two outlive the session
+  Pool pool_;
   qplan_platform own_platform_{};
   NpuDevices npu_;  // outlive the session
   HostSession host_session_;

@@ -259,7 +259,9 @@ class Tuner {
     qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
     StepTimes times;
     times.attach(platform);
-    Session session(plan, options_.session, &platform);
+    SessionOptions of_session = options_.session;
+    of_session.custom_operators = options_.model.custom_operators;
+    Session session(plan, of_session, &platform);
     write_random_inputs(plan, session);
     for (uint32_t i = 0; i < kVisitWarmUpRuns; ++i) session.invoke();
     times.clear();

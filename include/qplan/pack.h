@@ -31,6 +31,7 @@ typedef struct qplan_named_type {
 } qplan_named_type;
 
 struct qplan_user_pass; /* below */
+struct qplan_custom_operator;
 
 /* The packer's errors may be long (a list of all unsupported operators): whole text through error_text. */
 typedef struct qplan_pack_options {
@@ -85,7 +86,9 @@ typedef struct qplan_pack_options {
    * ends the call with QPLAN_CANCELLED. */
   int32_t (*cancelled)(void* user);
   uint32_t prefer; /* QPLAN_PREFER_*: what decides whether a region is worth its device */
-  uint32_t reserved3;
+  uint32_t num_custom_operators;
+  /* For what the model has that is not qplan's: qplan/custom_operator.h. */
+  const struct qplan_custom_operator* const* custom_operators;
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */

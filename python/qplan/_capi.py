@@ -396,8 +396,13 @@ class PackOptions(Sized):
         ("fuse", c.c_uint32),
         ("cancelled", CancelledFunction),
         ("prefer", c.c_uint32),
-        ("reserved3", c.c_uint32),
+        ("num_custom_operators", c.c_uint32),
+        ("custom_operators", c.c_void_p),
     ]
+
+
+class KernelSetStorage(c.Structure):
+    _fields_ = [("opaque", c.c_uint64 * 4)]
 
 
 _ERROR = c.POINTER(Error)
@@ -424,6 +429,9 @@ PROTOTYPES = {
     "qplan_plan_get_info": (c.c_int32, [_PLAN, c.POINTER(PlanInfo)]),
     "qplan_plan_work": (c.c_int32, [_PLAN, c.c_char_p, c.c_void_p, c.POINTER(c.c_uint64), _ERROR]),
     "qplan_kernels_all": (c.c_void_p, []),
+    "qplan_kernels_with_custom": (c.c_void_p, [c.POINTER(KernelSetStorage), c.c_void_p, c.c_void_p, c.c_uint32]),
+    "qplan_host_custom_operators_load": (
+        c.c_int32, [c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(c.c_uint32), _ERROR]),
     "qplan_isa_name": (c.c_char_p, [c.c_uint32]),
     "qplan_isa_from_name": (c.c_int32, [c.c_char_p, c.POINTER(c.c_uint32)]),
     "qplan_isa_available": (c.c_int, [c.c_uint32]),

@@ -13,7 +13,7 @@ from . import _capi
 from ._callbacks import cancelled, keeping, raising
 from ._errors import check
 from ._library import library
-from ._plan import Plan
+from ._plan import Plan, load_custom_operators
 from ._tensor import Tensor, dl_dtype
 from .passes import attach
 
@@ -93,6 +93,7 @@ class _Call:
         tuning_threads=1,
         fuse="auto",
         prefer=None,
+        custom_operators=None,
     ):
         self.output = _capi.Pieces()
         self.error = _capi.Error()
@@ -105,7 +106,10 @@ class _Call:
         libraries = [os.fsencode(path) for path in target_libs]
         types, kept_types = _named_types(input_types or {})
         tensors, kept_tensors = _named_tensors(bindings or {})
+        operators, num_operators = load_custom_operators(custom_operators)
         self.options = _capi.PackOptions(
+            custom_operators=operators,
+            num_custom_operators=num_operators,
             strip_names=int(strip_names),
             target=target.encode(),
             dump_after=_text(dump_after),
@@ -189,6 +193,7 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
         decides whether a region is worth its device (None: "npu" where target names a device first, else "latency");
         cost_gate: False keeps all regions on their devices; fallback: "cpu",
         or "none": regions of a device have no CPU steps as a fallback.
+      custom_operators: a shared library with operators that qplan does not have (docs/custom-operators.md).
       contract: "tfl2" or "f32e", the numeric contract of every operator.
       io, io_layout: dtype ("int8", "uint8", "float") and layout ("nhwc", "nchw") of inputs and outputs.
       input_types: {name: shape} or {name: (shape, dtype)} for inputs that the model leaves open; float32 by default.

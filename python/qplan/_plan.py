@@ -16,6 +16,15 @@ _ALIGNMENT = 64  # of a plan's bytes
 _DTYPE_KINDS = {_capi.DL_INT: "i", _capi.DL_UINT: "u", _capi.DL_FLOAT: "f"}
 
 
+def load_custom_operators(path):
+    """The operators of a shared library and their number; none of None. The library stays loaded."""
+    operators, count = ctypes.c_void_p(), ctypes.c_uint32()
+    if path is not None:
+        error = _capi.Error()
+        check(library().qplan_host_custom_operators_load(os.fsencode(path), operators, count, error), error)
+    return operators, count.value
+
+
 @dataclasses.dataclass(frozen=True)
 class TensorInfo:
     """An input or output: real value = scale * (element - zero_point)."""

@@ -13,7 +13,7 @@ from . import _capi
 from ._devices import Buffer, Device
 from ._errors import Error, check
 from ._library import library
-from ._plan import Plan
+from ._plan import Plan, load_custom_operators
 from ._tensor import Tensor
 
 
@@ -99,6 +99,7 @@ class Session:
     where a device is simulated.
 
     max_work: refuse a plan that computes more (Plan.work) with QPLAN_WORK_LIMIT; None: no limit.
+    custom_operators: a shared library with operators that qplan does not have (docs/custom-operators.md).
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Session:
         npu_verify=False,
         npu_timeout_ms=None,
         max_work=None,
+        custom_operators=None,
     ):
         lib = library()
         self._plan = plan if isinstance(plan, Plan) else Plan(plan)
@@ -135,6 +137,10 @@ class Session:
             raise Error(_capi.INVALID_ARGUMENT, f"on_npu_failure is {on_npu_failure!r}, expected one of {known}")
         devices = tuple(devices)
         device_configs = _device_configs(devices)
+        operators, num_operators = load_custom_operators(custom_operators)
+        # Not freed before the session, since it keeps the address.
+        kernel_set = _capi.KernelSetStorage()
+        kernels = lib.qplan_kernels_with_custom(kernel_set, lib.qplan_kernels_all(), operators, num_operators)
         create_pool, destroy_pool = pools[pool]
         thread_pool = create_pool(threads) if threads > 1 else None
         if threads > 1 and not thread_pool:
@@ -144,7 +150,7 @@ class Session:
         self._platform = _capi.Platform(thread_pool=thread_pool, now_ns=clock)
         config = _capi.SessionConfig(
             isa_limit=isa_limit,
-            kernels=lib.qplan_kernels_all(),
+            kernels=kernels,
             platform=ctypes.pointer(self._platform),
             npu=lib.qplan_npu_client_default(),
             devices=ctypes.addressof(device_configs) if devices else None,
@@ -172,7 +178,7 @@ class Session:
             destroy_pool,
             self._buffers,
             self._plan,
-            self._platform,
+            (self._platform, kernel_set),
             devices,
         )
         self._session = lib.qplan_host_session_get(host_session)

@@ -94,6 +94,7 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   Session* session = new (base) qplan_session();
   session->plan = plan;
   session->function = options.function;
+  session->kernels = options.kernels;
   session->steps = reinterpret_cast<StepRecord*>(base + layout.steps);
   place_kept_steps(base + layout.kept, session);
   session->data = reinterpret_cast<void**>(base + layout.tensors);

@@ -85,6 +85,7 @@ struct Session {
   SessionState state = SessionState::kReady;
   format::PlanView plan;
   const format::Function* function = nullptr;
+  const qplan_kernel_set* kernels = nullptr;
   StepRecord* steps = nullptr;  // of the function, in order
   void** data = nullptr;        // address of each tensor of the plan; null where the function never has it
   uint32_t num_data = 0;        // entries of `data`; tensors from there on are constants
@@ -118,6 +119,7 @@ struct Session {
     StepView view = {&plan.plan(), &plan.step(step_index(i)), data};
     view.file = plan.bytes();
     view.num_data = num_data;
+    view.kernels = kernels;
     return view;
   }
   // Null for what has not been written yet.

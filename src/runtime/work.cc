@@ -68,7 +68,8 @@ qplan_status step_work(const format::PlanView& plan, uint32_t index, const qplan
   }
   const KernelFamily* family = find_family(plan, index, kernels, error);
   if (family == nullptr) return error->status();
-  const StepView view = StepView::without_addresses(plan.plan(), plan.step(index), plan.bytes());
+  StepView view = StepView::without_addresses(plan.plan(), plan.step(index), plan.bytes());
+  view.kernels = &kernels;
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   if (family->bind(view, true, args, error) < 0) {
     place_step_error(plan, index, *family, error);

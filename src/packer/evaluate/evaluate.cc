@@ -20,6 +20,12 @@ bool runs_on_cpu(const target::Program& program) {
     return step.npu != nullptr && step.npu->num_alternative_steps == 0;
   });
 }
+// Whether it needs operators that only the application has.
+bool has_custom_operators(const target::Program& program) {
+  return std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
+    return step.npu == nullptr && step.kernel == kKernel_custom;
+  });
+}
 
 }  // namespace
 
@@ -36,7 +42,8 @@ AlignedBytes make_plan(const target::Program& lowered, const target::TargetProfi
 
 void check_plan(std::span<const uint8_t> plan, const target::Program& program, const memory::Arena& arena) {
   constexpr uint64_t kMaxTriedArena = uint64_t{256} << 20;
-  if (memory::total_bytes(arena) <= kMaxTriedArena && runs_on_cpu(program)) {
+  if (memory::total_bytes(arena) <= kMaxTriedArena && runs_on_cpu(program) &&
+      !has_custom_operators(program)) {
     ReferenceSession session(plan);
   } else {
     inspect::PlanReader reader(plan);
@@ -123,8 +130,10 @@ std::vector<ir::ConstantRef> run_function(const ir::Function& function,
                                                 std::to_string(function.params().size()) + " parameters");
   }
   const target::TargetProfile profile = target::reference_profile();
-  const AlignedBytes plan =
-      make_plan(target::lower_function(function, profile), profile, {}, {.strip = true});
+  const target::Program program = target::lower_function(function, profile);
+  if (has_custom_operators(program))
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "evaluate: it has operators of the application's");
+  const AlignedBytes plan = make_plan(program, profile, {}, {.strip = true});
   ReferenceSession session(plan.span());
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     const std::span<uint8_t> to = session.io(QPLAN_INPUT, i);

@@ -22,7 +22,7 @@ AlignedBytes make_plan(const target::Program& program, const target::TargetProfi
 
 // What the runtime refuses of a plan just made is our own defect: PackError (QPLAN_INTERNAL). A session of a
 // large arena is not tried: the overlap checker and the kernels' own checks have been over all that it would
-// look at. Nor is one that needs a device.
+// look at. Nor is one that needs a device or operators of the application's.
 void check_plan(std::span<const uint8_t> plan, const target::Program& program, const memory::Arena& arena);
 
 // A plan that runs on the reference kernels, in memory of its own.

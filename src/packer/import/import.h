@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "qplan/custom_operator.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/module.h"
 
@@ -38,6 +39,8 @@ struct ImportOptions {
   // imported become no error: their results are parameters, and what they read are results of main.
   // Importers of formats without a list of operators ignore it.
   std::vector<SourceOperator>* operators = nullptr;
+  // Operators of the caller's, for what a model has that is not qplan's (docs/custom-operators.md).
+  std::vector<const qplan_custom_operator*> custom_operators;
 };
 
 // For modules of such an import: everything that nothing reads becomes a result, as far as there is room.

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "src/packer/error.h"
+#include "src/packer/import/custom.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/import/quantization_attrs.h"
@@ -63,7 +64,8 @@ uint64_t weighted_macs(ModelFile& file, const tflite::Operator& op) {
 }
 
 // found: where every operator is noted; null: nowhere.
-void import_operators(Graph& graph, UnsupportedList* unsupported, std::vector<SourceOperator>* found) {
+void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOptions& options) {
+  std::vector<SourceOperator>* const found = options.operators;
   for (size_t i = 0; i < graph.file().num_operators(); ++i) {
     const tflite::Operator& op = graph.file().op(i);
     const std::string op_name = graph.file().operator_name(op);
@@ -87,7 +89,14 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, std::vector<So
         row->import_op(context);
         continue;
       }
-      refuse("");
+      const qplan_custom_operator* custom =
+          importer::find_custom(options.custom_operators, graph.file().custom_code(op));
+      if (custom == nullptr) {
+        refuse("");
+      } else {
+        tfl::import_custom(context, *custom);
+        continue;
+      }
     } catch (const tfl::Unsupported& use) {
       refuse(use.reason);
     } catch (const PackError& error) {
@@ -178,7 +187,7 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   UnsupportedList unsupported;
   add_inputs(graph, &unsupported);
   tfl::prepare_variables(graph, &unsupported);
-  import_operators(graph, &unsupported, options.operators);
+  import_operators(graph, &unsupported, options);
   if (!unsupported.empty() && options.operators == nullptr) {
     tfl::list_subgraph_operators(file, &unsupported);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
@@ -211,8 +220,10 @@ constexpr Advice kAdvice[] = {
      "qplan runs networks on numbers: pack the part of the model after its texts became numbers"},
     {" inside IF", "branches are not run; export the model with the branch that is meant"},
     {kCustomOperator,
-     "TFLite's converter left custom operators: replace them by builtin ones, or export the model up to "
-     "their inputs and compute them in the application"},
+     "TFLite's converter left custom operators: give them with --custom-operators LIB "
+     "(docs/custom-operators.md), "
+     "replace them by builtin ones, or export the model up to their inputs and compute them in the "
+     "application"},
     {"first value that is not constant",
      "variables begin as constants: initialise them with numbers when the model is exported"},
     {" inside WHILE",

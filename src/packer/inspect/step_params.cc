@@ -14,10 +14,13 @@ namespace {
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 // The shortest decimal that reads back as the same float.
-std::string text(float value) {
+template <typename Number>
+std::string shortest(Number value) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
 }
+std::string text(float value) { return shortest(value); }
+std::string text(double value) { return shortest(value); }
 std::string text(bool value) { return value ? "true" : "false"; }
 template <typename Integer>
 std::string text(Integer value) {
@@ -30,6 +33,30 @@ std::string text(const flatbuffers::Vector<Integer>* values) {
     result += (i == 0 ? "" : ", ") + std::to_string(values->Get(i));
   }
   return result + "]";
+}
+std::string text(const flatbuffers::String* value) { return value == nullptr ? "" : value->str(); }
+std::string text(const flatbuffers::Vector<float>* values) {
+  std::string result = "[";
+  for (uint32_t i = 0; i < format::count_of(values); ++i)
+    result += (i == 0 ? "" : ", ") + text(values->Get(i));
+  return result + "]";
+}
+// "{max_detections=10, labels='a'}"
+std::string text(const flatbuffers::Vector<flatbuffers::Offset<format::CustomOption>>* options) {
+  std::string result = "{";
+  for (uint32_t i = 0; i < format::count_of(options); ++i) {
+    const format::CustomOption& option = *options->Get(i);
+    result += (i == 0 ? "" : ", ") + text(option.name()) + "=";
+    if (option.text() != nullptr) {
+      result += "'" + text(option.text()) + "'";
+      continue;
+    }
+    const uint32_t count = format::count_of(option.numbers());
+    for (uint32_t k = 0; k < count; ++k)
+      result += (k == 0 ? (count > 1 ? "[" : "") : ", ") + text(option.numbers()->Get(k));
+    result += count == 0 ? "[]" : count > 1 ? "]" : "";
+  }
+  return result + "}";
 }
 std::string text(format::Contract contract) { return format::EnumNameContract(contract); }
 std::string text(format::FloatEpilogue form) { return format::EnumNameFloatEpilogue(form); }

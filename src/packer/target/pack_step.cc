@@ -24,10 +24,28 @@ using flatbuffers::Offset;
 #define QPLAN_PARAMS_END(table) }
 #include "src/packer/target/step_params.def"
 
+// What is written before its table, as what: a vector or a string.
 template <typename T>
-inline constexpr bool kIsVector = false;
+struct Referenced {
+  static constexpr bool kIs = false;
+};
 template <typename T>
-inline constexpr bool kIsVector<std::vector<T>> = true;
+struct Referenced<std::vector<T>> {
+  static constexpr bool kIs = true;
+  using Type = flatbuffers::Vector<T>;
+};
+template <>
+struct Referenced<std::string> {
+  static constexpr bool kIs = true;
+  using Type = flatbuffers::String;
+};
+template <>
+struct Referenced<std::vector<CustomOption>> {
+  static constexpr bool kIs = true;
+  using Type = flatbuffers::Vector<Offset<format::CustomOption>>;
+};
+template <typename T>
+inline constexpr bool kIsReferenced = Referenced<std::decay_t<T>>::kIs;
 
 template <typename Integer>
 Offset<flatbuffers::Vector<Integer>> pack_vector(const std::vector<Integer>& values,
@@ -42,23 +60,37 @@ Offset<flatbuffers::Vector<float>> pack_vector(const std::vector<float>& values,
   return builder.CreateVector(values);
 }
 
+Offset<flatbuffers::String> pack_vector(const std::string& text, FlatBufferBuilder& builder) {
+  return builder.CreateString(text);
+}
+
+Offset<flatbuffers::Vector<Offset<format::CustomOption>>> pack_vector(
+    const std::vector<CustomOption>& options, FlatBufferBuilder& builder) {
+  std::vector<Offset<format::CustomOption>> packed;
+  for (const CustomOption& option : options) {
+    const auto name = builder.CreateString(option.name);
+    const auto numbers = builder.CreateVector(option.numbers);
+    const auto text = option.text ? builder.CreateString(*option.text) : Offset<flatbuffers::String>();
+    packed.push_back(format::CreateCustomOption(builder, name, numbers, text));
+  }
+  return builder.CreateVector(packed);
+}
+
 // Vectors are written before the table begins, and are the last of the fields that are added.
 template <typename TableBuilder, typename Params>
 auto pack_table(const Params& params, FlatBufferBuilder& builder) {
   std::vector<flatbuffers::uoffset_t> vectors;
   for_each_field(params, [&](const auto& value, auto) {
-    if constexpr (kIsVector<std::decay_t<decltype(value)>>) vectors.push_back(pack_vector(value, builder).o);
+    if constexpr (kIsReferenced<decltype(value)>) vectors.push_back(pack_vector(value, builder).o);
   });
   TableBuilder table(builder);
   for_each_field(params, [&](const auto& value, auto add) {
-    if constexpr (!kIsVector<std::decay_t<decltype(value)>>) (table.*add)(value);
+    if constexpr (!kIsReferenced<decltype(value)>) (table.*add)(value);
   });
   size_t next = 0;
   for_each_field(params, [&](const auto& value, auto add) {
-    if constexpr (kIsVector<std::decay_t<decltype(value)>>) {
-      using Element = typename std::decay_t<decltype(value)>::value_type;
-      (table.*add)(Offset<flatbuffers::Vector<Element>>(vectors[next++]));
-    }
+    if constexpr (kIsReferenced<decltype(value)>)
+      (table.*add)(Offset<typename Referenced<std::decay_t<decltype(value)>>::Type>(vectors[next++]));
   });
   return table.Finish();
 }

@@ -4,11 +4,13 @@
 #define QPLAN_SRC_PACKER_TARGET_STEP_PARAMS_H_
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "format/plan_generated.h"
+#include "src/packer/op/custom.h"
 
 namespace qplan::target {
 
@@ -20,6 +22,8 @@ struct FloatEpilogues {
   std::vector<float> offset;
   bool operator==(const FloatEpilogues&) const = default;
 };
+
+using op::CustomOption;
 
 #define QPLAN_PARAMS(table) struct table {
 #define QPLAN_FIELD(type, name, shown) type name = {};

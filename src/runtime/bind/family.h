@@ -23,6 +23,7 @@
 
 #include "format/memory_layout.h"
 #include "kernels/kernel.h"
+#include "qplan/custom_operator.h"
 #include "qplan/qplan.h"
 #include "src/base/checked.h"
 #include "src/base/error.h"
@@ -167,6 +168,9 @@ inline bool never_in_place(const StepView&, uint32_t, uint32_t) { return false; 
 struct qplan_kernel_set {
   const qplan::KernelFamily* const* families;
   uint32_t num_families;
+  // The application's own (qplan/custom_operator.h).
+  uint32_t num_operators = 0;
+  const qplan_custom_operator* const* operators = nullptr;
 };
 
 namespace qplan {

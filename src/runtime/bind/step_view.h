@@ -7,6 +7,7 @@
 
 #include "format/plan_view.h"
 #include "kernels/numeric/dtype.h"
+#include "qplan/qplan.h"
 
 namespace qplan {
 
@@ -41,6 +42,8 @@ struct StepView {
   const uint8_t* file = nullptr;
   // Tiles are ordinary entries.
   const StepTensor* tensors = nullptr;
+  // The set that the families' operators (custom.cc) come from; null where nothing is run.
+  const qplan_kernel_set* kernels = nullptr;
   // Entries of `data`: tensors from there on are constants, which are in `file`.
   uint32_t num_data = UINT32_MAX;
   // Memory of kMaxArgsBytes that nobody else uses while the step is bound, or run by one worker: where a

@@ -28,12 +28,13 @@ TEST(TfliteModelKind, CompiledModelsNameTheirDeviceFirst) {
   EXPECT_EQ(custom_error("NeutronGraph"),
             expected("NeutronGraph", "NXP's eIQ Neutron NPU", "neutron-converter"));
   EXPECT_EQ(custom_error("vsi-npu"), expected("vsi-npu", "a VeriSilicon NPU", "its compiler"));
-  EXPECT_EQ(
-      custom_error("ethos-v"),
-      kFile +
-          "TFLite's converter left custom operators: replace them by builtin ones, or export the model up "
-          "to their inputs and compute them in the application\n"
-          "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
+  EXPECT_EQ(custom_error("ethos-v"),
+            kFile +
+                "TFLite's converter left custom operators: give them with --custom-operators LIB "
+                "(docs/custom-operators.md), replace them by builtin ones, or export the model up to their "
+                "inputs and "
+                "compute them in the application\n"
+                "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
 }
 
 // A fully connected layer of these types, [1, 2] times [2, 2], and an operator that is not imported.

@@ -76,6 +76,9 @@ const std::map<std::string, std::string>& examples() {
         {"floor_divide", "%i, %j"},
         {"floor_mod", "%i, %j"},
         {"gather_nd", "%r, %i"},
+        {"custom",
+         "(%q, %f), operator=\"Op\", options=\"{\\\"a\\\": [1, 2.5]}\", shapes=[[3, 2]], dtypes=\"int16\", "
+         "scales=\"[0.5, 0.0, 0.25]\", zero_points=[1, 0, 0], scratch_bytes=8"},
         {"nn.lstm", "%sf, %wi, %wr, %bf, %bf, %syf, %syf"},
         {"qnn.conv2d_transpose", "%c, %t, 0, 0, 0.5f, 0.5f, strides=[2, 1], crop=[1, 0], output_size=[8, 8]"},
         {"qnn.tanh", "%h, 0.5f, 0, 0.000030517578125f, 0"},

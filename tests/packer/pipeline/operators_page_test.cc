@@ -227,6 +227,7 @@ const std::vector<Row>& rows() {
       {"layer normalisation", "", "LayerNormalization", "", "", {}},
       {"division and remainder, rounded down", "FLOOR_DIV FLOOR_MOD", "", "", "floor_divide floor_mod", {}},
       {"positions in several axes", "GATHER_ND", "", "", "gather_nd", {}},
+      {"operators of the application (custom-operators.md)", "", "", "", "custom", {}},
       {"pad",
        "PAD PADV2",
        "Pad",

@@ -281,6 +281,7 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "int_binary",
                                   "cast",
                                   "gather_nd",
+                                  "custom",  // tests/runtime/custom_operator_test.cc
                                   "chain",
                                   "float_conv2d",
                                   "float_pool2d",

@@ -8,11 +8,13 @@
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "qplan/custom_operator.h"
 #include "src/packer/error.h"
 #include "src/packer/import/tflite/model_file.h"
 #include "src/packer/ir/module.h"
@@ -122,6 +124,11 @@ class OpContext {
     if (found == nullptr) missing_options(tflite::BuiltinOptionsTraits<Options>::enum_value);
     return *found;
   }
+  // Of an operator that is not TFLite's; may be empty.
+  std::span<const uint8_t> custom_options() const {
+    if (op_.custom_options() == nullptr) return {};
+    return {op_.custom_options()->data(), op_.custom_options()->size()};
+  }
   // The tensor's contents where they are known on import; null otherwise.
   ir::ConstantRef known_contents(const TensorInfo& tensor) const { return graph_.known_contents(tensor); }
   bool is_known(const TensorInfo& tensor) const { return known_contents(tensor) != nullptr; }
@@ -206,6 +213,9 @@ const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code);
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
 // A constant of float16 as float32.
 ir::ConstantRef widened_halves(const TensorInfo& tensor);
+
+// An operator of the caller's (op_custom.cc).
+void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);
 
 // TANH of 8 bits (op_table.cc).
 void import_tanh_table(OpContext& op);

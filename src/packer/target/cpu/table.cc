@@ -95,11 +95,31 @@ Constraint scales_are_constants(const std::string& prefix, void (*read)(const Ma
 
 namespace {
 
+// An operator of the application's: a step as the node says.
+NodeSequence match_custom(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "custom") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_custom(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  op::CustomAttributes custom = op::custom_of(node);
+  ProgramStep step = make_step(kKernel_custom, node);
+  for (const ir::ValueId operand : node.operands) step.inputs.push_back(lowering.tensor(operand));
+  for (const ir::ValueId result : node.results) step.outputs.push_back(lowering.define(result));
+  step.params = CustomParams{.name = std::move(custom.name),
+                             .options = std::move(custom.options),
+                             .scales = std::move(custom.scales),
+                             .zero_points = std::move(custom.zero_points),
+                             .scratch_bytes = custom.scratch_bytes,
+                             .state_bytes = custom.state_bytes};
+  lowering.add_step(std::move(step));
+}
+std::vector<TableRow> custom_rows() { return {{"custom", match_custom, {}, lower_custom}}; }
+
 std::vector<TableRow> all_rows() {
   std::vector<TableRow> rows;
   for (const auto& group :
        {float_rows, layer_rows, gather_rows, number_rows, binary_rows, image_rows, reduce_rows, softmax_rows,
-        unary_chain_rows, quantize_rows, movement_rows, concat_rows, recurrent_rows}) {
+        unary_chain_rows, quantize_rows, movement_rows, concat_rows, recurrent_rows, custom_rows}) {
     std::vector<TableRow> of_group = group();
     rows.insert(rows.end(), std::move_iterator(of_group.begin()), std::move_iterator(of_group.end()));
   }

@@ -1,0 +1,172 @@
+// Operators that are not TFLite's, which the caller gives (qplan/custom_operator.h).
+#include <flatbuffers/flexbuffers.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "src/packer/import/custom.h"
+#include "src/packer/import/tflite/op_context.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::tfl {
+namespace {
+
+using op::CustomOption;
+
+// Lists of a file may share bytes, and so become many times its size.
+constexpr size_t kMaxNumbers = 1 << 16;
+
+// The elements of a vector, typed or not, as they lie: the library's conversions to numbers also read texts,
+// for which they need its code beside its headers.
+template <typename Vector>
+struct Elements : Vector {
+  explicit Elements(const Vector& vector) : Vector(vector) {}
+
+  // Null where the element is no number.
+  std::optional<double> number(size_t i) const {
+    const uint8_t* at = this->data_ + i * this->byte_width_;
+    const size_t width = this->byte_width_;
+    switch ((*this)[i].GetType()) {
+      case flexbuffers::FBT_BOOL:
+      case flexbuffers::FBT_UINT:
+        return width == 1   ? read<uint8_t>(at)
+               : width == 2 ? read<uint16_t>(at)
+               : width == 4 ? read<uint32_t>(at)
+                            : read<uint64_t>(at);
+      case flexbuffers::FBT_INT:
+        return width == 1   ? read<int8_t>(at)
+               : width == 2 ? read<int16_t>(at)
+               : width == 4 ? read<int32_t>(at)
+                            : read<int64_t>(at);
+      case flexbuffers::FBT_FLOAT:
+        if (width == 4) return read<float>(at);
+        if (width == 8) return read<double>(at);
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  template <typename T>
+  static double read(const uint8_t* at) {
+    T value;
+    std::memcpy(&value, at, sizeof(value));
+    return static_cast<double>(value);
+  }
+};
+
+template <typename Vector>
+void append(const Vector& vector, CustomOption* option) {
+  const Elements<Vector> elements(vector);
+  for (size_t i = 0; i < elements.size() && i <= kMaxNumbers; ++i) {
+    const std::optional<double> number = elements.number(i);
+    if (!number)
+      throw Unsupported{"option " + importer::quoted(option->name) +
+                        ", which is a list of other things than numbers"};
+    option->numbers.push_back(*number);
+  }
+}
+
+CustomOption read_option(const char* name, const flexbuffers::Vector& values, size_t i) {
+  CustomOption option = {.name = clean_name(name)};
+  const flexbuffers::Reference value = values[i];
+  if (const auto number = Elements<flexbuffers::Vector>(values).number(i)) {
+    option.numbers = {*number};
+  } else if (value.IsString()) {
+    option.text = clean_name(value.AsString().str());
+  } else if (value.IsFixedTypedVector()) {
+    append(value.AsFixedTypedVector(), &option);
+  } else if (value.IsTypedVector()) {
+    append(value.AsTypedVector(), &option);
+  } else if (value.IsVector() && !value.IsMap()) {
+    append(value.AsVector(), &option);
+  } else {
+    throw Unsupported{"option " + importer::quoted(option.name) +
+                      ", which is neither a number nor a text nor a list of numbers"};
+  }
+  for (const double number : option.numbers) {
+    if (!std::isfinite(number))
+      throw Unsupported{"option " + importer::quoted(option.name) + ", which is not finite"};
+  }
+  return option;
+}
+
+// A map of flexbuffers, as converters write it; other bytes become numbers of the option "custom_options".
+std::vector<CustomOption> read_options(std::span<const uint8_t> of_file) {
+  std::vector<CustomOption> options;
+  if (of_file.empty()) return options;
+  // Flexbuffers are read as they lie, and a file need not align them.
+  std::vector<uint64_t> aligned((of_file.size() + 7) / 8);
+  std::memcpy(aligned.data(), of_file.data(), of_file.size());
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(aligned.data()), of_file.size());
+  std::vector<uint8_t> reuse;
+  const bool is_map = bytes.size() >= 3 && flexbuffers::VerifyBuffer(bytes.data(), bytes.size(), &reuse) &&
+                      flexbuffers::GetRoot(bytes.data(), bytes.size()).IsMap();
+  if (!is_map) {
+    if (bytes.size() > kMaxNumbers) throw Unsupported{cat(bytes.size(), " bytes of options")};
+    options.push_back({.name = "custom_options", .numbers = {bytes.begin(), bytes.end()}});
+    return options;
+  }
+  const flexbuffers::Map map = flexbuffers::GetRoot(bytes.data(), bytes.size()).AsMap();
+  if (map.size() > op::kMaxCustomOptions) throw Unsupported{cat(map.size(), " options")};
+  size_t count = 0;
+  for (size_t i = 0; i < map.size(); ++i) {
+    options.push_back(read_option(map.Keys()[i].AsKey(), map.Values(), i));
+    count += options.back().numbers.size();
+    if (count > kMaxNumbers) throw Unsupported{cat("more than ", kMaxNumbers, " numbers as options")};
+  }
+  return options;
+}
+
+void add_quantization(const TensorInfo& tensor, op::CustomAttributes* custom) {
+  const bool is_quantized =
+      tensor.num_scales() == 1 && tensor.dtype && !tensor.dtype->is_float() && tensor.dtype->bits <= 32;
+  const QuantParams params = is_quantized ? checked_quantization(tensor) : QuantParams{0, 0};
+  custom->scales.push_back(params.scale);
+  custom->zero_points.push_back(params.zero_point);
+}
+
+}  // namespace
+
+void import_custom(OpContext& op, const qplan_custom_operator& custom_operator) {
+  op::CustomAttributes custom;
+  custom.name = custom_operator.name;
+  custom.options = read_options(op.custom_options());
+  if (op.num_inputs() + op.num_outputs() > QPLAN_CUSTOM_MAX_OPERANDS)
+    throw Unsupported{cat(op.num_inputs() + op.num_outputs(), " inputs and outputs, more than ",
+                          uint32_t{QPLAN_CUSTOM_MAX_OPERANDS})};
+  if (op.num_outputs() == 0) throw Unsupported{"no outputs"};
+  std::vector<ir::ValueId> operands;
+  for (size_t i = 0; i < op.num_inputs(); ++i) {
+    if (op.optional_input(i) == nullptr) continue;  // left out by the model
+    operands.push_back(op.value(op.input(i)));
+    add_quantization(op.input(i), &custom);
+  }
+  if (operands.empty()) throw Unsupported{"no inputs"};
+  for (size_t i = 0; i < op.num_outputs(); ++i) {
+    const TensorInfo& output = op.output(i);
+    if (!output.dtype) throw Unsupported{type_name(output.file_type) + " output"};
+    if (custom_operator.infer == nullptr && (!output.has_shape || output.is_empty))
+      throw Unsupported{"outputs without shapes, which the operator does not infer"};
+    custom.outputs.push_back({*output.dtype, output.shape});
+    add_quantization(output, &custom);
+  }
+  importer::ask_custom(custom_operator, op.graph().function(), operands, &custom);
+  const std::string key = "custom " + op.name();
+  if (custom.state_bytes > 0) {
+    TensorInfo state;
+    state.name = op.name() + "_state";
+    state.dtype = ir::kUint8;
+    state.shape = {static_cast<int64_t>(custom.state_bytes)};
+    state.has_shape = true;
+    op.graph().will_be_assigned(key);
+    operands.push_back(op.graph().read_variable(key, state));
+  }
+  const std::vector<ir::ValueId> results = op.emit_many("custom", operands, op::attrs_of(custom));
+  for (size_t i = 0; i < op.num_outputs(); ++i) op.graph().define(op.output(i), results[i]);
+  if (custom.state_bytes > 0) op.graph().assign_variable(key, results.back());
+}
+
+}  // namespace qplan::tfl

@@ -1,0 +1,184 @@
+#include "src/packer/op/custom.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "format/container.h"
+#include "qplan/custom_operator.h"
+#include "src/packer/ir/json_depth.h"
+#include "src/packer/op/infer.h"
+
+namespace qplan::op {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::initializer_list<ir::DType> kDTypes = {ir::kInt8,  ir::kUint8, ir::kInt16,
+                                                      ir::kInt32, ir::kInt64, ir::kFloat32};
+
+Json parsed(const ir::Node& node, std::string_view name) {
+  const std::string& text = attr_string(node, name);
+  Json json = ir::exceeds_json_depth(text) ? Json() : Json::parse(text, nullptr, false);
+  if (json.is_discarded()) invalid(cat("attribute '", name, "' is not JSON"));
+  return json;
+}
+
+// {"max_detections": [10], "labels": "a"}
+std::vector<CustomOption> read_options(const ir::Node& node) {
+  const Json json = parsed(node, "options");
+  if (!json.is_object() || json.size() > kMaxCustomOptions)
+    invalid(cat("attribute 'options' is not a JSON object of at most ", kMaxCustomOptions, " options"));
+  std::vector<CustomOption> options;
+  for (const auto& [name, value] : json.items()) {
+    CustomOption option = {.name = name};
+    if (value.is_string()) {
+      option.text = value.get<std::string>();
+    } else {
+      if (!value.is_array()) invalid(cat("option '", name, "' is neither a text nor a list of numbers"));
+      for (const Json& number : value) {
+        if (!number.is_number() || !std::isfinite(number.get<double>()))
+          invalid(cat("option '", name, "' has an entry that is no finite number"));
+        option.numbers.push_back(number.get<double>());
+      }
+    }
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+std::vector<float> read_scales(const ir::Node& node) {
+  const Json json = parsed(node, "scales");
+  std::vector<float> scales;
+  if (!json.is_array()) invalid("attribute 'scales' is not a JSON list");
+  for (const Json& number : json) {
+    const double scale = number.is_number() ? number.get<double>() : -1;
+    if (!(scale >= 0 && scale <= 0x1p100)) invalid("attribute 'scales' has an entry that is no scale");
+    scales.push_back(static_cast<float>(scale));
+  }
+  return scales;
+}
+
+// "int8,float32" and [[1, 4], [1]].
+std::vector<ir::TensorType> read_outputs(const ir::Node& node) {
+  const std::vector<ir::Ints>& shapes = attr_int_lists(node, "shapes");
+  const std::string& names = attr_string(node, "dtypes");
+  std::vector<ir::TensorType> types;
+  size_t begin = 0;
+  for (const ir::Ints& shape : shapes) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const auto dtype =
+        begin > names.size() ? std::nullopt : ir::dtype_from_string(names.substr(begin, end - begin));
+    if (!dtype || std::find(kDTypes.begin(), kDTypes.end(), *dtype) == kDTypes.end())
+      invalid(cat("attribute 'dtypes' does not name a dtype of result ", types.size(),
+                  ": int8, uint8, int16, int32, int64 or float32"));
+    types.push_back({*dtype, shape});
+    const std::string error = ir::type_error(types.back());
+    if (!error.empty()) invalid(error);
+    begin = end + 1;
+  }
+  if (begin <= names.size()) invalid("attribute 'dtypes' has more entries than 'shapes'");
+  return types;
+}
+
+uint64_t bytes_attr(const ir::Node& node, std::string_view name) {
+  const int64_t bytes = attr_int(node, name);
+  if (bytes < 0 || bytes > INT32_MAX)
+    invalid(cat("attribute '", name, "' is ", bytes, ", expected 0 to 2^31 - 1"));
+  return static_cast<uint64_t>(bytes);
+}
+
+std::vector<ir::TensorType> infer(const InferInput& input) {
+  const CustomAttributes custom = custom_of(input.node);
+  const size_t states = custom.state_bytes > 0 ? 1 : 0, num_operands = input.node.operands.size();
+  if (num_operands < states) invalid("there is no operand for its state");
+  const size_t count = num_operands - states + custom.outputs.size();
+  if (custom.name.empty()) invalid("attribute 'operator' is empty");
+  if (custom.outputs.empty()) invalid("it has no results");
+  if (count > QPLAN_CUSTOM_MAX_OPERANDS)
+    invalid(cat(count, " operands and results, expected at most ", uint32_t{QPLAN_CUSTOM_MAX_OPERANDS}));
+  if (custom.scales.size() != count || custom.zero_points.size() != count)
+    invalid(cat(custom.scales.size(), " scales and ", custom.zero_points.size(), " zero points for ", count,
+                " operands and results"));
+  for (size_t i = 0; i < num_operands; ++i) {
+    check_dtype(input, i, kDTypes);
+    if (input.type(i).shape.size() > format::kMaxRank)
+      unsupported(cat("operand ", i, " has more than 6 axes"));
+  }
+  std::vector<ir::TensorType> results = custom.outputs;
+  for (const ir::TensorType& type : results) {
+    if (type.shape.size() > format::kMaxRank) unsupported("a result has more than 6 axes");
+  }
+  if (states == 0) return results;
+  const ir::TensorType state = {ir::kUint8, {static_cast<int64_t>(custom.state_bytes)}};
+  if (input.type(num_operands - 1) != state)
+    invalid(cat("the state is ", input.type(num_operands - 1), ", expected ", state));
+  results.push_back(state);
+  return results;
+}
+
+}  // namespace
+
+ir::Attrs attrs_of(const CustomAttributes& custom) {
+  Json options = Json::object(), scales = Json::array();
+  for (const CustomOption& option : custom.options) {
+    if (option.text) {
+      options[option.name] = *option.text;
+    } else {
+      options[option.name] = option.numbers;
+    }
+  }
+  for (const float scale : custom.scales) scales.push_back(static_cast<double>(scale));
+  std::vector<ir::Ints> shapes;
+  std::string dtypes;
+  for (const ir::TensorType& type : custom.outputs) {
+    shapes.push_back(type.shape);
+    dtypes += (dtypes.empty() ? "" : ",") + ir::to_string(type.dtype);
+  }
+  return {{"operator", custom.name},
+          {"options", options.dump()},
+          {"shapes", shapes},
+          {"dtypes", dtypes},
+          {"scales", scales.dump()},
+          {"zero_points", ir::Ints(custom.zero_points.begin(), custom.zero_points.end())},
+          {"scratch_bytes", static_cast<int64_t>(custom.scratch_bytes)},
+          {"state_bytes", static_cast<int64_t>(custom.state_bytes)}};
+}
+
+CustomAttributes custom_of(const ir::Node& node) {
+  CustomAttributes custom;
+  custom.name = attr_string(node, "operator");
+  custom.options = read_options(node);
+  custom.outputs = read_outputs(node);
+  custom.scales = read_scales(node);
+  for (const int64_t zero_point : attr_ints(node, "zero_points")) {
+    if (zero_point < INT32_MIN || zero_point > INT32_MAX) invalid("a zero point does not fit 32 bits");
+    custom.zero_points.push_back(static_cast<int32_t>(zero_point));
+  }
+  custom.scratch_bytes = bytes_attr(node, "scratch_bytes");
+  custom.state_bytes = bytes_attr(node, "state_bytes");
+  return custom;
+}
+
+OpDef list::custom() {
+  return {.name = "custom",
+          .operands = {{"data"}},
+          .variadic = true,
+          .attrs = {{"operator", AttrKind::kString},
+                    {"options", AttrKind::kString, "{}"},
+                    {"shapes", AttrKind::kIntLists},
+                    {"dtypes", AttrKind::kString},
+                    {"scales", AttrKind::kString},
+                    {"zero_points", AttrKind::kInts},
+                    {"scratch_bytes", AttrKind::kInt, 0},
+                    {"state_bytes", AttrKind::kInt, 0}},
+          .infer = infer,
+          .num_results = [](const ir::Node& node) {
+            const auto* shapes = node.attrs.find("shapes");
+            const auto* lists = shapes == nullptr ? nullptr : std::get_if<std::vector<ir::Ints>>(shapes);
+            const auto* states = node.attrs.find("state_bytes");
+            const auto* bytes = states == nullptr ? nullptr : std::get_if<int64_t>(states);
+            return (lists == nullptr ? 1 : lists->size()) + (bytes != nullptr && *bytes > 0 ? 1 : 0);
+          }};
+}
+
+}  // namespace qplan::op
