@@ -183,7 +183,7 @@ bool check_operator(const StepCheck& check, const StepView& step) {
   qplan_custom_needs needs;
   const qplan_status status = prepare(step, *op, &needs);
   if (status != QPLAN_OK) {
-    return check.fail(status < 0 ? status : QPLAN_INVALID_ARGUMENT)
+    return check.fail(status < 0 ? status : qplan_status{QPLAN_INVALID_ARGUMENT})
            << "operator '" << params.name()->c_str()
            << "' refuses: " << (needs.error[0] == '\0' ? "it does not say why" : needs.error);
   }
