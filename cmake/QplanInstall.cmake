@@ -10,7 +10,8 @@ set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
 # qplan.h includes <dlpack/dlpack.h>. Not in the include directory itself, where another installation may have its own.
 set(QPLAN_INSTALL_THIRD_PARTY_DIR ${CMAKE_INSTALL_DATADIR}/qplan/include)
 
-install(FILES include/qplan/qplan.h include/qplan/firmware.h include/qplan/npu_driver.h include/qplan/npu_oplist.h
+install(FILES include/qplan/qplan.h include/qplan/custom_operator.h include/qplan/firmware.h include/qplan/npu_driver.h
+        include/qplan/npu_oplist.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
 install(FILES ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h DESTINATION ${QPLAN_INSTALL_THIRD_PARTY_DIR}/dlpack)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
