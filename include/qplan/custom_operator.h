@@ -62,7 +62,8 @@ typedef struct qplan_custom_call {
 static inline uint32_t qplan_custom_count(const qplan_custom_call* call, const char* option) {
   return call->num_numbers(call, option);
 }
-/* The option's number `index`, the fallback where there is none. Finite. */
+/* The option's number at position `index`, which is finite, or the fallback where the model does not have it.
+ */
 static inline double qplan_custom_number_at(const qplan_custom_call* call, const char* option, uint32_t index,
                                             double fallback) {
   return index < call->num_numbers(call, option) ? call->number(call, option, index) : fallback;
@@ -70,7 +71,7 @@ static inline double qplan_custom_number_at(const qplan_custom_call* call, const
 static inline double qplan_custom_number(const qplan_custom_call* call, const char* option, double fallback) {
   return qplan_custom_number_at(call, option, 0, fallback);
 }
-/* The option's text, the fallback where there is none. */
+/* The option's text, or the fallback where the model does not have it. */
 static inline const char* qplan_custom_text(const qplan_custom_call* call, const char* option,
                                             const char* fallback) {
   const char* text = call->text(call, option);

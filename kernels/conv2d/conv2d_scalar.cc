@@ -151,7 +151,7 @@ class Convolution {
     for (; bytes > 0; --bytes) *to++ = *from++;
   }
 
-  // Of the next `count` pixels; those beyond are the same as the last one.
+  // Expands the windows of the next `count` pixels. Where a tile has more, they repeat the last one.
   __attribute__((noinline)) void expand_windows(uint32_t count) {
     Window windows[kTilePixels] = {};
     bool are_inside = true;

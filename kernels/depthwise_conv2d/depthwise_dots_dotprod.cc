@@ -93,7 +93,8 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
       const uint32_t row = y * a.stride_h + i - a.pad_top;
       inputs[i] = row < a.input_h ? image + row * row_bytes : rows.padding;
     }
-    // Of the next column in all rows of the input. Columns before them have large numbers.
+    // Where the next column is, as an offset that all rows share. It wraps below 0, and so is past the row,
+    // for columns left of the image.
     size_t at = size_t{channel} - a.pad_left * pixel;
     const auto next_column = [&]() __attribute__((always_inline)) {
       Column loaded;

@@ -13,7 +13,7 @@
 
 namespace qplan {
 
-// Of one sample: where the state after the last step belongs, which holds it between steps.
+// The memory of one sample's state, which holds it between steps and, after the last one, is the result.
 template <typename Output, typename Cell>
 struct LstmStateOf {
   Output* output;

@@ -157,25 +157,27 @@ inline int32_t add_high_low(int32_t sum, uint32_t a, uint32_t b) { return add_lo
   "smlad r4, r2, r12, r4\n\t"    \
   "smlad r6, r3, r12, r6\n\t"    \
   "smlad r8, r10, r12, r8\n\t"
-// A quad of a row of int8 (r0) by four channels in int16 (r1): sums of the even channels are r4 and r6, those
-// of both r5 and r7.
+// The even bytes (r2) and the odd ones (r3) of a quad by four channels in int16 (r8 to r11): sums of the even
+// channels are r4 and r6, those of both r5 and r7.
+#define QPLAN_PRODUCTS_OF_QUAD \
+  "smlad r5, r2, r8, r5\n\t"   \
+  "sxtb16 r8, r8\n\t"          \
+  "smlad r4, r2, r8, r4\n\t"   \
+  "smlad r7, r2, r9, r7\n\t"   \
+  "sxtb16 r9, r9\n\t"          \
+  "smlad r6, r2, r9, r6\n\t"   \
+  "smlad r5, r3, r10, r5\n\t"  \
+  "sxtb16 r10, r10\n\t"        \
+  "smlad r4, r3, r10, r4\n\t"  \
+  "smlad r7, r3, r11, r7\n\t"  \
+  "sxtb16 r11, r11\n\t"        \
+  "smlad r6, r3, r11, r6\n\t"
+// A quad of a row of int8 (r0) by four channels in int16 (r1), summed likewise.
 #define QPLAN_BYTES_QUAD              \
   "ldr r2, [r0], #4\n\t"              \
   "ldmia r1!, {r8, r9, r10, r11}\n\t" \
   "sxtb16 r3, r2, ror #8\n\t"         \
-  "sxtb16 r2, r2\n\t"                 \
-  "smlad r5, r2, r8, r5\n\t"          \
-  "sxtb16 r8, r8\n\t"                 \
-  "smlad r4, r2, r8, r4\n\t"          \
-  "smlad r7, r2, r9, r7\n\t"          \
-  "sxtb16 r9, r9\n\t"                 \
-  "smlad r6, r2, r9, r6\n\t"          \
-  "smlad r5, r3, r10, r5\n\t"         \
-  "sxtb16 r10, r10\n\t"               \
-  "smlad r4, r3, r10, r4\n\t"         \
-  "smlad r7, r3, r11, r7\n\t"         \
-  "sxtb16 r11, r11\n\t"               \
-  "smlad r6, r3, r11, r6\n\t"
+  "sxtb16 r2, r2\n\t" QPLAN_PRODUCTS_OF_QUAD
 #endif
 
 // ---- three pixels by two channels ----
@@ -416,21 +418,9 @@ inline void multiply_row_halves(int32_t* sums, const uint32_t* row, const int8_t
   register const int8_t* w __asm__("r1") = weights;
   const uint32_t* const unrolled_end = row + quads / 4 * 4 * 2;
   const uint32_t* const end = row + quads * 2;
-#define QPLAN_ROW_QUAD                \
-  "ldmia r0!, {r2, r3}\n\t"           \
-  "ldmia r1!, {r8, r9, r10, r11}\n\t" \
-  "smlad r5, r2, r8, r5\n\t"          \
-  "sxtb16 r8, r8\n\t"                 \
-  "smlad r4, r2, r8, r4\n\t"          \
-  "smlad r7, r2, r9, r7\n\t"          \
-  "sxtb16 r9, r9\n\t"                 \
-  "smlad r6, r2, r9, r6\n\t"          \
-  "smlad r5, r3, r10, r5\n\t"         \
-  "sxtb16 r10, r10\n\t"               \
-  "smlad r4, r3, r10, r4\n\t"         \
-  "smlad r7, r3, r11, r7\n\t"         \
-  "sxtb16 r11, r11\n\t"               \
-  "smlad r6, r3, r11, r6\n\t"
+#define QPLAN_ROW_QUAD      \
+  "ldmia r0!, {r2, r3}\n\t" \
+  "ldmia r1!, {r8, r9, r10, r11}\n\t" QPLAN_PRODUCTS_OF_QUAD
   __asm__(QPLAN_LOOP_OVER_QUADS(QPLAN_ROW_QUAD)
           : "+r"(even0), "+r"(both0), "+r"(even1), "+r"(both1), "+r"(in), "+r"(w)
           : [unrolled_end] "m"(unrolled_end), [end] "m"(end)

@@ -167,10 +167,10 @@ class CustomOperators(support.CommandTest):
     def setUpClass(cls):
         super().setUpClass()
         compiler = os.environ.get("CC") or shutil.which("cc")
-        cls.library = cls._class_folder / "libcustom_operators.so"
+        cls.operators = cls._class_folder / "libcustom_operators.so"
         includes = [f"-I{path}" for path in [support.REPOSITORY / "include", *INCLUDES]]
         subprocess.run([compiler, "-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared",
-                        *includes, *map(str, sorted(SAMPLE.glob("*.c"))), "-lm", "-o", str(cls.library)], check=True)
+                        *includes, *map(str, sorted(SAMPLE.glob("*.c"))), "-lm", "-o", str(cls.operators)], check=True)
 
     def fails(self, *arguments):
         """The error of the command."""
@@ -185,12 +185,12 @@ class CustomOperators(support.CommandTest):
 
     def pack_and_run(self, model, inputs):
         plan = self.folder / "custom.qplan"
-        self.succeed("pack", model, "-o", plan, "--custom-operators", self.library)
+        self.succeed("pack", model, "-o", plan, "--custom-operators", self.operators)
         files = []
         for i, array in enumerate(inputs):
             files.append(self.folder / f"in{i}.bin")
             files[-1].write_bytes(array.tobytes())
-        self.succeed("run", plan, "--custom-operators", self.library, "--input", *files, "--output-dir", self.folder)
+        self.succeed("run", plan, "--custom-operators", self.operators, "--input", *files, "--output-dir", self.folder)
         return plan
 
     def test_an_operator_computes_from_a_tflite_file_to_output_bytes(self):
@@ -198,8 +198,8 @@ class CustomOperators(support.CommandTest):
         plan = self.pack_and_run(self.twice(), [x])
         y = np.frombuffer((self.folder / "output0.bin").read_bytes(), np.float32)
         self.assertEqual(y.tobytes(), (2 * x).tobytes())
-        self.succeed("check", plan, "--custom-operators", self.library)
-        self.succeed("bench", plan, "--custom-operators", self.library, "--runs", "3")
+        self.succeed("check", plan, "--custom-operators", self.operators)
+        self.succeed("bench", plan, "--custom-operators", self.operators, "--runs", "3")
 
     def test_an_option_of_the_model_reaches_the_operator(self):
         x = np.arange(6, dtype=np.float32).reshape(1, 6)
@@ -211,10 +211,10 @@ class CustomOperators(support.CommandTest):
         model = write_model(self.folder / "sum.tflite", [tensor("x", [1, 3]), tensor("y", [1, 3])], [0], [1],
                             [("RunningSum", [0], [1], b"")])
         plan = self.folder / "sum.qplan"
-        self.succeed("pack", model, "-o", plan, "--custom-operators", self.library)
+        self.succeed("pack", model, "-o", plan, "--custom-operators", self.operators)
         runs = np.array([[1, 2, 3], [0.5, -2, 10], [4, 4, 4]], np.float32)
         files = [self.file(f"x{i}.bin", run.tobytes()) for i, run in enumerate(runs)]
-        self.succeed("run", plan, "--custom-operators", self.library, "--output-dir", self.folder,
+        self.succeed("run", plan, "--custom-operators", self.operators, "--output-dir", self.folder,
                      *[part for path in files for part in ("--input", path)])
         for i, expected in enumerate(np.cumsum(runs, axis=0, dtype=np.float32)):
             found = np.frombuffer((self.folder / f"run{i}_output0.bin").read_bytes(), np.float32)
@@ -227,14 +227,14 @@ class CustomOperators(support.CommandTest):
 
     def test_a_plan_without_its_operator_names_it(self):
         plan = self.folder / "custom.qplan"
-        self.succeed("pack", self.twice(), "-o", plan, "--custom-operators", self.library)
+        self.succeed("pack", self.twice(), "-o", plan, "--custom-operators", self.operators)
         error = self.fails("check", plan)
         self.assertIn("operator 'Twice' is not in the kernel set", error)
         self.assertIn("--custom-operators", error)
 
     def test_what_an_operator_refuses_is_an_error_with_its_reason(self):
         error = self.fails("pack", self.twice(kind="INT8"), "-o", self.folder / "no.qplan",
-                               "--custom-operators", self.library)
+                               "--custom-operators", self.operators)
         self.assertIn("input and output must be float32", error)
 
     def test_a_library_that_is_none_is_refused(self):
@@ -244,24 +244,24 @@ class CustomOperators(support.CommandTest):
 
     def test_a_program_in_c_cannot_contain_it(self):
         plan = self.folder / "custom.qplan"
-        self.succeed("pack", self.twice(), "-o", plan, "--custom-operators", self.library)
+        self.succeed("pack", self.twice(), "-o", plan, "--custom-operators", self.operators)
         error = self.fails("emit-c", plan, "-o", self.folder / "c")
         self.assertIn("is the custom operator 'Twice'", error)
 
     def test_a_plan_shows_the_operator_and_its_options(self):
         plan = self.folder / "custom.qplan"
-        self.succeed("pack", self.twice(flexbuffer_map({"factor": 2.5})), "-o", plan, "--custom-operators", self.library)
+        self.succeed("pack", self.twice(flexbuffer_map({"factor": 2.5})), "-o", plan, "--custom-operators", self.operators)
         listing = self.succeed("disasm", plan)
         self.assertIn("Twice", listing)
         self.assertIn("factor=2.5", listing)
         self.succeed("inspect", plan)
-        self.succeed("explain", plan, "--custom-operators", self.library)
+        self.succeed("explain", plan, "--custom-operators", self.operators)
 
     def test_the_relay_text_of_an_operator_reads_back(self):
         model = self.twice(flexbuffer_map({"factor": 3.5, "label": 'a "b"'}))
         plan, text, again = (self.folder / name for name in ("a.qplan", "a.relay", "b.qplan"))
-        self.succeed("pack", model, "-o", plan, "--custom-operators", self.library, "--strip-names")
-        text.write_text(self.succeed("import", model, "--print", "--custom-operators", self.library), encoding="utf-8")
+        self.succeed("pack", model, "-o", plan, "--custom-operators", self.operators, "--strip-names")
+        text.write_text(self.succeed("import", model, "--print", "--custom-operators", self.operators), encoding="utf-8")
         self.succeed("pack", text, "-o", again, "--strip-names")
         self.assertEqual(plan.read_bytes(), again.read_bytes())
 

@@ -129,7 +129,7 @@ void add_inputs(Graph& graph, UnsupportedList* unsupported) {
   for (size_t i = 0; i < graph.file().inputs().size(); ++i) {
     const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
     if (!tensor.dtype) {
-      // A placeholder, so that what is behind it is looked through.
+      // A parameter of float32 stands for it, so that the operators that read it are checked, too.
       unsupported->add("input of type " + tfl::type_name(tensor.file_type), tfl::quoted(tensor.name));
       graph.define(tensor,
                    graph.function().add_param("input_" + std::to_string(i), {ir::kFloat32, tensor.shape}));

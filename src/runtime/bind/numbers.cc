@@ -24,7 +24,8 @@ bool check_binary(const StepCheck& check) {
   const auto& params = check.params_as<format::IntBinaryParams>();
   if (params.op() <= format::IntBinary_MAX) return true;
   return check.fail(QPLAN_KERNEL_MISSING)
-         << "operation " << static_cast<uint32_t>(params.op()) << " is not implemented";
+         << "operation " << static_cast<uint32_t>(params.op()) << ", expected at most "
+         << static_cast<uint32_t>(format::IntBinary_MAX);
 }
 
 qplan_status bind_binary(const StepView& step, bool checked, IntBinaryArgs& args, Error* error) {

@@ -460,6 +460,20 @@ TEST(IntegerStep, ArithmeticOnInt32WrapsAndDividesDownwards) {
   expect(format::IntBinary_FLOOR_MOD, {1, 1, -1, -1, 0, 0, 0});
 }
 
+TEST(IntegerStep, OperationsThatTheRuntimeDoesNotKnowAreRefused) {
+  TestStep step(kKernel_int_binary);
+  step.input<int32_t>({1}, {1});
+  step.input<int32_t>({1}, {1});
+  step.output<int32_t>({1});
+  step.finish(format::KernelParams_IntBinaryParams,
+              format::CreateIntBinaryParams(step.builder(), static_cast<format::IntBinary>(99)).Union());
+  ArgsStorage args;
+  Error error;
+  EXPECT_EQ(step.bind(kIntBinaryFamily, &args, &error), QPLAN_KERNEL_MISSING);
+  EXPECT_NE(std::string(error.text()).find("operation 99, expected at most 6"), std::string::npos)
+      << error.text();
+}
+
 template <typename From, typename To>
 void expect_cast(const std::vector<From>& from, const std::vector<To>& to) {
   TestStep step(kKernel_cast);
