@@ -1,8 +1,8 @@
 // Outputs of a channel's windows of 3x3, two at a time, by hand-written assembly for cores with the DSP
 // extension and floating point: what depthwise_conv2d_scalar.cc runs where a product and a sum in float make
 // the outputs. Internal linkage only.
-#ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_H_
-#define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_H_
+#ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_SCALAR_H_
+#define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_SCALAR_H_
 
 #include <stdint.h>
 
@@ -158,4 +158,4 @@ __attribute__((noinline)) void run_plain_rows(const uint32_t* pairs, const Chann
 }  // namespace
 }  // namespace qplan
 
-#endif  // QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_H_
+#endif  // QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_SCALAR_H_
