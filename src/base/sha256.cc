@@ -2,25 +2,22 @@
 
 #include <string.h>
 
+#include "src/base/sha256_blocks.h"
+
 namespace qplan {
 namespace {
 
-constexpr uint32_t kRound[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+// Where the processor is asked whether it has instructions for this: below, asking may take longer than they
+// save.
+[[maybe_unused]] constexpr size_t kLeastBytesToAsk = 8192;
 
 uint32_t rotr(uint32_t x, uint32_t n) { return (x >> n) | (x << (32 - n)); }
 
 }  // namespace
 
 Sha256::Sha256()
-    : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
+    : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {
+}
 
 void Sha256::block(const uint8_t* bytes) {
   uint32_t w[64];
@@ -38,7 +35,7 @@ void Sha256::block(const uint8_t* bytes) {
   for (int i = 0; i < 64; ++i) {
     const uint32_t sum1 = rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25);
     const uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
-    const uint32_t t1 = s[7] + sum1 + choose + kRound[i] + w[i];
+    const uint32_t t1 = s[7] + sum1 + choose + kSha256Round[i] + w[i];
     const uint32_t sum0 = rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22);
     const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
     for (int j = 7; j > 0; --j) s[j] = s[j - 1];
@@ -52,6 +49,14 @@ void Sha256::update(const void* bytes, size_t size) {
   const auto* p = static_cast<const uint8_t*>(bytes);
   total_ += size;
   while (size > 0) {
+#if defined(__x86_64__)
+    if (num_pending_ == 0 && size >= kLeastBytesToAsk && cpu_has_sha_ni()) {
+      sha256_blocks_sha_ni(state_, p, size / 64);
+      p += size / 64 * 64;
+      size %= 64;
+      continue;
+    }
+#endif
     if (num_pending_ == 0 && size >= 64) {
       block(p);
       p += 64;
