@@ -38,6 +38,41 @@ QPLAN_API qplan_status qplan_host_session_create(const qplan_plan* plan, const q
 QPLAN_API qplan_session* qplan_host_session_get(qplan_host_session* host_session);
 QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
 
+/* ---- batches ---- */
+/* Runs the session once for each of count samples, one after the other: writes the sample's inputs, invokes,
+ * reads its outputs. inputs and outputs: a DLTensor for each of the first num_inputs inputs and num_outputs
+ * outputs of the plan; other inputs keep what they hold. Its extents are the plan's, except that the first is
+ * count times as much; sample i is the i-th of count equal parts. Any strides, as for qplan_session_write and
+ * qplan_session_read. A network that keeps states goes on from sample to sample.
+ * *num_done (may be NULL): samples whose outputs were read; it is count unless there is an error. Errors are
+ * the session's (qplan_session_last_error), and QPLAN_INVALID_ARGUMENT for a batch that is not one. */
+QPLAN_API qplan_status qplan_host_run_batch(qplan_session* session, uint32_t count, const DLTensor* inputs,
+                                            uint32_t num_inputs, const DLTensor* outputs,
+                                            uint32_t num_outputs, uint32_t* num_done, qplan_error* error);
+
+/* ---- times of steps ---- */
+/* Collects how long each step of a session's runs took, without a record of every event. */
+typedef struct qplan_step_times qplan_step_times;
+typedef struct qplan_step_time {
+  uint32_t struct_size;
+  uint32_t step;     /* its position in the plan: qplan_event.step */
+  uint64_t runs;     /* 0: it has not run */
+  uint64_t least_ns; /* of these runs */
+  uint64_t total_ns;
+  uint64_t last_ns;
+} qplan_step_time;
+QPLAN_API qplan_step_times* qplan_step_times_create(void);
+/* Puts the collector into platform (user, step_begin, step_end, now_ns), which must then be given to one
+ * session; functions that were there before are still called, with their own user. It outlives the session.
+ * QPLAN_INVALID_ARGUMENT, QPLAN_INVALID_STATE when it is attached already. */
+QPLAN_API qplan_status qplan_step_times_attach(qplan_step_times* times, qplan_platform* platform);
+/* Not while the session runs. *count in: room in rows; out: number of steps up to the last that has run. rows
+ * may be NULL to ask for it. Each row's struct_size is set by the caller. QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_step_times_read(const qplan_step_times* times, qplan_step_time* rows,
+                                             uint32_t* count);
+QPLAN_API void qplan_step_times_reset(qplan_step_times* times); /* forgets all runs */
+QPLAN_API void qplan_step_times_destroy(qplan_step_times* times);
+
 /* ---- thread pools: the caller takes part as worker 0; a pool may be shared by several threads.
  * Tasks must not call parallel_for of the pool that runs them. Neither pool takes a number of threads from
  * the environment. NULL when threads or memory run out. fork(): the child has none of the threads of pools
@@ -98,7 +133,8 @@ QPLAN_API void qplan_host_device_close(qplan_host_device* device); /* after the 
 
 /* Nanoseconds of a steady clock: qplan_platform.now_ns. */
 QPLAN_API uint64_t qplan_host_now_ns(void* user);
-/* A qplan_platform.log that writes through spdlog to stderr: "[warning] text". */
+/* A qplan_platform.log that writes to stderr, "[warning] text"; through spdlog in builds with
+ * QPLAN_WITH_SPDLOG. */
 QPLAN_API void qplan_host_log(void* user, uint32_t level, const char* text);
 
 #ifdef __cplusplus

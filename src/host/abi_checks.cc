@@ -23,6 +23,14 @@ QPLAN_FIELD(qplan_host_device, device, 16);
 QPLAN_FIELD(qplan_host_device, hooks, 24);
 QPLAN_FIELD(qplan_host_device, opaque, 32);
 
+static_assert(sizeof(qplan_step_time) == 40, "size of qplan_step_time is ABI");
+QPLAN_FIELD(qplan_step_time, struct_size, 0);
+QPLAN_FIELD(qplan_step_time, step, 4);
+QPLAN_FIELD(qplan_step_time, runs, 8);
+QPLAN_FIELD(qplan_step_time, least_ns, 16);
+QPLAN_FIELD(qplan_step_time, total_ns, 24);
+QPLAN_FIELD(qplan_step_time, last_ns, 32);
+
 QPLAN_FIELD(qplan_pack_options, struct_size, 0);
 QPLAN_FIELD(qplan_pack_options, strip_names, 4);
 QPLAN_FIELD(qplan_pack_options, target, 8);

@@ -44,10 +44,11 @@ void strided_copy(void* to, const Strides& to_strides, const void* from, const S
                   const int64_t* extents, uint32_t rank, uint32_t element_bytes) {
   auto* to_bytes = static_cast<uint8_t*>(to);
   const auto* from_bytes = static_cast<const uint8_t*>(from);
-  // The inner axes that both sides hold packed are one row.
+  // The inner axes that both sides hold packed are one row. The stride of an axis of one element means
+  // nothing.
   int64_t row = 1;
-  while (rank > 0 && to_strides.bytes[rank - 1] == row * element_bytes &&
-         from_strides.bytes[rank - 1] == row * element_bytes) {
+  while (rank > 0 && (extents[rank - 1] == 1 || (to_strides.bytes[rank - 1] == row * element_bytes &&
+                                                 from_strides.bytes[rank - 1] == row * element_bytes))) {
     row *= extents[--rank];
   }
   int64_t to_stride = element_bytes, from_stride = element_bytes;
