@@ -178,6 +178,38 @@ class NpuDeviceConfig(Sized):
     ]
 
 
+class Memory(c.Structure):
+    _fields_ = [("base", c.c_void_p), ("size", c.c_size_t)]
+
+
+class MemoryNeed(c.Structure):
+    _fields_ = [("bank", c.c_uint32), ("alignment", c.c_uint32), ("size", c.c_uint64)]
+
+
+class Event(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("step", c.c_uint32),
+        ("op", c.c_char_p),
+        ("kernel", c.c_char_p),
+        ("name", c.c_char_p),
+        ("macs", c.c_uint64),
+        ("bytes", c.c_uint64),
+        ("work", c.c_uint64),
+    ]
+
+
+class StepTime(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("step", c.c_uint32),
+        ("runs", c.c_uint64),
+        ("least_ns", c.c_uint64),
+        ("total_ns", c.c_uint64),
+        ("last_ns", c.c_uint64),
+    ]
+
+
 class RegionInfo(Sized):
     _fields_ = [
         ("struct_size", c.c_uint32),
@@ -435,6 +467,24 @@ PROTOTYPES = {
     "qplan_isa_name": (c.c_char_p, [c.c_uint32]),
     "qplan_isa_from_name": (c.c_int32, [c.c_char_p, c.POINTER(c.c_uint32)]),
     "qplan_isa_available": (c.c_int, [c.c_uint32]),
+    "qplan_session_memory_needs": (
+        c.c_int32, [_PLAN, c.POINTER(SessionConfig), c.POINTER(MemoryNeed), c.POINTER(c.c_uint32), _ERROR]),
+    "qplan_session_init": (
+        c.c_int32,
+        [_PLAN, c.POINTER(SessionConfig), c.POINTER(Memory), c.c_uint32, c.POINTER(c.c_void_p), _ERROR],
+    ),
+    "qplan_session_deinit": (None, [_SESSION]),
+    "qplan_session_view": (c.c_int32, [_SESSION, c.c_int, c.c_uint32, _TENSOR]),
+    "qplan_session_step_info": (c.c_int32, [_SESSION, c.c_uint32, c.POINTER(Event)]),
+    "qplan_host_run_batch": (
+        c.c_int32,
+        [_SESSION, c.c_uint32, _TENSOR, c.c_uint32, _TENSOR, c.c_uint32, c.POINTER(c.c_uint32), _ERROR],
+    ),
+    "qplan_step_times_create": (c.c_void_p, []),
+    "qplan_step_times_attach": (c.c_int32, [c.c_void_p, c.POINTER(Platform)]),
+    "qplan_step_times_read": (c.c_int32, [c.c_void_p, c.POINTER(StepTime), c.POINTER(c.c_uint32)]),
+    "qplan_step_times_reset": (None, [c.c_void_p]),
+    "qplan_step_times_destroy": (None, [c.c_void_p]),
     "qplan_session_write": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
     "qplan_session_read": (c.c_int32, [_SESSION, c.c_uint32, _TENSOR]),
     "qplan_session_invoke": (c.c_int32, [_SESSION]),
@@ -463,12 +513,6 @@ PROTOTYPES = {
     "qplan_host_device_close": (None, [c.POINTER(HostDevice)]),
     "qplan_host_now_ns": (c.c_uint64, [c.c_void_p]),
     "qplan_file_write": (c.c_int32, [c.c_char_p, c.c_void_p, c.c_size_t, _ERROR]),
-    "qplan_host_session_create": (
-        c.c_int32,
-        [_PLAN, c.POINTER(SessionConfig), c.POINTER(c.c_void_p), _ERROR],
-    ),
-    "qplan_host_session_get": (_SESSION, [c.c_void_p]),
-    "qplan_host_session_destroy": (None, [c.c_void_p]),
     "qplan_pool_create": (_POOL, [c.c_uint32]),
     "qplan_pool_destroy": (None, [_POOL]),
     "qplan_openmp_pool_create": (_POOL, [c.c_uint32]),

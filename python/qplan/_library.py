@@ -10,13 +10,16 @@ import threading
 from . import _capi
 
 _NAME = "libqplan.so"
+_SONAME = f"{_NAME}.{_capi.API_VERSION}"  # installations without development files have only this name
 _lock = threading.Lock()
 _library = None
 
 
 def _candidates():
-    """Where the library may be, best first: the build tree around this package, then the installation around it."""
+    """Where the library may be, best first: in this package (a wheel), the build tree around it, the installation around
+    it."""
     package = pathlib.Path(__file__).resolve().parent
+    yield package / "lib" / _NAME
     repository = package.parent.parent
     if (repository / "CMakeLists.txt").is_file():
         yield repository / "build" / "release" / "lib" / _NAME
@@ -25,6 +28,7 @@ def _candidates():
     for folder in list(package.parents)[1:5]:
         for lib in ("lib", "lib64", os.path.join("lib", multiarch)):
             yield folder / lib / _NAME
+            yield folder / lib / _SONAME
 
 
 def _load():
@@ -35,7 +39,7 @@ def _load():
         if path.is_file():
             return ctypes.CDLL(str(path))
     try:
-        return ctypes.CDLL(ctypes.util.find_library("qplan") or _NAME)  # what ldconfig knows
+        return ctypes.CDLL(ctypes.util.find_library("qplan") or _SONAME)  # what ldconfig knows
     except OSError as error:
         raise ImportError(
             f"{_NAME} was not found; build it (cmake --preset release && cmake --build --preset release), install it, "

@@ -6,6 +6,7 @@ import inspect
 import logging
 import numbers
 import os
+from typing import TYPE_CHECKING, Optional, Union
 
 import numpy
 
@@ -13,9 +14,15 @@ from . import _capi
 from ._callbacks import cancelled, keeping, raising
 from ._errors import check
 from ._library import library
+from ._options import PathLike
 from ._plan import Plan, load_custom_operators
 from ._tensor import Tensor, dl_dtype
 from .passes import attach
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import ImportOptions, PackOptions
 
 _logger = logging.getLogger("qplan")
 _LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
@@ -175,18 +182,24 @@ def _known(function, options, also=()):
             raise TypeError(f"qplan.{function}() has no option '{name}'; {advice}")
 
 
-def pack(model, output=None, target="cpu", *, strip_names=False, **options):
+def pack(
+    model: Union[PathLike, bytes, bytearray, memoryview],
+    output: Optional[PathLike] = None,
+    target: str = "cpu",
+    **options: "Unpack[PackOptions]",
+) -> Plan:
     """Packs a model and returns the Plan.
 
     model: path of a file (.tflite, .onnx, .pt, Relay text; the content decides), or its bytes. output: where the plan
     file is written, atomically; None: nowhere (Plan.save does it later). target: "cpu" with options,
-    "cpu,isa=reference". strip_names: leave names and provenance out of the plan. Warnings of the packer go to the
-    logger "qplan", more of its log where that logger's level lets it through.
+    "cpu,isa=reference". Warnings of the packer go to the logger "qplan", more of its log where that logger's level lets
+    it through.
 
     target: "vta, cpu" places operators on VTA where it can run them (docs/placement.md); the line about it goes to the
     logger, as info.
 
     options, as those of `qplan pack` (docs/cli.md):
+      strip_names: leave names and provenance out of the plan.
       target_file: a JSON file of targets, in place of target. target_libs: paths of shared libraries that describe
         targets (qplan/npu_target.h), which target may then name.
       placement: "soft" or "strict"; pins: ["NODE=TARGET", ...]; prefer: "npu", "latency" or "energy", what
@@ -208,10 +221,10 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
     _known("pack", options, also=("why_not", "body"))
-    call = _Call(target, strip_names=strip_names, **options)
+    call = _Call(target, **options)
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = bytes(model)
-        address = ctypes.cast(data, ctypes.c_void_p)
+        address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p)
         call.run("qplan_pack_bytes", address, len(data), b"model", call.options, call.output.function, None)
     else:
         call.run("qplan_pack_file", os.fsencode(model), call.options, call.output.function, None)
@@ -221,7 +234,7 @@ def pack(model, output=None, target="cpu", *, strip_names=False, **options):
     return plan
 
 
-def import_text(model, canonical=False, **options):
+def import_text(model: PathLike, canonical: bool = False, **options: "Unpack[ImportOptions]") -> str:
     """The imported model as Relay text, before any rewrite or, canonical, after all; as `qplan import --print`.
 
     options: those of pack, and

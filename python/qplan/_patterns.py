@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+from typing import Any, Dict
 
 from . import _capi
 from ._attrs import c_attr
@@ -11,7 +12,7 @@ from ._library import library
 from ._tensor import dl_dtype
 from ._views import Pre, PreValue
 
-_conditions = {}  # what C holds of Pattern.where(), by number
+_conditions: Dict[Any, Any] = {}  # what C holds of Pattern.where(), by number
 _numbers = itertools.count(1)
 
 

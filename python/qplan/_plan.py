@@ -3,14 +3,18 @@
 import ctypes
 import dataclasses
 import json
+import mmap
 import os
-from typing import Optional, Tuple
+import stat
+from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy
 
-from . import _capi
+from . import _capi, _quantization
 from ._errors import Error, check
 from ._library import library
+
+PlanSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "Plan"]
 
 _ALIGNMENT = 64  # of a plan's bytes
 _DTYPE_KINDS = {_capi.DL_INT: "i", _capi.DL_UINT: "u", _capi.DL_FLOAT: "f"}
@@ -47,12 +51,23 @@ class TensorInfo:
     def zero_point(self) -> Optional[int]:
         return self.zero_points[0] if len(self.zero_points) == 1 else None
 
-    def empty(self):
+    def quantize(self, real) -> numpy.ndarray:
+        """Elements of this dtype for real numbers: real / scale + zero_point, rounded half away from zero and clamped.
+
+        float32 tensors take real numbers as they are.
+        """
+        return _quantization.quantize(self, real)
+
+    def dequantize(self, elements) -> numpy.ndarray:
+        """float32 values of elements: scale * (element - zero_point)."""
+        return _quantization.dequantize(self, elements)
+
+    def empty(self) -> numpy.ndarray:
         """A new array of this shape and dtype, aligned for Session.bind; its elements are not initialised."""
         storage = _aligned_bytes(self.size_bytes, max(self.alignment, self.dtype.itemsize))
         return storage.view(self.dtype).reshape(self.shape)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.name or 'tensor'} {self.dtype}{list(self.shape)}"
 
 
@@ -78,9 +93,9 @@ def _tensor_info(info):
     )
 
 
-def _aligned_bytes(size, alignment):
+def _aligned_bytes(size, alignment, make=numpy.empty):
     """A NumPy byte array that starts at a multiple of alignment."""
-    storage = numpy.empty(size + alignment, dtype=numpy.uint8)
+    storage = make(size + alignment, dtype=numpy.uint8)
     begin = -storage.ctypes.data % alignment
     return storage[begin : begin + size]
 
@@ -93,27 +108,38 @@ def _aligned_copy(data):
     return copy
 
 
+def _mapped(path, where):
+    """A read-only NumPy byte array over a file: pages are read when they are used. Pipes and the like are read."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+                return _aligned_copy(file.read())
+            return numpy.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), numpy.uint8)
+    except OSError as error:
+        raise Error(_capi.FILE_ERROR, f"{where}: {error.strerror}") from error
+
+
 class Plan:
     """A verified plan. It never changes, and may be shared by sessions and threads.
 
-    source: a path, the bytes of a plan file, or another Plan. digest: also check the file's SHA-256.
+    source: a path, the bytes of a plan file, or another Plan. A file is mapped, not read: replace it (as save does) rather
+    than write into it while it is in use. digest: also check the file's SHA-256, which reads all of it; memory safety
+    never relies on that.
     """
 
-    def __init__(self, source, *, digest=True):
+    def __init__(self, source: PlanSource, *, digest: bool = False) -> None:
+        self._bytes: numpy.ndarray
+        self._where: str
         if isinstance(source, Plan):
-            data, where = source._bytes, source._where
+            self._bytes, self._where = source._bytes, source._where
         elif isinstance(source, (bytes, bytearray, memoryview)):
-            data, where = source, "bytes"
+            self._bytes, self._where = _aligned_copy(source), "bytes"
         else:
             path = os.fspath(source)
-            where = f"'{path}'"
-            try:
-                with open(path, "rb") as file:
-                    data = file.read()
-            except OSError as error:
-                raise Error(_capi.FILE_ERROR, f"{where}: {error.strerror}") from error
-        self._where = where
-        self._bytes = data if isinstance(source, Plan) else _aligned_copy(data)
+            self._where = f"'{path}'"
+            self._bytes = _mapped(path, self._where)
+        where = self._where
         self._plan = _capi.Plan()
         error = _capi.Error()
         flags = _capi.PLAN_DIGEST if digest else 0
@@ -165,7 +191,7 @@ class Plan:
         """Packed for another processor architecture: the outputs are the same, time and memory may be several times more."""
         return bool(self._info.is_for_other_arch)
 
-    def inspect(self) -> dict:
+    def inspect(self) -> Dict[str, Any]:
         """What the plan holds: content_digest, inputs, outputs, memory, steps; as `qplan inspect --json`."""
         return json.loads(self._text(library().qplan_inspect_json))
 
@@ -179,22 +205,22 @@ class Plan:
         check(function(self._bytes.ctypes.data, self._bytes.size, pieces.function, None, error), error)
         return pieces.text()
 
-    def save(self, path):
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the plan file, atomically."""
         error = _capi.Error()
         name = os.fsencode(path)
         check(library().qplan_file_write(name, self._bytes.ctypes.data, self._bytes.size, error), error)
 
-    def __bytes__(self):
+    def __bytes__(self) -> bytes:
         return self._bytes.tobytes()
 
-    def __enter__(self):
+    def __enter__(self) -> "Plan":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         """There is nothing to release, because sessions keep what they need of the plan."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.inputs))
         outputs = ", ".join(map(str, self.outputs))
         return f"<qplan.Plan {self._bytes.size} bytes: {inputs} -> {outputs}>"

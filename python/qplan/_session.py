@@ -1,11 +1,11 @@
 """A session: a plan with memory and threads."""
 
-import collections.abc
 import ctypes
 import dataclasses
 import threading
 import warnings
 import weakref
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy
 
@@ -13,7 +13,11 @@ from . import _capi
 from ._devices import Buffer, Device
 from ._errors import Error, check
 from ._library import library
-from ._plan import Plan, load_custom_operators
+from ._options import PathLike
+from ._plan import Plan, PlanSource, load_custom_operators
+from ._session_memory import Memory
+from ._session_run import Running
+from ._step_times import Collector, StepTime
 from ._tensor import Tensor
 
 
@@ -27,7 +31,7 @@ class SessionInfo:
     work: int  # elementary operations of one run at most, as Plan.work
 
 
-def available_isas():
+def available_isas() -> List[str]:
     """Names of the instruction sets that this machine and build can run."""
     lib = library()
     found = []
@@ -49,13 +53,13 @@ def _parse_isa(name):
     return isa.value
 
 
-def _release(lib, host_session, pool, destroy_pool, buffers, *_kept_alive):
-    session = lib.qplan_host_session_get(host_session)
+def _release(lib, memory, pool, destroy_pool, buffers, *_kept_alive):
+    session = memory.session
     for direction, index in buffers.bound:
         lib.qplan_session_bind(session, direction, index, None)
     for storage in buffers.storages:
         lib.qplan_buffer_destroy(ctypes.byref(storage))
-    lib.qplan_host_session_destroy(host_session)
+    lib.qplan_session_deinit(session)
     if pool:
         destroy_pool(pool)
 
@@ -87,7 +91,7 @@ def _timeout_us(milliseconds, devices):
     return int(milliseconds * 1000)
 
 
-class Session:
+class Session(Running):
     """Runs a plan. Calls from several threads are served one after the other.
 
     plan: a Plan, a path or the bytes of a plan file. threads: that work on one run. isa: "auto" or one of
@@ -100,22 +104,24 @@ class Session:
 
     max_work: refuse a plan that computes more (Plan.work) with QPLAN_WORK_LIMIT; None: no limit.
     custom_operators: a shared library with operators that qplan does not have (docs/custom-operators.md).
+    step_times: measure every step; step_times() gives the times. It costs about 0.2 us a step.
     """
 
     def __init__(
         self,
-        plan,
-        threads=1,
-        isa="auto",
+        plan: PlanSource,
+        threads: int = 1,
+        isa: str = "auto",
         *,
-        pool="threads",
-        devices=(),
-        on_npu_failure="fallback",
-        npu_verify=False,
-        npu_timeout_ms=None,
-        max_work=None,
-        custom_operators=None,
-    ):
+        pool: str = "threads",
+        devices: Sequence[Device] = (),
+        on_npu_failure: str = "fallback",
+        npu_verify: bool = False,
+        npu_timeout_ms: Optional[float] = None,
+        max_work: Optional[int] = None,
+        custom_operators: Optional[PathLike] = None,
+        step_times: bool = False,
+    ) -> None:
         lib = library()
         self._plan = plan if isinstance(plan, Plan) else Plan(plan)
         self._lock = threading.Lock()
@@ -148,6 +154,7 @@ class Session:
         # Timeouts of jobs need the clock.
         clock = ctypes.cast(lib.qplan_host_now_ns, ctypes.c_void_p)
         self._platform = _capi.Platform(thread_pool=thread_pool, now_ns=clock)
+        self._times = Collector(self._platform) if step_times else None
         config = _capi.SessionConfig(
             isa_limit=isa_limit,
             kernels=kernels,
@@ -160,28 +167,29 @@ class Session:
             npu_timeout_us=_timeout_us(npu_timeout_ms, devices),
             max_work=max_work or 0,
         )
-        host_session = ctypes.c_void_p()
-        error = _capi.Error()
-        status = lib.qplan_host_session_create(self._plan._plan, config, host_session, error)
-        if status < 0:
+        try:
+            self._memory = Memory(self._plan._plan, config)
+        except Error:
             if thread_pool:
                 destroy_pool(thread_pool)
-            check(status, error)
+            raise
         self._buffers = _Buffers()
         # The finalizer's arguments keep plan, platform and devices alive until the session is gone.
         self._finalizer = weakref.finalize(
             self,
             _release,
             lib,
-            host_session,
+            self._memory,
             thread_pool,
             destroy_pool,
             self._buffers,
             self._plan,
-            (self._platform, kernel_set),
+            (self._platform, kernel_set, self._times),
             devices,
         )
-        self._session = lib.qplan_host_session_get(host_session)
+        self._session = self._memory.session
+        self._invoke = lib.qplan_session_invoke
+        self._find_views()
         if self._plan.is_for_other_arch:
             text = f"the plan was packed for another processor ({self._plan.target_options}): the outputs are the same, but it may take several times the time and memory"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
@@ -189,7 +197,7 @@ class Session:
             device._users.add(self)
 
     @property
-    def plan(self):
+    def plan(self) -> Plan:
         return self._plan
 
     @property
@@ -203,7 +211,7 @@ class Session:
             )
 
     @property
-    def regions(self):
+    def regions(self) -> List[Dict[str, Any]]:
         """The plan's regions for devices, a dict each: name, target, on_device, status, text, and what was counted."""
         with self._lock:
             session = self._handle()
@@ -211,7 +219,7 @@ class Session:
             return [self._info(library().qplan_session_region_info, _capi.RegionInfo, i) for i in range(count)]
 
     @property
-    def devices(self):
+    def devices(self) -> List[Dict[str, Any]]:
         """The targets of the plan's regions, a dict each: target, driver, state, and what was counted."""
         with self._lock:
             session = self._handle()
@@ -234,19 +242,19 @@ class Session:
             result["status"] = library().qplan_status_name(result["status"]).decode()
         return result
 
-    def recover_device(self, index=0):
+    def recover_device(self, index: int = 0) -> None:
         """Resets a device that failed too often and gives it jobs again."""
         with self._lock:
             self._check(library().qplan_session_recover_device(self._handle(), index))
 
-    def buffer(self, shape, dtype, device=0):
+    def buffer(self, shape: Sequence[int], dtype: Any, device: int = 0) -> Buffer:
         """A new Buffer in memory of the session's device; it lives as long as the session."""
         with self._lock:
             made = Buffer(self, device, shape, dtype)
             self._buffers.storages.append(made._buffer)
             return made
 
-    def bind(self, direction, index, memory):
+    def bind(self, direction: str, index: int, memory: Union[numpy.ndarray, Buffer, None]) -> None:
         """Reads an input from a NumPy array or a Buffer, or writes an output to one, from now on; None: ends that.
 
         direction: "input" or "output". Nothing is copied, so an array must have the dtype and shape of
@@ -261,6 +269,7 @@ class Session:
             if memory is None:
                 self._check(library().qplan_session_bind(self._handle(), *key, None))
                 self._buffers.bound.pop(key, None)
+                self._find_views()
                 return
             if isinstance(memory, Buffer):
                 if memory._session is not self:
@@ -279,34 +288,35 @@ class Session:
                 raise TypeError(f"bind takes a NumPy array, a qplan.Buffer or None, found {type(memory).__name__}")
             self._check(status)
             self._buffers.bound[key] = memory
+            self._find_views()
 
-    def invoke(self):
+    def invoke(self) -> None:
         """One inference on what inputs hold: for sessions whose inputs and outputs are bound."""
         with self._lock:
             self._check(library().qplan_session_invoke(self._handle()))
 
-    def run(self, *inputs):
-        """One inference: the outputs as a tuple of new arrays.
-
-        inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
-        must be the model's, nothing is converted.
-        """
-        tensors = [
-            Tensor(self._input_array(info, index, value))
-            for index, (info, value) in enumerate(zip(self._plan.inputs, self._ordered(inputs)))
-        ]
-        outputs = tuple(numpy.empty(info.shape, info.dtype) for info in self._plan.outputs)
-        lib = library()
+    def step_times(self) -> List[StepTime]:
+        """A StepTime for each step that has run, of all runs so far; Session(step_times=True) measures them."""
         with self._lock:
-            session = self._handle()
-            for index, tensor in enumerate(tensors):
-                self._check(lib.qplan_session_write(session, index, tensor.struct))
-            self._check(lib.qplan_session_invoke(session))
-            for index, output in enumerate(outputs):
-                self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
-        return outputs
+            return self._collector().read(self._handle(), self._num_steps())
 
-    def reset_state(self):
+    def reset_step_times(self) -> None:
+        """Forgets the times of the runs so far, such as those of a warm-up."""
+        with self._lock:
+            self._handle()
+            self._collector().reset()
+
+    def _collector(self):
+        if self._times is None:
+            raise Error(_capi.INVALID_STATE, "the session does not measure steps; make it with step_times=True")
+        return self._times
+
+    def _num_steps(self):
+        info = _capi.SessionInfo()
+        self._check(library().qplan_session_get_info(self._session, info))
+        return info.num_steps
+
+    def reset_state(self) -> None:
         """Gives what the model keeps from run to run its initial values, as in a new session.
 
         Call it before an unrelated sequence, and after a run that failed or was cancelled.
@@ -314,7 +324,7 @@ class Session:
         with self._lock:
             self._check(library().qplan_session_reset_state(self._handle()))
 
-    def cancel(self):
+    def cancel(self) -> None:
         """Ends the run() or invoke() in progress in another thread, which raises Error with QPLAN_CANCELLED soon.
 
         Returns at once. The session stays usable. Without a run in progress nothing happens.
@@ -322,31 +332,6 @@ class Session:
         with self._cancel_lock:
             if self._finalizer.alive:
                 check(library().qplan_session_cancel(self._session))
-
-    def _ordered(self, inputs):
-        infos = self._plan.inputs
-        if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping):
-            named = dict(inputs[0])
-            names = [info.name for info in infos]
-            if "" in names or len(set(names)) != len(names):
-                raise Error(_capi.NOT_FOUND, "the plan's inputs have no names, or not unique ones; give arrays in order")
-            if sorted(named) != sorted(names):
-                raise Error(_capi.NOT_FOUND, f"inputs are named {sorted(named)}, expected {names}")
-            return [named[name] for name in names]
-        if len(inputs) != len(infos):
-            expected = "; ".join(map(str, infos))
-            raise Error(_capi.INVALID_ARGUMENT, f"found {len(inputs)} inputs, expected {len(infos)}: {expected}")
-        return inputs
-
-    @staticmethod
-    def _input_array(info, index, value):
-        array = numpy.asarray(value)
-        where = f"input {index} '{info.name}'" if info.name else f"input {index}"
-        if array.dtype != info.dtype:
-            raise Error(_capi.DTYPE_MISMATCH, f"{where}: dtype is {array.dtype}, expected {info.dtype}")
-        if array.shape != info.shape:
-            raise Error(_capi.SHAPE_MISMATCH, f"{where}: shape is {array.shape}, expected {info.shape}")
-        return array
 
     def _handle(self):
         if not self._finalizer.alive:
@@ -359,7 +344,7 @@ class Session:
             library().qplan_session_last_error(self._session, error)
             check(status, error)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.is_closed:
             return "<qplan.Session closed>"
         info = self.info
@@ -369,16 +354,17 @@ class Session:
         return f"<qplan.Session {info.isa}, {threads}, {info.memory_bytes} bytes: {inputs} -> {outputs}>"
 
     @property
-    def is_closed(self):
+    def is_closed(self) -> bool:
         return not self._finalizer.alive
 
-    def close(self):
+    def close(self) -> None:
         """Frees memory and threads; more calls change nothing."""
         with self._lock, self._cancel_lock:
+            self._views = self._memory = None  # arrays of SessionTensor.array keep it as long as they are used
             self._finalizer()
 
-    def __enter__(self):
+    def __enter__(self) -> "Session":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()

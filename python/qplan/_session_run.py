@@ -1,0 +1,196 @@
+"""How a session runs: arrays in, arrays out."""
+
+import collections.abc
+import threading
+from typing import Any, Mapping, Sequence, Tuple, Union
+
+import numpy
+
+from . import _capi
+from ._errors import Error, check
+from ._library import library
+from ._plan import Plan
+from ._session_tensor import SessionTensor, no_view
+from ._tensor import Tensor
+
+Inputs = Union[numpy.ndarray, Mapping[str, numpy.ndarray]]
+Outputs = Union[None, numpy.ndarray, Sequence[numpy.ndarray]]
+
+
+def _samples(array, info, index):
+    """How many samples of an input the array holds."""
+    where = f"input {index} '{info.name}'" if info.name else f"input {index}"
+    if array.dtype != info.dtype:
+        raise Error(_capi.DTYPE_MISMATCH, f"{where}: dtype is {array.dtype}, expected {info.dtype}")
+    if not info.shape or array.ndim != len(info.shape) or array.shape[1:] != info.shape[1:] or array.shape[0] % info.shape[0]:
+        expected = "(n" + (f" * {info.shape[0]}" if info.shape and info.shape[0] > 1 else "")
+        expected += "".join(f", {extent}" for extent in info.shape[1:]) + ")"
+        raise Error(_capi.SHAPE_MISMATCH, f"{where}: shape is {array.shape}, expected {expected} for n samples")
+    return array.shape[0] // info.shape[0]
+
+
+class Running:
+    """The part of Session that runs it."""
+
+    _plan: Plan
+    _lock: threading.Lock
+    _session: Any
+    _memory: Any
+    _buffers: Any
+    _invoke: Any
+    _views: Any
+    _handle: Any  # methods of Session
+    _check: Any
+
+    def run(self, *inputs: Inputs, out: Outputs = None) -> Tuple[numpy.ndarray, ...]:
+        """One inference: the outputs as a tuple of arrays.
+
+        inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
+        must be the model's, nothing is converted (inputs[0].quantize does). out: arrays for the outputs, one or a
+        sequence, which are returned; None: new ones.
+        """
+        with self._lock:
+            views = self._views
+            # The short way, with as few calls as possible: NumPy copies into and out of the session's memory.
+            if views is not None and len(inputs) == len(views[0]):
+                for value, (view, dtype, shape) in zip(inputs, views[0]):
+                    if type(value) is not numpy.ndarray or value.dtype is not dtype or value.shape != shape:
+                        break
+                else:
+                    for value, (view, _, _) in zip(inputs, views[0]):
+                        view[...] = value
+                    arrays = None if out is None else self._outputs_for(out)
+                    status = self._invoke(self._session)
+                    if status < 0:
+                        self._check(status)
+                    if arrays is None:
+                        return tuple([view.copy() for view in views[1]])
+                    for array, view in zip(arrays, views[1]):
+                        array[...] = view
+                    return arrays
+            return self._run_any(inputs, out)
+
+    def _run_any(self, inputs, out):
+        """run() in every other case: names, arrays of other kinds, bound inputs and outputs."""
+        tensors = [
+            Tensor(self._input_array(info, index, value))
+            for index, (info, value) in enumerate(zip(self._plan.inputs, self._ordered(inputs)))
+        ]
+        if out is None:
+            outputs = tuple(numpy.empty(info.shape, info.dtype) for info in self._plan.outputs)
+        else:
+            outputs = self._outputs_for(out)
+        lib = library()
+        session = self._handle()
+        for index, tensor in enumerate(tensors):
+            self._check(lib.qplan_session_write(session, index, tensor.struct))
+        self._check(lib.qplan_session_invoke(session))
+        for index, output in enumerate(outputs):
+            self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
+        return outputs
+
+    def run_batch(self, *inputs: Inputs, out: Outputs = None) -> Tuple[numpy.ndarray, ...]:
+        """One inference for each sample, by a loop in C: the outputs as a tuple of arrays.
+
+        inputs: as for run, with count times as many elements along the first axis: (32, 224, 224, 3) for a model of
+        (1, 224, 224, 3). Outputs are stacked likewise. A network that keeps states goes on from sample to sample.
+        """
+        infos = self._plan.inputs, self._plan.outputs
+        arrays = [numpy.asarray(value) for value in self._ordered(inputs)]
+        counts = [_samples(array, info, index) for index, (array, info) in enumerate(zip(arrays, infos[0]))]
+        if len(set(counts)) > 1:
+            raise Error(_capi.SHAPE_MISMATCH, f"inputs have {counts} samples, expected the same number of each")
+        if not counts:
+            raise Error(_capi.INVALID_ARGUMENT, "the plan has no inputs, so that a batch has no size; call run()")
+        shapes = []
+        for index, info in enumerate(infos[1]):
+            if not info.shape:
+                raise Error(_capi.SHAPE_MISMATCH, f"output {index} has no axes to stack samples along; call run()")
+            shapes.append((counts[0] * info.shape[0],) + info.shape[1:])
+        if out is None:
+            outputs = tuple(numpy.empty(shape, info.dtype) for shape, info in zip(shapes, infos[1]))
+        else:
+            outputs = self._outputs_for(out, shapes)
+        given = [Tensor(array) for array in arrays], [Tensor(array) for array in outputs]
+        structs = [(_capi.DLTensor * len(tensors))(*(tensor.struct for tensor in tensors)) for tensors in given]
+        error = _capi.Error()
+        with self._lock:
+            status = library().qplan_host_run_batch(
+                self._handle(), counts[0], structs[0], len(given[0]), structs[1], len(given[1]), None, error
+            )
+            check(status, error)
+        return outputs
+
+    def _outputs_for(self, out, shapes=None):
+        """out as a tuple of arrays that can take the outputs."""
+        infos = self._plan.outputs
+        arrays = (out,) if isinstance(out, numpy.ndarray) else tuple(out)
+        if len(arrays) != len(infos):
+            raise Error(_capi.INVALID_ARGUMENT, f"out has {len(arrays)} arrays, expected {len(infos)}")
+        for index, (info, array) in enumerate(zip(infos, arrays)):
+            shape = info.shape if shapes is None else shapes[index]
+            if not isinstance(array, numpy.ndarray):
+                raise TypeError(f"out: output {index} is {type(array).__name__}, expected a NumPy array")
+            if array.dtype != info.dtype:
+                raise Error(_capi.DTYPE_MISMATCH, f"out: output {index}: dtype is {array.dtype}, expected {info.dtype}")
+            if array.shape != shape:
+                raise Error(_capi.SHAPE_MISMATCH, f"out: output {index}: shape is {array.shape}, expected {shape}")
+            if not array.flags.writeable or any(step % array.itemsize for step in array.strides):
+                raise Error(_capi.INVALID_ARGUMENT, f"out: output {index}: the array is read-only or of a record")
+        return arrays
+
+    @property
+    def inputs(self) -> Tuple[SessionTensor, ...]:
+        """A SessionTensor for each input."""
+        return tuple(SessionTensor(self, info, _capi.INPUT, i) for i, info in enumerate(self._plan.inputs))
+
+    @property
+    def outputs(self) -> Tuple[SessionTensor, ...]:
+        """A SessionTensor for each output."""
+        return tuple(SessionTensor(self, info, _capi.OUTPUT, i) for i, info in enumerate(self._plan.outputs))
+
+    def _array(self, direction, index):
+        """The array of an input or output, for SessionTensor."""
+        info = (self._plan.inputs, self._plan.outputs)[direction][index]
+        with self._lock:
+            self._handle()
+            bound = self._buffers.bound.get((direction, index))
+            found = bound if isinstance(bound, numpy.ndarray) else self._memory.view(info, direction, index)
+            if found is None:
+                raise no_view(info, direction, index)
+            return found
+
+    def _find_views(self):
+        """What the short way of run() needs; None where something is bound, or not in the session's memory."""
+        self._views = None
+        if self._buffers.bound:
+            return
+        inputs = [self._memory.view(info, _capi.INPUT, i) for i, info in enumerate(self._plan.inputs)]
+        outputs = [self._memory.view(info, _capi.OUTPUT, i) for i, info in enumerate(self._plan.outputs)]
+        if all(view is not None for view in inputs + outputs):
+            self._views = tuple((view, view.dtype, view.shape) for view in inputs), tuple(outputs)
+
+    def _ordered(self, inputs):
+        infos = self._plan.inputs
+        if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping):
+            named = dict(inputs[0])
+            names = [info.name for info in infos]
+            if "" in names or len(set(names)) != len(names):
+                raise Error(_capi.NOT_FOUND, "the plan's inputs have no names, or not unique ones; give arrays in order")
+            if sorted(named) != sorted(names):
+                raise Error(_capi.NOT_FOUND, f"inputs are named {sorted(named)}, expected {names}")
+            return [named[name] for name in names]
+        if len(inputs) != len(infos):
+            expected = "; ".join(map(str, infos))
+            raise Error(_capi.INVALID_ARGUMENT, f"found {len(inputs)} inputs, expected {len(infos)}: {expected}")
+        return inputs
+
+    @staticmethod
+    def _input_array(info, index, value):
+        array = numpy.asarray(value)
+        where = f"input {index} '{info.name}'" if info.name else f"input {index}"
+        if array.dtype != info.dtype:
+            raise Error(_capi.DTYPE_MISMATCH, f"{where}: dtype is {array.dtype}, expected {info.dtype}")
+        if array.shape != info.shape:
+            raise Error(_capi.SHAPE_MISMATCH, f"{where}: shape is {array.shape}, expected {info.shape}")
+        return array

@@ -1,0 +1,104 @@
+"""qplan.check, qplan.explain, qplan.tune, and the types of the package."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from support import DIGITS, REPOSITORY, digit_input, digit_output, numpy, qplan
+
+
+class Check(unittest.TestCase):
+    def test_every_instruction_set_gives_the_expected_bytes(self):
+        report = qplan.check(DIGITS, [digit_input(4)], [digit_output(4)])
+        self.assertTrue(report)
+        self.assertEqual({c.isa for c in report.comparisons}, set(qplan.available_isas()))
+        self.assertEqual({c.threads for c in report.comparisons}, {1, 2})
+        self.assertIn("OK", str(report))
+        self.assertTrue(qplan.check(qplan.pack(DIGITS), seed=3))
+
+    def test_a_wrong_byte_is_found(self):
+        wrong = digit_output(4).copy()
+        wrong[0, 2] += 3
+        report = qplan.check(DIGITS, [digit_input(4)], [wrong], isas=["reference"], threads=[1])
+        self.assertFalse(report)
+        self.assertEqual([(c.different, c.elements, c.largest) for c in report.comparisons], [(1, 10, 3.0)])
+        self.assertIn("reference, threads 1, output 0: 1 of 10 elements differ, by at most 3", str(report))
+
+    def test_plans_are_checked_with_their_digest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "x.qplan"
+            data = bytearray(bytes(qplan.pack(DIGITS)))
+            data[-1] ^= 1  # of a constant: the structure stays
+            path.write_bytes(data)
+            qplan.Plan(path)
+            with self.assertRaisesRegex(qplan.Error, "SHA-256"):
+                qplan.check(path)
+
+    def test_expectations_of_another_shape(self):
+        with self.assertRaisesRegex(qplan.Error, "expected output 0 is int8"):
+            qplan.check(DIGITS, [digit_input(4)], [digit_output(4)[0]])
+
+
+class Explain(unittest.TestCase):
+    def test_formats(self):
+        content = qplan.explain(DIGITS)
+        self.assertIsInstance(content, dict)
+        self.assertIn("conv2d", qplan.explain(DIGITS, format="text"))
+        self.assertIn("<html", qplan.explain(DIGITS, "vta, cpu", format="html"))
+        self.assertIsInstance(qplan.explain(DIGITS, format="coverage"), dict)
+        self.assertIsInstance(qplan.explain(qplan.pack(DIGITS, target="vta, cpu")), dict)
+        with self.assertRaisesRegex(TypeError, "qplan.explain.. has no option 'fused'"):
+            qplan.explain(DIGITS, fused="off")
+
+
+@unittest.skipUnless(os.environ.get("QPLAN_COMMAND"), "QPLAN_COMMAND does not name the command")
+class Tune(unittest.TestCase):
+    def test_its_log_gives_a_plan_with_the_same_bits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "tuning.jsonl"
+            self.assertIn("schedules to measure", qplan.tune(DIGITS, log, budget_s=0.2))
+            self.assertGreater(log.stat().st_size, 100)
+            plan = qplan.pack(DIGITS, tuning=log)
+            with qplan.Session(plan) as session:
+                numpy.testing.assert_array_equal(session.run(digit_input(9))[0], digit_output(9))
+
+    def test_errors_are_those_of_the_command(self):
+        with self.assertRaisesRegex(qplan.Error, "nothing.tflite"):
+            qplan.tune("nothing.tflite", "x.jsonl")
+
+
+@unittest.skipUnless(shutil.which("mypy"), "mypy is not installed (Debian: mypy)")
+class Types(unittest.TestCase):
+    PROGRAM = """\
+import numpy
+import qplan
+
+options: qplan.PackOptions = {"contract": "tfl2", "fuse": "off"}
+plan: qplan.Plan = qplan.pack("model.tflite", **options)
+with qplan.Session(plan, threads=2) as session:
+    scores: numpy.ndarray = session.run(numpy.zeros((1, 2), numpy.int8))[0]
+    real: numpy.ndarray = session.outputs[0].dequantize()
+"""
+
+    def mypy(self, program):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "program.py"
+            path.write_text(program)
+            return subprocess.run(
+                ["mypy", "--enable-incomplete-feature=Unpack", "--cache-dir", folder, str(path)],
+                env=dict(os.environ, MYPYPATH=str(REPOSITORY / "python")),
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+            )
+
+    def test_options_are_typed(self):
+        done = self.mypy(self.PROGRAM + 'qplan.pack("m", contract="nonsense")\nqplan.pack("m", fused=1)\n')
+        self.assertIn('Argument "contract" to "pack" has incompatible type', done.stdout)
+        self.assertIn('Unexpected keyword argument "fused"', done.stdout)
+        self.assertIn("Found 2 errors", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
