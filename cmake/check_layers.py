@@ -38,6 +38,9 @@ LAYERS = [
     ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
     ("vta/isa", r"^src/vta/isa/", ["include", "base"]),
     ("vta/sim", r"^src/vta/(sim|sim_library)/", ["include", "vta/isa", "kernels/numeric"]),
+    ("ethosu/isa", r"^src/ethosu/isa/", ["include", "base"]),
+    # The books of a simulated device (buffers, scripts of faults, files of jobs) are those of VTA's simulator.
+    ("ethosu/sim", r"^src/ethosu/sim/", ["include", "ethosu/isa", "vta/sim"]),
     ("runtime", r"^src/runtime/", ["kernels/contract", "runtime/bind", "format", "schema", "layout", "base",
                                           "include"]),
     ("host", r"^src/host/", ["base", "include"]),
@@ -57,6 +60,8 @@ LAYERS = [
                                                 "packer/op", "packer/text", "packer/ir"]),
     ("vta/compiler", r"^src/vta/compiler/", ["vta/isa", "packer/target", "packer/layer", "packer/pattern", "packer/op",
                                             "packer/ir"]),
+    ("ethosu/compiler", r"^src/ethosu/compiler/", ["ethosu/isa", "packer/target", "packer/layer", "packer/pattern",
+                                                  "packer/op", "packer/ir"]),
     ("packer/partition", r"^src/packer/partition/", ["embedded", "packer/target", "packer/passes", "packer/pattern", "packer/op",
                                                       "packer/text", "packer/ir"]),
     ("packer/memory", r"^src/packer/memory/", ["packer/partition", "packer/target", "packer/op", "packer/ir"]),
@@ -67,7 +72,7 @@ LAYERS = [
     ("packer/evaluate", r"^src/packer/evaluate/", ["packer/write", "packer/schedule", "packer/inspect",
                                                     "packer/memory", "packer/target", "packer/op", "packer/ir"]),
     # The composition root: the only place of the packer that knows a device by name.
-    ("packer/pipeline", r"^src/packer/pipeline/", ["vta/compiler", "packer/target/own",
+    ("packer/pipeline", r"^src/packer/pipeline/", ["vta/compiler", "ethosu/compiler", "packer/target/own",
                                                     "packer/evaluate", "packer/write", "packer/schedule",
                                                     "packer/inspect", "packer/memory", "packer/partition",
                                                     "packer/target", "packer/passes", "packer/import",
@@ -105,7 +110,7 @@ def allowed(layer):
         if name == layer:
             if may is None:
                 return None
-            below = PACKER_BELOW if name.startswith(("packer/", "vta/compiler")) else []
+            below = PACKER_BELOW if name.startswith(("packer/", "vta/compiler", "ethosu/compiler")) else []
             return set(may) | set(below) | {name} | ({"texts"} if "base" in may or below else set())
     raise KeyError(layer)
 

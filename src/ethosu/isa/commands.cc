@@ -1,0 +1,211 @@
+#include "src/ethosu/isa/commands.h"
+
+namespace qplan::ethosu {
+namespace {
+
+struct Name {
+  uint16_t code;
+  const char* name;
+};
+
+constexpr Name kNames0[] = {
+    {kOpStop, "OP_STOP"},
+    {kOpIrq, "OP_IRQ"},
+    {kOpConv, "OP_CONV"},
+    {kOpDepthwise, "OP_DEPTHWISE"},
+    {kOpPool, "OP_POOL"},
+    {kOpElementwise, "OP_ELEMENTWISE"},
+    {kOpDmaStart, "OP_DMA_START"},
+    {kOpDmaWait, "OP_DMA_WAIT"},
+    {kOpKernelWait, "OP_KERNEL_WAIT"},
+    {kIfmPadTop, "IFM_PAD_TOP"},
+    {kIfmPadLeft, "IFM_PAD_LEFT"},
+    {kIfmPadRight, "IFM_PAD_RIGHT"},
+    {kIfmPadBottom, "IFM_PAD_BOTTOM"},
+    {kIfmDepthM1, "IFM_DEPTH_M1"},
+    {kIfmPrecision, "IFM_PRECISION"},
+    {kIfmUpscale, "IFM_UPSCALE"},
+    {kIfmZeroPoint, "IFM_ZERO_POINT"},
+    {kIfmWidth0M1, "IFM_WIDTH0_M1"},
+    {kIfmHeight0M1, "IFM_HEIGHT0_M1"},
+    {kIfmHeight1M1, "IFM_HEIGHT1_M1"},
+    {kIfmIbEnd, "IFM_IB_END"},
+    {kIfmRegion, "IFM_REGION"},
+    {kOfmWidthM1, "OFM_WIDTH_M1"},
+    {kOfmHeightM1, "OFM_HEIGHT_M1"},
+    {kOfmDepthM1, "OFM_DEPTH_M1"},
+    {kOfmPrecision, "OFM_PRECISION"},
+    {kOfmBlkWidthM1, "OFM_BLK_WIDTH_M1"},
+    {kOfmBlkHeightM1, "OFM_BLK_HEIGHT_M1"},
+    {kOfmBlkDepthM1, "OFM_BLK_DEPTH_M1"},
+    {kOfmZeroPoint, "OFM_ZERO_POINT"},
+    {kOfmWidth0M1, "OFM_WIDTH0_M1"},
+    {kOfmHeight0M1, "OFM_HEIGHT0_M1"},
+    {kOfmHeight1M1, "OFM_HEIGHT1_M1"},
+    {kOfmRegion, "OFM_REGION"},
+    {kKernelWidthM1, "KERNEL_WIDTH_M1"},
+    {kKernelHeightM1, "KERNEL_HEIGHT_M1"},
+    {kKernelStride, "KERNEL_STRIDE"},
+    {kParallelMode, "PARALLEL_MODE"},
+    {kAccFormat, "ACC_FORMAT"},
+    {kActivation, "ACTIVATION"},
+    {kActivationMin, "ACTIVATION_MIN"},
+    {kActivationMax, "ACTIVATION_MAX"},
+    {kWeightRegion, "WEIGHT_REGION"},
+    {kScaleRegion, "SCALE_REGION"},
+    {kAbStart, "AB_START"},
+    {kBlockdep, "BLOCKDEP"},
+    {kDma0SrcRegion, "DMA0_SRC_REGION"},
+    {kDma0DstRegion, "DMA0_DST_REGION"},
+    {kIfm2Broadcast, "IFM2_BROADCAST"},
+    {kIfm2Scalar, "IFM2_SCALAR"},
+    {kIfm2Precision, "IFM2_PRECISION"},
+    {kIfm2ZeroPoint, "IFM2_ZERO_POINT"},
+    {kIfm2Width0M1, "IFM2_WIDTH0_M1"},
+    {kIfm2Height0M1, "IFM2_HEIGHT0_M1"},
+    {kIfm2Height1M1, "IFM2_HEIGHT1_M1"},
+    {kIfm2IbStart, "IFM2_IB_START"},
+    {kIfm2Region, "IFM2_REGION"},
+};
+constexpr Name kNames1[] = {
+    {kIfmBase0, "IFM_BASE0"},         {kIfmBase0 + 1, "IFM_BASE1"},     {kIfmBase0 + 2, "IFM_BASE2"},
+    {kIfmBase0 + 3, "IFM_BASE3"},     {kIfmStrideX, "IFM_STRIDE_X"},    {kIfmStrideY, "IFM_STRIDE_Y"},
+    {kIfmStrideC, "IFM_STRIDE_C"},    {kOfmBase0, "OFM_BASE0"},         {kOfmBase0 + 1, "OFM_BASE1"},
+    {kOfmBase0 + 2, "OFM_BASE2"},     {kOfmBase0 + 3, "OFM_BASE3"},     {kOfmStrideX, "OFM_STRIDE_X"},
+    {kOfmStrideY, "OFM_STRIDE_Y"},    {kOfmStrideC, "OFM_STRIDE_C"},    {kWeightBase, "WEIGHT_BASE"},
+    {kWeightLength, "WEIGHT_LENGTH"}, {kScaleBase, "SCALE_BASE"},       {kScaleLength, "SCALE_LENGTH"},
+    {kOfmScale, "OFM_SCALE"},         {kOpaScale, "OPA_SCALE"},         {kOpbScale, "OPB_SCALE"},
+    {kDma0Src, "DMA0_SRC"},           {kDma0Dst, "DMA0_DST"},           {kDma0Len, "DMA0_LEN"},
+    {kIfm2Base0, "IFM2_BASE0"},       {kIfm2Base0 + 1, "IFM2_BASE1"},   {kIfm2Base0 + 2, "IFM2_BASE2"},
+    {kIfm2Base0 + 3, "IFM2_BASE3"},   {kIfm2StrideX, "IFM2_STRIDE_X"},  {kIfm2StrideY, "IFM2_STRIDE_Y"},
+    {kIfm2StrideC, "IFM2_STRIDE_C"},  {kWeight1Base, "WEIGHT1_BASE"},   {kWeight1Length, "WEIGHT1_LENGTH"},
+    {kScale1Base, "SCALE1_BASE"},     {kScale1Length, "SCALE1_LENGTH"},
+};
+
+class Line {
+ public:
+  explicit Line(char* to) : to_(to) { to_[0] = '\0'; }
+  Line& operator<<(const char* text) {
+    for (; *text != '\0'; ++text) put(*text);
+    return *this;
+  }
+  Line& operator<<(uint64_t number) {
+    char digits[20];
+    uint32_t count = 0;
+    do {
+      digits[count++] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number != 0);
+    while (count > 0) put(digits[--count]);
+    return *this;
+  }
+  void hexadecimal(uint64_t number) {
+    *this << "0x";
+    uint32_t shift = 60;
+    while (shift > 0 && number >> shift == 0) shift -= 4;
+    for (;; shift -= 4) {
+      put("0123456789abcdef"[number >> shift & 15]);
+      if (shift == 0) return;
+    }
+  }
+  void pad_to(uint32_t column) {
+    while (at_ < column) put(' ');
+  }
+
+ private:
+  void put(char c) {
+    if (at_ + 1 >= kDisassemblyBytes) return;
+    to_[at_++] = c;
+    to_[at_] = '\0';
+  }
+  char* to_;
+  uint32_t at_ = 0;
+};
+
+constexpr uint32_t kKindPayload = 1u << 14;
+
+}  // namespace
+
+Problem decode(const uint32_t* words, uint32_t num_words, uint32_t* at, Command* command) {
+  *command = {};
+  if (*at >= num_words) return {"the stream ends without OP_STOP", *at, num_words};
+  const uint32_t word = words[*at];
+  command->code = static_cast<uint16_t>(word & 0x3ff);
+  command->parameter = static_cast<uint16_t>(word >> 16);
+  const uint32_t kind = word >> 14 & 3;
+  if (kind > 1 || (word >> 10 & 15) != 0) return {"a word of an unknown kind", word, 0};
+  command->has_payload = kind == 1;
+  *at += 1;
+  if (command->has_payload) {
+    if (*at >= num_words) return {"the stream ends within a command", *at, num_words};
+    command->payload = words[*at];
+    *at += 1;
+  }
+  if (command_name(*command) == nullptr) return {"a command that the device does not know", word, 0};
+  return {};
+}
+
+uint32_t encode(const Command& command, uint32_t* words) {
+  words[0] = command.code | uint32_t{command.parameter} << 16 | (command.has_payload ? kKindPayload : 0);
+  if (!command.has_payload) return 1;
+  words[1] = command.payload;
+  return 2;
+}
+
+const char* command_name(const Command& command) {
+  const Name* const names = command.has_payload ? kNames1 : kNames0;
+  const uint32_t count =
+      static_cast<uint32_t>(command.has_payload ? sizeof(kNames1) : sizeof(kNames0)) / sizeof(Name);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (names[i].code == command.code) return names[i].name;
+  }
+  return nullptr;
+}
+
+const char* pool_name(PoolMode mode) {
+  constexpr const char* kPools[] = {"max", "average", "reduce_sum"};
+  return static_cast<uint32_t>(mode) < 3 ? kPools[static_cast<uint32_t>(mode)] : "?";
+}
+
+const char* elementwise_name(ElementwiseMode mode) {
+  constexpr const char* kModes[] = {"mul", "add", "sub", "min", "max", "lrelu", "abs", "clz", "shr", "shl"};
+  return static_cast<uint32_t>(mode) < 10 ? kModes[static_cast<uint32_t>(mode)] : "?";
+}
+
+void disassemble(const Command& command, char* to) {
+  Line line(to);
+  const char* const name = command_name(command);
+  line << (name == nullptr ? "?" : name);
+  line.pad_to(20);
+  if (!command.has_payload) {
+    switch (command.code) {
+      case kOpPool:
+        line << pool_name(static_cast<PoolMode>(command.parameter));
+        break;
+      case kOpElementwise:
+        line << elementwise_name(static_cast<ElementwiseMode>(command.parameter));
+        break;
+      case kIfmPrecision:
+      case kIfm2Precision:
+      case kOfmPrecision:
+      case kKernelStride:
+      case kActivation:
+      case kIfm2Broadcast:
+      case kDma0SrcRegion:
+      case kDma0DstRegion:
+      case kOpStop:
+        line.hexadecimal(command.parameter);
+        break;
+      default:
+        line << uint64_t{command.parameter};
+    }
+    return;
+  }
+  if (command.code == kOfmScale || command.code == kOpaScale || command.code == kOpbScale) {
+    line << uint64_t{command.payload} << " shift " << uint64_t{command.parameter};
+    return;
+  }
+  line.hexadecimal(command.address());
+}
+
+}  // namespace qplan::ethosu

@@ -1,0 +1,68 @@
+// Executes one kernel on a memory.
+#ifndef QPLAN_SRC_ETHOSU_SIM_EXECUTOR_H_
+#define QPLAN_SRC_ETHOSU_SIM_EXECUTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/sim/memory.h"
+
+namespace qplan::ethosu::sim {
+
+// A feature map's elements less its zero point, dense.
+struct Elements {
+  uint32_t h = 0, w = 0, d = 0;
+  std::vector<int32_t> values;
+  const int32_t* at(uint32_t y, uint32_t x) const { return values.data() + (uint64_t{y} * w + x) * d; }
+};
+
+class Executor {
+ public:
+  Executor(const Config& config, const Kernel& kernel, Memory* memory, const Progress& progress)
+      : config_(config), k_(kernel), memory_(*memory), progress_(progress) {}
+
+  // False with the fault set.
+  bool run();
+  const Fault& fault() const { return fault_; }
+  uint64_t macs() const { return macs_; }
+
+ private:
+  bool fail(qplan_npu_status status, const char* text, int64_t found = 0, int64_t limit = 0);
+  bool fetch(const FeatureMap& map, Elements* elements);
+  bool fetch_bytes(const ByteRange& range, std::vector<uint8_t>* bytes);
+  bool check_overlap();
+
+  // ---- weights: [tap][input][output]
+  bool load_weights();
+  bool load_core(uint32_t core);
+  bool convolve();
+  template <typename Acc>
+  bool convolve_in(bool checks);
+  bool pool();
+  bool elementwise();
+  bool combine(int64_t a, int64_t b, int64_t* result);
+
+  // The tap of the window at (y, x) of the padded, upscaled input; null where there is nothing to add.
+  const int32_t* tap(int64_t y, int64_t x) const;
+  // The result before its zero point: clamps, looks it up, writes it.
+  bool put(uint32_t y, uint32_t x, uint32_t c, int64_t value, bool has_zero_point = true);
+
+  const Config& config_;
+  const Kernel& k_;
+  Memory& memory_;
+  const Progress& progress_;
+  Fault fault_;
+  Elements ifm_, ifm2_;
+  std::vector<int16_t> weights_;
+  std::vector<int64_t> bias_;
+  std::vector<Scale> scales_;
+  std::vector<uint64_t> weight_sums_;  // of magnitudes, per output
+  int64_t rows_ = 0, columns_ = 0;     // of the upscaled input
+  uint64_t macs_ = 0;
+};
+
+}  // namespace qplan::ethosu::sim
+
+#endif  // QPLAN_SRC_ETHOSU_SIM_EXECUTOR_H_
