@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # One network written in several ways: prints the digest of each model's canonical body and whether they are one.
-# usage: bash samples/three_ways.sh [MODEL MODEL...]
+# usage: bash samples/three_ways.sh [--input-shape NAME=SHAPE] [MODEL MODEL...]
 #   MODEL    forms of one network: .tflite, .onnx, .pt or Relay text
-#   without arguments: three networks of the reference data (../shared, or QPLAN_SHARED), from TFLite and from ONNX
+#   --input-shape   of the input of .pt files, which do not record it: image=1x1x16x16
+#   without arguments: the digits network of samples/models from TFLite, ONNX (integer weights, float weights) and PyTorch;
+#            where the reference data is (../shared, or QPLAN_SHARED), three more networks from TFLite and ONNX
 #   QPLAN    the command (default: build/release/bin/qplan, else the one in PATH)
 # Exit status: 0 one body for each network, 1 more than one (what differs is printed), 2 wrong usage.
 set -euo pipefail
@@ -24,15 +26,26 @@ qplan="${QPLAN:-$root/build/release/bin/qplan}"
 [[ -n ${QPLAN:-} || -x $qplan ]] || qplan=qplan
 command -v "$qplan" >/dev/null || die "no command '$qplan': build it (samples/quickstart.sh) or set QPLAN"
 
+shape=()
+if [[ ${1:-} == --input-shape ]]; then
+  [[ $# -ge 2 ]] || die "--input-shape needs NAME=SHAPE"
+  shape=(--input-shape "$2")
+  shift 2
+fi
+
 # The forms of one network. Prints a line for each; 1 when their bodies differ.
 compare() {
-  local first="" first_digest="" status=0 model digest
+  local first="" first_digest="" status=0 model digest options
   for model in "$@"; do
     [[ -f $model ]] || die "'$model' is not a file"
-    digest="$("$qplan" import "$model" --canonical --body --print | sha256sum | cut -c 1-16)" || exit 1
+    options=()
+    [[ $model != *.pt ]] || options=("${shape[@]}")
+    digest="$("$qplan" import "$model" "${options[@]}" --canonical --body --print | sha256sum | cut -c 1-16)" || exit 1
     printf '  %s  %s\n' "$digest" "$(basename "$model")"
     if [[ -z $first ]]; then
       first="$model" first_digest="$digest"
+    elif [[ $digest != "$first_digest" && $model == *.pt && ${#options[@]} -gt 0 ]]; then
+      status=1
     elif [[ $digest != "$first_digest" ]]; then
       # Biases may be 1 apart: then the texts differ and the bodies are one all the same.
       "$qplan" import "$first" --diff "$model" 2>&1 | sed 's/^/    /' || status=1
@@ -48,9 +61,14 @@ if [[ $# -gt 0 ]]; then
   exit
 fi
 
-shared="${QPLAN_SHARED:-$root/../shared}"
-[[ -d $shared/onnx ]] || die "no reference data in '$shared': name models, or set QPLAN_SHARED"
 status=0
+shape=(--input-shape image=1x1x16x16)
+echo "digits"
+models="$root/samples/models"
+compare "$models/digits.tflite" "$models/digits_qdq.onnx" "$models/digits_float_weights.onnx" "$models/digits.pt" || status=1
+
+shared="${QPLAN_SHARED:-$root/../shared}"
+[[ -d $shared/onnx ]] || exit $status
 for network in pretrainedResnet_quant kws_ref_model mobilenet_v1_0.25_128_quant; do
   echo "$network"
   forms=("$shared/models/$network.tflite")

@@ -1,8 +1,6 @@
-"""Pictures: the resizing of `qplan run`, and a PNG writer for 8-bit grey."""
-import struct
-import zlib
-
+"""Pictures: the resizing of `qplan run`, and PNG files of 8-bit grey."""
 import numpy as np
+from PIL import Image
 
 
 def resize_bilinear(image, height, width):
@@ -31,14 +29,4 @@ def to_bytes(image):
 
 def write_png(path, pixels):
     """pixels: uint8 [height, width]."""
-
-    def chunk(kind, data):
-        body = kind + data
-        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-    height, width = pixels.shape
-    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))  # filter 0 before each row
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bits, grey
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9))
-                   + chunk(b"IEND", b""))
+    Image.fromarray(pixels, "L").save(path, optimize=True)

@@ -3,7 +3,8 @@
 
 usage: train.py [--epochs N] [--root REPOSITORY]
 Writes samples/models/digits.tflite and digits_labels.txt, samples/images/*.png and tests/data/digits/. Needs Debian's
-python3-torch, python3-sklearn, python3-flatbuffers and flatbuffers-compiler; takes about half a minute.
+python3-torch, python3-sklearn, python3-pil, python3-flatbuffers and flatbuffers-compiler; takes about half a minute.
+Then run convert.py, which writes the model in the forms of other frameworks.
 """
 import argparse
 import json

@@ -179,11 +179,32 @@ def @main(%x: Tensor[(1, 4), uint8]) { %0 = clip(%x, a_min=0f, a_max=100f); @f(%
         self.assertIn("output_scale", result.stdout)
         self.assertEqual(self.script(self.forms[0], self.folder / "none").returncode, 2)
 
+    DIGITS = ("digits.tflite", "digits_qdq.onnx", "digits_float_weights.onnx", "digits.pt")
+
+    def test_digits_from_four_files_is_one_network(self):
+        result = subprocess.run(["bash", SCRIPT], capture_output=True, text=True, timeout=600, check=False,
+                                env={"QPLAN": COMMAND, "QPLAN_SHARED": "/nonexistent", "PATH": "/usr/bin:/bin"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        lines = [line.split() for line in result.stdout.splitlines()[1:5]]
+        self.assertEqual([name for _, name in lines], list(self.DIGITS))
+        self.assertEqual(len({digest for digest, _ in lines}), 1, result.stdout)
+
+    def test_digits_from_four_files_is_one_plan(self):
+        digests, memory = set(), set()
+        for name in self.DIGITS:
+            options = ("--contract=f32e", "--io=int8", "--io-layout=nhwc")
+            if name.endswith(".pt"):
+                options += ("--input-shape", "image=1x1x16x16")
+            digests.add(self.digest(REPOSITORY / "samples" / "models" / name, *options))
+            plan = self.succeed_json("inspect", self.folder / "plan.qplan", "--json")
+            memory.add(plan["memory"]["arena_bytes"])
+        self.assertEqual((len(digests), len(memory)), (1, 1))
+
     @needs_shared
     def test_real_networks_from_tflite_and_onnx_are_one(self):
         result = self.script()
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        self.assertEqual(result.stdout.count("  one canonical body\n"), 3, result.stdout)
+        self.assertEqual(result.stdout.count("  one canonical body\n"), 4, result.stdout)
         for network in ("pretrainedResnet_quant", "kws_ref_model", "mobilenet_v1_0.25_128_quant"):
             digests = {line.split()[0] for line in result.stdout.splitlines() if f"  {network}" in line}
             self.assertEqual(len(digests), 1, result.stdout)
