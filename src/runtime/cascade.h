@@ -3,10 +3,10 @@
 //   out = layer[last](... layer[1](layer[0](inputs)))
 //
 // Each layer is a step of another family that makes rows of [n,h,w,c] from rows of one of its inputs
-// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub. What lies between two layers is
-// never whole: a tile in scratch memory holds the rows of it that the next rows of output are made of. Rows
-// that two blocks of output share stay in the tile, so that nothing is computed twice but where another task
-// begins. The bytes of the output are those that the layers would give one after another.
+// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub, lut8. What lies between two layers
+// is never whole: a tile in scratch memory holds the rows of it that the next rows of output are made of.
+// Rows that two blocks of output share stay in the tile, so that nothing is computed twice but where another
+// task begins. The bytes of the output are those that the layers would give one after another.
 #ifndef QPLAN_SRC_RUNTIME_CASCADE_H_
 #define QPLAN_SRC_RUNTIME_CASCADE_H_
 

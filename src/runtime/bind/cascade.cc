@@ -111,9 +111,11 @@ constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice(
 constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_SCALAR_VARIANTS(chain)};
 #undef QPLAN_VARIANT
 
-constexpr const KernelFamily* kAll[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily};
+constexpr const KernelFamily* kAll[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily,
+                                        &kLut8Family};
 constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference, &kDepthwiseConv2dFamilyReference,
-                                               &kAddFamilyReference, &kSubFamilyReference};
+                                               &kAddFamilyReference, &kSubFamilyReference,
+                                               &kLut8FamilyReference};
 constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0])};
 constexpr const KernelFamily* kConvolutions[] = {&kConv2dFamilyOptimized, &kDepthwiseConv2dFamilyOptimized};
 constexpr LayerFamilies kOptimizedLayers = {kConvolutions, sizeof(kConvolutions) / sizeof(kConvolutions[0])};

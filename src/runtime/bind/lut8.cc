@@ -30,6 +30,24 @@ qplan_status bind(const StepView& step, bool checked, Lut8Args& args, Error* err
 
 bool in_place(const StepView&, uint32_t, uint32_t input) { return input == 0; }
 
+// Rows of images, which are one axis of elements.
+bool accepts_rows(const StepView& step, uint32_t input) {
+  return input == 0 && shape_of(step.output(0)).rank == 4;
+}
+
+RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
+
+void cut_rows(const StepView& step, uint32_t, uint32_t, Rows output, const void* rows, void* to,
+              void* storage) {
+  Lut8Args& args = *static_cast<Lut8Args*>(storage);
+  const Shape shape = shape_of(step.output(0));
+  args.input = static_cast<const uint8_t*>(rows);
+  args.output = static_cast<uint8_t*>(to);
+  args.elements = uint64_t{output.end - output.begin} * shape[2] * shape[3];
+}
+
+constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows};
+
 uint64_t work(const Lut8Args& args) { return args.elements; }
 
 constexpr KernelVariant kVariants[] = {
@@ -42,8 +60,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Lut8Args, lut8_ref, QP
 }  // namespace
 
 constexpr KernelFamily kLut8Family =
-    make_family<Lut8Args, bind, in_place, work>(kKernel_lut8, "lut8", kVariants);
+    make_family<Lut8Args, bind, in_place, work>(kKernel_lut8, "lut8", kVariants, &kRowCut);
 constexpr KernelFamily kLut8FamilyReference =
-    make_family<Lut8Args, bind, in_place, work>(kKernel_lut8, "lut8", kReference);
+    make_family<Lut8Args, bind, in_place, work>(kKernel_lut8, "lut8", kReference, &kRowCut);
 
 }  // namespace qplan

@@ -93,6 +93,18 @@ class CascadeBuilder {
     push(std::move(layer));
   }
 
+  // An activation by a table of 256 bytes.
+  void add_table() {
+    Layer layer;
+    layer.kernel = kKernel_lut8;
+    layer.inputs = {before_,
+                    add_tensor(is_signed_ ? 0 : 1, 8, {256}, true, random_.full_range<uint8_t>(256))};
+    layer.params_type = format::KernelParams_Lut8Params;
+    layer.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateLut8Params(b).Union(); };
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
+  }
+
   // What no cascade has.
   void add_copy() {
     Layer layer;
@@ -274,8 +286,10 @@ class RandomCascade : public CascadeBuilder {
     start({random_.integer(1, 2), random_.integer(1, 24), random_.integer(1, 24), random_.integer(1, 80)});
     const int64_t num_layers = random_.integer(2, kMaxCascadeLayers);
     for (int64_t i = 0; i < num_layers; ++i) {
-      const int64_t kind = random_.integer(0, 3);
-      kind == 0 ? add_sum() : add_random_convolution(kind == 1);
+      const int64_t kind = random_.integer(0, 4);
+      if (kind == 0) add_sum();
+      if (kind == 4) add_table();
+      if (kind > 0 && kind < 4) add_random_convolution(kind == 1);
     }
   }
 
