@@ -1,5 +1,8 @@
-# cmake --install: headers, libraries, the command, the Python package, and a CMake package for find_package(qplan).
-# The package's targets are written by hand (qplanConfig.cmake.in): an export would drag in the flags and object
+# cmake --install: headers, libraries, the command with manual and completions, the Python package, pkg-config files and a CMake
+# package for find_package(qplan). Each file belongs to a component, which is a Debian package too (cmake/QplanPackages.cmake):
+#   runtime  libqplan_runtime.so.1       library  libqplan.so.1       tools  the command and the conformance suite
+#   dev      everything to compile with  python   the Python package
+# The CMake package's targets are written by hand (qplanConfig.cmake.in): an export would drag in the flags and object
 # libraries that exist only inside this build.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -10,29 +13,50 @@ set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
 # qplan.h includes <dlpack/dlpack.h>. Not in the include directory itself, where another installation may have its own.
 set(QPLAN_INSTALL_THIRD_PARTY_DIR ${CMAKE_INSTALL_DATADIR}/qplan/include)
 
-install(FILES include/qplan/qplan.h include/qplan/custom_operator.h include/qplan/firmware.h include/qplan/npu_driver.h
-        include/qplan/npu_oplist.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
-install(FILES ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h DESTINATION ${QPLAN_INSTALL_THIRD_PARTY_DIR}/dlpack)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/qplan/qplan.h include/qplan/qplan.hpp include/qplan/custom_operator.h include/qplan/firmware.h
+        include/qplan/npu_driver.h include/qplan/npu_oplist.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan COMPONENT dev)
+install(FILES ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h DESTINATION ${QPLAN_INSTALL_THIRD_PARTY_DIR}/dlpack COMPONENT dev)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+set(installed qplan)
 if(QPLAN_BUILD_PACKER)
   install(FILES include/qplan/host.h include/qplan/npu_sim.h include/qplan/npu_target.h include/qplan/pack.h include/qplan/pass.hpp
-          include/qplan/pattern.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan)
-  install(TARGETS qplan_host qplan_npu_isa qplan_sim qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+          include/qplan/pattern.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan COMPONENT dev)
+  install(TARGETS qplan_host qplan_npu_isa qplan_sim qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+  install(TARGETS qplan_runtime_shared
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev)
+  install(TARGETS qplan_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev)
   # A driver to be loaded, not linked to: its place is the library folder all the same.
-  install(TARGETS qplan_shared qplan_vta_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(TARGETS qplan_command qplan_npu_conformance RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} FILES_MATCHING PATTERN "*.py")
+  install(TARGETS qplan_vta_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tools)
+  install(TARGETS qplan_command qplan_npu_conformance RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} COMPONENT python
+          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
   # The -l flags that OpenMP means with this compiler: "gomp;pthread".
   set(QPLAN_OPENMP_LIBRARIES ${OpenMP_CXX_LIB_NAMES})
+  list(APPEND installed qplan_host qplan_npu_isa qplan_sim qplan_pack qplan_runtime_shared qplan_shared qplan_vta_sim
+              qplan_command qplan_npu_conformance)
+  file(RELATIVE_PATH QPLAN_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  foreach(package qplan qplan-runtime)
+    configure_file(cmake/pkgconfig/${package}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${package}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+  endforeach()
 elseif(QPLAN_BUILD_COMMAND)
-  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  list(APPEND installed qplan_command)
 endif()
+if(QPLAN_HAS_MANUAL)
+  install(DIRECTORY ${QPLAN_MANUAL_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
+  install(FILES ${QPLAN_MANUAL_DIR}/bash/qplan DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
+  install(FILES ${QPLAN_MANUAL_DIR}/zsh/_qplan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions COMPONENT tools)
+  list(APPEND installed qplan_manual)
+endif()
+# What 'cmake --install' needs of a build tree with tests.
+add_custom_target(qplan_installed DEPENDS ${installed})
 
 configure_package_config_file(cmake/qplanConfig.cmake.in ${PROJECT_BINARY_DIR}/qplanConfig.cmake
   INSTALL_DESTINATION ${QPLAN_INSTALL_CMAKEDIR}
   PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR QPLAN_INSTALL_THIRD_PARTY_DIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/qplanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/qplanConfig.cmake ${PROJECT_BINARY_DIR}/qplanConfigVersion.cmake
-  DESTINATION ${QPLAN_INSTALL_CMAKEDIR})
+  DESTINATION ${QPLAN_INSTALL_CMAKEDIR} COMPONENT dev)

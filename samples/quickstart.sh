@@ -46,9 +46,6 @@ bash "$root/cmake/install_packages.sh" build python
 build="$root/build/release"
 log="$root/build/quickstart.log"
 mkdir -p "$root/build"
-# Tests need packages that this script does not install; a build tree that has them keeps them.
-configure_options=()
-[[ -f $build/CMakeCache.txt ]] || configure_options=(-DQPLAN_BUILD_TESTS=OFF)
 # Writes to the log and shows how far the build is: ninja's "[37/410] Building ...". One line on a terminal, else a line
 # for each tenth.
 build_targets() {
@@ -68,7 +65,7 @@ failed_build() {
   die "the build failed; the whole log is in '$log'"
 }
 echo "building the qplan command (the first time takes some minutes; log: $log)"
-(cd "$root" && cmake --preset release "${configure_options[@]}") >"$log" 2>&1 || failed_build
+(cd "$root" && cmake --preset release) >"$log" 2>&1 || failed_build
 build_targets --target qplan_command || failed_build
 qplan="$build/bin/qplan"
 echo "ready: $qplan"
@@ -108,13 +105,7 @@ echo "== time =="
 echo
 echo "== libraries =="
 echo "building what 'cmake --install build/release' and Python need"
-if [[ -f $build/CMakeCache.txt ]] && grep -q '^QPLAN_BUILD_TESTS:BOOL=ON' "$build/CMakeCache.txt"; then
-  # A tree with tests: only what is installed of it.
-  libraries=(--target qplan_shared qplan_host qplan_sim qplan_vta_sim qplan_pack qplan_npu_conformance)
-else
-  libraries=()
-fi
-build_targets "${libraries[@]}" || failed_build
+build_targets --target qplan_installed || failed_build
 
 echo
 echo "the plan is '$plan'; next: '$qplan --help'"

@@ -1,6 +1,6 @@
-// Hooks of qplan_platform on this system: a steady clock, and a log sink: spdlog, or standard error in builds
-// for boards, which have no libraries of the host.
-#if !defined(QPLAN_HOST_WITHOUT_SPDLOG)
+// Hooks of qplan_platform on this system: a steady clock, and a log sink: standard error, or spdlog in builds
+// that ask for it.
+#if defined(QPLAN_WITH_SPDLOG)
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #endif
@@ -17,7 +17,7 @@ uint64_t qplan_host_now_ns(void*) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-#if defined(QPLAN_HOST_WITHOUT_SPDLOG)
+#if !defined(QPLAN_WITH_SPDLOG)
 
 // The lines of the sink below. One call writes one, so that threads do not mix theirs.
 void qplan_host_log(void*, uint32_t level, const char* text) {

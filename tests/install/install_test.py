@@ -87,12 +87,16 @@ class Install(unittest.TestCase):
         files = {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if path.is_file()}
         libdir = next(path for path in files if path.endswith("/libqplan.a")).rsplit("/", 1)[0]
         expected = {f"{libdir}/{name}" for name in ("libqplan.a", "libqplan_host.a", "libqplan_npu_isa.a",
-                                                      "libqplan_sim.a", "libqplan_pack.a", "libqplan.so")}
+                                                      "libqplan_sim.a", "libqplan_pack.a", "libqplan.so.1",
+                                                      "libqplan_runtime.so.1", "pkgconfig/qplan.pc",
+                                                      "pkgconfig/qplan-runtime.pc")}
         expected |= {f"{libdir}/libqplan_vta_sim.so", "bin/qplan-npu-conformance"}
-        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "npu_driver.h", "npu_oplist.h", "npu_target.h",
+        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "qplan.hpp", "npu_driver.h", "npu_oplist.h", "npu_target.h",
                                                           "host.h", "npu_sim.h", "pack.h",
                                                           "pass.hpp", "pattern.hpp")}
-        expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake"}
+        expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake", "lib/python3/dist-packages/qplan/py.typed"}
+        expected |= {"share/man/man1/qplan.1", "share/man/man1/qplan-pack.1", "share/man/man1/qplan-npu-replay.1",
+                     "share/bash-completion/completions/qplan", "share/zsh/vendor-completions/_qplan"}
         self.assertLessEqual(expected, files)
         for path in files:
             self.assertNotIn("__pycache__", path)
@@ -104,6 +108,64 @@ class Install(unittest.TestCase):
             text = self.run_command(program, self.plan, DATA / f"digit{digit}_input.bin", "-o", output)
             self.assertIn(f"value {digit}:", text)
             self.assertEqual(output.read_bytes(), (DATA / f"digit{digit}_output.bin").read_bytes())
+
+    def libdir(self):
+        return next(self.prefix.rglob("libqplan.so")).parent
+
+    def test_shared_libraries_have_a_version(self):
+        for name in ("libqplan", "libqplan_runtime"):
+            text = self.run_command("readelf", "-d", self.libdir() / f"{name}.so")
+            self.assertIn(f"Library soname: [{name}.so.1]", text)
+        needed = self.run_command("readelf", "-d", self.libdir() / "libqplan_runtime.so")
+        for library in ("protobuf", "onnx", "spdlog", "libz"):
+            self.assertNotIn(library, needed)
+
+    def test_a_cpp_program(self):
+        for standard in (17, 20):
+            program = self.build_project(REPOSITORY / "samples" / "cpp_api", f"cpp_api_{standard}",
+                                         f"-DCMAKE_CXX_STANDARD={standard}") / "qplan_cpp_api"
+            for digit in (0, 7):
+                output = self.folder / "cpp_output.bin"
+                text = self.run_command(program, self.plan, DATA / f"digit{digit}_input.bin", output)
+                self.assertIn(f"class {digit}", text.splitlines()[0])
+                self.assertEqual(output.read_bytes(), (DATA / f"digit{digit}_output.bin").read_bytes())
+            failed = subprocess.run([program, self.folder / "none.qplan", "x"], stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(failed.returncode, 1)
+            self.assertIn("[QPLAN_FILE_ERROR]", failed.stderr)
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not installed")
+    def test_pkg_config(self):
+        environment = dict(os.environ, PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"))
+        source = self.folder / "pkg.c"
+        source.write_text(HOST_PROGRAM)
+        for package, text, fails in (("qplan", HOST_PROGRAM, False), ("qplan-runtime", HOST_PROGRAM, True),
+                                     ("qplan-runtime", (REPOSITORY / "samples" / "c_api" / "main.c").read_text(), False)):
+            source.write_text(text)
+            flags = self.run_command("pkg-config", "--cflags", "--libs", package, env=environment).replace("\\ ", "\0").split()
+            command = ["cc", source, "-o", self.folder / "pkg", *(flag.replace("\0", " ") for flag in flags),
+                       f"-Wl,-rpath,{self.libdir()}"]
+            done = subprocess.run([str(part) for part in command], stderr=subprocess.PIPE, text=True, check=False)
+            if fails:
+                self.assertIn("qplan_pack_file", done.stderr)  # the runtime has no packer
+                continue
+            self.assertEqual(done.returncode, 0, done.stderr)
+            if package == "qplan":
+                self.assertEqual(self.run_command(self.folder / "pkg", DIGITS), "2 2 1\n")
+
+    @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+    def test_manual_and_completion(self):
+        text = (self.prefix / "share" / "man" / "man1" / "qplan-pack.1").read_text()
+        for part in (".TH QPLAN-PACK 1", ".SH OPTIONS", r"\-\-fuse"):
+            self.assertIn(part, text)
+        script = self.prefix / "share" / "bash-completion" / "completions" / "qplan"
+        complete = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _qplan; echo "${COMPREPLY[@]}"'
+        for words, expected in ((("qplan", "pa"), "pack"), (("qplan", "npu", "rep"), "replay"),
+                                (("qplan", "pack", "--fuse", "m"), "memory"), (("qplan", "pack", "--io-l"), "--io-layout")):
+            self.assertEqual(self.run_command("bash", "-c", complete, script, *words).strip(), expected)
+
+    def test_version(self):
+        text = self.run_command(self.prefix / "bin" / "qplan", "--version")
+        self.assertRegex(text, r"^qplan \d+\.\d+\.\d+\ncommit +\S+\ncompiler +\w+ [\d.]+, \w+\ninstruction sets +reference .*of this build")
 
     def test_a_c99_program_with_a_driver_and_buffers(self):
         program = self.build_project(REPOSITORY / "samples" / "npu_buffers", "npu_buffers") / "qplan_npu_buffers"

@@ -255,7 +255,7 @@ class Usage(CommandTest):
             self.assertIn(f"qplan {command} ", text)
 
     def test_version(self):
-        self.assertRegex(self.succeed("--version"), r"^qplan \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.succeed("--version"), r"^qplan \d+\.\d+\.\d+\ncommit .+\ncompiler .+\ninstruction sets .+\n$")
 
     def test_help_is_a_command_too(self):
         self.assertEqual(self.succeed("help"), self.succeed("--help"))

@@ -1,0 +1,22 @@
+#include "tools/version/version.h"
+
+#include <cstdint>
+
+#include "qplan/qplan.h"
+#include "tools/commit.h"  // generated: QPLAN_COMMIT
+
+namespace qplan::tools {
+
+std::string version_text() {
+  std::string here;
+  for (uint32_t isa = QPLAN_ISA_AUTO + 1; isa < 256; ++isa) {
+    const char* name = qplan_isa_name(isa);
+    if (name != nullptr && qplan_isa_available(isa) != 0) here += (here.empty() ? "" : " ") + std::string(name);
+  }
+  return "qplan " QPLAN_VERSION
+         "\ncommit            " QPLAN_COMMIT "\ncompiler          " QPLAN_COMPILER ", " QPLAN_BUILD_TYPE
+         "\ninstruction sets  " +
+         here + " (of this build, on this machine)";
+}
+
+}  // namespace qplan::tools
