@@ -19,8 +19,6 @@ constexpr char kWhere[] = "pack options: ";
 
 [[noreturn]] void fail(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, kWhere + text); }
 
-std::string text_of(const char* text) { return text != nullptr ? text : ""; }
-
 void read_import_options(const qplan_pack_options& options, ImportOptions* result) {
   if (options.num_bindings > 0 && options.bindings == nullptr) fail("bindings is NULL");
   for (uint32_t i = 0; i < options.num_bindings; ++i) {

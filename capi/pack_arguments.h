@@ -68,6 +68,13 @@ qplan_pack_options whole_options(const qplan_pack_options* options);
 // copied.
 PackOptions read_options(const qplan_pack_options& options);
 
+// "" for NULL.
+inline std::string text_of(const char* text) { return text != nullptr ? text : ""; }
+
+[[noreturn]] inline void refuse_argument(const std::string& text) {
+  throw PackError(QPLAN_INVALID_ARGUMENT, text);
+}
+
 // Tensors and types that cross the C API as DLPack's structs.
 
 // `what` begins the text of the PackError (QPLAN_INVALID_ARGUMENT) where a type is impossible or data is

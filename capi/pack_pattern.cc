@@ -18,23 +18,23 @@ using pattern::Pattern;
 using pattern::Pre;
 using pattern::PreValue;
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void refuse_pattern(const std::string& text) {
   throw PackError(QPLAN_INVALID_ARGUMENT, "pattern: " + text);
 }
 
 const Pattern& get(const qplan_pattern* pattern, const char* what) {
-  if (pattern == nullptr) fail(cat(what, " is NULL"));
+  if (pattern == nullptr) refuse_pattern(cat(what, " is NULL"));
   return pattern->pattern;
 }
 
 std::string text_of(const char* text, const char* what) {
-  if (text == nullptr) fail(cat(what, " is NULL"));
+  if (text == nullptr) refuse_pattern(cat(what, " is NULL"));
   return text;
 }
 
 template <typename T>
 void check_array(const T* array, uint32_t count, const char* what) {
-  if (array == nullptr && count > 0) fail(cat(what, " is NULL"));
+  if (array == nullptr && count > 0) refuse_pattern(cat(what, " is NULL"));
 }
 
 std::vector<Pattern> patterns(const qplan_pattern* const* array, uint32_t count, const char* what) {
@@ -65,7 +65,7 @@ template <typename Work>
 qplan_status create(qplan_pattern** out, qplan_error* error, const Work& work) noexcept {
   std::string text;
   const qplan_status status = reported(&text, [&] {
-    if (out == nullptr) fail("pattern is NULL");
+    if (out == nullptr) refuse_pattern("pattern is NULL");
     *out = nullptr;
     *out = std::make_unique<qplan_pattern>(qplan_pattern{work()}).release();
     return QPLAN_OK;
@@ -106,7 +106,7 @@ qplan_status qplan_pattern_value(uint32_t kind, qplan_pattern** pattern, qplan_e
     if (kind == QPLAN_VALUE_ANY) return pattern::any();
     if (kind == QPLAN_VALUE_PARAM) return pattern::param();
     if (kind == QPLAN_VALUE_CONSTANT) return pattern::constant();
-    fail(cat("value kind ", kind, ", expected QPLAN_VALUE_ANY, _PARAM or _CONSTANT"));
+    refuse_pattern(cat("value kind ", kind, ", expected QPLAN_VALUE_ANY, _PARAM or _CONSTANT"));
   });
 }
 
@@ -115,9 +115,9 @@ qplan_status qplan_pattern_op(const char* const* names, uint32_t num_names,
                               qplan_pattern** pattern, qplan_error* error) {
   return create(pattern, error, [&] {
     const std::vector<std::string> ops = texts(names, num_names, "name of an operator");
-    if (ops.empty()) fail("an operator has no name");
+    if (ops.empty()) refuse_pattern("an operator has no name");
     if (commutative == 0) return pattern::one_of(ops, patterns(operands, num_operands, "operand"));
-    if (ops.size() != 1) fail("a commutative pattern has one operator");
+    if (ops.size() != 1) refuse_pattern("a commutative pattern has one operator");
     return pattern::commutative(ops[0], patterns(operands, num_operands, "operand"));
   });
 }
@@ -179,7 +179,7 @@ qplan_status qplan_pattern_one_use(const qplan_pattern* of, qplan_pattern** patt
 qplan_status qplan_pattern_attr(const qplan_pattern* of, const qplan_attr* attr, qplan_pattern** pattern,
                                 qplan_error* error) {
   return create(pattern, error, [&] {
-    if (attr == nullptr) fail("attr is NULL");
+    if (attr == nullptr) refuse_pattern("attr is NULL");
     std::string name = text_of(attr->name, "name of an attribute");
     return get(of, "of").attr(std::move(name), read_attr(*attr));
   });
@@ -191,7 +191,7 @@ qplan_status qplan_pattern_where(const qplan_pattern* of, const char* text,
                                  void* user, void (*release)(void* user), qplan_pattern** pattern,
                                  qplan_error* error) {
   return create(pattern, error, [&] {
-    if (holds == nullptr) fail("holds is NULL");
+    if (holds == nullptr) refuse_pattern("holds is NULL");
     const auto condition = std::make_shared<Condition>(Condition{text_of(text, "text"), holds, user});
     Pattern result = get(of, "of").where(
         condition->text, [condition](const Pre& pre, PreValue value) { return (*condition)(pre, value); });
@@ -204,7 +204,7 @@ qplan_status qplan_pattern_text(const qplan_pattern* pattern, qplan_write_fn wri
                                 qplan_error* error) {
   std::string problem;
   const qplan_status status = reported(&problem, [&] {
-    if (write == nullptr) fail("write is NULL");
+    if (write == nullptr) refuse_pattern("write is NULL");
     const std::string text = pattern::to_string(get(pattern, "pattern"));
     write(user, text.data(), text.size());
     return QPLAN_OK;

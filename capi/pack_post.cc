@@ -48,7 +48,7 @@ ir::AttrValue read_attr(const qplan_attr& attr) {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, "post: " + text); }
+[[noreturn]] void refuse_post(const std::string& text) { refuse_argument("post: " + text); }
 
 template <typename Work>
 qplan_status building(const qplan_post* post, const Work& work) noexcept {
@@ -66,17 +66,16 @@ pattern::PostValue stands_for(qplan_post& post, pattern::PreValue value) {
     return (*post.r)[value];
   } catch (const PackError& error) {
     if (error.status() != QPLAN_INTERNAL) throw;
-    fail(cat("no new value replaces value ", value.id.index,
-             " yet: it is what the rewrite replaces, or made from that; build from the node's operands"));
+    refuse_post(
+        cat("no new value replaces value ", value.id.index,
+            " yet: it is what the rewrite replaces, or made from that; build from the node's operands"));
   }
 }
 
 template <typename T>
 void check_given(T* pointer, const char* what) {
-  if (pointer == nullptr) fail(cat(what, " is NULL"));
+  if (pointer == nullptr) refuse_post(cat(what, " is NULL"));
 }
-
-std::string text_of(const char* text) { return text != nullptr ? text : ""; }
 
 }  // namespace
 
@@ -88,7 +87,7 @@ pattern::PreValue read_value(const qplan_pre& pre, qplan_pre_value value) {
 }
 
 pattern::PostValue read_value(const qplan_post& post, qplan_post_value value) {
-  if (value.index >= post.post.function().num_values()) fail(cat("no value ", value.index));
+  if (value.index >= post.post.function().num_values()) refuse_post(cat("no value ", value.index));
   return {{value.index}};
 }
 
@@ -120,7 +119,7 @@ qplan_status qplan_post_call(qplan_post* post, const char* op, const qplan_post_
     check_given(results, "results");
     if (num_operands > 0) check_given(operands, "operands");
     if (num_attrs > 0) check_given(attrs, "attrs");
-    if (op::find_op(op) == nullptr) fail(cat("there is no operator '", op, "'"));
+    if (op::find_op(op) == nullptr) refuse_post(cat("there is no operator '", op, "'"));
     std::vector<pattern::PostValue> values;
     for (uint32_t i = 0; i < num_operands; ++i) values.push_back(read_value(*post, operands[i]));
     ir::Attrs written;
@@ -131,7 +130,8 @@ qplan_status qplan_post_call(qplan_post* post, const char* op, const qplan_post_
     const std::vector<pattern::PostValue> made =
         post->post.call_all(op, values, std::move(written), text_of(name));
     if (made.size() != num_results) {
-      fail(cat(op, " '", text_of(name), "' has ", made.size(), " results, there is room for ", num_results));
+      refuse_post(
+          cat(op, " '", text_of(name), "' has ", made.size(), " results, there is room for ", num_results));
     }
     for (uint32_t i = 0; i < num_results; ++i) results[i] = {made[i].id.index};
   });
@@ -146,7 +146,7 @@ qplan_status qplan_post_value_info(const qplan_post* post, qplan_post_value valu
 
 qplan_status qplan_post_replace(qplan_post* post, qplan_pre_value value, qplan_post_value replacement) {
   return building(post, [&] {
-    if (post->edit == nullptr) fail("a rewrite replaces the value that it matched and no other");
+    if (post->edit == nullptr) refuse_post("a rewrite replaces the value that it matched and no other");
     post->edit->replace(read_value(post->pre, value), read_value(*post, replacement));
     ++post->num_replaced;
   });

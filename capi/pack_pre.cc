@@ -63,8 +63,6 @@ qplan_value_info value_info(const ir::Function& function, ir::ValueId id) {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
-
 template <typename Work>
 qplan_status reading(const qplan_pre* pre, const Work& work) noexcept {
   if (pre == nullptr) return QPLAN_INVALID_ARGUMENT;
@@ -73,19 +71,21 @@ qplan_status reading(const qplan_pre* pre, const Work& work) noexcept {
 
 const ir::Node& node_at(const qplan_pre& pre, qplan_pre_node node) {
   const auto nodes = pre.pre.function().nodes();
-  if (node.index >= nodes.size()) fail(cat("pre: no node ", node.index, "; there are ", nodes.size()));
+  if (node.index >= nodes.size())
+    refuse_argument(cat("pre: no node ", node.index, "; there are ", nodes.size()));
   return nodes[node.index];
 }
 
 template <typename T>
 void check_result(T* result, const char* what) {
-  if (result == nullptr) fail(cat("pre: ", what, " is NULL"));
+  if (result == nullptr) refuse_argument(cat("pre: ", what, " is NULL"));
 }
 
 qplan_status get_value(std::span<const ir::ValueId> values, uint32_t index, const char* what,
                        qplan_pre_value* value) {
   check_result(value, "value");
-  if (index >= values.size()) fail(cat("pre: no ", what, " ", index, "; there are ", values.size()));
+  if (index >= values.size())
+    refuse_argument(cat("pre: no ", what, " ", index, "; there are ", values.size()));
   *value = {values[index].index};
   return QPLAN_OK;
 }
@@ -191,7 +191,8 @@ qplan_status qplan_pre_attr_at(const qplan_pre* pre, qplan_pre_node node, uint32
   return reading(pre, [&] {
     check_result(attr, "attr");
     const ir::Attrs& attrs = node_at(*pre, node).attrs;
-    if (index >= attrs.size()) fail(cat("pre: no attribute ", index, "; there are ", attrs.size()));
+    if (index >= attrs.size())
+      refuse_argument(cat("pre: no attribute ", index, "; there are ", attrs.size()));
     const auto& [name, value] = *(attrs.begin() + index);
     *attr = write_attr(*pre, name, value);
     return QPLAN_OK;

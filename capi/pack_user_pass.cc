@@ -8,13 +8,11 @@
 namespace qplan {
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
-
 // The caller's struct with what its struct_size leaves out set to zero.
 template <typename T>
 T whole_struct(const T& given, const char* what) {
   T whole = {};
-  if (given.struct_size < sizeof(given.struct_size)) fail(cat(what, ": struct_size is not set"));
+  if (given.struct_size < sizeof(given.struct_size)) refuse_argument(cat(what, ": struct_size is not set"));
   std::memcpy(&whole, &given, std::min<size_t>(given.struct_size, sizeof(T)));
   return whole;
 }
@@ -35,10 +33,10 @@ std::optional<pattern::PostValue> build(const qplan_user_rewrite& rewrite,
 pattern::Rewrite read_rewrite(const qplan_user_rewrite& given, const std::string& pass) {
   const auto rewrite = whole_struct(given, "user rewrite");
   if (rewrite.name == nullptr || *rewrite.name == '\0')
-    fail(cat("user pass '", pass, "': a rewrite has no name"));
+    refuse_argument(cat("user pass '", pass, "': a rewrite has no name"));
   const std::string where = cat("user rewrite '", rewrite.name, "'");
-  if (rewrite.pattern == nullptr) fail(where + " has no pattern");
-  if (rewrite.build == nullptr) fail(where + " has no function build");
+  if (rewrite.pattern == nullptr) refuse_argument(where + " has no pattern");
+  if (rewrite.build == nullptr) refuse_argument(where + " has no function build");
   return {.name = rewrite.name,
           .benefit = rewrite.benefit,
           .pattern = rewrite.pattern->pattern,
@@ -80,16 +78,16 @@ void check_callback(qplan_status status, const qplan_pre& pre) {
 
 passes::UserPass read_user_pass(const qplan_user_pass& given) {
   const auto pass = whole_struct(given, "user pass");
-  if (pass.name == nullptr || *pass.name == '\0') fail("user pass: it has no name");
+  if (pass.name == nullptr || *pass.name == '\0') refuse_argument("user pass: it has no name");
   const std::string where = cat("user pass '", pass.name, "'");
   if ((pass.run != nullptr) == (pass.num_rewrites > 0))
-    fail(where + " needs either rewrites or a function run");
-  if (pass.num_rewrites > 0 && pass.rewrites == nullptr) fail(where + ": rewrites is NULL");
+    refuse_argument(where + " needs either rewrites or a function run");
+  if (pass.num_rewrites > 0 && pass.rewrites == nullptr) refuse_argument(where + ": rewrites is NULL");
   passes::UserPass result;
   result.name = pass.name;
   if (pass.after != nullptr) result.after = pass.after;
   for (uint32_t i = 0; i < pass.num_rewrites; ++i) {
-    if (pass.rewrites[i] == nullptr) fail(cat(where, ": rewrite ", i, " is NULL"));
+    if (pass.rewrites[i] == nullptr) refuse_argument(cat(where, ": rewrite ", i, " is NULL"));
     result.rewrites.push_back(read_rewrite(*pass.rewrites[i], result.name));
   }
   if (pass.run != nullptr) {

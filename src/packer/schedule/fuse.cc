@@ -175,7 +175,7 @@ class Folding {
     conv.inputs.push_back(residual);
     conv.outputs = sum.outputs;
     conv.name = sum.name;
-    conv.residual = {std::get<target::AddParams>(sum.params), residual_is_input1};
+    conv.residual = {*sum.params.get_if<target::AddParams>(), residual_is_input1};
     writer_[sum.outputs[0]] = writer;
     is_kept_[add] = false;
   }

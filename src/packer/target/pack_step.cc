@@ -108,18 +108,19 @@ auto pack_table(const Params& params, FlatBufferBuilder& builder) {
 Offset<void> pack_layers(const ProgramStep& cascade, size_t num_tensors, FlatBufferBuilder& builder);
 
 Offset<void> pack_params(const ProgramStep& step, size_t num_tensors, FlatBufferBuilder& builder) {
-  return std::visit(
-      [&](const auto& params) -> Offset<void> {
-        using Params = std::decay_t<decltype(params)>;
-        if constexpr (std::is_same_v<Params, std::monostate>) {
-          return 0;
-        } else if constexpr (std::is_same_v<Params, CascadeParams>) {
-          return pack_layers(step, num_tensors, builder);
-        } else {
-          return pack(params, builder).Union();
-        }
-      },
-      step.params);
+  switch (step.params.type()) {
+#define QPLAN_PARAMS(table)                                       \
+  case kParamsType<table>:                                        \
+    if constexpr (std::is_same_v<table, CascadeParams>) {         \
+      return pack_layers(step, num_tensors, builder);             \
+    } else {                                                      \
+      return pack(*step.params.get_if<table>(), builder).Union(); \
+    }
+#include "src/packer/target/step_params.def"
+    case format::KernelParams_NONE:
+      break;
+  }
+  return 0;
 }
 
 // A tile is numbered from the plan's last tensor on.
@@ -149,7 +150,7 @@ void add_call(const ProgramStep& step, const PackedCall& call, format::KernelSte
   table->add_kernel(step.kernel);
   table->add_inputs(call.inputs);
   table->add_outputs(call.outputs);
-  table->add_params_type(type_of(step.params));
+  table->add_params_type(step.params.type());
   table->add_params(call.params);
   table->add_residual(call.residual);
   table->add_residual_is_input1(step.residual && step.residual->is_input1);

@@ -4,9 +4,9 @@
 #define QPLAN_SRC_PACKER_TARGET_STEP_PARAMS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <type_traits>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "format/plan_generated.h"
@@ -34,24 +34,37 @@ using op::CustomOption;
   ;
 #include "src/packer/target/step_params.def"
 
-// The index of an fallback is the union's type.
-using StepParams = std::variant<std::monostate
-#define QPLAN_PARAMS(table) , table
-#include "src/packer/target/step_params.def"
-                                >;
-static_assert(std::variant_size_v<StepParams> == format::KernelParams_MAX + 1);
-
-#define QPLAN_PARAMS(table)                                                                              \
-  static_assert(                                                                                         \
-      std::is_same_v<                                                                                    \
-          std::variant_alternative_t<format::KernelParamsTraits<format::table>::enum_value, StepParams>, \
-          table>,                                                                                        \
-      #table " has another place in the schema's union");
+// The number of a table in the schema's union.
+template <typename Table>
+inline constexpr format::KernelParams kParamsType = format::KernelParams_NONE;
+#define QPLAN_PARAMS(table)                                  \
+  template <>                                                \
+  inline constexpr format::KernelParams kParamsType<table> = \
+      format::KernelParamsTraits<format::table>::enum_value;
 #include "src/packer/target/step_params.def"
 
-inline format::KernelParams type_of(const StepParams& params) {
-  return static_cast<format::KernelParams>(params.index());
-}
+// One of the tables, or none. Copies share what they hold, which never changes. It is no std::variant: that
+// would compile a copy and a comparison of every table again in each file that copies a step.
+class StepParams {
+ public:
+  StepParams() = default;
+  template <typename Table, format::KernelParams kType = kParamsType<Table>>
+  requires(kType != format::KernelParams_NONE) StepParams(Table table)
+      : type_(kType), table_(std::make_shared<const Table>(std::move(table))) {}
+
+  format::KernelParams type() const { return type_; }
+  // Null where it is another table.
+  template <typename Table>
+  const Table* get_if() const {
+    return type_ == kParamsType<Table> ? static_cast<const Table*>(table_.get()) : nullptr;
+  }
+  // Equal tables of the same type.
+  bool operator==(const StepParams& other) const;
+
+ private:
+  format::KernelParams type_ = format::KernelParams_NONE;
+  std::shared_ptr<const void> table_;
+};
 
 }  // namespace qplan::target
 

@@ -186,7 +186,7 @@ TEST(LowerAcc32, TheRequantizeHasFloatEpiloguesThatHoldForTheLayer) {
     const Layer layer = random_layer(seed);
     const target::Program program = lower_text(split_text(layer));
     const target::ProgramStep& step = program.steps.at(1);
-    const auto& params = std::get<target::RequantizeParams>(step.params);
+    const auto& params = *step.params.get_if<target::RequantizeParams>();
     const target::FloatEpilogues& forms = params.float_epilogues;
     if (params.contract == format::Contract_F32E) {
       EXPECT_EQ(forms.form, format::FloatEpilogue_NONE);
@@ -227,7 +227,7 @@ TEST(LowerAcc32, TheRequantizeHasFloatEpiloguesThatHoldForTheLayer) {
 TEST(LowerAcc32, FloatEpiloguesNeedToKnowTheAccumulators) {
   const auto form_of = [](const std::string& text, const std::string& target = "cpu") {
     const target::Program program = lower_text(text, target);
-    return std::get<target::RequantizeParams>(program.steps.back().params).float_epilogues.form;
+    return program.steps.back().params.get_if<target::RequantizeParams>()->float_epilogues.form;
   };
   const std::string requantize = "qnn.requantize(%x, 0.01f, 3, 1f, -128";
   EXPECT_EQ(form_of(main_text("%x: Tensor[(2, 3), int32]", "  " + requantize + ")")),

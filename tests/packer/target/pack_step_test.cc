@@ -147,7 +147,11 @@ TEST(PackStep, StepsAreEqualByValue) {
   const ProgramStep step = step_of(kKernel_pad, PadParams{{1, 2}, 3});
   ProgramStep other = step;
   EXPECT_EQ(step, other);
-  std::get<PadParams>(other.params).before[1] = 0;
+  other.params = PadParams{{1, 2}, 3};
+  EXPECT_EQ(step, other);
+  other.params = PadParams{{1, 0}, 3};
+  EXPECT_NE(step, other);
+  other.params = NoParams{};
   EXPECT_NE(step, other);
 }
 
