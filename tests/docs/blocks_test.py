@@ -23,7 +23,7 @@ ROOT, BUILD = (os.path.abspath(path) for path in sys.argv[1:3])
 PAGES = ["README.md", "README.zh.md", *sorted(os.path.relpath(path, ROOT) for path in
                              glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)
                              + glob.glob(os.path.join(ROOT, "samples", "*", "README.md")))]
-# What other tests run: install/out_of_tree, install/wheel, tests/boards, samples/firmware, docs/players.
+# What other tests run: install/out_of_tree, install/wheel, tests/boards, samples/firmware, install/players.
 ELSEWHERE = ("cmake", "bash samples/quickstart.sh", "bash cmake/", "bash samples/three_ways.sh", "qemu-", "export PATH", "pip install",
              "apt-get")
 # A network that keeps state: the sum of its inputs.
