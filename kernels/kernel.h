@@ -1,6 +1,6 @@
 // A kernel family is a folder of kernels/ with
 //   <family>.h         the contract: the formula, a plain struct <Family>Args, the variants' declarations
-//   <family>_ref.cc    the reference: the formula as written, for every layout and dtype; never optimised
+//   <family>_ref.cc    the reference: the formula in portable C, for every layout and dtype
 //   <family>_simd.cc   the vector kernel over the names of kernels/simd/simd.h, of which
 //                      cmake/QplanIsa.cmake makes a variant for each instruction set of kernels/isa.def
 //   <name>_<isa>.cc    a variant written by hand for one instruction set, where a measurement asks for it

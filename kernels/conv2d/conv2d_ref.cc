@@ -3,6 +3,7 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/layout.h"
+#include "kernels/numeric/products.h"
 #include "kernels/numeric/requantize.h"
 
 namespace qplan::conv2d_ref {
@@ -11,9 +12,9 @@ namespace {
 // A layout without code of its own: what the args say.
 constexpr uint16_t kOtherLayout = UINT16_MAX;
 
-// The accumulator of output channel o where the window begins at (y0, x0) of image n.
-template <typename In, uint16_t kLayout, typename Sum = int32_t>
-Sum accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
+// The accumulator of output channel o for a window of an image, weight by weight.
+template <typename In, uint16_t kLayout, typename Sum>
+Sum accumulate(const Conv2dArgs& a, const In* image, const TapWindow& at, uint32_t o) {
   const uint32_t group_c = a.input_c / a.groups;
   const uint32_t first_c = o / (a.output_c / a.groups) * group_c;
   const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
@@ -22,9 +23,9 @@ Sum accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uin
   Bits sum = static_cast<Bits>(channel_bias<Sum>(a, o));
   uint64_t k = 0;
   for (uint32_t ky = 0; ky < a.kernel_h; ++ky) {
-    const int32_t y = y0 + static_cast<int32_t>(ky * a.dilation_h);
+    const int32_t y = at.y + static_cast<int32_t>(ky * a.dilation_h);
     for (uint32_t kx = 0; kx < a.kernel_w; ++kx) {
-      const int32_t x = x0 + static_cast<int32_t>(kx * a.dilation_w);
+      const int32_t x = at.x + static_cast<int32_t>(kx * a.dilation_w);
       const bool inside =
           y >= 0 && x >= 0 && static_cast<uint32_t>(y) < a.input_h && static_cast<uint32_t>(x) < a.input_w;
       const In* pixel = image;
@@ -42,21 +43,68 @@ Sum accumulate(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uin
   return static_cast<Sum>(sum);
 }
 
-template <typename In>
-int32_t accumulator(const Conv2dArgs& a, const In* image, int32_t y0, int32_t x0, uint32_t o) {
-  switch (a.weights_layout) {
-    case kLayout_ohwi:
-      return accumulate<In, kLayout_ohwi>(a, image, y0, x0, o);
-    case kLayout_o16k4:
-      return accumulate<In, kLayout_o16k4>(a, image, y0, x0, o);
-    default:
-      return accumulate<In, kOtherLayout>(a, image, y0, x0, o);
+// The accumulators of output channels o to o + kOutputs of one group, whose weights are neighbours (ohwi): of
+// a row of taps those inside are neighbours, too, where they are not dilated.
+template <uint32_t kOutputs, typename Sum, typename In>
+void accumulate_rows(const Conv2dArgs& a, const In* image, const TapWindow& at, uint32_t o, Sum* sums) {
+  using Bits = std::make_unsigned_t<Sum>;
+  const uint32_t group_c = a.input_c / a.groups;
+  const size_t row = size_t{a.kernel_w} * group_c, channel = a.kernel_h * row;  // weights
+  const size_t before = size_t{at.columns.begin} * group_c, after = row - size_t{at.columns.end} * group_c;
+  const int32_t x = at.x + static_cast<int32_t>(at.columns.begin * a.dilation_w);
+  const In* in = image + o / (a.output_c / a.groups) * group_c;
+  const bool is_one_run = a.groups == 1 && a.dilation_w == 1;
+  const uint32_t columns = at.columns.end - at.columns.begin;
+  const uint32_t runs = is_one_run ? 1 : columns;
+  const size_t run = is_one_run ? size_t{columns} * group_c : group_c;
+  const int32_t outside = a.pad_value - a.input_zero_point;
+  Bits bits[kOutputs];
+  const auto add_outside = [&](const int8_t* weights, size_t n) {
+    if (outside != 0) add_products_of<kOutputs>(outside, weights, channel, n, a.weights_zero_point, bits);
+  };
+  for (uint32_t j = 0; j < kOutputs; ++j) bits[j] = static_cast<Bits>(channel_bias<Sum>(a, o + j));
+  const int8_t* weights = a.weights + o * channel;
+  for (uint32_t ky = 0; ky < a.kernel_h; ++ky, weights += row) {
+    if (ky < at.rows.begin || ky >= at.rows.end || columns == 0) {
+      add_outside(weights, row);
+      continue;
+    }
+    add_outside(weights, before);
+    const int32_t y = at.y + static_cast<int32_t>(ky * a.dilation_h);
+    const In* pixel =
+        in + (uint64_t{static_cast<uint32_t>(y)} * a.input_w + static_cast<uint32_t>(x)) * a.input_c;
+    for (uint32_t i = 0; i < runs; ++i) {
+      add_products<kOutputs>(pixel + size_t{i} * a.dilation_w * a.input_c, weights + before + i * run,
+                             channel, run, {a.input_zero_point, a.weights_zero_point}, bits);
+    }
+    add_outside(weights + row - after, after);
   }
+  for (uint32_t j = 0; j < kOutputs; ++j) sums[j] = static_cast<Sum>(bits[j]);
+}
+
+constexpr uint32_t kBlock = 4;  // output channels
+
+// The accumulators of output channels o and following, as many as are in sums then: kBlock or 1.
+template <typename In, typename Sum>
+uint32_t accumulators(const Conv2dArgs& a, const In* image, const TapWindow& window, uint32_t o, Sum* sums) {
+  if (a.weights_layout == kLayout_ohwi) {
+    const uint32_t group = a.output_c / a.groups;
+    if (group - o % group >= kBlock) {
+      accumulate_rows<kBlock>(a, image, window, o, sums);
+      return kBlock;
+    }
+    accumulate_rows<1>(a, image, window, o, sums);
+  } else if (a.weights_layout == kLayout_o16k4) {
+    *sums = accumulate<In, kLayout_o16k4, Sum>(a, image, window, o);
+  } else {
+    *sums = accumulate<In, kOtherLayout, Sum>(a, image, window, o);
+  }
+  return 1;
 }
 
 // What becomes of an accumulator, for element `at` of the output: itself where Out is int32, which is ACC32.
-template <typename Out>
-Out output(const Conv2dArgs& a, int32_t sum, uint32_t o, uint64_t at) {
+template <typename Out, typename Sum>
+Out output(const Conv2dArgs& a, Sum sum, uint32_t o, uint64_t at) {
   if constexpr (sizeof(Out) == sizeof(int32_t)) {
     return sum;
   } else {
@@ -68,38 +116,27 @@ Out output(const Conv2dArgs& a, int32_t sum, uint32_t o, uint64_t at) {
   }
 }
 
-template <typename In, typename Out>
+// All channels of a pixel of the output, the first of which is element `at`.
+template <typename In, typename Out, typename Sum>
+void run_pixel(const Conv2dArgs& a, const In* image, const TapWindow& window, uint64_t at) {
+  Out* out = static_cast<Out*>(a.output);
+  Sum sums[kBlock];
+  for (uint32_t o = 0; o < a.output_c;) {
+    const uint32_t last = o + accumulators(a, image, window, o, sums);
+    for (const Sum* sum = sums; o < last; ++o, ++sum, ++at) out[at] = output<Out>(a, *sum, o, at);
+  }
+}
+
+template <typename In, typename Out, typename Sum = int32_t>
 void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
     const In* image = static_cast<const In*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
-    Out* out = static_cast<Out*>(a.output);
     uint64_t at = uint64_t{row} * a.output_w * a.output_c;
     const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
-    for (uint32_t x = 0; x < a.output_w; ++x) {
+    for (uint32_t x = 0; x < a.output_w; ++x, at += a.output_c) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
-      for (uint32_t o = 0; o < a.output_c; ++o, ++at) {
-        out[at] = output<Out>(a, accumulator(a, image, y0, x0, o), o, at);
-      }
-    }
-  }
-}
-
-// int16 in and out.
-template <typename Sum>
-void run_rows_s16(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
-  for (uint32_t row = begin; row < end; ++row) {
-    const uint32_t n = row / a.output_h, y = row % a.output_h;
-    const auto* image =
-        static_cast<const int16_t*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
-    auto* out = static_cast<int16_t*>(a.output) + uint64_t{row} * a.output_w * a.output_c;
-    const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
-    for (uint32_t x = 0; x < a.output_w; ++x) {
-      const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
-      for (uint32_t o = 0; o < a.output_c; ++o) {
-        const Sum sum = accumulate<int16_t, kLayout_ohwi, Sum>(a, image, y0, x0, o);
-        *out++ = static_cast<int16_t>(requantize_channel(a, sum, o));
-      }
+      run_pixel<In, Out, Sum>(a, image, tap_window(a, y0, x0), at);
     }
   }
 }
@@ -109,15 +146,12 @@ template <typename In, typename Out>
 void run_rows_in_place(const Conv2dArgs& a, uint32_t begin, uint32_t end, In* copy) {
   Conv2dArgs of_pixel = a;
   of_pixel.input_h = of_pixel.input_w = 1;
+  const TapWindow window = tap_window(of_pixel, 0, 0);
   const uint64_t first = uint64_t{begin} * a.output_w, last = uint64_t{end} * a.output_w;
   for (uint64_t pixel = first; pixel < last; ++pixel) {
     const In* from = static_cast<const In*>(a.input) + pixel * a.input_c;
-    Out* out = static_cast<Out*>(a.output);
     for (uint32_t i = 0; i < a.input_c; ++i) copy[i] = from[i];
-    for (uint32_t o = 0; o < a.output_c; ++o) {
-      const uint64_t at = pixel * a.output_c + o;
-      out[at] = output<Out>(a, accumulator(of_pixel, copy, 0, 0, o), o, at);
-    }
+    run_pixel<In, Out, int32_t>(of_pixel, copy, window, pixel * a.output_c);
   }
 }
 
@@ -152,7 +186,7 @@ uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h;
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.input_dtype == Dtype::kS16) {
-    (args.has_wide_bias ? run_rows_s16<int64_t> : run_rows_s16<int32_t>)(args, begin, end);
+    (args.has_wide_bias ? run_rows<int16_t, int16_t, int64_t> : run_rows<int16_t, int16_t>)(args, begin, end);
   } else if (args.input_dtype == Dtype::kS8) {
     run_output<int8_t>(args, begin, end, scratch);
   } else {

@@ -3,6 +3,7 @@
 
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layout.h"
+#include "kernels/numeric/products.h"
 #include "kernels/numeric/requantize.h"
 
 namespace qplan::fully_connected_ref {
@@ -15,34 +16,51 @@ uint32_t blocks_of(const FullyConnectedArgs& a) { return (a.output_c + kBlock - 
 // A layout without code of its own: what the args say.
 constexpr uint16_t kOtherLayout = UINT16_MAX;
 
-template <typename In, uint16_t kLayout, typename Sum = int32_t>
-Sum accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
+template <typename In, uint16_t kLayout>
+int32_t accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
   const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
-  using Bits = std::make_unsigned_t<Sum>;
-  Bits sum = static_cast<Bits>(channel_bias<Sum>(a, o));
+  uint32_t sum = static_cast<uint32_t>(channel_bias<int32_t>(a, o));
   for (uint32_t k = 0; k < a.input_c; ++k) {
     const int32_t w = layout_weight(layout, a.weights, layout_index(layout, o, k, a.output_c, a.input_c), o);
     // The second factor is within +-255, the first within +-65535.
-    sum += static_cast<Bits>((row[k] - a.input_zero_point) * (w - a.weights_zero_point));
+    sum += static_cast<uint32_t>((row[k] - a.input_zero_point) * (w - a.weights_zero_point));
   }
-  return static_cast<Sum>(sum);
+  return static_cast<int32_t>(sum);
 }
 
-template <typename In>
-int32_t accumulator(const FullyConnectedArgs& a, const In* row, uint32_t o) {
-  switch (a.weights_layout) {
-    case kLayout_ohwi:
-      return accumulate<In, kLayout_ohwi>(a, row, o);
-    case kLayout_o16k4:
-      return accumulate<In, kLayout_o16k4>(a, row, o);
-    default:
-      return accumulate<In, kOtherLayout>(a, row, o);
+// The accumulators of output channels o to o + kOutputs, whose weights are neighbours (ohwi).
+template <uint32_t kOutputs, typename Sum, typename In>
+void accumulate_rows(const FullyConnectedArgs& a, const In* row, uint32_t o, Sum* sums) {
+  using Bits = std::make_unsigned_t<Sum>;
+  Bits bits[kOutputs];
+  for (uint32_t j = 0; j < kOutputs; ++j) bits[j] = static_cast<Bits>(channel_bias<Sum>(a, o + j));
+  add_products<kOutputs>(row, a.weights + size_t{o} * a.input_c, a.input_c, a.input_c,
+                         {a.input_zero_point, a.weights_zero_point}, bits);
+  for (uint32_t j = 0; j < kOutputs; ++j) sums[j] = static_cast<Sum>(bits[j]);
+}
+
+constexpr uint32_t kSums = 4;
+
+// The accumulators of output channels o and following before `last`, as many as are in sums then: kSums or 1.
+template <typename In, typename Sum>
+uint32_t accumulators(const FullyConnectedArgs& a, const In* row, uint32_t o, uint32_t last, Sum* sums) {
+  if (a.weights_layout == kLayout_ohwi) {
+    if (last - o >= kSums) {
+      accumulate_rows<kSums>(a, row, o, sums);
+      return kSums;
+    }
+    accumulate_rows<1>(a, row, o, sums);
+  } else if (a.weights_layout == kLayout_o16k4) {
+    *sums = accumulate<In, kLayout_o16k4>(a, row, o);
+  } else {
+    *sums = accumulate<In, kOtherLayout>(a, row, o);
   }
+  return 1;
 }
 
 // What becomes of an accumulator: itself where Out is int32, which is ACC32.
-template <typename Out>
-Out output(const FullyConnectedArgs& a, int32_t sum, uint32_t o) {
+template <typename Out, typename Sum>
+Out output(const FullyConnectedArgs& a, Sum sum, uint32_t o) {
   if constexpr (sizeof(Out) == sizeof(int32_t)) {
     return sum;
   } else {
@@ -50,13 +68,7 @@ Out output(const FullyConnectedArgs& a, int32_t sum, uint32_t o) {
   }
 }
 
-// The 16 bit output, of an accumulator of 32 or 64 bits.
-template <typename Sum>
-int16_t output_s16(const FullyConnectedArgs& a, const int16_t* row, uint32_t o) {
-  return static_cast<int16_t>(requantize_channel(a, accumulate<int16_t, kLayout_ohwi, Sum>(a, row, o), o));
-}
-
-template <typename In, typename Out>
+template <typename In, typename Out, typename Sum = int32_t>
 void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
   const uint32_t blocks = blocks_of(a);
   for (uint32_t work_item = begin; work_item < end; ++work_item) {
@@ -65,12 +77,10 @@ void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
     const uint32_t last = a.output_c - first < kBlock ? a.output_c : first + kBlock;
     const In* row = static_cast<const In*>(a.input) + r * a.input_c;
     Out* out = static_cast<Out*>(a.output) + r * a.output_c;
-    for (uint32_t o = first; o < last; ++o) {
-      if constexpr (sizeof(In) == sizeof(int16_t)) {
-        out[o] = a.has_wide_bias ? output_s16<int64_t>(a, row, o) : output_s16<int32_t>(a, row, o);
-      } else {
-        out[o] = output<Out>(a, accumulator(a, row, o), o);
-      }
+    Sum sums[kSums];
+    for (uint32_t o = first; o < last;) {
+      const uint32_t end_of_sums = o + accumulators(a, row, o, last, sums);
+      for (const Sum* sum = sums; o < end_of_sums; ++o, ++sum) out[o] = output<Out>(a, *sum, o);
     }
   }
 }
@@ -96,7 +106,8 @@ uint32_t work_items(const FullyConnectedArgs& args) { return args.rows * blocks_
 
 void run(const FullyConnectedArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.input_dtype == Dtype::kS16) {
-    run_blocks<int16_t, int16_t>(args, begin, end);
+    (args.has_wide_bias ? run_blocks<int16_t, int16_t, int64_t> : run_blocks<int16_t, int16_t>)(args, begin,
+                                                                                                end);
   } else if (args.input_dtype == Dtype::kS8) {
     run_output<int8_t>(args, begin, end);
   } else {

@@ -82,6 +82,19 @@ TEST_P(Conv2dVariant, EqualsTheOracleForRandomProblems) {
   EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
 }
 
+// The reference reads all of them, at every geometry; random problems mostly have the one of their taps.
+TEST_P(Conv2dVariant, EqualsTheOracleInEveryLayout) {
+  uint32_t accepted = 0;
+  for (uint64_t seed = 1; seed <= 80 && !HasFailure(); ++seed) {
+    for (const uint16_t layout : kLayouts) {
+      Conv2dProblem problem = random_problem(8000 + seed);
+      problem.args.weights_layout = layout;
+      accepted += expect_correct(problem);
+    }
+  }
+  EXPECT_TRUE(accepted == 80 * kLayouts.size() || GetParam()->isa != QPLAN_ISA_REFERENCE) << accepted;
+}
+
 // Groups of whole blocks of channels.
 TEST_P(Conv2dVariant, EqualsTheOracleForGroups) {
   uint32_t accepted = 0;
