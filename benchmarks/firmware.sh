@@ -4,11 +4,12 @@ usage() {
   cat <<'TEXT'
 usage: bash benchmarks/firmware.sh [OPTION...] [MODEL...]
 
-Packs models for a Cortex-M4, builds an image of each (samples/firmware), runs it in QEMU, compares its output with the
+Packs models for a Cortex-M core, builds an image of each (samples/firmware), runs it in QEMU, compares its output with the
 golden bytes, and counts what one invoke executes: instructions, loads and stores, by step and by function. Instructions
 are not cycles: a load or a taken branch takes more than one of those.
 
-  --target T       the packer's target                    (default: cpu,arch=cortex-m4)
+  --core C         cortex-m0plus, cortex-m3, cortex-m4, cortex-m7, cortex-m33, cortex-m55   (default: cortex-m4)
+  --target T       the packer's target                    (default: cpu,arch= the core)
   --fuse F         the packer's option                    (default: its own)
   --build-type T   of CMake, for all but the kernels that keep flags of their own   (default: MinSizeRel)
   --steps          a table of the steps of each model, too
@@ -23,12 +24,12 @@ TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shared=${QPLAN_SHARED:-$root/../shared}
-target=cpu,arch=cortex-m4 build_type=MinSizeRel fuse= output=$root/build/firmware-benchmark tables=() models=()
+core=cortex-m4 target= build_type=MinSizeRel fuse= output=$root/build/firmware-benchmark tables=() models=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --steps | --functions) tables+=("$1") ;;
-    --target | --fuse | --build-type | --output)
+    --core | --target | --fuse | --build-type | --output)
       [ $# -ge 2 ] || { echo "firmware.sh: $1 needs a value" >&2; exit 2; }
       name=${1#--}
       declare "${name//-/_}=$2"
@@ -40,6 +41,15 @@ while [ $# -gt 0 ]; do
 done
 [ ${#models[@]} -gt 0 ] || models=(kws_ref_model person_detect pretrainedResnet_quant ad01_int8)
 declare -A golden=([kws_ref_model]=rand1 [person_detect]=person [pretrainedResnet_quant]=bird [ad01_int8]=rand1)
+case $core in
+  cortex-m0plus | cortex-m3) board=mps2-an385 ;;
+  cortex-m4) board=mps2-an386 ;;
+  cortex-m7) board=mps2-an500 ;;
+  cortex-m33) board=mps2-an505 ;;
+  cortex-m55) board=mps3-an547 ;;
+  *) echo "firmware.sh: --core '$core' is not known; see --help" >&2; exit 2 ;;
+esac
+: "${target:=cpu,arch=$core}"
 qplan=${QPLAN_COMMAND:-$root/build/release/bin/qplan}
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
@@ -59,18 +69,18 @@ for model in "${models[@]}"; do
   "$qplan" pack "$shared/models/$model.tflite" -o "$folder/model.qplan" --target "$target" ${fuse:+--fuse "$fuse"} > "$folder/pack.txt"
   "$qplan" inspect "$folder/model.qplan" --json > "$folder/inspect.json"
   # One build tree for all images: the runtime is compiled once.
-  cmake -S "$root/samples/firmware" -B "$output/tree" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
-    -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/cortex-m4.cmake" -DFIRMWARE_PLAN="$folder/model.qplan" \
+  cmake -S "$root/samples/firmware" -B "$output/$core" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
+    -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/$core.cmake" -DFIRMWARE_PLAN="$folder/model.qplan" \
     -DFIRMWARE_INPUT="$case_folder/input0.bin" -DFIRMWARE_EXPECTED="$case_folder/output0.bin" > "$folder/build.txt"
-  cmake --build "$output/tree" >> "$folder/build.txt" || { tail -40 "$folder/build.txt" >&2; exit 1; }
+  cmake --build "$output/$core" >> "$folder/build.txt" || { tail -40 "$folder/build.txt" >&2; exit 1; }
   image=$folder/firmware.elf
-  cp "$output/tree/firmware.elf" "$image"
+  cp "$output/$core/firmware.elf" "$image"
   # One invoke: what the sample does from its call until it looks at the output. A step begins where the executor binds
   # its arguments.
   begin=$(addresses "$image" '^qplan_session_invoke$') end=$(addresses "$image" '^qplan_session_view$')
   marks=$(addresses "$image" '^_ZZN5qplan11make_familyI.*StepView.*_FUN')
   rm -f "$folder/counts.txt"
-  qemu-system-arm -M mps2-an386 -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
+  qemu-system-arm -M "$board" -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
     -plugin "$output/insn_count.so,begin=$begin,end=$end,marks=$marks,out=$folder/counts.txt" \
     -kernel "$image" > "$folder/run.txt" 2>&1 || { echo "firmware.sh: $model:"; cat "$folder/run.txt"; } >&2
   arm-none-eabi-nm -CS --numeric-sort "$image" > "$folder/symbols.txt"

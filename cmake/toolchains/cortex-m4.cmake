@@ -1,15 +1,4 @@
-# GCC for Cortex-M4 with its single-precision FPU, newlib. On Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi
-# libstdc++-arm-none-eabi-newlib (the runtime uses FlatBuffers' headers, which include the C++ library's).
-set(CMAKE_SYSTEM_NAME Generic)
+# Cortex-M4 with its single-precision FPU.
 set(CMAKE_SYSTEM_PROCESSOR cortex-m4)
-set(CMAKE_C_COMPILER arm-none-eabi-gcc)
-set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
-set(CMAKE_ASM_COMPILER arm-none-eabi-gcc)
-set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(cpu "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16")
-set(CMAKE_C_FLAGS_INIT "${cpu}")
-set(CMAKE_CXX_FLAGS_INIT "${cpu}")
-set(CMAKE_ASM_FLAGS_INIT "${cpu}")
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(QPLAN_FLOAT_FLAGS "-mfloat-abi=hard -mfpu=fpv4-sp-d16")
+include(${CMAKE_CURRENT_LIST_DIR}/cortex_m.cmake)

@@ -38,12 +38,17 @@ uint32_t stands_in_for(uint32_t isa, std::string_view arch) {
 }
 
 const std::vector<Arch>& known_archs() {
-  static const std::vector<Arch> archs = {
-      {"x86_64", 8, isas_of("x86_64"), true},       {"cortex-m", 4, isas_of("cortex-m"), false},
-      {"cortex-m4", 4, isas_of("cortex-m"), true},  {"cortex-m7", 4, isas_of("cortex-m"), true},
-      {"cortex-m33", 4, isas_of("cortex-m"), true}, {"aarch64", 8, isas_of("aarch64"), true},
-      {"riscv64", 8, isas_of("riscv64"), true},
-  };
+  static const std::vector<Arch> archs = [] {
+    const std::vector<Isa> none = isas_of(""), cortex_m = isas_of("cortex-m");
+    return std::vector<Arch>{
+        {"x86_64", 8, isas_of("x86_64"), true},   {"cortex-m", 4, cortex_m, false},
+        {"cortex-m0plus", 4, none, true},         {"cortex-m3", 4, none, true},
+        {"cortex-m4", 4, cortex_m, true},         {"cortex-m7", 4, cortex_m, true},
+        {"cortex-m33", 4, cortex_m, true},        {"cortex-m55", 4, cortex_m, true},
+        {"cortex-m85", 4, cortex_m, true},        {"aarch64", 8, isas_of("aarch64"), true},
+        {"riscv64", 8, isas_of("riscv64"), true},
+    };
+  }();
   return archs;
 }
 

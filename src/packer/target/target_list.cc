@@ -229,8 +229,9 @@ std::string rows_text(std::span<const PatternRow> rows, std::string_view variant
 std::string cpu_page() {
   std::string text =
       "## cpu\n"
-      "Takes what is left. Options: `arch=x86_64|cortex-m|cortex-m4|cortex-m7|cortex-m33|aarch64|riscv64`, "
-      "`isa=`, `priority=`, `clock=`, "
+      "Takes what is left. Options: "
+      "`arch=x86_64|cortex-m|cortex-m0plus|cortex-m3|cortex-m4|cortex-m7|cortex-m33|"
+      "cortex-m55|cortex-m85|aarch64|riscv64`, `isa=`, `priority=`, `clock=`, "
       "`macs_per_us=`, `bytes_per_us=` (used by the estimates). Its lowerings are tried in this "
       "order; an operator that none of them matches is refused as `cpu.op.<operator>`, a tensor that no plan "
       "can hold as `cpu.plan`.\n\n";

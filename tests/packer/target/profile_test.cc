@@ -77,7 +77,7 @@ TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
 
 // No vectors: activations keep their zero point 0, weights lie two and four channels at a time.
 TEST(TargetProfile, CoresWithDspReadWeightsInSmallBlocks) {
-  for (const std::string core : {"cortex-m4", "cortex-m7", "cortex-m33"}) {
+  for (const std::string core : {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"}) {
     const TargetProfile profile = parse_target("cpu,arch=" + core);
     EXPECT_EQ(profile.options, "arch=" + core + ",isa=dsp");
     EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_DSP}));
@@ -90,6 +90,18 @@ TEST(TargetProfile, CoresWithDspReadWeightsInSmallBlocks) {
   }
 }
 
+TEST(TargetProfile, CoresWithoutDspReadWeightsAsTheModelHasThem) {
+  for (const std::string core : {"cortex-m0plus", "cortex-m3"}) {
+    const TargetProfile profile = parse_target("cpu,arch=" + core);
+    EXPECT_EQ(profile.options, "arch=" + core + ",isa=reference");
+    EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE}));
+    EXPECT_EQ(profile.conv2d_layout, kLayout_ohwi);
+    EXPECT_EQ(profile.pointer_size, 4u);
+    EXPECT_EQ(refusal("cpu,isa=dsp,arch=" + core),
+              "target: isa 'dsp' of arch '" + core + "' is not known; known: reference");
+  }
+}
+
 TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(refusal("gpu"), "target: 'gpu' is not known; known: cpu");
   EXPECT_EQ(refusal(""), "target: '' is not known; known: cpu");
@@ -97,10 +109,10 @@ TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
             "target: option 'speed' of 'cpu' is not known; known: arch, bytes_per_us, "
             "clock, isa, macs_per_us, priority");
   EXPECT_EQ(refusal("cpu,fast"), "target: option 'fast' is not of the form key=value");
-  EXPECT_EQ(
-      refusal("cpu,arch=z80"),
-      "target: arch 'z80' is not known; known: x86_64, cortex-m, cortex-m4, cortex-m7, cortex-m33, aarch64, "
-      "riscv64");
+  EXPECT_EQ(refusal("cpu,arch=z80"),
+            "target: arch 'z80' is not known; known: x86_64, cortex-m, cortex-m0plus, cortex-m3, cortex-m4, "
+            "cortex-m7, "
+            "cortex-m33, cortex-m55, cortex-m85, aarch64, riscv64");
   EXPECT_EQ(
       refusal("cpu,isa=mmx"),
       "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
