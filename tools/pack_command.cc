@@ -29,6 +29,7 @@ struct PackOptions {
   std::string tuning;
   uint32_t tuning_threads = 1;
   std::string fuse = "auto";
+  uint64_t max_ram = 0;
 };
 
 // summary: the packer's line about the placement.
@@ -39,6 +40,7 @@ std::string pack(const PackOptions& options, std::string* summary) {
   if (!options.tuning.empty()) arguments.pack_options().tuning_file = options.tuning.c_str();
   arguments.pack_options().tuning_threads = options.tuning_threads;
   arguments.pack_options().fuse = parse_fuse(options.fuse);
+  arguments.pack_options().max_ram = options.max_ram;
   std::string plan;
   qplan_error error = make_error();
   arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
@@ -149,6 +151,15 @@ void add_pack_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   add_fuse_option(*command, options->fuse);
+  command
+      ->add_option(
+          "--max-ram", options->max_ram,
+          "Bytes that a session with one thread may take, as 24K or 1M too: where it takes more, the "
+          "plan of --fuse memory stands in; where that takes more, nothing is written and the step "
+          "that takes most is named")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"
@@ -159,6 +170,7 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack model.tflite -o small.qplan --target cpu,isa=reference --strip-names\n"
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
       "  qplan pack model.tflite -o model.qplan --fuse off\n"
+      "  qplan pack model.tflite -o model.qplan --target cpu,arch=cortex-m4 --max-ram 24K\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\"\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt\n"

@@ -89,6 +89,9 @@ typedef struct qplan_pack_options {
   uint32_t num_custom_operators;
   /* For what the model has that is not qplan's: qplan/custom_operator.h. */
   const struct qplan_custom_operator* const* custom_operators;
+  uint64_t max_ram; /* bytes of a session with one thread that the plan may take, 0: any. Where it takes more,
+                       the plan of QPLAN_FUSE_MEMORY stands in; where that does, too, it is an error that
+                       names the step which takes most */
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */

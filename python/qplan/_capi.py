@@ -430,6 +430,7 @@ class PackOptions(Sized):
         ("prefer", c.c_uint32),
         ("num_custom_operators", c.c_uint32),
         ("custom_operators", c.c_void_p),
+        ("max_ram", c.c_uint64),
     ]
 
 

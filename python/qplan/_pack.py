@@ -99,6 +99,7 @@ class _Call:
         tuning=None,
         tuning_threads=1,
         fuse="auto",
+        max_ram=None,
         prefer=None,
         custom_operators=None,
     ):
@@ -150,6 +151,7 @@ class _Call:
             tuning_file=None if tuning is None else os.fsencode(tuning),
             tuning_threads=tuning_threads,
             fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2, "memory": 3}),
+            max_ram=max_ram or 0,
             prefer=_choice("prefer", prefer, {None: 0, "npu": 1, "latency": 2, "energy": 3}),
             cancelled=_capi.CancelledFunction(cancelled),
         )
@@ -218,6 +220,7 @@ def pack(
       tuning: a log of `qplan tune` (docs/schedules.md); tuning_threads: use its lines measured with this many threads.
       fuse: "auto", "off", "all" or "memory": layers that run as one step, a few rows at a time; "memory": those that take
         the least memory, whatever their time (docs/schedules.md).
+      max_ram: bytes that a session with one thread may take; where it takes more, fuse is "memory".
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
     _known("pack", options, also=("why_not", "body"))

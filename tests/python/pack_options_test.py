@@ -1,6 +1,7 @@
 """Options of qplan.pack and qplan.import_text, on Relay text."""
 
 import logging
+import re
 import signal
 import tempfile
 import unittest
@@ -45,6 +46,15 @@ class Options(unittest.TestCase):
         plans = [bytes(qplan.pack(LAYER, input_types=SHAPE, synthesize_constants=seed)) for seed in (0, 0, 1)]
         self.assertEqual(plans[0], plans[1])
         self.assertNotEqual(plans[0], plans[2])
+
+    def test_max_ram_is_a_limit_that_names_the_largest_step(self):
+        target = "cpu,arch=cortex-m4"
+        least = qplan.pack(DIGITS, target=target, fuse="memory")
+        self.assertEqual(bytes(qplan.pack(DIGITS, target=target, max_ram=1 << 20)), bytes(qplan.pack(DIGITS, target=target)))
+        with self.assertRaisesRegex(qplan.Error, r"^max_ram: .* takes (\d+) bytes, expected at most 1: step \d+ '") as raised:
+            qplan.pack(DIGITS, target=target, max_ram=1)
+        needed = int(re.search(r"takes (\d+) bytes", str(raised.exception)).group(1))
+        self.assertEqual(bytes(qplan.pack(DIGITS, target=target, fuse="off", max_ram=needed)), bytes(least))
 
     def test_refusals(self):
         with self.assertRaisesRegex(qplan.Error, "--input-shape input="):

@@ -45,6 +45,31 @@ class Pack(CommandTest):
         digest = [self.succeed_json("inspect", plan, "--json")["content_digest"] for plan in (stripped, self.plan)]
         self.assertEqual(digest[0], digest[1])
 
+    def test_max_ram_takes_the_least_memory_where_the_usual_plan_takes_more(self):
+        """On a small device; the bytes are those that `inspect` says of the plans without a limit."""
+        plans, bytes_of = {}, {}
+        target = ("--target", "cpu,arch=cortex-m4")
+        for fuse in ("auto", "memory", "off"):
+            plan = self.folder / f"{fuse}.qplan"
+            self.succeed("pack", DIGITS, "-o", plan, *target, "--fuse", fuse)
+            plans[fuse] = plan.read_bytes()
+            memory = self.succeed_json("inspect", plan, "--json")["memory"]
+            bytes_of[fuse] = memory["session_bytes"]["32_bit"]["1"]
+        self.assertLess(bytes_of["memory"], bytes_of["off"], "the test needs a network whose layers can be fused")
+        plan = self.folder / "limited.qplan"
+        for limit, fuse, expected in ((bytes_of["off"], "off", "off"), (bytes_of["off"] - 1, "off", "memory"),
+                                      (bytes_of["memory"], "off", "memory"), (bytes_of["auto"], "auto", "auto")):
+            with self.subTest(limit=limit, fuse=fuse):
+                self.succeed("pack", DIGITS, "-o", plan, *target, "--fuse", fuse, "--max-ram", str(limit))
+                self.assertEqual(plan.read_bytes(), plans[expected])
+        self.succeed("pack", DIGITS, "-o", plan, *target, "--max-ram", "1M")
+        self.assertEqual(plan.read_bytes(), plans["auto"])
+        plan.unlink()
+        least = bytes_of["memory"]
+        self.refused(1, [f"takes {least} bytes, expected at most {least - 1}: step ", "in use"],
+                     "pack", DIGITS, "-o", plan, *target, "--max-ram", str(least - 1))
+        self.assertFalse(plan.exists(), "nothing is written")
+
     def test_dump_after_prints_the_ir_alone(self):
         result = run("pack", DIGITS, "-o", self.folder / "x.qplan", "--dump-after", "all")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -146,9 +146,11 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
   observer.stage("plan memory and write", 3, kNumStages);
   pipeline::Planned planned;
   planned.program = schedule::fuse_steps(program, profile, pipeline::fuse_options(options, times));
-  program = {};
+  if (options.max_ram == 0) program = {};
   schedule::schedule_steps(&planned.program, profile, times, options.log);
   planned.arena = pipeline::plan_memory(planned.program, options);
+  if (options.max_ram != 0) pipeline::fit_memory(&planned, program, profile, observer, times);
+  program = {};
   if (explain) {
     pipeline::report_copies(planned, cpu, &*explain);
     if (with_fallback) pipeline::report_savings(*with_fallback, pipeline::sizes_of(planned), &*explain);

@@ -46,6 +46,8 @@ struct PackOptions {
   bool fallback = true;  // the CPU's steps and weights for regions are in the plan
   bool strip_names = false;
   schedule::Fuse fuse = schedule::Fuse::kAuto;
+  // Bytes that a session with one thread may take, 0: any. Where it takes more, fuse is kMemory.
+  uint64_t max_ram = 0;
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
   // What stands in the plan in place of what the model says; empty: the model decides.

@@ -164,6 +164,12 @@ Planned plan_program(const target::Program& lowered, const target::TargetProfile
                      const PackOptions& options, schedule::TuningLog* tuning);
 PlannedSizes sizes_of(const Planned& planned);
 
+// Leaves planned, which was made of the lowered program, as it is where a session of its plan takes at most
+// options.max_ram bytes, else replaces it by the one of Fuse::kMemory. PackError (QPLAN_MEMORY_TOO_SMALL)
+// that names the step with the most bytes in use where that one takes more, too.
+void fit_memory(Planned* planned, const target::Program& lowered, const target::TargetProfile& profile,
+                const Observer& observer, schedule::TuningLog* tuning);
+
 // What the session copies at the regions' boundaries.
 void report_copies(const Planned& planned, const target::Target& cpu, partition::Explain* explain);
 // What a plan without the CPU's steps for its regions is smaller than the one with them.
