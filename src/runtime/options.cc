@@ -1,5 +1,6 @@
 #include "format/text.h"
 #include "kernels/cpu.h"
+#include "kernels/isas.h"
 #include "src/runtime/session.h"
 #include "src/runtime/structs.h"
 
@@ -100,21 +101,20 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text) 
 // shares of work and cascades are chosen for one architecture, and cost time and memory on another.
 namespace {
 
-constexpr char kKey[] = "arch=";
-constexpr uint32_t kMaxArchBytes = 31;
+constexpr uint32_t kMaxValueBytes = 31;
 
-// The value of "arch" among "key=value,key=value"; "" where there is none.
-struct Arch {
-  char name[kMaxArchBytes + 1] = {};
+// The value of a key among "key=value,key=value"; "" where there is none.
+struct Value {
+  char text[kMaxValueBytes + 1] = {};
 
-  explicit Arch(const char* options) {
+  Value(const char* options, const char* key) {
     while (*options != '\0') {
       uint32_t matched = 0;
-      while (kKey[matched] != '\0' && options[matched] == kKey[matched]) ++matched;
-      if (kKey[matched] == '\0') {
-        options += matched;
-        for (uint32_t i = 0; i < kMaxArchBytes && options[i] != '\0' && options[i] != ','; ++i) {
-          name[i] = options[i];
+      while (key[matched] != '\0' && options[matched] == key[matched]) ++matched;
+      if (key[matched] == '\0' && options[matched] == '=') {
+        options += matched + 1;
+        for (uint32_t i = 0; i < kMaxValueBytes && options[i] != '\0' && options[i] != ','; ++i) {
+          text[i] = options[i];
         }
         return;
       }
@@ -130,9 +130,19 @@ bool is_core_of(const char* name, const char* arch) {
   return *arch == '\0' && (*name == '\0' || (*name >= '0' && *name <= '9'));
 }
 
-bool differs(const Arch& arch) {
-  return arch.name[0] != '\0' && !is_core_of(arch.name, cpu_arch()) &&
+bool is_other_arch(const Value& arch) {
+  return arch.text[0] != '\0' && !is_core_of(arch.text, cpu_arch()) &&
          !format::same_text(cpu_arch(), "unknown");
+}
+
+// Whether it is an instruction set without vectors that this processor lacks: the reference, which then
+// computes, finds each weight in the layout of the others by a formula.
+bool is_lacking(const Value& isa) {
+#define QPLAN_IS_LACKING(name, NAME, features, argument) \
+  if (format::same_text(isa.text, #name)) return !cpu_has_isa(QPLAN_ISA_##NAME);
+  QPLAN_BUILT_SCALAR_ISAS(QPLAN_IS_LACKING, )
+#undef QPLAN_IS_LACKING
+  return false;
 }
 
 }  // namespace
@@ -147,16 +157,21 @@ const char* target_options(const format::PlanView& plan) {
   return "";
 }
 
-bool is_for_other_arch(const format::PlanView& plan) { return differs(Arch(target_options(plan))); }
+bool is_for_other_arch(const format::PlanView& plan) {
+  const char* options = target_options(plan);
+  return is_other_arch(Value(options, "arch")) || is_lacking(Value(options, "isa"));
+}
 
 void warn_of_other_arch(const Session& session) {
   if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_WARNING) return;
-  const Arch arch(target_options(session.plan));
-  if (!differs(arch)) return;
+  if (!is_for_other_arch(session.plan)) return;
+  const char* options = target_options(session.plan);
+  const Value arch(options, "arch");
   Error text;
-  text << "session: the plan was packed for arch " << format::Quoted{arch.name} << ", and this is '"
-       << cpu_arch()
-       << "': results are the same, but it may take several times the time and memory; pack the "
+  text << "session: the plan was packed for arch " << format::Quoted{arch.text};
+  if (!is_other_arch(arch)) text << " with isa " << format::Quoted{Value(options, "isa").text};
+  text << ", and this is '" << cpu_arch() << (is_other_arch(arch) ? "'" : "' without it")
+       << ": results are the same, but it may take several times the time and memory; pack the "
        << "model again with --target cpu,arch=...";
   log_text(session.platform, QPLAN_LOG_WARNING, text.text());
 }
