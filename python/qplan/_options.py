@@ -37,6 +37,7 @@ class PackOptions(TypedDict, total=False):
     tuning: Optional[PathLike]
     tuning_threads: int
     fuse: Literal["auto", "off", "all", "memory"]
+    max_ram: int
     custom_operators: Optional[PathLike]
 
 
