@@ -41,6 +41,7 @@ LAYERS = [
     ("ethosu/isa", r"^src/ethosu/isa/", ["include", "base"]),
     # The books of a simulated device (buffers, scripts of faults, files of jobs) are those of VTA's simulator.
     ("ethosu/sim", r"^src/ethosu/sim/", ["include", "ethosu/isa", "vta/sim"]),
+    ("npu_sim", r"^src/npu_sim/", ["include", "vta/sim", "ethosu/sim", "vta/isa", "ethosu/isa"]),
     ("runtime", r"^src/runtime/", ["kernels/contract", "runtime/bind", "format", "schema", "layout", "base",
                                           "include"]),
     ("host", r"^src/host/", ["base", "include"]),

@@ -39,10 +39,10 @@ std::string path_option(const char* option, const char* key, const std::string& 
 
 void add_driver_options(CLI::App& command, NpuOptions& options) {
   command
-      .add_option(
-          "--driver", options.driver,
-          "What runs the plan's NPU regions: sim (the simulator of VTA, default), none (the CPU does), or "
-          "a driver's shared library; its own options may follow after a comma")
+      .add_option("--driver", options.driver,
+                  "What runs the plan's NPU regions: sim (the simulator of VTA and Ethos-U, default), none "
+                  "(the CPU does), or "
+                  "a driver's shared library; its own options may follow after a comma")
       ->type_name("LIB[,OPTIONS]");
   command.add_option("--npu-options", options.driver_options, "Options for the driver: \"explore=8,seed=3\"")
       ->type_name("TEXT");
@@ -130,6 +130,7 @@ std::vector<PlanTarget> device_targets(const PlanFile& plan) {
 
 std::string simulator_options(const PlanTarget& target) {
   std::string options;
+  if (target.name.starts_with("ethos-u")) return "device=" + target.name;
   for (const char* size : {"default", "quarter"}) {
     if (has_key(target.options, "sram") &&
         ("," + target.options + ",").find("sram=" + std::string(size) + ",") != std::string::npos) {

@@ -182,7 +182,7 @@ void disassemble(const DisasmOptions& options) {
     const std::string name = one_line(region.at("name").get<std::string>());
     const std::string format = region.at("blob_format");
     const uint64_t offset = region.at("blob_offset"), bytes = region.at("blob_bytes");
-    if (format != "VTA1") {
+    if (format != "VTA1" && format != "ETU1") {
       throw Failure("plan '" + options.plan + "': region " + std::to_string(i) + " '" + name +
                     "' is a program of format '" + one_line(format) + "', which only its driver can read");
     }

@@ -1,10 +1,13 @@
-/* npu_sim.h -- the simulator of VTA, a driver of npu_driver.h's ABI. Hosts only. C99 and C++17.
+/* npu_sim.h -- the simulators of VTA and of Arm's Ethos-U, one driver of npu_driver.h's ABI. Hosts only. C99
+ * and C++17. What follows is about VTA; docs/ethosu.md describes Ethos-U, of which a device has all options
+ * but sram, multiply, explore and trace, and whose jobs are recorded in a form of their own.
  *
  * It executes blobs of format QPLAN_NPU_BLOB_VTA bit for bit as the public specification says, on memories of
  * exact size that are poisoned before each job, and looks at more than hardware does: reads of what nothing
  * has written, accesses that no token orders, interleavings of the three modules. docs/npu.md describes it.
  *
  * Options of `open`, separated by commas; the defaults in parentheses:
+ *   device=vta|ethos-u55-128 what it is: VTA, or a configuration of Ethos-U (vta)
  *   sram=default|quarter     memory sizes (default)
  *   multiply=0|1             has MUL and shifts to the left (1)
  *   seed=N                   of the interleaving (1)

@@ -24,41 +24,53 @@ struct Network {
   std::vector<uint64_t> instructions;  // by job
 };
 
-const Network& network() {
-  static const Network result = [] {
-    Network network;
-    const PackResult packed = pack_text(two_regions_text(), {});
-    EXPECT_EQ(packed.status, QPLAN_OK) << packed.text;
-    network.plan = packed.plan;
-    const PackResult cpu = pack_text(two_regions_text(), {.target = "cpu,isa=reference"});
-    EXPECT_EQ(cpu.status, QPLAN_OK) << cpu.text;
-    NpuSession session(cpu.plan, {.device = false});
-    network.inputs = sample_inputs(session, 7);
-    network.expected = session.run(network.inputs);
-    EXPECT_EQ(network.expected.size(), 1u);
-    // The lengths of the streams, from a recorded run without faults.
-    const std::filesystem::path directory =
-        std::filesystem::temp_directory_path() / ("qplan-fault-matrix-" + std::to_string(::getpid()));
-    std::filesystem::remove_all(directory);
-    {
-      NpuSession device(network.plan, {.simulator = "record=" + directory.string()});
-      EXPECT_EQ(device.status(), QPLAN_OK) << device.text();
-      if (!device.is_open()) return network;
-      EXPECT_EQ(device.num_regions(), 2u);
-      EXPECT_EQ(device.run(network.inputs), network.expected) << device.text();
-      EXPECT_EQ(device.region(0).device_runs + device.region(1).device_runs, 2u);
-    }
-    for (const char* job : {"job-0000", "job-0001"}) {
-      network.instructions.push_back(std::filesystem::file_size(directory / job / "instructions.bin") / 16);
-    }
-    std::filesystem::remove_all(directory);
-    return network;
-  }();
-  return result;
+// The target of a device that these options open.
+std::string target_of(const std::string& options) {
+  return options.find("device=ethos-u55-128") == std::string::npos ? "vta" : "ethos-u55-128";
 }
 
-class FaultMatrix : public ::testing::TestWithParam<const char*> {  // "coherent=0" or ""
+Network make_network(const std::string& target) {
+  const std::string own = target == "vta" ? "" : "device=" + target + ",";
+  Network network;
+  const PackResult packed = pack_text(two_regions_text(), {.target = target + ", cpu"});
+  EXPECT_EQ(packed.status, QPLAN_OK) << packed.text;
+  network.plan = packed.plan;
+  const PackResult cpu = pack_text(two_regions_text(), {.target = "cpu,isa=reference"});
+  EXPECT_EQ(cpu.status, QPLAN_OK) << cpu.text;
+  NpuSession session(cpu.plan, {.device = false});
+  network.inputs = sample_inputs(session, 7);
+  network.expected = session.run(network.inputs);
+  EXPECT_EQ(network.expected.size(), 1u);
+  // The lengths of the streams, from a recorded run without faults.
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / ("qplan-fault-matrix-" + std::to_string(::getpid()));
+  std::filesystem::remove_all(directory);
+  {
+    NpuSession device(network.plan, {.simulator = own + "record=" + directory.string(), .target = target});
+    EXPECT_EQ(device.status(), QPLAN_OK) << device.text();
+    if (!device.is_open()) return network;
+    EXPECT_EQ(device.num_regions(), 2u);
+    EXPECT_EQ(device.run(network.inputs), network.expected) << device.text();
+    EXPECT_EQ(device.region(0).device_runs + device.region(1).device_runs, 2u);
+  }
+  for (const char* job : {"job-0000", "job-0001"}) {
+    // Instructions of VTA, or words of a command stream after the payload's first 32 bytes.
+    network.instructions.push_back(
+        target == "vta" ? std::filesystem::file_size(directory / job / "instructions.bin") / 16
+                        : (std::filesystem::file_size(directory / job / "payload.bin") - 32) / 4);
+  }
+  std::filesystem::remove_all(directory);
+  return network;
+}
+
+const Network& network_on(const std::string& options) {
+  static const Network vta = make_network("vta"), ethosu = make_network("ethos-u55-128");
+  return target_of(options) == "vta" ? vta : ethosu;
+}
+
+class FaultMatrix : public ::testing::TestWithParam<const char*> {  // options of open
  protected:
+  static const Network& network() { return network_on(GetParam()); }
   void SetUp() override { ASSERT_EQ(network().instructions.size(), 2u); }
 
   struct Trial {
@@ -70,6 +82,7 @@ class FaultMatrix : public ::testing::TestWithParam<const char*> {  // "coherent
 
   RunSettings settings(const Trial& trial) const {
     return {.simulator = std::string(GetParam()) + "faults=" + trial.fault,
+            .target = target_of(GetParam()),
             .policy = trial.policy,
             .flags = trial.flags,
             .timeout_us = kTimeoutUs};
@@ -138,9 +151,15 @@ class FaultMatrix : public ::testing::TestWithParam<const char*> {  // "coherent
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, FaultMatrix, ::testing::Values("", "coherent=0,"), [](const auto& parameter) {
-  return parameter.param[0] == '\0' ? "Coherent" : "NotCoherent";
-});
+INSTANTIATE_TEST_SUITE_P(All, FaultMatrix,
+                         ::testing::Values("", "coherent=0,", "device=ethos-u55-128,",
+                                           "device=ethos-u55-128,coherent=0,"),
+                         [](const auto& parameter) {
+                           const std::string options = parameter.param;
+                           return std::string(target_of(options) == "vta" ? "" : "EthosU") +
+                                  (options.find("coherent=0") == std::string::npos ? "Coherent"
+                                                                                   : "NotCoherent");
+                         });
 
 struct JobFault {
   const char* kind;
@@ -309,6 +328,7 @@ TEST_P(FaultMatrix, RandomFaultsNeverChangeAByte) {
     for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY}) {
       RunSettings s{
           .simulator = std::string(GetParam()) + "fault_percent=40,fault_seed=" + std::to_string(seed),
+          .target = target_of(GetParam()),
           .policy = policy,
           .timeout_us = kTimeoutUs};
       NpuSession session(network().plan, s);

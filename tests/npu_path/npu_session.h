@@ -105,6 +105,7 @@ class CountedMemory {
 struct RunSettings {
   bool device = true;          // false: the session has no devices
   std::string simulator = {};  // options of open
+  std::string target = "vta";
   uint32_t policy = QPLAN_NPU_FALLBACK;
   uint32_t flags = 0;
   uint32_t timeout_us = 0;
@@ -191,7 +192,7 @@ class NpuSession {
   void create(const RunSettings& settings, qplan_error* error) {
     qplan_npu_device_config device{};
     device.struct_size = sizeof(device);
-    device.target = "vta";
+    device.target = settings.target.c_str();
     if (settings.device) {
       device.status = driver().open(memory_.hooks(), 0, settings.simulator.c_str(), &device_, nullptr);
       if (device.status == QPLAN_NPU_OK) device.driver = &driver();

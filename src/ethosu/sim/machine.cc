@@ -123,9 +123,9 @@ bool Machine::start_kernel(const Command& command, uint32_t word) {
   if (kernel.kind != KernelKind::kElementwise && kernel.is_acc40 != needs_acc40(kernel))
     return fail({"ACC_FORMAT", kernel.is_acc40, needs_acc40(kernel)});
   // The reader waits while there are as many unfinished kernels as there may be.
-  const uint32_t before = progress_.kernels;
-  if (before >= kMaxUnfinishedKernels)
-    progress_.finished_kernels = std::max(progress_.finished_kernels, before + 1 - kMaxUnfinishedKernels);
+  const uint32_t started = progress_.kernels;
+  if (started >= kMaxUnfinishedKernels)
+    progress_.finished_kernels = std::max(progress_.finished_kernels, started + 1 - kMaxUnfinishedKernels);
   ++progress_.kernels;
   if (!check_blockdep(kernel)) return false;
   Executor executor(config_, kernel, &memory_, progress_);
@@ -200,6 +200,11 @@ Outcome Machine::run(const std::vector<uint32_t>& stream) {
     const uint32_t word = at;
     Command command;
     bool is_done = true;
+    if (before) before(word, &outcome_.fault);
+    if (outcome_.fault.is_set()) {
+      outcome_.fault.word = word;
+      break;
+    }
     if (const Problem p = decode(stream.data(), size, &at, &command)) {
       is_done = fail(p);
     } else if (stop != nullptr && stop->load()) {

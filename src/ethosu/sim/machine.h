@@ -28,6 +28,8 @@ class Machine {
 
   // Called after each kernel and transfer: for traces. May be empty.
   std::function<void(uint32_t word, const Command& operation, uint64_t cycles)> on_operation;
+  // Called before each command; a fault that it sets ends the run. May be empty.
+  std::function<void(uint32_t word, Fault* fault)> before;
   // Ends the run with QPLAN_NPU_E_CANCELLED when set. May be null.
   const std::atomic<bool>* stop = nullptr;
 

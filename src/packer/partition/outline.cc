@@ -151,7 +151,8 @@ class Outliner {
   void add_region(uint32_t i, ValueMap* main_map) {
     const Island& island = islands_.islands[i];
     const std::string& target = annotation_.units[island.units[0]].target->name;
-    const std::string name = cat("qplan_", target, "_", old_.name(), "_", count_[target]++);
+    std::string name = cat("qplan_", target, "_", old_.name(), "_", count_[target]++);
+    std::ranges::replace(name, '-', '_');  // names are identifiers, targets may be "ethos-u55-128"
     result_.order.push_back(i);
     result_.function_name[i] = name;
     ir::Function& region = result_.module.add_function(name);

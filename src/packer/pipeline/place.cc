@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "src/ethosu/compiler/target.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/pipeline/pipeline.h"
@@ -73,7 +74,12 @@ void check_all_compiled(const Placed& placed) {
 
 // Messages and docs/supported_ops.md list them in this order.
 std::span<const target::TargetKind> own_targets() {
-  static const target::TargetKind kinds[] = {target::cpu_kind(), vta::compiler::target_kind()};
+  static const std::vector<target::TargetKind> kinds = [] {
+    std::vector<target::TargetKind> all = {target::cpu_kind(), vta::compiler::target_kind()};
+    const auto ethosu = ethosu::compiler::target_kinds();
+    all.insert(all.end(), ethosu.begin(), ethosu.end());
+    return all;
+  }();
   return kinds;
 }
 

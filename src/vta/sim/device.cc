@@ -78,9 +78,15 @@ void Device::log(uint32_t level, const std::string& text) const {
 
 qplan_npu_status Device::capabilities(qplan_npu_capabilities* capabilities) {
   qplan_npu_capabilities all = {};
-  fill_capabilities(options_, &all);
+  describe(&all);
   copy_out(all, capabilities);
   return QPLAN_NPU_OK;
+}
+
+void Device::describe(qplan_npu_capabilities* to) const { fill_capabilities(options_, to); }
+
+std::vector<qplan_npu_reason> Device::why_unsupported(const qplan_npu_op& op) const {
+  return sim::why_unsupported(options_.config, op);
 }
 
 void fill_capabilities(const Options& options, qplan_npu_capabilities* c) {
@@ -259,8 +265,8 @@ qplan_npu_status Device::load(const void* blob, uint64_t bytes, uint64_t* handle
       bytes = damaged.size();
     }
   }
-  auto program = std::make_shared<Program>();
-  const qplan_npu_status status = load_program(options_.config, blob, bytes, program.get(), why);
+  std::shared_ptr<Program> program;
+  const qplan_npu_status status = read(blob, bytes, &program, why);
   if (status != QPLAN_NPU_OK) return status;
   program->memory = Block(hooks_, program->memory_bytes, 0);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -271,10 +277,20 @@ qplan_npu_status Device::load(const void* blob, uint64_t bytes, uint64_t* handle
                 static_cast<int64_t>(options_.memory_bytes), static_cast<int64_t>(program->memory_bytes));
     return QPLAN_NPU_E_MEMORY;
   }
-  place_program(options_.config, blob, program.get());
+  place(blob, program.get());
   *handle = next_handle_++;
   programs_[*handle] = std::move(program);
   return QPLAN_NPU_OK;
+}
+
+qplan_npu_status Device::read(const void* blob, uint64_t bytes, std::shared_ptr<Program>* program,
+                              qplan_npu_reason* why) const {
+  *program = std::make_shared<Program>();
+  return load_program(options_.config, blob, bytes, program->get(), why);
+}
+
+void Device::place(const void* blob, Program* program) const {
+  place_program(options_.config, blob, program);
 }
 
 qplan_npu_status Device::program_info(uint64_t handle, qplan_npu_program_info* info) {
@@ -286,8 +302,10 @@ qplan_npu_status Device::program_info(uint64_t handle, qplan_npu_program_info* i
   all.num_regions = static_cast<uint32_t>(program.regions.size());
   all.memory_bytes = program.memory_bytes;
   all.estimated_cycles = program.estimated_cycles;
-  all.instructions = program.stream.size();
-  all.capabilities_hash = config_hash(options_.config);
+  all.instructions = program.num_instructions;
+  qplan_npu_capabilities capabilities = {};
+  describe(&capabilities);
+  all.capabilities_hash = capabilities.hash;
   copy_out(all, info);
   return QPLAN_NPU_OK;
 }

@@ -45,11 +45,16 @@ struct Job {
 class Device {
  public:
   Device(const qplan_device_hooks* hooks, Options options);
-  ~Device();
+  virtual ~Device();  // of other devices: they call close() themselves, before what they override is gone
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   const vta::Config& config() const { return options_.config; }
+
+  // ---- what is VTA's here, and what devices of other kinds do their own way
+  virtual uint32_t blob_format() const { return QPLAN_NPU_BLOB_VTA; }
+  virtual std::vector<qplan_npu_reason> why_unsupported(const qplan_npu_op& op) const;
+
   qplan_npu_status capabilities(qplan_npu_capabilities* capabilities);
   qplan_npu_status power(int on);
   qplan_npu_status reset();
@@ -76,11 +81,22 @@ class Device {
   // Cancels, waits, writes the trace.
   qplan_npu_status close();
 
+ protected:
+  virtual void describe(qplan_npu_capabilities* capabilities) const;
+  // Validates and decodes; the memory of the program is there when place() is called.
+  virtual qplan_npu_status read(const void* blob, uint64_t bytes, std::shared_ptr<Program>* program,
+                                qplan_npu_reason* why) const;
+  virtual void place(const void* blob, Program* program) const;
+  // Executes a job on the device's thread: its report, all but times and status, and how it ended. rule: the
+  // fault that it meets, or null.
+  virtual Fault play(Job& job, const FaultRule* rule);
+  const Options& options() const { return options_; }
+  void log(uint32_t level, const std::string& text) const;
+
  private:
   using JobPtr = std::shared_ptr<Job>;
 
   uint64_t now_ns() const;
-  void log(uint32_t level, const std::string& text) const;
   qplan_npu_status make_buffer(const qplan_npu_buffer_request& request, uint8_t* imported, uint64_t* handle);
   bool bind(const qplan_npu_submit& submit, Job* job, std::string* error);
   // Takes from the queue the next job that may start; null: there is none. mutex_ is held.
@@ -116,6 +132,9 @@ class Device {
   Trace trace_;
   std::thread thread_;  // last: it uses all of the above
 };
+
+// The fault that a script puts before an instruction; none for kinds that show only at the end.
+Fault injected_fault(const FaultRule& rule, uint64_t index);
 
 // What every device of these options can do.
 void fill_capabilities(const Options& options, qplan_npu_capabilities* capabilities);

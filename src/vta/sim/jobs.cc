@@ -20,8 +20,25 @@ Fault stopped(qplan_npu_status status) {
   return fault;
 }
 
-// The fault that a script puts before an instruction; none for kinds that show only at the end.
-Fault injected(const FaultRule& rule, uint32_t index) {
+// In the first output, in the first byte that the job stored.
+void flip_silently(Dram* dram) {
+  for (Segment& segment : dram->segments()) {
+    if (!segment.is_output) continue;
+    for (uint64_t g = 0; g < segment.touches.size(); ++g) {
+      if (segment.touches[g].stored == 0) continue;
+      segment.memory[g * kGranule] ^= 0x40;
+      return;
+    }
+  }
+}
+
+bool overlap(const Segment& a, const Segment& b) {
+  return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
+}
+
+}  // namespace
+
+Fault injected_fault(const FaultRule& rule, uint64_t index) {
   Fault fault;
   fault.instruction = index;
   fault.text = "instruction " + std::to_string(index) + ": injected " + fault_kind_name(rule.kind);
@@ -44,24 +61,6 @@ Fault injected(const FaultRule& rule, uint32_t index) {
   }
   return fault;
 }
-
-// In the first output, in the first byte that the job stored.
-void flip_silently(Dram* dram) {
-  for (Segment& segment : dram->segments()) {
-    if (!segment.is_output) continue;
-    for (uint64_t g = 0; g < segment.touches.size(); ++g) {
-      if (segment.touches[g].stored == 0) continue;
-      segment.memory[g * kGranule] ^= 0x40;
-      return;
-    }
-  }
-}
-
-bool overlap(const Segment& a, const Segment& b) {
-  return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
-}
-
-}  // namespace
 
 bool Device::bind(const qplan_npu_submit& submit, Job* job, std::string* error) {
   const Program& program = *job->program;
@@ -290,7 +289,7 @@ std::optional<FaultRule> Device::fault_of(const Job& job) const {
   if (rule != nullptr) return *rule;
   FaultRule random;
   if (options_.fault_percent > 0 && random_fault(options_.fault_seed, options_.fault_percent, job.number,
-                                                 job.program->stream.size(), &random)) {
+                                                 job.program->num_instructions, &random)) {
     return random;
   }
   return std::nullopt;
@@ -312,50 +311,34 @@ void Device::work() {
   }
 }
 
-void Device::run(const JobPtr& job) {
-  const Program& program = *job->program;
-  const uint64_t begin_ns = now_ns();
-  const std::vector<vta::Instruction> stream = relocate(program, job->addresses);
-  const std::optional<FaultRule> rule = fault_of(*job);
+Fault Device::play(Job& job, const FaultRule* rule) {
+  const Program& program = *job.program;
+  const std::vector<vta::Instruction> stream = relocate(program, job.addresses);
   ExecuteOptions how;
-  how.seed = options_.seed + job->number * 0x9e3779b97f4a7c15;
+  how.seed = options_.seed + job.number * 0x9e3779b97f4a7c15;
   how.explore = options_.explore;
   how.hazards_fail = options_.hazards_fail;
-  how.stop = &job->stop;
-  if (rule.has_value()) {
+  how.stop = &job.stop;
+  if (rule != nullptr) {
     how.before = [&](uint32_t index, Fault* fault) {
-      if (rule->instruction == kAnyInstruction || rule->instruction == index) *fault = injected(*rule, index);
+      if (rule->instruction == kAnyInstruction || rule->instruction == index)
+        *fault = injected_fault(*rule, index);
     };
   }
   std::optional<Recording> recording;
-  if (!options_.record.empty()) recording.emplace(job->dram);
-  Outcome outcome = execute(options_.config, stream, program.schedule, how, &job->dram);
+  if (!options_.record.empty()) recording.emplace(job.dram);
+  Outcome outcome = execute(options_.config, stream, program.schedule, how, &job.dram);
   const bool ran = !outcome.fault.is_set();
   std::string error;
   if (ran && recording.has_value() &&
-      !recording->write(options_.record, job->number, options_.config, stream, job->dram, &error)) {
+      !recording->write(options_.record, job.number, options_.config, stream, job.dram, &error)) {
     log(QPLAN_LOG_ERROR, "record: " + error);
   }
-  if (ran && !options_.trace.empty()) trace_.add(options_.config, job->number, program);
-  if (ran && rule.has_value() && rule->kind == FaultKind::kSilentBitFlip) flip_silently(&job->dram);
-
-  std::unique_lock<std::mutex> lock(mutex_);
-  // A device that hangs, and one whose interrupt got lost, look the same: nothing comes until somebody stops
-  // it.
-  const auto is_stopped = [&] { return job->stop.load(); };
-  const bool hangs =
-      rule.has_value() &&
-      ((rule->kind == FaultKind::kHang && !ran && outcome.fault.status == QPLAN_NPU_E_TIMEOUT) ||
-       (rule->kind == FaultKind::kLostInterrupt && ran));
-  if (hangs) changed_.wait(lock, is_stopped);
-  if (ran && rule.has_value() && rule->kind == FaultKind::kLateInterrupt) {
-    (void)changed_.wait_for(lock, std::chrono::milliseconds(rule->milliseconds), is_stopped);
-  }
-  if (job->stop && (hangs || !ran)) outcome.fault = stopped(job->stop_status);
-  if (outcome.fault.status == QPLAN_NPU_E_LOST) is_lost_ = true;
+  if (ran && !options_.trace.empty()) trace_.add(options_.config, job.number, program);
+  if (ran && rule != nullptr && rule->kind == FaultKind::kSilentBitFlip) flip_silently(&job.dram);
 
   const Schedule& schedule = program.schedule;
-  qplan_npu_report& report = job->report;
+  qplan_npu_report& report = job.report;
   if (ran) {
     report.cycles = schedule.total_cycles;
     report.busy_cycles = most_busy_cycles(schedule);
@@ -363,21 +346,42 @@ void Device::run(const JobPtr& job) {
     report.bytes_written = schedule.bytes_written;
     report.macs = schedule.macs;
   }
-  report.queued_ns = begin_ns - job->submitted_ns;
-  report.run_ns = now_ns() - begin_ns;
   report.vendor[0] = outcome.hazards;
   report.vendor[1] = outcome.interleavings;
   for (uint32_t m = 0; m < vta::kNumModules; ++m) report.vendor[2 + m] = schedule.busy_cycles[m];
   report.vendor[5] = schedule.stall_cycles[static_cast<uint32_t>(vta::Queue::kLoadToCompute)];
   report.vendor[6] = schedule.stall_cycles[static_cast<uint32_t>(vta::Queue::kStoreToCompute)];
   report.vendor[7] = schedule.alu_operations;
-  if (!outcome.fault.is_set() && outcome.hazards > 0) {
+  if (ran && outcome.hazards > 0) {
     outcome.fault.text = "hazard: " + outcome.first_hazard.text;  // reported, and not an error
   }
-  complete(*job, outcome.fault);
+  return outcome.fault;
+}
+
+void Device::run(const JobPtr& job) {
+  const uint64_t begin_ns = now_ns();
+  const std::optional<FaultRule> rule = fault_of(*job);
+  Fault fault = play(*job, rule.has_value() ? &*rule : nullptr);
+  const bool ran = !fault.is_set();
+
+  std::unique_lock<std::mutex> lock(mutex_);
+  // A device that hangs, and one whose interrupt got lost, look the same: nothing comes until somebody stops
+  // it.
+  const auto is_stopped = [&] { return job->stop.load(); };
+  const bool hangs =
+      rule.has_value() && ((rule->kind == FaultKind::kHang && !ran && fault.status == QPLAN_NPU_E_TIMEOUT) ||
+                           (rule->kind == FaultKind::kLostInterrupt && ran));
+  if (hangs) changed_.wait(lock, is_stopped);
+  if (ran && rule.has_value() && rule->kind == FaultKind::kLateInterrupt) {
+    (void)changed_.wait_for(lock, std::chrono::milliseconds(rule->milliseconds), is_stopped);
+  }
+  if (job->stop && (hangs || !ran)) fault = stopped(job->stop_status);
+  if (fault.status == QPLAN_NPU_E_LOST) is_lost_ = true;
+  job->report.queued_ns = begin_ns - job->submitted_ns;
+  job->report.run_ns = now_ns() - begin_ns;
+  complete(*job, fault);
   lock.unlock();
-  if (outcome.fault.is_set())
-    log(QPLAN_LOG_WARNING, "job " + std::to_string(job->number) + ": " + outcome.fault.text);
+  if (fault.is_set()) log(QPLAN_LOG_WARNING, "job " + std::to_string(job->number) + ": " + fault.text);
   if (job->done != nullptr) job->done(job->user, job->handle, job->report.status);
 }
 

@@ -52,6 +52,7 @@ qplan_npu_status load_program(const vta::Config& config, const void* bytes, uint
     for (uint32_t i = 0; i < program->stream.size(); ++i) program->nodes.emplace_back(blob_node(blob, i));
   }
   program->schedule = make_schedule(config, program->stream);
+  program->num_instructions = program->stream.size();
   program->estimated_cycles = blob.header.estimated_cycles;
   return QPLAN_NPU_OK;
 }

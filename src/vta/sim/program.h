@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "src/vta/isa/vta.h"
 #include "src/vta/isa/vta_blob.h"
 #include "src/vta/sim/memory.h"
+#include "src/vta/sim/options.h"
 
 namespace qplan::sim {
 
@@ -61,11 +63,13 @@ struct Relocation {
 };
 
 struct Program {
+  virtual ~Program() = default;          // other devices keep more
   std::vector<vta::Instruction> stream;  // dram_base counts from the region's start
   std::vector<Relocation> relocations;
   std::vector<ProgramRegion> regions;
   std::vector<std::string> nodes;  // of each instruction, "" when unknown; empty: the blob has no names
   Schedule schedule;
+  uint64_t num_instructions = 0;
   uint64_t estimated_cycles = 0;
   uint64_t memory_bytes = 0;  // instructions, then carried regions
   uint64_t address = 0;
@@ -80,6 +84,11 @@ bool is_writable(vta::RegionKind kind);
                                             Program* program, qplan_npu_reason* why);
 // Copies instructions and carried regions into program->memory. blob as for load_program.
 void place_program(const vta::Config& config, const void* blob, Program* program);
+
+// The listing of a blob, line by line.
+[[nodiscard]] qplan_npu_status list_blob(const Options& options, const void* blob, uint64_t bytes,
+                                         const std::function<void(const std::string&)>& line,
+                                         qplan_npu_reason* why);
 
 // The stream with the regions' addresses (one for each region, multiples of its alignment) added.
 std::vector<vta::Instruction> relocate(const Program& program, const std::vector<uint64_t>& addresses);

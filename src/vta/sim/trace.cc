@@ -108,26 +108,13 @@ void list(const vta::Config& config, const Program& program, Line line) {
 }
 
 }  // namespace
-}  // namespace qplan::sim
 
-qplan_npu_status qplan_npu_sim_disassemble(const void* blob, uint64_t bytes, const char* text,
-                                           void (*line)(void* user, const char* text), void* user,
-                                           qplan_npu_reason* why) {
-  using namespace qplan::sim;
-  if (line == nullptr || (blob == nullptr && bytes > 0)) return QPLAN_NPU_E_ARGUMENT;
-  try {
-    Options options;
-    std::string error;
-    if (!parse_options(text == nullptr ? "" : text, &options, &error)) {
-      give_reason(why, error);
-      return QPLAN_NPU_E_ARGUMENT;
-    }
-    Program program;
-    const qplan_npu_status status = load_program(options.config, blob, bytes, &program, why);
-    if (status != QPLAN_NPU_OK) return status;
-    list(options.config, program, [&](const std::string& of) { line(user, of.c_str()); });
-    return QPLAN_NPU_OK;
-  } catch (...) {
-    return QPLAN_NPU_E_MEMORY;
-  }
+qplan_npu_status list_blob(const Options& options, const void* blob, uint64_t bytes,
+                           const std::function<void(const std::string&)>& line, qplan_npu_reason* why) {
+  Program program;
+  const qplan_npu_status status = load_program(options.config, blob, bytes, &program, why);
+  if (status == QPLAN_NPU_OK) list(options.config, program, line);
+  return status;
 }
+
+}  // namespace qplan::sim

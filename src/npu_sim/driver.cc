@@ -1,4 +1,4 @@
-// The driver ABI over the simulated devices: handles, struct sizes, exceptions.
+// The driver ABI over the simulated devices of all kinds: handles, struct sizes, exceptions.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -7,6 +7,7 @@
 #include <new>
 
 #include "qplan/npu_sim.h"
+#include "src/npu_sim/kinds.h"
 #include "src/vta/sim/device.h"
 #include "src/vta/sim/options.h"
 
@@ -69,17 +70,17 @@ qplan_npu_status sim_open(const qplan_device_hooks* hooks, uint32_t index, const
                           qplan_npu_device* handle, qplan_npu_reason* why) {
   if (handle == nullptr || (hooks != nullptr && !can_fill(hooks))) return QPLAN_NPU_E_ARGUMENT;
   try {
-    Options options;
+    OpenText opened;
     std::string error;
-    if (!parse_options(text == nullptr ? "" : text, &options, &error)) {
+    if (!read_open_text(text == nullptr ? "" : text, &opened, &error)) {
       give_reason(why, "vta-sim: " + error);
       return QPLAN_NPU_E_ARGUMENT;
     }
-    if (index >= kNumDevices || find_fault(options.faults, FaultPlace::kOpen, 0) != nullptr) {
+    if (index >= kNumDevices || find_fault(opened.options.faults, FaultPlace::kOpen, 0) != nullptr) {
       give_reason(why, "vta-sim: there is no device " + std::to_string(index), kNumDevices, index);
       return QPLAN_NPU_E_ABSENT;
     }
-    auto device = std::make_shared<Device>(hooks, std::move(options));
+    std::shared_ptr<Device> device = make_device(hooks, std::move(opened));
     OpenDevices& open = open_devices();
     const std::lock_guard<std::mutex> lock(open.mutex);
     *handle = open.next++;
@@ -119,8 +120,8 @@ qplan_npu_status sim_supported(qplan_npu_device handle, const qplan_npu_op* op, 
   try {
     std::shared_ptr<Device> device;
     if (handle != 0 && (device = find(handle)) == nullptr) return QPLAN_NPU_E_ARGUMENT;
-    const vta::Config& config = device == nullptr ? vta::kDefaultConfig : device->config();
-    const std::vector<qplan_npu_reason> found = why_unsupported(config, all);
+    const std::vector<qplan_npu_reason> found =
+        device == nullptr ? why_unsupported(vta::kDefaultConfig, all) : device->why_unsupported(all);
     const uint32_t room = reasons == nullptr ? 0 : *num_reasons;
     for (uint32_t i = 0; i < room && i < found.size(); ++i) reasons[i] = found[i];
     *num_reasons = static_cast<uint32_t>(found.size());
@@ -193,11 +194,17 @@ qplan_npu_status sim_invalidate(qplan_npu_device handle, qplan_npu_buffer buffer
 qplan_npu_status sim_load(qplan_npu_device handle, uint32_t format, const void* blob, uint64_t bytes,
                           qplan_npu_program* program, qplan_npu_reason* why) {
   if (program == nullptr || (blob == nullptr && bytes > 0)) return QPLAN_NPU_E_ARGUMENT;
-  if (format != QPLAN_NPU_BLOB_VTA) {
-    give_reason(why, "vta-sim: takes blobs of format 'VTA1' only", QPLAN_NPU_BLOB_VTA, format);
+  return on_device(handle, [&](Device& device) -> qplan_npu_status {
+    const uint32_t takes = device.blob_format();
+    if (format == takes) return device.load(blob, bytes, program, why);
+    const auto name = [](uint32_t fourcc) {
+      std::string text;
+      for (uint32_t b = 0; b < 4; ++b) text += static_cast<char>(fourcc >> (8 * b) & 0xff);
+      return text;
+    };
+    give_reason(why, "vta-sim: takes blobs of format '" + name(takes) + "' only", takes, format);
     return QPLAN_NPU_E_UNSUPPORTED;
-  }
-  return on_device(handle, [&](Device& device) { return device.load(blob, bytes, program, why); });
+  });
 }
 
 qplan_npu_status sim_program_info(qplan_npu_device handle, qplan_npu_program program,

@@ -1,0 +1,60 @@
+#include "src/ethosu/compiler/block_choice.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "src/ethosu/isa/blocks.h"
+#include "src/ethosu/isa/cost.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+constexpr uint32_t kMaxBlockH = 32, kMaxBlockW = 64, kMaxBlockD = 128;
+
+// Bytes of input and weights that the device reads.
+uint64_t fetched_bytes(const Config& config, const Kernel& k) {
+  const IfmBlock block = ifm_block(config, k);
+  const uint64_t across = uint64_t{ceil_div(k.ofm.h, k.block_h)} * ceil_div(k.ofm.w, k.block_w);
+  const uint64_t deep = k.kind == KernelKind::kConv ? ceil_div(k.ofm.d, k.block_d) : 1;
+  const uint64_t ifm = across * deep * block.h * block.w * k.ifm.d * k.ifm.element_bytes();
+  const uint64_t inputs = k.kind == KernelKind::kConv ? k.ifm.d : 1;
+  const uint64_t weights = k.is_convolution() ? inputs * k.taps_h() * k.taps_w() * k.ofm.d * across : 0;
+  return ifm + weights;
+}
+
+}  // namespace
+
+bool choose_block(const Config& config, Kernel* kernel) {
+  Kernel best;
+  bool is_found = false;
+  std::tuple<uint64_t, uint64_t, uint32_t> least = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
+  Kernel k = *kernel;
+  k.blockdep = 0;
+  const uint32_t end_h = std::min(kMaxBlockH, round_up(k.ofm.h, config.unit_h));
+  const uint32_t end_w = std::min(kMaxBlockW, round_up(k.ofm.w, config.unit_w));
+  const uint32_t whole_d = round_up(k.ofm.d, config.unit_d);
+  const auto try_block = [&] {
+    for (const bool part_kernel : {false, true}) {
+      if (part_kernel && k.kind != KernelKind::kConv) continue;
+      k.is_part_kernel_first = part_kernel;
+      if (!shram_use(config, k).fits) continue;
+      const std::tuple<uint64_t, uint64_t, uint32_t> cost = {kernel_cycles(config, k),
+                                                             fetched_bytes(config, k), k.blocks()};
+      if (cost >= least) continue;
+      least = cost, best = k, is_found = true;
+    }
+  };
+  for (k.block_h = config.unit_h; k.block_h <= end_h; k.block_h += config.unit_h) {
+    for (k.block_w = config.unit_w; k.block_w <= end_w; k.block_w += config.unit_w) {
+      // Parts of the depth are multiples of 16.
+      for (k.block_d = 16; k.block_d < whole_d && k.block_d <= kMaxBlockD; k.block_d += 16) try_block();
+      if (whole_d > kMaxBlockD) continue;
+      k.block_d = whole_d;
+      try_block();
+    }
+  }
+  if (is_found) *kernel = best;
+  return is_found;
+}
+
+}  // namespace qplan::ethosu::compiler

@@ -1,0 +1,15 @@
+// The block in which a kernel makes its output.
+#ifndef QPLAN_SRC_ETHOSU_COMPILER_BLOCK_CHOICE_H_
+#define QPLAN_SRC_ETHOSU_COMPILER_BLOCK_CHOICE_H_
+
+#include "src/ethosu/isa/kernel.h"
+
+namespace qplan::ethosu::compiler {
+
+// Sets block, weight order and BLOCKDEP 0: of the blocks that fit SHRAM the one with the least estimated
+// cycles, of equal ones the one that fetches least. False where none fits.
+bool choose_block(const Config& config, Kernel* kernel);
+
+}  // namespace qplan::ethosu::compiler
+
+#endif  // QPLAN_SRC_ETHOSU_COMPILER_BLOCK_CHOICE_H_

@@ -1,0 +1,231 @@
+// Sums, products, extrema and tables of one or two feature maps.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "src/ethosu/compiler/unit.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/op_def.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+constexpr uint32_t kSumBits = static_cast<uint32_t>(layer::kAddLeftShift);
+
+FeatureMap quantized_map(const Candidate& c, ir::ValueId value, int32_t zero_point) {
+  FeatureMap map;
+  map.is_signed = c.function().type(value).dtype != ir::kUint8;
+  map.zero_point = zero_point;
+  return map;
+}
+
+// Maps of a binary kernel from the context, with the zero points of `from`. The second map is the one that is
+// broadcast; true: they are exchanged.
+bool set_operands(const UnitContext& context, const Kernel& from, Kernel* k) {
+  k->ofm = context.outputs[0];
+  k->ofm.zero_point = from.ofm.zero_point;
+  FeatureMap first = context.inputs[0], second = context.inputs[1];
+  first.zero_point = from.ifm.zero_point, second.zero_point = from.ifm2.zero_point;
+  const bool is_smaller = first.h < k->ofm.h || first.w < k->ofm.w || first.d < k->ofm.d;
+  k->ifm = is_smaller ? second : first;
+  k->ifm2 = is_smaller ? first : second;
+  k->has_ifm2 = true;
+  k->broadcast_h = k->ifm2.h < k->ofm.h;
+  k->broadcast_w = k->ifm2.w < k->ofm.w;
+  k->broadcast_c = k->ifm2.d < k->ofm.d;
+  k->ifm2_is_first = is_smaller;
+  return is_smaller;
+}
+
+Kernel elementwise_kernel(ElementwiseMode mode, const layer::Clamp& clamp) {
+  Kernel k;
+  k.kind = KernelKind::kElementwise;
+  k.elementwise = mode;
+  k.min = clamp.min, k.max = clamp.max;
+  return k;
+}
+
+// ---- sums
+
+enum class OperandRounding { kDouble, kOnce, kDown, kToZero };
+
+// The scaled operand: value * multiplier / 2^(31 - shift), under one of the ways to round it.
+int64_t scaled(int64_t value, const QuantizedMultiplier& m, OperandRounding rounding) {
+  const int64_t product = (value << kSumBits) * m.multiplier;  // below 2^60
+  const auto shift = static_cast<uint32_t>(31 - m.shift);
+  switch (rounding) {
+    case OperandRounding::kDouble: {
+      const int64_t q = (product + (int64_t{1} << 30)) >> 31;
+      const uint32_t rest = shift - 31;
+      const int64_t mask = (int64_t{1} << rest) - 1;
+      return (q >> rest) + ((q & mask) > (mask >> 1) + (q < 0 ? 1 : 0) ? 1 : 0);
+    }
+    case OperandRounding::kOnce:
+      return shift > 62 ? 0 : (product + (int64_t{1} << (shift - 1))) >> shift;
+    case OperandRounding::kDown:
+      return shift > 62 ? (product < 0 ? -1 : 0) : product >> shift;
+    case OperandRounding::kToZero:
+      return shift > 62 ? 0 : product / (int64_t{1} << shift);
+  }
+  return 0;
+}
+
+int64_t rounded(int64_t sum, const QuantizedMultiplier& m) {
+  const int64_t q = (sum * m.multiplier + (int64_t{1} << 30)) >> 31;
+  const auto rest = static_cast<uint32_t>(-m.shift);
+  const int64_t mask = (int64_t{1} << rest) - 1;
+  return (q >> rest) + ((q & mask) > (mask >> 1) + (q < 0 ? 1 : 0) ? 1 : 0);
+}
+
+bool is_half(const QuantizedMultiplier& m) { return m.multiplier == 1 << 30 && m.shift == 0; }
+
+}  // namespace
+
+AddNode read_add(const Candidate& c) {
+  const ir::Node& sum = *c.node("sum");
+  AddNode add;
+  add.lhs = quantized_map(c, sum.operands[0], zero_point_operand(c, sum, 3));
+  add.rhs = quantized_map(c, sum.operands[1], zero_point_operand(c, sum, 5));
+  add.out = quantized_map(c, sum.results[0], zero_point_operand(c, sum, 7));
+  add.multipliers =
+      layer::add_multipliers(scale_operand(c, sum, 2), scale_operand(c, sum, 4), scale_operand(c, sum, 6));
+  add.clamp = clamp_of(c);
+  return add;
+}
+
+// How the device rounds the scaled operand is not public: all pairs of operands must give one result, however
+// it does.
+bool is_add_exact(const AddNode& add) {
+  const bool scales_rhs = is_half(add.multipliers.lhs);
+  const QuantizedMultiplier& m = scales_rhs ? add.multipliers.rhs : add.multipliers.lhs;
+  const FeatureMap& small = scales_rhs ? add.rhs : add.lhs;
+  const FeatureMap& large = scales_rhs ? add.lhs : add.rhs;
+  const auto range = [](const FeatureMap& map) {
+    return layer::Clamp{(map.is_signed ? -128 : 0) - map.zero_point,
+                        (map.is_signed ? 127 : 255) - map.zero_point};
+  };
+  const layer::Clamp s = range(small), l = range(large);
+  const auto result = [&](int64_t a, int64_t b) {
+    return std::clamp<int64_t>(
+        rounded(a + (b << (kSumBits - 1)), add.multipliers.output) + add.out.zero_point, add.clamp.min,
+        add.clamp.max);
+  };
+  for (int32_t value = s.min; value <= s.max; ++value) {
+    const int64_t exact = scaled(value, m, OperandRounding::kDouble);
+    for (const OperandRounding rounding :
+         {OperandRounding::kOnce, OperandRounding::kDown, OperandRounding::kToZero}) {
+      const int64_t other = scaled(value, m, rounding);
+      if (other == exact) continue;
+      for (int32_t b = l.min; b <= l.max; ++b) {
+        if (result(exact, b) != result(other, b)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+Unit read_add_unit(const Candidate& c) {
+  const ir::Node& sum = *c.node("sum");
+  Unit unit;
+  unit.name = sum.name;
+  unit.inputs = {sum.operands[0], sum.operands[1]};
+  unit.emit = [add = read_add(c), name = sum.name](const UnitContext& context) {
+    Kernel k = elementwise_kernel(ElementwiseMode::kAdd, add.clamp);
+    Kernel maps;
+    maps.ifm = add.lhs, maps.ifm2 = add.rhs, maps.ofm = add.out;
+    const bool is_exchanged = set_operands(context, maps, &k);
+    // The order of a sum does not matter: the first operand is IFM.
+    k.ifm2_is_first = false;
+    const bool scales_rhs = is_half(add.multipliers.lhs);
+    const QuantizedMultiplier& m = scales_rhs ? add.multipliers.rhs : add.multipliers.lhs;
+    k.scale_mode = scales_rhs != is_exchanged ? 2 : 1;
+    const Scale operand = scale_of(m);
+    k.opa = {operand.multiplier, operand.shift - kSumBits};
+    if (m.multiplier == 0) k.opa = {0, 0};
+    k.opb = {1, 0};
+    k.has_scale = true;
+    k.ofm_scale = scale_of(add.multipliers.output);
+    add_kernel(context, name, k);
+  };
+  return unit;
+}
+
+Unit read_mul_unit(const Candidate& c) {
+  const ir::Node& node = *c.node("product");
+  Kernel k = elementwise_kernel(ElementwiseMode::kMul, clamp_of(c));
+  k.ifm.zero_point = zero_point_operand(c, node, 3);
+  k.ifm2.zero_point = zero_point_operand(c, node, 5);
+  k.ofm.zero_point = zero_point_operand(c, node, 7);
+  k.has_scale = true;
+  const auto scale = [&](size_t operand) { return static_cast<double>(scale_operand(c, node, operand)); };
+  k.ofm_scale = scale_of(layer::checked_multiplier(scale(2) * scale(4) / scale(6)));
+  Unit unit;
+  unit.name = node.name;
+  unit.inputs = {node.operands[0], node.operands[1]};
+  unit.emit = [k, name = node.name](const UnitContext& context) {
+    Kernel kernel = k;
+    (void)set_operands(context, k, &kernel);
+    kernel.ifm2_is_first = false;
+    // set_operands exchanges the zero points together with the maps.
+    add_kernel(context, name, kernel);
+  };
+  return unit;
+}
+
+Unit read_extremum_unit(const Candidate& c) {
+  const ir::Node& node = c.root();
+  const bool is_max = node.op->name == "maximum";
+  const Kernel k = elementwise_kernel(is_max ? ElementwiseMode::kMax : ElementwiseMode::kMin, clamp_of(c));
+  Unit unit;
+  unit.name = node.name;
+  unit.inputs = {node.operands[0], node.operands[1]};
+  unit.emit = [k, name = node.name](const UnitContext& context) {
+    Kernel kernel = k;
+    (void)set_operands(context, k, &kernel);
+    kernel.ifm2_is_first = false;
+    add_kernel(context, name, kernel);
+  };
+  return unit;
+}
+
+// ---- tables
+
+Unit read_lookup_unit(const Candidate& c) {
+  const ir::Node& node = c.root();
+  const auto bytes = c.function().value(node.operands[1]).constant->bytes();
+  const bool is_signed = c.function().type(node.operands[0]).dtype == ir::kInt8;
+  // The node's table is indexed by the byte, the device's by the value less the least.
+  std::vector<uint8_t> table(256);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = bytes[is_signed ? i ^ 0x80 : i];
+  Unit unit;
+  unit.name = node.name;
+  unit.inputs = {node.operands[0]};
+  unit.emit = [table, name = node.name](const UnitContext& context) {
+    const uint32_t address = table_address(context.config);
+    Transfer transfer;
+    transfer.from = context.constants.add(table);
+    transfer.to_shram = true;
+    transfer.to = {0, address, table.size()};
+    context.stream.wait_kernels(0);
+    context.stream.add(transfer);
+    context.stream.wait_transfers(0);
+    // The value itself, as a sum with 0.
+    Kernel k = elementwise_kernel(ElementwiseMode::kAdd, {});
+    k.ifm = context.inputs[0], k.ofm = context.outputs[0];
+    k.ifm.zero_point = k.ofm.zero_point = 0;
+    k.has_scalar = true;
+    k.ifm2.is_signed = k.ifm.is_signed;
+    constexpr uint32_t kOne = 1 << 15;
+    k.opa = k.opb = {kOne, 0};
+    k.has_scale = true;
+    k.ofm_scale = {1u << 30, 45};
+    k.activation = 16;
+    k.clip = k.ifm.is_signed ? 3 : 2;
+    k.min = k.ifm.is_signed ? -128 : 0;
+    k.max = k.ifm.is_signed ? 127 : 255;
+    add_kernel(context, name, k);
+  };
+  return unit;
+}
+
+}  // namespace qplan::ethosu::compiler

@@ -1,0 +1,209 @@
+// Under which conditions the device computes a layer of weights, to the bit: rows of docs/supported_ops.md.
+#include <algorithm>
+
+#include "src/ethosu/compiler/constraints.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/op/op_def.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+using layer::is_8_bit;
+using layer::QuantizedLayer;
+
+constexpr int64_t kMaxMagnitude = 255;  // of a weight less its zero point
+constexpr int64_t kMaxWindow = 64, kMaxTaps = 4096;
+constexpr int64_t kMaxPadBefore = 127, kMaxPadAfter = 128;
+
+Constraint dtypes(const std::string& prefix) {
+  return {prefix + "dtype", "input and output are both int8 or both uint8, weights int8 or uint8",
+          kQuantizeInt8, [](const Candidate& c) -> std::string {
+            const QuantizedLayer& layer = c.layer();
+            if (is_8_bit(layer.input_dtype) && layer.output_dtype == layer.input_dtype &&
+                is_8_bit(layer.weight_dtype))
+              return "";
+            return cat("input ", layer.input_dtype, ", weights ", layer.weight_dtype, ", output ",
+                       layer.output_dtype);
+          }};
+}
+
+Constraint layout(const std::string& prefix) {
+  return {prefix + "layout", "activations are NHWC, weights OHWI, bias and scales along the channels",
+          kLeaveNoPassOut, [](const Candidate& c) -> std::string {
+            const QuantizedLayer& layer = c.layer();
+            if (!layer.is_canonical) return "layouts other than NHWC and OHWI";
+            if (!layer.has_bias_on_last_axis) return "the bias is not along the channels";
+            return layer.requantizes_last_axis || !layer.scales || layer.scales->product.size() == 1
+                       ? ""
+                       : "the scales of the requantisation are not along the channels";
+          }};
+}
+
+// Constants that the device needs as numbers.
+Constraint constants(const std::string& prefix) {
+  return {prefix + "constants", "weights, bias, scales and zero points are constants; padding is one value",
+          kNothingToChange, [](const Candidate& c) -> std::string {
+            const QuantizedLayer& layer = c.layer();
+            if (!layer.is_canonical) return "";
+            if (!layer.weights) return layer.weights.why();
+            const auto bias = layer.wide_channel_bias();
+            if (!bias) return bias.why();
+            if (!layer.scales) return layer.scales.why();
+            if (!layer.input_zero_point) return layer.input_zero_point.why();
+            if (!layer.output_zero_point) return layer.output_zero_point.why();
+            return layer.padding ? "" : layer.padding.why();
+          }};
+}
+
+Constraint contract() {
+  return {"ethosu.requantize.contract", "contract tfl2",
+          "pack with --contract=tfl2 if these results are acceptable", [](const Candidate& c) -> std::string {
+            const std::string& contract = c.layer().contract;
+            return contract == "tfl2" ? "" : cat("contract '", contract, "', expected 'tfl2'");
+          }};
+}
+
+bool is_readable(const QuantizedLayer& layer) {
+  return layer.is_canonical && layer.weights && layer.scales && layer.input_zero_point && layer.padding &&
+         layer.wide_channel_bias();
+}
+
+Constraint weight_range(const std::string& prefix) {
+  return {prefix + "weights",
+          cat("weights less their zero point are from -", kMaxMagnitude, " to ", kMaxMagnitude),
+          kNothingToChange, [](const Candidate& c) -> std::string {
+            if (!c.layer().weights) return "";
+            const layer::LayerWeights::Range& range = c.layer().weights->range();
+            if (range.min >= -kMaxMagnitude && range.max <= kMaxMagnitude) return "";
+            return cat("weights less their zero point reach from ", range.min, " to ", range.max);
+          }};
+}
+
+// The sums of products of one sign, whatever the order in which the device adds them.
+Constraint bound() {
+  return {
+      "ethosu.requantize.bound",
+      "every accumulator, in any order of its sums and shifted left by its multiplier's exponent, is below "
+      "2^31 for any input; proved from weights and bias",
+      "smaller weights or a bias within the range; nothing to change for most models",
+      [](const Candidate& c) -> std::string {
+        const QuantizedLayer& layer = c.layer();
+        if (!is_readable(layer) || layer.contract != "tfl2") return "";
+        const std::vector<AccumulatorBound> bounds = accumulator_bounds(layer);
+        const std::vector<QuantizedMultiplier> multipliers = layer.multipliers();
+        for (size_t o = 0; o < bounds.size(); ++o) {
+          const QuantizedMultiplier& m = multipliers[multipliers.size() == 1 ? 0 : o];
+          const int64_t limit = (int64_t{1} << 31) >> std::clamp(m.shift, 0, 31);
+          const int64_t magnitude = std::max(bounds[o].most, -bounds[o].least);
+          if (magnitude < limit) continue;
+          return cat("the accumulator of channel ", o, " may reach ", magnitude, ", limit ", limit);
+        }
+        return "";
+      }};
+}
+
+Constraint accumulator_zero_point() {
+  return {"ethosu.requantize.zero_point", "the accumulator's zero point is 0", kNothingToChange,
+          [](const Candidate& c) -> std::string {
+            const layer::Part<int32_t>& zero_point = c.layer().accumulator_zero_point;
+            if (!zero_point) return zero_point.why();
+            return *zero_point == 0 ? "" : cat("the accumulator's zero point is ", *zero_point);
+          }};
+}
+
+Constraint batch(const std::string& prefix) {
+  return {prefix + "batch", "one image", "pack the model with a batch of 1",
+          [](const Candidate& c) -> std::string {
+            const int64_t n = c.layer().geometry.batch;
+            return n == 1 ? "" : cat("a batch of ", n, ", limit 1");
+          }};
+}
+
+Constraint padding(const std::string& prefix) {
+  return {
+      prefix + "padding",
+      cat("padding by height and width: at most ", kMaxPadBefore, " before and ", kMaxPadAfter, " after"),
+      kNothingToChange, [](const Candidate& c) -> std::string {
+        if (!c.layer().padding) return "";
+        const layer::Padding& pad = *c.layer().padding;
+        if (std::max(pad.top, pad.left) <= kMaxPadBefore && std::max(pad.bottom, pad.right) <= kMaxPadAfter)
+          return "";
+        return cat("padding ", pad.top, ", ", pad.left, ", ", pad.bottom, ", ", pad.right);
+      }};
+}
+
+Constraint window(const std::string& prefix) {
+  return {prefix + "kernel",
+          cat("a dilated kernel of at most ", kMaxWindow, " rows and ", kMaxTaps, " taps; dilation 1 or 2"),
+          kNothingToChange, [](const Candidate& c) -> std::string {
+            const layer::Geometry& g = c.layer().geometry;
+            const op::Window2d& w = g.window;
+            const bool dilates = (w.kernel_h > 1 && w.dilation_h > 2) || (w.kernel_w > 1 && w.dilation_w > 2);
+            if (g.window_h() <= kMaxWindow && product(g.window_h(), g.window_w()) <= kMaxTaps && !dilates)
+              return "";
+            return cat("a dilated kernel of ", g.window_h(), " x ", g.window_w(), ", dilations ",
+                       w.dilation_h, " and ", w.dilation_w);
+          }};
+}
+
+Constraint strides(const std::string& prefix) {
+  return {prefix + "stride", "strides of at most 3", kNothingToChange, [](const Candidate& c) -> std::string {
+            const layer::Geometry& g = c.layer().geometry;
+            if ((g.out_h == 1 || g.window.stride_h <= 3) && (g.out_w == 1 || g.window.stride_w <= 3))
+              return "";
+            return cat("strides ", g.window.stride_h, " and ", g.window.stride_w, ", limit 3");
+          }};
+}
+
+Constraint extent(const std::string& prefix) {
+  return {prefix + "extent", "extents of at most 65536", kNothingToChange,
+          [](const Candidate& c) -> std::string {
+            const layer::Geometry& g = c.layer().geometry;
+            const int64_t largest = std::max({g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c});
+            return largest <= kMaxExtent ? "" : cat("an extent of ", largest);
+          }};
+}
+
+Rows common(const std::string& prefix) {
+  return {dtypes(prefix), constants(prefix), layout(prefix), weight_range(prefix),
+          batch(prefix),  extent(prefix),    contract(),     accumulator_zero_point(),
+          bound()};
+}
+
+Rows windowed(const std::string& prefix) {
+  Rows rows = common(prefix);
+  append(&rows, {padding(prefix), window(prefix), strides(prefix)});
+  return rows;
+}
+
+}  // namespace
+
+void append(Rows* rows, Rows more) {
+  rows->insert(rows->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+Rows conv2d_constraints() {
+  const std::string prefix = "ethosu.conv2d.";
+  Rows rows = windowed(prefix);
+  rows.push_back({prefix + "groups", "one group, or as many as channels (depthwise)",
+                  "a convolution without groups", [](const Candidate& c) -> std::string {
+                    const int64_t groups = c.layer().geometry.groups;
+                    return groups == 1 ? "" : cat(groups, " groups, limit 1");
+                  }});
+  return rows;
+}
+
+Rows depthwise_constraints() {
+  const std::string prefix = "ethosu.depthwise.";
+  Rows rows = windowed(prefix);
+  rows.push_back({prefix + "multiplier", "as many output channels as input channels",
+                  "a depthwise convolution with channel multiplier 1", [](const Candidate& c) -> std::string {
+                    const layer::Geometry& g = c.layer().geometry;
+                    return g.out_c == g.in_c ? "" : cat(g.out_c, " output channels of ", g.in_c);
+                  }});
+  return rows;
+}
+
+Rows dense_constraints() { return common("ethosu.dense."); }
+
+}  // namespace qplan::ethosu::compiler

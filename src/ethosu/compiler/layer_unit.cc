@@ -1,0 +1,173 @@
+// Convolutions, depthwise convolutions and fully connected layers.
+#include <algorithm>
+#include <memory>
+
+#include "src/ethosu/compiler/block_choice.h"
+#include "src/ethosu/compiler/unit.h"
+#include "src/ethosu/compiler/weight_encoder.h"
+#include "src/ethosu/isa/weights.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+using layer::QuantizedLayer;
+
+template <typename T>
+const T& need(const std::string& name, const layer::Part<T>& part) {
+  if (!part) refuse_unit(name, part.why());
+  return *part;
+}
+
+// What the border holds is the input's zero point on the device: where the layer pads with another value,
+// that value is the device's zero point, and the difference goes into the bias.
+int32_t device_zero_point(const QuantizedLayer& layer) {
+  return layer.padding && !layer.padding->is_empty() && layer.padding->value ? *layer.padding->value
+                                                                             : *layer.input_zero_point;
+}
+
+std::vector<int64_t> device_bias(const QuantizedLayer& layer) {
+  const layer::LayerWeights& weights = *layer.weights;
+  std::vector<int64_t> bias = *layer.wide_channel_bias();
+  const int64_t difference = int64_t{device_zero_point(layer)} - *layer.input_zero_point;
+  for (size_t o = 0; difference != 0 && o < weights.num_o; ++o) {
+    int64_t sum = 0;
+    for (size_t k = 0; k < weights.num_k; ++k) sum += weights(o, k);
+    bias[o] += difference * sum;
+  }
+  return bias;
+}
+
+// What the layer is, without what its readers and writers are.
+struct LayerData {
+  std::string name;
+  Kernel kernel;
+  uint32_t in_c = 1;
+  std::vector<int16_t> weights;  // [o][ky][kx][i]
+  std::vector<ScaleEntry> entries;
+};
+
+// Rows of padding after the input that the last window reaches.
+uint32_t pad_after(int64_t out, int64_t stride, int64_t window, int64_t before, int64_t in) {
+  return static_cast<uint32_t>(std::max<int64_t>(0, (out - 1) * stride + window - before - in));
+}
+
+void set_window(const layer::Geometry& g, Kernel* k) {
+  const op::Window2d& w = g.window;
+  k->window_h = static_cast<uint32_t>(g.window_h()), k->window_w = static_cast<uint32_t>(g.window_w());
+  k->dilation_y = w.kernel_h == 1 ? 1 : static_cast<uint32_t>(w.dilation_h);
+  k->dilation_x = w.kernel_w == 1 ? 1 : static_cast<uint32_t>(w.dilation_w);
+  // One position has no stride.
+  k->stride_y = g.out_h == 1 ? 1 : static_cast<uint32_t>(w.stride_h);
+  k->stride_x = g.out_w == 1 ? 1 : static_cast<uint32_t>(w.stride_w);
+  k->pad_top = static_cast<uint32_t>(w.pad_top), k->pad_left = static_cast<uint32_t>(w.pad_left);
+  k->pad_bottom = pad_after(g.out_h, k->stride_y, g.window_h(), w.pad_top, g.in_h);
+  k->pad_right = pad_after(g.out_w, k->stride_x, g.window_w(), w.pad_left, g.in_w);
+}
+
+LayerData read_data(const Candidate& c) {
+  const QuantizedLayer& from = c.layer();
+  LayerData data;
+  data.name = from.nodes.product->name;
+  (void)need(data.name, from.input_zero_point);
+  (void)need(data.name, from.padding);
+  (void)need(data.name, from.scales);
+  const layer::LayerWeights& weights = need(data.name, from.weights);
+  (void)need(data.name, from.wide_channel_bias());
+  const layer::Geometry g = from.unpadded_geometry();
+  Kernel& k = data.kernel;
+  k.kind = g.is_depthwise() ? KernelKind::kDepthwise : KernelKind::kConv;
+  set_window(g, &k);
+  k.ifm.zero_point = device_zero_point(from);
+  k.ofm.zero_point = need(data.name, from.output_zero_point);
+  k.min = from.clamp.min, k.max = from.clamp.max;
+  data.in_c = static_cast<uint32_t>(g.is_depthwise() ? 1 : g.in_c);
+  data.weights.reserve(weights.num_o * weights.num_k);
+  for (size_t o = 0; o < weights.num_o; ++o) {
+    for (size_t i = 0; i < weights.num_k; ++i) data.weights.push_back(static_cast<int16_t>(weights(o, i)));
+  }
+  const std::vector<int64_t> bias = device_bias(from);
+  const std::vector<QuantizedMultiplier> multipliers = from.multipliers();
+  for (size_t o = 0; o < weights.num_o; ++o) {
+    const Scale scale = scale_of(multipliers[multipliers.size() == 1 ? 0 : o]);
+    data.entries.push_back({bias[o], scale.multiplier, scale.shift});
+  }
+  return data;
+}
+
+// The weights and scales of one core.
+void add_core(const UnitContext& context, const LayerData& data, uint32_t core, Kernel* k) {
+  WeightOrder order;
+  order.outputs = (k->ofm.d + k->cores - 1 - core) / k->cores;
+  order.is_depthwise = k->kind == KernelKind::kDepthwise;
+  order.inputs = data.in_c;
+  order.taps_h = k->taps_h(), order.taps_w = k->taps_w();
+  order.dilation_y = k->dilation_y, order.dilation_x = k->dilation_x;
+  order.block_d = k->cores == 1 ? k->block_d : (k->block_d + 1 - core) / 2;
+  order.unit_d = context.config.unit_d;
+  order.is_part_kernel_first = k->is_part_kernel_first;
+  std::vector<int16_t> ordered;
+  visit_weights(order, [&](uint32_t o, uint32_t ky, uint32_t kx, uint32_t i) {
+    const bool is_inside = o < order.outputs && ky < order.taps_h && i < order.inputs;
+    const uint64_t output = core + uint64_t{o} * k->cores;
+    ordered.push_back(
+        is_inside ? data.weights[((output * order.taps_h + ky) * order.taps_w + kx) * order.inputs + i]
+                  : int16_t{0});
+  });
+  k->weights[core] = context.constants.add(encode_weights(ordered));
+  std::vector<uint8_t> scales(uint64_t{order.outputs} * kScaleEntryBytes);
+  for (uint32_t o = 0; o < order.outputs; ++o)
+    write_scale_entry(data.entries[core + uint64_t{o} * k->cores],
+                      scales.data() + uint64_t{o} * kScaleEntryBytes);
+  k->scales[core] = context.constants.add(scales);
+}
+
+void emit_layer(const LayerData& data, const UnitContext& context) {
+  Kernel k = data.kernel;
+  k.ifm = context.inputs[0], k.ofm = context.outputs[0];
+  k.ifm.zero_point = data.kernel.ifm.zero_point, k.ofm.zero_point = data.kernel.ofm.zero_point;
+  k.cores = context.config.cores;
+  // The last rows and columns of the input may be read by no window.
+  const auto used = [](uint32_t out, uint32_t stride, uint32_t window, uint32_t before, uint32_t after) {
+    return (out - 1) * stride + window - before - after;
+  };
+  k.ifm.h = used(k.ofm.h, k.stride_y, k.window_h, k.pad_top, k.pad_bottom);
+  k.ifm.w = used(k.ofm.w, k.stride_x, k.window_w, k.pad_left, k.pad_right);
+  if (!choose_block(context.config, &k)) refuse_unit(data.name, "no block of it fits the device's SHRAM");
+  for (uint32_t core = 0; core < k.cores && !context.is_estimate; ++core) add_core(context, data, core, &k);
+  context.stream.add(k);
+}
+
+}  // namespace
+
+std::vector<AccumulatorBound> accumulator_bounds(const QuantizedLayer& layer) {
+  const layer::LayerWeights& weights = *layer.weights;
+  const layer::Clamp input = layer::full_clamp(layer.input_dtype);
+  const int64_t zero_point = device_zero_point(layer);
+  // Of an input less the zero point.
+  const int64_t low = std::min<int64_t>(0, input.min - zero_point);
+  const int64_t high = std::max<int64_t>(0, input.max - zero_point);
+  const std::vector<int64_t> bias = device_bias(layer);
+  std::vector<AccumulatorBound> bounds(weights.num_o);
+  for (size_t o = 0; o < weights.num_o; ++o) {
+    int64_t positive = 0, negative = 0;
+    for (size_t k = 0; k < weights.num_k; ++k) {
+      const int64_t weight = weights(o, k);
+      (weight > 0 ? positive : negative) += weight;
+    }
+    bounds[o].most = positive * high + negative * low + std::max<int64_t>(0, bias[o]);
+    bounds[o].least = positive * low + negative * high + std::min<int64_t>(0, bias[o]);
+  }
+  return bounds;
+}
+
+Unit read_layer_unit(const Candidate& c) {
+  const auto data = std::make_shared<const LayerData>(read_data(c));
+  Unit unit;
+  unit.name = data->name;
+  unit.inputs = {c.matches["data"].id};
+  unit.emit = [data](const UnitContext& context) { emit_layer(*data, context); };
+  return unit;
+}
+
+}  // namespace qplan::ethosu::compiler

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "src/ethosu/compiler/region.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+constexpr uint64_t kAlignment = 16;
+constexpr uint32_t kScratchRegion = 1;
+// Constants and scratch have a region each.
+constexpr size_t kMaxBorder = kMaxRegions - 2;
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The largest first, each at the lowest offset that no value in use at the same time covers.
+uint64_t place_in_arena(const std::vector<size_t>& values, const RegionPlan& plan,
+                        std::vector<Placement::Place>* places) {
+  std::vector<size_t> order = values, placed;
+  std::ranges::stable_sort(order, std::greater(), [&](size_t v) { return plan.values[v].bytes(); });
+  uint64_t size = 0;
+  for (const size_t v : order) {
+    const RegionValue& value = plan.values[v];
+    std::vector<std::pair<uint64_t, uint64_t>> taken;  // begin, end
+    for (const size_t other : placed) {
+      const RegionValue& o = plan.values[other];
+      const bool meets = o.first <= value.last && value.first <= o.last;
+      const uint64_t begin = (*places)[other].offset;
+      if (meets) taken.emplace_back(begin, begin + aligned(o.bytes()));
+    }
+    std::ranges::sort(taken);
+    uint64_t at = 0;
+    for (const auto& [begin, end] : taken) {
+      if (at + value.bytes() <= begin) break;
+      at = std::max(at, end);
+    }
+    (*places)[v] = {kScratchRegion, at};
+    size = std::max(size, at + aligned(value.bytes()));
+    placed.push_back(v);
+  }
+  return size;
+}
+
+BlobRegion region_of(RegionKind kind, uint64_t bytes) { return {static_cast<uint32_t>(kind), 0, bytes, 0}; }
+
+}  // namespace
+
+Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
+  Placement result;
+  result.places.resize(plan.values.size());
+  std::vector<size_t> border, inner;
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    if (plan.values[v].whole != v) continue;
+    (plan.values[v].is_border() ? border : inner).push_back(v);
+  }
+  // Parameters, then results, each in their order.
+  std::ranges::stable_sort(border, std::less(), [&](size_t v) {
+    const RegionValue& value = plan.values[v];
+    return value.param ? uint64_t{*value.param} : uint64_t{1} << 32 | *value.output;
+  });
+  result.regions.push_back(region_of(RegionKind::kConstants, constant_bytes));
+
+  const auto add_slot = [&](const RegionValue& value, uint32_t region, uint64_t offset) {
+    const auto slot = static_cast<uint32_t>(result.slots.size());
+    const bool is_input = value.param.has_value();
+    result.slots.push_back(
+        {is_input ? QPLAN_NPU_USE_INPUT : QPLAN_NPU_USE_OUTPUT, region, offset, value.bytes()});
+    result.plan_slots.push_back({slot, is_input ? format::NpuUse_INPUT : format::NpuUse_OUTPUT,
+                                 is_input ? *value.param : *value.output,
+                                 target::packed_arrangement(value.type), static_cast<uint32_t>(kAlignment)});
+  };
+  if (border.size() > kMaxBorder) {
+    // More tensors than base pointers: the driver copies them to and from an arena.
+    RegionPlan all = plan;
+    for (const size_t v : border) {
+      if (all.values[v].param) all.values[v].first = 0;
+      if (all.values[v].output) all.values[v].last = UINT32_MAX;
+      inner.push_back(v);
+    }
+    result.regions.push_back(region_of(RegionKind::kArena, place_in_arena(inner, all, &result.places)));
+    for (const size_t v : border) add_slot(plan.values[v], kScratchRegion, result.places[v].offset);
+    return result;
+  }
+  const uint64_t scratch = place_in_arena(inner, plan, &result.places);
+  if (scratch > 0) result.regions.push_back(region_of(RegionKind::kBound, scratch));
+  for (const size_t v : border) {
+    const auto region = static_cast<uint32_t>(result.regions.size());
+    result.regions.push_back(region_of(RegionKind::kBound, plan.values[v].bytes()));
+    result.places[v] = {region, 0};
+    add_slot(plan.values[v], region, 0);
+  }
+  if (scratch > 0) {
+    const auto slot = static_cast<uint32_t>(result.slots.size());
+    result.slots.push_back({QPLAN_NPU_USE_SCRATCH, kScratchRegion, 0, scratch});
+    target::Arrangement arrangement;
+    arrangement.size = scratch;
+    result.plan_slots.push_back(
+        {slot, format::NpuUse_SCRATCH, 0, std::move(arrangement), static_cast<uint32_t>(kAlignment)});
+  }
+  return result;
+}
+
+FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t v) {
+  const RegionValue& value = plan.values[v];
+  const Image image = *image_of(value.type);
+  FeatureMap map;
+  if (value.whole == v) {
+    map.region = placement.places[v].region;
+    map.base[0] = placement.places[v].offset;
+  } else {
+    map = map_of(plan, placement, value.whole);
+  }
+  map.h = static_cast<uint32_t>(image.h), map.w = static_cast<uint32_t>(image.w);
+  map.d = static_cast<uint32_t>(image.d);
+  map.is_signed = value.type.dtype != ir::kUint8;
+  map.bits = static_cast<uint32_t>(value.type.dtype.bits);
+  if (value.is_part) {
+    const uint64_t strides[] = {map.stride_y, map.stride_x, map.element_bytes()};
+    map.base[0] += value.begin * strides[value.axis];
+    map.width0 = map.w, map.height0 = map.height1 = map.h;
+  } else {
+    set_dense(&map);
+  }
+  return map;
+}
+
+}  // namespace qplan::ethosu::compiler

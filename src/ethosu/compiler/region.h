@@ -1,0 +1,63 @@
+// A region's units and values, and where the values are in the device's regions.
+#ifndef QPLAN_SRC_ETHOSU_COMPILER_REGION_H_
+#define QPLAN_SRC_ETHOSU_COMPILER_REGION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/ethosu/compiler/target.h"
+#include "src/ethosu/isa/blob.h"
+
+namespace qplan::ethosu::compiler {
+
+// A parameter of the region's function or a result of one of its nodes.
+struct RegionValue {
+  ir::ValueId id;
+  std::string name;
+  ir::TensorType type;
+  std::optional<uint32_t> param, output;  // of the region's function
+  // The value whose bytes it is in: itself, or another one that it is a part of or another shape of.
+  size_t whole = 0;
+  bool is_part = false;  // along `axis`, from `begin` on; else as many bytes as the whole
+  size_t axis = 0, begin = 0;
+  uint32_t first = 0, last = 0;  // units that write it and read it
+
+  bool is_border() const { return param || output; }
+  uint64_t bytes() const { return static_cast<uint64_t>(type.size_bytes()); }
+};
+
+struct RegionUnit {
+  uint32_t node = 0;  // of the region's function
+  Unit unit;
+  std::vector<size_t> inputs, outputs;  // values
+  bool is_renamed = false;              // a reshape that copies nothing
+};
+
+struct RegionPlan {
+  std::vector<RegionUnit> units;
+  std::vector<RegionValue> values;
+};
+
+// RegionRefused for nodes that have no unit.
+RegionPlan plan_region(const Config& config, const ir::Module& module, const ir::Function& region);
+
+// Where values are, and what the regions are.
+struct Placement {
+  struct Place {
+    uint32_t region = 0;
+    uint64_t offset = 0;
+  };
+  std::vector<Place> places;  // of values that are their own whole
+  std::vector<BlobRegion> regions;
+  std::vector<BlobSlot> slots;
+  std::vector<target::RegionSlot> plan_slots;
+};
+Placement place_values(const RegionPlan& plan, uint64_t constant_bytes);
+// The map of a value, whole or part.
+FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t value);
+
+}  // namespace qplan::ethosu::compiler
+
+#endif  // QPLAN_SRC_ETHOSU_COMPILER_REGION_H_

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <unordered_map>
+#include <variant>
+
+#include "src/ethosu/compiler/region.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/pattern/rewrite.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+using target::RefusedNode;
+using target::RegionRefused;
+
+class Planner {
+ public:
+  Planner(const Config& config, const ir::Module& module, const ir::Function& region)
+      : module_(module), region_(region), table_(pattern_table(config)) {}
+
+  RegionPlan run() {
+    for (uint32_t p = 0; p < region_.params().size(); ++p) add_value(region_.params()[p]).param = p;
+    std::vector<RefusedNode> refused;
+    for (node_ = 0; node_ < region_.nodes().size(); ++node_) {
+      try {
+        add_unit(read_node());
+      } catch (const RegionRefused& refusal) {
+        refused.insert(refused.end(), refusal.nodes().begin(), refusal.nodes().end());
+      } catch (const PackError& error) {
+        if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+        refused.push_back({node_, {"ethosu.region.unit", error.what(), "nothing to change in the model"}});
+      }
+      // Values of a refused node are known, so that the next ones are looked at.
+      for (const ir::ValueId result : region_.nodes()[node_].results) {
+        if (!index_.contains(result.index)) add_value(result);
+      }
+    }
+    if (!refused.empty()) throw RegionRefused(std::move(refused));
+    for (uint32_t o = 0; o < region_.outputs().size(); ++o) {
+      RegionValue& value = result_.values[index_of(region_.outputs()[o])];
+      if (value.is_border())
+        throw PackError(QPLAN_INTERNAL, cat("ethosu: output ", o, " of region '", region_.name(),
+                                            "' is a parameter, or an output already"));
+      value.output = o;
+    }
+    share_storage();
+    return std::move(result_);
+  }
+
+ private:
+  const ir::Node& node() const { return region_.nodes()[node_]; }
+  [[noreturn]] void refuse(const char* id, std::string text) const {
+    throw RegionRefused(node_, {id, std::move(text), "nothing to change in the model"});
+  }
+
+  RegionValue& add_value(ir::ValueId id) {
+    index_[id.index] = result_.values.size();
+    RegionValue& value = result_.values.emplace_back();
+    value.id = id;
+    value.name = region_.value(id).name;
+    value.type = region_.type(id);
+    value.whole = index_[id.index];
+    value.first = value.last = node_;
+    return value;
+  }
+  size_t index_of(ir::ValueId id) const {
+    const auto found = index_.find(id.index);
+    if (found == index_.end())
+      refuse("ethosu.region.constant", "it reads a constant where the device reads an activation");
+    return found->second;
+  }
+
+  Unit read(const ir::Function& function, const std::string& row_name, ir::ValueId root) const {
+    const auto row = std::ranges::find(table_, row_name, &target::PatternRow::name);
+    if (row == table_.end()) refuse("ethosu.region.unit", cat("there is no compiler for ", row_name));
+    const pattern::Pre pre(function);
+    const auto matches = pattern::match(row->pattern, pre, pattern::PreValue{root});
+    if (!matches) throw PackError(QPLAN_INTERNAL, cat("ethosu: '", function.name(), "' is no ", row_name));
+    return rows()[static_cast<size_t>(row - table_.begin())].read(Candidate{pre, *matches});
+  }
+
+  // With inputs of the region's function.
+  Unit read_node() const {
+    if (node().op != nullptr) return read(region_, std::string(node().op->name), node().results[0]);
+    const ir::Function* composite = module_.find(node().callee);
+    const ir::AttrValue* name = composite == nullptr ? nullptr : composite->attrs().find("Composite");
+    if (name == nullptr)
+      throw PackError(QPLAN_INTERNAL, cat("ethosu: '", node().callee, "' is no composite of the module"));
+    Unit unit = read(*composite, std::get<std::string>(*name), composite->outputs()[0]);
+    for (ir::ValueId& input : unit.inputs) {
+      const auto param = std::ranges::find(composite->params(), input);
+      if (param == composite->params().end())
+        refuse("ethosu.region.constant", "it reads a constant where the device reads an activation");
+      input = node().operands[static_cast<size_t>(param - composite->params().begin())];
+    }
+    return unit;
+  }
+
+  void add_unit(Unit unit) {
+    RegionUnit added;
+    added.node = node_;
+    for (const ir::ValueId input : unit.inputs) {
+      added.inputs.push_back(index_of(input));
+      result_.values[added.inputs.back()].last = node_;
+    }
+    added.unit = std::move(unit);
+    for (const ir::ValueId result : node().results) {
+      added.outputs.push_back(result_.values.size());
+      add_value(result);
+    }
+    result_.units.push_back(std::move(added));
+  }
+
+  // ---- values that are parts or other shapes of others
+
+  void share_storage() {
+    for (RegionUnit& unit : result_.units) {
+      if (!unit.unit.emit) rename(&unit);
+    }
+    for (const RegionUnit& unit : result_.units) {
+      if (unit.unit.parts == Unit::Parts::kInputs) {
+        store_parts(unit.outputs[0], unit.inputs, unit.unit.axis);
+      } else if (unit.unit.parts == Unit::Parts::kOutputs) {
+        store_parts(unit.inputs[0], unit.outputs, unit.unit.axis);
+      }
+    }
+    for (RegionValue& value : result_.values) {
+      RegionValue& root = result_.values[root_of(value)];
+      root.first = std::min(root.first, value.first), root.last = std::max(root.last, value.last);
+    }
+  }
+
+  size_t root_of(const RegionValue& value) const {
+    const RegionValue* at = &value;
+    while (!(result_.values[at->whole].id == at->id)) at = &result_.values[at->whole];
+    return at->whole;
+  }
+
+  // Outside of the region two tensors have bytes of their own: then the reshape copies.
+  void rename(RegionUnit* unit) {
+    const size_t from = unit->inputs[0], to = unit->outputs[0];
+    const size_t root = root_of(result_.values[from]);
+    if (result_.values[root].is_border() && result_.values[to].is_border()) return;
+    unit->is_renamed = true;
+    // The one that is known outside, or else the first, has the bytes.
+    if (result_.values[to].is_border()) {
+      result_.values[root].whole = to;
+    } else {
+      result_.values[to].whole = root;
+    }
+    is_shared_[from] = is_shared_[to] = is_shared_[root] = true;
+  }
+
+  void store_parts(size_t whole, const std::vector<size_t>& parts, size_t axis) {
+    size_t begin = 0;
+    for (const size_t p : parts) {
+      RegionValue& part = result_.values[p];
+      const Image image = *image_of(part.type);
+      const int64_t extents[] = {image.h, image.w, image.d};
+      const bool is_once = std::ranges::count(parts, p) == 1;
+      const bool is_whole_used = result_.values[whole].param && !part.output && part.param;
+      if (!part.is_border() && part.whole == p && !is_shared_.contains(p) && is_once && !is_whole_used) {
+        part.whole = whole;
+        part.is_part = true;
+        part.axis = axis, part.begin = begin;
+        is_shared_[p] = true;
+      }
+      begin += static_cast<size_t>(extents[axis]);
+    }
+  }
+
+  const ir::Module& module_;
+  const ir::Function& region_;
+  const std::vector<target::PatternRow> table_;
+  uint32_t node_ = 0;
+  RegionPlan result_;
+  std::unordered_map<uint32_t, size_t> index_;  // of values
+  std::unordered_map<size_t, bool> is_shared_;
+};
+
+}  // namespace
+
+RegionPlan plan_region(const Config& config, const ir::Module& module, const ir::Function& region) {
+  return Planner(config, module, region).run();
+}
+
+}  // namespace qplan::ethosu::compiler

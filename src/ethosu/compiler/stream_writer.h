@@ -1,0 +1,62 @@
+// Kernels and transfers as words of a command stream.
+#ifndef QPLAN_SRC_ETHOSU_COMPILER_STREAM_WRITER_H_
+#define QPLAN_SRC_ETHOSU_COMPILER_STREAM_WRITER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/ethosu/isa/cost.h"
+#include "src/ethosu/isa/kernel.h"
+
+namespace qplan::ethosu::compiler {
+
+// The node whose kernels begin at a word.
+struct Label {
+  uint32_t word = 0;
+  std::string name;
+};
+
+class StreamWriter {
+ public:
+  explicit StreamWriter(const Config& config);
+
+  void label(std::string name);
+  // SHRAM registers are set here; the block is chosen.
+  void add(Kernel kernel);
+  void add(const Transfer& transfer);
+  void wait_kernels(uint32_t unfinished);
+  void wait_transfers(uint32_t unfinished);
+  // With OP_STOP.
+  std::vector<uint32_t> finish();
+
+  const std::vector<Label>& labels() const { return labels_; }
+  uint64_t cycles() const { return time_.cycles(); }
+  uint32_t kernels() const { return kernels_; }
+
+ private:
+  // A SET that changes nothing is left out.
+  void set(Cmd0 code, uint32_t value);
+  void set(Cmd1 code, uint64_t value);
+  void set_scale(Cmd1 code, const Scale& scale);
+  void write(const Command& command);
+  void set_map(const FeatureMap& map, Cmd0 zero_point, Cmd0 region, Cmd1 base);
+  void set_window(const Kernel& kernel);
+  void set_weights(const Kernel& kernel);
+  void set_operands(const Kernel& kernel);
+  void set_output(const Kernel& kernel);
+
+  const Config& config_;
+  std::vector<uint32_t> words_;
+  std::vector<Label> labels_;
+  std::map<uint16_t, uint16_t> values0_;
+  std::map<uint16_t, std::pair<uint16_t, uint32_t>> values1_;
+  TimeLine time_;
+  uint32_t kernels_ = 0;
+};
+
+}  // namespace qplan::ethosu::compiler
+
+#endif  // QPLAN_SRC_ETHOSU_COMPILER_STREAM_WRITER_H_

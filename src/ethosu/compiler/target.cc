@@ -1,0 +1,158 @@
+#include "src/ethosu/compiler/target.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "src/ethosu/compiler/constraints.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+// The first one that takes a node wins.
+constexpr Row kRows[] = {
+    {"qplan.qconv2d", "", conv2d_constraints, read_layer_unit},
+    {"qplan.qdepthwise", "", depthwise_constraints, read_layer_unit},
+    {"qplan.qdense", "", dense_constraints, read_layer_unit},
+    {"qplan.qadd", "", add_constraints, read_add_unit},
+    {"qplan.qmax_pool2d", "", max_pool2d_constraints, read_max_pool_unit},
+    {"qplan.qavg_pool2d", "", avg_pool2d_constraints, read_average_pool_unit},
+    {"qplan.qmean", "", mean_constraints, read_mean_unit},
+    {"qplan.qclip", "as an average of one cell", clip_constraints, read_clip_unit},
+    {"qplan.qreshape", "", reshape_constraints, read_reshape_unit},
+    {"qnn.mul", "Product of two activations", mul_constraints, read_mul_unit},
+    {"maximum", "Larger one of two activations", extremum_constraints, read_extremum_unit},
+    {"minimum", "Smaller one of two activations", extremum_constraints, read_extremum_unit},
+    {"qnn.requantize", "Rescaled activation, as an average of one cell", requantize_constraints,
+     read_requantize_unit},
+    {"qnn.lookup", "Function of one 8-bit value, by a table in SHRAM", lookup_constraints, read_lookup_unit},
+    {"concatenate", "Inputs written where they are in the output", concatenate_constraints,
+     read_concatenate_unit},
+    {"split", "Outputs read where they are in the input", split_constraints, read_split_unit},
+};
+
+pattern::Pattern pattern_of(const Row& row) {
+  for (const target::Composite& composite : target::composites()) {
+    if (composite.name == row.name) return composite.make();
+  }
+  const pattern::Pattern node = pattern::op(row.name);
+  if (row.name == "qnn.mul") return node.as("product");
+  if (row.name == "qnn.requantize") return node.as("requantize");
+  return node;
+}
+
+std::string summary_of(const Row& row) {
+  for (const target::Composite& composite : target::composites()) {
+    if (composite.name == row.name) return target::summary(composite, row.note);
+  }
+  return std::string(row.note);
+}
+
+// Of the unit's own stream, from memory to memory.
+uint64_t unit_cycles(const Config& config, UnitReader read, const Candidate& candidate) {
+  try {
+    const Unit unit = read(candidate);
+    if (!unit.emit || unit.parts != Unit::Parts::kNone) return 0;
+    const ir::Function& function = candidate.function();
+    const auto map = [&](ir::ValueId value) {
+      FeatureMap result;
+      const Image image = image_of(function.type(value)).value_or(Image{});
+      result.h = static_cast<uint32_t>(image.h), result.w = static_cast<uint32_t>(image.w);
+      result.d = static_cast<uint32_t>(image.d);
+      result.is_signed = function.type(value).dtype != ir::kUint8;
+      set_dense(&result);
+      return result;
+    };
+    std::vector<FeatureMap> inputs, outputs;
+    for (const ir::ValueId value : unit.inputs) inputs.push_back(map(value));
+    for (const ir::ValueId value : candidate.root().results) outputs.push_back(map(value));
+    ConstantData constants;
+    StreamWriter stream(config);
+    unit.emit({config, inputs, outputs, constants, stream, true});
+    return stream.cycles();
+  } catch (const PackError& error) {
+    if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+    return 0;
+  }
+}
+
+constexpr uint64_t kMaxSram = uint64_t{1} << 30;
+
+// "384K", "2M", "65536"
+uint64_t read_sram(std::string_view name, std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  const uint64_t factor = unit.empty() ? 1 : unit == "K" ? 1024 : unit == "M" ? 1 << 20 : 0;
+  if (error != std::errc() || factor == 0 || value == 0 || value > kMaxSram / factor)
+    target::fail_target(
+        cat("sram '", text, "' of '", name, "' is not a number of bytes, expected one like 384K or 2M"));
+  return value * factor;
+}
+
+template <uint32_t kIndex>
+target::Target make(const target::TargetOptions& options, const std::optional<target::MemorySizes>&) {
+  const Config& config = kConfigs[kIndex];
+  uint64_t sram = 0;
+  std::string sram_text = "none";
+  for (const auto& [key, value] : options) {
+    if (key != "sram")
+      target::fail_target(
+          cat("option '", key, "' of '", config.name, "' is not known; known: clock, priority, sram"));
+    sram = read_sram(config.name, value);
+    sram_text = value;
+  }
+  target::Target target;
+  target.name = config.name;
+  target.options = cat("sram=", sram_text);
+  target.costs.clock_khz = config.clock_khz;
+  target.costs.dma_bytes_per_cycle = config.bytes_per_cycle;
+  target.costs.macs_per_cycle = config.macs;
+  target.table = pattern_table(config);
+  target.compile = [&config, sram](const ir::Module& module, const ir::Function& region) {
+    return compile_region(config, sram, module, region);
+  };
+  target.no_row_text = "has no exact sequence on this target";
+  target.no_row_hint = "nothing to change in the model";
+  return target;
+}
+
+std::string page() {
+  const std::vector<target::PatternRow> table = pattern_table(kConfigs[0]);
+  return cat(
+      "## ethos-u55-32, ethos-u55-64, ethos-u55-128, ethos-u55-256, ethos-u65-256, ethos-u65-512\n"
+      "Arm's Ethos-U55 and U65 ([ethosu.md](ethosu.md)). Options: `sram=` (bytes of fast memory for "
+      "activations, "
+      "like `384K`), `priority=`, `clock=`. All configurations take the same operators. Operators that no "
+      "pattern "
+      "mentions are refused as `<target>.op.<operator>`.\n\n",
+      target::rows_text(table, "", table));
+}
+std::string no_page() { return ""; }
+
+}  // namespace
+
+std::span<const Row> rows() { return kRows; }
+
+std::vector<target::PatternRow> pattern_table(const Config& config) {
+  std::vector<target::PatternRow> table;
+  for (const Row& row : kRows) {
+    table.push_back({std::string(row.name), summary_of(row), pattern_of(row), row.constraints(),
+                     [&config, read = row.read](const Candidate& candidate, const target::DeviceCosts&) {
+                       return unit_cycles(config, read, candidate);
+                     }});
+  }
+  return table;
+}
+
+std::span<const target::TargetKind> target_kinds() {
+  static const target::TargetKind kinds[] = {
+      {kConfigs[0].name, {}, make<0>, page},    {kConfigs[1].name, {}, make<1>, no_page},
+      {kConfigs[2].name, {}, make<2>, no_page}, {kConfigs[3].name, {}, make<3>, no_page},
+      {kConfigs[4].name, {}, make<4>, no_page}, {kConfigs[5].name, {}, make<5>, no_page}};
+  return kinds;
+}
+
+}  // namespace qplan::ethosu::compiler

@@ -1,0 +1,99 @@
+#include "src/ethosu/compiler/unit.h"
+
+#include <algorithm>
+
+#include "src/ethosu/compiler/block_choice.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+constexpr size_t kAlignment = 16;
+// Multiplier and shift that leave a sum as it is.
+constexpr Scale kCopy = {0x80000001u, 31};
+
+template <typename T>
+T scalar(const Candidate& c, const ir::Node& node, size_t operand) {
+  const ir::ConstantRef& constant = c.function().value(node.operands[operand]).constant;
+  if (constant == nullptr || constant->as<T>().size() != 1)
+    refuse_unit(node.name, cat("operand ", operand, " is not one constant"));
+  return constant->as<T>()[0];
+}
+
+}  // namespace
+
+std::optional<Image> image_of(const ir::TensorType& type) {
+  Image image;
+  const size_t rank = type.shape.size();
+  int64_t* const extents[] = {&image.d, &image.w, &image.h};
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t extent = type.shape[rank - 1 - i];
+    if (i < 3) {
+      *extents[i] = extent;
+    } else if (extent != 1) {
+      return std::nullopt;
+    }
+  }
+  return image;
+}
+
+ByteRange ConstantData::add(std::span<const uint8_t> bytes) {
+  std::vector<uint8_t> padded(bytes.begin(), bytes.end());
+  padded.resize((padded.size() + kAlignment - 1) / kAlignment * kAlignment);
+  const auto [at, is_new] = known_.try_emplace(padded, bytes_.size());
+  if (is_new) bytes_.insert(bytes_.end(), padded.begin(), padded.end());
+  return {kRegion, at->second, padded.size()};
+}
+
+void refuse_unit(const std::string& name, const std::string& reason) {
+  throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("ethosu: '", name, "': ", reason));
+}
+
+void set_dense(FeatureMap* map) {
+  const uint64_t element = map->element_bytes();
+  map->width0 = map->w, map->height0 = map->height1 = map->h;
+  map->stride_x = element * map->d;
+  map->stride_y = map->stride_x * map->w;
+  map->stride_c = element;
+}
+
+void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel) {
+  kernel.cores = context.config.cores;
+  if (!choose_block(context.config, &kernel)) refuse_unit(name, "no block of it fits the device's SHRAM");
+  context.stream.add(kernel);
+}
+
+Kernel copy_kernel(const FeatureMap& from, const FeatureMap& to) {
+  Kernel k;
+  k.kind = KernelKind::kPool;
+  k.pool = PoolMode::kAverage;
+  k.ifm = from, k.ofm = to;
+  k.ifm.zero_point = k.ofm.zero_point = 0;
+  k.has_scale = true;
+  k.ofm_scale = kCopy;
+  k.min = to.is_signed ? -128 : 0;
+  k.max = to.is_signed ? 127 : 255;
+  return k;
+}
+
+Scale scale_of(const QuantizedMultiplier& multiplier) {
+  // TFLite's result is the zero point, whatever the sum is.
+  if (multiplier.multiplier == 0 || multiplier.shift < -31) return {0, 16};
+  return {static_cast<uint32_t>(multiplier.multiplier), static_cast<uint32_t>(31 - multiplier.shift)};
+}
+
+float scale_operand(const Candidate& c, const ir::Node& node, size_t operand) {
+  return scalar<float>(c, node, operand);
+}
+int32_t zero_point_operand(const Candidate& c, const ir::Node& node, size_t operand) {
+  return scalar<int32_t>(c, node, operand);
+}
+
+layer::Clamp clamp_of(const Candidate& c) {
+  const ir::DType dtype = c.function().type(c.root().results[0]).dtype;
+  const ir::Node* clip = c.node("clip");
+  return clip != nullptr ? layer::clip_clamp(*clip, dtype) : layer::full_clamp(dtype);
+}
+
+}  // namespace qplan::ethosu::compiler

@@ -1,0 +1,228 @@
+#include "src/ethosu/sim/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "src/ethosu/sim/machine.h"
+#include "src/vta/sim/options.h"
+
+namespace qplan::ethosu::sim {
+namespace {
+
+using qplan::sim::copy_text;
+using qplan::sim::FaultKind;
+using qplan::sim::FaultRule;
+using qplan::sim::Job;
+using qplan::sim::Program;
+using qplan::sim::ProgramRegion;
+
+constexpr uint32_t kBufferAlignment = 16;
+constexpr uint8_t kStale = 0xa5;  // what outputs and scratch hold before a job
+
+bool is_kind(const BlobRegion& region, RegionKind kind) { return region.kind == static_cast<uint32_t>(kind); }
+
+ProgramRegion slot_region(const BlobSlot& slot, uint32_t index) {
+  ProgramRegion region;
+  const bool is_input = slot.usage == QPLAN_NPU_USE_INPUT, is_output = slot.usage == QPLAN_NPU_USE_OUTPUT;
+  region.kind = is_input    ? vta::RegionKind::kInput
+                : is_output ? vta::RegionKind::kOutput
+                            : vta::RegionKind::kScratch;
+  region.bytes = slot.bytes;
+  region.alignment = kBufferAlignment;
+  region.is_initialised = is_input;
+  region.name = std::string(is_input    ? "input"
+                            : is_output ? "output"
+                                        : "scratch") +
+                " (slot " + std::to_string(index) + ")";
+  return region;
+}
+
+qplan::sim::Fault fault_from(const Fault& from) {
+  qplan::sim::Fault fault;
+  fault.status = from.status;
+  fault.instruction = from.word;
+  fault.text = from.text;
+  return fault;
+}
+
+}  // namespace
+
+EthosuDevice::EthosuDevice(const qplan_device_hooks* hooks, qplan::sim::Options options, const Config& config)
+    : Device(hooks, std::move(options)), config_(config) {}
+
+EthosuDevice::~EthosuDevice() { (void)close(); }
+
+void EthosuDevice::describe(qplan_npu_capabilities* c) const {
+  qplan::sim::fill_capabilities(options(), c);
+  copy_text("Arm", c->vendor, sizeof(c->vendor));
+  copy_text(config_.name, c->target, sizeof(c->target));
+  c->hash = config_hash(config_);
+  c->blob_formats[0] = kBlobMagic;
+  std::fill(std::begin(c->onchip_bytes), std::end(c->onchip_bytes), 0);
+  c->onchip_bytes[0] = config_.banks * kBankBytes;
+  c->channel_pack = 1;
+  c->max_binds = kMaxSlots;
+  c->address_bits = address_bits(config_);
+  c->contracts = c->contracts_per_channel = QPLAN_NPU_TFL2;
+  c->pad_value = 1;
+  c->clock_khz = config_.clock_khz;
+}
+
+// The packer has the conditions; a driver that knows command streams alone cannot judge operators.
+std::vector<qplan_npu_reason> EthosuDevice::why_unsupported(const qplan_npu_op&) const {
+  qplan_npu_reason why = {};
+  why.code = 1;
+  copy_text("ethos-u takes command streams only; the packer's target says which operators it compiles",
+            why.text, sizeof(why.text));
+  return {why};
+}
+
+qplan_npu_status EthosuDevice::read(const void* bytes, uint64_t size, std::shared_ptr<Program>* program,
+                                    qplan_npu_reason* why) const {
+  Blob blob;
+  const qplan_npu_status status = read_blob(bytes, size, config_, &blob, why);
+  if (status != QPLAN_NPU_OK) return status;
+  auto result = std::make_shared<EthosuProgram>();
+  const uint8_t* const payload = blob.bytes + blob.header.payload_offset;
+  result->payload.assign(payload, payload + blob.header.payload_bytes);
+  for (uint32_t i = 0; i < blob.payload.stream_words; ++i)
+    result->words.push_back(load_word(blob.payload.stream + uint64_t{i} * 4));
+  result->memory_bytes = blob.header.payload_bytes;
+  for (uint32_t r = 0; r < blob.header.num_regions; ++r) {
+    result->blob_regions.push_back(blob_region(blob, r));
+    result->memory_bytes = (result->memory_bytes + 15) / 16 * 16;
+    result->offsets.push_back(result->memory_bytes);
+    if (!is_kind(result->blob_regions[r], RegionKind::kBound))
+      result->memory_bytes += result->blob_regions[r].bytes;
+  }
+  for (uint32_t s = 0; s < blob.header.num_slots; ++s) {
+    result->slots.push_back(blob_slot(blob, s));
+    result->regions.push_back(slot_region(result->slots[s], s));
+  }
+  result->num_instructions = result->words.size();
+  result->estimated_cycles = blob.header.estimated_cycles;
+  *program = std::move(result);
+  return QPLAN_NPU_OK;
+}
+
+void EthosuDevice::place(const void* blob, Program* base) const {
+  const auto& program = static_cast<const EthosuProgram&>(*base);
+  std::memcpy(base->memory.data(), program.payload.data(), program.payload.size());
+  for (size_t r = 0; r < program.blob_regions.size(); ++r) {
+    const BlobRegion& region = program.blob_regions[r];
+    if (!is_kind(region, RegionKind::kConstants)) continue;
+    std::memcpy(base->memory.data() + program.offsets[r],
+                static_cast<const uint8_t*>(blob) + region.data_offset, region.bytes);
+  }
+}
+
+qplan::sim::Fault EthosuDevice::play(Job& job, const FaultRule* rule) {
+  const auto& program = static_cast<const EthosuProgram&>(*job.program);
+  const auto& segments = job.dram.segments();  // one for each slot
+  Memory memory(config_);
+  RecordedJob record;
+  record.payload = &program.payload;
+  for (uint32_t r = 0; r < program.blob_regions.size(); ++r) {
+    const BlobRegion& region = program.blob_regions[r];
+    const bool is_constant = is_kind(region, RegionKind::kConstants);
+    record.regions.push_back({region.bytes, is_constant});
+    if (is_kind(region, RegionKind::kBound)) continue;
+    uint8_t* const data = program.memory.data() + program.offsets[r];
+    if (!is_constant) std::memset(data, kStale, region.bytes);
+    memory.set_region(r, data, region.bytes, !is_constant, is_constant);
+    if (is_constant) record.loads.push_back({r, 0, {data, data + region.bytes}});
+  }
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const BlobSlot& slot = program.slots[s];
+    const bool is_input = slot.usage == QPLAN_NPU_USE_INPUT;
+    if (is_kind(program.blob_regions[slot.region], RegionKind::kBound)) {
+      if (!is_input) std::memset(segments[s].memory, kStale, slot.bytes);
+      record.regions[slot.region].is_constant = is_input;
+      memory.set_region(slot.region, segments[s].memory, slot.bytes, !is_input, is_input);
+    } else if (is_input) {
+      memory.define(slot.region, slot.offset, segments[s].memory, slot.bytes);
+    }
+    if (is_input)
+      record.loads.push_back(
+          {slot.region, slot.offset, {segments[s].memory, segments[s].memory + slot.bytes}});
+  }
+  Machine machine(config_, &memory);
+  machine.stop = &job.stop;
+  if (rule != nullptr) {
+    machine.before = [&](uint32_t word, Fault* fault) {
+      // A command may have two words: the first one from there on.
+      if (rule->instruction != qplan::sim::kAnyInstruction && word < rule->instruction) return;
+      const qplan::sim::Fault injected = qplan::sim::injected_fault(*rule, word);
+      fault->status = injected.status;
+      fault->text = injected.text;
+    };
+  }
+  const Outcome outcome = machine.run(program.words);
+  if (outcome.fault.is_set()) return fault_from(outcome.fault);
+
+  // Outputs of an arena go to their buffers.
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const BlobSlot& slot = program.slots[s];
+    if (slot.usage != QPLAN_NPU_USE_OUTPUT) continue;
+    const uint8_t* const made = memory.region(slot.region).data + slot.offset;
+    record.checks.push_back({slot.region, slot.offset, {made, made + slot.bytes}});
+    if (is_kind(program.blob_regions[slot.region], RegionKind::kArena))
+      std::memcpy(segments[s].memory, made, slot.bytes);
+  }
+  std::string error;
+  if (!options().record.empty() && !write_record(options().record, job.number, record, &error))
+    log(QPLAN_LOG_ERROR, "record: " + error);
+  if (rule != nullptr && rule->kind == FaultKind::kSilentBitFlip) {
+    for (const auto& segment : segments) {
+      if (!segment.is_output || segment.bytes == 0) continue;
+      segment.memory[0] ^= 0x40;
+      break;
+    }
+  }
+  job.report.cycles = outcome.cycles;
+  job.report.busy_cycles = outcome.busy_cycles;
+  job.report.bytes_read = outcome.bytes_read;
+  job.report.bytes_written = outcome.bytes_written;
+  job.report.macs = outcome.macs;
+  return {};
+}
+
+qplan_npu_status list_blob(const Config& config, const void* bytes, uint64_t size,
+                           const std::function<void(const std::string&)>& line, qplan_npu_reason* why) {
+  Blob blob;
+  const qplan_npu_status status = read_blob(bytes, size, config, &blob, why);
+  if (status != QPLAN_NPU_OK) return status;
+  line(std::string("target ") + config.name);
+  for (uint32_t r = 0; r < blob.header.num_regions; ++r) {
+    const BlobRegion region = blob_region(blob, r);
+    line("region " + std::to_string(r) + ": " + region_kind_name(static_cast<RegionKind>(region.kind)) +
+         ", " + std::to_string(region.bytes) + " bytes");
+  }
+  for (uint32_t s = 0; s < blob.header.num_slots; ++s) {
+    const BlobSlot slot = blob_slot(blob, s);
+    line("slot " + slot_region(slot, s).name + ": region " + std::to_string(slot.region) + " from " +
+         std::to_string(slot.offset) + ", " + std::to_string(slot.bytes) + " bytes");
+  }
+  std::vector<uint32_t> words;
+  for (uint32_t i = 0; i < blob.payload.stream_words; ++i)
+    words.push_back(load_word(blob.payload.stream + uint64_t{i} * 4));
+  std::string node;
+  for (uint32_t at = 0; at < words.size();) {
+    const uint32_t word = at;
+    Command command;
+    if (decode(words.data(), static_cast<uint32_t>(words.size()), &at, &command)) return QPLAN_NPU_E_BLOB;
+    if (node != blob_node(blob, word)) {
+      node = blob_node(blob, word);
+      line(node + ":");
+    }
+    char text[kDisassemblyBytes];
+    disassemble(command, text);
+    const std::string number = std::to_string(word);
+    line((number.size() < 6 ? std::string(6 - number.size(), ' ') : "") + number + "  " + text);
+  }
+  line(std::to_string(blob.header.estimated_cycles) + " cycles");
+  return QPLAN_NPU_OK;
+}
+
+}  // namespace qplan::ethosu::sim

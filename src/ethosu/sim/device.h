@@ -1,0 +1,76 @@
+// A simulated Ethos-U behind the driver ABI. Buffers, queue and scripts of faults are those of VTA's
+// simulator.
+#ifndef QPLAN_SRC_ETHOSU_SIM_DEVICE_H_
+#define QPLAN_SRC_ETHOSU_SIM_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/ethosu/isa/blob.h"
+#include "src/ethosu/sim/memory.h"
+#include "src/vta/sim/device.h"
+
+namespace qplan::ethosu::sim {
+
+// What load keeps of a blob. Its regions, for binds, are the blob's slots.
+struct EthosuProgram : qplan::sim::Program {
+  std::vector<uint8_t> payload;
+  std::vector<uint32_t> words;  // of the stream
+  std::vector<BlobRegion> blob_regions;
+  std::vector<BlobSlot> slots;
+  std::vector<uint64_t> offsets;  // of regions that the program's memory has: constants, arenas
+};
+
+class EthosuDevice : public qplan::sim::Device {
+ public:
+  EthosuDevice(const qplan_device_hooks* hooks, qplan::sim::Options options, const Config& config);
+  ~EthosuDevice() override;
+
+  uint32_t blob_format() const override { return kBlobMagic; }
+  std::vector<qplan_npu_reason> why_unsupported(const qplan_npu_op& op) const override;
+
+ protected:
+  void describe(qplan_npu_capabilities* capabilities) const override;
+  qplan_npu_status read(const void* blob, uint64_t bytes, std::shared_ptr<qplan::sim::Program>* program,
+                        qplan_npu_reason* why) const override;
+  void place(const void* blob, qplan::sim::Program* program) const override;
+  qplan::sim::Fault play(qplan::sim::Job& job, const qplan::sim::FaultRule* rule) override;
+
+ private:
+  const Config& config_;
+};
+
+// The listing of a blob, line by line.
+[[nodiscard]] qplan_npu_status list_blob(const Config& config, const void* blob, uint64_t bytes,
+                                         const std::function<void(const std::string&)>& line,
+                                         qplan_npu_reason* why);
+
+// ---- jobs as directories: DIR/job-NNNN/job.txt, a directive a line, regions first
+//   target ethosu
+//   region N BYTES
+//   readonly N
+//   load N OFFSET FILE        bytes put there before the run
+//   run PAYLOAD               as Arm's driver gets it
+//   check N OFFSET BYTES FILE
+struct RecordedRegion {
+  uint64_t bytes = 0;
+  bool is_constant = false;
+};
+struct RecordedBytes {
+  uint32_t region = 0;
+  uint64_t offset = 0;
+  std::vector<uint8_t> bytes;
+};
+struct RecordedJob {
+  std::vector<RecordedRegion> regions;
+  std::vector<RecordedBytes> loads, checks;
+  const std::vector<uint8_t>* payload = nullptr;
+};
+// False with *error set; a directory that this call made is gone then.
+bool write_record(const std::string& directory, uint64_t job, const RecordedJob& record, std::string* error);
+
+}  // namespace qplan::ethosu::sim
+
+#endif  // QPLAN_SRC_ETHOSU_SIM_DEVICE_H_

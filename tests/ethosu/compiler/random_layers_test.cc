@@ -1,0 +1,229 @@
+// Random layers on random configurations: the device's bytes are the reference kernels', without a hazard.
+// $QPLAN_ETHOSU_LAYERS sets how many (default 60; each on three configurations).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "src/packer/partition/partition.h"
+#include "src/packer/pipeline/pipeline.h"
+#include "src/packer/text/text.h"
+#include "tests/ethosu/compiler/simulate.h"
+#include "tests/support/random.h"
+#include "tests/vta/compiler/simulate_region.h"
+
+namespace qplan::ethosu::testing {
+namespace {
+
+using qplan::testing::Random;
+
+// A function as text, made layer by layer.
+class Network {
+ public:
+  explicit Network(uint64_t seed) : random_(seed) {
+    is_unsigned_ = pick(0, 3) == 0;
+    h_ = pick(1, 14), w_ = pick(1, 14), c_ = pick(1, 40);
+    params_ = "%x: Tensor[(1, " + std::to_string(h_) + ", " + std::to_string(w_) + ", " + std::to_string(c_) +
+              "), " + dtype() + "]";
+    value_ = "%x";
+    const int64_t layers = pick(1, 4);
+    for (int64_t i = 0; i < layers; ++i) add_layer();
+  }
+  std::string text() const { return "def @main(" + params_ + ") {\n" + body_ + "  " + value_ + "\n}\n"; }
+
+ private:
+  int64_t pick(int64_t low, int64_t high) { return random_.integers<int64_t>(1, low, high)[0]; }
+  std::string dtype() const { return is_unsigned_ ? "uint8" : "int8"; }
+  std::string zero_point() { return std::to_string(is_unsigned_ ? pick(0, 255) : pick(-128, 127)); }
+  std::string number() {
+    // Powers are spread evenly.
+    const double value =
+        static_cast<double>(pick(1 << 10, 1 << 11)) / static_cast<double>(1 << (10 + pick(3, 8)));
+    return std::to_string(value);
+  }
+  std::string scale() { return number() + "f"; }
+  std::string next() { return "%" + std::to_string(count_++); }
+  void emit(const std::string& expression) {
+    const std::string name = next();
+    body_ += "  " + name + " = " + expression + ";\n";
+    value_ = name;
+  }
+  std::string constant(const std::string& shape, const std::string& type, int64_t count, int64_t low,
+                       int64_t high) {
+    std::string text = "const(Tensor[(" + shape + "), " + type + "], [";
+    for (int64_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + std::to_string(pick(low, high));
+    return text + "])";
+  }
+  std::string scales(int64_t count) {
+    std::string text = "const(Tensor[(" + std::to_string(count) + "), float32], [";
+    for (int64_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + number();
+    return text + "])";
+  }
+  void maybe_clip() {
+    if (pick(0, 2) == 0)
+      emit("clip(" + value_ + ", a_min=" + (is_unsigned_ ? "10f" : "-100f") +
+           ", a_max=" + (is_unsigned_ ? "200f" : "90f") + ")");
+  }
+
+  void add_layer() {
+    switch (pick(0, 8)) {
+      case 0:
+      case 1:
+      case 2:
+        return convolution(false);
+      case 3:
+        return convolution(true);
+      case 4:
+        return pool("nn.max_pool2d(" + value_ + ", ", "");
+      case 5:
+        return average();
+      case 6:
+        return addition();
+      case 7:
+        return product();
+      default:
+        return table();
+    }
+  }
+
+  // "strides=..., padding=..."; sets the extents of the result.
+  std::string window(int64_t kh, int64_t kw, int64_t most_pad, bool may_dilate) {
+    const int64_t sy = pick(1, 3), sx = pick(1, 3);
+    const int64_t dy = may_dilate ? pick(1, 2) : 1, dx = may_dilate ? pick(1, 2) : 1;
+    const int64_t eh = (kh - 1) * dy + 1, ew = (kw - 1) * dx + 1;
+    const auto pads = [&](int64_t extent, int64_t window_extent) {
+      int64_t before = pick(0, std::min(most_pad, window_extent - 1)),
+              after = pick(0, std::min(most_pad, window_extent - 1));
+      while (extent + before + after < window_extent) ++(before < window_extent - 1 ? before : after);
+      return std::pair(before, after);
+    };
+    const auto [top, bottom] = pads(h_, eh);
+    const auto [left, right] = pads(w_, ew);
+    h_ = (h_ + top + bottom - eh) / sy + 1, w_ = (w_ + left + right - ew) / sx + 1;
+    std::string text = "strides=[" + std::to_string(sy) + ", " + std::to_string(sx) + "], padding=[" +
+                       std::to_string(top) + ", " + std::to_string(left) + ", " + std::to_string(bottom) +
+                       ", " + std::to_string(right) + "]";
+    if (may_dilate) text += ", dilation=[" + std::to_string(dy) + ", " + std::to_string(dx) + "]";
+    return text;
+  }
+
+  void convolution(bool is_depthwise) {
+    if (is_depthwise && c_ == 1) is_depthwise = false;
+    const int64_t kh = pick(1, std::min<int64_t>(h_ + 1, 5)), kw = pick(1, std::min<int64_t>(w_ + 1, 9));
+    const int64_t in = is_depthwise ? 1 : c_, out = is_depthwise ? c_ : pick(1, 50);
+    const bool is_per_channel = !is_unsigned_ && pick(0, 1) == 0;
+    const std::string weights = constant(std::to_string(out) + ", " + std::to_string(kh) + ", " +
+                                             std::to_string(kw) + ", " + std::to_string(in),
+                                         is_unsigned_ ? "uint8" : "int8", out * kh * kw * in,
+                                         is_unsigned_ ? 0 : -127, is_unsigned_ ? 255 : 127);
+    const std::string in_scale = scale(), out_zero_point = zero_point();
+    const std::string weight_scale = is_per_channel ? scales(out) : scale();
+    const std::string groups = is_depthwise ? ", groups=" + std::to_string(c_) : "";
+    emit("qnn.conv2d(" + value_ + ", " + weights + ", " + zero_point() + ", " +
+         (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " +
+         window(kh, kw, 4, true) + groups + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\")");
+    emit("nn.bias_add(" + value_ + ", " + constant(std::to_string(out), "int32", out, -40000, 40000) +
+         ", axis=3)");
+    const std::string product = is_per_channel ? scales(out) : scale();
+    emit("qnn.requantize(" + value_ + ", " + product + ", 0, " + std::to_string(pick(1, 400)) + "f, " +
+         out_zero_point + ", out_dtype=\"" + dtype() + "\", axis=3, contract=\"tfl2\")");
+    c_ = out;
+    maybe_clip();
+  }
+
+  void pool(const std::string& head, const std::string& tail) {
+    const int64_t kh = pick(1, std::min<int64_t>(h_, 5)), kw = pick(1, std::min<int64_t>(w_, 5));
+    emit(head + "pool_size=[" + std::to_string(kh) + ", " + std::to_string(kw) + "], " +
+         window(kh, kw, 2, false) + ", layout=\"NHWC\"" + tail + ")");
+    maybe_clip();
+  }
+  void average() {
+    const std::string s = scale(), z = zero_point();
+    pool("qnn.avg_pool2d(" + value_ + ", " + s + ", " + z + ", " + s + ", " + z + ", ",
+         ", contract=\"tfl2\"");
+  }
+  std::string broadcast_shape() {
+    const bool whole = pick(0, 1) == 0;
+    const auto extent = [&](int64_t e) { return std::to_string(whole || pick(0, 1) == 0 ? e : 1); };
+    return "(1, " + extent(h_) + ", " + extent(w_) + ", " + extent(c_) + ")";
+  }
+  std::string other() {
+    const std::string name = "%y" + std::to_string(count_);
+    params_ += ", " + name + ": Tensor[" + broadcast_shape() + ", " + dtype() + "]";
+    return name;
+  }
+  void binary(const std::string& op) {
+    const std::string second = pick(0, 3) == 0 ? value_ : other();
+    const bool swaps = pick(0, 1) == 0;
+    const std::string lhs_scale = scale(), rhs_scale = pick(0, 3) == 0 ? lhs_scale : scale();
+    emit(op + "(" + (swaps ? second : value_) + ", " + (swaps ? value_ : second) + ", " + lhs_scale + ", " +
+         zero_point() + ", " + rhs_scale + ", " + zero_point() + ", 0.25f, " + zero_point() +
+         ", contract=\"tfl2\")");
+    maybe_clip();
+  }
+  void addition() { binary("qnn.add"); }
+  void product() { binary("qnn.mul"); }
+  void table() {
+    emit("qnn.lookup(" + value_ + ", " +
+         constant("256", dtype(), 256, is_unsigned_ ? 0 : -128, is_unsigned_ ? 255 : 127) + ")");
+  }
+
+  Random random_;
+  bool is_unsigned_ = false;
+  int64_t h_ = 1, w_ = 1, c_ = 1;
+  int64_t count_ = 0;
+  std::string params_, body_, value_;
+};
+
+size_t num_layers() {
+  const char* const text = std::getenv("QPLAN_ETHOSU_LAYERS");
+  return text == nullptr ? 60 : static_cast<size_t>(std::strtoul(text, nullptr, 10));
+}
+
+TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
+  size_t placed = 0, regions = 0;
+  for (size_t seed = 1; seed <= num_layers(); ++seed) {
+    const std::string text = Network(seed).text();
+    const ir::Module module = text::parse(text, "test");
+    for (size_t i = 0; i < 3; ++i) {
+      const Config& config = kConfigs[(seed + 2 * i + i / 2) % kNumConfigs];
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + config.name + ":\n" +
+                   (text.size() < 2000 ? text : text.substr(0, 2000)));
+      const std::vector<target::Target> targets = pipeline::parse_targets(std::string(config.name) + ", cpu");
+      partition::PartitionOptions options;
+      options.cost_gate = false;
+      const partition::CompiledPartition result = partition::compile_partition(module, targets, options);
+      for (size_t r = 0; r < result.placed.regions.size(); ++r) {
+        const partition::Region& region = result.placed.regions[r];
+        if (region.target->is_cpu) continue;
+        ++regions;
+        const ir::Function& function = *result.placed.module.find(region.function);
+        placed += function.nodes().size();
+        Random random(seed);
+        std::vector<ir::ConstantRef> inputs;
+        for (const ir::ValueId param : function.params()) {
+          const ir::TensorType& type = function.type(param);
+          inputs.push_back(
+              ir::make_constant(type.dtype, type.shape,
+                                random.integers<uint8_t>(static_cast<size_t>(type.size_bytes()), 0, 255)));
+        }
+        ASSERT_TRUE(result.code[r].has_value());
+        const Simulated simulated = simulate_region(config, function, *result.code[r], inputs);
+        ASSERT_FALSE(simulated.outcome.fault.is_set()) << simulated.outcome.fault.text;
+        const auto expected = vta::compiler::run_on_cpu(result.placed.module, function, inputs);
+        ASSERT_EQ(simulated.outputs.size(), expected.size());
+        for (size_t o = 0; o < expected.size(); ++o) {
+          const auto bytes = expected[o]->bytes();
+          ASSERT_TRUE(std::ranges::equal(simulated.outputs[o], bytes)) << "output " << o;
+        }
+        // What the packer estimated is what the simulator counts.
+        EXPECT_EQ(simulated.outcome.cycles, result.code[r]->cycles);
+      }
+    }
+  }
+  std::cout << regions << " regions with " << placed << " operators on the device\n";
+  EXPECT_GT(placed, 2 * num_layers());
+}
+
+}  // namespace
+}  // namespace qplan::ethosu::testing

@@ -1,0 +1,98 @@
+// Real networks packed for Ethos-U: their share of the device, and every output byte on its simulator.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "qplan/npu_sim.h"
+#include "tests/models/golden_data.h"
+#include "tests/models/model_session.h"
+
+namespace qplan::testing::ethosu_networks_test {
+namespace {
+
+constexpr const char* kConfigs[] = {"ethos-u55-128", "ethos-u65-256"};
+
+class SimDevice {
+ public:
+  explicit SimDevice(const std::string& config)
+      : driver_(qplan_npu_sim_driver(QPLAN_NPU_ABI)), name_(config) {
+    if (driver_->open(nullptr, 0, ("device=" + config).c_str(), &device_, nullptr) != QPLAN_NPU_OK)
+      throw std::runtime_error("the simulator does not open");
+    config_.struct_size = sizeof(config_);
+    config_.target = name_.c_str();
+    config_.driver = driver_;
+    config_.device = device_;
+  }
+  ~SimDevice() { (void)driver_->close(device_); }
+  SimDevice(const SimDevice&) = delete;
+  SimDevice& operator=(const SimDevice&) = delete;
+  const qplan_npu_device_config* config() const { return &config_; }
+
+ private:
+  const qplan_npu_driver* driver_;
+  std::string name_;
+  qplan_npu_device device_ = 0;
+  qplan_npu_device_config config_{};
+};
+
+class EthosuNetworks : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
+ protected:
+  void SetUp() override {
+    model_ = std::get<0>(GetParam()), config_ = std::get<1>(GetParam());
+    if (model_.empty()) GTEST_SKIP() << kNoDataDirectory;
+    cases_ = golden_cases("A").at(model_);
+  }
+  std::string model_, config_;
+  std::vector<GoldenCase> cases_;
+};
+
+TEST_P(EthosuNetworks, RunOnTheDeviceToTheGoldenBytes) {
+  const std::vector<uint8_t> plan = pack_model(model_path(model_).string(), (config_ + ", cpu").c_str());
+  const Buffer<uint8_t> aligned(plan);
+  std::vector<uint8_t> text;
+  qplan_error error = empty_error();
+  ASSERT_EQ(qplan_inspect_json(aligned.data(), aligned.size(), append_bytes, &text, &error), QPLAN_OK)
+      << error.text;
+  const nlohmann::json json = nlohmann::json::parse(text);
+  uint64_t macs = 0;
+  for (const nlohmann::json& region : json.at("regions")) macs += region.at("macs").get<uint64_t>();
+  EXPECT_GE(macs * 100, json.at("functions")[0].at("macs").get<uint64_t>() * 95) << "share of the device";
+
+  const SimDevice device(config_);
+  ModelSession session(plan, QPLAN_ISA_AUTO, 1, device.config());
+  for (const GoldenCase& golden : cases_) {
+    std::vector<std::vector<uint8_t>> inputs;
+    for (const auto& path : golden.inputs) inputs.push_back(read_bytes(path));
+    const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);
+    ASSERT_EQ(outputs.size(), golden.outputs.size());
+    for (size_t o = 0; o < outputs.size(); ++o)
+      EXPECT_TRUE(outputs[o] == read_bytes(golden.outputs[o])) << golden.name << ", output " << o;
+  }
+  const uint32_t count = qplan_session_num_regions(session.get());
+  ASSERT_GT(count, 0u);
+  for (uint32_t i = 0; i < count; ++i) {
+    qplan_region_info info{};
+    info.struct_size = sizeof(info);
+    ASSERT_EQ(qplan_session_region_info(session.get(), i, &info), QPLAN_OK);
+    EXPECT_EQ(info.device_runs, cases_.size()) << info.name << ": " << info.text;
+    EXPECT_EQ(info.cpu_runs, 0u) << info.name << ": " << info.text;
+    std::cout << model_ << " on " << config_ << ": " << info.name << ", " << info.last_cycles << " cycles\n";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EthosuNetworks,
+                         ::testing::Combine(::testing::ValuesIn(golden_models()),
+                                            ::testing::ValuesIn(kConfigs)),
+                         [](const auto& test) {
+                           std::string name = std::get<0>(test.param) + "_" + std::get<1>(test.param);
+                           std::ranges::replace_if(
+                               name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; },
+                               '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace qplan::testing::ethosu_networks_test
