@@ -153,6 +153,7 @@ class Convolution {
 
   // Expands the windows of the next `count` pixels. Where a tile has more, they repeat the last one.
   __attribute__((noinline)) void expand_windows(uint32_t count) {
+    if (expand_run_inside(count)) return;
     Window windows[kTilePixels] = {};
     bool are_inside = true;
     for (uint32_t p = 0; p < count; ++p) {
@@ -169,7 +170,29 @@ class Convolution {
       }
     }
     for (uint32_t p = count; p < kTilePixels; ++p) windows[p] = windows[count - 1];
-    are_inside ? expand_inside(windows) : expand(windows);
+    are_inside ? expand_inside(windows[0].inside, windows[1].inside, windows[2].inside) : expand(windows);
+  }
+
+  // The same where all of them are in one row of output and lie inside the input, as most do; false
+  // elsewhere.
+  bool expand_run_inside(uint32_t count) {
+    constexpr uint32_t kLast = kTilePixels - 1;
+    if (count != kTilePixels || a_.output_w - x_ < kTilePixels) return false;
+    if (x_ == 0) next_ = first_window(row_);
+    const uint8_t* const first = next_.inside;
+    const int64_t last_x = int64_t{next_.x} + int64_t{kLast} * a_.stride_w;
+    const bool is_inside = is_inside_down_ && next_.x >= 0 && last_x <= last_inside_x_ &&
+                           first + kLast * pixel_step_ <= last_inside_;
+    if (!is_inside) return false;
+    next_.x += static_cast<int32_t>(kTilePixels * a_.stride_w);
+    next_.inside += kTilePixels * pixel_step_;
+    x_ += kTilePixels;
+    if (x_ == a_.output_w) {
+      x_ = 0;
+      ++row_;
+    }
+    expand_inside(first, first + pixel_step_, first + kLast * pixel_step_);
+    return true;
   }
 
   // The window of the first pixel of a row of output.
@@ -218,14 +241,35 @@ class Convolution {
     return to;
   }
 
-  void expand_inside(const Window* windows) {
-    const uint8_t* taps[kTilePixels] = {windows[0].inside, windows[1].inside, windows[2].inside};
+  void expand_inside(const uint8_t* first, const uint8_t* second, const uint8_t* third) {
+    const uint8_t* taps[kTilePixels] = {first, second, third};
     uint32_t* to = windows_;
-    for (uint32_t ky = a_.kernel_h; ky > 0; --ky) {
-      to = expand_tile(taps, quads_, is_signed_, to);
-      for (const uint8_t*& tap : taps) tap += tap_step_;
+    if (quads_ == 1) {
+      is_signed_ ? expand_narrow<true>(taps, to) : expand_narrow<false>(taps, to);
+    } else {
+      for (uint32_t ky = a_.kernel_h; ky > 0; --ky) {
+        to = expand_tile(taps, quads_, is_signed_, to);
+        for (const uint8_t*& tap : taps) tap += tap_step_;
+      }
     }
     center();
+  }
+
+  // Taps of one quad, as those of first layers with one channel: a call for each row of them takes more than
+  // their work.
+  template <bool kSigned>
+  void expand_narrow(const uint8_t* const* taps, uint32_t* to) const {
+    const uint8_t *a = taps[0], *b = taps[1], *c = taps[2];
+    for (uint32_t ky = a_.kernel_h; ky > 0; --ky, to += kTileWords) {
+      const uint32_t quads[kTilePixels] = {load_quad(a), load_quad(b), load_quad(c)};
+      for (uint32_t p = 0; p < kTilePixels; ++p) {
+        to[p] = kSigned ? even_bytes(quads[p]) : even_bytes_u8(quads[p]);
+        to[kTilePixels + p] = kSigned ? odd_bytes(quads[p]) : odd_bytes_u8(quads[p]);
+      }
+      a += tap_step_;
+      b += tap_step_;
+      c += tap_step_;
+    }
   }
 
   void expand(const Window* windows) {

@@ -159,13 +159,27 @@ class Depthwise {
   void move_rows(const uint32_t* from, uint32_t rows) const {
     if (from == pairs_) return;
     uint32_t* to = pairs_;
-    for (uint32_t* const end = to + rows * row_words_; to != end; to += kBlock, from += kBlock) {
+    uint32_t* const end = to + rows * row_words_;
+#if defined(QPLAN_SCALAR_DSP)
+    if (rows == 0) return;
+    __asm__ volatile(
+        "1:\n\t"
+        "ldmia %[from]!, {r3, r4, r5, r6}\n\t"
+        "stmia %[to]!, {r3, r4, r5, r6}\n\t"
+        "cmp %[to], %[end]\n\t"
+        "bne 1b\n\t"
+        : [from] "+r"(from), [to] "+r"(to)
+        : [end] "r"(end)
+        : "r3", "r4", "r5", "r6", "cc", "memory");
+#else
+    for (; to != end; to += kBlock, from += kBlock) {
       const uint32_t a = from[0], b = from[1], c = from[2], d = from[3];
       to[0] = a;
       to[1] = b;
       to[2] = c;
       to[3] = d;
     }
+#endif
   }
 
   // Input row y of channels [c, c + count), as pairs of columns from -pad_left on.
