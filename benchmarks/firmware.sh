@@ -11,6 +11,7 @@ are not cycles: a load or a taken branch takes more than one of those.
   --core C         cortex-m0plus, cortex-m3, cortex-m4, cortex-m7, cortex-m33, cortex-m55   (default: cortex-m4)
   --target T       the packer's target                    (default: cpu,arch= the core)
   --fuse F         the packer's option                    (default: its own)
+  --form F         plan, array or aot: the runtime's API, or what emit-c writes   (default: plan)
   --build-type T   of CMake, for all but the kernels that keep flags of their own   (default: MinSizeRel)
   --steps          a table of the steps of each model, too
   --functions      a table of the functions of each model, too
@@ -24,12 +25,12 @@ TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shared=${QPLAN_SHARED:-$root/../shared}
-core=cortex-m4 target= build_type=MinSizeRel fuse= output=$root/build/firmware-benchmark tables=() models=()
+core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= output=$root/build/firmware-benchmark tables=() models=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --steps | --functions) tables+=("$1") ;;
-    --core | --target | --fuse | --build-type | --output)
+    --core | --target | --fuse | --form | --build-type | --output)
       [ $# -ge 2 ] || { echo "firmware.sh: $1 needs a value" >&2; exit 2; }
       name=${1#--}
       declare "${name//-/_}=$2"
@@ -50,6 +51,10 @@ case $core in
   *) echo "firmware.sh: --core '$core' is not known; see --help" >&2; exit 2 ;;
 esac
 : "${target:=cpu,arch=$core}"
+case $form in
+  plan | array | aot) ;;
+  *) echo "firmware.sh: --form '$form' is not known; see --help" >&2; exit 2 ;;
+esac
 qplan=${QPLAN_COMMAND:-$root/build/release/bin/qplan}
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
@@ -68,16 +73,22 @@ for model in "${models[@]}"; do
   mkdir -p "$folder"
   "$qplan" pack "$shared/models/$model.tflite" -o "$folder/model.qplan" --target "$target" ${fuse:+--fuse "$fuse"} > "$folder/pack.txt"
   "$qplan" inspect "$folder/model.qplan" --json > "$folder/inspect.json"
+  tree=$output/$core what=(-DFIRMWARE_PLAN="$folder/model.qplan") first='^qplan_session_invoke$' last='^qplan_session_view$'
+  if [ "$form" != plan ]; then
+    rm -rf "$folder/c"
+    "$qplan" emit-c "$folder/model.qplan" -o "$folder/c" --name model $([ "$form" = aot ] && echo --aot) > /dev/null
+    tree=$output/$core-c what=(-DFIRMWARE_C="$folder/c" -DFIRMWARE_NAME=model) first='^model_run$' last='^model_output$'
+  fi
   # One build tree for all images: the runtime is compiled once.
-  cmake -S "$root/samples/firmware" -B "$output/$core" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
-    -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/$core.cmake" -DFIRMWARE_PLAN="$folder/model.qplan" \
+  cmake -S "$root/samples/firmware" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
+    -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/$core.cmake" "${what[@]}" \
     -DFIRMWARE_INPUT="$case_folder/input0.bin" -DFIRMWARE_EXPECTED="$case_folder/output0.bin" > "$folder/build.txt"
-  cmake --build "$output/$core" >> "$folder/build.txt" || { tail -40 "$folder/build.txt" >&2; exit 1; }
+  cmake --build "$tree" >> "$folder/build.txt" || { tail -40 "$folder/build.txt" >&2; exit 1; }
   image=$folder/firmware.elf
-  cp "$output/$core/firmware.elf" "$image"
+  cp "$tree/firmware.elf" "$image"
   # One invoke: what the sample does from its call until it looks at the output. A step begins where the executor binds
   # its arguments.
-  begin=$(addresses "$image" '^qplan_session_invoke$') end=$(addresses "$image" '^qplan_session_view$')
+  begin=$(addresses "$image" "$first") end=$(addresses "$image" "$last")
   marks=$(addresses "$image" '^_ZZN5qplan11make_familyI.*StepView.*_FUN')
   rm -f "$folder/counts.txt"
   qemu-system-arm -M "$board" -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
