@@ -62,6 +62,45 @@ void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index);
  * library does not link. */
 extern const uint32_t qplan_firmware_kernels_1;
 
+/* ---- inputs and outputs as floats, with the scale and the zero point that the model's header states ---- */
+/* value / scale, rounded half away from zero, plus the zero point, clamped to [low, high]; the zero point for
+ * what is not a number. scale: above 0. */
+static inline int32_t qplan_quantize_value(float value, float scale, int32_t zero_point, int32_t low,
+                                           int32_t high) {
+  const float at = value / scale;
+  int32_t whole;
+  float rest;
+  if (at != at) return zero_point;
+  if (at >= 65536.0f) return high;
+  if (at <= -65536.0f) return low;
+  whole = (int32_t)at;
+  rest = at - (float)whole;
+  whole += zero_point + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
+  return whole < low ? low : whole > high ? high : whole;
+}
+/* `count` values to int8 or uint8. */
+static inline void qplan_quantize_f32(const float* from, size_t count, float scale, int32_t zero_point,
+                                      int8_t* to) {
+  size_t i;
+  for (i = 0; i < count; ++i) to[i] = (int8_t)qplan_quantize_value(from[i], scale, zero_point, -128, 127);
+}
+static inline void qplan_quantize_f32_u8(const float* from, size_t count, float scale, int32_t zero_point,
+                                         uint8_t* to) {
+  size_t i;
+  for (i = 0; i < count; ++i) to[i] = (uint8_t)qplan_quantize_value(from[i], scale, zero_point, 0, 255);
+}
+/* (value - zero point) * scale */
+static inline void qplan_dequantize_f32(const int8_t* from, size_t count, float scale, int32_t zero_point,
+                                        float* to) {
+  size_t i;
+  for (i = 0; i < count; ++i) to[i] = (float)(from[i] - zero_point) * scale;
+}
+static inline void qplan_dequantize_f32_u8(const uint8_t* from, size_t count, float scale, int32_t zero_point,
+                                           float* to) {
+  size_t i;
+  for (i = 0; i < count; ++i) to[i] = (float)(from[i] - zero_point) * scale;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -230,6 +230,52 @@ class States(unittest.TestCase):
                 self.assertEqual(run(program, *inputs, binary=True), expected)
 
 
+# Reads floats from standard input; writes them as int8, as uint8 and as floats again.
+FLOATS_MAIN = """
+#include <stdio.h>
+#include <qplan/firmware.h>
+int main(void) {
+  float values[64], again[64];
+  int8_t s8[64];
+  uint8_t u8[64];
+  size_t n = fread(values, sizeof(float), 64, stdin);
+  qplan_quantize_f32(values, n, 0.5f, -3, s8);
+  qplan_quantize_f32_u8(values, n, 0.5f, 7, u8);
+  fwrite(s8, 1, n, stdout);
+  fwrite(u8, 1, n, stdout);
+  qplan_dequantize_f32(s8, n, 0.5f, -3, again);
+  fwrite(again, sizeof(float), n, stdout);
+  qplan_dequantize_f32_u8(u8, n, 0.5f, 7, again);
+  fwrite(again, sizeof(float), n, stdout);
+  return 0;
+}
+"""
+
+
+class Floats(unittest.TestCase):
+    def test_floats_are_quantised_half_away_from_zero_and_clamped(self):
+        folder = os.path.join(BUILD, "floats")
+        os.makedirs(folder, exist_ok=True)
+        main = os.path.join(folder, "main.c")
+        with open(main, "w", encoding="utf-8") as file:
+            file.write(FLOATS_MAIN)
+        # value: how many halves it is, rounded half away from zero
+        cases = [(0.0, 0), (0.25, 1), (-0.25, -1), (0.2499999850988388, 0), (0.75, 2), (-0.75, -2), (1.0, 2), (20.25, 41),
+                 (-20.3, -41), (63.0, 126), (65.0, 130), (-64.0, -128), (1e9, 10 ** 9), (-1e9, -10 ** 9),
+                 (float("inf"), 10 ** 9), (float("-inf"), -10 ** 9), (float("nan"), 0)]
+        s8 = [max(-128, min(127, halves - 3)) for _, halves in cases]
+        u8 = [max(0, min(255, halves + 7)) for _, halves in cases]
+        expected = struct.pack(f"{len(cases)}b{len(cases)}B", *s8, *u8)
+        expected += struct.pack(f"<{2 * len(cases)}f", *[(v + 3) * 0.5 for v in s8], *[(v - 7) * 0.5 for v in u8])
+        for compiler in filter(shutil.which, ("gcc", "clang")):
+            with self.subTest(compiler):
+                program = os.path.join(folder, compiler)
+                run(compiler, *STRICT, "-Wextra", "-I" + os.path.join(ROOT, "include"), main, "-o", program)
+                done = subprocess.run([program], input=struct.pack(f"<{len(cases)}f", *[value for value, _ in cases]),
+                                      stdout=subprocess.PIPE, timeout=60, check=True)
+                self.assertEqual(done.stdout, expected)
+
+
 def models():
     """(name, model, input, expected output)"""
     cases = [("digits", DIGITS, DIGIT_INPUT, DIGIT_OUTPUT)]
