@@ -9,12 +9,16 @@
 namespace qplan::conv2d_ref {
 namespace {
 
+// Functions that are not inlined keep their stack out of that of the usual ones: small cores run these
+// kernels.
+
 // A layout without code of its own: what the args say.
 constexpr uint16_t kOtherLayout = UINT16_MAX;
 
 // The accumulator of output channel o for a window of an image, weight by weight.
 template <typename In, uint16_t kLayout, typename Sum>
-Sum accumulate(const Conv2dArgs& a, const In* image, const TapWindow& at, uint32_t o) {
+__attribute__((noinline)) Sum accumulate(const Conv2dArgs& a, const In* image, const TapWindow& at,
+                                         uint32_t o) {
   const uint32_t group_c = a.input_c / a.groups;
   const uint32_t first_c = o / (a.output_c / a.groups) * group_c;
   const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
@@ -128,7 +132,7 @@ void run_pixel(const Conv2dArgs& a, const In* image, const TapWindow& window, ui
 }
 
 template <typename In, typename Out, typename Sum = int32_t>
-void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
+__attribute__((noinline)) void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
     const In* image = static_cast<const In*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
@@ -143,7 +147,8 @@ void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
 
 // A window of one pixel with as many outputs as inputs, in the place of the input: from a copy of the pixel.
 template <typename In, typename Out>
-void run_rows_in_place(const Conv2dArgs& a, uint32_t begin, uint32_t end, In* copy) {
+__attribute__((noinline)) void run_rows_in_place(const Conv2dArgs& a, uint32_t begin, uint32_t end,
+                                                 In* copy) {
   Conv2dArgs of_pixel = a;
   of_pixel.input_h = of_pixel.input_w = 1;
   const TapWindow window = tap_window(of_pixel, 0, 0);

@@ -9,10 +9,14 @@
 namespace qplan::depthwise_conv2d_ref {
 namespace {
 
+// Functions that are not inlined keep their stack out of that of the usual ones: small cores run these
+// kernels.
+
 // The accumulator of output channel o for a window of an image. The second factor of a product is within
 // +-255, the first within +-65535.
 template <typename In, uint16_t kLayout, typename Sum = int32_t>
-Sum accumulate(const DepthwiseConv2dArgs& a, const In* image, const TapWindow& at, uint32_t o) {
+__attribute__((noinline)) Sum accumulate(const DepthwiseConv2dArgs& a, const In* image, const TapWindow& at,
+                                         uint32_t o) {
   const uint32_t c = o / (a.output_c / a.input_c);
   const uint64_t num_k = uint64_t{a.kernel_h} * a.kernel_w;
   using Bits = std::make_unsigned_t<Sum>;
@@ -98,7 +102,7 @@ void run_pixel(const DepthwiseConv2dArgs& a, const In* image, const TapWindow& w
 }
 
 template <typename In, typename Out, uint16_t kLayout, typename Sum = int32_t>
-void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
+__attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
     const In* image = static_cast<const In*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
@@ -113,7 +117,8 @@ void run_rows(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end) {
 
 // With the output in the place of the input: channel by channel, from a copy of the channel's image.
 template <typename In, typename Out, uint16_t kLayout>
-void run_images_in_place(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, In* plane) {
+__attribute__((noinline)) void run_images_in_place(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end,
+                                                   In* plane) {
   DepthwiseConv2dArgs of_plane = a;
   of_plane.input_c = 1;  // so that all outputs are of the only channel
   const uint32_t pixels = a.input_h * a.input_w;

@@ -9,6 +9,9 @@
 namespace qplan::fully_connected_ref {
 namespace {
 
+// Functions that are not inlined keep their stack out of that of the usual ones: small cores run these
+// kernels.
+
 constexpr uint32_t kBlock = 16;
 
 uint32_t blocks_of(const FullyConnectedArgs& a) { return (a.output_c + kBlock - 1) / kBlock; }
@@ -17,7 +20,7 @@ uint32_t blocks_of(const FullyConnectedArgs& a) { return (a.output_c + kBlock - 
 constexpr uint16_t kOtherLayout = UINT16_MAX;
 
 template <typename In, uint16_t kLayout>
-int32_t accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
+__attribute__((noinline)) int32_t accumulate(const FullyConnectedArgs& a, const In* row, uint32_t o) {
   const uint16_t layout = kLayout == kOtherLayout ? a.weights_layout : kLayout;
   uint32_t sum = static_cast<uint32_t>(channel_bias<int32_t>(a, o));
   for (uint32_t k = 0; k < a.input_c; ++k) {
@@ -69,7 +72,7 @@ Out output(const FullyConnectedArgs& a, Sum sum, uint32_t o) {
 }
 
 template <typename In, typename Out, typename Sum = int32_t>
-void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
+__attribute__((noinline)) void run_blocks(const FullyConnectedArgs& a, uint32_t begin, uint32_t end) {
   const uint32_t blocks = blocks_of(a);
   for (uint32_t work_item = begin; work_item < end; ++work_item) {
     const uint64_t r = work_item / blocks;
