@@ -159,7 +159,7 @@ void add_pack_command(CLI::App& app) {
           "that takes most is named")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48));
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"

@@ -25,7 +25,11 @@ static inline void print(const char* label, uint32_t value) {
 
 static inline uint32_t* stack_top_now(void) {
   uint32_t* top;
+#if defined(__riscv)
+  __asm volatile("mv %0, sp" : "=r"(top));
+#else
   __asm volatile("mov %0, sp" : "=r"(top));
+#endif
   return top;
 }
 

@@ -132,6 +132,7 @@ bool is_core_of(const char* name, const char* arch) {
 
 bool is_other_arch(const Value& arch) {
   return arch.text[0] != '\0' && !is_core_of(arch.text, cpu_arch()) &&
+         !(format::same_text(arch.text, "rv32imc") && format::same_text(cpu_arch(), "riscv32")) &&
          !format::same_text(cpu_arch(), "unknown");
 }
 

@@ -46,7 +46,7 @@ const std::vector<Arch>& known_archs() {
         {"cortex-m4", 4, cortex_m, true},         {"cortex-m7", 4, cortex_m, true},
         {"cortex-m33", 4, cortex_m, true},        {"cortex-m55", 4, cortex_m, true},
         {"cortex-m85", 4, cortex_m, true},        {"aarch64", 8, isas_of("aarch64"), true},
-        {"riscv64", 8, isas_of("riscv64"), true},
+        {"riscv64", 8, isas_of("riscv64"), true}, {"rv32imc", 4, none, true},
     };
   }();
   return archs;

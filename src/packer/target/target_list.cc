@@ -231,7 +231,7 @@ std::string cpu_page() {
       "## cpu\n"
       "Takes what is left. Options: "
       "`arch=x86_64|cortex-m|cortex-m0plus|cortex-m3|cortex-m4|cortex-m7|cortex-m33|"
-      "cortex-m55|cortex-m85|aarch64|riscv64`, `isa=`, `priority=`, `clock=`, "
+      "cortex-m55|cortex-m85|aarch64|riscv64|rv32imc`, `isa=`, `priority=`, `clock=`, "
       "`macs_per_us=`, `bytes_per_us=` (used by the estimates). Its lowerings are tried in this "
       "order; an operator that none of them matches is refused as `cpu.op.<operator>`, a tensor that no plan "
       "can hold as `cpu.plan`.\n\n";

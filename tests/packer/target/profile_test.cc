@@ -91,7 +91,7 @@ TEST(TargetProfile, CoresWithDspReadWeightsInSmallBlocks) {
 }
 
 TEST(TargetProfile, CoresWithoutDspReadWeightsAsTheModelHasThem) {
-  for (const std::string core : {"cortex-m0plus", "cortex-m3"}) {
+  for (const std::string core : {"cortex-m0plus", "cortex-m3", "rv32imc"}) {
     const TargetProfile profile = parse_target("cpu,arch=" + core);
     EXPECT_EQ(profile.options, "arch=" + core + ",isa=reference");
     EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE}));
@@ -112,7 +112,7 @@ TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
   EXPECT_EQ(refusal("cpu,arch=z80"),
             "target: arch 'z80' is not known; known: x86_64, cortex-m, cortex-m0plus, cortex-m3, cortex-m4, "
             "cortex-m7, "
-            "cortex-m33, cortex-m55, cortex-m85, aarch64, riscv64");
+            "cortex-m33, cortex-m55, cortex-m85, aarch64, riscv64, rv32imc");
   EXPECT_EQ(
       refusal("cpu,isa=mmx"),
       "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
