@@ -61,11 +61,10 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
              : UINT64_MAX;
 }
 
-// The deepest stack of a session on a device of 32 bits, below the caller's frame: measured with a painted stack
-// (samples/firmware, GCC 12, -Os; a plan that is opened and C with the plan as an array) and rounded up to
-// the next multiple of 32. tests/firmware compares it with the images of the models of docs/firmware.md, on
-// Cortex-M and RISC-V.
-// open: with qplan_session_init.
+// The deepest stack of a session on a device of 32 bits, below the caller's frame: measured with a painted
+// stack (samples/firmware, GCC 12, -Os; a plan that is opened and C with the plan as an array) and rounded up
+// to the next multiple of 32. tests/firmware compares it with the images of the models of docs/firmware.md,
+// on Cortex-M and RISC-V. open: with qplan_session_init.
 Json stack_json(const PlanView& view, const format::Function& main) {
   bool has_cascades = false;
   for (uint32_t i = 0; i < main.num_steps(); ++i) {
