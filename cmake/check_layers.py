@@ -148,7 +148,8 @@ def main():
                             if re.match(header, target) and not re.match(home, path):
                                 offences.append(f"{path}:{number}: only {home[1:]} may include {what}")
                         if isa_file_includes(path) and not OURS.match(target):
-                            if target not in ("stdint.h", "stddef.h", "immintrin.h", "arm_neon.h", "arm_mve.h"):
+                            if target not in ("stdint.h", "stddef.h", "immintrin.h", "arm_neon.h", "arm_mve.h",
+                                              "riscv_vector.h"):
                                 offences.append(f"{path}:{number}: an ISA file may not include <{target}>: inline "
                                                 "functions compiled for one ISA would reach the others")
                             continue

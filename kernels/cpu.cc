@@ -7,8 +7,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__)
-// The C library's, where there is one: without it there is what every AArch64 has.
+#elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+// The C library's, where there is one: without it there is what every processor of the architecture has.
 extern "C" unsigned long getauxval(unsigned long type) __attribute__((weak));
 #endif
 
@@ -52,13 +52,26 @@ uint32_t cpu_features() {
 #elif defined(__aarch64__)
 enum Feature : uint32_t {
   kDotProd = 1 << 0,
+  kI8mm = 1 << 1,
 };
 
-// Bits of AT_HWCAP, the word in which Linux tells programs what the processor has.
+// Bits of AT_HWCAP and AT_HWCAP2, the words in which Linux tells programs what the processor has.
 uint32_t cpu_features() {
-  constexpr unsigned long kHwcap = 16, kHwcapAsimdDp = 1ul << 20;
+  constexpr unsigned long kHwcap = 16, kHwcapAsimdDp = 1ul << 20, kHwcap2 = 26, kHwcap2I8mm = 1ul << 13;
+  if (getauxval == nullptr) return 0;
+  const uint32_t dot_product = (getauxval(kHwcap) & kHwcapAsimdDp) != 0 ? uint32_t{kDotProd} : 0;
+  return dot_product | ((getauxval(kHwcap2) & kHwcap2I8mm) != 0 ? uint32_t{kI8mm} : 0);
+}
+#elif defined(__riscv) && __riscv_xlen == 64
+enum Feature : uint32_t {
+  kVector = 1 << 0,
+};
+
+// A bit of AT_HWCAP for each letter: 'V' is version 1.0 of the vector extension, with 128 bits or more.
+uint32_t cpu_features() {
+  constexpr unsigned long kHwcap = 16, kHwcapV = 1ul << ('V' - 'A');
   const unsigned long hwcap = getauxval != nullptr ? getauxval(kHwcap) : 0;
-  return (hwcap & kHwcapAsimdDp) != 0 ? uint32_t{kDotProd} : 0;
+  return (hwcap & kHwcapV) != 0 ? uint32_t{kVector} : 0;
 }
 #elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 enum Feature : uint32_t { kDsp = 1 << 0 };

@@ -202,7 +202,8 @@ typedef struct qplan_memory {
 
 /* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine
  * lacks is QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI
- * of processors without AVX-512; DSP the extension of Cortex-M4, M7, M33 and above. */
+ * of processors without AVX-512; DSP the extension of Cortex-M4, M7, M33 and above; I8MM the products of
+ * matrices of 64-bit Arm; RVV version 1.0 of RISC-V's vector extension. */
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
@@ -212,7 +213,9 @@ enum {
   QPLAN_ISA_AVXVNNI = 40,
   QPLAN_ISA_AVX512VNNI = 48,
   QPLAN_ISA_NEON = 64,
-  QPLAN_ISA_DOTPROD = 72
+  QPLAN_ISA_DOTPROD = 72,
+  QPLAN_ISA_I8MM = 80,
+  QPLAN_ISA_RVV = 96
 };
 /* ---- NPU regions: steps of a plan that a device runs, each with the CPU steps that compute the same bits
  * ---- The session submits a region's job to the driver of the region's target, copies tensors between the

@@ -471,7 +471,7 @@ class Depthwise {
   const uint32_t padding_;  // four channels of a column outside the image
   uint32_t* const pairs_;   // [input row][pair][channel]
   const size_t weights_stride_;
-  const uint32_t sign_bias_;
+  [[maybe_unused]] const uint32_t sign_bias_;  // of processors with a saturating shift
   uint32_t held_rows_ = 0;  // of the stripe before
 };
 

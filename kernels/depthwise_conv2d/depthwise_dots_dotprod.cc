@@ -2,11 +2,13 @@
 // or four rows makes lanes that hold a column of a channel, and three dot products of columns are a window. A
 // column serves three windows and, at stride 1, two rows of outputs, with its weights one byte further up for
 // the second row. An output of kws takes 12 instructions of depthwise_columns_neon.cc, which multiplies
-// without dot products, and 5 of this file (QEMU, GCC 12).
+// without dot products, and 5 of this file (QEMU, GCC 12). Weights less their zero point may take 9 bits:
+// they are the sum of two bytes then, and a window takes twice as many products.
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_columns.h"
+#include "kernels/simd/dotprod.h"
 #include "kernels/simd/plain_bytes_dotprod.h"
 
 namespace qplan::depthwise_dots_dotprod {
@@ -14,8 +16,13 @@ namespace {
 
 constexpr uint32_t kChannels = 8;
 
+// A row of padding in scratch stands for rows outside the image, unless it takes more than the variant of
+// SSE4.1 (depthwise_taps.h), which packers on another processor ask in place of this one. Then the weights of
+// such rows are 0, which takes longer to prepare.
 inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
-  return (size_t{a.input_w} * a.input_c + 63) / 64 * 64;
+  const uint64_t bytes = uint64_t{a.input_w} * a.input_c;
+  const uint64_t of_taps = uint64_t{a.input_c} * 21 + uint64_t{a.output_w} * 10 * sizeof(const uint8_t*);
+  return bytes <= of_taps ? (static_cast<size_t>(bytes) + 63) / 64 * 64 : 0;
 }
 
 // Lanes of four bytes: the rows of a column, of channels 0 to 3 and of 4 to 7.
@@ -36,44 +43,119 @@ inline int8x16_t one_row_down(int8x16_t weights) {
   return vreinterpretq_s8_s32(vshlq_n_s32(vreinterpretq_s32_s8(weights), 8));
 }
 
-// Whether bytes change their sign as they are loaded.
-template <bool kValue>
-struct Flips {
-  static constexpr bool value = kValue;
+// Whether bytes change their sign as they are loaded, and whether weights are the sum of two bytes.
+template <bool kFlipped, bool kSplit>
+struct Bytes {
+  static constexpr bool kIsFlipped = kFlipped, kIsSplit = kSplit;
 };
+
+// The weights of 8 channels less their zero point: as near as a byte comes to them, and the rest.
+struct Weights {
+  int8x8_t near, rest;
+};
+inline Weights weights_at(const DepthwiseConv2dArgs& a, const int8_t* from) {
+  const int8x8_t weights = vld1_s8(from), zero_point = vdup_n_s8(static_cast<int8_t>(a.weights_zero_point));
+  const int8x8_t near = vqsub_s8(weights, zero_point);
+  return {near, vsub_s8(vsub_s8(weights, zero_point), near)};
+}
+inline size_t weights_pitch(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 15) / 16 * 16; }
+
+// Whether some weight of 8 channels has a rest.
+inline bool has_rest(const DepthwiseConv2dArgs& a, uint32_t channel) {
+  if (a.weights_zero_point == 0) return false;
+  int8x8_t any = vdup_n_s8(0);
+  for (uint32_t t = 0; t < 9; ++t) {
+    any = vorr_s8(any, weights_at(a, a.weights + t * weights_pitch(a) + channel).rest);
+  }
+  return vget_lane_u64(vreinterpret_u64_s8(any), 0) != 0;
+}
 
 // What all groups of rows of outputs share: kRows of them have kRows + 2 rows of inputs at stride 1, else
 // three.
 struct Rows {
-  const uint8_t* padding;  // stands for rows outside the image
+  const uint8_t* padding;  // null: there is none
   uint32_t image;
   uint32_t first, end;  // of outputs
+  uint32_t outside;     // bit i: row i of the inputs of each group is outside the image
 };
 
+// The numbers of inputs outside the image, of outputs from row y on. Rows above it have large numbers.
+inline uint32_t rows_outside(const DepthwiseConv2dArgs& a, uint32_t y, uint32_t count) {
+  uint32_t outside = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    outside |= (y * a.stride_h + i - a.pad_top < a.input_h ? 0u : 1u) << i;
+  }
+  return outside;
+}
+
+inline int8x16_t and_not(int8x16_t v, int8x16_t mask) { return vbicq_s8(v, mask); }
+
 // kRows rows of outputs at a time: 2 at stride 1, else 1. The sums begin with 128 times the weights, because
-// an unsigned byte u is multiplied as u - 128.
-template <uint32_t kRows, uint32_t kStride, bool kFlips, typename Epilogue>
+// an unsigned byte u is multiplied as u - 128, and with what the padding makes: the weights of rows outside
+// the image are 0 here, so that such rows need no memory.
+template <uint32_t kRows, uint32_t kStride, typename Kind, typename Epilogue>
 __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const Rows& rows,
                                             uint32_t channel) {
-  const size_t pitch = (size_t{a.input_c} + 15) / 16 * 16, row_bytes = size_t{a.input_w} * a.input_c;
+  const size_t pitch = weights_pitch(a), row_bytes = size_t{a.input_w} * a.input_c;
   const int8x16_t ones = vdupq_n_s8(1);
+  // All bits of the lanes' bytes that stand for rows outside.
+  uint32_t outside_bytes = 0;
+  for (uint32_t i = 0; i < 4; ++i) outside_bytes |= ((rows.outside >> i) & 1) * (0xffu << 8 * i);
+  const int8x16_t outside = vreinterpretq_s8_u32(vdupq_n_u32(outside_bytes));
+  const int32_t padding_factor = static_cast<uint8_t>(a.pad_value) ^ (a.input_dtype == Dtype::kS8 ? 0x80 : 0);
   Column weights[kRows][3];
-  VecI32 missing[2] = {set_ints(0), set_ints(0)};
+  [[maybe_unused]] Column rests[kRows][3];
+  VecI32 begin[kRows][2];
+#pragma GCC unroll 2
+  for (uint32_t r = 0; r < kRows; ++r) {
+    begin[r][0] = load_ints(a.bias + channel);
+    begin[r][1] = load_ints(a.bias + channel + 4);
+  }
+  // What the window's column j lacks and what the padding makes of it; the column's weights for row r.
+  const auto place = [&](Column column, uint32_t r) __attribute__((always_inline)) {
+    if (r == 1) column = {one_row_down(column.low), one_row_down(column.high)};
+    const Column inside = {and_not(column.low, outside), and_not(column.high, outside)};
+    const VecI32 none = set_ints(0);
+    if (r == 0 || rows.outside != 0) {
+      begin[r][0] = vmlaq_n_s32(begin[r][0], vdotq_s32(none, inside.low, ones), 128);
+      begin[r][1] = vmlaq_n_s32(begin[r][1], vdotq_s32(none, inside.high, ones), 128);
+    }
+    if (rows.outside != 0) {
+      const VecI32 low = vdotq_s32(none, vandq_s8(column.low, outside), ones);
+      const VecI32 high = vdotq_s32(none, vandq_s8(column.high, outside), ones);
+      begin[r][0] = vmlaq_n_s32(begin[r][0], low, padding_factor);
+      begin[r][1] = vmlaq_n_s32(begin[r][1], high, padding_factor);
+    }
+    return inside;
+  };
 #pragma GCC unroll 3
   for (uint32_t j = 0; j < 3; ++j) {
-    const auto* of_column = reinterpret_cast<const uint8_t*>(a.weights) + j * pitch + channel;
-    weights[0][j] = column_of(vld1_u8(of_column), vld1_u8(of_column + 3 * pitch),
-                              vld1_u8(of_column + 6 * pitch), vcreate_u8(0));
-    missing[0] = vdotq_s32(missing[0], weights[0][j].low, ones);
-    missing[1] = vdotq_s32(missing[1], weights[0][j].high, ones);
-    if constexpr (kRows == 2) {
-      weights[1][j] = {one_row_down(weights[0][j].low), one_row_down(weights[0][j].high)};
+    const int8_t* of_column = a.weights + j * pitch + channel;
+    const Weights rows_of[3] = {weights_at(a, of_column), weights_at(a, of_column + 3 * pitch),
+                                weights_at(a, of_column + 6 * pitch)};
+    const auto column = [](int8x8_t row0, int8x8_t row1, int8x8_t row2) {
+      return column_of(vreinterpret_u8_s8(row0), vreinterpret_u8_s8(row1), vreinterpret_u8_s8(row2),
+                       vcreate_u8(0));
+    };
+#pragma GCC unroll 2
+    for (uint32_t r = 0; r < kRows; ++r) {
+      weights[r][j] = place(column(rows_of[0].near, rows_of[1].near, rows_of[2].near), r);
+      if constexpr (Kind::kIsSplit) {
+        rests[r][j] = place(column(rows_of[0].rest, rows_of[1].rest, rows_of[2].rest), r);
+      }
     }
   }
+  if (kRows == 2 && rows.outside == 0) {  // all rows of outputs have all weights
+    begin[kRows - 1][0] = begin[0][0];
+    begin[kRows - 1][1] = begin[0][1];
+  }
   // In memory, where it takes as long to begin a sum as in registers, of which none is left.
-  int32_t bias[kChannels];
-  store_ints(bias, vaddq_s32(load_ints(a.bias + channel), shift_left<7>(missing[0])));
-  store_ints(bias + 4, vaddq_s32(load_ints(a.bias + channel + 4), shift_left<7>(missing[1])));
+  int32_t bias[kRows * kChannels];
+#pragma GCC unroll 2
+  for (uint32_t r = 0; r < kRows; ++r) {
+    store_ints(bias + r * kChannels, begin[r][0]);
+    store_ints(bias + r * kChannels + 4, begin[r][1]);
+  }
   const int32_t* begin_of_sums = bias;
   const uint8_t sign = a.input_dtype == Dtype::kS8 ? 0 : 0x80;
   const int8x16_t sign_bias = vreinterpretq_s8_u8(vdupq_n_u8(sign));
@@ -89,9 +171,8 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     const uint8_t* inputs[kRows + 2];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kRows + 2; ++i) {
-      // Rows above the image have large numbers.
       const uint32_t row = y * a.stride_h + i - a.pad_top;
-      inputs[i] = row < a.input_h ? image + row * row_bytes : rows.padding;
+      inputs[i] = row < a.input_h ? image + row * row_bytes : rows.padding != nullptr ? rows.padding : image;
     }
     // Where the next column is, as an offset that all rows share. It wraps below 0, and so is past the row,
     // for columns left of the image.
@@ -101,7 +182,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
       if (at < row_bytes) {
         loaded = column_of(vld1_u8(inputs[0] + at), vld1_u8(inputs[1] + at), vld1_u8(inputs[2] + at),
                            kRows == 2 ? vld1_u8(inputs[kRows + 1] + at) : vcreate_u8(0));
-        if constexpr (kFlips) {
+        if constexpr (Kind::kIsFlipped) {
           loaded = {veorq_s8(loaded.low, sign_bias), veorq_s8(loaded.high, sign_bias)};
         }
       } else {
@@ -122,13 +203,22 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
       for (uint32_t r = 0; r < kRows; ++r) {
         // Loaded for each sum.
         __asm__("" : "+r"(begin_of_sums));
-        VecI32 low = load_ints(begin_of_sums), high = load_ints(begin_of_sums + 4);
+        VecI32 low = load_ints(begin_of_sums + r * kChannels),
+               high = load_ints(begin_of_sums + r * kChannels + 4);
         low = vdotq_s32(low, left.low, weights[r][0].low);
         high = vdotq_s32(high, left.high, weights[r][0].high);
         low = vdotq_s32(low, middle.low, weights[r][1].low);
         high = vdotq_s32(high, middle.high, weights[r][1].high);
         low = vdotq_s32(low, right.low, weights[r][2].low);
         high = vdotq_s32(high, right.high, weights[r][2].high);
+        if constexpr (Kind::kIsSplit) {
+          low = vdotq_s32(low, left.low, rests[r][0].low);
+          high = vdotq_s32(high, left.high, rests[r][0].high);
+          low = vdotq_s32(low, middle.low, rests[r][1].low);
+          high = vdotq_s32(high, middle.high, rests[r][1].high);
+          low = vdotq_s32(low, right.low, rests[r][2].low);
+          high = vdotq_s32(high, right.high, rests[r][2].high);
+        }
         outputs[r][0] = first.outputs(low);
         outputs[r][1] = second.outputs(high);
       }
@@ -165,6 +255,21 @@ inline uint32_t items_of_image(const DepthwiseConv2dArgs& a) {
   return (a.output_h + item_rows(a) - 1) / item_rows(a);
 }
 
+// Groups of kRows rows of outputs, those together that have the same rows outside the image.
+template <uint32_t kRows, uint32_t kStride, typename Kind, typename Epilogue>
+inline void run_groups(const DepthwiseConv2dArgs& a, const Rows& all, uint32_t channel) {
+  if (all.padding != nullptr) {
+    if (all.first < all.end) run_channels<kRows, kStride, Kind, Epilogue>(a, all, channel);
+    return;
+  }
+  for (Rows rows = all; rows.first < all.end; rows.first = rows.end) {
+    rows.outside = rows_outside(a, rows.first, kRows + 2);
+    rows.end = rows.first + kRows;
+    while (rows.end < all.end && rows_outside(a, rows.end, kRows + 2) == rows.outside) rows.end += kRows;
+    run_channels<kRows, kStride, Kind, Epilogue>(a, rows, channel);
+  }
+}
+
 // All channels of some rows, of which the inputs stay in the first cache meanwhile.
 inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
   Rows pairs = rows, last = rows;
@@ -172,15 +277,20 @@ inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
   for (uint32_t channel = 0; channel < a.input_c; channel += kChannels) {
     with_epilogue_of_bytes(a, channel, [&](auto kind) {
       using Epilogue = typename decltype(kind)::Epilogue;
-      const auto run = [&](auto flips) {
-        constexpr bool kFlips = decltype(flips)::value;
-        if (a.stride_h == 2) return run_channels<1, 2, kFlips, Epilogue>(a, rows, channel);
-        if (pairs.first < pairs.end) run_channels<2, 1, kFlips, Epilogue>(a, pairs, channel);
-        if (last.first < last.end) run_channels<1, 1, kFlips, Epilogue>(a, last, channel);
+      const auto run = [&](auto kind_of_bytes) {
+        using Kind = decltype(kind_of_bytes);
+        if (a.stride_h == 2) return run_groups<1, 2, Kind, Epilogue>(a, rows, channel);
+        run_groups<2, 1, Kind, Epilogue>(a, pairs, channel);
+        run_groups<1, 1, Kind, Epilogue>(a, last, channel);
       };
-      // int8 needs none of it; where integers make the outputs, that is no gain.
-      a.input_dtype == Dtype::kS8&& Epilogue::kIsFloat ? run(Flips<!Epilogue::kIsFloat>())
-                                                       : run(Flips<true>());
+      // int8 needs no other sign; where integers make the outputs, that is no gain.
+      if (has_rest(a, channel)) {
+        run(Bytes<true, true>());
+      } else if (a.input_dtype == Dtype::kS8 && Epilogue::kIsFloat) {
+        run(Bytes<!Epilogue::kIsFloat, false>());
+      } else {
+        run(Bytes<true, false>());
+      }
     });
   }
 }
@@ -189,9 +299,9 @@ inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
 __attribute__((noinline)) void run_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end,
                                          void* scratch) {
   constexpr size_t kBandBytes = 16 << 10;
-  auto* padding = static_cast<uint8_t*>(scratch);
   const size_t row_bytes = size_t{a.input_w} * a.input_c;
-  __builtin_memset(padding, static_cast<uint8_t>(a.pad_value), row_bytes);
+  auto* padding = padding_bytes(a) != 0 ? static_cast<uint8_t*>(scratch) : nullptr;
+  if (padding != nullptr) __builtin_memset(padding, static_cast<uint8_t>(a.pad_value), row_bytes);
   const uint32_t per_image = items_of_image(a), rows_of_item = item_rows(a);
   const auto fitting = static_cast<uint32_t>(kBandBytes / (row_bytes * a.stride_h * rows_of_item));
   const uint32_t most = fitting != 0 ? fitting : 1;
@@ -200,7 +310,7 @@ __attribute__((noinline)) void run_items(const DepthwiseConv2dArgs& a, uint32_t 
     uint32_t count = per_image - first < end - item ? per_image - first : end - item;
     if (count > most) count = most;
     const uint32_t end_row = (first + count) * rows_of_item;
-    run_band(a, {padding, image, first * rows_of_item, end_row < a.output_h ? end_row : a.output_h});
+    run_band(a, {padding, image, first * rows_of_item, end_row < a.output_h ? end_row : a.output_h, 0});
     item += count;
   }
 }
@@ -213,10 +323,15 @@ Refusal accepts(const DepthwiseConv2dArgs& a) {
   if (a.output_c != a.input_c || a.input_c % kChannels != 0) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
   if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
-  if (a.weights_zero_point != 0) return Refusal::kDtype;  // less it, weights would take 9 bits
+  if (a.weights_zero_point < -127 || a.weights_zero_point > 127)
+    return Refusal::kDtype;  // two bytes hold the rest
   const bool has_code = a.kernel_h == 3 && a.kernel_w == 3 && a.stride_h == a.stride_w && a.stride_h <= 2 &&
                         a.dilation_h == 1 && a.dilation_w == 1;
   if (!has_code) return Refusal::kWindow;
+  // Every window has a row of the image: a row outside it has weights of 0, and reads what is there.
+  const bool has_rows = padding_bytes(a) != 0 || (a.pad_top < 3 && (uint64_t{a.output_h} - 1) * a.stride_h <
+                                                                       uint64_t{a.input_h} + a.pad_top);
+  if (!has_rows) return Refusal::kWindow;
   const bool fits = a.input_c < (1u << 20) && a.input_w < (1u << 20) && a.input_h < (1u << 20) &&
                     a.output_h < (1u << 20) && a.pad_left < (1u << 20) && a.pad_top < (1u << 20);
   return fits ? Refusal::kNone : Refusal::kTooLarge;

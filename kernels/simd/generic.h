@@ -65,19 +65,25 @@ inline VecF32 add(VecF32 a, VecF32 b) { return a + b; }
 inline VecF32 sub(VecF32 a, VecF32 b) { return a - b; }
 inline VecF32 mul(VecF32 a, VecF32 b) { return a * b; }
 inline VecF32 div(VecF32 a, VecF32 b) { return a / b; }
-// There may be none, and rounding towards zero wants the processor's own words: forms that need them are
-// passed over.
-constexpr bool kHasFma = false;
-inline VecF32 fma(VecF32 a, VecF32, VecF32) { return a; }
-
 inline VecF32 to_reals(VecI32 v) { return __builtin_convertvector(v, VecF32); }
 inline VecF32 max(VecF32 a, VecF32 b) { return a > b ? a : b; }
 inline VecF32 min(VecF32 a, VecF32 b) { return a < b ? a : b; }
+#if defined(QPLAN_SIMD_OWN_CONVERSION)
+inline VecI32 truncate_inside(VecF32 v) {
+  VecI32 result;
+  QPLAN_SIMD_OWN_CONVERSION(&v, &result);
+  return result;
+}
+#endif
 // What is beyond int32, and what is no number, becomes its minimum.
 inline VecI32 truncate(VecF32 v) {
   const VecI32 inside = (v >= set_reals(-2147483648.0f)) & (v < set_reals(2147483648.0f));
   const VecF32 limited = inside ? v : set_reals(0.0f);
+#if defined(QPLAN_SIMD_OWN_CONVERSION)
+  return inside ? truncate_inside(limited) : set_ints(INT32_MIN);
+#else
   return inside ? __builtin_convertvector(limited, VecI32) : set_ints(INT32_MIN);
+#endif
 }
 // Half to even: what is below 2^23 loses its fraction where 2^23 of its sign is added; what is above has
 // none.
@@ -452,6 +458,21 @@ struct OutputBytes {
   }
 };
 
+}  // namespace
+}  // namespace qplan
+
+#if defined(QPLAN_SIMD_FLOAT_EPILOGUES)
+#include QPLAN_SIMD_FLOAT_EPILOGUES
+#else
+
+namespace qplan {
+namespace {
+
+// There may be none, and rounding towards zero wants the processor's own words: forms that need them are
+// passed over.
+constexpr bool kHasFma = false;
+inline VecF32 fma(VecF32 a, VecF32, VecF32) { return a; }
+
 // Float epilogues are passed over (kHasFma).
 struct PlainEpilogue {
   static constexpr bool kIsFloat = true;
@@ -464,6 +485,14 @@ using SignedEpilogue = PlainEpilogue;
 struct EpilogueRounding {
   explicit EpilogueRounding(bool) {}
 };
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_SIMD_FLOAT_EPILOGUES
+
+namespace qplan {
+namespace {
 
 // ---- dot products (kernels/simd/gemm.h) ----
 // Products of a uint8 and an int8 fit 16 bits; neighbours are added up in 32. Vector q has two partial sums

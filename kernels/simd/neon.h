@@ -476,7 +476,11 @@ struct SignedEpilogue {
 // ---- dot products (kernels/simd/gemm.h) ----
 
 inline VecI32 add_byte_sums(VecI32 sums, VecI32 bytes) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return as_ints(vdotq_u32(as_unsigned(sums), as_bytes(bytes), vdupq_n_u8(1)));
+#else
   return as_ints(vpadalq_u16(as_unsigned(sums), vpaddlq_u8(as_bytes(bytes))));
+#endif
 }
 inline uint32_t total_byte_sums(VecI32 sums) { return vaddvq_u32(as_unsigned(sums)); }
 inline void store_halves(uint8_t* to, size_t stride, VecI32 bytes, uint32_t count, uint32_t rows) {

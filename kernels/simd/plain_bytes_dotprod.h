@@ -6,7 +6,6 @@
 #include <arm_neon.h>
 #include <stdint.h>
 
-#include "kernels/simd/dotprod.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {

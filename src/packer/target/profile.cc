@@ -31,9 +31,10 @@ std::vector<Isa> isas_of(std::string_view of_arch) {
   return isas;
 }
 
-// For NEON, of 128 bits, on x86-64 SSE4.1.
+// For NEON and RVV, whose vocabularies have 128 bits, on x86-64 SSE4.1.
 uint32_t stands_in_for(uint32_t isa, std::string_view arch) {
-  const bool is_foreign = arch == "aarch64" && std::string_view(cpu_arch()) == "x86_64";
+  const bool is_foreign =
+      (arch == "aarch64" || arch == "riscv64") && std::string_view(cpu_arch()) == "x86_64";
   return is_foreign && isa != QPLAN_ISA_REFERENCE ? uint32_t{QPLAN_ISA_SSE41} : isa;
 }
 

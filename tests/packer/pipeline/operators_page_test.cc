@@ -406,8 +406,8 @@ std::string page() {
       "Every dtype listed runs on every processor: the reference kernel computes it where no faster one is\n"
       "named. An instruction set is named where all steps of the example but copies have a kernel for it. "
       "Vector\n"
-      "kernels are one file for all instruction sets: 64-bit Arm has one (`neon`, `dotprod`) where x86-64 "
-      "has one.\n\n"
+      "kernels are one file for all instruction sets: 64-bit Arm (`neon`, `dotprod`, `i8mm`) and RISC-V\n"
+      "(`rvv`) have one where x86-64 has one.\n\n"
       "| operator | dtype | x86-64 | Cortex-M | VTA |\n|---|---|---|---|---|\n";
   for (const Row& row : rows()) {
     const Runs runs = runs_of(row);

@@ -64,6 +64,24 @@ TEST(CpuCosts, ABetterInstructionSetIsNeverSlower) {
   }
 }
 
+TEST(CpuCosts, ABetterInstructionSetOfABoardIsNeverSlower) {
+  const std::vector<std::vector<const char*>> archs = {
+      {"cpu,arch=aarch64", "cpu,arch=aarch64,isa=dotprod", "cpu,arch=aarch64,isa=neon",
+       "cpu,arch=aarch64,isa=reference"},
+      {"cpu,arch=riscv64", "cpu,arch=riscv64,isa=reference"}};
+  for (const std::vector<const char*>& targets : archs) {
+    for (size_t i = 1; i < targets.size(); ++i) {
+      const CpuCosts better = costs_of(targets[i - 1]), lesser = costs_of(targets[i]);
+      for (const Layer& layer : kLayers) {
+        const auto ns = [&](const CpuCosts& costs) {
+          return cpu_ns(costs, layer.work, layer.macs, layer.bytes, layer.weight_bytes);
+        };
+        EXPECT_LE(ns(better), ns(lesser)) << layer.name << ", " << targets[i];
+      }
+    }
+  }
+}
+
 TEST(CpuCosts, DefaultFiguresAreThoseOfTheMeasurements) {
   EXPECT_EQ(costs_of("cpu").macs_per_us(), 243'333u);  // 243 GMAC/s of a 3.65 GHz Zen 4
   EXPECT_EQ(costs_of("cpu,isa=avx2").macs_per_us(), 66'363u);

@@ -53,12 +53,18 @@ TEST(TargetProfile, LowerIsasOfX86ShareTheLayouts) {
 
 TEST(TargetProfile, AnotherArchitecturesInstructionSetsAreAskedAboutByOneOfTheirSize) {
   const TargetProfile profile = parse_target("cpu,arch=aarch64,isa=neon");
+  const TargetProfile riscv = parse_target("cpu,arch=riscv64");
   EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_NEON}));
   EXPECT_EQ(profile.conv2d_layout, kLayout_o16k4);
+  EXPECT_EQ(riscv.conv2d_layout, kLayout_o16k4);
   if (std::string_view(cpu_arch()) == "x86_64") {
+    EXPECT_EQ(riscv.asked_isas, profile.asked_isas);
     EXPECT_EQ(profile.asked_isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_SSE41}));
   }
   EXPECT_EQ(parse_target("cpu,isa=avx2").asked_isas, parse_target("cpu,isa=avx2").isas);
+  EXPECT_EQ(riscv.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_RVV}));
+  EXPECT_EQ(parse_target("cpu,arch=aarch64").isas,
+            (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_NEON, QPLAN_ISA_DOTPROD, QPLAN_ISA_I8MM}));
 }
 
 TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
@@ -71,7 +77,7 @@ TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
   }
   EXPECT_EQ(parse_target("cpu,arch=cortex-m").pointer_size, 4u);
   EXPECT_EQ(parse_target("cpu,arch=aarch64").pointer_size, 8u);
-  EXPECT_EQ(parse_target("cpu,arch=riscv64").options, "arch=riscv64,isa=reference");
+  EXPECT_EQ(parse_target("cpu,arch=riscv64").options, "arch=riscv64,isa=rvv");
   EXPECT_EQ(parse_target("cpu,arch=cortex-m").task_work, 0u);
 }
 
