@@ -13,6 +13,38 @@ namespace {
 
 uint32_t rotr(uint32_t x, uint32_t n) { return (x >> n) | (x << (32 - n)); }
 
+uint32_t load_big_endian(const uint8_t* bytes) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  uint32_t word;
+  __builtin_memcpy(&word, bytes, sizeof(word));
+  return __builtin_bswap32(word);
+#else
+  return static_cast<uint32_t>(bytes[0]) << 24 | static_cast<uint32_t>(bytes[1]) << 16 |
+         static_cast<uint32_t>(bytes[2]) << 8 | bytes[3];
+#endif
+}
+
+constexpr uint32_t kScheduled = 16;  // words of the schedule that later ones need
+
+// The next 16 words of the schedule in the place of the last ones.
+void schedule(uint32_t w[kScheduled]) {
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < kScheduled; ++i) {
+    const uint32_t x = w[(i + 1) % kScheduled], y = w[(i + 14) % kScheduled];
+    w[i] += (rotr(x, 7) ^ rotr(x, 18) ^ (x >> 3)) + w[(i + 9) % kScheduled] +
+            (rotr(y, 17) ^ rotr(y, 19) ^ (y >> 10));
+  }
+}
+
+// A round. From one to the next the variables move on by one: callers name them in another order, which
+// copies none.
+inline void mix(uint32_t a, uint32_t b, uint32_t c, uint32_t& d, uint32_t e, uint32_t f, uint32_t g,
+                uint32_t& h, uint32_t term) {
+  const uint32_t t1 = h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + (g ^ (e & (f ^ g))) + term;
+  d += t1;
+  h = t1 + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) | (c & (a | b)));
+}
+
 }  // namespace
 
 Sha256::Sha256()
@@ -20,29 +52,27 @@ Sha256::Sha256()
 }
 
 void Sha256::block(const uint8_t* bytes) {
-  uint32_t w[64];
-  for (int i = 0; i < 16; ++i) {
-    w[i] = static_cast<uint32_t>(bytes[4 * i]) << 24 | static_cast<uint32_t>(bytes[4 * i + 1]) << 16 |
-           static_cast<uint32_t>(bytes[4 * i + 2]) << 8 | bytes[4 * i + 3];
+  uint32_t w[kScheduled];
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < kScheduled; ++i) w[i] = load_big_endian(bytes + 4 * i);
+  uint32_t a = state_[0], b = state_[1], c = state_[2], d = state_[3];
+  uint32_t e = state_[4], f = state_[5], g = state_[6], h = state_[7];
+  for (uint32_t first = 0; first < 64; first += kScheduled) {
+    if (first != 0) schedule(w);
+    for (uint32_t i = 0; i < kScheduled; i += 8) {
+      const uint32_t *const k = kSha256Round + first + i, *const x = w + i;
+      mix(a, b, c, d, e, f, g, h, k[0] + x[0]);
+      mix(h, a, b, c, d, e, f, g, k[1] + x[1]);
+      mix(g, h, a, b, c, d, e, f, k[2] + x[2]);
+      mix(f, g, h, a, b, c, d, e, k[3] + x[3]);
+      mix(e, f, g, h, a, b, c, d, k[4] + x[4]);
+      mix(d, e, f, g, h, a, b, c, k[5] + x[5]);
+      mix(c, d, e, f, g, h, a, b, k[6] + x[6]);
+      mix(b, c, d, e, f, g, h, a, k[7] + x[7]);
+    }
   }
-  for (int i = 16; i < 64; ++i) {
-    const uint32_t s0 = rotr(w[i - 15], 7) ^ rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-    const uint32_t s1 = rotr(w[i - 2], 17) ^ rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
-  uint32_t s[8];
-  memcpy(s, state_, sizeof(s));
-  for (int i = 0; i < 64; ++i) {
-    const uint32_t sum1 = rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25);
-    const uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
-    const uint32_t t1 = s[7] + sum1 + choose + kSha256Round[i] + w[i];
-    const uint32_t sum0 = rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22);
-    const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-    for (int j = 7; j > 0; --j) s[j] = s[j - 1];
-    s[4] += t1;
-    s[0] = t1 + sum0 + majority;
-  }
-  for (int i = 0; i < 8; ++i) state_[i] += s[i];
+  const uint32_t sums[8] = {a, b, c, d, e, f, g, h};
+  for (int i = 0; i < 8; ++i) state_[i] += sums[i];
 }
 
 void Sha256::update(const void* bytes, size_t size) {
