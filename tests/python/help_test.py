@@ -1,5 +1,6 @@
-"""qplan.check, qplan.explain, qplan.tune, and the types of the package."""
+"""qplan.check, qplan.explain, qplan.tune, qplan.plot, and the types of the package."""
 
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -68,6 +69,34 @@ class Tune(unittest.TestCase):
     def test_errors_are_those_of_the_command(self):
         with self.assertRaisesRegex(qplan.Error, "nothing.tflite"):
             qplan.tune("nothing.tflite", "x.jsonl")
+
+
+@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed (Debian: python3-matplotlib)")
+class Plot(unittest.TestCase):
+    def setUp(self):
+        import matplotlib
+
+        matplotlib.use("Agg")
+
+    def test_memory_shows_every_activation(self):
+        import qplan.plot
+
+        plan = qplan.pack(DIGITS)
+        axes = qplan.plot.memory(plan)
+        arena = plan.inspect()["memory"]["arena_bytes"]
+        tensors = qplan.plot.lifetimes(plan)
+        self.assertEqual(len(axes.patches), len(tensors))
+        self.assertEqual(max(offset + size for _, _, _, offset, size in tensors), arena)
+        self.assertIn("4,864 bytes; the most is alive", axes.get_title())
+        self.assertIn("alive at step", axes.get_title())
+
+    def test_times_are_bars(self):
+        import qplan.plot
+
+        with qplan.Session(qplan.pack(DIGITS), step_times=True) as session:
+            session.run(digit_input(1))
+            axes = qplan.plot.times(session.step_times(), most=5)
+        self.assertEqual(len(axes.patches), 5)
 
 
 @unittest.skipUnless(shutil.which("mypy"), "mypy is not installed (Debian: mypy)")
