@@ -4,6 +4,7 @@
 
 #include "capi/pack_guard.h"
 #include "src/packer/inspect/inspect.h"
+#include "src/packer/schedule/extract_step.h"
 #include "src/packer/schedule/schedule.h"
 
 qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
@@ -31,6 +32,16 @@ qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedul
     if (schedules == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "pack: schedules is NULL");
     const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
     const qplan::AlignedBytes result = qplan::schedule::reschedule(reader.view(), schedules);
+    write(user, reinterpret_cast<const char*>(result.data()), result.size());
+  });
+}
+
+qplan_status qplan_extract_step(const void* plan, size_t size, uint32_t step, qplan_write_fn write,
+                                void* user, qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    qplan::check_write(write);
+    const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
+    const qplan::AlignedBytes result = qplan::schedule::extract_step(reader.view(), step);
     write(user, reinterpret_cast<const char*>(result.data()), result.size());
   });
 }

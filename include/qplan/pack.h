@@ -187,6 +187,12 @@ QPLAN_API qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_
 QPLAN_API qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules,
                                         qplan_write_fn write, void* user, qplan_error* error);
 
+/* A plan of one step of a plan, with its constants, for somebody who looks for an error in it: what the step
+ * reads are its inputs, in the step's order, and what it writes its outputs. A region brings its fallback
+ * steps. QPLAN_NOT_FOUND where the plan has no such step. */
+QPLAN_API qplan_status qplan_extract_step(const void* plan, size_t size, uint32_t step, qplan_write_fn write,
+                                          void* user, qplan_error* error);
+
 /* ==== patterns, rewrites and passes of the caller (docs/passes.md; C++: <qplan/pass.hpp>, Python:
  * qplan.passes) ==== A rewrite is a pattern and a function that builds the replacement of the value that
  * matched. A pass is a list of rewrites, or a function of its own. They are part of the pipeline like the

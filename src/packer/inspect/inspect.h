@@ -18,7 +18,7 @@
 namespace qplan::inspect {
 
 // What `qplan inspect --json` prints. Keys: version, file_bytes, content_digest, provenance, targets,
-// functions, inputs, outputs, memory, banks, regions, steps. Two spaces of indentation; keys are only ever
+// functions, inputs, outputs, memory, banks, regions, tensors, steps. Two spaces of indentation; keys are only ever
 // added.
 std::string inspect_json(const format::PlanView& view);
 

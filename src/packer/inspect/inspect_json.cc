@@ -40,7 +40,10 @@ Json tensor_json(const PlanView& view, uint32_t index) {
 
 Json tensors_json(const PlanView& view, const flatbuffers::Vector<uint32_t>* tensors) {
   Json json = Json::array();
-  for (uint32_t i = 0; i < format::count_of(tensors); ++i) json.push_back(tensor_json(view, tensors->Get(i)));
+  for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+    json.push_back(tensor_json(view, tensors->Get(i)));
+    json.back()["tensor"] = tensors->Get(i);  // its position in "tensors"
+  }
   return json;
 }
 
@@ -190,6 +193,21 @@ Json regions_json(const PlanView& view) {
   return json;
 }
 
+// Every tensor with its place: what a report of memory over time needs.
+Json placed_tensors_json(const PlanView& view) {
+  Json json = Json::array();
+  for (uint32_t t = 0; t < view.num_tensors(); ++t) {
+    const format::Tensor& tensor = view.tensor(t);
+    Json entry = tensor_json(view, t);
+    entry["bank"] = tensor.bank();
+    entry["offset"] = tensor.offset();
+    entry["first_use"] = tensor.first_use();
+    entry["last_use"] = tensor.last_use();
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
 // Null where this build does not know the kernel, or where the kernel refuses the step.
 Json work_json(const PlanView& view, uint32_t index) {
   Error unused;
@@ -287,6 +305,7 @@ std::string inspect_json(const PlanView& view) {
   json["banks"] = Json::array();
   for (uint32_t i = 0; i < view.num_banks(); ++i) json["banks"].push_back(bank_json(view, i));
   json["regions"] = regions_json(view);
+  json["tensors"] = placed_tensors_json(view);
   json["steps"] = Json::array();
   const std::vector<bool> is_fallback = alternative_steps(view);
   const std::vector<uint32_t> isas = target_isas(view);
