@@ -13,7 +13,6 @@ using qplan::Error;
 using qplan::format::count_of;
 using qplan::format::Function;
 using qplan::format::PlanView;
-using qplan::format::Tensor;
 
 namespace {
 
@@ -62,24 +61,8 @@ qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* function, in
   if (view.find_function(function) == nullptr) return QPLAN_NOT_FOUND;
   const auto* list = io_list(view, function, direction);
   if (index >= count_of(list)) return QPLAN_INVALID_ARGUMENT;
-  const uint32_t tensor_index = list->Get(index);
-  const Tensor& tensor = view.tensor(tensor_index);
-  qplan_tensor_info found = {};
-  found.ndim = static_cast<int32_t>(qplan::format::rank_of(tensor));
-  found.name = view.tensor_name(tensor_index);
-  found.shape = qplan::format::extents_of(tensor);
-  found.dtype.code = tensor.type_code();
-  found.dtype.bits = tensor.type_bits();
-  found.dtype.lanes = 1;
-  found.alignment = qplan::format::element_bytes(tensor);
-  found.size_bytes = tensor.size();
-  if (tensor.quantization() != nullptr && count_of(tensor.quantization()->scales()) > 0) {
-    found.scales = tensor.quantization()->scales()->data();
-    found.zero_points = tensor.quantization()->zero_points()->data();
-    found.num_scales = tensor.quantization()->scales()->size();
-    found.quant_axis = tensor.quantization()->axis();
-  }
-  return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
+  return qplan::fill_fields(qplan::tensor_info(view, list->Get(index)), info) ? QPLAN_OK
+                                                                              : QPLAN_INVALID_ARGUMENT;
 }
 
 qplan_status qplan_plan_get_info(const qplan_plan* plan, qplan_plan_info* info) {

@@ -26,6 +26,28 @@ inline format::PlanView get_view(const qplan_plan* plan) {
   return view;
 }
 
+// What the plan says of a tensor; struct_size is left to fill_fields.
+inline qplan_tensor_info tensor_info(const format::PlanView& view, uint32_t index) {
+  const format::Tensor& tensor = view.tensor(index);
+  qplan_tensor_info found = {};
+  found.ndim = static_cast<int32_t>(format::rank_of(tensor));
+  found.name = view.tensor_name(index);
+  found.shape = format::extents_of(tensor);
+  found.dtype.code = tensor.type_code();
+  found.dtype.bits = tensor.type_bits();
+  found.dtype.lanes = 1;
+  found.alignment = format::element_bytes(tensor);
+  found.size_bytes = tensor.size();
+  const format::Quantization* quantization = tensor.quantization();
+  if (quantization != nullptr && format::count_of(quantization->scales()) > 0) {
+    found.scales = quantization->scales()->data();
+    found.zero_points = quantization->zero_points()->data();
+    found.num_scales = quantization->scales()->size();
+    found.quant_axis = quantization->axis();
+  }
+  return found;
+}
+
 }  // namespace qplan
 
 #endif  // QPLAN_CAPI_PLAN_HANDLE_H_

@@ -50,7 +50,7 @@ qplan_status submit(qplan_session* session, const char* verb, uint64_t wait_ns) 
   if (s->is_running()) {
     return finish(s, s->error.set(QPLAN_INVALID_STATE) << verb << ": the session is running");
   }
-  s->state = SessionState::kRunning;
+  s->begin_running();
   s->set_cancelled(false);
   qplan::NpuWait wait = {wait_ns};
   return came_back(s, qplan::begin_run(s, &wait));
@@ -61,7 +61,7 @@ qplan_status poll(qplan_session* session, const char* verb, uint64_t wait_ns) {
   if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
   if (s->state == SessionState::kRunning) return QPLAN_PENDING;  // a hook asks
   if (s->state == SessionState::kWaiting) {
-    s->state = SessionState::kRunning;
+    s->begin_running();
     qplan::NpuWait wait = {wait_ns};
     return came_back(s, qplan::continue_run(s, &wait));
   }

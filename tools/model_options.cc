@@ -210,8 +210,8 @@ NamedType parse_input_shape(const std::string& text) {
   return result;
 }
 
-void add_fuse_option(CLI::App& command, std::string& how) {
-  command
+CLI::Option* add_fuse_option(CLI::App& command, std::string& how) {
+  return command
       .add_option("--fuse", how,
                   "Which layers run as one step, a few rows at a time: auto (default): those that save much "
                   "memory and cost little time, or save time by --tuning; memory: those that give the least "

@@ -50,7 +50,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& options);
 std::vector<NamedFile> input_files(const ModelOptions& model, const PlacementOptions& placement);
 
 // Adds --fuse to `qplan pack` and `qplan tune`; how: "auto".
-void add_fuse_option(CLI::App& command, std::string& how);
+CLI::Option* add_fuse_option(CLI::App& command, std::string& how);
 // QPLAN_FUSE_*.
 uint32_t parse_fuse(const std::string& how);
 // QPLAN_PREFER_*; of "" the default.
@@ -111,7 +111,10 @@ void add_inspect_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_tune_command(CLI::App& app);
 void add_check_command(CLI::App& app);
+void add_diff_command(CLI::App& app);
 void add_disasm_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
 void add_emit_c_command(CLI::App& app);
 void add_import_command(CLI::App& app);
 void add_explain_command(CLI::App& app);

@@ -30,6 +30,7 @@ struct PackOptions {
   uint32_t tuning_threads = 1;
   std::string fuse = "auto";
   uint64_t max_ram = 0;
+  bool observable = false;
 };
 
 // summary: the packer's line about the placement.
@@ -39,7 +40,7 @@ std::string pack(const PackOptions& options, std::string* summary) {
   arguments.pack_options().strip_names = options.strip_names ? 1 : 0;
   if (!options.tuning.empty()) arguments.pack_options().tuning_file = options.tuning.c_str();
   arguments.pack_options().tuning_threads = options.tuning_threads;
-  arguments.pack_options().fuse = parse_fuse(options.fuse);
+  arguments.pack_options().fuse = parse_fuse(options.observable ? "off" : options.fuse);
   arguments.pack_options().max_ram = options.max_ram;
   std::string plan;
   qplan_error error = make_error();
@@ -150,16 +151,23 @@ void add_pack_command(CLI::App& app) {
                    "Use the measurements made with so many threads (default 1)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  add_fuse_option(*command, options->fuse);
+  CLI::Option* fuse = add_fuse_option(*command, options->fuse);
+  CLI::Option* max_ram =
+      command
+          ->add_option(
+              "--max-ram", options->max_ram,
+              "Bytes that a session with one thread may take, as 24K or 1M too: where it takes more, the "
+              "plan of --fuse memory stands in; where that takes more, nothing is written and the step "
+              "that takes most is named")
+          ->type_name("BYTES")
+          ->transform(CLI::AsSizeValue(false))
+          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48));
   command
-      ->add_option(
-          "--max-ram", options->max_ram,
-          "Bytes that a session with one thread may take, as 24K or 1M too: where it takes more, the "
-          "plan of --fuse memory stands in; where that takes more, nothing is written and the step "
-          "that takes most is named")
-      ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48));
+      ->add_flag("--observable", options->observable,
+                 "Make each layer a step of its own, as --fuse off does, so that `qplan run --dump-tensors` "
+                 "shows every tensor of the lowered network")
+      ->excludes(fuse)
+      ->excludes(max_ram);
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"
@@ -171,6 +179,7 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
       "  qplan pack model.tflite -o model.qplan --fuse off\n"
       "  qplan pack model.tflite -o model.qplan --target cpu,arch=cortex-m4 --max-ram 24K\n"
+      "  qplan pack model.tflite -o observable.qplan --observable\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\"\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt\n"

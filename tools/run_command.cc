@@ -15,6 +15,7 @@
 #include "tools/npu.h"
 #include "tools/reports.h"
 #include "tools/session.h"
+#include "tools/step_tensors.h"
 #include "tools/tensor.h"
 
 namespace qplan::tools {
@@ -27,6 +28,7 @@ struct RunOptions {
   std::string plan;
   std::vector<std::string> inputs;
   std::string output_dir;
+  std::string dump_tensors;  // a directory
   std::string labels;
   SessionOptions session;
   std::string trace;
@@ -216,12 +218,18 @@ void print_json(const RunOptions& options, const std::vector<Run>& runs, const S
   print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+std::vector<NamedFile> input_files(const RunOptions& options) {
+  const std::string& driver = options.session.npu.driver;
+  std::vector<NamedFile> inputs = {{"plan", options.plan}, {"--labels", options.labels}};
+  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
+  inputs.push_back({"--driver", driver.substr(0, driver.find(','))});
+  return inputs;
+}
+
 // Nothing that is written may replace what is read: files, and jobs of an earlier recording.
 void check_files(const RunOptions& options, size_t num_outputs, size_t num_runs) {
   const NpuOptions& npu = options.session.npu;
-  std::vector<NamedFile> inputs = {{"plan", options.plan}, {"--labels", options.labels}};
-  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
-  inputs.push_back({"--driver", npu.driver.substr(0, npu.driver.find(','))});
+  const std::vector<NamedFile> inputs = input_files(options);
   std::vector<NamedFile> outputs = {{"--trace", options.trace}, {"--npu-trace", npu.trace}};
   for (size_t i = 0; i < num_outputs * num_runs && !options.output_dir.empty(); ++i) {
     const std::string name = output_name(i % num_outputs, i / num_outputs, num_runs);
@@ -253,14 +261,19 @@ void run(const RunOptions& options) {
     scored = 0;
   }
   if (!options.output_dir.empty()) check_output_directory(options.output_dir);
+  if (!options.dump_tensors.empty()) check_output_directory(options.dump_tensors);
   std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, input_infos, num_runs);
   driver_options(options.session.npu);  // before directories are made
   const NpuRecord record(options.session.npu.record);
 
   Trace trace(options.trace);
+  StepTensors step_tensors;
+  TensorFiles tensor_files;
   qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
+  if (!options.dump_tensors.empty()) step_tensors.attach(platform);
   trace.attach(platform);
   Session session(plan, options.session, &platform);
+  step_tensors.watch(session.get());
   // One session for all runs: what the model keeps from run to run goes on.
   std::vector<Run> runs(num_runs);
   for (size_t r = 0; r < num_runs; ++r) {
@@ -269,6 +282,8 @@ void run(const RunOptions& options) {
     const uint64_t begin = qplan_host_now_ns(nullptr);
     session.invoke();
     runs[r].invoke_ns = qplan_host_now_ns(nullptr) - begin;
+    tensor_files.add(step_tensors.tensors(), num_runs == 1 ? "" : "run" + std::to_string(r) + "_");
+    step_tensors.clear();
     std::vector<Output>& outputs = runs[r].outputs;
     for (uint32_t i = 0; i < output_infos.size(); ++i) {
       outputs.push_back({output_infos[i], std::vector<uint8_t>(output_infos[i].size_bytes)});
@@ -286,6 +301,7 @@ void run(const RunOptions& options) {
     }
     write_files(options.output_dir, files);
   }
+  if (!options.dump_tensors.empty()) tensor_files.write(options.dump_tensors, plan, input_files(options));
   if (options.json) {
     print_json(options, runs, session, labels, scored);
   } else {
@@ -321,6 +337,11 @@ void add_run_command(CLI::App& app) {
           "runs run0_output0.bin, ...")
       ->type_name("DIR");
   command
+      ->add_option("--dump-tensors", options->dump_tensors,
+                   "Write what every step writes there: a .npy file for each tensor under its name in the "
+                   "model, and tensors.json, which lists them and what cannot be seen (cascades, regions)")
+      ->type_name("DIR");
+  command
       ->add_option(
           "--labels", options->labels,
           "Names of the classes, one per line: print the best five with their scores. With one name more "
@@ -350,6 +371,7 @@ void add_run_command(CLI::App& app) {
       "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
       "  qplan run model.qplan --input x.npy --output-dir out --threads 2\n"
       "  qplan run model.qplan --input a.bin --input b.bin --isa reference --json\n"
+      "  qplan run model.qplan --input x.npy --dump-tensors tensors\n"
       "  qplan run wake_word.qplan --input frame0.bin --input frame1.bin --input frame2.bin --json\n"
       "  qplan run float.qplan --input cat.jpg --mean 127.5 --std 127.5 --trace trace.json\n"
       "  qplan run npu.qplan --input x.npy --npu-verify --npu-options explore=8\n"

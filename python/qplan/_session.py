@@ -121,8 +121,22 @@ class Session(Running):
         max_work: Optional[int] = None,
         custom_operators: Optional[PathLike] = None,
         step_times: bool = False,
+        _step_end: Any = None,
     ) -> None:
         lib = library()
+        # For run(tensors=...), which makes a session like this one.
+        self._arguments = dict(
+            threads=threads,
+            isa=isa,
+            pool=pool,
+            devices=devices,
+            on_npu_failure=on_npu_failure,
+            npu_verify=npu_verify,
+            npu_timeout_ms=npu_timeout_ms,
+            max_work=max_work,
+            custom_operators=custom_operators,
+        )
+        self._observed = None
         self._plan = plan if isinstance(plan, Plan) else Plan(plan)
         self._lock = threading.Lock()
         # cancel() must not wait for the run that it is to end, and close() not free what cancel() touches.
@@ -154,6 +168,8 @@ class Session(Running):
         # Timeouts of jobs need the clock.
         clock = ctypes.cast(lib.qplan_host_now_ns, ctypes.c_void_p)
         self._platform = _capi.Platform(thread_pool=thread_pool, now_ns=clock)
+        if _step_end is not None:
+            self._platform.step_end = ctypes.cast(_step_end, ctypes.c_void_p)
         self._times = Collector(self._platform) if step_times else None
         config = _capi.SessionConfig(
             isa_limit=isa_limit,
@@ -360,6 +376,8 @@ class Session(Running):
     def close(self) -> None:
         """Frees memory and threads; more calls change nothing."""
         with self._lock, self._cancel_lock:
+            if self._observed is not None:
+                self._observed.close()
             self._views = self._memory = None  # arrays of SessionTensor.array keep it as long as they are used
             self._finalizer()
 

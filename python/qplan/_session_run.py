@@ -2,11 +2,11 @@
 
 import collections.abc
 import threading
-from typing import Any, Mapping, Sequence, Tuple, Union
+from typing import Any, Dict, Mapping, Sequence, Tuple, Union, overload
 
 import numpy
 
-from . import _capi
+from . import _capi, _tensors
 from ._errors import Error, check
 from ._library import library
 from ._plan import Plan
@@ -39,16 +39,31 @@ class Running:
     _buffers: Any
     _invoke: Any
     _views: Any
+    _observed: Any
+    _arguments: Any
     _handle: Any  # methods of Session
     _check: Any
 
-    def run(self, *inputs: Inputs, out: Outputs = None) -> Tuple[numpy.ndarray, ...]:
+    @overload
+    def run(self, *inputs: Inputs, out: Outputs = None) -> Tuple[numpy.ndarray, ...]: ...
+
+    @overload
+    def run(
+        self, *inputs: Inputs, out: Outputs = None, tensors: Any
+    ) -> Tuple[Tuple[numpy.ndarray, ...], Dict[str, numpy.ndarray]]: ...
+
+    def run(self, *inputs, out=None, tensors=None):
         """One inference: the outputs as a tuple of arrays.
 
         inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
         must be the model's, nothing is converted (inputs[0].quantize does). out: arrays for the outputs, one or a
         sequence, which are returned; None: new ones.
+
+        tensors: names of tensors that steps write, or the builtin all. Then the result is two things, the outputs and
+        a dict of name to array. It is for looking inside: it runs in a session of its own, whose steps take longer.
         """
+        if tensors is not None:
+            return self._run_observed(inputs, out, tensors)
         with self._lock:
             views = self._views
             # The short way, with as few calls as possible: NumPy copies into and out of the session's memory.
@@ -69,6 +84,13 @@ class Running:
                         array[...] = view
                     return arrays
             return self._run_any(inputs, out)
+
+    def _run_observed(self, inputs, out, tensors):
+        with self._lock:
+            self._handle()
+            if self._observed is None:
+                self._observed = _tensors.observed(self, self._arguments)
+            return self._observed._observer.run(self._observed, inputs, out, tensors)
 
     def _run_any(self, inputs, out):
         """run() in every other case: names, arrays of other kinds, bound inputs and outputs."""

@@ -203,13 +203,24 @@ void step_begins(const Session& session, uint32_t i) {
   platform.step_begin(platform.user, &event);
 }
 
-void step_ends(const Session& session, uint32_t i, qplan_status status) {
-  const qplan_platform& platform = session.platform;
-  if (platform.step_end == nullptr) return;
-  qplan_event event = step_event(session, i);
-  // What failed there ran there.
-  event.kernel = session.steps[i].region->device->driver->name;
+namespace {
+
+// Only what has succeeded has outputs.
+void call_step_end(Session* session, uint32_t i, const qplan_event& event, qplan_status status) {
+  const qplan_platform& platform = session->platform;
+  session->ended_step = status == QPLAN_OK ? i : Session::kNoStep;
   platform.step_end(platform.user, &event, status);
+  session->ended_step = Session::kNoStep;
+}
+
+}  // namespace
+
+void step_ends(Session* session, uint32_t i, qplan_status status) {
+  if (session->platform.step_end == nullptr) return;
+  qplan_event event = step_event(*session, i);
+  // What failed there ran there.
+  event.kernel = session->steps[i].region->device->driver->name;
+  call_step_end(session, i, event, status);
 }
 
 namespace {
@@ -220,7 +231,7 @@ __attribute__((noinline)) qplan_status run_with_events(Session* session, uint32_
   const qplan_event event = step_event(*session, i);
   if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
   const qplan_status status = run_step(session, i);
-  if (platform.step_end != nullptr) platform.step_end(platform.user, &event, status);
+  if (platform.step_end != nullptr) call_step_end(session, i, event, status);
   return status;
 }
 

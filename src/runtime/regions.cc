@@ -125,16 +125,16 @@ NpuRun run_on_device(Session* session, uint32_t i, NpuRegion* region, NpuWait* w
     case NpuRun::kPending:
       break;
     case NpuRun::kDone:
-      step_ends(*session, i, QPLAN_OK);
+      step_ends(session, i, QPLAN_OK);
       break;
     case NpuRun::kCpu:
-      step_ends(*session, i, QPLAN_DEVICE_ERROR);
+      step_ends(session, i, QPLAN_DEVICE_ERROR);
       break;
     case NpuRun::kFailed:
-      step_ends(*session, i, session->error.status());
+      step_ends(session, i, session->error.status());
       break;
     case NpuRun::kCancelled:
-      step_ends(*session, i, QPLAN_CANCELLED);
+      step_ends(session, i, QPLAN_CANCELLED);
       break;
   }
   return run;

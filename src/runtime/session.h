@@ -97,7 +97,12 @@ struct Session {
   uint64_t macs = 0;                        // of one invoke
   uint64_t work = 0;                        // of all steps, those of regions' fallback too
   uint32_t isa = QPLAN_ISA_REFERENCE;       // the highest among the chosen variants
-  qplan_status last_run = QPLAN_INVALID_STATE;  // of the last submit
+  static constexpr uint32_t kNoStep = UINT32_MAX;
+  // On small devices, no session has room for both.
+  union {
+    qplan_status last_run = QPLAN_INVALID_STATE;  // of the last submit; not in kRunning
+    uint32_t ended_step;  // in kRunning: the step that step_end is about, of the function, or kNoStep
+  };
   qplan_platform platform = {};
   qplan_thread_pool pool = {};
   NpuState* npu = nullptr;  // null where no step runs on a device
@@ -111,6 +116,10 @@ struct Session {
   }
   bool is_cancelled() const { return __atomic_load_n(&cancel_request, __ATOMIC_RELAXED) != 0; }
 
+  void begin_running() {
+    state = SessionState::kRunning;
+    ended_step = kNoStep;
+  }
   bool is_running() const { return state == SessionState::kRunning || state == SessionState::kWaiting; }
   uint32_t num_steps() const { return function->num_steps(); }
   // Position in the plan of the function's step i.
@@ -179,7 +188,7 @@ void keep_args(Session* session, uint32_t tensor);
 qplan_status cancelled_at(Session* session, uint32_t i);
 // The events of step i, a region's on its device.
 void step_begins(const Session& session, uint32_t i);
-void step_ends(const Session& session, uint32_t i, qplan_status status);
+void step_ends(Session* session, uint32_t i, qplan_status status);
 // What step i of the function is, for events.
 qplan_event step_event(const Session& session, uint32_t i);
 
