@@ -23,7 +23,7 @@ LAYERS = [
     ("include", r"^(include/)?qplan/", []),
     ("schema", r"^format/\w+_generated\.h$|^format/flatbuffers_assert\.h$", []),
     ("tflite_schema", r"^src/packer/import/tflite/\w+_generated\.h$", []),
-    ("embedded", r"^src/packer/partition/embedded\.h$", []),
+    ("embedded", r"^(src/packer/partition|tools)/embedded\.h$", []),
     ("texts", r"^src/base/(printable|short_name)\.h$", []),
     ("base", r"^src/base/", ["include", "texts"]),
     ("layout", r"^format/kernels\.def$|^format/(container|memory_layout)\.h$", ["base"]),
@@ -83,7 +83,7 @@ LAYERS = [
       "include", "base"]),
     ("capi", r"^capi/", ["runtime", "runtime/bind", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),
-    ("tools", r"^tools/", ["include", "texts"]),
+    ("tools", r"^tools/", ["embedded", "include", "texts"]),
     ("samples", r"^samples/", ["include"]),
     ("python", r"^python/", []),
     ("tests", r"^(tests|benchmarks)/", None),  # anything

@@ -8,13 +8,16 @@
 #include <vector>
 
 #include "qplan/host.h"
+#include "tools/bench_trace.h"
 #include "tools/error.h"
 #include "tools/files.h"
+#include "tools/input.h"
 #include "tools/machine.h"
 #include "tools/model_options.h"
 #include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/session.h"
+#include "tools/tensor.h"
 #include "tools/words.h"
 
 namespace qplan::tools {
@@ -31,11 +34,15 @@ struct BenchOptions {
   std::string plan;
   SessionOptions session;
   uint32_t runs = 0;  // 0: at least kMinRuns, at least kDefaultNs
+  uint32_t warm_up = kWarmUpRuns;
+  std::vector<std::string> inputs;
+  std::string mean, std;
+  std::string csv, trace;
   bool per_step = false;
   bool json = false;
 };
 
-std::vector<uint64_t> measure(const BenchOptions& options, Session& session) {
+std::vector<uint64_t> measure(const BenchOptions& options, Session& session, BenchTrace* trace) {
   Progress progress;
   std::vector<uint64_t> times;
   uint64_t total_ns = 0;
@@ -47,7 +54,9 @@ std::vector<uint64_t> measure(const BenchOptions& options, Session& session) {
   while (!enough()) {
     const uint64_t begin = qplan_host_now_ns(nullptr);
     session.invoke();
-    times.push_back(qplan_host_now_ns(nullptr) - begin);
+    const uint64_t end = qplan_host_now_ns(nullptr);
+    times.push_back(end - begin);
+    if (!options.trace.empty()) trace->add_run(begin, end);
     total_ns += times.back();
     progress.update("run", times.size(), options.runs != 0 ? options.runs : kMinRuns);
   }
@@ -74,8 +83,11 @@ Json report_json(const BenchOptions& options, const Session& session, const Step
   Json report;
   report["plan"] = options.plan;
   report["runs"] = figures.times.size();
+  report["warmup"] = options.warm_up;
+  report["inputs"] = options.inputs.empty() ? Json("random") : Json(options.inputs);
   report["median_ns"] = summary.median_ns;
   report["p90_ns"] = summary.p90_ns;
+  report["p99_ns"] = summary.p99_ns;
   report["min_ns"] = summary.min_ns;
   report["threads"] = info.num_threads;
   report["pool"] = options.session.pool;
@@ -103,7 +115,7 @@ std::string summary_text(const Session& session, const Figures& figures) {
   char rate[32];
   std::snprintf(rate, sizeof rate, "%.2f GMAC/s", gmacs(info.macs, summary.median_ns));
   std::string text = "median " + time_text(summary.median_ns) + ", p90 " + time_text(summary.p90_ns) +
-                     ", min " + time_text(summary.min_ns) + " over " +
+                     ", p99 " + time_text(summary.p99_ns) + ", min " + time_text(summary.min_ns) + " over " +
                      count_text(figures.times.size(), "run", "runs") + "; " + rate + "; " +
                      count_text(info.num_threads, "thread", "threads") + ", " + info.isa_name + ", " +
                      count_text(info.macs, "MAC", "MACs") + ", " +
@@ -113,8 +125,39 @@ std::string summary_text(const Session& session, const Figures& figures) {
   return text;
 }
 
+void write_text(const std::string& path, const std::string& text) {
+  qplan_error error = make_error();
+  check(qplan_file_write(path.c_str(), text.data(), text.size(), &error), error, "");
+}
+
+void write_inputs(const BenchOptions& options, const PlanFile& plan, Session& session) {
+  if (options.inputs.empty()) return write_random_inputs(plan, session);
+  const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_INPUT);
+  if (options.inputs.size() != infos.size()) {
+    throw Failure("plan '" + plan.path() + "' has " + count_text(infos.size(), "input", "inputs") +
+                  ", found " + std::to_string(options.inputs.size()) + " after --input");
+  }
+  Normalisation normalisation;
+  if (!options.mean.empty()) normalisation.mean = parse_channel_values(options.mean, "--mean");
+  if (!options.std.empty()) normalisation.std = parse_channel_values(options.std, "--std");
+  for (uint32_t i = 0; i < infos.size(); ++i) {
+    std::vector<uint8_t> bytes =
+        load_input(options.inputs[i], infos[i], describe(QPLAN_INPUT, i, infos[i]), normalisation);
+    session.write(i, packed_tensor(infos[i], bytes.data()));
+  }
+}
+
+std::string runs_csv(const std::vector<uint64_t>& times) {
+  std::string text = "run,ns\n";
+  for (size_t i = 0; i < times.size(); ++i) text += std::to_string(i) + "," + std::to_string(times[i]) + "\n";
+  return text;
+}
+
 void run(const BenchOptions& options) {
   parse_isa(options.session.isa);
+  std::vector<NamedFile> inputs = {{"plan", options.plan}};
+  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
+  check_outputs({{"--csv", options.csv}, {"--trace", options.trace}}, inputs);
   Figures figures;
   const uint64_t begin = qplan_host_now_ns(nullptr);
   const PlanFile plan(options.plan);
@@ -122,17 +165,27 @@ void run(const BenchOptions& options) {
   qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
   StepTimes steps;
   if (options.per_step) steps.attach(platform);
-  Session session(plan, options.session, &platform);
-  write_random_inputs(plan, session);
+  BenchTrace trace;
+  SessionOptions of_session = options.session;
+  if (!options.trace.empty()) trace.attach(platform, of_session);
+  Session session(plan, of_session, &platform);
+  write_inputs(options, plan, session);
   if (options.per_step) {
     const qplan_session_info info = session.info();
     figures.schedules = plan_schedules(plan);
     figures.peak_gmacs = measure_peak_gmacs(info.isa) * info.num_threads;
   }
   figures.load = machine_load();
-  for (uint32_t i = 0; i < kWarmUpRuns; ++i) session.invoke();
+  for (uint32_t i = 0; i < options.warm_up; ++i) session.invoke();
   steps.clear();
-  figures.times = measure(options, session);
+  trace.clear();
+  figures.times = measure(options, session, &trace);
+  if (!options.trace.empty()) write_text(options.trace, trace.text());
+  if (!options.csv.empty()) {
+    write_text(options.csv, options.per_step
+                                ? steps_csv({session, steps, figures.peak_gmacs, figures.schedules})
+                                : runs_csv(figures.times));
+  }
 
   if (options.json) {
     print(report_json(options, session, steps, figures).dump(2, ' ', false, Json::error_handler_t::replace) +
@@ -162,18 +215,38 @@ void add_bench_command(CLI::App& app) {
         if (CLI::detail::lexical_cast(text, value) && value >= 1) return std::string();
         return "'" + text + "' is not a number of runs from 1";
       });
+  command->add_option("--warmup", options->warm_up, "Runs before those that are measured (default 5)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000000));
+  command->add_option("--input", options->inputs, "Inputs as those of `qplan run`, in place of random ones")
+      ->type_name("FILE");
+  command->add_option("--mean", options->mean, "Of pictures after --input: see `qplan run`")->type_name("M");
+  command->add_option("--std", options->std, "See --mean")->type_name("S");
+  command
+      ->add_option(
+          "--csv", options->csv,
+          "Write a line for each run there, with its nanoseconds; with --per-step a line for each step")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace", options->trace,
+                   "Write runs, steps and what each worker does when, for Perfetto; the measured times then "
+                   "include reading the clock")
+      ->type_name("FILE");
   command->add_flag("--per-step", options->per_step,
                     "Also the time of each step (its clock reads add a little), its MACs and bytes, "
                     "and its share of what this machine can multiply at most");
   command->add_flag("--json", options->json, "Print the figures as JSON, times in nanoseconds");
   command->footer(
-      "Inputs are random, the same in every call; 5 runs go before those that count. A warning says\n"
+      "Without --input, inputs are random, the same in every call; 5 runs go before those that count. A "
+      "warning says\n"
       "when other work kept the machine busy or the runs spread widely: such figures are not the\n"
       "machine's best.\n"
       "Examples:\n"
       "  qplan bench model.qplan --threads 2\n"
       "  qplan bench model.qplan --isa avx2 --per-step\n"
       "  qplan bench model.qplan --runs 200 --json\n"
+      "  qplan bench model.qplan --input cat.bmp --warmup 50 --csv runs.csv\n"
+      "  qplan bench model.qplan --threads 2 --runs 5 --trace trace.json\n"
       "  qplan bench npu.qplan --driver ./libmy_driver.so\n"
       "Regions on the simulator take the simulator's time, not a device's.");
   command->callback([options]() { run(*options); });

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include "qplan/host.h"
 #include "src/base/short_name.h"
@@ -77,15 +78,16 @@ TimeSummary summarise(std::vector<uint64_t> times) {
   if (times.empty()) return {};
   std::sort(times.begin(), times.end());
   const size_t n = times.size();
-  return {(times[(n - 1) / 2] + times[n / 2]) / 2, times[(n * 9 + 9) / 10 - 1], times.front()};
+  return {(times[(n - 1) / 2] + times[n / 2]) / 2, times[(n * 9 + 9) / 10 - 1], times.front(),
+          times[(n * 99 + 99) / 100 - 1]};
 }
 
-void write_random_inputs(const PlanFile& plan, Session& session) {
-  std::mt19937 random(kInputSeed);
-  const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_INPUT);
-  for (uint32_t i = 0; i < infos.size(); ++i) {
-    std::vector<uint8_t> bytes(infos[i].size_bytes);
-    if (is_type(infos[i].dtype, kDLFloat, 32)) {
+std::vector<std::vector<uint8_t>> random_inputs(const PlanFile& plan, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::vector<uint8_t>> inputs;
+  for (const qplan_tensor_info& info : tensor_infos(plan.plan(), QPLAN_INPUT)) {
+    std::vector<uint8_t> bytes(info.size_bytes);
+    if (is_type(info.dtype, kDLFloat, 32)) {
       auto* values = reinterpret_cast<float*>(bytes.data());
       for (size_t k = 0; k < bytes.size() / sizeof(float); ++k) {
         values[k] = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
@@ -93,8 +95,15 @@ void write_random_inputs(const PlanFile& plan, Session& session) {
     } else {
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
     }
-    session.write(i, packed_tensor(infos[i], bytes.data()));
+    inputs.push_back(std::move(bytes));
   }
+  return inputs;
+}
+
+void write_random_inputs(const PlanFile& plan, Session& session) {
+  const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_INPUT);
+  std::vector<std::vector<uint8_t>> inputs = random_inputs(plan, kInputSeed);
+  for (uint32_t i = 0; i < infos.size(); ++i) session.write(i, packed_tensor(infos[i], inputs[i].data()));
 }
 
 void StepTimes::attach(qplan_platform& platform) {
@@ -171,6 +180,7 @@ Json steps_json(const StepReport& report) {
     entry["bytes"] = row.event.bytes;
     entry["median_ns"] = row.time.median_ns;
     entry["p90_ns"] = row.time.p90_ns;
+    entry["p99_ns"] = row.time.p99_ns;
     entry["min_ns"] = row.time.min_ns;
     entry["gmac_per_s"] = row.rate;
     entry["share"] = row.share;
@@ -179,6 +189,20 @@ Json steps_json(const StepReport& report) {
     list.push_back(entry);
   }
   return list;
+}
+
+std::string steps_csv(const StepReport& report) {
+  std::string text = "step,op,kernel,name,median_ns,p90_ns,p99_ns,min_ns,macs,bytes\n";
+  for (const StepRow& row : step_rows(report.session, report.times, report.peak_gmacs).rows) {
+    text += std::to_string(row.event.step);
+    for (const char* field : {row.event.op, row.event.kernel, row.event.name}) text += "," + csv_text(field);
+    for (const uint64_t number : {row.time.median_ns, row.time.p90_ns, row.time.p99_ns, row.time.min_ns,
+                                  row.event.macs, row.event.bytes}) {
+      text += "," + std::to_string(number);
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace qplan::tools

@@ -12,7 +12,13 @@
 
 namespace qplan::tools {
 
-enum ExitCode { kExitOk = 0, kExitFailure = 1, kExitUsage = 2 };
+enum ExitCode { kExitOk = 0, kExitFailure = 1, kExitUsage = 2, kExitDifferent = 3 };
+
+// Ends a command that has printed its report with that status: the result is no error, but scripts look at
+// it.
+struct ExitStatus {
+  int code;
+};
 
 // Something about the model, the plan, a file or the machine.
 class Failure : public std::runtime_error {

@@ -110,4 +110,21 @@ double measure_peak_gmacs(uint32_t isa) {
   return 0;
 }
 
+double measure_read_gbytes() {
+  constexpr size_t kWords = size_t{64} << 17;  // of 8 bytes
+  const std::vector<uint64_t> words(kWords, 1);
+  uint64_t best_ns = UINT64_MAX;
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t begin = qplan_host_now_ns(nullptr);
+    uint64_t sums[4] = {};  // that do not wait for each other
+    for (size_t k = 0; k < kWords; k += 4) {
+      for (size_t s = 0; s < 4; ++s) sums[s] += words[k + s];
+    }
+    const uint64_t ns = qplan_host_now_ns(nullptr) - begin;
+    // A use of the sums, which the compiler would leave out else.
+    if (sums[0] + sums[1] + sums[2] + sums[3] == kWords) best_ns = std::min(best_ns, ns);
+  }
+  return static_cast<double>(kWords * sizeof(uint64_t)) / static_cast<double>(std::max<uint64_t>(best_ns, 1));
+}
+
 }  // namespace qplan::tools

@@ -31,6 +31,10 @@ std::vector<std::string> load_warnings(const MachineLoad& load, uint32_t threads
 // several measurements, about 10 ms in all. 0 for an instruction set that has no such loop here.
 double measure_peak_gmacs(uint32_t isa);
 
+// GB/s with which one thread reads memory that no cache holds: 64 MB in order, the fastest of three times,
+// about 30 ms in all.
+double measure_read_gbytes();
+
 }  // namespace qplan::tools
 
 #endif  // QPLAN_TOOLS_MACHINE_H_

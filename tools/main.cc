@@ -125,7 +125,8 @@ int run(int argc, char** argv) {
       "  qplan pack model.tflite -o model.qplan\n"
       "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
       "  qplan bench model.qplan --threads 2\n"
-      "Exit status: 0 success, 1 something is wrong with a model, plan, file or machine, 2 wrong usage.\n"
+      "Exit status: 0 success, 1 something is wrong with a model, plan, file or machine, 2 wrong usage, 3 "
+      "`check` or `diff` found a difference.\n"
       "'qplan help COMMAND' describes each command.");
   add_pack_command(app);
   add_run_command(app);
@@ -133,7 +134,10 @@ int run(int argc, char** argv) {
   add_bench_command(app);
   add_tune_command(app);
   add_check_command(app);
+  add_diff_command(app);
   add_disasm_command(app);
+  add_report_command(app);
+  add_eval_command(app);
   add_emit_c_command(app);
   add_import_command(app);
   add_explain_command(app);
@@ -151,6 +155,9 @@ int run(int argc, char** argv) {
     if (app.get_subcommands().empty()) throw UsageError("a command is required");
     finish_stdout();
     return kExitOk;
+  } catch (const ExitStatus& status) {
+    finish_stdout();
+    return status.code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version
       app.exit(error);

@@ -54,8 +54,10 @@ struct TimeSummary {
   uint64_t median_ns = 0;
   uint64_t p90_ns = 0;
   uint64_t min_ns = 0;
+  uint64_t p99_ns = 0;
 };
-// median: the mean of the middle two of an even count; p90: the smallest value that 90 % do not exceed.
+// median: the mean of the middle two of an even count; p90: the smallest value that 90 % do not exceed; p99
+// alike.
 TimeSummary summarise(std::vector<uint64_t> times);
 
 // macs / ns = GMAC/s.
@@ -63,8 +65,9 @@ inline double gmacs(uint64_t macs, uint64_t ns) {
   return ns == 0 ? 0 : static_cast<double>(macs) / static_cast<double>(ns);
 }
 
-// Random bytes for integers, [-1, 1) for floats, the same in every call: kernels whose time depends on values
-// meet ordinary ones.
+// Random bytes for integers, [-1, 1) for floats: the bytes of each input, the same in every call with a seed.
+std::vector<std::vector<uint8_t>> random_inputs(const PlanFile& plan, uint32_t seed);
+// Those of seed 1: kernels whose time depends on values meet ordinary ones.
 void write_random_inputs(const PlanFile& plan, Session& session);
 
 // Time of each step in each run, through the platform's hooks.
@@ -96,6 +99,7 @@ struct StepReport {
 };
 std::string steps_text(const StepReport& report);
 nlohmann::ordered_json steps_json(const StepReport& report);
+std::string steps_csv(const StepReport& report);
 
 }  // namespace qplan::tools
 

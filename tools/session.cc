@@ -115,7 +115,7 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   }
   own_platform_.struct_size = sizeof own_platform_;
   qplan_platform* platform = hooks != nullptr ? hooks : &own_platform_;
-  platform->thread_pool = pool_.get();
+  platform->thread_pool = options.wrap_pool ? options.wrap_pool(pool_.get()) : pool_.get();
 
   qplan_session_config config{};
   config.struct_size = sizeof config;

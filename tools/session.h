@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ struct SessionOptions {
   uint64_t max_work = 0;  // 0: no limit
   std::string custom_operators;
   NpuOptions npu;
+  // A pool in front of the session's, which may be null; for traces. It must outlive the session.
+  std::function<const qplan_thread_pool*(const qplan_thread_pool*)> wrap_pool;
 };
 
 // --threads, --isa, --pool, --max-work, and those about devices.

@@ -24,6 +24,10 @@ std::string short_count(uint64_t number);
 // "12.34 us" below a millisecond, "1.234 ms" below a second, "1.234 s".
 std::string time_text(uint64_t ns);
 
+// A field of a CSV file, as RFC 4180 quotes it: in double quotes where it holds a comma, a quote or a line
+// end.
+std::string csv_text(std::string_view text);
+
 // "a, b, c"
 std::string joined(const std::vector<std::string>& words);
 

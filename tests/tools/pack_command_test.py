@@ -1,5 +1,6 @@
 """qplan pack, inspect, disasm, import, check, bench, --help, --version."""
 
+import json
 import os
 import re
 import stat
@@ -8,7 +9,7 @@ import unittest
 
 from support import DIGITS, REPOSITORY, CommandTest, run
 
-SUBCOMMANDS = ("pack", "run", "inspect", "bench", "tune", "check", "disasm", "import")
+SUBCOMMANDS = ("pack", "run", "inspect", "bench", "tune", "check", "diff", "eval", "report", "disasm", "import")
 
 
 class Pack(CommandTest):
@@ -215,6 +216,8 @@ class Bench(CommandTest):
         self.assertEqual((report["runs"], report["threads"]), (30, 2))
         self.assertLessEqual(report["min_ns"], report["median_ns"])
         self.assertLessEqual(report["median_ns"], report["p90_ns"])
+        self.assertLessEqual(report["p90_ns"], report["p99_ns"])
+        self.assertEqual((report["warmup"], report["inputs"]), (5, "random"))
         self.assertGreater(report["min_ns"], 0)
         self.assertGreater(report["macs"], 0)
         self.assertGreater(report["memory_bytes"], 0)
@@ -225,6 +228,40 @@ class Bench(CommandTest):
 
     def test_runs_thirty_times_at_least(self):
         self.assertGreaterEqual(self.succeed_json("bench", self.plan, "--json")["runs"], 30)
+
+    def test_inputs_and_warm_up_are_the_callers(self):
+        report = self.succeed_json("bench", self.plan, "--input", self.digit_input(3), "--warmup", "0", "--runs", "2", "--json")
+        self.assertEqual((report["warmup"], report["inputs"]), (0, [str(self.digit_input(3))]))
+        self.refused(1, ["has 1 input, found 2"], "bench", self.plan, "--input", DIGITS, "--input", DIGITS)
+        self.refused(1, ["is the same file as plan"], "bench", self.plan, "--csv", self.plan)
+
+    def test_csv_has_runs_or_steps(self):
+        table = self.folder / "table.csv"
+        self.succeed("bench", self.plan, "--runs", "7", "--csv", table)
+        lines = table.read_text().splitlines()
+        self.assertEqual((lines[0], len(lines)), ("run,ns", 8))
+        self.succeed("bench", self.plan, "--runs", "7", "--per-step", "--csv", table)
+        lines = table.read_text().splitlines()
+        self.assertEqual(lines[0], "step,op,kernel,name,median_ns,p90_ns,p99_ns,min_ns,macs,bytes")
+        self.assertEqual(len(lines), 12)
+        self.assertIn(",block1/add,", lines[3])
+
+    def test_trace_has_a_span_for_each_run_and_a_lane_for_each_worker(self):
+        file = self.folder / "trace.json"
+        self.succeed("bench", self.plan, "--runs", "3", "--threads", "2", "--trace", file)
+        events = json.loads(file.read_text())["traceEvents"]
+        lanes = {event["args"]["name"]: event["tid"] for event in events if event["ph"] == "M"}
+        self.assertEqual(list(lanes), ["runs", "steps", "worker 0", "worker 1"])
+        spans = {name: [event for event in events if event["ph"] == "X" and event["tid"] == lane] for name, lane in lanes.items()}
+        self.assertEqual([span["name"] for span in spans["runs"]], ["run 0", "run 1", "run 2"])
+        self.assertEqual(len(spans["steps"]), 3 * 11)
+        # Steps are inside their runs, and what workers do is inside a step of the same name.
+        for span in spans["steps"]:
+            self.assertTrue(any(run["ts"] <= span["ts"] and span["ts"] + span["dur"] <= run["ts"] + run["dur"] for run in spans["runs"]))
+        tasks = spans["worker 0"] + spans["worker 1"]
+        self.assertGreater(len(tasks), 0)
+        for task in tasks:
+            self.assertTrue(any(step["name"] == task["name"] and step["ts"] <= task["ts"] for step in spans["steps"]))
 
     def test_isa_limit_is_kept(self):
         self.assertEqual(self.succeed_json("bench", self.plan, "--isa", "reference", "--json")["isa"], "reference")

@@ -1,0 +1,181 @@
+"""qplan check: comparisons with expected outputs, other plans and other kernels, and the search for the step at fault."""
+
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+from support import DIGITS, SHARED, CommandTest, needs_shared, run
+
+FAULTY = os.environ.get("QPLAN_FAULTY_COMMAND", "")  # its conv2d for SSE4.1 is wrong: faulty_kernel.cc
+needs_faulty = unittest.skipUnless(os.path.exists(FAULTY), "no command with a planted fault (QPLAN_FAULTY_COMMAND)")
+
+
+class Check(CommandTest):
+    def case(self, *digits):
+        """A directory with a case for each digit."""
+        for digit in digits:
+            folder = self.folder / "golden" / f"digit{digit}"
+            folder.mkdir(parents=True)
+            shutil.copy(self.digit_input(digit), folder / "input0.bin")
+            (folder / "output0.bin").write_bytes(self.digit_output(digit))
+        return self.folder / "golden"
+
+    def different(self, *arguments, command=None):
+        """The command must end with 3 and print nothing on stderr; returns its JSON report."""
+        if command is None:
+            result = run("check", *arguments, "--json")
+        else:
+            words = [command, "check", *map(str, arguments), "--json"]
+            result = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((result.returncode, result.stderr), (3, ""), arguments)
+        return json.loads(result.stdout)
+
+    def test_without_options_it_verifies_as_before(self):
+        text = self.succeed("check", self.plan)
+        self.assertTrue(text.startswith("OK: "), text)
+        self.assertIn("digest and structure verified, 11 steps bound (", text)
+        self.assertEqual(len(text.splitlines()), 1)
+        self.assertTrue(self.succeed("check", DIGITS).startswith("OK: "))
+        self.refused(2, ["--input needs --expect or --against"], "check", self.plan, "--input", self.digit_input(1))
+        damaged = bytearray(self.plan.read_bytes())
+        damaged[-1] ^= 1
+        self.refused(1, ["SHA-256"], "check", self.file("damaged.qplan", bytes(damaged)), "--against", "isas")
+
+    def test_expected_outputs_of_several_cases(self):
+        golden = self.case(*range(10))
+        text = self.succeed("check", self.plan, "--expect", golden)
+        self.assertIn("10 comparisons, all equal", text)
+        self.assertIn("digit7", text)
+        one = self.succeed("check", DIGITS, "--expect", golden / "digit3", "--threads", "2")
+        self.assertIn("1 comparison, all equal", one)
+
+    def test_other_outputs_than_expected_say_how_far_they_are(self):
+        golden = self.case(3)
+        wrong = bytearray(self.digit_output(3))
+        wrong[0] = (wrong[0] + 2) % 256
+        wrong[9] = (wrong[9] + 5) % 256
+        (golden / "digit3" / "output0.bin").write_bytes(wrong)
+        report = self.different(self.plan, "--expect", golden)
+        (comparison,) = report["comparisons"]
+        self.assertEqual((report["equal"], comparison["case"]), (False, "digit3"))
+        output = comparison["outputs"][0]
+        self.assertEqual((output["elements"], output["different"], output["max_steps"]), (10, 2, 5))
+        self.assertEqual(output["histogram"], {"2": 1, "5..8": 1})
+        self.assertEqual(output["first_different"], 0)
+        self.assertEqual((output["rows"], output["same_top1"]), (1, 1))
+        self.assertGreater(output["snr_db"], 20)
+        # No kernel is to blame, and it says so.
+        self.assertIn("the reference kernels do not give the expected outputs either", comparison["note"])
+        self.assertNotIn("first_difference", comparison)
+        within = self.succeed_json("check", self.plan, "--expect", golden, "--tolerance", "5", "--json")
+        self.assertEqual((within["equal"], within["within_tolerance"]), (False, True))
+        self.assertEqual(self.different(self.plan, "--expect", golden, "--tolerance", "4")["within_tolerance"], False)
+
+    def test_inputs_of_the_command_line(self):
+        golden = self.case(5)
+        os.remove(golden / "digit5" / "input0.bin")
+        self.refused(1, ["has no input0.bin", "--input"], "check", self.plan, "--expect", golden)
+        self.succeed("check", self.plan, "--expect", golden, "--input", self.digit_input(5))
+        self.different(self.plan, "--expect", golden, "--input", self.digit_input(4))
+
+    def test_kernels_threads_and_cascades_give_the_same(self):
+        text = self.succeed("check", DIGITS, "--against", "reference,isas,threads,cascades", "--random", "3")
+        for isa in self.isas():
+            if isa != "reference":
+                self.assertIn(f"isa {isa} against the reference kernels, random 3", text)
+        for what in ("2 threads", "4 threads", "cascades memory", "cascades all"):
+            self.assertIn(f"{what} against the reference kernels", text)
+        self.assertIn("all equal", text)
+        self.refused(1, ["--against cascades: needs a model"], "check", self.plan, "--against", "cascades")
+        self.refused(1, ["no regions", "--target"], "check", self.plan, "--against", "sim")
+        self.refused(1, ["did you mean 'isas'?"], "check", self.plan, "--against", "isa")
+
+    def test_all_leaves_out_what_does_not_apply_and_says_so(self):
+        report = self.succeed_json("check", self.plan, "--against", "all", "--json")
+        self.assertEqual([skipped["what"] for skipped in report["skipped"]], ["sim", "cascades", "onnxruntime"])
+
+    def test_the_simulator(self):
+        text = self.succeed("check", DIGITS, "--target", "vta, cpu", "--against", "sim")
+        self.assertIn("the device (sim) against the reference kernels", text)
+
+    def test_another_plan(self):
+        other = self.folder / "other.qplan"
+        self.succeed("pack", DIGITS, "-o", other, "--fuse", "all")
+        self.succeed("check", self.plan, "--against", other)
+        self.succeed("check", self.plan, "--against", DIGITS)
+        self.succeed("pack", DIGITS, "-o", other, "--io", "float")
+        self.refused(1, ["its inputs are float32", "--io"], "check", self.plan, "--against", other)
+
+    def models_with_another_scale(self):
+        text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8), int8]) {{
+  %0 = qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 1f, 0, name="same");
+  %1 = qnn.add(%0, const(Tensor[(1), int8], [{addend}]), 1f, 0, 1f, 0, 1f, 0, name="other");
+  qnn.add(%1, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 1f, 0, name="last")
+}}
+"""
+        plans = []
+        for addend in (3, 4):
+            model = self.file(f"add{addend}.relay", text.format(addend=addend).encode())
+            plans.append(self.folder / f"add{addend}.qplan")
+            self.succeed("pack", model, "-o", plans[-1])
+        return plans
+
+    def test_the_first_step_of_another_plan_that_differs(self):
+        expected, found = self.models_with_another_scale()
+        x = self.file("x.bin", bytes(range(8)))
+        report = self.different(found, "--against", expected, "--input", x, "--reproduce", self.folder / "shown")
+        first = report["comparisons"][0]["first_difference"]
+        self.assertEqual((first["step"], first["name"], first["equal_before"]), (1, "other", 1))
+        self.assertEqual(first["comparison"]["histogram"], {"1": 8})
+        self.assertTrue(first["reproduced"]["step_alone"])
+        # The written plan has that step alone: x + 1 goes in, x + 5 comes out, x + 4 was expected.
+        shown = self.folder / "shown"
+        self.assertEqual((shown / "input0.bin").read_bytes(), bytes(range(1, 9)))
+        self.assertEqual((shown / "output0.bin").read_bytes(), bytes(range(4, 12)))
+        self.assertEqual(len(self.succeed_json("inspect", shown / "step1.qplan", "--json")["steps"]), 1)
+        self.different(shown / "step1.qplan", "--expect", shown)
+        text = run("check", found, "--against", expected, "--input", x)
+        self.assertIn("first different step: 1 add 'other'", text.stdout)
+        self.assertIn("--reproduce DIR", text.stdout)
+
+    @needs_faulty
+    def test_a_planted_kernel_fault_is_found_and_shown(self):
+        golden, shown = self.case(2), self.folder / "shown"
+        self.succeed("check", self.plan, "--expect", golden, "--isa", "sse41")
+        for arguments in (("--against", "isas"), ("--expect", golden, "--isa", "sse41"),
+                          ("--against", "reference", "--isa", "sse41", "--threads", "2")):
+            with self.subTest(arguments):
+                report = self.different(self.plan, *arguments, "--reproduce", shown, command=FAULTY)
+                wrong = [c for c in report["comparisons"] if not c["within_tolerance"]]
+                first = wrong[0]["first_difference"]
+                self.assertEqual((first["name"], first["kernel"]), ("block2/add", "conv2d_sse41"))
+                self.assertEqual(first["comparison"]["different"], 64)
+                self.assertEqual(first["comparison"]["histogram"], {"33..64": 64})
+                self.assertEqual(first["equal_before"], first["step"])
+                self.assertTrue(first["reproduced"]["step_alone"])
+                # The small plan shows the fault with the faulty command, and is right with the other one.
+                plan = shown / first["reproduced"]["plan"]
+                self.assertEqual(len(self.succeed_json("inspect", plan, "--json")["steps"]), 1)
+                command = first["reproduced"]["command"].split()
+                self.assertEqual(subprocess.run([FAULTY, *command[1:]], capture_output=True, check=False).returncode, 3)
+                self.assertIn("all equal", self.succeed(*command[1:]))
+
+    @needs_faulty
+    def test_other_instruction_sets_of_the_faulty_command_are_equal(self):
+        report = self.different(DIGITS, "--against", "isas", command=FAULTY)
+        wrong = {c["what"] for c in report["comparisons"] if not c["within_tolerance"]}
+        self.assertEqual(wrong, {"isa sse41"})
+
+    @needs_shared
+    def test_goldens_of_the_reference_set(self):
+        name = "mobilenet_v1_0.25_128_quant"
+        model, golden = SHARED / "models" / f"{name}.tflite", SHARED / "golden" / name
+        text = self.succeed("check", model, "--expect", golden, "--against", "isas")
+        self.assertIn("all equal", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""qplan diff: what is different about two plans."""
+
+import json
+import unittest
+
+from support import DIGITS, CommandTest, run
+
+ADD = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, {n}), int8]) {{
+  %0 = qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 1f, 0, name="first");
+  qnn.add(%0, const(Tensor[(1), int8], [2]), 1f, 0, 1f, 0, 1f, 0, name="{last}")
+}}
+"""
+
+
+class Diff(CommandTest):
+    def plan_of(self, name, **values):
+        plan = self.folder / f"{name}.qplan"
+        model = self.file(f"{name}.relay", ADD.format(**{"n": 8, "last": "last", **values}).encode())
+        self.succeed("pack", model, "-o", plan)
+        return plan
+
+    def differ(self, *arguments):
+        result = run("diff", *arguments)
+        self.assertEqual((result.returncode, result.stderr), (3, ""))
+        return result.stdout
+
+    def report(self, *arguments):
+        return json.loads(self.differ(*arguments, "--json"))
+
+    def test_the_same_content_is_equal_whatever_the_names(self):
+        stripped = self.folder / "stripped.qplan"
+        self.succeed("pack", DIGITS, "-o", stripped, "--strip-names")
+        self.assertIn("the same content", self.succeed("diff", self.plan, stripped))
+        self.assertTrue(self.succeed_json("diff", self.plan, self.plan, "--json")["same_content"])
+
+    def test_fused_layers_are_counted_and_named(self):
+        observable = self.folder / "observable.qplan"
+        self.succeed("pack", DIGITS, "-o", observable, "--observable")
+        report = self.report(self.plan, observable)
+        self.assertEqual(report["operators"]["steps"], [11, 13])
+        self.assertEqual(report["operators"]["add"], [0, 2])
+        self.assertEqual(report["operators"]["conv2d"], [4, 4])
+        self.assertEqual({step["name"] for step in report["only_in_b"]}, {"block1/pointwise", "block2/pointwise"})
+        changed = {step["name"]: step["changes"] for step in report["steps"]}
+        self.assertEqual(changed["block1/add"]["op"], ["conv2d", "add"])
+        text = self.differ(self.plan, observable)
+        self.assertIn("steps only in b: 2", text)
+        self.assertIn("block1/add: op conv2d -> add", text)
+
+    def test_quantisation_and_memory(self):
+        unsigned = self.folder / "unsigned.qplan"
+        self.succeed("pack", DIGITS, "-o", unsigned, "--io", "uint8")
+        changed = {tensor["name"]: tensor["changes"] for tensor in self.report(self.plan, unsigned)["quantisation"]}
+        info = self.succeed_json("inspect", self.plan, "--json")["inputs"][0]
+        self.assertEqual(changed[info["name"]]["dtype"], ["int8", "uint8"])
+        zero_point = info["zero_point"]
+        self.assertEqual(changed[info["name"]]["zero_point"], [zero_point, zero_point + 128])
+        self.assertNotIn("scale", changed[info["name"]])
+        larger = self.report(self.plan_of("a"), self.plan_of("c", n=8000))
+        a, b = larger["memory"]["arena"]
+        self.assertGreater(b, a + 7000)
+        a, b = larger["estimated time"]["all steps"]
+        self.assertGreater(b, 100 * a)
+
+    def test_placement(self):
+        npu = self.folder / "npu.qplan"
+        self.succeed("pack", DIGITS, "-o", npu, "--target", "vta, cpu")
+        report = self.report(self.plan, npu)
+        self.assertEqual(report["placement"]["regions"][0], 0)
+        self.assertGreater(report["placement"]["regions"][1], 0)
+        self.assertEqual(report["placement"]["MACs on vta"][0], 0)
+        self.assertGreater(report["placement"]["MACs on vta"][1], report["placement"]["MACs on cpu"][1])
+
+    def test_errors(self):
+        self.refused(1, ["make a plan of it first"], "diff", self.plan, DIGITS)
+        self.refused(2, ["b is required"], "diff", self.plan)
+
+
+if __name__ == "__main__":
+    unittest.main()

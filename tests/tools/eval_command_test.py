@@ -1,0 +1,87 @@
+"""qplan eval: accuracy over a folder, the most frequent mistakes, and comparisons of answers."""
+
+import csv
+import shutil
+import unittest
+
+from support import DIGITS, DIGITS_LABELS, CommandTest
+
+
+class Eval(CommandTest):
+    """The ten digits, whose answers follow from the oracle's outputs."""
+
+    def setUp(self):
+        super().setUp()
+        self.images = self.folder / "images"
+        (self.images / "odd").mkdir(parents=True)
+        self.answers = {}
+        for digit in range(10):
+            name = f"odd/d{digit}.bin" if digit % 2 else f"d{digit}.bin"
+            shutil.copy(self.digit_input(digit), self.images / name)
+            scores = [(byte + 128) % 256 for byte in self.digit_output(digit)]  # int8 as 0..255, in the same order
+            self.answers[name] = scores.index(max(scores))
+
+    def table(self, name, rows, heading="file,class\n"):
+        return self.file(name, (heading + "".join(f"{file},{value}\n" for file, value in rows.items())).encode())
+
+    def test_counts_right_answers_and_lists_mistakes(self):
+        wrong = dict(self.answers)
+        first, second = list(wrong)[:2]
+        wrong[first], wrong[second] = 9, 9
+        expected = {(9, self.answers[first]), (9, self.answers[second])}
+        labels = self.table("labels.csv", wrong)
+        report = self.succeed_json("eval", self.plan, "--images", self.images, "--labels", labels, "--json")
+        self.assertEqual((report["pictures"], report["labelled"], report["right"]), (10, 10, 8))
+        self.assertAlmostEqual(report["top1"], 0.8)
+        self.assertEqual({(c["label"], c["answer"]) for c in report["confusions"]}, expected)
+        all_right = self.succeed("eval", self.plan, "--images", self.images, "--labels", self.table("r.csv", self.answers))
+        self.assertIn("top-1  100.00 % (10 of 10)", all_right)
+        ten = self.succeed_json("eval", self.plan, "--images", self.images, "--labels", labels, "--top", "10", "--json")
+        self.assertEqual(ten["topk"], 1.0)
+
+    def test_classes_may_be_names_and_files_without_folders(self):
+        names = DIGITS_LABELS.read_text().splitlines()
+        rows = {file.split("/")[-1]: names[value] for file, value in self.answers.items()}
+        labels = self.table("labels.csv", rows, heading="")
+        text = self.succeed("eval", self.plan, "--images", self.images, "--labels", labels, "--names", DIGITS_LABELS)
+        self.assertIn("top-1  100.00 %", text)
+        shifted = self.table("shifted.csv", {file: value - 1 for file, value in self.answers.items()}, heading="")
+        self.succeed("eval", self.plan, "--images", self.images, "--labels", shifted, "--label-offset", "1")
+        self.refused(1, ["has class -1", "--label-offset"], "eval", self.plan, "--images", self.images, "--labels", shifted)
+
+    def test_answers_are_compared_with_plans_models_and_files(self):
+        answers = dict(self.answers)
+        answers["d0.bin"] = (answers["d0.bin"] + 1) % 10
+        file = self.table("answers.csv", answers)
+        report = self.succeed_json("eval", self.plan, "--images", self.images, "--against", file, "--json")
+        self.assertAlmostEqual(report["agreement"], 0.9)
+        for other in (self.plan, DIGITS):
+            report = self.succeed_json("eval", self.plan, "--images", self.images, "--against", other, "--json")
+            self.assertEqual(report["agreement"], 1.0)
+        table = self.folder / "out.csv"
+        self.succeed("eval", self.plan, "--images", self.images, "--against", file, "--csv", table)
+        with open(table, newline="") as lines:
+            rows = {row["file"]: row for row in csv.DictReader(lines)}
+        self.assertEqual({name: int(row["answer"]) for name, row in rows.items()}, self.answers)
+        self.assertEqual({name: int(row["answer_of_other"]) for name, row in rows.items()}, answers)
+
+    def test_errors(self):
+        images = ("--images", self.images)
+        self.refused(2, ["--labels CSV, --against"], "eval", self.plan, *images)
+        self.refused(1, ["has no pictures"], "eval", self.plan, "--images", self.tmp("empty"), "--against", DIGITS)
+        del self.answers["d0.bin"]
+        few = self.table("few.csv", self.answers)
+        self.refused(1, ["no class for 1 picture, the first is 'd0.bin'"], "eval", self.plan, *images, "--labels", few)
+        self.answers.update({"d0.bin": 0, "gone.bin": 1})
+        many = self.table("many.csv", self.answers)
+        self.refused(1, ["names 1 file that", "'gone.bin'"], "eval", self.plan, *images, "--labels", many)
+        names = self.file("bad.csv", b"d0.bin,zero\nd2.bin,two\n")
+        self.refused(1, ["line 2: 'two' is no number; --names"], "eval", self.plan, *images, "--labels", names)
+
+    def tmp(self, name):
+        (self.folder / name).mkdir()
+        return self.folder / name
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+#include "tools/check_runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "tools/error.h"
+#include "tools/input.h"
+#include "tools/tensor.h"
+#include "tools/words.h"
+
+namespace qplan::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "DIR/output0.bin" or ".npy"; "" where neither is there.
+std::string tensor_file(const fs::path& directory, const std::string& stem) {
+  for (const char* extension : {".bin", ".npy"}) {
+    const fs::path path = directory / (stem + extension);
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) return path.string();
+  }
+  return "";
+}
+
+TensorBytes read_tensors(const fs::path& directory, const char* noun, int direction,
+                         const std::vector<qplan_tensor_info>& infos) {
+  TensorBytes tensors;
+  for (uint32_t i = 0; i < infos.size(); ++i) {
+    const std::string stem = noun + std::to_string(i), path = tensor_file(directory, stem);
+    if (path.empty()) {
+      throw Failure("'" + directory.string() + "': has no " + stem + ".bin or " + stem + ".npy for " +
+                    describe(direction, i, infos[i]));
+    }
+    tensors.push_back(load_input(path, infos[i], describe(direction, i, infos[i]), {}));
+  }
+  return tensors;
+}
+
+CheckCase read_case(const fs::path& directory, const PlanFile& plan, const TensorBytes& given) {
+  const std::vector<qplan_tensor_info> inputs = tensor_infos(plan.plan(), QPLAN_INPUT);
+  CheckCase result;
+  result.name = directory.filename().empty() ? directory.parent_path().filename().string()
+                                             : directory.filename().string();
+  const bool has_inputs = inputs.empty() || !tensor_file(directory, "input0").empty();
+  if (!has_inputs && given.empty()) {
+    throw Failure("'" + directory.string() +
+                  "': has no input0.bin or input0.npy beside its outputs; put it there or give --input");
+  }
+  result.inputs = given.empty() ? read_tensors(directory, "input", QPLAN_INPUT, inputs) : given;
+  result.outputs = read_tensors(directory, "output", QPLAN_OUTPUT, tensor_infos(plan.plan(), QPLAN_OUTPUT));
+  return result;
+}
+
+}  // namespace
+
+std::vector<CheckCase> expected_cases(const std::string& directory, const PlanFile& plan,
+                                      const TensorBytes& given) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) throw Failure("--expect '" + directory + "': is not a directory");
+  if (!tensor_file(directory, "output0").empty()) return {read_case(directory, plan, given)};
+  std::vector<fs::path> below;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    if (!tensor_file(entry.path(), "output0").empty()) below.push_back(entry.path());
+  }
+  if (below.empty()) {
+    throw Failure("--expect '" + directory +
+                  "': neither it nor a directory in it has output0.bin or output0.npy");
+  }
+  std::ranges::sort(below);
+  std::vector<CheckCase> cases;
+  for (const fs::path& path : below) cases.push_back(read_case(path, plan, given));
+  return cases;
+}
+
+CheckRun run_check_side(const CheckSide& side, const TensorBytes& inputs, bool with_tensors) {
+  qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
+  StepTensors tensors;
+  if (with_tensors) tensors.attach(platform);
+  Session session(*side.plan, side.options, &platform);
+  tensors.watch(session.get());
+  const std::vector<qplan_tensor_info> input_infos = tensor_infos(side.plan->plan(), QPLAN_INPUT);
+  const std::vector<qplan_tensor_info> output_infos = tensor_infos(side.plan->plan(), QPLAN_OUTPUT);
+  for (uint32_t i = 0; i < input_infos.size(); ++i) {
+    std::vector<uint8_t> bytes = inputs[i];
+    session.write(i, packed_tensor(input_infos[i], bytes.data()));
+  }
+  session.invoke();
+  CheckRun run;
+  for (uint32_t i = 0; i < output_infos.size(); ++i) {
+    run.outputs.emplace_back(output_infos[i].size_bytes);
+    session.read(i, packed_tensor(output_infos[i], run.outputs.back().data()));
+  }
+  run.tensors = tensors.tensors();
+  session.close();
+  return run;
+}
+
+}  // namespace qplan::tools

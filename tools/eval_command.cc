@@ -1,0 +1,434 @@
+// qplan eval: how often a plan is right about a folder of pictures.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "qplan/host.h"
+#include "tools/error.h"
+#include "tools/files.h"
+#include "tools/input.h"
+#include "tools/model_options.h"
+#include "tools/progress.h"
+#include "tools/session.h"
+#include "tools/tensor.h"
+#include "tools/words.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EvalOptions {
+  std::string plan, images, labels, names, against, mean, std, csv;
+  SessionOptions session;
+  int64_t offset = 0;
+  uint32_t top = 5;
+  uint32_t worst = 10;
+  uint32_t output = 0;
+  bool json = false;
+};
+
+// A picture, and what is known of it.
+struct Sample {
+  std::string file;  // below the folder
+  std::optional<int64_t> label;
+  std::vector<Score> best;              // the answers, best first
+  std::optional<int64_t> other_answer;  // of --against
+};
+
+// The fields of each line of a CSV file, as RFC 4180 has them.
+std::vector<std::vector<std::string>> read_csv(const std::string& path, std::string_view what) {
+  const std::vector<uint8_t> bytes = read_file(path, what);
+  std::vector<std::vector<std::string>> lines;
+  std::vector<std::string> fields(1);
+  bool is_quoted = false;
+  const auto end_line = [&]() {
+    if (fields.size() > 1 || !fields[0].empty()) lines.push_back(fields);
+    fields.assign(1, "");
+  };
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const char c = static_cast<char>(bytes[i]);
+    if (is_quoted && c == '"' && i + 1 < bytes.size() && bytes[i + 1] == '"') {
+      fields.back() += '"';
+      ++i;
+    } else if (c == '"') {
+      is_quoted = !is_quoted;
+    } else if (is_quoted || (c != ',' && c != '\n' && c != '\r')) {
+      fields.back() += c;
+    } else if (c == ',') {
+      fields.emplace_back();
+    } else if (c == '\n') {
+      end_line();
+    }
+  }
+  end_line();
+  return lines;
+}
+
+bool is_number(const std::string& text, int64_t* value) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
+// "file,class" lines as a table. A class is a number, or a name of --names. The first line may be a heading.
+std::map<std::string, int64_t> read_classes(const std::string& path, const char* option,
+                                            const std::vector<std::string>& names, int64_t offset) {
+  std::map<std::string, int64_t> classes;
+  const std::vector<std::vector<std::string>> lines = read_csv(path, option);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string where = std::string(option) + " '" + path + "', line " + std::to_string(i + 1) + ": ";
+    if (lines[i].size() < 2) throw Failure(where + "has one field, expected a file and its class");
+    const std::string& word = lines[i][1];
+    int64_t value = 0;
+    if (is_number(word, &value)) {
+      value += offset;
+    } else {
+      const auto at = std::ranges::find(names, word);
+      if (at == names.end()) {
+        if (i == 0) continue;
+        throw Failure(
+            where + "'" + word + "' is no number" +
+            (names.empty() ? "; --names FILE says which class has which name" : " and not in --names"));
+      }
+      value = at - names.begin();
+    }
+    if (!classes.emplace(lines[i][0], value).second)
+      throw Failure(where + "'" + lines[i][0] + "' has a class already");
+  }
+  return classes;
+}
+
+bool is_input_file(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  return has_image_extension(path.string()) || extension == ".npy" || extension == ".bin";
+}
+
+std::vector<Sample> find_samples(const std::string& directory) {
+  std::vector<Sample> samples;
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error))
+    throw Failure("--images '" + directory + "': is not a directory");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, error)) {
+    if (!entry.is_regular_file(error) || !is_input_file(entry.path())) continue;
+    Sample sample;
+    sample.file = entry.path().lexically_relative(directory).generic_string();
+    samples.push_back(std::move(sample));
+  }
+  std::ranges::sort(samples, {}, &Sample::file);
+  if (samples.empty()) {
+    throw Failure("--images '" + directory +
+                  "': has no pictures (.bmp .png .jpg), and no tensors (.npy .bin), it or its folders");
+  }
+  return samples;
+}
+
+// Files of a table are those of the folder, by their path in it or their name alone.
+void assign(const std::map<std::string, int64_t>& classes, const char* option, std::vector<Sample>* samples,
+            std::optional<int64_t> Sample::*member) {
+  std::set<std::string> used;
+  std::vector<std::string> missing;
+  for (Sample& sample : *samples) {
+    auto at = classes.find(sample.file);
+    if (at == classes.end()) at = classes.find(sample.file.substr(sample.file.rfind('/') + 1));
+    if (at == classes.end()) {
+      missing.push_back(sample.file);
+      continue;
+    }
+    sample.*member = at->second;
+    used.insert(at->first);
+  }
+  if (!missing.empty()) {
+    throw Failure(std::string(option) + ": has no class for " +
+                  count_text(missing.size(), "picture", "pictures") + ", the first is '" + missing[0] + "'");
+  }
+  if (used.size() < classes.size()) {
+    const auto unused =
+        std::ranges::find_if(classes, [&](const auto& entry) { return !used.contains(entry.first); });
+    throw Failure(std::string(option) + ": names " +
+                  count_text(classes.size() - used.size(), "file", "files") +
+                  " that --images does not have, the first is '" + unused->first + "'");
+  }
+}
+
+class Classifier {
+ public:
+  Classifier(const std::string& path, const EvalOptions& options)
+      : plan_(open(path)), session_(*plan_, options.session), options_(options) {
+    inputs_ = tensor_infos(plan_->plan(), QPLAN_INPUT);
+    outputs_ = tensor_infos(plan_->plan(), QPLAN_OUTPUT);
+    if (inputs_.size() != 1) {
+      throw Failure("plan '" + path + "': has " + count_text(inputs_.size(), "input", "inputs") +
+                    ", expected one, the picture");
+    }
+    if (options.output >= outputs_.size()) {
+      throw Failure("--output " + std::to_string(options.output) + ": plan '" + path + "' has " +
+                    count_text(outputs_.size(), "output", "outputs"));
+    }
+    if (!options.mean.empty()) normalisation_.mean = parse_channel_values(options.mean, "--mean");
+    if (!options.std.empty()) normalisation_.std = parse_channel_values(options.std, "--std");
+  }
+
+  std::vector<Score> best(const std::string& file, uint32_t count) {
+    std::vector<uint8_t> input =
+        load_input(file, inputs_[0], describe(QPLAN_INPUT, 0, inputs_[0]), normalisation_);
+    session_.write(0, packed_tensor(inputs_[0], input.data()));
+    session_.invoke();
+    const qplan_tensor_info& info = outputs_[options_.output];
+    std::vector<uint8_t> scores(info.size_bytes);
+    session_.read(options_.output, packed_tensor(info, scores.data()));
+    return top_scores(info, scores.data(), count);
+  }
+  uint64_t num_classes() const { return element_count(outputs_[options_.output]); }
+
+ private:
+  static std::unique_ptr<PlanFile> open(const std::string& path) {
+    if (is_plan_file(path)) return std::make_unique<PlanFile>(path);
+    ModelOptions model;
+    model.model = path;
+    return std::make_unique<PlanFile>(path, pack_model(model, {}, QPLAN_FUSE_AUTO));
+  }
+
+  std::unique_ptr<PlanFile> plan_;
+  Session session_;
+  const EvalOptions& options_;
+  std::vector<qplan_tensor_info> inputs_, outputs_;
+  Normalisation normalisation_;
+};
+
+bool is_right(const Sample& sample, size_t count) {
+  return std::any_of(sample.best.begin(), sample.best.begin() + std::min(count, sample.best.size()),
+                     [&](const Score& score) { return static_cast<int64_t>(score.index) == *sample.label; });
+}
+
+int64_t answer(const Sample& sample) {
+  return sample.best.empty() ? -1 : static_cast<int64_t>(sample.best[0].index);
+}
+
+class Evaluation {
+ public:
+  Evaluation(std::vector<Sample> samples, const EvalOptions& options, std::vector<std::string> names)
+      : samples_(std::move(samples)), options_(options), names_(std::move(names)) {
+    std::map<std::pair<int64_t, int64_t>, uint64_t> pairs;
+    for (const Sample& sample : samples_) {
+      if (sample.label) {
+        ++labelled_;
+        right_ += is_right(sample, 1) ? 1 : 0;
+        right_of_top_ += is_right(sample, options.top) ? 1 : 0;
+        if (!is_right(sample, 1)) ++pairs[{*sample.label, answer(sample)}];
+      }
+      if (sample.other_answer) {
+        ++compared_;
+        agreed_ += *sample.other_answer == answer(sample) ? 1 : 0;
+        other_right_ += sample.label && *sample.label == *sample.other_answer ? 1 : 0;
+      }
+    }
+    confusions_.assign(pairs.begin(), pairs.end());
+    std::ranges::stable_sort(confusions_, [](const auto& a, const auto& b) { return a.second > b.second; });
+    if (confusions_.size() > options.worst) confusions_.resize(options.worst);
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::string text = count_text(samples_.size(), "picture", "pictures") + "\n";
+    if (labelled_ > 0) {
+      text += "top-1  " + share(right_, labelled_) + "\ntop-" + std::to_string(options_.top) + "  " +
+              share(right_of_top_, labelled_) + "\n";
+    }
+    if (compared_ > 0) {
+      text += "same answer as '" + options_.against + "'  " + share(agreed_, compared_) + "\n";
+      if (labelled_ > 0)
+        text += "top-1 of '" + options_.against + "'  " + share(other_right_, compared_) + "\n";
+    }
+    if (!confusions_.empty()) text += "most frequent mistakes:\n";
+    for (const auto& [pair, count] : confusions_)
+      text +=
+          "  " + std::to_string(count) + " x  " + name(pair.first) + " taken for " + name(pair.second) + "\n";
+    return text;
+  }
+
+  [[nodiscard]] Json json() const {
+    Json report;
+    report["plan"] = options_.plan;
+    report["pictures"] = samples_.size();
+    report["labelled"] = labelled_;
+    report["top1"] = labelled_ == 0 ? Json() : Json(ratio(right_, labelled_));
+    report["topk"] = labelled_ == 0 ? Json() : Json(ratio(right_of_top_, labelled_));
+    report["k"] = options_.top;
+    report["right"] = right_;
+    if (compared_ > 0) {
+      report["against"] = options_.against;
+      report["agreement"] = ratio(agreed_, compared_);
+      report["against_top1"] = labelled_ == 0 ? Json() : Json(ratio(other_right_, compared_));
+    }
+    report["confusions"] = Json::array();
+    for (const auto& [pair, count] : confusions_) {
+      report["confusions"].push_back({{"label", pair.first},
+                                      {"answer", pair.second},
+                                      {"label_name", name(pair.first)},
+                                      {"answer_name", name(pair.second)},
+                                      {"count", count}});
+    }
+    return report;
+  }
+
+  [[nodiscard]] std::string csv() const {
+    std::string text = "file,answer,score,label,right,answer_of_other\n";
+    for (const Sample& sample : samples_) {
+      char score[32] = "";
+      if (!sample.best.empty()) std::snprintf(score, sizeof score, "%.9g", sample.best[0].score);
+      text += csv_text(sample.file) + "," + std::to_string(answer(sample)) + "," + score + "," +
+              (sample.label ? std::to_string(*sample.label) : "") + "," +
+              (sample.label ? (is_right(sample, 1) ? "1" : "0") : "") + "," +
+              (sample.other_answer ? std::to_string(*sample.other_answer) : "") + "\n";
+    }
+    return text;
+  }
+
+ private:
+  static double ratio(uint64_t part, uint64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  }
+  static std::string share(uint64_t part, uint64_t whole) {
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.2f %%", 100 * ratio(part, whole));
+    return std::string(percent) + " (" + grouped(part) + " of " + grouped(whole) + ")";
+  }
+  std::string name(int64_t index) const {
+    return index >= 0 && static_cast<size_t>(index) < names_.size()
+               ? "'" + names_[static_cast<size_t>(index)] + "'"
+               : std::to_string(index);
+  }
+
+  const std::vector<Sample> samples_;
+  const EvalOptions& options_;
+  const std::vector<std::string> names_;
+  uint64_t labelled_ = 0, right_ = 0, right_of_top_ = 0, compared_ = 0, agreed_ = 0, other_right_ = 0;
+  std::vector<std::pair<std::pair<int64_t, int64_t>, uint64_t>> confusions_;
+};
+
+std::vector<std::string> read_names(const std::string& path) {
+  if (path.empty()) return {};
+  const std::vector<uint8_t> bytes = read_file(path, "names");
+  std::vector<std::string> names(1);
+  for (const uint8_t byte : bytes) {
+    if (byte == '\n') {
+      names.emplace_back();
+    } else if (byte != '\r') {
+      names.back() += static_cast<char>(byte);
+    }
+  }
+  while (!names.empty() && names.back().empty()) names.pop_back();
+  return names;
+}
+
+void run(const EvalOptions& options) {
+  parse_isa(options.session.isa);
+  check_outputs({{"--csv", options.csv}}, {{"plan", options.plan},
+                                           {"--labels", options.labels},
+                                           {"--names", options.names},
+                                           {"--against", options.against}});
+  if (options.labels.empty() && options.against.empty())
+    throw UsageError("nothing to compare the answers with; expected --labels CSV, --against, or both");
+  const std::vector<std::string> names = read_names(options.names);
+  std::vector<Sample> samples = find_samples(options.images);
+  if (!options.labels.empty())
+    assign(read_classes(options.labels, "--labels", names, options.offset), "--labels", &samples,
+           &Sample::label);
+  Classifier classifier(options.plan, options);
+  for (const Sample& sample : samples) {
+    if (!sample.label ||
+        (*sample.label >= 0 && static_cast<uint64_t>(*sample.label) < classifier.num_classes()))
+      continue;
+    throw Failure("--labels: '" + sample.file + "' has class " + std::to_string(*sample.label) + ", output " +
+                  std::to_string(options.output) + " has " + std::to_string(classifier.num_classes()) +
+                  " values; --label-offset is added to each class");
+  }
+  std::optional<Classifier> other;
+  if (options.against.ends_with(".csv")) {
+    assign(read_classes(options.against, "--against", names, 0), "--against", &samples,
+           &Sample::other_answer);
+  } else if (!options.against.empty()) {
+    other.emplace(options.against, options);
+  }
+  Progress progress;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    progress.update("evaluate", i, samples.size());
+    const std::string file = options.images + "/" + samples[i].file;
+    samples[i].best = classifier.best(file, options.top);
+    if (!other) continue;
+    const std::vector<Score> best = other->best(file, 1);
+    samples[i].other_answer = best.empty() ? -1 : static_cast<int64_t>(best[0].index);
+  }
+  progress.update("evaluate", samples.size(), samples.size());
+  const Evaluation evaluation(std::move(samples), options, names);
+  if (!options.csv.empty()) {
+    const std::string text = evaluation.csv();
+    qplan_error error = make_error();
+    check(qplan_file_write(options.csv.c_str(), text.data(), text.size(), &error), error, "");
+  }
+  print(options.json ? evaluation.json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                     : evaluation.text());
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command =
+      app.add_subcommand("eval", "Count how often a classifier is right about a folder of pictures");
+  command->add_option("PLAN", options->plan, "Plan file, or a model")->required()->type_name("");
+  command
+      ->add_option("--images", options->images,
+                   "The pictures (.bmp .png .jpg) or tensors (.npy, raw .bin) in this folder and those below")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option(
+          "--labels", options->labels,
+          "Lines \"file,class\": a path in the folder or a file's name, and a number or a name of --names; a "
+          "heading is left out")
+      ->type_name("CSV");
+  command
+      ->add_option("--label-offset", options->offset,
+                   "Added to the numbers of --labels: 1 where the network has a background class (default 0)")
+      ->type_name("N");
+  command->add_option("--names", options->names, "Names of the classes, one a line")->type_name("FILE");
+  command
+      ->add_option(
+          "--against", options->against,
+          "Compare each answer with that of another plan or model, or of lines \"file,answer\" (a file that "
+          "ends with .csv)")
+      ->type_name("FILE");
+  command->add_option("--output", options->output, "Which output has the scores (default 0)")->type_name("N");
+  command->add_option("--top", options->top, "Count an answer among the best K as right, too (default 5)")
+      ->type_name("K")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--worst", options->worst, "How many kinds of mistakes are printed (default 10)")
+      ->type_name("N");
+  command->add_option("--mean", options->mean, "As for `qplan run`")->type_name("M");
+  command->add_option("--std", options->std, "As for `qplan run`")->type_name("S");
+  command->add_option("--csv", options->csv, "Write a line for each picture, with its answer")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  add_session_options(*command, options->session);
+  add_custom_operators_option(*command, options->session.custom_operators);
+  command->footer(
+      "Examples:\n"
+      "  qplan eval model.qplan --images validation --labels labels.csv --names imagenet.txt --label-offset "
+      "1\n"
+      "  qplan eval quantised.qplan --images validation --labels labels.csv --against float.tflite\n"
+      "  qplan eval model.qplan --images photos --against answers.csv --json");
+  command->callback([options]() { run(*options); });
+}
+
+}  // namespace qplan::tools

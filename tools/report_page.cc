@@ -1,0 +1,131 @@
+#include "tools/report_page.h"
+
+#include <string_view>
+
+#include "tools/embedded.h"
+#include "tools/words.h"
+
+namespace qplan::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text of an element: what a name holds can neither end it nor begin another one.
+std::string element_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else {
+      result += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+    }
+  }
+  return result;
+}
+
+// JSON inside a script element: these characters occur in its strings only.
+std::string script_escaped(const std::string& json) {
+  std::string result;
+  for (const char c : json) {
+    if (c == '<') {
+      result += "\\u003c";
+    } else if (c == '>') {
+      result += "\\u003e";
+    } else if (c == '&') {
+      result += "\\u0026";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string utf8(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A quoted string of Graphviz.
+std::string dot_text(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  }
+  return result + "\"";
+}
+
+}  // namespace
+
+std::string report_html(const Json& data) {
+  std::string result;
+  std::string_view page = embedded::kReportHtml;
+  for (size_t begin; (begin = page.find("{{")) != std::string_view::npos;) {
+    const size_t end = page.find("}}", begin);
+    result += page.substr(0, begin);
+    const std::string_view name = page.substr(begin + 2, end - begin - 2);
+    if (name == "title") result += element_escaped(Json::parse(utf8(data.at("title"))).get<std::string>());
+    if (name == "explain.css") result += embedded::kExplainCss;
+    if (name == "report.css") result += embedded::kReportCss;
+    if (name == "data") result += script_escaped(utf8(data));
+    if (name == "explain_layout.js") result += embedded::kExplainLayoutJs;
+    if (name == "report.js") result += embedded::kReportJs;
+    page.remove_prefix(end + 2);
+  }
+  return result += page;
+}
+
+std::string report_dot(const Json& data) {
+  std::string text = "digraph plan {\n  node [shape=box, fontname=\"sans-serif\"];\n";
+  const auto name_of = [&](size_t tensor, const char* otherwise) {
+    const auto name = data.at("tensors").at(tensor).at("name").get<std::string>();
+    return name.empty() ? std::string(otherwise) : name;
+  };
+  std::vector<std::string> writer(data.at("tensors").size());
+  for (const Json& input : data.at("inputs")) {
+    const auto tensor = input.get<size_t>();
+    writer[tensor] = "t" + std::to_string(tensor);
+    text += "  " + writer[tensor] + " [shape=ellipse, label=" + dot_text(name_of(tensor, "input")) + "];\n";
+  }
+  for (const Json& step : data.at("steps")) {
+    if (step.at("alternative").get<bool>()) continue;
+    const std::string node = "s" + std::to_string(step.at("index").get<uint32_t>());
+    text += "  " + node + " [label=" +
+            dot_text(std::to_string(step.at("index").get<uint32_t>()) + " " +
+                     step.at("op").get<std::string>() + ": " + step.at("name").get<std::string>()) +
+            "];\n";
+    for (const Json& input : step.at("inputs")) {
+      const auto tensor = input.get<size_t>();
+      if (writer[tensor].empty()) continue;  // a constant
+      text += "  " + writer[tensor] + " -> " + node +
+              " [label=" + dot_text(data.at("tensors").at(tensor).at("type").get<std::string>()) + "];\n";
+    }
+    for (const Json& output : step.at("outputs")) writer[output.get<size_t>()] = node;
+  }
+  for (const Json& output : data.at("outputs")) {
+    const auto tensor = output.get<size_t>();
+    const std::string node = "o" + std::to_string(tensor);
+    text += "  " + node + " [shape=ellipse, label=" + dot_text(name_of(tensor, "output")) + "];\n";
+    if (!writer[tensor].empty()) text += "  " + writer[tensor] + " -> " + node + ";\n";
+  }
+  return text + "}\n";
+}
+
+std::string report_csv(const Json& data) {
+  std::string text = "step,op,kernel,target,name,ns,estimated,macs,bytes,constant_bytes,alive_bytes\n";
+  for (const Json& step : data.at("steps")) {
+    const auto index = step.at("index").get<size_t>();
+    text += std::to_string(index);
+    for (const char* key : {"op", "kernel", "target", "name"})
+      text += "," + csv_text(step.at(key).get<std::string>());
+    text += "," + std::to_string(step.at("ns").get<uint64_t>());
+    text += step.at("estimated").get<bool>() ? ",1" : ",0";
+    for (const char* key : {"macs", "bytes", "constants"})
+      text += "," + std::to_string(step.at(key).get<uint64_t>());
+    text += "," + std::to_string(data.at("memory").at("live").at(index).get<uint64_t>()) + "\n";
+  }
+  return text;
+}
+
+}  // namespace qplan::tools
