@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -12,6 +13,20 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSilent{1000};
 constexpr std::chrono::milliseconds kBetween{100};
+constexpr uint64_t kBarWidth = 20;
+
+// "[#####...............]"
+std::string bar_text(uint64_t done, uint64_t total) {
+  const uint64_t filled = total == 0 ? 0 : std::min(done, total) * kBarWidth / total;
+  return "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + "]";
+}
+
+// ", about 12 s left", from how long the done part of a stage took; "" of one that has just begun.
+std::string remaining_text(double seconds, uint64_t done, uint64_t total) {
+  if (done == 0 || seconds < 1 || done >= total) return "";
+  const double left = seconds * static_cast<double>(total - done) / static_cast<double>(done);
+  return ", about " + std::to_string(static_cast<uint64_t>(left) + 1) + " s left";
+}
 
 }  // namespace
 
@@ -33,6 +48,7 @@ Progress::~Progress() {
 void Progress::update(const char* stage, uint64_t done, uint64_t total) {
   if (!thread_.joinable()) return;
   const std::lock_guard lock(mutex_);
+  if (stage_ != stage) stage_begin_ = Clock::now();
   stage_ = stage;
   done_ = done;
   total_ = total;
@@ -52,10 +68,13 @@ void Progress::show_until_ended() {
        wait = kBetween) {
     if (stage_.empty()) continue;
     shown_ = true;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin);
-    std::fprintf(stderr, "\r\x1b[Kqplan: %s %llu/%llu, %lld s", stage_.c_str(),
-                 static_cast<unsigned long long>(done_), static_cast<unsigned long long>(total_),
-                 static_cast<long long>(seconds.count()));
+    const Clock::time_point now = Clock::now();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin);
+    const std::chrono::duration<double> of_stage = now - stage_begin_;
+    std::fprintf(stderr, "\r\x1b[Kqplan: %s %s %llu/%llu, %lld s%s", stage_.c_str(),
+                 bar_text(done_, total_).c_str(), static_cast<unsigned long long>(done_),
+                 static_cast<unsigned long long>(total_), static_cast<long long>(seconds.count()),
+                 remaining_text(of_stage.count(), done_, total_).c_str());
     std::fflush(stderr);
   }
 }

@@ -1,7 +1,8 @@
-// One line on a terminal's stderr that shows the progress of long work.
+// One line on a terminal's stderr that shows the progress of long work, and how much longer it will take.
 #ifndef TOOLS_PROGRESS_H_
 #define TOOLS_PROGRESS_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -34,6 +35,7 @@ class Progress {
   std::string stage_;
   uint64_t done_ = 0;
   uint64_t total_ = 0;
+  std::chrono::steady_clock::time_point stage_begin_{};
   std::thread thread_;  // where there is a terminal
 };
 

@@ -326,6 +326,30 @@ std::string table(const Space& space) {
          " a faster schedule; all steps " + time_text(before) + ", with them " + time_text(after) + "\n";
 }
 
+// A word of a shell's command line.
+std::string shell_word(const std::string& word) {
+  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/=,:@+") ==
+          std::string::npos &&
+      !word.empty()) {
+    return word;
+  }
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// What uses the log. A plan has no model to pack again.
+std::string next_command(const TuneOptions& options) {
+  const std::string threads =
+      options.session.threads == 1 ? "" : " --tuning-threads " + std::to_string(options.session.threads);
+  const std::string log = " --tuning " + shell_word(options.log) + threads;
+  if (is_plan_file(options.model.model)) return "next: qplan pack MODEL -o PLAN" + log + "\n";
+  std::string text = "next: qplan pack " + shell_word(options.model.model) + " -o PLAN" + log;
+  if (options.model.target != "cpu") text += " --target " + shell_word(options.model.target);
+  if (options.fuse != "auto") text += " --fuse " + options.fuse;
+  return text + "\n";
+}
+
 void run(const TuneOptions& options) {
   parse_isa(options.session.isa);
   check_outputs({{"--log", options.log}}, input_files(options.model, options.placement));
@@ -345,6 +369,7 @@ void run(const TuneOptions& options) {
   }
   Tuner(options, plan, recorder, &space).run();
   print(table(space));
+  print(next_command(options));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ class ProgressOnATerminal(CommandTest):
     def test_long_work_shows_how_far_it_is(self):
         status, shown = run_on_terminal("bench", self.plan, "--isa", "reference", "--runs", "5000")
         self.assertEqual(status, 0)
-        self.assertRegex(shown, r"\r\x1b\[Kqplan: run \d+/5000, [1-9]\d* s")
+        self.assertRegex(shown, r"\r\x1b\[Kqplan: run \[#*\.*\] \d+/5000, [1-9]\d* s, about \d+ s left")
         self.assertTrue(shown.endswith("\r\x1b[K"), "the line disappears")
 
     def test_short_work_shows_nothing(self):
@@ -90,7 +90,7 @@ class ProgressOnATerminal(CommandTest):
         write_model(model, MEGABYTES)
         status, shown = run_on_terminal("pack", model, "-o", self.folder / "large.qplan")
         self.assertEqual(status, 0)
-        self.assertRegex(shown, r"qplan: (import|lower|plan memory and write) \d+/\d+, [1-9]\d* s")
+        self.assertRegex(shown, r"qplan: (import|lower|plan memory and write) \[#*\.*\] \d+/\d+, [1-9]\d* s")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,17 @@ class Tune(CommandTest):
             self.succeed("run", tuned, "--input", self.digit_input(digit), "--output-dir", self.folder / "out")
             self.assertEqual((self.folder / "out" / "output0.bin").read_bytes(), self.digit_output(digit))
 
+    def test_prints_the_command_that_uses_the_log(self):
+        log, text = self.tune(DIGITS, "--fuse", "off", "--threads", "2")
+        command = text.splitlines()[-1].removeprefix("next: qplan ").split()
+        self.assertEqual(command[:2], ["pack", str(DIGITS)])
+        plan = self.folder / "next.qplan"
+        self.succeed(*(str(plan) if word == "PLAN" else word for word in command))
+        steps = self.succeed_json("inspect", plan, "--json")["steps"]
+        self.assertIn("add", {step["op"] for step in steps})  # --fuse off is in the command
+        _, text = self.tune(self.plan)
+        self.assertIn(f"next: qplan pack MODEL -o PLAN --tuning {log}", text)
+
     def test_measures_a_plan_as_its_model(self):
         log, _ = self.tune(self.plan, "--threads", "2")
         model_log = self.folder / "model.jsonl"
