@@ -138,6 +138,8 @@ int run(int argc, char** argv) {
   add_disasm_command(app);
   add_report_command(app);
   add_eval_command(app);
+  add_sign_command(app);
+  add_verify_command(app);
   add_emit_c_command(app);
   add_import_command(app);
   add_explain_command(app);

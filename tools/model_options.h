@@ -115,6 +115,8 @@ void add_diff_command(CLI::App& app);
 void add_disasm_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
+void add_sign_command(CLI::App& app);
+void add_verify_command(CLI::App& app);
 void add_emit_c_command(CLI::App& app);
 void add_import_command(CLI::App& app);
 void add_explain_command(CLI::App& app);

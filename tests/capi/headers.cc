@@ -7,3 +7,4 @@
 #include "tests/capi/header_npu_target.c"
 #include "tests/capi/header_pack.c"
 #include "tests/capi/header_qplan.c"
+#include "tests/capi/header_signature.c"
