@@ -59,18 +59,22 @@ void BenchTrace::on_begin(void* user, const qplan_event* event) {
   Step& step = self.steps_[event->step];
   if (step.op.empty()) step = {event->name, event->op, event->kernel, event->macs};
   self.step_ = event->step;
+  self.uses_workers_ = false;
   self.step_begin_ns_ = qplan_host_now_ns(nullptr);
 }
 
 void BenchTrace::on_end(void* user, const qplan_event* event, qplan_status status) {
   auto& self = *static_cast<BenchTrace*>(user);
   self.step_spans_.push_back({"", event->step, self.step_begin_ns_, qplan_host_now_ns(nullptr)});
+  // The calling thread, which is worker 0, runs a step that is too small to be divided.
+  if (!self.uses_workers_) self.workers_[0].push_back(self.step_spans_.back());
   if (self.before_.step_end != nullptr) self.before_.step_end(self.before_.user, event, status);
 }
 
 void BenchTrace::parallel_for(void* user, uint32_t count,
                               void (*task)(void* context, uint32_t index, uint32_t worker), void* context) {
   auto& self = *static_cast<BenchTrace*>(user);
+  self.uses_workers_ = true;
   Task wrapped = {&self, task, context};
   self.pool_->parallel_for(self.pool_->user, count, run_task, &wrapped);
 }

@@ -46,7 +46,8 @@ class BenchTrace {
   qplan_platform before_{};
   const qplan_thread_pool* pool_ = nullptr;
   qplan_thread_pool own_pool_{};
-  uint32_t step_ = 0;  // that runs
+  uint32_t step_ = 0;          // that runs
+  bool uses_workers_ = false;  // it was divided into tasks
   uint64_t step_begin_ns_ = 0;
   std::vector<Step> steps_;  // by position in the plan
   std::vector<Span> runs_, step_spans_;
