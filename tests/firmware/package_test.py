@@ -69,8 +69,8 @@ class Package(unittest.TestCase):
         code, _ = emit(os.path.join(BUILD, "digits"), DIGITS, "cpu,arch=cortex-m4", "digits", "array")
         common = [*CORE, "-Os", "-ffunction-sections", "-fdata-sections", "-I" + os.path.join(self.package, "src")]
         options = {line.split()[0]: line.split()[1:] for line in read(self.package, "options.txt").splitlines()}
-        # Warnings are errors in qplan's own text, not in FlatBuffers'.
-        commands = [["arm-none-eabi-g++", "-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *common,
+        ccache = ["ccache"] if shutil.which("ccache") else []  # to use the results of the runs before
+        commands = [[*ccache, "arm-none-eabi-g++", "-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", *common,
                      *options.get(source, []), "-c", os.path.join(self.package, source)] for source in self.sources]
         commands += [["arm-none-eabi-gcc", "-std=c99", *common, "-I" + code, "-DMODEL=digits", "-c", path]
                      for path in [*glob.glob(os.path.join(code, "*.c")), os.path.join(SAMPLE, "emitted.c"),
