@@ -62,7 +62,8 @@ class RegionCompiler {
     parts.regions[0].bytes = constants_.bytes().size();
     parts.slots = placement_.slots;
     parts.constants = constants_.bytes();
-    parts.cycles = result_.cycles = std::max<uint64_t>(1, stream_.cycles());
+    result_.cycles = std::max<uint64_t>(1, stream_.cycles());
+    parts.cycles = stream_.total_cycles();
     parts.labels = stream_.labels();
     parts.payload = payload_of(config_, stream_.finish());
     if (parts.payload.size() > kMaxStreamBytes)

@@ -156,7 +156,11 @@ void StreamWriter::add(Kernel k) {
       break;
   }
   write(operation);
-  time_.start_kernel(kernel_cycles(config_, k));
+  // As the device reads it: all kernels run on all cores.
+  k.cores = config_.cores;
+  const uint64_t cycles = kernel_cycles(config_, k);
+  time_.start_kernel(cycles);
+  total_ += cycles;
   ++kernels_;
 }
 
@@ -169,7 +173,9 @@ void StreamWriter::add(const Transfer& transfer) {
   set(kDma0Dst, transfer.to.begin);
   set(kDma0Len, transfer.from.bytes);
   write({kOpDmaStart, false, 0, 0});
-  time_.start_transfer(transfer_cycles(config_, transfer.from.bytes));
+  const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
+  time_.start_transfer(cycles);
+  total_ += cycles;
 }
 
 void StreamWriter::wait_kernels(uint32_t unfinished) {

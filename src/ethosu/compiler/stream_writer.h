@@ -34,6 +34,8 @@ class StreamWriter {
 
   const std::vector<Label>& labels() const { return labels_; }
   uint64_t cycles() const { return time_.cycles(); }
+  // Of all operations one after the other.
+  uint64_t total_cycles() const { return total_; }
   uint32_t kernels() const { return kernels_; }
 
  private:
@@ -55,6 +57,7 @@ class StreamWriter {
   std::map<uint16_t, std::pair<uint16_t, uint32_t>> values1_;
   TimeLine time_;
   uint32_t kernels_ = 0;
+  uint64_t total_ = 0;
 };
 
 }  // namespace qplan::ethosu::compiler

@@ -160,8 +160,12 @@ class Reader {
       if (slot.usage != QPLAN_NPU_USE_INPUT) limits.is_writable[slot.region] = true;
     }
     uint32_t word = 0;
-    if (const Problem p = check_stream(config_, blob_.payload, limits, &word))
+    uint64_t cycles = 0;
+    if (const Problem p = check_stream(config_, blob_.payload, limits, &word, &cycles))
       return fail(kBlobStream, p.text, static_cast<uint64_t>(p.found), static_cast<uint64_t>(p.limit), word);
+    // Whoever waits for a job relies on the blob's estimate; operations one after the other take no less.
+    if (cycles > h.estimated_cycles)
+      return fail(kBlobWork, "a stream takes more cycles than its blob declares", cycles, h.estimated_cycles);
     return true;
   }
 

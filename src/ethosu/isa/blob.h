@@ -30,8 +30,8 @@ struct BlobHeader {
   uint16_t minor;
   uint64_t config_hash;
   uint64_t total_bytes;
-  uint64_t checksum;  // blob_checksum of the blob with zero in this field
-  uint64_t estimated_cycles;
+  uint64_t checksum;          // blob_checksum of the blob with zero in this field
+  uint64_t estimated_cycles;  // at least the sum of the operations' by the cost model
   uint32_t num_regions;
   uint32_t num_slots;
   uint32_t num_labels;
@@ -81,6 +81,7 @@ enum BlobRule : uint32_t {
   kBlobRange = 11,
   kBlobShram = 12,
   kBlobHazard = 13,
+  kBlobWork = 14,
 };
 
 // A blob that was read. Points into the caller's bytes.

@@ -1,6 +1,7 @@
 #include "src/ethosu/isa/check_stream.h"
 
 #include "src/ethosu/isa/blocks.h"
+#include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
 
 namespace qplan::ethosu {
@@ -62,7 +63,7 @@ class Checker {
   Checker(const Config& config, const Payload& payload, const RegionLimits& limits)
       : config_(config), payload_(payload), limits_(limits) {}
 
-  Problem run(uint32_t* word) {
+  Problem run(uint32_t* word, uint64_t* cycles) {
     for (uint32_t at = 0;;) {
       *word = at;
       if (at >= payload_.stream_words) return {"a stream ends without OP_STOP", at, 0};
@@ -82,6 +83,7 @@ class Checker {
       }
       if (command.code == kOpStop) {
         if (at != payload_.stream_words) return {"words after OP_STOP", payload_.stream_words - at, 0};
+        *cycles = cycles_;
         return {};
       }
       if (const Problem p = operation(command)) return p;
@@ -121,15 +123,31 @@ class Checker {
     return {};
   }
 
+  // Elements of a map do not share bytes: strides of 0 would make work without end of a few bytes.
+  Problem check_size(const FeatureMap& map) const {
+    const uint64_t bytes = limits_.bytes[map.region];
+    const uint64_t row = uint64_t{map.d} * map.element_bytes() * map.w;
+    if (row > bytes || map.h > bytes / row)
+      return {"a feature map has more elements than its region has bytes", map.h,
+              static_cast<int64_t>(bytes)};
+    return {};
+  }
+
   Problem kernel(const Command& command) {
     Kernel kernel;
     if (const Problem p = read_kernel(config_, registers_, command, &kernel)) return p;
+    if (const Problem p = check_size(kernel.ifm)) return p;
+    if (const Problem p = check_size(kernel.ofm)) return p;
+    if (kernel.has_ifm2) {
+      if (const Problem p = check_size(kernel.ifm2)) return p;
+    }
     if (const Problem p = check_shram(config_, kernel)) return p;
     const Access access = access_of(config_, kernel);
     if (const Problem p = check_ranges(access)) return p;
     for (uint32_t i = 0; i < num_dmas_; ++i) {
       if (conflict(access, dmas_[i])) return {"a kernel does not wait for a transfer", i, 0};
     }
+    cycles_ += kernel_cycles(config_, kernel);
     push(kernels_, kMaxUnfinishedKernels, &num_kernels_, access);
     return {};
   }
@@ -152,6 +170,7 @@ class Checker {
     for (uint32_t i = 0; i < num_kernels_; ++i) {
       if (conflict(access, kernels_[i])) return {"a transfer does not wait for a kernel", i, 0};
     }
+    cycles_ += transfer_cycles(config_, transfer.from.bytes);
     push(dmas_, max_unfinished_dmas(config_), &num_dmas_, access);
     return {};
   }
@@ -169,13 +188,14 @@ class Checker {
   Registers registers_;
   Access kernels_[kMaxUnfinishedKernels], dmas_[2];
   uint32_t num_kernels_ = 0, num_dmas_ = 0;
+  uint64_t cycles_ = 0;
 };
 
 }  // namespace
 
-Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits,
-                     uint32_t* word) {
-  return Checker(config, payload, limits).run(word);
+Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits, uint32_t* word,
+                     uint64_t* cycles) {
+  return Checker(config, payload, limits).run(word, cycles);
 }
 
 }  // namespace qplan::ethosu

@@ -78,13 +78,14 @@ uint64_t kernel_cycles(const Config& config, const Kernel& k) {
   if (k.kind == KernelKind::kElementwise) return (uint64_t{k.ofm.h} * k.ofm.w * k.ofm.d * eighths + 7) / 8;
   const IfmBlock input = ifm_block(config, k);
   const uint32_t ifm_depth = least(input.d, round_up(k.ifm.d, kIfmUnitDepth));
-  uint64_t sums = 0;
-  for (uint32_t y = 0; y < k.taps_h(); y += kSubKernel) {
-    for (uint32_t x = 0; x < k.taps_w(); x += kSubKernel) {
-      const uint32_t taps = least(kSubKernel, k.taps_h() - y) * least(kSubKernel, k.taps_w() - x);
-      sums += sub_kernel_cycles(config, k, taps, ifm_depth);
-    }
-  }
+  // Sub-kernels of 8 x 8 taps, and those at the window's right and lower end.
+  const uint32_t full_y = k.taps_h() / kSubKernel, rest_y = k.taps_h() % kSubKernel;
+  const uint32_t full_x = k.taps_w() / kSubKernel, rest_x = k.taps_w() % kSubKernel;
+  const auto of = [&](uint64_t count, uint32_t taps) {
+    return count == 0 || taps == 0 ? 0 : count * sub_kernel_cycles(config, k, taps, ifm_depth);
+  };
+  uint64_t sums = of(uint64_t{full_y} * full_x, kSubKernel * kSubKernel) + of(full_y, kSubKernel * rest_x) +
+                  of(full_x, rest_y * kSubKernel) + of(1, rest_y * rest_x);
   sums = (sums + k.cores - 1) / k.cores;
   if (k.kind == KernelKind::kConv) sums *= ceil_div(k.ifm.d, ifm_depth);
   const BlockExtent block = clipped_block(k);

@@ -201,6 +201,7 @@ class KernelReader {
     if (k_.pool == PoolMode::kReduceSum) {
       return taps == 1 ? Problem{} : Problem{"REDUCE_SUM has no window", static_cast<int64_t>(taps), 1};
     }
+    if (taps > kMaxPoolTaps) return {"a pool's taps", static_cast<int64_t>(taps), kMaxPoolTaps};
     if (k_.pool != PoolMode::kAverage) return {};
     const bool is_padded = (k_.pad_top | k_.pad_left | k_.pad_bottom | k_.pad_right) != 0;
     if (is_padded) {
@@ -213,7 +214,6 @@ class KernelReader {
       return {};
     }
     if (k_.window_h > kMaxPoolWindow) return {"an average pool's height", k_.window_h, kMaxPoolWindow};
-    if (taps > kMaxPoolTaps) return {"an average pool's taps", static_cast<int64_t>(taps), kMaxPoolTaps};
     return {};
   }
 

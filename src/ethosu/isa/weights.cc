@@ -205,10 +205,28 @@ class Decoder {
 
 }  // namespace
 
-uint64_t num_ordered_weights(const WeightOrder& order) {
-  uint64_t count = 0;
-  visit_weights(order, [&](uint32_t, uint32_t, uint32_t, uint32_t) { ++count; });
-  return count;
+uint64_t num_ordered_weights(const WeightOrder& w) {
+  const uint32_t step = w.is_part_kernel_first || w.is_ifm16 ? 16 : 32;
+  const uint32_t inputs = w.is_depthwise ? 1 : w.inputs;
+  // Taps of all sub-kernels, each rounded up.
+  uint64_t taps = 0;
+  const uint32_t sub_h = 8 / w.dilation_y, sub_w = 8 / w.dilation_x;
+  for (uint32_t y = 0; y < w.taps_h; y += sub_h) {
+    for (uint32_t x = 0; x < w.taps_w; x += sub_w) {
+      const uint32_t of_sub = least(sub_h, w.taps_h - y) * least(sub_w, w.taps_w - x);
+      const bool rounds = w.is_part_kernel_first || w.is_depthwise;
+      taps += rounds ? round_up(of_sub, w.is_part_kernel_first && w.is_ifm16 ? 2 : 4) : of_sub;
+    }
+  }
+  uint64_t depth = 1;
+  if (w.is_part_kernel_first) {
+    depth = round_up(inputs, kIfmUnitDepth);
+  } else if (!w.is_depthwise) {
+    depth = round_up(inputs, step);
+  }
+  uint64_t outputs = uint64_t{w.outputs / w.block_d} * round_up(w.block_d, w.unit_d);
+  outputs += round_up(w.outputs % w.block_d, w.unit_d);
+  return outputs * depth * taps;
 }
 
 Problem decode_weights(const uint8_t* bytes, uint64_t size, int16_t* to, uint64_t capacity, uint64_t* count) {

@@ -65,7 +65,7 @@ void visit_weights(const WeightOrder& w, const Visit& visit) {
   }
 }
 
-uint64_t num_ordered_weights(const WeightOrder& order);
+uint64_t num_ordered_weights(const WeightOrder& order);  // visit_weights's calls
 
 constexpr int32_t kMaxWeight = 255;  // by its magnitude
 

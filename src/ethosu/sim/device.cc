@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "src/ethosu/sim/machine.h"
@@ -118,6 +119,14 @@ void EthosuDevice::place(const void* blob, Program* base) const {
 }
 
 qplan::sim::Fault EthosuDevice::play(Job& job, const FaultRule* rule) {
+  try {
+    return execute(job, rule);
+  } catch (const std::bad_alloc&) {
+    return {QPLAN_NPU_E_MEMORY, QPLAN_NPU_NO_INSTRUCTION, 0, "no memory for what a kernel reads"};
+  }
+}
+
+qplan::sim::Fault EthosuDevice::execute(Job& job, const FaultRule* rule) {
   const auto& program = static_cast<const EthosuProgram&>(*job.program);
   const auto& segments = job.dram.segments();  // one for each slot
   Memory memory(config_);

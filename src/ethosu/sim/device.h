@@ -39,6 +39,8 @@ class EthosuDevice : public qplan::sim::Device {
   qplan::sim::Fault play(qplan::sim::Job& job, const qplan::sim::FaultRule* rule) override;
 
  private:
+  qplan::sim::Fault execute(qplan::sim::Job& job, const qplan::sim::FaultRule* rule);
+
   const Config& config_;
 };
 

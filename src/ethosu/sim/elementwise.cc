@@ -87,6 +87,7 @@ bool Executor::elementwise() {
   if (!check_overlap()) return false;
   const int64_t scalar = int64_t{k_.scalar} - (k_.ifm2.bits == 32 ? 0 : k_.ifm2.zero_point);
   for (uint32_t y = 0; y < k_.ofm.h; ++y) {
+    if (!goes_on()) return false;
     for (uint32_t x = 0; x < k_.ofm.w; ++x) {
       for (uint32_t c = 0; c < k_.ofm.d; ++c) {
         const int64_t first = ifm_.at(y, x)[c];

@@ -18,6 +18,9 @@ int64_t read_element(const uint8_t* from, const FeatureMap& map) {
   return map.is_signed ? static_cast<int8_t>(bits) : static_cast<int64_t>(bits);
 }
 
+// More than any network has in one kernel; the simulator keeps them decoded.
+constexpr uint32_t kMaxWeights = 1u << 28;
+
 bool is_same_map(const FeatureMap& a, const FeatureMap& b) {
   return a.region == b.region && a.bits == b.bits && a.is_nhcwb16 == b.is_nhcwb16 && a.width0 == b.width0 &&
          a.height0 == b.height0 && a.height1 == b.height1 && std::equal(a.base, a.base + 4, b.base) &&
@@ -35,6 +38,11 @@ bool Executor::fail(qplan_npu_status status, const char* text, int64_t found, in
   return false;
 }
 
+bool Executor::goes_on() {
+  return stop_ == nullptr || !stop_->load(std::memory_order_relaxed) ||
+         fail(QPLAN_NPU_E_CANCELLED, "the job was stopped");
+}
+
 bool Executor::fetch(const FeatureMap& map, Elements* elements) {
   elements->h = map.h, elements->w = map.w, elements->d = map.d;
   elements->values.resize(uint64_t{map.h} * map.w * map.d);
@@ -42,6 +50,7 @@ bool Executor::fetch(const FeatureMap& map, Elements* elements) {
   int32_t* to = elements->values.data();
   uint8_t bytes[4];
   for (uint32_t y = 0; y < map.h; ++y) {
+    if (!goes_on()) return false;
     for (uint32_t x = 0; x < map.w; ++x) {
       for (uint32_t c = 0; c < map.d; ++c) {
         if (!memory_.read(progress_, map.region, map.address(y, x, c), map.element_bytes(), bytes, &fault_))
@@ -109,7 +118,10 @@ bool Executor::load_core(uint32_t core) {
   order.is_ifm16 = k_.ifm.bits == 16;
   std::vector<uint8_t> bytes;
   if (!fetch_bytes(k_.weights[core], &bytes)) return false;
-  std::vector<int16_t> ordered(num_ordered_weights(order));
+  const uint64_t most = num_ordered_weights(order);
+  if (most > kMaxWeights)
+    return fail(QPLAN_NPU_E_ILLEGAL, "a kernel's weights", static_cast<int64_t>(most), int64_t{kMaxWeights});
+  std::vector<int16_t> ordered(most);
   uint64_t count = 0;
   if (const Problem p = decode_weights(bytes.data(), bytes.size(), ordered.data(), ordered.size(), &count))
     return fail(QPLAN_NPU_E_ILLEGAL, p.text, p.found, p.limit);
@@ -140,7 +152,10 @@ bool Executor::load_core(uint32_t core) {
 
 bool Executor::load_weights() {
   const uint64_t inputs = k_.kind == KernelKind::kDepthwise ? 1 : k_.ifm.d;
-  weights_.assign(inputs * k_.taps_h() * k_.taps_w() * k_.ofm.d, 0);
+  const uint64_t count = inputs * k_.taps_h() * k_.taps_w() * k_.ofm.d;
+  if (count > kMaxWeights)
+    return fail(QPLAN_NPU_E_ILLEGAL, "a kernel's weights", static_cast<int64_t>(count), int64_t{kMaxWeights});
+  weights_.assign(count, 0);
   weight_sums_.assign(k_.ofm.d, 0);
   bias_.assign(k_.ofm.d, 0);
   scales_.assign(k_.ofm.d, Scale{});
@@ -230,6 +245,7 @@ bool Executor::pool() {
     for (uint32_t x = 0; x < k_.ofm.w; ++x) {
       for (uint32_t c = 0; c < k_.ofm.d; ++c) {
         int64_t sum = 0, largest = INT64_MIN, taps = 0;
+        if (!goes_on()) return false;
         for (uint32_t ky = 0; ky < k_.window_h; ky += k_.dilation_y) {
           for (uint32_t kx = 0; kx < k_.window_w; kx += k_.dilation_x) {
             const int32_t* const data =

@@ -2,6 +2,7 @@
 #ifndef QPLAN_SRC_ETHOSU_SIM_EXECUTOR_H_
 #define QPLAN_SRC_ETHOSU_SIM_EXECUTOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -20,8 +21,10 @@ struct Elements {
 
 class Executor {
  public:
-  Executor(const Config& config, const Kernel& kernel, Memory* memory, const Progress& progress)
-      : config_(config), k_(kernel), memory_(*memory), progress_(progress) {}
+  // stop: ends the kernel with QPLAN_NPU_E_CANCELLED when set; may be null.
+  Executor(const Config& config, const Kernel& kernel, Memory* memory, const Progress& progress,
+           const std::atomic<bool>* stop)
+      : config_(config), k_(kernel), memory_(*memory), progress_(progress), stop_(stop) {}
 
   // False with the fault set.
   bool run();
@@ -30,6 +33,8 @@ class Executor {
 
  private:
   bool fail(qplan_npu_status status, const char* text, int64_t found = 0, int64_t limit = 0);
+  // False, with the fault set, once the job was stopped.
+  bool goes_on();
   bool fetch(const FeatureMap& map, Elements* elements);
   bool fetch_bytes(const ByteRange& range, std::vector<uint8_t>* bytes);
   bool check_overlap();
@@ -53,6 +58,7 @@ class Executor {
   const Kernel& k_;
   Memory& memory_;
   const Progress& progress_;
+  const std::atomic<bool>* stop_;
   Fault fault_;
   Elements ifm_, ifm2_;
   std::vector<int16_t> weights_;

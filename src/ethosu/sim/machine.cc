@@ -128,7 +128,7 @@ bool Machine::start_kernel(const Command& command, uint32_t word) {
     progress_.finished_kernels = std::max(progress_.finished_kernels, started + 1 - kMaxUnfinishedKernels);
   ++progress_.kernels;
   if (!check_blockdep(kernel)) return false;
-  Executor executor(config_, kernel, &memory_, progress_);
+  Executor executor(config_, kernel, &memory_, progress_, stop);
   if (!executor.run()) {
     outcome_.fault = executor.fault();
     return false;

@@ -79,6 +79,26 @@ TEST(EthosuWeights, AreOrderedByBlocksOfTheOutput) {
   EXPECT_EQ(num_ordered_weights(order), 2u * 4 * 8);
 }
 
+TEST(EthosuWeights, AreCountedAsTheyAreOrdered) {
+  qplan::testing::Random random(4);
+  for (int i = 0; i < 500; ++i) {
+    WeightOrder order;
+    order.outputs = static_cast<uint32_t>(random.integer(1, 60)),
+    order.inputs = static_cast<uint32_t>(random.integer(1, 70));
+    order.taps_h = static_cast<uint32_t>(random.integer(1, 11)),
+    order.taps_w = static_cast<uint32_t>(random.integer(1, 11));
+    order.dilation_y = static_cast<uint32_t>(random.integer(1, 2)),
+    order.dilation_x = static_cast<uint32_t>(random.integer(1, 2));
+    order.block_d = static_cast<uint32_t>(random.integer(1, 5)) * 8;
+    order.is_depthwise = random.chance(0.3);
+    order.is_part_kernel_first = !order.is_depthwise && random.chance(0.5);
+    order.is_ifm16 = random.chance(0.3);
+    uint64_t visited = 0;
+    visit_weights(order, [&](uint32_t, uint32_t, uint32_t, uint32_t) { ++visited; });
+    EXPECT_EQ(num_ordered_weights(order), visited);
+  }
+}
+
 TEST(EthosuScales, HaveBiasesOf40Bits) {
   uint8_t bytes[kScaleEntryBytes];
   for (const int64_t bias : {int64_t{0}, int64_t{-1}, (int64_t{1} << 39) - 1, -(int64_t{1} << 39)}) {

@@ -1,0 +1,158 @@
+// Each condition of Ethos-U's table, met and violated: the reasons by their ids.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/ethosu/compiler/target.h"
+#include "src/packer/pattern/rewrite.h"
+#include "src/packer/text/text.h"
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+// The row that takes the function's result, or the ids of all reasons of the first one that matches it.
+std::set<std::string> verdict(const std::string& params, const std::string& body) {
+  const ir::Module module = text::parse("def @main(" + params + ") {\n" + body + "}\n", "test");
+  const pattern::Pre pre(module.main());
+  std::set<std::string> reasons;
+  for (const target::PatternRow& row : pattern_table(kConfigs[2])) {
+    const auto matches = pattern::match(row.pattern, pre, pattern::PreValue{module.main().outputs()[0]});
+    if (!matches) continue;
+    const Candidate candidate{pre, *matches};
+    const std::vector<target::Reason> found = row.check(candidate);
+    if (found.empty()) return {row.name};
+    for (const target::Reason& reason : found) reasons.insert(reason.id);
+    return reasons;
+  }
+  return reasons;
+}
+
+std::string repeated(const std::string& value, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + value;
+  return text;
+}
+
+struct Conv {
+  std::string in = "1, 8, 8, 4", dtype = "int8", weight = "4, 3, 3, 4", attrs = "padding=[1, 1, 1, 1]";
+  int64_t num_weights = 4 * 3 * 3 * 4, num_o = 4;
+  std::string value = "1", bias = "0", out = "int8", contract = "tfl2", accumulator_zero_point = "0";
+  std::string weight_dtype = "int8", weight_zero_point = "0";
+};
+
+std::set<std::string> verdict(const Conv& c) {
+  return verdict("%x: Tensor[(" + c.in + "), " + c.dtype + "]",
+                 "  %0 = qnn.conv2d(%x, const(Tensor[(" + c.weight + "), " + c.weight_dtype + "], [" +
+                     repeated(c.value, c.num_weights) + "]), 3, " + c.weight_zero_point + ", 0.5f, 0.5f, " +
+                     c.attrs +
+                     ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  %1 = nn.bias_add(%0, "
+                     "const(Tensor[(" +
+                     std::to_string(c.num_o) + "), int32], [" + repeated(c.bias, c.num_o) +
+                     "]), axis=3);\n  %2 = qnn.requantize(%1, 0.25f, " + c.accumulator_zero_point +
+                     ", 1f, 0, out_dtype=\"" + c.out + "\", contract=\"" + c.contract + "\");\n  %2\n");
+}
+
+using Ids = std::set<std::string>;
+
+TEST(EthosuConv2d, AnOrdinaryLayerIsTaken) {
+  EXPECT_EQ(verdict(Conv()), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.dtype = "uint8", .out = "uint8"}), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.attrs = "strides=[3, 3]"}), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.attrs = "dilation=[2, 2]"}), Ids{"qplan.qconv2d"});
+}
+
+TEST(EthosuConv2d, EachConditionIsAReason) {
+  EXPECT_EQ(verdict({.out = "uint8"}), Ids{"ethosu.conv2d.dtype"});
+  EXPECT_EQ(verdict({.in = "2, 8, 8, 4"}), Ids{"ethosu.conv2d.batch"});
+  EXPECT_EQ(verdict({.attrs = "strides=[1, 4]"}), Ids{"ethosu.conv2d.stride"});
+  // One position of the output has no stride.
+  EXPECT_EQ(verdict({.in = "1, 3, 3, 4", .attrs = "strides=[4, 4]"}), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.in = "1, 9, 9, 4", .attrs = "dilation=[3, 1]"}), Ids{"ethosu.conv2d.kernel"});
+  EXPECT_EQ(verdict({.in = "1, 70, 8, 4",
+                     .weight = "4, 65, 1, 4",
+                     .attrs = "padding=[0, 0, 0, 0]",
+                     .num_weights = 4 * 65 * 4}),
+            Ids{"ethosu.conv2d.kernel"});
+  EXPECT_EQ(verdict({.weight = "4, 3, 3, 2", .attrs = "groups=2", .num_weights = 4 * 9 * 2}),
+            Ids{"ethosu.conv2d.groups"});
+  EXPECT_EQ(verdict({.contract = "f32e"}), Ids{"ethosu.requantize.contract"});
+  EXPECT_EQ(verdict({.accumulator_zero_point = "1"}), Ids{"ethosu.requantize.zero_point"});
+  EXPECT_EQ(verdict({.in = "1, 65537, 1, 4",
+                     .weight = "4, 1, 1, 4",
+                     .attrs = "padding=[0, 0, 0, 0]",
+                     .num_weights = 16}),
+            Ids{"ethosu.conv2d.extent"});
+  EXPECT_EQ(
+      verdict(
+          {.in = "1, 2, 2, 4", .weight = "4, 1, 1, 4", .attrs = "padding=[128, 0, 0, 0]", .num_weights = 16}),
+      Ids{"ethosu.conv2d.padding"});
+}
+
+// 36 weights of 1, an input less its zero point from -131 to 124.
+TEST(EthosuConv2d, TheBoundIsProvedFromWeightsAndBias) {
+  EXPECT_EQ(verdict({.bias = std::to_string(INT32_MAX - 36 * 124)}), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.bias = std::to_string(INT32_MAX - 36 * 124 + 1)}), Ids{"ethosu.requantize.bound"});
+}
+
+std::set<std::string> add(const std::string& rhs, const std::string& scales,
+                          const std::string& contract = "tfl2") {
+  return verdict("%x: Tensor[(1, 4, 4, 8), int8], %y: Tensor[" + rhs + "]",
+                 "  %0 = qnn.add(%x, %y, " + scales + ", contract=\"" + contract + "\");\n  %0\n");
+}
+
+TEST(EthosuAdd, ConditionsAreReasons) {
+  EXPECT_EQ(add("(1, 4, 4, 8), int8", "0.5f, 1, 0.5f, 2, 1f, 3"), Ids{"qplan.qadd"});
+  EXPECT_EQ(add("(1, 1, 1, 8), int8", "0.5f, 1, 0.5f, 2, 1f, 3"), Ids{"qplan.qadd"});
+  EXPECT_EQ(add("(1, 4, 4, 8), int8", "0.5f, 1, 0.5f, 2, 1f, 3", "f32e"), Ids{"ethosu.add.contract"});
+  EXPECT_EQ(add("(1, 4, 4, 8), int8", "0.5f, 1, 0.5f, 2, 0.0000001f, 3"), Ids{"ethosu.add.range"});
+}
+
+// Other roundings of the scaled operand are tried for all pairs of operands.
+TEST(EthosuAdd, MostScalesGiveOneResultHoweverTheOperandIsRounded) {
+  AddNode sum;
+  sum.lhs.is_signed = sum.rhs.is_signed = sum.out.is_signed = true;
+  sum.clamp = {-128, 127};
+  size_t taken = 0;
+  for (int i = 1; i <= 40; ++i) {
+    sum.multipliers = layer::add_multipliers(0.05f, 0.05f * static_cast<float>(i) / 41.0f, 0.07f);
+    taken += is_add_exact(sum) ? 1 : 0;
+  }
+  EXPECT_GT(taken, 20u);
+  // Equal scales have nothing to round.
+  sum.multipliers = layer::add_multipliers(0.05f, 0.05f, 0.07f);
+  EXPECT_TRUE(is_add_exact(sum));
+}
+
+std::set<std::string> pool(const std::string& shape, const std::string& attrs,
+                           const std::string& scales = "1f, 0, 1f, 0") {
+  return verdict("%x: Tensor[(" + shape + "), int8]", "  %0 = qnn.avg_pool2d(%x, " + scales + ", " + attrs +
+                                                          ", layout=\"NHWC\", contract=\"tfl2\");\n  %0\n");
+}
+
+TEST(EthosuAveragePool, ConditionsAreReasons) {
+  EXPECT_EQ(pool("1, 16, 16, 4", "pool_size=[16, 16]"), Ids{"qplan.qavg_pool2d"});
+  EXPECT_EQ(pool("1, 17, 16, 4", "pool_size=[17, 16]"), Ids{"ethosu.avg_pool2d.window"});
+  EXPECT_EQ(pool("1, 16, 16, 4", "pool_size=[2, 2], strides=[4, 1]"), Ids{"ethosu.avg_pool2d.window"});
+  EXPECT_EQ(pool("1, 16, 16, 4", "pool_size=[9, 9], padding=[1, 1, 1, 1]"), Ids{"ethosu.avg_pool2d.padding"});
+  EXPECT_EQ(pool("1, 8, 8, 4", "pool_size=[2, 2]", "1f, 0, 2f, 0"), Ids{"ethosu.avg_pool2d.same"});
+  EXPECT_EQ(pool("1, 8, 8, 4", "pool_size=[3, 3], padding=[1, 1, 1, 1], count_include_pad=True"),
+            Ids{"ethosu.avg_pool2d.count"});
+}
+
+TEST(EthosuOthers, ConditionsAreReasons) {
+  const std::string x = "%x: Tensor[(1, 4, 4, 8), int8]";
+  EXPECT_EQ(verdict(x, "  %0 = qnn.softmax(%x, 0.3f, -2, 0.00390625f, -128);\n  %0\n"), Ids{});
+  EXPECT_EQ(verdict(x, "  %0 = qnn.mul(%x, %x, 0.5f, 0, 0.5f, 0, 1f, 0, contract=\"tfl2\");\n  %0\n"),
+            Ids{"qnn.mul"});
+  EXPECT_EQ(verdict(x, "  %0 = qnn.mul(%x, %x, 0.5f, 0, 0.5f, 0, 0.1f, 0, contract=\"tfl2\");\n  %0\n"),
+            Ids{"ethosu.mul.range"});
+  EXPECT_EQ(verdict("%x: Tensor[(2, 4, 4, 8), int8]", "  %0 = clip(%x, a_min=0f, a_max=6f);\n  %0\n"),
+            Ids{"ethosu.clip.shape"});
+  EXPECT_EQ(verdict("%x: Tensor[(1, 4, 4, 8), int16]", "  %0 = clip(%x, a_min=0f, a_max=6f);\n  %0\n"),
+            Ids{"ethosu.clip.dtype"});
+}
+
+}  // namespace
+}  // namespace qplan::ethosu::compiler
