@@ -1,6 +1,7 @@
 """qplan.check, qplan.explain, qplan.tune, qplan.plot, and the types of the package."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import shutil
@@ -89,6 +90,18 @@ class Plot(unittest.TestCase):
         self.assertEqual(max(offset + size for _, _, _, offset, size in tensors), arena)
         self.assertIn("4,864 bytes; the most is alive", axes.get_title())
         self.assertIn("alive at step", axes.get_title())
+
+    def test_the_notebook_runs(self):
+        path = REPOSITORY / "samples" / "python" / "digits.ipynb"
+        cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+        names, before = {}, os.getcwd()
+        os.chdir(REPOSITORY)
+        try:
+            for cell in cells:
+                exec("".join(cell["source"]), names)
+        finally:
+            os.chdir(before)
+        self.assertEqual(names["scores"].argmax(), 7)
 
     def test_times_are_bars(self):
         import qplan.plot
