@@ -158,6 +158,18 @@ class Board(unittest.TestCase):
         plan = pack("digits", model, ISAS[-1], "--tuning", log)
         self.assert_gives(expected, CPUS[-1], plan, input_file)
 
+    def test_a_picture_is_classified_with_its_label(self):
+        name = "mobilenet_v2_1.0_224_quant"
+        picture, labels = (os.path.join(DATA, "images", file) for file in ("cat.bmp", "imagenet_labels.txt"))
+        model, golden = (os.path.join(DATA, *path) for path in (("models", name + ".tflite"), ("golden", name, "cat", "output0.bin")))
+        if not all(map(os.path.exists, (picture, labels, model, golden))):
+            self.skipTest(f"{DATA} lacks a picture, its label or its golden output")
+        with open(golden, "rb") as scores, open(labels, encoding="utf-8") as lines:
+            best = max(enumerate(scores.read()), key=lambda score: score[1])[0]
+            expected = lines.read().splitlines()[best]
+        done = self.command(CPUS[-1], "run", pack(name, model, ISAS[-1]), "--input", picture, "--labels", labels)
+        self.assertEqual(re.search(r"^[0-9.]+  (.*)$", done.stdout, re.MULTILINE).group(1), expected, done.stdout)
+
     def test_commands_that_need_the_packer_say_so(self):
         for arguments in (("pack", self.digits[1], "-o", os.path.join(BUILD, "none.qplan")),
                           ("import", self.digits[1]), ("explain", self.digits[1]), ("tune", self.digits[1], "--log", "x")):
