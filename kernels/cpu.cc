@@ -74,15 +74,18 @@ uint32_t cpu_features() {
   return (hwcap & kHwcapV) != 0 ? uint32_t{kVector} : 0;
 }
 #elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-enum Feature : uint32_t { kDsp = 1 << 0 };
+enum Feature : uint32_t { kDsp = 1 << 0, kMve = 1 << 1 };
 
 // What the compiler may use: such a build is for one core.
 [[maybe_unused]] uint32_t cpu_features() {
+  uint32_t features = 0;
 #if defined(__ARM_FEATURE_DSP)
-  return kDsp;
-#else
-  return 0;
+  features |= kDsp;
 #endif
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2) != 0
+  features |= kMve;
+#endif
+  return features;
 }
 #else
 [[maybe_unused]] uint32_t cpu_features() { return 0; }

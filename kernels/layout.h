@@ -63,6 +63,7 @@ __attribute__((always_inline)) constexpr uint64_t layout_block(uint16_t layout) 
       return 2;
     case kLayout_o4k4:
     case kLayout_o4h4:
+    case kLayout_o4k16:
       return 4;
     default:
       return 16;
@@ -107,6 +108,8 @@ __attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, 
     }
     case kLayout_hwo16:
       return k * ((num_o + 15) / 16 * 16) + o;
+    case kLayout_o4k16:
+      return ((o / 4 * ((taps.bytes + 15) / 16) + k / 16) * 4 + o % 4) * 16 + k % 16;
     default:
       return o * taps.bytes + k;
   }
@@ -128,6 +131,8 @@ constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWin
       return padded_o * taps.count * taps.k4() * 4;
     case kLayout_hwo16:
       return padded_o * taps.bytes;
+    case kLayout_o4k16:
+      return padded_o * ((taps.bytes + 15) / 16 * 16);
     default:
       return num_o * taps.bytes;
   }

@@ -4,7 +4,7 @@
 //
 //   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
-//   QPLAN_SCALAR_VARIANTS(conv2d)      conv2d_dsp, ...: of all that compute in general registers
+//   QPLAN_SCALAR_VARIANTS(conv2d)      conv2d_mve, conv2d_dsp: of all of microcontrollers
 //   QPLAN_FILE_VARIANTS(dequantize)    dequantize_<isa> of those for which there is a dequantize_<isa>.cc
 //   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set where
 //                                      there is a file of it

@@ -202,12 +202,13 @@ typedef struct qplan_memory {
 
 /* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine
  * lacks is QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI
- * of processors without AVX-512; DSP the extension of Cortex-M4, M7, M33 and above; I8MM the products of
- * matrices of 64-bit Arm; RVV version 1.0 of RISC-V's vector extension. */
+ * of processors without AVX-512; DSP the extension of Cortex-M4, M7, M33 and above, MVE the vectors of M55 and
+ * M85; I8MM the products of matrices of 64-bit Arm; RVV version 1.0 of RISC-V's vector extension. */
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
   QPLAN_ISA_DSP = 8,
+  QPLAN_ISA_MVE = 12,
   QPLAN_ISA_SSE41 = 16,
   QPLAN_ISA_AVX2 = 32,
   QPLAN_ISA_AVXVNNI = 40,

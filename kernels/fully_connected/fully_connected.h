@@ -5,9 +5,9 @@
 //
 // Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts;
 // under ACC32 out[r,o] = acc[r,o], as int32. int16 is as there.
-// Weights [output_c, input_c] lie in the layout weights_layout: ohwi, o16k4 or o4k4 (kernels/layout.h). bias,
-// multiplier, shift, scale, float_scale and float_offset have layout_channels(weights_layout, output_c)
-// entries.
+// Weights [output_c, input_c] lie in the layout weights_layout: ohwi, o16k4, o4k4, o4h4 or o4k16
+// (kernels/layout.h). bias, multiplier, shift, scale, float_scale and float_offset have
+// layout_channels(weights_layout, output_c) entries.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 

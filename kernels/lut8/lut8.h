@@ -20,8 +20,7 @@ struct Lut8Args {
 
 // Best first; the reference, which computes all that is bound, is the last.
 #define QPLAN_LUT8_VARIANTS \
-  QPLAN_SIMD_VARIANTS(lut8) \
-  QPLAN_VARIANT(lut8_ref, QPLAN_ISA_REFERENCE)
+  QPLAN_SIMD_VARIANTS(lut8) QPLAN_FILE_VARIANTS(lut8) QPLAN_VARIANT(lut8_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Lut8Args)
 QPLAN_LUT8_VARIANTS
 #undef QPLAN_VARIANT

@@ -62,8 +62,7 @@ struct MeanArgs {
 
 // Best first; the reference, which computes all that is bound, is the last.
 #define QPLAN_MEAN_VARIANTS \
-  QPLAN_SIMD_VARIANTS(mean) \
-  QPLAN_VARIANT(mean_ref, QPLAN_ISA_REFERENCE)
+  QPLAN_SIMD_VARIANTS(mean) QPLAN_FILE_VARIANTS(mean) QPLAN_VARIANT(mean_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_REDUCE_VARIANTS QPLAN_VARIANT(reduce_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MeanArgs)
 QPLAN_MEAN_VARIANTS

@@ -44,8 +44,7 @@ struct MulArgs {
 
 // Best first; the reference, which computes all that is bound, is the last.
 #define QPLAN_MUL_VARIANTS \
-  QPLAN_SIMD_VARIANTS(mul) \
-  QPLAN_VARIANT(mul_ref, QPLAN_ISA_REFERENCE)
+  QPLAN_SIMD_VARIANTS(mul) QPLAN_FILE_VARIANTS(mul) QPLAN_VARIANT(mul_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, MulArgs)
 QPLAN_MUL_VARIANTS
 #undef QPLAN_VARIANT

@@ -1,6 +1,5 @@
 #include "format/text.h"
 #include "kernels/cpu.h"
-#include "kernels/isas.h"
 #include "src/runtime/session.h"
 #include "src/runtime/structs.h"
 
@@ -136,13 +135,16 @@ bool is_other_arch(const Value& arch) {
          !format::same_text(cpu_arch(), "unknown");
 }
 
-// Whether it is an instruction set without vectors that this processor lacks: the reference, which then
+// Whether it is an instruction set of microcontrollers that this processor lacks: the reference, which then
 // computes, finds each weight in the layout of the others by a formula.
 bool is_lacking(const Value& isa) {
-#define QPLAN_IS_LACKING(name, NAME, features, argument) \
-  if (format::same_text(isa.text, #name)) return !cpu_has_isa(QPLAN_ISA_##NAME);
-  QPLAN_BUILT_SCALAR_ISAS(QPLAN_IS_LACKING, )
-#undef QPLAN_IS_LACKING
+  enum class Vectors { own, dot, none };
+#define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
+  if (Vectors::vectors == Vectors::none && format::same_text(isa.text, #name)) {        \
+    return !cpu_has_isa(QPLAN_ISA_##NAME);                                              \
+  }
+#include "kernels/isa.def"
+#undef QPLAN_ISA
   return false;
 }
 

@@ -27,8 +27,9 @@ void expect_agreement(uint16_t layout, uint64_t num_o, const LayoutWindow& windo
   EXPECT_EQ(packed, std::vector<int8_t>(packed.size(), 0)) << layout_name(layout);
 }
 
-constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16, kLayout_o16r4, kLayout_o16i4,
-                                 kLayout_o16z4, kLayout_o2r4,  kLayout_o4k4,  kLayout_o2h4,  kLayout_o4h4};
+constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16, kLayout_o16r4,
+                                 kLayout_o16i4, kLayout_o16z4, kLayout_o2r4,  kLayout_o4k4,
+                                 kLayout_o2h4,  kLayout_o4h4,  kLayout_o4k16};
 
 TEST(Layout, IndexFunctionsAgreeWithPackingBlockByBlock) {
   for (const uint16_t layout : kLayouts) {
@@ -69,6 +70,9 @@ TEST(Layout, PaddedTapsByHand) {
   // Rows of 9 bytes again, in blocks of two outputs: 8 blocks of 2 taps, 1 tap, 1 group, byte 7 of 9.
   EXPECT_EQ(layout_index(kLayout_o2r4, 16, kK, 17, kWindow), (8 * 2 * 3 + 1 * 3 + 1) * 8 + 3u);
   EXPECT_EQ(layout_bytes(kLayout_o2r4, 17, kWindow), 18 * 2 * 12u);
+  // Vectors of 16 bytes in blocks of four outputs: 4 blocks of 2 vectors, 1 vector, byte 0 of 2.
+  EXPECT_EQ(layout_index(kLayout_o4k16, 16, kK, 17, kWindow), (4 * 2 + 1) * 64u);
+  EXPECT_EQ(layout_bytes(kLayout_o4k16, 17, kWindow), 20 * 2 * 16u);
   // The same with two outputs in int16: byte 3 of a group of four is the last, that of an even output the
   // first.
   EXPECT_EQ(layout_index(kLayout_o2h4, 16, kK, 17, kWindow), (8 * 2 * 3 + 1 * 3 + 1) * 8 + 6u);

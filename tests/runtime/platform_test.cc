@@ -133,13 +133,15 @@ TEST(Platform, APlanForAnotherArchitectureIsTold) {
     EXPECT_EQ(warnings_of(options, &info), told);
     EXPECT_EQ(info.is_for_other_arch, 1u);
   }
-  const std::vector<std::string> lacking = {"log 2 session: the plan was packed for arch '" + here +
-                                            "' with isa 'dsp', and this is '" + here +
-                                            "' without it: results are the same, but it may take several "
-                                            "times the time and memory; pack the model again with "
-                                            "--target cpu,arch=..."};
-  EXPECT_EQ(warnings_of("arch=" + here + ",isa=dsp", &info), lacking);
-  EXPECT_EQ(info.is_for_other_arch, 1u);
+  for (const std::string isa : {"dsp", "mve"}) {
+    const std::vector<std::string> lacking = {"log 2 session: the plan was packed for arch '" + here +
+                                              "' with isa '" + isa + "', and this is '" + here +
+                                              "' without it: results are the same, but it may take several "
+                                              "times the time and memory; pack the model again with "
+                                              "--target cpu,arch=..."};
+    EXPECT_EQ(warnings_of("arch=" + here + ",isa=" + isa, &info), lacking);
+    EXPECT_EQ(info.is_for_other_arch, 1u);
+  }
   EXPECT_EQ(qplan_plan_get_info(nullptr, &info), QPLAN_INVALID_ARGUMENT);
 }
 

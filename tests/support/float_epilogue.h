@@ -29,7 +29,7 @@ void draw_float_epilogue(Random& random, Args* args, Problem* problem, size_t ch
   bool group_has_form = true;
   for (size_t o = 0; o < channels; ++o) {
     if (o % group == 0) group_has_form = random.chance(0.75);
-    const int shift = std::min(problem->shift[o], -2) - 31;  // nothing leaves int32
+    const int shift = std::min<int>(problem->shift[o], -2) - 31;  // nothing leaves int32
     const auto scale = static_cast<float>(std::ldexp(static_cast<double>(problem->multiplier[o]), shift));
     problem->float_scale.push_back(group_has_form ? scale : -1.0f);
     problem->float_offset.push_back(static_cast<float>(0.5 + random.unit() * 0.25));

@@ -25,12 +25,18 @@ const KernelVariant* generic_variant_of(const KernelFamily& family);
 inline const KernelVariant* generic_variant_of(const KernelFamily&) { return nullptr; }
 #endif
 
-// All variants of the family, for ::testing::ValuesIn, except those in general registers: they read layouts
-// of their own, and tests/kernels/scalar has their problems.
+// Whether it multiplies weights in a layout of microcontrollers' own: tests/kernels/scalar has its problems.
+inline bool has_layout_of_its_own(const KernelFamily& family, uint32_t isa) {
+  const bool has_weights = family.id == kKernel_conv2d || family.id == kKernel_depthwise_conv2d ||
+                           family.id == kKernel_fully_connected || family.id == kKernel_chain;
+  return isa == QPLAN_ISA_DSP || (isa == QPLAN_ISA_MVE && has_weights);
+}
+
+// All others of the family, for ::testing::ValuesIn.
 inline std::vector<const KernelVariant*> variants_of(const KernelFamily& family) {
   std::vector<const KernelVariant*> variants;
   for (uint32_t i = 0; i < family.num_variants; ++i) {
-    if (family.variants[i].isa != QPLAN_ISA_DSP) variants.push_back(&family.variants[i]);
+    if (!has_layout_of_its_own(family, family.variants[i].isa)) variants.push_back(&family.variants[i]);
   }
   if (const KernelVariant* generic = generic_variant_of(family)) variants.push_back(generic);
   return variants;
@@ -38,7 +44,7 @@ inline std::vector<const KernelVariant*> variants_of(const KernelFamily& family)
 
 // Its number is below those of isa.def and above the reference's (tests/kernels/generic/kernels/isas.h).
 inline bool can_run(const KernelVariant& variant) {
-  const bool is_generic = variant.isa > QPLAN_ISA_REFERENCE && variant.isa < QPLAN_ISA_SSE41;
+  const bool is_generic = variant.isa > QPLAN_ISA_REFERENCE && variant.isa < QPLAN_ISA_DSP;
   return is_generic || cpu_has_isa(variant.isa);
 }
 

@@ -28,6 +28,18 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
     }
     return packed;
   }
+  if (layout == kLayout_o4k16) {
+    for (size_t block = 0; block < (num_o + 3) / 4 * 4; block += 4) {
+      for (size_t vector = 0; vector < num_k; vector += 16) {
+        for (size_t o = block; o < block + 4; ++o) {
+          for (size_t k = vector; k < vector + 16; ++k) {
+            packed.push_back(o < num_o && k < num_k ? weights[o * num_k + k] : int8_t{0});
+          }
+        }
+      }
+    }
+    return packed;
+  }
   // The k in their order, with kZero where there is none.
   constexpr size_t kZero = SIZE_MAX;
   std::vector<size_t> order;

@@ -41,13 +41,21 @@ uint32_t stands_in_for(uint32_t isa, std::string_view arch) {
 const std::vector<Arch>& known_archs() {
   static const std::vector<Arch> archs = [] {
     const std::vector<Isa> none = isas_of(""), cortex_m = isas_of("cortex-m");
+    std::vector<Isa> dsp = cortex_m;
+    std::erase_if(dsp, [](const Isa& isa) { return !isa_within(isa.id, QPLAN_ISA_DSP); });
     return std::vector<Arch>{
-        {"x86_64", 8, isas_of("x86_64"), true},   {"cortex-m", 4, cortex_m, false},
-        {"cortex-m0plus", 4, none, true},         {"cortex-m3", 4, none, true},
-        {"cortex-m4", 4, cortex_m, true},         {"cortex-m7", 4, cortex_m, true},
-        {"cortex-m33", 4, cortex_m, true},        {"cortex-m55", 4, cortex_m, true},
-        {"cortex-m85", 4, cortex_m, true},        {"aarch64", 8, isas_of("aarch64"), true},
-        {"riscv64", 8, isas_of("riscv64"), true}, {"rv32imc", 4, none, true},
+        {"x86_64", 8, isas_of("x86_64"), true},
+        {"cortex-m", 4, cortex_m, false},
+        {"cortex-m0plus", 4, none, true},
+        {"cortex-m3", 4, none, true},
+        {"cortex-m4", 4, dsp, true},
+        {"cortex-m7", 4, dsp, true},
+        {"cortex-m33", 4, dsp, true},
+        {"cortex-m55", 4, cortex_m, true},
+        {"cortex-m85", 4, cortex_m, true},
+        {"aarch64", 8, isas_of("aarch64"), true},
+        {"riscv64", 8, isas_of("riscv64"), true},
+        {"rv32imc", 4, none, true},
     };
   }();
   return archs;
@@ -150,6 +158,10 @@ TargetProfile parse_target(std::string_view text) {
     profile.fully_connected_layout = kLayout_o16k4;
     profile.depthwise_layout = kLayout_hwo16;
     profile.input_origin = InputOrigin::kDtypeMin;
+  } else if (best->id == QPLAN_ISA_MVE) {
+    profile.conv2d_layout = kLayout_o4k16;
+    profile.fully_connected_layout = kLayout_o4k16;
+    profile.depthwise_layout = kLayout_hwo16;
   } else if (best->id != QPLAN_ISA_REFERENCE) {
     profile.conv2d_layout = kLayout_o2r4;
     profile.fully_connected_layout = kLayout_o4k4;

@@ -206,7 +206,7 @@ __attribute__((noinline)) bool check_taps(const StepCheck& check, const StepView
   const uint16_t layout = params_of(step).weights_layout();
   const LayoutTaps taps = layout_taps(layout, window_of(step));
   const uint64_t rest = taps.bytes % 4;
-  if (layout == kLayout_ohwi || layout == kLayout_o16k4 || rest == 0) return true;
+  if (layout == kLayout_ohwi || layout == kLayout_o16k4 || layout == kLayout_o4k16 || rest == 0) return true;
   const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
   const uint64_t fours = layout_block(layout) * 4;
   const uint64_t tap_bytes = taps.k4() * fours, bytes = step.input(kWeights).size_bytes;
@@ -234,7 +234,7 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
     return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
   }
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
-                      kLayout_o16z4, kLayout_o2r4, kLayout_o2h4) &&
+                      kLayout_o16z4, kLayout_o2r4, kLayout_o2h4, kLayout_o4k16) &&
          check_conv2d_constants(check, step) && check_taps(check, step);
 }
 
@@ -247,11 +247,14 @@ qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* err
   return QPLAN_OK;
 }
 
-// Kernels in general registers copy a window, or a tile of the residual, before they write its outputs.
+// Kernels of microcontrollers copy a window, or a tile of the residual, before they write its outputs.
 // Weights in their layouts are read by no other variant but the reference, which does the same.
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
   const format::Conv2dParams& p = params_of(step);
-  if (p.weights_layout() != kLayout_o2r4 && p.weights_layout() != kLayout_o2h4) return false;
+  if (p.weights_layout() != kLayout_o2r4 && p.weights_layout() != kLayout_o2h4 &&
+      p.weights_layout() != kLayout_o4k16) {
+    return false;
+  }
   if (step.step->residual() != nullptr && input == residual_input(step)) return true;
   return input == kInput && step.step->residual() == nullptr && p.contract() != format::Contract_ACC32 &&
          p.groups() == 1 && p.kernel_h() == 1 && p.kernel_w() == 1 && p.stride_h() == 1 &&

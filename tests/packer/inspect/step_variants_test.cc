@@ -28,7 +28,8 @@ Conv2dArgs layer() {
 std::vector<uint32_t> all_isas() {
   std::vector<uint32_t> isas;
   for (uint32_t v = 0; v < kConv2dFamily.num_variants; ++v) {
-    if (kConv2dFamily.variants[v].isa != QPLAN_ISA_DSP) isas.push_back(kConv2dFamily.variants[v].isa);
+    const uint32_t isa = kConv2dFamily.variants[v].isa;
+    if (isa == QPLAN_ISA_REFERENCE || isa_has_vectors(isa)) isas.push_back(isa);
   }
   std::ranges::sort(isas);  // lowest first
   return isas;

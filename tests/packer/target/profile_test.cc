@@ -84,7 +84,7 @@ TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {
 // No vectors: activations keep their zero point 0, weights lie two and four channels at a time.
 TEST(TargetProfile, CoresWithDspReadWeightsInSmallBlocks) {
   for (const std::string core : {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"}) {
-    const TargetProfile profile = parse_target("cpu,arch=" + core);
+    const TargetProfile profile = parse_target("cpu,isa=dsp,arch=" + core);
     EXPECT_EQ(profile.options, "arch=" + core + ",isa=dsp");
     EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_DSP}));
     EXPECT_EQ(profile.conv2d_layout, kLayout_o2r4);
@@ -93,6 +93,23 @@ TEST(TargetProfile, CoresWithDspReadWeightsInSmallBlocks) {
     EXPECT_EQ(profile.input_origin, InputOrigin::kZero);
     EXPECT_EQ(profile.pointer_size, 4u);
     EXPECT_EQ(parse_target("cpu,isa=reference,arch=" + core).conv2d_layout, kLayout_ohwi);
+  }
+}
+
+TEST(TargetProfile, TheBestOfACoreIsTheDefault) {
+  for (const std::string core : {"cortex-m4", "cortex-m7", "cortex-m33"}) {
+    EXPECT_EQ(parse_target("cpu,arch=" + core).options, "arch=" + core + ",isa=dsp");
+    EXPECT_EQ(refusal("cpu,isa=mve,arch=" + core),
+              "target: isa 'mve' of arch '" + core + "' is not known; known: reference, dsp");
+  }
+  for (const std::string core : {"cortex-m55", "cortex-m85"}) {
+    const TargetProfile profile = parse_target("cpu,arch=" + core);
+    EXPECT_EQ(profile.options, "arch=" + core + ",isa=mve");
+    EXPECT_EQ(profile.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_DSP, QPLAN_ISA_MVE}));
+    EXPECT_EQ(profile.conv2d_layout, kLayout_o4k16);
+    EXPECT_EQ(profile.fully_connected_layout, kLayout_o4k16);
+    EXPECT_EQ(profile.depthwise_layout, kLayout_hwo16);
+    EXPECT_EQ(profile.input_origin, InputOrigin::kZero);
   }
 }
 
@@ -123,7 +140,7 @@ TEST(TargetProfile, UnknownThingsAreErrorsThatListTheKnown) {
       refusal("cpu,isa=mmx"),
       "target: isa 'mmx' of arch 'x86_64' is not known; known: reference, sse41, avx2, avxvnni, avx512vnni");
   EXPECT_EQ(refusal("cpu,arch=cortex-m,isa=avx2"),
-            "target: isa 'avx2' of arch 'cortex-m' is not known; known: reference, dsp");
+            "target: isa 'avx2' of arch 'cortex-m' is not known; known: reference, dsp, mve");
 }
 
 }  // namespace

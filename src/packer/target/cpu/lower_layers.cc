@@ -73,7 +73,7 @@ uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups) {
   return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
 }
 
-// Whether kernels in general registers compute the layer; they read o2r4.
+// Whether kernels of microcontrollers compute the layer; they read o2r4 and o4k16.
 bool has_scalar_variants(const layer::QuantizedLayer& layer) {
   const op::Window2d& window = layer.geometry.window;
   return layer.geometry.groups == 1 && layer.nodes.requantize != nullptr &&
@@ -174,6 +174,7 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   if (layout == kLayout_o2r4) {
     layout = !has_scalar_variants(layer) ? kLayout_ohwi : fits_halves(layer) ? kLayout_o2h4 : kLayout_o2r4;
   }
+  if (layout == kLayout_o4k16 && !has_scalar_variants(layer)) layout = kLayout_ohwi;
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
   LayerStep made =
@@ -264,7 +265,8 @@ void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
   const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   uint16_t layout = lowering.profile().fully_connected_layout;
   if (layer.input_dtype == ir::kInt16) layout = kLayout_ohwi;
-  if (layout == kLayout_o4k4 && layer.nodes.requantize == nullptr) layout = kLayout_ohwi;
+  const bool is_small = layout == kLayout_o4k4 || layout == kLayout_o4k16;
+  if (is_small && layer.nodes.requantize == nullptr) layout = kLayout_ohwi;
   if (layout == kLayout_o4k4 && fits_halves(layer)) layout = kLayout_o4h4;
   LayerStep made = make_layer_step(lowering, sequence, layer, kKernel_fully_connected, layout,
                                    {1, 1, static_cast<uint64_t>(layer.geometry.in_c)}, {});
