@@ -81,6 +81,15 @@ TEST(Parts, OutputsOfASplitLieInItsInput) {
   EXPECT_EQ(arena.size, 64u + 192 + 64);
 }
 
+// A slice, whose one output is smaller than its one input, lies in the input.
+TEST(Parts, ASliceLiesInItsInput) {
+  // x -> a, a -> b (the first bytes of it), b -> y
+  const TestProgram p({8, 192, 64, 8}, {{{0}, {1}}, {{1}, {2}, true}, {{2}, {3}}}, {0}, {3});
+  const Arena arena = p.plan();
+  EXPECT_EQ(arena.lifetimes.inside, (std::vector<uint32_t>{kNone, kNone, 1, kNone}));
+  EXPECT_EQ(arena.offsets[2], arena.offsets[1]);
+}
+
 TEST(Parts, WhatAPartWasComputedInPlaceOfComesAlong) {
   // x -> a, a -> b in place, (b, x) -> c, c -> y
   const TestProgram p({64, 64, 64, 128, 8}, {{{0}, {1}}, {{1}, {2}}, {{0, 2}, {3}, true}, {{3}, {4}}}, {0},
