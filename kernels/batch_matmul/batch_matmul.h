@@ -1,11 +1,11 @@
 // batch_matmul: products of the matrices in two tensors, whose leading axes are broadcast as NumPy does.
 //
-//   out[m,n] = clamp(output_zero_point + requantize_tfl2(acc[m,n], output_multiplier, output_shift),
-//                    clamp_min, clamp_max)
+//   out[m,n] = clamp(output_zero_point + requant(acc[m,n]), clamp_min, clamp_max)
 //   acc[m,n] = sum over k of (a[m,k] - a_zero_point) * (b[k,n] - b_zero_point)
 //
-// for each pair of matrices. Sums are taken modulo 2^32. That is contract TFL2; there is no other. Inputs and
-// output have one dtype, int8 or uint8. docs/numerics.md.
+// for each pair of matrices. Sums are taken modulo 2^32. requant is requantize_tfl2(acc, output_multiplier,
+// output_shift) under TFL2, acc * scale of requantize_f32e under F32E. Inputs and output have one dtype, int8
+// or uint8. docs/numerics.md.
 #ifndef QPLAN_KERNELS_BATCH_MATMUL_BATCH_MATMUL_H_
 #define QPLAN_KERNELS_BATCH_MATMUL_BATCH_MATMUL_H_
 
@@ -13,6 +13,7 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/dtype.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -35,6 +36,8 @@ struct BatchMatmulArgs {
   int32_t output_shift = 0;       // [-31, 30]
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
+  Contract contract = Contract::kTfl2;  // or kF32e
+  float scale = 0.0f;                   // F32E
 };
 
 // Work items of the reference: rows of the output.

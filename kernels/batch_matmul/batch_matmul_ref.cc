@@ -5,6 +5,12 @@ namespace qplan {
 namespace batch_matmul_ref {
 namespace {
 
+int32_t requantized(const BatchMatmulArgs& args, int32_t sum) {
+  const int32_t zero_point = args.output_zero_point, least = args.clamp_min, most = args.clamp_max;
+  if (args.contract == Contract::kF32e) return requantize_f32e(sum, args.scale, zero_point, least, most);
+  return add_clamp(requantize_tfl2(sum, args.output_multiplier, args.output_shift), zero_point, least, most);
+}
+
 template <typename T>
 void run_row(const BatchMatmulArgs& args, const T* a, const T* b, T* out) {
   for (uint32_t n = 0; n < args.n; ++n) {
@@ -15,9 +21,7 @@ void run_row(const BatchMatmulArgs& args, const T* a, const T* b, T* out) {
           (a[k] - args.a_zero_point) * (b[k * args.b_k_stride + n * args.b_n_stride] - args.b_zero_point);
       sum += static_cast<uint32_t>(product);
     }
-    const int32_t scaled =
-        requantize_tfl2(static_cast<int32_t>(sum), args.output_multiplier, args.output_shift);
-    out[n] = static_cast<T>(add_clamp(scaled, args.output_zero_point, args.clamp_min, args.clamp_max));
+    out[n] = static_cast<T>(requantized(args, static_cast<int32_t>(sum)));
   }
 }
 

@@ -3,12 +3,13 @@
 //
 //   float_binary: out = clamp(op(a, b)), a and b broadcast as NumPy does
 //     kAdd a + b, kSub a - b, kMul a * b, kDiv a / b,
-//     kMaximum b < a ? a : b, kMinimum a < b ? a : b
+//     kMaximum b < a ? a : b, kMinimum a < b ? a : b, kPower a^b
 //   float_unary:  out = f(x)
 //     kClamp clamp(x), kLeakyRelu 0 < x ? x : x * p, kHardSigmoid: x * p + q held in [0, 1],
 //     kNegative, kAbs,
-//     kLogistic, kTanh, kExp, kSqrt, kLog, kErf, kFloor, kCeil, kRound (half to even), kRsqrt 1 / sqrt(x):
-//     kernels/numeric/float_functions.h
+//     kElu 0 < x ? x : p * (exp(x) - 1),
+//     kLogistic, kTanh, kExp, kSqrt, kLog, kErf, kSin, kCos, kFloor, kCeil, kRound (half to even), kRsqrt 1 /
+//     sqrt(x): kernels/numeric/float_functions.h
 //
 //   clamp(v) = v < clamp_min ? clamp_min : clamp_max < v ? clamp_max : v
 #ifndef QPLAN_KERNELS_FLOAT_ELEMENTWISE_FLOAT_ELEMENTWISE_H_
@@ -18,12 +19,13 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/float_functions.h"
+#include "kernels/numeric/wide_functions.h"
 #include "kernels/variant.h"
 
 namespace qplan {
 
 // The numbers are those of format/plan.fbs.
-enum class FloatBinary : uint8_t { kAdd, kSub, kMul, kDiv, kMaximum, kMinimum };
+enum class FloatBinary : uint8_t { kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kPower };
 enum class FloatUnary : uint8_t {
   kClamp,
   kLeakyRelu,
@@ -40,6 +42,9 @@ enum class FloatUnary : uint8_t {
   kCeil,
   kRound,
   kErf,
+  kSin,
+  kCos,
+  kElu,
 };
 
 struct FloatBinaryArgs {
@@ -76,7 +81,7 @@ QPLAN_FLOAT_UNARY_VARIANTS
 #undef QPLAN_VARIANT
 
 // Functions that every variant computes one by one.
-static inline float float_rare_function(FloatUnary function, float x) {
+static inline float float_rare_function(FloatUnary function, float x, float p) {
   switch (function) {
     case FloatUnary::kSqrt:
       return sqrt_f32(x);
@@ -92,6 +97,12 @@ static inline float float_rare_function(FloatUnary function, float x) {
       return round_f32(x);
     case FloatUnary::kErf:
       return erf_f32(x);
+    case FloatUnary::kSin:
+      return sin_f32(x);
+    case FloatUnary::kCos:
+      return cos_f32(x);
+    case FloatUnary::kElu:
+      return 0.0f < x ? x : p * exp_less_one_f32(x);
     default:
       return x;
   }

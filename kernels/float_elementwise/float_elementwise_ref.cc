@@ -21,6 +21,8 @@ float combined(FloatBinary op, float a, float b) {
       return b < a ? a : b;
     case FloatBinary::kMinimum:
       return a < b ? a : b;
+    case FloatBinary::kPower:
+      return power_f32(a, b);
   }
   return a;
 }
@@ -44,7 +46,7 @@ float function_of(const FloatUnaryArgs& args, float x) {
     case FloatUnary::kAbs:
       return float_abs(x);
     default:
-      return float_rare_function(args.function, x);
+      return float_rare_function(args.function, x, args.p);
   }
 }
 

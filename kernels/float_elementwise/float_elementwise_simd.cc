@@ -43,6 +43,8 @@ inline void float_binary_items(const FloatBinaryArgs& args, uint32_t begin, uint
       return for_each_float_pair(args, begin, end, [](VecF32 a, VecF32 b) { return if_less(b, a, a, b); });
     case FloatBinary::kMinimum:
       return for_each_float_pair(args, begin, end, [](VecF32 a, VecF32 b) { return if_less(a, b, a, b); });
+    case FloatBinary::kPower:
+      break;  // refused
   }
 }
 
@@ -79,7 +81,7 @@ inline void float_unary_items(const FloatUnaryArgs& args, uint32_t begin, uint32
   }
   const ElementRange range = chunk_range(args.elements, begin, end);
   for (uint64_t i = range.begin; i < range.end; ++i)
-    args.output[i] = float_rare_function(args.function, args.input[i]);
+    args.output[i] = float_rare_function(args.function, args.input[i], args.p);
 }
 
 }  // namespace
@@ -87,7 +89,10 @@ inline void float_unary_items(const FloatUnaryArgs& args, uint32_t begin, uint32
 QPLAN_SIMD_NAMESPACE(float_binary) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const FloatBinaryArgs&) { return Refusal::kNone; }
+// Powers are rare, and the reference computes them one by one.
+Refusal accepts(const FloatBinaryArgs& args) {
+  return args.op == FloatBinary::kPower ? Refusal::kContract : Refusal::kNone;
+}
 
 size_t scratch_bytes(const FloatBinaryArgs&) { return 0; }
 

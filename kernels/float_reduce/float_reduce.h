@@ -5,7 +5,9 @@
 //     kMax      v = -infinity; for each element e: v = v < e ? e : v
 //     kAverage  v = sum / n, n elements inside; with counts_padding n = pool_h * pool_w
 //     out = clamp(v),  clamp(v) = v < clamp_min ? clamp_min : clamp_max < v ? clamp_max : v
-//   float_mean:   out = sum / n over the n elements of the reduced axes, in the input's order
+//   float_mean:   over the n elements e of the reduced axes, in the input's order
+//     kMean sum / n, kSum sum, kProduct of 1 and all e,
+//     kMaximum v = the first, then v < e ? e : v, kMinimum e < v ? e : v
 //   float_softmax, along an axis: m the largest element, e[i] = exp_f32((x[i] - m) * beta),
 //     out[i] = e[i] / sum of e, in the order of i       (exp_f32: kernels/numeric/float_functions.h)
 //     with is_log: out[i] = (x[i] - m) * beta - log_f32(sum of e)
@@ -19,6 +21,9 @@
 #include "kernels/variant.h"
 
 namespace qplan {
+
+// What float_mean makes of the elements. The numbers are those of format/plan.fbs.
+enum class FloatReduction : uint8_t { kMean, kSum, kMaximum, kMinimum, kProduct };
 
 // Ranges that bind has checked: those of Pool2dArgs (kernels/pool2d/pool2d.h).
 struct FloatPool2dArgs {
@@ -56,6 +61,7 @@ struct FloatMeanArgs {
   uint64_t kept_strides[kMaxRank] = {};  // elements of the input
   uint64_t reduced_extents[kMaxRank] = {};
   uint64_t reduced_strides[kMaxRank] = {};
+  FloatReduction reduction = FloatReduction::kMean;
 };
 
 // Element i of softmax (r, c) is x[(r * depth + i) * inner + c].

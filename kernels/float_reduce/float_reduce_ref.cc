@@ -44,6 +44,34 @@ void run(const FloatPool2dArgs& a, uint32_t begin, uint32_t end, void*) {
 }  // namespace float_pool2d_ref
 
 namespace float_mean_ref {
+namespace {
+
+float first_value(FloatReduction reduction, float first_element) {
+  switch (reduction) {
+    case FloatReduction::kMaximum:
+    case FloatReduction::kMinimum:
+      return first_element;
+    case FloatReduction::kProduct:
+      return 1.0f;
+    default:
+      return 0.0f;
+  }
+}
+
+float reduced(FloatReduction reduction, float value, float element) {
+  switch (reduction) {
+    case FloatReduction::kMaximum:
+      return value < element ? element : value;
+    case FloatReduction::kMinimum:
+      return element < value ? element : value;
+    case FloatReduction::kProduct:
+      return value * element;
+    default:
+      return value + element;
+  }
+}
+
+}  // namespace
 
 Refusal accepts(const FloatMeanArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const FloatMeanArgs&) { return 0; }
@@ -54,10 +82,13 @@ void run(const FloatMeanArgs& args, uint32_t begin, uint32_t end, void*) {
   for (uint64_t output = range.begin; output < range.end; ++output) {
     const float* first =
         args.input + float_mean_offset(output, args.kept_rank, args.kept_extents, args.kept_strides);
-    float sum = 0.0f;
-    for (uint64_t i = 0; i < args.num_reduced; ++i)
-      sum = sum + first[float_mean_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides)];
-    args.output[output] = sum / static_cast<float>(args.num_reduced);
+    float value = first_value(args.reduction, first[0]);
+    for (uint64_t i = 0; i < args.num_reduced; ++i) {
+      const uint64_t at = float_mean_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides);
+      value = reduced(args.reduction, value, first[at]);
+    }
+    const bool is_mean = args.reduction == FloatReduction::kMean;
+    args.output[output] = is_mean ? value / static_cast<float>(args.num_reduced) : value;
   }
 }
 

@@ -45,30 +45,54 @@ inline void float_pool_rows(const FloatPool2dArgs& a, uint32_t begin, uint32_t e
   }
 }
 
-// ---- means ----
+// ---- means and other reductions ----
 
-// Averages kVectors vectors side by side; `count` elements of the last one are valid.
-template <uint32_t kVectors>
-inline void float_means(const FloatMeanArgs& args, const float* first, float* out, uint32_t count) {
+// What an element adds to the value so far.
+template <FloatReduction kReduction>
+inline VecF32 reduced(VecF32 value, VecF32 element) {
+  switch (kReduction) {
+    case FloatReduction::kMaximum:
+      return if_less(value, element, element, value);
+    case FloatReduction::kMinimum:
+      return if_less(element, value, element, value);
+    case FloatReduction::kProduct:
+      return mul(value, element);
+    default:
+      return add(value, element);
+  }
+}
+
+// Reduces kVectors vectors side by side; `count` elements of the last one are valid.
+template <FloatReduction kReduction, uint32_t kVectors>
+inline void float_reductions(const FloatMeanArgs& args, const float* first, float* out, uint32_t count) {
+  constexpr bool kIsExtremum =
+      kReduction == FloatReduction::kMaximum || kReduction == FloatReduction::kMinimum;
   VecF32 sums[kVectors];
-  for (VecF32& sum : sums) sum = set_reals(0.0f);
+  for (uint32_t v = 0; v < kVectors; ++v) {
+    sums[v] = kIsExtremum ? load_some(first + v * kLanes, v + 1 < kVectors ? kLanes : count)
+                          : set_reals(kReduction == FloatReduction::kProduct ? 1.0f : 0.0f);
+  }
   const uint32_t last = args.reduced_rank - 1;
   const uint64_t run = args.reduced_extents[last], step = args.reduced_strides[last];
   for (uint64_t i = 0; i < args.num_reduced; i += run) {
     const float* from =
         first + float_mean_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides);
     for (uint64_t k = 0; k < run; ++k, from += step) {
-      for (uint32_t v = 0; v + 1 < kVectors; ++v) sums[v] = add(sums[v], load_reals(from + v * kLanes));
+      for (uint32_t v = 0; v + 1 < kVectors; ++v)
+        sums[v] = reduced<kReduction>(sums[v], load_reals(from + v * kLanes));
       constexpr uint32_t kLast = kVectors - 1;
-      sums[kLast] = add(sums[kLast], load_some(from + kLast * kLanes, count));
+      sums[kLast] = reduced<kReduction>(sums[kLast], load_some(from + kLast * kLanes, count));
     }
   }
   const VecF32 divisor = set_reals(static_cast<float>(args.num_reduced));
-  for (uint32_t v = 0; v < kVectors; ++v)
-    store_reals(out + v * kLanes, div(sums[v], divisor), v + 1 < kVectors ? kLanes : count);
+  for (uint32_t v = 0; v < kVectors; ++v) {
+    const VecF32 value = kReduction == FloatReduction::kMean ? div(sums[v], divisor) : sums[v];
+    store_reals(out + v * kLanes, value, v + 1 < kVectors ? kLanes : count);
+  }
 }
 
-inline void float_mean_items(const FloatMeanArgs& args, uint32_t begin, uint32_t end) {
+template <FloatReduction kReduction>
+inline void float_reduction_items(const FloatMeanArgs& args, uint32_t begin, uint32_t end) {
   constexpr uint32_t kVectors = 4;
   const ElementRange range = chunk_range(args.num_outputs, begin, end);
   const uint64_t side = args.kept_extents[args.kept_rank - 1];
@@ -77,13 +101,28 @@ inline void float_mean_items(const FloatMeanArgs& args, uint32_t begin, uint32_t
     const float* first =
         args.input + float_mean_offset(at, args.kept_rank, args.kept_extents, args.kept_strides);
     if (rest >= kVectors * kLanes) {
-      float_means<kVectors>(args, first, args.output + at, kLanes);
+      float_reductions<kReduction, kVectors>(args, first, args.output + at, kLanes);
       at += kVectors * kLanes;
     } else {
       const uint32_t count = lanes_left(rest);
-      float_means<1>(args, first, args.output + at, count);
+      float_reductions<kReduction, 1>(args, first, args.output + at, count);
       at += count;
     }
+  }
+}
+
+inline void float_mean_items(const FloatMeanArgs& args, uint32_t begin, uint32_t end) {
+  switch (args.reduction) {
+    case FloatReduction::kMean:
+      return float_reduction_items<FloatReduction::kMean>(args, begin, end);
+    case FloatReduction::kSum:
+      return float_reduction_items<FloatReduction::kSum>(args, begin, end);
+    case FloatReduction::kMaximum:
+      return float_reduction_items<FloatReduction::kMaximum>(args, begin, end);
+    case FloatReduction::kMinimum:
+      return float_reduction_items<FloatReduction::kMinimum>(args, begin, end);
+    case FloatReduction::kProduct:
+      return float_reduction_items<FloatReduction::kProduct>(args, begin, end);
   }
 }
 

@@ -209,6 +209,13 @@ class AllKernelsPlan {
     };
     add_lstm(step(k_copy, {larger}, {4, 4, 24}, copy_params(0), kFloat, 32), k_float_lstm);
     const uint32_t mean = step(k_float_mean, {back}, {1, 8}, reduce(6), kFloat, 32);
+    step(
+        k_float_batch_matmul, {back, back}, {1, 4, 4, 4},
+        [](Builder& b) {
+          return done(format::KernelParams_FloatBatchMatmulParams,
+                      format::CreateFloatBatchMatmulParams(b, true));
+        },
+        kFloat, 32);
     return step(k_float_softmax, {mean}, {1, 8}, reduce(2), kFloat, 32);
   }
 
@@ -362,6 +369,23 @@ class AllKernelsPlan {
         },
         0, 32);
     step(k_cast, {quotient}, {1}, copy_params(0), kFloat, 32);
+    const uint32_t is_less = step(
+        k_compare, {row, spec_.add_constant({24}, random_bytes(24))}, {1, 24},
+        [](Builder& b) {
+          return done(format::KernelParams_CompareParams,
+                      format::CreateCompareParams(b, format::Comparison_LESS));
+        },
+        1);
+    step(k_select, {is_less, row, spec_.add_constant({1}, random_bytes(1))}, {1, 24}, copy_params(0));
+    step(
+        k_cumulative_sum, {quotient}, {1},
+        [](Builder& b) {
+          return done(format::KernelParams_CumulativeSumParams,
+                      format::CreateCumulativeSumParams(b, 0, true, true));
+        },
+        0, 32);
+    spec_.add_step(k_top_k, {row}, {spec_.add_tensor({1, 5}, "top"), spec_.add_tensor({1, 5}, "at", 0, 32)},
+                   copy_params(0), "top");
     step(k_gather_nd, {row, quotient}, {1, 1}, [](Builder& b) {
       return done(format::KernelParams_GatherNdParams, format::CreateGatherNdParams(b, 1, 1));
     });

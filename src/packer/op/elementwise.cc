@@ -55,6 +55,11 @@ std::vector<ir::TensorType> infer_integers(const InferInput& input) {
   return infer_arithmetic(input);
 }
 
+std::vector<ir::TensorType> infer_powers(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32});
+  return infer_arithmetic(input);
+}
+
 std::vector<ir::TensorType> infer_comparison(const InferInput& input) {
   check_pair(input, 0, 1);
   return {{ir::kBool, broadcast_shape(input.type(0).shape, input.type(1).shape)}};
@@ -160,7 +165,14 @@ OpDef list::floor_mod() {
 }
 OpDef list::maximum() { return extremum("maximum"); }
 OpDef list::minimum() { return extremum("minimum"); }
+OpDef list::power() {
+  OpDef op = arithmetic("power");
+  op.infer = infer_powers;
+  op.evaluate = nullptr;
+  return op;
+}
 OpDef list::less() { return comparison("less"); }
+OpDef list::less_equal() { return comparison("less_equal"); }
 OpDef list::equal() { return comparison("equal"); }
 
 OpDef list::where() {
@@ -207,6 +219,20 @@ OpDef list::log() {
 }
 OpDef list::erf() {
   return unary("erf", infer_real, [](const ir::Node&, double x) { return erf_function(x); });
+}
+OpDef list::sin() {
+  return unary("sin", infer_real, [](const ir::Node&, double x) { return sine_function(x, 0); });
+}
+OpDef list::cos() {
+  return unary("cos", infer_real, [](const ir::Node&, double x) { return sine_function(x, 1); });
+}
+// Relay writes it by other operators; here it is one, since exp(x) - 1 would lose digits near 0.
+OpDef list::nn_elu() {
+  return unary("nn.elu", infer_real,
+               [](const ir::Node& node, double x) {
+                 return x < 0 ? attr_float(node, "alpha") * exp_less_one_function(x) : x;
+               },
+               {{"alpha", AttrKind::kFloat, 1.0}});
 }
 OpDef list::negative() {
   return unary("negative", infer_number, [](const ir::Node&, double x) { return -x; });

@@ -55,6 +55,9 @@ double sigmoid_function(double x);  // 1 / (1 + exp(-x))
 double tanh_function(double x);
 double log_function(double x);  // natural
 double erf_function(double x);
+double exp_less_one_function(double x);
+// The sine of x + quarters * pi/2; NaN from 2^30 on.
+double sine_function(double x, uint32_t quarters);
 double round_half_even(double x);
 
 // The nearest float32, infinity beyond its range.

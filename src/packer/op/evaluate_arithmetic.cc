@@ -75,13 +75,13 @@ T saturated(double x) {
   return static_cast<T>(x);
 }
 
-enum class Binary { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum, kLess, kEqual };
+enum class Binary { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum, kLess, kLessEqual, kEqual };
 
 Binary binary_of(const ir::Node& node) {
   constexpr std::pair<std::string_view, Binary> kNames[] = {
-      {"add", Binary::kAdd},       {"subtract", Binary::kSubtract}, {"multiply", Binary::kMultiply},
-      {"divide", Binary::kDivide}, {"maximum", Binary::kMaximum},   {"minimum", Binary::kMinimum},
-      {"less", Binary::kLess},     {"equal", Binary::kEqual},
+      {"add", Binary::kAdd},       {"subtract", Binary::kSubtract},    {"multiply", Binary::kMultiply},
+      {"divide", Binary::kDivide}, {"maximum", Binary::kMaximum},      {"minimum", Binary::kMinimum},
+      {"less", Binary::kLess},     {"less_equal", Binary::kLessEqual}, {"equal", Binary::kEqual},
   };
   for (const auto& [name, binary] : kNames) {
     if (name == node.op->name) return binary;
@@ -184,6 +184,8 @@ Results evaluate_binary(const ir::Node& node, Operands operands) {
     for_each_pair<T>(operands, type.shape, [&](int64_t i, T a, T b) {
       if (binary == Binary::kLess) {
         store<bool>(to.at(i), a < b);
+      } else if (binary == Binary::kLessEqual) {
+        store<bool>(to.at(i), a <= b);
       } else if (binary == Binary::kEqual) {
         store<bool>(to.at(i), a == b);
       } else {

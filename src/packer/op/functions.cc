@@ -69,6 +69,29 @@ double erf_function(double x) {
   return 1.1283791670955126 * exp_function(-x * x) * sum;  // 2 / sqrt(pi)
 }
 
+double exp_less_one_function(double x) {
+  if (std::isnan(x)) return x;
+  return std::fabs(x) <= 0.5 ? expm1_series(x) : exp_function(x) - 1.0;
+}
+
+// kernels/numeric/wide_functions.h has the same reduction.
+double sine_function(double x, uint32_t quarters) {
+  constexpr double kTwoOverPi = 0.63661977236758134308;
+  constexpr double kHigh = 0x1.921fb544p+0, kMiddle = 0x1.0b4611a6p-34, kLow = 2.0222662487959506e-21;
+  if (!(std::fabs(x) < 1073741824.0)) return std::numeric_limits<double>::quiet_NaN();
+  const double count = round_half_even(x * kTwoOverPi);
+  const double r = ((x - count * kHigh) - count * kMiddle) - count * kLow, square = r * r;
+  quarters += static_cast<uint32_t>(static_cast<uint64_t>(static_cast<int64_t>(count)) & 3);
+  double sum = 1.0;
+  if (quarters % 2 == 0) {
+    for (int n = 18; n >= 2; n -= 2) sum = 1.0 - sum * square / (n * (n + 1));
+    sum *= r;
+  } else {
+    for (int n = 19; n >= 1; n -= 2) sum = 1.0 - sum * square / (n * (n + 1));
+  }
+  return quarters % 4 < 2 ? sum : -sum;
+}
+
 double round_half_even(double x) {
   // From 2^52 on every double is an integer; below, adding it leaves no bits for the fraction.
   constexpr double kTwo52 = 4503599627370496.0;

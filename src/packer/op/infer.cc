@@ -106,6 +106,22 @@ void check_contract(const ir::Node& node) {
   choice_attr(node, "contract", {"tfl2", "tfl1", "f32e", "pot", "acc32"});
 }
 
+ir::Shape matmul_shape(const InferInput& input) {
+  const ir::Shape& a = input.type(0).shape;
+  ir::Shape b = input.type(1).shape;
+  if (a.size() < 2 || b.size() < 2)
+    invalid(cat("operands are ", input.type(0), " and ", input.type(1), ", expected rank 2 or more"));
+  if (attr_bool(input.node, "transpose_b")) std::swap(b[b.size() - 1], b[b.size() - 2]);
+  if (a.back() != b[b.size() - 2]) {
+    invalid(cat("matrices of ", a[a.size() - 2], " x ", a.back(), " and ", b[b.size() - 2], " x ", b.back(),
+                " cannot be multiplied"));
+  }
+  ir::Shape shape = broadcast_shape({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
+  shape.push_back(a[a.size() - 2]);
+  shape.push_back(b.back());
+  return shape;
+}
+
 const ir::Constant& constant_operand(const InferInput& input, size_t operand) {
   const ir::Value& value = input.function.value(input.node.operands.at(operand));
   if (value.kind == ir::ValueKind::kConstant) return *value.constant;

@@ -69,6 +69,10 @@ inline constexpr std::initializer_list<ir::DType> kArithmetic = {
 
 std::string to_text(const ir::Ints& values);  // "[1, 2]"
 
+// The shape of a product of matrices [..., m, k] and [..., k, n] (operands 0 and 1), whose second is
+// [..., n, k] where attribute `transpose_b` says so.
+ir::Shape matmul_shape(const InferInput& input);
+
 [[noreturn]] void invalid(const std::string& text);      // PackError, QPLAN_MODEL_INVALID
 [[noreturn]] void unsupported(const std::string& text);  // PackError, QPLAN_MODEL_UNSUPPORTED
 

@@ -197,6 +197,12 @@ std::optional<ir::Shape> dense_weight_shape(const ir::Node& node, const KnownSha
   return ir::Shape{units, known.data->back()};
 }
 
+std::vector<ir::TensorType> infer_nn_batch_matmul(const InferInput& input) {
+  check_dtype(input, 0, {ir::kFloat32});
+  check_dtype(input, 1, {ir::kFloat32});
+  return {{ir::kFloat32, matmul_shape(input)}};
+}
+
 // ---- one value per channel ----
 
 std::vector<ir::TensorType> infer_bias_add(const InferInput& input) {
@@ -333,6 +339,18 @@ OpDef list::nn_dense() {
   op.infer = infer_nn_dense;
   op.weight_shape = dense_weight_shape;
   return op;
+}
+
+OpDef list::nn_batch_matmul() {
+  return {.name = "nn.batch_matmul",
+          .operands = {{.name = "lhs", .dtype = ir::kFloat32}, {.name = "rhs", .dtype = ir::kFloat32}},
+          .attrs = {{"transpose_b", AttrKind::kBool, false}},
+          .keeps_dtype = true,
+          .result_dtype = ir::kFloat32,
+          .quantized_form = "qnn.batch_matmul",
+          .work = Work::kConvolution,
+          .relay_attrs = {{"transpose_a", {"False", "0"}}, float_output()},
+          .infer = infer_nn_batch_matmul};
 }
 
 OpDef list::nn_bias_add() {

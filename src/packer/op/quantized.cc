@@ -156,19 +156,7 @@ std::vector<ir::TensorType> infer_qnn_batch_matmul(const InferInput& input) {
   const ir::DType dtype = input.type(0).dtype;
   for (const size_t scale : {2, 4, 6}) check_qparams(input, scale, dtype);
   check_contract(input.node);
-  const ir::Shape& a = input.type(0).shape;
-  ir::Shape b = input.type(1).shape;
-  if (a.size() < 2 || b.size() < 2)
-    invalid(cat("operands are ", input.type(0), " and ", input.type(1), ", expected rank 2 or more"));
-  if (attr_bool(input.node, "transpose_b")) std::swap(b[b.size() - 1], b[b.size() - 2]);
-  if (a.back() != b[b.size() - 2]) {
-    invalid(cat("matrices of ", a[a.size() - 2], " x ", a.back(), " and ", b[b.size() - 2], " x ", b.back(),
-                " cannot be multiplied"));
-  }
-  ir::Shape shape = broadcast_shape({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
-  shape.push_back(a[a.size() - 2]);
-  shape.push_back(b.back());
-  return {{dtype, std::move(shape)}};
+  return {{dtype, matmul_shape(input)}};
 }
 
 OpDef qnn_binary(std::string name) {

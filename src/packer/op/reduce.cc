@@ -244,6 +244,19 @@ OpDef list::mean() {
           .infer = infer_mean};
 }
 
+OpDef list::sum() {
+  OpDef op = mean();
+  op.name = "sum";
+  op.quantized_form = "";
+  return op;
+}
+
+OpDef list::prod() {
+  OpDef op = sum();
+  op.name = "prod";
+  return op;
+}
+
 // follows_layout: not yet; its data is transposed back to the model's order.
 OpDef list::argmax() {
   return {.name = "argmax",

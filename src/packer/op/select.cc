@@ -47,6 +47,22 @@ std::vector<ir::TensorType> infer_gather_nd(const InferInput& input) {
   return {std::move(out)};
 }
 
+std::vector<ir::TensorType> infer_cumsum(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt32, ir::kFloat32});
+  (void)normalized_axis(attr_int(input.node, "axis"), input.type(0).shape.size());
+  return {input.type(0)};
+}
+
+std::vector<ir::TensorType> infer_topk(const InferInput& input) {
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32, ir::kFloat32});
+  ir::TensorType values = input.type(0);
+  const int64_t k = attr_int(input.node, "k");
+  if (values.shape.empty() || k < 1 || k > values.shape.back())
+    invalid(cat("attribute 'k' is ", k, " for rows of ", values));
+  values.shape.back() = k;
+  return {values, {ir::kInt32, values.shape}};
+}
+
 // Relay writes the pad value of integer data as a float literal too: 114f.
 void check_pad_value(const InferInput& input) {
   const ir::DType dtype = input.type(0).dtype;
@@ -126,6 +142,31 @@ OpDef list::gather_nd() {
           .keeps_dtype = true,
           .work = Work::kMove,
           .infer = infer_gather_nd};
+}
+
+// Running sums along an axis.
+OpDef list::cumsum() {
+  return {.name = "cumsum",
+          .operands = {{"data"}},
+          .attrs = {axis_attr(0), {"exclusive", AttrKind::kBool, false}, {"reverse", AttrKind::kBool, false}},
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .relay_attrs = {{"dtype", {""}}},
+          .infer = infer_cumsum};
+}
+
+// The k largest elements along the last axis, in descending order, and their positions; equal ones in theirs.
+OpDef list::topk() {
+  return {.name = "topk",
+          .operands = {{"data"}},
+          .attrs = {{"k", AttrKind::kInt}},
+          .keeps_dtype = true,
+          .relay_attrs = {{"axis", {"-1"}},
+                          {"ret_type", {"both"}},
+                          {"is_ascend", {"False", "0"}},
+                          {"dtype", {"int32"}}},
+          .infer = infer_topk,
+          .num_results = [](const ir::Node&) -> size_t { return 2; }};
 }
 
 OpDef list::nn_pad() {

@@ -125,9 +125,11 @@ Rewrite binary_row(const std::string& name, const op::OpDef& op) {
                            b = operand_of(context, context.node("dq_b"));
     const QuantizedOperand y = result_of(context);
     *why = cat("contract ", contract_of(context));
+    ir::Attrs attrs = node.attrs();
+    attrs.set("contract", contract_of(context));
     return context.post().call(
         quantized_op, {a.data, b.data, a.scale, a.zero_point, b.scale, b.zero_point, y.scale, y.zero_point},
-        {{"contract", contract_of(context)}}, node.name());
+        std::move(attrs), node.name());
   };
   return {name, 0, quantized(pattern::op(op.name, {dequantized("a"), dequantized("b")}).one_use().as("node")),
           build};

@@ -81,6 +81,11 @@ std::optional<int64_t> moved_axis(const RewriteContext& context, const Dequantiz
     const ir::Ints& axes = op::attr_ints(context.root.node(), "axes");
     return std::ranges::find(axes, static_cast<int64_t>(axis)) - axes.begin();
   }
+  if (context.root.is("strided_slice")) {
+    const op::SliceRange range = op::slice_ranges(context.root.node(), from)[axis];
+    const bool is_whole = range.begin == 0 && range.step == 1 && range.count == from[axis];
+    return is_whole ? std::optional<int64_t>(static_cast<int64_t>(axis)) : std::nullopt;
+  }
   if (context.root.op()->movement != op::Movement::kReshape) return std::nullopt;
   // As many elements before it, and the same extent: the same position.
   int64_t outer = 1, before = 1;

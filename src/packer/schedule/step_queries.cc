@@ -14,7 +14,7 @@ constexpr uint64_t kScratchAlignment = 64;
 constexpr uint64_t kMacsPerByte = 4;
 
 Dtype dtype_of(ir::DType dtype) {
-  if (dtype == ir::kUint8) return Dtype::kU8;
+  if (dtype == ir::kUint8 || dtype == ir::kBool) return Dtype::kU8;
   if (dtype == ir::kInt8) return Dtype::kS8;
   if (dtype == ir::kInt16) return Dtype::kS16;
   if (dtype == ir::kInt32) return Dtype::kS32;

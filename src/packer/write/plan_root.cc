@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "format/container.h"
+#include "format/dtype.h"
 #include "format/memory_layout.h"
 #include "src/base/checked.h"
 #include "src/packer/target/program.h"
@@ -93,8 +94,10 @@ class RootBuilder {
     }
     const auto shape = builder_.CreateVector(tensor.type.shape);
     format::TensorBuilder table(builder_);
-    table.add_type_code(tensor.type.dtype.code);
-    table.add_type_bits(tensor.type.dtype.bits);
+    // The IR's bool is a bit of its own kind; a plan has a byte for it, as DLPack has.
+    const bool is_bool = tensor.type.dtype == ir::kBool;
+    table.add_type_code(is_bool ? format::kDLBoolCode : tensor.type.dtype.code);
+    table.add_type_bits(is_bool ? 8 : tensor.type.dtype.bits);
     table.add_shape(shape);
     table.add_bank(bank_of(t));
     table.add_offset(offset_of(t));

@@ -1,18 +1,10 @@
 #include "kernels/batch_matmul/batch_matmul.h"
 
-#include "src/runtime/bind/broadcast.h"
 #include "src/runtime/bind/family.h"
-#include "src/runtime/bind/step_check.h"
+#include "src/runtime/bind/matrices.h"
 
 namespace qplan {
 namespace {
-
-// The leading axes of a tensor of matrices.
-Shape batches_of(const Shape& shape) {
-  Shape batches = shape;
-  batches.rank -= 2;
-  return batches;
-}
 
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(2, 1) || !check.params(format::KernelParams_BatchMatmulParams)) return false;
@@ -23,21 +15,15 @@ bool check_step(const StepCheck& check, const StepView& step) {
       !check.output(0, "output", dtype_bit(dtype), kAnyRank, &output)) {
     return false;
   }
-  if (a.rank < 2 || b.rank < 2 || output.rank < 2)
-    return check.fail() << "a tensor of matrices has rank 2 or more";
   const format::BatchMatmulParams& p = check.params_as<format::BatchMatmulParams>();
-  const uint32_t b_k = b[b.rank - (p.transpose_b() ? 1 : 2)], b_n = b[b.rank - (p.transpose_b() ? 2 : 1)];
-  if (a[a.rank - 1] != b_k || output[output.rank - 2] != a[a.rank - 2] || output[output.rank - 1] != b_n) {
-    return check.fail() << "matrices of " << a[a.rank - 2] << " x " << a[a.rank - 1] << " and " << b_k
-                        << " x " << b_n << " do not make " << output[output.rank - 2] << " x "
-                        << output[output.rank - 1];
-  }
-  return check.range("output rows", static_cast<int64_t>(output.elements() / output[output.rank - 1]), 1,
-                     INT32_MAX) &&
+  if (!check.contract(p.contract(), kContractsTfl2F32e)) return false;
+  const bool scaled = p.contract() == format::Contract_F32E
+                          ? check.scale("scale", p.scale())
+                          : check.multiplier("output", p.output_multiplier(), p.output_shift());
+  return scaled && are_matrices(check, a, b, output, p.transpose_b()) &&
          check.in_dtype("a_zero_point", p.a_zero_point(), dtype) &&
          check.in_dtype("b_zero_point", p.b_zero_point(), dtype) &&
          check.in_dtype("output_zero_point", p.output_zero_point(), dtype) &&
-         check.multiplier("output", p.output_multiplier(), p.output_shift()) &&
          check.clamp(p.clamp_min(), p.clamp_max(), dtype);
 }
 
@@ -66,6 +52,8 @@ qplan_status bind(const StepView& step, bool checked, BatchMatmulArgs& args, Err
   args.output_shift = p.output_shift();
   args.clamp_min = p.clamp_min();
   args.clamp_max = p.clamp_max();
+  args.contract = contract_of(p.contract());
+  args.scale = p.scale();
   return QPLAN_OK;
 }
 

@@ -8,8 +8,8 @@
 namespace qplan {
 namespace {
 
-static_assert(static_cast<int>(FloatBinary::kMinimum) == format::FloatBinary_MAX &&
-                  static_cast<int>(FloatUnary::kErf) == format::FloatUnary_MAX,
+static_assert(static_cast<int>(FloatBinary::kPower) == format::FloatBinary_MAX &&
+                  static_cast<int>(FloatUnary::kElu) == format::FloatUnary_MAX,
               "the plan's numbers");
 
 constexpr uint32_t kF32 = dtype_bit(Dtype::kF32);

@@ -9,6 +9,7 @@ namespace qplan {
 namespace {
 
 constexpr uint32_t kF32 = dtype_bit(Dtype::kF32);
+static_assert(static_cast<int>(FloatReduction::kProduct) == format::FloatReduction_MAX, "the plan's numbers");
 
 // ---- float_pool2d ----
 
@@ -82,7 +83,12 @@ bool check_mean(const StepCheck& check) {
       !check.output(0, "output", kF32, kAnyRank, &output)) {
     return false;
   }
-  const uint32_t axes = check.params_as<format::FloatReduceParams>().axes();
+  const auto& params = check.params_as<format::FloatReduceParams>();
+  const uint32_t axes = params.axes();
+  if (params.reduction() > format::FloatReduction_MAX) {
+    return check.fail(QPLAN_KERNEL_MISSING) << "reduction " << static_cast<uint32_t>(params.reduction())
+                                            << " is unknown to this runtime; update it";
+  }
   if (!check_axes(check, axes, input)) return false;
   if (is_reduced_shape(input, axes, output)) return true;
   return check.fail_output(0, "output") << "is not the input's shape reduced along axes " << axes;
@@ -104,8 +110,10 @@ void append_axis(uint64_t extent, uint64_t stride, uint32_t* rank, uint64_t* ext
 qplan_status bind_mean(const StepView& step, bool checked, FloatMeanArgs& args, Error* error) {
   const StepCheck check(step, "float_mean", error);
   if (checked && !check_mean(check)) return check.status();
-  const uint32_t axes = check.params_as<format::FloatReduceParams>().axes();
+  const auto& params = check.params_as<format::FloatReduceParams>();
+  const uint32_t axes = params.axes();
   const Shape input = shape_of(step.input(0));
+  args.reduction = static_cast<FloatReduction>(params.reduction());
   args.input = static_cast<const float*>(step.input_data(0));
   args.output = static_cast<float*>(step.output_data(0));
   uint64_t stride = input.elements();

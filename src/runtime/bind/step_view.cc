@@ -2,6 +2,8 @@
 
 #include <dlpack/dlpack.h>
 
+#include "format/dtype.h"
+
 namespace qplan {
 
 Dtype StepView::dtype_of(const format::Tensor& tensor) {
@@ -17,6 +19,8 @@ Dtype StepView::dtype_of(const format::Tensor& tensor) {
                           : Dtype::kOther;
     case kDLFloat:
       return bits == 32 ? Dtype::kF32 : Dtype::kOther;
+    case format::kDLBoolCode:  // a byte, which kernels see as a number
+      return bits == 8 ? Dtype::kU8 : Dtype::kOther;
     default:
       return Dtype::kOther;
   }

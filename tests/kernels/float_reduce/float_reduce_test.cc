@@ -148,6 +148,7 @@ struct ReduceSpec {
   Extents input = {2, 3, 4}, output = {2, 4};
   uint32_t axes = 2;
   float beta = 1.0f;
+  format::FloatReduction reduction = format::FloatReduction_MEAN;
   std::function<void(TestStep&)> tweak = {};
 
   TestStep make_of(const std::vector<float>& x) const {
@@ -156,7 +157,7 @@ struct ReduceSpec {
     step.output<float>(output);
     if (tweak) tweak(step);
     step.finish(format::KernelParams_FloatReduceParams,
-                format::CreateFloatReduceParams(step.builder(), axes, beta).Union());
+                format::CreateFloatReduceParams(step.builder(), axes, beta, false, reduction).Union());
     return step;
   }
   void make(TestStep& step) const {
@@ -164,11 +165,14 @@ struct ReduceSpec {
   }
 
   std::vector<float> expected(const std::vector<float>& x) const {
-    return kernel == kKernel_float_mean ? means(x) : softmax(x);
+    return kernel == kKernel_float_mean ? reductions(x) : softmax(x);
   }
-  // All elements in the order of the input, each to its sum.
-  std::vector<float> means(const std::vector<float>& x) const {
-    std::vector<float> sums(static_cast<size_t>(testing::num_elements(output)));
+  // All elements in the order of the input, each to its sum, or its product, or its largest or least one so
+  // far.
+  std::vector<float> reductions(const std::vector<float>& x) const {
+    const bool multiplies = reduction == format::FloatReduction_PRODUCT;
+    std::vector<float> sums(static_cast<size_t>(testing::num_elements(output)), multiplies ? 1.0f : 0.0f);
+    std::vector<bool> has_some(sums.size());
     size_t i = 0;
     testing::for_each_position(input, [&](const Extents& at) {
       size_t index = 0;
@@ -176,9 +180,16 @@ struct ReduceSpec {
         if ((axes >> axis & 1) == 0)
           index = index * static_cast<size_t>(input[axis]) + static_cast<size_t>(at[axis]);
       }
-      volatile float sum = sums[index] + x[i++];
+      const float element = x[i++];
+      volatile float sum = multiplies ? sums[index] * element : sums[index] + element;
+      if (reduction == format::FloatReduction_MAXIMUM)
+        sum = !has_some[index] || element > sums[index] ? element : sums[index];
+      if (reduction == format::FloatReduction_MINIMUM)
+        sum = !has_some[index] || element < sums[index] ? element : sums[index];
+      has_some[index] = true;
       sums[index] = sum;
     });
+    if (reduction != format::FloatReduction_MEAN) return sums;
     for (float& sum : sums) sum = sum / static_cast<float>(x.size() / sums.size());
     return sums;
   }
@@ -219,6 +230,7 @@ TEST_P(FloatMeanVariant, AddsInTheOrderOfTheInput) {
       const bool reduced = (s.axes >> axis & 1) != 0;
       if (!reduced || keeps) s.output.push_back(reduced ? 1 : s.input[axis]);
     }
+    s.reduction = static_cast<format::FloatReduction>(seed % (format::FloatReduction_MAX + 1));
     for (const Floats kind : {Floats::kPlain, Floats::kWide, Floats::kSpecial})
       expect_exact(s, kFloatMeanFamily, *GetParam(), seed, kind);
   }
@@ -231,6 +243,7 @@ TEST(FloatMean, BindRefusesWhatIsWrong) {
       {[](ReduceSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 0; }; }, "input"},
       {[](ReduceSpec& s) { s.axes = 0; }, "axes 0"},
       {[](ReduceSpec& s) { s.axes = 8; }, "axes 8"},
+      {[](ReduceSpec& s) { s.reduction = static_cast<format::FloatReduction>(9); }, "reduction 9", QPLAN_KERNEL_MISSING},
       {[](ReduceSpec& s) { s.output = {2, 3}; }, "reduced along"},
       // clang-format on
   };

@@ -9,6 +9,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dynamic_quantize/dynamic_quantize.h"
+#include "kernels/float_batch_matmul/float_batch_matmul.h"
 #include "kernels/float_conv2d/float_conv2d.h"
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/float_reduce/float_reduce.h"
@@ -69,6 +70,11 @@ std::vector<Row> all_rows() {
     using Args = DynamicDequantizeArgs;
     family = &kDynamicDequantizeFamily;
     QPLAN_DYNAMIC_DEQUANTIZE_VARIANTS
+  }
+  {
+    using Args = FloatBatchMatmulArgs;
+    family = &kFloatBatchMatmulFamily;
+    QPLAN_FLOAT_BATCH_MATMUL_VARIANTS
   }
   {
     using Args = FloatConv2dArgs;

@@ -1,11 +1,13 @@
 // Functions of a float32 that networks have seldom, against those of the C++ library in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "kernels/numeric/float_functions.h"
+#include "kernels/numeric/wide_functions.h"
 #include "tests/support/random.h"
 
 namespace qplan::rare_functions_test {
@@ -63,6 +65,61 @@ TEST(RareFunctions, WholeNumbersAreThoseOfTheLibrary) {
     EXPECT_EQ(float_bits(round_f32(x)), float_bits(std::nearbyint(x))) << x;
   }
   EXPECT_EQ(round_f32(4194305.5f), std::nearbyint(4194305.5f));
+}
+
+// At most one unit in the last place, of subnormal results one of the least ones.
+void expect_one_ulp(float found, double exact, const char* what, float x, float y = 0) {
+  if (std::isinf(found) && std::fabs(exact) > 3.4028e38) return;
+  const double ulp = std::ldexp(1.0, std::max(std::ilogb(exact) - 23, -149));
+  ASSERT_LE(std::fabs(static_cast<double>(found) - exact), ulp) << what << " " << x << " " << y;
+}
+
+TEST(RareFunctions, SineAndCosineAreWithinOneUnitInTheLastPlace) {
+  for_numbers([](float x) {
+    for (const float of : {x, -x}) {
+      if (x >= 1048576.0f) continue;  // 2^20
+      expect_one_ulp(sin_f32(of), std::sin(static_cast<double>(of)), "sin", of);
+      expect_one_ulp(cos_f32(of), std::cos(static_cast<double>(of)), "cos", of);
+    }
+  });
+  EXPECT_EQ(float_bits(sin_f32(-0.0f)), float_bits(-0.0f));
+  EXPECT_TRUE(std::isnan(sin_f32(kInfinity)));
+  EXPECT_TRUE(std::isnan(cos_f32(1073741824.0f)));
+}
+
+TEST(RareFunctions, ExpLessOneIsWithinOneUnitInTheLastPlace) {
+  for_numbers([](float x) {
+    for (const float of : {x, -x}) {
+      if (of > 80.0f) continue;
+      expect_one_ulp(exp_less_one_f32(of), std::expm1(static_cast<double>(of)), "expm1", of);
+    }
+  });
+}
+
+TEST(RareFunctions, PowersAreThoseOfTheLibrary) {
+  testing::Random random(5);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const float ends[] = {0.0f,  -0.0f, 1.0f,  -1.0f,     2.0f,       -2.0f, 3.0f,
+                        -3.0f, 0.5f,  -0.5f, kInfinity, -kInfinity, kNan};
+  for (const float a : ends) {
+    for (const float b : ends) {
+      const float found = power_f32(a, b);
+      const double exact = std::pow(static_cast<double>(a), static_cast<double>(b));
+      if (std::isnan(exact)) {
+        EXPECT_TRUE(std::isnan(found)) << a << " " << b;
+      } else {
+        EXPECT_EQ(float_bits(found), float_bits(static_cast<float>(exact))) << a << " " << b;
+      }
+    }
+  }
+  for (int i = 0; i < 100000; ++i) {
+    const float a = float_of_bits(static_cast<uint32_t>(random.unit() * 0x7f800000));
+    const float b = static_cast<float>((random.unit() - 0.5) * 20.0);
+    expect_one_ulp(power_f32(a, b), std::pow(static_cast<double>(a), static_cast<double>(b)), "pow", a, b);
+    const auto whole = static_cast<float>(random.integer(-9, 9));
+    expect_one_ulp(power_f32(-a, whole), std::pow(static_cast<double>(-a), static_cast<double>(whole)), "pow",
+                   -a, whole);
+  }
 }
 
 }  // namespace

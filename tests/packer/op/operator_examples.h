@@ -76,6 +76,11 @@ inline const std::map<std::string, std::string>& examples() {
         {"qnn.sum", "%q, " + unary_scales + ", axis=[1]"},
         {"qnn.prod", "%q, " + unary_scales + ", axis=[1]"},
         {"max", "%q, axis=[1]"},
+        {"sum", "%f, axis=[1]"},
+        {"prod", "%f, axis=[1]"},
+        {"cumsum", "%f, axis=1"},
+        {"topk", "%f, k=2"},
+        {"nn.batch_matmul", "%f, %wf, transpose_b=True"},
         {"min", "%q, axis=[1]"},
         {"argmin", "%q, axis=1"},
         {"clip", "%q, a_min=-7f, a_max=50f"},
@@ -105,12 +110,13 @@ inline const std::map<std::string, std::string>& examples() {
         {"nn.batch_norm", "%f, %v, %v, %v, %v"},
         {"where", "%b, %f, %g"},
     };
-    for (const char* name :
-         {"add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "equal"}) {
+    for (const char* name : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "less",
+                             "less_equal", "equal", "power"}) {
       calls[name] = "%f, %g";
     }
-    for (const char* name : {"nn.relu", "nn.leaky_relu", "sigmoid", "tanh", "exp", "sqrt", "negative", "abs",
-                             "round", "floor", "ceil", "hard_sigmoid", "rsqrt", "log", "erf"}) {
+    for (const char* name :
+         {"nn.relu", "nn.leaky_relu", "sigmoid", "tanh", "exp", "sqrt", "negative", "abs", "round", "floor",
+          "ceil", "hard_sigmoid", "rsqrt", "log", "erf", "sin", "cos", "nn.elu"}) {
       calls[name] = "%f";
     }
     return calls;

@@ -8,12 +8,15 @@
 #include "kernels/add/add.h"
 #include "kernels/arg_max/arg_max.h"
 #include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/compare/compare.h"
 #include "kernels/concat/concat.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/copy/copy.h"
+#include "kernels/cumulative_sum/cumulative_sum.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dynamic_quantize/dynamic_quantize.h"
+#include "kernels/float_batch_matmul/float_batch_matmul.h"
 #include "kernels/float_conv2d/float_conv2d.h"
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/float_reduce/float_reduce.h"
@@ -37,6 +40,7 @@
 #include "kernels/softmax/softmax16.h"
 #include "kernels/split/split.h"
 #include "kernels/svdf/svdf.h"
+#include "kernels/top_k/top_k.h"
 #include "kernels/transpose/transpose.h"
 #include "src/runtime/bind/family.h"
 #include "tests/runtime/cascade/random_cascade.h"
@@ -238,6 +242,24 @@ TEST(Work, SaturatesInPlaceOfOverflowing) {
   EXPECT_EQ(kFullyConnectedFamily.work(&layer), UINT64_MAX);
 }
 
+TEST(Work, OfConditionsMatricesAndRows) {
+  CompareArgs compare;
+  compare.broadcast.elements = 70;
+  EXPECT_EQ(kCompareFamily.work(&compare), 70u);
+  SelectArgs select;
+  select.elements = 71;
+  EXPECT_EQ(kSelectFamily.work(&select), 71u);
+  FloatBatchMatmulArgs matmul;
+  matmul.batches.elements = 2, matmul.m = 3, matmul.k = 4, matmul.n = 5;
+  EXPECT_EQ(kFloatBatchMatmulFamily.work(&matmul), 150u);
+  CumulativeSumArgs sum;
+  sum.outer = 2, sum.depth = 3, sum.inner = 4;
+  EXPECT_EQ(kCumulativeSumFamily.work(&sum), 24u);
+  TopKArgs top;
+  top.rows = 2, top.depth = 10, top.k = 3;
+  EXPECT_EQ(kTopKFamily.work(&top), 60u);
+}
+
 // make_family does not compile without one; and this list of tests is of all families.
 TEST(Work, EveryFamilyCountsIt) {
   std::set<std::string> tested = {"conv2d",
@@ -290,7 +312,12 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "float_mean",
                                   "float_softmax",
                                   "dynamic_quantize",
-                                  "dynamic_dequantize"};
+                                  "dynamic_dequantize",
+                                  "compare",
+                                  "select",
+                                  "float_batch_matmul",
+                                  "cumulative_sum",
+                                  "top_k"};
   for (const qplan_kernel_set* set : {qplan_kernels_all(), qplan_kernels_reference()}) {
     for (uint32_t id = 1; id < set->num_families; ++id) {
       EXPECT_NE(set->families[id]->work, nullptr) << set->families[id]->name;

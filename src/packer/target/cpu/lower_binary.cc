@@ -340,7 +340,19 @@ QuantizedMultiplier matmul_multiplier(const BinaryOperands& operands) {
   return layer::checked_multiplier(static_cast<double>(operands.scale1 * operands.scale2) /
                                    static_cast<double>(operands.output_scale));
 }
-void check_matmul(const Matched& match) { check_operands(match, matmul_multiplier); }
+bool is_matmul_f32e(const Lowering& lowering, uint32_t node) {
+  return op::attr_string(lowering.node(node), "contract") == contract_name(format::Contract_F32E);
+}
+// As a fully connected layer, too: the product of the scales, then the quotient, in float32.
+float matmul_scale(const BinaryOperands& operands) {
+  return operands.scale1 * operands.scale2 / operands.output_scale;
+}
+void check_matmul(const Matched& match) {
+  check_operands(match, matmul_multiplier);
+  if (!is_matmul_f32e(match.lowering, match.sequence.front())) return;
+  const float scale = matmul_scale(read_operands(match.lowering, *node_of(match)));
+  if (!(scale > 0.0f && scale <= 0x1p100f)) refuse("its scales make a factor that float32 does not hold");
+}
 
 NodeSequence match_batch_matmul(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.batch_matmul") ? with_clip(lowering, node) : NodeSequence{};
@@ -348,7 +360,7 @@ NodeSequence match_batch_matmul(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_batch_matmul() {
   const std::string prefix = "cpu.batch_matmul.";
-  return {of_8_bits(prefix), contract_among(prefix, {format::Contract_TFL2}),
+  return {of_8_bits(prefix), contract_among(prefix, {format::Contract_TFL2, format::Contract_F32E}),
           scales_are_constants(prefix, check_matmul)};
 }
 
@@ -356,7 +368,8 @@ void lower_batch_matmul(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   const BinaryOperands operands = read_operands(lowering, node);
   const Clamp clamp = sequence_clamp(lowering, sequence);
-  const QuantizedMultiplier multiplier = matmul_multiplier(operands);
+  const bool is_f32e = is_matmul_f32e(lowering, sequence.front());
+  const QuantizedMultiplier multiplier = is_f32e ? QuantizedMultiplier{} : matmul_multiplier(operands);
   ProgramStep step = make_step(kKernel_batch_matmul, node);
   step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
   step.outputs = {lowering.define(sequence_result(lowering, sequence))};
@@ -369,7 +382,9 @@ void lower_batch_matmul(Lowering& lowering, const NodeSequence& sequence) {
                                   .output_shift = multiplier.shift,
                                   .clamp_min = clamp.min,
                                   .clamp_max = clamp.max,
-                                  .transpose_b = op::attr_bool(node, "transpose_b")};
+                                  .transpose_b = op::attr_bool(node, "transpose_b"),
+                                  .contract = is_f32e ? format::Contract_F32E : format::Contract_TFL2,
+                                  .scale = is_f32e ? matmul_scale(operands) : 0.0f};
   lowering.add_step(std::move(step));
 }
 

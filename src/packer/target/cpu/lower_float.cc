@@ -309,6 +309,7 @@ constexpr BinaryOp kBinaryOps[] = {
     {"add", format::FloatBinary_ADD},         {"subtract", format::FloatBinary_SUB},
     {"multiply", format::FloatBinary_MUL},    {"divide", format::FloatBinary_DIV},
     {"maximum", format::FloatBinary_MAXIMUM}, {"minimum", format::FloatBinary_MINIMUM},
+    {"power", format::FloatBinary_POWER},
 };
 
 const BinaryOp* binary_op(const Lowering& lowering, uint32_t node) {
@@ -416,6 +417,9 @@ constexpr UnaryOp kUnaryOps[] = {
     {"ceil", format::FloatUnary_CEIL, nullptr, nullptr},
     {"round", format::FloatUnary_ROUND, nullptr, nullptr},
     {"erf", format::FloatUnary_ERF, nullptr, nullptr},
+    {"sin", format::FloatUnary_SIN, nullptr, nullptr},
+    {"cos", format::FloatUnary_COS, nullptr, nullptr},
+    {"nn.elu", format::FloatUnary_ELU, "alpha", nullptr},
 };
 
 const UnaryOp* unary_op(const Lowering& lowering, uint32_t node) {
@@ -446,13 +450,30 @@ void lower_float_unary(Lowering& lowering, const NodeSequence& sequence) {
 
 // ---- axes ----
 
+struct ReductionOp {
+  const char* name;
+  format::FloatReduction reduction;
+};
+// operator list: what the kernel computes for each
+constexpr ReductionOp kReductionOps[] = {
+    {"mean", format::FloatReduction_MEAN},    {"sum", format::FloatReduction_SUM},
+    {"max", format::FloatReduction_MAXIMUM},  {"min", format::FloatReduction_MINIMUM},
+    {"prod", format::FloatReduction_PRODUCT},
+};
+
+const ReductionOp* reduction_op(const Lowering& lowering, uint32_t node) {
+  const auto* found = std::ranges::find_if(
+      kReductionOps, [&](const ReductionOp& o) { return is_float_op(lowering, node, o.name); });
+  return found == std::end(kReductionOps) ? nullptr : found;
+}
+
 NodeSequence match_float_mean(const Lowering& lowering, uint32_t node) {
-  return is_float_op(lowering, node, "mean") ? NodeSequence{node} : NodeSequence{};
+  return reduction_op(lowering, node) != nullptr ? NodeSequence{node} : NodeSequence{};
 }
 void lower_float_mean(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   const size_t rank = lowering.type(node.operands[0]).shape.size();
-  FloatReduceParams params;
+  FloatReduceParams params = {.reduction = reduction_op(lowering, sequence.front())->reduction};
   for (const int64_t axis : op::normalized_axes(op::attr_ints(node, "axis"), rank))
     params.axes |= uint32_t{1} << axis;
   ProgramStep step = float_step(lowering, sequence, kKernel_float_mean, {lowering.tensor(node.operands[0])});
@@ -475,6 +496,21 @@ void lower_float_softmax(Lowering& lowering, const NodeSequence& sequence) {
       FloatReduceParams{.axes = uint32_t{1} << op::normalized_axis(op::attr_int(node, "axis"), rank),
                         .beta = is_log ? 1.0f : op::to_float32(op::attr_float(node, "beta")),
                         .is_log = is_log};
+  lowering.add_step(std::move(step));
+}
+
+// ---- matrices ----
+
+NodeSequence match_float_batch_matmul(const Lowering& lowering, uint32_t node) {
+  return is_float_op(lowering, node, "nn.batch_matmul") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_float_batch_matmul(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = float_step(lowering, sequence, kKernel_float_batch_matmul,
+                                {lowering.tensor(node.operands[0]), lowering.tensor(node.operands[1])});
+  step.macs = static_cast<uint64_t>(lowering.type(node.results[0]).num_elements()) *
+              static_cast<uint64_t>(lowering.type(node.operands[0]).shape.back());
+  step.params = FloatBatchMatmulParams{.transpose_b = op::attr_bool(node, "transpose_b")};
   lowering.add_step(std::move(step));
 }
 
@@ -552,6 +588,7 @@ std::vector<TableRow> float_rows() {
           {"float_unary", match_float_unary, {}, lower_float_unary},
           {"float_mean", match_float_mean, {}, lower_float_mean},
           {"float_softmax", match_float_softmax, {}, lower_float_softmax},
+          {"float_batch_matmul", match_float_batch_matmul, {}, lower_float_batch_matmul},
           {"dynamic_quantize", match_dynamic_quantize, {}, lower_dynamic_quantize},
           {"dynamic_dequantize", match_dynamic_dequantize, constraints_of_dynamic_dequantize(),
            lower_dynamic_dequantize}};

@@ -85,11 +85,11 @@ NodeSequence match_gather(const Lowering& lowering, uint32_t node) {
 }
 
 std::vector<Constraint> constraints_of_gather() {
-  return {{"cpu.gather.dtype", "elements are numbers of 8 to 64 bits", kNothingToChange,
+  return {{"cpu.gather.dtype", "elements are numbers of 8 to 64 bits, or bool", kNothingToChange,
            [](const Matched& match) -> std::string {
              const ir::DType dtype = match.lowering.type(node_of(match)->operands[0]).dtype;
              const bool known = is_8_bit(dtype) || dtype == ir::kInt16 || dtype == ir::kInt32 ||
-                                dtype == ir::kInt64 || dtype == ir::kFloat32;
+                                dtype == ir::kInt64 || dtype == ir::kFloat32 || dtype == ir::kBool;
              return known ? "" : cat("its dtype is ", dtype);
            }},
           {"cpu.gather.indices", "positions are constants, in a list, and in range", kMakeConstant,

@@ -1,5 +1,6 @@
-// Operators on numbers that stand for themselves: arithmetic on int32 (family int_binary), cast, and
-// selection by indices that the network computes (family gather_nd).
+// Operators on numbers that stand for themselves: arithmetic on int32 (family int_binary), cast, comparisons
+// (family compare), selection by conditions (family select) and by indices that the network computes (family
+// gather_nd), running sums, the largest elements of rows.
 #include <algorithm>
 
 #include "src/packer/ir/cat.h"
@@ -51,12 +52,13 @@ void lower_int_binary(Lowering& lowering, const NodeSequence& sequence) {
 // What a plan's tensors of numbers may have.
 Constraint movable(const std::string& id, bool result_too) {
   return {
-      id, "elements are numbers of 8 to 64 bits", kNothingToChange, [=](const Matched& match) -> std::string {
+      id, "elements are numbers of 8 to 64 bits, or bool", kNothingToChange,
+      [=](const Matched& match) -> std::string {
         const ir::Node& node = *node_of(match);
         for (const ir::ValueId value : {node.operands[0], result_too ? node.results[0] : node.operands[0]}) {
           const ir::DType dtype = match.lowering.type(value).dtype;
-          const bool known =
-              is_quantized(dtype) || dtype == ir::kInt32 || dtype == ir::kInt64 || dtype == ir::kFloat32;
+          const bool known = is_quantized(dtype) || dtype == ir::kInt32 || dtype == ir::kInt64 ||
+                             dtype == ir::kFloat32 || dtype == ir::kBool;
           if (!known) return cat("its dtype is ", dtype);
         }
         return "";
@@ -97,13 +99,82 @@ void lower_gather_nd(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+// ---- comparisons and conditions ----
+
+struct ComparisonOp {
+  const char* name;
+  format::Comparison op;
+};
+// operator list: what the kernel computes for each
+constexpr ComparisonOp kComparisonOps[] = {
+    {"less", format::Comparison_LESS},
+    {"less_equal", format::Comparison_LESS_EQUAL},
+    {"equal", format::Comparison_EQUAL},
+};
+
+const ComparisonOp* comparison_op(const Lowering& lowering, uint32_t node) {
+  const auto* found =
+      std::ranges::find_if(kComparisonOps, [&](const ComparisonOp& o) { return lowering.is(node, o.name); });
+  return found == std::end(kComparisonOps) ? nullptr : found;
+}
+
+NodeSequence match_compare(const Lowering& lowering, uint32_t node) {
+  return comparison_op(lowering, node) != nullptr ? NodeSequence{node} : NodeSequence{};
+}
+void lower_compare(Lowering& lowering, const NodeSequence& sequence) {
+  ProgramStep step = step_of_operands(lowering, kKernel_compare, lowering.node(sequence.front()));
+  step.params = CompareParams{.op = comparison_op(lowering, sequence.front())->op};
+  lowering.add_step(std::move(step));
+}
+
+NodeSequence match_select(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "where") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_select(Lowering& lowering, const NodeSequence& sequence) {
+  ProgramStep step = step_of_operands(lowering, kKernel_select, lowering.node(sequence.front()));
+  step.params = NoParams{};
+  lowering.add_step(std::move(step));
+}
+
+// ---- along an axis ----
+
+NodeSequence match_cumsum(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "cumsum") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_cumsum(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  const size_t rank = lowering.type(node.operands[0]).shape.size();
+  ProgramStep step = step_of_operands(lowering, kKernel_cumulative_sum, node);
+  step.params = CumulativeSumParams{
+      .axis = static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank)),
+      .exclusive = op::attr_bool(node, "exclusive"),
+      .reverse = op::attr_bool(node, "reverse")};
+  lowering.add_step(std::move(step));
+}
+
+NodeSequence match_topk(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "topk") ? NodeSequence{node} : NodeSequence{};
+}
+void lower_topk(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = make_step(kKernel_top_k, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  for (const ir::ValueId result : node.results) step.outputs.push_back(lowering.define(result));
+  step.params = NoParams{};
+  lowering.add_step(std::move(step));
+}
+
 }  // namespace
 
 std::vector<TableRow> number_rows() {
   // operator list: each row has the functions of its operators
   return {{"int_binary", match_int_binary, {}, lower_int_binary},
           {"cast", match_cast, {movable("cpu.cast.dtype", true)}, lower_cast},
-          {"gather_nd", match_gather_nd, constraints_of_gather_nd(), lower_gather_nd}};
+          {"gather_nd", match_gather_nd, constraints_of_gather_nd(), lower_gather_nd},
+          {"compare", match_compare, {movable("cpu.compare.dtype", false)}, lower_compare},
+          {"select", match_select, {movable("cpu.select.dtype", true)}, lower_select},
+          {"cumulative_sum", match_cumsum, {}, lower_cumsum},
+          {"top_k", match_topk, {}, lower_topk}};
 }
 
 }  // namespace qplan::target::cpu

@@ -23,7 +23,8 @@ T need(const layer::Part<T>& part) {
 // What every reader of plans takes (format/plan_view.h). IR tensors may be larger.
 void check_tensor(const ir::TensorType& type, const std::string& name) {
   const std::string tensor = "tensor '" + name + "' (" + ir::to_string(type) + ")";
-  if (format::dtype_name(type.dtype.code, type.dtype.bits) == nullptr)
+  // A bool is a byte there.
+  if (type.dtype != ir::kBool && format::dtype_name(type.dtype.code, type.dtype.bits) == nullptr)
     refuse(tensor + ": plans do not support its dtype");
   if (type.shape.size() > format::kMaxRank) {
     refuse(tensor + ": rank " + std::to_string(type.shape.size()) + ", plans have at most " +

@@ -117,9 +117,9 @@ std::vector<TableRow> custom_rows() { return {{"custom", match_custom, {}, lower
 
 std::vector<TableRow> all_rows() {
   std::vector<TableRow> rows;
-  for (const auto& group :
-       {float_rows, layer_rows, gather_rows, number_rows, binary_rows, image_rows, reduce_rows, softmax_rows,
-        unary_chain_rows, quantize_rows, movement_rows, concat_rows, recurrent_rows, custom_rows}) {
+  for (const auto& group : {resize_rows, float_rows, layer_rows, gather_rows, number_rows, binary_rows,
+                            image_rows, reduce_rows, softmax_rows, unary_chain_rows, quantize_rows,
+                            movement_rows, concat_rows, recurrent_rows, custom_rows}) {
     std::vector<TableRow> of_group = group();
     rows.insert(rows.end(), std::move_iterator(of_group.begin()), std::move_iterator(of_group.end()));
   }

@@ -74,6 +74,7 @@ struct TableRow {
 };
 
 std::vector<TableRow> float_rows();        // operators on float32
+std::vector<TableRow> resize_rows();       // image.resize2d on float32
 std::vector<TableRow> layer_rows();        // qnn.conv2d, qnn.dense with what follows them
 std::vector<TableRow> binary_rows();       // operators with two operands, with the clip that follows
 std::vector<TableRow> image_rows();        // pools, image.resize2d
