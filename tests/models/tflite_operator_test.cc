@@ -1,8 +1,10 @@
-// Operators on integers, most of them alone, from a TFLite model through a plan to its bytes. Models, inputs
-// and expected bytes are those that tests/data/operators/integer_operators.py writes: TFLite's reference
-// kernels in plain Python.
+// Operators, most of them alone, from a TFLite model through a plan to its bytes. Models, inputs and expected
+// bytes are those that tests/data/operators/integer_operators.py writes, TFLite's reference kernels in plain
+// Python, and those of float_operators.py beside it, float32 and conditions in NumPy.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -33,7 +35,8 @@ tflite::TensorType type_of(const std::string& name) {
   static const std::map<std::string, tflite::TensorType> kTypes = {
       {"int8", tflite::TensorType_INT8},   {"uint8", tflite::TensorType_UINT8},
       {"int16", tflite::TensorType_INT16}, {"int32", tflite::TensorType_INT32},
-      {"int64", tflite::TensorType_INT64}, {"float32", tflite::TensorType_FLOAT32}};
+      {"int64", tflite::TensorType_INT64}, {"float32", tflite::TensorType_FLOAT32},
+      {"bool", tflite::TensorType_BOOL},   {"complex64", tflite::TensorType_COMPLEX64}};
   return kTypes.at(name);
 }
 
@@ -99,6 +102,18 @@ Options options_of(const std::string& op, const Json& json, flatbuffers::FlatBuf
     return {tflite::BuiltinOptions_BatchMatMulOptions,
             tflite::CreateBatchMatMulOptions(b, json.at("adj_x"), json.at("adj_y")).Union()};
   }
+  if (json.contains("exclusive")) {
+    return {tflite::BuiltinOptions_CumsumOptions,
+            tflite::CreateCumsumOptions(b, json.at("exclusive"), json.at("reverse")).Union()};
+  }
+  if (json.contains("mode")) {
+    const std::string mode = json.at("mode");
+    return {tflite::BuiltinOptions_ResizeBilinearOptions,
+            tflite::CreateResizeBilinearOptions(b, mode == "align_corners", mode == "half_pixel").Union()};
+  }
+  if (op == "ONE_HOT") {
+    return {tflite::BuiltinOptions_OneHotOptions, tflite::CreateOneHotOptions(b, -1).Union()};
+  }
   if (json.contains("approximate")) {
     return {tflite::BuiltinOptions_GeluOptions, tflite::CreateGeluOptions(b, json.at("approximate")).Union()};
   }
@@ -128,8 +143,31 @@ std::vector<uint8_t> model_of(const Json& json) {
 }
 
 Json all_cases() {
-  std::ifstream file("tests/data/operators/integer_operators.json");
-  return file ? Json::parse(file) : Json::array();
+  Json cases = Json::array();
+  for (const char* name : {"integer_operators", "float_operators"}) {
+    std::ifstream file(std::string("tests/data/operators/") + name + ".json");
+    if (!file) return Json::array();
+    for (Json& json : Json::parse(file)) cases.push_back(std::move(json));
+  }
+  return cases;
+}
+
+// float32 within 1e-5 of each element, or of 3 % of the largest where elements nearly cancel; NaN where NaN
+// is.
+bool are_near(const std::vector<uint8_t>& found, const std::vector<uint8_t>& expected) {
+  const auto floats = [](const std::vector<uint8_t>& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    return values;
+  };
+  const std::vector<float> a = floats(found), b = floats(expected);
+  float largest = 0;
+  for (const float value : b) largest = std::max(largest, std::fabs(value));
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool near = std::fabs(a[i] - b[i]) <= 1e-5f * std::max(std::fabs(b[i]), 0.03f * largest);
+    if (a[i] != b[i] && !near && !(std::isnan(a[i]) && std::isnan(b[i]))) return false;
+  }
+  return true;
 }
 
 // The shape and dtypes of a case, for messages.
@@ -166,6 +204,10 @@ void expect_case(const Json& json, uint32_t isa, const char* target, uint32_t fu
   const std::vector<uint8_t> expected = from_hexadecimal(json.at("expected"));
   const std::vector<uint8_t> found = session.run(inputs).at(0);
   ASSERT_EQ(found.size(), expected.size()) << description(json);
+  if (json.at("tensors").back().at("type") == "float32") {
+    EXPECT_TRUE(are_near(found, expected)) << description(json);
+    return;
+  }
   size_t first = 0;
   while (first < found.size() && found[first] == expected[first]) ++first;
   EXPECT_EQ(first, found.size()) << description(json) << ": the first wrong byte; found "
@@ -175,7 +217,7 @@ void expect_case(const Json& json, uint32_t isa, const char* target, uint32_t fu
 
 TEST(TfliteOperator, GivesTheReferencesBytes) {
   const Json cases = all_cases();
-  ASSERT_GE(cases.size(), 100u) << "tests/data/operators/integer_operators.json";
+  ASSERT_GE(cases.size(), 200u) << "tests/data/operators/*.json";
   for (const Json& json : cases) {
     SCOPED_TRACE(description(json));
     EXPECT_NO_THROW(expect_case(json, QPLAN_ISA_AUTO, "cpu", QPLAN_FUSE_ALL));

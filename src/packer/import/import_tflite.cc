@@ -189,14 +189,14 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   tfl::prepare_variables(graph, &unsupported);
   import_operators(graph, &unsupported, options);
   if (!unsupported.empty() && options.operators == nullptr) {
-    tfl::list_subgraph_operators(file, &unsupported);
+    tfl::list_subgraph_operators(file, graph.imported_subgraphs(), &unsupported);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   }
   finish(graph, !unsupported.empty());
   if (log) {
     for (const std::string& note : tfl::model_notes(file)) log(QPLAN_LOG_INFO, place + note);
   }
-  if (log && file.num_subgraphs() > 1 && !graph.has_variables()) {
+  if (log && file.num_subgraphs() > 1 && !graph.has_variables() && graph.imported_subgraphs().empty()) {
     log(QPLAN_LOG_INFO,
         place + "subgraphs 1 to " + std::to_string(file.num_subgraphs() - 1) + " are not used");
   }
@@ -218,7 +218,10 @@ constexpr Advice kAdvice[] = {
     {"extents that are not constant", kFixShapes},
     {"of type string",
      "qplan runs networks on numbers: pack the part of the model after its texts became numbers"},
-    {" inside IF", "branches are not run; export the model with the branch that is meant"},
+    {" inside IF",
+     "branches are imported where all operators inside both are; else export the model with the branch that "
+     "is "
+     "meant"},
     {kCustomOperator,
      "TFLite's converter left custom operators: give them with --custom-operators LIB "
      "(docs/custom-operators.md), "
@@ -227,7 +230,8 @@ constexpr Advice kAdvice[] = {
     {"first value that is not constant",
      "variables begin as constants: initialise them with numbers when the model is exported"},
     {" inside WHILE",
-     "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body alone"},
+     "a loop is unrolled where the number of its rounds is known when the model is packed; else unroll it "
+     "(`unroll=True` of Keras's recurrent layers), or export the body alone"},
 };
 
 std::vector<std::string> notes_for(ModelFile& file, const std::string& error) {

@@ -19,7 +19,7 @@ struct TensorSpec {
   int32_t quantized_dimension = 0;
   std::vector<uint8_t> data = {};  // empty: not a constant
   bool is_variable = false;
-  bool is_sparse = false;
+  flatbuffers::Offset<tflite::SparsityParameters> sparsity = 0;
   std::vector<int32_t> signature = {};  // empty: absent
 };
 
@@ -47,10 +47,8 @@ class TfliteBuilder {
           fbb_, nullptr, nullptr, &spec.scales, &spec.zero_points, tflite::QuantizationDetails_NONE, 0,
           spec.quantized_dimension);
     }
-    flatbuffers::Offset<tflite::SparsityParameters> sparsity;
-    if (spec.is_sparse) sparsity = tflite::CreateSparsityParameters(fbb_);
     tensors_.push_back(tflite::CreateTensorDirect(fbb_, &spec.shape, spec.type, buffer, spec.name.c_str(),
-                                                  quantization, spec.is_variable, sparsity,
+                                                  quantization, spec.is_variable, spec.sparsity,
                                                   spec.signature.empty() ? nullptr : &spec.signature));
     return static_cast<int32_t>(tensors_.size()) - 1;
   }

@@ -196,7 +196,7 @@ TEST(TfliteDepthwiseConv2d, WeightsOfAnotherRankAreRefused) {
 }
 
 // A sparse tensor's buffer is shorter than its shape says.
-TEST(TfliteDepthwiseConv2d, SparseWeightsAreRefused) {
+TEST(TfliteDepthwiseConv2d, SparseWeightsNeedADescription) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {1, 3, 3, 2}, 0.5f, 3);
   const int32_t w = b.tensor({.name = "w",
@@ -204,13 +204,14 @@ TEST(TfliteDepthwiseConv2d, SparseWeightsAreRefused) {
                               .scales = {0.25f},
                               .zero_points = {0},
                               .data = {1, 2, 3},
-                              .is_sparse = true});
+                              .sparsity = tflite::CreateSparsityParameters(b.fbb())});
   const int32_t y = b.activation("y", {1, 2, 2, 2}, 0.5f, 0);
   b.op(tflite::BuiltinOperator_DEPTHWISE_CONV_2D, {x, w}, {y}, tflite::BuiltinOptions_DepthwiseConv2DOptions,
        tflite::CreateDepthwiseConv2DOptions(b.fbb(), tflite::Padding_VALID, 1, 1, 1).Union());
   const std::string error = import_error(b.finish({x}, {y}));
-  EXPECT_NE(error.find("-49: "), std::string::npos) << error;
-  EXPECT_NE(error.find("DEPTHWISE_CONV_2D with a sparse constant"), std::string::npos) << error;
+  EXPECT_NE(error.find("-48: "), std::string::npos) << error;
+  EXPECT_NE(error.find("tensor 1 'w': its description has not one level for each axis"), std::string::npos)
+      << error;
 }
 
 TEST(TfliteDepthwiseConv2d, WeightsBecomeAGroupPerInputChannel) {

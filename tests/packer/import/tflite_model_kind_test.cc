@@ -140,12 +140,13 @@ TEST(TfliteModelKind, OperatorsBehindStringsAreListed) {
 // it twice.
 TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
   TfliteBuilder b;
-  const auto tensor = [&](const char* name) { return b.activation(name, {2}, 0.5f, 0); };
+  const auto tensor = [&](const char* name) { return b.activation(name, {1}, 0.5f, 0); };
   int32_t x = tensor("x"), y = tensor("y");
   b.op(tflite::BuiltinOperator_WHILE, {x}, {y}, tflite::BuiltinOptions_WhileOptions,
        tflite::CreateWhileOptions(b.fbb(), 1, 2).Union());
   b.end_subgraph({x}, {y});
-  x = tensor("c"), y = tensor("less");
+  x = tensor("c");
+  y = b.tensor({.name = "less", .type = tflite::TensorType_BOOL, .shape = {1}});
   b.op(tflite::BuiltinOperator_LESS, {x, x}, {y});
   b.end_subgraph({x}, {y});
   x = tensor("i"), y = tensor("either");
@@ -159,14 +160,16 @@ TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
   EXPECT_EQ(
       import_error(b.finish({x}, {y})),
       kFile +
-          "branches are not run; export the model with the branch that is meant\n"
-          "loops are not run; unroll them (`unroll=True` of Keras's recurrent layers), or export the body "
-          "alone\n"
+          "branches are imported where all operators inside both are; else export the model with the branch "
+          "that is meant\n"
+          "a loop is unrolled where the number of its rounds is known when the model is packed; else unroll "
+          "it "
+          "(`unroll=True` of Keras's recurrent layers), or export the body alone\n"
           "5 operators that qplan does not import:\n"
           "  2 x IF inside WHILE (first 'either')\n"
           "  1 x ADD inside IF ('sum')\n"
           "  1 x LESS inside WHILE ('less')\n"
-          "  1 x WHILE ('y')");
+          "  1 x WHILE with a number of rounds that the data decides ('y')");
 }
 
 TEST(TfliteModelKind, AListWithoutANoteEndsWithWhatToDo) {

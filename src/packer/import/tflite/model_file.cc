@@ -161,12 +161,17 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
   info->file_type = tensor.type();
   info->dtype = ir_dtype(tensor.type());
   info->is_variable = tensor.is_variable();
-  info->is_sparse = tensor.sparsity() != nullptr;
   info->quantization = tensor.quantization();
   try {
     read_shape(tensor, info.get());
     info->data = buffer(tensor.buffer());
-    if (info->is_constant() && info->dtype && !info->is_sparse) {
+    if (info->is_constant() && info->dtype && tensor.sparsity() != nullptr) {
+      constexpr uint64_t kBytesPerFileByte = 64;  // a network that is sparser than that is none
+      info->dense = densified(*tensor.sparsity(), info->data, {*info->dtype, info->shape},
+                              size_bytes() * kBytesPerFileByte);
+      info->data = info->dense;
+    }
+    if (info->is_constant() && info->dtype) {
       const int64_t expected = ir::TensorType{*info->dtype, info->shape}.size_bytes();
       if (static_cast<int64_t>(info->data.size()) != expected) {
         invalid("its buffer has " + std::to_string(info->data.size()) + " bytes, expected " +

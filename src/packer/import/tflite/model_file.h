@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,10 +29,10 @@ struct TensorInfo {
   bool is_empty =
       false;  // an extent is 0: an empty list of axes or extents, or of nothing that can be computed
   bool is_variable = false;
-  bool is_sparse = false;
   const tflite::QuantizationParameters* quantization = nullptr;  // may be null
   std::span<const uint8_t> data;                                 // empty: not a constant
   std::vector<uint8_t> widened;                                  // what `data` of int4 is, as int8
+  std::vector<uint8_t> dense;                                    // what sparse `data` is, with all zeros
 
   bool is_constant() const { return !data.empty(); }
   // Whether an operator that gives this shape may write the tensor.
@@ -105,8 +106,15 @@ void check_operand_count(const ModelFile& file);
 
 // Operators in the subgraphs that IF and WHILE run: none is imported, all are listed.
 
-// Adds what subgraph 0 reaches through such operators: "ADD inside WHILE". Each subgraph counts once.
-void list_subgraph_operators(const ModelFile& file, importer::UnsupportedList* unsupported);
+// Adds what subgraph 0 reaches through such operators: "ADD inside WHILE". Each subgraph counts once; those
+// that were imported do not.
+void list_subgraph_operators(const ModelFile& file, const std::set<size_t>& imported,
+                             importer::UnsupportedList* unsupported);
+
+// The elements of a sparse tensor of this type, with its zeros, which are more than the file's bytes: at most
+// `limit` bytes. Throws with a text that begins after the tensor's name.
+std::vector<uint8_t> densified(const tflite::SparsityParameters& sparsity, std::span<const uint8_t> values,
+                               const ir::TensorType& type, uint64_t limit);
 
 }  // namespace qplan::tfl
 

@@ -240,7 +240,8 @@ std::string node_name(const tflite::SubGraph& graph, const tflite::Operator& op)
 
 }  // namespace
 
-void list_subgraph_operators(const ModelFile& file, importer::UnsupportedList* unsupported) {
+void list_subgraph_operators(const ModelFile& file, const std::set<size_t>& imported,
+                             importer::UnsupportedList* unsupported) {
   std::vector<Open> open{{0, ""}};
   std::set<size_t> seen{0};
   while (!open.empty()) {
@@ -260,7 +261,8 @@ void list_subgraph_operators(const ModelFile& file, importer::UnsupportedList* u
       add_callees(*op, name, &callees);
     }
     for (Open& callee : callees) {
-      if (seen.insert(callee.first).second) open.push_back(std::move(callee));
+      if (!imported.contains(callee.first) && seen.insert(callee.first).second)
+        open.push_back(std::move(callee));
     }
   }
 }

@@ -39,6 +39,7 @@ ir::ConstantRef integers_as(const std::vector<int64_t>& values, const ir::Shape&
 }
 
 void Graph::charge(uint64_t bytes) {
+  if (caller_ != nullptr) return caller_->charge(bytes);
   constant_bytes_ += bytes;  // each addend is at most the size of a buffer: 2^64 is out of reach
   if (constant_bytes_ <= kConstantBytesAlways ||
       constant_bytes_ / kConstantBytesPerFileByte <= file_.size_bytes()) {
@@ -52,13 +53,12 @@ ir::ValueId Graph::value(const TensorInfo& tensor) {
   ir::ValueId& value = values_[static_cast<size_t>(tensor.index)];
   if (tensor.is_variable) return variable_tensor(tensor);
   if (value.valid()) return value;
-  if (tensor.is_empty) throw Unsupported{"a tensor without elements"};
+  if (is_empty(tensor)) throw Unsupported{"a tensor without elements"};
   if (!tensor.is_constant()) {
     invalid("tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name) +
             " is read before any operator writes it");
   }
   if (!tensor.dtype) throw Unsupported{type_name(tensor.file_type) + " constant"};
-  if (tensor.is_sparse) throw Unsupported{"a sparse constant"};
   charge(tensor.data.size());
   value = function_.add_constant(
       std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
@@ -73,7 +73,7 @@ ir::ConstantRef Graph::known_contents(const TensorInfo& tensor) {
   if (tensor.is_empty)
     return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
                                                 std::vector<uint8_t>());
-  if (!tensor.is_constant() || !tensor.dtype || tensor.is_sparse) return nullptr;
+  if (!tensor.is_constant() || !tensor.dtype) return nullptr;
   charge(tensor.data.size());  // each look at it is a copy
   return std::make_shared<const ir::Constant>(ir::TensorType{*tensor.dtype, tensor.shape},
                                               std::vector<uint8_t>(tensor.data.begin(), tensor.data.end()));
@@ -116,10 +116,7 @@ const TensorInfo* OpContext::optional_input(size_t i) const {
   if (i >= num_inputs()) return nullptr;
   const int32_t index = op_.inputs()->Get(static_cast<flatbuffers::uoffset_t>(i));
   if (index == -1) return nullptr;
-  const TensorInfo& tensor = graph_.file().tensor(index);
-  // Its buffer is not as long as its shape says, so that no row may look into it.
-  if (tensor.is_sparse) throw Unsupported{"a sparse constant"};
-  return &tensor;
+  return &graph_.file().tensor(index);
 }
 
 const TensorInfo& OpContext::input(size_t i) const {

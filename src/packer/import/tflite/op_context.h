@@ -26,6 +26,9 @@ class Graph {
  public:
   Graph(ModelFile& file, ir::Function& function, const LogFunction& log)
       : file_(file), function_(function), log_(log), values_(file.num_tensors()) {}
+  // Of a subgraph of the caller's file that an operator of the caller runs; its values enter the same
+  // function.
+  Graph(Graph& caller, ModelFile& file);
 
   ModelFile& file() const { return file_; }
   ir::Function& function() const { return function_; }
@@ -44,6 +47,29 @@ class Graph {
   // Counts bytes of constants. Tensors may share a buffer, so that a small file could ask for any amount of
   // them.
   void charge(uint64_t bytes);
+
+  // A tensor without elements that shape arithmetic made, as a loop's first round does.
+  void define_empty(const TensorInfo& tensor) { empty_.insert(tensor.index); }
+  bool is_empty(const TensorInfo& tensor) const { return tensor.is_empty || empty_.contains(tensor.index); }
+
+  // -- subgraphs that WHILE and IF run (op_control.cc)
+  uint32_t depth() const { return depth_; }
+  uint64_t count_operator();  // of all subgraphs so far
+  void mark_imported(int32_t subgraph);
+  const std::set<size_t>& imported_subgraphs() const { return imported_subgraphs_; }
+  // The values of the file's constants, for another round of the same subgraph.
+  std::vector<ir::ValueId> constants();
+  void take_constants(const std::vector<ir::ValueId>& constants) { values_ = constants; }
+
+  // -- complex numbers, which are two tensors (op_complex.cc)
+  struct Complex {
+    ir::ValueId real, imaginary;
+  };
+  void define_complex(const TensorInfo& tensor, Complex value) { complex_[tensor.index] = value; }
+  const Complex* find_complex(const TensorInfo& tensor) const {
+    const auto found = complex_.find(tensor.index);
+    return found == complex_.end() ? nullptr : &found->second;
+  }
 
   // -- what is kept between runs (variables.cc)
   // The name of a resource variable that a handle refers to, and a tensor that is such a handle.
@@ -73,7 +99,13 @@ class Graph {
   ModelFile& file_;
   ir::Function& function_;
   const LogFunction& log_;
+  Graph* caller_ = nullptr;
+  uint32_t depth_ = 0;
+  uint64_t num_unrolled_ = 0;
+  std::set<size_t> imported_subgraphs_;
   std::vector<ir::ValueId> values_;  // by tensor index
+  std::set<int32_t> empty_;          // by tensor index, these two
+  std::map<int32_t, Complex> complex_;
   uint64_t constant_bytes_ = 0;
   std::map<std::string, Variable> variables_;
   std::set<std::string> param_names_;                    // from the first state on
@@ -209,10 +241,17 @@ const ImportRow* find_row(int32_t builtin_code);
 // has one; null elsewhere.
 const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code);
 
+// Its rows outside of op_float.cc (op_float_other.cc).
+std::span<const ImportRow> other_float_rows();
+
+// TRANSPOSE_CONV, whose data is not the first input.
+void import_float_transpose_conv(OpContext& op);
+// A tensor of matrices with rows and columns exchanged.
+ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
 // The axes that input 1 names, of `data`.
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
 // A constant of float16 as float32.
-ir::ConstantRef widened_halves(const TensorInfo& tensor);
+ir::ConstantRef widened_halves(const ir::Constant& halves);
 
 // An operator of the caller's (op_custom.cc).
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);

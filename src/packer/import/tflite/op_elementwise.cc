@@ -147,7 +147,7 @@ void import_quantize(OpContext& op) {
   }
   // int16 of any zero point: softmax gives it.
   if (input.dtype == ir::kInt16 && op.output().dtype == ir::kInt32) {
-    if (input.is_variable) throw Unsupported{"variable tensor " + quoted(input.name)};
+    if (input.is_variable) throw Unsupported{"variable tensor " + tfl::quoted(input.name)};
   } else if (input.dtype != ir::kInt32) {
     require_quantized(op, input, "input");
   }
@@ -161,8 +161,8 @@ void import_quantize(OpContext& op) {
 void import_dequantize(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const TensorInfo& input = op.input(0);
-  if (input.is_constant() && input.file_type == tflite::TensorType_FLOAT16) {
-    return op.define(op.output(), op.constant(widened_halves(input), input.name));
+  if (input.file_type == tflite::TensorType_FLOAT16 && op.is_known(input)) {
+    return op.define(op.output(), op.constant(widened_halves(*op.known_contents(input)), input.name));
   }
   require_quantized(op, input, "input");
   if (op.output().dtype != ir::kFloat32) throw Unsupported{type_name(op.output().file_type) + " output"};

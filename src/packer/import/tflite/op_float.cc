@@ -12,7 +12,7 @@ namespace qplan::tfl {
 namespace {
 
 void require_float(const TensorInfo& tensor, const char* what) {
-  if (tensor.is_variable) throw Unsupported{"variable tensor " + quoted(tensor.name)};
+  if (tensor.is_variable) throw Unsupported{"variable tensor " + tfl::quoted(tensor.name)};
   if (tensor.dtype != ir::kFloat32) {
     throw Unsupported{std::string("float32 input and ") + type_name(tensor.file_type) + " " + what};
   }
@@ -273,6 +273,11 @@ void import_fully_connected(OpContext& op) {
   }
   const ir::ValueId data = rows_of(op, options.keep_num_dims(), weights);
   const ir::Attrs attrs{{"units", weights.shape[0]}};
+  if (weights.dtype == ir::kFloat32 && !op.is_known(weights) &&
+      op.constant_of(op.value(weights)) == nullptr) {
+    return define_layer(op, op.emit("nn.batch_matmul", {data, op.value(weights)}, {{"transpose_b", true}}),
+                        options.fused_activation_function());
+  }
   if (weights.dtype != ir::kInt8) {
     return define_layer(op, op.emit("nn.dense", {data, op.value(weights)}, attrs),
                         options.fused_activation_function());
@@ -368,22 +373,26 @@ constexpr ImportRow kFloatRows[] = {
 
 }  // namespace
 
-ir::ConstantRef widened_halves(const TensorInfo& tensor) {
+ir::ConstantRef widened_halves(const ir::Constant& halves) {
   std::vector<float> values;
-  for (size_t i = 0; i + 1 < tensor.data.size(); i += 2) {
+  const std::span<const uint8_t> bytes = halves.bytes();
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
     uint16_t half = 0;
-    std::memcpy(&half, tensor.data.data() + i, sizeof(half));
+    std::memcpy(&half, bytes.data() + i, sizeof(half));
     values.push_back(widened(half));
   }
-  return ir::make_constant(ir::kFloat32, tensor.shape, values);
+  return ir::make_constant(ir::kFloat32, halves.type().shape, values);
 }
 
 const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code) {
   if (op.num_inputs() == 0 || op.num_outputs() == 0 || op.optional_input(0) == nullptr) return nullptr;
   if (op.input(0).dtype != ir::kFloat32 || op.output().dtype != ir::kFloat32) return nullptr;
-  const auto* row =
-      std::ranges::find_if(kFloatRows, [&](const ImportRow& r) { return r.builtin_code == builtin_code; });
-  return row == std::end(kFloatRows) ? nullptr : row;
+  for (const std::span<const ImportRow> rows : {std::span<const ImportRow>(kFloatRows), other_float_rows()}) {
+    const auto row =
+        std::ranges::find_if(rows, [&](const ImportRow& r) { return r.builtin_code == builtin_code; });
+    if (row != rows.end()) return &*row;
+  }
+  return nullptr;
 }
 
 }  // namespace qplan::tfl

@@ -197,7 +197,7 @@ void import_concatenation(OpContext& op) {
   std::vector<ir::ValueId> parts;
   for (size_t i = 0; i < op.num_inputs(); ++i) {
     const TensorInfo& input = op.input(i);
-    if (input.is_empty) continue;
+    if (op.graph().is_empty(input)) continue;
     op.require_movable(input, output);
     const bool copied = !is_quantized(output) || (input.num_scales() == 0 && output.num_scales() == 0);
     parts.push_back(copied ? op.value(input) : rescaled(op, input, op.quantization(output)));
@@ -206,6 +206,116 @@ void import_concatenation(OpContext& op) {
   const size_t rank = op.shape(parts[0]).size();
   const int64_t axis = OpContext::axis_of(options.axis(), rank);
   op.define(output, op.emit("concatenate", parts, {{"axis", axis}}));
+}
+
+// Blocks of space as batches, and back: SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND. The axes between the batch and
+// the rest are split into blocks, whose positions become the outermost part of the batch.
+namespace {
+
+struct Blocks {
+  ir::Ints extents;               // of a block, by axis of space
+  std::vector<ir::Ints> borders;  // what is padded, or cut off, before and after
+};
+
+Blocks read_blocks(OpContext& op, size_t rank) {
+  Blocks blocks;
+  blocks.extents = op.constant_ints(op.input(1), "block extents");
+  const std::vector<int64_t> borders = op.constant_ints(op.input(2), "paddings");
+  const size_t axes = blocks.extents.size();
+  if (axes == 0 || axes + 1 > rank || borders.size() != 2 * axes)
+    invalid("there are " + std::to_string(axes) + " block extents and " + std::to_string(borders.size()) +
+            " paddings for rank " + std::to_string(rank));
+  if (rank + axes > ir::kMaxRank) throw Unsupported{"so many axes"};
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t before = borders[2 * i], after = borders[2 * i + 1];
+    if (blocks.extents[i] < 1 || before < 0 || after < 0) invalid("a block extent or a padding is negative");
+    blocks.borders.push_back({before, after});
+  }
+  return blocks;
+}
+
+// positions, then the batch, then the blocks, then the rest; or as they are in space.
+ir::Ints block_axes(size_t blocks, size_t rank, bool to_batch) {
+  ir::Ints axes;
+  const auto at = [](size_t i) { return static_cast<int64_t>(i); };
+  if (to_batch) {
+    for (size_t i = 0; i < blocks; ++i) axes.push_back(at(2 + 2 * i));
+    axes.push_back(0);
+    for (size_t i = 0; i < blocks; ++i) axes.push_back(at(1 + 2 * i));
+  } else {
+    axes.push_back(at(blocks));
+    for (size_t i = 0; i < blocks; ++i) {
+      axes.push_back(at(blocks + 1 + i));
+      axes.push_back(at(i));
+    }
+  }
+  for (size_t i = blocks + 1; i < rank; ++i) axes.push_back(at(i + blocks));
+  return axes;
+}
+
+}  // namespace
+
+void import_space_to_batch_nd(OpContext& op) {
+  op.expect_counts(3, 3, 1);
+  op.require_movable(op.input(0), op.output());
+  op.require_one_quantization(op.input(0), op.output());
+  ir::ValueId data = op.value(op.input(0));
+  const size_t rank = op.shape(data).size();
+  const Blocks blocks = read_blocks(op, rank);
+  std::vector<ir::Ints> width(rank, ir::Ints{0, 0});
+  std::copy(blocks.borders.begin(), blocks.borders.end(), width.begin() + 1);
+  if (std::ranges::any_of(blocks.borders, [](const ir::Ints& border) { return border != ir::Ints{0, 0}; })) {
+    const int32_t value = is_quantized(op.output()) ? op.quantization(op.output()).zero_point : 0;
+    data = op.emit("nn.pad", {data, op.zero_point(value)}, {{"pad_width", width}});
+  }
+  const ir::Shape s = op.shape(data);
+  ir::Shape split = {s[0]}, result = {s[0]};
+  for (size_t i = 0; i < blocks.extents.size(); ++i) {
+    const int64_t block = blocks.extents[i], extent = s[i + 1];
+    if (extent % block != 0)
+      invalid("extent " + std::to_string(extent) + " is no multiple of block " + std::to_string(block));
+    split.insert(split.end(), {extent / block, block});
+    result[0] *= block;
+    result.push_back(extent / block);
+  }
+  split.insert(split.end(), s.begin() + static_cast<ptrdiff_t>(result.size()), s.end());
+  result.insert(result.end(), s.begin() + static_cast<ptrdiff_t>(result.size()), s.end());
+  const ir::ValueId moved = op.emit("transpose", {op.reshaped(data, split)},
+                                    {{"axes", block_axes(blocks.extents.size(), rank, true)}});
+  op.define(op.output(), op.reshaped(moved, result));
+}
+
+void import_batch_to_space_nd(OpContext& op) {
+  op.expect_counts(3, 3, 1);
+  op.require_movable(op.input(0), op.output());
+  op.require_one_quantization(op.input(0), op.output());
+  const ir::ValueId data = op.value(op.input(0));
+  const ir::Shape s = op.shape(data);
+  const Blocks blocks = read_blocks(op, s.size());
+  int64_t positions = 1;
+  for (const int64_t block : blocks.extents) positions *= block;
+  if (positions < 1 || s[0] % positions != 0)
+    invalid("batch " + std::to_string(s[0]) + " is no multiple of " + std::to_string(positions));
+  ir::Shape split = blocks.extents, result = {s[0] / positions};
+  split.push_back(s[0] / positions);
+  split.insert(split.end(), s.begin() + 1, s.end());
+  ir::Ints begin = {0}, end = {s[0] / positions};
+  for (size_t i = 0; i < blocks.extents.size(); ++i) {
+    const int64_t extent = s[i + 1] * blocks.extents[i];
+    const ir::Ints& crop = blocks.borders[i];
+    result.push_back(extent);
+    begin.push_back(crop[0]);
+    end.push_back(extent - crop[1]);
+    if (begin.back() >= end.back()) throw Unsupported{"a result without elements"};
+  }
+  result.insert(result.end(), s.begin() + static_cast<ptrdiff_t>(result.size()), s.end());
+  const ir::ValueId moved = op.emit("transpose", {op.reshaped(data, split)},
+                                    {{"axes", block_axes(blocks.extents.size(), s.size(), false)}});
+  const ir::ValueId whole = op.reshaped(moved, result);
+  const bool cuts = std::ranges::any_of(blocks.borders, [](const ir::Ints& crop) {
+    return crop != ir::Ints{0, 0};
+  });
+  op.define(op.output(), cuts ? op.emit("strided_slice", {whole}, {{"begin", begin}, {"end", end}}) : whole);
 }
 
 }  // namespace qplan::tfl

@@ -117,6 +117,7 @@ void import_transpose_conv(OpContext& op) {
   const auto& options = op.options<tflite::TransposeConvOptions>();
   const TensorInfo& weights = op.input(1);
   const TensorInfo& input = op.input(2);
+  if (input.dtype == ir::kFloat32) return import_float_transpose_conv(op);
   op.require_same_quantized({&input, &op.output()});
   const WeightQuantization quantization = weight_quantization(op, weights, kWeightRank, 0);
   check_weights(weights, input);
@@ -195,6 +196,16 @@ void import_fully_connected(OpContext& op) {
                                     .activation = options.fused_activation_function()}));
 }
 
+ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data) {
+  const auto rank = static_cast<int64_t>(op.shape(data).size());
+  if (rank < 2) invalid("the input has shape " + to_text(op.shape(data)) + ", expected rank 2 or more");
+  ir::Ints axes;
+  for (int64_t i = 0; i + 2 < rank; ++i) axes.push_back(i);
+  axes.push_back(rank - 1);
+  axes.push_back(rank - 2);
+  return op.emit("transpose", {data}, {{"axes", axes}});
+}
+
 // BATCH_MATMUL of two activations, or of one and a constant.
 void import_batch_matmul(OpContext& op) {
   op.expect_counts(2, 2, 1);
@@ -205,15 +216,7 @@ void import_batch_matmul(OpContext& op) {
   const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
                     out = op.quantization(op.output());
   ir::ValueId data = op.value(lhs);
-  if (options != nullptr && options->adj_x()) {
-    const auto rank = static_cast<int64_t>(op.shape(data).size());
-    if (rank < 2) invalid("the input has shape " + to_text(op.shape(data)) + ", expected rank 2 or more");
-    ir::Ints axes;
-    for (int64_t i = 0; i + 2 < rank; ++i) axes.push_back(i);
-    axes.push_back(rank - 1);
-    axes.push_back(rank - 2);
-    data = op.emit("transpose", {data}, {{"axes", axes}});
-  }
+  if (options != nullptr && options->adj_x()) data = swapped_matrices(op, data);
   op.define(op.output(), op.emit("qnn.batch_matmul",
                                  {data, op.value(rhs), op.scale(left.scale), op.zero_point(left.zero_point),
                                   op.scale(right.scale), op.zero_point(right.zero_point), op.scale(out.scale),

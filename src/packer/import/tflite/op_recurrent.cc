@@ -11,20 +11,19 @@
 namespace qplan::tfl {
 namespace {
 
-// Operands of UNIDIRECTIONAL_SEQUENCE_LSTM. Those of gates come in the order input, forget, cell, output.
-enum Lstm : size_t {
-  kData = 0,
-  kInputWeights = 1,
-  kRecurrentWeights = 5,
-  kPeephole = 9,
-  kBias = 12,
-  kProjection = 16,
-  kProjectionBias = 17,
-  kOutputState = 18,
-  kCellState = 19,
-  kNormalization = 20,
-};
+constexpr size_t kData = 0;
 constexpr size_t kNumGates = 4;
+
+// Operands of UNIDIRECTIONAL_SEQUENCE_LSTM, and of one direction of BIDIRECTIONAL_SEQUENCE_LSTM. Those of
+// gates come in the order input, forget, cell, output.
+struct LstmOperands {
+  size_t input_weights, recurrent_weights, peephole, bias, projection, output_state, cell_state;
+};
+constexpr LstmOperands kOneDirection = {1, 5, 9, 12, 16, 18, 19};
+constexpr size_t kNormalization = 20;
+constexpr LstmOperands kForward = {1, 5, 9, 12, 16, 35, 36};
+constexpr LstmOperands kBackward = {18, 22, 26, 29, 33, 37, 38};
+constexpr size_t kAuxiliary = 39, kNumAuxiliary = 9;
 
 constexpr const char* kVariant = "train or export it as a plain LSTM (Keras writes one)";
 
@@ -42,36 +41,36 @@ void define_all(OpContext& op, const std::vector<ir::ValueId>& results, const Te
   op.define(cell_state, results[2]);
 }
 
-// What all three forms share; refuses what none of them has.
-LstmLayer lstm_layer(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
-  op.expect_counts(20, 24, 1);
-  const auto refuse_any = [&](size_t first, size_t count, const char* what) {
-    for (size_t i = first; i < first + count; ++i) {
-      if (op.optional_input(i) != nullptr) throw Unsupported{std::string(what) + "; " + kVariant};
-    }
-  };
-  refuse_any(kPeephole, 3, "peephole weights");
-  refuse_any(kProjection, 2, "a projection");
-  refuse_any(kNormalization, 4, "layer normalisation");
+void refuse_any(OpContext& op, size_t first, size_t count, const char* what) {
+  for (size_t i = first; i < first + count; ++i) {
+    if (op.optional_input(i) != nullptr) throw Unsupported{std::string(what) + "; " + kVariant};
+  }
+}
+
+// What all forms share; refuses what none of them has.
+template <typename Options>
+LstmLayer lstm_layer(OpContext& op, const Options& options, const LstmOperands& at) {
+  refuse_any(op, at.peephole, 3, "peephole weights");
+  refuse_any(op, at.projection, 2, "a projection");
   if (options.fused_activation_function() != tflite::ActivationFunctionType_TANH)
     throw Unsupported{std::string("an activation other than TANH; ") + kVariant};
 
   LstmLayer layer;
-  layer.is_coupled = op.optional_input(kInputWeights) == nullptr;
-  if (layer.is_coupled != (op.optional_input(kRecurrentWeights) == nullptr))
+  layer.is_coupled = op.optional_input(at.input_weights) == nullptr;
+  if (layer.is_coupled != (op.optional_input(at.recurrent_weights) == nullptr))
     invalid("the input gate has weights of the input or of the state alone");
   for (size_t gate = layer.is_coupled ? 1 : 0; gate < kNumGates; ++gate) layer.gates.push_back(gate);
   const ir::Shape& data = op.shape(op.value(op.input(kData)));
   if (data.size() != 3) invalid("the input has shape " + to_text(data) + ", expected rank 3");
   layer.batch = data[options.time_major() ? 1 : 0];
   layer.channels = data[2];
-  const ir::Shape& state = op.input(kCellState).shape;
+  const ir::Shape& state = op.input(at.cell_state).shape;
   if (state.size() != 2 || state[0] != layer.batch)
     invalid("the cell state has shape " + to_text(state) + ", expected [" + std::to_string(layer.batch) +
             ", cells]");
   layer.cells = state[1];
-  if (op.input(kOutputState).shape != state)
-    invalid("the output state has shape " + to_text(op.input(kOutputState).shape) + ", expected " +
+  if (op.input(at.output_state).shape != state)
+    invalid("the output state has shape " + to_text(op.input(at.output_state).shape) + ", expected " +
             to_text(state));
   return layer;
 }
@@ -150,7 +149,7 @@ GateSide gate_side(OpContext& op, const LstmLayer& layer, size_t first, int64_t 
   std::vector<int32_t> bias(static_cast<size_t>(rows));
   if (has_bias) {
     const std::vector<uint8_t> bytes =
-        joined(op, gate_tensors(op, layer, kBias, ir::kInt32, {layer.cells}, "biases"));
+        joined(op, gate_tensors(op, layer, kOneDirection.bias, ir::kInt32, {layer.cells}, "biases"));
     std::memcpy(bias.data(), bytes.data(), bytes.size());
   }
   GateSide side;
@@ -182,23 +181,24 @@ int64_t cell_bits(OpContext& op, const TensorInfo& cell) {
 }
 
 void import_integer_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
-  const LstmLayer layer = lstm_layer(op, options);
+  const LstmLayer layer = lstm_layer(op, options, kOneDirection);
   const QuantParams data = op.quantization(op.input(kData)), output = op.quantization(op.output());
-  const TensorInfo& state = op.input(kOutputState);
+  const TensorInfo& state = op.input(kOneDirection.output_state);
   if (state.dtype != ir::kInt8) throw Unsupported{type_name(state.file_type) + " output state"};
   // Without a projection, what the intermediate "hidden" has is the output.
   const TensorInfo* hidden = op.intermediate(kNumGates);
   const bool has_one = op.quantization(state) == output &&
                        (hidden == nullptr || hidden->num_scales() != 1 || op.quantization(*hidden) == output);
   if (!has_one) throw Unsupported{"an output state of another quantisation than the output"};
-  const int64_t bits = cell_bits(op, op.input(kCellState));
-  const float clip = options.cell_clip() / op.quantization(op.input(kCellState)).scale;
+  const int64_t bits = cell_bits(op, op.input(kOneDirection.cell_state));
+  const float clip = options.cell_clip() / op.quantization(op.input(kOneDirection.cell_state)).scale;
 
-  const GateSide input = gate_side(op, layer, kInputWeights, layer.channels, data, true);
-  const GateSide recurrent = gate_side(op, layer, kRecurrentWeights, layer.cells, output, false);
+  const GateSide input = gate_side(op, layer, kOneDirection.input_weights, layer.channels, data, true);
+  const GateSide recurrent =
+      gate_side(op, layer, kOneDirection.recurrent_weights, layer.cells, output, false);
   const auto real = static_cast<float>(0x1p-15 / static_cast<double>(output.scale) * 0x1p-15);
   const QuantizedMultiplier multiplier = multiplier_of(real);
-  const TensorInfo& cell = op.input(kCellState);
+  const TensorInfo& cell = op.input(kOneDirection.cell_state);
   const ir::ValueId first_output = op.value(state), first_cell = op.value(cell);
   const std::vector<ir::ValueId> results =
       op.emit_many("nn.integer_lstm",
@@ -220,9 +220,11 @@ void import_integer_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTM
 
 // ---- floats, with weights of float32 or int8 ----
 
-void import_float_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
-  const LstmLayer layer = lstm_layer(op, options);
-  const TensorInfo& first = op.input(kInputWeights + layer.gates[0]);
+// The sequence that a layer makes of `data`, whose states are kept.
+template <typename Options>
+ir::ValueId float_lstm(OpContext& op, const Options& options, const LstmOperands& at, ir::ValueId data) {
+  const LstmLayer layer = lstm_layer(op, options, at);
+  const TensorInfo& first = op.input(at.input_weights + layer.gates[0]);
   const bool is_hybrid = first.dtype == ir::kInt8;
   const ir::DType dtype = is_hybrid ? ir::kInt8 : ir::kFloat32;
   const auto rows = static_cast<int64_t>(layer.gates.size()) * layer.cells;
@@ -234,37 +236,73 @@ void import_float_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOp
       scales.push_back(is_hybrid ? symmetric_scale(op, *tensor) : 1.0f);
     return constant_of_bytes(op, dtype, {rows, count}, joined(op, tensors), tensors[0]->name);
   };
-  const ir::ValueId input = weights(kInputWeights, layer.channels);
-  const ir::ValueId recurrent = weights(kRecurrentWeights, layer.cells);
+  const ir::ValueId input = weights(at.input_weights, layer.channels);
+  const ir::ValueId recurrent = weights(at.recurrent_weights, layer.cells);
   const ir::ValueId bias =
       constant_of_bytes(op, ir::kFloat32, {rows},
-                        joined(op, gate_tensors(op, layer, kBias, ir::kFloat32, {layer.cells}, "biases")));
+                        joined(op, gate_tensors(op, layer, at.bias, ir::kFloat32, {layer.cells}, "biases")));
   const auto state = [&](size_t place) {
     const TensorInfo& tensor = op.input(place);
     if (tensor.dtype != ir::kFloat32) throw Unsupported{type_name(tensor.file_type) + " state"};
     return op.value(tensor);
   };
-  const ir::ValueId first_output = state(kOutputState), first_cell = state(kCellState);
+  const ir::ValueId first_output = state(at.output_state), first_cell = state(at.cell_state);
   const auto num_scales = static_cast<int64_t>(scales.size());
   const std::vector<ir::ValueId> results = op.emit_many(
       "nn.lstm",
-      {op.value(op.input(kData)), input, recurrent, bias,
-       op.constant(ir::make_constant(ir::kFloat32, {num_scales}, scales)), first_output, first_cell},
+      {data, input, recurrent, bias, op.constant(ir::make_constant(ir::kFloat32, {num_scales}, scales)),
+       first_output, first_cell},
       {{"cell_clip", static_cast<double>(std::max(options.cell_clip(), 0.0f))},
        {"coupled", layer.is_coupled},
        {"time_major", options.time_major()},
        {"symmetric", !options.asymmetric_quantize_inputs()}});
-  define_all(op, results, op.input(kOutputState), op.input(kCellState));
+  op.define(op.input(at.output_state), results[1]);
+  op.define(op.input(at.cell_state), results[2]);
+  return results[0];
+}
+
+// The steps of a sequence from the last to the first.
+ir::ValueId backwards(OpContext& op, ir::ValueId sequence, bool time_major) {
+  const int64_t axis = time_major ? 0 : 1;
+  if (op.shape(sequence).size() != 3)
+    invalid("the input has shape " + to_text(op.shape(sequence)) + ", expected rank 3");
+  const int64_t steps = op.shape(sequence)[static_cast<size_t>(axis)];
+  return op.emit("strided_slice", {sequence},
+                 {{"begin", ir::Ints{steps - 1}},
+                  {"end", ir::Ints{-steps - 1}},
+                  {"strides", ir::Ints{-1}},
+                  {"axes", ir::Ints{axis}}});
 }
 
 }  // namespace
 
 void import_unidirectional_sequence_lstm(OpContext& op) {
   const auto& options = op.options<tflite::UnidirectionalSequenceLSTMOptions>();
+  op.expect_counts(20, 24, 1);
+  refuse_any(op, kNormalization, 4, "layer normalisation");
   const TensorInfo& data = op.input(kData);
-  if (data.dtype == ir::kFloat32) return import_float_lstm(op, options);
+  if (data.dtype == ir::kFloat32)
+    return op.define(op.output(), float_lstm(op, options, kOneDirection, op.value(data)));
   if (data.dtype != ir::kInt8) throw Unsupported{type_name(data.file_type) + " input"};
   import_integer_lstm(op, options);
+}
+
+// One layer from the first step to the last and one the other way, whose outputs are joined or two.
+void import_bidirectional_sequence_lstm(OpContext& op) {
+  const auto& options = op.options<tflite::BidirectionalSequenceLSTMOptions>();
+  op.expect_counts(39, 48, options.merge_outputs() ? 1 : 2);
+  refuse_any(op, kAuxiliary, kNumAuxiliary, "an auxiliary input");
+  const TensorInfo& data = op.input(kData);
+  if (data.dtype != ir::kFloat32) throw Unsupported{type_name(data.file_type) + " input"};
+  const bool time_major = options.time_major();
+  const ir::ValueId sequence = op.value(data);
+  const ir::ValueId forward = float_lstm(op, options, kForward, sequence);
+  const ir::ValueId turned = float_lstm(op, options, kBackward, backwards(op, sequence, time_major));
+  const ir::ValueId backward = backwards(op, turned, time_major);
+  if (options.merge_outputs())
+    return op.define(op.output(), op.emit("concatenate", {forward, backward}, {{"axis", int64_t{2}}}));
+  op.define(op.output(0), forward);
+  op.define(op.output(1), backward);
 }
 
 // ---- SVDF ----

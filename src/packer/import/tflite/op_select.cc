@@ -40,6 +40,9 @@ void define_slice(OpContext& op, ir::ValueId data, const std::vector<Range>& ran
   const ir::Shape extents = op.shape(data);
   ir::Ints begin, end, steps;
   bool whole = true, stepped = false;
+  // What a loop has before its first round and after its last one: it may be joined with what is not empty.
+  if (op.output().dtype && std::ranges::any_of(ranges, [](const Range& range) { return range.count == 0; }))
+    return op.graph().define_empty(op.output());
   for (size_t i = 0; i < ranges.size(); ++i) {
     const Range& range = ranges[i];
     if (range.count < 1) throw Unsupported{"a result without elements"};
@@ -162,6 +165,22 @@ void import_slice(OpContext& op) {
   define_slice(op, data, ranges, shape);
 }
 
+namespace {
+
+// Indices that the network computes, as an embedding's: kernels read them as int32, which names every
+// element.
+void take_computed(OpContext& op, ir::ValueId data, int64_t axis) {
+  const TensorInfo& indices = op.input(1);
+  if (indices.dtype != ir::kInt32 && indices.dtype != ir::kInt64)
+    throw Unsupported{type_name(indices.file_type) + " indices"};
+  ir::ValueId positions = op.value(indices);
+  if (indices.dtype == ir::kInt64)
+    positions = op.emit("cast", {positions}, {{"dtype", std::string("int32")}});
+  op.define(op.output(), op.emit("take", {data, positions}, {{"axis", axis}}));
+}
+
+}  // namespace
+
 void import_gather(OpContext& op) {
   op.expect_counts(2, 2, 1);
   op.require_movable(op.input(0), op.output());
@@ -172,6 +191,7 @@ void import_gather(OpContext& op) {
   const auto axis =
       static_cast<size_t>(OpContext::axis_of(options == nullptr ? 0 : options->axis(), shape.size()));
   const TensorInfo& indices = op.input(1);
+  if (!op.is_known(indices)) return take_computed(op, data, static_cast<int64_t>(axis));
   const ir::Ints given = op.constant_ints(indices, "indices", kMaxPositions);
   ir::Ints positions = checked_positions(op, static_cast<int64_t>(given.size()));
   for (size_t i = 0; i < given.size(); ++i) {
@@ -185,6 +205,37 @@ void import_gather(OpContext& op) {
   shape.erase(shape.begin() + static_cast<ptrdiff_t>(axis));
   shape.insert(shape.begin() + static_cast<ptrdiff_t>(axis), replaced.begin(), replaced.end());
   op.define(op.output(), op.reshaped(result, shape));
+}
+
+// The data with `update` at a position that is known: along one axis.
+void import_dynamic_update_slice(OpContext& op) {
+  op.expect_counts(3, 3, 1);
+  op.require_movable(op.input(0), op.output());
+  const ir::ValueId data = op.value(op.input(0)), update = op.value(op.input(1));
+  const ir::Shape &extents = op.shape(data), &part = op.shape(update);
+  const ir::Ints starts = op.constant_ints(op.input(2), "begin values");
+  if (starts.size() != extents.size() || part.size() != extents.size())
+    invalid("data, update and begin values have different ranks");
+  std::vector<size_t> axes;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (part[axis] > extents[axis]) invalid("the update is larger than the data");
+    if (part[axis] != extents[axis]) axes.push_back(axis);
+  }
+  if (axes.empty()) return op.define(op.output(), update);
+  if (axes.size() > 1) throw Unsupported{"an update that is smaller in several axes"};
+  const size_t axis = axes[0];
+  const int64_t begin = std::clamp<int64_t>(starts[axis], 0, extents[axis] - part[axis]);
+  const auto slice = [&](int64_t from, int64_t to) {
+    return op.emit(
+        "strided_slice", {data},
+        {{"begin", ir::Ints{from}}, {"end", ir::Ints{to}}, {"axes", ir::Ints{static_cast<int64_t>(axis)}}});
+  };
+  std::vector<ir::ValueId> parts;
+  const int64_t end = begin + part[axis], extent = extents[axis];
+  if (begin > 0) parts.push_back(slice(0, begin));
+  parts.push_back(update);
+  if (end < extent) parts.push_back(slice(end, extent));
+  op.define(op.output(), op.emit("concatenate", parts, {{"axis", static_cast<int64_t>(axis)}}));
 }
 
 void import_tile(OpContext& op) {

@@ -1,0 +1,174 @@
+// WHILE and IF. A loop whose condition is known on import, as that of a recurrent layer over a known number
+// of steps is, is unrolled: its body is imported once for each round, with the values of the round before. Of
+// IF the branch that is meant is imported, or both, between whose results the condition chooses.
+#include <algorithm>
+
+#include "src/packer/import/tflite/op_context.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::tfl {
+namespace {
+
+// Loops in loops, and operators in all rounds of all loops: a small file could ask for any number.
+constexpr uint32_t kMaxDepth = 8;
+constexpr uint64_t kMaxOperators = uint64_t{1} << 18;
+
+[[noreturn]] void refuse_inside(const std::string& name, const std::string& caller,
+                                const std::string& reason) {
+  throw Unsupported{cat(name, " inside ", caller, reason.empty() ? "" : " with ", reason)};
+}
+
+void import_operator(Graph& graph, size_t index, const std::string& caller) {
+  const tflite::Operator& op = graph.file().op(index);
+  const std::string name = graph.file().operator_name(op);
+  if (graph.count_operator() > kMaxOperators) throw Unsupported{"more rounds than are worth unrolling"};
+  try {
+    OpContext context(graph, op, name, index);
+    const int32_t code = graph.file().builtin_code(op);
+    if (fold_integers(context, code)) return;
+    const ImportRow* row = find_float_row(context, code);
+    if (row == nullptr) row = find_row(code);
+    if (row == nullptr) throw Unsupported{""};
+    row->import_op(context);
+  } catch (const Unsupported& use) {
+    // Of an operator inside a loop inside a loop the inner one is named already.
+    if (use.reason.find(" inside ") != std::string::npos) throw;
+    refuse_inside(name, caller, use.reason);
+  }
+}
+
+// The operators of a subgraph as they are run with one list of inputs.
+class Body {
+ public:
+  Body(OpContext& op, int32_t index, const char* caller)
+      : op_(op), caller_(caller), file_(op.graph().file(), checked(op, index)) {
+    check_operand_count(file_);
+  }
+
+  std::vector<ir::ValueId> run(const std::vector<ir::ValueId>& inputs) {
+    if (file_.inputs().size() != inputs.size()) {
+      invalid(cat("a subgraph has ", file_.inputs().size(), " inputs, expected ", inputs.size()));
+    }
+    Graph graph(op_.graph(), file_);
+    if (constants_) graph.take_constants(*constants_);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorInfo& tensor = file_.tensor(file_.inputs()[i]);
+      const ir::TensorType& type = graph.function().type(inputs[i]);
+      if (tensor.dtype != type.dtype || !tensor.may_have(type.shape)) {
+        throw Unsupported{cat("a subgraph whose input ", tfl::quoted(tensor.name), " is ",
+                              type_name(tensor.file_type), " ", importer::to_text(tensor.shape),
+                              ", but is given ", ir::to_string(type))};
+      }
+      if (!graph.is_defined(tensor)) graph.define(tensor, inputs[i]);
+    }
+    for (size_t i = 0; i < file_.num_operators(); ++i) import_operator(graph, i, caller_);
+    std::vector<ir::ValueId> outputs;
+    for (const int32_t output : file_.outputs()) outputs.push_back(graph.value(file_.tensor(output)));
+    constants_ = graph.constants();
+    return outputs;
+  }
+
+ private:
+  static size_t checked(OpContext& op, int32_t index) {
+    if (index <= 0 || op.graph().file().subgraph(static_cast<size_t>(index)) == nullptr)
+      invalid(cat("there is no subgraph ", index));
+    if (op.graph().depth() >= kMaxDepth) throw Unsupported{"so many loops inside one another"};
+    return static_cast<size_t>(index);
+  }
+
+  OpContext& op_;
+  const char* caller_;
+  ModelFile file_;
+  std::optional<std::vector<ir::ValueId>> constants_;  // that the rounds share
+};
+
+// Of one bool that is known on import; nullopt: it is not.
+std::optional<bool> known_condition(const OpContext& op, ir::ValueId condition) {
+  if (op.type(condition).dtype != ir::kBool || op.type(condition).num_elements() != 1)
+    invalid(cat("the condition is ", ir::to_string(op.type(condition)), ", expected one bool"));
+  const ir::ConstantRef known = op.constant_of(condition);
+  if (known == nullptr) return std::nullopt;
+  return known->bytes()[0] != 0;
+}
+
+std::vector<ir::ValueId> inputs_from(OpContext& op, size_t first) {
+  std::vector<ir::ValueId> values;
+  for (size_t i = first; i < op.num_inputs(); ++i) values.push_back(op.value(op.input(i)));
+  return values;
+}
+
+void define_outputs(OpContext& op, const std::vector<ir::ValueId>& values) {
+  if (values.size() != op.num_outputs())
+    invalid(cat("there are ", op.num_outputs(), " outputs, expected ", values.size()));
+  for (size_t i = 0; i < values.size(); ++i) op.define(op.output(i), values[i]);
+}
+
+}  // namespace
+
+void import_while(OpContext& op) {
+  const auto& options = op.options<tflite::WhileOptions>();
+  Body condition(op, options.cond_subgraph_index(), "WHILE");
+  Body body(op, options.body_subgraph_index(), "WHILE");
+  std::vector<ir::ValueId> values = inputs_from(op, 0);
+  while (true) {
+    const std::vector<ir::ValueId> result = condition.run(values);
+    if (result.size() != 1) invalid(cat("the condition has ", result.size(), " outputs, expected 1"));
+    const std::optional<bool> goes_on = known_condition(op, result[0]);
+    if (!goes_on) throw Unsupported{"a number of rounds that the data decides"};
+    if (!*goes_on) break;
+    values = body.run(values);
+  }
+  op.graph().mark_imported(options.cond_subgraph_index());
+  op.graph().mark_imported(options.body_subgraph_index());
+  define_outputs(op, values);
+}
+
+void import_if(OpContext& op) {
+  const auto& options = op.options<tflite::IfOptions>();
+  const ir::ValueId condition = op.value(op.input(0));
+  const std::optional<bool> known = known_condition(op, condition);
+  const std::vector<ir::ValueId> inputs = inputs_from(op, 1);
+  const auto branch = [&](int32_t index) { return Body(op, index, "IF").run(inputs); };
+  std::vector<ir::ValueId> values;
+  if (known) {
+    values = branch(*known ? options.then_subgraph_index() : options.else_subgraph_index());
+  } else {
+    values = branch(options.then_subgraph_index());
+    const std::vector<ir::ValueId> others = branch(options.else_subgraph_index());
+    if (others.size() != values.size()) invalid("the branches have different numbers of outputs");
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (op.type(values[i]) != op.type(others[i])) throw Unsupported{"branches of different shapes"};
+      values[i] = op.emit("where", {op.reshaped(condition, {}), values[i], others[i]}, {});
+    }
+  }
+  op.graph().mark_imported(options.then_subgraph_index());
+  op.graph().mark_imported(options.else_subgraph_index());
+  define_outputs(op, values);
+}
+
+// ---- Graph ----
+
+Graph::Graph(Graph& caller, ModelFile& file)
+    : file_(file),
+      function_(caller.function_),
+      log_(caller.log_),
+      caller_(&caller),
+      depth_(caller.depth_ + 1),
+      values_(file.num_tensors()) {}
+
+uint64_t Graph::count_operator() { return caller_ != nullptr ? caller_->count_operator() : ++num_unrolled_; }
+
+void Graph::mark_imported(int32_t subgraph) {
+  if (caller_ != nullptr) return caller_->mark_imported(subgraph);
+  imported_subgraphs_.insert(static_cast<size_t>(subgraph));
+}
+
+std::vector<ir::ValueId> Graph::constants() {
+  std::vector<ir::ValueId> constants(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].valid() && file_.tensor(static_cast<int32_t>(i)).is_constant()) constants[i] = values_[i];
+  }
+  return constants;
+}
+
+}  // namespace qplan::tfl
