@@ -92,17 +92,12 @@ void import_hard_sigmoid(const OpContext& op) {
          {"beta", static_cast<double>(op.attr_float("beta", 0.5f))}});
 }
 
-void import_log_softmax(const OpContext& op) {
-  unary(op, "nn.log_softmax", {{"axis", op.attr_int("axis", -1)}});
-}
+namespace {
 
 // x / 2 * (1 + erf(x / sqrt(2))), or with tanh in the place of erf.
-void import_gelu(const OpContext& op) {
-  op.expect_counts(1, 1);
-  const Value& x = op.input(0);
+Value gelu(const OpContext& op, const Value& x, const std::string& approximate) {
   const ir::DType dtype = op.type(x).dtype;
   const auto number = [&](double value) { return Value{scalar_of(value, dtype)}; };
-  const std::string approximate = op.attr_string("approximate", "none");
   Value gate;
   if (approximate == "none") {
     gate = op.emit("erf", {op.emit("multiply", {x, number(0.7071067811865476)})});
@@ -114,27 +109,57 @@ void import_gelu(const OpContext& op) {
     throw Unsupported{"attribute 'approximate' '" + approximate + "'"};
   }
   const Value half = op.emit("multiply", {x, number(0.5)});
-  op.define(0, op.emit("multiply", {half, op.emit("add", {gate, number(1)})}));
+  return op.emit("multiply", {half, op.emit("add", {gate, number(1)})});
 }
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, over the axes from `axis` on.
-void import_layer_normalization(const OpContext& op) {
-  op.expect_counts(2, 3);
-  const Value& x = op.input(0);
-  const auto rank = static_cast<int64_t>(op.shape(x).size());
+// The sum of the data and the operand at `i`, where there is one.
+Value with_addend(const OpContext& op, const Value& x, size_t i) {
+  return op.has_input(i) ? op.emit("add", {x, op.input(i)}) : x;
+}
+
+// (x - mean) / sqrt(variance + epsilon) * scale + bias, over the axes from `first` on.
+Value layer_normalized(const OpContext& op, const Value& x, int64_t first, double epsilon, size_t scale,
+                       size_t bias) {
   ir::Ints axes;
-  for (int64_t axis = OpContext::axis_of(op.attr_int("axis", -1), op.shape(x).size()); axis < rank; ++axis)
-    axes.push_back(axis);
-  const double epsilon = static_cast<double>(op.attr_float("epsilon", 1e-5f));
-  if (op.attr_int("stash_type", 1) != 1) throw Unsupported{"attribute 'stash_type' other than 1"};
+  for (int64_t axis = first; axis < static_cast<int64_t>(op.shape(x).size()); ++axis) axes.push_back(axis);
   const ir::Attrs over = {{"axis", axes}, {"keepdims", true}};
   const Value centred = op.emit("subtract", {x, op.emit("mean", {x}, over)});
   const Value variance = op.emit("mean", {op.emit("multiply", {centred, centred})}, over);
   const Value deviation =
       op.emit("sqrt", {op.emit("add", {variance, Value{scalar_of(epsilon, op.type(x).dtype)}})});
-  Value result = op.emit("multiply", {op.emit("divide", {centred, deviation}), op.input(1)});
-  if (op.has_input(2)) result = op.emit("add", {result, op.input(2)});
-  op.define(0, result);
+  return with_addend(op, op.emit("multiply", {op.emit("divide", {centred, deviation}), op.input(scale)}),
+                     bias);
+}
+
+}  // namespace
+
+void import_gelu(const OpContext& op) {
+  op.expect_counts(1, 1);
+  op.define(0, gelu(op, op.input(0), op.attr_string("approximate", "none")));
+}
+void import_bias_gelu(const OpContext& op) {
+  op.expect_counts(2, 2);
+  op.define(0, gelu(op, with_addend(op, op.input(0), 1), "none"));
+}
+void import_fast_gelu(const OpContext& op) {
+  op.expect_counts(1, 2);
+  op.define(0, gelu(op, with_addend(op, op.input(0), 1), "tanh"));
+}
+
+void import_layer_normalization(const OpContext& op) {
+  op.expect_counts(2, 3);
+  const int64_t axis = OpContext::axis_of(op.attr_int("axis", -1), op.shape(op.input(0)).size());
+  const double epsilon = static_cast<double>(op.attr_float("epsilon", 1e-5f));
+  if (op.attr_int("stash_type", 1) != 1) throw Unsupported{"attribute 'stash_type' other than 1"};
+  op.define(0, layer_normalized(op, op.input(0), axis, epsilon, 1, 2));
+}
+
+// The data, what skipped a layer, scale, bias of the normalisation, bias of the sum.
+void import_skip_layer_normalization(const OpContext& op) {
+  op.expect_counts(3, 5);
+  const Value sum = with_addend(op, op.emit("add", {op.input(0), op.input(1)}), 4);
+  const auto last = static_cast<int64_t>(op.shape(sum).size()) - 1;
+  op.define(0, layer_normalized(op, sum, last, static_cast<double>(op.attr_float("epsilon", 1e-12f)), 2, 3));
 }
 
 void import_hard_swish(const OpContext& op) {
@@ -172,6 +197,15 @@ void import_softmax(const OpContext& op) {
   if (op.shape(data).empty()) invalid("the data is a scalar");
   const SoftmaxShape shape = softmax_shape(op, op.shape(data), op.opset());
   const Value result = op.emit("nn.softmax", {op.reshape(data, shape.shape)}, {{"axis", shape.axis}});
+  op.define(0, op.reshape(result, op.shape(data)));
+}
+
+void import_log_softmax(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& data = op.input(0);
+  if (op.shape(data).empty()) invalid("the data is a scalar");
+  const SoftmaxShape shape = softmax_shape(op, op.shape(data), op.opset());
+  const Value result = op.emit("nn.log_softmax", {op.reshape(data, shape.shape)}, {{"axis", shape.axis}});
   op.define(0, op.reshape(result, op.shape(data)));
 }
 

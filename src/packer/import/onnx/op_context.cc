@@ -285,4 +285,23 @@ const ImportRow* find_row(std::string_view domain, std::string_view op_type) {
   return nullptr;
 }
 
+namespace {
+
+// Weights are a few nodes away from their constants; what is further is counted as data.
+bool is_made_of_constants(const ir::Function& function, ir::ValueId value, int32_t depth) {
+  if (function.is_constant(value)) return true;
+  const ir::Value& known = function.value(value);
+  if (known.kind != ir::ValueKind::kResult || depth == 0) return false;
+  return std::ranges::all_of(function.nodes()[known.producer].operands, [&](ir::ValueId operand) {
+    return is_made_of_constants(function, operand, depth - 1);
+  });
+}
+
+}  // namespace
+
+bool depends_on_constants(const OpContext& op, const Value& value) {
+  constexpr int32_t kMaxDepth = 6;
+  return value.is_constant() || is_made_of_constants(op.graph().function(), value.id, kMaxDepth);
+}
+
 }  // namespace qplan::onnx

@@ -126,6 +126,15 @@ struct SoftmaxShape {
 // Reads attribute axis. From opset 13 on it names one axis, before it all from there on.
 SoftmaxShape softmax_shape(const OpContext& op, const ir::Shape& shape, int64_t opset);
 
+// What DynamicQuantizeLinear makes of data: uint8, with a scale and a zero point that the network computes.
+struct DynamicallyQuantized {
+  Value data, scale, zero_point;
+};
+DynamicallyQuantized dynamically_quantized(const OpContext& op, const Value& x);
+
+// Whether the value is made of constants alone: weights, however they are dequantised, moved or scaled.
+bool depends_on_constants(const OpContext& op, const Value& value);
+
 // The elements at `positions` of the axis; the value itself where these are all of them in their order.
 Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints& positions);
 // Positions are lists of numbers: this many of an axis are none of a network.

@@ -74,11 +74,11 @@ void import_where(const OpContext& op) {
   op.define(0, op.emit("where", {op.input(0), op.input(1), op.input(2)}));
 }
 
-// ReduceMean, ReduceSum, ReduceMax, ReduceMin, ArgMax, ArgMin. Sums, and reductions of constants, are
+// ReduceMean, ReduceSum, ReduceProd, ReduceMax, ReduceMin, ArgMax, ArgMin. Reductions of constants are
 // computed on import.
 namespace {
 
-enum class Kind { kMean, kSum, kMax, kMin };
+enum class Kind { kMean, kSum, kMax, kMin, kProduct };
 
 // Sorted, each once; nullopt: the data stays as it is.
 std::optional<ir::Ints> reduced_axes(const OpContext& op, size_t rank, int64_t axes_input_since) {
@@ -118,9 +118,10 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
   const std::vector<double> values = numbers_of(data);
   constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold every integer up to here
   std::vector<double> results(static_cast<size_t>(ir::TensorType{dtype, kept}.num_elements()),
-                              kind == Kind::kMax   ? -INFINITY
-                              : kind == Kind::kMin ? INFINITY
-                                                   : 0.0);
+                              kind == Kind::kMax       ? -INFINITY
+                              : kind == Kind::kMin     ? INFINITY
+                              : kind == Kind::kProduct ? 1.0
+                                                       : 0.0);
   const std::vector<size_t> result_of = op::broadcast_indices(kept, shape);
   for (size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];
@@ -129,6 +130,8 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
       result = std::isnan(value) || value > result ? value : result;
     } else if (kind == Kind::kMin) {
       result = std::isnan(value) || value < result ? value : result;
+    } else if (kind == Kind::kProduct) {
+      result *= value;
     } else {
       result += value;
     }
@@ -152,8 +155,8 @@ void reduce(const OpContext& op, Kind kind, int64_t axes_input_since) {
   if (!axes) return op.define(0, data);
   if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
   if (data.is_constant()) return op.define(0, reduce_constant(op, *data.constant, *axes, keepdims, kind));
-  if (kind == Kind::kSum) throw Unsupported{"data that is not constant"};
-  const char* name = kind == Kind::kMean ? "mean" : kind == Kind::kMax ? "max" : "min";
+  constexpr const char* kNames[] = {"mean", "sum", "max", "min", "prod"};
+  const char* name = kNames[static_cast<size_t>(kind)];
   op.define(0, op.emit(name, {data}, {{"axis", *axes}, {"keepdims", keepdims}}));
 }
 
@@ -161,6 +164,7 @@ void reduce(const OpContext& op, Kind kind, int64_t axes_input_since) {
 
 void import_reduce_mean(const OpContext& op) { reduce(op, Kind::kMean, 18); }
 void import_reduce_sum(const OpContext& op) { reduce(op, Kind::kSum, 13); }
+void import_reduce_prod(const OpContext& op) { reduce(op, Kind::kProduct, 18); }
 void import_reduce_max(const OpContext& op) { reduce(op, Kind::kMax, 18); }
 void import_reduce_min(const OpContext& op) { reduce(op, Kind::kMin, 18); }
 

@@ -155,7 +155,11 @@ void import_slice(const OpContext& op) {
 void import_gather(const OpContext& op) {
   op.expect_counts(2, 2);
   const int64_t axis = OpContext::axis_of(op.attr_int("axis", 0), op.shape(op.input(0)).size());
-  op.define(0, op.emit("take", {op.input(0), op.input(1)}, {{"axis", axis}}));
+  // Kernels read indices of int32, which name every element of an axis.
+  const bool is_wide = !op.input(1).is_constant() && op.type(op.input(1)).dtype == ir::kInt64;
+  const Value indices =
+      is_wide ? op.emit("cast", {op.input(1)}, {{"dtype", std::string("int32")}}) : op.input(1);
+  op.define(0, op.emit("take", {op.input(0), indices}, {{"axis", axis}}));
 }
 
 void import_tile(const OpContext& op) {

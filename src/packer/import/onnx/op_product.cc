@@ -135,14 +135,71 @@ std::vector<Value> integer_operands(const OpContext& op, const Value& data, cons
 
 }  // namespace
 
+namespace {
+
+// The sums of the weights of each output, less their zero points: what a zero point of the data of 1 has too
+// much of in a product without padding.
+std::vector<int32_t> sums_of_weights(const ir::Constant& weights, std::span<const int32_t> zero_points) {
+  const auto outputs = static_cast<size_t>(weights.type().shape[0]);
+  const std::vector<double> values = numbers_of(weights);
+  const size_t count = values.size() / outputs;
+  std::vector<int32_t> sums(outputs);
+  for (size_t o = 0; o < outputs; ++o) {
+    uint32_t sum = 0;
+    for (size_t k = 0; k < count; ++k) {
+      sum += static_cast<uint32_t>(static_cast<int32_t>(values[o * count + k]) -
+                                   zero_points[zero_points.size() == 1 ? 0 : o]);
+    }
+    sums[o] = static_cast<int32_t>(sum);
+  }
+  return sums;
+}
+
+// The data padded with a zero point that the network computes: a mask chooses between both.
+Value padded_with(const OpContext& op, const Value& data, const Value& zero_point, const ir::Ints& padding) {
+  if (padding == ir::Ints{0, 0, 0, 0}) return data;
+  const std::vector<ir::Ints> width = {{0, 0}, {0, 0}, {padding[0], padding[2]}, {padding[1], padding[3]}};
+  const Value padded = op.emit("nn.pad", {data, ir::make_scalar(int32_t{0})}, {{"pad_width", width}});
+  const ir::Shape &from = op.shape(data), &to = op.shape(padded);
+  op.graph().charge(static_cast<uint64_t>(to[2] * to[3]));
+  std::vector<uint8_t> is_inside(static_cast<size_t>(to[2] * to[3]));
+  for (int64_t y = 0; y < from[2]; ++y) {
+    for (int64_t x = 0; x < from[3]; ++x)
+      is_inside[static_cast<size_t>((y + padding[0]) * to[3] + x + padding[1])] = 1;
+  }
+  const Value mask = ir::make_constant(ir::kBool, {1, 1, to[2], to[3]}, is_inside);
+  return op.emit("where", {mask, padded, op.reshape(zero_point, {1, 1, 1, 1})});
+}
+
+}  // namespace
+
 void import_conv_integer(const OpContext& op) {
   op.expect_counts(2, 4);
-  if (has_computed_zero_point(op)) throw Unsupported{"a zero point that is not constant"};
   const bool one_axis = op.shape(op.input(0)).size() == 3;
-  const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
-  const Value result = op.emit("qnn.conv2d", integer_operands(op, data, weights),
-                               conv_attrs(op, data, weights, Layout::kNchw, one_axis));
-  op.define(0, without_height(op, result, op.input(0)));
+  Value data = with_height(op, op.input(0));
+  const Value weights = with_height(op, op.input(1));
+  ir::Attrs attrs = conv_attrs(op, data, weights, Layout::kNchw, one_axis);
+  if (!has_computed_zero_point(op)) {
+    const Value result = op.emit("qnn.conv2d", integer_operands(op, data, weights), std::move(attrs));
+    return op.define(0, without_height(op, result, op.input(0)));
+  }
+  // As DynamicQuantizeLinear gives it. The product of the stored integers has the zero point's part too much.
+  const Value& zero_point = op.input(2);
+  if (op.type(zero_point).num_elements() != 1) throw Unsupported{"per-row zero points of activations"};
+  if (op.type(zero_point).dtype != op.type(data).dtype)
+    invalid(cat("the zero point is ", op.type(zero_point), ", but the data ", op.type(data)));
+  if (!weights.is_constant()) throw Unsupported{"weights that are not constant"};
+  data = padded_with(op, data, zero_point, attrs.get_ints("padding", {0, 0, 0, 0}));
+  attrs.set("padding", ir::Ints{0, 0, 0, 0});
+  const std::vector<Value> operands = integer_operands(op, data, weights);
+  const std::vector<int32_t> sums = sums_of_weights(*weights.constant, operands[3].constant->as<int32_t>());
+  op.graph().charge(sums.size() * sizeof(int32_t));
+  const Value product = op.emit("qnn.conv2d", operands, std::move(attrs));
+  const Value wide = op.emit("cast", {op.reshape(zero_point, {})}, {{"dtype", std::string("int32")}});
+  const auto channels = static_cast<int64_t>(sums.size());
+  const Value part =
+      op.emit("multiply", {wide, Value{ir::make_constant(ir::kInt32, {channels, 1, 1}, sums)}});
+  op.define(0, without_height(op, op.emit("subtract", {product, part}), op.input(0)));
 }
 
 // MatMul, Gemm, QLinearMatMul, QGemm: the second operand, [k, n] in ONNX, becomes the weights [n, k] of a
@@ -214,13 +271,20 @@ Value batched(const OpContext& op, const Value& a, const Value& b, const Dense& 
   return op.reshape(all, shape);
 }
 
-// MatMul: a vector counts as a row [1, k] or a column [k, 1], whose axis is not in the result.
-Value product(const OpContext& op, const Value& a, const Value& b, const Dense& dense) {
+// Of two tensors of matrices that the network computes: [..., m, k] and [..., k, n].
+using Matmul = std::function<Value(const Value& a, const Value& b)>;
+
+// MatMul: a vector counts as a row [1, k] or a column [k, 1], whose axis is not in the result. matmul: null
+// where there is none.
+Value product(const OpContext& op, const Value& a, const Value& b, const Dense& dense,
+              const Matmul& matmul = nullptr) {
   const size_t rank_a = op.shape(a).size(), rank_b = op.shape(b).size();
   if (rank_a == 0 || rank_b == 0) invalid("an operand is a scalar");
   const Value rows = rank_a == 1 ? op.reshape(a, {1, op.shape(a)[0]}) : a;
   Value result;
-  if (rank_b > 2) {
+  if (matmul != nullptr && !depends_on_constants(op, b)) {
+    result = matmul(rows, rank_b == 1 ? op.reshape(b, {op.shape(b)[0], 1}) : b);
+  } else if (rank_b > 2) {
     result = batched(op, rows, b, dense);
   } else {
     result = dense(rows, rank_b == 1 ? op.reshape(b, {1, op.shape(b)[0]}) : transposed(op, b));
@@ -235,9 +299,11 @@ Value product(const OpContext& op, const Value& a, const Value& b, const Dense& 
 
 void import_mat_mul(const OpContext& op) {
   op.expect_counts(2, 2);
-  op.define(0, product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
-              return op.emit("nn.dense", {data, weights});
-            }));
+  const auto dense = [&](const Value& data, const Value& weights) {
+    return op.emit("nn.dense", {data, weights});
+  };
+  const auto matmul = [&](const Value& a, const Value& b) { return op.emit("nn.batch_matmul", {a, b}); };
+  op.define(0, product(op, op.input(0), op.input(1), dense, matmul));
 }
 
 void import_gemm(const OpContext& op) {
@@ -269,29 +335,53 @@ void import_qlinear_mat_mul(const OpContext& op) {
   tail.kernel = op.qparams(4);
   tail.output = op.per_tensor_qparams(6);
   tail.out_dtype = op.zero_point_dtype(7);
-  op.define(0, product(op, op.input(0), op.input(3), [&](const Value& data, const Value& weights) {
-              const Value accumulator =
-                  op.emit("qnn.dense", {data, weights, tail.input.zero_point, tail.kernel.zero_point,
-                                        tail.input.scale, tail.kernel.scale});
-              tail.channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
-              return emit_tail(op, accumulator, tail);
-            }));
+  const auto dense = [&](const Value& data, const Value& weights) {
+    const Value accumulator = op.emit(
+        "qnn.dense",
+        {data, weights, tail.input.zero_point, tail.kernel.zero_point, tail.input.scale, tail.kernel.scale});
+    tail.channel_axis = static_cast<int64_t>(op.shape(accumulator).size()) - 1;
+    return emit_tail(op, accumulator, tail);
+  };
+  // Inputs and output have one dtype; int8 and uint8 stand for the same reals when the zero point moves
+  // along.
+  const auto as_output = [&](const Value& data, QParams* params) {
+    const ir::DType from = op.type(data).dtype;
+    if (from == tail.out_dtype) return data;
+    const auto moved = params->zero_point->as<int32_t>()[0] + static_cast<int32_t>(tail.out_dtype.min()) -
+                       static_cast<int32_t>(from.min());
+    const ir::ConstantRef before = params->zero_point;
+    params->zero_point = ir::make_scalar(static_cast<int32_t>(moved));
+    return op.emit("qnn.requantize", {data, params->scale, before, params->scale, params->zero_point},
+                   {{"out_dtype", ir::to_string(tail.out_dtype)}, {"contract", std::string("f32e")}});
+  };
+  const auto matmul = [&](const Value& a, const Value& b) {
+    if (tail.kernel.per_axis()) throw Unsupported{"one scale per column of activations"};
+    QParams left = tail.input, right = tail.kernel;
+    const Value lhs = as_output(a, &left), rhs = as_output(b, &right);
+    return op.emit("qnn.batch_matmul",
+                   {lhs, rhs, left.scale, left.zero_point, right.scale, right.zero_point, tail.output.scale,
+                    tail.output.zero_point},
+                   {{"contract", std::string("f32e")}});
+  };
+  op.define(0, product(op, op.input(0), op.input(3), dense, matmul));
 }
 
 namespace {
 
 // The zero point that the network computes, times the sums of the weights, as int32: what the product of the
 // stored integers has too much.
-Value zero_point_part(const OpContext& op) {
-  const ir::ConstantRef weights = op.constant(1, "weights");
-  const Value zero_points = integer_zero_point(op, 3);
+Value zero_point_part(const OpContext& op, const Value& zero_point, size_t weights_at,
+                      size_t zero_points_at) {
+  const ir::ConstantRef weights = op.constant(weights_at, "weights");
+  const Value zero_points = integer_zero_point(op, zero_points_at);
   if (weights->type().shape.size() != 2)
     throw Unsupported{"a zero point that is not constant beside batches of weights"};
-  if (op.type(op.input(2)).num_elements() != 1) throw Unsupported{"per-row zero points of activations"};
+  if (op.type(zero_point).num_elements() != 1) throw Unsupported{"per-row zero points of activations"};
   const auto rows = static_cast<size_t>(weights->type().shape[0]),
              columns = static_cast<size_t>(weights->type().shape[1]);
   const std::span<const int32_t> less = zero_points.constant->as<int32_t>();
-  const bool is_8_bit = op.type(op.input(2)).dtype == ir::kInt8 || op.type(op.input(2)).dtype == ir::kUint8;
+  const ir::DType dtype = op.type(zero_point).dtype;
+  const bool is_8_bit = dtype == ir::kInt8 || dtype == ir::kUint8;
   const bool weights_are = weights->type().dtype == ir::kInt8 || weights->type().dtype == ir::kUint8;
   if (!is_8_bit || !weights_are)
     throw Unsupported{"a zero point or weights of another dtype than int8 or uint8"};
@@ -307,8 +397,8 @@ Value zero_point_part(const OpContext& op) {
     sums[o] = static_cast<int32_t>(sum);
   }
   op.graph().charge(columns * sizeof(int32_t));
-  const Value zero_point = op.emit("cast", {op.reshape(op.input(2), {})}, {{"dtype", std::string("int32")}});
-  return op.emit("multiply", {zero_point, make_vector(ir::kInt32, sums)});
+  const Value wide = op.emit("cast", {op.reshape(zero_point, {})}, {{"dtype", std::string("int32")}});
+  return op.emit("multiply", {wide, make_vector(ir::kInt32, sums)});
 }
 
 }  // namespace
@@ -319,11 +409,51 @@ void import_mat_mul_integer(const OpContext& op) {
     const Value sums = product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
       return op.emit("qnn.dense", integer_operands(op, data, weights));
     });
-    return op.define(0, op.emit("subtract", {sums, zero_point_part(op)}));
+    return op.define(0, op.emit("subtract", {sums, zero_point_part(op, op.input(2), 1, 3)}));
   }
   op.define(0, product(op, op.input(0), op.input(1), [&](const Value& data, const Value& weights) {
               return op.emit("qnn.dense", integer_operands(op, data, weights));
             }));
+}
+
+// com.microsoft: the product, its scales and an addend in one.
+namespace {
+
+// sums * scales + bias; scales: of both operands.
+void define_scaled(const OpContext& op, const Value& sums, const Value& scales, size_t bias) {
+  const Value real = op.emit("cast", {sums}, {{"dtype", std::string("float32")}});
+  Value result = op.emit("multiply", {real, scales});
+  if (op.has_input(bias)) result = op.emit("add", {result, op.input(bias)});
+  op.define(0, result);
+}
+
+// The product of integers of a tensor with a zero point that the network computes.
+Value integer_product(const OpContext& op, const Value& data, const Value& weights,
+                      size_t weights_zero_point) {
+  const Value kernel = integer_zero_point(op, weights_zero_point);
+  return product(op, data, weights, [&](const Value& rows, const Value& columns) {
+    return op.emit("qnn.dense", {rows, columns, ir::make_scalar(int32_t{0}), kernel, ir::make_scalar(1.0f),
+                                 ir::make_scalar(1.0f)});
+  });
+}
+
+}  // namespace
+
+// A, B, a scale, b scale, a zero point, b zero point, bias.
+void import_mat_mul_integer_to_float(const OpContext& op) {
+  op.expect_counts(4, 7);
+  Value sums = integer_product(op, op.input(0), op.input(1), 5);
+  if (op.has_input(4)) sums = op.emit("subtract", {sums, zero_point_part(op, op.input(4), 1, 5)});
+  define_scaled(op, sums, op.emit("multiply", {op.input(2), op.input(3)}), 6);
+}
+
+// A float32, B, b scale, b zero point, bias.
+void import_dynamic_quantize_mat_mul(const OpContext& op) {
+  op.expect_counts(3, 5);
+  const DynamicallyQuantized a = dynamically_quantized(op, op.input(0));
+  const Value sums = integer_product(op, a.data, op.input(1), 3);
+  const Value part = zero_point_part(op, a.zero_point, 1, 3);
+  define_scaled(op, op.emit("subtract", {sums, part}), op.emit("multiply", {a.scale, op.input(2)}), 4);
 }
 
 void import_qgemm(const OpContext& op) {

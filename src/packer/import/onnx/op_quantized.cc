@@ -36,9 +36,7 @@ Value largest(const OpContext& op, const Value& data) {
 
 }  // namespace
 
-void import_dynamic_quantize_linear(const OpContext& op) {
-  op.expect_counts(1, 1, 3);
-  const Value& x = op.input(0);
+DynamicallyQuantized dynamically_quantized(const OpContext& op, const Value& x) {
   if (op.type(x).dtype != ir::kFloat32) throw Unsupported{ir::to_string(op.type(x).dtype) + " data"};
   const auto number = [](float value) { return Value{ir::make_scalar(value)}; };
   if (op.type(x).num_elements() == 0) throw Unsupported{"data without elements"};
@@ -58,9 +56,15 @@ void import_dynamic_quantize_linear(const OpContext& op) {
   const auto as_uint8 = [&](const Value& value) {
     return op.emit("cast", {value}, {{"dtype", std::string("uint8")}});
   };
-  op.define(0, as_uint8(held(op.emit("add", {quotient, zero_point}))));
-  op.define(1, scale);
-  op.define(2, as_uint8(zero_point));
+  return {as_uint8(held(op.emit("add", {quotient, zero_point}))), scale, as_uint8(zero_point)};
+}
+
+void import_dynamic_quantize_linear(const OpContext& op) {
+  op.expect_counts(1, 1, 3);
+  const DynamicallyQuantized quantized = dynamically_quantized(op, op.input(0));
+  op.define(0, quantized.data);
+  op.define(1, quantized.scale);
+  op.define(2, quantized.zero_point);
 }
 
 void import_quantize_linear(const OpContext& op) {
@@ -85,6 +89,23 @@ void import_quantize_linear(const OpContext& op) {
   op.define(0, op.quantize(data, params, dtype, axis));
 }
 
+namespace {
+
+// (data - zero point) * scale, in arithmetic on numbers, of data with one of both for each index of the axis.
+Value dequantized_along(const OpContext& op, const Value& data, const QParams& params, int64_t axis) {
+  const size_t rank = op.shape(data).size();
+  ir::Shape shape(rank - static_cast<size_t>(OpContext::axis_of(axis, rank)), 1);
+  shape[0] = params.scale->type().num_elements();
+  const Value wide = op.emit("cast", {data}, {{"dtype", std::string("int32")}});
+  const Value zero_points = params.zero_point->type().shape.empty() ? Value{params.zero_point}
+                                                                    : op.reshape(params.zero_point, shape);
+  const Value steps = op.emit("subtract", {wide, zero_points});
+  const Value reals = op.emit("cast", {steps}, {{"dtype", std::string("float32")}});
+  return op.emit("multiply", {reals, op.reshape(params.scale, shape)});
+}
+
+}  // namespace
+
 void import_dequantize_linear(const OpContext& op) {
   op.expect_counts(2, 3);
   const Value& data = op.input(0);
@@ -95,6 +116,8 @@ void import_dequantize_linear(const OpContext& op) {
   if (op.has_input(2) && op.zero_point_dtype(2) != op.type(data).dtype) {
     invalid(cat("the data is ", op.type(data).dtype, ", but the zero point is ", op.zero_point_dtype(2)));
   }
+  if (params.per_axis() && !depends_on_constants(op, data))
+    return op.define(0, dequantized_along(op, data, params, axis));
   op.define(0, op.dequantize(data.is_constant() ? Value(op.widened(data.constant)) : data, params, axis));
 }
 

@@ -1,0 +1,327 @@
+// ONNX operators of which ../shared has no case, on float32 and bool: each as a model of its own, through a
+// plan, against the formula written out in double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/models/model_session.h"
+#include "tests/packer/import/onnx_builder.h"
+
+namespace qplan::testing::onnx_operator_test {
+namespace {
+
+using namespace onnx_test;  // NOLINT: the words of the builder
+
+std::vector<uint8_t> packed(const OnnxBuilder& b) {
+  const std::vector<uint8_t> model = b.finish();
+  qplan_pack_options options = pack_options("cpu");
+  std::string text;
+  options.user = &text;
+  options.error_text = [](void* user, const char* bytes, size_t size) {
+    static_cast<std::string*>(user)->append(bytes, size);
+  };
+  qplan_error error = empty_error();
+  std::vector<uint8_t> plan;
+  if (qplan_pack_bytes(model.data(), model.size(), "net.onnx", &options, append_bytes, &plan, &error) < 0)
+    throw std::runtime_error(text);
+  return plan;
+}
+
+template <typename T>
+std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+template <typename T>
+std::vector<T> values_of(const std::vector<uint8_t>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// x and constants -> the operator -> y.
+struct Case {
+  std::string op;
+  std::vector<Message> attributes = {};
+  std::string domain = {};
+  int64_t opset = 17;
+};
+
+template <typename Result, typename T>
+std::vector<Result> run(const Case& c, int type, const std::vector<int64_t>& shape, const std::vector<T>& x,
+                        const std::function<void(OnnxBuilder&, Names&)>& add_inputs = {}) {
+  OnnxBuilder b(c.opset);
+  if (!c.domain.empty()) b.import_opset(c.domain, 1);
+  b.input("x", type, shape);
+  Names inputs{"x"};
+  if (add_inputs) add_inputs(b, inputs);
+  b.node(c.op, inputs, {"y"}, c.attributes, c.domain);
+  b.graph().message(12, Message().bytes(1, "y"));
+  ModelSession session(packed(b), QPLAN_ISA_AUTO, 1);
+  return values_of<Result>(session.run({bytes_of(x)}).at(0));
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<double>& expected,
+                 const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::fabs(value));
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-5 * std::max(std::fabs(expected[i]), 0.03 * largest))
+        << what << ", element " << i;
+  }
+}
+
+std::vector<double> mapped(const std::vector<float>& x, double (*f)(double)) {
+  std::vector<double> y;
+  for (const float value : x) y.push_back(f(value));
+  return y;
+}
+
+const std::vector<float> kX = {-2.5f, -1, -0.25f, 0.125f, 0.75f, 3};
+const std::vector<int64_t> kShape = {2, 3};
+
+TEST(OnnxOperator, FunctionsOfOneElement) {
+  const struct {
+    const char* op;
+    double (*function)(double);
+  } functions[] = {
+      {"Sin", [](double x) { return std::sin(x); }},
+      {"Cos", [](double x) { return std::cos(x); }},
+      {"Elu", [](double x) { return x < 0 ? std::expm1(x) : x; }},
+      {"Selu",
+       [](double x) { return 1.0507010221481323 * (x < 0 ? 1.6732631921768188 * std::expm1(x) : x); }},
+      {"Reciprocal", [](double x) { return 1 / x; }},
+      {"Softplus", [](double x) { return std::log1p(std::exp(x)); }},
+      {"Softsign", [](double x) { return x / (1 + std::fabs(x)); }},
+  };
+  for (const auto& [op, function] : functions)
+    expect_near(run<float>({op}, kFloat, kShape, kX), mapped(kX, function), op);
+}
+
+double gelu(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
+double fast_gelu(double x) {
+  return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+TEST(OnnxOperator, GeluOfOnnxRuntime) {
+  const auto with_bias = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("bias", kFloat, {3}, {0.5f, -0.5f, 0});
+    inputs.push_back("bias");
+  };
+  std::vector<float> shifted = kX;
+  for (size_t i = 0; i < shifted.size(); ++i) shifted[i] += i % 3 == 0 ? 0.5f : i % 3 == 1 ? -0.5f : 0;
+  expect_near(run<float>({.op = "Gelu", .domain = "com.microsoft"}, kFloat, kShape, kX), mapped(kX, gelu),
+              "Gelu");
+  expect_near(run<float>({.op = "BiasGelu", .domain = "com.microsoft"}, kFloat, kShape, kX, with_bias),
+              mapped(shifted, gelu), "BiasGelu");
+  expect_near(run<float>({.op = "FastGelu", .domain = "com.microsoft"}, kFloat, kShape, kX, with_bias),
+              mapped(shifted, fast_gelu), "FastGelu");
+}
+
+TEST(OnnxOperator, ParametersBroadcast) {
+  const auto factor = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("factor", kFloat, {3}, {0.1f, 2, -1});
+    inputs.push_back("factor");
+  };
+  std::vector<double> expected;
+  for (size_t i = 0; i < kX.size(); ++i) {
+    const double f = i % 3 == 0 ? 0.1f : i % 3 == 1 ? 2 : -1;
+    expected.push_back(kX[i] < 0 ? f * kX[i] : kX[i]);
+  }
+  expect_near(run<float>({"PRelu"}, kFloat, kShape, kX, factor), expected, "PRelu");
+  for (const float exponent : {2.0f, 0.5f, 1.5f}) {
+    const std::vector<float> x = {0.25f, 1, 2, 3, 4, 5};
+    std::vector<double> powers;
+    for (const float value : x) powers.push_back(std::pow(static_cast<double>(value), exponent));
+    const auto constant = [&](OnnxBuilder& b, Names& inputs) {
+      b.constant<float>("n", kFloat, {}, {exponent});
+      inputs.push_back("n");
+    };
+    expect_near(run<float>({"Pow"}, kFloat, kShape, x, constant), powers, "Pow");
+  }
+  const auto two_more = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("a", kFloat, {3}, {1, 2, 3}).constant<float>("b", kFloat, {2, 1}, {10, 20});
+    inputs.insert(inputs.end(), {"a", "b"});
+  };
+  std::vector<double> sums;
+  for (size_t i = 0; i < kX.size(); ++i)
+    sums.push_back(static_cast<double>(kX[i]) + static_cast<double>(i % 3 + 1) + (i < 3 ? 10 : 20));
+  expect_near(run<float>({"Sum"}, kFloat, kShape, kX, two_more), sums, "Sum");
+}
+
+TEST(OnnxOperator, ReductionsAndRows) {
+  const auto axis = [](OnnxBuilder& b, Names& inputs) {
+    b.ints("axis", {1});
+    inputs.push_back("axis");
+  };
+  expect_near(
+      run<float>({"ReduceProd", {attr_ints("axes", {1}), attr_int("keepdims", 0)}}, kFloat, kShape, kX),
+      {-2.5 * -1 * -0.25, 0.125 * 0.75 * 3}, "ReduceProd");
+  expect_near(run<float>({"CumSum"}, kFloat, kShape, kX, axis), {-2.5, -3.5, -3.75, 0.125, 0.875, 3.875},
+              "CumSum");
+  OnnxBuilder b(17);
+  b.input("x", kFloat, kShape).ints("k", {2});
+  b.node("TopK", {"x", "k"}, {"values", "positions"});
+  b.graph().message(12, Message().bytes(1, "values")).message(12, Message().bytes(1, "positions"));
+  ModelSession session(packed(b), QPLAN_ISA_AUTO, 1);
+  const auto outputs = session.run({bytes_of(kX)});
+  EXPECT_EQ(values_of<float>(outputs[0]), (std::vector<float>{-0.25f, -1, 3, 0.75f}));
+  EXPECT_EQ(values_of<int64_t>(outputs[1]), (std::vector<int64_t>{2, 1, 2, 1}));
+}
+
+TEST(OnnxOperator, ConditionsAndLogic) {
+  const auto limit = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("limit", kFloat, {3}, {-1, -1, 3});
+    inputs.push_back("limit");
+  };
+  using Bytes = std::vector<uint8_t>;
+  EXPECT_EQ(run<uint8_t>({"LessOrEqual"}, kFloat, kShape, kX, limit), (Bytes{1, 1, 1, 0, 0, 1}));
+  EXPECT_EQ(run<uint8_t>({"GreaterOrEqual"}, kFloat, kShape, kX, limit), (Bytes{0, 1, 0, 1, 1, 1}));
+  const auto other = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<uint8_t>("other", kBool, {4}, {0, 0, 1, 1});
+    inputs.push_back("other");
+  };
+  const Bytes x = {0, 1, 0, 1};
+  EXPECT_EQ(run<uint8_t>({"Not"}, kBool, {4}, x), (Bytes{1, 0, 1, 0}));
+  EXPECT_EQ(run<uint8_t>({"And"}, kBool, {4}, x, other), (Bytes{0, 0, 0, 1}));
+  EXPECT_EQ(run<uint8_t>({"Or"}, kBool, {4}, x, other), (Bytes{0, 1, 1, 1}));
+  EXPECT_EQ(run<uint8_t>({"Xor"}, kBool, {4}, x, other), (Bytes{0, 1, 1, 0}));
+}
+
+std::vector<double> normalized(const std::vector<double>& x, size_t count, double epsilon) {
+  std::vector<double> y;
+  for (size_t begin = 0; begin < x.size(); begin += count) {
+    double mean = 0, variance = 0;
+    for (size_t i = begin; i < begin + count; ++i) mean += x[i] / static_cast<double>(count);
+    for (size_t i = begin; i < begin + count; ++i)
+      variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(count);
+    for (size_t i = begin; i < begin + count; ++i) y.push_back((x[i] - mean) / std::sqrt(variance + epsilon));
+  }
+  return y;
+}
+
+TEST(OnnxOperator, Normalizations) {
+  const auto channels = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("scale", kFloat, {2}, {2, -1}).constant<float>("bias", kFloat, {2}, {0.5f, 1});
+    inputs.insert(inputs.end(), {"scale", "bias"});
+  };
+  std::vector<double> expected = normalized({kX.begin(), kX.end()}, 3, 1e-5);
+  for (size_t i = 0; i < 6; ++i) expected[i] = i < 3 ? 2 * expected[i] + 0.5 : 1 - expected[i];
+  expect_near(run<float>({"InstanceNormalization"}, kFloat, {1, 2, 3}, kX, channels), expected, "instance");
+
+  const auto skip = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("skip", kFloat, {2, 3}, {1, 2, 3, 4, 5, 7})
+        .constant<float>("gamma", kFloat, {3}, {1, 2, 3})
+        .constant<float>("beta", kFloat, {3}, {0, 1, 0});
+    inputs.insert(inputs.end(), {"skip", "gamma", "beta"});
+  };
+  std::vector<double> sums(kX.begin(), kX.end());
+  const double added[] = {1, 2, 3, 4, 5, 7};
+  for (size_t i = 0; i < 6; ++i) sums[i] += added[i];
+  expected = normalized(sums, 3, 1e-12);
+  for (size_t i = 0; i < 6; ++i)
+    expected[i] = expected[i] * static_cast<double>(i % 3 + 1) + (i % 3 == 1 ? 1 : 0);
+  expect_near(
+      run<float>({.op = "SkipLayerNormalization", .domain = "com.microsoft"}, kFloat, kShape, kX, skip),
+      expected, "SkipLayerNormalization");
+}
+
+// A product of integers whose scales and zero point the network computes: 8 bits of error in the first
+// operand.
+TEST(OnnxOperator, ProductsThatQuantizeTheirInput) {
+  const std::vector<int8_t> weights = {1, -2, 3, 4, -5, 6};  // [3, 2]
+  const auto inputs_of = [&](OnnxBuilder& b, Names& inputs) {
+    b.constant<int8_t>("w", kInt8, {3, 2}, weights).scale("w_scale", 0.5f).zero_point("w_zero", 0);
+    b.constant<float>("bias", kFloat, {2}, {10, -10});
+    inputs.insert(inputs.end(), {"w", "w_scale", "w_zero", "bias"});
+  };
+  const std::vector<float> found =
+      run<float>({.op = "DynamicQuantizeMatMul", .domain = "com.microsoft"}, kFloat, kShape, kX, inputs_of);
+  ASSERT_EQ(found.size(), 4u);
+  for (size_t r = 0; r < 2; ++r) {
+    for (size_t c = 0; c < 2; ++c) {
+      double sum = c == 0 ? 10 : -10;
+      for (size_t k = 0; k < 3; ++k) sum += static_cast<double>(kX[r * 3 + k]) * 0.5 * weights[k * 2 + c];
+      EXPECT_NEAR(found[r * 2 + c], sum, 0.0216 / 2 * 0.5 * 12) << r << ", " << c;  // 5.5 / 255 a step
+    }
+  }
+  const std::vector<uint8_t> x = {100, 7, 255, 0, 128, 130};
+  const auto rest = [&](OnnxBuilder& b, Names& inputs) {
+    b.constant<int8_t>("w", kInt8, {3, 2}, weights).scale("x_scale", 0.25f).scale("w_scale", 0.5f);
+    b.constant<uint8_t>("x_zero", kUint8, {}, {128}).zero_point("w_zero", 0);
+    inputs.insert(inputs.end(), {"w", "x_scale", "w_scale", "x_zero", "w_zero"});
+  };
+  std::vector<double> expected;
+  for (size_t r = 0; r < 2; ++r) {
+    for (size_t c = 0; c < 2; ++c) {
+      double sum = 0;
+      for (size_t k = 0; k < 3; ++k) sum += (x[r * 3 + k] - 128.0) * 0.25 * 0.5 * weights[k * 2 + c];
+      expected.push_back(sum);
+    }
+  }
+  expect_near(run<float>({.op = "MatMulIntegerToFloat", .domain = "com.microsoft"}, kUint8, kShape, x, rest),
+              expected, "MatMulIntegerToFloat");
+}
+
+struct Transposed {
+  int64_t groups = 1, stride = 1, pad = 0, dilation = 1, output_padding = 0;
+};
+
+// Each element of the data adds a window of products to the output.
+void expect_conv_transpose(const Transposed& t) {
+  constexpr int64_t kIn = 4, kOut = 6, kHeight = 3, kWidth = 4, kKernel = 3;
+  const int64_t of_group = kOut / t.groups;
+  std::vector<float> x(kIn * kHeight * kWidth), w(static_cast<size_t>(kIn * of_group * kKernel * kKernel));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 11) - 5;
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 5 % 13) - 6;
+  const auto size = [&](int64_t extent) {
+    return t.stride * (extent - 1) + t.output_padding + (kKernel - 1) * t.dilation + 1 - 2 * t.pad;
+  };
+  const int64_t height = size(kHeight), width = size(kWidth);
+  std::vector<double> expected(static_cast<size_t>(kOut * height * width));
+  for (int64_t i = 0; i < kIn; ++i) {
+    for (int64_t y = 0; y < kHeight; ++y) {
+      for (int64_t z = 0; z < kWidth; ++z) {
+        for (int64_t o = 0; o < of_group; ++o) {
+          for (int64_t k = 0; k < kKernel * kKernel; ++k) {
+            const int64_t oy = y * t.stride + k / kKernel * t.dilation - t.pad;
+            const int64_t ox = z * t.stride + k % kKernel * t.dilation - t.pad;
+            if (oy < 0 || oy >= height || ox < 0 || ox >= width) continue;
+            const int64_t channel = i / (kIn / t.groups) * of_group + o;
+            expected[static_cast<size_t>((channel * height + oy) * width + ox)] +=
+                static_cast<double>(x[static_cast<size_t>((i * kHeight + y) * kWidth + z)]) *
+                static_cast<double>(w[static_cast<size_t>((i * of_group + o) * kKernel * kKernel + k)]);
+          }
+        }
+      }
+    }
+  }
+  const auto weights = [&](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("w", kFloat, {kIn, of_group, kKernel, kKernel}, w);
+    inputs.push_back("w");
+  };
+  const std::vector<Message> attributes = {
+      attr_int("group", t.groups), attr_ints("strides", {t.stride, t.stride}),
+      attr_ints("pads", {t.pad, t.pad, t.pad, t.pad}), attr_ints("dilations", {t.dilation, t.dilation}),
+      attr_ints("output_padding", {t.output_padding, t.output_padding})};
+  expect_near(run<float>({"ConvTranspose", attributes}, kFloat, {1, kIn, kHeight, kWidth}, x, weights),
+              expected, "ConvTranspose");
+}
+
+TEST(OnnxOperator, ConvTransposeAddsWindows) {
+  expect_conv_transpose({});
+  expect_conv_transpose({.stride = 2});
+  expect_conv_transpose({.stride = 2, .pad = 1, .output_padding = 1});
+  expect_conv_transpose({.groups = 2, .stride = 3, .pad = 1});
+  expect_conv_transpose({.pad = 3, .dilation = 2});
+}
+
+}  // namespace
+}  // namespace qplan::testing::onnx_operator_test
