@@ -160,6 +160,70 @@ def detections(corners, scores, options):
     return rows, len(boxes)
 
 
+BODY = ((0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15), (0, 6), (6, 8), (8, 10),
+        (6, 12), (12, 14), (14, 16))
+
+
+def poses_of(heat, shorts, mids, options):
+    """Poses as PosenetDecoderOp's public description has them, in float64: [(keypoints, scores, score)], best first."""
+    height, width, _ = heat.shape
+    last = np.array([height - 1, width - 1])
+    stride, radius = options["stride"], options["nms_radius"] / options["stride"]
+    shorts, mids = shorts / stride, mids / stride
+
+    def at(field, place, channel):
+        place = np.clip(place, 0, last)
+        (y0, x0), (y1, x1) = np.floor(place).astype(int), np.ceil(place).astype(int)
+        v, u = place - np.floor(place)
+        return ((1 - v) * ((1 - u) * field[y0, x0, channel] + u * field[y0, x1, channel]) +
+                v * ((1 - u) * field[y1, x0, channel] + u * field[y1, x1, channel]))
+
+    def step(field, place, y, x):
+        return np.clip(place + [at(field, place, y), at(field, place, x)], 0, last)
+
+    directed = [(a, b) for a, b in BODY] + [(b, a) for a, b in BODY]
+    padded = np.pad(heat, ((1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
+    most = np.max([padded[i:i + height, j:j + width] for i in range(3) for j in range(3)], axis=0)
+    least = -np.log(1 / (options["score_threshold"] + 1e-6) - 1)
+    roots = [(heat[y, x, k], y, x, k) for y, x, k in np.argwhere((heat >= most) & (heat >= least))]
+    poses = []
+    for _, y, x, k in sorted(roots, key=lambda root: -root[0]):
+        place = np.clip(np.array([y, x]) + [shorts[y, x, k], shorts[y, x, k + 17]], 0, last)
+        if len(poses) == options["max_detections"]:
+            break
+        if any(np.sum((place - pose[0][k])**2) <= radius**2 for pose in poses):
+            continue
+        places, scores, waiting = np.zeros((17, 2)), np.zeros(17), [(at(heat, place, k), k, place)]
+        done = set()
+        while waiting:
+            best = max(range(len(waiting)), key=lambda i: waiting[i][0])
+            score, now, place = waiting.pop(best)
+            if now in done:
+                continue
+            done.add(now)
+            places[now], scores[now] = place, score
+            for e, (a, b) in enumerate(directed):
+                if a == now and b not in done:
+                    channel = e if e <= 16 else e + 16
+                    there = step(mids, place, channel, channel + 16)
+                    for _ in range(5):
+                        there = step(shorts, there, b, b + 17)
+                    waiting.append((at(heat, there, b), b, there))
+        scores = 1 / (1 + np.exp(-scores))
+        if scores.mean() >= options["score_threshold"]:
+            poses.append((places, scores))
+    poses.sort(key=lambda pose: -pose[1].mean())
+    found = []
+    for i, (places, scores) in enumerate(poses):
+        covered = np.zeros(17, bool)
+        for other, _ in poses[:i]:
+            covered |= np.sum((places - other)**2, axis=1) <= radius**2
+        score = scores[~covered].sum() / 17
+        found.append((places * stride, scores, score))
+    found.sort(key=lambda pose: -pose[2])
+    return [pose for pose in found if pose[2] >= options["score_threshold"]]
+
+
 @support.needs_numpy
 @unittest.skipUnless(FLATC, "flatc is not installed")
 class CustomOperators(support.CommandTest):
@@ -311,6 +375,46 @@ class CustomOperators(support.CommandTest):
         for seed in range(20, 23):
             self.detect({"use_regular_nms": True}, seed)
         self.detect({"use_regular_nms": True, "detections_per_class": 2, "max_detections": 40}, 24, background=0)
+
+    def decode_poses(self, seed, kind):
+        """Heatmaps with some bodies in them, and offsets that are noise; quantised or not, against NumPy."""
+        random = np.random.default_rng(seed)
+        height, width = 9, 11
+        heat = random.normal(-4, 1, (height, width, 17))
+        for _ in range(4):
+            y, x = random.integers(1, height - 1), random.integers(1, width - 1)
+            heat[y - 1:y + 2, x - 1:x + 2] += random.uniform(4, 7, (1, 1, 17))
+        # Offsets that change little from cell to cell: where they do not, float32 and float64 walk apart.
+        fields = [heat, random.normal(0, 2, (height, width, 34)), random.normal(0, 12, (height, width, 64))]
+        options = {"max_detections": 6, "score_threshold": 0.2, "stride": 16, "nms_radius": 20.0}
+        tensors, arrays, reals = [], [], []
+        for name, field, scale in zip(("heat", "shorts", "mids"), fields, (0.06, 0.1, 0.5)):
+            if kind == "UINT8":
+                codes = np.clip(np.rint(field / scale) + 128, 0, 255).astype(np.uint8)
+                reals.append(dequantised(codes, scale, 128).astype(np.float64))
+                tensors.append(tensor(name, [1, *field.shape], kind, scale, 128))
+            else:
+                codes = field.astype(np.float32)
+                reals.append(codes.astype(np.float64))
+                tensors.append(tensor(name, [1, *field.shape]))
+            arrays.append(codes)
+        model = write_model(self.folder / "poses.tflite", [*tensors, *[tensor(name, []) for name in "abcd"]],
+                            [0, 1, 2], [3, 4, 5, 6],
+                            [("PosenetDecoderOp", [0, 1, 2], [3, 4, 5, 6], flexbuffer_map(options))])
+        self.pack_and_run(model, arrays)
+        found = [np.frombuffer((self.folder / f"output{i}.bin").read_bytes(), np.float32) for i in range(4)]
+        expected = poses_of(*reals, options)
+        self.assertEqual(found[3].tolist(), [len(expected)], f"seed {seed}")
+        for i, (places, scores, score) in enumerate(expected):
+            np.testing.assert_allclose(found[0].reshape(-1, 17, 2)[i], places, atol=2e-2, err_msg=f"seed {seed}")
+            np.testing.assert_allclose(found[1].reshape(-1, 17)[i], scores, atol=1e-4, err_msg=f"seed {seed}")
+            self.assertAlmostEqual(float(found[2][i]), score, 4, f"seed {seed}")
+        self.assertEqual(float(np.abs(found[2][len(expected):]).sum()), 0)
+        return len(expected)
+
+    def test_poses_are_those_of_numpy(self):
+        count = sum(self.decode_poses(seed, "FLOAT32") for seed in range(4)) + self.decode_poses(4, "UINT8")
+        self.assertGreater(count, 8)
 
     def test_a_detector_refuses_options_that_make_no_sense(self):
         for options, reason in (({"nms_iou_threshold": 0.0}, "nms_iou_threshold"), ({"max_detections": 0},
