@@ -107,14 +107,14 @@ TEST(OnnxGraph, QuantisationOfInputsAndOutputs) {
 TEST(OnnxGraph, AllUnsupportedUsesAreToldAtOnce) {
   OnnxBuilder b;
   b.import_opset("my.domain", 1).input("x", kFloat, {1, 2});
-  b.node("Foo", {"x"}, {"a"}, {}, "my.domain").node("Relu", {"a"}, {"b"}).node("Sin", {"b"}, {"c"});
-  b.node("Sin", {"x"}, {"d"}).node("MaxPool", {"x"}, {"e"}, {attr_ints("kernel_shape", {2})});
+  b.node("Foo", {"x"}, {"a"}, {}, "my.domain").node("Relu", {"a"}, {"b"}).node("Cosh", {"b"}, {"c"});
+  b.node("Cosh", {"x"}, {"d"}).node("MaxPool", {"x"}, {"e"}, {attr_ints("kernel_shape", {2})});
   b.node("Relu", {"x"}, {"f"}, {attr_float("slope", 1)})
       .node("Add", {"c", "f"}, {"y"})
       .output("y", kFloat, {1});
   EXPECT_EQ(refusal(b),
             "-49: onnx: 'net.onnx': 5 operators that qplan does not import:\n"
-            "  2 x Sin (first 'c')\n"
+            "  2 x Cosh (first 'c')\n"
             "  1 x MaxPool with data of rank 2 (only 3 and 4 are known) ('e')\n"
             "  1 x Relu with attribute 'slope' ('f')\n"
             "  1 x my.domain.Foo ('a')");

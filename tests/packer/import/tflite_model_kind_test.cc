@@ -54,7 +54,7 @@ std::string layer_error(tflite::TensorType activation, tflite::TensorType weight
        tflite::CreateFullyConnectedOptions(b.fbb()).Union());
   const int32_t z =
       b.tensor({.name = "z", .type = activation, .shape = {1, 2}, .scales = {0.5f}, .zero_points = {0}});
-  b.op(tflite::BuiltinOperator_COS, {y}, {z});
+  b.op(tflite::BuiltinOperator_ATAN2, {y}, {z});
   return import_error(b.finish({x}, {z}));
 }
 
@@ -68,18 +68,18 @@ TEST(TfliteModelKind, TheQuantisationIsSaidFirst) {
                 "the model has dynamic range quantisation: its one operator with weights (first 'y') has "
                 "integer "
                 "weights and float32 activations, whose scales only the run would give" +
-                how + "1 operator that qplan does not import: COS ('z')");
+                how + "1 operator that qplan does not import: ATAN2 ('z')");
   EXPECT_EQ(layer_error(tflite::TensorType_FLOAT32, tflite::TensorType_FLOAT32, 4),
             kFile +
                 "the model is not quantised: its one operator with weights (first 'y') computes in float32" +
-                how + "1 operator that qplan does not import: COS ('z')");
+                how + "1 operator that qplan does not import: ATAN2 ('z')");
   EXPECT_EQ(layer_error(tflite::TensorType_INT16, tflite::TensorType_INT16, 2),
             kFile +
                 "the model has int16 activations (16x8 quantisation) in its one operator with weights "
                 "(first 'y'), for which some of its operators have no kernel; quantise it with int8 "
                 "activations\n"
                 "2 operators that qplan does not import:\n"
-                "  1 x COS ('z')\n"
+                "  1 x ATAN2 ('z')\n"
                 "  1 x FULLY_CONNECTED with int16 weights ('y')");
 }
 
@@ -94,7 +94,7 @@ TEST(TfliteModelKind, Float16WeightsAreNamed) {
   b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
        tflite::CreateFullyConnectedOptions(b.fbb()).Union());
   const int32_t z = b.tensor({.name = "z", .type = tflite::TensorType_FLOAT32, .shape = {1, 1}});
-  b.op(tflite::BuiltinOperator_COS, {y}, {z});
+  b.op(tflite::BuiltinOperator_ATAN2, {y}, {z});
   const std::string error = import_error(b.finish({x}, {z}));
   EXPECT_TRUE(error.starts_with(kFile +
                                 "the model is not quantised: its one operator with weights (first 'y') "
@@ -125,13 +125,13 @@ TEST(TfliteModelKind, OperatorsBehindStringsAreListed) {
   const int32_t ids = b.tensor({.name = "ids", .type = tflite::TensorType_INT32, .shape = {1}});
   const int32_t x = b.activation("x", {2}, 0.5f, 0), y = b.activation("y", {2}, 0.5f, 0);
   b.op(tflite::BuiltinOperator_HASHTABLE_LOOKUP, {text}, {ids});
-  b.op(tflite::BuiltinOperator_COS, {x}, {y});
+  b.op(tflite::BuiltinOperator_ATAN2, {x}, {y});
   EXPECT_EQ(import_error(b.finish({text, x}, {ids, y})),
             kFile +
                 "the model works on strings (tensor 'text'); pack the part of it that works on numbers\n"
                 "qplan runs networks on numbers: pack the part of the model after its texts became numbers\n"
                 "3 operators that qplan does not import:\n"
-                "  1 x COS ('y')\n"
+                "  1 x ATAN2 ('y')\n"
                 "  1 x HASHTABLE_LOOKUP ('ids')\n"
                 "  1 x input of type string ('text')");
 }
@@ -175,7 +175,7 @@ TEST(TfliteModelKind, OperatorsInsideOfLoopsAndBranchesAreListed) {
 TEST(TfliteModelKind, AListWithoutANoteEndsWithWhatToDo) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {2}, 0.5f, 0), y = b.activation("y", {2}, 0.5f, 0);
-  b.op(tflite::BuiltinOperator_COS, {x}, {y});
+  b.op(tflite::BuiltinOperator_ATAN2, {x}, {y});
   std::string error;
   try {
     import_tflite(b.finish({x}, {y}), "net.tflite");
@@ -184,7 +184,7 @@ TEST(TfliteModelKind, AListWithoutANoteEndsWithWhatToDo) {
   }
   EXPECT_EQ(
       error,
-      "tflite: 'net.tflite': 1 operator that qplan does not import: COS ('y')\n"
+      "tflite: 'net.tflite': 1 operator that qplan does not import: ATAN2 ('y')\n"
       "to do: replace these operators in the model, or pack the part of it before them and run the rest in "
       "the application; `qplan pack MODEL --coverage` prints the share of the model that runs");
 }

@@ -331,6 +331,38 @@ class Interpreter {
     return out;
   }
 
+  Tensor batch_matmul(const ir::Node& node) const {
+    const Tensor &a = in(node, 0), &b = in(node, 1);
+    const bool transposed = node.attrs.get_bool("transpose_b", false);
+    Tensor out = empty_result(node);
+    const size_t rank = out.shape.size();
+    const auto element = [&](const Tensor& t, const ir::Ints& index, int64_t row, int64_t column) {
+      ir::Ints own(t.shape.size());
+      for (size_t i = 0; i + 2 < own.size(); ++i) own[i] = t.shape[i] == 1 ? 0 : index[rank - own.size() + i];
+      own[own.size() - 2] = row;
+      own[own.size() - 1] = column;
+      return t.v[static_cast<size_t>(flat(t.shape, own))];
+    };
+    const float product = scale(node, 2) * scale(node, 4);
+    for_each_index(out.shape, [&](const ir::Ints& index) {
+      const int64_t row = index[rank - 2], column = index[rank - 1];
+      double sum = 0;
+      for (int64_t k = 0; k < a.shape.back(); ++k) {
+        sum += (element(a, index, row, k) - scalar(node, 3)) *
+               (element(b, index, transposed ? column : k, transposed ? k : column) - scalar(node, 5));
+      }
+      double value = 0;
+      if (f32e(node)) {
+        value = half_even(static_cast<float>(sum) * (product / scale(node, 6)));
+      } else {
+        const Multiplier by = quantize_multiplier(static_cast<double>(product) / scalar(node, 6));
+        value = static_cast<double>(tfl2(static_cast<int64_t>(sum), by));
+      }
+      out.v[static_cast<size_t>(flat(out.shape, index))] = saturate(value + scalar(node, 7), out.dtype);
+    });
+    return out;
+  }
+
   Tensor pool(const ir::Node& node) const {
     const Tensor& x = in(node, 0);
     const std::string layout = node.attrs.get_string("layout", "NCHW");
@@ -413,6 +445,18 @@ class Interpreter {
     return out;
   }
 
+  Tensor strided_slice(const ir::Node& node) const {
+    const Tensor& x = in(node, 0);
+    const ir::Ints begin = node.attrs.get_ints("begin", {}), strides = node.attrs.get_ints("strides", {});
+    Tensor out = empty_result(node);
+    for_each_index(out.shape, [&](const ir::Ints& index) {
+      ir::Ints from = index;
+      for (size_t i = 0; i < from.size(); ++i) from[i] = begin[i] + index[i] * strides[i];
+      out.v[static_cast<size_t>(flat(out.shape, index))] = x.v[static_cast<size_t>(flat(x.shape, from))];
+    });
+    return out;
+  }
+
   Tensor pad(const ir::Node& node) const {
     const Tensor& x = in(node, 0);
     const std::vector<ir::Ints> widths = node.attrs.get_int_lists("pad_width", {});
@@ -476,7 +520,9 @@ class Interpreter {
     if (name == "qnn.add" || name == "qnn.subtract" || name == "qnn.mul") return void(to = binary(node));
     if (name == "qnn.avg_pool2d" || name == "nn.max_pool2d") return void(to = pool(node));
     if (name == "qnn.mean") return void(to = mean(node));
+    if (name == "qnn.batch_matmul") return void(to = batch_matmul(node));
     if (name == "transpose") return void(to = transpose(node));
+    if (name == "strided_slice") return void(to = strided_slice(node));
     if (name == "nn.pad") return void(to = pad(node));
     if (name == "concatenate") return void(to = concatenate(node));
     if (name == "reshape") return void(to = map(node, [](double x, size_t) { return x; }));

@@ -4,6 +4,7 @@
 #define QPLAN_TESTS_PACKER_PIPELINE_RANDOM_NETWORK_H_
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,7 +95,7 @@ class RandomNetwork : private RandomLayers {
       value.real = {};
       value.q = quantisation(value.dtype);
     }
-    switch (integer(0, 15)) {
+    switch (integer(0, 17)) {
       case 0:
       case 1:
       case 2:
@@ -120,6 +121,10 @@ class RandomNetwork : private RandomLayers {
         return reshape();
       case 14:
         return chance(0.5) ? pad() : clip();
+      case 15:
+        return batch_matmul();
+      case 16:
+        return slice();
       default:
         return requantize();
     }
@@ -228,22 +233,6 @@ class RandomNetwork : private RandomLayers {
     y.q = quantisation(y.dtype, mul ? static_cast<double>(a.q.scale * b.q.scale) * 40
                                     : static_cast<double>(std::max(a.q.scale, b.q.scale)) * 1.5);
     if (contract_ == "tfl2" && !mul) y.q.scale = std::max({y.q.scale, a.q.scale, b.q.scale}) * 1.01f;
-    // One dtype: re-signed where they differ.
-    const auto as = [&](Value v, ir::DType dtype) {
-      if (v.dtype == dtype) return v;
-      const Quantisation q = {v.q.scale, v.q.zero_point + static_cast<int32_t>(dtype.min() - v.dtype.min())};
-      v.meaning = n_requantize(v.meaning, v.q, q, dtype);
-      if (!in_float) {
-        v.integer = m("qnn.requantize",
-                      {integer_of(v), main_.scalar(v.q.scale), main_.scalar(v.q.zero_point),
-                       main_.scalar(q.scale), main_.scalar(q.zero_point)},
-                      with_contract({{"out_dtype", ir::to_string(dtype)}}));
-        v.real = {};
-      }
-      v.q = q;
-      v.dtype = dtype;
-      return v;
-    };
     if (in_float) {
       const char* const names[] = {"add", "subtract", "multiply"};
       const ir::ValueId left = real_of(a), right = real_of(b);
@@ -251,8 +240,46 @@ class RandomNetwork : private RandomLayers {
           chance(0.3) && kind != 1 ? m(names[kind], {right, left}) : m(names[kind], {left, right});
       y.integer = quantize(real, y.q, y.dtype);
     }
-    const Value first = as(a, y.dtype), second = as(b, y.dtype);
     const char* const names[] = {"qnn.add", "qnn.subtract", "qnn.mul"};
+    of_two_operands(names[kind], a, b, y, in_float);
+  }
+
+  // A product of matrices of two activations, or of one and a constant.
+  void batch_matmul() {
+    const Value a = values_[pick()];
+    if (a.shape.size() < 2) return;
+    const int64_t depth = a.shape.back();
+    const bool transposed = chance(0.5);
+    Value b = a;  // times its own transpose
+    if (!transposed || chance(0.4)) {
+      ir::Shape shape = {transposed ? integer(1, 6) : depth, transposed ? depth : integer(1, 6)};
+      if (chance(0.5)) shape.insert(shape.begin(), a.shape.begin(), a.shape.end() - 2);
+      b.dtype = dtype8();
+      b.q = quantisation(b.dtype);
+      const ir::ConstantRef constant = data_bytes(b.dtype, shape);
+      b.meaning = meaning_.function().add_constant(constant);
+      b.integer = main_.function().add_constant(constant);
+      b.real = {};
+    }
+    const bool in_float = chance(0.4);
+    Value y;
+    y.dtype = in_float ? dtype8() : a.dtype;
+    y.q = quantisation(
+        y.dtype, static_cast<double>(a.q.scale * b.q.scale) * 40 * std::sqrt(static_cast<double>(depth)));
+    const ir::Attrs attrs = {{"transpose_b", transposed}};
+    if (in_float) {
+      Value left = a, right = b;
+      const ir::ValueId in_main = real_of(left);
+      y.integer = quantize(m("nn.batch_matmul", {in_main, real_of(right)}, attrs), y.q, y.dtype);
+    }
+    of_two_operands("qnn.batch_matmul", a, b, y, in_float, attrs);
+  }
+
+  // Adds what an integer operator makes of two operands of one dtype, re-signed where they differ: to the
+  // meaning, and to main unless it says so in floats.
+  void of_two_operands(const char* op, const Value& a, const Value& b, Value y, bool in_float,
+                       ir::Attrs attrs = {}) {
+    Value first = resigned(a, y.dtype, in_float), second = resigned(b, y.dtype, in_float);
     const auto operands = [&](ir::Builder& builder, ir::ValueId l, ir::ValueId r) {
       return std::vector<ir::ValueId>{l,
                                       r,
@@ -263,12 +290,30 @@ class RandomNetwork : private RandomLayers {
                                       builder.scalar(y.q.scale),
                                       builder.scalar(y.q.zero_point)};
     };
-    y.meaning = n(names[kind], operands(meaning_, first.meaning, second.meaning), {{"contract", contract_}});
+    ir::Attrs meant = attrs;
+    meant.set("contract", contract_);
+    y.meaning = n(op, operands(meaning_, first.meaning, second.meaning), meant);
     if (!in_float) {
-      Value l = first, r = second;
-      y.integer = m(names[kind], operands(main_, integer_of(l), integer_of(r)), with_contract());
+      const ir::ValueId l = integer_of(first);
+      y.integer = m(op, operands(main_, l, integer_of(second)), with_contract(attrs));
     }
     add(y);
+  }
+
+  Value resigned(Value v, ir::DType dtype, bool in_meaning_alone) {
+    if (v.dtype == dtype) return v;
+    const Quantisation q = {v.q.scale, v.q.zero_point + static_cast<int32_t>(dtype.min() - v.dtype.min())};
+    v.meaning = n_requantize(v.meaning, v.q, q, dtype);
+    if (!in_meaning_alone) {
+      v.integer = m("qnn.requantize",
+                    {integer_of(v), main_.scalar(v.q.scale), main_.scalar(v.q.zero_point),
+                     main_.scalar(q.scale), main_.scalar(q.zero_point)},
+                    with_contract({{"out_dtype", ir::to_string(dtype)}}));
+      v.real = {};
+    }
+    v.q = q;
+    v.dtype = dtype;
+    return v;
   }
 
   // ---- windows ----
@@ -328,6 +373,18 @@ class RandomNetwork : private RandomLayers {
   }
 
   // ---- parts ----
+  void slice() {
+    Value& from = values_[pick()];
+    ir::Ints begin, end, strides;
+    for (const int64_t extent : from.shape) {
+      const int64_t first = chance(0.5) ? 0 : integer(0, extent - 1);
+      begin.push_back(first);
+      end.push_back(chance(0.5) ? extent : integer(first + 1, extent));
+      strides.push_back(chance(0.6) ? 1 : integer(1, 3));
+    }
+    movement(from, "strided_slice", {{"begin", begin}, {"end", end}, {"strides", strides}});
+  }
+
   void concatenate() {
     const size_t at = pick();
     std::vector<Value> parts = {values_[at]};
