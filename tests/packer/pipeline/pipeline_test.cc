@@ -263,22 +263,22 @@ TEST(PackCApi, TheWholeErrorGoesThroughErrorText) {
 TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
   PackCall call;
   const std::string model =
-      "def @main(%x: Tensor[(4), float32]) {\n  %0 = less(%x, 1f, name=\"a\");\n  where(%0, %x, 2f, "
-      "name=\"b\")\n}\n";
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), int64]) {\n  %0 = negative(%y, name=\"a\");\n"
+      "  (abs(%0, name=\"b\"), abs(%x))\n}\n";
   EXPECT_EQ(call.bytes({model.begin(), model.end()}), QPLAN_MODEL_UNSUPPORTED);
   const std::string list =
       "the model is not quantised: all that it computes, it computes in float; quantise its weights and "
       "activations "
       "to 8 bits first\n"
-      "target 'cpu' cannot run 2 of 2 operators:\n"
-      "  1 x less 'a': no kernel computes it [cpu.op.less]\n"
-      "  1 x where 'b': no kernel computes it [cpu.op.where]\n"
+      "target 'cpu' cannot run 2 of 3 operators:\n"
+      "  1 x negative 'a': no kernel computes it [cpu.op.negative]\n"
+      "  1 x abs 'b': no kernel computes it [cpu.op.abs]\n"
       "float operators are left:";
   EXPECT_EQ(call.error_text.substr(0, list.size()), list);
   const std::string line = call.error.text;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-  EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 2 operators: 1 x less 'a': no kernel "
-                      "computes it [cpu.op.less]; "),
+  EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 3 operators: 1 x negative 'a': no "
+                      "kernel computes it [cpu.op.negative]; "),
             std::string::npos)
       << line;
 }

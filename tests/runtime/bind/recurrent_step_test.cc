@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/layout.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
