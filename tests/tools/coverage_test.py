@@ -25,14 +25,14 @@ class Coverage(CommandTest):
         models = self.folder / "models"
         (models / "sub").mkdir(parents=True)
         shutil.copy(DIGITS, models / "digits.tflite")
-        maximum = "def @main(%x: Tensor[(2, 2), float32]) {\n  max(%x, axis=[1])\n}\n"
-        (models / "sub/a.txt").write_text(maximum)
-        (models / "b.txt").write_text(maximum)
+        negative = "def @main(%x: Tensor[(2, 2), int64]) {\n  negative(%x)\n}\n"
+        (models / "sub/a.txt").write_text(negative)
+        (models / "b.txt").write_text(negative)
         (models / "notes.md").write_text("no model")
         result = coverage(models, "--qplan", COMMAND, "--json", self.folder / "out.json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(result.stdout.startswith("1 of 3 models pack (33 %)\n"), result.stdout)
-        self.assertIn("     2      2     2  max: its dtype is float32, expected int8, uint8 or int16\n", result.stdout)
+        self.assertIn("     2      2     2  negative: no kernel computes it\n", result.stdout)
         self.assertIn("packs        0  digits.tflite\n", result.stdout)
         self.assertIn("blocked      1  sub/a.txt\n", result.stdout)
         packed = {r["model"]: r["packed"] for r in json.loads((self.folder / "out.json").read_text())}
