@@ -12,14 +12,15 @@ extern void __libc_init_array(void);
 extern int main(int argc, char** argv);
 
 void reset_handler(void) {
-  static char name[] = "mve_test";
-  static char* arguments[] = {name, NULL};
+  /* What is refused before any kernel runs is the host's to test: some of it takes more memory than the board has. */
+  static char name[] = "mve_test", filter[] = "--gtest_filter=-*.BindRefuses*";
+  static char* arguments[] = {name, filter, NULL};
   volatile uint32_t* const cpacr = (volatile uint32_t*)0xE000ED88u;
   *cpacr |= 0xFu << 20; /* full access to coprocessors 10 and 11: floats and vectors */
   __asm volatile("dsb\n isb" ::: "memory");
   initialise_monitor_handles();
   __libc_init_array();
-  exit(main(1, arguments));
+  exit(main(2, arguments));
 }
 
 static void fault_handler(void) { _Exit(3); }
