@@ -113,7 +113,8 @@ qplan_status bind(const StepView& step, bool checked, GatherArgs& args, Error* e
   const format::GatherParams& params = check.params_as<format::GatherParams>();
   const auto* tables = params.tables() != 0 ? static_cast<const int32_t*>(step.input_data(1)) : nullptr;
   const uint64_t offset = fill_axes(step, params, tables, args);
-  args.input = static_cast<const uint8_t*>(step.input_data(0)) + offset;
+  const auto* const input = static_cast<const uint8_t*>(step.input_data(0));
+  args.input = input != nullptr ? input + offset : nullptr;  // null where a plan is checked without memory
   args.output = static_cast<uint8_t*>(step.output_data(0));
   uint64_t rows = 1;
   for (uint32_t axis = 0; axis + 1 < args.rank; ++axis) rows *= args.extents[axis];
