@@ -73,7 +73,7 @@ inline bool has_rest(const DepthwiseConv2dArgs& a, uint32_t channel) {
 // What all groups of rows of outputs share: kRows of them have kRows + 2 rows of inputs at stride 1, else
 // three.
 struct Rows {
-  const uint8_t* padding;  // null: there is none
+  const uint8_t* padding;  // null where nothing is padded
   uint32_t image;
   uint32_t first, end;  // of outputs
   uint32_t outside;     // bit i: row i of the inputs of each group is outside the image

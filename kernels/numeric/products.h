@@ -66,7 +66,7 @@ struct Taps {
   uint32_t end = 0;
 };
 
-// Of `count` taps, those whose position first + tap * dilation is in [0, extent).
+// The taps among `count` whose position first + tap * dilation is in [0, extent).
 static inline Taps taps_inside(int32_t first, uint32_t count, uint32_t dilation, uint32_t extent) {
   Taps taps = {0, count};
   const auto at = [=](uint32_t tap) { return first + static_cast<int32_t>(tap * dilation); };

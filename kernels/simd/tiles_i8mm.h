@@ -217,7 +217,7 @@ struct PairConstants {
 // Makes outputs of a tile's sums.
 template <typename Epilogue>
 struct PairWriter {
-  // Of one row, whose channels are in their order.
+  // Writes one row whose channels are in their order.
   using RowWriter = OutputWriter<Epilogue>;
   typename EpilogueBytes<Epilogue>::Type bytes;
   explicit PairWriter(const Gemm& g) : bytes(g) {}

@@ -13,19 +13,19 @@ if [[ -z $chroot ]]; then
 fi
 inside() { chroot "$chroot" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 
-rm -rf "$chroot/work"
-mkdir -p "$chroot/work"
-cp "$debs"/*.deb "$chroot/work/"
-cp -r "$root/samples" "$chroot/work/samples"
-cp -r "$root/tests/data/digits" "$chroot/work/digits"
+rm -rf "$chroot/smoke"
+mkdir -p "$chroot/smoke"
+cp "$debs"/*.deb "$chroot/smoke/"
+cp -r "$root/samples" "$chroot/smoke/samples"
+cp -r "$root/tests/data/digits" "$chroot/smoke/digits"
 cp /etc/resolv.conf "$chroot/etc/resolv.conf" 2>/dev/null || true
 [[ ! -f /etc/apt/apt.conf.d/proxy.conf ]] || cp /etc/apt/apt.conf.d/proxy.conf "$chroot/etc/apt/apt.conf.d/"
 
 echo "== install"
-inside sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /work/*.deb g++ cmake make pkg-config >/work/apt.log 2>&1 || { tail -20 /work/apt.log; exit 1; }'
+inside sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /smoke/*.deb g++ cmake make pkg-config >/smoke/apt.log 2>&1 || { tail -20 /smoke/apt.log; exit 1; }'
 echo "== command"
 inside sh -ec '
-  cd /work
+  cd /smoke
   qplan --version
   qplan pack samples/models/digits.tflite -o digits.qplan
   qplan check digits.qplan
@@ -35,21 +35,21 @@ inside sh -ec '
 '
 echo "== C by pkg-config"
 inside sh -ec '
-  cd /work
+  cd /smoke
   gcc -std=c99 samples/c_api/main.c -o c_api $(pkg-config --cflags --libs qplan-runtime)
   ./c_api digits.qplan digits/digit3_input.bin -o out.bin
   cmp out.bin digits/digit3_output.bin
 '
 echo "== C++ by CMake"
 inside sh -ec '
-  cd /work
+  cd /smoke
   cmake -S samples/cpp_api -B cpp >/dev/null && cmake --build cpp >/dev/null
   ./cpp/qplan_cpp_api digits.qplan digits/digit8_input.bin out.bin
   cmp out.bin digits/digit8_output.bin
 '
 echo "== Python"
 inside sh -ec '
-  cd /work
+  cd /smoke
   python3 -c "
 import numpy, qplan
 plan = qplan.Plan(\"digits.qplan\")

@@ -144,7 +144,7 @@ std::vector<AccumulatorBound> accumulator_bounds(const QuantizedLayer& layer) {
   const layer::LayerWeights& weights = *layer.weights;
   const layer::Clamp input = layer::full_clamp(layer.input_dtype);
   const int64_t zero_point = device_zero_point(layer);
-  // Of an input less the zero point.
+  // The range of an input minus its zero point.
   const int64_t low = std::min<int64_t>(0, input.min - zero_point);
   const int64_t high = std::max<int64_t>(0, input.max - zero_point);
   const std::vector<int64_t> bias = device_bias(layer);

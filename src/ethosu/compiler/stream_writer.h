@@ -34,7 +34,7 @@ class StreamWriter {
 
   const std::vector<Label>& labels() const { return labels_; }
   uint64_t cycles() const { return time_.cycles(); }
-  // Of all operations one after the other.
+  // The cycles of all operations if they ran one after the other.
   uint64_t total_cycles() const { return total_; }
   uint32_t kernels() const { return kernels_; }
 

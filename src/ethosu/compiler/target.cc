@@ -50,7 +50,7 @@ std::string summary_of(const Row& row) {
   return std::string(row.note);
 }
 
-// Of the unit's own stream, from memory to memory.
+// The cycles of a unit alone, which reads its inputs from memory and writes its outputs there.
 uint64_t unit_cycles(const Config& config, UnitReader read, const Candidate& candidate) {
   try {
     const Unit unit = read(candidate);

@@ -22,7 +22,7 @@ using target::Candidate;
 using target::Constraint;
 using Rows = std::vector<Constraint>;
 
-// A tensor as an image: its last three axes, where all before them are 1. nullopt: it is none.
+// A tensor as an image: its last three axes. nullopt unless all axes before them have one element.
 struct Image {
   int64_t h = 1, w = 1, d = 1;
 };
