@@ -29,9 +29,9 @@ typedef struct qplan_signature_info {
   uint8_t message[QPLAN_SIGNED_MESSAGE_BYTES]; /* that the signature is of */
   uint8_t signature[QPLAN_SIGNATURE_BYTES];
 } qplan_signature_info;
-/* Reads the signature that follows the plan, and computes the message. Returns QPLAN_NOT_FOUND if the plan has no
- * signature, QPLAN_PLAN_CORRUPT if the bytes do not begin like a plan, QPLAN_INVALID_ARGUMENT if a pointer is NULL.
- * error may be NULL. */
+/* Reads the signature that follows the plan, and computes the message. Returns QPLAN_NOT_FOUND if the plan
+ * has no signature, QPLAN_PLAN_CORRUPT if the bytes do not begin like a plan, QPLAN_INVALID_ARGUMENT if bytes
+ * or info is NULL or info has no struct_size. error may be NULL. */
 QPLAN_API qplan_status qplan_signature_read(const void* bytes, size_t size, qplan_signature_info* info,
                                             qplan_error* error);
 
