@@ -1,5 +1,7 @@
 #include "src/ethosu/isa/commands.h"
 
+#include "src/base/line_writer.h"
+
 namespace qplan::ethosu {
 namespace {
 
@@ -82,46 +84,6 @@ constexpr Name kNames1[] = {
     {kScale1Base, "SCALE1_BASE"},     {kScale1Length, "SCALE1_LENGTH"},
 };
 
-class Line {
- public:
-  explicit Line(char* to) : to_(to) { to_[0] = '\0'; }
-  Line& operator<<(const char* text) {
-    for (; *text != '\0'; ++text) put(*text);
-    return *this;
-  }
-  Line& operator<<(uint64_t number) {
-    char digits[20];
-    uint32_t count = 0;
-    do {
-      digits[count++] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    while (count > 0) put(digits[--count]);
-    return *this;
-  }
-  void hexadecimal(uint64_t number) {
-    *this << "0x";
-    uint32_t shift = 60;
-    while (shift > 0 && number >> shift == 0) shift -= 4;
-    for (;; shift -= 4) {
-      put("0123456789abcdef"[number >> shift & 15]);
-      if (shift == 0) return;
-    }
-  }
-  void pad_to(uint32_t column) {
-    while (at_ < column) put(' ');
-  }
-
- private:
-  void put(char c) {
-    if (at_ + 1 >= kDisassemblyBytes) return;
-    to_[at_++] = c;
-    to_[at_] = '\0';
-  }
-  char* to_;
-  uint32_t at_ = 0;
-};
-
 constexpr uint32_t kKindPayload = 1u << 14;
 
 }  // namespace
@@ -173,7 +135,7 @@ const char* elementwise_name(ElementwiseMode mode) {
 }
 
 void disassemble(const Command& command, char* to) {
-  Line line(to);
+  LineWriter line(to, kDisassemblyBytes);
   const char* const name = command_name(command);
   line << (name == nullptr ? "?" : name);
   line.pad_to(20);

@@ -1,49 +1,10 @@
+#include "src/base/line_writer.h"
 #include "src/vta/isa/vta.h"
 
 namespace qplan::vta {
 namespace {
 
-class Text {
- public:
-  explicit Text(char* to) : to_(to) { to_[0] = '\0'; }
-  Text& operator<<(const char* text) {
-    for (; *text != '\0'; ++text) put(*text);
-    return *this;
-  }
-  Text& operator<<(uint32_t number) {
-    char digits[10];
-    uint32_t count = 0;
-    do {
-      digits[count++] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    while (count > 0) put(digits[--count]);
-    return *this;
-  }
-  void hexadecimal(uint32_t number) {
-    *this << "0x";
-    uint32_t shift = 28;
-    while (shift > 0 && number >> shift == 0) shift -= 4;
-    for (;; shift -= 4) {
-      put("0123456789abcdef"[number >> shift & 15]);
-      if (shift == 0) return;
-    }
-  }
-  void pad_to(uint32_t column) {
-    while (at_ < column) put(' ');
-  }
-
- private:
-  void put(char c) {
-    if (at_ + 1 >= kDisassemblyBytes) return;
-    to_[at_++] = c;
-    to_[at_] = '\0';
-  }
-  char* to_;
-  uint32_t at_ = 0;
-};
-
-void memory_operands(const Instruction& i, Text& text) {
+void memory_operands(const Instruction& i, LineWriter& text) {
   if (is_no_op(i)) {
     text << "nothing";
     return;
@@ -59,11 +20,11 @@ void memory_operands(const Instruction& i, Text& text) {
   }
 }
 
-void factors(const char* name, uint32_t out, uint32_t in, Text& text) {
+void factors(const char* name, uint32_t out, uint32_t in, LineWriter& text) {
   text << " " << name << "+" << out << ",+" << in;
 }
 
-void loop_operands(const Instruction& i, Text& text) {
+void loop_operands(const Instruction& i, LineWriter& text) {
   text << "uop[" << uint32_t{i.uop_begin} << "," << uint32_t{i.uop_end} << ") " << uint32_t{i.iter_out} << "x"
        << uint32_t{i.iter_in};
   factors("dst", i.dst_factor_out, i.dst_factor_in, text);
@@ -79,7 +40,7 @@ void loop_operands(const Instruction& i, Text& text) {
 }  // namespace
 
 void disassemble(const Instruction& i, char to[kDisassemblyBytes]) {
-  Text text(to);
+  LineWriter text(to, kDisassemblyBytes);
   text << opcode_name(i.opcode);
   if (is_memory(i)) text << "." << memory_name(i.memory);
   if (i.opcode == Opcode::kAlu) text << "." << alu_op_name(i.alu_op);
