@@ -7,7 +7,7 @@ import pathlib
 import sysconfig
 import threading
 
-from . import _capi
+from . import _capi, _prototypes
 
 _NAME = "libqplan.so"
 _SONAME = f"{_NAME}.{_capi.API_VERSION}"  # installations without development files have only this name
@@ -54,7 +54,7 @@ def library():
         if _library is None:
             loaded = _load()
             try:
-                _capi.declare(loaded)
+                _prototypes.declare(loaded)
             except AttributeError as error:
                 raise ImportError(f"{loaded._name} is not this qplan's library: {error}") from error
             version = loaded.qplan_api_version()
