@@ -207,7 +207,10 @@ class AllKernelsPlan {
         return done(format::KernelParams_FloatReduceParams, format::CreateFloatReduceParams(b, axes, 1.0f));
       };
     };
-    add_lstm(step(k_copy, {larger}, {4, 4, 24}, copy_params(0), kFloat, 32), k_float_lstm);
+    const uint32_t sequence = step(k_copy, {larger}, {4, 4, 24}, copy_params(0), kFloat, 32);
+    add_lstm(sequence, k_float_lstm);
+    add_gru(sequence, false);
+    add_gru(sequence, true);
     const uint32_t mean = step(k_float_mean, {back}, {1, 8}, reduce(6), kFloat, 32);
     step(
         k_float_batch_matmul, {back, back}, {1, 4, 4, 4},
@@ -331,6 +334,23 @@ class AllKernelsPlan {
                                                      &multipliers, &shifts, kMultiplier, -20, 3, 12, 30000));
         },
         "lstm");
+  }
+  // A sequence [steps, 4, 24] of float32. What it makes is nobody's input.
+  void add_gru(uint32_t sequence, bool reset_after) {
+    constexpr size_t kCells = 5, kPadded = 16;
+    constexpr int64_t kSamples = 4;
+    const int64_t steps = spec_.tensors[sequence].shape[0], cells = kCells;
+    spec_.add_step(
+        k_float_gru,
+        {sequence, float_constant(kPadded * 24), float_constant(kPadded * kCells), float_constant(kPadded),
+         float_constant(kPadded), float_state(kSamples, kCells)},
+        {spec_.add_tensor({steps, kSamples, cells}, "gru", kFloat, 32),
+         spec_.add_tensor({kSamples, cells}, "state", kFloat, 32)},
+        [=](Builder& b) {
+          return done(format::KernelParams_FloatGruParams,
+                      format::CreateFloatGruParams(b, true, reset_after));
+        },
+        "gru");
   }
   // int8 [1, 24] and an index in [0, 24). What they make is nobody's input.
   void add_numbers(uint32_t row, uint32_t index) {

@@ -1,4 +1,5 @@
-// Layers with a state, which they get as operands and return: nn.integer_lstm, nn.lstm, nn.integer_svdf.
+// Layers with a state, which they get as operands and return: nn.integer_lstm, nn.lstm, nn.gru,
+// nn.integer_svdf.
 // Those on integers have their source's multipliers as attributes, and zero points in their biases.
 #include <algorithm>
 #include <cmath>
@@ -93,6 +94,28 @@ std::vector<ir::TensorType> infer_lstm(const InferInput& input) {
   return {{ir::kFloat32, e.output}, state, state};
 }
 
+// ---- gated recurrent units ----
+
+namespace gru {
+enum : size_t { kData, kInputWeights, kRecurrentWeights, kInputBias, kRecurrentBias, kState };
+constexpr int64_t kGates = 3;
+}  // namespace gru
+
+std::vector<ir::TensorType> infer_gru(const InferInput& input) {
+  check_rank(input, gru::kData, 3);
+  check_rank(input, gru::kState, 2);
+  const ir::Shape& data = input.type(gru::kData).shape;
+  const int64_t batch = data[attr_bool(input.node, "time_major") ? 1 : 0];
+  const int64_t cells = input.type(gru::kState).shape[1], rows = gru::kGates * cells;
+  expect_type(input, gru::kInputWeights, {ir::kFloat32, {rows, data[2]}});
+  expect_type(input, gru::kRecurrentWeights, {ir::kFloat32, {rows, cells}});
+  expect_type(input, gru::kInputBias, {ir::kFloat32, {rows}});
+  expect_type(input, gru::kRecurrentBias, {ir::kFloat32, {rows}});
+  const ir::TensorType state = {ir::kFloat32, {batch, cells}};
+  expect_type(input, gru::kState, state);
+  return {{ir::kFloat32, {data[0], data[1], cells}}, state};
+}
+
 // ---- singular value decomposition filters ----
 
 namespace svdf {
@@ -171,6 +194,18 @@ OpDef list::nn_lstm() {
           .work = Work::kConvolution,
           .infer = infer_lstm,
           .num_results = three_results};
+}
+
+OpDef list::nn_gru() {
+  return {.name = "nn.gru",
+          .operands = {of_dtype("data", ir::kFloat32), of_dtype("input_weights", ir::kFloat32),
+                       of_dtype("recurrent_weights", ir::kFloat32), of_dtype("input_bias", ir::kFloat32),
+                       of_dtype("recurrent_bias", ir::kFloat32), of_dtype("state", ir::kFloat32)},
+          .attrs = {{"time_major", AttrKind::kBool, false}, {"reset_after", AttrKind::kBool, false}},
+          .keeps_dtype = true,
+          .work = Work::kConvolution,
+          .infer = infer_gru,
+          .num_results = [](const ir::Node&) { return size_t{2}; }};
 }
 
 OpDef list::nn_integer_svdf() {

@@ -21,6 +21,7 @@ inline const char kParams[] =
     "%h: Tensor[(2, 3), int16], %t: Tensor[(4, 2, 3, 8), int8], "
     // Of a recurrent layer of two cells.
     "%s: Tensor[(1, 5, 3), int8], %sf: Tensor[(1, 5, 3), float32], %wi: Tensor[(8, 3), int8], "
+    "%gi: Tensor[(6, 3), float32], %gr: Tensor[(6, 2), float32], %gb: Tensor[(6), float32], "
     "%wr: Tensor[(8, 2), int8], %bi: Tensor[(8), int32], %bf: Tensor[(8), float32], "
     "%sy: Tensor[(1, 2), int8], %sc: Tensor[(1, 2), int16], %syf: Tensor[(1, 2), float32], "
     "%ft: Tensor[(4, 5), int16], %fb: Tensor[(4), int32], %fs: Tensor[(2, 4, 5), int16], %j: Tensor[(4, 2, "
@@ -70,6 +71,7 @@ inline const std::map<std::string, std::string>& examples() {
          "(%q, %f), operator=\"Op\", options=\"{\\\"a\\\": [1, 2.5]}\", shapes=[[3, 2]], dtypes=\"int16\", "
          "scales=\"[0.5, 0.0, 0.25]\", zero_points=[1, 0, 0], scratch_bytes=8"},
         {"nn.lstm", "%sf, %wi, %wr, %bf, %bf, %syf, %syf"},
+        {"nn.gru", "%sf, %gi, %gr, %gb, %gb, %syf"},
         {"qnn.conv2d_transpose", "%c, %t, 0, 0, 0.5f, 0.5f, strides=[2, 1], crop=[1, 0], output_size=[8, 8]"},
         {"qnn.tanh", "%h, 0.5f, 0, 0.000030517578125f, 0"},
         {"qnn.l2_normalize", "%q, 0.5f, 1, 0.0078125f, 0"},

@@ -22,6 +22,7 @@
 #include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gather/gather.h"
+#include "kernels/gru/gru.h"
 #include "kernels/l2_normalization/l2_normalization.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/lut16/lut16.h"
@@ -167,6 +168,9 @@ TEST(Work, OfReductionsCountsInputs) {
   float_lstm.shape = lstm.shape;
   float_lstm.shape.num_gates = 3;
   EXPECT_EQ(kFloatLstmFamily.work(&float_lstm), 2u * 3 * 15 * (7 + 5 + 1));
+  FloatGruArgs float_gru;
+  float_gru.batch = 2, float_gru.steps = 3, float_gru.cells = 5, float_gru.input_c = 7;
+  EXPECT_EQ(kFloatGruFamily.work(&float_gru), 2u * 3 * 15 * (7 + 5 + 1));
   SvdfArgs svdf;
   svdf.batch = 2, svdf.filters = 6, svdf.rank = 3, svdf.input_c = 5, svdf.memory = 4;
   EXPECT_EQ(kSvdfFamily.work(&svdf), 2u * 6 * (5 + 4 + 1));
@@ -298,6 +302,7 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "batch_matmul",
                                   "lstm",
                                   "float_lstm",
+                                  "float_gru",
                                   "svdf",
                                   "softmax16",
                                   "int_binary",

@@ -1,4 +1,4 @@
-// Layers with a state: families lstm and float_lstm.
+// Layers with a state: families lstm, float_lstm, float_gru and svdf.
 #include <algorithm>
 
 #include "kernels/float_conv2d/float_conv2d.h"
@@ -78,6 +78,7 @@ ProgramStep recurrent_step(Lowering& lowering, KernelId kernel, const ir::Node& 
   return step;
 }
 
+// Of every layer whose weights are operands 1 and 2.
 uint64_t lstm_macs(const Lowering& lowering, const ir::Node& node) {
   const ir::Shape& data = lowering.type(node.operands[lstm::kData]).shape;
   const auto weights =
@@ -138,6 +139,13 @@ TensorId add_float_blocks(Lowering& lowering, ir::ValueId value) {
   return add_values(lowering, ir::kFloat32, blocks, lowering.function().value(value).name);
 }
 
+TensorId add_float_bias(Lowering& lowering, ir::ValueId value, const std::string& name) {
+  const std::span<const float> values = lowering.constant(value, "the bias").as<float>();
+  std::vector<float> bias(values.begin(), values.end());
+  bias.resize((bias.size() + kFloatBlock - 1) / kFloatBlock * kFloatBlock);
+  return add_values(lowering, ir::kFloat32, bias, name);
+}
+
 NodeSequence match_lstm(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "nn.lstm") ? NodeSequence{node} : NodeSequence{};
 }
@@ -152,13 +160,10 @@ void lower_lstm(Lowering& lowering, const NodeSequence& sequence) {
     return is_hybrid ? add_packed(lowering, node.operands[operand], kLayout_ohwi)
                      : add_float_blocks(lowering, node.operands[operand]);
   };
-  const std::span<const float> values =
-      lowering.constant(node.operands[lstm::kInputBias], "the bias").as<float>();
-  std::vector<float> bias(values.begin(), values.end());
-  bias.resize((bias.size() + kFloatBlock - 1) / kFloatBlock * kFloatBlock);
-  std::vector<TensorId> inputs = {lowering.tensor(node.operands[lstm::kData]), weights(lstm::kInputWeights),
-                                  weights(lstm::kRecurrentWeights),
-                                  add_values(lowering, ir::kFloat32, bias, node.name + "/bias")};
+  std::vector<TensorId> inputs = {
+      lowering.tensor(node.operands[lstm::kData]), weights(lstm::kInputWeights),
+      weights(lstm::kRecurrentWeights),
+      add_float_bias(lowering, node.operands[lstm::kInputBias], node.name + "/bias")};
   for (const size_t operand : {lstm::kRecurrentBias, lstm::kOutput, lstm::kCell})
     inputs.push_back(lowering.tensor(node.operands[operand]));
   ProgramStep step = recurrent_step(lowering, kKernel_float_lstm, node, std::move(inputs));
@@ -168,6 +173,32 @@ void lower_lstm(Lowering& lowering, const NodeSequence& sequence) {
                                 .hybrid = is_hybrid,
                                 .symmetric = op::attr_bool(node, "symmetric"),
                                 .cell_clip = op::to_float32(op::attr_float(node, "cell_clip"))};
+  lowering.add_step(std::move(step));
+}
+
+namespace gru {
+enum : size_t { kData, kInputWeights, kRecurrentWeights, kInputBias, kRecurrentBias, kState };
+}
+
+NodeSequence match_gru(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "nn.gru") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_gru() {
+  return {constants_from("cpu.float_gru.weights", "weights and biases", gru::kInputWeights, gru::kState)};
+}
+void lower_gru(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  std::vector<TensorId> inputs = {
+      lowering.tensor(node.operands[gru::kData]),
+      add_float_blocks(lowering, node.operands[gru::kInputWeights]),
+      add_float_blocks(lowering, node.operands[gru::kRecurrentWeights]),
+      add_float_bias(lowering, node.operands[gru::kInputBias], node.name + "/input_bias"),
+      add_float_bias(lowering, node.operands[gru::kRecurrentBias], node.name + "/recurrent_bias"),
+      lowering.tensor(node.operands[gru::kState])};
+  ProgramStep step = recurrent_step(lowering, kKernel_float_gru, node, std::move(inputs));
+  step.macs = lstm_macs(lowering, node);
+  step.params = FloatGruParams{.time_major = op::attr_bool(node, "time_major"),
+                               .reset_after = op::attr_bool(node, "reset_after")};
   lowering.add_step(std::move(step));
 }
 
@@ -204,7 +235,8 @@ std::vector<TableRow> recurrent_rows() {
   // operator list: each row has the functions of its operator
   return {{"lstm", match_integer_lstm, constraints_of_integer_lstm(), lower_integer_lstm},
           {"svdf", match_svdf, constraints_of_svdf(), lower_svdf},
-          {"float_lstm", match_lstm, constraints_of_lstm(), lower_lstm}};
+          {"float_lstm", match_lstm, constraints_of_lstm(), lower_lstm},
+          {"float_gru", match_gru, constraints_of_gru(), lower_gru}};
 }
 
 }  // namespace qplan::target::cpu

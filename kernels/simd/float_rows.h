@@ -1,0 +1,55 @@
+// A float32 matrix times a vector, for layers with a state: each lane is the chain of one row, so that
+// vectors add in the order of the formula. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_FLOAT_ROWS_H_
+#define QPLAN_KERNELS_SIMD_FLOAT_ROWS_H_
+
+#include <stdint.h>
+
+#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/simd/simd.h"
+
+namespace qplan {
+namespace {
+
+constexpr uint32_t kFloatRowVectors = kFloatBlock / kLanes;
+// Blocks whose sums are made together: eight chains or more, which hide the latency of an addition.
+constexpr uint32_t kFloatRowBlocks = kLanes == 4 ? 2 : 4;
+
+inline uint64_t float_row_blocks(uint64_t rows) { return (rows + kFloatBlock - 1) / kFloatBlock; }
+
+template <uint32_t kBlocks>
+inline void float_block_sums(const float* weights, const float* x, uint32_t count, float* sums) {
+  const uint64_t block_step = uint64_t{count} * kFloatBlock;
+  VecF32 totals[kBlocks][kFloatRowVectors];
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    for (uint32_t v = 0; v < kFloatRowVectors; ++v) totals[b][v] = set_reals(0.0f);
+  }
+  for (uint32_t k = 0; k < count; ++k, weights += kFloatBlock) {
+    const VecF32 value = set_reals(x[k]);
+#pragma GCC unroll 4
+    for (uint32_t b = 0; b < kBlocks; ++b) {
+#pragma GCC unroll 4
+      for (uint32_t v = 0; v < kFloatRowVectors; ++v)
+        totals[b][v] = add(totals[b][v], mul(load_reals(weights + b * block_step + v * kLanes), value));
+    }
+  }
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    for (uint32_t v = 0; v < kFloatRowVectors; ++v)
+      store_reals(sums + b * kFloatBlock + v * kLanes, totals[b][v], kLanes);
+  }
+}
+
+// The sums of all rows of `num_blocks` blocks, from +0: weights [block][count][16], sums [block][16].
+inline void float_row_sums(const float* weights, const float* x, uint32_t count, uint64_t num_blocks,
+                           float* sums) {
+  const uint64_t block_step = uint64_t{count} * kFloatBlock;
+  uint64_t b = 0;
+  for (; b + kFloatRowBlocks <= num_blocks; b += kFloatRowBlocks)
+    float_block_sums<kFloatRowBlocks>(weights + b * block_step, x, count, sums + b * kFloatBlock);
+  for (; b < num_blocks; ++b) float_block_sums<1>(weights + b * block_step, x, count, sums + b * kFloatBlock);
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_FLOAT_ROWS_H_
