@@ -105,6 +105,17 @@ TEST(OnnxOperator, FunctionsOfOneElement) {
     expect_near(run<float>({op}, kFloat, kShape, kX), mapped(kX, function), op);
 }
 
+TEST(OnnxOperator, SignsOfNumbers) {
+  const std::vector<float> y =
+      run<float>({"Sign"}, kFloat, kShape, std::vector<float>{-2.5f, 0, -0.0f, 1e-30f, 3, -1});
+  EXPECT_EQ(y, (std::vector<float>{-1, 0, 0, 1, 1, -1}));
+  using Ints = std::vector<int32_t>;
+  const Ints x = {-7, 0, 5, INT32_MAX, -1, 2};
+  EXPECT_EQ(run<int32_t>({"Sign"}, kInt32, kShape, x), (Ints{-1, 0, 1, 1, -1, 1}));
+  EXPECT_EQ(run<int32_t>({"Neg"}, kInt32, kShape, x), (Ints{7, 0, -5, -INT32_MAX, 1, -2}));
+  EXPECT_EQ(run<int32_t>({"Abs"}, kInt32, kShape, x), (Ints{7, 0, 5, INT32_MAX, 1, 2}));
+}
+
 double gelu(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
 double fast_gelu(double x) {
   return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));

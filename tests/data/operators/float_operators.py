@@ -249,7 +249,19 @@ def blocks():
             case("BATCH_TO_SPACE_ND", [tensor(moved, True, *quantised.values()), *arguments], x, **quantised)
 
 
-for make_cases in (functions, reductions, matrices, images, spectrum, comparisons, choices, blocks):
+def signs():
+    for dtype in (np.int32, np.float32):
+        x = RANDOM.integers(-3, 4, (3, 5)).astype(dtype)
+        if dtype == np.float32:
+            x *= np.float32(0.25)
+        case("SIGN", [tensor(x, True)], np.sign(x))
+    x = np.array([-7, 0, 5, 2**31 - 1, -2**31], np.int32)
+    with np.errstate(over="ignore"):
+        case("NEG", [tensor(x, True)], np.negative(x))
+        case("ABS", [tensor(x, True)], np.abs(x))
+
+
+for make_cases in (functions, reductions, matrices, images, spectrum, comparisons, choices, blocks, signs):
     make_cases()
 with open(sys.argv[1], "w") as file:
     file.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in CASES) + "\n]\n")

@@ -48,12 +48,14 @@ TEST(OnnxModelKind, QonnxSaysSoFirst) {
 }
 
 TEST(OnnxModelKind, DynamicQuantisationIsSaidFirst) {
-  EXPECT_EQ(node_error("DynamicQuantizeLSTM", "com.microsoft"),
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 2}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
+  b.node("Cosh", {"q"}, {"y"}).output("y", kUint8, {2, 2});
+  EXPECT_EQ(refusal(b),
             kFile +
-                "the model is quantised dynamically (first com.microsoft.DynamicQuantizeLSTM 'y'): the "
-                "scales of its "
-                "activations would be found while it runs; " +
-                kStatic + "1 operator that qplan does not import: com.microsoft.DynamicQuantizeLSTM ('y')");
+                "the model is quantised dynamically (first DynamicQuantizeLinear 'q'): the scales "
+                "of its activations would be found while it runs; " +
+                kStatic + "1 operator that qplan does not import: Cosh ('y')");
   EXPECT_TRUE(node_error("MatMulNBits", "com.microsoft")
                   .starts_with(kFile + "only the weights of the model are quantised, in blocks (first "));
 }

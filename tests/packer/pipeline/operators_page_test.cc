@@ -244,10 +244,11 @@ const std::vector<Row>& rows() {
        {}},
       {"LSTM",
        "UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
-       "",
+       "LSTM com.microsoft.DynamicQuantizeLSTM",
        "",
        "nn.lstm nn.integer_lstm",
        {}},
+      {"GRU", "", "GRU", "", "nn.gru", {}},
       {"SVDF", "SVDF", "", "", "nn.integer_svdf", {}},
       {"logarithm of softmax", "LOG_SOFTMAX", "LogSoftmax", "", "nn.log_softmax", {}},
       {"layer and instance normalisation",
@@ -268,6 +269,7 @@ const std::vector<Row>& rows() {
        "",
        "where",
        {"|%0 = equal(%x, %x);\n%1 = where(%0, %x, %x);\n%1"}},
+      {"sign", "SIGN", "Sign", "", "", {}},
       {"division and remainder, rounded down", "FLOOR_DIV FLOOR_MOD", "", "", "floor_divide floor_mod", {}},
       {"positions in several axes", "GATHER_ND", "", "", "gather_nd", {}},
       {"operators of the application (custom-operators.md)", "", "", "", "custom", {}},
@@ -478,7 +480,7 @@ std::set<std::string> listed(const char* Row::*column) {
 std::set<std::string> tflite_names() {
   return {
       // Of float32 alone (op_float.cc, op_float_other.cc).
-      "ADD_N", "CEIL", "COS", "DIV", "FLOOR", "LOG_SOFTMAX", "NEG", "POW", "ROUND", "SIN", "SQUARE",
+      "ADD_N", "CEIL", "COS", "DIV", "FLOOR", "LOG_SOFTMAX", "POW", "ROUND", "SIN", "SQUARE",
 #define QPLAN_TFLITE_OP(number, name, function) #name,
 #include "src/packer/import/tflite/ops.def"
 #undef QPLAN_TFLITE_OP

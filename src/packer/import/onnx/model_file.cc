@@ -112,6 +112,7 @@ Attribute attribute_of(const AttributeProto& proto) {
       break;
     case AttributeProto::STRINGS:
       attribute.kind = AttributeKind::kStrings;
+      attribute.strings.assign(proto.strings().begin(), proto.strings().end());
       break;
     case AttributeProto::GRAPH:
       attribute.kind = AttributeKind::kGraph;

@@ -62,6 +62,7 @@ struct Attribute {
   std::string s;
   std::vector<float> floats;
   std::vector<int64_t> ints;
+  std::vector<std::string> strings;
   Tensor tensor;
   std::shared_ptr<const Subgraph> graph;
 };

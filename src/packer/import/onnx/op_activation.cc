@@ -67,15 +67,43 @@ void clip_to_inputs(const OpContext& op) {
   op.define(0, data);
 }
 
+// 0 - x of int32, which has no operator of its own.
+Value negated_integers(const OpContext& op, const Value& x) {
+  return op.emit("subtract", {ir::make_scalar(int32_t{0}), x});
+}
+
+bool is_int32(const OpContext& op) { return op.has_input(0) && op.type(op.input(0)).dtype == ir::kInt32; }
+
 }  // namespace
 
-void import_abs(const OpContext& op) { unary(op, "abs"); }
+void import_abs(const OpContext& op) {
+  if (!is_int32(op)) return unary(op, "abs");
+  op.expect_counts(1, 1);
+  op.define(0, op.emit("maximum", {op.input(0), negated_integers(op, op.input(0))}));
+}
+void import_neg(const OpContext& op) {
+  if (!is_int32(op)) return unary(op, "negative");
+  op.expect_counts(1, 1);
+  op.define(0, negated_integers(op, op.input(0)));
+}
+// Whether x is above 0, less whether it is below. NaN gives 0.
+void import_sign(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const ir::DType dtype = op.type(x).dtype;
+  if (dtype != ir::kFloat32 && dtype != ir::kInt32)
+    throw Unsupported{ir::to_string(dtype) + " data; cast it to float32 or int32"};
+  const Value zero = scalar_of(0, dtype);
+  const auto count = [&](const Value& a, const Value& b) {
+    return op.emit("cast", {op.emit("less", {a, b})}, {{"dtype", ir::to_string(dtype)}});
+  };
+  op.define(0, op.emit("subtract", {count(zero, x), count(x, zero)}));
+}
 void import_ceil(const OpContext& op) { unary(op, "ceil"); }
 void import_erf(const OpContext& op) { unary(op, "erf"); }
 void import_exp(const OpContext& op) { unary(op, "exp"); }
 void import_floor(const OpContext& op) { unary(op, "floor"); }
 void import_log(const OpContext& op) { unary(op, "log"); }
-void import_neg(const OpContext& op) { unary(op, "negative"); }
 void import_relu(const OpContext& op) { unary(op, "nn.relu"); }
 void import_round(const OpContext& op) { unary(op, "round"); }
 void import_sigmoid(const OpContext& op) { unary(op, "sigmoid"); }

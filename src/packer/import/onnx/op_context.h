@@ -155,6 +155,13 @@ Value without_height(const OpContext& op, const Value& value, const Value& data)
 // Height and width of rank 4; Unsupported for other ranks, by name: "rank 3 data".
 ir::Ints spatial(const ir::Shape& shape, Layout layout);
 
+// Layers over depth, height and width, of data [n, c, d, h, w]: Conv with its bias, and pools.
+Value volume_conv(const OpContext& op, const Value& data, const Value& weights);
+Value volume_average_pool(const OpContext& op, const Value& data);
+Value volume_max_pool(const OpContext& op, const Value& data);
+// MaxPool with dilations, of any number of axes; nullopt where it has none.
+std::optional<Value> dilated_max_pool(const OpContext& op, const Value& data);
+
 struct Window {
   ir::Ints kernel, strides, dilations;  // height, width
   ir::Ints padding;                     // top, left, bottom, right

@@ -75,7 +75,9 @@ ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weight
 
 void import_conv(const OpContext& op) {
   op.expect_counts(2, 3);
-  const bool one_axis = op.shape(op.input(0)).size() == 3;
+  const size_t rank = op.shape(op.input(0)).size();
+  if (rank == 5) return op.define(0, volume_conv(op, op.input(0), op.input(1)));
+  const bool one_axis = rank == 3;
   const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
   Value result =
       op.emit("nn.conv2d", {data, weights}, conv_attrs(op, data, weights, Layout::kNchw, one_axis));

@@ -55,6 +55,8 @@ void quantized_average(const OpContext& op, ir::Attrs attrs) {
 void import_max_pool(const OpContext& op) {
   op.expect_counts(1, 1, 1);
   op.attr_int("storage_order", 0);  // of the indices, which are refused
+  if (const auto dilated = dilated_max_pool(op, op.input(0))) return op.define(0, *dilated);
+  if (op.shape(op.input(0)).size() == 5) return op.define(0, volume_max_pool(op, op.input(0)));
   const Value data = with_height(op, op.input(0));
   const Value pooled = op.emit("nn.max_pool2d", {data}, pool_attrs(op, data, Layout::kNchw));
   op.define(0, without_height(op, pooled, op.input(0)));
@@ -62,23 +64,39 @@ void import_max_pool(const OpContext& op) {
 
 void import_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
+  if (op.shape(op.input(0)).size() == 5) return op.define(0, volume_average_pool(op, op.input(0)));
   const Value data = with_height(op, op.input(0));
   const Value pooled = op.emit("nn.avg_pool2d", {data}, average_attrs(op, data, Layout::kNchw));
   op.define(0, without_height(op, pooled, op.input(0)));
 }
 
+namespace {
+
+// Depth and height as one axis: a pool over the whole sees no difference.
+Value with_two_axes(const OpContext& op, const Value& data) {
+  const ir::Shape& s = op.shape(data);
+  return s.size() == 5 ? op.reshape(data, {s[0], s[1], s[2] * s[3], s[4]}) : with_height(op, data);
+}
+Value with_all_axes(const OpContext& op, const Value& pooled, const Value& data) {
+  ir::Shape shape = op.shape(data);
+  std::fill(shape.begin() + 2, shape.end(), 1);
+  return op.reshape(pooled, shape);
+}
+
+}  // namespace
+
 void import_global_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
-  const Value data = with_height(op, op.input(0));
+  const Value data = with_two_axes(op, op.input(0));
   spatial(op.shape(data), Layout::kNchw);
-  op.define(0, without_height(op, op.emit("nn.global_avg_pool2d", {data}), op.input(0)));
+  op.define(0, with_all_axes(op, op.emit("nn.global_avg_pool2d", {data}), op.input(0)));
 }
 
 void import_global_max_pool(const OpContext& op) {
   op.expect_counts(1, 1);
-  const Value data = with_height(op, op.input(0));
+  const Value data = with_two_axes(op, op.input(0));
   const Value pooled = op.emit("nn.max_pool2d", {data}, global_attrs(op, data, Layout::kNchw));
-  op.define(0, without_height(op, pooled, op.input(0)));
+  op.define(0, with_all_axes(op, pooled, op.input(0)));
 }
 
 void import_qlinear_average_pool(const OpContext& op) {

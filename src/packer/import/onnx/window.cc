@@ -70,7 +70,7 @@ Layout layout_of(const OpContext& op) {
 }
 
 ir::Ints spatial(const ir::Shape& shape, Layout layout) {
-  if (shape.size() != 4) throw Unsupported{cat("data of rank ", shape.size(), " (only 3 and 4 are known)")};
+  if (shape.size() != 4) throw Unsupported{cat("data of rank ", shape.size(), "; reshape it to rank 3 or 4")};
   return layout == Layout::kNchw ? ir::Ints{shape[2], shape[3]} : ir::Ints{shape[1], shape[2]};
 }
 

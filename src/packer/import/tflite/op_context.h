@@ -243,6 +243,8 @@ const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code);
 
 // Its rows outside of op_float.cc (op_float_other.cc).
 std::span<const ImportRow> other_float_rows();
+// 0 - x of the first input, an int32.
+ir::ValueId negated_integers(OpContext& op);
 
 // TRANSPOSE_CONV, whose data is not the first input.
 void import_float_transpose_conv(OpContext& op);

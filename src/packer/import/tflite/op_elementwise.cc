@@ -87,9 +87,33 @@ void import_arithmetic(OpContext& op, const char* quantized, const char* of_inte
 
 }  // namespace
 
+ir::ValueId negated_integers(OpContext& op) {
+  return op.emit("subtract", {op.constant(ir::make_scalar(int32_t{0})), op.value(op.input(0))}, {});
+}
+
 void import_add(OpContext& op) { import_arithmetic<tflite::AddOptions>(op, "qnn.add", "add"); }
 void import_sub(OpContext& op) { import_arithmetic<tflite::SubOptions>(op, "qnn.subtract", "subtract"); }
 void import_mul(OpContext& op) { import_arithmetic<tflite::MulOptions>(op, "qnn.mul", "multiply"); }
+// 0 - x of int32.
+void import_integer_neg(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  if (op.input(0).dtype != ir::kInt32) throw Unsupported{type_name(op.input(0).file_type) + " input"};
+  op.define(op.output(), negated_integers(op));
+}
+// Whether x is above 0, less whether it is below. NaN gives 0.
+void import_sign(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  const TensorInfo& input = op.input(0);
+  if (input.dtype != ir::kFloat32 && input.dtype != ir::kInt32)
+    throw Unsupported{type_name(input.file_type) + " input"};
+  const bool is_float = input.dtype == ir::kFloat32;
+  const ir::ValueId x = op.value(input);
+  const ir::ValueId zero = op.constant(is_float ? ir::make_scalar(0.0f) : ir::make_scalar(int32_t{0}));
+  const auto count = [&](ir::ValueId a, ir::ValueId b) {
+    return op.emit("cast", {op.emit("less", {a, b}, {})}, {{"dtype", ir::to_string(*input.dtype)}});
+  };
+  op.define(op.output(), op.emit("subtract", {count(zero, x), count(x, zero)}, {}));
+}
 void import_floor_div(OpContext& op) { import_integers<tflite::MulOptions>(op, "floor_divide"); }
 void import_floor_mod(OpContext& op) { import_integers<tflite::MulOptions>(op, "floor_mod"); }
 

@@ -280,6 +280,10 @@ void import_sqrt(OpContext& op) {
 
 void import_abs(OpContext& op) {
   op.expect_counts(1, 1, 1);
+  if (op.input(0).dtype == ir::kInt32) {
+    const ir::ValueId negative = negated_integers(op);
+    return op.define(op.output(), op.emit("maximum", {op.value(op.input(0)), negative}, {}));
+  }
   op.require_same_8bit({&op.input(0), &op.output()});
   if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
   const QuantParams in = op.quantization(op.input(0)), out = op.quantization(op.output());
