@@ -1,0 +1,97 @@
+// Every golden case of groups A, B and C, one line each and their count: equal to the byte, within 1e-5 (of
+// float outputs), refused by the packer, or wrong. golden_test.cc and float_golden_test.cc run them in more
+// ways.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/models/golden_data.h"
+#include "tests/models/model_session.h"
+
+namespace qplan::testing::golden_count_test {
+namespace {
+
+using Json = nlohmann::json;
+using Bytes = std::vector<uint8_t>;
+
+// Relative to each element, and to 1e-3 of the largest where elements nearly cancel.
+bool are_near(const Bytes& found, const Bytes& expected) {
+  std::vector<float> a(found.size() / sizeof(float)), b(expected.size() / sizeof(float));
+  std::memcpy(a.data(), found.data(), a.size() * sizeof(float));
+  std::memcpy(b.data(), expected.data(), b.size() * sizeof(float));
+  float largest = 0;
+  for (const float value : b) largest = std::max(largest, std::fabs(value));
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (!(std::fabs(a[i] - b[i]) <= 1e-5f * std::max(std::fabs(b[i]), 1e-3f * largest))) return false;
+  }
+  return true;
+}
+
+enum class Outcome { kEqual, kNear, kRefused, kWrong };
+constexpr const char* kNames[] = {"equal", "near", "refused", "wrong"};
+
+// The worst of the case's outputs.
+Outcome outcome_of(const Json& entry, ModelSession& session) {
+  const std::filesystem::path folder =
+      shared_directory() / "golden" /
+      std::filesystem::path(entry.at("model").get<std::string>()).replace_extension() /
+      entry.at("case").get<std::string>();
+  std::vector<Bytes> inputs;
+  for (const Json& name : entry.at("inputs")) inputs.push_back(read_bytes(folder / name.get<std::string>()));
+  const std::vector<Bytes> outputs = session.run(inputs);
+  const Json& names = entry.at("outputs");
+  if (outputs.size() != names.size()) return Outcome::kWrong;
+  Outcome worst = Outcome::kEqual;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Bytes expected = read_bytes(folder / names[i].get<std::string>());
+    if (outputs[i] == expected) continue;
+    const bool is_float = entry.at("output_info").at(i).at("type") == "FLOAT32";
+    if (!is_float || outputs[i].size() != expected.size() || !are_near(outputs[i], expected))
+      return Outcome::kWrong;
+    worst = Outcome::kNear;
+  }
+  return worst;
+}
+
+TEST(GoldenCases, AreCountedOneByOne) {
+  std::ifstream file(shared_directory() / "golden" / "index.json");
+  if (!file) GTEST_SKIP() << kNoDataDirectory;
+  std::map<std::string, std::vector<Json>> cases;  // by group and model
+  for (const Json& entry : Json::parse(file))
+    cases[entry.at("group").get<std::string>() + " " + entry.at("model").get<std::string>()].push_back(entry);
+  size_t counts[4] = {0, 0, 0, 0};
+  for (const auto& [model, entries] : cases) {
+    std::optional<Bytes> plan;
+    std::string reason;
+    try {
+      plan = pack_model(model_path(model.substr(2)).string());
+    } catch (const std::runtime_error& error) {
+      reason = error.what();
+    }
+    std::optional<ModelSession> session;
+    if (plan) session.emplace(*plan, QPLAN_ISA_AUTO, 1);
+    for (const Json& entry : entries) {
+      const Outcome outcome = session ? outcome_of(entry, *session) : Outcome::kRefused;
+      ++counts[static_cast<size_t>(outcome)];
+      std::printf("  %-8s %s, %s %s\n", kNames[static_cast<size_t>(outcome)], model.c_str(),
+                  entry.at("case").get<std::string>().c_str(), reason.substr(0, 120).c_str());
+    }
+  }
+  std::printf("  %zu equal, %zu within 1e-5, %zu refused, %zu wrong\n", counts[0], counts[1], counts[2],
+              counts[3]);
+  EXPECT_EQ(counts[0] + counts[1] + counts[2] + counts[3], 142u) << "the data directory has other cases";
+  EXPECT_EQ(counts[2], 0u) << "cases that packed are now refused";
+  EXPECT_EQ(counts[3], 0u) << "cases whose outputs are wrong";
+}
+
+}  // namespace
+}  // namespace qplan::testing::golden_count_test
