@@ -22,7 +22,7 @@ SUFFIXES = {".tflite", ".onnx", ".pt", ".pth", ".pt2", ".txt"}
 # The packer's own exit statuses; any other is a crash.
 EXPECTED_STATUSES = range(0, 10)
 
-LIST = re.compile(r"\d+ operators? that qplan does not import:(.*?)(?:\nto do: |\Z)", re.S)
+LIST = re.compile(r"\d+ operators? that qplan does not import:(.*?)(?:\n *to do: |\Z)", re.S)
 REFUSED = re.compile(r"target '[^']*' cannot run \d+ of \d+ operators?:(.*?)(?:\n *float operators are left|\Z)", re.S)
 COUNTED = re.compile(r"^(\d+) x (.*)")
 PLACE = re.compile(r" \((?:first )?'.*'\)$")
