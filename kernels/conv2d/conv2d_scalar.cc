@@ -79,6 +79,7 @@ class Convolution {
         has_halves_(layout_has_halves(args.weights_layout)),
         has_form_tiles_((outputs_.is_full() || (outputs_.is_signed_form() && outputs_.has_whole_range())) &&
                         has_halves_ && args.weights_zero_point == 0),
+        is_centered_(args.input_zero_point == 0 && args.weights_zero_point == 0),
         is_dense_(!needs_tap_copies(args) && args.stride_h == 1 && args.stride_w == 1 &&
                   args.output_w == args.input_w && args.output_h == args.input_h) {
     const size_t input_bytes = a_.batch * a_.input_h * row_bytes_;
@@ -95,6 +96,7 @@ class Convolution {
     all_have_form_ = true;
     for (uint32_t o = 0; o < a_.output_c; o += kFormGroup)
       all_have_form_ = all_have_form_ && outputs_.has_form(o);
+    all_have_form_ = all_have_form_ && has_form_tiles_ && a_.output_c % kFormTileChannels == 0;
 #if defined(QPLAN_SCALAR_FPU)
     tiles_.sign_bias = a_.output_dtype == Dtype::kS8 ? 0x80808080 : 0;
     const auto zero_point = static_cast<uint32_t>(a_.output_zero_point - dtype_min(a_.output_dtype));
@@ -116,17 +118,19 @@ class Convolution {
     uint8_t* out = static_cast<uint8_t*>(a_.output) + first * a_.output_c;
     const uint8_t* pixel = static_cast<const uint8_t*>(a_.input) + first * a_.input_c;  // if it is dense
     row_ = begin;
+#if defined(QPLAN_SCALAR_FPU)
+    if (all_have_form_ && !a_.has_residual) {  // as in most layers
+      set_tile_pixels(kTilePixels);
+      for (; left >= kTilePixels; left -= kTilePixels) {
+        expand_tile_at(&pixel, kTilePixels);
+        multiply_form_channels(out, 0, a_.output_c);
+        out += kTilePixels * size_t{a_.output_c};
+      }
+    }
+#endif
     while (left != 0) {
       const uint32_t count = left < kTilePixels ? left : kTilePixels;
-      if (is_dense_) {
-        const uint8_t* const last = pixel + (count - 1) * pixel_step_;
-        const uint8_t* const taps[kTilePixels] = {pixel, count > 1 ? pixel + pixel_step_ : last, last};
-        expand_tile(taps, quads_, is_signed_, windows_);
-        center();
-        pixel += count * pixel_step_;
-      } else {
-        expand_windows(count);
-      }
+      expand_tile_at(&pixel, count);
       const uint8_t* residual = a_.has_residual ? residual_of(out, count * a_.output_c) : nullptr;
       has_halves_ ? multiply<multiply_tile_halves>(out, count) : multiply<multiply_tile>(out, count);
       if (residual != nullptr) add_residual(out, residual, count * a_.output_c);
@@ -151,16 +155,26 @@ class Convolution {
     for (; bytes > 0; --bytes) *to++ = *from++;
   }
 
-  // Expands the windows of the next `count` pixels. Where a tile has more, they repeat the last one.
+  // Expands the windows of the next `count` pixels; of dense ones, from *pixel on, which moves on. Where a
+  // tile has more, they repeat the last one.
+  void expand_tile_at(const uint8_t** pixel, uint32_t count) {
+    if (!is_dense_) return expand_windows(count);
+    const uint8_t *const first = *pixel, *const last = first + (count - 1) * pixel_step_;
+    const uint8_t* const taps[kTilePixels] = {first, count > 1 ? first + pixel_step_ : last, last};
+    expand_tile(taps, quads_, is_signed_, windows_);
+    center();
+    *pixel = last + pixel_step_;
+  }
+
   __attribute__((noinline)) void expand_windows(uint32_t count) {
-    if (expand_run_inside(count)) return;
+    num_inside_ != 0 || find_inside() ? expand_next_inside() : expand_any(count);
+  }
+
+  // A function of its own, whose stack is free elsewhere.
+  __attribute__((noinline)) void expand_any(uint32_t count) {
     Window windows[kTilePixels] = {};
-    bool are_inside = true;
     for (uint32_t p = 0; p < count; ++p) {
       if (x_ == 0) next_ = first_window(row_);
-      const bool is_inside = is_inside_down_ && next_.x >= 0 && next_.x <= last_inside_x_ &&
-                             next_.inside <= last_inside_ && next_.inside >= next_.image;
-      are_inside = are_inside && is_inside;
       windows[p] = next_;
       next_.x += static_cast<int32_t>(a_.stride_w);
       next_.inside += pixel_step_;
@@ -170,20 +184,31 @@ class Convolution {
       }
     }
     for (uint32_t p = count; p < kTilePixels; ++p) windows[p] = windows[count - 1];
-    are_inside ? expand_inside(windows[0].inside, windows[1].inside, windows[2].inside) : expand(windows);
+    expand(windows);
   }
 
-  // The same where all of them are in one row of output and lie inside the input, as most do; false
-  // elsewhere.
-  bool expand_run_inside(uint32_t count) {
+  // Whether the next tile is in one row of output and all its windows are inside the input, as most are; and
+  // how many tiles from there on.
+  bool find_inside() {
     constexpr uint32_t kLast = kTilePixels - 1;
-    if (count != kTilePixels || a_.output_w - x_ < kTilePixels) return false;
+    if (a_.output_w - x_ < kTilePixels) return false;
     if (x_ == 0) next_ = first_window(row_);
+    // bind has checked that columns of windows are below 2^31.
+    const int32_t last_x = next_.x + static_cast<int32_t>(kLast * a_.stride_w);
+    const uint8_t* const last = next_.inside + kLast * pixel_step_;
+    if (!is_inside_down_ || next_.x < 0 || last_x > last_inside_x_ || last > last_inside_) return false;
+    const uint32_t tiles_of_row = (a_.output_w - x_) / kTilePixels;
+    const uint32_t further_x = static_cast<uint32_t>(last_inside_x_ - last_x) / (kTilePixels * a_.stride_w);
+    const size_t further = static_cast<size_t>(last_inside_ - last) / (kTilePixels * pixel_step_);
+    num_inside_ = tiles_of_row;
+    if (num_inside_ > further_x) num_inside_ = further_x + 1;
+    if (num_inside_ > further) num_inside_ = static_cast<uint32_t>(further) + 1;
+    return true;
+  }
+
+  void expand_next_inside() {
     const uint8_t* const first = next_.inside;
-    const int64_t last_x = int64_t{next_.x} + int64_t{kLast} * a_.stride_w;
-    const bool is_inside = is_inside_down_ && next_.x >= 0 && last_x <= last_inside_x_ &&
-                           first + kLast * pixel_step_ <= last_inside_;
-    if (!is_inside) return false;
+    --num_inside_;
     next_.x += static_cast<int32_t>(kTilePixels * a_.stride_w);
     next_.inside += kTilePixels * pixel_step_;
     x_ += kTilePixels;
@@ -191,8 +216,7 @@ class Convolution {
       x_ = 0;
       ++row_;
     }
-    expand_inside(first, first + pixel_step_, first + kLast * pixel_step_);
-    return true;
+    expand_inside(first, first + pixel_step_, first + (kTilePixels - 1) * pixel_step_);
   }
 
   // The window of the first pixel of a row of output.
@@ -230,12 +254,15 @@ class Convolution {
   }
 
   const uint8_t* copy_tap(const uint8_t* row, int32_t first, uint8_t* to) {
-    const int64_t c = a_.input_c, window = a_.kernel_w, width = a_.input_w;
-    const int64_t begin = first < 0 ? (-first < window ? -first : window) : 0;
-    const int64_t room = width - first, end = room < window ? (room > begin ? room : begin) : window;
-    const auto before = static_cast<size_t>(begin * c), inside = static_cast<size_t>((end - begin) * c);
+    const uint32_t window = a_.kernel_w, position = static_cast<uint32_t>(first);
+    uint32_t begin = first < 0 ? 0 - position : 0;
+    if (begin > window) begin = window;
+    // The input's columns from `first` on; both are below 2^31.
+    const uint32_t room = first > 0 && position >= a_.input_w ? 0 : a_.input_w - position;
+    const uint32_t end = room < window ? (room > begin ? room : begin) : window;
+    const size_t before = size_t{begin} * a_.input_c, inside = size_t{end - begin} * a_.input_c;
     fill(to, 0, before, a_.pad_value);
-    copy(to + before, row + static_cast<size_t>((first + begin) * c), inside);
+    if (inside != 0) copy(to + before, row + size_t{position + begin} * a_.input_c, inside);
     fill(to, before + inside, tap_bytes(a_), a_.pad_value);
     fill(to, tap_bytes(a_), tap_copy_bytes(a_), a_.input_zero_point);
     return to;
@@ -284,6 +311,7 @@ class Convolution {
 
   // Less the input's zero point.
   void center() {
+    if (is_centered_) return;
     const uint32_t num_words = window_quads_ * kTileWords;
     if (a_.input_zero_point != 0) {
       const uint32_t zero_points = pair_of(a_.input_zero_point, a_.input_zero_point);
@@ -306,9 +334,7 @@ class Convolution {
   void multiply(uint8_t* out, uint32_t count) {
     const TowardsZero rounding(outputs_.rounds_towards_zero() && a_.has_residual);
 #if defined(QPLAN_SCALAR_FPU)
-    if (has_form_tiles_ && all_have_form_ && a_.output_c % kFormTileChannels == 0) {
-      return multiply_form_tiles(out, 0, a_.output_c, count);
-    }
+    if (all_have_form_) return multiply_form_tiles(out, 0, a_.output_c, count);
 #endif
     for (uint32_t o = 0, end = 0; o < a_.output_c; o = end) {
       end = a_.output_c - o < kFormGroup ? a_.output_c : o + kFormGroup;
@@ -370,12 +396,18 @@ class Convolution {
 
   // A multiple of four channels, from `begin` on. Pixels beyond `count` are the same as the last one.
   void multiply_form_tiles(uint8_t* out, uint32_t begin, uint32_t end, uint32_t count) {
+    set_tile_pixels(count);
+    multiply_form_channels(out, begin, end);
+  }
+  void set_tile_pixels(uint32_t count) {
+    tiles_.second = count > 1 ? a_.output_c : 0;
+    tiles_.third = (count - 1) * a_.output_c;
+  }
+  void multiply_form_channels(uint8_t* out, uint32_t begin, uint32_t end) {
     tiles_.bias = a_.bias + begin;
     tiles_.scale = a_.float_scale + begin;
     tiles_.offset = a_.float_offset + begin;
     tiles_.out = out + begin;
-    tiles_.second = count > 1 ? a_.output_c : 0;
-    tiles_.third = (count - 1) * a_.output_c;
     tiles_.out_end = out + end;
     tiles_.weights = weights_of(begin);
     outputs_.is_signed_form() ? multiply_signed_tiles(&tiles_) : multiply_plain_tiles(&tiles_);
@@ -425,16 +457,19 @@ class Convolution {
   uint32_t* const windows_;
   uint8_t* const padding_;
   const bool is_signed_, has_halves_, has_form_tiles_;
+  const bool is_centered_;                   // without zero points
   const bool is_dense_;                      // pixels of the input, one after another
   const uint8_t *input_end_, *last_inside_;  // the last first tap of a window that lies inside
   int32_t last_inside_x_;
   size_t tap_step_, pixel_step_;  // bytes
-  bool is_readable_, is_inside_down_ = false, all_have_form_;
+  bool is_readable_, is_inside_down_ = false;
+  bool all_have_form_;  // of tiles, all channels
   int32_t terms_[kTilePixels] = {};
   uint32_t row_ = 0, x_ = 0;  // of the output pixel whose window is next
+  uint32_t num_inside_ = 0;   // tiles from there on that are known to be inside
   Window next_ = {};
 #if defined(QPLAN_SCALAR_FPU)
-  FormTiles tiles_ = {};
+  FormTiles tiles_;
 #endif
 };
 

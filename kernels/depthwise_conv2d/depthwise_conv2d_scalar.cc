@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_expand_scalar.h"
 #include "kernels/depthwise_conv2d/depthwise_plain_rows_scalar.h"
 #include "kernels/depthwise_conv2d/depthwise_taps.h"
 #include "kernels/scalar/outputs.h"
@@ -22,11 +23,6 @@ constexpr uint64_t kMaxTaps = 1 << 10;
 inline bool is_3x3(const DepthwiseConv2dArgs& a) {
   return a.kernel_h == kWindow && a.kernel_w == kWindow && a.dilation_h == 1 && a.dilation_w == 1 &&
          (a.stride_w == 1 || a.stride_w == 2) && a.stride_h <= kMaxStride;
-}
-
-// Words of a row of the input under a row of output: pairs of columns of each channel of a block.
-inline uint32_t row_words(const DepthwiseConv2dArgs& a) {
-  return ((a.stride_w == 1 ? (a.output_w + 1) / 2 : a.output_w) + 1) * kBlock;
 }
 
 // Whether the output takes the place of the input; bind has checked that it may.
@@ -62,39 +58,24 @@ inline size_t scalar_scratch_bytes(const DepthwiseConv2dArgs& a) {
 
 #if !defined(QPLAN_ONLY_QUERIES)
 
-// The pairs of columns of an expanded row.
-struct Columns {
-  uint32_t left = 0, whole = 0, right = 0;  // outside the image, inside, outside
-  bool begins_odd = false, ends_odd = false;
-
-  Columns(uint32_t words, const DepthwiseConv2dArgs& a) {
-    const uint32_t pairs = words / kBlock;
-    uint32_t columns = a.input_w;
-    left = a.pad_left / 2 < pairs ? a.pad_left / 2 : pairs;
-    right = pairs - left;
-    begins_odd = a.pad_left % 2 != 0 && right != 0;
-    columns -= begins_odd;
-    right -= begins_odd;
-    whole = columns / 2 < right ? columns / 2 : right;
-    right -= whole;
-    ends_odd = columns % 2 != 0 && right != 0;
-    right -= ends_odd;
-  }
-};
-
 class Depthwise {
  public:
   Depthwise(const DepthwiseConv2dArgs& args, void* scratch)
       : a_(args),
         outputs_(args),
-        row_bytes_(size_t{args.input_w} * args.input_c),
-        row_words_(is_3x3(args) ? row_words(args) : 0),
         stripe_rows_(is_3x3(args) ? stripe_rows(args) : 0),
-        columns_(row_words_, args),
-        padding_(static_cast<uint8_t>(args.pad_value) * 0x01010101u),
+        expansion_(args, is_3x3(args) ? row_words(args) : 0),
         pairs_(static_cast<uint32_t*>(scratch)),
         weights_stride_((size_t{args.output_c} + 15) / 16 * 16),
-        sign_bias_(args.output_dtype == Dtype::kS8 ? 0x80 : 0) {}
+        sign_bias_(args.output_dtype == Dtype::kS8 ? 0x80 : 0) {
+#if defined(QPLAN_SCALAR_FPU)
+    const bool is_near = args.stride_w == 1;
+    plain_.pairs_bytes = args.output_w / 2 * (is_near ? 1 : 2) * kBlock * 4;
+    plain_.is_odd = args.output_w % 2;
+    plain_.out_stride = args.output_c;
+    plain_.in_step = (expansion_.words() * args.stride_h - plain_.is_odd * kBlock) * 4 - plain_.pairs_bytes;
+#endif
+  }
 
   void run(uint32_t begin, uint32_t end) {
     const TowardsZero rounding(outputs_.rounds_towards_zero());
@@ -111,7 +92,7 @@ class Depthwise {
 
  private:
   const uint8_t* image_of(uint32_t n) const {
-    return static_cast<const uint8_t*>(a_.input) + n * a_.input_h * row_bytes_;
+    return static_cast<const uint8_t*>(a_.input) + n * a_.input_h * expansion_.row_bytes();
   }
   int32_t value(uint8_t byte) const {
     return a_.input_dtype == Dtype::kS8 ? static_cast<int8_t>(byte) : byte;
@@ -141,11 +122,11 @@ class Depthwise {
       uint32_t kept = 0;
       if (row != begin && y != 0 && first < held) {
         kept = static_cast<uint32_t>(held - first);
-        move_rows(pairs_ + (held_rows_ - kept) * row_words_, kept);
+        move_rows(pairs_ + (held_rows_ - kept) * expansion_.words(), kept);
       }
-      uint32_t* to = pairs_ + kept * row_words_;
-      for (uint32_t i = kept; i < num_rows; ++i, to += row_words_) {
-        expand_row(image_of(n), first + static_cast<int32_t>(i), c, count, to);
+      if (kept < num_rows) {
+        expansion_.expand(image_of(n), first + static_cast<int32_t>(kept), num_rows - kept, c, count,
+                          pairs_ + kept * expansion_.words());
       }
       held = first + static_cast<int32_t>(num_rows);
       held_rows_ = num_rows;
@@ -159,7 +140,7 @@ class Depthwise {
   void move_rows(const uint32_t* from, uint32_t rows) const {
     if (from == pairs_) return;
     uint32_t* to = pairs_;
-    uint32_t* const end = to + rows * row_words_;
+    uint32_t* const end = to + rows * expansion_.words();
 #if defined(QPLAN_SCALAR_DSP)
     if (rows == 0) return;
     __asm__ volatile(
@@ -182,137 +163,31 @@ class Depthwise {
 #endif
   }
 
-  // Input row y of channels [c, c + count), as pairs of columns from -pad_left on.
-  __attribute__((noinline)) void expand_row(const uint8_t* image, int32_t y, uint32_t c, uint32_t count,
-                                            uint32_t* to) const {
-    if (y < 0 || static_cast<uint32_t>(y) >= a_.input_h) {
-      const int32_t outside = a_.pad_value - a_.input_zero_point;
-      fill_pairs(pair_of(outside, outside), row_words_ / kBlock, to);
-      return;
-    }
-    const uint8_t* row = image + static_cast<size_t>(y) * row_bytes_ + c;
-    if (a_.input_dtype == Dtype::kS8) {
-      count == kBlock ? expand_columns<true>(row, to) : expand_few_columns<true>(row, count, to);
-    } else {
-      count == kBlock ? expand_columns<false>(row, to) : expand_few_columns<false>(row, count, to);
-    }
-    if (a_.input_zero_point == 0) return;
-    const uint32_t zero_points = pair_of(a_.input_zero_point, a_.input_zero_point);
-    for (uint32_t i = 0; i < row_words_; ++i) to[i] = subtract_pairs(to[i], zero_points);
-  }
-
-  // Pairs of one value in all channels; returns where the next ones go.
-  static uint32_t* fill_pairs(uint32_t pair, uint32_t count, uint32_t* to) {
-    for (; count > 0; --count, to += kBlock) to[0] = to[1] = to[2] = to[3] = pair;
-    return to;
-  }
-
-  // Expands a row of a block of four channels: pairs outside the image, one that is half inside, whole ones,
-  // and the same on the right.
-  template <bool kSigned>
-  void expand_columns(const uint8_t* row, uint32_t* to) const {
-    const size_t stride = a_.input_c;
-    if (columns_.left != 0) to = fill_pairs(pair_of(a_.pad_value, a_.pad_value), columns_.left, to);
-    if (columns_.begins_odd) {
-      to = store_pairs(pairs_of<kSigned>(padding_, load_quad(row)), to);
-      row += stride;
-    }
-    if (columns_.whole != 0) {
-      to = expand_pairs<kSigned>(row, stride, columns_.whole, to);
-      row += 2 * stride * columns_.whole;
-    }
-    if (columns_.ends_odd) to = store_pairs(pairs_of<kSigned>(load_quad(row), padding_), to);
-    if (columns_.right != 0) fill_pairs(pair_of(a_.pad_value, a_.pad_value), columns_.right, to);
-  }
-
-  // Pairs of neighbouring columns; returns where the next ones go.
-  template <bool kSigned>
-  static uint32_t* expand_pairs(const uint8_t* from, size_t stride, uint32_t pairs, uint32_t* to) {
-    uint32_t* const end = to + pairs * kBlock;
-#if defined(QPLAN_SCALAR_DSP)
-#define QPLAN_EXPAND_PAIRS(extend)                                                                   \
-  __asm__ volatile(                                                                                  \
-      "1:\n\t"                                                                                       \
-      "ldr r3, [%[from]]\n\t"                                                                        \
-      "ldr r4, [%[from], %[stride]]\n\t"                                                             \
-      "add %[from], %[from], %[stride], lsl #1\n\t" extend " r5, r3\n\t" extend " r6, r4\n\t" extend \
-      " r8, r3, ror #8\n\t" extend                                                                   \
-      " r9, r4, ror #8\n\t"                                                                          \
-      "pkhbt r3, r5, r6, lsl #16\n\t"                                                                \
-      "pkhbt r4, r8, r9, lsl #16\n\t"                                                                \
-      "pkhtb r5, r6, r5, asr #16\n\t"                                                                \
-      "pkhtb r6, r9, r8, asr #16\n\t"                                                                \
-      "stmia %[to]!, {r3, r4, r5, r6}\n\t"                                                           \
-      "cmp %[to], %[end]\n\t"                                                                        \
-      "bne 1b\n\t"                                                                                   \
-      : [from] "+r"(from), [to] "+r"(to)                                                             \
-      : [stride] "r"(stride), [end] "r"(end)                                                         \
-      : "r3", "r4", "r5", "r6", "r8", "r9", "cc", "memory")
-    if constexpr (kSigned) {
-      QPLAN_EXPAND_PAIRS("sxtb16");
-    } else {
-      QPLAN_EXPAND_PAIRS("uxtb16");
-    }
-#undef QPLAN_EXPAND_PAIRS
-#else
-    for (; to != end; to += kBlock, from += 2 * stride) {
-      store_pairs(pairs_of<kSigned>(load_quad(from), load_quad(from + stride)), to);
-    }
-#endif
-    return to;
-  }
-
-  // Expands a row of the last block, which has fewer than four channels.
-  template <bool kSigned>
-  __attribute__((noinline)) void expand_few_columns(const uint8_t* row, uint32_t count, uint32_t* to) const {
-    for (uint32_t pair = 0; pair < row_words_ / kBlock; ++pair) {
-      const uint32_t x = 2 * pair - a_.pad_left;  // wraps below 0
-      to = store_pairs(pairs_of<kSigned>(column(row, x, count), column(row, x + 1, count)), to);
-    }
-  }
-
-  // The channels of a column of a row; outside the image, those of the padding.
-  uint32_t column(const uint8_t* row, uint32_t x, uint32_t count) const {
-    if (x >= a_.input_w) return padding_;
-    const uint8_t* from = row + size_t{x} * a_.input_c;
-    uint32_t quad = 0;
-    for (uint32_t i = 0; i < count; ++i) quad |= static_cast<uint32_t>(from[i]) << (8 * i);
-    return quad;
-  }
-
-  // A pair of neighbouring columns for each channel of a block.
-  struct Pairs {
-    uint32_t of[kBlock];
-  };
-  template <bool kSigned>
-  static Pairs pairs_of(uint32_t left, uint32_t right) {
-    const uint32_t left_even = kSigned ? even_bytes(left) : even_bytes_u8(left);
-    const uint32_t right_even = kSigned ? even_bytes(right) : even_bytes_u8(right);
-    const uint32_t left_odd = kSigned ? odd_bytes(left) : odd_bytes_u8(left);
-    const uint32_t right_odd = kSigned ? odd_bytes(right) : odd_bytes_u8(right);
-    return {{low_halves(left_even, right_even), low_halves(left_odd, right_odd),
-             high_halves(left_even, right_even), high_halves(left_odd, right_odd)}};
-  }
-  static uint32_t* store_pairs(const Pairs& pairs, uint32_t* to) {
-    for (uint32_t i = 0; i < kBlock; ++i) to[i] = pairs.of[i];
-    return to + kBlock;
-  }
-
   // Reads the weights of channels [c, c + count), which all stripes use. The layout has whole blocks.
   __attribute__((noinline)) void read_channels(uint32_t c, uint32_t count, Channel* channels) const {
     const int8_t* at = a_.weights + c;
     for (uint32_t ky = 0; ky < kWindow; ++ky, at += kWindow * weights_stride_) {
       const uint32_t left = load_quad(at), middle = load_quad(at + weights_stride_),
                      right = load_quad(at + 2 * weights_stride_);
-      const Pairs first = pairs_of<true>(left, middle), last = pairs_of<true>(middle, right);
-      for (uint32_t i = 0; i < kBlock; ++i) channels[i].weights[ky] = {first.of[i], last.of[i]};
+      const uint32_t left_even = even_bytes(left), middle_even = even_bytes(middle),
+                     right_even = even_bytes(right);
+      channels[0].weights[ky] = {low_halves(left_even, middle_even), low_halves(middle_even, right_even)};
+      channels[2].weights[ky] = {high_halves(left_even, middle_even), high_halves(middle_even, right_even)};
+      const uint32_t left_odd = odd_bytes(left), middle_odd = odd_bytes(middle), right_odd = odd_bytes(right);
+      channels[1].weights[ky] = {low_halves(left_odd, middle_odd), low_halves(middle_odd, right_odd)};
+      channels[3].weights[ky] = {high_halves(left_odd, middle_odd), high_halves(middle_odd, right_odd)};
     }
     if (a_.weights_zero_point != 0) center(channels);
-    const bool has_form = outputs_.has_form(c);
-    for (uint32_t i = 0; i < count; ++i) {
-      channels[i].bias = a_.bias[c + i];
-      channels[i].scale = has_form ? a_.float_scale[c + i] : 0.0f;
-      channels[i].offset = has_form ? a_.float_offset[c + i] : 0.0f;
+    const int32_t* bias = a_.bias + c;
+    if (!outputs_.has_form(c)) {
+      for (uint32_t i = 0; i < count; ++i) channels[i].bias = bias[i];
+      return;
+    }
+    const float *scale = a_.float_scale + c, *offset = a_.float_offset + c;
+    for (uint32_t i = 0; i < count; ++i, ++channels) {
+      channels->bias = bias[i];
+      channels->scale = scale[i];
+      channels->offset = offset[i];
     }
   }
 
@@ -325,21 +200,13 @@ class Depthwise {
     }
   }
 
-  void run_stripe_of_block(const Channel* channels, uint32_t count, uint32_t rows, uint32_t c,
-                           uint8_t* out) const {
+  void run_stripe_of_block(const Channel* channels, uint32_t count, uint32_t rows, uint32_t c, uint8_t* out) {
 #if defined(QPLAN_SCALAR_FPU)
     if (outputs_.is_full() && sign_bias_ != 0 && outputs_.has_form(c)) {
-      const bool is_near = a_.stride_w == 1;
-      PlainRows plain;
-      plain.rows = rows;
-      plain.pairs_bytes = a_.output_w / 2 * (is_near ? 1 : 2) * kBlock * 4;
-      plain.is_odd = a_.output_w % 2;
-      plain.out_stride = a_.output_c;
-      plain.in_step = (row_words_ * a_.stride_h - plain.is_odd * kBlock) * 4 - plain.pairs_bytes;
-      for (uint32_t i = 0; i < count; ++i) {
-        (is_near ? run_plain_rows<true> : run_plain_rows<false>)(pairs_ + i, channels + i, row_words_ * 4,
-                                                                 out + i, &plain);
-      }
+      plain_.rows_bytes = rows * expansion_.words() * a_.stride_h * 4;
+      plain_.channels = count;
+      (a_.stride_w == 1 ? run_plain_rows<true> : run_plain_rows<false>)(pairs_, channels,
+                                                                        expansion_.words() * 4, out, &plain_);
       return;
     }
 #endif
@@ -368,15 +235,16 @@ class Depthwise {
   template <typename Output>
   void run_stripe(const uint32_t* pairs, const RowWeights* weights, uint32_t rows, int32_t bias, uint8_t* out,
                   const Output& output) const {
-    const size_t step = size_t{row_words_} * a_.stride_h, out_step = size_t{a_.output_w} * a_.output_c;
+    const size_t step = size_t{expansion_.words()} * a_.stride_h,
+                 out_step = size_t{a_.output_w} * a_.output_c;
     if (a_.stride_w == 1) {
       for (; rows > 0; --rows, pairs += step, out += out_step) {
-        run_row(pairs, row_words_, *weights, weights[1], weights[2], bias, a_.output_w, out, a_.output_c,
-                output);
+        run_row(pairs, expansion_.words(), *weights, weights[1], weights[2], bias, a_.output_w, out,
+                a_.output_c, output);
       }
     } else {
       for (; rows > 0; --rows, pairs += step, out += out_step) {
-        run_strided_row(pairs, row_words_, *weights, weights[1], weights[2], bias, a_.output_w, out,
+        run_strided_row(pairs, expansion_.words(), *weights, weights[1], weights[2], bias, a_.output_w, out,
                         a_.output_c, output);
       }
     }
@@ -450,7 +318,7 @@ class Depthwise {
     for (uint32_t ky = 0; ky < a_.kernel_h; ++ky) {
       const int32_t y = y0 + static_cast<int32_t>(ky * a_.dilation_h);
       const bool is_row = y >= 0 && static_cast<uint32_t>(y) < a_.input_h;
-      const uint8_t* row = image + (is_row ? static_cast<uint32_t>(y) * row_bytes_ : 0) + c;
+      const uint8_t* row = image + (is_row ? static_cast<uint32_t>(y) * expansion_.row_bytes() : 0) + c;
       for (uint32_t kx = 0; kx < a_.kernel_w; ++kx, weights += weights_stride_) {
         const int32_t x = x0 + static_cast<int32_t>(kx * a_.dilation_w);
         const bool is_inside = is_row && x >= 0 && static_cast<uint32_t>(x) < a_.input_w;
@@ -465,14 +333,15 @@ class Depthwise {
 
   const DepthwiseConv2dArgs& a_;
   const Outputs<DepthwiseConv2dArgs> outputs_;
-  const size_t row_bytes_;
-  const uint32_t row_words_, stripe_rows_;
-  const Columns columns_;
-  const uint32_t padding_;  // four channels of a column outside the image
-  uint32_t* const pairs_;   // [input row][pair][channel]
+  const uint32_t stripe_rows_;
+  const RowExpansion expansion_;
+  uint32_t* const pairs_;  // [input row][pair][channel]
   const size_t weights_stride_;
   [[maybe_unused]] const uint32_t sign_bias_;  // of processors with a saturating shift
-  uint32_t held_rows_ = 0;  // of the stripe before
+  uint32_t held_rows_ = 0;                     // of the stripe before
+#if defined(QPLAN_SCALAR_FPU)
+  PlainRows plain_;
+#endif
 };
 
 #endif

@@ -1,18 +1,16 @@
-// Outputs of a channel's windows of 3x3, two at a time, by hand-written assembly for cores with the DSP
-// extension and floating point: what depthwise_conv2d_scalar.cc runs where a product and a sum in float make
-// the outputs. Internal linkage only.
+// Outputs of windows of 3x3, channel by channel and two at a time, by hand-written assembly for cores with
+// the DSP extension and floating point: what depthwise_conv2d_scalar.cc runs where a product and a sum in
+// float make the outputs. Internal linkage only.
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_SCALAR_H_
 #define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_PLAIN_ROWS_SCALAR_H_
 
 #include <stdint.h>
 
+#include "kernels/depthwise_conv2d/depthwise_expand_scalar.h"
 #include "kernels/scalar/dsp.h"
 
 namespace qplan {
 namespace {
-
-constexpr uint32_t kBlock = 4;   // channels
-constexpr uint32_t kWindow = 3;  // rows and columns
 
 // The weights of a row of the window: the first two and the last two.
 struct RowWeights {
@@ -25,18 +23,20 @@ struct Channel {
 };
 
 #if defined(QPLAN_SCALAR_FPU)
-// Rows of outputs of a channel where Outputs::is_full() and outputs are int8.
+// Rows of outputs of a block where Outputs::is_full() and outputs are int8.
 struct PlainRows {
-  uint32_t in_step;  // bytes from the end of the pairs of a row to the next one
-  uint32_t rows;
+  uint32_t in_step;              // bytes from the end of the pairs of a row to the next one
   uint32_t pairs_bytes, is_odd;  // of the outputs of a row that come in pairs; whether there is one more
   uint32_t out_stride;           // bytes from an output to the next one
+  uint32_t rows_bytes;           // of the pairs of all rows
+  uint32_t channels;
 };
-static_assert(sizeof(Channel) == 36 && sizeof(PlainRows) == 20, "the assembly knows their fields");
+static_assert(sizeof(Channel) == 36 && sizeof(PlainRows) == 24, "the assembly knows their fields");
 
 // Registers are given out by hand: three words, six pairs of weights, two sums and three pointers are all
-// that there are. s9 is the end of the row, s10 and s11 are the bias, s14 the scale, s15 the offset, s18 to
-// s22 the fields of PlainRows.
+// that there are. s8 is the channel, s9 the end of the row, s10 and s11 are the bias, s12 is the end of the
+// rows, s14 the scale, s15 the offset, s16 where the channel's pairs begin, s17 its outputs, s18 to s23
+// are the fields of PlainRows.
 //
 // Two outputs (r1, r4) of windows that are one column apart, and of windows that are two apart; one output.
 #define QPLAN_ONE_ROW(word, load, first, last) \
@@ -68,68 +68,94 @@ static_assert(sizeof(Channel) == 36 && sizeof(PlainRows) == 20, "the assembly kn
   QPLAN_FAR_ROW("lr", "[r0, r2]", "r7", "r8")    \
   QPLAN_FAR_ROW("r11", "[r0, r2, lsl #1]", "r9", "r10")
 
-#define QPLAN_PLAIN_ROWS(two_outputs)        \
-  "vldmia r4, {s18-s22}\n\t"                 \
+#define QPLAN_STORE_TWO(two_outputs)      \
+  "vmov r1, r4, s10, s11\n\t" two_outputs \
+  "vmov s0, s1, r1, r4\n\t"               \
+  "vmov.f32 s2, s15\n\t"                  \
+  "vmov.f32 s3, s15\n\t"                  \
+  "vcvt.f32.s32 s0, s0\n\t"               \
+  "vcvt.f32.s32 s1, s1\n\t"               \
+  "vfma.f32 s2, s0, s14\n\t"              \
+  "vfma.f32 s3, s1, s14\n\t"              \
+  "vcvt.u32.f32 s2, s2\n\t"               \
+  "vcvt.u32.f32 s3, s3\n\t"               \
+  "vmov r1, r4, s2, s3\n\t"               \
+  "usat r1, #8, r1\n\t"                   \
+  "usat r4, #8, r4\n\t"                   \
+  "eor r1, r1, #128\n\t"                  \
+  "eor r4, r4, #128\n\t"                  \
+  "strb r1, [r3]\n\t"                     \
+  "vmov r1, s21\n\t"                      \
+  "strb r4, [r3, r1]\n\t"                 \
+  "add r3, r3, r1, lsl #1\n\t"
+
+// bytes: of the pairs that two outputs move on by. Four outputs in a round; an odd pair of them begins in its
+// middle.
+#define QPLAN_PLAIN_ROWS(two_outputs, bytes) \
+  "vmov s8, r1\n\t" \
+  "vmov s16, s17, r0, r3\n\t" \
+  "vldmia r4, {s18-s23}\n\t" \
+  "5:\n\t" /* A channel. */ \
+  "vmov r1, s8\n\t" \
   "ldmia r1!, {r5, r6, r7, r8, r9, r10}\n\t" \
-  "vldr s10, [r1]\n\t"                       \
-  "vldr s11, [r1]\n\t"                       \
-  "vldr s14, [r1, #4]\n\t"                   \
-  "vldr s15, [r1, #8]\n" /* A row. */        \
-  "1:\n\t"                                   \
-  "vmov r1, s20\n\t"                         \
-  "ldr r12, [r0]\n\t"                        \
-  "ldr lr, [r0, r2]\n\t"                     \
-  "ldr r11, [r0, r2, lsl #1]\n\t"            \
-  "cmp r1, #0\n\t"                           \
-  "beq 3f\n\t"                               \
-  "add r1, r1, r0\n\t"                       \
-  "vmov s9, r1\n"                            \
-  "2:\n\t"                                   \
-  "vmov r1, r4, s10, s11\n\t" two_outputs    \
-  "vmov s0, s1, r1, r4\n\t"                  \
-  "vmov.f32 s2, s15\n\t"                     \
-  "vmov.f32 s3, s15\n\t"                     \
-  "vcvt.f32.s32 s0, s0\n\t"                  \
-  "vcvt.f32.s32 s1, s1\n\t"                  \
-  "vfma.f32 s2, s0, s14\n\t"                 \
-  "vfma.f32 s3, s1, s14\n\t"                 \
-  "vcvt.u32.f32 s2, s2\n\t"                  \
-  "vcvt.u32.f32 s3, s3\n\t"                  \
-  "vmov r1, r4, s2, s3\n\t"                  \
-  "usat r1, #8, r1\n\t"                      \
-  "usat r4, #8, r4\n\t"                      \
-  "eor r1, r1, #128\n\t"                     \
-  "eor r4, r4, #128\n\t"                     \
-  "strb r1, [r3]\n\t"                        \
-  "vmov r1, s22\n\t"                         \
-  "strb r4, [r3, r1]\n\t"                    \
-  "add r3, r3, r1, lsl #1\n\t"               \
-  "vmov r1, s9\n\t"                          \
-  "cmp r0, r1\n\t"                           \
-  "bne 2b\n" /* One more. */                 \
-  "3:\n\t"                                   \
-  "vmov r1, s21\n\t"                         \
-  "cmp r1, #0\n\t"                           \
-  "beq 4f\n\t"                               \
-  "vmov r1, s10\n\t" QPLAN_ONE               \
-  "vmov s0, r1\n\t"                          \
-  "vmov.f32 s2, s15\n\t"                     \
-  "vcvt.f32.s32 s0, s0\n\t"                  \
-  "vfma.f32 s2, s0, s14\n\t"                 \
-  "vcvt.u32.f32 s2, s2\n\t"                  \
-  "vmov r1, s2\n\t"                          \
-  "usat r1, #8, r1\n\t"                      \
-  "eor r1, r1, #128\n\t"                     \
-  "vmov r4, s22\n\t"                         \
-  "strb r1, [r3]\n\t"                        \
-  "add r3, r3, r4\n"                         \
-  "4:\n\t"                                   \
-  "vmov r1, s18\n\t"                         \
-  "add r0, r0, r1\n\t"                       \
-  "vmov r1, s19\n\t"                         \
-  "subs r1, r1, #1\n\t"                      \
-  "vmov s19, r1\n\t"                         \
-  "bne 1b\n\t"
+  "vldr s10, [r1]\n\t" \
+  "vldr s14, [r1, #4]\n\t" \
+  "vldr s15, [r1, #8]\n\t" \
+  "add r1, r1, #12\n\t" \
+  "vmov s8, r1\n\t" \
+  "vmov r1, s22\n\t" \
+  "vmov.f32 s11, s10\n\t" \
+  "add r1, r1, r0\n\t" \
+  "vmov s12, r1\n\t" \
+  "1:\n\t" /* A row. */ \
+  "vmov r1, s19\n\t" \
+  "ldr r12, [r0]\n\t" \
+  "ldr lr, [r0, r2]\n\t" \
+  "ldr r11, [r0, r2, lsl #1]\n\t" \
+  "add r4, r1, r0\n\t" \
+  "vmov s9, r4\n\t" \
+  "tst r1, #" bytes "\n\t" \
+  "bne 6f\n\t" \
+  "cmp r1, #0\n\t" \
+  "beq 3f\n\t" \
+  "2:\n\t" \
+  QPLAN_STORE_TWO(two_outputs) \
+  "6:\n\t" \
+  QPLAN_STORE_TWO(two_outputs) \
+  "vmov r1, s9\n\t" \
+  "cmp r0, r1\n\t" \
+  "bne 2b\n\t" \
+  "3:\n\t" /* One more. */ \
+  "vmov r1, s20\n\t" \
+  "cmp r1, #0\n\t" \
+  "beq 4f\n\t" \
+  "vmov r1, s10\n\t" \
+  QPLAN_ONE \
+  "vmov s0, r1\n\t" \
+  "vmov.f32 s2, s15\n\t" \
+  "vcvt.f32.s32 s0, s0\n\t" \
+  "vfma.f32 s2, s0, s14\n\t" \
+  "vcvt.u32.f32 s2, s2\n\t" \
+  "vmov r1, s2\n\t" \
+  "usat r1, #8, r1\n\t" \
+  "eor r1, r1, #128\n\t" \
+  "vmov r4, s21\n\t" \
+  "strb r1, [r3]\n\t" \
+  "add r3, r3, r4\n\t" \
+  "4:\n\t" \
+  "vmov r1, s18\n\t" \
+  "add r0, r0, r1\n\t" \
+  "vmov r1, s12\n\t" \
+  "cmp r0, r1\n\t" \
+  "bne 1b\n\t" \
+  "vmov r0, r3, s16, s17\n\t" \
+  "vmov r1, s23\n\t" \
+  "add r0, r0, #4\n\t" \
+  "add r3, r3, #1\n\t" \
+  "subs r1, r1, #1\n\t" \
+  "vmov s16, s17, r0, r3\n\t" \
+  "vmov s23, r1\n\t" \
+  "bne 5b\n\t"
 
 template <bool kNear>
 __attribute__((noinline)) void run_plain_rows(const uint32_t* pairs, const Channel* channel,
@@ -140,17 +166,19 @@ __attribute__((noinline)) void run_plain_rows(const uint32_t* pairs, const Chann
   register uint8_t* r3 __asm__("r3") = out;
   register const PlainRows* r4 __asm__("r4") = rows;
   if constexpr (kNear) {
-    __asm__ volatile(QPLAN_PLAIN_ROWS(QPLAN_NEAR_TWO)
+    __asm__ volatile(QPLAN_PLAIN_ROWS(QPLAN_NEAR_TWO, "16")
                      : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r4)
                      :
-                     : "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s9",
-                       "s10", "s11", "s14", "s15", "s18", "s19", "s20", "s21", "s22", "cc", "memory");
+                     : "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s8",
+                       "s9", "s10", "s11", "s12", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21",
+                       "s22", "s23", "cc", "memory");
   } else {
-    __asm__ volatile(QPLAN_PLAIN_ROWS(QPLAN_FAR_TWO)
+    __asm__ volatile(QPLAN_PLAIN_ROWS(QPLAN_FAR_TWO, "32")
                      : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r4)
                      :
-                     : "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s9",
-                       "s10", "s11", "s14", "s15", "s18", "s19", "s20", "s21", "s22", "cc", "memory");
+                     : "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "s0", "s1", "s2", "s3", "s8",
+                       "s9", "s10", "s11", "s12", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21",
+                       "s22", "s23", "cc", "memory");
   }
 }
 #endif

@@ -17,7 +17,12 @@ struct Average {
                            args.clamp_max);
     }
     const int64_t half = sum > 0 ? count / 2 : -(count / 2);
-    return static_cast<int32_t>((sum + half) / count);
+    const int64_t rounded = sum + half;
+    // Processors of 32 bits divide these in one instruction, and longer ones in sixty.
+    if (rounded == static_cast<int32_t>(rounded) && count <= INT32_MAX) {
+      return static_cast<int32_t>(rounded) / static_cast<int32_t>(count);
+    }
+    return static_cast<int32_t>(rounded / count);
   }
 };
 

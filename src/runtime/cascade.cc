@@ -17,12 +17,14 @@ Integer round_up_64(Integer bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// The arguments of all layers take kilobytes of stack. Processors of 32 bits bind those of a layer again for
-// each block of rows; others keep them, which saves 1 to 2 % of a network's time.
-constexpr bool kKeepsArgs = sizeof(void*) > 4;
+// The arguments of all layers take kilobytes. Processors of 64 bits keep them on the stack, which saves 1 to
+// 2 % of a network's time. Those of 32 bits have them in scratch memory, where the plan says so; elsewhere
+// they bind those of a layer again for each block of rows.
+constexpr bool kIsOnStack = sizeof(void*) > 4;
 
 static_assert(sizeof(Conv2dArgs) <= kLayerArgsBytes && sizeof(AddArgs) <= kLayerArgsBytes,
               "what families of layers take");
+static_assert(kIsOnStack || kLayerArgsBytes % kArgsAlignment == 0, "arguments follow one another in scratch");
 
 // What is kept of the layers, on the stack of the function that asks.
 #define QPLAN_LAYER_STORAGE(args) \
@@ -42,7 +44,7 @@ struct KeptArgs<false> {
 
 // What is kept of a layer while a cascade runs. It is on the stack, so that its view is made again when it is
 // asked for, and sizes have the width of addresses: init has checked that the tiles fit into memory.
-struct Layer : KeptArgs<kKeepsArgs> {
+struct Layer : KeptArgs<kIsOnStack> {
   const KernelFamily* family;
   uint32_t moving;     // input
   size_t output_row;   // bytes
@@ -51,61 +53,70 @@ struct Layer : KeptArgs<kKeepsArgs> {
   RowWindow window;    // of the moving input, with the rows that it has
 };
 
+// Where a plan says that arguments are kept: bytes at the beginning of the scratch.
+size_t kept_bytes(const CascadeArgs& args) {
+  return args.keeps_args ? round_up_64(args.num_layers * kKeptLayerBytes) : 0;
+}
+
 struct Layers {
   const CascadeArgs& cascade;
-  void* const room;    // for the arguments of one layer
-  Layer* const layer;  // count of them
-  const uint32_t count;
+  const format::CascadeParams* const params;
+  uint8_t* const room;        // for the arguments of one layer, or of all
+  const size_t room_of_next;  // bytes from a layer's to the next one's; 0: all share it
+  Layer* const layer;         // count() of them
   const uint32_t block_rows;  // of output
   size_t input_row = 0;       // bytes of a row that the first layer reads
   uint64_t tile_bytes = 0;    // of all tiles
 
-  Layers(const CascadeArgs& args, uint32_t isa, void* layer_room, Layer* layers)
+  Layers(const CascadeArgs& args, uint32_t isa, void* layer_room, Layer* layers, size_t next = 0)
       : cascade(args),
-        room(layer_room),
+        params(args.step.step->params_as_CascadeParams()),
+        room(static_cast<uint8_t*>(layer_room)),
+        room_of_next(next),
         layer(layers),
-        count(args.num_layers),
         block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)) {
-    for (uint32_t i = 0; i < count; ++i) bind(i);
+    for (uint32_t i = 0; i < count(); ++i) bind(i);
     uint32_t rows = block_rows;
-    for (uint32_t i = count; i-- > 0;) {
+    for (uint32_t i = count(); i-- > 0;) {
       Layer& at = layer[i];
       at.tile_rows = rows;
       rows = at.window.span(rows);
     }
-    for (uint32_t i = 0; i + 1 < count; ++i) {
+    for (uint32_t i = 0; i + 1 < count(); ++i) {
       layer[i].tile_offset = static_cast<size_t>(tile_bytes);
       tile_bytes += round_up_64(uint64_t{layer[i].tile_rows} * layer[i].output_row);
     }
   }
 
-  StepView view(uint32_t i) const { return cascade_layer(cascade.step, i); }
+  uint32_t count() const { return cascade.num_layers; }
+  StepView view(uint32_t i) const { return cascade_layer(cascade.step, *params, i); }
   // Bytes of a row of the moving input.
   size_t row_read(uint32_t i) const { return i == 0 ? input_row : layer[i - 1].output_row; }
 
-  // Arguments of the whole layer, in the room.
+  // Arguments of the layer, which may have been cut.
   void* get_args(uint32_t i) const {
-    if (kKeepsArgs) {
+    if (kIsOnStack) {
       layer[i].copy_to(room);
-    } else {
+    } else if (room_of_next == 0) {
       bind_args(i);
     }
-    return room;
+    return room_of(i);
   }
+  void* room_of(uint32_t i) const { return room + i * room_of_next; }
 
  private:
   // Cannot fail: the session's init has bound and checked each layer.
   __attribute__((noinline)) void bind_args(uint32_t i) const {
-    (void)layer[i].family->bind(view(i), false, room, nullptr);
+    (void)layer[i].family->bind(view(i), false, room_of(i), nullptr);
   }
 
   void bind(uint32_t i) {
     Layer& at = layer[i];
     const uint32_t input_h = measure(i);
     bind_args(i);
-    at.window = at.family->row_cut->window(room);
+    at.window = at.family->row_cut->window(room_of(i));
     if (at.window.input_h > input_h) at.window.input_h = input_h;
-    at.keep(room);
+    at.keep(room_of(i));
   }
 
   // Returns the rows of the moving input.
@@ -125,24 +136,24 @@ struct Layers {
   }
 };
 
-const KernelVariant* variant_for(const Layers& layers, uint32_t i, const void* args, uint32_t isa,
+const KernelVariant* variant_for(const Layer& layer, const StepView& view, const void* args, uint32_t isa,
                                  size_t scratch) {
-  const uint64_t schedule = layers.view(i).step->schedule();
-  return choose_variant(*layers.layer[i].family, args, isa, scratch, schedule);
+  return choose_variant(*layer.family, args, isa, scratch, view.step->schedule());
 }
 
 // What a layer takes for the most rows that it makes at once: no family takes more for fewer.
 size_t layer_scratch(const Layers& layers, uint32_t i, uint32_t isa) {
   void* const args = layers.get_args(i);
   const Layer& layer = layers.layer[i];
-  const Rows rows = {0, layer.tile_rows};
-  layer.family->row_cut->cut(layers.view(i), layer.moving, 0, rows, nullptr, nullptr, args);
-  return round_up_64(variant_for(layers, i, args, isa, SIZE_MAX)->scratch_bytes(args));
+  const CutRows rows = {layer.moving, layer.window, 0, {0, layer.tile_rows}, nullptr, nullptr};
+  const StepView view = layers.view(i);
+  layer.family->row_cut->cut(view, rows, args);
+  return round_up_64(variant_for(layer, view, args, isa, SIZE_MAX)->scratch_bytes(args));
 }
 
 size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
   size_t most = 0;
-  for (uint32_t i = 0; i < layers.count; ++i) {
+  for (uint32_t i = 0; i < layers.count(); ++i) {
     const size_t bytes = layer_scratch(layers, i, isa);
     if (bytes > most) most = bytes;
   }
@@ -156,7 +167,7 @@ bool reads_ahead(const Layers& layers) {
   uint32_t held[kMaxCascadeLayers] = {};  // ends of the rows that tiles have had
   for (uint32_t y = 0; y < output_h; ++y) {
     Rows make = {y, y + 1};
-    uint32_t i = layers.count - 1;
+    uint32_t i = layers.count() - 1;
     for (; i > 0; --i) {
       const Rows need = layers.layer[i].window.reads(make);
       make = {need.begin < held[i - 1] ? held[i - 1] : need.begin, need.end};
@@ -164,7 +175,7 @@ bool reads_ahead(const Layers& layers) {
       if (make.begin >= make.end) break;
     }
     const uint64_t begin = uint64_t{layers.layer[0].window.reads(make).begin} * layers.input_row;
-    if (i == 0 && begin < uint64_t{y} * layers.layer[layers.count - 1].output_row) return false;
+    if (i == 0 && begin < uint64_t{y} * layers.layer[layers.count() - 1].output_row) return false;
   }
   return true;
 }
@@ -172,7 +183,7 @@ bool reads_ahead(const Layers& layers) {
 // Whether the last layer's output may take the place of the tensor, as far as layer i reads it.
 __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t tensor) {
   const StepView layer = layers.view(i);
-  const bool is_last = i + 1 == layers.count;
+  const bool is_last = i + 1 == layers.count();
   for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
     if (layer.step->inputs()->Get(k) != tensor) continue;
     const bool is_first = i == 0 && k == layers.layer[0].moving;
@@ -194,43 +205,44 @@ __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint3
 class Run {
  public:
   __attribute__((noinline))
+  // room: for the arguments of one layer; null: the scratch has room for those of all.
   Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, Layer* layers)
-      : args_(args),
-        isa_(isa),
-        layers_(args, isa, room, layers),
-        tiles_(static_cast<uint8_t*>(scratch)),
-        scratch_(tiles_ + layers_.tile_bytes),
+      : isa_(isa),
+        layers_(args, isa, room == nullptr ? scratch : room, layers, room == nullptr ? kKeptLayerBytes : 0),
+        tiles_(static_cast<uint8_t*>(scratch) + kept_bytes(args)),
         scratch_bytes_(most_layer_scratch(layers_, isa)) {}
 
   void work_items(uint32_t begin, uint32_t end) {
-    const uint32_t blocks = (args_.output_h + layers_.block_rows - 1) / layers_.block_rows;
-    if (args_.is_in_place) {
+    const uint32_t blocks = (args().output_h + layers_.block_rows - 1) / layers_.block_rows;
+    if (args().is_in_place) {
       begin = 0;
-      end = args_.batch * blocks;
+      end = args().batch * blocks;
     }
     for (uint32_t work_item = begin; work_item < end; ++work_item) {
       const uint32_t image = work_item / blocks, first = work_item % blocks * layers_.block_rows;
       if (work_item == begin || first == 0) forget();
-      const uint32_t rest = args_.output_h - first;
+      const uint32_t rest = args().output_h - first;
       block(image, {first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)});
     }
   }
 
  private:
+  const CascadeArgs& args() const { return layers_.cascade; }
+
   void forget() {
     for (Rows& held : held_) held = {0, 0};
   }
 
   void block(uint32_t image, Rows output) {
     Rows make[kMaxCascadeLayers];
-    uint32_t first = layers_.count - 1;
+    uint32_t first = layers_.count() - 1;
     make[first] = output;
     while (first > 0) {
       make[first - 1] = advance(first, make[first]);
       if (make[first - 1].begin == make[first - 1].end) break;
       --first;
     }
-    for (uint32_t i = first; i < layers_.count; ++i) run(i, image, make[i]);
+    for (uint32_t i = first; i < layers_.count(); ++i) run(i, image, make[i]);
   }
 
   // Moves the tile before a layer on to the rows that the layer reads; returns those that are still to make.
@@ -254,7 +266,8 @@ class Run {
 
   void run(uint32_t index, uint32_t image, Rows output) {
     const KernelVariant* variant = prepare(index, image, output);
-    variant->run(layers_.room, 0, variant->work_items(layers_.room), scratch_);
+    const void* const args = layers_.room_of(index);
+    variant->run(args, 0, variant->work_items(args), tiles_ + layers_.tile_bytes);
   }
 
   // A function of its own, whose stack is free while the layer runs.
@@ -271,22 +284,20 @@ class Run {
              (need.begin - held_[index - 1].begin) * layers_.row_read(index);
     }
     uint8_t* to;
-    if (index + 1 == layers_.count) {
+    if (index + 1 == layers_.count()) {
       to = static_cast<uint8_t*>(view.output_data(0)) +
-           (size_t{image} * args_.output_h + output.begin) * layer.output_row;
+           (size_t{image} * args().output_h + output.begin) * layer.output_row;
     } else {
       to = tiles_ + layer.tile_offset + (output.begin - held_[index].begin) * layer.output_row;
     }
     void* const args = layers_.get_args(index);
-    layer.family->row_cut->cut(view, layer.moving, image, output, rows, to, args);
-    return variant_for(layers_, index, args, isa_, scratch_bytes_);
+    layer.family->row_cut->cut(view, {layer.moving, layer.window, image, output, rows, to}, args);
+    return variant_for(layer, view, args, isa_, scratch_bytes_);
   }
 
-  const CascadeArgs& args_;
   const uint32_t isa_;
   const Layers layers_;
   uint8_t* const tiles_;
-  uint8_t* const scratch_;
   const size_t scratch_bytes_;
   Rows held_[kMaxCascadeLayers] = {};  // by each tile, of the image at hand
 };
@@ -308,8 +319,9 @@ uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family,
 
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
-  for (uint32_t i = 0; i < layers.count; ++i) {
-    if (variant_for(layers, i, layers.get_args(i), isa, SIZE_MAX) == nullptr) return false;
+  for (uint32_t i = 0; i < layers.count(); ++i) {
+    const void* const bound = layers.get_args(i);
+    if (variant_for(layers.layer[i], layers.view(i), bound, isa, SIZE_MAX) == nullptr) return false;
   }
   return true;
 }
@@ -317,7 +329,7 @@ bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
 bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input) {
   const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint32_t tensor = args.step.step->inputs()->Get(input);
-  for (uint32_t i = 0; i < layers.count; ++i) {
+  for (uint32_t i = 0; i < layers.count(); ++i) {
     if (!layer_may_be_in_place(layers, i, tensor)) return false;
   }
   return true;
@@ -329,7 +341,7 @@ uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) {
 
 size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
-  const uint64_t bytes = layers.tile_bytes + most_layer_scratch(layers, isa);
+  const uint64_t bytes = kept_bytes(args) + layers.tile_bytes + most_layer_scratch(layers, isa);
   // More than there are addresses is more than any plan provides.
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }
@@ -338,7 +350,7 @@ uint64_t cascade_work(const CascadeArgs& args) {
   const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   uint64_t work = 0;
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
-  for (uint32_t i = layers.count; i-- > 0;) {
+  for (uint32_t i = layers.count(); i-- > 0;) {
     const Layer& at = layers.layer[i];
     work = saturating_sum(work, at.family->work(layers.get_args(i)));
     rows = at.window.span(rows);
@@ -356,7 +368,11 @@ uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa) {
 }
 
 void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch) {
-  Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)).work_items(begin, end);
+  if (!kIsOnStack && args.keeps_args) {
+    Run(args, isa, scratch, nullptr, QPLAN_LAYER_STORAGE(args)).work_items(begin, end);
+  } else {
+    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)).work_items(begin, end);
+  }
 }
 
 }  // namespace qplan

@@ -22,7 +22,7 @@ inline constexpr uint32_t kMaxCascadeLayers = 4;
 
 // Rows of output that are made at a time.
 enum CascadeKnob : uint32_t { kCascadeBlockRows };
-inline constexpr Knob kCascadeKnobs[] = {{"block_rows", KnobKind::kTile, 6, {1, 2, 4, 8, 16, 32}}};
+inline constexpr Knob kCascadeKnobs[] = {{"block_rows", KnobKind::kTile, 8, {1, 2, 4, 8, 16, 32, 3, 6}}};
 
 // Where the schedule does not say: the fewest times 4 rows that make this many pixels of output, as vectors
 // of the depthwise kernels take up to four rows; but one row for the reference, which gains nothing from more
@@ -41,8 +41,10 @@ struct LayerFamilies {
 // All that may be layers, with all variants.
 extern const LayerFamilies kCascadeLayerFamilies;
 
-// Room for the arguments of a layer, whichever family it has.
-inline constexpr size_t kLayerArgsBytes = sizeof(void*) == 4 ? 248 : kMaxArgsBytes;
+// Room for the arguments of a layer, whichever family it has; where pointers have 32 bits, as many bytes as
+// such a processor keeps of each at the beginning of the scratch.
+inline constexpr size_t kKeptLayerBytes = 248;
+inline constexpr size_t kLayerArgsBytes = sizeof(void*) == 4 ? kKeptLayerBytes : kMaxArgsBytes;
 // The arguments of a layer: in the room that the step's view has, or on the stack of the function that asks,
 // which must be no loop's. How many bytes of stack is hidden from the compiler, which would make them a part
 // of the frame whether there is room or not.
@@ -69,6 +71,8 @@ struct CascadeArgs {
   uint32_t wanted_rows = 0;  // of a block, by the schedule; 0: as is best
   // The output takes the place of an input: blocks run one after another, as one work item.
   bool is_in_place = false;
+  // The scratch has room for the arguments of all layers, before the tiles.
+  bool keeps_args = false;
 };
 
 // Rows of output of a block, [1, output_h], of layers up to `isa`.
@@ -79,6 +83,8 @@ uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family,
 
 // The step that layer `index` is.
 StepView cascade_layer(const StepView& cascade, uint32_t index);
+// The same with the cascade's parameters at hand.
+StepView cascade_layer(const StepView& cascade, const format::CascadeParams& params, uint32_t index);
 // The input of a layer whose rows come and go: the tile before it; of the first layer an activation.
 // num_inputs of the layer where there is none.
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family);

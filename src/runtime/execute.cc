@@ -117,8 +117,13 @@ qplan_status run_step(Session* session, uint32_t i) {
     return run_filled_step(session, i, *work, work + 1);
   } else {
     const uint16_t kernel = session->steps[i].family->id;
-    if (kernel == kKernel_chain && session->pool.num_threads == 1)
-      return run_unkept_step<(sizeof(CascadeArgs) + 7) / 8 * 8, kLayerArgsBytes>(session, i);
+    if (kernel == kKernel_chain && session->pool.num_threads == 1) {
+      constexpr size_t kBytes = (sizeof(CascadeArgs) + 7) / 8 * 8;
+      const format::KernelStep& step = session->plan.step(session->step_index(i));
+      return step.params_as_CascadeParams()->keeps_arguments()
+                 ? run_unkept_step<kBytes>(session, i)
+                 : run_unkept_step<kBytes, kLayerArgsBytes>(session, i);
+    }
     const size_t bytes = unkept_args_bytes(kernel);
     if (bytes == kSmallArgsBytes) return run_unkept_step<kSmallArgsBytes>(session, i);
     if (bytes == kConvolutionArgsBytes) return run_unkept_step<kConvolutionArgsBytes>(session, i);

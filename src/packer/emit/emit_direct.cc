@@ -246,9 +246,10 @@ class DirectCalls {
               is_last ? std::string("NULL") : cat("memory + ", scratch_of(index) + at, "u"), "},\n");
       if (!is_last) at += round_up(tiles[i] * row, 64);
       // As many rows as the layer makes at once: no family takes more scratch for fewer.
-      const KernelFamily& family = *call.family;
-      family.row_cut->cut(cascade_layer(view, static_cast<uint32_t>(i)), 0, 0,
-                          {0, static_cast<uint32_t>(tiles[i])}, nullptr, nullptr, call.args);
+      const RowCut& row_cut = *call.family->row_cut;
+      const Rows all = {0, static_cast<uint32_t>(tiles[i])};
+      row_cut.cut(cascade_layer(view, static_cast<uint32_t>(i)),
+                  {0, row_cut.window(call.args), 0, all, nullptr, nullptr}, call.args);
       scratch = std::max<uint64_t>(scratch, call.variant->scratch_bytes(call.args));
     }
     tables_ += table + "};\n\n";

@@ -113,6 +113,7 @@ Fields fields_of_layers(const format::CascadeParams& p) {
       result.emplace_back("tile" + std::to_string(i), dtype_text(tile) + " " + shape_text(tile));
     }
   }
+  if (p.keeps_arguments()) result.emplace_back("keeps_arguments", "true");
   return result;
 }
 

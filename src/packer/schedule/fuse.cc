@@ -1,4 +1,6 @@
 
+#include "src/packer/schedule/fuse.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -8,7 +10,6 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/schedule/cascade_links.h"
-#include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/runtime/bind/family.h"
 
@@ -16,9 +17,10 @@ namespace qplan::schedule {
 namespace {
 
 using target::Program;
+using target::ProgramStep;
 using target::TargetProfile;
 
-bool is_cascade(const target::ProgramStep& step) { return step.kernel == kKernel_chain; }
+bool is_cascade(const ProgramStep& step) { return step.kernel == kKernel_chain; }
 
 // Bytes of activations, and of the scratch of one worker.
 uint64_t bytes_of(const Program& scheduled, uint32_t planner_iterations) {
@@ -60,32 +62,75 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
   return best;
 }
 
-// Cascades make as many rows at a time as cost no memory: kernels expand rows of their inputs once for all
-// rows that they make. On small devices tiles are in the arena, whose peak is elsewhere for most of them.
-// Each try schedules the whole program: programs with more than kMaxTriedSteps steps in all tries keep the
-// blocks that they have from there on.
+// What the tries below do at most: each schedules the whole program. Programs with more steps in all tries
+// keep what they have from there on.
 constexpr uint64_t kMaxTriedSteps = 20000;
 
-Program with_larger_blocks(Program program, const TargetProfile& profile, const FuseOptions& options) {
+class CascadeTries {
+ public:
+  CascadeTries(Program program, const TargetProfile& profile, const FuseOptions& options)
+      : program_(std::move(program)), profile_(profile), options_(options) {
+    schedule_steps(&program_, profile, options.tuning);
+    least_ = bytes_of(program_, options.planner_iterations);
+  }
+
+  // The arguments of layers are kept in scratch memory. Otherwise they are on the stack, and each block of
+  // rows binds them anew, a thousand instructions for each layer.
+  CascadeTries& keep_arguments(uint64_t limit) {
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      if (!is_cascade(program_.steps[s])) continue;
+      attempt(s, limit,
+              [](ProgramStep* kept) { kept->params = target::CascadeParams{.keeps_arguments = true}; });
+    }
+    return *this;
+  }
+
+  // Cascades make as many rows at a time as cost no memory: kernels expand rows of their inputs once for all
+  // rows that they make.
+  CascadeTries& enlarge_blocks(uint64_t limit) {
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      if (!is_cascade(program_.steps[s])) continue;
+      for (const int rows : {16, 8, 6, 4, 3, 2}) {
+        const uint64_t bytes = inspect::parse_schedule(kKernel_chain, {{"block_rows", rows}}).bytes;
+        if (attempt(s, limit, [&](ProgramStep* larger) { larger->schedule.bytes = bytes; })) break;
+      }
+    }
+    return *this;
+  }
+
+  uint64_t least() const { return least_; }  // bytes before any try
+  Program program() { return std::move(program_); }
+
+ private:
+  // Whether the program with the change takes at most so many bytes; it is kept then.
+  template <typename Change>
+  bool attempt(size_t step, uint64_t limit, const Change& change) {
+    if ((tried_steps_ += program_.steps.size()) > kMaxTriedSteps) return false;
+    Program tried = program_;
+    change(&tried.steps[step]);
+    schedule_steps(&tried, profile_, options_.tuning);
+    if (bytes_of(tried, options_.planner_iterations) > limit) return false;
+    program_ = std::move(tried);
+    return true;
+  }
+
+  Program program_;
+  const TargetProfile& profile_;
+  const FuseOptions& options_;
+  uint64_t least_ = 0, tried_steps_ = 0;
+};
+
+// On small devices tiles are in the arena, whose peak is elsewhere for most cascades, so that time is to be
+// had for no memory. Without --fuse memory, arguments may take up to 1/24 more.
+Program with_fast_cascades(Program program, const TargetProfile& profile, const FuseOptions& options) {
   if (!program.is_small) return program;
   place_constants_last(&program);
   if (std::ranges::none_of(program.steps, is_cascade)) return program;
-  schedule_steps(&program, profile, options.tuning);
-  const uint64_t enough = bytes_of(program, options.planner_iterations);
-  uint64_t tried_steps = 0;
-  for (size_t s = 0; s < program.steps.size(); ++s) {
-    if (!is_cascade(program.steps[s])) continue;
-    for (const int rows : {16, 8, 4, 2}) {
-      if ((tried_steps += program.steps.size()) > kMaxTriedSteps) return program;
-      Program tried = program;
-      tried.steps[s].schedule.bytes = inspect::parse_schedule(kKernel_chain, {{"block_rows", rows}}).bytes;
-      schedule_steps(&tried, profile, options.tuning);
-      if (bytes_of(tried, options.planner_iterations) > enough) continue;
-      program = std::move(tried);
-      break;
-    }
-  }
-  return program;
+  CascadeTries tries(std::move(program), profile, options);
+  const uint64_t least = tries.least();
+  if (options.how == Fuse::kMemory) return tries.enlarge_blocks(least).keep_arguments(least).program();
+  const uint64_t limit = least + least / 24;
+  return tries.keep_arguments(limit).enlarge_blocks(limit).program();
 }
 
 }  // namespace
@@ -94,10 +139,10 @@ Program fuse_steps(const Program& lowered, const TargetProfile& profile, const F
   Program program = lowered;
   program.overwrites_inputs = program.is_small && options.how == Fuse::kMemory;
   if (options.how == Fuse::kMemory || (program.is_small && options.how == Fuse::kAuto)) {
-    return with_larger_blocks(fuse_for_memory(program, profile, options), profile, options);
+    return with_fast_cascades(fuse_for_memory(program, profile, options), profile, options);
   }
   Program fused = fuse_cascades(program, profile, options.how, options.tuning, options.log);
-  return with_larger_blocks(std::move(fused), profile, options);
+  return with_fast_cascades(std::move(fused), profile, options);
 }
 
 namespace {

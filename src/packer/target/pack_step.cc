@@ -168,7 +168,8 @@ Offset<void> pack_layers(const ProgramStep& cascade, size_t num_tensors, FlatBuf
   for (const ProgramTensor& tile : cascade.tiles) tiles.push_back(pack_tile(tile, builder));
   const auto layer_vector = builder.CreateVector(layers);
   const auto tile_vector = builder.CreateVector(tiles);
-  return format::CreateCascadeParams(builder, layer_vector, tile_vector).Union();
+  const bool keeps_arguments = cascade.params.get_if<CascadeParams>()->keeps_arguments;
+  return format::CreateCascadeParams(builder, layer_vector, tile_vector, keeps_arguments).Union();
 }
 
 }  // namespace

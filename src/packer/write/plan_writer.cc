@@ -93,7 +93,11 @@ AlignedBytes write_plan(const target::Program& program, const target::TargetProf
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
   // The version that added what this plan has: others have the bytes that they had before states.
-  header.version_minor = program.states.empty() ? 5 : format::kVersionMinor;
+  const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
+    const auto* cascade = step.params.get_if<target::CascadeParams>();
+    return cascade != nullptr && cascade->keeps_arguments;
+  });
+  header.version_minor = program.states.empty() && !keeps_arguments ? 5 : format::kVersionMinor;
   if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
   if (!program.states.empty()) header.required_features |= format::kFeatureStates;
   header.root_size = static_cast<uint32_t>(root.size());

@@ -123,17 +123,16 @@ bool accepts_rows(const StepView& step, uint32_t) {
 
 RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
-void cut_rows(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
-              void* storage) {
+void cut_rows(const StepView& step, const CutRows& rows, void* storage) {
   AddArgs& args = *static_cast<AddArgs*>(storage);
   const Shape shape = shape_of(step.output(0));
   const uint64_t row = uint64_t{shape[2]} * shape[3];
-  const size_t begin = static_cast<size_t>((uint64_t{image} * shape[1] + output.begin) * row);
-  const void*& other = input == 0 ? args.b : args.a;
-  if (other != nullptr) other = static_cast<const uint8_t*>(other) + begin;
-  (input == 0 ? args.a : args.b) = rows;
-  args.output = to;
-  args.broadcast.elements = args.broadcast.extents[0] = (output.end - output.begin) * row;
+  const size_t begin = static_cast<size_t>((uint64_t{rows.image} * shape[1] + rows.output.begin) * row);
+  const auto* other = static_cast<const uint8_t*>(step.input_data(1 - rows.input));
+  (rows.input == 0 ? args.b : args.a) = other == nullptr ? nullptr : other + begin;
+  (rows.input == 0 ? args.a : args.b) = rows.from;
+  args.output = rows.to;
+  args.broadcast.elements = args.broadcast.extents[0] = (rows.output.end - rows.output.begin) * row;
 }
 
 constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows};

@@ -64,6 +64,7 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
   args.batch = static_cast<uint32_t>(output[0]);
   args.output_h = static_cast<uint32_t>(output[1]);
   args.output_w = static_cast<uint32_t>(output[2]);
+  args.keeps_args = params_of(cascade).keeps_arguments();
   args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
   for (uint32_t i = 0; i < cascade.num_inputs() && data != nullptr; ++i) {
     args.is_in_place = args.is_in_place || cascade.input_data(i) == data;
@@ -132,24 +133,28 @@ const KernelFamily* LayerFamilies::find(uint16_t kernel) const {
 }
 
 StepView cascade_layer(const StepView& cascade, uint32_t index) {
+  return cascade_layer(cascade, params_of(cascade), index);
+}
+
+StepView cascade_layer(const StepView& cascade, const CascadeParams& params, uint32_t index) {
   StepView layer = cascade;
-  layer.step = params_of(cascade).layers()->Get(index);
+  layer.step = params.layers()->Get(index);
   if (cascade.plan == nullptr) return layer;
-  layer.tiles = params_of(cascade).tiles();
+  layer.tiles = params.tiles();
   layer.data = nullptr;
   layer.data_without_tiles = cascade.data;
   return layer;
 }
 
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family) {
-  if (family.row_cut == nullptr) return layer.num_inputs();
-  uint32_t moving = layer.num_inputs();
-  for (uint32_t i = layer.num_inputs(); i-- > 0;) {
+  const uint32_t num_inputs = layer.num_inputs();
+  if (family.row_cut == nullptr) return num_inputs;
+  uint32_t moving = num_inputs;
+  for (uint32_t i = num_inputs; i-- > 0;) {
     if (layer.is_tile(layer.step->inputs()->Get(i))) moving = i;
   }
-  if (moving < layer.num_inputs())
-    return family.row_cut->accepts(layer, moving) ? moving : layer.num_inputs();
-  for (uint32_t i = layer.num_inputs(); i-- > 0;) {
+  if (moving < num_inputs) return family.row_cut->accepts(layer, moving) ? moving : num_inputs;
+  for (uint32_t i = num_inputs; i-- > 0;) {
     if (!layer.is_constant(layer.step->inputs()->Get(i)) && family.row_cut->accepts(layer, i)) moving = i;
   }
   return moving;

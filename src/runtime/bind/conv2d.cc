@@ -303,20 +303,23 @@ RowWindow window(const void* storage) {
   return {a.stride_h, a.pad_top, rows, a.input_h};
 }
 
-void cut(const StepView&, uint32_t, uint32_t image, Rows output, const void* rows, void* to, void* storage) {
+void cut(const StepView& step, const CutRows& rows, void* storage) {
   Conv2dArgs& a = *static_cast<Conv2dArgs*>(storage);
-  const Rows input = window(storage).reads(output);
+  const Rows input = rows.window.reads(rows.output);
   // Not negative: where the rows do not begin with the image, the first window does not reach beyond them.
-  a.pad_top = static_cast<uint32_t>(int64_t{input.begin} + a.pad_top - int64_t{output.begin} * a.stride_h);
+  a.pad_top = static_cast<uint32_t>(int64_t{input.begin} + rows.window.pad_top -
+                                    int64_t{rows.output.begin} * a.stride_h);
   if (a.residual != nullptr) {  // which has no address while scratch is asked for
-    const uint64_t row = uint64_t{image} * a.output_h + output.begin;
-    a.residual = static_cast<const uint8_t*>(a.residual) + row * a.output_w * a.output_c;
+    const auto output_h = static_cast<uint32_t>(step.output_extents(0)[1]);
+    const uint64_t row = uint64_t{rows.image} * output_h + rows.output.begin;
+    a.residual =
+        static_cast<const uint8_t*>(step.input_data(residual_input(step))) + row * a.output_w * a.output_c;
   }
   a.batch = 1;
-  a.input = rows;
+  a.input = rows.from;
   a.input_h = input.end - input.begin;
-  a.output = to;
-  a.output_h = output.end - output.begin;
+  a.output = rows.to;
+  a.output_h = rows.output.end - rows.output.begin;
 }
 
 }  // namespace

@@ -84,17 +84,22 @@ struct RowWindow {
 };
 
 // What a family tells a cascade (src/runtime/cascade.h), which makes the rows of its output [n,h,w,c] a few
-// at a time from rows of one of its inputs. Both work on args that bind has filled and `accepts` has
-// accepted.
+// at a time from rows of one of its inputs. All work on args that bind has filled and `accepts` has accepted.
+struct CutRows {
+  uint32_t input;    // position of the input whose rows come and go
+  RowWindow window;  // what `window` said of args that had not been cut
+  uint32_t image;    // which of the batch
+  Rows output;
+  const void* from;  // rows of that input that the window reads for these
+  void* to;          // where the rows of the output go
+};
 struct RowCut {
   // Whether the step can be cut so, with the rows of this input coming and going.
   bool (*accepts)(const StepView& step, uint32_t input);
   // The rows of that input that rows of the output need.
   RowWindow (*window)(const void* args);
-  // Reduces the args to rows `output` of image n, where `rows` holds what the window reads of that input, and
-  // `to` gets them.
-  void (*cut)(const StepView& step, uint32_t input, uint32_t image, Rows output, const void* rows, void* to,
-              void* args);
+  // Reduces the args to rows of the output. They may have been cut before.
+  void (*cut)(const StepView& step, const CutRows& rows, void* args);
 };
 
 // Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as

@@ -37,13 +37,12 @@ bool accepts_rows(const StepView& step, uint32_t input) {
 
 RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
-void cut_rows(const StepView& step, uint32_t, uint32_t, Rows output, const void* rows, void* to,
-              void* storage) {
+void cut_rows(const StepView& step, const CutRows& rows, void* storage) {
   Lut8Args& args = *static_cast<Lut8Args*>(storage);
   const Shape shape = shape_of(step.output(0));
-  args.input = static_cast<const uint8_t*>(rows);
-  args.output = static_cast<uint8_t*>(to);
-  args.elements = uint64_t{output.end - output.begin} * shape[2] * shape[3];
+  args.input = static_cast<const uint8_t*>(rows.from);
+  args.output = static_cast<uint8_t*>(rows.to);
+  args.elements = uint64_t{rows.output.end - rows.output.begin} * shape[2] * shape[3];
 }
 
 constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows};

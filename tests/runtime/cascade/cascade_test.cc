@@ -102,14 +102,42 @@ TEST(CascadeMemory, LayersTakeNoLessForMoreRows) {
         size_t fewer = 0;
         for (uint32_t rows = 1; rows <= output_h; ++rows) {
           std::memcpy(args, bound, sizeof(args));
-          family.row_cut->cut(layer, cascade_moving_input(layer, family), 0, {0, rows}, nullptr, nullptr,
-                              args);
+          const RowWindow window = family.row_cut->window(args);
+          family.row_cut->cut(
+              layer, {cascade_moving_input(layer, family), window, 0, {0, rows}, nullptr, nullptr}, args);
           if (!family.variants[v].accepts(args)) continue;
           const size_t scratch = family.variants[v].scratch_bytes(args);
           EXPECT_GE(scratch, fewer) << family.variants[v].name << ", " << rows << " rows, seed " << seed;
           fewer = scratch;
         }
       }
+    }
+  }
+}
+
+// A cascade that keeps the arguments of its layers cuts the same ones for each block of rows.
+TEST(CascadeArguments, MayBeCutAgain) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    RandomCascade cascade(seed);
+    const StepView whole = cascade.cascade(0);
+    for (uint32_t i = 0; i < cascade.num_layers(); ++i) {
+      const StepView layer = cascade_layer(whole, i);
+      const KernelFamily& family = *kCascadeLayerFamilies.find(layer.step->kernel());
+      alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes] = {}, again[kMaxArgsBytes] = {};
+      Error error;
+      ASSERT_EQ(family.bind(layer, true, args, &error), QPLAN_OK) << error.text();
+      ASSERT_EQ(family.bind(layer, true, again, &error), QPLAN_OK) << error.text();
+      const int64_t* output = layer.output(0).extents;
+      const auto batch = static_cast<uint32_t>(output[0]), output_h = static_cast<uint32_t>(output[1]);
+      uint8_t row = 0;
+      CutRows rows = {
+          cascade_moving_input(layer, family), family.row_cut->window(args), 0, {0, 1}, &row, &row};
+      family.row_cut->cut(layer, rows, again);
+      rows.image = batch - 1;
+      rows.output = {output_h - 1, output_h};
+      family.row_cut->cut(layer, rows, args);
+      family.row_cut->cut(layer, rows, again);
+      EXPECT_EQ(std::memcmp(args, again, sizeof(args)), 0) << "layer " << i << ", seed " << seed;
     }
   }
 }

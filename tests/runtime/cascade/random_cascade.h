@@ -152,6 +152,7 @@ class CascadeBuilder {
   explicit CascadeBuilder(uint64_t seed) : random_(seed), is_signed_(random_.chance(0.5)) {}
 
   Random random_;
+  bool keeps_arguments_ = false;  // in scratch memory, on processors of 32 bits
 
  private:
   struct Tensor {
@@ -250,7 +251,7 @@ class CascadeBuilder {
       layers.push_back(step_table(layer, inputs, is_last ? layer.output : num_tensors + i));
       if (!is_last) tiles.push_back(tensor_table(tensors_[layer.output], 0));
     }
-    const auto params = format::CreateCascadeParamsDirect(builder_, &layers, &tiles);
+    const auto params = format::CreateCascadeParamsDirect(builder_, &layers, &tiles, keeps_arguments_);
     const std::vector<uint32_t> output = {layers_.back().output};
     const auto cascade =
         format::CreateKernelStepDirect(builder_, kKernel_chain, &cascade_inputs, &output,
@@ -283,6 +284,7 @@ class CascadeBuilder {
 class RandomCascade : public CascadeBuilder {
  public:
   explicit RandomCascade(uint64_t seed) : CascadeBuilder(seed) {
+    keeps_arguments_ = seed % 2 != 0;
     start({random_.integer(1, 2), random_.integer(1, 24), random_.integer(1, 24), random_.integer(1, 80)});
     const int64_t num_layers = random_.integer(2, kMaxCascadeLayers);
     for (int64_t i = 0; i < num_layers; ++i) {
