@@ -7,6 +7,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/conv2d_line_buffer.h"
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/interleave_rows.h"
@@ -14,9 +15,10 @@
 
 namespace qplan {
 
-// Declared by add.h too, but where a file is opened alone for an instruction set that this build does not
-// hold.
+// Declared by their headers too, but where a file is opened alone for an instruction set that this build
+// does not hold.
 QPLAN_DECLARE_VARIANT(QPLAN_SIMD_VECTOR_VARIANT(add), AddArgs)
+QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
 
 namespace {
 
@@ -160,7 +162,7 @@ inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, 
     const uint32_t stop = rest < end ? rest : end;
     place_taps(a, line_buffer, group, parts.tap_offsets);
     if (a.weights_zero_point != 0) row_sums(product, -a.weights_zero_point, parts.terms);
-    gemm(product, begin, stop);
+    QPLAN_SIMD_VARIANT(gemm)::run(product, begin, stop);
     begin = stop;
   }
 }
@@ -201,7 +203,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     const uint32_t first = group_begin(num_blocks, group, groups),
                    last = group_begin(num_blocks, group + 1, groups);
     if (args.has_residual) residual.first = residual_at(args, product.first_out);
-    args.groups == 1 ? gemm(product, first, last)
+    args.groups == 1 ? QPLAN_SIMD_VARIANT(gemm)::run(product, first, last)
                      : multiply_groups(args, line_buffer, first, last, parts, product);
     if (args.has_residual && !product_adds_residual(args)) {
       const uint32_t channels_end = last * 16 < args.output_c ? last * 16 : args.output_c;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/lstm/lstm_cell.h"
 #include "kernels/numeric/gemm.h"
@@ -10,6 +11,11 @@
 #include "kernels/simd/simd.h"
 
 namespace qplan {
+
+// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
+// hold.
+QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
+
 namespace {
 
 inline size_t lstm_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -41,7 +47,7 @@ inline void lstm_sums(const LstmArgs& args, const int8_t* weights, const int32_t
   product.tap_offsets = kNoOffset;
   product.num_channels = lstm_rows(args.shape);
   product.out_stride = size_t{product.num_channels} * sizeof(int32_t);
-  gemm(product, 0, (product.num_channels + 15) / 16);
+  QPLAN_SIMD_VARIANT(gemm)::run(product, 0, (product.num_channels + 15) / 16);
 }
 
 inline void lstm_samples(const LstmArgs& args, uint32_t begin, uint32_t end, void* scratch) {

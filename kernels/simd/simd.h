@@ -42,6 +42,7 @@
 #define QPLAN_SIMD_PASTE(name, isa) name##_##isa
 #define QPLAN_SIMD_JOIN(name, isa) QPLAN_SIMD_PASTE(name, isa)
 #define QPLAN_SIMD_NAMESPACE(name) namespace QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
+#define QPLAN_SIMD_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_ISA)
 // The variant of a family without dot products for the same processor.
 #define QPLAN_SIMD_VECTOR_VARIANT(name) QPLAN_SIMD_JOIN(name, QPLAN_SIMD_VECTORS)
 
