@@ -6,10 +6,17 @@
 # other target of the same CMakeLists.txt.
 #
 # Two files of a folder must therefore not use one name in their anonymous namespaces: most such pairs do not compile,
-# but a constant of one file can hide another's silently (src/vta/compiler has such names and stays out). With QPLAN_UNITY=OFF (preset
-# "separate") every file is compiled by itself: for editors, which want a command for each file, and for the check
-# that each file includes what it uses.
+# but a constant or a type of one file can silently hide one of an outer namespace from another file
+# (cmake/check_units.py looks for such names). With QPLAN_UNITY=OFF (preset "separate") every file is compiled by
+# itself: for editors, which want a command for each file, and for the check that each file includes what it uses.
 option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
+# Who builds qplan to use it compiles everything once, as CI does: large units. Who develops it compiles again and
+# again what a small change touches.
+set(default_unity_size 24)
+if(QPLAN_BUILD_TESTS OR QPLAN_FUZZ_TARGETS)
+  set(default_unity_size 6)
+endif()
+set(QPLAN_UNITY_SIZE ${default_unity_size} CACHE STRING "At most so many files are compiled at a time")
 
 function(qplan_unity target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ANY_FOLDER" "SIZE" "SKIP")
@@ -17,7 +24,7 @@ function(qplan_unity target)
     return()
   endif()
   if(NOT arg_SIZE)
-    set(arg_SIZE 6)
+    set(arg_SIZE ${QPLAN_UNITY_SIZE})
   endif()
   # The sources by folder.
   get_target_property(sources ${target} SOURCES)

@@ -7,11 +7,11 @@
 namespace qplan::ethosu::compiler {
 namespace {
 
-constexpr size_t kAlignment = 16;
+constexpr size_t kBlobAlignment = 16;
 
 template <typename T>
-uint64_t append(std::vector<uint8_t>* blob, const T* items, size_t count) {
-  blob->resize((blob->size() + kAlignment - 1) / kAlignment * kAlignment);
+uint64_t append_items(std::vector<uint8_t>* blob, const T* items, size_t count) {
+  blob->resize((blob->size() + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment);
   const uint64_t at = blob->size();
   const auto* const bytes = reinterpret_cast<const uint8_t*>(items);
   blob->insert(blob->end(), bytes, bytes + count * sizeof(T));
@@ -46,12 +46,12 @@ std::vector<uint8_t> write_blob(const Config& config, const BlobParts& parts) {
   header.payload_bytes = parts.payload.size();
 
   std::vector<uint8_t> blob(sizeof(header));
-  const uint64_t regions_at = append(&blob, parts.regions.data(), parts.regions.size());
-  append(&blob, parts.slots.data(), parts.slots.size());
-  append(&blob, labels.data(), labels.size());
-  append(&blob, text.data(), text.size());
-  header.payload_offset = append(&blob, parts.payload.data(), parts.payload.size());
-  const uint64_t constants_at = append(&blob, parts.constants.data(), parts.constants.size());
+  const uint64_t regions_at = append_items(&blob, parts.regions.data(), parts.regions.size());
+  append_items(&blob, parts.slots.data(), parts.slots.size());
+  append_items(&blob, labels.data(), labels.size());
+  append_items(&blob, text.data(), text.size());
+  header.payload_offset = append_items(&blob, parts.payload.data(), parts.payload.size());
+  const uint64_t constants_at = append_items(&blob, parts.constants.data(), parts.constants.size());
   for (size_t r = 0; r < parts.regions.size(); ++r) {
     BlobRegion region = parts.regions[r];
     if (region.kind != static_cast<uint32_t>(RegionKind::kConstants)) continue;

@@ -215,7 +215,7 @@ OpDef list::qnn_prod() {
 
 namespace {
 
-OpDef extremum(std::string name) {
+OpDef reduced_extremum(std::string name) {
   return {.name = std::move(name),
           .operands = {{"data"}},
           .attrs = {axis_attr(ir::Ints{}, AttrKind::kInts), {"keepdims", AttrKind::kBool, false}},
@@ -229,8 +229,8 @@ OpDef extremum(std::string name) {
 
 }  // namespace
 
-OpDef list::max() { return extremum("max"); }
-OpDef list::min() { return extremum("min"); }
+OpDef list::max() { return reduced_extremum("max"); }
+OpDef list::min() { return reduced_extremum("min"); }
 
 OpDef list::mean() {
   return {.name = "mean",

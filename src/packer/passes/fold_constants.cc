@@ -63,7 +63,7 @@ bool spend(const pattern::Pre& pre, pattern::PreNode node, const Constants& oper
 }
 
 // qnn.dequantize, with one scale and zero point or one for each index of its axis.
-Constants dequantized(pattern::PreNode node, const Constants& operands) {
+Constants evaluate_dequantize(pattern::PreNode node, const Constants& operands) {
   const ir::Constant& data = *operands[0];
   const ir::Shape& shape = data.type().shape;
   const size_t count = static_cast<size_t>(data.type().num_elements());
@@ -92,7 +92,7 @@ Constants dequantized(pattern::PreNode node, const Constants& operands) {
 
 std::optional<Constants> evaluate_node(pattern::PreNode node, const Constants& operands,
                                        const PassContext& context) {
-  if (node.is("qnn.dequantize")) return dequantized(node, operands);
+  if (node.is("qnn.dequantize")) return evaluate_dequantize(node, operands);
   if (node.op()->evaluate != nullptr) return node.op()->evaluate(node.node(), operands);
   if (!context.evaluate || op::is_product(node.op())) return std::nullopt;
   return context.evaluate(node.node(), operands);

@@ -10,7 +10,7 @@ namespace qplan::tfl {
 namespace {
 
 // Loops in loops, and operators in all rounds of all loops: a small file could ask for any number.
-constexpr uint32_t kMaxDepth = 8;
+constexpr uint32_t kMaxLoopDepth = 8;
 constexpr uint64_t kMaxOperators = uint64_t{1} << 18;
 
 [[noreturn]] void refuse_inside(const std::string& name, const std::string& caller,
@@ -72,7 +72,7 @@ class Body {
   static size_t checked(OpContext& op, int32_t index) {
     if (index <= 0 || op.graph().file().subgraph(static_cast<size_t>(index)) == nullptr)
       invalid(cat("there is no subgraph ", index));
-    if (op.graph().depth() >= kMaxDepth) throw Unsupported{"so many loops inside one another"};
+    if (op.graph().depth() >= kMaxLoopDepth) throw Unsupported{"so many loops inside one another"};
     return static_cast<size_t>(index);
   }
 

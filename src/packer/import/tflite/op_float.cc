@@ -42,14 +42,14 @@ void emit_unary(OpContext& op, const char* ir_op, ir::Attrs attrs = {}) {
   op.define(op.output(), op.emit(ir_op, {op.value(op.input(0))}, std::move(attrs)));
 }
 
-void import_clamp(OpContext& op, RealRange range) {
+void import_float_clamp(OpContext& op, RealRange range) {
   op.expect_counts(1, 1, 1);
   op.define(op.output(), emit_clip(op, op.value(op.input(0)), range));
 }
-void import_relu(OpContext& op) { import_clamp(op, {.min = 0.0f}); }
-void import_relu6(OpContext& op) { import_clamp(op, {0.0f, 6.0f}); }
-void import_relu_n1_to_1(OpContext& op) { import_clamp(op, {-1.0f, 1.0f}); }
-void import_relu_0_to_1(OpContext& op) { import_clamp(op, {0.0f, 1.0f}); }
+void import_relu(OpContext& op) { import_float_clamp(op, {.min = 0.0f}); }
+void import_relu6(OpContext& op) { import_float_clamp(op, {0.0f, 6.0f}); }
+void import_relu_n1_to_1(OpContext& op) { import_float_clamp(op, {-1.0f, 1.0f}); }
+void import_relu_0_to_1(OpContext& op) { import_float_clamp(op, {0.0f, 1.0f}); }
 
 void import_leaky_relu(OpContext& op) {
   emit_unary(op, "nn.leaky_relu",

@@ -127,7 +127,7 @@ MeanParams prod_params(const Lowering& lowering, const ir::Node& node) {
   return params;
 }
 
-void check_sum(const Matched& match) { (void)sum_params(match.lowering, *node_of(match)); }
+void check_reduced_sum(const Matched& match) { (void)sum_params(match.lowering, *node_of(match)); }
 void check_prod(const Matched& match) { (void)prod_params(match.lowering, *node_of(match)); }
 
 Constraint few_elements(const std::string& prefix) {
@@ -154,7 +154,7 @@ NodeSequence match_sum(const Lowering& lowering, uint32_t node) {
 }
 std::vector<Constraint> constraints_of_sum() {
   return {contract_among("cpu.sum.", {format::Contract_TFL2}), few_elements("cpu.sum."),
-          scales_are_constants("cpu.sum.", check_sum)};
+          scales_are_constants("cpu.sum.", check_reduced_sum)};
 }
 void lower_sum(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());

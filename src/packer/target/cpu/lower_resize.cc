@@ -82,11 +82,11 @@ class AxisResizer {
   }
 
   void combine(format::FloatBinary op, TensorId a, TensorId b, TensorId output) {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kUnbounded = std::numeric_limits<float>::infinity();
     ProgramStep step = make_step(kKernel_float_binary, node_);
     step.inputs = {a, b};
     step.outputs = {output};
-    step.params = FloatBinaryParams{.op = op, .clamp_min = -kInfinity, .clamp_max = kInfinity};
+    step.params = FloatBinaryParams{.op = op, .clamp_min = -kUnbounded, .clamp_max = kUnbounded};
     lowering_.add_step(std::move(step));
   }
 

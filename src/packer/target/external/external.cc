@@ -25,7 +25,7 @@ bool is_name(const char* name) {
   });
 }
 
-std::string text_of(const qplan_npu_reason& why) {
+std::string library_text(const qplan_npu_reason& why) {
   return std::string(why.text, strnlen(why.text, sizeof(why.text)));
 }
 
@@ -71,7 +71,7 @@ Target make_target(const qplan_npu_target& library, const TargetOptions& options
   if (library.configure != nullptr) {
     qplan_npu_reason why = {};
     if (library.configure(target.options.c_str(), &config, &why) != QPLAN_NPU_OK)
-      throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: '", target.name, "': ", text_of(why)));
+      throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: '", target.name, "': ", library_text(why)));
   } else if (!options.empty()) {
     throw PackError(QPLAN_INVALID_ARGUMENT, cat("target: option '", options[0].first, "' of '", target.name,
                                                 "' is not known; known: clock, priority"));

@@ -9,9 +9,9 @@
 namespace qplan::target::external {
 namespace {
 
-constexpr size_t kAlignment = QPLAN_OPLIST_ALIGNMENT;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+size_t aligned(size_t bytes) {
+  return (bytes + QPLAN_OPLIST_ALIGNMENT - 1) / QPLAN_OPLIST_ALIGNMENT * QPLAN_OPLIST_ALIGNMENT;
+}
 
 // Puts the records into the blob at *at, which then is the offset after them.
 template <typename Records>

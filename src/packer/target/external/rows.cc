@@ -48,7 +48,7 @@ Answer ask(const qplan_npu_target& library, uint64_t config, const Candidate& ca
   return answer;
 }
 
-std::string text_of(const qplan_npu_reason& reason) {
+std::string reason_text(const qplan_npu_reason& reason) {
   std::string text(reason.text, strnlen(reason.text, sizeof(reason.text)));
   if (text.empty()) text = cat("reason ", reason.code);
   if (reason.limit != 0 || reason.actual != 0) text += cat(": ", reason.actual, ", limit ", reason.limit);
@@ -78,12 +78,12 @@ std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
   std::vector<std::string> texts = {answer.unreadable};
   for (const qplan_npu_rule& rule : rules) {
     const auto reason = std::ranges::find(answer.reasons, rule.code, &qplan_npu_reason::code);
-    texts.push_back(reason == answer.reasons.end() ? "" : text_of(*reason));
+    texts.push_back(reason == answer.reasons.end() ? "" : reason_text(*reason));
   }
   std::string others;
   for (const qplan_npu_reason& reason : answer.reasons) {
     if (std::ranges::find(rules, reason.code, &qplan_npu_rule::code) == rules.end())
-      others += cat(others.empty() ? "" : "; ", text_of(reason));
+      others += cat(others.empty() ? "" : "; ", reason_text(reason));
   }
   texts.push_back(std::move(others));
   return texts;

@@ -11,7 +11,7 @@ namespace qplan::vta::compiler {
 namespace {
 
 // Constants follow the output, where there are some.
-enum AluRegion : uint32_t { kUopRegion, kFirstInput };
+enum AluRegion : uint32_t { kUopsOfAlu, kFirstInput };
 
 std::vector<UnitRegion> alu_regions(const std::vector<int32_t>& constants, size_t num_inputs) {
   std::vector<UnitRegion> regions = {carried_region("micro-ops")};
@@ -45,7 +45,7 @@ AluStream::AluStream(const Config& config, const std::vector<int32_t>& constants
     : config_(config),
       output_(kFirstInput + static_cast<uint32_t>(num_inputs)),
       slots_(slots),
-      stream_(config, alu_regions(constants, num_inputs), kUopRegion) {
+      stream_(config, alu_regions(constants, num_inputs), kUopsOfAlu) {
   if (constants.empty()) return;
   const auto count = static_cast<int64_t>(constants.size());
   stream_.add(transfer(Opcode::kLoad, Memory::kAcc, 0, 0, 1, count, count), output_ + 1);

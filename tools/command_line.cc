@@ -1,0 +1,191 @@
+#include "tools/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/error.h"
+#include "tools/files.h"
+#include "tools/model_options.h"
+#include "tools/words.h"
+
+namespace qplan::tools {
+namespace {
+
+// Help with descriptions wrapped at 100 columns.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    constexpr size_t kColumns = 100;
+    const size_t width = kColumns - get_column_width();
+    const std::string text = CLI::Formatter::make_option_desc(option);
+    std::string wrapped;
+    size_t line_begin = 0;
+    for (size_t word = 0; word < text.size();) {
+      const size_t end = std::min(text.find(' ', word), text.size());
+      if (!wrapped.empty()) {
+        const bool fits = wrapped.size() - line_begin + 1 + (end - word) <= width;
+        wrapped += fits ? ' ' : '\n';
+        if (!fits) line_begin = wrapped.size();
+      }
+      wrapped.append(text, word, end - word);
+      word = end + 1;
+    }
+    return wrapped;
+  }
+};
+
+int fail(const std::string& text, int exit_code) {
+  std::fprintf(stderr, "qplan: %s\n", one_line(text).c_str());
+  return exit_code;
+}
+
+int fail(const Failure& failure) {
+  fail(failure.what(), kExitFailure);
+  for (const std::string& line : failure.details()) std::fprintf(stderr, "  %s\n", one_line(line).c_str());
+  return kExitFailure;
+}
+
+// "qplan npu replay" as far as subcommands were named, for the hint in usage errors.
+std::string command_name(const CLI::App& app) {
+  std::string name = "qplan";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    name += " " + at->get_name();
+  }
+  return name;
+}
+
+// The library starts its texts with a capital; ours do not.
+std::string lower_first(std::string text) {
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z' &&
+      (text.size() < 2 || text[1] < 'A' || text[1] > 'Z')) {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
+// A word where a command is expected: "unknown command 'pakc'; did you mean 'pack'?". app: the last command
+// that was understood.
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string near = nearest(word, names);
+  return "unknown command '" + word + "'; " +
+         (near.empty() ? "expected " + joined(names) : "did you mean '" + near + "'?");
+}
+
+// The commands that the words begin with, and the first word after them that is not a command but is where
+// one is expected ("" where there is none).
+std::pair<const CLI::App*, std::string> find_command(const CLI::App& app,
+                                                     const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  for (const std::string& word : words) {
+    if (word.empty() || word[0] == '-' || at->get_subcommands({}).empty()) break;
+    const auto commands = at->get_subcommands({});
+    const auto found = std::find_if(commands.begin(), commands.end(),
+                                    [&](const CLI::App* command) { return command->get_name() == word; });
+    if (found == commands.end()) return {at, word};
+    at = *found;
+  }
+  return {at, ""};
+}
+
+// "help", "help pack", "help npu replay": what --help of these commands prints. "npu help" alike.
+std::string help_text(CLI::App& app, std::vector<std::string> words) {
+  words.erase(std::find(words.begin(), words.end(), "help"));
+  const auto [command, unknown] = find_command(app, words);
+  if (!unknown.empty()) throw UsageError(unknown_command(*command, unknown));
+  std::string prefix;
+  for (const CLI::App* parent = command->get_parent(); parent != nullptr; parent = parent->get_parent()) {
+    prefix = parent->get_name() + (prefix.empty() ? "" : " ") + prefix;
+  }
+  return command->help(prefix);
+}
+
+bool asks_for_help(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto [command, unknown] = find_command(app, words);
+  return unknown == "help";
+}
+
+int run(int argc, char** argv, std::string (*version_text)()) {
+  CLI::App app("Packs quantised neural networks into plans and runs them.", "qplan");
+  app.set_version_flag("--version", version_text, "Print version, commit, compiler and instruction sets, and exit");
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.require_subcommand(0, 1);  // none is our own error: the library's would hide a misspelt one
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.footer(
+      "Examples:\n"
+      "  qplan pack model.tflite -o model.qplan\n"
+      "  qplan run model.qplan --input cat.bmp --labels labels.txt\n"
+      "  qplan bench model.qplan --threads 2\n"
+      "Exit status: 0 success, 1 something is wrong with a model, plan, file or machine, 2 wrong usage, 3 "
+      "`check` or `diff` found a difference.\n"
+      "'qplan help COMMAND' describes each command.");
+  add_pack_command(app);
+  add_run_command(app);
+  add_inspect_command(app);
+  add_bench_command(app);
+  add_tune_command(app);
+  add_check_command(app);
+  add_diff_command(app);
+  add_disasm_command(app);
+  add_report_command(app);
+  add_eval_command(app);
+  add_sign_command(app);
+  add_verify_command(app);
+  add_emit_c_command(app);
+  add_import_command(app);
+  add_explain_command(app);
+  add_npu_command(app);
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  try {
+    if (asks_for_help(app, words)) {
+      print(help_text(app, words));
+      finish_stdout();
+      return kExitOk;
+    }
+    const auto [known, unknown] = find_command(app, words);
+    if (!unknown.empty()) throw UsageError(unknown_command(*known, unknown));
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw UsageError("a command is required");
+    finish_stdout();
+    return kExitOk;
+  } catch (const ExitStatus& status) {
+    finish_stdout();
+    return status.code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      std::cout.flush();
+      finish_stdout();
+      return kExitOk;
+    }
+    return fail(lower_first(error.what()) + "; see '" + command_name(app) + " --help'", kExitUsage);
+  } catch (const UsageError& error) {
+    return fail(std::string(error.what()) + "; see '" + command_name(app) + " --help'", kExitUsage);
+  }
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv, std::string (*version_text)()) {
+  install_signal_handlers();
+  try {
+    return run(argc, argv, version_text);
+  } catch (const Failure& failure) {
+    return fail(failure);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", kExitFailure);
+  } catch (const std::exception& error) {
+    return fail(error.what(), kExitFailure);
+  }
+}
+
+}  // namespace qplan::tools
