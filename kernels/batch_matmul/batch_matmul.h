@@ -40,8 +40,10 @@ struct BatchMatmulArgs {
   float scale = 0.0f;                   // F32E
 };
 
-// Work items of the reference: rows of the output.
-#define QPLAN_BATCH_MATMUL_VARIANTS QPLAN_VARIANT(batch_matmul_ref, QPLAN_ISA_REFERENCE)
+// Best first; the reference, whose work items are rows of the output, is the last.
+#define QPLAN_BATCH_MATMUL_VARIANTS \
+  QPLAN_DOT_VARIANTS(batch_matmul)  \
+  QPLAN_VARIANT(batch_matmul_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, BatchMatmulArgs)
 QPLAN_BATCH_MATMUL_VARIANTS
 #undef QPLAN_VARIANT

@@ -33,7 +33,10 @@ struct PreluArgs {
   int32_t below_shift = 0;
 };
 
-#define QPLAN_PRELU_VARIANTS QPLAN_VARIANT(prelu_ref, QPLAN_ISA_REFERENCE)
+// Best first; the reference is the last.
+#define QPLAN_PRELU_VARIANTS \
+  QPLAN_SIMD_VARIANTS(prelu) \
+  QPLAN_VARIANT(prelu_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, PreluArgs)
 QPLAN_PRELU_VARIANTS
 #undef QPLAN_VARIANT

@@ -66,11 +66,14 @@ constexpr KernelVariant kVariants[] = {
     QPLAN_BATCH_MATMUL_VARIANTS
 #undef QPLAN_VARIANT
 };
+constexpr KernelVariant kReference[] = {
+    QPLAN_VARIANT_ROW(BatchMatmulArgs, batch_matmul_ref, QPLAN_ISA_REFERENCE)};
 
 }  // namespace
 
 constexpr KernelFamily kBatchMatmulFamily =
     make_family<BatchMatmulArgs, bind, never_in_place, work>(kKernel_batch_matmul, "batch_matmul", kVariants);
-constexpr KernelFamily kBatchMatmulFamilyReference = kBatchMatmulFamily;
+constexpr KernelFamily kBatchMatmulFamilyReference = make_family<BatchMatmulArgs, bind, never_in_place, work>(
+    kKernel_batch_matmul, "batch_matmul", kReference);
 
 }  // namespace qplan

@@ -60,11 +60,13 @@ constexpr KernelVariant kVariants[] = {
     QPLAN_PRELU_VARIANTS
 #undef QPLAN_VARIANT
 };
+constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(PreluArgs, prelu_ref, QPLAN_ISA_REFERENCE)};
 
 }  // namespace
 
 constexpr KernelFamily kPreluFamily =
     make_family<PreluArgs, bind, binary_in_place, work>(kKernel_prelu, "prelu", kVariants);
-constexpr KernelFamily kPreluFamilyReference = kPreluFamily;
+constexpr KernelFamily kPreluFamilyReference =
+    make_family<PreluArgs, bind, binary_in_place, work>(kKernel_prelu, "prelu", kReference);
 
 }  // namespace qplan

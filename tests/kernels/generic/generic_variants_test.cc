@@ -6,6 +6,7 @@
 
 #include "kernels/add/add.h"
 #include "kernels/arg_max/arg_max.h"
+#include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dynamic_quantize/dynamic_quantize.h"
@@ -14,12 +15,14 @@
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/float_reduce/float_reduce.h"
 #include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gru/gru.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/lut8/lut8.h"
 #include "kernels/mean/mean.h"
 #include "kernels/minmax/minmax.h"
 #include "kernels/mul/mul.h"
 #include "kernels/pool2d/pool2d.h"
+#include "kernels/prelu/prelu.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/requantize/requantize.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
@@ -53,6 +56,11 @@ std::vector<Row> all_rows() {
     using Args = ArgMaxArgs;
     family = &kArgMaxFamily;
     QPLAN_ARG_MAX_VARIANTS
+  }
+  {
+    using Args = BatchMatmulArgs;
+    family = &kBatchMatmulFamily;
+    QPLAN_BATCH_MATMUL_VARIANTS
   }
   {
     using Args = Conv2dArgs;
@@ -107,6 +115,16 @@ std::vector<Row> all_rows() {
     QPLAN_FLOAT_SOFTMAX_VARIANTS
   }
   {
+    using Args = FloatGruArgs;
+    family = &kFloatGruFamily;
+    QPLAN_FLOAT_GRU_VARIANTS
+  }
+  {
+    using Args = FloatLstmArgs;
+    family = &kFloatLstmFamily;
+    QPLAN_FLOAT_LSTM_VARIANTS
+  }
+  {
     using Args = FullyConnectedArgs;
     family = &kFullyConnectedFamily;
     QPLAN_FULLY_CONNECTED_VARIANTS
@@ -144,6 +162,11 @@ std::vector<Row> all_rows() {
     QPLAN_AVG_POOL2D_VARIANTS
     family = &kMaxPool2dFamily;
     QPLAN_MAX_POOL2D_VARIANTS
+  }
+  {
+    using Args = PreluArgs;
+    family = &kPreluFamily;
+    QPLAN_PRELU_VARIANTS
   }
   {
     using Args = QuantizeArgs;

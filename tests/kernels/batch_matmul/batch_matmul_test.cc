@@ -1,0 +1,143 @@
+// batch_matmul: every variant has the bytes of the sums written out here in 64 bits; under F32E with a scale
+// that is a power of two, whose rounding needs no other arithmetic, and under TFL2 those of the reference.
+#include "kernels/batch_matmul/batch_matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/runtime/bind/family.h"
+#include "tests/support/nd.h"
+#include "tests/support/step_runner.h"
+
+namespace qplan::batch_matmul_test {
+namespace {
+
+using testing::ArgsStorage;
+using testing::Extents;
+using testing::Random;
+using testing::TestStep;
+
+struct Matmul {
+  Extents a, b, output;
+  bool transpose_b = false, is_signed = true;
+  int32_t a_zero = 0, b_zero = 0, out_zero = 0, least = 0, most = 0;
+  std::vector<int32_t> x, y;  // numbers of the dtype
+
+  static Matmul random(uint64_t seed) {
+    Random random(seed);
+    Matmul matmul;
+    const Extents batches = testing::random_shape(random, static_cast<size_t>(random.integer(0, 3)), 3);
+    matmul.transpose_b = random.chance(0.5);
+    matmul.is_signed = random.chance(0.5);
+    matmul.a = testing::random_broadcast_source(random, batches);
+    matmul.b = testing::random_broadcast_source(random, batches);
+    matmul.output = testing::broadcast_shape(matmul.a, matmul.b);
+    // No extent of 1 among those that are multiplied, which the oracle would repeat.
+    const int64_t m = random.integer(2, seed % 5 == 0 ? 150 : 9), k = random.integer(2, 70),
+                  n = random.integer(2, 40);
+    matmul.a.insert(matmul.a.end(), {m, k});
+    matmul.b.insert(matmul.b.end(), {matmul.transpose_b ? n : k, matmul.transpose_b ? k : n});
+    matmul.output.insert(matmul.output.end(), {m, n});
+    const int32_t low = matmul.is_signed ? -128 : 0;
+    const auto number = [&] { return static_cast<int32_t>(random.integer(low, low + 255)); };
+    matmul.a_zero = seed % 3 == 0 ? low : number();
+    matmul.b_zero = seed % 4 == 0 ? low + 128 : number();
+    matmul.out_zero = number();
+    matmul.least = random.chance(0.3) ? std::min(matmul.out_zero, number()) : low;
+    matmul.most = random.chance(0.3) ? std::max(matmul.out_zero, number()) : low + 255;
+    for (int64_t i = 0; i < testing::num_elements(matmul.a); ++i) matmul.x.push_back(number());
+    for (int64_t i = 0; i < testing::num_elements(matmul.b); ++i) matmul.y.push_back(number());
+    return matmul;
+  }
+
+  std::vector<int64_t> sums() const {
+    std::vector<int64_t> all;
+    testing::for_each_position(output, [&](const Extents& at) {
+      int64_t sum = 0;
+      for (int64_t i = 0; i < a.back(); ++i) {
+        Extents at_a = at, at_b = at;
+        at_a.back() = i;
+        at_b[at_b.size() - (transpose_b ? 1 : 2)] = i;
+        if (transpose_b) at_b[at_b.size() - 2] = at.back();
+        sum += int64_t{x[static_cast<size_t>(testing::broadcast_index(a, at_a))] - a_zero} *
+               (y[static_cast<size_t>(testing::broadcast_index(b, at_b))] - b_zero);
+      }
+      all.push_back(sum);
+    });
+    return all;
+  }
+
+  template <typename T>
+  void add_tensors(TestStep& step) const {
+    step.input<T>(a, std::vector<T>(x.begin(), x.end()));
+    step.input<T>(b, std::vector<T>(y.begin(), y.end()));
+    step.output<T>(output);
+  }
+  void make(TestStep& step, format::Contract contract, int32_t shift, float scale) const {
+    if (is_signed) {
+      add_tensors<int8_t>(step);
+    } else {
+      add_tensors<uint8_t>(step);
+    }
+    step.finish(format::KernelParams_BatchMatmulParams,
+                format::CreateBatchMatmulParams(step.builder(), a_zero, b_zero, out_zero, 1518500250, shift,
+                                                least, most, transpose_b, contract, scale)
+                    .Union());
+  }
+};
+
+class BatchMatmulVariant : public ::testing::TestWithParam<const KernelVariant*> {
+ protected:
+  void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BatchMatmulVariant,
+                         ::testing::ValuesIn(testing::variants_of(kBatchMatmulFamily)),
+                         testing::variant_test_name);
+
+TEST_P(BatchMatmulVariant, UnderF32eRoundsTheExactSum) {
+  size_t num_run = 0;
+  for (uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
+    const Matmul matmul = Matmul::random(seed);
+    TestStep step(kKernel_batch_matmul);
+    matmul.make(step, format::Contract_F32E, 0, 0x1p-9f);
+    ArgsStorage args;
+    Error error;
+    ASSERT_EQ(step.bind(kBatchMatmulFamily, &args, &error), QPLAN_OK) << error.text();
+    if (!GetParam()->accepts(args.bytes)) continue;  // few rows
+    ASSERT_TRUE(testing::run_step(step, kBatchMatmulFamily, *GetParam(), seed));
+    ++num_run;
+    const std::vector<int64_t> sums = matmul.sums();
+    const std::vector<uint8_t> found = testing::output_values<uint8_t>(step);
+    ASSERT_EQ(found.size(), sums.size());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const double rounded = std::nearbyint(static_cast<double>(sums[i]) * 0x1p-9) + matmul.out_zero;
+      const auto expected = static_cast<int32_t>(
+          std::clamp(rounded, static_cast<double>(matmul.least), static_cast<double>(matmul.most)));
+      ASSERT_EQ(found[i], static_cast<uint8_t>(expected)) << "element " << i << ", seed " << seed;
+    }
+  }
+  EXPECT_GE(num_run, 100u);
+}
+
+TEST_P(BatchMatmulVariant, UnderTfl2EqualsTheReference) {
+  const KernelVariant& reference = kBatchMatmulFamily.variants[kBatchMatmulFamily.num_variants - 1];
+  for (uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
+    const Matmul matmul = Matmul::random(seed);
+    std::vector<std::vector<uint8_t>> outputs;
+    for (const KernelVariant* variant : {&reference, GetParam()}) {
+      TestStep step(kKernel_batch_matmul);
+      matmul.make(step, format::Contract_TFL2, -static_cast<int32_t>(seed % 11), 0.0f);
+      if (testing::run_step(step, kBatchMatmulFamily, *variant, seed))
+        outputs.push_back(testing::output_values<uint8_t>(step));
+    }
+    if (outputs.size() == 2) {
+      EXPECT_EQ(outputs[1], outputs[0]) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qplan::batch_matmul_test
