@@ -105,6 +105,33 @@ TEST(OnnxOperator, FunctionsOfOneElement) {
     expect_near(run<float>({op}, kFloat, kShape, kX), mapped(kX, function), op);
 }
 
+// A network whose weights, inputs and outputs are float16 is computed in float32.
+TEST(OnnxOperator, HalfPrecisionIsComputedInFloat32) {
+  for (const bool has_wide_ends : {true, false}) {
+    OnnxBuilder b(13);
+    b.input("x", has_wide_ends ? kFloat : kFloat16, kShape);
+    // 0.5, -2, 1.25, 3; 2^-24, the smallest; and the weights of three inputs by two outputs.
+    b.constant<uint16_t>("w", kFloat16, {3, 2}, {0x3800, 0xc000, 0x3d00, 0x4200, 0x0001, 0x3c00});
+    b.constant<uint16_t>("c", kFloat16, {2}, {0x3555, 0x0000});  // 0.333251953125
+    const std::string data = has_wide_ends ? "h" : "x", last = has_wide_ends ? "r" : "y";
+    if (has_wide_ends) b.node("Cast", {"x"}, {"h"}, {attr_int("to", kFloat16)});
+    b.node("Gemm", {data, "w", "c"}, {"g"}).node("Relu", {"g"}, {last});
+    if (has_wide_ends) b.node("Cast", {"r"}, {"y"}, {attr_int("to", kFloat)});
+    b.output("y", has_wide_ends ? kFloat : kFloat16, {2, 2});
+    ModelSession session(packed(b), QPLAN_ISA_AUTO, 1);
+    const double w[3][2] = {{0.5, -2}, {1.25, 3}, {0x1p-24, 1}}, c[2] = {0.333251953125, 0};
+    std::vector<double> expected;
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t o = 0; o < 2; ++o) {
+        double sum = c[o];
+        for (size_t k = 0; k < 3; ++k) sum += w[k][o] * static_cast<double>(kX[i * 3 + k]);
+        expected.push_back(std::max(sum, 0.0));
+      }
+    }
+    expect_near(values_of<float>(session.run({bytes_of(kX)}).at(0)), expected, "float16");
+  }
+}
+
 TEST(OnnxOperator, SignsOfNumbers) {
   const std::vector<float> y =
       run<float>({"Sign"}, kFloat, kShape, std::vector<float>{-2.5f, 0, -0.0f, 1e-30f, 3, -1});

@@ -96,7 +96,7 @@ TEST(OnnxRecurrent, OtherFormsAreRefusedWithWhatToDo) {
   expect_refused({.peepholes = {0, 0.5f, 0}}, "peephole weights", plain);
   expect_refused({.lengths = {1}}, "a sequence of 1 of 2 steps", "export the model for one length");
   expect_refused({.weights_are_inputs = true}, "weights that are not constant", "--bind");
-  expect_refused({.data = kFloat16}, "float16 data", "float32");
+  expect_refused({.data = kDouble}, "float64 data", "float32");
 }
 
 TEST(OnnxRecurrent, WhatIsBrokenIsInvalid) {

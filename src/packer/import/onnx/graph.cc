@@ -5,6 +5,7 @@
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/import/halves.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
@@ -96,11 +97,17 @@ const Value& Graph::value(const std::string& name) {
       throw PackError(error.status(), "initializer " + quoted(name) + ": " + error.what());
     }
     charge(constant->bytes().size());
-    entry.value = std::move(constant);
+    entry.value = in_float32(constant);
     entry.value.name = clean_name(name);
     entry.initializer = nullptr;
   }
   return entry.value;
+}
+
+ir::ConstantRef Graph::in_float32(const ir::ConstantRef& constant) {
+  if (constant->type().dtype != importer::kFloat16) return constant;
+  charge(2 * constant->bytes().size());
+  return importer::widened_halves(*constant);
 }
 
 const ir::TensorType& Graph::type(const Value& value) const {
@@ -204,13 +211,20 @@ ir::TensorType declared_type(const Graph& graph, const ValueInfo& info) {
   return type;
 }
 
+// The plan has another type than the model.
+void warn_of_halves(const Graph& graph, const char* what, const std::string& name) {
+  if (!graph.log()) return;
+  graph.log()(QPLAN_LOG_WARNING,
+              cat("onnx: ", what, " ", quoted(name), " is float16 in the model and float32 in the plan"));
+}
+
 void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& options) {
   if (!info.is_tensor) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + quoted(info.name) + " is no tensor");
   }
   if (const auto bound = options.bindings.find(info.name); bound != options.bindings.end()) {
     check_given(info, bound->second->type(), "bound");
-    Value value = bound->second;
+    Value value = graph.in_float32(bound->second);
     value.name = clean_name(info.name);
     return graph.define(info.name, std::move(value));
   }
@@ -224,6 +238,10 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
   if (std::ranges::find(type.shape, 0) != type.shape.end()) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     "input " + quoted(info.name) + " has shape " + to_text(type.shape) + ": no elements");
+  }
+  if (type.dtype == importer::kFloat16) {
+    type.dtype = ir::kFloat32;
+    warn_of_halves(graph, "input", info.name);
   }
   if (const std::string error = ir::type_error(type); !error.empty()) {
     invalid("input " + quoted(info.name) + ": " + error);
@@ -285,7 +303,10 @@ void define_outputs(Graph& graph) {
     if (type.num_elements() == 0) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + quoted(info.name) + " has no elements");
     }
-    if (info.is_tensor && ir_dtype(info.data_type) != type.dtype) {
+    const bool is_half = info.is_tensor && ir_dtype(info.data_type) == importer::kFloat16;
+    if (is_half && type.dtype == ir::kFloat32) {
+      warn_of_halves(graph, "output", info.name);
+    } else if (info.is_tensor && ir_dtype(info.data_type) != type.dtype) {
       invalid(cat("output ", quoted(info.name), " is declared as ", type_name(info.data_type),
                   ", but its node gives ", type));
     }

@@ -65,6 +65,9 @@ class Graph {
   std::vector<Value> emit(std::string_view op, const std::vector<Value>& operands, ir::Attrs attrs,
                           const std::string& name);
 
+  // The constant as float32 where it is float16: networks of float16 are computed in float32.
+  ir::ConstantRef in_float32(const ir::ConstantRef& constant);
+
   // Count bytes of constants, and of what is read and written in computing them: a small file could ask for
   // any amount of both.
   void charge(uint64_t bytes);

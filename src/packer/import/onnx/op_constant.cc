@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/base/checked.h"
+#include "src/packer/import/halves.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
@@ -42,7 +43,7 @@ ir::ConstantRef filled(const OpContext& op, const ir::Constant& element, const i
 void import_constant(const OpContext& op) {
   op.expect_counts(0, 0);
   if (const Attribute* value = op.find_attr("value", AttributeKind::kTensor)) {
-    const ir::ConstantRef constant = read_constant(value->tensor);
+    const ir::ConstantRef constant = op.graph().in_float32(read_constant(value->tensor));
     op.graph().charge(constant->bytes().size());
     op.define(0, constant);
   } else if (const Attribute* f = op.find_attr("value_float", AttributeKind::kFloat)) {
@@ -62,7 +63,7 @@ void import_constant_of_shape(const OpContext& op) {
   op.expect_counts(1, 1);
   ir::ConstantRef element = ir::make_scalar(0.0f);
   if (const Attribute* value = op.find_attr("value", AttributeKind::kTensor)) {
-    element = read_constant(value->tensor);
+    element = op.graph().in_float32(read_constant(value->tensor));
     if (element->type().num_elements() != 1) {
       invalid(cat("attribute 'value' is ", element->type(), ", expected one element"));
     }
@@ -112,9 +113,11 @@ void import_cast(const OpContext& op) {
   op.attr_string("round_mode", "up");  // likewise
   if (to->i < 0 || to->i > INT32_MAX) invalid(cat("attribute 'to' is ", to->i));
   const auto data_type = static_cast<int32_t>(to->i);
-  const std::optional<ir::DType> dtype = ir_dtype(data_type);
+  std::optional<ir::DType> dtype = ir_dtype(data_type);
   if (!dtype) throw Unsupported{type_name(data_type) + " output"};
-  op.define(0, cast(op, op.input(0), *dtype));
+  if (dtype == importer::kFloat16) dtype = ir::kFloat32;  // as whatever computes with it
+  const Value& data = op.input(0);
+  op.define(0, cast(op, data.is_constant() ? Value(op.widened(data.constant)) : data, *dtype));
 }
 
 void import_cast_like(const OpContext& op) {

@@ -252,8 +252,6 @@ void import_float_transpose_conv(OpContext& op);
 ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
 // The axes that input 1 names, of `data`.
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
-// A constant of float16 as float32.
-ir::ConstantRef widened_halves(const ir::Constant& halves);
 
 // An operator of the caller's (op_custom.cc).
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);

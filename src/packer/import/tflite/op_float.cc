@@ -3,7 +3,6 @@
 // (docs/numerics/float32.md, docs/numerics/dynamic_quantize.md).
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/import/tflite/weights.h"
@@ -319,22 +318,6 @@ void import_mean(OpContext& op) {
                                   {"keepdims", options != nullptr && options->keep_dims()}}));
 }
 
-// ---- constants of half precision ----
-
-// Exact: every float16 is a float32.
-float widened(uint16_t half) {
-  const uint32_t sign = uint32_t{half} >> 15, exponent = (half >> 10) & 0x1fu, fraction = half & 0x3ffu;
-  if (exponent == 0) {  // subnormal: fraction * 2^-24
-    const float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -value : value;
-  }
-  const uint32_t wide_exponent = exponent == 0x1f ? 0xff : exponent + 112;
-  const uint32_t bits = sign << 31 | wide_exponent << 23 | fraction << 13;
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 constexpr ImportRow kFloatRows[] = {
     {tflite::BuiltinOperator_ADD, "ADD", import_add},
     {tflite::BuiltinOperator_AVERAGE_POOL_2D, "AVERAGE_POOL_2D", import_average_pool_2d},
@@ -372,17 +355,6 @@ constexpr ImportRow kFloatRows[] = {
 };
 
 }  // namespace
-
-ir::ConstantRef widened_halves(const ir::Constant& halves) {
-  std::vector<float> values;
-  const std::span<const uint8_t> bytes = halves.bytes();
-  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
-    uint16_t half = 0;
-    std::memcpy(&half, bytes.data() + i, sizeof(half));
-    values.push_back(widened(half));
-  }
-  return ir::make_constant(ir::kFloat32, halves.type().shape, values);
-}
 
 const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code) {
   if (op.num_inputs() == 0 || op.num_outputs() == 0 || op.optional_input(0) == nullptr) return nullptr;
