@@ -19,8 +19,10 @@ namespace qplan {
 // rows and columns that are cut off before the output; extents and pads are below 2^31.
 using Conv2dTransposeArgs = Conv2dArgs;
 
-// Work items of the reference: output rows, n * output_h + y.
-#define QPLAN_CONV2D_TRANSPOSE_VARIANTS QPLAN_VARIANT(conv2d_transpose_ref, QPLAN_ISA_REFERENCE)
+// Best first; the reference, whose work items are output rows, n * output_h + y, is the last.
+#define QPLAN_CONV2D_TRANSPOSE_VARIANTS \
+  QPLAN_DOT_VARIANTS(conv2d_transpose)  \
+  QPLAN_VARIANT(conv2d_transpose_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Conv2dTransposeArgs)
 QPLAN_CONV2D_TRANSPOSE_VARIANTS
 #undef QPLAN_VARIANT

@@ -38,12 +38,16 @@ constexpr KernelVariant kVariants[] = {
     QPLAN_CONV2D_TRANSPOSE_VARIANTS
 #undef QPLAN_VARIANT
 };
+constexpr KernelVariant kReference[] = {
+    QPLAN_VARIANT_ROW(Conv2dTransposeArgs, conv2d_transpose_ref, QPLAN_ISA_REFERENCE)};
 
 }  // namespace
 
 constexpr KernelFamily kConv2dTransposeFamily =
     make_family<Conv2dTransposeArgs, bind, never_in_place, conv2d_work>(kKernel_conv2d_transpose,
                                                                         "conv2d_transpose", kVariants);
-constexpr KernelFamily kConv2dTransposeFamilyReference = kConv2dTransposeFamily;
+constexpr KernelFamily kConv2dTransposeFamilyReference =
+    make_family<Conv2dTransposeArgs, bind, never_in_place, conv2d_work>(kKernel_conv2d_transpose,
+                                                                        "conv2d_transpose", kReference);
 
 }  // namespace qplan

@@ -8,6 +8,7 @@
 #include "kernels/arg_max/arg_max.h"
 #include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d_transpose/conv2d_transpose.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dynamic_quantize/dynamic_quantize.h"
 #include "kernels/float_batch_matmul/float_batch_matmul.h"
@@ -68,6 +69,8 @@ std::vector<Row> all_rows() {
     QPLAN_CONV2D_VARIANTS
     family = &kDepthwiseConv2dFamily;
     QPLAN_DEPTHWISE_CONV2D_VARIANTS
+    family = &kConv2dTransposeFamily;
+    QPLAN_CONV2D_TRANSPOSE_VARIANTS
   }
   {
     using Args = DynamicQuantizeArgs;
