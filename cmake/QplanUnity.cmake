@@ -65,7 +65,7 @@ function(qplan_unity target)
       math(EXPR begin "${unit} * ${length} / ${units}")
       math(EXPR size "(${unit} + 1) * ${length} / ${units} - ${begin}")
       list(SUBLIST ${list} ${begin} ${size} files)
-      set_source_files_properties(${files} PROPERTIES HEADER_FILE_ONLY ON)
+      set_source_files_properties(${files} TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON)
       # Paths under the repository: the unit is the same in every checkout, which compiler caches like.
       set(content "")
       foreach(file IN LISTS files)

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-ROOTS = ("src/packer", "src/vta", "src/ethosu", "tools")
+ROOTS = ("src/packer", "src/vta", "src/ethosu", "src/npu_sim", "tools")
 NAME = re.compile(r"^k?[A-Z]\w*$")
 
 
