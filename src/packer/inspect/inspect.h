@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,14 +11,15 @@
 
 #include "format/plan_view.h"
 #include "src/packer/aligned_bytes.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"
 
 namespace qplan::inspect {
 
 // What `qplan inspect --json` prints. Keys: version, file_bytes, content_digest, provenance, targets,
-// functions, inputs, outputs, memory, banks, regions, tensors, steps. Two spaces of indentation; keys are only ever
-// added.
+// functions, inputs, outputs, memory, banks, regions, tensors, steps. Two spaces of indentation; keys are
+// only ever added.
 std::string inspect_json(const format::PlanView& view);
 
 // What `qplan disasm` prints: one line for each step and for each buffer of a region on a device; "|" before
@@ -78,13 +78,13 @@ inline constexpr double kGrains[] = {0.25, 0.5, 2, 4};
 std::span<const Knob> knobs_of(uint16_t kernel);
 
 // What differs from the default. Bytes that mean nothing are left out.
-nlohmann::ordered_json schedule_json(uint16_t kernel, const target::StepSchedule& schedule);
+ir::Json schedule_json(uint16_t kernel, const target::StepSchedule& schedule);
 // "block_pixels=24, isa=avx2"; "" for the default.
 std::string schedule_text(uint16_t kernel, const target::StepSchedule& schedule);
 
 // The other way. PackError (QPLAN_INVALID_ARGUMENT) naming what is unknown: "conv2d has no knob 'tile', only
 // ...".
-target::StepSchedule parse_schedule(uint16_t kernel, const nlohmann::ordered_json& settings);
+target::StepSchedule parse_schedule(uint16_t kernel, const ir::Json& settings);
 
 // Which variant of its family each instruction set of a plan's target would run a step with, and why not a
 // better one.
@@ -112,10 +112,10 @@ std::vector<uint32_t> target_isas(const format::PlanView& view);
 //   [{"isa": "avx2", "kernel": "conv2d_ref", "refused": [{"kernel": "conv2d_avx2", "reason": "it ..."}]},
 //   ...]
 // Null where this build does not know the kernel, or where the kernel refuses the step.
-nlohmann::ordered_json variants_json(const StepView& step, std::span<const uint32_t> isas);
+ir::Json variants_json(const StepView& step, std::span<const uint32_t> isas);
 // Adds "variants" of step `index` to its object; of a cascade also "layers": [{"op", "variants"}, ...].
 void add_variants(const format::PlanView& view, uint32_t index, std::span<const uint32_t> isas,
-                  nlohmann::ordered_json* json);
+                  ir::Json* json);
 
 }  // namespace qplan::inspect
 

@@ -1,14 +1,14 @@
-#include <nlohmann/json.hpp>
 
 #include "format/memory_layout.h"
 #include "src/packer/inspect/inspect.h"
+#include "src/packer/ir/json.h"
 #include "src/runtime/work.h"
 
 namespace qplan::inspect {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using format::PlanView;
+using ir::Json;
 
 constexpr uint64_t kWorkerCounts[] = {1, 2, 4};
 
@@ -317,7 +317,7 @@ std::string inspect_json(const PlanView& view) {
     json["steps"].push_back(step_json(view, i, is_fallback[i], isas));
   }
   // Names come from models: bytes that are no UTF-8 are replaced, not refused.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ir::json_text(json, 2) + "\n";
 }
 
 }  // namespace qplan::inspect

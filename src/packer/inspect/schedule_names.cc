@@ -7,7 +7,7 @@
 namespace qplan::inspect {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 constexpr uint32_t kIsaShift = 56;
 
@@ -32,7 +32,7 @@ uint64_t parse_isa(const Json& value) {
   uint32_t isa = QPLAN_ISA_AUTO;
   if (!value.is_string() || qplan_isa_from_name(value.get_ref<const std::string&>().c_str(), &isa) < 0 ||
       isa == QPLAN_ISA_AUTO) {
-    fail("isa " + value.dump() + " is not an instruction set");
+    fail("isa " + ir::json_text(value) + " is not an instruction set");
   }
   return isa;
 }
@@ -42,7 +42,7 @@ double parse_grain(const Json& value) {
     const auto grain = value.get<double>();
     if (grain == 1 || std::ranges::find(kGrains, grain) != std::end(kGrains)) return grain;
   }
-  fail("grain " + value.dump() + " is not one of 0.25, 0.5, 1, 2, 4");
+  fail("grain " + ir::json_text(value) + " is not one of 0.25, 0.5, 1, 2, 4");
 }
 
 }  // namespace
@@ -75,13 +75,14 @@ std::string schedule_text(uint16_t kernel, const target::StepSchedule& schedule)
   std::string text;
   for (const auto& [name, value] : json.items()) {
     text += (text.empty() ? "" : ", ") + name + "=" +
-            (value.is_string() ? value.get<std::string>() : value.dump());
+            (value.is_string() ? value.get<std::string>() : ir::json_text(value));
   }
   return text;
 }
 
 target::StepSchedule parse_schedule(uint16_t kernel, const Json& settings) {
-  if (!settings.is_object()) fail("a schedule is an object of names and values, found " + settings.dump());
+  if (!settings.is_object())
+    fail("a schedule is an object of names and values, found " + ir::json_text(settings));
   target::StepSchedule schedule;
   const std::span<const Knob> knobs = knobs_of(kernel);
   for (const auto& [name, value] : settings.items()) {
@@ -102,8 +103,8 @@ target::StepSchedule parse_schedule(uint16_t kernel, const Json& settings) {
     }
     const std::optional<uint64_t> setting = setting_of(*knob, value);
     if (!setting)
-      fail("knob '" + name + "' of " + kernel_name(kernel) + " has no value " + value.dump() + ", only " +
-           values_text(*knob));
+      fail("knob '" + name + "' of " + kernel_name(kernel) + " has no value " + ir::json_text(value) +
+           ", only " + values_text(*knob));
     schedule.bytes |= *setting << (8 * (knob - knobs.begin()));
   }
   return schedule;

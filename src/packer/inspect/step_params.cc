@@ -144,7 +144,7 @@ std::vector<std::pair<std::string, std::string>> step_params(const format::Kerne
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 // The variants that a machine with this instruction set passes over before it takes `taken`.
 std::vector<RefusingVariant> passed_over(const KernelFamily& family, const KernelVariant* taken,

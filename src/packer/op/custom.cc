@@ -1,24 +1,23 @@
 #include "src/packer/op/custom.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "format/container.h"
 #include "qplan/custom_operator.h"
-#include "src/packer/ir/json_depth.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/op/infer.h"
 
 namespace qplan::op {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 constexpr std::initializer_list<ir::DType> kDTypes = {ir::kInt8,  ir::kUint8, ir::kInt16,
                                                       ir::kInt32, ir::kInt64, ir::kFloat32};
 
 Json parsed(const ir::Node& node, std::string_view name) {
   const std::string& text = attr_string(node, name);
-  Json json = ir::exceeds_json_depth(text) ? Json() : Json::parse(text, nullptr, false);
+  Json json = ir::parse_json(text);
   if (json.is_discarded()) invalid(cat("attribute '", name, "' is not JSON"));
   return json;
 }
@@ -135,10 +134,10 @@ ir::Attrs attrs_of(const CustomAttributes& custom) {
     dtypes += (dtypes.empty() ? "" : ",") + ir::to_string(type.dtype);
   }
   return {{"operator", custom.name},
-          {"options", options.dump()},
+          {"options", ir::json_text(options)},
           {"shapes", shapes},
           {"dtypes", dtypes},
-          {"scales", scales.dump()},
+          {"scales", ir::json_text(scales)},
           {"zero_points", ir::Ints(custom.zero_points.begin(), custom.zero_points.end())},
           {"scratch_bytes", static_cast<int64_t>(custom.scratch_bytes)},
           {"state_bytes", static_cast<int64_t>(custom.state_bytes)}};

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 
 #include "src/base/short_name.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/ir/json.h"
 
 namespace qplan::partition {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 // "97.3" of two numbers, rounded down, so that 100.0 means all.
 std::string percent(uint64_t part, uint64_t whole) {
@@ -323,7 +323,7 @@ std::string Explain::json() const {
   json["saved_constant_bytes"] = saved_constant_bytes;
   json["saved_memory_bytes"] = saved_memory_bytes;
   // Names come from models, whatever bytes they have.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ir::json_text(json, 2) + "\n";
 }
 
 }  // namespace qplan::partition

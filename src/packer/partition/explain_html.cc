@@ -1,14 +1,13 @@
-#include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
-#include "src/packer/ir/json_depth.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/partition/embedded.h"
 #include "src/packer/partition/explain.h"
 
 namespace qplan::partition {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 // Text of an element.
 std::string escaped(std::string_view text) {
@@ -72,7 +71,7 @@ std::string filled(std::string_view page, Function text_of) {
 Json cpu_steps(std::string_view plan) {
   Json rows = Json::array();
   if (plan.empty()) return rows;
-  const Json inspected = Json::parse(plan);
+  const Json inspected = ir::parse_json(plan);
   for (const Json& step : inspected.at("steps")) {
     if (!step.contains("variants")) continue;
     const auto add = [&](const Json& of, const std::string& index) {
@@ -94,21 +93,18 @@ Json cpu_steps(std::string_view plan) {
 }  // namespace
 
 std::string explain_html(std::string_view json, std::string_view title, std::string_view plan) {
-  Json data = ir::exceeds_json_depth(json) ? Json() : Json::parse(json, nullptr, false);
+  Json data = ir::parse_json(json);
   if (!data.is_object() || !data.contains("units")) {
     throw PackError(QPLAN_MODEL_INVALID,
                     "explain: the placement is no JSON of this program's; pack the plan again");
   }
   // Bytes of a name that are no UTF-8 become U+FFFD, in the data as in the title.
-  const auto utf8 = [](const Json& value) {
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
-  data["title"] = Json::parse(utf8(std::string(title))).get<std::string>();
+  data["title"] = ir::parse_json(ir::json_text(std::string(title))).get<std::string>();
   data["cpu_steps"] = cpu_steps(plan);
   return filled(embedded::kExplainHtml, [&](std::string_view name) -> std::string {
     if (name == "title") return escaped(data["title"].get<std::string>());
     if (name == "explain.css") return embedded::kExplainCss;
-    if (name == "data") return script_text(utf8(data));
+    if (name == "data") return script_text(ir::json_text(data));
     if (name == "explain_layout.js") return embedded::kExplainLayoutJs;
     return embedded::kExplainJs;
   });

@@ -1,14 +1,14 @@
 // A report read back from the JSON that Explain::json() wrote: plans keep it so.
-#include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/partition/explain.h"
 
 namespace qplan::partition {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 std::optional<uint64_t> optional_number(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<uint64_t>());
@@ -136,7 +136,7 @@ void check_indices(const Explain& explain) {
 
 Explain parse_explain(std::string_view text) {
   try {
-    const Json json = Json::parse(text.begin(), text.end());
+    const Json json = ir::parse_json(text);
     Explain explain;
     for (const Json& device : json.at("devices")) explain.devices.push_back(read_device(device));
     for (const Json& region : json.at("regions")) explain.regions.push_back(read_region(region));

@@ -1,10 +1,10 @@
 // `qplan pack --coverage`: the share of a model's operators and multiply-accumulates that would run.
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
@@ -13,7 +13,7 @@
 namespace qplan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 // Operators of one kind that do not run for one reason.
 struct Missing {
@@ -80,7 +80,7 @@ class Survey {
                                  {"first", missing.first},
                                  {"macs", missing.macs}});
     }
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return ir::json_text(json, 2) + "\n";
   }
 
  private:

@@ -1,9 +1,7 @@
-
 #include "src/packer/schedule/fuse.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "src/packer/schedule/schedule.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "format/plan_view.h"
@@ -9,7 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/json_depth.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/schedule/tuning_log.h"
 
 namespace qplan::schedule {
@@ -95,7 +94,7 @@ void schedule_steps(target::Program* program, const target::TargetProfile& profi
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 [[noreturn]] void fail(const std::string& text) {
   throw PackError(QPLAN_INVALID_ARGUMENT, "schedules: " + text);
@@ -129,7 +128,7 @@ void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
 
 AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules) {
   if (ir::exceeds_json_depth(schedules)) fail(cat("they nest more than ", ir::kMaxJsonDepth, " deep"));
-  const Json list = Json::parse(schedules, nullptr, false);
+  const Json list = ir::parse_json(schedules);
   if (!list.is_array()) fail("expected a JSON list with an object for each step");
   if (list.size() != view.num_steps()) {
     fail("there are " + std::to_string(list.size()) + " of them, the plan has " +

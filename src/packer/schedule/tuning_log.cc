@@ -7,7 +7,7 @@
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/json_depth.h"
+#include "src/packer/ir/json.h"
 
 namespace qplan::schedule {
 namespace {
@@ -89,7 +89,7 @@ std::string target_text(const format::Plan& plan) {
   return cpu.name()->str() + (cpu.options() == nullptr ? "" : "," + cpu.options()->str());
 }
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threads)
     : name_(std::move(name)), num_threads_(num_threads) {
@@ -109,7 +109,7 @@ TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threa
 
 void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) {
   if (ir::exceeds_json_depth(text)) fail(number, cat("nests more than ", ir::kMaxJsonDepth, " deep"));
-  const Json line = Json::parse(text, nullptr, false);
+  const Json line = ir::parse_json(text);
   if (!line.is_object()) fail(number, "is not a JSON object");
   const auto member = [&](const char* what) -> const Json& {
     const auto at = line.find(what);

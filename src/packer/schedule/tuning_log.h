@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"
@@ -53,7 +53,7 @@ class TuningLog {
  private:
   struct Line {
     size_t number;
-    nlohmann::ordered_json schedule;
+    ir::Json schedule;
     uint64_t ns;
     bool is_heat;  // measured once, to choose what is measured well
   };

@@ -1,19 +1,19 @@
 // Which schedules are worth a measurement: all that can be set, less what a model of cost knows to be no
 // better.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "kernels/cpu.h"
 #include "src/packer/inspect/inspect.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/tuning_log.h"
 
 namespace qplan::schedule {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ir::Json;
 
 constexpr uint32_t kIsaShift = 56;
 
@@ -171,7 +171,7 @@ std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t nu
     if (!plan.is_kernel(s) || is_fallback[s]) continue;
     json["steps"].push_back(StepSpace(&plan, s, isa, num_threads).json());
   }
-  return json.dump() + "\n";
+  return ir::json_text(json) + "\n";
 }
 
 }  // namespace qplan::schedule

@@ -9,17 +9,16 @@
 //     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 60000, "bytes_per_us": 20000}}]}
 // What is left out has its default. A CPU's macs_per_us are those of convolutions, its bytes_per_us those of
 // additions; other kinds of work keep their ratio to them.
-#include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/ir/json_depth.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::target {
 namespace {
 
-using Json = nlohmann::json;
+using ir::Json;
 
 constexpr uint64_t kMaxCost = 1'000'000'000;
 
@@ -40,7 +39,7 @@ void read_number(const Json& object, const char* key, uint64_t max, uint64_t* nu
   if (!object.contains(key)) return;
   const Json& value = object[key];
   if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 || value.get<uint64_t>() > max) {
-    fail_target(cat("'", key, "' is ", value.dump(), ", expected a whole number from 1 to ", max));
+    fail_target(cat("'", key, "' is ", ir::json_text(value), ", expected a whole number from 1 to ", max));
   }
   *number = value.get<uint64_t>();
 }
@@ -82,7 +81,8 @@ Target read_operators_target(const Json& object) {
   }
   std::vector<std::string> operators;
   for (const Json& op : object["operators"]) {
-    if (!op.is_string()) fail_target(cat("'operators' of '", name, "' has ", op.dump(), ", expected texts"));
+    if (!op.is_string())
+      fail_target(cat("'operators' of '", name, "' has ", ir::json_text(op), ", expected texts"));
     operators.push_back(op.get<std::string>());
   }
   return operators_target(name, operators);
@@ -103,7 +103,7 @@ Target read_target(const Json& object, const KnownTargets& known) {
     const TargetKind* kind = find_kind(known.own, texts[0].name);
     target = make_named_target(texts[0], read_memories(object, kind), known);
   }
-  if (object.contains("priority")) target.priority = checked_priority(object["priority"].dump());
+  if (object.contains("priority")) target.priority = checked_priority(ir::json_text(object["priority"]));
   if (!object.contains("costs")) return target;
   const Json& costs = object["costs"];
   if (target.is_cpu) {
@@ -139,7 +139,7 @@ std::vector<Target> parse_target_file(std::string_view text, std::string_view fi
                                       const KnownTargets& known) {
   try {
     if (ir::exceeds_json_depth(text)) fail_target(cat("it nests more than ", ir::kMaxJsonDepth, " deep"));
-    const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+    const Json json = ir::parse_json(text);
     if (json.is_discarded()) fail_target("it is not JSON");
     check_keys(json, "the file", {"targets"});
     if (!json.contains("targets") || !json["targets"].is_array() || json["targets"].empty()) {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "src/packer/error.h"
+#include "src/packer/ir/json.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/text/syntax.h"
 
@@ -60,7 +60,7 @@ std::optional<std::vector<uint8_t>> base64_decode(std::string_view text) {
 
 namespace {
 
-using Json = nlohmann::json;
+using ir::Json;
 
 // A saved NDArray, little-endian: u64 magic, u64 reserved, i32 device type, i32 device id, i32 rank, dtype
 // (u8 code, u8 bits, u16 lanes), i64 extents, i64 size of the data in bytes, data.
@@ -215,12 +215,10 @@ std::string write_metadata(const std::vector<ir::ConstantRef>& constants) {
 }
 
 std::vector<ir::ConstantRef> read_metadata(std::string_view json) {
-  Json document;
-  try {
-    document = Json::parse(json);
-  } catch (const Json::parse_error& error) {
-    fail("not JSON (byte " + std::to_string(error.byte) + " after '#[metadata]')");
-  }
+  size_t bad_byte = 0;
+  const Json document = ir::parse_json(json, &bad_byte);
+  if (bad_byte != 0) fail("not JSON (byte " + std::to_string(bad_byte) + " after '#[metadata]')");
+  if (document.is_discarded()) fail("nests more than " + std::to_string(ir::kMaxJsonDepth) + " deep");
   const Json& nodes = member(document, "nodes");
   const Json* array = constant_array(nodes, element(nodes, member(document, "root"), "nodes"));
   std::vector<ir::ConstantRef> constants;
