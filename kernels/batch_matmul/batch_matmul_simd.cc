@@ -4,11 +4,17 @@
 #include <stdint.h>
 
 #include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {
+
+// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
+// hold.
+QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
+
 namespace {
 
 // A work item is a chunk of rows. The next item of the same matrix finds it packed; packing takes about as
@@ -136,7 +142,7 @@ inline void batch_matmul_items(const BatchMatmulArgs& args, uint32_t begin, uint
             for (uint32_t k = args.k; k % 4 != 0; ++k) copy[k] = 0;
           }
           if (w_zero != 0) row_sums(g, -w_zero, s.terms);
-          gemm(g, 0, (args.n + 15) / 16);
+          QPLAN_SIMD_VARIANT(gemm)::run(g, 0, (args.n + 15) / 16);
         });
   }
 }

@@ -4,11 +4,17 @@
 #include <stdint.h>
 
 #include "kernels/conv2d_transpose/conv2d_transpose.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {
+
+// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
+// hold.
+QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
+
 namespace {
 
 // Weights are packed in each call: a work item has as many rows as make this many outputs, so that packing
@@ -196,7 +202,7 @@ inline void upconv_row(const Conv2dTransposeArgs& a, const UpconvScratch& s, con
     g.bias = s.biases + (uint64_t{py} * a.stride_w + px) * upconv_channels(a);
     g.num_rows = (a.output_w - px + a.stride_w - 1) / a.stride_w;
     g.first_out = out + uint64_t{px} * a.output_c;
-    gemm(g, 0, static_cast<uint32_t>(upconv_channels(a) / 16));
+    QPLAN_SIMD_VARIANT(gemm)::run(g, 0, static_cast<uint32_t>(upconv_channels(a) / 16));
     weights += g.num_taps * upconv_tap_bytes(a);
   }
 }
