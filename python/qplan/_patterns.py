@@ -135,6 +135,7 @@ def any_value():
 
 
 def constant():
+    """A constant of the model."""
     return Pattern("qplan_pattern_value", _capi.VALUE_CONSTANT)
 
 
