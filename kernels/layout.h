@@ -31,29 +31,37 @@ struct LayoutWindow {
   uint64_t channels;  // of a group of the convolution
 };
 
+// The weights of an output that lie side by side.
+__attribute__((always_inline)) constexpr uint64_t layout_group(uint16_t layout) {
+  return layout == kLayout_o16r8 || layout == kLayout_o16i8 || layout == kLayout_o16z8 ? 8 : 4;
+}
+
 // The weights of an output are contiguous, in this many taps; layouts in blocks of 16 outputs fill up each
-// with zeros to whole groups of four.
+// with zeros to whole groups.
 struct LayoutTaps {
   uint64_t count;
   uint64_t bytes;  // of one, without the zeros
+  uint64_t group;  // bytes
 
-  constexpr uint64_t k4() const { return (bytes + 3) / 4; }
+  constexpr uint64_t groups() const { return (bytes + group - 1) / group; }
 };
 
 __attribute__((always_inline)) constexpr LayoutTaps layout_taps(uint16_t layout, const LayoutWindow& window) {
   switch (layout) {
     case kLayout_o16r4:
+    case kLayout_o16r8:
     case kLayout_o2r4:
     case kLayout_o2h4:
-      return {window.h, window.w * window.channels};
+      return {window.h, window.w * window.channels, layout_group(layout)};
     case kLayout_o16i4:
-      return {window.h * window.w, window.channels};
+    case kLayout_o16i8:
+      return {window.h * window.w, window.channels, layout_group(layout)};
     default:
-      return {1, window.h * window.w * window.channels};
+      return {1, window.h * window.w * window.channels, layout_group(layout)};
   }
 }
 
-// Outputs of a block, of which groups of four weights of a tap lie side by side; 1: there are no blocks.
+// Outputs of a block, of which groups of weights of a tap lie side by side; 1: there are no blocks.
 __attribute__((always_inline)) constexpr uint64_t layout_block(uint16_t layout) {
   switch (layout) {
     case kLayout_ohwi:
@@ -74,14 +82,15 @@ __attribute__((always_inline)) constexpr uint64_t layout_block(uint16_t layout) 
 __attribute__((always_inline)) constexpr uint64_t layout_tap_index(uint64_t o, uint64_t tap, uint64_t at,
                                                                    const LayoutTaps& taps,
                                                                    uint64_t block = 16) {
-  return ((o / block * taps.count + tap) * taps.k4() + at / 4) * block * 4 + o % block * 4 + at % 4;
+  return ((o / block * taps.count + tap) * taps.groups() + at / taps.group) * block * taps.group +
+         o % block * taps.group + at % taps.group;
 }
 
 // The same where two outputs share int16.
 __attribute__((always_inline)) constexpr uint64_t layout_half_index(uint64_t o, uint64_t tap, uint64_t at,
                                                                     const LayoutTaps& taps, uint64_t block) {
   const uint64_t place = at % 4 == 1 ? 2 : at % 4 == 2 ? 1 : at % 4;
-  const uint64_t first = ((o / block * taps.count + tap) * taps.k4() + at / 4) * block * 4;
+  const uint64_t first = ((o / block * taps.count + tap) * taps.groups() + at / 4) * block * 4;
   return first + place / 2 * block * 2 + o % block / 2 * 4 + place % 2 * 2 + o % 2;
 }
 
@@ -95,6 +104,8 @@ __attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, 
       return layout_tap_index(o, 0, k, taps);
     case kLayout_o16r4:
     case kLayout_o16i4:
+    case kLayout_o16r8:
+    case kLayout_o16i8:
       return layout_tap_index(o, k / taps.bytes, k % taps.bytes, taps);
     case kLayout_o2r4:
     case kLayout_o4k4:
@@ -102,7 +113,8 @@ __attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, 
     case kLayout_o2h4:
     case kLayout_o4h4:
       return layout_half_index(o, k / taps.bytes, k % taps.bytes, taps, layout_block(layout));
-    case kLayout_o16z4: {
+    case kLayout_o16z4:
+    case kLayout_o16z8: {
       const uint64_t pixel = k / window.channels, y = pixel / window.w, x = pixel % window.w;
       return layout_tap_index(o, 0, (x * window.h + y) * window.channels + k % window.channels, taps);
     }
@@ -124,11 +136,14 @@ constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWin
     case kLayout_o16r4:
     case kLayout_o16i4:
     case kLayout_o16z4:
+    case kLayout_o16r8:
+    case kLayout_o16i8:
+    case kLayout_o16z8:
     case kLayout_o2r4:
     case kLayout_o4k4:
     case kLayout_o2h4:
     case kLayout_o4h4:
-      return padded_o * taps.count * taps.k4() * 4;
+      return padded_o * taps.count * taps.groups() * taps.group;
     case kLayout_hwo16:
       return padded_o * taps.bytes;
     case kLayout_o4k16:

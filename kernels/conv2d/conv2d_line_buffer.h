@@ -167,24 +167,32 @@ inline bool windows_are_pixels(const Conv2dArgs& a) {
          a.output_w == a.input_w;
 }
 
-// A line buffer holds uint8: int8 is lifted by 128 on the way.
-inline uint8_t line_buffer_sign_bias(const Conv2dArgs& a) { return a.input_dtype == Dtype::kS8 ? 0x80 : 0; }
+// A line buffer holds uint8: int8 is lifted by 128 on the way, unless products keep bytes as they are.
+inline uint8_t line_buffer_sign_bias(const Conv2dArgs& a, bool keeps_bytes) {
+  return a.input_dtype == Dtype::kS8 && !keeps_bytes ? 0x80 : 0;
+}
 
 // Whether int8 pixels are lifted once for all channels, and not by each tile: where products are few for the
 // outputs they make, tiles have no time for it.
-inline bool pixels_are_copied(const Conv2dArgs& a) {
-  return line_buffer_sign_bias(a) != 0 && a.input_c <= kFewChannels && a.output_c > kGroupChannels;
+inline bool pixels_are_copied(const Conv2dArgs& a, bool keeps_bytes) {
+  return line_buffer_sign_bias(a, keeps_bytes) != 0 && a.input_c <= kFewChannels &&
+         a.output_c > kGroupChannels;
 }
 
 // What the vector variants compute: ACC32 where the product makes sums, all other contracts, with whole
-// blocks of 16 channels in each group and the input zero point at the dtype's minimum (the packer sees to
-// both), so that the bytes, seen as uint8, are the factors.
-inline Refusal line_buffer_accepts(const Conv2dArgs& a, bool makes_sums) {
+// blocks of 16 channels in each group and a zero point that the product takes (the packer sees to both).
+inline Refusal line_buffer_accepts(const Conv2dArgs& a, bool makes_sums, bool takes_centred = false,
+                                   bool takes_eights = false) {
   constexpr uint64_t kMax = 1 << 28;
   if (a.contract == Contract::kAcc32 && !makes_sums) return Refusal::kContract;
   if (!has_whole_blocks(a)) return Refusal::kGroups;
-  if (a.weights_layout != layout_in_place(a)) return Refusal::kLayout;
-  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  if (a.weights_layout != layout_in_place(a) && !(takes_eights && a.weights_layout == layout_of_eights(a))) {
+    return Refusal::kLayout;
+  }
+  if (a.input_zero_point != dtype_min(a.input_dtype) &&
+      !(takes_centred && a.input_zero_point == dtype_middle(a.input_dtype))) {
+    return Refusal::kInputZeroPoint;
+  }
   if (uint64_t{a.kernel_h} * a.kernel_w > kMaxTaps || uint64_t{a.kernel_h} * a.kernel_w * a.input_c > kMax ||
       uint64_t{a.dilation_h} * a.kernel_h > kMax || uint64_t{a.dilation_w} * a.kernel_w > kMax ||
       a.stride_h > kMax || a.stride_w > kMax || uint64_t{a.batch} * a.output_h > kMax || a.output_w > kMax ||
@@ -207,7 +215,7 @@ struct LineBufferScratch {
 };
 
 inline LineBufferScratch line_buffer_scratch(const Conv2dArgs& a, const LineBuffer& line_buffer,
-                                             void* scratch) {
+                                             bool keeps_bytes, void* scratch) {
   const auto aligned = [](size_t bytes) { return (bytes + 63) / 64 * 64; };
   const bool pixels = windows_are_pixels(a);
   const size_t num_rows = pixels ? max_run_pixels(a) : size_t{line_buffer.height} * line_buffer.width;
@@ -221,7 +229,7 @@ inline LineBufferScratch line_buffer_scratch(const Conv2dArgs& a, const LineBuff
   };
   parts.terms = reinterpret_cast<int32_t*>(take(aligned(num_rows * sizeof(int32_t))));
   if (pixels) {
-    parts.line_buffer = take(pixels_are_copied(a) ? num_rows * a.input_c + kRowSlack : 0);
+    parts.line_buffer = take(pixels_are_copied(a, keeps_bytes) ? num_rows * a.input_c + kRowSlack : 0);
     return parts;
   }
   parts.tap_offsets = reinterpret_cast<size_t*>(take(num_taps(line_buffer) * sizeof(size_t)));
@@ -235,10 +243,11 @@ inline LineBufferScratch line_buffer_scratch(const Conv2dArgs& a, const LineBuff
 // Columns [begin, begin + line buffer.columns) of an input row, of which those outside [0, input_w) are
 // padding.
 template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
-          void (*kFill)(uint8_t*, uint8_t, size_t)>
+          void (*kFill)(uint8_t*, uint8_t, size_t), bool kKeepsBytes = false>
 inline void copy_line_buffer_row(const Conv2dArgs& a, const LineBuffer& line_buffer, const uint8_t* row,
                                  int64_t begin, uint8_t* to) {
-  const uint8_t sign_bias = line_buffer_sign_bias(a), pad = static_cast<uint8_t>(a.pad_value) ^ sign_bias;
+  const uint8_t sign_bias = line_buffer_sign_bias(a, kKeepsBytes),
+                pad = static_cast<uint8_t>(a.pad_value) ^ sign_bias;
   const size_t c = a.input_c;
   const auto columns = static_cast<int64_t>(line_buffer.columns);
   const int64_t room = int64_t{a.input_w} - begin;
@@ -254,7 +263,7 @@ inline void copy_line_buffer_row(const Conv2dArgs& a, const LineBuffer& line_buf
 
 // The line buffer of `height` rows of output from row y and column x on, of image n.
 template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
-          void (*kFill)(uint8_t*, uint8_t, size_t)>
+          void (*kFill)(uint8_t*, uint8_t, size_t), bool kKeepsBytes = false>
 inline void copy_line_buffer(const Conv2dArgs& a, const LineBuffer& line_buffer, uint32_t n, uint32_t y,
                              uint32_t x, uint32_t height, uint8_t* to) {
   const size_t row_bytes = size_t{a.input_w} * a.input_c;
@@ -264,10 +273,10 @@ inline void copy_line_buffer(const Conv2dArgs& a, const LineBuffer& line_buffer,
   for (size_t i = 0; i < line_buffer_rows(a, height);
        ++i, row += line_buffer.row_step, to += line_buffer.pitch) {
     if (row >= 0 && row < a.input_h) {
-      copy_line_buffer_row<kCopyRun, kFill>(a, line_buffer, image + static_cast<size_t>(row) * row_bytes,
-                                            column, to);
+      copy_line_buffer_row<kCopyRun, kFill, kKeepsBytes>(
+          a, line_buffer, image + static_cast<size_t>(row) * row_bytes, column, to);
     } else {
-      kFill(to, static_cast<uint8_t>(a.pad_value) ^ line_buffer_sign_bias(a),
+      kFill(to, static_cast<uint8_t>(a.pad_value) ^ line_buffer_sign_bias(a, kKeepsBytes),
             line_buffer.columns * a.input_c);
     }
   }

@@ -103,7 +103,7 @@ inline uint32_t group_begin(uint32_t num_blocks, uint32_t group, uint32_t groups
 inline uint32_t conv2d_work_items(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
 
 inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) {
-  return line_buffer_scratch(a, line_buffer_of(a), nullptr).bytes;
+  return line_buffer_scratch(a, line_buffer_of(a), kKeepsBytes, nullptr).bytes;
 }
 
 // Rows of the product for block `block`, where windows are pixels.
@@ -112,9 +112,9 @@ inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const LineBufferScra
   product->num_rows = run_begin(a, block + 1) - first;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + first * product->out_stride;
-  if (pixels_are_copied(a)) {
+  if (pixels_are_copied(a, kKeepsBytes)) {
     copy_run(parts.line_buffer, product->first_row, size_t{product->num_rows} * a.input_c,
-             line_buffer_sign_bias(a));
+             line_buffer_sign_bias(a, kKeepsBytes));
     product->first_row = parts.line_buffer;
   }
 }
@@ -127,7 +127,7 @@ inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const
                  x = across * line_buffer.width;
   const uint32_t height = a.output_h - y < line_buffer.height ? a.output_h - y : line_buffer.height;
   const uint32_t width = a.output_w - x < line_buffer.width ? a.output_w - x : line_buffer.width;
-  copy_line_buffer<copy_run, fill>(a, line_buffer, n, y, x, height, parts.line_buffer);
+  copy_line_buffer<copy_run, fill, kKeepsBytes>(a, line_buffer, n, y, x, height, parts.line_buffer);
   if (line_buffer.is_interleaved)
     interleave.interleave(parts.line_buffer, line_buffer.pitch, line_buffer.columns, parts.interleaved);
   product->num_rows = height * width;
@@ -169,7 +169,7 @@ inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, 
 
 inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   const LineBuffer line_buffer = line_buffer_of(args);
-  const LineBufferScratch parts = line_buffer_scratch(args, line_buffer, scratch);
+  const LineBufferScratch parts = line_buffer_scratch(args, line_buffer, kKeepsBytes, scratch);
   const bool pixels = windows_are_pixels(args);
   const RowInterleave interleave(line_buffer.is_interleaved ? args.kernel_h : 0, args.input_c);
   constexpr size_t kNoOffset[1] = {0};
@@ -179,7 +179,10 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
   product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, line_buffer);
   product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
-  if (!pixels || pixels_are_copied(args)) product.sign_bias = 0;
+  product.has_eights = layout_group(args.weights_layout) == 8;
+  if (line_buffer_sign_bias(args, kKeepsBytes) != 0 && (!pixels || pixels_are_copied(args, kKeepsBytes))) {
+    product.sign_bias = 0;
+  }
   GemmResidual residual = residual_of(args);
   if (product_adds_residual(args)) product.residual = &residual;
   if (!pixels) {
@@ -217,7 +220,9 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
 QPLAN_SIMD_NAMESPACE(conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const Conv2dArgs& args) { return line_buffer_accepts(args, kProductMakesSums); }
+Refusal accepts(const Conv2dArgs& args) {
+  return line_buffer_accepts(args, kProductMakesSums, takes_centred(args.input_dtype), kProductTakesEights);
+}
 
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 

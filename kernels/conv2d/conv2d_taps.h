@@ -48,6 +48,21 @@ inline uint16_t layout_in_place(const Conv2dArgs& a) {
   return a.input_c / a.groups % 4 == 0 ? kLayout_o16k4 : kLayout_o16i4;
 }
 
+// The same taps in groups of eight bytes.
+inline uint16_t layout_of_eights(const Conv2dArgs& a) {
+  if (rows_are_interleaved(a)) return kLayout_o16z8;
+  return taps_are_rows(a) ? kLayout_o16r8 : kLayout_o16i8;
+}
+
+// Of the two the one that makes fewer products where both are read: taps of one group of four are worth
+// half a group of eight.
+inline bool eights_are_better(const Conv2dArgs& a) {
+  const uint64_t tap_bytes = rows_are_interleaved(a) ? uint64_t{a.kernel_h} * a.kernel_w * a.input_c
+                             : taps_are_rows(a)      ? uint64_t{a.kernel_w} * a.input_c
+                                                     : uint64_t{a.input_c} / a.groups;
+  return tap_bytes > 4;
+}
+
 }  // namespace
 }  // namespace qplan
 

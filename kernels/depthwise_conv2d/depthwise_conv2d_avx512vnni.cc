@@ -82,7 +82,9 @@ void run_group(const DepthwiseConv2dArgs& args, const Taps& taps, uint32_t chann
 }  // namespace
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) {
+  return taps_accepts(args, is_product_origin(args.input_dtype, args.input_zero_point));
+}
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 

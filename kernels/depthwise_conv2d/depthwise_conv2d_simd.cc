@@ -17,9 +17,13 @@ constexpr uint32_t kBlock = 2 * kLanes;
 // Few registers: the weights of two taps stay in memory.
 using TapWeights = const int32_t*;
 inline TapWeights tap_weights(const int32_t* pairs) { return pairs; }
+using TapBytes = LaneBytes;
+inline TapBytes tap_bytes(const DepthwiseConv2dArgs& a) {
+  return set_lane_bytes(a.input_dtype == Dtype::kS8 ? 0x80 : 0);
+}
 
 inline void add_taps(VecI32& low, VecI32& high, const uint8_t* a, const uint8_t* b, uint32_t count,
-                     LaneBytes sign_bias, TapWeights weights) {
+                     TapBytes sign_bias, TapWeights weights) {
   const BytePairs pairs = load_pairs(a, b, count, sign_bias);
   low = add(low, multiply_pairs(pairs.low, load_ints(weights)));
   high = add(high, multiply_pairs(pairs.high, load_ints(weights + kLanes)));
@@ -31,7 +35,7 @@ template <typename Epilogue, uint32_t kPairs>
 inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t channel, uint32_t count,
                       uint8_t* out) {
   const uint32_t num_pairs = kPairs != 0 ? kPairs : num_tap_pairs(a);
-  const LaneBytes sign_bias = set_lane_bytes(a.input_dtype == Dtype::kS8 ? 0x80 : 0);
+  const TapBytes kind = tap_bytes(a);
   const VecI32 low_bias = load_ints(a.bias + channel), high_bias = load_ints(a.bias + channel + kLanes);
   const Epilogue low_epilogue(a, channel), high_epilogue(a, channel + kLanes);
   const OutputBytes bytes(a);
@@ -45,12 +49,11 @@ inline void run_block(const DepthwiseConv2dArgs& a, const Taps& taps, uint32_t c
     if constexpr (kPairs != 0) {
 #pragma GCC unroll 5
       for (uint32_t t = 0; t < kPairs; ++t, at += 2) {
-        add_taps(low, high, at[0] + channel, at[1] + channel, count, sign_bias, held[t]);
+        add_taps(low, high, at[0] + channel, at[1] + channel, count, kind, held[t]);
       }
     } else {
       for (uint32_t t = 0; t < num_pairs; ++t, at += 2) {
-        add_taps(low, high, at[0] + channel, at[1] + channel, count, sign_bias,
-                 tap_weights(weights + kBlock * t));
+        add_taps(low, high, at[0] + channel, at[1] + channel, count, kind, tap_weights(weights + kBlock * t));
       }
     }
     const VecI32 outputs = low_epilogue.outputs(low);
@@ -93,7 +96,9 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& args, uint32_
 QPLAN_SIMD_NAMESPACE(depthwise_conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const DepthwiseConv2dArgs& args) { return taps_accepts(args); }
+Refusal accepts(const DepthwiseConv2dArgs& args) {
+  return taps_accepts(args, is_product_origin(args.input_dtype, args.input_zero_point));
+}
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return taps_scratch_bytes(args); }
 

@@ -60,14 +60,19 @@ inline Weights weights_at(const DepthwiseConv2dArgs& a, const int8_t* from) {
 }
 inline size_t weights_pitch(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 15) / 16 * 16; }
 
-// Whether some weight of 8 channels has a rest.
-inline bool has_rest(const DepthwiseConv2dArgs& a, uint32_t channel) {
-  if (a.weights_zero_point == 0) return false;
-  int8x8_t any = vdup_n_s8(0);
-  for (uint32_t t = 0; t < 9; ++t) {
-    any = vorr_s8(any, weights_at(a, a.weights + t * weights_pitch(a) + channel).rest);
+// Which of 16 channels have a weight with a rest, as bytes of the first 8 and of the others.
+inline uint64x2_t rests_of(const DepthwiseConv2dArgs& a, uint32_t channel) {
+  const int8_t* from = a.weights + channel;
+  int8x16_t least = vld1q_s8(from), most = least;
+#pragma GCC unroll 8
+  for (uint32_t t = 1; t < 9; ++t) {
+    const int8x16_t weights = vld1q_s8(from + t * weights_pitch(a));
+    least = vminq_s8(least, weights);
+    most = vmaxq_s8(most, weights);
   }
-  return vget_lane_u64(vreinterpret_u64_s8(any), 0) != 0;
+  const int8x16_t zero_point = vdupq_n_s8(static_cast<int8_t>(a.weights_zero_point));
+  const auto rest = [&](int8x16_t v) { return veorq_s8(vqsubq_s8(v, zero_point), vsubq_s8(v, zero_point)); };
+  return vreinterpretq_u64_s8(vorrq_s8(rest(least), rest(most)));
 }
 
 // What all groups of rows of outputs share: kRows of them have kRows + 2 rows of inputs at stride 1, else
@@ -90,9 +95,9 @@ inline uint32_t rows_outside(const DepthwiseConv2dArgs& a, uint32_t y, uint32_t 
 
 inline int8x16_t and_not(int8x16_t v, int8x16_t mask) { return vbicq_s8(v, mask); }
 
-// kRows rows of outputs at a time: 2 at stride 1, else 1. The sums begin with 128 times the weights, because
-// an unsigned byte u is multiplied as u - 128, and with what the padding makes: the weights of rows outside
-// the image are 0 here, so that such rows need no memory.
+// kRows rows of outputs at a time: 2 at stride 1, else 1. The sums begin with 128 times the weights where the
+// zero point is 0 of the unsigned bytes u, multiplied as u - 128, and with what the padding makes: the
+// weights of rows outside the image are 0 here, so that such rows need no memory.
 template <uint32_t kRows, uint32_t kStride, typename Kind, typename Epilogue>
 __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const Rows& rows,
                                             uint32_t channel) {
@@ -102,7 +107,8 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   uint32_t outside_bytes = 0;
   for (uint32_t i = 0; i < 4; ++i) outside_bytes |= ((rows.outside >> i) & 1) * (0xffu << 8 * i);
   const int8x16_t outside = vreinterpretq_s8_u32(vdupq_n_u32(outside_bytes));
-  const int32_t padding_factor = static_cast<uint8_t>(a.pad_value) ^ (a.input_dtype == Dtype::kS8 ? 0x80 : 0);
+  const bool is_centred = a.input_zero_point != dtype_min(a.input_dtype);
+  const int32_t padding_factor = a.pad_value - a.input_zero_point;
   Column weights[kRows][3];
   [[maybe_unused]] Column rests[kRows][3];
   VecI32 begin[kRows][2];
@@ -116,7 +122,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     if (r == 1) column = {one_row_down(column.low), one_row_down(column.high)};
     const Column inside = {and_not(column.low, outside), and_not(column.high, outside)};
     const VecI32 none = set_ints(0);
-    if (r == 0 || rows.outside != 0) {
+    if (!is_centred && (r == 0 || rows.outside != 0)) {
       begin[r][0] = vmlaq_n_s32(begin[r][0], vdotq_s32(none, inside.low, ones), 128);
       begin[r][1] = vmlaq_n_s32(begin[r][1], vdotq_s32(none, inside.high, ones), 128);
     }
@@ -274,7 +280,10 @@ inline void run_groups(const DepthwiseConv2dArgs& a, const Rows& all, uint32_t c
 inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
   Rows pairs = rows, last = rows;
   pairs.end = last.first = rows.first + (rows.end - rows.first) / 2 * 2;
+  uint64x2_t rests = vdupq_n_u64(0);
   for (uint32_t channel = 0; channel < a.input_c; channel += kChannels) {
+    if (a.weights_zero_point != 0 && channel % 16 == 0) rests = rests_of(a, channel);
+    const uint64_t rest = channel % 16 == 0 ? vgetq_lane_u64(rests, 0) : vgetq_lane_u64(rests, 1);
     with_epilogue_of_bytes(a, channel, [&](auto kind) {
       using Epilogue = typename decltype(kind)::Epilogue;
       const auto run = [&](auto kind_of_bytes) {
@@ -284,7 +293,7 @@ inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
         run_groups<1, 1, Kind, Epilogue>(a, last, channel);
       };
       // int8 needs no other sign; where integers make the outputs, that is no gain.
-      if (has_rest(a, channel)) {
+      if (rest != 0) {
         run(Bytes<true, true>());
       } else if (a.input_dtype == Dtype::kS8 && Epilogue::kIsFloat) {
         run(Bytes<!Epilogue::kIsFloat, false>());
@@ -322,7 +331,7 @@ Refusal accepts(const DepthwiseConv2dArgs& a) {
   if (a.contract == Contract::kAcc32) return Refusal::kContract;
   if (a.output_c != a.input_c || a.input_c % kChannels != 0) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
-  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  if (!is_product_origin(a.input_dtype, a.input_zero_point)) return Refusal::kInputZeroPoint;
   if (a.weights_zero_point < -127 || a.weights_zero_point > 127)
     return Refusal::kDtype;  // two bytes hold the rest
   const bool has_code = a.kernel_h == 3 && a.kernel_w == 3 && a.stride_h == a.stride_w && a.stride_h <= 2 &&

@@ -13,13 +13,13 @@
 namespace qplan {
 namespace {
 
-// What the vector variants compute: everything but ACC32, one output per input channel, with the input zero
-// point at the dtype's minimum (where the packer puts it), so that the bytes, seen as uint8, are the factors.
-inline Refusal taps_accepts(const DepthwiseConv2dArgs& a) {
+// What the vector variants compute: everything but ACC32, one output per input channel, with an input zero
+// point that they take (is_product_origin).
+inline Refusal taps_accepts(const DepthwiseConv2dArgs& a, bool takes_zero_point) {
   if (a.contract == Contract::kAcc32) return Refusal::kContract;
   if (a.output_c != a.input_c) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
-  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  if (!takes_zero_point) return Refusal::kInputZeroPoint;
   const bool fits =
       a.input_c < (1u << 30) && a.output_w < (1u << 20) && uint64_t{a.kernel_h} * a.kernel_w < (1u << 10);
   return fits ? Refusal::kNone : Refusal::kTooLarge;

@@ -35,12 +35,14 @@ inline uint32_t row_work_items(const FullyConnectedArgs& a) {
   return (a.rows + row_chunk(a) - 1) / row_chunk(a) * num_groups(a);
 }
 
-// As for conv2d: ACC32 where the product makes sums, and the input zero point is the dtype's minimum, where
-// the packer puts it.
-inline Refusal rows_accepts(const FullyConnectedArgs& a, bool makes_sums) {
+// As for conv2d: ACC32 where the product makes sums, and an input zero point that the product takes.
+inline Refusal rows_accepts(const FullyConnectedArgs& a, bool makes_sums, bool takes_zero_point,
+                            bool takes_eights) {
   if (a.contract == Contract::kAcc32 && !makes_sums) return Refusal::kContract;
-  if (a.weights_layout != kLayout_o16k4) return Refusal::kLayout;
-  if (a.input_zero_point != dtype_min(a.input_dtype)) return Refusal::kInputZeroPoint;
+  if (a.weights_layout != kLayout_o16k4 && !(takes_eights && a.weights_layout == kLayout_o16r8)) {
+    return Refusal::kLayout;
+  }
+  if (!takes_zero_point) return Refusal::kInputZeroPoint;
   return a.input_c < (1u << 30) ? Refusal::kNone : Refusal::kTooLarge;
 }
 
@@ -60,11 +62,16 @@ inline size_t rows_scratch_bytes(const FullyConnectedArgs& a) {
   return term_bytes(a) + (rows_are_input(a) ? 0 : chunk_rows(a) * row_copy_bytes(a));
 }
 
-// Rows [first, first + count), as uint8 (int8 plus 128), filled up with zeros.
-template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t)>
+// Copies hold uint8, int8 plus 128, unless products keep bytes as they are.
+inline uint8_t row_copy_sign_bias(const FullyConnectedArgs& a, bool keeps_bytes) {
+  return a.input_dtype == Dtype::kS8 && !keeps_bytes ? 0x80 : 0;
+}
+
+// Rows [first, first + count), filled up with zeros.
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t), bool kKeepsBytes>
 inline void copy_rows(const FullyConnectedArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
   const uint8_t* row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
-  const uint8_t sign_bias = a.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  const uint8_t sign_bias = row_copy_sign_bias(a, kKeepsBytes);
   for (uint32_t p = 0; p < count; ++p, row += a.input_c, to += row_copy_bytes(a)) {
     kCopyRun(to, row, a.input_c, sign_bias);
     for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = 0;

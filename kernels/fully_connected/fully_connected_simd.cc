@@ -24,7 +24,8 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
   const bool direct = rows_are_input(args);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
-  if (!direct) product.sign_bias = 0;
+  product.has_eights = layout_group(args.weights_layout) == 8;
+  if (!direct && row_copy_sign_bias(args, kKeepsBytes) != 0) product.sign_bias = 0;
   product.first_row = copies;
   product.row_stride = direct ? args.input_c : row_copy_bytes(args);
   product.num_taps = 1;
@@ -41,7 +42,7 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
       if (direct) {
         product.first_row = static_cast<const uint8_t*>(args.input) + size_t{first} * args.input_c;
       } else {
-        copy_rows<copy_run>(args, first, product.num_rows, copies);
+        copy_rows<copy_run, kKeepsBytes>(args, first, product.num_rows, copies);
       }
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0) row_sums(product, -args.weights_zero_point, terms);
@@ -58,7 +59,10 @@ inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin,
 QPLAN_SIMD_NAMESPACE(fully_connected) {
 
 #if !defined(QPLAN_ONLY_RUN)
-Refusal accepts(const FullyConnectedArgs& args) { return rows_accepts(args, kProductMakesSums); }
+Refusal accepts(const FullyConnectedArgs& args) {
+  return rows_accepts(args, kProductMakesSums, is_product_origin(args.input_dtype, args.input_zero_point),
+                      kProductTakesEights);
+}
 
 size_t scratch_bytes(const FullyConnectedArgs& args) { return rows_scratch_bytes(args); }
 

@@ -60,6 +60,9 @@ static constexpr int32_t dtype_min(Dtype dtype) {
   }
 }
 
+// 0 where int8 and uint8 are seen as signed; of these two alone.
+static constexpr int32_t dtype_middle(Dtype dtype) { return dtype == Dtype::kU8 ? 128 : 0; }
+
 static constexpr int32_t dtype_max(Dtype dtype) {
   switch (dtype) {
     case Dtype::kU8:

@@ -1,9 +1,10 @@
 // Rows of bytes times packed weights, requantised: the heart of convolution and of fully connected layers.
 //
 //   out[p][o] = clamp(output_zero_point
-//                     + requant(bias[o] + row_term[p] + sum over k of u(p, k) * weights[o][k]))
+//                     + requant(bias[o] + row_term[p] + sum over k of (u(p, k) - origin) * weights[o][k]))
 //   u(p, k)   = (byte j of tap t of row p) ^ sign_bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
 //               tap_k4 = ceil(tap_bytes / 4)
+//   origin    = 128 if is_centred, else 0
 //
 // under TFL2, TFL1 or F32E, or their float epilogue; with a residual, the sum of that and residual[p][o].
 // Under ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A row is a window of
@@ -45,8 +46,10 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_taps = 0;
   uint32_t tap_bytes = 0;
-  uint8_t sign_bias = 0;            // 0x80 makes uint8 of int8, plus 128; 0 where rows are listed
-  const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4(g) groups of four
+  uint8_t sign_bias = 0;            // 0x80 makes uint8 of int8, plus 128
+  bool is_centred = false;          // where the product takes it (is_product_origin)
+  bool has_eights = false;          // weights lie in groups of eight bytes, else of four (layout_group)
+  const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4(g) groups of four, or the like of eights
   const int32_t* bias = nullptr;    // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
@@ -93,6 +96,7 @@ inline Gemm gemm_of(const Args& args) {
   g.clamp_min = args.clamp_min;
   g.clamp_max = args.clamp_max;
   g.sign_bias = args.input_dtype == Dtype::kS8 ? 0x80 : 0;
+  g.is_centred = args.input_zero_point != dtype_min(args.input_dtype);
   return g;
 }
 

@@ -7,7 +7,6 @@
 #define QPLAN_SIMD_ISA dotprod
 #define QPLAN_SIMD_VECTORS neon
 #endif
-#define QPLAN_SIMD_OWN_DOT 1
 
 // The tiles of the matrix product.
 #define QPLAN_SIMD_TILES "kernels/simd/tiles_dotprod.h"

@@ -1,8 +1,8 @@
 // The dot products of kernels/simd/gemm.h with NEON. There are products of signed bytes alone, in 16 bits.
 // Two of them meet in a lane (smull, smlsl) before a pair of lanes is added to 32 bits (sadalp). For the sum
 // u0 * w0 + u1 * w1 of unsigned u the factors are u0 - 128 and 127 - u1, of which the second product is
-// subtracted: with any weights the lane is within +-32640. What is lacking, 128 * w0 + 127 * w1, does not
-// depend on rows: sums begin with it. Internal linkage only.
+// subtracted: with any weights the lane is within +-32640. What is lacking, 128 * w0 + 127 * w1, or - w1
+// where the origin of u is 128, does not depend on rows: sums begin with it. Internal linkage only.
 #ifndef QPLAN_KERNELS_SIMD_DOTS_NEON_H_
 #define QPLAN_KERNELS_SIMD_DOTS_NEON_H_
 
@@ -11,24 +11,21 @@
 #include <stdint.h>
 
 #include "kernels/numeric/gemm.h"
-#include "kernels/simd/neon.h"
+#include "kernels/simd/tile_parts_dotprod.h"
 
 namespace qplan {
 namespace {
 
 // Vector q has two partial sums for each of the channels 2q and 2q + 1.
 constexpr uint32_t kDotVectors = 4;
-constexpr uint32_t kDotRows = 4;
-constexpr bool kDotKeepsLanes = false;
-constexpr bool kDotStartsWithBias = true;
-#define QPLAN_SIMD_OWN_ADD_DOTS 1
-
 struct DotStart {
   VecI32 of[kDotVectors];  // the bias, and what add_dots leaves out
   uint8x16_t sign_biases;  // of two groups of four bytes, twice
-  bool is_bias;            // alone: there is one row, and add_dots leaves nothing out of it
   bool pairs_taps;         // those of one group each
 };
+
+// Which groups of weights are summed: all of them, or where the origin is 128 the second ones of two.
+enum class Summed { kNone, kSecond, kAll };
 
 // What add_dots leaves out of 8 channels, as it passes their weights: sums of the first and of the second
 // groups. In 16 bits there is room for 127 of each.
@@ -42,11 +39,17 @@ struct WeightSums {
     second[0] = vpadalq_s8(second[0], low);
     second[1] = vpadalq_s8(second[1], high);
   }
-  void add_to(VecI32 (&sums)[kDotVectors]) const {
+  template <Summed kSummed>
+  __attribute__((always_inline)) void add_to(VecI32 (&sums)[kDotVectors]) const {
     for (uint32_t half = 0; half < 2; ++half) {
       VecI32 &low = sums[2 * half], &high = sums[2 * half + 1];
-      low = vmlal_n_s16(vmlal_n_s16(low, vget_low_s16(first[half]), 128), vget_low_s16(second[half]), 127);
-      high = vmlal_high_n_s16(vmlal_high_n_s16(high, first[half], 128), second[half], 127);
+      if constexpr (kSummed == Summed::kAll) {
+        low = vmlal_n_s16(vmlal_n_s16(low, vget_low_s16(first[half]), 128), vget_low_s16(second[half]), 127);
+        high = vmlal_high_n_s16(vmlal_high_n_s16(high, first[half], 128), second[half], 127);
+      } else {
+        low = vsubw_s16(low, vget_low_s16(second[half]));
+        high = vsubw_high_s16(high, second[half]);
+      }
     }
   }
 };
@@ -58,7 +61,7 @@ inline VecI32 partial_sums(VecI32 v, uint32_t q) {
 
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void start_dots(const Gemm& g, const DotStart& start,
-                                                      uint32_t first_row, uint32_t,
+                                                      uint32_t first_row,
                                                       VecI32 (&sums)[kRows][kDotVectors]) {
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
@@ -94,7 +97,7 @@ inline int8x16_t row_group(int8x16_t row) {
 }
 
 // Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows.
-template <int kPair, bool kSumsWeights, uint32_t kRows>
+template <int kPair, Summed kSummed, uint32_t kRows>
 __attribute__((always_inline)) inline void add_pair_of_groups(const int8_t* weights,
                                                               const int8x16_t (&rows)[kRows],
                                                               VecI32 (&sums)[kRows][kDotVectors],
@@ -108,19 +111,17 @@ __attribute__((always_inline)) inline void add_pair_of_groups(const int8_t* weig
     add_two_groups(sums[p][0], sums[p][1], w0, w2, first, second);
     add_two_groups(sums[p][2], sums[p][3], w1, w3, first, second);
   }
-  if constexpr (kSumsWeights) {
-    weight_sums.add_first(w0, w1);
-    weight_sums.add_second(w2, w3);
-  }
+  if constexpr (kSummed == Summed::kAll) weight_sums.add_first(w0, w1);
+  if constexpr (kSummed != Summed::kNone) weight_sums.add_second(w2, w3);
 }
 
 // The products of 8 channels and `num_k4` groups of each row from `from` on. A group's weights are 64 bytes
 // after those of the group before.
-template <bool kSumsWeights, uint32_t kRows>
+template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRows], uint32_t num_k4,
                                                       const int8_t*& weights, uint8x16_t sign_biases,
-                                                      VecI32 (&sums)[kRows][kDotVectors],
-                                                      WeightSums& weight_sums) {
+                                                      VecI32 (&sums)[kRows][kDotVectors]) {
+  WeightSums none;
   int8x16_t rows[kRows];
   for (const int8_t* end = weights + size_t{num_k4 / 4} * 256; weights != end; weights += 256) {
 #pragma GCC unroll 8
@@ -128,8 +129,8 @@ __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRo
       rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from[p]), sign_biases));
       from[p] += 16;
     }
-    add_pair_of_groups<0, kSumsWeights>(weights, rows, sums, weight_sums);
-    add_pair_of_groups<1, kSumsWeights>(weights, rows, sums, weight_sums);
+    add_pair_of_groups<0, Summed::kNone>(weights, rows, sums, none);
+    add_pair_of_groups<1, Summed::kNone>(weights, rows, sums, none);
   }
   if ((num_k4 & 2) != 0) {
 #pragma GCC unroll 8
@@ -138,7 +139,7 @@ __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRo
       rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, bytes));
       from[p] += 8;
     }
-    add_pair_of_groups<0, kSumsWeights>(weights, rows, sums, weight_sums);
+    add_pair_of_groups<0, Summed::kNone>(weights, rows, sums, none);
     weights += 2 * 64;
   }
   if ((num_k4 & 1) != 0) {
@@ -151,7 +152,6 @@ __attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRo
       add_group(sums[p][0], sums[p][1], w0, row);
       add_group(sums[p][2], sums[p][3], w1, row);
     }
-    if constexpr (kSumsWeights) weight_sums.add_first(w0, w1);
     weights += 64;
   }
 }
@@ -173,13 +173,13 @@ __attribute__((always_inline)) inline void add_two_taps(const Gemm& g, uint32_t 
     rows[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), sign_biases));
   }
   WeightSums none;
-  add_pair_of_groups<0, false>(weights, rows, sums, none);
+  add_pair_of_groups<0, Summed::kNone>(weights, rows, sums, none);
 }
 
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const int8_t* weights,
-                                                    const DotStart& start,
+__attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const DotStart& start,
                                                     VecI32 (&sums)[kRows][kDotVectors]) {
+  const int8_t* weights = g.weights;
   uint32_t num_k4 = tap_k4(g);
   uint32_t t = 0;
   if (start.pairs_taps) {
@@ -193,52 +193,54 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
     const uint8_t* from[kRows];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) from[p] = row_tap(g, first_row + p, t);
-    WeightSums weight_sums;
-    if (kRows == 1 && start.is_bias) {
-      for (uint32_t left = num_k4; left != 0;) {
-        const uint32_t now = left < kMostSummedGroups ? left : kMostSummedGroups;
-        WeightSums of_part;
-        add_groups<true>(from, now, weights, start.sign_biases, sums, of_part);
-        of_part.add_to(sums[0]);
-        left -= now;
-      }
-    } else {
-      add_groups<false>(from, num_k4, weights, start.sign_biases, sums, weight_sums);
-    }
+    add_groups(from, num_k4, weights, start.sign_biases, sums);
   }
 }
 
-// What add_dots leaves out does not depend on rows: 128 * w0 + 127 * w1.
-inline DotStart dot_start(const Gemm& g, uint32_t channel, const int8_t* weights) {
-  const uint32_t num_k4 = tap_k4(g);
-  DotStart start;
-#pragma GCC unroll 4
-  for (uint32_t q = 0; q < kDotVectors; ++q) {
-    start.of[q] = partial_sums(load_ints(g.bias + channel + q / 2 * kLanes), q);
-  }
-  const uint8_t first_sign_bias = g.sign_bias ^ 0x80, second_sign_bias = g.sign_bias ^ 0x7f;
-  start.sign_biases = vreinterpretq_u8_u64(
-      vdupq_n_u64(first_sign_bias * 0x01010101ull | (second_sign_bias * 0x01010101ull) << 32));
-  start.is_bias = g.num_rows == 1;
-  start.pairs_taps = num_k4 == 1 && !start.is_bias;
-  if (start.is_bias) return start;
-  // Where taps are paired, it is as if one had all groups.
-  const uint32_t num_groups = start.pairs_taps ? g.num_taps : num_k4;
-  for (uint32_t t = 0; t < (start.pairs_taps ? 1 : g.num_taps); ++t) {
+inline uint8x16_t dot_sign_biases(const Gemm& g) {
+  const uint8_t first = g.sign_bias ^ 0x80, second = g.sign_bias ^ 0x7f;
+  return vreinterpretq_u8_u64(vdupq_n_u64(first * 0x01010101ull | (second * 0x01010101ull) << 32));
+}
+
+// Adds what add_dots leaves out of num_taps taps of num_groups groups.
+template <Summed kSummed>
+__attribute__((always_inline)) inline void add_lacking(const int8_t* weights, uint32_t num_taps,
+                                                       uint32_t num_groups, VecI32 (&of)[kDotVectors]) {
+  for (uint32_t t = 0; t < num_taps; ++t) {
     for (uint32_t left = num_groups; left != 0;) {
       const uint32_t now = left < kMostSummedGroups ? left : kMostSummedGroups;
       WeightSums sums;
       for (uint32_t k = 0; k + 2 <= now; k += 2, weights += 128) {
-        sums.add_first(vld1q_s8(weights), vld1q_s8(weights + 16));
+        if constexpr (kSummed == Summed::kAll) sums.add_first(vld1q_s8(weights), vld1q_s8(weights + 16));
         sums.add_second(vld1q_s8(weights + 64), vld1q_s8(weights + 80));
       }
       if (now % 2 != 0) {
-        sums.add_first(vld1q_s8(weights), vld1q_s8(weights + 16));
+        if constexpr (kSummed == Summed::kAll) sums.add_first(vld1q_s8(weights), vld1q_s8(weights + 16));
         weights += 64;
       }
-      sums.add_to(start.of);
+      sums.add_to<kSummed>(of);
       left -= now;
     }
+  }
+}
+
+inline DotStart dot_start(const Gemm& g) {
+  const int8_t* weights = g.weights;
+  const uint32_t num_k4 = tap_k4(g);
+  DotStart start;
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < kDotVectors; ++q) {
+    start.of[q] = partial_sums(load_ints(g.bias + q / 2 * kLanes), q);
+  }
+  start.sign_biases = dot_sign_biases(g);
+  start.pairs_taps = num_k4 == 1;
+  // Where taps are paired, it is as if one had all groups.
+  const uint32_t num_groups = start.pairs_taps ? g.num_taps : num_k4;
+  const uint32_t num_taps = start.pairs_taps ? 1 : g.num_taps;
+  if (g.is_centred) {
+    add_lacking<Summed::kSecond>(weights, num_taps, num_groups, start.of);
+  } else {
+    add_lacking<Summed::kAll>(weights, num_taps, num_groups, start.of);
   }
   return start;
 }

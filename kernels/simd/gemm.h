@@ -8,11 +8,8 @@
 //   DotWeights, dot_weights(from)       the weights of a vector of sums
 //   dot_add(sums, row, weights)         adds the products
 //   dot_sums(sums, half)                the sums of the first or the second kLanes channels
-//   QPLAN_SIMD_OWN_ADD_DOTS             is defined where the header has start_dots and add_dots of its own,
-//   and
-//                                       DotStart, what they share for all rows of a tile's channels; dot_row,
-//                                       dot_weights and dot_add are not looked at then
 //   add_byte_sums, total_byte_sums      sums of bytes, in lanes that total_byte_sums adds up
+//   QPLAN_SIMD_ROW_SUMS                 the header of a row_sums of its own; those two are not looked at then
 //   store_halves(to, stride, bytes, count, rows)    kBytes / 2 outputs of one row, or of two
 //
 // An instruction set with tiles of its own, sums_blocks and gemm_blocks, names their header QPLAN_SIMD_TILES.
@@ -36,7 +33,12 @@ namespace qplan {
 namespace {
 
 constexpr bool kProductAddsResidual = false;
-constexpr bool kProductMakesSums = true;  // under ACC32
+constexpr bool kProductMakesSums = true;    // under ACC32
+#if defined(QPLAN_SIMD_EIGHTS)
+constexpr bool kProductTakesEights = true;  // weights in groups of eight bytes, too
+#else
+constexpr bool kProductTakesEights = false;
+#endif
 
 }  // namespace
 }  // namespace qplan
@@ -56,14 +58,9 @@ inline VecI32 row_term(const Gemm& g, uint32_t row) {
   return set_ints(g.row_term != nullptr ? g.row_term[row] : 0);
 }
 
-#if !defined(QPLAN_SIMD_OWN_ADD_DOTS)
-constexpr bool kDotStartsWithBias = kDotKeepsLanes;
-struct DotStart {};
-inline DotStart dot_start(const Gemm&, uint32_t, const int8_t*) { return {}; }
-
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void start_dots(const Gemm& g, const DotStart&, uint32_t first_row,
-                                                      uint32_t channel, VecI32 (&sums)[kRows][kDotVectors]) {
+__attribute__((always_inline)) inline void start_dots(const Gemm& g, uint32_t first_row, uint32_t channel,
+                                                      VecI32 (&sums)[kRows][kDotVectors]) {
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
     const VecI32 begin = kDotKeepsLanes ? row_term(g, first_row + p) : set_ints(0);
@@ -78,7 +75,7 @@ __attribute__((always_inline)) inline void start_dots(const Gemm& g, const DotSt
 // by force: the sums stay in registers.
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const int8_t* weights,
-                                                    const DotStart&, VecI32 (&sums)[kRows][kDotVectors]) {
+                                                    VecI32 (&sums)[kRows][kDotVectors]) {
   const size_t num_k4 = tap_k4(g);
   const DotSignBias sign_bias = dot_sign_bias(g.sign_bias);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
@@ -111,10 +108,8 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
   }
 }
 
-#endif
-
 inline VecI32 tile_sum(const Gemm& g, VecI32 sum, uint32_t row, uint32_t channel) {
-  if constexpr (kDotStartsWithBias) return sum;
+  if constexpr (kDotKeepsLanes) return sum;
   return add(add(sum, load_ints(g.bias + channel)), row_term(g, row));
 }
 
@@ -136,12 +131,11 @@ __attribute__((always_inline)) inline decltype(auto) tile_epilogue(const Gemm& g
 // epilogues again (5 % of a 1x1 convolution of 64 channels with SSE4.1).
 template <uint32_t kRows, typename Epilogue>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t first_row, uint32_t channel,
-                                                     const int8_t* weights, const DotStart& start,
-                                                     const Epilogue& held_low, const Epilogue& held_high,
-                                                     const OutputBytes& bytes) {
+                                                     const int8_t* weights, const Epilogue& held_low,
+                                                     const Epilogue& held_high, const OutputBytes& bytes) {
   VecI32 sums[kRows][kDotVectors];
-  start_dots<kRows>(g, start, first_row, channel, sums);
-  add_dots<kRows>(g, first_row, weights, start, sums);
+  start_dots<kRows>(g, first_row, channel, sums);
+  add_dots<kRows>(g, first_row, weights, sums);
   const Epilogue& low = tile_epilogue(g, channel, held_low);
   const Epilogue& high = tile_epilogue(g, channel + kLanes, held_high);
   VecI32 outputs[kRows][2];
@@ -167,15 +161,14 @@ __attribute__((noinline)) void gemm_rows(const Gemm& g, uint32_t channel) {
   const Epilogue low(g, channel), high(g, channel + kLanes);
   const OutputBytes bytes(g);
   const int8_t* weights = g.weights + size_t{channel / 16} * g.num_taps * tap_k4(g) * 64 + channel % 16 * 4;
-  const DotStart start = dot_start(g, channel, weights);
   uint32_t p = 0;
   for (; p + kDotRows <= g.num_rows; p += kDotRows) {
-    gemm_tile<kDotRows>(g, p, channel, weights, start, low, high, bytes);
+    gemm_tile<kDotRows>(g, p, channel, weights, low, high, bytes);
   }
   if constexpr (kDotRows > 2) {
-    for (; p + 2 <= g.num_rows; p += 2) gemm_tile<2>(g, p, channel, weights, start, low, high, bytes);
+    for (; p + 2 <= g.num_rows; p += 2) gemm_tile<2>(g, p, channel, weights, low, high, bytes);
   }
-  for (; p < g.num_rows; ++p) gemm_tile<1>(g, p, channel, weights, start, low, high, bytes);
+  for (; p < g.num_rows; ++p) gemm_tile<1>(g, p, channel, weights, low, high, bytes);
 }
 
 // Channels of blocks [first_block, end_block). A function of its own, never inlined: EpilogueRounding may
@@ -190,10 +183,10 @@ __attribute__((noinline)) void gemm_blocks(const Gemm& g, uint32_t first_block, 
 // ACC32: the sums are the outputs. Vectors of integers are stored as they are.
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void sums_tile(const Gemm& g, uint32_t first_row, uint32_t channel,
-                                                     const int8_t* weights, const DotStart& start) {
+                                                     const int8_t* weights) {
   VecI32 sums[kRows][kDotVectors];
-  start_dots<kRows>(g, start, first_row, channel, sums);
-  add_dots<kRows>(g, first_row, weights, start, sums);
+  start_dots<kRows>(g, first_row, channel, sums);
+  add_dots<kRows>(g, first_row, weights, sums);
   for (uint32_t p = 0; p < kRows; ++p) {
     auto* out = reinterpret_cast<float*>(g.first_out + (first_row + p) * g.out_stride) + channel;
     for (uint32_t half = 0; half < 2 && channel + half * kLanes < g.num_channels; ++half) {
@@ -208,10 +201,9 @@ __attribute__((noinline)) void sums_blocks(const Gemm& g, uint32_t first_block, 
   for (uint32_t channel = first_block * 16; channel < end_block * 16; channel += kTileChannels) {
     if (channel >= g.num_channels) break;
     const int8_t* weights = g.weights + size_t{channel / 16} * g.num_taps * tap_k4(g) * 64 + channel % 16 * 4;
-    const DotStart start = dot_start(g, channel, weights);
     uint32_t p = 0;
-    for (; p + 2 <= g.num_rows; p += 2) sums_tile<2>(g, p, channel, weights, start);
-    for (; p < g.num_rows; ++p) sums_tile<1>(g, p, channel, weights, start);
+    for (; p + 2 <= g.num_rows; p += 2) sums_tile<2>(g, p, channel, weights);
+    for (; p < g.num_rows; ++p) sums_tile<1>(g, p, channel, weights);
   }
 }
 
@@ -229,6 +221,13 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   gemm_blocks(g, first_block, end_block);
 }
 
+#if defined(QPLAN_SIMD_ROW_SUMS)
+}  // namespace
+}  // namespace qplan
+#include QPLAN_SIMD_ROW_SUMS
+namespace qplan {
+namespace {
+#else
 // The sum of row p's bytes u(p, k).
 inline uint32_t row_sum(const Gemm& g, uint32_t p) {
   const size_t tap_bytes = g.tap_bytes;
@@ -245,12 +244,14 @@ inline uint32_t row_sum(const Gemm& g, uint32_t p) {
   return rest + total_byte_sums(sum);
 }
 
-// sums[p] = factor * the sum of row p's bytes, modulo 2^32.
+// sums[p] = factor * the sum of row p's bytes (u - origin), modulo 2^32. Here the origin is 0.
 inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   for (uint32_t p = 0; p < g.num_rows; ++p) {
     sums[p] = static_cast<int32_t>(static_cast<uint32_t>(factor) * row_sum(g, p));
   }
 }
+
+#endif
 
 // to[i] = from[i] ^ sign_bias.
 inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {

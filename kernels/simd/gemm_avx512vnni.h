@@ -160,6 +160,7 @@ inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end
 // Channels of blocks [first_block, end_block).
 // Sums as outputs are left to the variants of the instruction sets below.
 constexpr bool kProductMakesSums = false;
+constexpr bool kProductTakesEights = false;
 
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kF32e) {

@@ -7,8 +7,9 @@
 #define QPLAN_SIMD_ISA i8mm
 #define QPLAN_SIMD_VECTORS neon
 #endif
-#define QPLAN_SIMD_OWN_DOT 1
 
+// Weights may lie in groups of eight bytes.
+#define QPLAN_SIMD_EIGHTS 1
 // The tiles of the matrix product.
 #define QPLAN_SIMD_TILES "kernels/simd/tiles_i8mm.h"
 

@@ -473,7 +473,21 @@ struct SignedEpilogue {
   }
 };
 
+// ---- layers ----
+
+// Signed products need no sums of weights then. SMMLA and USMMLA take both kinds of bytes as they are.
+#define QPLAN_SIMD_OWN_CENTRED 1
+inline bool takes_centred(Dtype dtype) {
+#if defined(QPLAN_SIMD_EIGHTS)
+  return dtype == Dtype::kS8;
+#else
+  return dtype == Dtype::kS8 || dtype == Dtype::kU8;
+#endif
+}
+
 // ---- dot products (kernels/simd/gemm.h) ----
+
+#define QPLAN_SIMD_ROW_SUMS "kernels/simd/row_sums_neon.h"
 
 inline VecI32 add_byte_sums(VecI32 sums, VecI32 bytes) {
 #if defined(__ARM_FEATURE_DOTPROD)
@@ -496,19 +510,28 @@ inline void store_halves(uint8_t* to, size_t stride, VecI32 bytes, uint32_t coun
 
 // ---- taps of depthwise convolutions ----
 
-// Two taps of 2 * kLanes channels: their weights stay in registers.
+// Two taps of 2 * kLanes channels: their weights stay in registers. Bytes are seen as uint8, from which their
+// origin is taken.
 #define QPLAN_SIMD_OWN_TAPS 1
+struct TapBytes {
+  uint8x8_t sign_bias, origin;
+};
+template <typename Args>
+inline TapBytes tap_bytes(const Args& a) {
+  return {vdup_n_u8(a.input_dtype == Dtype::kS8 ? 0x80 : 0),
+          vdup_n_u8(a.input_zero_point == dtype_min(a.input_dtype) ? 0 : 0x80)};
+}
 using TapWeights = int16x8x2_t;
 inline TapWeights tap_weights(const int32_t* pairs) {
   return vld2q_s16(reinterpret_cast<const int16_t*>(pairs));
 }
-inline int16x8_t tap_words(const uint8_t* from, uint32_t count, LaneBytes sign_bias) {
+inline int16x8_t tap_words(const uint8_t* from, uint32_t count, const TapBytes& kind) {
   const uint8x8_t bytes = count == 8 ? vld1_u8(from) : load_bytes(from, count);
-  return vreinterpretq_s16_u16(vmovl_u8(veor_u8(bytes, sign_bias)));
+  return vreinterpretq_s16_u16(vsubl_u8(veor_u8(bytes, kind.sign_bias), kind.origin));
 }
 inline void add_taps(VecI32& low, VecI32& high, const uint8_t* a, const uint8_t* b, uint32_t count,
-                     LaneBytes sign_bias, const TapWeights& weights) {
-  const int16x8_t first = tap_words(a, count, sign_bias), second = tap_words(b, count, sign_bias);
+                     const TapBytes& kind, const TapWeights& weights) {
+  const int16x8_t first = tap_words(a, count, kind), second = tap_words(b, count, kind);
   low = vmlal_s16(low, vget_low_s16(first), vget_low_s16(weights.val[0]));
   low = vmlal_s16(low, vget_low_s16(second), vget_low_s16(weights.val[1]));
   high = vmlal_high_s16(high, first, weights.val[0]);
@@ -518,8 +541,8 @@ inline void add_taps(VecI32& low, VecI32& high, const uint8_t* a, const uint8_t*
 }  // namespace
 }  // namespace qplan
 
-#if !defined(QPLAN_SIMD_OWN_DOT)
-#include "kernels/simd/dots_neon.h"
+#if !defined(QPLAN_SIMD_TILES)
+#define QPLAN_SIMD_TILES "kernels/simd/tiles_neon.h"
 #endif
 #include "kernels/simd/simd.h"  // what all have in common, over these names
 

@@ -22,6 +22,7 @@
 //   low_bytes, OutputBytes   int32 to bytes, saturating
 //   kHasFma, PlainEpilogue,  the float epilogues (kernels/numeric/requantize.h), while a EpilogueRounding
 //   lives SignedEpilogue           around a function that is not inlined; not looked at where there is no FMA
+//   takes_centred            which zero points layers take; with QPLAN_SIMD_OWN_CENTRED
 //   kDot..., dot_*           dot products of groups of four bytes (kernels/simd/gemm.h); or QPLAN_SIMD_GEMM,
 //                            the header of a matrix product of its own
 // An editor that opens a file alone sees kernels/simd/generic.h. Internal linkage only, as for all code that
@@ -48,6 +49,19 @@
 
 namespace qplan {
 namespace {
+
+#if !defined(QPLAN_SIMD_OWN_CENTRED)
+// Whether layers take inputs whose zero point is the dtype's middle, so that bytes seen as int8 are the
+// factors. Their line buffers hold bytes as they are.
+inline bool takes_centred(Dtype) { return false; }
+constexpr bool kKeepsBytes = false;
+#else
+constexpr bool kKeepsBytes = true;
+#endif
+// All take the dtype's minimum, so that bytes seen as uint8 are the factors. The packer chooses one of them.
+inline bool is_product_origin(Dtype dtype, int32_t zero_point) {
+  return zero_point == dtype_min(dtype) || (takes_centred(dtype) && zero_point == dtype_middle(dtype));
+}
 
 // Zero point and clamp of an 8-bit output. The clamp comes first, less the zero point: that sum cannot wrap.
 struct Output {

@@ -1,7 +1,7 @@
 // The tiles of kernels/simd/gemm.h with the dot products of Arm (SDOT, FEAT_DotProd). An unsigned byte u is
-// multiplied as u - 128, so that 128 times the sum of a channel's weights is missing in every row: sums begin
-// with it. Four rows by 16 channels take 16 registers, and four more 16 bytes of each row, of which an
-// instruction takes four by their number. Internal linkage only.
+// multiplied as u - 128. Unless that is its origin, 128 times the sum of a channel's weights is missing in
+// every row: sums begin with it. Four rows by 16 channels take 16 registers, and four more 16 bytes of each
+// row, of which an instruction takes four by their number. Internal linkage only.
 #ifndef QPLAN_KERNELS_SIMD_TILES_DOTPROD_H_
 #define QPLAN_KERNELS_SIMD_TILES_DOTPROD_H_
 
@@ -15,11 +15,16 @@
 namespace qplan {
 namespace {
 
-// Sums of kRows rows by 4 * kVectors channels. kSumsWeights: of one row, whose weights are summed on the way.
-template <uint32_t kRows, uint32_t kVectors, bool kSumsWeights = false>
+// Sums of kRows rows by 4 * kVectors channels. kFlips: bytes are uint8, and change their sign. kSumsWeights:
+// of one row, whose weights are summed on the way.
+template <uint32_t kRows, uint32_t kVectors, bool kFlips, bool kSumsWeights = false>
 struct TileSums {
   VecI32 of[kRows][kVectors];
   VecI32 of_weights[kVectors];
+
+  static int8x16_t signed_bytes(uint8x16_t bytes, uint8x16_t sign_bias) {
+    return vreinterpretq_s8_u8(kFlips ? veorq_u8(bytes, sign_bias) : bytes);
+  }
 
   // Group kGroup of the bytes of rows; the weights of the first group are at `weights`.
   template <int kGroup>
@@ -43,10 +48,10 @@ struct TileSums {
   __attribute__((always_inline)) void add_bytes(const uint8_t*& at, const ptrdiff_t (&offsets)[kRows],
                                                 const int8_t*& weights, uint8x16_t sign_bias) {
     int8x16_t rows[kRows];
-    rows[0] = vreinterpretq_s8_u8(veorq_u8(load_some<kCount>(at), sign_bias));
+    rows[0] = signed_bytes(load_some<kCount>(at), sign_bias);
 #pragma GCC unroll 8
     for (uint32_t p = 1; p < kRows; ++p) {
-      rows[p] = vreinterpretq_s8_u8(veorq_u8(load_some<kCount>(at + offsets[p]), sign_bias));
+      rows[p] = signed_bytes(load_some<kCount>(at + offsets[p]), sign_bias);
     }
     add_group<0>(weights, rows);
     if constexpr (kCount >= 8) add_group<1>(weights, rows);
@@ -65,7 +70,7 @@ struct TileSums {
     for (const size_t* end = tap + g.num_taps; tap != end; ++tap) {
       const uint8_t* at = rows.first + *tap;
       const int8_t* whole = weights + size_t{num_k4 / 4} * 256;
-      if constexpr (kSumsWeights) {
+      if constexpr (kRows == 1) {
 #pragma GCC unroll 2
         while (weights != whole) add_bytes<16>(at, rows.offsets, weights, sign_bias);
       } else {
@@ -100,7 +105,8 @@ struct TileStart {
     for (VecI32& v : sums) v = set_ints(0);
     const int8_t* weights = channel_weights(g, channel);
     const int8x16_t ones = vdupq_n_s8(1);
-    for (size_t k = size_t{g.num_taps} * tap_k4(g); k != 0; --k, weights += 64) {
+    const size_t num_groups = g.is_centred ? 0 : size_t{g.num_taps} * tap_k4(g);
+    for (size_t k = num_groups; k != 0; --k, weights += 64) {
 #pragma GCC unroll 4
       for (uint32_t q = 0; q < kVectors; ++q) sums[q] = vdotq_s32(sums[q], vld1q_s8(weights + 16 * q), ones);
     }
@@ -109,9 +115,9 @@ struct TileStart {
     for (uint32_t q = 0; q < kVectors; ++q) store_ints(of + q * kLanes, sums[q]);
   }
 
-  template <uint32_t kRows>
+  template <uint32_t kRows, bool kFlips>
   __attribute__((always_inline)) void begin(const Gemm& g, uint32_t row,
-                                            TileSums<kRows, kVectors>& sums) const {
+                                            TileSums<kRows, kVectors, kFlips>& sums) const {
     const int32_t* from = of;
     __asm__("" : "+r"(from) : "m"(of));
     VecI32 first[kVectors];
@@ -131,30 +137,30 @@ struct TileStart {
   }
 };
 
-template <uint32_t kRows, uint32_t kVectors, typename Writer>
+template <uint32_t kRows, bool kFlips, uint32_t kVectors, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, uint32_t channel,
                                                      const TileStart<kVectors>& start, const Writer& writer) {
-  TileSums<kRows, kVectors> sums;
+  TileSums<kRows, kVectors, kFlips> sums;
   start.begin(g, row, sums);
   sums.add_rows(g, TileRows<kRows>(g, row), channel_weights(g, channel), dot_sign_bias(g));
   writer.write(g, row, channel, sums.of);
 }
 
 // All rows by 4 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
-template <uint32_t kVectors, typename Writer>
+template <uint32_t kVectors, bool kFlips, typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
-  const Gemm g = product;  // which outputs cannot change
+  const Gemm g = product_of_channels(product, channel);
   constexpr uint32_t kRows = 16 / kVectors;
-  const TileStart<kVectors> start(g, channel);
+  const TileStart<kVectors> start(g, 0);
   const Writer writer(g);
   uint32_t row = 0;
-  for (; row + kRows <= g.num_rows; row += kRows) gemm_tile<kRows>(g, row, channel, start, writer);
-  for (; row < g.num_rows; ++row) gemm_tile<1>(g, row, channel, start, writer);
+  for (; row + kRows <= g.num_rows; row += kRows) gemm_tile<kRows, kFlips>(g, row, 0, start, writer);
+  for (; row < g.num_rows; ++row) gemm_tile<1, kFlips>(g, row, 0, start, writer);
 }
 
 // One row by channels [first_channel, end_channel), 16 at a time: weights are read once, and summed on the
-// way.
-template <typename Writer>
+// way where their sums are missing.
+template <bool kFlips, bool kSumsWeights, typename Writer>
 __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
   const Gemm g = product_of_channels(product, first_channel);
   const Writer writer(g);
@@ -164,16 +170,18 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   const size_t block_bytes = size_t{g.num_taps} * tap_k4(g) * 64;
   const int8_t* weights = g.weights;
   for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16, weights += block_bytes) {
-    TileSums<1, 4, true> sums;
+    TileSums<1, 4, kFlips, kSumsWeights> sums;
 #pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) {
-      sums.of[0][q] = begin;
+      sums.of[0][q] = kSumsWeights ? begin : add(begin, load_ints(g.bias + channel + q * kLanes));
       sums.of_weights[q] = set_ints(0);
     }
     sums.add_rows(g, row, weights, sign_bias);
-    add_bias(g, channel, sums.of_weights);
+    if constexpr (kSumsWeights) {
+      add_bias(g, channel, sums.of_weights);
 #pragma GCC unroll 4
-    for (uint32_t q = 0; q < 4; ++q) sums.of[0][q] = add(sums.of[0][q], sums.of_weights[q]);
+      for (uint32_t q = 0; q < 4; ++q) sums.of[0][q] = add(sums.of[0][q], sums.of_weights[q]);
+    }
     writer.write(g, 0, channel, sums.of);
   }
 }
@@ -181,12 +189,23 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
 // Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
 template <typename Writer>
 inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
+  const bool flips = g.sign_bias == 0;
   if (g.num_rows != 1) {
-    g.num_channels - channel > 8 ? gemm_rows<4, Writer>(g, channel) : gemm_rows<2, Writer>(g, channel);
+    if (g.num_channels - channel > 8) {
+      flips ? gemm_rows<4, true, Writer>(g, channel) : gemm_rows<4, false, Writer>(g, channel);
+    } else {
+      flips ? gemm_rows<2, true, Writer>(g, channel) : gemm_rows<2, false, Writer>(g, channel);
+    }
     return channel + 16;
   }
   const uint32_t end = end_of_epilogue(g, channel, end_channel);
-  gemm_row<Writer>(g, channel, end);
+  if (!g.is_centred) {
+    gemm_row<true, true, Writer>(g, channel, end);
+  } else if (flips) {
+    gemm_row<true, false, Writer>(g, channel, end);
+  } else {
+    gemm_row<false, false, Writer>(g, channel, end);
+  }
   return end;
 }
 

@@ -27,9 +27,9 @@ void expect_agreement(uint16_t layout, uint64_t num_o, const LayoutWindow& windo
   EXPECT_EQ(packed, std::vector<int8_t>(packed.size(), 0)) << layout_name(layout);
 }
 
-constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16, kLayout_o16r4,
-                                 kLayout_o16i4, kLayout_o16z4, kLayout_o2r4,  kLayout_o4k4,
-                                 kLayout_o2h4,  kLayout_o4h4,  kLayout_o4k16};
+constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16, kLayout_o16r4, kLayout_o16i4,
+                                 kLayout_o16z4, kLayout_o2r4,  kLayout_o4k4,  kLayout_o2h4,  kLayout_o4h4,
+                                 kLayout_o4k16, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8};
 
 TEST(Layout, IndexFunctionsAgreeWithPackingBlockByBlock) {
   for (const uint16_t layout : kLayouts) {
@@ -67,6 +67,14 @@ TEST(Layout, PaddedTapsByHand) {
   // 18 bytes are 5 groups; column 2, row 1, channel 1 is byte (2 * 2 + 1) * 3 + 1 = 16.
   EXPECT_EQ(layout_index(kLayout_o16z4, 16, kK, 17, kWindow), (5 + 4) * 64u);
   EXPECT_EQ(layout_bytes(kLayout_o16z4, 17, kWindow), 32 * 20u);
+  // In groups of eight, rows of 9 bytes are 2 groups: 2 taps before, 1 tap, then byte 7.
+  EXPECT_EQ(layout_index(kLayout_o16r8, 16, kK, 17, kWindow), (2 * 2 + 1 * 2) * 128 + 7u);
+  EXPECT_EQ(layout_bytes(kLayout_o16r8, 17, kWindow), 32 * 2 * 16u);
+  EXPECT_EQ(layout_index(kLayout_o16i8, 16, kK, 17, kWindow), (6 + 5) * 128 + 1u);
+  EXPECT_EQ(layout_bytes(kLayout_o16i8, 17, kWindow), 32 * 6 * 8u);
+  // 18 bytes are 3 groups; byte 16 of them is the first of the last.
+  EXPECT_EQ(layout_index(kLayout_o16z8, 16, kK, 17, kWindow), (3 + 2) * 128u);
+  EXPECT_EQ(layout_bytes(kLayout_o16z8, 17, kWindow), 32 * 24u);
   // Rows of 9 bytes again, in blocks of two outputs: 8 blocks of 2 taps, 1 tap, 1 group, byte 7 of 9.
   EXPECT_EQ(layout_index(kLayout_o2r4, 16, kK, 17, kWindow), (8 * 2 * 3 + 1 * 3 + 1) * 8 + 3u);
   EXPECT_EQ(layout_bytes(kLayout_o2r4, 17, kWindow), 18 * 2 * 12u);

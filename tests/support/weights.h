@@ -20,6 +20,7 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
   const size_t block_o = layout == kLayout_o2r4 || layout == kLayout_o2h4   ? 2
                          : layout == kLayout_o4k4 || layout == kLayout_o4h4 ? 4
                                                                             : 16;
+  const size_t group = layout == kLayout_o16r8 || layout == kLayout_o16i8 || layout == kLayout_o16z8 ? 8 : 4;
   const size_t padded_o = (num_o + block_o - 1) / block_o * block_o;
   std::vector<int8_t> packed;
   if (layout == kLayout_hwo16) {
@@ -44,25 +45,28 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
   constexpr size_t kZero = SIZE_MAX;
   std::vector<size_t> order;
   const auto fill = [&] {
-    while (order.size() % 4 != 0) order.push_back(kZero);
+    while (order.size() % group != 0) order.push_back(kZero);
   };
-  const bool zipped = layout == kLayout_o16z4;
+  const bool zipped = layout == kLayout_o16z4 || layout == kLayout_o16z8;
   for (size_t a = 0; a < (zipped ? window.w : window.h); ++a) {
     for (size_t b = 0; b < (zipped ? window.h : window.w); ++b) {
       const size_t pixel = zipped ? b * window.w + a : a * window.w + b;
       for (size_t i = 0; i < window.channels; ++i) order.push_back(pixel * window.channels + i);
-      if (layout == kLayout_o16i4) fill();
+      if (layout == kLayout_o16i4 || layout == kLayout_o16i8) fill();
     }
-    if (layout == kLayout_o16r4 || layout == kLayout_o2r4 || layout == kLayout_o2h4) fill();
+    if (layout == kLayout_o16r4 || layout == kLayout_o16r8 || layout == kLayout_o2r4 ||
+        layout == kLayout_o2h4) {
+      fill();
+    }
   }
   fill();
   const auto weight = [&](size_t o, size_t k) -> int32_t {
     return o < num_o && k != kZero ? weights[o * num_k + k] : 0;
   };
   for (size_t block = 0; block < padded_o; block += block_o) {
-    for (size_t four = 0; four < order.size(); four += 4) {
+    for (size_t begin = 0; begin < order.size(); begin += group) {
       // Words of two k and two outputs: k 0 and 2 of all outputs, then 1 and 3.
-      for (const size_t first : {four, four + 1}) {
+      for (const size_t first : {begin, begin + 1}) {
         for (size_t o = block; halves && o < block + block_o; o += 2) {
           for (const size_t at : {first, first + 2}) {
             const int32_t both = 256 * weight(o + 1, order[at]) + weight(o, order[at]);
@@ -73,7 +77,7 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
       }
       if (halves) continue;
       for (size_t o = block; o < block + block_o; ++o) {
-        for (size_t at = four; at < four + 4; ++at) {
+        for (size_t at = begin; at < begin + group; ++at) {
           packed.push_back(static_cast<int8_t>(weight(o, order[at])));
         }
       }

@@ -17,7 +17,15 @@ using pattern::PreNode;
 using pattern::Rebuild;
 
 int32_t wanted_zero_point(ActivationZeroPoint wanted, ir::DType dtype) {
-  return wanted == ActivationZeroPoint::kDtypeMinimum ? static_cast<int32_t>(dtype.min()) : 0;
+  const auto least = static_cast<int32_t>(dtype.min());
+  switch (wanted) {
+    case ActivationZeroPoint::kDtypeMinimum:
+      return least;
+    case ActivationZeroPoint::kDtypeMiddle:
+      return dtype.bits == 8 ? least + 128 : 0;
+    default:
+      return 0;
+  }
 }
 
 // Per output channel: factor * sum (w - zw), modulo 2^32. outer * channels * inner is the shape of the

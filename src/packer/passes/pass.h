@@ -34,6 +34,7 @@ using Evaluate = std::function<std::optional<std::vector<ir::ConstantRef>>(
 enum class ActivationZeroPoint : uint8_t {
   kDtypeMinimum,  // x86: the kernels multiply uint8 by int8; int8 - (-128) and uint8 - 0 are the same uint8
   kZero,          // signed by signed
+  kDtypeMiddle,   // int8 * int8 alone: int8 - 0 and uint8 - 128 are the same int8
   kKeep,          // the kernels subtract it themselves
 };
 

@@ -25,8 +25,15 @@ constexpr uint32_t kMaxRounds = 100;
 constexpr char kContractOfBodies[] = "f32e";
 
 passes::ActivationZeroPoint activation_zero_point(target::InputOrigin origin) {
-  return origin == target::InputOrigin::kDtypeMin ? passes::ActivationZeroPoint::kDtypeMinimum
-                                                  : passes::ActivationZeroPoint::kZero;
+  switch (origin) {
+    case target::InputOrigin::kDtypeMin:
+      return passes::ActivationZeroPoint::kDtypeMinimum;
+    case target::InputOrigin::kDtypeMiddle:
+      return passes::ActivationZeroPoint::kDtypeMiddle;
+    case target::InputOrigin::kZero:
+      break;
+  }
+  return passes::ActivationZeroPoint::kZero;
 }
 
 bool run_pass(const passes::Stage& pass, ir::Module* module, passes::PassContext& context) {

@@ -3,10 +3,13 @@
 #ifndef QPLAN_SRC_PACKER_SCHEDULE_SCHEDULE_H_
 #define QPLAN_SRC_PACKER_SCHEDULE_SCHEDULE_H_
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/plan_view.h"
@@ -116,8 +119,13 @@ class StepQueries {
  private:
   struct Table {
     flatbuffers::DetachedBuffer bytes;  // empty: not packed yet
-    std::vector<StepTensor> tensors;    // of a step with tiles: the program's, then those
+    // Of a step with tiles: the program's, then those. Of a step that is shown otherwise: the program's, with
+    // its weights as they are shown.
+    std::vector<StepTensor> tensors;
+    std::vector<uint8_t> zeros;                 // those weights
+    std::deque<std::array<int64_t, 1>> shapes;  // of them
   };
+  void show_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights, Table* table) const;
 
   const target::Program& program_;
   std::vector<StepTensor> tensors_;    // per tensor of the program

@@ -34,6 +34,79 @@ StepTensor step_tensor(const target::ProgramTensor& tensor) {
   return result;
 }
 
+// ---- what a stand-in is asked ----
+// Kernels of another architecture want other zero points and weights in other groups than those that stand in
+// for them. Memory and work items depend on neither, so that a stand-in is shown what it wants.
+
+uint16_t layout_of_fours(uint16_t layout, uint64_t tap_bytes) {
+  if (layout == kLayout_o16z8) return kLayout_o16z4;
+  if (tap_bytes % 4 == 0 && layout_group(layout) == 8) return kLayout_o16k4;
+  if (layout == kLayout_o16r8) return kLayout_o16r4;
+  return layout == kLayout_o16i8 ? uint16_t{kLayout_o16i4} : layout;
+}
+
+template <typename Params>
+void show_minimum(const ir::TensorType& input, Params* params) {
+  if (input.dtype.bits == 8) params->input_zero_point = static_cast<int32_t>(input.dtype.min());
+}
+
+// A step as a stand-in wants it, and how many bytes its weights have then.
+struct ShownStep {
+  target::ProgramStep step;
+  std::vector<std::pair<target::TensorId, uint64_t>> weights;
+};
+
+class StandInView {
+ public:
+  StandInView(const target::Program& program, const target::ProgramStep& step)
+      : tensors_(program.tensors), tiles_(step.tiles) {
+    shown_.step = step;
+    for (target::ProgramStep& layer : shown_.step.layers) show(&layer);
+    show(&shown_.step);
+  }
+  const ShownStep& shown() const { return shown_; }
+
+ private:
+  const ir::TensorType& type(target::TensorId id) const {
+    return id < target::kFirstTile ? tensors_[id].type : tiles_[id - target::kFirstTile].type;
+  }
+
+  // Shows the weights in that layout.
+  void set_layout(const target::ProgramStep& step, uint16_t layout, const LayoutWindow& window,
+                  uint16_t* shown) {
+    if (layout == *shown) return;
+    *shown = layout;
+    const auto num_o = static_cast<uint64_t>(type(step.outputs[0]).shape.back());
+    shown_.weights.emplace_back(step.inputs[1], layout_bytes(layout, num_o, window));
+  }
+
+  void show(target::ProgramStep* step) {
+    if (const auto* conv = step->params.get_if<target::Conv2dParams>()) {
+      target::Conv2dParams params = *conv;
+      const ir::TensorType& input = type(step->inputs[0]);
+      show_minimum(input, &params);
+      const LayoutWindow window = {params.kernel_h, params.kernel_w,
+                                   static_cast<uint64_t>(input.shape.back()) / params.groups};
+      const bool is_pixel = params.weights_layout == kLayout_o16i8;
+      const uint64_t tap_bytes = is_pixel ? window.channels : window.w * window.channels;
+      set_layout(*step, layout_of_fours(params.weights_layout, tap_bytes), window, &params.weights_layout);
+      step->params = std::move(params);
+    } else if (const auto* dense = step->params.get_if<target::FullyConnectedParams>()) {
+      target::FullyConnectedParams params = *dense;
+      const ir::TensorType& input = type(step->inputs[0]);
+      show_minimum(input, &params);
+      const uint16_t layout =
+          params.weights_layout == kLayout_o16r8 ? uint16_t{kLayout_o16k4} : params.weights_layout;
+      set_layout(*step, layout, {1, 1, static_cast<uint64_t>(input.shape.back())}, &params.weights_layout);
+      step->params = std::move(params);
+    }
+  }
+
+  const std::vector<target::ProgramTensor>& tensors_;
+  const std::vector<target::ProgramTensor>& tiles_;
+  ShownStep shown_;
+};
+
 }  // namespace
 
 const KernelFamily& family_of(uint16_t kernel) {
@@ -79,21 +152,45 @@ StepQueries::StepQueries(const target::Program& program) : program_(program), ta
   for (const target::ProgramTensor& tensor : program.tensors) tensors_.push_back(step_tensor(tensor));
 }
 
+// Weights in a layout that is shown are zeros, of its size.
+void StepQueries::show_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights,
+                               Table* table) const {
+  if (weights.empty()) return;
+  uint64_t most = 0;
+  for (const auto& [tensor, bytes] : weights) most = std::max(most, bytes);
+  table->zeros.resize(most);
+  table->tensors = tensors_;
+  for (const auto& [tensor, bytes] : weights) {
+    table->shapes.push_back({static_cast<int64_t>(bytes)});
+    StepTensor& shown = table->tensors[tensor];
+    shown.extents = table->shapes.back().data();
+    shown.rank = 1;
+    shown.size_bytes = bytes;
+    shown.data = table->zeros.data();
+  }
+}
+
 StepView StepQueries::view(uint32_t step) const {
   Table& table = tables_[step];
   const target::ProgramStep& source = program_.steps[step];
   if (table.bytes.size() == 0) {
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
+    if (program_.asks_stand_ins) {
+      const StandInView view(program_, source);
+      builder.Finish(target::pack_kernel_step(view.shown().step, tensors_.size(), builder));
+      show_weights(view.shown().weights, &table);
+    } else {
+      builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
+    }
     table.bytes = builder.Release();
-    if (!source.tiles.empty()) table.tensors = tensors_;
+    if (!source.tiles.empty() && table.tensors.empty()) table.tensors = tensors_;
     for (const target::ProgramTensor& tile : source.tiles) {
       table.tensors.push_back(step_tensor(tile));
       table.tensors.back().is_tile = true;
     }
   }
   return StepView::of_tensors(*flatbuffers::GetRoot<format::KernelStep>(table.bytes.data()),
-                              source.tiles.empty() ? tensors_.data() : table.tensors.data());
+                              table.tensors.empty() ? tensors_.data() : table.tensors.data());
 }
 
 bool StepQueries::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {

@@ -135,8 +135,10 @@ TargetProfile parse_target(std::string_view text) {
     fail("arch " + quoted(options.arch) + " is not known; known: " + list_names(archs));
   }
   auto best = arch->has_best ? std::prev(arch->isas.end()) : arch->isas.begin();
-  if (!options.isa.empty()) {
-    best = std::ranges::find_if(arch->isas, [&](const Isa& known) { return options.isa == known.name; });
+  // Weights for I8MM lie as no lesser kernel reads them: it is chosen by name.
+  const std::string_view wanted = options.isa.empty() && options.arch == "aarch64" ? "dotprod" : options.isa;
+  if (!wanted.empty()) {
+    best = std::ranges::find_if(arch->isas, [&](const Isa& known) { return wanted == known.name; });
     if (best == arch->isas.end()) {
       fail("isa " + quoted(options.isa) + " of arch '" + arch->name +
            "' is not known; known: " + list_names(arch->isas));
@@ -158,6 +160,11 @@ TargetProfile parse_target(std::string_view text) {
     profile.fully_connected_layout = kLayout_o16k4;
     profile.depthwise_layout = kLayout_hwo16;
     profile.input_origin = InputOrigin::kDtypeMin;
+    if (profile.arch == "aarch64") {
+      // SMMLA and USMMLA take bytes as they are, SDOT and NEON signed ones.
+      profile.prefers_eights = best->id == QPLAN_ISA_I8MM;
+      profile.input_origin = profile.prefers_eights ? InputOrigin::kZero : InputOrigin::kDtypeMiddle;
+    }
   } else if (best->id == QPLAN_ISA_MVE) {
     profile.conv2d_layout = kLayout_o4k16;
     profile.fully_connected_layout = kLayout_o4k16;

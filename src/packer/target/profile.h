@@ -17,8 +17,9 @@ namespace qplan::target {
 // The zero point that convolutions and fully connected layers read their input with; the difference to the
 // real one is folded into the bias.
 enum class InputOrigin {
-  kZero,      // 0 of the dtype: multiply as stored
-  kDtypeMin,  // the dtype's minimum: byte dot products take the input as unsigned
+  kZero,         // 0 of the dtype: multiply as stored
+  kDtypeMin,     // the dtype's minimum: byte dot products take the input as unsigned
+  kDtypeMiddle,  // 0 of int8, 128 of uint8: they take it as signed
 };
 
 struct TargetProfile {
@@ -32,6 +33,7 @@ struct TargetProfile {
   // another architecture than the packer's, this build lacks them, and one whose vectors have as many bytes
   // stands in: variants that find less scratch memory than they want leave their steps to others.
   std::vector<uint32_t> asked_isas;
+  bool prefers_eights = false;  // where a layer may be in groups of eight bytes, too, it is
   uint16_t conv2d_layout = kLayout_ohwi;
   uint16_t fully_connected_layout = kLayout_ohwi;
   uint16_t depthwise_layout = kLayout_ohwi;

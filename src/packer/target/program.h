@@ -110,6 +110,8 @@ struct Program {
   // constants follow the other tensors.
   bool is_small = false;
   bool overwrites_inputs = false;  // plan.fbs, Function
+  // Kernels of another architecture are asked for scratch memory and work items (TargetProfile::asked_isas).
+  bool asks_stand_ins = false;
 };
 
 // The KernelStep table of a step. Fields are added in the schema's order and vectors before their table,

@@ -205,15 +205,15 @@ uint64_t half_place(uint64_t at) {
 __attribute__((noinline)) bool check_taps(const StepCheck& check, const StepView& step) {
   const uint16_t layout = params_of(step).weights_layout();
   const LayoutTaps taps = layout_taps(layout, window_of(step));
-  const uint64_t rest = taps.bytes % 4;
+  const uint64_t group = taps.group, rest = taps.bytes % group;
   if (layout == kLayout_ohwi || layout == kLayout_o16k4 || layout == kLayout_o4k16 || rest == 0) return true;
   const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
-  const uint64_t fours = layout_block(layout) * 4;
-  const uint64_t tap_bytes = taps.k4() * fours, bytes = step.input(kWeights).size_bytes;
-  for (uint64_t four = tap_bytes - fours; four < bytes; four += tap_bytes) {
-    for (uint64_t at = four; at < four + fours; ++at) {
-      const uint64_t in_four = layout == kLayout_o2h4 ? half_place(at % fours) : at % 4;
-      if (in_four < rest || weights[at] == 0) continue;
+  const uint64_t block = layout_block(layout) * group;
+  const uint64_t tap_bytes = taps.groups() * block, bytes = step.input(kWeights).size_bytes;
+  for (uint64_t last = tap_bytes - block; last < bytes; last += tap_bytes) {
+    for (uint64_t at = last; at < last + block; ++at) {
+      const uint64_t in_group = layout == kLayout_o2h4 ? half_place(at % block) : at % group;
+      if (in_group < rest || weights[at] == 0) continue;
       return check.fail_input(kWeights, "weights")
              << "in " << layout_name(layout) << " have " << int32_t{weights[at]} << " at byte " << at
              << ", after a tap, expected 0";
@@ -234,7 +234,8 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
     return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
   }
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
-                      kLayout_o16z4, kLayout_o2r4, kLayout_o2h4, kLayout_o4k16) &&
+                      kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o2r4, kLayout_o2h4,
+                      kLayout_o4k16) &&
          check_conv2d_constants(check, step) && check_taps(check, step);
 }
 

@@ -65,7 +65,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   if (work_items > INT32_MAX)
     return check.fail() << rows << " rows of " << columns(output) << " outputs are too many";
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o4k4, kLayout_o4h4,
-                      kLayout_o4k16) &&
+                      kLayout_o4k16, kLayout_o16r8) &&
          check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
          check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)),

@@ -32,6 +32,23 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
     return testing::expect_outputs(*GetParam(), problem, testing::expected_of(problem, *GetParam()),
                                    in_pieces);
   }
+
+  // With each zero point that vector variants take of inputs, and weights in groups of four and of eight
+  // bytes.
+  bool expect_correct_in_all_forms(Conv2dProblem problem) {
+    Conv2dArgs& a = problem.args;
+    bool any = false;
+    for (const int32_t zero_point : {dtype_min(a.input_dtype), dtype_middle(a.input_dtype)}) {
+      for (const uint16_t layout : {layout_in_place(a), layout_of_eights(a)}) {
+        a.input_zero_point = zero_point;
+        a.weights_layout = layout;
+        Random random(problem.seed);
+        testing::fill_conv2d_problem(random, &problem);  // which expects what that zero point makes
+        any |= expect_correct(problem);
+      }
+    }
+    return any;
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Conv2dVariant, ::testing::ValuesIn(testing::variants_of(kConv2dFamily)),
@@ -41,14 +58,16 @@ INSTANTIATE_TEST_SUITE_P(Evex, Conv2dVariant, ::testing::Values(&testing::kConv2
                          testing::variant_test_name);
 #endif
 
-const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
-                                        kLayout_o16z4};
+const std::vector<uint16_t> kLayouts = {kLayout_ohwi,  kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
+                                        kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8};
 const std::vector<uint32_t> kChannels = {1, 3, 4, 15, 16, 17, 31, 32, 33, 48, 64, 65};
 
 // Mostly the one that the vector variants read. Geometry and contract are known.
 void draw_layout(Random& random, Conv2dArgs* a) {
   a->weights_layout = random.pick(kLayouts);
-  if (random.chance(0.7)) a->weights_layout = layout_in_place(*a);
+  if (random.chance(0.7)) {
+    a->weights_layout = random.chance(0.5) ? layout_in_place(*a) : layout_of_eights(*a);
+  }
 }
 
 // Channels and groups of a random problem.
@@ -69,6 +88,7 @@ Conv2dProblem random_problem(uint64_t seed, Values values = Values::kWithEnds, B
   draw_channels(random, &problem.args);
   testing::draw_conv2d_geometry(random, &problem.args);
   testing::draw_conv2d_scalars(random, &problem.args);
+  if (random.chance(0.3)) problem.args.input_zero_point = dtype_middle(problem.args.input_dtype);
   if (acc32) testing::use_acc32(&problem.args);
   draw_layout(random, &problem.args);
   testing::fill_conv2d_problem(random, &problem);
@@ -185,7 +205,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
       a.input_zero_point = dtype_min(a.input_dtype);  // the vector variants take no other
       testing::fill_conv2d_problem(random, &problem);
       a.weights_layout = layout_in_place(a);
-      EXPECT_TRUE(expect_correct(problem)) << problem.text();
+      EXPECT_TRUE(expect_correct_in_all_forms(problem)) << problem.text();
       if (HasFailure()) return;
     }
   }
@@ -211,7 +231,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnWideImages) {
     testing::draw_conv2d_scalars(random, &a);
     a.input_zero_point = dtype_min(a.input_dtype);
     testing::fill_conv2d_problem(random, &problem);
-    EXPECT_TRUE(expect_correct(problem)) << problem.text();
+    EXPECT_TRUE(expect_correct_in_all_forms(problem)) << problem.text();
     if (HasFailure()) return;
   }
 }
@@ -243,7 +263,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnRunsOfPixels) {
   uint64_t seed = 1900;
   for (const uint32_t width : widths) {
     const Conv2dProblem problem = pixels_problem(++seed, width, {12, 64, 68, 160, 260}, {8, 16, 48, 80, 544});
-    EXPECT_TRUE(expect_correct(problem)) << problem.text();
+    EXPECT_TRUE(expect_correct_in_all_forms(problem)) << problem.text();
     if (HasFailure()) return;
   }
 }
@@ -252,7 +272,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnPixelsOfEightChannels) {
   uint64_t seed = 2000;
   for (uint32_t width = 1; width <= 60; ++width) {
     const Conv2dProblem problem = pixels_problem(++seed, width, {8}, {16, 16, 20, 48});
-    EXPECT_TRUE(expect_correct(problem)) << problem.text();
+    EXPECT_TRUE(expect_correct_in_all_forms(problem)) << problem.text();
     if (HasFailure()) return;
   }
 }

@@ -33,7 +33,7 @@ using testing::OutputBuffer;
 using testing::Random;
 using testing::Values;
 
-const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4};
+const std::vector<uint16_t> kLayouts = {kLayout_ohwi, kLayout_o16k4, kLayout_o16r8};
 
 struct Problem {
   uint64_t seed = 0;
@@ -111,6 +111,7 @@ void draw_scalars(Random& random, FullyConnectedArgs* a) {
   a->input_dtype = random.pick(dtypes);
   a->output_dtype = random.pick(dtypes);
   a->input_zero_point = testing::random_zero_point(random, a->input_dtype);
+  if (random.chance(0.3)) a->input_zero_point = dtype_middle(a->input_dtype);
   a->weights_zero_point = random.chance(0.5) ? 0 : testing::random_zero_point(random, Dtype::kS8);
   a->output_zero_point = testing::random_zero_point(random, a->output_dtype);
   testing::random_clamp(random, a->output_dtype, &a->clamp_min, &a->clamp_max);
@@ -227,8 +228,8 @@ TEST_P(FullyConnectedVariant, EqualsTheOracleForOneRowOfManyOutputs) {
     a.input_c = static_cast<uint32_t>(random.integer(1, 40));
     a.output_c = output_c;
     draw_scalars(random, &a);
-    a.weights_layout = kLayout_o16k4;
-    a.input_zero_point = dtype_min(a.input_dtype);
+    a.weights_layout = random.chance(0.5) ? kLayout_o16k4 : kLayout_o16r8;
+    a.input_zero_point = random.chance(0.5) ? dtype_min(a.input_dtype) : dtype_middle(a.input_dtype);
     fill(random, Values::kWithEnds, Bias::kSmall, &problem);
     expect_correct(problem);
     if (HasFailure()) return;

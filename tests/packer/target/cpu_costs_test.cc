@@ -66,7 +66,7 @@ TEST(CpuCosts, ABetterInstructionSetIsNeverSlower) {
 
 TEST(CpuCosts, ABetterInstructionSetOfABoardIsNeverSlower) {
   const std::vector<std::vector<const char*>> archs = {
-      {"cpu,arch=aarch64", "cpu,arch=aarch64,isa=dotprod", "cpu,arch=aarch64,isa=neon",
+      {"cpu,arch=aarch64,isa=i8mm", "cpu,arch=aarch64,isa=dotprod", "cpu,arch=aarch64,isa=neon",
        "cpu,arch=aarch64,isa=reference"},
       {"cpu,arch=riscv64", "cpu,arch=riscv64,isa=reference"}};
   for (const std::vector<const char*>& targets : archs) {

@@ -14,7 +14,8 @@ namespace {
 
 struct Layer {
   int size, input_c, output_c, kernel, stride, dilation, groups;
-  const char* layout;  // for targets with vectors
+  const char* layout;       // for targets with vectors
+  const char* eights = "";  // for I8MM
 };
 
 std::string text_of(const Layer& layer, const std::string& tail) {
@@ -59,17 +60,18 @@ Packed pack(const std::string& text, const std::string& target) {
 
 TEST(LowerLayouts, AreWhatTheVectorKernelsReadInPlace) {
   for (const Layer& layer : {
-           Layer{35, 3, 5, 3, 2, 1, 1, "o16z4"},   // 27 bytes in 7 groups of four, not in 3 times 3
-           Layer{34, 3, 5, 3, 1, 1, 1, "o16r4"},   // rows of output share rows of input
-           Layer{9, 3, 5, 3, 2, 1, 1, "o16r4"},    // too narrow to be zipped
-           Layer{9, 3, 5, 1, 1, 1, 1, "o16r4"},    // one pixel of 3 bytes
-           Layer{9, 3, 5, 3, 1, 2, 1, "o16i4"},    // pixels apart
-           Layer{9, 4, 5, 3, 2, 1, 1, "o16k4"},    // rows of 12 bytes
-           Layer{9, 8, 5, 3, 1, 2, 1, "o16k4"},    // pixels of 8
-           Layer{9, 6, 32, 3, 1, 1, 2, "o16i4"},   // 3 of the 6 channels
-           Layer{9, 12, 32, 3, 1, 1, 4, "o16i4"},  // groups of 8 outputs, merged to 2 of 16: 6 channels each
-           Layer{9, 16, 32, 3, 1, 1, 4, "o16k4"},  // and 8 channels each
-           Layer{9, 9, 15, 3, 1, 1, 3, "o16r4"},   // merged to one group: rows of 27 bytes
+           Layer{35, 3, 5, 3, 2, 1, 1, "o16z4", "o16z8"},  // 27 bytes in 7 groups of four, not in 3 times 3
+           Layer{34, 3, 5, 3, 1, 1, 1, "o16r4", "o16r8"},  // rows of output share rows of input
+           Layer{9, 3, 5, 3, 2, 1, 1, "o16r4", "o16r8"},   // too narrow to be zipped
+           Layer{9, 3, 5, 1, 1, 1, 1, "o16r4", "o16r4"},   // one pixel of 3 bytes
+           Layer{9, 3, 5, 3, 1, 2, 1, "o16i4", "o16i4"},   // pixels apart
+           Layer{9, 4, 5, 3, 2, 1, 1, "o16k4", "o16r8"},   // rows of 12 bytes
+           Layer{9, 8, 5, 3, 1, 2, 1, "o16k4", "o16i8"},   // pixels of 8
+           Layer{9, 6, 32, 3, 1, 1, 2, "o16i4", "o16i4"},  // 3 of the 6 channels
+           Layer{9, 12, 32, 3, 1, 1, 4, "o16i4",
+                 "o16i8"},  // groups of 8 outputs, merged to 2 of 16: 6 channels each
+           Layer{9, 16, 32, 3, 1, 1, 4, "o16k4", "o16i8"},  // and 8 channels each
+           Layer{9, 9, 15, 3, 1, 1, 3, "o16r4", "o16r8"},   // merged to one group: rows of 27 bytes
        }) {
     const std::string text = text_of(layer, "  %1");
     const Packed reference = pack(text, "cpu,isa=reference");
@@ -81,6 +83,11 @@ TEST(LowerLayouts, AreWhatTheVectorKernelsReadInPlace) {
       EXPECT_EQ(packed.layout, layer.layout) << text.substr(0, 400);
       EXPECT_EQ(packed.output, reference.output) << layer.layout;
     }
+    // Of I8MM, in groups of eight bytes where that is better. The reference reads them here.
+    const Packed eights = pack(text, "cpu,arch=aarch64,isa=i8mm");
+    EXPECT_EQ(eights.layout, layer.eights) << text.substr(0, 400);
+    EXPECT_EQ(eights.output, reference.output) << layer.eights;
+    EXPECT_EQ(pack(text, "cpu,arch=aarch64").layout, layer.layout);
   }
 }
 

@@ -64,7 +64,22 @@ TEST(TargetProfile, AnotherArchitecturesInstructionSetsAreAskedAboutByOneOfTheir
   EXPECT_EQ(parse_target("cpu,isa=avx2").asked_isas, parse_target("cpu,isa=avx2").isas);
   EXPECT_EQ(riscv.isas, (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_RVV}));
   EXPECT_EQ(parse_target("cpu,arch=aarch64").isas,
+            (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_NEON, QPLAN_ISA_DOTPROD}));
+  EXPECT_EQ(parse_target("cpu,arch=aarch64,isa=i8mm").isas,
             (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_NEON, QPLAN_ISA_DOTPROD, QPLAN_ISA_I8MM}));
+}
+
+// No lesser instruction set reads what I8MM wants, so that it is not what who names none gets.
+TEST(TargetProfile, I8mmHasWeightsAndZeroPointsOfItsOwn) {
+  const TargetProfile any = parse_target("cpu,arch=aarch64"),
+                      neon = parse_target("cpu,arch=aarch64,isa=neon"),
+                      i8mm = parse_target("cpu,arch=aarch64,isa=i8mm");
+  EXPECT_EQ(any.options, "arch=aarch64,isa=dotprod");
+  EXPECT_FALSE(any.prefers_eights);
+  EXPECT_EQ(any.input_origin, InputOrigin::kDtypeMiddle);
+  EXPECT_EQ(neon.input_origin, InputOrigin::kDtypeMiddle);
+  EXPECT_TRUE(i8mm.prefers_eights);
+  EXPECT_EQ(i8mm.input_origin, InputOrigin::kZero);
 }
 
 TEST(TargetProfile, TheReferenceAndCortexMReadPlainWeights) {

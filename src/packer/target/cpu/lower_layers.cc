@@ -57,7 +57,7 @@ GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64
 
 // For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it
 // is. groups: after merge_groups.
-uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups) {
+uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups, bool prefers_eights) {
   const layer::Geometry& g = layer.geometry;
   Conv2dArgs args;
   args.input_c = static_cast<uint32_t>(g.in_c);
@@ -70,7 +70,8 @@ uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups) {
   args.dilation_w = static_cast<uint32_t>(g.window.dilation_w);
   args.groups = static_cast<uint32_t>(groups);
   args.contract = layer.nodes.requantize == nullptr ? Contract::kAcc32 : Contract::kTfl2;
-  return has_vector_variants(args) ? layout_in_place(args) : uint16_t{kLayout_o16k4};
+  if (!has_vector_variants(args)) return kLayout_o16k4;
+  return prefers_eights && eights_are_better(args) ? layout_of_eights(args) : layout_in_place(args);
 }
 
 // Whether kernels of microcontrollers compute the layer; they read o2r4 and o4k16.
@@ -170,7 +171,8 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   const auto groups = static_cast<uint64_t>(g.groups), group_c = static_cast<uint64_t>(g.in_c / g.groups);
   const GroupMerge merge = merge_groups(layout, static_cast<uint64_t>(g.out_c), groups, group_c);
   const uint64_t merged_groups = groups / merge.merged;
-  if (layout == kLayout_o16k4) layout = vector_layout(layer, merged_groups);
+  if (layout == kLayout_o16k4)
+    layout = vector_layout(layer, merged_groups, lowering.profile().prefers_eights);
   if (layout == kLayout_o2r4) {
     layout = !has_scalar_variants(layer) ? kLayout_ohwi : fits_halves(layer) ? kLayout_o2h4 : kLayout_o2r4;
   }
@@ -265,6 +267,10 @@ void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
   const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   uint16_t layout = lowering.profile().fully_connected_layout;
   if (layer.input_dtype == ir::kInt16) layout = kLayout_ohwi;
+  // A single row has no second one to share products of two rows with: SDOT takes groups of four.
+  const ir::Shape& shape = lowering.type(layer.nodes.product->operands[0]).shape;
+  const bool has_rows = std::ranges::any_of(shape.begin(), shape.end() - 1, [](int64_t n) { return n != 1; });
+  if (layout == kLayout_o16k4 && lowering.profile().prefers_eights && has_rows) layout = kLayout_o16r8;
   const bool is_small = layout == kLayout_o4k4 || layout == kLayout_o4k16;
   if (is_small && layer.nodes.requantize == nullptr) layout = kLayout_ohwi;
   if (layout == kLayout_o4k4 && fits_halves(layer)) layout = kLayout_o4h4;

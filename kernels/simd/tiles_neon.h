@@ -1,0 +1,78 @@
+// The tiles of kernels/simd/gemm.h with NEON: four rows by 8 channels, which dots_neon.h multiplies, and one
+// row by 16 (row_neon.h). Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_TILES_NEON_H_
+#define QPLAN_KERNELS_SIMD_TILES_NEON_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/simd/dots_neon.h"
+#include "kernels/simd/row_neon.h"
+
+namespace qplan {
+namespace {
+
+// kRows rows by the first 8 channels.
+template <uint32_t kRows, typename Writer>
+__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, const DotStart& start,
+                                                     const Writer& writer) {
+  VecI32 sums[kRows][kDotVectors], whole[kRows][2];
+  start_dots<kRows>(g, start, row, sums);
+  add_dots<kRows>(g, row, start, sums);
+#pragma GCC unroll 4
+  for (uint32_t p = 0; p < kRows; ++p) {
+    whole[p][0] = dot_sums(sums[p], 0);
+    whole[p][1] = dot_sums(sums[p], 1);
+  }
+  writer.write(g, row, 0, whole);
+}
+
+// All rows by 8 channels. Not inlined: a function for each writer, whose loops need all registers.
+template <typename Writer>
+__attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
+  Gemm of_channels = product_of_channels(product, channel);
+  of_channels.weights += channel % 16 * 4;
+  const Gemm g = of_channels;
+  const DotStart start = dot_start(g);
+  const Writer writer(g);
+  uint32_t row = 0;
+  for (; row + 4 <= g.num_rows; row += 4) gemm_tile<4>(g, row, start, writer);
+  for (; row + 2 <= g.num_rows; row += 2) gemm_tile<2>(g, row, start, writer);
+  for (; row < g.num_rows; ++row) gemm_tile<1>(g, row, start, writer);
+}
+
+// Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
+template <typename Writer>
+inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
+  if (g.num_rows == 1) {
+    const uint32_t end = end_of_epilogue(g, channel, end_channel);
+    g.is_centred ? gemm_row<Summed::kSecond, Writer>(g, channel, end)
+                 : gemm_row<Summed::kAll, Writer>(g, channel, end);
+    return end;
+  }
+  gemm_rows<Writer>(g, channel);
+  if (channel + 8 < g.num_channels) gemm_rows<Writer>(g, channel + 8);
+  return channel + 16;
+}
+
+// Channels of blocks [first_block, end_block). A function of its own, never inlined: EpilogueRounding may
+// change the floating point environment around it.
+__attribute__((noinline)) void gemm_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t channel = first_block * 16; channel < end_block * 16;) {
+    with_epilogue_of_bytes(g, channel, [&](auto kind) {
+      channel = gemm_group<OutputWriter<typename decltype(kind)::Epilogue>>(g, channel, end_block * 16);
+    });
+  }
+}
+
+__attribute__((noinline)) void sums_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
+  for (uint32_t channel = first_block * 16; channel < end_block * 16;) {
+    channel = gemm_group<SumWriter>(g, channel, end_block * 16);
+  }
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_TILES_NEON_H_
