@@ -285,8 +285,9 @@ Refusal accepts(const DepthwiseConv2dArgs& a) {
 }
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& a) {
-  return (rounded_channels(a) + 63) / 64 * 64 + rounded_channels(a) * sizeof(int32_t) +
-         rounded_channels(a) / 16;
+  const size_t bytes =
+      (rounded_channels(a) + 63) / 64 * 64 + rounded_channels(a) * sizeof(int32_t) + rounded_channels(a) / 16;
+  return (bytes + 63) / 64 * 64;
 }
 
 uint32_t work_items(const DepthwiseConv2dArgs& a) { return a.batch * a.output_h; }
