@@ -69,6 +69,7 @@ std::string report_html(const Json& data) {
     if (name == "explain.css") result += embedded::kExplainCss;
     if (name == "report.css") result += embedded::kReportCss;
     if (name == "data") result += script_escaped(utf8(data));
+    if (name == "page.js") result += embedded::kPageJs;
     if (name == "explain_layout.js") result += embedded::kExplainLayoutJs;
     if (name == "report.js") result += embedded::kReportJs;
     page.remove_prefix(end + 2);

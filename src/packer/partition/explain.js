@@ -1,26 +1,5 @@
 // Fills the page (explain.html) from its data. Text from the model goes into text nodes only, never into markup.
-const D = JSON.parse(document.getElementById('data').textContent);
-const el = (id) => document.getElementById(id);
-const make = (tag, cls, ...children) => {
-  const e = document.createElement(tag);
-  if (cls) e.className = cls;
-  e.append(...children.filter((c) => c !== null && c !== undefined).map((c) => c instanceof Node ? c : String(c)));
-  return e;
-};
-const svgMake = (tag, attributes, text) => {
-  const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
-  if (text !== undefined) e.textContent = text;
-  return e;
-};
-const scaled = (v, units, step) => {
-  let i = 0;
-  while (v >= step && i + 1 < units.length) { v /= step; i++; }
-  return (i === 0 ? String(v) : v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0)) + units[i];
-};
-const bytesText = (v) => scaled(v, [' B', ' KB', ' MB', ' GB'], 1000);
-const countText = (v) => scaled(v, ['', ' k', ' M', ' G'], 1000);
-const timeText = (ns) => scaled(ns, [' ns', ' \u00b5s', ' ms', ' s'], 1000);
+const timeText = (ns) => scaled(ns, [' ns', ' \u00b5s', ' ms', ' s']);
 const percent = (part, whole) => whole === 0 ? '0 %' : (Math.floor(1000 * part / whole) / 10) + ' %';
 const orDash = (v, text) => v === null || v === undefined ? '\u2013' : text(v);
 
@@ -38,7 +17,6 @@ const unitName = (u) => {
   for (const n of u.nodes) if (D.nodes[n].name) return D.nodes[n].name.split(';')[0];  // TFLite joins names with ';'
   return '%' + u.nodes[0];
 };
-const cut = (text, length) => text.length <= length ? text : '\u2026' + text.slice(text.length - length + 1);
 const reasonsOf = (u) => u.verdicts.flatMap((v) => v.reasons.map((r) => ({ target: v.target, ...r })));
 const ownTime = (u) => u.target === 'cpu' ? u.cpu_ns : u.estimated_ns;
 

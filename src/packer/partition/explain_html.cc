@@ -105,6 +105,7 @@ std::string explain_html(std::string_view json, std::string_view title, std::str
     if (name == "title") return escaped(data["title"].get<std::string>());
     if (name == "explain.css") return embedded::kExplainCss;
     if (name == "data") return script_text(ir::json_text(data));
+    if (name == "page.js") return embedded::kPageJs;
     if (name == "explain_layout.js") return embedded::kExplainLayoutJs;
     return embedded::kExplainJs;
   });
