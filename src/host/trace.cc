@@ -6,17 +6,17 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "qplan/host.h"
 #include "src/host/host_error.h"
-#include "src/host/json_text.h"
 
 namespace {
 
-using qplan::host::json_string;
+using Json = nlohmann::ordered_json;
 
 struct Record {
   std::string name;
@@ -42,11 +42,7 @@ struct Attachment {
   qplan_platform before;
 };
 
-// Microseconds with three decimals, the same in every locale.
-std::string microseconds(uint64_t ns) {
-  std::string decimals = std::to_string(ns % 1000);
-  return std::to_string(ns / 1000) + "." + std::string(3 - decimals.size(), '0') + decimals;
-}
+double microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000; }
 
 }  // namespace
 
@@ -104,32 +100,39 @@ void forward_log(void* user, uint32_t level, const char* text) {
   attachment->before.log(attachment->before.user, level, text);
 }
 
-std::string metadata(const char* what, uint32_t thread, const std::string& name) {
-  return std::string("{\"name\":\"") + what +
-         "\",\"ph\":\"M\",\"pid\":1,\"tid\":" + std::to_string(thread + 1) +
-         ",\"args\":{\"name\":" + json_string(name) + "}}";
+Json metadata(const char* what, uint32_t thread, const std::string& name) {
+  return {{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread + 1}, {"args", {{"name", name}}}};
 }
 
-std::string complete_event(const Record& record, uint64_t origin_ns) {
-  std::string json = "{\"name\":" + json_string(record.name.empty() ? record.op : record.name);
-  json += ",\"cat\":" + json_string(record.op) +
-          ",\"ph\":\"X\",\"pid\":1,\"tid\":" + std::to_string(record.thread + 1);
-  json += ",\"ts\":" + microseconds(record.begin_ns - origin_ns);
-  json += ",\"dur\":" + microseconds(record.end_ns - record.begin_ns);
-  json += ",\"args\":{\"step\":" + std::to_string(record.step) + ",\"op\":" + json_string(record.op);
-  json += ",\"kernel\":" + json_string(record.kernel) + ",\"macs\":" + std::to_string(record.macs);
-  json += ",\"bytes\":" + std::to_string(record.bytes);
-  if (record.status < 0) json += ",\"status\":" + json_string(qplan_status_name(record.status));
-  return json + "}}";
+Json complete_event(const Record& record, uint64_t origin_ns) {
+  Json json = {{"name", record.name.empty() ? record.op : record.name},
+               {"cat", record.op},
+               {"ph", "X"},
+               {"pid", 1},
+               {"tid", record.thread + 1},
+               {"ts", microseconds(record.begin_ns - origin_ns)},
+               {"dur", microseconds(record.end_ns - record.begin_ns)}};
+  json["args"] = {{"step", record.step},
+                  {"op", record.op},
+                  {"kernel", record.kernel},
+                  {"macs", record.macs},
+                  {"bytes", record.bytes}};
+  if (record.status < 0) json["args"]["status"] = qplan_status_name(record.status);
+  return json;
 }
 
+// An event a line. Names come from models: bytes that are not UTF-8 become U+FFFD.
 std::string to_json(qplan_trace* trace) {
   const std::lock_guard<std::mutex> lock(trace->mutex);
-  std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + metadata("process_name", 0, "qplan");
+  const auto line = [](const Json& event) {
+    return event.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::string json =
+      "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + line(metadata("process_name", 0, "qplan"));
   for (uint32_t i = 0; i < trace->threads.size(); ++i) {
-    json += ",\n" + metadata("thread_name", i, i == 0 ? "invoke" : "invoke " + std::to_string(i + 1));
+    json += ",\n" + line(metadata("thread_name", i, i == 0 ? "invoke" : "invoke " + std::to_string(i + 1)));
   }
-  for (const Record& record : trace->records) json += ",\n" + complete_event(record, trace->origin_ns);
+  for (const Record& record : trace->records) json += ",\n" + line(complete_event(record, trace->origin_ns));
   return json + "\n]}\n";
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "src/host/json_text.h"
 #include "tests/runtime/session_fixture.h"
 #include "tests/support/sanitizers.h"
 
@@ -182,16 +181,6 @@ TEST_F(HostTrace, WrongArgumentsAreErrors) {
   EXPECT_EQ(written(trace).at("traceEvents").size(), 1u);
   qplan_trace_destroy(trace);
   qplan_trace_destroy(nullptr);
-}
-
-TEST(HostJson, EscapesAndReplaces) {
-  using host::json_string;
-  EXPECT_EQ(json_string(""), "\"\"");
-  EXPECT_EQ(json_string("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
-  EXPECT_EQ(json_string("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\"");
-  EXPECT_EQ(json_string("\xc0\x80"), "\"\\ufffd\\ufffd\"");             // overlong
-  EXPECT_EQ(json_string("\xed\xa0\x80"), "\"\\ufffd\\ufffd\\ufffd\"");  // a surrogate
-  EXPECT_EQ(json_string("\xe2\x82"), "\"\\ufffd\\ufffd\"");             // cut
 }
 
 TEST(HostLog, WritesLevelAndTextToStderr) {
