@@ -167,6 +167,7 @@ PackOptions read_options(const qplan_pack_options& options) {
   read_tuning(options, &result);
   read_fuse(options, &result);
   result.max_ram = options.max_ram;
+  result.self_checks = options.self_checks;
   read_prefer(options, &result);
   read_functions(options, &result);
   return result;

@@ -28,6 +28,7 @@ inline constexpr uint32_t kMaxFunctions = 64;
 inline constexpr uint32_t kMaxFunctionInputs = 256;
 inline constexpr uint32_t kMaxFunctionOutputs = 256;
 inline constexpr uint32_t kMaxFunctionStates = 256;
+inline constexpr uint32_t kMaxSelfChecks = 64;
 inline constexpr uint32_t kMaxFunctionNameBytes = 127;
 inline constexpr uint32_t kMaxAlignment = 4096;
 // Kernels may index a tensor with int32.

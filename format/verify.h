@@ -63,6 +63,7 @@ class PlanVerifier {
   bool function_name(uint32_t index, const Function& function);
   bool function_scratch(const Function& function);
   bool function_states(const Function& function);
+  bool function_self_checks(const Function& function);
   bool function_io(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, uint32_t limit,
                    const char* what);
 

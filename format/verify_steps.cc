@@ -152,7 +152,8 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
               << ", the last fallback step of step " << i - 1;
     return false;
   }
-  if (!function_scratch(function) || !function_states(function)) return false;
+  if (!function_scratch(function) || !function_states(function) || !function_self_checks(function))
+    return false;
   const uint64_t scratch = function.scratch_per_worker();
   if (scratch % kFileAlignment != 0 || scratch > kMaxScratchBytes) {
     corrupt() << "function " << Quoted{name} << ": " << scratch
@@ -179,6 +180,28 @@ bool PlanVerifier::function_scratch(const Function& function) {
     corrupt() << "function " << Quoted{name} << ": scratch of step " << i << " is bytes " << offset << " to "
               << offset + size << " of an arena of " << arena << ", expected a multiple of "
               << uint32_t{kSmallAlignment} << " within it";
+    return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::function_self_checks(const Function& function) {
+  const uint32_t count = count_of(function.self_checks()), num_steps = function.num_steps();
+  const uint32_t expected = count == 0 ? 0 : num_steps;
+  const char* name = function.name()->c_str();
+  if (count > kMaxSelfChecks || count_of(function.constant_checksums()) != expected) {
+    corrupt() << "function " << Quoted{name} << ": " << count << " self-checks and "
+              << count_of(function.constant_checksums()) << " checksums of constants, expected at most "
+              << kMaxSelfChecks << " and " << expected;
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const SelfCheck& check = *function.self_checks()->Get(i);
+    if (!spend(1 + num_steps)) return false;
+    if (check.seed() != 0 && count_of(check.outputs()) == num_steps) continue;
+    corrupt() << "function " << Quoted{name} << ": self-check " << i << " has seed " << check.seed()
+              << " and " << count_of(check.outputs()) << " checksums, expected a seed other than 0 and "
+              << num_steps;
     return false;
   }
   return true;

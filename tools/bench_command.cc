@@ -14,6 +14,7 @@
 #include "tools/input.h"
 #include "tools/machine.h"
 #include "tools/model_options.h"
+#include "tools/plan_metadata.h"
 #include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/session.h"
@@ -137,12 +138,10 @@ void write_inputs(const BenchOptions& options, const PlanFile& plan, Session& se
     throw Failure("plan '" + plan.path() + "' has " + count_text(infos.size(), "input", "inputs") +
                   ", found " + std::to_string(options.inputs.size()) + " after --input");
   }
-  Normalisation normalisation;
-  if (!options.mean.empty()) normalisation.mean = parse_channel_values(options.mean, "--mean");
-  if (!options.std.empty()) normalisation.std = parse_channel_values(options.std, "--std");
+  const PlanMetadata metadata(plan);
   for (uint32_t i = 0; i < infos.size(); ++i) {
-    std::vector<uint8_t> bytes =
-        load_input(options.inputs[i], infos[i], describe(QPLAN_INPUT, i, infos[i]), normalisation);
+    std::vector<uint8_t> bytes = load_input(options.inputs[i], infos[i], describe(QPLAN_INPUT, i, infos[i]),
+                                            metadata.normalisation(i, options.mean, options.std));
     session.write(i, packed_tensor(infos[i], bytes.data()));
   }
 }

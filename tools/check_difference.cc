@@ -78,15 +78,19 @@ std::vector<uint32_t> step_inputs(const Json& plan, uint32_t first, uint32_t end
   return inputs;
 }
 
-// Writes a plan with inputs and expected outputs as `check --expect` reads them.
-void write_case(const std::string& directory, const std::string& plan_name, const PlanFile& plan,
-                const TensorBytes& inputs, const TensorBytes& outputs) {
-  std::vector<NamedBytes> files = {{plan_name, plan.bytes(), plan.size()}};
+// Writes inputs and expected outputs as `check --expect` reads them, beside other files.
+void write_run(const std::string& directory, const TensorBytes& inputs, const TensorBytes& outputs,
+               std::vector<NamedBytes> files = {}) {
   for (size_t i = 0; i < inputs.size(); ++i)
     files.push_back({"input" + std::to_string(i) + ".bin", inputs[i].data(), inputs[i].size()});
   for (size_t i = 0; i < outputs.size(); ++i)
     files.push_back({"output" + std::to_string(i) + ".bin", outputs[i].data(), outputs[i].size()});
   write_files(directory, files);
+}
+
+void write_case(const std::string& directory, const std::string& plan_name, const PlanFile& plan,
+                const TensorBytes& inputs, const TensorBytes& outputs) {
+  write_run(directory, inputs, outputs, {{plan_name, plan.bytes(), plan.size()}});
 }
 
 class Search {
@@ -98,8 +102,8 @@ class Search {
         by_name_(expected.plan != found.plan),
         expected_keys_(*expected.plan, by_name_),
         found_keys_(*found.plan, by_name_),
-        expected_(run_check_side(expected, inputs.inputs, true)),
-        found_(run_check_side(found, inputs.inputs, true)) {
+        expected_(run_check_side(expected, inputs, true)),
+        found_(run_check_side(found, inputs, true)) {
     for (const StepTensor& tensor : expected_.tensors) {
       const std::string key = expected_keys_.key_of(tensor);
       if (!key.empty()) expected_by_key_[key] = &tensor;
@@ -140,7 +144,13 @@ class Search {
     result->written = directory;
     if (write_step(directory, result)) return;
     result->plan = "plan.qplan";
-    write_case(directory, result->plan, *found_side_.plan, inputs_.inputs, expected_.outputs);
+    if (inputs_.before.empty())
+      return write_case(directory, result->plan, *found_side_.plan, inputs_.inputs, expected_.outputs);
+    write_files(directory, {{result->plan, found_side_.plan->bytes(), found_side_.plan->size()}});
+    uint32_t run = 1000;  // names of one length sort as numbers do
+    for (const CheckCase& before : inputs_.before)
+      write_run(directory + "/run" + std::to_string(run++), before.inputs, *before.outputs);
+    write_run(directory + "/run" + std::to_string(run), inputs_.inputs, expected_.outputs);
   }
 
  private:
@@ -192,7 +202,7 @@ class Search {
     const PlanFile extracted("step " + std::to_string(result->step), bytes);
     CheckSide side = found_side_;
     side.plan = &extracted;
-    if (run_check_side(side, alone.inputs, false).outputs == *alone.outputs) return false;
+    if (run_check_side(side, alone, false).outputs == *alone.outputs) return false;
     result->plan = "step" + std::to_string(result->step) + ".qplan";
     result->shows_alone = true;
     write_case(directory, result->plan, extracted, alone.inputs, *alone.outputs);

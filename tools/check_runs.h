@@ -23,11 +23,13 @@ struct CheckCase {
   std::string name;
   TensorBytes inputs;
   std::optional<TensorBytes> outputs;
+  std::vector<CheckCase> before = {};  // runs of the session before this one: of networks that keep states
 };
 
 // The cases of a directory: output0.bin (or .npy), ..., with input0.bin, ... beside them, or of each of its
-// directories that has an output0. given: the inputs of --input, for a case without files. Failure where
-// there is none, or where a file does not fit.
+// directories that has an output0: where the plan keeps states, these are runs of one session, in the order
+// of their names. given: the inputs of --input, for a case without files. Failure where there is none, or
+// where a file does not fit.
 std::vector<CheckCase> expected_cases(const std::string& directory, const PlanFile& plan,
                                       const TensorBytes& given);
 
@@ -42,8 +44,8 @@ struct CheckRun {
   TensorBytes outputs;
   std::vector<StepTensor> tensors;  // where asked for
 };
-// In a session of its own. Failure.
-CheckRun run_check_side(const CheckSide& side, const TensorBytes& inputs, bool with_tensors);
+// In a session of its own, which has made the runs before it. Failure.
+CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors);
 
 // The first step of a run that writes something else than the other run.
 struct FirstDifference {

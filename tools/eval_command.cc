@@ -19,6 +19,7 @@
 #include "tools/files.h"
 #include "tools/input.h"
 #include "tools/model_options.h"
+#include "tools/plan_metadata.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -175,8 +176,7 @@ class Classifier {
       throw Failure("--output " + std::to_string(options.output) + ": plan '" + path + "' has " +
                     count_text(outputs_.size(), "output", "outputs"));
     }
-    if (!options.mean.empty()) normalisation_.mean = parse_channel_values(options.mean, "--mean");
-    if (!options.std.empty()) normalisation_.std = parse_channel_values(options.std, "--std");
+    normalisation_ = PlanMetadata(*plan_).normalisation(0, options.mean, options.std);
   }
 
   std::vector<Score> best(const std::string& file, uint32_t count) {

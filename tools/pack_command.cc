@@ -31,6 +31,7 @@ struct PackOptions {
   std::string fuse = "auto";
   uint64_t max_ram = 0;
   bool observable = false;
+  uint32_t self_checks = 0;
 };
 
 // summary: the packer's line about the placement.
@@ -42,6 +43,7 @@ std::string pack(const PackOptions& options, std::string* summary) {
   arguments.pack_options().tuning_threads = options.tuning_threads;
   arguments.pack_options().fuse = parse_fuse(options.observable ? "off" : options.fuse);
   arguments.pack_options().max_ram = options.max_ram;
+  arguments.pack_options().self_checks = options.self_checks;
   std::string plan;
   qplan_error error = make_error();
   arguments.check(qplan_pack_file(options.model.model.c_str(), &arguments.pack_options(), append_to_string,
@@ -168,6 +170,14 @@ void add_pack_command(CLI::App& app) {
                  "shows every tensor of the lowered network")
       ->excludes(fuse)
       ->excludes(max_ram);
+  command
+      ->add_option(
+          "--self-check", options->self_checks,
+          "Runs whose checksums the plan holds, at most 64: `qplan check PLAN --self`, "
+          "qplan_session_self_check and Python's session.self_check() compare them and name the step "
+          "that is wrong")
+      ->type_name("N")
+      ->check(CLI::Range(uint32_t{1}, uint32_t{64}));
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"
@@ -180,6 +190,7 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack model.tflite -o model.qplan --fuse off\n"
       "  qplan pack model.tflite -o model.qplan --target cpu,arch=cortex-m4 --max-ram 24K\n"
       "  qplan pack model.tflite -o observable.qplan --observable\n"
+      "  qplan pack model.tflite -o model.qplan --self-check 2\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\"\n"
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt\n"

@@ -14,6 +14,7 @@
 #include "tools/input.h"
 #include "tools/machine.h"
 #include "tools/plan_facts.h"
+#include "tools/plan_metadata.h"
 #include "tools/progress.h"
 #include "tools/report_page.h"
 #include "tools/reports.h"
@@ -111,7 +112,7 @@ void add_used_ranges(const PlanFile& plan, const Json& inspected, const ReportOp
   for (size_t i = 0; i < infos.size(); ++i)
     add(inspected.at("inputs").at(i).at("tensor").get<size_t>(), infos[i], inputs[i]);
   const CheckSide side{"", &plan, options.session};
-  for (const StepTensor& tensor : run_check_side(side, inputs, true).tensors) {
+  for (const StepTensor& tensor : run_check_side(side, {"", inputs, std::nullopt}, true).tensors) {
     add(inspected.at("steps").at(tensor.step).at("outputs").at(tensor.output).get<size_t>(), tensor.info,
         tensor.bytes);
   }
@@ -125,13 +126,11 @@ TensorBytes report_inputs(const PlanFile& plan, const ReportOptions& options) {
     throw Failure("plan '" + plan.path() + "' has " + count_text(infos.size(), "input", "inputs") +
                   ", found " + std::to_string(options.inputs.size()) + " after --input");
   }
-  Normalisation normalisation;
-  if (!options.mean.empty()) normalisation.mean = parse_channel_values(options.mean, "--mean");
-  if (!options.std.empty()) normalisation.std = parse_channel_values(options.std, "--std");
+  const PlanMetadata metadata(plan);
   TensorBytes inputs;
   for (uint32_t i = 0; i < infos.size(); ++i) {
-    inputs.push_back(
-        load_input(options.inputs[i], infos[i], describe(QPLAN_INPUT, i, infos[i]), normalisation));
+    inputs.push_back(load_input(options.inputs[i], infos[i], describe(QPLAN_INPUT, i, infos[i]),
+                                metadata.normalisation(i, options.mean, options.std)));
   }
   return inputs;
 }
@@ -301,9 +300,8 @@ Json report_data(const PlanFile& plan_file, const ReportOptions& options) {
   data["placement"] = placement_data(plan_file, options, &data["steps"]);
   data["tensors"] = tensors_data(plan);
   data["ranges_text"] =
-      "the real values that the stored numbers stand for, where the plan states the quantisation (of its "
-      "inputs "
-      "and outputs)";
+      "the real values that the stored numbers stand for, where the plan states the quantisation (not where "
+      "names are stripped, and not of tables that take the place of several operators)";
   if (measured.runs() > 0) {
     add_used_ranges(plan_file, plan, options, inputs, &data["tensors"]);
     data["ranges_text"] =

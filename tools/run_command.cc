@@ -13,6 +13,7 @@
 #include "tools/input.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/plan_metadata.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/step_tensors.h"
@@ -53,16 +54,6 @@ size_t count_runs(const RunOptions& options, const PlanFile& plan, size_t num_in
   return report.at("states").empty() ? 1 : options.inputs.size() / num_inputs;
 }
 
-Normalisation parse_normalisation(const RunOptions& options) {
-  Normalisation normalisation;
-  if (!options.mean.empty()) normalisation.mean = parse_channel_values(options.mean, "--mean");
-  if (!options.std.empty()) normalisation.std = parse_channel_values(options.std, "--std");
-  if (std::count(normalisation.std.begin(), normalisation.std.end(), 0.0) != 0) {
-    throw UsageError("--std: must not be 0");
-  }
-  return normalisation;
-}
-
 struct Output {
   qplan_tensor_info info;
   std::vector<uint8_t> bytes;
@@ -70,8 +61,8 @@ struct Output {
 
 // Everything after --input, in the memory of the command: the tensors' bytes.
 std::vector<std::vector<uint8_t>> load_inputs(const RunOptions& options, const PlanFile& plan,
+                                              const PlanMetadata& metadata,
                                               const std::vector<qplan_tensor_info>& infos, size_t num_runs) {
-  const Normalisation normalisation = parse_normalisation(options);
   if (options.inputs.size() != infos.size() * num_runs) {
     std::string needed;
     for (uint32_t i = 0; i < infos.size(); ++i)
@@ -83,8 +74,8 @@ std::vector<std::vector<uint8_t>> load_inputs(const RunOptions& options, const P
   std::vector<std::vector<uint8_t>> inputs;
   for (size_t file = 0; file < options.inputs.size(); ++file) {
     const auto i = static_cast<uint32_t>(file % infos.size());
-    inputs.push_back(
-        load_input(options.inputs[file], infos[i], describe(QPLAN_INPUT, i, infos[i]), normalisation));
+    inputs.push_back(load_input(options.inputs[file], infos[i], describe(QPLAN_INPUT, i, infos[i]),
+                                metadata.normalisation(i, options.mean, options.std)));
   }
   return inputs;
 }
@@ -99,6 +90,25 @@ uint32_t find_labelled_output(const Labels& labels, const std::vector<qplan_tens
     found += (i == 0 ? "" : "; ") + describe(QPLAN_OUTPUT, i, infos[i]);
   throw Failure("labels '" + labels.path() + "': has " + std::to_string(labels.count()) +
                 " names, no output has as many values or one less: " + found);
+}
+
+// --labels, or the labels of the first output that the model itself names the classes of.
+std::optional<Labels> choose_labels(const RunOptions& options, const PlanMetadata& metadata,
+                                    const std::vector<qplan_tensor_info>& infos,
+                                    std::optional<uint32_t>* scored) {
+  if (!options.labels.empty()) {
+    Labels labels(options.labels);
+    *scored = find_labelled_output(labels, infos);
+    return labels;
+  }
+  for (uint32_t i = 0; i < infos.size(); ++i) {
+    if (metadata.labels(i).empty()) continue;
+    Labels labels("of the model", metadata.labels(i));
+    if (!labels.fits(element_count(infos[i]))) continue;
+    *scored = i;
+    return labels;
+  }
+  return std::nullopt;
 }
 
 class Trace {
@@ -252,17 +262,13 @@ void run(const RunOptions& options) {
   const std::vector<qplan_tensor_info> output_infos = tensor_infos(plan.plan(), QPLAN_OUTPUT);
   const size_t num_runs = count_runs(options, plan, input_infos.size());
   check_files(options, output_infos.size(), num_runs);
-  std::optional<Labels> labels;
+  const PlanMetadata metadata(plan);
   std::optional<uint32_t> scored;  // the output whose best values are printed
-  if (!options.labels.empty()) {
-    labels.emplace(options.labels);
-    scored = find_labelled_output(*labels, output_infos);
-  } else if (options.top_given && !output_infos.empty()) {
-    scored = 0;
-  }
+  const std::optional<Labels> labels = choose_labels(options, metadata, output_infos, &scored);
+  if (!scored && options.top_given && !output_infos.empty()) scored = 0;
   if (!options.output_dir.empty()) check_output_directory(options.output_dir);
   if (!options.dump_tensors.empty()) check_output_directory(options.dump_tensors);
-  std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, input_infos, num_runs);
+  std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, metadata, input_infos, num_runs);
   driver_options(options.session.npu);  // before directories are made
   const NpuRecord record(options.session.npu.record);
 
@@ -345,7 +351,8 @@ void add_run_command(CLI::App& app) {
       ->add_option(
           "--labels", options->labels,
           "Names of the classes, one per line: print the best five with their scores. With one name more "
-          "than values the first (background) is skipped")
+          "than values the first (background) is skipped. Without it the labels of the model's own "
+          "metadata, where it has some")
       ->type_name("FILE");
   CLI::Option* top =
       command->add_option("--top", options->top, "How many of the best values are printed (default 5)")
@@ -354,7 +361,8 @@ void add_run_command(CLI::App& app) {
       ->add_option(
           "--mean", options->mean,
           "Pictures become (byte - mean) / std, then the input's own quantisation; one number or one per "
-          "channel: 123.7,116.3,103.5. Without it 8-bit inputs take the byte (int8: byte - 128)")
+          "channel: 123.7,116.3,103.5. Without it what the model's own metadata says, else 8-bit inputs take "
+          "the byte (int8: byte - 128)")
       ->type_name("M");
   command->add_option("--std", options->std, "See --mean (default 1)")->type_name("S");
   add_session_options(*command, options->session);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "qplan/qplan.h"
@@ -48,6 +49,9 @@ class Labels {
  public:
   // One name per line; empty lines at the end do not count.
   explicit Labels(const std::string& path);
+  // Names that come from elsewhere; where: in place of the path.
+  Labels(std::string where, std::vector<std::string> names)
+      : path_(std::move(where)), names_(std::move(names)) {}
 
   // Whether the names fit an output of this many values: as many, or one more (the first, background, is
   // skipped).

@@ -92,6 +92,10 @@ typedef struct qplan_pack_options {
   uint64_t max_ram; /* bytes of a session with one thread that the plan may take, 0: any. Where it takes more,
                        the plan of QPLAN_FUSE_MEMORY stands in; where that does, too, it is an error that
                        names the step which takes most */
+  uint32_t self_checks; /* runs, at most 64, whose checksums the plan holds for qplan_session_self_check: 4
+                           bytes a step and run, and 4 a step for its constants. The packer runs the plan on
+                           the reference kernels, as many times */
+  uint32_t reserved3;
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */

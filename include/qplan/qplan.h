@@ -60,6 +60,7 @@ enum {
   QPLAN_DEVICE_ERROR = -32,
   QPLAN_DEVICE_TIMEOUT = -33,
   QPLAN_CANCELLED = -34,
+  QPLAN_SELF_CHECK_FAILED = -35, /* a step, or the bytes of its constants, are not as they were packed */
   /* host side: packer, files */
   QPLAN_MODEL_INVALID = -48,
   QPLAN_MODEL_UNSUPPORTED = -49,
@@ -202,8 +203,8 @@ typedef struct qplan_memory {
 
 /* Upper bound for the instruction set of kernels. AUTO is the best this machine has. A limit that the machine
  * lacks is QPLAN_INVALID_ARGUMENT. The outputs are the same bits for every value. AVXVNNI is the 256-bit VNNI
- * of processors without AVX-512; DSP the extension of Cortex-M4, M7, M33 and above, MVE the vectors of M55 and
- * M85; I8MM the products of matrices of 64-bit Arm; RVV version 1.0 of RISC-V's vector extension. */
+ * of processors without AVX-512; DSP the extension of Cortex-M4, M7, M33 and above, MVE the vectors of M55
+ * and M85; I8MM the products of matrices of 64-bit Arm; RVV version 1.0 of RISC-V's vector extension. */
 enum {
   QPLAN_ISA_AUTO = 0,
   QPLAN_ISA_REFERENCE = 1,
@@ -358,6 +359,18 @@ QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uin
  * QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_step_output(qplan_session* session, uint32_t index,
                                                  qplan_tensor_info* info, DLTensor* view);
+
+/* Whether the function computes here what it computed when it was packed: for the self-check at power-on, and
+ * after a suspected fault of memory. For plans of `qplan pack --self-check N` (QPLAN_NOT_FOUND for others).
+ * First it compares the checksums of all constants, then N times writes inputs that a seed makes, runs the
+ * function, and compares the checksum of what each step wrote: on the kernels, threads and devices of this
+ * session, with tensors as the plan has them (steps in place too; layers inside a cascade or a region are not
+ * whole anywhere, and count as one step). QPLAN_SELF_CHECK_FAILED: the last error has the first step that is
+ * wrong and says whether its constants are damaged. Afterwards the states are those after init, and the
+ * inputs and outputs hold anything. step_begin and step_end are not called; qplan_session_cancel ends it.
+ * Takes the time of N runs, and less than 20 operations for each byte of constants and outputs.
+ * QPLAN_INVALID_STATE while the session runs, and where an input is bound: unbind it first. */
+QPLAN_API qplan_status qplan_session_self_check(qplan_session* session);
 
 /* The last error of this session; status QPLAN_OK when there was none. */
 QPLAN_API void qplan_session_last_error(const qplan_session* session, qplan_error* error);

@@ -431,6 +431,8 @@ class PackOptions(Sized):
         ("num_custom_operators", c.c_uint32),
         ("custom_operators", c.c_void_p),
         ("max_ram", c.c_uint64),
+        ("self_checks", c.c_uint32),
+        ("reserved3", c.c_uint32),
     ]
 
 

@@ -38,6 +38,7 @@ class PackOptions(TypedDict, total=False):
     tuning_threads: int
     fuse: Literal["auto", "off", "all", "memory"]
     max_ram: int
+    self_check: int
     custom_operators: Optional[PathLike]
 
 

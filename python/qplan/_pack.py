@@ -100,6 +100,7 @@ class _Call:
         tuning_threads=1,
         fuse="auto",
         max_ram=None,
+        self_check=0,
         prefer=None,
         custom_operators=None,
     ):
@@ -152,6 +153,7 @@ class _Call:
             tuning_threads=tuning_threads,
             fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2, "memory": 3}),
             max_ram=max_ram or 0,
+            self_checks=self_check,
             prefer=_choice("prefer", prefer, {None: 0, "npu": 1, "latency": 2, "energy": 3}),
             cancelled=_capi.CancelledFunction(cancelled),
         )
@@ -221,6 +223,7 @@ def pack(
       fuse: "auto", "off", "all" or "memory": layers that run as one step, a few rows at a time; "memory": those that take
         the least memory, whatever their time (docs/schedules.md).
       max_ram: bytes that a session with one thread may take; where it takes more, fuse is "memory".
+      self_check: runs, at most 64, whose checksums the plan holds for Session.self_check().
       dump_after: "all", "import" or a pass, after which dump (print by default) is called with the IR as text.
     """
     _known("pack", options, also=("why_not", "body"))

@@ -61,6 +61,7 @@ PROTOTYPES = {
     "qplan_session_invoke": (c.c_int32, [_SESSION]),
     "qplan_session_cancel": (c.c_int32, [_SESSION]),
     "qplan_session_reset_state": (c.c_int32, [_SESSION]),
+    "qplan_session_self_check": (c.c_int32, [_SESSION]),
     "qplan_session_get_info": (c.c_int32, [_SESSION, c.POINTER(SessionInfo)]),
     "qplan_session_step_output": (c.c_int32, [_SESSION, c.c_uint32, c.POINTER(TensorInfo), _TENSOR]),
     "qplan_session_bind": (c.c_int32, [_SESSION, c.c_int, c.c_uint32, _TENSOR]),

@@ -340,6 +340,16 @@ class Session(Running):
         with self._lock:
             self._check(library().qplan_session_reset_state(self._handle()))
 
+    def self_check(self) -> None:
+        """Returns where the plan computes here what it computed when it was packed with self_check=N.
+
+        Raises Error with QPLAN_SELF_CHECK_FAILED otherwise: its step is the first that is wrong, and its text says whether
+        that step's constants are damaged; with QPLAN_NOT_FOUND for a plan without self-checks. Afterwards the states are
+        those of a new session, and the inputs and outputs hold anything.
+        """
+        with self._lock:
+            self._check(library().qplan_session_self_check(self._handle()))
+
     def cancel(self) -> None:
         """Ends the run() or invoke() in progress in another thread, which raises Error with QPLAN_CANCELLED soon.
 

@@ -57,6 +57,15 @@ int main(void) {
 
   print("init_stack_bytes ", stack_used());
 
+#ifdef FIRMWARE_SELF_CHECK /* for plans of `qplan pack --self-check N`: before the first input */
+  stack_paint();
+  if (qplan_session_self_check(session) < 0) {
+    qplan_session_last_error(session, &error);
+    return fail("self-check", &error);
+  }
+  print("self_check_stack_bytes ", stack_used());
+#endif
+
   DLTensor input;
   if (qplan_session_view(session, QPLAN_INPUT, 0, &input) < 0) {
     qplan_session_last_error(session, &error);

@@ -2,6 +2,7 @@
 
 usage: firmware_test.py QPLAN BUILD_DIR    (run by ctest; needs gcc-arm-none-eabi and qemu-system-arm)
 """
+import hashlib
 import json
 import os
 import re
@@ -16,7 +17,7 @@ PREFIX = "arm-none-eabi-"
 HEAP = re.compile(r" (_?malloc(_r)?|_?free(_r)?|_?sbrk(_r)?|calloc|realloc|_Znwj|_Znaj|_ZdlPv|__cxa_throw|"
                   r"_Unwind_RaiseException|printf)$", re.M)
 # Objects of libqplan.a that are no kernels: what every firmware links.
-CORE = r"(error|sha256|plan|plan_view|verify_\w+|text|options|session|prepare|execute|regions|bindings|status|kernel|cpu)\.cc"
+CORE = r"(error|sha256|self_check|plan|plan_view|verify_\w+|text|options|session|prepare|execute|regions|bindings|status|kernel|cpu)\.cc"
 # What only firmware with an NPU links.
 NPU = r"(npu|npu_buffer|client|load|transfer|arrange|job|buffer)\.cc"
 QPLAN = BUILD = None
@@ -54,29 +55,63 @@ class Firmware(unittest.TestCase):
                 self.skipTest(f"{tool} is not installed (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi "
                               "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
 
-    def build(self, name, model, input_file, expected):
-        """Packs for the device, builds the image; returns the plan's path and the image's."""
+    def build(self, name, model, input_file, expected, plan=None, self_check=False):
+        """Packs for the device (without a plan), builds the image; returns the plan's path and the image's."""
         folder = os.path.join(BUILD, name)
         os.makedirs(folder, exist_ok=True)
-        plan = os.path.join(folder, "model.qplan")
-        run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m4")
+        if plan is None:
+            plan = os.path.join(folder, "model.qplan")
+            run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m4")
         # One build tree for all images: the runtime is compiled once.
         tree = os.path.join(BUILD, "tree")
         run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",
             "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
             "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DFIRMWARE_PLAN=" + plan,
+            "-DFIRMWARE_SELF_CHECK=" + ("ON" if self_check else "OFF"),
             "-DFIRMWARE_INPUT=" + os.path.abspath(input_file), "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
         run("cmake", "--build", tree)
         image = os.path.join(folder, "firmware.elf")
         shutil.copy(os.path.join(tree, "firmware.elf"), image)
         return plan, image, os.path.join(tree, "qplan", "lib", "libqplan.a")
 
+    @staticmethod
+    def start(image):
+        return run("qemu-system-arm", "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none",
+                   "-semihosting-config", "enable=on,target=native", "-kernel", image, check=False)
+
+    def test_a_self_check_passes_and_names_the_step_whose_weight_lost_a_bit(self):
+        name, model, input_file, expected = models()[0]
+        folder = os.path.join(BUILD, "self_check")
+        os.makedirs(folder, exist_ok=True)
+        plan = os.path.join(folder, "checked.qplan")
+        # The host's reference kernels made the checksums, the Cortex-M4's kernels are compared with them.
+        run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m4", "--self-check", "2")
+        _, image, _ = self.build("self_check", model, input_file, expected, plan, self_check=True)
+        done = self.start(image)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        print(f"{name}, self-check: {' '.join(done.stdout.split())}")
+        self.assertIn("self_check_stack_bytes", done.stdout)
+        with open(plan, "rb") as file:
+            content = bytearray(file.read())
+        report = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)
+        step = next(step for step in report["steps"] if step["op"] == "fully_connected")
+        weights = report["tensors"][step["inputs"][1]]
+        begin = (64 + int.from_bytes(content[12:16], "little") + 63) // 64 * 64
+        content[begin + weights["offset"] + weights["bytes"] // 2] ^= 8
+        content[32:64] = hashlib.sha256(content[64:]).digest()
+        damaged = os.path.join(folder, "damaged.qplan")
+        with open(damaged, "wb") as file:
+            file.write(content)
+        _, image, _ = self.build("self_check_damaged", model, input_file, expected, damaged, self_check=True)
+        done = self.start(image)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("self-check: QPLAN_SELF_CHECK_FAILED: self-check: step %d" % step["index"], done.stdout)
+
     def test_outputs_equal_the_goldens_in_the_declared_memory(self):
         for name, model, input_file, expected in models():
             with self.subTest(name):
                 plan, image, _ = self.build(name, model, input_file, expected)
-                done = run("qemu-system-arm", "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none",
-                           "-semihosting-config", "enable=on,target=native", "-kernel", image, check=False)
+                done = self.start(image)
                 print(f"{name}: {' '.join(done.stdout.split())}")
                 self.assertEqual(done.returncode, 0, done.stdout)
                 said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)

@@ -81,7 +81,8 @@ TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
 constexpr char kAllKernels[] = "all_kernels";
 constexpr char kF32e[] = "f32e";  // every operator under the contract of floats
 constexpr char kRegionsModel[] = "samples/models/digits.tflite";
-constexpr char kRegions[] = "regions";  // on a device, with their fallback steps
+constexpr char kRegions[] = "regions";           // on a device, with their fallback steps
+constexpr char kSelfChecked[] = "self_checked";  // the digits model with self-checks
 constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 
 std::vector<std::string> plan_sources() {
@@ -89,6 +90,7 @@ std::vector<std::string> plan_sources() {
   names.push_back(kAllKernels);
   names.push_back(kF32e);
   names.push_back(kRegions);
+  names.push_back(kSelfChecked);
   return names;
 }
 
@@ -100,12 +102,16 @@ class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
     } else if (GetParam() == kF32e) {
       plan_ = read_file(kF32ePlan);
       ASSERT_FALSE(plan_.empty()) << kF32ePlan;
-    } else if (GetParam() == kRegions) {
+    } else if (GetParam() == kRegions || GetParam() == kSelfChecked) {
       const Bytes model = read_file(kRegionsModel);
       ASSERT_FALSE(model.empty()) << kRegionsModel;
       qplan_pack_options options = fuzz_pack_options();
-      options.target = "vta, cpu";
-      options.no_cost_gate = 1;
+      if (GetParam() == kRegions) {
+        options.target = "vta, cpu";
+        options.no_cost_gate = 1;
+      } else {
+        options.self_checks = 2;
+      }
       qplan_error error = new_error();
       ASSERT_EQ(
           qplan_pack_bytes(model.data(), model.size(), "digits.tflite", &options, append, &plan_, &error),

@@ -133,6 +133,9 @@ inline Outcome run_session(const qplan_plan& plan, uint64_t seed) {
   fill_inputs(plan, session, &random);
   for (int repeat = 0; repeat < 2; ++repeat) EXPECT_EQ(qplan_session_invoke(session), QPLAN_OK);
   read_outputs(plan, session);
+  const qplan_status checked = qplan_session_self_check(session);
+  EXPECT_TRUE(checked == QPLAN_OK || checked == QPLAN_NOT_FOUND || checked == QPLAN_SELF_CHECK_FAILED)
+      << qplan_status_name(checked);
   qplan_session_deinit(session);
   return Outcome::kRan;
 }

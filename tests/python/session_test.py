@@ -231,6 +231,24 @@ def @main(%x: Tensor[(4), int8], %s: Tensor[(4), int8], %t: Tensor[(4), int8], s
             with self.assertRaisesRegex(qplan.Error, "max_work is"):
                 qplan.Session(self.plan, max_work=wrong)
 
+    def test_self_check_names_the_step_whose_weight_lost_a_bit(self):
+        with qplan.Session(self.plan) as session:
+            with self.assertRaises(qplan.Error) as caught:
+                session.self_check()
+            self.assertEqual(caught.exception.status_name, "QPLAN_NOT_FOUND")
+        data = bytearray(bytes(qplan.pack(DIGITS, self_check=2, fuse="off")))
+        with qplan.Session(qplan.Plan(bytes(data)), threads=2) as session:
+            session.self_check()
+            numpy.testing.assert_array_equal(session.run(digit_input(3))[0], digit_output(3))
+        constants = (64 + int.from_bytes(data[12:16], "little") + 63) // 64 * 64  # where they begin: weights come first
+        data[constants + 20] ^= 4
+        with qplan.Session(qplan.Plan(bytes(data))) as session:
+            with self.assertRaisesRegex(qplan.Error, "its constants have checksum") as caught:
+                session.self_check()
+        self.assertEqual(caught.exception.status_name, "QPLAN_SELF_CHECK_FAILED")
+        self.assertGreaterEqual(caught.exception.step, 0)
+        self.assertIn(f"step {caught.exception.step}", caught.exception.text)
+
     def test_cancel_ends_a_run_in_another_thread(self):
         text = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 1, 2000, 64), int8]) {

@@ -86,10 +86,14 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
     std::vector<Offset<format::State>> states;
     for (const StateSpec& state : function.states)
       states.push_back(format::CreateState(builder, state.input, state.output, state.initial, state.fill));
+    std::vector<Offset<format::SelfCheck>> checks;
+    for (const SelfCheckSpec& check : function.self_checks)
+      checks.push_back(format::CreateSelfCheckDirect(builder, check.seed, &check.outputs));
     functions.push_back(format::CreateFunctionDirect(
         builder, function.name.c_str(), &function.inputs, &function.outputs, function.first_step,
         function.num_steps, function.scratch_per_worker, list_or_null(function.scratch_offsets),
-        list_or_null(function.scratch_sizes), false, function.states.empty() ? nullptr : &states));
+        list_or_null(function.scratch_sizes), false, function.states.empty() ? nullptr : &states,
+        checks.empty() ? nullptr : &checks, list_or_null(function.constant_checksums)));
   }
   std::vector<Offset<format::Target>> targets;
   for (const TargetSpec& target : spec.targets) {

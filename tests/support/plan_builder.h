@@ -115,6 +115,12 @@ struct StateSpec {
   uint8_t fill = 0;
 };
 
+// format/plan.fbs, SelfCheck.
+struct SelfCheckSpec {
+  uint32_t seed = 1;
+  std::vector<uint32_t> outputs;
+};
+
 struct FunctionSpec {
   std::string name = "main";
   std::vector<uint32_t> inputs;
@@ -124,6 +130,8 @@ struct FunctionSpec {
   uint64_t scratch_per_worker = 0;
   std::vector<uint32_t> scratch_offsets, scratch_sizes;
   std::vector<StateSpec> states;
+  std::vector<SelfCheckSpec> self_checks;
+  std::vector<uint32_t> constant_checksums;
 };
 
 struct PlanSpec {

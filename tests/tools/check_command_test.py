@@ -80,6 +80,29 @@ class Check(CommandTest):
         self.succeed("check", self.plan, "--expect", golden, "--input", self.digit_input(5))
         self.different(self.plan, "--expect", golden, "--input", self.digit_input(4))
 
+    def test_runs_of_a_network_that_keeps_states_follow_each_other(self):
+        model = self.file("sum.relay", b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_bytes=[[100, 0]]) {
+  %0 = qnn.add(%s, %x, 1f, 0, 1f, 0, 1f, 0);
+  (%0, %0)
+}
+""")
+        golden = self.folder / "golden"
+        runs = (([1, 2], [101, 2]), ([3, 4], [104, 6]), ([5, 6], [109, 12]))  # sums, by hand
+        for i, (x, y) in enumerate(runs):
+            (golden / f"run{i}").mkdir(parents=True)
+            (golden / f"run{i}" / "input0.bin").write_bytes(bytes(x))
+            (golden / f"run{i}" / "output0.bin").write_bytes(bytes(y))
+        text = self.succeed("check", model, "--expect", golden, "--against", "reference")
+        self.assertIn("6 comparisons, all equal", text)
+        # A single directory is a first run.
+        self.succeed("check", model, "--expect", golden / "run0")
+        self.different(model, "--expect", golden / "run1")
+        (golden / "run1" / "output0.bin").write_bytes(bytes([104, 7]))
+        report = self.different(model, "--expect", golden)
+        wrong = [comparison["case"] for comparison in report["comparisons"] if not comparison["within_tolerance"]]
+        self.assertEqual(wrong, ["run1"])
+
     def test_kernels_threads_and_cascades_give_the_same(self):
         text = self.succeed("check", DIGITS, "--against", "reference,isas,threads,cascades", "--random", "3")
         for isa in self.isas():

@@ -12,22 +12,18 @@
 #include "src/packer/target/lower.h"
 
 namespace qplan::evaluate {
-namespace {
 
-// Whether the plan runs without its devices.
 bool runs_on_cpu(const target::Program& program) {
   return std::ranges::none_of(program.steps, [](const target::ProgramStep& step) {
     return step.npu != nullptr && step.npu->num_alternative_steps == 0;
   });
 }
-// Whether it needs operators that only the application has.
+
 bool has_custom_operators(const target::Program& program) {
   return std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
     return step.npu == nullptr && step.kernel == kKernel_custom;
   });
 }
-
-}  // namespace
 
 AlignedBytes make_plan(const target::Program& lowered, const target::TargetProfile& profile,
                        const schedule::FuseOptions& options, const write::PlanNames& names) {
@@ -50,9 +46,9 @@ void check_plan(std::span<const uint8_t> plan, const target::Program& program, c
   }
 }
 
-ReferenceSession::ReferenceSession(std::span<const uint8_t> plan) {
+ReferenceSession::ReferenceSession(std::span<const uint8_t> plan, const qplan_platform* platform) {
   try {
-    init(plan);
+    init(plan, platform);
   } catch (...) {
     release();
     throw;
@@ -61,7 +57,7 @@ ReferenceSession::ReferenceSession(std::span<const uint8_t> plan) {
 
 ReferenceSession::~ReferenceSession() { release(); }
 
-void ReferenceSession::init(std::span<const uint8_t> plan) {
+void ReferenceSession::init(std::span<const uint8_t> plan, const qplan_platform* platform) {
   qplan_error error = {};
   error.struct_size = sizeof(error);
   if (qplan_plan_open(&plan_, plan.data(), plan.size(), 0, &error) < 0) fail(error);
@@ -69,6 +65,7 @@ void ReferenceSession::init(std::span<const uint8_t> plan) {
   config.struct_size = sizeof(config);
   config.isa_limit = QPLAN_ISA_REFERENCE;
   config.kernels = qplan_kernels_reference();
+  config.platform = platform;
 
   uint32_t count = 0;
   if (qplan_session_memory_needs(&plan_, &config, nullptr, &count, &error) < 0) fail(error);

@@ -25,12 +25,17 @@ AlignedBytes make_plan(const target::Program& program, const target::TargetProfi
 // look at. Nor is one that needs a device or operators of the application's.
 void check_plan(std::span<const uint8_t> plan, const target::Program& program, const memory::Arena& arena);
 
+// Whether the plan runs without its devices; whether it needs operators that only the application has.
+bool runs_on_cpu(const target::Program& program);
+bool has_custom_operators(const target::Program& program);
+
 // A plan that runs on the reference kernels, in memory of its own.
 
 class ReferenceSession {
  public:
   // plan: 64-byte aligned; must outlive the session. PackError (QPLAN_INTERNAL) with the runtime's text.
-  explicit ReferenceSession(std::span<const uint8_t> plan);
+  // platform: hooks, may be null.
+  explicit ReferenceSession(std::span<const uint8_t> plan, const qplan_platform* platform = nullptr);
   ~ReferenceSession();
   ReferenceSession(const ReferenceSession&) = delete;
   ReferenceSession& operator=(const ReferenceSession&) = delete;
@@ -38,6 +43,7 @@ class ReferenceSession {
   // The bytes of input or output `index`.
   std::span<uint8_t> io(int direction, uint32_t index);
   void invoke();
+  qplan_session* get() const { return session_; }
 
  private:
   struct AlignedMemory {
@@ -45,7 +51,7 @@ class ReferenceSession {
     size_t size = 0;
     size_t alignment = 1;
   };
-  void init(std::span<const uint8_t> plan);
+  void init(std::span<const uint8_t> plan, const qplan_platform* platform);
   void release();
   [[noreturn]] void fail(const qplan_error& error);
 
@@ -53,6 +59,13 @@ class ReferenceSession {
   std::vector<AlignedMemory> memories_;
   qplan_session* session_ = nullptr;
 };
+
+// What sessions of the plan just made compare with qplan_session_self_check: `count` runs of the reference
+// kernels, 1 to format::kMaxSelfChecks. The same plan gives the same checks. PackError
+// (QPLAN_MODEL_UNSUPPORTED) where the CPU cannot run all of the plan here, or a step makes NaN, whose bits
+// differ between processors.
+write::SelfChecks make_self_checks(std::span<const uint8_t> plan, const target::Program& program,
+                                   uint32_t count);
 
 // Runs IR on the reference kernels: constant folding, and an interpreter for tests.
 

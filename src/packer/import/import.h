@@ -54,6 +54,11 @@ void keep_all_results(ir::Function& main);
 ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {},
                          const ImportOptions& options = {});
 
+// What the file says of its inputs and outputs for people (TFLite's metadata), as the JSON that a plan keeps
+// (format/README.md, "Metadata"); "" where it says nothing. PackError (QPLAN_MODEL_INVALID) where it is
+// damaged: nothing that the model computes depends on it.
+std::string tflite_metadata_json(std::span<const uint8_t> bytes);
+
 // Reads an ONNX model (.onnx). README.md states what each operator becomes.
 
 // Whether the bytes begin as a ModelProto with a graph does; a truncated one too.

@@ -78,6 +78,8 @@ std::string function_text(const PlanView& view, const format::Function& function
                                                        : "%" + std::to_string(state.initial())) +
             "\n";
   }
+  if (const uint32_t count = format::count_of(function.self_checks()); count > 0)
+    text += "  self-checks: " + std::to_string(count) + "\n";
   const std::vector<bool> is_fallback = alternative_steps(view);
   for (uint32_t i = 0; i < function.num_steps(); ++i) {
     const uint32_t s = function.first_step() + i;

@@ -1,3 +1,4 @@
+#include <cmath>
 
 #include "format/memory_layout.h"
 #include "src/packer/inspect/inspect.h"
@@ -13,6 +14,19 @@ using ir::Json;
 constexpr uint64_t kWorkerCounts[] = {1, 2, 4};
 
 std::string text_of(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
+
+// The names state the quantisation of tensors between steps, and anybody may have written them.
+void add_inner_quantization(const PlanView& view, uint32_t index, Json* json) {
+  const format::Names* names = view.names();
+  if (names == nullptr || format::count_of(names->scales()) != view.num_tensors() ||
+      format::count_of(names->zero_points()) != view.num_tensors()) {
+    return;
+  }
+  const float scale = names->scales()->Get(index);
+  if (!std::isfinite(scale) || scale <= 0) return;
+  (*json)["scale"] = scale;
+  (*json)["zero_point"] = names->zero_points()->Get(index);
+}
 
 Json tensor_json(const PlanView& view, uint32_t index) {
   const format::Tensor& tensor = view.tensor(index);
@@ -34,6 +48,8 @@ Json tensor_json(const PlanView& view, uint32_t index) {
     json["zero_point"] =
         std::vector<int32_t>(quantization->zero_points()->begin(), quantization->zero_points()->end());
     json["axis"] = quantization->axis();
+  } else {
+    add_inner_quantization(view, index, &json);
   }
   return json;
 }
@@ -98,6 +114,14 @@ Json states_json(const PlanView& view, const format::Function& main) {
     json.push_back(std::move(entry));
   }
   return json;
+}
+
+// What the model's file said of inputs and outputs; null where it said nothing, or where the text is no JSON.
+Json metadata_json(const PlanView& view) {
+  const std::string text = view.names() == nullptr ? "" : text_of(view.names()->metadata());
+  if (text.empty()) return {};
+  Json json = ir::parse_json(text);
+  return json.is_object() ? json : Json();
 }
 
 Json memory_json(const PlanView& view) {
@@ -305,6 +329,8 @@ std::string inspect_json(const PlanView& view) {
   json["inputs"] = tensors_json(view, main.inputs());
   json["outputs"] = tensors_json(view, main.outputs());
   json["states"] = states_json(view, main);
+  json["self_checks"] = format::count_of(main.self_checks());
+  json["metadata"] = metadata_json(view);
   json["memory"] = memory_json(view);
   json["banks"] = Json::array();
   for (uint32_t i = 0; i < view.num_banks(); ++i) json["banks"].push_back(bank_json(view, i));

@@ -116,6 +116,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
                             .source = pipeline::last_component(name),
                             .source_digest = pipeline::sha256_text(model)};
   ir::Module module = import_model(model, name, options);
+  if (!options.strip_names) names.metadata = pipeline::metadata_of(model, name, options.log);
   if (options.imported) options.imported();
 
   observer.stage("rewrite", 1, kNumStages);
@@ -158,6 +159,11 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
   }
   AlignedBytes plan = write::write_plan(planned.program, profile, planned.arena, names);
   evaluate::check_plan(plan.span(), planned.program, planned.arena);
+  if (options.self_checks > 0) {
+    const write::SelfChecks checks =
+        evaluate::make_self_checks(plan.span(), planned.program, options.self_checks);
+    plan = write::write_plan(planned.program, profile, planned.arena, names, checks);
+  }
 
   if (tuning) tuning->check_used();
   planned = {};

@@ -82,6 +82,18 @@ ir::Module import_any(std::span<const uint8_t> model, std::string_view name, con
                       "; known: " + known);
 }
 
+std::string metadata_of(std::span<const uint8_t> model, std::string_view name, const LogFunction& log) {
+  if (!is_tflite(model)) return "";
+  try {
+    return tflite_metadata_json(model);
+  } catch (const PackError& error) {
+    if (log)
+      log(QPLAN_LOG_WARNING,
+          "'" + std::string(name) + "': " + error.what() + "; labels and normalisation are left out");
+    return "";
+  }
+}
+
 std::string last_component(std::string_view path) {
   const size_t slash = path.find_last_of("/\\");
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));

@@ -32,6 +32,9 @@ struct ProgramTensor {
   std::string name;
   Bytes constant;  // null for activations
   Quantization quantization;
+  // Of an activation between steps, as its operator states them: for people. Scale 0: not known.
+  float scale = 0;
+  int32_t zero_point = 0;
 
   bool is_constant() const { return constant != nullptr; }
   bool operator==(const ProgramTensor&) const = default;  // constants are equal where they share their bytes

@@ -200,6 +200,15 @@ class RootBuilder {
         tables.push_back(format::CreateState(builder_, state.input, state.output, state.initial, state.fill));
       states = builder_.CreateVector(tables);
     }
+    Tables<format::SelfCheck> self_checks = 0;
+    Offset<flatbuffers::Vector<uint32_t>> constant_checksums = 0;
+    if (!contents_.checks.runs.empty()) {
+      std::vector<Offset<format::SelfCheck>> tables;
+      for (const SelfChecks::Run& run : contents_.checks.runs)
+        tables.push_back(format::CreateSelfCheckDirect(builder_, run.seed, &run.outputs));
+      self_checks = builder_.CreateVector(tables);
+      constant_checksums = builder_.CreateVector(contents_.checks.constants);
+    }
     format::FunctionBuilder table(builder_);
     table.add_name(name);
     table.add_inputs(inputs);
@@ -210,6 +219,10 @@ class RootBuilder {
     table.add_scratch_sizes(scratch_sizes);
     table.add_overwrites_inputs(contents_.program.overwrites_inputs);
     if (!states.IsNull()) table.add_states(states);
+    if (!self_checks.IsNull()) {
+      table.add_self_checks(self_checks);
+      table.add_constant_checksums(constant_checksums);
+    }
     return table.Finish();
   }
 

@@ -27,6 +27,20 @@ flatbuffers::DetachedBuffer build_names(const target::Program& program, const Pl
   const auto digest = builder.CreateString(provenance.source_digest);
   flatbuffers::Offset<flatbuffers::String> explain = 0;
   if (!provenance.explain.empty()) explain = builder.CreateString(provenance.explain);
+  flatbuffers::Offset<flatbuffers::String> metadata = 0;
+  if (!provenance.metadata.empty()) metadata = builder.CreateString(provenance.metadata);
+  flatbuffers::Offset<flatbuffers::Vector<float>> scales = 0;
+  flatbuffers::Offset<flatbuffers::Vector<int32_t>> zero_points = 0;
+  if (std::ranges::any_of(program.tensors, [](const auto& tensor) { return tensor.scale != 0; })) {
+    std::vector<float> all_scales;
+    std::vector<int32_t> all_zero_points;
+    for (const target::ProgramTensor& tensor : program.tensors) {
+      all_scales.push_back(tensor.scale);
+      all_zero_points.push_back(tensor.zero_point);
+    }
+    scales = builder.CreateVector(all_scales);
+    zero_points = builder.CreateVector(all_zero_points);
+  }
   format::NamesBuilder names(builder);
   names.add_tensors(tensor_names);
   names.add_steps(step_names);
@@ -34,6 +48,11 @@ flatbuffers::DetachedBuffer build_names(const target::Program& program, const Pl
   names.add_source(source);
   names.add_source_digest(digest);
   if (!provenance.explain.empty()) names.add_explain(explain);
+  if (!provenance.metadata.empty()) names.add_metadata(metadata);
+  if (!scales.IsNull()) {
+    names.add_scales(scales);
+    names.add_zero_points(zero_points);
+  }
   builder.Finish(names.Finish());
   return builder.Release();
 }
@@ -83,21 +102,22 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
 }  // namespace
 
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
-                        const memory::Arena& arena, const PlanNames& provenance) {
+                        const memory::Arena& arena, const PlanNames& provenance, const SelfChecks& checks) {
   check_limits(program, arena);
   const ConstantSegment constants = lay_out_constants(program);
-  const flatbuffers::DetachedBuffer root =
-      build_final_root({.program = program, .profile = profile, .constants = constants, .arena = arena});
+  const flatbuffers::DetachedBuffer root = build_final_root(
+      {.program = program, .profile = profile, .constants = constants, .arena = arena, .checks = checks});
 
   format::Header header = {};
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
-  // The version that added what this plan has: others have the bytes that they had before states.
+  // The version that added what this plan has: others have the bytes that they had before.
   const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
     const auto* cascade = step.params.get_if<target::CascadeParams>();
     return cascade != nullptr && cascade->keeps_arguments;
   });
-  header.version_minor = program.states.empty() && !keeps_arguments ? 5 : format::kVersionMinor;
+  const bool is_before_states = program.states.empty() && !keeps_arguments;
+  header.version_minor = !checks.runs.empty() ? format::kVersionMinor : is_before_states ? 5 : 6;
   if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
   if (!program.states.empty()) header.required_features |= format::kFeatureStates;
   header.root_size = static_cast<uint32_t>(root.size());

@@ -20,12 +20,23 @@ struct PlanNames {
   std::string source = {};         // base name of the model file
   std::string source_digest = {};  // its SHA-256, hexadecimal
   std::string explain = {};        // JSON of the placement; empty: there is none
+  std::string metadata = {};       // JSON of what the model says of inputs and outputs; empty: nothing
 };
 
-// The same program, profile, arena and names give the same bytes. program: scheduled. arena: its memory plan.
-// PackError (QPLAN_MODEL_UNSUPPORTED) where they are beyond what a plan holds.
+// What qplan_session_self_check compares (plan.fbs, SelfCheck): every list has one entry for each step.
+struct SelfChecks {
+  struct Run {
+    uint32_t seed = 0;
+    std::vector<uint32_t> outputs;
+  };
+  std::vector<uint32_t> constants;
+  std::vector<Run> runs;  // none: the plan has no self-checks
+};
+
+// The same program, profile, arena, names and checks give the same bytes. program: scheduled. arena: its
+// memory plan. PackError (QPLAN_MODEL_UNSUPPORTED) where they are beyond what a plan holds.
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
-                        const memory::Arena& arena, const PlanNames& names);
+                        const memory::Arena& arena, const PlanNames& names, const SelfChecks& checks = {});
 
 // The Plan flatbuffer of a program.
 
@@ -53,6 +64,7 @@ struct RootContents {
   const target::TargetProfile& profile;
   const ConstantSegment& constants;
   const memory::Arena& arena;
+  const SelfChecks& checks;
   uint64_t constants_offset = 0;  // bytes from the file's begin
 };
 

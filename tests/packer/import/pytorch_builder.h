@@ -53,8 +53,9 @@ class ZipBuilder {
   }
   Entry& entry(size_t i) { return entries_.at(i); }
 
-  Bytes build() const {
-    Bytes zip;
+  // before: what the file has before the zip.
+  Bytes build(const Bytes& before = {}) const {
+    Bytes zip = before;
     std::vector<uint64_t> offsets;
     for (const Entry& entry : entries_) {
       offsets.push_back(zip.size());

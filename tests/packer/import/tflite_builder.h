@@ -84,6 +84,13 @@ class TfliteBuilder {
                                                       &outputs, options_type, options));
   }
 
+  // A named buffer beside the network.
+  void metadata(const std::string& name, const std::vector<uint8_t>& bytes) {
+    metadata_.push_back(
+        tflite::CreateMetadataDirect(fbb_, name.c_str(), static_cast<uint32_t>(buffers_.size())));
+    buffers_.push_back(bytes);
+  }
+
   // What follows belongs to the next subgraph; the first one is the model's main.
   void end_subgraph(const std::vector<int32_t>& inputs, const std::vector<int32_t>& outputs) {
     graphs_.push_back(tflite::CreateSubGraphDirect(fbb_, &tensors_, &inputs, &outputs, &operators_, "graph"));
@@ -100,7 +107,9 @@ class TfliteBuilder {
       buffers.push_back(tflite::CreateBuffer(fbb_, vector));
     }
     end_subgraph(inputs, outputs);
-    fbb_.Finish(tflite::CreateModelDirect(fbb_, version, &codes_, &graphs_, "test", &buffers), "TFL3");
+    fbb_.Finish(tflite::CreateModelDirect(fbb_, version, &codes_, &graphs_, "test", &buffers, nullptr,
+                                          metadata_.empty() ? nullptr : &metadata_),
+                "TFL3");
     return {fbb_.GetBufferPointer(), fbb_.GetBufferPointer() + fbb_.GetSize()};
   }
 
@@ -111,6 +120,7 @@ class TfliteBuilder {
   std::vector<flatbuffers::Offset<tflite::OperatorCode>> codes_;
   std::vector<flatbuffers::Offset<tflite::Operator>> operators_;
   std::vector<flatbuffers::Offset<tflite::SubGraph>> graphs_;
+  std::vector<flatbuffers::Offset<tflite::Metadata>> metadata_;
 };
 
 // One convolution: [1, 3, 3, 2] -> 3 channels, kernel 2x2, SAME, as tests want it different from.

@@ -191,6 +191,14 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
   return *slot;
 }
 
+std::span<const uint8_t> ModelFile::metadata(std::string_view name) const {
+  if (model_->metadata() == nullptr) return {};
+  for (const tflite::Metadata* entry : *model_->metadata()) {
+    if (entry->name() != nullptr && entry->name()->string_view() == name) return buffer(entry->buffer());
+  }
+  return {};
+}
+
 // Buffer 0 stands for "no data" by convention.
 std::span<const uint8_t> ModelFile::buffer(uint32_t index) const {
   if (index == 0) return {};

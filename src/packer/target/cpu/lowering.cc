@@ -1,6 +1,7 @@
 #include "src/packer/target/cpu/lowering.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "format/container.h"
 #include "format/dtype.h"
@@ -137,8 +138,36 @@ TensorId Lowering::define(ir::ValueId value) {
   const ir::Value& source = function_.value(value);
   const ir::Node* producer = function_.producer(value);
   const std::string& name = source.name.empty() && producer != nullptr ? producer->name : source.name;
-  tensor_of_[value.index] = add_activation(source.type, name);
-  return tensor_of_[value.index];
+  const TensorId id = tensor_of_[value.index] = add_activation(source.type, name);
+  describe(value, &program_.tensors[id]);
+  return id;
+}
+
+// The scale and zero point that the operator which makes the value states, or one before it whose result has
+// the same grid (a clamp, a pool).
+void Lowering::describe(ir::ValueId value, ProgramTensor* tensor) const {
+  constexpr int kMaxSteps = 16;
+  for (int i = 0; i < kMaxSteps; ++i) {
+    const ir::Node* producer = function_.producer(value);
+    if (producer == nullptr || producer->op == nullptr || type(value).dtype != tensor->type.dtype) return;
+    const std::optional<size_t> scale = op::scale_of(*producer->op, op::kResult);
+    const std::optional<size_t> zero_point = op::zero_point_of(*producer->op, op::kResult);
+    if (scale && zero_point && *scale < producer->operands.size() &&
+        *zero_point < producer->operands.size()) {
+      const ir::ConstantRef scales = function_.value(producer->operands[*scale]).constant;
+      const ir::ConstantRef zero_points = function_.value(producer->operands[*zero_point]).constant;
+      if (scales == nullptr || zero_points == nullptr || scales->as<float>().size() != 1 ||
+          zero_points->as<int32_t>().size() != 1) {
+        return;
+      }
+      tensor->scale = scales->as<float>()[0];
+      tensor->zero_point = zero_points->as<int32_t>()[0];
+      return;
+    }
+    const std::vector<size_t> data = op::data_operands(*producer);
+    if (!op::passes_quantization(producer->op) || data.empty()) return;
+    value = producer->operands[data[0]];
+  }
 }
 
 TensorId Lowering::add_activation(ir::TensorType type, std::string name) {

@@ -96,6 +96,7 @@ class Lowering {
   TensorId tensor(
       ir::ValueId value);  // that holds the value, which is a parameter, a constant or defined before
   TensorId define(ir::ValueId value);  // a new activation for a result
+  void describe(ir::ValueId value, ProgramTensor* tensor) const;
   TensorId add_activation(ir::TensorType type, std::string name);
   TensorId add_constant(ir::TensorType type, Bytes bytes, std::string name);
   void add_step(ProgramStep step) { program_.steps.push_back(std::move(step)); }

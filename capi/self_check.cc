@@ -1,0 +1,164 @@
+// qplan_session_self_check: the plan's self-checks (format/self_check.h), on the session as it is. A file of
+// its own, so that programs which do not check themselves do not link it.
+#include "format/self_check.h"
+
+#include "format/text.h"
+#include "qplan/qplan.h"
+#include "src/base/error.h"
+#include "src/runtime/session.h"
+
+namespace qplan {
+namespace {
+
+using format::Named;
+
+// One run, with a hook of its own in the place of the application's: what other hooks get is passed on.
+struct Run {
+  Session* session;
+  const format::SelfCheck* check;
+  qplan_platform application;
+  uint32_t wrong_step = Session::kNoStep;  // the first one, of the function
+  uint32_t found = 0;                      // its checksum
+};
+
+void pass_on_log(void* user, uint32_t level, const char* text) {
+  const qplan_platform& to = static_cast<Run*>(user)->application;
+  to.log(to.user, level, text);
+}
+
+uint64_t pass_on_clock(void* user) {
+  const qplan_platform& to = static_cast<Run*>(user)->application;
+  return to.now_ns(to.user);
+}
+
+const flatbuffers::Vector<uint32_t>* inputs_of(const Session& session, uint32_t i) {
+  const format::NpuStep* npu = session.plan.npu_step(session.step_index(i));
+  return npu != nullptr ? nullptr : session.plan.step(session.step_index(i)).inputs();
+}
+
+const flatbuffers::Vector<uint32_t>* outputs_of(const Session& session, uint32_t i) {
+  const format::NpuStep* npu = session.plan.npu_step(session.step_index(i));
+  return npu != nullptr ? npu->outputs() : session.plan.step(session.step_index(i)).outputs();
+}
+
+uint32_t outputs_checksum(const Session& session, uint32_t i) {
+  format::Crc32 crc;
+  const auto* outputs = outputs_of(session, i);
+  for (uint32_t k = 0; k < format::count_of(outputs); ++k) {
+    const uint32_t tensor = outputs->Get(k);
+    crc.update(session.data[tensor], static_cast<size_t>(session.plan.tensor(tensor).size()));
+  }
+  return crc.value();
+}
+
+uint32_t constants_checksum(const Session& session, uint32_t i) {
+  format::Crc32 crc;
+  const auto add = [&](uint32_t tensor) {
+    if (const void* bytes = session.plan.constant_data(tensor))
+      crc.update(bytes, static_cast<size_t>(session.plan.tensor(tensor).size()));
+  };
+  const format::NpuStep* npu = session.plan.npu_step(session.step_index(i));
+  if (npu != nullptr) add(npu->blob());
+  const auto* inputs = inputs_of(session, i);
+  for (uint32_t k = 0; k < format::count_of(inputs); ++k) add(inputs->Get(k));
+  return crc.value();
+}
+
+// What failed on its device runs on the CPU next.
+void look_at_step(void* user, const qplan_event*, qplan_status status) {
+  auto* run = static_cast<Run*>(user);
+  if (status != QPLAN_OK || run->wrong_step != Session::kNoStep) return;
+  const uint32_t i = run->session->ended_step;
+  const uint32_t found = outputs_checksum(*run->session, i);
+  if (found == run->check->outputs()->Get(i)) return;
+  run->wrong_step = i;
+  run->found = found;
+}
+
+Error& begin_failure(Session* session, uint32_t i) {
+  const uint32_t index = session->step_index(i);
+  return session->error.set(QPLAN_SELF_CHECK_FAILED, static_cast<int32_t>(index))
+         << "self-check: step " << index << Named{session->plan.step_name(index)};
+}
+
+qplan_status check_constants(Session* session) {
+  for (uint32_t i = 0; i < session->num_steps(); ++i) {
+    const uint32_t found = constants_checksum(*session, i);
+    const uint32_t expected = session->function->constant_checksums()->Get(i);
+    if (found == expected) continue;
+    return begin_failure(session, i) << ": its constants have checksum " << found << ", expected " << expected
+                                     << ": they are damaged; copy the plan again";
+  }
+  return QPLAN_OK;
+}
+
+void write_inputs(const Session& session, uint32_t seed) {
+  format::SelfCheckInputs inputs(seed);
+  for (uint32_t k = 0; k < format::count_of(session.function->inputs()); ++k) {
+    const uint32_t tensor = session.function->inputs()->Get(k);
+    const format::Tensor& type = session.plan.tensor(tensor);
+    inputs.fill(type.type_code(), type.type_bits(), session.data[tensor], static_cast<size_t>(type.size()));
+  }
+}
+
+qplan_status invoke(Run* run) {
+  Session* session = run->session;
+  write_inputs(*session, run->check->seed());
+  session->platform.user = run;
+  if (session->platform.log != nullptr) session->platform.log = pass_on_log;
+  if (session->platform.now_ns != nullptr) session->platform.now_ns = pass_on_clock;
+  session->platform.step_begin = nullptr;
+  session->platform.step_end = look_at_step;
+  const qplan_status status = qplan_session_invoke(static_cast<qplan_session*>(session));
+  session->platform = run->application;
+  return status;
+}
+
+qplan_status check_outputs(Session* session, uint32_t number) {
+  Run run = {session, session->function->self_checks()->Get(number), session->platform};
+  reset_states(session);
+  const qplan_status status = invoke(&run);
+  if (status < 0) return status;
+  if (run.wrong_step == Session::kNoStep) return QPLAN_OK;
+  const bool is_region = session->plan.npu_step(session->step_index(run.wrong_step)) != nullptr;
+  const char* where = is_region ? "its device" : session->steps[run.wrong_step].variant->name;
+  return begin_failure(session, run.wrong_step)
+         << ": its outputs of self-check " << number << " have checksum " << run.found << ", expected "
+         << run.check->outputs()->Get(run.wrong_step) << "; its constants are intact: " << where
+         << ", the processor or its memory computes something else";
+}
+
+qplan_status self_check(Session* session) {
+  const uint32_t count = format::count_of(session->function->self_checks());
+  if (count == 0) {
+    return session->error.set(QPLAN_NOT_FOUND)
+           << "self-check: the plan has none; pack it with --self-check 1";
+  }
+  for (uint32_t k = 0; k < format::count_of(session->function->inputs()); ++k) {
+    const uint32_t tensor = session->function->inputs()->Get(k);
+    if (session->data[tensor] == session->planned_address(tensor)) continue;
+    return session->error.set(QPLAN_INVALID_STATE, -1, static_cast<int32_t>(tensor))
+           << "self-check: input " << k << " is bound to a buffer, which is only read; unbind it first";
+  }
+  qplan_status status = check_constants(session);
+  for (uint32_t i = 0; i < count && status == QPLAN_OK; ++i) status = check_outputs(session, i);
+  reset_states(session);
+  return status;
+}
+
+}  // namespace
+}  // namespace qplan
+
+qplan_status qplan_session_self_check(qplan_session* session) {
+  if (session == nullptr || session->tag != qplan::Session::kLive) return QPLAN_INVALID_ARGUMENT;
+  qplan_status status;
+  if (session->is_running()) {
+    status = session->error.set(QPLAN_INVALID_STATE) << "self-check: the session is running";
+  } else {
+    status = qplan::self_check(session);
+  }
+  // A run that failed has logged its own error.
+  if (status == QPLAN_SELF_CHECK_FAILED)
+    qplan::log_text(session->platform, QPLAN_LOG_ERROR, session->error.text());
+  return status;
+}
