@@ -55,7 +55,7 @@ class Readme(unittest.TestCase):
         self.assertEqual(run([sys.executable, "-c", program], cwd=self.folder.name, env=environment).strip(), "7")
 
     def test_c(self):
-        program, _ = blocks("c", "docs/c.md")
+        program = blocks("c", "docs/c.md")[0]
         with open(os.path.join(self.folder.name, "main.c"), "w", encoding="utf-8") as file:
             file.write(program)
         library = os.path.join(BUILD, "lib")

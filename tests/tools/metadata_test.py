@@ -52,7 +52,8 @@ class Metadata(CommandTest):
     def test_labels_cannot_control_the_terminal(self):
         content = self.packed().read_bytes()
         self.assertEqual(content.count(b'"military uniform"'), 1)
-        plain, escape = b'"military uniform"', b'"\\u001b[31muniform"'
+        plain, escape = b'"military uniform"', b'"\\u001b[3muniform"'
+        self.assertEqual(len(plain), len(escape))
         hostile = self.file("hostile.qplan", with_digest(content.replace(plain, escape)))
         text = self.succeed("run", hostile, "--input", PICTURE)
         self.assertNotIn("\x1b", text)
