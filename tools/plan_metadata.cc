@@ -61,8 +61,8 @@ Normalisation PlanMetadata::normalisation(uint32_t input, const std::string& mea
 }
 
 const std::vector<std::string>& PlanMetadata::labels(uint32_t output) const {
-  static const std::vector<std::string> kNone;
-  return output < outputs_.size() ? outputs_[output] : kNone;
+  static const std::vector<std::string> kNoLabels;
+  return output < outputs_.size() ? outputs_[output] : kNoLabels;
 }
 
 }  // namespace qplan::tools

@@ -222,7 +222,7 @@ TEST(FullyConnectedStep, RefusesWhatItCannotProve) {
           {[](Spec& s) { s = acc32_spec(), s.output_zero_point = 1; },
            "output zero point under ACC32 1 is not in 0 .. 0"},
           {[](Spec& s) { s.layout = kLayout_hwo16; },
-           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o4k4, o4h4 and o4k16", QPLAN_KERNEL_MISSING},
+           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o4k4, o4h4, o4k16 and o16r8", QPLAN_KERNEL_MISSING},
           {dtype(Spec::kInput, 0, 32), "input has int32"},
           {dtype(Spec::kOutput, 2, 32), "output has float32"},
           {dtype(Spec::kWeights, 1, 8), "weights has uint8, expected int8"},
