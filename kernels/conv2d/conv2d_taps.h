@@ -54,8 +54,8 @@ inline uint16_t layout_of_eights(const Conv2dArgs& a) {
   return taps_are_rows(a) ? kLayout_o16r8 : kLayout_o16i8;
 }
 
-// Of the two the one that makes fewer products where both are read: taps of one group of four are worth
-// half a group of eight.
+// Whether groups of eight bytes take fewer products than groups of four, for kernels that read both: a tap of
+// one group of four would leave half a group of eight empty.
 inline bool eights_are_better(const Conv2dArgs& a) {
   const uint64_t tap_bytes = rows_are_interleaved(a) ? uint64_t{a.kernel_h} * a.kernel_w * a.input_c
                              : taps_are_rows(a)      ? uint64_t{a.kernel_w} * a.input_c

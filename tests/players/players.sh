@@ -59,7 +59,7 @@ pytorch() {
   clean "$prefix/bin/qplan" pack samples/models/digits.pt -o pt.qplan --input-shape image=1x1x16x16 --io int8 --io-layout nhwc
   clean "$prefix/bin/qplan" run pt.qplan --input samples/images/digit5.png --top 1 | tee out.txt
   grep -q "  5$" out.txt
-  clean QPLAN="$prefix/bin/qplan" QPLAN_SHARED=/nonexistent bash samples/three_ways.sh
+  clean QPLAN="$prefix/bin/qplan" QPLAN_SHARED=absent bash samples/three_ways.sh
 }
 c_program() {
   clean cmake -S samples/c_api -B c -DCMAKE_PREFIX_PATH="$prefix"

@@ -219,7 +219,7 @@ Program with_cascades(const Program& program, const std::vector<CascadeSteps>& c
   result.name = program.name;
   result.devices = program.devices;
   result.is_small = program.is_small;
-  result.asks_stand_ins = program.asks_stand_ins;
+  result.asks_substitutes = program.asks_substitutes;
   result.overwrites_inputs = program.overwrites_inputs;
   result.tensors = program.tensors;
   result.inputs = program.inputs;

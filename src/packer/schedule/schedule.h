@@ -119,13 +119,14 @@ class StepQueries {
  private:
   struct Table {
     flatbuffers::DetachedBuffer bytes;  // empty: not packed yet
-    // Of a step with tiles: the program's, then those. Of a step that is shown otherwise: the program's, with
-    // its weights as they are shown.
+    // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors,
+    // then its tiles; where substitutes are asked (substitute.h), weights are replaced by zeros of their
+    // size.
     std::vector<StepTensor> tensors;
-    std::vector<uint8_t> zeros;                 // those weights
-    std::deque<std::array<int64_t, 1>> shapes;  // of them
+    std::vector<uint8_t> zeros;
+    std::deque<std::array<int64_t, 1>> shapes;  // of the replaced weights
   };
-  void show_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights, Table* table) const;
+  void replace_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights, Table* table) const;
 
   const target::Program& program_;
   std::vector<StepTensor> tensors_;    // per tensor of the program

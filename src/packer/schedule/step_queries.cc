@@ -4,6 +4,7 @@
 #include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/schedule/schedule.h"
+#include "src/packer/schedule/substitute.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::schedule {
@@ -33,79 +34,6 @@ StepTensor step_tensor(const target::ProgramTensor& tensor) {
   if (tensor.is_constant()) result.data = const_cast<uint8_t*>(tensor.constant->data());  // NOLINT
   return result;
 }
-
-// ---- what a stand-in is asked ----
-// Kernels of another architecture want other zero points and weights in other groups than those that stand in
-// for them. Memory and work items depend on neither, so that a stand-in is shown what it wants.
-
-uint16_t layout_of_fours(uint16_t layout, uint64_t tap_bytes) {
-  if (layout == kLayout_o16z8) return kLayout_o16z4;
-  if (tap_bytes % 4 == 0 && layout_group(layout) == 8) return kLayout_o16k4;
-  if (layout == kLayout_o16r8) return kLayout_o16r4;
-  return layout == kLayout_o16i8 ? uint16_t{kLayout_o16i4} : layout;
-}
-
-template <typename Params>
-void show_minimum(const ir::TensorType& input, Params* params) {
-  if (input.dtype.bits == 8) params->input_zero_point = static_cast<int32_t>(input.dtype.min());
-}
-
-// A step as a stand-in wants it, and how many bytes its weights have then.
-struct ShownStep {
-  target::ProgramStep step;
-  std::vector<std::pair<target::TensorId, uint64_t>> weights;
-};
-
-class StandInView {
- public:
-  StandInView(const target::Program& program, const target::ProgramStep& step)
-      : tensors_(program.tensors), tiles_(step.tiles) {
-    shown_.step = step;
-    for (target::ProgramStep& layer : shown_.step.layers) show(&layer);
-    show(&shown_.step);
-  }
-  const ShownStep& shown() const { return shown_; }
-
- private:
-  const ir::TensorType& type(target::TensorId id) const {
-    return id < target::kFirstTile ? tensors_[id].type : tiles_[id - target::kFirstTile].type;
-  }
-
-  // Shows the weights in that layout.
-  void set_layout(const target::ProgramStep& step, uint16_t layout, const LayoutWindow& window,
-                  uint16_t* shown) {
-    if (layout == *shown) return;
-    *shown = layout;
-    const auto num_o = static_cast<uint64_t>(type(step.outputs[0]).shape.back());
-    shown_.weights.emplace_back(step.inputs[1], layout_bytes(layout, num_o, window));
-  }
-
-  void show(target::ProgramStep* step) {
-    if (const auto* conv = step->params.get_if<target::Conv2dParams>()) {
-      target::Conv2dParams params = *conv;
-      const ir::TensorType& input = type(step->inputs[0]);
-      show_minimum(input, &params);
-      const LayoutWindow window = {params.kernel_h, params.kernel_w,
-                                   static_cast<uint64_t>(input.shape.back()) / params.groups};
-      const bool is_pixel = params.weights_layout == kLayout_o16i8;
-      const uint64_t tap_bytes = is_pixel ? window.channels : window.w * window.channels;
-      set_layout(*step, layout_of_fours(params.weights_layout, tap_bytes), window, &params.weights_layout);
-      step->params = std::move(params);
-    } else if (const auto* dense = step->params.get_if<target::FullyConnectedParams>()) {
-      target::FullyConnectedParams params = *dense;
-      const ir::TensorType& input = type(step->inputs[0]);
-      show_minimum(input, &params);
-      const uint16_t layout =
-          params.weights_layout == kLayout_o16r8 ? uint16_t{kLayout_o16k4} : params.weights_layout;
-      set_layout(*step, layout, {1, 1, static_cast<uint64_t>(input.shape.back())}, &params.weights_layout);
-      step->params = std::move(params);
-    }
-  }
-
-  const std::vector<target::ProgramTensor>& tensors_;
-  const std::vector<target::ProgramTensor>& tiles_;
-  ShownStep shown_;
-};
 
 }  // namespace
 
@@ -152,9 +80,9 @@ StepQueries::StepQueries(const target::Program& program) : program_(program), ta
   for (const target::ProgramTensor& tensor : program.tensors) tensors_.push_back(step_tensor(tensor));
 }
 
-// Weights in a layout that is shown are zeros, of its size.
-void StepQueries::show_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights,
-                               Table* table) const {
+// Queries look at the size of weights, not at their bytes, which are zeros here.
+void StepQueries::replace_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights,
+                                  Table* table) const {
   if (weights.empty()) return;
   uint64_t most = 0;
   for (const auto& [tensor, bytes] : weights) most = std::max(most, bytes);
@@ -162,11 +90,11 @@ void StepQueries::show_weights(const std::vector<std::pair<target::TensorId, uin
   table->tensors = tensors_;
   for (const auto& [tensor, bytes] : weights) {
     table->shapes.push_back({static_cast<int64_t>(bytes)});
-    StepTensor& shown = table->tensors[tensor];
-    shown.extents = table->shapes.back().data();
-    shown.rank = 1;
-    shown.size_bytes = bytes;
-    shown.data = table->zeros.data();
+    StepTensor& replaced = table->tensors[tensor];
+    replaced.extents = table->shapes.back().data();
+    replaced.rank = 1;
+    replaced.size_bytes = bytes;
+    replaced.data = table->zeros.data();
   }
 }
 
@@ -175,10 +103,10 @@ StepView StepQueries::view(uint32_t step) const {
   const target::ProgramStep& source = program_.steps[step];
   if (table.bytes.size() == 0) {
     flatbuffers::FlatBufferBuilder builder;
-    if (program_.asks_stand_ins) {
-      const StandInView view(program_, source);
-      builder.Finish(target::pack_kernel_step(view.shown().step, tensors_.size(), builder));
-      show_weights(view.shown().weights, &table);
+    if (program_.asks_substitutes) {
+      const SubstituteStep substitute = substitute_step(program_, source);
+      builder.Finish(target::pack_kernel_step(substitute.step, tensors_.size(), builder));
+      replace_weights(substitute.weights, &table);
     } else {
       builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
     }

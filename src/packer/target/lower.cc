@@ -189,7 +189,7 @@ Program lower_function(const ir::Function& function, const TargetProfile& profil
   if (!refusals.empty()) refusals.fail();
   program.devices = regions.devices;
   program.is_small = profile.pointer_size == 4;
-  program.asks_stand_ins = profile.asked_isas != profile.isas;
+  program.asks_substitutes = profile.asked_isas != profile.isas;
   return program;
 }
 

@@ -31,8 +31,8 @@ std::vector<Isa> isas_of(std::string_view of_arch) {
   return isas;
 }
 
-// For NEON and RVV, whose vocabularies have 128 bits, on x86-64 SSE4.1.
-uint32_t stands_in_for(uint32_t isa, std::string_view arch) {
+// On x86-64, SSE4.1 in place of NEON and RVV: its vectors have 128 bits, as theirs have.
+uint32_t substitute_of(uint32_t isa, std::string_view arch) {
   const bool is_foreign =
       (arch == "aarch64" || arch == "riscv64") && std::string_view(cpu_arch()) == "x86_64";
   return is_foreign && isa != QPLAN_ISA_REFERENCE ? uint32_t{QPLAN_ISA_SSE41} : isa;
@@ -153,7 +153,7 @@ TargetProfile parse_target(std::string_view text) {
   for (const Isa& isa : arch->isas) {
     if (!isa_within(isa.id, best->id)) continue;
     profile.isas.push_back(isa.id);
-    profile.asked_isas.push_back(stands_in_for(isa.id, profile.arch));
+    profile.asked_isas.push_back(substitute_of(isa.id, profile.arch));
   }
   if (isa_has_vectors(best->id)) {
     profile.conv2d_layout = kLayout_o16k4;

@@ -29,9 +29,8 @@ struct TargetProfile {
   uint64_t pointer_size = 8;
   std::vector<uint32_t>
       isas;  // QPLAN_ISA_*: variants of these may run the plan and find the scratch they need
-  // Those whose variants the packer asks for scratch memory and work items: the same. Where they are of
-  // another architecture than the packer's, this build lacks them, and one whose vectors have as many bytes
-  // stands in: variants that find less scratch memory than they want leave their steps to others.
+  // Those whose variants the packer asks for scratch memory and work items: the same, or, where this build
+  // lacks them, substitutes whose vectors have as many bytes (src/packer/schedule/substitute.h).
   std::vector<uint32_t> asked_isas;
   bool prefers_eights = false;  // where a layer may be in groups of eight bytes, too, it is
   uint16_t conv2d_layout = kLayout_ohwi;

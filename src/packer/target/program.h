@@ -32,7 +32,7 @@ struct ProgramTensor {
   std::string name;
   Bytes constant;  // null for activations
   Quantization quantization;
-  // Of an activation between steps, as its operator states them: for people. Scale 0: not known.
+  // Quantisation of an activation between steps, as its operator states it, for reports. Scale 0: unknown.
   float scale = 0;
   int32_t zero_point = 0;
 
@@ -113,8 +113,8 @@ struct Program {
   // constants follow the other tensors.
   bool is_small = false;
   bool overwrites_inputs = false;  // plan.fbs, Function
-  // Kernels of another architecture are asked for scratch memory and work items (TargetProfile::asked_isas).
-  bool asks_stand_ins = false;
+  // This build lacks the target's kernels and asks others (src/packer/schedule/substitute.h).
+  bool asks_substitutes = false;
 };
 
 // The KernelStep table of a step. Fields are added in the schema's order and vectors before their table,

@@ -35,7 +35,7 @@ class DepthwiseConv2dVariant : public ::testing::TestWithParam<const KernelVaria
   // set.
   void expect_network_correct(const Conv2dProblem& problem, bool in_pieces = false) {
     const Conv2dArgs& a = problem.args;
-    // Those of Arm take the middle of the dtype, too.
+    // Variants for Arm take the middle of the dtype, too.
     const bool has_origin =
         a.input_zero_point == dtype_min(a.input_dtype) || isa_within(QPLAN_ISA_NEON, GetParam()->isa);
     const bool is_common =

@@ -83,7 +83,7 @@ TEST(LowerLayouts, AreWhatTheVectorKernelsReadInPlace) {
       EXPECT_EQ(packed.layout, layer.layout) << text.substr(0, 400);
       EXPECT_EQ(packed.output, reference.output) << layer.layout;
     }
-    // Of I8MM, in groups of eight bytes where that is better. The reference reads them here.
+    // I8MM has groups of eight bytes where that is better. The reference reads them here.
     const Packed eights = pack(text, "cpu,arch=aarch64,isa=i8mm");
     EXPECT_EQ(eights.layout, layer.eights) << text.substr(0, 400);
     EXPECT_EQ(eights.output, reference.output) << layer.eights;

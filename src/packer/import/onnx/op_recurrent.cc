@@ -172,7 +172,7 @@ Value zeros(const OpContext& op, const ir::Shape& shape) {
   return ir::make_constant(ir::kFloat32, shape, std::vector<float>(static_cast<size_t>(count)));
 }
 
-// Of one direction: the biases of the input and of the state.
+// The biases of the input and of the state, for one direction.
 std::array<Value, 2> biases(const RecurrentLayer& layer, int64_t direction) {
   const OpContext& op = layer.op;
   if (!op.has_input(kBias)) return {zeros(op, {layer.rows()}), zeros(op, {layer.rows()})};

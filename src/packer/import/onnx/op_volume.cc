@@ -84,7 +84,7 @@ VolumeAxes read_volume_axes(const OpContext& op, const ir::Shape& data, const ir
   return axes;
 }
 
-// Of the axes from `first` on, as the attributes of operators over height and width.
+// The attributes of operators over height and width, for the two axes from `first` on.
 ir::Attrs plane_attrs(const VolumeAxes& axes, size_t first, const char* kernel_name) {
   const VolumeAxis &h = axes.of[first], &w = axes.of[first + 1];
   return {{kernel_name, ir::Ints{h.kernel, w.kernel}},

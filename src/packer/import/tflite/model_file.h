@@ -69,7 +69,7 @@ class ModelFile {
   std::string operator_name(const tflite::Operator& op) const;
   // Empty for a builtin operator.
   std::string_view custom_code(const tflite::Operator& op) const;
-  // The buffer of a piece of metadata by its name; empty where there is none.
+  // The bytes of the metadata entry with this name; empty if the model has no such entry.
   std::span<const uint8_t> metadata(std::string_view name) const;
   // Null where the index is out of range. 0 is the one that is imported; operators such as WHILE name others.
   const tflite::SubGraph* subgraph(size_t index) const;

@@ -78,7 +78,7 @@ ProgramStep recurrent_step(Lowering& lowering, KernelId kernel, const ir::Node& 
   return step;
 }
 
-// Of every layer whose weights are operands 1 and 2.
+// For every recurrent layer whose weights are operands 1 and 2.
 uint64_t lstm_macs(const Lowering& lowering, const ir::Node& node) {
   const ir::Shape& data = lowering.type(node.operands[lstm::kData]).shape;
   const auto weights =

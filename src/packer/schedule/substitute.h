@@ -1,0 +1,26 @@
+// A build lacks the kernels of other architectures than its own. A packer for one of those asks kernels of
+// its own build, the substitutes, for scratch memory and work items (TargetProfile::asked_isas). Substitutes
+// may want other zero points, and weights in groups of four bytes where the step has groups of eight; the
+// answers depend on neither. A plan whose kernels find less scratch memory than they want still runs: by
+// others.
+#ifndef QPLAN_SRC_PACKER_SCHEDULE_SUBSTITUTE_H_
+#define QPLAN_SRC_PACKER_SCHEDULE_SUBSTITUTE_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "src/packer/target/program.h"
+
+namespace qplan::schedule {
+
+struct SubstituteStep {
+  target::ProgramStep step;  // with the zero points and layouts that substitutes accept, in its layers too
+  std::vector<std::pair<target::TensorId, uint64_t>> weights;  // those in another layout: bytes in that one
+};
+
+SubstituteStep substitute_step(const target::Program& program, const target::ProgramStep& step);
+
+}  // namespace qplan::schedule
+
+#endif  // QPLAN_SRC_PACKER_SCHEDULE_SUBSTITUTE_H_
