@@ -116,10 +116,12 @@ Json states_json(const PlanView& view, const format::Function& main) {
   return json;
 }
 
-// What the model's file said of inputs and outputs; null where it said nothing, or where the text is no JSON.
+// The model's metadata; null if there is none or if it is not a JSON object of a reasonable depth: readers of
+// the whole report must be able to parse it.
 Json metadata_json(const PlanView& view) {
+  constexpr size_t kMaxDepth = 16;
   const std::string text = view.names() == nullptr ? "" : text_of(view.names()->metadata());
-  if (text.empty()) return {};
+  if (text.empty() || ir::exceeds_json_depth(text, kMaxDepth)) return {};
   Json json = ir::parse_json(text);
   return json.is_object() ? json : Json();
 }

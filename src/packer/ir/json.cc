@@ -4,10 +4,16 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace qplan::ir {
 
-bool exceeds_json_depth(std::string_view text) {
+namespace {
+
+// Calls visit(c, depth) for each bracket and comma that is in no string, until it returns false. depth: the
+// number of brackets that are open after c. Returns whether all were visited.
+template <typename Visit>
+bool visit_structure(std::string_view text, const Visit& visit) {
   size_t depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -18,22 +24,46 @@ bool exceeds_json_depth(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaxJsonDepth) return true;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
+      if (!visit(c, ++depth)) return false;
+    } else if (c == ']' || c == '}') {
+      depth -= depth > 0 ? 1 : 0;
+    } else if (c == ',') {
+      if (!visit(c, depth)) return false;
     }
   }
-  return false;
+  return true;
+}
+
+bool has_too_large_objects(std::string_view text) {
+  struct Open {
+    bool is_object;
+    size_t commas;
+  };
+  std::vector<Open> open;
+  return !visit_structure(text, [&](char c, size_t depth) {
+    if (c == ',')
+      return depth == 0 || !open[depth - 1].is_object || ++open[depth - 1].commas < kMaxJsonMembers;
+    open.resize(depth);
+    open.back() = {c == '{', 0};
+    return true;
+  });
+}
+
+}  // namespace
+
+bool exceeds_json_depth(std::string_view text, size_t max_depth) {
+  return !visit_structure(text, [&](char, size_t depth) { return depth <= max_depth; });
 }
 
 Json parse_json(std::string_view text, size_t* bad_byte) {
-  if (exceeds_json_depth(text)) return Json(Json::value_t::discarded);
+  if (exceeds_json_depth(text) || has_too_large_objects(text)) return Json(Json::value_t::discarded);
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     if (bad_byte != nullptr) *bad_byte = error.byte;
-    return Json(Json::value_t::discarded);
+  } catch (const Json::exception&) {  // a number that no double holds
   }
+  return Json(Json::value_t::discarded);
 }
 
 std::string json_text(const Json& value, int indent) {

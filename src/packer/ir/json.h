@@ -12,16 +12,18 @@ namespace qplan::ir {
 
 using Json = nlohmann::ordered_json;
 
-// JSON of this project nests at most ten deep.
+// JSON of this project nests at most ten deep, and its objects have at most a hundred members.
 inline constexpr size_t kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonMembers = 10'000;
 
-// Whether more than kMaxJsonDepth brackets are open somewhere in the text, which need not be JSON otherwise.
-// parse_json refuses such a text; who asks first can say so.
-bool exceeds_json_depth(std::string_view text);
+// Whether more than so many brackets are open somewhere in the text, which need not be JSON otherwise.
+// parse_json refuses a text beyond kMaxJsonDepth; callers that ask first can report the reason.
+bool exceeds_json_depth(std::string_view text, size_t max_depth = kMaxJsonDepth);
 
-// The document; is_discarded() where the text is not JSON, or nests too deep: the parser itself does not
-// recurse, but copying and printing its values does, and a file of brackets would use up the stack. bad_byte:
-// where the text is not JSON, the number of the byte that shows it, from 1; unchanged otherwise.
+// The document. It is_discarded() if the text is not JSON, if it nests too deep (copying and printing values
+// recurse) or if an object has more than kMaxJsonMembers members (finding one takes time in proportion to
+// their number). bad_byte: set to the number of the byte, from 1, at which the text stops being JSON;
+// otherwise unchanged.
 Json parse_json(std::string_view text, size_t* bad_byte = nullptr);
 
 // On one line, or with so many spaces for each level. Bytes that are not UTF-8 become U+FFFD.

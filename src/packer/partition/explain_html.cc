@@ -72,6 +72,11 @@ Json cpu_steps(std::string_view plan) {
   Json rows = Json::array();
   if (plan.empty()) return rows;
   const Json inspected = ir::parse_json(plan);
+  if (!inspected.is_object() || !inspected.contains("steps")) {
+    throw PackError(
+        QPLAN_MODEL_INVALID,
+        "explain: what inspect states of the plan is no JSON of this program's; pack the plan again");
+  }
   for (const Json& step : inspected.at("steps")) {
     if (!step.contains("variants")) continue;
     const auto add = [&](const Json& of, const std::string& index) {

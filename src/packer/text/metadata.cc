@@ -218,7 +218,11 @@ std::vector<ir::ConstantRef> read_metadata(std::string_view json) {
   size_t bad_byte = 0;
   const Json document = ir::parse_json(json, &bad_byte);
   if (bad_byte != 0) fail("not JSON (byte " + std::to_string(bad_byte) + " after '#[metadata]')");
-  if (document.is_discarded()) fail("nests more than " + std::to_string(ir::kMaxJsonDepth) + " deep");
+  if (document.is_discarded()) {
+    fail("nests more than " + std::to_string(ir::kMaxJsonDepth) +
+         " deep, has a number beyond double, or more than " + std::to_string(ir::kMaxJsonMembers) +
+         " members in an object");
+  }
   const Json& nodes = member(document, "nodes");
   const Json* array = constant_array(nodes, element(nodes, member(document, "root"), "nodes"));
   std::vector<ir::ConstantRef> constants;

@@ -1,0 +1,56 @@
+#include "src/packer/ir/json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace qplan::ir {
+namespace {
+
+std::string nested(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+std::string members(size_t count) {
+  std::string text = "{";
+  for (size_t i = 0; i < count; ++i) text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":[1,2]";
+  return text + "}";
+}
+
+TEST(ParseJson, TextsThatAreNoJsonSayWhere) {
+  size_t bad_byte = 0;
+  EXPECT_TRUE(parse_json("[1, }", &bad_byte).is_discarded());
+  EXPECT_EQ(bad_byte, 5u);
+  EXPECT_TRUE(parse_json("").is_discarded());
+}
+
+TEST(ParseJson, NumbersThatNoDoubleHoldsAreRefused) {
+  size_t bad_byte = 0;
+  EXPECT_TRUE(parse_json("{\"a\":1e999}", &bad_byte).is_discarded());
+  EXPECT_EQ(bad_byte, 0u);
+}
+
+TEST(ParseJson, DepthIsBounded) {
+  EXPECT_TRUE(parse_json(nested(kMaxJsonDepth)).is_array());
+  EXPECT_TRUE(parse_json(nested(kMaxJsonDepth + 1)).is_discarded());
+  EXPECT_TRUE(parse_json("\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"").is_string());
+  EXPECT_TRUE(exceeds_json_depth(nested(3), 2));
+  EXPECT_FALSE(exceeds_json_depth(nested(3), 3));
+}
+
+TEST(ParseJson, MembersOfAnObjectAreBoundedAndElementsOfAListAreNot) {
+  EXPECT_EQ(parse_json(members(kMaxJsonMembers)).size(), kMaxJsonMembers);
+  EXPECT_TRUE(parse_json(members(kMaxJsonMembers + 1)).is_discarded());
+  EXPECT_TRUE(parse_json("[" + members(kMaxJsonMembers + 1) + "]").is_discarded());
+  std::string list = "[0";
+  for (size_t i = 0; i < 2 * kMaxJsonMembers; ++i) list += ",0";
+  EXPECT_EQ(parse_json(list + "]").size(), 2 * kMaxJsonMembers + 1);
+  // As many in two objects one after the other.
+  EXPECT_TRUE(parse_json("[" + members(kMaxJsonMembers) + "," + members(kMaxJsonMembers) + "]").is_array());
+}
+
+TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
+  EXPECT_EQ(json_text(Json("a\xff")), "\"a\xef\xbf\xbd\"");
+  EXPECT_EQ(json_text(Json{{"b", 1}, {"a", 2}}), "{\"b\":1,\"a\":2}");
+}
+
+}  // namespace
+}  // namespace qplan::ir
