@@ -15,6 +15,7 @@
 #include "format/plan_view.h"
 #include "src/packer/aligned_bytes.h"
 #include "src/packer/memory/lifetimes.h"
+#include "src/packer/schedule/substitute.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
@@ -119,18 +120,18 @@ class StepQueries {
  private:
   struct Table {
     flatbuffers::DetachedBuffer bytes;  // empty: not packed yet
-    // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors,
-    // then its tiles; where substitutes are asked (substitute.h), weights are replaced by zeros of their
-    // size.
+    // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors, or,
+    // where substitutes are asked (substitute.h), its own, then its tiles.
     std::vector<StepTensor> tensors;
-    std::vector<uint8_t> zeros;
-    std::deque<std::array<int64_t, 1>> shapes;  // of the replaced weights
+    std::deque<std::array<int64_t, 1>> shapes;  // of weights that are replaced by zeros
   };
-  void replace_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights, Table* table) const;
+  void set_substitute(const SubstituteStep& substitute, Table* table) const;
+  uint8_t* zeros(size_t bytes) const;
 
   const target::Program& program_;
-  std::vector<StepTensor> tensors_;    // per tensor of the program
-  mutable std::vector<Table> tables_;  // per step
+  std::vector<StepTensor> tensors_;                 // per tensor of the program
+  mutable std::vector<Table> tables_;               // per step
+  mutable std::deque<std::vector<uint8_t>> zeros_;  // the last has most; views refer to the others, too
 };
 
 }  // namespace qplan::schedule

@@ -80,22 +80,23 @@ StepQueries::StepQueries(const target::Program& program) : program_(program), ta
   for (const target::ProgramTensor& tensor : program.tensors) tensors_.push_back(step_tensor(tensor));
 }
 
-// Queries look at the size of weights, not at their bytes, which are zeros here.
-void StepQueries::replace_weights(const std::vector<std::pair<target::TensorId, uint64_t>>& weights,
-                                  Table* table) const {
-  if (weights.empty()) return;
-  uint64_t most = 0;
-  for (const auto& [tensor, bytes] : weights) most = std::max(most, bytes);
-  table->zeros.resize(most);
-  table->tensors = tensors_;
-  for (const auto& [tensor, bytes] : weights) {
+// Queries look at the size of weights, not at their bytes: zeros replace them.
+void StepQueries::set_substitute(const SubstituteStep& substitute, Table* table) const {
+  for (const target::TensorId id : substitute.tensors) table->tensors.push_back(tensors_[id]);
+  for (const auto& [tensor, bytes] : substitute.weights) {
     table->shapes.push_back({static_cast<int64_t>(bytes)});
-    StepTensor& replaced = table->tensors[tensor];
-    replaced.extents = table->shapes.back().data();
-    replaced.rank = 1;
-    replaced.size_bytes = bytes;
-    replaced.data = table->zeros.data();
+    StepTensor& weights = table->tensors[tensor];
+    weights.extents = table->shapes.back().data();
+    weights.rank = 1;
+    weights.size_bytes = bytes;
+    weights.data = zeros(bytes);
   }
+}
+
+uint8_t* StepQueries::zeros(size_t bytes) const {
+  const size_t most = zeros_.empty() ? 0 : zeros_.back().size();
+  if (bytes > most) zeros_.emplace_back(std::max(bytes, 2 * most));
+  return zeros_.back().data();
 }
 
 StepView StepQueries::view(uint32_t step) const {
@@ -105,8 +106,8 @@ StepView StepQueries::view(uint32_t step) const {
     flatbuffers::FlatBufferBuilder builder;
     if (program_.asks_substitutes) {
       const SubstituteStep substitute = substitute_step(program_, source);
-      builder.Finish(target::pack_kernel_step(substitute.step, tensors_.size(), builder));
-      replace_weights(substitute.weights, &table);
+      builder.Finish(target::pack_kernel_step(substitute.step, substitute.tensors.size(), builder));
+      set_substitute(substitute, &table);
     } else {
       builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
     }

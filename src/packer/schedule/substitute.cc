@@ -1,6 +1,7 @@
 #include "src/packer/schedule/substitute.h"
 
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,12 +30,27 @@ class Substitution {
     result_.step = step;
     for (target::ProgramStep& layer : result_.step.layers) change(&layer);
     change(&result_.step);
+    for (target::ProgramStep& layer : result_.step.layers) renumber(&layer);
+    renumber(&result_.step);
+    for (auto& [tensor, bytes] : result_.weights) tensor = own_number(tensor);
   }
   SubstituteStep result() { return std::move(result_); }
 
  private:
   const ir::TensorType& type(target::TensorId id) const {
     return id < target::kFirstTile ? tensors_[id].type : tiles_[id - target::kFirstTile].type;
+  }
+
+  target::TensorId own_number(target::TensorId id) {
+    if (id >= target::kFirstTile) return id;
+    const auto at = numbers_.try_emplace(id, static_cast<target::TensorId>(result_.tensors.size()));
+    if (at.second) result_.tensors.push_back(id);
+    return at.first->second;
+  }
+
+  void renumber(target::ProgramStep* step) {
+    for (target::TensorId& id : step->inputs) id = own_number(id);
+    for (target::TensorId& id : step->outputs) id = own_number(id);
   }
 
   void set_layout(const target::ProgramStep& step, uint16_t layout, const LayoutWindow& window,
@@ -69,6 +85,8 @@ class Substitution {
 
   const std::vector<target::ProgramTensor>& tensors_;
   const std::vector<target::ProgramTensor>& tiles_;
+  std::unordered_map<target::TensorId, target::TensorId>
+      numbers_;  // of the program's tensors, the step's own
   SubstituteStep result_;
 };
 

@@ -15,8 +15,12 @@
 namespace qplan::schedule {
 
 struct SubstituteStep {
-  target::ProgramStep step;  // with the zero points and layouts that substitutes accept, in its layers too
-  std::vector<std::pair<target::TensorId, uint64_t>> weights;  // those in another layout: bytes in that one
+  // With the zero points and layouts that substitutes accept, in its layers too. Tensors of the program have
+  // numbers of the step's own: the positions in `tensors`.
+  target::ProgramStep step;
+  std::vector<target::TensorId> tensors;
+  std::vector<std::pair<target::TensorId, uint64_t>>
+      weights;  // own numbers of those in another layout; bytes
 };
 
 SubstituteStep substitute_step(const target::Program& program, const target::ProgramStep& step);

@@ -18,8 +18,8 @@ struct Isa {
 struct Arch {
   const char* name;
   uint64_t pointer_size;
-  std::vector<Isa> isas;  // lowest first; the reference is always the first
-  bool has_best;          // every such processor has the best of them, which is the one for who names none
+  std::vector<Isa> isas;              // lowest first; the reference is always the first
+  std::string_view default_isa = {};  // without isa=; empty: the best of them
 };
 
 std::vector<Isa> isas_of(std::string_view of_arch) {
@@ -44,18 +44,19 @@ const std::vector<Arch>& known_archs() {
     std::vector<Isa> dsp = cortex_m;
     std::erase_if(dsp, [](const Isa& isa) { return !isa_within(isa.id, QPLAN_ISA_DSP); });
     return std::vector<Arch>{
-        {"x86_64", 8, isas_of("x86_64"), true},
-        {"cortex-m", 4, cortex_m, false},
-        {"cortex-m0plus", 4, none, true},
-        {"cortex-m3", 4, none, true},
-        {"cortex-m4", 4, dsp, true},
-        {"cortex-m7", 4, dsp, true},
-        {"cortex-m33", 4, dsp, true},
-        {"cortex-m55", 4, cortex_m, true},
-        {"cortex-m85", 4, cortex_m, true},
-        {"aarch64", 8, isas_of("aarch64"), true},
-        {"riscv64", 8, isas_of("riscv64"), true},
-        {"rv32imc", 4, none, true},
+        {"x86_64", 8, isas_of("x86_64")},
+        {"cortex-m", 4, cortex_m, "reference"},
+        {"cortex-m0plus", 4, none},
+        {"cortex-m3", 4, none},
+        {"cortex-m4", 4, dsp},
+        {"cortex-m7", 4, dsp},
+        {"cortex-m33", 4, dsp},
+        {"cortex-m55", 4, cortex_m},
+        {"cortex-m85", 4, cortex_m},
+        // Only I8MM's kernels read its weight layouts fast, so users must name it.
+        {"aarch64", 8, isas_of("aarch64"), "dotprod"},
+        {"riscv64", 8, isas_of("riscv64")},
+        {"rv32imc", 4, none},
     };
   }();
   return archs;
@@ -134,9 +135,8 @@ TargetProfile parse_target(std::string_view text) {
   if (arch == archs.end()) {
     fail("arch " + quoted(options.arch) + " is not known; known: " + list_names(archs));
   }
-  auto best = arch->has_best ? std::prev(arch->isas.end()) : arch->isas.begin();
-  // Weights for I8MM lie as no lesser kernel reads them: it is chosen by name.
-  const std::string_view wanted = options.isa.empty() && options.arch == "aarch64" ? "dotprod" : options.isa;
+  auto best = std::prev(arch->isas.end());
+  const std::string_view wanted = options.isa.empty() ? arch->default_isa : options.isa;
   if (!wanted.empty()) {
     best = std::ranges::find_if(arch->isas, [&](const Isa& known) { return wanted == known.name; });
     if (best == arch->isas.end()) {

@@ -99,6 +99,16 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
   }
 }
 
+// The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
+uint16_t version_minor(const target::Program& program, const SelfChecks& checks) {
+  const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
+    const auto* cascade = step.params.get_if<target::CascadeParams>();
+    return cascade != nullptr && cascade->keeps_arguments;
+  });
+  if (!checks.runs.empty()) return 7;
+  return program.states.empty() && !keeps_arguments ? 5 : 6;
+}
+
 }  // namespace
 
 AlignedBytes write_plan(const target::Program& program, const target::TargetProfile& profile,
@@ -111,13 +121,7 @@ AlignedBytes write_plan(const target::Program& program, const target::TargetProf
   format::Header header = {};
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
-  // The version that added what this plan has: others have the bytes that they had before.
-  const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
-    const auto* cascade = step.params.get_if<target::CascadeParams>();
-    return cascade != nullptr && cascade->keeps_arguments;
-  });
-  const bool is_before_states = program.states.empty() && !keeps_arguments;
-  header.version_minor = !checks.runs.empty() ? format::kVersionMinor : is_before_states ? 5 : 6;
+  header.version_minor = version_minor(program, checks);
   if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
   if (!program.states.empty()) header.required_features |= format::kFeatureStates;
   header.root_size = static_cast<uint32_t>(root.size());
