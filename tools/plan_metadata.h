@@ -17,8 +17,8 @@ class PlanMetadata {
   // Failure where the plan's metadata is no metadata: a plan is untrusted.
   explicit PlanMetadata(const PlanFile& plan);
 
-  // From --mean and --std; if neither is given, the input's own, which inputs of 8 bits do without. UsageError,
-  // or Failure if the plan's own is wrong.
+  // From --mean and --std; if neither is given, the input's own, which inputs of 8 bits do without.
+  // UsageError, or Failure if the plan's own is wrong.
   [[nodiscard]] Normalisation normalisation(uint32_t input, const std::string& mean,
                                             const std::string& std) const;
   // The names of an output's classes; none where the model had none.
