@@ -156,14 +156,15 @@ TEST_P(FloatGruVariant, IsNearTheTextbook) {
 TEST_P(FloatGruVariant, EqualsTheReferenceToTheBit) {
   const KernelVariant& reference = kFloatGruFamily.variants[kFloatGruFamily.num_variants - 1];
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    std::vector<std::vector<float>> outputs;
+    std::vector<std::vector<float>> outputs;  // the sequence and the state, of the reference and the variant
     for (const KernelVariant* variant : {&reference, GetParam()}) {
       TestStep step(kKernel_float_gru);
       make_step(step, random_layer(seed));
       ASSERT_TRUE(testing::run_step(step, kFloatGruFamily, *variant, seed));
-      outputs.push_back(testing::output_values<float>(step, 0));
+      for (const uint32_t output : {0u, 1u}) outputs.push_back(testing::output_values<float>(step, output));
     }
-    ASSERT_EQ(outputs[0], outputs[1]) << "seed " << seed;
+    ASSERT_EQ(outputs[0], outputs[2]) << "the sequence, seed " << seed;
+    ASSERT_EQ(outputs[1], outputs[3]) << "the state, seed " << seed;
   }
 }
 
