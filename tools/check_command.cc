@@ -198,9 +198,8 @@ void add_check_command(CLI::App& app) {
       ->add_option(
           "--expect", options->expect,
           "Compare with the outputs in this directory: output0.bin (or .npy), output1.bin, ..., beside "
-          "input0.bin, ... Or with those of all directories in it: of a network that keeps states one run "
-          "after the "
-          "other. May be repeated")
+          "input0.bin, ... Or with those of all directories in it; for a network with states these are "
+          "consecutive runs. May be repeated")
       ->type_name("DIR");
   command
       ->add_option("--against", options->against,

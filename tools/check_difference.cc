@@ -144,13 +144,20 @@ class Search {
     result->written = directory;
     if (write_step(directory, result)) return;
     result->plan = "plan.qplan";
-    if (inputs_.before.empty())
+    const std::vector<const CheckCase*> before = runs_before(inputs_);
+    if (before.empty())
       return write_case(directory, result->plan, *found_side_.plan, inputs_.inputs, expected_.outputs);
     write_files(directory, {{result->plan, found_side_.plan->bytes(), found_side_.plan->size()}});
-    uint32_t run = 1000;  // names of one length sort as numbers do
-    for (const CheckCase& before : inputs_.before)
-      write_run(directory + "/run" + std::to_string(run++), before.inputs, *before.outputs);
-    write_run(directory + "/run" + std::to_string(run), inputs_.inputs, expected_.outputs);
+    // Names of one length sort as numbers do. Later differences write into the same directory: they need the
+    // same names.
+    const size_t width = std::max<size_t>(6, std::to_string(before.size()).size());
+    const auto folder = [&](size_t run) {
+      const std::string number = std::to_string(run);
+      return directory + "/run" + std::string(width - number.size(), '0') + number;
+    };
+    for (size_t run = 0; run < before.size(); ++run)
+      write_run(folder(run), before[run]->inputs, *before[run]->outputs);
+    write_run(folder(before.size()), inputs_.inputs, expected_.outputs);
   }
 
  private:

@@ -73,11 +73,16 @@ std::vector<CheckCase> expected_cases(const std::string& directory, const PlanFi
   std::vector<CheckCase> cases;
   for (const fs::path& path : below) cases.push_back(read_case(path, plan, given));
   if (inspect_plan(plan).at("states").empty()) return cases;
-  for (size_t i = 1; i < cases.size(); ++i) {
-    for (size_t k = 0; k < i; ++k)
-      cases[i].before.push_back({cases[k].name, cases[k].inputs, cases[k].outputs});
-  }
+  for (size_t i = 1; i < cases.size(); ++i)
+    cases[i].previous = std::make_shared<const CheckCase>(cases[i - 1]);
   return cases;
+}
+
+std::vector<const CheckCase*> runs_before(const CheckCase& run) {
+  std::vector<const CheckCase*> runs;
+  for (const CheckCase* at = run.previous.get(); at != nullptr; at = at->previous.get()) runs.push_back(at);
+  std::ranges::reverse(runs);
+  return runs;
 }
 
 CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors) {
@@ -95,8 +100,8 @@ CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool wit
     }
     session.invoke();
   };
-  for (const CheckCase& earlier : inputs.before) {
-    invoke(earlier.inputs);
+  for (const CheckCase* earlier : runs_before(inputs)) {
+    invoke(earlier->inputs);
     tensors.clear();
   }
   invoke(inputs.inputs);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,8 +24,12 @@ struct CheckCase {
   std::string name;
   TensorBytes inputs;
   std::optional<TensorBytes> outputs;
-  std::vector<CheckCase> before = {};  // runs of the session before this one: of networks that keep states
+  // Of networks that keep states: the run of the session before this one, which has one before it, too.
+  std::shared_ptr<const CheckCase> previous = nullptr;
 };
+
+// The runs of the session before this one, the first of them first.
+std::vector<const CheckCase*> runs_before(const CheckCase& run);
 
 // The cases of a directory: output0.bin (or .npy), ..., with input0.bin, ... beside them, or of each of its
 // directories that has an output0: where the plan keeps states, these are runs of one session, in the order

@@ -164,6 +164,44 @@ def @main(%x: Tensor[(1, 8), int8]) {{
         self.assertIn("first different step: 1 add 'other'", text.stdout)
         self.assertIn("--reproduce DIR", text.stdout)
 
+    def test_a_difference_that_needs_the_runs_before_it_is_shown_with_them(self):
+        text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_bytes=[[0, 0]]) {{
+  %0 = qnn.add(%s, %x, 1f, 0, 1f, 0, 1f, 0);
+  %1 = clip(%0, a_min=-128f, a_max={largest}f, name="sum");
+  (%1, %1)
+}}
+"""
+        plans = []
+        for largest in (60, 50):
+            model = self.file(f"sum{largest}.relay", text.format(largest=largest).encode())
+            plans.append(self.folder / f"sum{largest}.qplan")
+            self.succeed("pack", model, "-o", plans[-1])
+        expected, found = plans
+        golden, shown = self.folder / "golden", self.folder / "shown"
+        for i in range(12):  # as many as have numbers of two digits
+            (golden / f"run{i:02}").mkdir(parents=True)
+            (golden / f"run{i:02}" / "input0.bin").write_bytes(bytes([10, 1]))
+            (golden / f"run{i:02}" / "output0.bin").write_bytes(bytes([min(10 * (i + 1), 60), i + 1]))
+        self.succeed("check", expected, "--expect", golden)
+        report = self.different(found, "--expect", golden, "--against", expected, "--reproduce", shown)
+        wrong = [c for c in report["comparisons"] if c["against"] == f"'{expected}'" and not c["within_tolerance"]]
+        self.assertEqual([c["case"] for c in wrong], [f"run{i:02}" for i in range(5, 12)])
+        first = wrong[0]["first_difference"]
+        self.assertEqual((first["step"], first["comparison"]["different"]), (0, 1))
+        self.assertFalse(first["reproduced"]["step_alone"])  # which has the state for an input
+        self.assertEqual(first["reproduced"]["plan"], "plan.qplan")
+        self.assertEqual((shown / "plan.qplan").read_bytes(), found.read_bytes())
+        # The runs in their order: all are needed to see it.
+        runs = sorted(path for path in shown.iterdir() if path.is_dir())
+        self.assertEqual(len(runs), 12)
+        for i, path in enumerate(runs):
+            self.assertEqual((path / "output0.bin").read_bytes(), bytes([min(10 * (i + 1), 60), i + 1]))
+        self.succeed("check", expected, "--expect", shown)
+        words = first["reproduced"]["command"].split()
+        again = self.different(*words[2:])
+        self.assertEqual(sum(not c["within_tolerance"] for c in again["comparisons"]), 7)
+
     @needs_faulty
     def test_a_planted_kernel_fault_is_found_and_shown(self):
         golden, shown = self.case(2), self.folder / "shown"
