@@ -10,8 +10,8 @@
 # (cmake/check_units.py looks for such names). With QPLAN_UNITY=OFF (preset "separate") every file is compiled by
 # itself: for editors, which want a command for each file, and for the check that each file includes what it uses.
 option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
-# Who builds qplan to use it compiles everything once, as CI does: large units. Who develops it compiles again and
-# again what a small change touches.
+# Users of qplan and CI compile everything once, so units are large. Developers compile again what a change touches, so
+# units are small.
 set(default_unity_size 24)
 if(QPLAN_BUILD_TESTS OR QPLAN_FUZZ_TARGETS)
   set(default_unity_size 6)

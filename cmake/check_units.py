@@ -2,8 +2,8 @@
 
 cmake/QplanUnity.cmake compiles files of one folder together. Where two of them define one name in their anonymous
 namespaces, most pairs do not compile. What does compile, and may change what a program does without a word, is a
-constant, an enumerator or a type of an anonymous namespace that another file of the folder mentions and means another
-one by: one of an outer namespace. Each is reported: "FILE: 'kName' is also mentioned by FILE"; rename the first.
+constant, an enumerator or a type of an anonymous namespace that another file of the folder uses for a name of an outer
+namespace. Each is reported: "FILE: 'kName' is also mentioned by FILE"; rename the first.
 
 Left alone: names that the other file defines itself, anywhere, and those that a using declaration brought in.
 """

@@ -11,7 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset="${QPLAN_PRESET:-release}"
 
 bash cmake/install_packages.sh build python test
-# CI compiles everything once, in the large units of who builds qplan to use it (cmake/QplanUnity.cmake).
+# Users of qplan and CI compile everything once, so units are large. Developers compile again what a change touches, so
+# units are small (cmake/QplanUnity.cmake).
 cmake --preset "$preset" -DQPLAN_BUILD_TESTS=ON -DQPLAN_WERROR=ON ${CI:+-DQPLAN_UNITY_SIZE=24}
 # What the build cost; a compiler cache (ccache) makes it cheaper.
 TIMEFORMAT='build: %0R s, %0U s + %0S s of processor time'

@@ -361,8 +361,8 @@ void add_run_command(CLI::App& app) {
       ->add_option(
           "--mean", options->mean,
           "Pictures become (byte - mean) / std, then the input's own quantisation; one number or one per "
-          "channel: 123.7,116.3,103.5. Without it what the model's own metadata says, else 8-bit inputs take "
-          "the byte (int8: byte - 128)")
+          "channel: 123.7,116.3,103.5. Without it 8-bit inputs take the byte (int8: byte - 128), others what "
+          "the model's metadata states")
       ->type_name("M");
   command->add_option("--std", options->std, "See --mean (default 1)")->type_name("S");
   add_session_options(*command, options->session);

@@ -17,7 +17,7 @@ UNDOCUMENTED = re.compile(r"\.h:\d+: \w+: Member (\w+)\(.*\(function\) .* is not
 
 
 def run(include, output, **changes):
-    """The lines that Doxygen complains with. changes: settings in place of those of Doxyfile.in."""
+    """The warnings of Doxygen. changes: settings in place of those of Doxyfile.in."""
     settings = (HERE / "Doxyfile.in").read_text(encoding="utf-8")
     filtered = f'"{sys.executable} -B {HERE / "doxygen_filter.py"}"'
     values = {"OUTPUT": output, "INCLUDE": include, "FILTER": filtered}

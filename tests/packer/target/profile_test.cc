@@ -69,7 +69,7 @@ TEST(TargetProfile, AnotherArchitecturesInstructionSetsAreAskedAboutByOneOfTheir
             (std::vector<uint32_t>{QPLAN_ISA_REFERENCE, QPLAN_ISA_NEON, QPLAN_ISA_DOTPROD, QPLAN_ISA_I8MM}));
 }
 
-// No lesser instruction set reads what I8MM wants, so that it is not what who names none gets.
+// Lesser instruction sets cannot read I8MM's layout, so `arch=aarch64` alone does not choose it.
 TEST(TargetProfile, I8mmHasWeightsAndZeroPointsOfItsOwn) {
   const TargetProfile any = parse_target("cpu,arch=aarch64"),
                       neon = parse_target("cpu,arch=aarch64,isa=neon"),
