@@ -52,9 +52,12 @@ def signature(function, skip_self):
     return f"({', '.join(parts)})"
 
 
-def docstring(thing):
-    text = inspect.getdoc(thing) or ""
-    return text.strip()
+def docstring(thing, name):
+    """Fails where there is none, or only what dataclasses and named tuples write into it: their signature."""
+    text = (inspect.getdoc(thing) or "").strip()
+    if not text or text.startswith(f"{name}("):
+        sys.exit(f"python_reference.py: {name} has no docstring")
+    return text
 
 
 ITEM = re.compile(r"^ {1,3}(\w+(?:, \w+)*): (.*)$")
@@ -98,31 +101,36 @@ def keys_of(owner):
             yield line.target.id, ast.unparse(line.annotation).replace("'", "").replace('"', "").replace("|", "\\|")
 
 
-def own_doc(owner, name, member):
-    """A docstring that the class wrote, not one of object or tuple."""
-    if any(name in vars(base) for base in owner.__mro__[1:] if base in (object, tuple, int, dict)):
-        return ""
-    return docstring(member)
+def public_members(owner):
+    """name: method or property of a class and of those of its bases that are the package's, bases first.
+
+    Data (a default of the constructor, which the class's heading has) and the fields of named tuples are left out.
+    """
+    found = {}
+    for base in reversed(owner.__mro__):
+        if base.__module__.split(".")[0] == "qplan":
+            found.update({name: member for name, member in vars(base).items() if not name.startswith("_")})
+    fields = getattr(owner, "_fields", ())
+    return {name: found[name] for name in found if name not in fields and hasattr(found[name], "__get__")}
 
 
 def members(owner):
     """(heading, docstring) of the public methods and properties of a class, in the order of its source."""
-    for name, member in vars(owner).items():
-        if name.startswith("_") or getattr(owner, "_fields", None) and name in owner._fields:
-            continue
-        if isinstance(member, property):
-            yield f"{name}", own_doc(owner, name, member)
-        elif isinstance(member, (staticmethod, classmethod)):
-            yield name + signature(member.__func__, isinstance(member, classmethod)), own_doc(owner, name, member)
+    for name, member in public_members(owner).items():
+        if isinstance(member, (staticmethod, classmethod)):
+            heading = name + signature(member.__func__, isinstance(member, classmethod))
         elif inspect.isfunction(member):
-            yield name + signature(member, True), own_doc(owner, name, member)
+            heading = name + signature(member, True)
+        else:
+            heading = name
+        yield heading, docstring(member, f"{owner.__name__}.{name}")
 
 
 def class_lines(name, owner):
     lines = []
     if hasattr(owner, "__total__"):  # a TypedDict
         lines.append(f"### `{name}`")
-        lines += ["", paragraphs(docstring(owner)), "", "| key | type |", "|---|---|"]
+        lines += ["", paragraphs(docstring(owner, name)), "", "| key | type |", "|---|---|"]
         lines += [f"| `{key}` | `{value}` |" for key, value in keys_of(owner)]
         return lines
     if hasattr(owner, "_fields"):  # a named tuple
@@ -131,10 +139,9 @@ def class_lines(name, owner):
         lines.append(f"### `{name}{signature(owner.__init__, True)}`")
     else:
         lines.append(f"### `{name}`")
-    lines += ["", paragraphs(docstring(owner))]
+    lines += ["", paragraphs(docstring(owner, name))]
     for heading, text in members(owner):
-        if text:
-            lines += ["", f"#### `{name}.{heading}`", "", paragraphs(text)]
+        lines += ["", f"#### `{name}.{heading}`", "", paragraphs(text)]
     return lines
 
 
@@ -143,7 +150,7 @@ def module_lines(name, title, seen):
         module = importlib.import_module(name)
     except ImportError as error:
         sys.exit(f"python_reference.py: {error}")
-    lines = [f"## {name}: {title}", "", paragraphs(docstring(module))]
+    lines = [f"## {name}: {title}", "", paragraphs(docstring(module, name))]
     names = getattr(module, "__all__", None)
     if names is None:
         public = [n for n, v in vars(module).items() if inspect.isfunction(v) or inspect.isclass(v)]
@@ -157,7 +164,7 @@ def module_lines(name, title, seen):
         if inspect.isclass(thing):
             lines += class_lines(public, thing)
         elif callable(thing):
-            lines += [f"### `{public}{signature(thing, False)}`", "", paragraphs(docstring(thing))]
+            lines += [f"### `{public}{signature(thing, False)}`", "", paragraphs(docstring(thing, public))]
     return lines
 
 

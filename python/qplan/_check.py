@@ -30,6 +30,7 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
+        """Whether the output is the expected one, byte by byte."""
         return self.different == 0
 
 
@@ -42,6 +43,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
+        """Whether every comparison is ok; bool(report) is the same."""
         return all(comparison.ok for comparison in self.comparisons)
 
     def __bool__(self) -> bool:

@@ -70,9 +70,11 @@ class Pattern:
         return Pattern("qplan_pattern_dtypes", self._handle, dtypes, len(any_of))
 
     def shape(self, *extents):
+        """The value has exactly these extents."""
         return Pattern("qplan_pattern_shape", self._handle, (ctypes.c_int64 * len(extents))(*extents), len(extents))
 
     def rank(self, ndim):
+        """The value has so many axes."""
         return Pattern("qplan_pattern_rank", self._handle, ndim)
 
     def one_use(self):

@@ -49,6 +49,7 @@ class TensorInfo:
 
     @property
     def zero_point(self) -> Optional[int]:
+        """The one zero point of a tensor that is quantised per tensor, else None."""
         return self.zero_points[0] if len(self.zero_points) == 1 else None
 
     def quantize(self, real) -> numpy.ndarray:

@@ -23,12 +23,18 @@ from ._tensor import Tensor
 
 @dataclasses.dataclass(frozen=True)
 class SessionInfo:
+    """What Session.info returns.
+
+    isa: the highest instruction set among the kernels that run. macs: multiply-accumulates of one run, as the plan
+    states them. work: the most elementary operations of one run, as Plan.work.
+    """
+
     steps: int
     threads: int
-    isa: str  # the highest instruction set among the kernels that run
-    macs: int  # of one run, as the plan states them
+    isa: str
+    macs: int
     memory_bytes: int
-    work: int  # elementary operations of one run at most, as Plan.work
+    work: int
 
 
 def available_isas() -> List[str]:
@@ -214,6 +220,7 @@ class Session(Running):
 
     @property
     def plan(self) -> Plan:
+        """The plan that the session runs."""
         return self._plan
 
     @property
@@ -381,6 +388,7 @@ class Session(Running):
 
     @property
     def is_closed(self) -> bool:
+        """Whether close(), or the end of the with block, has freed the session."""
         return not self._finalizer.alive
 
     def close(self) -> None:

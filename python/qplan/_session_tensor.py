@@ -21,22 +21,27 @@ class SessionTensor:
 
     @property
     def name(self) -> str:
+        """The tensor's name in the model, may be "" (in plans without names)."""
         return self.info.name
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """Its extents."""
         return self.info.shape
 
     @property
     def dtype(self) -> numpy.dtype:
+        """The NumPy dtype of its elements."""
         return self.info.dtype
 
     @property
     def scale(self) -> Optional[float]:
+        """The one scale of a tensor that is quantised per tensor, else None."""
         return self.info.scale
 
     @property
     def zero_point(self) -> Optional[int]:
+        """The one zero point of a tensor that is quantised per tensor, else None."""
         return self.info.zero_point
 
     @property

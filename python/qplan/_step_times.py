@@ -27,6 +27,7 @@ class StepTime:
 
     @property
     def mean_ns(self) -> float:
+        """The mean of all runs, 0.0 where there was none."""
         return self.total_ns / self.runs if self.runs else 0.0
 
 

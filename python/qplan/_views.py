@@ -73,10 +73,12 @@ class Pre(_View):
 
     @property
     def params(self):
+        """The parameters of the function, in their order."""
         return self._values("qplan_pre_param", self._info().num_params)
 
     @property
     def outputs(self):
+        """The values that the function returns, in their order."""
         return self._values("qplan_pre_output", self._info().num_outputs)
 
     @property
@@ -108,11 +110,13 @@ class _Value:
 
     @property
     def shape(self):
+        """A tuple of extents."""
         info = self._info()
         return tuple(info.shape[: info.ndim])
 
     @property
     def dtype(self):
+        """The NumPy dtype of its elements."""
         return _numpy_dtype(self._info().dtype)
 
     @property
@@ -122,6 +126,7 @@ class _Value:
 
     @property
     def is_constant(self):
+        """Whether it is a constant, whose elements `array` has."""
         return self._info().kind == _capi.VALUE_CONSTANT
 
     @property
@@ -200,10 +205,12 @@ class PreNode:
 
     @property
     def operands(self):
+        """The values that the node reads, in their order."""
         return self._view._values("qplan_pre_operand", self._info().num_operands, self._c())
 
     @property
     def results(self):
+        """The values that the node makes, in their order."""
         return self._view._values("qplan_pre_result", self._info().num_results, self._c())
 
     @property
@@ -264,6 +271,7 @@ class Matches:
 
     @property
     def root(self):
+        """The node whose result matched."""
         handle = _capi.PreNodeHandle()
         self._pre._handle
         self._pre._check(library().qplan_matches_root(self._handle, handle))

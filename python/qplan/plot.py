@@ -4,6 +4,8 @@
 
     qplan.plot.memory(plan).figure.savefig("memory.svg")
     qplan.plot.times(session.step_times()).figure.savefig("times.svg")
+
+memory() and times() draw into the axes that they are given, or make a figure.
 """
 
 import re

@@ -33,6 +33,24 @@ class PythonReference(unittest.TestCase):
             PAGE.write_text(result.stdout, encoding="utf-8")
         self.assertEqual(result.stdout, PAGE.read_text(encoding="utf-8"), "QPLAN_UPDATE_DOCS=1 writes the page anew")
 
+    def test_members_of_base_classes_are_on_the_page(self):
+        page = PAGE.read_text(encoding="utf-8")
+        for member in ("Session.run(", "Session.run_batch(", "Session.inputs`", "PreValue.shape`", "Error("):
+            self.assertTrue(member in page, member)
+
+    @unittest.skipIf(missing("numpy") or missing("matplotlib"), "needs NumPy and matplotlib")
+    def test_a_member_without_a_docstring_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder) / "qplan"
+            shutil.copytree(REPOSITORY / "python" / "qplan", package, ignore=shutil.ignore_patterns("__pycache__"))
+            source = (package / "_session_run.py").read_text(encoding="utf-8")
+            docstring = '        """A SessionTensor for each output."""\n'
+            self.assertEqual(source.count(docstring), 1)
+            (package / "_session_run.py").write_text(source.replace(docstring, ""), encoding="utf-8")
+            words = [sys.executable, "-B", str(TOOLS / "python_reference.py"), folder]
+            result = subprocess.run(words, capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (1, "python_reference.py: Session.outputs has no docstring\n"))
+
     def test_every_heading_has_words_below_it(self):
         lines = [line for line in PAGE.read_text(encoding="utf-8").split("\n") if line]
         for line, below in zip(lines, lines[1:] + ["#"]):
