@@ -56,6 +56,32 @@ constexpr char kDense[] =
 constexpr char kFloatDense[] =
     "%w: Tensor[(8, 768), float32]|%0 = reshape(%x, newshape=[1, 768]);\n%1 = nn.dense(%0, %w);\n%1";
 
+// 48 steps of 16 features, and four cells or filters. States are inputs.
+#define QPLAN_CONSTANT(index, type) "meta[relay.Constant][" #index "] /* ty=Tensor[" type "] */"
+constexpr char kLstm[] =
+    "%h: Tensor[(1, 4), float32], %c: Tensor[(1, 4), float32]|%0 = reshape(%x, newshape=[1, 48, 16]);\n"
+    "%1 = nn.lstm(%0, " QPLAN_CONSTANT(0, "(16, 16), float32") ", " QPLAN_CONSTANT(1, "(16, 4), float32") ", "
+    QPLAN_CONSTANT(2, "(16), float32") ", " QPLAN_CONSTANT(3, "(8), float32") ", %h, %c);\n%1.0";
+constexpr char kHybridLstm[] =
+    "%h: Tensor[(1, 4), float32], %c: Tensor[(1, 4), float32]|%0 = reshape(%x, newshape=[1, 48, 16]);\n"
+    "%1 = nn.lstm(%0, " QPLAN_CONSTANT(0, "(16, 16), int8") ", " QPLAN_CONSTANT(1, "(16, 4), int8") ", "
+    QPLAN_CONSTANT(2, "(16), float32") ", " QPLAN_CONSTANT(3, "(8), float32") ", %h, %c);\n%1.0";
+constexpr char kIntegerLstm[] =
+    "%h: Tensor[(1, 4), int8], %c: Tensor[(1, 4), int16]|%0 = reshape(%x, newshape=[1, 48, 16]);\n"
+    "%1 = nn.integer_lstm(%0, " QPLAN_CONSTANT(0, "(16, 16), int8") ", " QPLAN_CONSTANT(1, "(16, 4), int8") ", "
+    QPLAN_CONSTANT(2, "(16), int32") ", " QPLAN_CONSTANT(3, "(16), int32") ", %h, %c, "
+    "input_multiplier=[9, 9, 9, 9], input_shift=[0, 0, 0, 0], recurrent_multiplier=[9, 9, 9, 9], "
+    "recurrent_shift=[0, 0, 0, 0], output_multiplier=9, output_shift=-7, output_zero_point=0, cell_bits=12);\n%1.0";
+constexpr char kGru[] =
+    "%h: Tensor[(1, 4), float32]|%0 = reshape(%x, newshape=[1, 48, 16]);\n"
+    "%1 = nn.gru(%0, " QPLAN_CONSTANT(0, "(12, 16), float32") ", " QPLAN_CONSTANT(1, "(12, 4), float32") ", "
+    QPLAN_CONSTANT(2, "(12), float32") ", " QPLAN_CONSTANT(3, "(12), float32") ", %h);\n%1.0";
+constexpr char kIntegerSvdf[] =
+    "%s: Tensor[(1, 4, 5), int16]|%0 = reshape(%x, newshape=[1, 768]);\n"
+    "%1 = nn.integer_svdf(%0, " QPLAN_CONSTANT(0, "(4, 768), int8") ", " QPLAN_CONSTANT(1, "(4, 5), int16") ", "
+    QPLAN_CONSTANT(2, "(4), int32") ", " QPLAN_CONSTANT(3, "(2), int32") ", %s, rank=2, feature_multiplier=9, "
+    "feature_shift=0, output_multiplier=9, output_shift=-7, output_zero_point=0);\n%1.0";
+
 #define QPLAN_UNARY(name) "|%0 = " name "(%x);\n%0"
 #define QPLAN_BINARY(name) "|%0 = " name "(%x, %x);\n%0"
 #define QPLAN_QNN_BINARY(name) "|%0 = " name "(%x, %x, 1f, 0, 1f, 0, 2f, 0);\n%0"
@@ -247,10 +273,21 @@ const std::vector<Row>& rows() {
        "LSTM com.microsoft.DynamicQuantizeLSTM",
        "",
        "nn.lstm nn.integer_lstm",
-       {}},
-      {"GRU", "", "GRU", "", "nn.gru", {}},
-      {"SVDF", "SVDF", "", "", "nn.integer_svdf", {}},
-      {"logarithm of softmax", "LOG_SOFTMAX", "LogSoftmax", "", "nn.log_softmax", {}},
+       {kIntegerLstm, kLstm}},
+      {"LSTM with weights of int8",
+       "UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
+       "",
+       "",
+       "nn.lstm",
+       {kHybridLstm}},
+      {"GRU", "", "GRU", "", "nn.gru", {kGru}},
+      {"SVDF", "SVDF", "", "", "nn.integer_svdf", {kIntegerSvdf}},
+      {"logarithm of softmax",
+       "LOG_SOFTMAX",
+       "LogSoftmax",
+       "",
+       "nn.log_softmax",
+       {QPLAN_UNARY("nn.log_softmax")}},
       {"layer and instance normalisation",
        "",
        "LayerNormalization InstanceNormalization com.microsoft.SkipLayerNormalization",
@@ -270,7 +307,12 @@ const std::vector<Row>& rows() {
        "where",
        {"|%0 = equal(%x, %x);\n%1 = where(%0, %x, %x);\n%1"}},
       {"sign", "SIGN", "Sign", "", "", {}},
-      {"division and remainder, rounded down", "FLOOR_DIV FLOOR_MOD", "", "", "floor_divide floor_mod", {}},
+      {"division and remainder, rounded down",
+       "FLOOR_DIV FLOOR_MOD",
+       "",
+       "",
+       "floor_divide floor_mod",
+       {QPLAN_BINARY("floor_divide")}},
       {"positions in several axes", "GATHER_ND", "", "", "gather_nd", {}},
       {"operators of the application (custom-operators.md)", "", "", "", "custom", {}},
       {"pad",
