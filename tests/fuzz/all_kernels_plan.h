@@ -379,11 +379,6 @@ class AllKernelsPlan : private StepsPlan {
       return done(format::KernelParams_GatherNdParams, format::CreateGatherNdParams(b, 1, 1));
     });
   }
-  uint32_t float_state(int64_t batch, size_t cells) {
-    const uint32_t constant = float_constant(static_cast<size_t>(batch) * cells);
-    spec_.tensors[constant].shape = {batch, static_cast<int64_t>(cells)};
-    return constant;
-  }
 
   // Two tensors of 216 bytes inside the one that they make, and what it is cut into, too.
   void add_parts(uint32_t first, uint32_t second) {
@@ -459,7 +454,7 @@ class AllKernelsPlan : private StepsPlan {
     return output;
   }
 
-  // Inputs and outputs of the plan live from the first step to the last, the rest while steps use them.
+  // All tensors live to the last step, so that a mutated step may read any of them.
   void set_lifetimes() {
     for (TensorSpec& tensor : spec_.tensors) tensor.last_use = static_cast<uint32_t>(spec_.steps.size() - 1);
   }

@@ -35,6 +35,13 @@ class StepsPlan {
     return spec_.add_constant({static_cast<int64_t>(count)}, bytes, "", kFloat, 32);
   }
 
+  // [batch, cells] of a recurrent layer.
+  uint32_t float_state(int64_t batch, size_t cells) {
+    const uint32_t constant = float_constant(static_cast<size_t>(batch) * cells);
+    spec_.tensors[constant].shape = {batch, static_cast<int64_t>(cells)};
+    return constant;
+  }
+
   struct Window {
     uint32_t stride, dilation, pad, groups;
     int32_t input_zero_point = -3;  // vector variants take -128
