@@ -33,7 +33,7 @@ struct CheckOptions {
   [[nodiscard]] bool compares() const { return !expect.empty() || !against.empty(); }
 };
 
-// What gives the same bytes as what.
+// Two sides that should give the same bytes, or one and the outputs of the cases.
 struct Comparison {
   std::string label;    // "isa avx2"
   std::string against;  // "the reference kernels"

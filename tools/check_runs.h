@@ -24,17 +24,18 @@ struct CheckCase {
   std::string name;
   TensorBytes inputs;
   std::optional<TensorBytes> outputs;
-  // Of networks that keep states: the run of the session before this one, which has one before it, too.
+  // If the network keeps states, the run of the session before this one, which has a previous run of its own.
+  // Null for the first.
   std::shared_ptr<const CheckCase> previous = nullptr;
 };
 
 // The runs of the session before this one, the first of them first.
 std::vector<const CheckCase*> runs_before(const CheckCase& run);
 
-// The cases of a directory: output0.bin (or .npy), ..., with input0.bin, ... beside them, or of each of its
-// directories that has an output0: where the plan keeps states, these are runs of one session, in the order
-// of their names. given: the inputs of --input, for a case without files. Failure where there is none, or
-// where a file does not fit.
+// A directory with output0.bin (or .npy), ..., and input0.bin, ... beside them is one case. In another one,
+// each directory that has an output0 is a case; if the plan keeps states, these are runs of one session, in
+// the order of their names. given: the inputs of --input, for a case without files. Throws Failure if there
+// is no case, or a file does not fit.
 std::vector<CheckCase> expected_cases(const std::string& directory, const PlanFile& plan,
                                       const TensorBytes& given);
 
@@ -49,7 +50,7 @@ struct CheckRun {
   TensorBytes outputs;
   std::vector<StepTensor> tensors;  // where asked for
 };
-// In a session of its own, which has made the runs before it. Failure.
+// Opens a session, repeats the runs before this one in it, and returns what this one makes. Throws Failure.
 CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors);
 
 // The first step of a run that writes something else than the other run.
@@ -67,7 +68,7 @@ struct FirstDifference {
   bool shows_alone = false;  // the plan is of that step alone, and shows the difference
 };
 
-// Two sides that should give the same bytes, and do not for these inputs. directory: where a plan of the step
+// The two sides should give the same bytes, and do not for these inputs. directory: where a plan of the step
 // alone is written, with its inputs and expected outputs; "": nowhere.
 FirstDifference find_first_difference(const CheckSide& expected, const CheckSide& found,
                                       const CheckCase& inputs, const std::string& directory);
