@@ -1,18 +1,12 @@
 """Labels and normalisation that a TFLite model brings along: run needs no --labels, --mean and --std then."""
 
-import hashlib
 import unittest
 import zipfile
 
-from support import DIGITS, SHARED, CommandTest, needs_shared
+from support import DIGITS, SHARED, CommandTest, needs_shared, with_digest
 
 MODEL = SHARED / "models" / "mobilenet_v1_0.25_128_quant.tflite"
 PICTURE = SHARED / "images" / "grace_hopper.bmp"
-
-
-def with_digest(plan):
-    """The plan's bytes with the digest that its header should have (format/README.md)."""
-    return plan[:32] + hashlib.sha256(plan[64:]).digest() + plan[64:]
 
 
 class Metadata(CommandTest):

@@ -1,6 +1,5 @@
 """qplan pack --self-check and qplan check --self: a plan that checks itself where it runs."""
 
-import hashlib
 import json
 import os
 import struct
@@ -8,15 +7,10 @@ import subprocess
 import unittest
 import zlib
 
-from support import DIGITS, CommandTest, run
+from support import DIGITS, CommandTest, run, with_digest
 
 FAULTY = os.environ.get("QPLAN_FAULTY_COMMAND", "")  # its conv2d for SSE4.1 is wrong: faulty_kernel.cc
 needs_faulty = unittest.skipUnless(os.path.exists(FAULTY), "no command with a planted fault (QPLAN_FAULTY_COMMAND)")
-
-
-def with_digest(plan):
-    """The plan's bytes with the digest that its header should have (format/README.md)."""
-    return plan[:32] + hashlib.sha256(plan[64:]).digest() + plan[64:]
 
 
 class SelfCheck(CommandTest):
@@ -75,7 +69,7 @@ class SelfCheck(CommandTest):
         self.assertGreater(weights, 3)
 
     def test_the_checksums_are_those_of_zlib(self):
-        """The checksum of a step's constants stands in the file: zlib computes it from the file's own bytes."""
+        """The checksum of a step's constants is in the file: zlib computes it from the file's own bytes."""
         plan = self.packed("--fuse", "off")
         report = self.succeed_json("inspect", plan, "--json")
         content = plan.read_bytes()

@@ -1,5 +1,6 @@
 """What the tests of the command share: running it, a folder of their own, a plan of the digits model."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -49,6 +50,11 @@ def run(*arguments, file_size_limit=None, address_space=None, stdout=subprocess.
         preexec_fn=limit,
         check=False,
     )
+
+
+def with_digest(plan):
+    """The plan's bytes with the digest that its header should have (format/README.md)."""
+    return plan[:32] + hashlib.sha256(plan[64:]).digest() + plan[64:]
 
 
 class CommandTest(unittest.TestCase):
