@@ -2,8 +2,6 @@
 // within 1e-5 relative, and the same bits on every instruction set and with every number of threads.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "tests/models/expect_golden.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
+#include "tests/models/near.h"
 #include "tests/support/isas.h"
 
 namespace qplan::testing::float_golden_test {
@@ -19,24 +18,6 @@ namespace {
 const std::string kModels[] = {"hello_world_float.tflite",     "ad01_fp32.tflite",
                                "kws_ref_model_float32.tflite", "pretrainedResnet.tflite",
                                "model_ToyCar_quant.tflite",    "trained_lstm.tflite"};
-
-std::vector<float> floats(const std::vector<uint8_t>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
-}
-
-// Relative to each element, and to 1e-3 of the largest where elements nearly cancel.
-void expect_near(const std::vector<float>& found, const std::vector<float>& expected,
-                 const std::string& what) {
-  ASSERT_EQ(found.size(), expected.size()) << what;
-  float largest = 0;
-  for (const float value : expected) largest = std::max(largest, std::fabs(value));
-  for (size_t i = 0; i < found.size(); ++i) {
-    ASSERT_LE(std::fabs(found[i] - expected[i]), 1e-5f * std::max(std::fabs(expected[i]), 1e-3f * largest))
-        << what << ": element " << i << " is " << found[i] << ", expected " << expected[i];
-  }
-}
 
 class FloatGolden : public ::testing::TestWithParam<std::string> {};
 
@@ -61,7 +42,7 @@ TEST_P(FloatGolden, IsNearTheReferenceAndTheSameEverywhere) {
         const auto [known, is_first] = of_reference.try_emplace(golden.name, outputs);
         ASSERT_EQ(outputs.size(), golden.outputs.size());
         for (size_t i = 0; i < outputs.size(); ++i) {
-          expect_near(floats(outputs[i]), floats(read_bytes(golden.outputs[i])), what);
+          ASSERT_EQ(far_element(outputs[i], read_bytes(golden.outputs[i])), "") << what;
           if (!is_first) expect_same(outputs[i], known->second[i], what);
         }
       }

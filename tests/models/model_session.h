@@ -33,6 +33,28 @@ inline qplan_pack_options pack_options(const char* target = nullptr) {
   return options;
 }
 
+// Appends the packer's whole text of an error to `text`, which the options refer to from then on.
+inline void collect_error(qplan_pack_options* options, std::string* text) {
+  options->user = text;
+  options->error_text = [](void* user, const char* bytes, size_t size) {
+    static_cast<std::string*>(user)->append(bytes, size);
+  };
+}
+
+// The plan of a model's bytes; the name is that of a file. Throws with the packer's whole text.
+inline std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* name,
+                                       const char* target = "cpu", uint32_t fuse = QPLAN_FUSE_AUTO) {
+  qplan_pack_options options = pack_options(target);
+  options.fuse = fuse;
+  std::string text;
+  collect_error(&options, &text);
+  qplan_error error = empty_error();
+  std::vector<uint8_t> plan;
+  if (qplan_pack_bytes(model.data(), model.size(), name, &options, append_bytes, &plan, &error) < 0)
+    throw std::runtime_error(text);
+  return plan;
+}
+
 // The plan of a model file; throws with the packer's whole text.
 inline std::vector<uint8_t> pack_model(const std::string& path, const char* target = nullptr,
                                        bool fallback = true, uint32_t fuse = QPLAN_FUSE_AUTO) {
@@ -40,10 +62,7 @@ inline std::vector<uint8_t> pack_model(const std::string& path, const char* targ
   options.fuse = fuse;
   options.no_fallback = fallback ? 0 : 1;
   std::string text;
-  options.user = &text;
-  options.error_text = [](void* user, const char* bytes, size_t size) {
-    static_cast<std::string*>(user)->append(bytes, size);
-  };
+  collect_error(&options, &text);
   qplan_error error = empty_error();
   std::vector<uint8_t> plan;
   if (qplan_pack_file(path.c_str(), &options, append_bytes, &plan, &error) < 0)

@@ -17,20 +17,7 @@ namespace {
 
 using namespace onnx_test;  // NOLINT: the words of the builder
 
-std::vector<uint8_t> packed(const OnnxBuilder& b) {
-  const std::vector<uint8_t> model = b.finish();
-  qplan_pack_options options = pack_options("cpu");
-  std::string text;
-  options.user = &text;
-  options.error_text = [](void* user, const char* bytes, size_t size) {
-    static_cast<std::string*>(user)->append(bytes, size);
-  };
-  qplan_error error = empty_error();
-  std::vector<uint8_t> plan;
-  if (qplan_pack_bytes(model.data(), model.size(), "net.onnx", &options, append_bytes, &plan, &error) < 0)
-    throw std::runtime_error(text);
-  return plan;
-}
+std::vector<uint8_t> packed(const OnnxBuilder& b) { return pack_bytes(b.finish(), "net.onnx"); }
 
 template <typename T>
 std::vector<uint8_t> bytes_of(const std::vector<T>& values) {

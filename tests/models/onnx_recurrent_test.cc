@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tests/models/model_session.h"
+#include "tests/models/near.h"
 #include "tests/packer/import/onnx_builder.h"
 
 namespace qplan::testing::onnx_recurrent_test {
@@ -71,30 +71,10 @@ Network network_of(const Json& json) {
   return network;
 }
 
-Bytes packed(const Bytes& model) {
-  qplan_pack_options options = pack_options("cpu");
-  std::string text;
-  options.user = &text;
-  options.error_text = [](void* user, const char* bytes, size_t size) {
-    static_cast<std::string*>(user)->append(bytes, size);
-  };
-  qplan_error error = empty_error();
-  Bytes plan;
-  if (qplan_pack_bytes(model.data(), model.size(), "net.onnx", &options, append_bytes, &plan, &error) < 0)
-    throw std::runtime_error(text);
-  return plan;
-}
-
-std::vector<float> floats_of(const Bytes& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
 // Outputs of these layers are in [-1, 1], or near it: within 1e-5 of the oracle, on each of these ISAs, and
 // the same bytes on both.
 void expect_network(const Network& network) {
-  const Bytes plan = packed(network.model);
+  const Bytes plan = pack_bytes(network.model, "net.onnx");
   std::vector<std::vector<Bytes>> results;
   for (const uint32_t isa : {QPLAN_ISA_AUTO, QPLAN_ISA_REFERENCE}) {
     ModelSession session(plan, isa, 1);

@@ -29,10 +29,7 @@ Packed pack_checked(const std::string& model, const char* target = nullptr, uint
   options.fuse = fuse;
   options.no_fallback = fallback ? 0 : 1;
   Packed packed;
-  options.user = &packed.error;
-  options.error_text = [](void* user, const char* bytes, size_t size) {
-    static_cast<std::string*>(user)->append(bytes, size);
-  };
+  collect_error(&options, &packed.error);
   qplan_error error = empty_error();
   (void)qplan_pack_file(model.c_str(), &options, append_bytes, &packed.plan, &error);
   return packed;

@@ -33,19 +33,7 @@ int32_t boolean(TfliteBuilder& b, const char* name) {
   return b.tensor({.name = name, .type = tflite::TensorType_BOOL});
 }
 
-std::vector<uint8_t> packed(const std::vector<uint8_t>& model) {
-  qplan_pack_options options = pack_options("cpu");
-  std::string text;
-  options.user = &text;
-  options.error_text = [](void* user, const char* bytes, size_t size) {
-    static_cast<std::string*>(user)->append(bytes, size);
-  };
-  qplan_error error = empty_error();
-  std::vector<uint8_t> plan;
-  if (qplan_pack_bytes(model.data(), model.size(), "net.tflite", &options, append_bytes, &plan, &error) < 0)
-    throw std::runtime_error(text);
-  return plan;
-}
+std::vector<uint8_t> packed(const std::vector<uint8_t>& model) { return pack_bytes(model, "net.tflite"); }
 
 template <typename T>
 std::vector<T> values_of(const std::vector<uint8_t>& bytes) {

@@ -3,8 +3,6 @@
 // Python, and those of float_operators.py beside it, float32 and conditions in NumPy.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tests/models/model_session.h"
+#include "tests/models/near.h"
 #include "tests/packer/import/tflite_builder.h"
 #include "tests/support/isas.h"
 
@@ -152,24 +151,6 @@ Json all_cases() {
   return cases;
 }
 
-// float32 within 1e-5 of each element, or of 3 % of the largest where elements nearly cancel; NaN where NaN
-// is.
-bool are_near(const std::vector<uint8_t>& found, const std::vector<uint8_t>& expected) {
-  const auto floats = [](const std::vector<uint8_t>& bytes) {
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-    return values;
-  };
-  const std::vector<float> a = floats(found), b = floats(expected);
-  float largest = 0;
-  for (const float value : b) largest = std::max(largest, std::fabs(value));
-  for (size_t i = 0; i < a.size(); ++i) {
-    const bool near = std::fabs(a[i] - b[i]) <= 1e-5f * std::max(std::fabs(b[i]), 0.03f * largest);
-    if (a[i] != b[i] && !near && !(std::isnan(a[i]) && std::isnan(b[i]))) return false;
-  }
-  return true;
-}
-
 // The shape and dtypes of a case, for messages.
 std::string description(const Json& json) {
   std::string text = json.at("operators").at(0).at("op");
@@ -179,25 +160,8 @@ std::string description(const Json& json) {
   return text + " " + json.at("operators").at(0).at("options").dump();
 }
 
-// Throws with the packer's whole text.
-std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* target, uint32_t fuse) {
-  qplan_pack_options options = pack_options(target);
-  options.fuse = fuse;
-  std::string text;
-  options.user = &text;
-  options.error_text = [](void* user, const char* bytes, size_t size) {
-    static_cast<std::string*>(user)->append(bytes, size);
-  };
-  qplan_error error = empty_error();
-  std::vector<uint8_t> plan;
-  if (qplan_pack_bytes(model.data(), model.size(), "operator.tflite", &options, append_bytes, &plan, &error) <
-      0)
-    throw std::runtime_error(text);
-  return plan;
-}
-
 void expect_case(const Json& json, uint32_t isa, const char* target, uint32_t fuse) {
-  const std::vector<uint8_t> plan = pack_bytes(model_of(json), target, fuse);
+  const std::vector<uint8_t> plan = pack_bytes(model_of(json), "operator.tflite", target, fuse);
   ModelSession session(plan, isa, 1);
   std::vector<std::vector<uint8_t>> inputs;
   for (const Json& input : json.at("inputs")) inputs.push_back(from_hexadecimal(input.at(1)));
@@ -205,7 +169,7 @@ void expect_case(const Json& json, uint32_t isa, const char* target, uint32_t fu
   const std::vector<uint8_t> found = session.run(inputs).at(0);
   ASSERT_EQ(found.size(), expected.size()) << description(json);
   if (json.at("tensors").back().at("type") == "float32") {
-    EXPECT_TRUE(are_near(found, expected)) << description(json);
+    EXPECT_EQ(far_element(found, expected, /*share=*/0.03f), "") << description(json);
     return;
   }
   size_t first = 0;
