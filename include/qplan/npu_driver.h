@@ -153,19 +153,19 @@ typedef struct qplan_npu_capabilities {
   uint32_t onchip_bytes[8];  /* per memory, in an order that the target defines; 0 ends */
   uint32_t buffer_alignment; /* bytes; a power of two, as all alignments */
   uint32_t line_alignment;   /* bytes between the starts of rows; 1: packed */
-  uint32_t channel_pack;     /* channels come in multiples of it */
+  uint32_t channel_pack;     /* channels come in multiples of it; of tensors in operator lists too */
   uint32_t max_binds;        /* per job */
   uint32_t max_queue;        /* jobs submitted and not complete */
   uint32_t num_engines;
   uint32_t memory_kinds; /* QPLAN_NPU_MEMORY_* */
   uint32_t address_bits;
   uint64_t max_buffer_bytes;
-  uint32_t contracts;             /* QPLAN_NPU_TFL2 ... */
+  uint32_t contracts;             /* QPLAN_NPU_TFL2 ...; 0: only `supported` knows */
   uint32_t contracts_per_channel; /* those that take a scale per output channel */
   uint32_t input_zero_point;      /* 1: any value; 0: zero only. So are the next two */
   uint32_t output_zero_point;
-  uint32_t pad_value;
-  uint32_t flags; /* QPLAN_NPU_CAN_* */
+  uint32_t pad_value; /* of convolutions: what is outside the input */
+  uint32_t flags;     /* QPLAN_NPU_CAN_* */
   uint32_t clock_khz;
   uint32_t reserved;
 } qplan_npu_capabilities;
@@ -187,7 +187,7 @@ enum {
 typedef struct qplan_npu_op {
   uint32_t struct_size;
   uint32_t op;       /* QPLAN_NPU_OP_* */
-  uint32_t contract; /* one of QPLAN_NPU_TFL2 ... */
+  uint32_t contract; /* one of QPLAN_NPU_TFL2 ...; ACC32: no scales and no clamp, zero point 0, int32 */
   uint32_t flags;    /* QPLAN_NPU_OP_PAD_VALUE ... */
   const DLTensor* inputs[2];
   const DLTensor* weights; /* NULL where there are none; so is bias */

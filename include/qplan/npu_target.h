@@ -44,6 +44,7 @@ typedef struct qplan_npu_pattern_step {
 /* A chain that becomes one operator of the device. Chains are these:
  *   nn.pad? qnn.conv2d nn.bias_add? qnn.requantize clip?   -> QPLAN_NPU_OP_CONV2D
  *   qnn.dense nn.bias_add? qnn.requantize clip?            -> QPLAN_NPU_OP_DENSE
+ *   nn.pad? qnn.conv2d nn.bias_add?    qnn.dense nn.bias_add?   -> the same under QPLAN_NPU_ACC32
  *   qnn.add clip?    nn.max_pool2d clip?    qnn.avg_pool2d clip?    clip
  * where what is optional may be left out or be made required: which variants a device wants is its choice. */
 typedef struct qplan_npu_pattern {
@@ -75,7 +76,10 @@ typedef struct qplan_npu_target {
 
   /* By the packer's names: "qplan.qconv2d" (all but depthwise), "qplan.qdepthwise", "qplan.qdense",
    * "qplan.qadd", "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip". Tried in this order, after the
-   * patterns. */
+   * patterns. The first three have forms that end before qnn.requantize: "qplan.qconv2d_acc32",
+   * "qplan.qdepthwise_acc32", "qplan.qdense_acc32". Where capabilities name QPLAN_NPU_ACC32, the forms of
+   * those that are listed are tried last, listed or not: `supported` is asked again about a layer that it
+   * refused, and the CPU requantises. */
   const char* const* composites;
   const qplan_npu_pattern* patterns; /* tried first, in their order */
   const qplan_npu_rule* rules;
@@ -89,11 +93,15 @@ typedef struct qplan_npu_target {
    * it stays until the library is unloaded. QPLAN_NPU_E_ARGUMENT with a text for what is not known. NULL:
    * there are no options, and config is 0. */
   qplan_npu_status (*configure)(const char* options, uint64_t* config, qplan_npu_reason* why);
-  /* As of a device of this kind; .hash goes into the blobs, .target and .hw_revision into the plan. */
+  /* As of a device of this kind; .hash goes into the blobs, .target and .hw_revision into the plan. Where
+   * .contracts names any, an operator goes to the device only if contracts, zero points, pad value and
+   * channel_pack allow it, whatever `supported` says; explain names what does not, and that the two differ.
+   */
   qplan_npu_status (*capabilities)(uint64_t config, qplan_npu_capabilities* capabilities);
   qplan_npu_status (*costs)(uint64_t config, qplan_npu_target_costs* costs); /* NULL: the defaults */
   /* qplan_npu_driver.supported with config in the place of the device. All tensors but activations have data;
-   * so have multipliers, shifts and scales. */
+   * so have multipliers, shifts and scales. QPLAN_NPU_OK or QPLAN_NPU_E_UNSUPPORTED: another status ends the
+   * packing, as a mistake of the library. */
   qplan_npu_status (*supported)(uint64_t config, const qplan_npu_op* op, qplan_npu_reason* reasons,
                                 uint32_t* num_reasons);
   /* Cycles of an operator, from memory to memory. NULL: multiply-accumulates by macs_per_cycle, bytes by DMA.

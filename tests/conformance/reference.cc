@@ -33,7 +33,11 @@ class Reference {
     return t.dtype.code == kDLInt ? int32_t{static_cast<int8_t>(bytes[i])} : int32_t{bytes[i]};
   }
   void store(int64_t i, int32_t value) const {
-    static_cast<uint8_t*>(y_.data)[i] = static_cast<uint8_t>(value);
+    if (op_.contract == QPLAN_NPU_ACC32) {
+      static_cast<int32_t*>(y_.data)[i] = value;
+    } else {
+      static_cast<uint8_t*>(y_.data)[i] = static_cast<uint8_t>(value);
+    }
   }
   int32_t clamp(int64_t v) const {
     return static_cast<int32_t>(std::clamp<int64_t>(v, op_.clamp_min, op_.clamp_max));
@@ -50,6 +54,7 @@ class Reference {
 
   int32_t result(uint32_t accumulator, int64_t o) const {
     const auto a = static_cast<int32_t>(accumulator);
+    if (op_.contract == QPLAN_NPU_ACC32) return a;
     const int64_t k = op_.num_scales > 1 ? o : 0;
     if (is_f32e()) return quantize(static_cast<float>(a) * op_.scales[k]);
     const int32_t m = op_.multipliers[k], e = op_.shifts[k];

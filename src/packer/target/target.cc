@@ -40,6 +40,22 @@ const ir::Node* Candidate::node(std::string_view name) const {
   return value ? function().producer(value->id) : nullptr;
 }
 
+std::string Candidate::reader_besides_requantize() const {
+  const ir::ValueId result = root().results[0];
+  const std::span<const ir::Node> all = function().nodes();
+  // Up to the last reader: in canonical order it is next to the layer.
+  auto left = static_cast<int64_t>(pre.num_uses(pattern::PreValue{result}));
+  left -= std::ranges::count(function().outputs(), result);
+  for (size_t n = nodes().back() + 1; left > 0 && n < all.size(); ++n) {
+    const int64_t uses = std::ranges::count(all[n].operands, result);
+    left -= uses;
+    if (uses == 0) continue;
+    const std::string& reader = all[n].op == nullptr ? all[n].callee : all[n].op->name;
+    if (reader != "qnn.requantize") return reader;
+  }
+  return "";
+}
+
 const layer::QuantizedLayer& Candidate::layer() const {
   if (read_layer == nullptr) {
     read_layer = std::make_shared<const layer::QuantizedLayer>(layer::read_layer(
@@ -134,10 +150,13 @@ const Composite kComposites[] = {
      [] { return op("reshape", {any().as("data")}); }},
     {"qplan.qconv2d_acc32",
      "Convolution whose int32 results leave the device, where they cannot be requantised there",
-     "nn.pad? -> qnn.conv2d -> nn.bias_add?", false,
+     "nn.pad? -> qnn.conv2d -> nn.bias_add?", true,
      [] { return with_bias(convolution(Convolution::kOthers)); }},
+    {"qplan.qdepthwise_acc32", "Depthwise convolution whose int32 results leave the device",
+     "nn.pad? -> qnn.conv2d with as many groups as channels -> nn.bias_add?", true,
+     [] { return with_bias(convolution(Convolution::kDepthwise)); }},
     {"qplan.qdense_acc32", "Fully connected layer whose int32 results leave the device",
-     "qnn.dense -> nn.bias_add?", false, [] { return with_bias(dense()); }},
+     "qnn.dense -> nn.bias_add?", true, [] { return with_bias(dense()); }},
 };
 
 }  // namespace

@@ -270,6 +270,179 @@ TEST(ExternalTarget, LibrariesThatContradictThemselvesAreRefused) {
   EXPECT_EQ(pipeline::parse_targets("acme,priority=7", libraries)[0].priority, 7);
 }
 
+// ---- accumulators that leave the device
+
+qplan_npu_status take_acc32(uint64_t, const qplan_npu_op* op, qplan_npu_reason* reasons, uint32_t* count) {
+  const uint32_t room = *count;
+  *count = op->contract == QPLAN_NPU_ACC32 ? 0 : 1;
+  if (*count == 0) return QPLAN_NPU_OK;
+  if (room > 0) qplan_oplist_refuse(reasons, 0, 5, 0, 0, 0, "accumulators only");
+  return QPLAN_NPU_E_UNSUPPORTED;
+}
+qplan_npu_target acc32_only() {
+  qplan_npu_target library = acme();
+  library.supported = take_acc32;
+  library.capabilities = [](uint64_t, qplan_npu_capabilities* to) -> qplan_npu_status {
+    to->hash = kHash;
+    to->contracts = QPLAN_NPU_ACC32;
+    to->input_zero_point = to->pad_value = 1;
+    return QPLAN_NPU_OK;
+  };
+  return library;
+}
+
+// The accumulators of the device, against those that the CPU computes for a model that ends there.
+void expect_accumulators_like_the_cpu(const std::string& layer, const std::string& tail, size_t elements,
+                                      const char* composite) {
+  const std::string input = "%x: Tensor[(1, 5, 4, 6), int8]";
+  const partition::PartitionResult placed =
+      place(acc32_only(), qplan::testing::main_text(input, layer + tail));
+  ASSERT_EQ(placed.regions.size(), 1u);
+  EXPECT_EQ(placed.explain.units[0].composite, composite);
+  const qplan_npu_target library = acc32_only();
+  const CompiledRegion region =
+      make_target(library, {}).compile(placed.module, *placed.module.find(placed.regions[0].function));
+  std::mt19937 random(9);
+  std::vector<int8_t> data(elements);
+  for (int8_t& value : data) value = static_cast<int8_t>(random());
+  const std::string alone = layer.substr(0, layer.rfind("  %2")) + "  %1";
+  const std::vector<int32_t> expected =
+      qplan::testing::run_text<int32_t>(qplan::testing::main_text(input, alone), data);
+  const std::vector<uint8_t> actual = run_list(region, {data.begin(), data.end()});
+  ASSERT_EQ(actual.size(), expected.size() * sizeof(int32_t));
+  EXPECT_EQ(std::memcmp(actual.data(), expected.data(), actual.size()), 0);
+}
+
+TEST(ExternalTarget, ALayerThatCannotBeRequantisedLeavesAsInt32) {
+  std::mt19937 random(6);
+  const auto layer = [&](const char* weights, int64_t count, int64_t outputs, const char* more) {
+    return "  %0 = qnn.conv2d(%x, const(Tensor[" + std::string(weights) + ", int8], [" +
+           numbers(random, count, -127, 127) + "]), -3, 0, 0.5f, 0.5f, padding=[1, 1, 1, 1]" + more +
+           ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  %1 = nn.bias_add(%0, const(Tensor[(" +
+           std::to_string(outputs) + "), int32], [" + numbers(random, outputs, -9000, 9000) +
+           "]), axis=3);\n  %2 = qnn.requantize(%1, 0.25f, 0, 60f, 5, axis=3, out_dtype=\"int8\");\n";
+  };
+  expect_accumulators_like_the_cpu(layer("(8, 3, 3, 6)", 8 * 54, 8, ""), "  %2", 5 * 4 * 6,
+                                   "qplan.qconv2d_acc32");
+  expect_accumulators_like_the_cpu(layer("(6, 3, 3, 1)", 6 * 9, 6, ", groups=6"), "  %2", 5 * 4 * 6,
+                                   "qplan.qdepthwise_acc32");
+}
+
+// Only the CPU's qnn.requantize can read them.
+TEST(ExternalTarget, AccumulatorsThatSomethingElseReadsStay) {
+  std::mt19937 random(7);
+  const std::string text = qplan::testing::main_text(
+      "%x: Tensor[(1, 9, 7, 5), int8]",
+      conv_text("tfl2", random) + "  %3 = clip(%1, a_min=0f, a_max=6f);\n  (%2, %3)");
+  const partition::PartitionResult placed = place(acc32_only(), text);
+  EXPECT_TRUE(placed.regions.empty());
+  const std::vector<Reason>& found = placed.explain.units[0].verdicts[0].reasons;
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].id, "acme.list");
+  EXPECT_EQ(found[0].text, "the accumulators are read by clip, expected qnn.requantize");
+}
+
+// ---- what capabilities say
+
+// The reasons of a device with these capabilities, whose `supported` takes everything.
+std::vector<std::string> capability_reasons(void (*change)(qplan_npu_capabilities*),
+                                            const std::string& text) {
+  static void (*changes)(qplan_npu_capabilities*);
+  changes = change;
+  qplan_npu_target library = acme();
+  library.capabilities = [](uint64_t, qplan_npu_capabilities* to) -> qplan_npu_status {
+    to->hash = kHash;
+    to->contracts = to->contracts_per_channel = QPLAN_NPU_TFL2;
+    to->input_zero_point = to->output_zero_point = to->pad_value = to->channel_pack = 1;
+    changes(to);
+    return QPLAN_NPU_OK;
+  };
+  std::vector<std::string> lines;
+  for (const Reason& reason : reasons(library, text)) lines.push_back(reason.id + ": " + reason.text);
+  return lines;
+}
+
+TEST(ExternalTarget, CapabilitiesDecideWhatADeviceGets) {
+  std::mt19937 random(8);
+  using Lines = std::vector<std::string>;
+  const std::string both = "; its 'supported' takes the operator: one of the two is wrong";
+  const std::string input = "%x: Tensor[(1, 9, 7, 5), int8]";
+  const std::string conv = qplan::testing::main_text(input, conv_text("tfl2", random) + "  %2");
+  EXPECT_EQ(capability_reasons([](qplan_npu_capabilities*) {}, conv), Lines{});
+  EXPECT_EQ(
+      capability_reasons([](qplan_npu_capabilities*) {},
+                         qplan::testing::main_text(input, conv_text("f32e", random) + "  %2")),
+      Lines{"acme.capabilities.contracts: the contract is f32e, the device's capabilities have tfl2" + both});
+  EXPECT_EQ(
+      capability_reasons([](qplan_npu_capabilities* c) { c->input_zero_point = 0; }, conv),
+      Lines{"acme.capabilities.zero_points: the input's zero point is -3, the device's capabilities have 0 "
+            "only" +
+            both});
+  EXPECT_EQ(
+      capability_reasons([](qplan_npu_capabilities* c) { c->output_zero_point = 0; }, conv),
+      Lines{"acme.capabilities.zero_points: the output's zero point is 5, the device's capabilities have 0 "
+            "only" +
+            both});
+  EXPECT_EQ(
+      capability_reasons([](qplan_npu_capabilities* c) { c->pad_value = 0; }, conv),
+      Lines{
+          "acme.capabilities.pad_value: the border has the value 40, the device's capabilities have 0 only" +
+          both});
+  EXPECT_EQ(
+      capability_reasons([](qplan_npu_capabilities* c) { c->channel_pack = 16; }, conv),
+      Lines{"acme.capabilities.channels: 5 channels, the device's capabilities have multiples of 16" + both});
+  std::string per_channel = conv;
+  per_channel.replace(
+      per_channel.find("qnn.requantize(%1, 0.25f") + 19, 5, "const(Tensor[(24), float32], [" + [&] {
+        std::string list;
+        for (int i = 0; i < 24; ++i) list += (i == 0 ? "0." : ", 0.") + std::to_string(20 + i);
+        return list;
+      }() + "])");
+  EXPECT_EQ(capability_reasons([](qplan_npu_capabilities*) {}, per_channel), Lines{});
+  EXPECT_EQ(capability_reasons([](qplan_npu_capabilities* c) { c->contracts_per_channel = 0; }, per_channel),
+            Lines{"acme.capabilities.contracts: there is a scale for each of 24 channels under tfl2, which "
+                  "the device's capabilities have for none" +
+                  both});
+  // The same under all contracts.
+  EXPECT_EQ(
+      capability_reasons([](qplan_npu_capabilities* c) { c->contracts = QPLAN_NPU_ACC32; },
+                         qplan::testing::main_text(input, "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  %0")),
+      Lines{});
+}
+
+// As of a library that knows its capabilities: it refuses too, and is not told that it is wrong.
+TEST(ExternalTarget, ARefusalThatCapabilitiesExplainIsNoContradiction) {
+  std::mt19937 random(10);
+  const std::vector<Reason> found = reasons(
+      acc32_only(),
+      qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv_text("tfl2", random) + "  %2"));
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].text, "the contract is tfl2, the device's capabilities have acc32");
+  EXPECT_EQ(found[1].text, "the output's zero point is 5, the device's capabilities have 0 only");
+  EXPECT_EQ(found[2].text, "accumulators only");
+}
+
+TEST(ExternalTarget, AStatusThatIsNoAnswerIsAnErrorOfTheLibrary) {
+  qplan_npu_target library = acme();
+  library.supported = [](uint64_t, const qplan_npu_op*, qplan_npu_reason*, uint32_t*) -> qplan_npu_status {
+    return QPLAN_NPU_E_ARGUMENT;  // and the count is as it was
+  };
+  const std::string text = qplan::testing::main_text("%x: Tensor[(1, 2, 2, 5), int8]",
+                                                     "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  %0");
+  try {
+    place(library, text);
+    FAIL() << "expected PackError";
+  } catch (const PackError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "target library: target 'acme': supported returned -1 (E_ARGUMENT) for clip '', expected OK or "
+              "E_UNSUPPORTED; its first argument is what configure gave, not a device of the driver");
+  }
+  library.supported = [](uint64_t, const qplan_npu_op*, qplan_npu_reason*, uint32_t*) -> qplan_npu_status {
+    return QPLAN_NPU_E_UNSUPPORTED;
+  };
+  EXPECT_EQ(reasons(library, text), (std::vector<Reason>{{"acme.other", "refused without a reason", ""}}));
+}
+
 // The library's own compiler: its format, and the operator that it blames stays on the CPU.
 TEST(ExternalTarget, ACompilerOfTheLibrary) {
   qplan_npu_target library = acme();

@@ -94,7 +94,7 @@ Target make_target(const qplan_npu_target& library, const TargetOptions& options
   if (library.capabilities(config, &capabilities) != QPLAN_NPU_OK)
     fail(cat("target '", target.name, "' states no capabilities"));
   target.max_bank_bytes = capabilities.max_buffer_bytes;
-  target.table = make_rows(library, config);
+  target.table = make_rows(library, config, capabilities);
   target.compile = [&library, config, rows = target.table](const ir::Module& module,
                                                            const ir::Function& region) {
     return compile_region(library, config, rows, module, region);

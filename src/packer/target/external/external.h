@@ -40,8 +40,20 @@ std::string read_op(const Candidate& candidate, ReadOp* result);
 
 // The table of a target from outside the tree.
 
-// config: what the library's configure gave.
-std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config);
+// config: what the library's configure gave; so in all functions below. capabilities: of this config.
+std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config,
+                                  const qplan_npu_capabilities& capabilities);
+// What stands against an operator by each field of the capabilities that speaks of operators; "": nothing.
+// Capabilities without any contract say nothing about operators: `supported` alone decides.
+std::vector<std::string> capability_violations(const qplan_npu_capabilities& capabilities,
+                                               const qplan_npu_op& op);
+// What a row may have against a candidate: what an operator list cannot express, what the capabilities lack,
+// each of the library's rules, anything else that `supported` refuses.
+std::vector<Constraint> make_constraints(const qplan_npu_target& library);
+// What stands against each of these. PackError (QPLAN_INVALID_ARGUMENT) where `supported` returns a status
+// that is no answer.
+std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
+                               const qplan_npu_capabilities& capabilities, const Candidate& candidate);
 // The library's program, or an operator list, for a region. Target::compile.
 CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
                               const std::vector<PatternRow>& rows, const ir::Module& module,

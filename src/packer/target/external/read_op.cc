@@ -42,7 +42,7 @@ class Reader {
     std::ranges::fill(op_.dilations, 1u);
     op_.contract = QPLAN_NPU_TFL2;
     op_.output = tensor(kOutput, type(r_.output));
-    clamp();
+    if (c_.node("product") == nullptr || c_.node("requantize") != nullptr) clamp();
     if (c_.node("product") != nullptr) {
       read_layer(c_.layer());
     } else if (const ir::Node* sum = c_.node("sum")) {
@@ -115,7 +115,6 @@ class Reader {
 
   void read_layer(const layer::QuantizedLayer& from) {
     const layer::LayerNodes& nodes = from.nodes;
-    if (nodes.requantize == nullptr) refuse("a layer without qnn.requantize");
     const bool is_conv = nodes.product->op->name == "qnn.conv2d";
     op_.op = is_conv ? QPLAN_NPU_OP_CONV2D : QPLAN_NPU_OP_DENSE;
     input(kInput, nodes.pad != nullptr ? nodes.pad->operands[0] : nodes.product->operands[0]);
@@ -127,10 +126,21 @@ class Reader {
     if (!from.has_bias_on_last_axis) refuse("the bias is not along the channels");
     r_.bias = need(from.bias);
     if (r_.bias != nullptr) op_.bias = constant_tensor(kBias, *r_.bias);
+    if (nodes.requantize == nullptr) return accumulators(from);
     if (need(from.accumulator_zero_point) != 0) refuse("the accumulator's zero point is not 0");
     op_.output_zero_point = need(from.output_zero_point);
     contract(from.contract);
     layer_scales(from);
+  }
+
+  // They leave the device as they are; the CPU's qnn.requantize reads them.
+  void accumulators(const layer::QuantizedLayer& from) {
+    if (from.nodes.clip != nullptr) refuse("a clip of accumulators");
+    if (const std::string reader = c_.reader_besides_requantize(); !reader.empty())
+      refuse(cat("the accumulators are read by ", reader, ", expected qnn.requantize"));
+    op_.contract = QPLAN_NPU_ACC32;
+    op_.clamp_min = INT32_MIN;
+    op_.clamp_max = INT32_MAX;
   }
 
   void convolution(const layer::QuantizedLayer& from) {

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cstring>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "src/base/checked.h"
@@ -21,72 +19,6 @@ using pattern::Pattern;
 
 [[noreturn]] void fail(const qplan_npu_target& library, const std::string& text) {
   throw PackError(QPLAN_INVALID_ARGUMENT, cat("target library: target '", library.name, "': ", text));
-}
-
-// ---- what the library said about the candidate that is being checked
-
-struct Answer {
-  std::string unreadable;  // why nobody could be asked
-  std::vector<qplan_npu_reason> reasons;
-};
-
-Answer ask(const qplan_npu_target& library, uint64_t config, const Candidate& candidate) {
-  Answer answer;
-  ReadOp read;
-  answer.unreadable = read_op(candidate, &read);
-  if (!answer.unreadable.empty()) return answer;
-  uint32_t count = 16;
-  answer.reasons.resize(count);
-  const qplan_npu_status status = library.supported(config, &read.op, answer.reasons.data(), &count);
-  answer.reasons.resize(std::min<size_t>(count, answer.reasons.size()));
-  if (status == QPLAN_NPU_OK) answer.reasons.clear();
-  if (status != QPLAN_NPU_OK && answer.reasons.empty()) {
-    answer.reasons.push_back({});  // of a library that refuses without saying why
-    answer.reasons.back().code = UINT32_MAX;
-    std::strcpy(answer.reasons.back().text, "refused without a reason");
-  }
-  return answer;
-}
-
-std::string reason_text(const qplan_npu_reason& reason) {
-  std::string text(reason.text, strnlen(reason.text, sizeof(reason.text)));
-  if (text.empty()) text = cat("reason ", reason.code);
-  if (reason.limit != 0 || reason.actual != 0) text += cat(": ", reason.actual, ", limit ", reason.limit);
-  return text;
-}
-
-// What the library may refuse: what an operator list cannot say, each of its rules, anything else.
-std::vector<Constraint> constraints(const qplan_npu_target& library) {
-  const std::string name = library.name;
-  std::vector<Constraint> rows = {
-      {name + ".list", "what an operator list can express: 8 bits, NHWC, OHWI, constant parameters",
-       "the packer's passes bring models into this form; do not skip any of them", nullptr}};
-  for (uint32_t i = 0; i < library.num_rules; ++i) {
-    const qplan_npu_rule& rule = library.rules[i];
-    if (rule.id == nullptr || rule.requirement == nullptr)
-      fail(library, cat("rule ", i, " has no id or requirement"));
-    rows.push_back({rule.id, rule.requirement, rule.hint == nullptr ? "" : rule.hint, nullptr});
-  }
-  rows.push_back({name + ".other", "nothing else that the device refuses", "", nullptr});
-  return rows;
-}
-
-// What stands against each of these constraints. The library is asked once.
-std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config, const Candidate& candidate) {
-  const Answer answer = ask(library, config, candidate);
-  const std::span<const qplan_npu_rule> rules(library.rules, library.num_rules);
-  std::vector<std::string> texts = {answer.unreadable};
-  for (const qplan_npu_rule& rule : rules) {
-    const auto reason = std::ranges::find(answer.reasons, rule.code, &qplan_npu_reason::code);
-    texts.push_back(reason == answer.reasons.end() ? "" : reason_text(*reason));
-  }
-  std::string others;
-  for (const qplan_npu_reason& reason : answer.reasons) {
-    if (std::ranges::find(rules, reason.code, &qplan_npu_rule::code) == rules.end())
-      others += cat(others.empty() ? "" : "; ", reason_text(reason));
-  }
-  texts.push_back(std::move(others));
-  return texts;
 }
 
 // ---- patterns
@@ -189,14 +121,17 @@ uint64_t cycles_of(const qplan_npu_target& library, uint64_t config, const Candi
 
 }  // namespace
 
-std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config) {
+std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config,
+                                  const qplan_npu_capabilities& capabilities) {
   std::vector<PatternRow> rows;
   const auto add = [&](std::string_view name, std::string summary, Pattern pattern) {
-    rows.push_back({std::string(name), std::move(summary), std::move(pattern), constraints(library),
+    rows.push_back({std::string(name), std::move(summary), std::move(pattern), make_constraints(library),
                     [&library, config](const Candidate& c, const DeviceCosts& costs) {
                       return cycles_of(library, config, c, costs);
                     },
-                    [&library, config](const Candidate& c) { return judge(library, config, c); }});
+                    [&library, config, capabilities](const Candidate& c) {
+                      return judge(library, config, capabilities, c);
+                    }});
   };
   for (uint32_t i = 0; i < library.num_patterns; ++i) {
     const qplan_npu_pattern& pattern = library.patterns[i];
@@ -209,6 +144,14 @@ std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t conf
     if (known == composites().end() || !known->is_in_operator_lists)
       fail(library, cat("composite '", name, "' is not known to this packer"));
     add(known->name, summary(*known), known->make());
+  }
+  // Layers that the library cannot requantise: it is asked again, for their accumulators alone.
+  for (uint32_t i = 0; (capabilities.contracts & QPLAN_NPU_ACC32) != 0 && i < library.num_composites; ++i) {
+    const std::string name = cat(library.composites[i], "_acc32");
+    const auto form = std::ranges::find(composites(), name, &Composite::name);
+    if (form == composites().end() || std::ranges::find(rows, name, &PatternRow::name) != rows.end())
+      continue;
+    add(form->name, summary(*form), form->make());
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {

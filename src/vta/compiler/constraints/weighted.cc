@@ -105,19 +105,8 @@ Rows requantization_on_cpu() {
   return {{"vta.acc32.readers",
            "the accumulators are read by qnn.requantize, which the CPU does, and by nothing else",
            "a requantisation after the bias", [](const Candidate& c) -> std::string {
-             const ir::ValueId result = c.root().results[0];
-             const std::span<const ir::Node> nodes = c.function().nodes();
-             // Up to the last reader: in canonical order it stands next to the layer.
-             auto left = static_cast<int64_t>(c.pre.num_uses(pattern::PreValue{result}));
-             left -= std::ranges::count(c.function().outputs(), result);
-             for (size_t n = c.nodes().back() + 1; left > 0 && n < nodes.size(); ++n) {
-               const int64_t uses = std::ranges::count(nodes[n].operands, result);
-               left -= uses;
-               if (uses == 0) continue;
-               const std::string& reader = nodes[n].op == nullptr ? nodes[n].callee : nodes[n].op->name;
-               if (reader != "qnn.requantize") return cat("the accumulators are read by ", reader);
-             }
-             return "";
+             const std::string reader = c.reader_besides_requantize();
+             return reader.empty() ? "" : cat("the accumulators are read by ", reader);
            }}};
 }
 
