@@ -1,6 +1,7 @@
 #include "tools/npu.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
@@ -123,10 +124,61 @@ std::vector<PlanTarget> device_targets(const PlanFile& plan) {
       nlohmann::ordered_json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
   std::vector<PlanTarget> targets;
   for (const auto& target : report.at("targets")) {
-    if (target.at("name") != "cpu") targets.push_back({target.at("name"), target.at("options")});
+    if (target.at("name") != "cpu") targets.push_back({target.at("name"), target.at("options"), {}});
+  }
+  for (const auto& region : report.at("regions")) {
+    for (PlanTarget& target : targets) {
+      if (target.name == region.at("target")) target.formats.push_back(region.at("blob_format"));
+    }
   }
   return targets;
 }
+
+namespace {
+
+// "QOP1", as inspect prints it.
+std::string format_text(uint32_t format) {
+  std::string text;
+  for (int shift = 0; shift < 32; shift += 8) {
+    const auto c = static_cast<char>(format >> shift);
+    if (c >= ' ' && c <= '~') text += c;
+  }
+  return text;
+}
+
+// Why the device can load no program of the target; "" where it can, or says nothing.
+std::string format_mismatch(const PlanTarget& target, const qplan_host_device& device,
+                            const std::string& name) {
+  qplan_npu_capabilities capabilities{};
+  capabilities.struct_size = sizeof capabilities;
+  if (device.driver == nullptr || target.formats.empty() ||
+      device.driver->capabilities(device.device, &capabilities) < 0) {
+    return "";
+  }
+  std::string known;
+  for (const uint32_t format : capabilities.blob_formats) {
+    if (format == 0) break;
+    const std::string text = format_text(format);
+    if (std::find(target.formats.begin(), target.formats.end(), text) != target.formats.end()) return "";
+    known += (known.empty() ? "'" : ", '") + text + "'";
+  }
+  if (known.empty()) return "";
+  return "--driver " + name + " takes programs of format " + known + ", those of the plan for '" +
+         target.name + "' are '" + one_line(target.formats.front()) +
+         "'; --driver LIB names the library of its driver";
+}
+
+// The options of the plan's target that the user does not set, before those of the user.
+std::string with_plan_options(const std::string& plan, const std::string& text) {
+  std::string result;
+  for (const std::string& option : CLI::detail::split(plan, ',')) {
+    if (option.empty() || has_key(text, option.substr(0, option.find('=')))) continue;
+    result = joined(result, option);
+  }
+  return joined(result, text);
+}
+
+}  // namespace
 
 std::string simulator_options(const PlanTarget& target) {
   std::string options;
@@ -171,24 +223,39 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   configs_.reserve(targets_.size());
   for (const PlanTarget& target : targets_) {
     // The simulator becomes what the plan was made for, unless the user says which device it is.
-    const std::string own = name == kSimulator ? simulator_options(target) : "";
-    open(target, options, has_key(text, "sram") || has_key(text, "multiply") ? text : joined(own, text),
-         platform);
+    if (name == kSimulator) {
+      const bool is_chosen = has_key(text, "sram") || has_key(text, "multiply");
+      open(target, options, {is_chosen ? text : joined(simulator_options(target), text)}, platform);
+    } else {  // a driver need not know the options of its target
+      const std::string whole = with_plan_options(target.options, text);
+      open(target, options, whole == text ? std::vector{text} : std::vector{whole, text}, platform);
+    }
   }
 }
 
-void NpuDevices::open(const PlanTarget& target, const NpuOptions& options, const std::string& text,
-                      const qplan_platform* platform) {
+void NpuDevices::open(const PlanTarget& target, const NpuOptions& options,
+                      const std::vector<std::string>& texts, const qplan_platform* platform) {
   qplan_host_device device{};
-  device.struct_size = sizeof device;
   qplan_error error = make_error();
-  const qplan_status status =
-      qplan_host_device_open(driver_->get(), 0, text.c_str(), platform, &device, &error);
+  qplan_status status = QPLAN_INVALID_ARGUMENT;
+  for (size_t i = 0; i < texts.size() && status == QPLAN_INVALID_ARGUMENT; ++i) {
+    device = {};
+    device.struct_size = sizeof device;
+    error = make_error();
+    status = qplan_host_device_open(driver_->get(), 0, texts[i].c_str(), platform, &device, &error);
+  }
   // Not there, or out of order: the policy's case. Wrong options are the user's mistake.
   if (status == QPLAN_INVALID_ARGUMENT || status == QPLAN_OUT_OF_MEMORY) {
     check(status, error, "--driver " + options.driver);
   }
   devices_.push_back(device);
+  if (const std::string mismatch = format_mismatch(target, device, driver_name(options)); !mismatch.empty()) {
+    if (on_failure_ == QPLAN_NPU_FAIL) {
+      close();
+      throw Failure(mismatch);
+    }
+    std::fprintf(stderr, "qplan: npu: %s\n", one_line(mismatch).c_str());
+  }
   qplan_npu_device_config config{};
   config.struct_size = sizeof config;
   config.target = target.name.c_str();

@@ -52,8 +52,9 @@ std::string driver_name(const NpuOptions& options);
 std::string driver_options(const NpuOptions& options);
 
 struct PlanTarget {
-  std::string name;     // "vta"
-  std::string options;  // "sram=quarter,mul=on"
+  std::string name;                  // "vta"
+  std::string options;               // "sram=quarter,mul=on"
+  std::vector<std::string> formats;  // of its regions' programs: "VTA1"
 };
 // The targets of a plan that are no CPU.
 std::vector<PlanTarget> device_targets(const PlanFile& plan);
@@ -80,7 +81,8 @@ class NpuDevices {
 
  private:
   static void log(void* user, uint32_t level, const char* text);
-  void open(const PlanTarget& target, const NpuOptions& options, const std::string& text,
+  // texts: options of `open`, tried in this order until the driver knows them.
+  void open(const PlanTarget& target, const NpuOptions& options, const std::vector<std::string>& texts,
             const qplan_platform* platform);
 
   std::vector<PlanTarget> targets_;

@@ -138,15 +138,23 @@ std::string region_name(const qplan_region_info& region) {
   return region.name[0] != '\0' ? one_line(region.name) : "step " + std::to_string(region.step);
 }
 
-// Why a region did not run on its device, or had trouble there; "" where all went well.
+// What happened: every run so far was on the device; before the first, whether that will be.
+bool is_on_device(const qplan_region_info& region) {
+  return region.device_runs + region.cpu_runs > 0 ? region.cpu_runs == 0 : region.on_device != 0;
+}
+
+// Why a region did not run on its device, or had trouble there; "" where all went well. A device that was
+// lost after the region's last run is no trouble of this region.
 std::string trouble(const qplan_region_info& region) {
   const std::string text = region.text[0] != '\0' ? one_line(region.text) : qplan_status_name(region.status);
   if (region.failures > 0) {
     return plural(region.failures, "job failed", "jobs failed") + ", " +
            plural(region.cpu_runs, "run", "runs") + " on the cpu: " + text;
   }
-  if (region.on_device == 0) return "on the cpu: " + text;
-  return "";
+  if (is_on_device(region)) return "";
+  if (region.device_runs == 0) return "on the cpu: " + text;
+  return plural(region.cpu_runs, "run", "runs") + " of " +
+         std::to_string(region.device_runs + region.cpu_runs) + " on the cpu: " + text;
 }
 
 }  // namespace
@@ -231,7 +239,8 @@ Json npu_json(const qplan_session* session) {
     json["regions"].push_back({{"name", region.name},
                                {"step", region.step},
                                {"target", region.target},
-                               {"on_device", region.on_device != 0},
+                               {"on_device", is_on_device(region)},
+                               {"next_on_device", region.on_device != 0},
                                {"status", qplan_status_name(region.status)},
                                {"operators", region.num_operators},
                                {"has_alternative", region.has_alternative != 0},

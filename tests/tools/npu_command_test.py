@@ -1,6 +1,7 @@
 """Plans with NPU regions as a user meets them: run, bench, check, and qplan npu."""
 
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -101,6 +102,21 @@ class RunOnDevices(NpuTest):
         self.assertIn("npu: 0 of ", text)
         result = run("run", self.npu_plan, "--input", self.digit_input(5), *absent, "--on-npu-failure", "fail")
         self.assertEqual(result.returncode, 1)
+
+    def test_after_a_device_is_lost_regions_are_counted_where_they_ran(self):
+        plan = self.folder / "three.qplan"
+        pins = (word for name in ("block1/add", "block2/add") for word in ("--pin", f"{name}=cpu"))
+        self.assertEqual(run("pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--no-cost-gate", *pins).returncode, 0)
+        lost = ("--input", self.digit_input(6), "--npu-options", "faults=at=1:0 kind=device_lost")
+        result = run("run", plan, *lost)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^npu: 1 of 3 regions on 'vta'.*, absent$")
+        self.assertRegex(result.stdout, r"(?m)^npu: region '[^']*' 1 job failed, 1 run on the cpu: .*device_lost$")
+        self.assertRegex(result.stdout, r"(?m)^npu: region '[^']*' on the cpu: .*device_lost$")
+        regions = json.loads(run("run", plan, "--json", *lost).stdout)["npu"]["regions"]
+        keys = ("on_device", "next_on_device", "device_runs", "cpu_runs", "failures")
+        self.assertEqual([tuple(region[key] for key in keys) for region in regions],
+                         [(True, False, 1, 0, 0), (False, False, 0, 1, 1), (False, False, 0, 1, 0)])
 
     def test_a_job_that_hangs_ends_with_the_timeout(self):
         text, _ = self.run_loud(5, "--npu-options", "faults=at=0:0 kind=hang", "--npu-timeout-ms", "100")
