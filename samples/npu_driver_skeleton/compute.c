@@ -45,6 +45,7 @@ static int32_t quantized(float real, const qplan_npu_op* op) {
 
 static int32_t requantized(const qplan_npu_op* op, int32_t a, int64_t channel) {
   const int64_t k = op->num_scales == 1 ? 0 : channel;
+  if (op->contract == QPLAN_NPU_ACC32) return a; /* the CPU requantises */
   if (op->contract == QPLAN_NPU_F32E) return quantized((float)a * op->scales[k], op);
   return clamped((op->contract == QPLAN_NPU_TFL1 ? tfl1(a, op->multipliers[k], op->shifts[k])
                                                  : tfl2(a, op->multipliers[k], op->shifts[k])) +
@@ -52,11 +53,17 @@ static int32_t requantized(const qplan_npu_op* op, int32_t a, int64_t channel) {
                  op);
 }
 
-/* ---- elements of 8 bits ---- */
+/* ---- elements: of 8 bits, and accumulators of 32 ---- */
 static int32_t get(const DLTensor* t, int64_t i) {
   return t->dtype.code == kDLInt ? ((const int8_t*)t->data)[i] : ((const uint8_t*)t->data)[i];
 }
-static void put(const DLTensor* t, int64_t i, int32_t value) { ((uint8_t*)t->data)[i] = (uint8_t)value; }
+static void put(const DLTensor* t, int64_t i, int32_t value) {
+  if (t->dtype.bits == 32) {
+    ((int32_t*)t->data)[i] = value;
+  } else {
+    ((uint8_t*)t->data)[i] = (uint8_t)value;
+  }
+}
 static int32_t bias_of(const qplan_npu_op* op, int64_t o) {
   return op->bias == NULL ? 0 : ((const int32_t*)op->bias->data)[o];
 }

@@ -107,16 +107,17 @@ static qplan_npu_status enumerate(const qplan_device_hooks* hooks, uint32_t* cou
 static qplan_npu_status open_device(const qplan_device_hooks* hooks, uint32_t index, const char* options,
                                     qplan_npu_device* handle, qplan_npu_reason* why) {
   struct device* device;
+  uint32_t max_window;
   if (handle == NULL || (hooks != NULL && !can_fill(hooks))) return QPLAN_NPU_E_ARGUMENT;
   if (index > 0) return refuse(why, QPLAN_NPU_E_ABSENT, 1, index, "skeleton: there is one device, 0");
-  if (options != NULL && options[0] != '\0')
-    return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, "skeleton: there are no options");
+  if (read_options(options, &max_window, why) != QPLAN_NPU_OK) return QPLAN_NPU_E_ARGUMENT;
   device = (struct device*)calloc(1, sizeof(*device));
   if (device == NULL) return QPLAN_NPU_E_MEMORY;
   if (hooks != NULL) (void)copy_in(&device->hooks, sizeof(device->hooks), hooks);
   /* An older platform ends before the clock; this driver writes no log. */
   if (device->hooks.platform != NULL && device->hooks.platform->struct_size >= sizeof(qplan_platform))
     device->platform = device->hooks.platform;
+  device->max_window = max_window;
   device->next_handle = 1;
   device->power = 1;
   lock();
@@ -167,17 +168,30 @@ static qplan_npu_status close_device(qplan_npu_device handle) {
   return QPLAN_NPU_OK;
 }
 
+/* 0: there is no such device. */
+static int find_window(uint64_t handle, uint32_t* max_window) {
+  const struct device* device;
+  lock();
+  device = find_device(handle);
+  if (device != NULL) *max_window = device->max_window;
+  unlock();
+  return device != NULL;
+}
+
 static qplan_npu_status capabilities(qplan_npu_device handle, qplan_npu_capabilities* to) {
   qplan_npu_capabilities all;
-  qplan_npu_status status = QPLAN_NPU_OK;
-  if (!can_fill(to)) return QPLAN_NPU_E_ARGUMENT;
-  lock();
-  if (find_device(handle) == NULL) status = QPLAN_NPU_E_ARGUMENT;
-  unlock();
-  if (status != QPLAN_NPU_OK) return status;
-  fill_capabilities(&all);
+  uint32_t max_window;
+  if (!can_fill(to) || !find_window(handle, &max_window)) return QPLAN_NPU_E_ARGUMENT;
+  fill_capabilities(max_window, &all);
   copy_out(to, &all, sizeof(all));
-  return status;
+  return QPLAN_NPU_OK;
+}
+
+qplan_npu_status skeleton_supported(qplan_npu_device handle, const qplan_npu_op* op,
+                                    qplan_npu_reason* reasons, uint32_t* num_reasons) {
+  uint32_t max_window = SKELETON_MAX_WINDOW;
+  if (handle != 0 && !find_window(handle, &max_window)) return QPLAN_NPU_E_ARGUMENT;
+  return check_op(max_window, op, reasons, num_reasons);
 }
 
 static qplan_npu_status power(qplan_npu_device handle, int on) {

@@ -1,5 +1,5 @@
 /* The queue, and the thread that plays the hardware. On a real device submit writes registers, and the code
- * of engine_main after `compute` is the interrupt's work. */
+ * of engine_main after `run_blob` is the interrupt's work. */
 #include <stdlib.h>
 
 #include "skeleton.h"
@@ -28,13 +28,12 @@ static int is_written(uint32_t usage) {
 
 /* Nothing that is written overlaps anything else. */
 static const char* check_overlaps(const struct program* program, void* const* slots) {
-  const uint32_t count = program->list.header.num_slots;
+  const struct region* regions = program->regions;
   uint32_t i, k;
-  for (i = 0; i < count; ++i) {
-    const qplan_oplist_slot a = qplan_oplist_slot_at(&program->list, i);
-    for (k = 0; is_written(a.usage) && k < count; ++k) {
-      const qplan_oplist_slot b = qplan_oplist_slot_at(&program->list, k);
-      if (k != i && overlap((const uint8_t*)slots[i], a.bytes, (const uint8_t*)slots[k], b.bytes))
+  for (i = 0; i < program->num_regions; ++i) {
+    for (k = 0; is_written(regions[i].usage) && k < program->num_regions; ++k) {
+      if (k != i &&
+          overlap((const uint8_t*)slots[i], regions[i].bytes, (const uint8_t*)slots[k], regions[k].bytes))
         return "submit: a slot that is written overlaps another one";
     }
   }
@@ -42,24 +41,24 @@ static const char* check_overlaps(const struct program* program, void* const* sl
 }
 
 static const char* bind_slots(struct device* device, const qplan_npu_submit* submit, struct job* job) {
-  const uint32_t count = job->program->list.header.num_slots;
+  const uint32_t count = job->program->num_regions;
   uint32_t i;
-  memcpy(job->slots, job->program->slots, count * sizeof(void*));
+  for (i = 0; i < count; ++i) job->slots[i] = job->program->regions[i].memory;
   for (i = 0; i < submit->num_binds; ++i) {
     const qplan_npu_bind* bind = &submit->binds[i];
     struct buffer* buffer = find_buffer(device, bind->buffer);
-    qplan_oplist_slot slot;
+    const struct region* region;
     if (bind->slot >= count || job->slots[bind->slot] != NULL)
       return "submit: a slot is unknown, bound twice, or the program's own";
     if (buffer == NULL) return "submit: a buffer is unknown";
-    slot = qplan_oplist_slot_at(&job->program->list, bind->slot);
+    region = &job->program->regions[bind->slot];
     if (bind->offset > buffer->layout.bytes || bind->bytes > buffer->layout.bytes - bind->offset ||
-        bind->bytes < slot.bytes) {
+        bind->bytes < region->bytes) {
       return "submit: a bind lies outside its buffer, or is smaller than its slot";
     }
-    if ((buffer->layout.device_address + bind->offset) % slot.alignment != 0)
+    if ((buffer->layout.device_address + bind->offset) % region->alignment != 0)
       return "submit: a bind is not aligned as its slot wants";
-    if (is_written(slot.usage) && (buffer->usage & (QPLAN_NPU_USE_OUTPUT | QPLAN_NPU_USE_SCRATCH)) == 0)
+    if (is_written(region->usage) && (buffer->usage & (QPLAN_NPU_USE_OUTPUT | QPLAN_NPU_USE_SCRATCH)) == 0)
       return "submit: a slot that is written is bound to a buffer for neither outputs nor scratch";
     job->slots[bind->slot] = buffer->memory + bind->offset;
     job->buffers[job->num_buffers++] = buffer;
@@ -102,10 +101,10 @@ static qplan_npu_status make_job(struct device* device, const qplan_npu_submit* 
     if (submit->after[i] == 0 || submit->after[i] >= device->next_handle)
       return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, "submit: a job to come after is unknown");
   }
-  if (submit->num_binds > program->list.header.num_slots)
-    return refuse(why, QPLAN_NPU_E_ARGUMENT, program->list.header.num_slots, submit->num_binds,
+  if (submit->num_binds > program->num_regions)
+    return refuse(why, QPLAN_NPU_E_ARGUMENT, program->num_regions, submit->num_binds,
                   "submit: more binds than slots");
-  job = new_job(submit, program->list.header.num_slots);
+  job = new_job(submit, program->num_regions);
   if (job == NULL) return QPLAN_NPU_E_MEMORY;
   job->program = program;
   error = bind_slots(device, submit, job);
@@ -164,27 +163,6 @@ static struct job* next_job(struct device* device) {
   return best;
 }
 
-static uint64_t tensor_bytes(const DLTensor* t) {
-  return t == NULL ? 0 : (uint64_t)qplan_npu_op_elements(t) * (t->dtype.bits / 8u);
-}
-
-/* Without the lock: nobody unloads a program or releases a buffer that a job uses. */
-static void run(struct job* job) {
-  const qplan_oplist* list = &job->program->list;
-  qplan_npu_report* report = &job->report;
-  uint32_t i;
-  for (i = 0; i < list->header.num_ops && __atomic_load_n(&job->stop, __ATOMIC_RELAXED) == 0; ++i) {
-    qplan_oplist_call call;
-    qplan_oplist_bind(list, i, job->slots, &call);
-    compute(&call.op, &job->stop);
-    report->macs += op_macs(&call.op);
-    report->bytes_read += tensor_bytes(call.op.inputs[0]) + tensor_bytes(call.op.inputs[1]) +
-                          tensor_bytes(call.op.weights) + tensor_bytes(call.op.bias);
-    report->bytes_written += tensor_bytes(call.op.output);
-  }
-  report->cycles = report->busy_cycles = report->macs / SKELETON_MACS_PER_CYCLE + report->bytes_written + 1;
-}
-
 static const char* text_of(qplan_npu_status status) {
   return status == QPLAN_NPU_OK        ? ""
          : status == QPLAN_NPU_E_RESET ? "skeleton: the device was reset"
@@ -221,7 +199,9 @@ void* engine_main(void* argument) {
     job->state = JOB_RUNS;
     unlock();
     begin_ns = now_ns(device);
-    if (__atomic_load_n(&job->stop, __ATOMIC_RELAXED) == 0) run(job);
+    /* Without the lock: nobody unloads a program or releases a buffer that a job uses. */
+    if (__atomic_load_n(&job->stop, __ATOMIC_RELAXED) == 0)
+      run_blob(job->program, job->slots, &job->stop, &job->report);
     job->report.status = __atomic_load_n(&job->stop, __ATOMIC_RELAXED);
     job->report.fault_instruction = QPLAN_NPU_NO_INSTRUCTION;
     job->report.queued_ns = begin_ns - job->submitted_ns;

@@ -11,64 +11,23 @@ struct program* find_program(struct device* device, uint64_t handle) {
 
 void free_program(struct device* device, struct program* program) {
   device_free(device, program->memory);
-  free(program->slots);
+  free(program->regions);
   free(program);
 }
 
-/* Each operator is well formed, and one that the device takes: weights and scales are looked at too. */
-static qplan_npu_status check_operators(struct program* program, qplan_npu_reason* why) {
-  uint32_t i;
-  for (i = 0; i < program->list.header.num_ops; ++i) {
-    qplan_oplist_call call;
-    qplan_npu_reason first;
-    uint32_t room = 1;
-    qplan_oplist_bind(&program->list, i, program->slots, &call);
-    if (skeleton_supported(0, &call.op, &first, &room) != QPLAN_NPU_OK) {
-      first.place = i;
-      if (why != NULL) *why = first;
-      return QPLAN_NPU_E_UNSUPPORTED;
-    }
-    if (call.op.contract == QPLAN_NPU_F32E || call.op.num_scales == 0) {
-      if (call.op.num_scales > 0 && call.op.scales == NULL)
-        return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, 0, 0,
-                                   "skeleton: no scales");
-    } else if (call.op.multipliers == NULL || call.op.shifts == NULL) {
-      return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, 0, 0,
-                                 "skeleton: no multipliers or shifts");
-    }
-    program->macs += op_macs(&call.op);
-  }
-  return QPLAN_NPU_OK;
-}
-
-/* The list is opened on the copy: the caller's bytes may change or go. */
-static qplan_npu_status make_program(struct device* device, const void* blob, uint64_t bytes,
+/* The blob is read from a copy: the caller's bytes may change or go. */
+static qplan_npu_status make_program(struct device* device, uint32_t format, const void* blob, uint64_t bytes,
                                      struct program* program, qplan_npu_reason* why) {
-  qplan_npu_status status;
-  uint32_t i;
-  if (bytes < sizeof(qplan_oplist_header) || bytes > SKELETON_MAX_BUFFER)
-    return refuse(why, QPLAN_NPU_E_BLOB, sizeof(qplan_oplist_header), (int64_t)bytes,
-                  "skeleton: no operator list");
-  program->memory = (uint8_t*)device_alloc(device, bytes);
+  if (bytes > SKELETON_MAX_BUFFER)
+    return refuse(why, QPLAN_NPU_E_BLOB, (int64_t)SKELETON_MAX_BUFFER, (int64_t)bytes,
+                  "skeleton: the blob is too large");
+  program->memory = (uint8_t*)device_alloc(device, bytes == 0 ? 1 : bytes);
   if (program->memory == NULL)
     return refuse(why, QPLAN_NPU_E_MEMORY, 0, (int64_t)bytes, "skeleton: no memory left");
-  memcpy(program->memory, blob, (size_t)bytes);
-  status = qplan_oplist_open(program->memory, bytes, &program->list, why);
-  if (status != QPLAN_NPU_OK) return status;
-  if (program->list.header.capabilities_hash != SKELETON_HASH)
-    return refuse(why, QPLAN_NPU_E_VERSION, (int64_t)SKELETON_HASH,
-                  (int64_t)program->list.header.capabilities_hash,
-                  "skeleton: the blob was made for another device");
-  program->slots = (void**)calloc(program->list.header.num_slots + 1u, sizeof(void*));
-  if (program->slots == NULL) return QPLAN_NPU_E_MEMORY;
-  for (i = 0; i < program->list.header.num_slots; ++i) {
-    const qplan_oplist_slot slot = qplan_oplist_slot_at(&program->list, i);
-    if (slot.alignment > SKELETON_ALIGNMENT)
-      return qplan_oplist_refuse(why, QPLAN_NPU_E_UNSUPPORTED, QPLAN_OPLIST_BAD_SLOT, i, SKELETON_ALIGNMENT,
-                                 slot.alignment, "skeleton: a slot wants a larger alignment");
-    if (slot.usage == QPLAN_NPU_USE_WEIGHTS) program->slots[i] = program->memory + slot.data_offset;
-  }
-  return check_operators(program, why);
+  if (bytes > 0) memcpy(program->memory, blob, (size_t)bytes);
+  program->bytes = bytes;
+  program->max_window = device->max_window;
+  return read_blob(program, format, why);
 }
 
 qplan_npu_status skeleton_load(qplan_npu_device handle, uint32_t format, const void* blob, uint64_t bytes,
@@ -83,11 +42,8 @@ qplan_npu_status skeleton_load(qplan_npu_device handle, uint32_t format, const v
   device = find_device(handle);
   if (device == NULL) {
     status = QPLAN_NPU_E_ARGUMENT;
-  } else if (format != QPLAN_NPU_BLOB_OPLIST) {
-    status = refuse(why, QPLAN_NPU_E_UNSUPPORTED, QPLAN_NPU_BLOB_OPLIST, format,
-                    "skeleton: takes blobs of format 'QOP1' only");
   } else {
-    status = make_program(device, blob, bytes, program, why);
+    status = make_program(device, format, blob, bytes, program, why);
   }
   if (status == QPLAN_NPU_OK) {
     program->handle = *result = device->next_handle++;
@@ -113,11 +69,11 @@ qplan_npu_status skeleton_program_info(qplan_npu_device handle, qplan_npu_progra
   device = find_device(handle);
   program = device == NULL ? NULL : find_program(device, which);
   if (program != NULL) {
-    all.num_regions = program->list.header.num_slots;
-    all.memory_bytes = program->list.header.total_bytes;
+    all.num_regions = program->num_regions;
+    all.memory_bytes = program->bytes;
     all.estimated_cycles = program->macs / SKELETON_MACS_PER_CYCLE + 1;
-    all.instructions = program->list.header.num_ops;
-    all.capabilities_hash = SKELETON_HASH;
+    all.instructions = program->instructions;
+    all.capabilities_hash = hash_of(program->max_window);
   }
   unlock();
   if (program == NULL) return QPLAN_NPU_E_ARGUMENT;
@@ -135,13 +91,13 @@ qplan_npu_status skeleton_region_info(qplan_npu_device handle, qplan_npu_program
   lock();
   device = find_device(handle);
   program = device == NULL ? NULL : find_program(device, which);
-  if (program != NULL && slot >= program->list.header.num_slots) program = NULL;
+  if (program != NULL && slot >= program->num_regions) program = NULL;
   if (program != NULL) {
-    const qplan_oplist_slot s = qplan_oplist_slot_at(&program->list, slot);
-    all.usage = s.usage;
-    all.is_bound = s.usage != QPLAN_NPU_USE_WEIGHTS;
-    all.alignment = s.alignment;
-    all.bytes = s.bytes;
+    const struct region* region = &program->regions[slot];
+    all.usage = region->usage;
+    all.is_bound = region->usage != QPLAN_NPU_USE_WEIGHTS;
+    all.alignment = region->alignment;
+    all.bytes = region->bytes;
   }
   unlock();
   if (program == NULL) return QPLAN_NPU_E_ARGUMENT;

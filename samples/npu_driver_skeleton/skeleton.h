@@ -1,6 +1,4 @@
-/* The skeleton's device. A vendor who starts from here keeps driver.c, memory.c, programs.c and most of
- * jobs.c (the books, which are the same for every device), and replaces compute.c (the "hardware": loops on
- * the CPU), the thread in jobs.c (registers and an interrupt) and supported.c (what the device can do).
+/* The skeleton's device; README.md beside this file says what to keep and what to replace.
  *
  * One mutex guards all that is below; it is let go while a job computes and while `done` functions run. */
 #ifndef SKELETON_H_
@@ -17,11 +15,7 @@ enum {
   SKELETON_MACS_PER_CYCLE = 64
 };
 #define SKELETON_MAX_BUFFER (UINT64_C(1) << 30)
-/* Hash of everything that a packer assumes. Change it whenever `supported` takes less, or when results
- * change.
- */
-#define SKELETON_HASH UINT64_C(0x736b656c65746f31)
-#define SKELETON_CONTRACTS (QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E)
+#define SKELETON_CONTRACTS (QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E | QPLAN_NPU_ACC32)
 
 struct buffer {
   struct buffer* next;
@@ -33,13 +27,25 @@ struct buffer {
   qplan_npu_layout layout;
 };
 
+struct region { /* of a program: a slot for binds, or memory that the program carries */
+  uint32_t usage;
+  uint32_t alignment;
+  uint64_t bytes;
+  void* memory; /* NULL where jobs bind it */
+};
+
 struct program {
   struct program* next;
   uint64_t handle;
-  uint8_t* memory; /* a copy of the blob; its weights are used where they lie */
-  qplan_oplist list;
-  void** slots; /* where each slot lies: NULL where it is bound by jobs */
+  uint8_t* memory; /* a copy of the blob; its weights are used where they are */
+  uint64_t bytes;
+  uint32_t max_window; /* of the device */
+  /* Filled by read_blob. */
+  struct region* regions; /* on the heap */
+  uint32_t num_regions;
   uint64_t macs;
+  uint64_t instructions;
+  qplan_oplist list; /* for run_blob: whatever the format needs */
   uint32_t users;
 };
 
@@ -73,6 +79,7 @@ struct device {
   struct job* jobs; /* until wait has told their end */
   uint64_t next_handle;
   uint64_t counters[QPLAN_NPU_COUNTER_BUFFER_BYTES + 1];
+  uint32_t max_window; /* by the options */
   int power;
   int num_resets; /* calls that wait for jobs to end: close waits for them */
   int is_closing;
@@ -110,6 +117,14 @@ qplan_npu_status skeleton_map(qplan_npu_device, qplan_npu_buffer, uint32_t acces
 qplan_npu_status skeleton_unmap(qplan_npu_device, qplan_npu_buffer, uint32_t access);
 qplan_npu_status skeleton_flush(qplan_npu_device, qplan_npu_buffer, uint64_t offset, uint64_t bytes);
 
+/* ---- blob.c ---- */
+/* program->memory as a blob of the format: checks all of it, and fills in the rest. An error refuses it. */
+qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_reason* why);
+/* Runs a program that read_blob took, on the memory of each region. Ends early once *stop is not 0. Fills in
+ * the counts of the report. */
+void run_blob(const struct program* program, void* const* slots, const qplan_npu_status* stop,
+              qplan_npu_report* report);
+
 /* ---- programs.c ---- */
 struct program* find_program(struct device* device, uint64_t handle);
 void free_program(struct device* device, struct program* program);
@@ -130,13 +145,22 @@ qplan_npu_status skeleton_wait(qplan_npu_device, qplan_npu_job, uint64_t timeout
 qplan_npu_status skeleton_cancel(qplan_npu_device, qplan_npu_job);
 qplan_npu_status skeleton_reset(qplan_npu_device);
 
-/* ---- compute.c, supported.c ---- */
-/* An operator that `supported` took, all of whose tensors have data. Ends early once *stop is not 0. */
+/* ---- compute.c ---- */
+/* An operator that check_op took, all of whose tensors have data. Ends early once *stop is not 0. */
 void compute(const qplan_npu_op* op, const qplan_npu_status* stop);
 uint64_t op_macs(const qplan_npu_op* op);
+
+/* ---- supported.c: what the device can do, for driver and target ---- */
 enum { SKELETON_NUM_RULES = 4 };
 extern const qplan_npu_rule skeleton_rules[SKELETON_NUM_RULES];
-void fill_capabilities(qplan_npu_capabilities* all);
+/* "" or "window=N": kernels and pools of at most N x N. The driver's open and the target's configure. */
+qplan_npu_status read_options(const char* options, uint32_t* max_window, qplan_npu_reason* why);
+/* Of everything that a packer assumes. */
+uint64_t hash_of(uint32_t max_window);
+void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* all);
+qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op*, qplan_npu_reason*, uint32_t* num_reasons);
+
+/* ---- driver.c: check_op for a device; 0 is the device without options ---- */
 qplan_npu_status skeleton_supported(qplan_npu_device, const qplan_npu_op*, qplan_npu_reason*,
                                     uint32_t* num_reasons);
 

@@ -1,5 +1,7 @@
 /* What the device can do. The packer asks the same function about the same operators, long before there is a
- * device. */
+ * device: the target passes the variant that its options name, the driver that of the device. */
+#include <stdlib.h>
+
 #include "skeleton.h"
 
 enum { RULE_FORM = 1, RULE_CONTRACT = 2, RULE_WINDOW = 3, RULE_GROUPS = 4 };
@@ -8,9 +10,10 @@ const qplan_npu_rule skeleton_rules[SKELETON_NUM_RULES] = {
     {RULE_FORM, 0, "skeleton.form", "a well-formed operator on packed tensors of 8 bits",
      "quantise the model to 8-bit integers"},
     {RULE_CONTRACT, 0, "skeleton.contract",
-     "contract tfl2, tfl1 or f32e; of additions and averages tfl2 or f32e",
+     "contract tfl2, tfl1, f32e or acc32; of additions and averages tfl2 or f32e",
      "pack with --contract=tfl2 if these results are acceptable"},
-    {RULE_WINDOW, 0, "skeleton.window", "kernels and pools of at most 256 x 256",
+    {RULE_WINDOW, 0, "skeleton.window",
+     "kernels and pools of at most the window that the device has, 256 x 256 without options",
      "nothing to change in the model"},
     {RULE_GROUPS, 0, "skeleton.groups", "one group, or as many as input channels",
      "a convolution without groups"},
@@ -22,14 +25,35 @@ static void put_text(char* to, size_t room, const char* text) {
   to[length] = '\0';
 }
 
-void fill_capabilities(qplan_npu_capabilities* c) {
+qplan_npu_status read_options(const char* options, uint32_t* max_window, qplan_npu_reason* why) {
+  static const char kWindow[] = "window=";
+  const size_t length = sizeof(kWindow) - 1;
+  char* end;
+  unsigned long value;
+  *max_window = SKELETON_MAX_WINDOW;
+  if (options == NULL || options[0] == '\0') return QPLAN_NPU_OK;
+  if (strncmp(options, kWindow, length) != 0)
+    return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, "skeleton: an option is not known; known: window");
+  value = strtoul(options + length, &end, 10);
+  if (options[length] < '0' || options[length] > '9' || *end != '\0' || value < 1 ||
+      value > SKELETON_MAX_WINDOW)
+    return refuse(why, QPLAN_NPU_E_ARGUMENT, SKELETON_MAX_WINDOW, 0,
+                  "skeleton: window is not a number from 1 to 256");
+  *max_window = (uint32_t)value;
+  return QPLAN_NPU_OK;
+}
+
+/* Change the constant whenever check_op takes less, or when results change. */
+uint64_t hash_of(uint32_t max_window) { return UINT64_C(0x736b656c65746f31) ^ (uint64_t)max_window << 32; }
+
+void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* c) {
   memset(c, 0, sizeof(*c));
   c->abi = QPLAN_NPU_ABI;
   put_text(c->vendor, sizeof(c->vendor), "qplan");
   put_text(c->target, sizeof(c->target), "skeleton");
   put_text(c->hw_revision, sizeof(c->hw_revision), "cpu");
   put_text(c->driver_revision, sizeof(c->driver_revision), "1.0");
-  c->hash = SKELETON_HASH;
+  c->hash = hash_of(max_window);
   c->blob_formats[0] = QPLAN_NPU_BLOB_OPLIST;
   c->buffer_alignment = SKELETON_ALIGNMENT;
   c->line_alignment = 1;
@@ -60,39 +84,31 @@ static void add(struct list* list, uint32_t rule, int64_t limit, int64_t actual,
   ++list->count;
 }
 
-static void check_window(const qplan_npu_op* op, struct list* list) {
+static void check_window(uint32_t max_window, const qplan_npu_op* op, struct list* list) {
   int64_t h = op->window[0], w = op->window[1];
   if (op->op == QPLAN_NPU_OP_CONV2D) h = op->weights->shape[1], w = op->weights->shape[2];
-  if (h > SKELETON_MAX_WINDOW || w > SKELETON_MAX_WINDOW)
-    add(list, RULE_WINDOW, SKELETON_MAX_WINDOW, h > w ? h : w, "the window is larger than 256 x 256");
+  if (h > (int64_t)max_window || w > (int64_t)max_window)
+    add(list, RULE_WINDOW, max_window, h > w ? h : w, "the window is larger than the device's");
 }
 
-qplan_npu_status skeleton_supported(qplan_npu_device handle, const qplan_npu_op* from,
-                                    qplan_npu_reason* reasons, uint32_t* num_reasons) {
+qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op* from, qplan_npu_reason* reasons,
+                          uint32_t* num_reasons) {
   struct list list = {reasons, 0, 0};
   const char* malformed;
   qplan_npu_op op;
   if (num_reasons == NULL || !copy_in(&op, sizeof(op), from)) return QPLAN_NPU_E_ARGUMENT;
-  if (handle != 0) { /* 0: the packer, or somebody without a device */
-    struct device* device;
-    lock();
-    device = find_device(handle);
-    unlock();
-    if (device == NULL) return QPLAN_NPU_E_ARGUMENT;
-  }
   if (reasons != NULL) list.room = *num_reasons;
   malformed = qplan_npu_op_check(&op);
   if (malformed != NULL) add(&list, RULE_FORM, 0, 0, malformed);
   if (op.op != QPLAN_NPU_OP_MAX_POOL2D && op.op != QPLAN_NPU_OP_CLIP) { /* these two are the same under all */
-    const int takes_tfl1 = op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_DENSE;
-    const uint32_t contracts =
-        takes_tfl1 ? SKELETON_CONTRACTS : SKELETON_CONTRACTS & ~(uint32_t)QPLAN_NPU_TFL1;
+    const int is_layer = op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_DENSE;
+    const uint32_t contracts = is_layer ? SKELETON_CONTRACTS : QPLAN_NPU_TFL2 | QPLAN_NPU_F32E;
     if ((op.contract & contracts) == 0 || (op.contract & (op.contract - 1)) != 0)
       add(&list, RULE_CONTRACT, contracts, op.contract, "the contract is not one that this device computes");
   }
   if (malformed == NULL && (op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_MAX_POOL2D ||
                             op.op == QPLAN_NPU_OP_AVG_POOL2D)) {
-    check_window(&op, &list);
+    check_window(max_window, &op, &list);
   }
   if (malformed == NULL && op.op == QPLAN_NPU_OP_CONV2D && op.groups != 1 &&
       op.groups != op.inputs[0]->shape[3])

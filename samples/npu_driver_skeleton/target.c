@@ -5,11 +5,19 @@ static const char* const kComposites[] = {"qplan.qconv2d", "qplan.qdepthwise",  
                                           "qplan.qadd",    "qplan.qmax_pool2d", "qplan.qavg_pool2d",
                                           "qplan.qclip"};
 
+/* A number says all about a variant of this device. Where it takes more, let config be a pointer to a struct
+ * that stays until the library is unloaded. */
+static qplan_npu_status configure(const char* options, uint64_t* config, qplan_npu_reason* why) {
+  uint32_t max_window;
+  const qplan_npu_status status = read_options(options, &max_window, why);
+  *config = max_window;
+  return status;
+}
+
 static qplan_npu_status capabilities(uint64_t config, qplan_npu_capabilities* to) {
   qplan_npu_capabilities all;
-  (void)config;
   if (!can_fill(to)) return QPLAN_NPU_E_ARGUMENT;
-  fill_capabilities(&all);
+  fill_capabilities((uint32_t)config, &all);
   copy_out(to, &all, sizeof(all));
   return QPLAN_NPU_OK;
 }
@@ -27,7 +35,13 @@ static qplan_npu_status costs(uint64_t config, qplan_npu_target_costs* to) {
   return QPLAN_NPU_OK;
 }
 
-/* Without `compile` the plan holds operator lists, and without `configure` there are no options. */
+/* config is no device of the driver: the packer may ask where there is none. */
+static qplan_npu_status supported(uint64_t config, const qplan_npu_op* op, qplan_npu_reason* reasons,
+                                  uint32_t* num_reasons) {
+  return check_op((uint32_t)config, op, reasons, num_reasons);
+}
+
+/* Without `compile` the plan holds operator lists. */
 static const qplan_npu_target kTarget = {
     .struct_size = sizeof(qplan_npu_target),
     .abi = QPLAN_NPU_TARGET_ABI,
@@ -36,9 +50,10 @@ static const qplan_npu_target kTarget = {
     .num_composites = sizeof(kComposites) / sizeof(kComposites[0]),
     .rules = skeleton_rules,
     .num_rules = SKELETON_NUM_RULES,
+    .configure = configure,
     .capabilities = capabilities,
     .costs = costs,
-    .supported = skeleton_supported,
+    .supported = supported,
 };
 
 #if defined(__GNUC__)

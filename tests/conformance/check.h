@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "qplan/npu_driver.h"
+#include "qplan/npu_target.h"
 
 namespace qplan::conformance {
 
@@ -23,6 +23,8 @@ struct Subject {
   qplan_npu_driver_entry_fn entry = nullptr;
   const qplan_npu_driver* driver = nullptr;  // of entry(QPLAN_NPU_ABI); null: it has none
   std::string options;                       // for open
+  const qplan_npu_target* target = nullptr;  // of the same library; null: it exports none
+  std::string target_options;                // for configure
   uint32_t num_layers = 40;                  // of random ones
 };
 

@@ -1,8 +1,10 @@
 // Versions, struct sizes, handles, capabilities, supported, power.
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
 #include "qplan/npu_oplist.h"
+#include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/device.h"
 
@@ -56,7 +58,7 @@ void fill_with_size(const char* what, uint32_t size, Call call) {
 void fill_all(const Subject& s, bool smaller) {
   Device device(s);
   const qplan_npu_driver& d = device.driver;
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 1);
+  const Workload workload = device.make(Size::kSmall, 1);
   const Loaded loaded(device, workload);
   const auto request = [] {
     auto r = sized<qplan_npu_buffer_request>();
@@ -245,8 +247,7 @@ void capabilities_sane(const Subject& s) {
   require(c.channel_pack >= 1 && c.max_binds >= 1 && c.max_queue >= 1 && c.num_engines >= 1,
           "channel_pack, max_binds, max_queue or num_engines is 0");
   require(c.memory_kinds != 0 && c.max_buffer_bytes > 0, "no kind of memory, or no bytes in it");
-  require(c.contracts != 0 && (c.contracts_per_channel & ~c.contracts) == 0,
-          "no contracts, or a contract per channel that is not among them");
+  require((c.contracts_per_channel & ~c.contracts) == 0, "a contract per channel is not among the contracts");
   auto again = sized<qplan_npu_capabilities>();
   require_ok(device.driver.capabilities(device.handle, &again), "capabilities");
   require(std::memcmp(&again, &c, sizeof(c)) == 0, "a second call tells something else");
@@ -288,11 +289,31 @@ void supported_reasons(const Subject& s) {
   }
 }
 
+// Where programs are operator lists, whose tensors are packed: there `supported` takes nothing that the
+// capabilities exclude.
+void supported_capabilities(const Subject& s) {
+  constexpr uint32_t kOperators = 400;
+  Device device(s);
+  const qplan_npu_capabilities& c = device.capabilities;
+  const Source source = {c, nullptr, s.target, 0};
+  const bool takes_lists = std::find(std::begin(c.blob_formats), std::end(c.blob_formats),
+                                     QPLAN_NPU_BLOB_OPLIST) != std::end(c.blob_formats);
+  if (!takes_lists && !has_compiler(source))
+    throw Skipped("the device's programs are not made of operator lists");
+  see_random_operators(kOperators, 500, [&](const qplan_npu_op& op, const std::string& text) {
+    if (!device.refusal(op).empty()) return;
+    require(c.contracts != 0, "supported takes " + text + ", and the capabilities name no contract");
+    for (const std::string& violation : target::external::capability_violations(c, op))
+      require(violation.empty(), "supported takes " + text + ", but " + violation);
+  });
+  device.close();
+}
+
 void power_counts(const Subject& s) {
   Device device(s);
   const qplan_npu_driver& d = device.driver;
   if (d.power == nullptr) throw Skipped("the driver has no power function");
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 3);
+  const Workload workload = device.make(Size::kSmall, 3);
   const Loaded loaded(device, workload);
   require_ok(d.power(device.handle, 1), "power on");
   require_ok(d.power(device.handle, 0), "power off");
@@ -327,6 +348,8 @@ std::vector<Check> device_checks() {
       {"capabilities.sane", "capabilities are complete and do not change", capabilities_sane},
       {"supported.reasons", "a refusal has reasons, within the room for them; without a device too",
        supported_reasons},
+      {"supported.capabilities", "supported takes nothing that the capabilities exclude",
+       supported_capabilities},
       {"power.counted", "power is counted; off refuses jobs with E_OFF, buffers and programs survive",
        power_counts},
   };

@@ -10,7 +10,7 @@ namespace {
 void job_results(const Subject& s) {
   Device device(s);
   for (uint32_t seed = 0; seed < s.num_layers; ++seed) {
-    const Workload workload = make_workload(device.capabilities, device.asker(), Size::kRandom, 100 + seed);
+    const Workload workload = device.make(Size::kRandom, 100 + seed);
     const Loaded loaded(device, workload);
     loaded.must_run();
     loaded.require_result();
@@ -22,7 +22,7 @@ void job_results(const Subject& s) {
 
 void job_again(const Subject& s) {
   Device device(s);
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kRandom, 50);
+  const Workload workload = device.make(Size::kRandom, 50);
   const Loaded loaded(device, workload);
   for (int i = 0; i < 3; ++i) {
     const qplan_npu_bind& out = loaded.binds()[workload.output];
@@ -36,7 +36,7 @@ void job_again(const Subject& s) {
 void job_inputs(const Subject& s) {
   Device device(s);
   for (uint32_t seed = 0; seed < 5; ++seed) {
-    const Workload workload = make_workload(device.capabilities, device.asker(), Size::kRandom, 60 + seed);
+    const Workload workload = device.make(Size::kRandom, 60 + seed);
     const Loaded loaded(device, workload);
     loaded.must_run();
     loaded.require_unharmed();
@@ -50,7 +50,7 @@ void job_inputs(const Subject& s) {
 // A bind within a larger buffer: the bytes around it stay unchanged.
 void job_offset(const Subject& s) {
   Device device(s);
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 70);
+  const Workload workload = device.make(Size::kSmall, 70);
   const Loaded loaded(device, workload);
   std::vector<qplan_npu_bind> binds = loaded.binds();
   constexpr uint64_t kOffset = 4096;
@@ -78,7 +78,7 @@ void job_offset(const Subject& s) {
 
 void job_binds(const Subject& s) {
   Device device(s);
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 71);
+  const Workload workload = device.make(Size::kSmall, 71);
   const Loaded loaded(device, workload);
   const auto refused = [&](std::vector<qplan_npu_bind> binds, const char* what) {
     qplan_npu_submit submit = loaded.request();
@@ -126,7 +126,7 @@ void job_binds(const Subject& s) {
 
 void job_report(const Subject& s) {
   Device device(s);
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kRandom, 80);
+  const Workload workload = device.make(Size::kRandom, 80);
   const Loaded loaded(device, workload);
   const qplan_npu_report report = loaded.must_wait(loaded.must_submit());
   require(report.status == QPLAN_NPU_OK, "the report's status is not what wait returned");
@@ -149,7 +149,7 @@ void counters_count(const Subject& s) {
   if (device.driver.counters == nullptr) throw Skipped("the driver has no counters");
   const uint64_t before = device.counter(QPLAN_NPU_COUNTER_JOBS);
   const uint64_t bytes = device.counter(QPLAN_NPU_COUNTER_BUFFER_BYTES);
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 81);
+  const Workload workload = device.make(Size::kSmall, 81);
   const Loaded loaded(device, workload);
   require(device.counter(QPLAN_NPU_COUNTER_BUFFER_BYTES) > bytes, "buffers are not counted");
   for (int i = 0; i < 3; ++i) loaded.must_run();

@@ -116,7 +116,7 @@ void memory_import(const Subject& s) {
   if ((device.capabilities.flags & QPLAN_NPU_CAN_IMPORT) == 0)
     throw Skipped("the device does not import memory");
   const qplan_npu_driver& d = device.driver;
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 5);
+  const Workload workload = device.make(Size::kSmall, 5);
   const Loaded loaded(device, workload);
   std::vector<qplan_npu_bind> binds = loaded.binds();
   std::vector<std::vector<uint8_t>> memories;
@@ -167,7 +167,7 @@ void memory_import(const Subject& s) {
 void memory_hooks(const Subject& s) {
   Device device(s);
   {
-    const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 6);
+    const Workload workload = device.make(Size::kSmall, 6);
     const uint64_t before = device.hooks.num_allocs();
     const Loaded loaded(device, workload);
     require(device.hooks.num_allocs() > before, "buffers and programs do not come from hooks.alloc");
@@ -184,7 +184,7 @@ void memory_hooks(const Subject& s) {
 void memory_none_left(const Subject& s) {
   for (uint64_t allowed = 0; allowed < 6; ++allowed) {
     Device device(s);
-    const Workload workload = make_workload(device.capabilities, device.asker(), Size::kSmall, 7);
+    const Workload workload = device.make(Size::kSmall, 7);
     device.hooks.fail_from(device.hooks.num_allocs() + allowed);
     qplan_npu_program program = 0;
     qplan_npu_status status = device.load(workload.format, workload.blob, &program);
@@ -202,7 +202,7 @@ void memory_none_left(const Subject& s) {
 
 void memory_release_busy(const Subject& s) {
   Device device(s);
-  const Workload workload = make_workload(device.capabilities, device.asker(), Size::kLong, 1);
+  const Workload workload = device.make(Size::kLong, 1);
   const Loaded loaded(device, workload);
   const qplan_npu_job job = loaded.must_submit();
   const qplan_npu_status released = device.driver.release(device.handle, loaded.binds()[0].buffer);

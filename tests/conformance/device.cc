@@ -153,11 +153,31 @@ void Device::close() {
   require(hooks.damage().empty(), hooks.damage());
 }
 
-Ask Device::asker() const {
-  return [this](const qplan_npu_op& op) {
-    uint32_t count = 0;
-    return driver.supported(handle, &op, nullptr, &count) == QPLAN_NPU_OK;
-  };
+std::string Device::refusal(const qplan_npu_op& op) const {
+  qplan_npu_reason reason = {};
+  uint32_t count = 1;
+  const qplan_npu_status status = driver.supported(handle, &op, &reason, &count);
+  if (status == QPLAN_NPU_OK) return "";
+  require_status(status, QPLAN_NPU_E_UNSUPPORTED, "supported of an operator that the device does not take");
+  const std::string text(reason.text, strnlen(reason.text, sizeof(reason.text)));
+  return text.empty() ? "refused without a reason" : text;
+}
+
+Workload Device::make(Size size, uint32_t seed) const {
+  Source source = {capabilities, [this](const qplan_npu_op& op) { return refusal(op); }, subject.target, 0};
+  if (subject.target != nullptr && subject.target->configure != nullptr) {
+    qplan_npu_reason why = {};
+    require(subject.target->configure(subject.target_options.c_str(), &source.config, &why) == QPLAN_NPU_OK,
+            "configure of the target, with '" + subject.target_options + "': " + why.text);
+  }
+  if (has_compiler(source)) {
+    auto of_target = sized<qplan_npu_capabilities>();
+    require_ok(subject.target->capabilities(source.config, &of_target), "capabilities of the target");
+    require(of_target.hash == capabilities.hash,
+            "the target's capabilities have another hash than the device's: plans for it would be refused; "
+            "--target-options and --options name the same device");
+  }
+  return make_workload(source, size, seed);
 }
 
 qplan_npu_status Device::load(uint32_t format, const std::vector<uint8_t>& blob, qplan_npu_program* program,

@@ -64,7 +64,10 @@ class Device {
   qplan_npu_capabilities capabilities = {};
   const Subject& subject;
 
-  Ask asker() const;  // whether the driver supports an operator
+  // A workload in the driver's format, of what it supports. Throws as make_workload.
+  Workload make(Size size, uint32_t seed) const;
+  // What the driver's `supported` has against an operator.
+  std::string refusal(const qplan_npu_op& op) const;
   qplan_npu_status load(uint32_t format, const std::vector<uint8_t>& blob, qplan_npu_program* program,
                         qplan_npu_reason* why = nullptr) const;
   qplan_npu_buffer alloc(uint32_t usage, uint64_t bytes) const;

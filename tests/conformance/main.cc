@@ -109,6 +109,8 @@ std::string load_driver(const std::string& name, Subject* subject) {
     void* symbol = dlsym(library, QPLAN_NPU_DRIVER_ENTRY_NAME);
     if (symbol == nullptr) return "'" + name + "' does not export " QPLAN_NPU_DRIVER_ENTRY_NAME;
     subject->entry = reinterpret_cast<qplan_npu_driver_entry_fn>(symbol);
+    if (void* target = dlsym(library, QPLAN_NPU_TARGET_ENTRY_NAME))
+      subject->target = reinterpret_cast<qplan_npu_target_entry_fn>(target)(QPLAN_NPU_TARGET_ABI);
   }
   subject->driver = subject->entry(QPLAN_NPU_ABI);
   return "";
@@ -137,6 +139,8 @@ int run(int argc, char** argv) {
   bool json = false, list = false;
   app.add_option("driver", driver, "A shared library that exports " QPLAN_NPU_DRIVER_ENTRY_NAME ", or 'sim'");
   app.add_option("--options", subject.options, "Options of the driver, given to open");
+  app.add_option("--target-options", subject.target_options,
+                 "Options of the library's target, given to configure, whose compile writes the programs");
   app.add_option("--only", only, "Checks to run: names, or what names begin with");
   app.add_option("--layers", subject.num_layers, "Random layers that are compared with the reference")
       ->capture_default_str();

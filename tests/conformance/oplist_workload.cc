@@ -1,5 +1,6 @@
 // Random operator lists: an operator, sometimes followed by a second one on its result in scratch memory.
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "qplan/npu_oplist.h"
@@ -15,22 +16,48 @@ using target::external::OplistWriter;
 
 constexpr DLDataType kS8 = {kDLInt, 8, 1}, kU8 = {kDLUInt, 8, 1}, kS32 = {kDLInt, 32, 1},
                      kF32 = {kDLFloat, 32, 1};
-constexpr uint32_t kContracts[] = {QPLAN_NPU_TFL2, QPLAN_NPU_TFL1, QPLAN_NPU_F32E};
+struct ContractName {
+  uint32_t bit;
+  const char* name;
+};
+constexpr ContractName kContracts[] = {
+    {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_ACC32, "acc32"}};
 constexpr int64_t kEndlessKernels[] = {15, 7, 3};
 constexpr const char* kOps[] = {"", "conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
+constexpr uint32_t kNumKinds = 6;
+constexpr uint32_t kTriesOfKind = 24;  // before the next kind, where kinds are not drawn
 
+uint32_t tries_of(Size size) {
+  if (size == Size::kEndless) return 8;  // of megabytes
+  return size == Size::kRandom ? 240 : kNumKinds * kTriesOfKind;
+}
+
+bool has_weights(uint32_t kind) { return kind == QPLAN_NPU_OP_CONV2D || kind == QPLAN_NPU_OP_DENSE; }
+
+// Draws an operator that the capabilities allow. Every second attempt is plain: no padding, steps of one,
+// zero points of 0, signed weights, one scale, channels in multiples of what devices often want.
 class Generator {
  public:
   Generator(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed, uint32_t attempt)
-      : capabilities_(capabilities), size_(size), attempt_(attempt), random_(seed) {}
+      : capabilities_(capabilities),
+        size_(size),
+        attempt_(attempt),
+        is_plain_(attempt % 2 == 1),
+        random_(seed) {
+    constexpr int64_t kPlainPacks[] = {16, 8, 32, 4};
+    pack_ = capabilities.channel_pack > 1 && says_something() ? int64_t{capabilities.channel_pack}
+            : is_plain_                                       ? kPlainPacks[attempt / 2 % 4]
+                                                              : 1;
+  }
 
-  Workload run() {
+  // The list alone. "" or why there is none.
+  std::string draw() {
     workload_.format = QPLAN_NPU_BLOB_OPLIST;
-    const bool has_second = size_ == Size::kRandom && between(0, 3) == 0;
-    dtype_ = between(0, 1) == 0 ? kS8 : kU8;
-    contract_ = size_ == Size::kRandom ? kContracts[between(0, 2)] : kContracts[contract_of_small()];
-    const auto kind =
-        static_cast<uint32_t>(size_ == Size::kRandom ? between(1, 6) : int64_t{QPLAN_NPU_OP_CONV2D});
+    dtype_ = between(0, is_plain_ ? 3 : 1) == 0 ? kU8 : kS8;
+    const uint32_t kind = draw_kind();
+    if (!draw_contract(kind))
+      return std::string(kOps[kind]) + ": the capabilities name no contract that this program has for it";
+    const bool has_second = size_ == Size::kRandom && between(0, 3) == 0 && contract_ != QPLAN_NPU_ACC32;
     add_operator(kind, has_second);
     if (has_second) {
       qplan_oplist_op clip = empty_op(QPLAN_NPU_OP_CLIP, contract_);
@@ -40,32 +67,77 @@ class Generator {
       writer_.add_op(clip, "second");
       workload_.text += " -> clip";
     }
+    for (const Slot& slot : workload_.slots) {
+      if (slot.bytes > capabilities_.max_buffer_bytes)
+        return workload_.text + ": a tensor is larger than max_buffer_bytes";
+    }
     workload_.blob = writer_.finish(capabilities_.hash);
     workload_.seal = target::external::seal_oplist;
     workload_.header_bytes = sizeof(qplan_oplist_header);
     workload_.version_offset = offsetof(qplan_oplist_header, version) + 2;  // the major
     workload_.hash_offset = offsetof(qplan_oplist_header, capabilities_hash);
     workload_.unpack = [](const std::vector<uint8_t>& bytes) { return bytes; };
-    if (size_ != Size::kEndless) finish();
+    return "";
+  }
+  // After draw: with what is expected of the output.
+  Workload finish() {
+    for (Slot& slot : workload_.slots) {
+      if (slot.usage == QPLAN_NPU_USE_INPUT) slot.content = random_bytes(static_cast<size_t>(slot.bytes));
+    }
+    if (size_ != Size::kEndless) compute();
     return std::move(workload_);
   }
+  const Workload& workload() const { return workload_; }
 
  private:
+  // ---- what the capabilities allow
+  bool says_something() const { return capabilities_.contracts != 0; }
+  bool has_contract(uint32_t contract) const {
+    return !says_something() || (capabilities_.contracts & contract) != 0;
+  }
+  bool allows(uint32_t field) const { return !is_plain_ && (!says_something() || field != 0); }
+  int64_t round_up(int64_t channels) const { return (channels + pack_ - 1) / pack_ * pack_; }
+
+  // Random sizes draw any kind. The others want a layer with weights, and take what there is.
+  uint32_t draw_kind() {
+    if (size_ == Size::kRandom) return static_cast<uint32_t>(between(1, kNumKinds));
+    if (size_ == Size::kEndless) return attempt_ < 6 ? QPLAN_NPU_OP_CONV2D : QPLAN_NPU_OP_DENSE;
+    return 1 + attempt_ / kTriesOfKind % kNumKinds;
+  }
+  bool draw_contract(uint32_t kind) {
+    std::vector<uint32_t> contracts;
+    for (const ContractName& contract : kContracts) {
+      const bool is_for_layers = contract.bit == QPLAN_NPU_TFL1 || contract.bit == QPLAN_NPU_ACC32;
+      if (has_contract(contract.bit) && (has_weights(kind) || !is_for_layers))
+        contracts.push_back(contract.bit);
+    }
+    // These two compute the same under all contracts.
+    if (contracts.empty() && (kind == QPLAN_NPU_OP_MAX_POOL2D || kind == QPLAN_NPU_OP_CLIP))
+      contracts = {QPLAN_NPU_TFL2};
+    if (contracts.empty()) return false;
+    const size_t choice = size_ == Size::kRandom ? random_() : attempt_ / 2;
+    contract_ = contracts[choice % contracts.size()];
+    return true;
+  }
+
   int64_t between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint32_t>(high - low + 1));
   }
-  size_t contract_of_small() const {
-    for (size_t i = 0; i < std::size(kContracts); ++i) {
-      if ((capabilities_.contracts & kContracts[i]) != 0) return i;
-    }
-    return 0;
-  }
   int64_t low() const { return dtype_.code == kDLInt ? -128 : 0; }
   int32_t value() { return static_cast<int32_t>(between(low(), low() + 255)); }
+  int32_t zero_point(uint32_t field) { return allows(field) ? value() : 0; }
   float real(double from, double to) {
     return static_cast<float>(from + (to - from) * static_cast<double>(random_()) / 4294967295.0);
   }
 
+  std::vector<uint8_t> random_bytes(size_t count) {
+    std::vector<uint8_t> bytes(count);
+    for (size_t i = 0; i < count; i += 4) {  // of megabytes, for each operator that is drawn
+      const auto four = static_cast<uint32_t>(random_());
+      std::memcpy(bytes.data() + i, &four, std::min<size_t>(4, count - i));
+    }
+    return bytes;
+  }
   template <typename T>
   uint32_t constants(DLDataType dtype, const std::vector<T>& values, std::vector<int64_t> shape = {}) {
     if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
@@ -84,33 +156,41 @@ class Generator {
     slot.slot = writer_.add_slot(QPLAN_NPU_USE_INPUT, bytes);
     slot.usage = QPLAN_NPU_USE_INPUT;
     slot.bytes = bytes;
-    for (uint64_t i = 0; i < bytes; ++i) slot.content.push_back(static_cast<uint8_t>(random_()));
     workload_.slots.push_back(slot);
     return writer_.add_tensor(slot.slot, 0, dtype_, shape);
   }
   uint32_t output(const std::vector<int64_t>& shape, bool is_scratch) {
     const uint32_t usage = is_scratch ? QPLAN_NPU_USE_SCRATCH : QPLAN_NPU_USE_OUTPUT;
-    const auto bytes = static_cast<uint64_t>(elements(shape));
+    const DLDataType dtype = contract_ == QPLAN_NPU_ACC32 ? kS32 : dtype_;
+    const auto bytes = static_cast<uint64_t>(elements(shape)) * (dtype.bits / 8u);
     if (!is_scratch) workload_.output = workload_.slots.size();
     const uint32_t slot = writer_.add_slot(usage, bytes);
     workload_.slots.push_back({slot, usage, bytes, {}});
     shape_ = shape;
-    result_ = writer_.add_tensor(slot, 0, dtype_, shape);
+    result_ = writer_.add_tensor(slot, 0, dtype, shape);
     return result_;
   }
 
   void set_range(qplan_oplist_op* op) {
-    op->output_zero_point = value();
+    if (contract_ == QPLAN_NPU_ACC32) {
+      op->clamp_min = INT32_MIN;
+      op->clamp_max = INT32_MAX;
+      return;
+    }
+    op->output_zero_point = zero_point(capabilities_.output_zero_point);
     op->clamp_min = static_cast<int32_t>(low());
     op->clamp_max = static_cast<int32_t>(low() + 255);
-    if (between(0, 2) != 0) return;
+    if (is_plain_ || between(0, 2) != 0) return;
     op->clamp_min = static_cast<int32_t>(between(low(), low() + 100));
     op->clamp_max = static_cast<int32_t>(between(low() + 120, low() + 255));
   }
 
   // Such that results of accumulators around `spread` fill the range.
   void set_scales(qplan_oplist_op* op, int64_t channels, double spread) {
-    op->num_scales = static_cast<uint32_t>(between(0, 1) == 0 ? 1 : channels);
+    if (contract_ == QPLAN_NPU_ACC32) return;
+    const bool per_channel =
+        !is_plain_ && (!says_something() || (capabilities_.contracts_per_channel & contract_) != 0);
+    op->num_scales = static_cast<uint32_t>(!per_channel || between(0, 1) == 0 ? 1 : channels);
     if (contract_ == QPLAN_NPU_F32E) {
       std::vector<float> scales;
       for (uint32_t i = 0; i < op->num_scales; ++i) scales.push_back(real(20 / spread, 200 / spread));
@@ -130,12 +210,12 @@ class Generator {
   }
 
   void set_weights(qplan_oplist_op* op, const std::vector<int64_t>& shape) {
-    const bool is_signed = between(0, 2) != 0;
-    std::vector<uint8_t> weights(static_cast<size_t>(elements(shape)));
-    for (uint8_t& w : weights) w = static_cast<uint8_t>(random_());
+    const bool is_signed = is_plain_ || between(0, 2) != 0;
+    const std::vector<uint8_t> weights = random_bytes(static_cast<size_t>(elements(shape)));
     op->weights = constants(is_signed ? kS8 : kU8, weights, shape);
-    op->weights_zero_point = is_signed ? (between(0, 1) == 0 ? 0 : static_cast<int32_t>(between(-128, 127)))
-                                       : static_cast<int32_t>(between(0, 255));
+    op->weights_zero_point =
+        is_signed ? (is_plain_ || between(0, 1) == 0 ? 0 : static_cast<int32_t>(between(-128, 127)))
+                  : static_cast<int32_t>(between(0, 255));
     if (between(0, 3) != 0) {
       std::vector<int32_t> bias;
       for (int64_t o = 0; o < shape[0]; ++o) bias.push_back(static_cast<int32_t>(between(-30000, 30000)));
@@ -148,6 +228,11 @@ class Generator {
 
   void set_window(qplan_oplist_op* op, int64_t* h, int64_t* w, int64_t kernel_h, int64_t kernel_w,
                   bool is_pool) {
+    if (is_plain_) {
+      *h = std::max<int64_t>(1, *h - kernel_h + 1);
+      *w = std::max<int64_t>(1, *w - kernel_w + 1);
+      return;
+    }
     for (uint32_t& stride : op->strides) stride = static_cast<uint32_t>(between(1, 3));
     if (!is_pool && between(0, 3) == 0) {
       for (uint32_t& dilation : op->dilations) dilation = static_cast<uint32_t>(between(1, 3));
@@ -166,63 +251,95 @@ class Generator {
 
   void add_operator(uint32_t kind, bool has_second) {
     qplan_oplist_op op = empty_op(kind, contract_);
-    op.input_zero_points[0] = value();
+    op.input_zero_points[0] = zero_point(capabilities_.input_zero_point);
     set_range(&op);
-    const bool is_small = size_ == Size::kSmall, is_endless = size_ == Size::kEndless;
-    const bool is_long = size_ == Size::kLong || is_endless;
-    const int64_t long_extent = is_endless ? 256 : 64;
-    int64_t h = is_long ? long_extent : between(1, is_small ? 4 : 9),
-            w = is_long ? long_extent : between(1, is_small ? 4 : 9);
-    int64_t channels = is_endless ? 64 : is_long ? 16 : between(1, is_small ? 4 : 20);
-    std::vector<int64_t> shape = {1, h, w, channels};
-    if (kind == QPLAN_NPU_OP_CONV2D) {
-      const bool is_depthwise = !is_long && between(0, 2) == 0;
-      // 15x15: 60 G multiply-accumulates. Devices with small windows get a smaller one.
-      const int64_t kernel = is_endless ? kEndlessKernels[attempt_ % 3] : is_long ? 3 : between(1, 3);
-      const int64_t outputs = is_depthwise ? channels * between(1, 2)
-                              : is_endless ? 64
-                              : is_long    ? 32
-                                           : between(1, is_small ? 4 : 20);
-      op.groups = is_depthwise ? static_cast<uint32_t>(channels) : 1;
-      op.inputs[0] = input(shape);
-      set_weights(&op, {outputs, kernel, kernel, is_depthwise ? 1 : channels});
-      if (!is_long) set_window(&op, &h, &w, kernel, kernel, false);
-      if (between(0, 3) == 0) {
-        op.flags |= QPLAN_NPU_OP_PAD_VALUE;
-        op.pad_value = value();
-      }
-      shape = {1, h, w, outputs};
-    } else if (kind == QPLAN_NPU_OP_DENSE) {
-      const int64_t rows = between(1, 3), outputs = between(1, 20), depth = between(1, 60);
-      op.inputs[0] = input({rows, depth});
-      set_weights(&op, {outputs, depth});
-      shape = {rows, outputs};
-    } else if (kind == QPLAN_NPU_OP_ADD) {
-      op.inputs[0] = input(shape);
-      op.inputs[1] = input(shape);
-      op.input_zero_points[1] = value();
-      set_add_scales(&op);
-    } else if (kind == QPLAN_NPU_OP_CLIP) {
-      op.inputs[0] = input(shape);
+    if (kind == QPLAN_NPU_OP_DENSE) {
+      add_dense(&op, has_second);
     } else {
-      op.inputs[0] = input(shape);
-      op.window[0] = static_cast<uint32_t>(between(1, h));
-      op.window[1] = static_cast<uint32_t>(between(1, w));
-      set_window(&op, &h, &w, op.window[0], op.window[1], true);
-      shape = {1, h, w, channels};
-      if (kind == QPLAN_NPU_OP_AVG_POOL2D && contract_ == QPLAN_NPU_F32E) {
-        if (between(0, 1) == 0) op.flags |= QPLAN_NPU_OP_COUNT_INCLUDE_PAD;
-        op.num_scales = 2;
-        op.scales = constants(kF32, std::vector<float>{real(0.01, 0.1), real(0.01, 0.1)});
-      }
+      add_image(kind, &op, has_second);
     }
-    op.output = output(shape, has_second);
     writer_.add_op(op, "first");
     workload_.text = kOps[kind];
     for (const int64_t extent : shape_) workload_.text += ' ' + std::to_string(extent);
-    workload_.text += contract_ == QPLAN_NPU_TFL2   ? ", tfl2"
-                      : contract_ == QPLAN_NPU_TFL1 ? ", tfl1"
-                                                    : ", f32e";
+    for (const ContractName& contract : kContracts) {
+      if (contract.bit == contract_) workload_.text += std::string(", ") + contract.name;
+    }
+  }
+
+  // Endless: 68 G multiply-accumulates. Some devices have one row only.
+  void add_dense(qplan_oplist_op* op, bool has_second) {
+    int64_t rows = between(1, 3), outputs = round_up(between(1, 20)), depth = round_up(between(1, 60));
+    const bool has_rows = attempt_ % 4 < 2;
+    if (size_ == Size::kEndless) rows = 4096, outputs = round_up(4096), depth = round_up(4096);
+    if (size_ == Size::kLong) rows = has_rows ? 64 : 1, outputs = round_up(has_rows ? 512 : 2048);
+    if (size_ == Size::kLong) depth = round_up(has_rows ? 1024 : 2048);
+    if (is_plain_ && size_ != Size::kEndless && size_ != Size::kLong) rows = 1;
+    op->inputs[0] = input({rows, depth});
+    set_weights(op, {outputs, depth});
+    op->output = output({rows, outputs}, has_second);
+  }
+
+  void add_conv(qplan_oplist_op* op, int64_t* h, int64_t* w, int64_t* channels) {
+    const bool is_small = size_ == Size::kSmall, is_endless = size_ == Size::kEndless;
+    const bool is_long = size_ == Size::kLong || is_endless;
+    const bool is_depthwise = !is_long && between(0, 2) == 0;
+    // 15x15: 60 G multiply-accumulates. Devices with small windows get a smaller one.
+    const int64_t kernel = is_endless ? kEndlessKernels[attempt_ / 2 % 3] : is_long ? 3 : between(1, 3);
+    const int64_t outputs = is_depthwise ? *channels * (is_plain_ ? 1 : between(1, 2))
+                            : is_endless ? round_up(64)
+                            : is_long    ? round_up(32)
+                                         : round_up(between(1, is_small ? 4 : 20));
+    op->groups = is_depthwise ? static_cast<uint32_t>(*channels) : 1;
+    op->inputs[0] = input({1, *h, *w, *channels});
+    set_weights(op, {outputs, kernel, kernel, is_depthwise ? 1 : *channels});
+    if (!is_long) {
+      set_window(op, h, w, kernel, kernel, false);
+    } else {  // the border of a convolution that keeps height and width
+      *h -= kernel - 1;
+      *w -= kernel - 1;
+    }
+    const bool pads = std::ranges::any_of(op->pads, [](uint32_t pad) { return pad != 0; });
+    if (between(0, 3) == 0 || (pads && !allows(capabilities_.pad_value))) {
+      op->flags |= QPLAN_NPU_OP_PAD_VALUE;
+      op->pad_value = zero_point(capabilities_.pad_value);
+    }
+    *channels = outputs;
+  }
+
+  void add_image(uint32_t kind, qplan_oplist_op* op, bool has_second) {
+    const bool is_small = size_ == Size::kSmall, is_endless = size_ == Size::kEndless;
+    const bool is_long = size_ == Size::kLong || is_endless;
+    const bool is_conv = kind == QPLAN_NPU_OP_CONV2D;
+    const int64_t long_extent = is_endless || (is_long && !is_conv) ? 256 : 64;
+    int64_t h = is_long ? long_extent : between(1, is_small ? 4 : 9);
+    int64_t w = is_long ? long_extent : between(1, is_small ? 4 : 9);
+    int64_t channels = round_up(is_endless || (is_long && !is_conv) ? 64
+                                : is_long                           ? 16
+                                                                    : between(1, is_small ? 4 : 20));
+    const std::vector<int64_t> shape = {1, h, w, channels};
+    if (is_conv) {
+      add_conv(op, &h, &w, &channels);
+    } else {
+      op->inputs[0] = input(shape);
+    }
+    if (kind == QPLAN_NPU_OP_ADD) {
+      op->inputs[1] = input(shape);
+      op->input_zero_points[1] = zero_point(capabilities_.input_zero_point);
+      set_add_scales(op);
+    } else if (kind == QPLAN_NPU_OP_MAX_POOL2D || kind == QPLAN_NPU_OP_AVG_POOL2D) {
+      op->window[0] = static_cast<uint32_t>(between(1, is_long ? 3 : h));
+      op->window[1] = static_cast<uint32_t>(between(1, is_long ? 3 : w));
+      set_window(op, &h, &w, op->window[0], op->window[1], true);
+      if (kind == QPLAN_NPU_OP_AVG_POOL2D && contract_ == QPLAN_NPU_F32E) {
+        if (between(0, 1) == 0) op->flags |= QPLAN_NPU_OP_COUNT_INCLUDE_PAD;
+        op->num_scales = 2;
+        op->scales = constants(kF32, std::vector<float>{real(0.01, 0.1), real(0.01, 0.1)});
+      } else if (kind == QPLAN_NPU_OP_AVG_POOL2D) {
+        op->output_zero_point = op->input_zero_points[0] =
+            zero_point(capabilities_.input_zero_point & capabilities_.output_zero_point);
+      }
+    }
+    op->output = output({1, h, w, channels}, has_second);
   }
 
   void set_add_scales(qplan_oplist_op* op) {
@@ -240,7 +357,7 @@ class Generator {
   }
 
   // The list, operator by operator, on memory of our own.
-  void finish() {
+  void compute() {
     qplan_oplist list = {};
     (void)qplan_oplist_open(workload_.blob.data(), workload_.blob.size(), &list, nullptr);
     std::vector<std::vector<uint64_t>> memories;  // aligned for int32 and float
@@ -273,6 +390,8 @@ class Generator {
   const qplan_npu_capabilities& capabilities_;
   Size size_;
   uint32_t attempt_;
+  bool is_plain_;
+  int64_t pack_ = 1;  // channels come in multiples of it
   std::mt19937 random_;
   OplistWriter writer_;
   Workload workload_;
@@ -282,41 +401,66 @@ class Generator {
   uint32_t result_ = 0;
 };
 
-bool is_supported(const Workload& workload, const Ask& ask) {
+// Calls see(operator, its number) with each operator of a list, whose constants have data.
+template <typename See>
+void for_each_operator(const std::vector<uint8_t>& blob, See see) {
   qplan_oplist list = {};
-  (void)qplan_oplist_open(workload.blob.data(), workload.blob.size(), &list, nullptr);
+  (void)qplan_oplist_open(blob.data(), blob.size(), &list, nullptr);
   std::vector<void*> slots(list.header.num_slots, nullptr);
   std::vector<uint64_t> constants(list.header.total_bytes / 8 + 1);
   const qplan_oplist_slot carried = qplan_oplist_slot_at(&list, 0);
   slots[0] = constants.data();
-  std::copy_n(workload.blob.data() + carried.data_offset, carried.bytes, static_cast<uint8_t*>(slots[0]));
+  std::copy_n(blob.data() + carried.data_offset, carried.bytes, static_cast<uint8_t*>(slots[0]));
   for (uint32_t i = 0; i < list.header.num_ops; ++i) {
     qplan_oplist_call call;
     qplan_oplist_bind(&list, i, slots.data(), &call);
-    if (!ask(call.op)) return false;
+    see(call.op);
   }
-  return true;
+}
+
+// "" or why the device does not take the workload.
+std::string refusal(const Workload& workload, const Ask& ask) {
+  std::string why;
+  for_each_operator(workload.blob, [&](const qplan_npu_op& op) {
+    if (why.empty()) why = ask(op);
+  });
+  return why;
 }
 
 }  // namespace
 
-Workload make_oplist_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size,
-                              uint32_t seed) {
-  constexpr uint32_t kTries = 200;
-  const uint32_t tries = size == Size::kEndless ? 6 : kTries;  // an endless one has megabytes
+Workload make_oplist_workload(const Source& source, Size size, uint32_t seed) {
+  constexpr uint32_t kMostTries = 240;
+  const uint32_t tries = tries_of(size);
+  std::string last;
   for (uint32_t attempt = 0; attempt < tries; ++attempt) {
-    Workload workload = Generator(capabilities, size, seed * kTries + attempt, attempt).run();
-    if (is_supported(workload, ask)) return workload;
+    Generator generator(source.capabilities, size, seed * kMostTries + attempt, attempt);
+    last = generator.draw();
+    if (!last.empty()) continue;
+    last = refusal(generator.workload(), source.ask);
+    Workload native;
+    if (last.empty() && has_compiler(source)) last = compile_native(source, generator.workload(), &native);
+    if (!last.empty()) {
+      last = generator.workload().text + ": " + last;
+      continue;
+    }
+    Workload workload = generator.finish();
+    if (has_compiler(source)) become_native(std::move(native), &workload);
+    return workload;
   }
-  throw Failed("supported refuses every one of " + std::to_string(tries) + " random operators");
+  throw Skipped("the device takes none of " + std::to_string(tries) +
+                " random operators; the last one: " + last);
 }
 
-Workload make_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size, uint32_t seed) {
-  for (const uint32_t format : capabilities.blob_formats) {
-    if (format == QPLAN_NPU_BLOB_OPLIST) return make_oplist_workload(capabilities, ask, size, seed);
-    if (format == QPLAN_NPU_BLOB_VTA) return make_vta_workload(capabilities, size, seed);
+void see_random_operators(uint32_t count, uint32_t seed, const See& see) {
+  qplan_npu_capabilities all = {};  // which say nothing, so that anything is drawn
+  all.max_buffer_bytes = UINT64_MAX;
+  for (uint32_t i = 0; i < count; ++i) {
+    Generator generator(all, Size::kRandom, seed + i, i);
+    if (!generator.draw().empty()) continue;
+    for_each_operator(generator.workload().blob,
+                      [&](const qplan_npu_op& op) { see(op, generator.workload().text); });
   }
-  throw Skipped("the driver takes neither operator lists ('QOP1') nor VTA's streams ('VTA1')");
 }
 
 }  // namespace qplan::conformance

@@ -26,15 +26,18 @@ class SkeletonModel(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
+    def run_command(self, *arguments):
+        return subprocess.run([self.command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=300, check=False)
+
     def succeed(self, *arguments):
-        result = subprocess.run([self.command, *map(str, arguments)], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+        result = self.run_command(*arguments)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
-    def pack(self, model):
+    def pack(self, model, options=""):
         plan = self.folder / "model.qplan"
-        self.succeed("pack", model, "-o", plan, "--target-lib", self.device, "--target", "skeleton, cpu",
+        self.succeed("pack", model, "-o", plan, "--target-lib", self.device, "--target", f"skeleton{options}, cpu",
                      "--no-cost-gate")
         self.assertTrue(json.loads(self.succeed("inspect", plan, "--json"))["regions"])
         return plan
@@ -51,6 +54,43 @@ class SkeletonModel(unittest.TestCase):
         plain = self.folder / "plain.qplan"
         self.succeed("pack", DIGITS, "-o", plain)
         self.assertEqual(self.on_device(self.pack(DIGITS), DIGITS_INPUT), self.output(plain, DIGITS_INPUT))
+
+    def test_options_make_another_device(self):
+        arguments = ("explain", DIGITS, "--target-lib", self.device, "--no-cost-gate", "--json", "--target")
+        reasons = [reason for unit in json.loads(self.succeed(*arguments, "skeleton,window=2, cpu"))["units"]
+                   for verdict in unit["verdicts"] for reason in verdict["reasons"]]
+        self.assertIn("the window is larger than the device's: 3, limit 2",
+                      [reason["text"] for reason in reasons if reason["id"] == "skeleton.window"])
+        # The runtime hands the plan's options to the driver, whose hash says that it is this device.
+        plan, plain = self.pack(DIGITS, ",window=2"), self.folder / "plain.qplan"
+        self.succeed("pack", DIGITS, "-o", plain)
+        self.assertEqual(self.on_device(plan, DIGITS_INPUT), self.output(plain, DIGITS_INPUT))
+        other = self.run_command("run", plan, "--input", DIGITS_INPUT, "--driver", f"{self.device},window=3",
+                                 "--on-npu-failure", "fail")
+        self.assertNotEqual(other.returncode, 0)
+        self.assertIn("made for another device, or for other options", other.stderr)
+        wrong = self.run_command(*arguments, "skeleton,speed=2, cpu")
+        self.assertNotEqual(wrong.returncode, 0)
+        self.assertIn("skeleton: an option is not known; known: window", wrong.stderr)
+
+    def test_a_plan_of_another_format_says_which_driver_it_needs(self):
+        plan = self.pack(DIGITS)
+        text = "--driver sim takes programs of format 'VTA1', those of the plan for 'skeleton' are 'QOP1'; --driver LIB"
+        result = self.run_command("run", plan, "--input", DIGITS_INPUT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(text, result.stderr)
+        self.assertIn("npu: 0 of 2 regions on 'skeleton'", result.stdout)
+        result = self.run_command("run", plan, "--input", DIGITS_INPUT, "--on-npu-failure", "fail")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(text, result.stderr)
+
+    # sram and mul of the target vta, which this driver refuses: it is opened without them.
+    def test_a_driver_need_not_know_the_options_of_the_plans_target(self):
+        plan = self.folder / "vta.qplan"
+        self.succeed("pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--no-cost-gate")
+        result = self.run_command("run", plan, "--input", DIGITS_INPUT, "--driver", self.device)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("takes programs of format 'QOP1', those of the plan for 'vta' are 'VTA1'", result.stderr)
 
     @unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
     def test_models_give_their_golden_bytes(self):

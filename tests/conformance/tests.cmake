@@ -1,12 +1,19 @@
 # libqplan_vta_sim.so and the sample's driver pass the suite; the sample's driver with a fault does not.
 find_package(Threads REQUIRED)
 file(GLOB skeleton CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/samples/npu_driver_skeleton/*.c)
-# The sample's sources as a library of its own, and in a wrapper with faults.
+# The sample's sources as a library of its own, in a wrapper with faults, and with files replaced by those of a device
+# that takes less.
 add_library(qplan_npu_skeleton MODULE ${skeleton})
+set(limited ${skeleton})
+list(FILTER limited EXCLUDE REGEX "/(supported|blob|target)\\.c$")
+file(GLOB replaced CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/limited/*.c)
+add_library(qplan_npu_limited MODULE ${limited} ${replaced})
+set_target_properties(qplan_npu_limited PROPERTIES OUTPUT_NAME npu_limited)
+target_include_directories(qplan_npu_limited PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/samples/npu_driver_skeleton)
 add_library(qplan_npu_broken MODULE ${CMAKE_CURRENT_LIST_DIR}/broken_driver.cc ${skeleton})
 set_target_properties(qplan_npu_skeleton PROPERTIES OUTPUT_NAME npu_skeleton)
 set_target_properties(qplan_npu_broken PROPERTIES OUTPUT_NAME npu_broken CXX_STANDARD 17)
-foreach(library qplan_npu_skeleton qplan_npu_broken)
+foreach(library qplan_npu_skeleton qplan_npu_broken qplan_npu_limited)
   set_target_properties(${library} PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden)
   target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(${library} PRIVATE -Wall -Wextra -Wpedantic -ffp-contract=off)
@@ -33,3 +40,7 @@ set_tests_properties(conformance/broken_drivers PROPERTIES TIMEOUT 900)
 add_test(NAME conformance/skeleton_models
   COMMAND ${QPLAN_TEST_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/skeleton_model_test.py $<TARGET_FILE:qplan_command>
     $<TARGET_FILE:qplan_npu_skeleton>)
+add_test(NAME conformance/limited_devices
+  COMMAND ${QPLAN_TEST_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/limited_test.py $<TARGET_FILE:qplan_npu_conformance>
+    $<TARGET_FILE:qplan_npu_limited> $<TARGET_FILE:qplan_command>)
+set_tests_properties(conformance/limited_devices PROPERTIES TIMEOUT 900)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "qplan/npu_driver.h"
+#include "qplan/npu_target.h"
 
 namespace qplan::conformance {
 
@@ -27,22 +27,44 @@ struct Workload {
   // Output bytes of the device as those of the packed tensor.
   std::function<std::vector<uint8_t>(const std::vector<uint8_t>&)> unpack;
   std::vector<uint8_t> expected;
-  // The blob with its checksum made right again: for damage that only the reader's rules can find.
+  // The blob with its checksum made right again: for damage that only the reader's rules can find. Null of
+  // formats that this program does not know; they have no offsets either.
   std::function<void(std::vector<uint8_t>*)> seal;
   size_t header_bytes = 0, version_offset = 0, hash_offset = 0;
 };
 
-using Ask = std::function<bool(const qplan_npu_op&)>;
+// What `supported` has against an operator; "": it takes it. Failed for a status that is no answer.
+using Ask = std::function<std::string(const qplan_npu_op&)>;
 // kEndless: one operator, or one instruction, that takes a minute or more; nothing is expected of its output.
 enum class Size { kSmall, kRandom, kLong, kEndless };
-// The same seed gives the same workload. Operators that `ask` refuses are not used. Skipped where this
-// program cannot write for the driver's blob formats, or for what it assumes of its device.
-Workload make_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size, uint32_t seed);
+
+// Of whom workloads are made.
+struct Source {
+  const qplan_npu_capabilities& capabilities;
+  Ask ask;
+  const qplan_npu_target* target = nullptr;  // the packer's side of the same library; null: it has none
+  uint64_t config = 0;                       // of the target
+};
+// The same seed gives the same workload. Kinds, contracts and shapes are drawn until the device takes one.
+// Skipped, with what it said of the last, where it takes none, and where this program cannot write for its
+// blob formats.
+Workload make_workload(const Source& source, Size size, uint32_t seed);
 
 // oplist_workload.cc, vta_workload.cc
-Workload make_oplist_workload(const qplan_npu_capabilities& capabilities, const Ask& ask, Size size,
-                              uint32_t seed);
+Workload make_oplist_workload(const Source& source, Size size, uint32_t seed);
 Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed);
+
+// Any operators at all, whatever a device takes; parameters have data. text: for messages.
+using See = std::function<void(const qplan_npu_op& op, const std::string& text)>;
+void see_random_operators(uint32_t count, uint32_t seed, const See& see);
+
+// ---- native_workload.cc: formats of the device's own, by the target's `compile`
+// Whether the target writes a format that the device takes.
+bool has_compiler(const Source& source);
+// "" or why the compiler refuses the list.
+std::string compile_native(const Source& source, const Workload& list, Workload* native);
+// The workload of a list, with the blob of its native form.
+void become_native(Workload native, Workload* workload);
 
 // The operator by plain loops, on data; the output's bytes are written.
 void compute_reference(const qplan_npu_op& op);

@@ -1,0 +1,20 @@
+/* A format of the device's own, in the one place that knows blobs. */
+#include "tests/conformance/limited/limited.h"
+
+#define read_blob read_list
+#include "samples/npu_driver_skeleton/blob.c"
+#undef read_blob
+
+qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_reason* why) {
+  const size_t header = sizeof(LIMITED_MAGIC) - 1;
+  uint64_t i;
+  if (!limited_is("native")) return read_list(program, format, why);
+  if (format != LIMITED_FORMAT)
+    return refuse(why, QPLAN_NPU_E_UNSUPPORTED, LIMITED_FORMAT, format, "limited: another format");
+  if (program->bytes < header || memcmp(program->memory, LIMITED_MAGIC, header) != 0)
+    return refuse(why, QPLAN_NPU_E_BLOB, 0, 0, "limited: does not begin as a program of this device");
+  program->bytes -= header;
+  memmove(program->memory, program->memory + header, (size_t)program->bytes);
+  for (i = 0; i < program->bytes; ++i) program->memory[i] ^= 0xff;
+  return read_list(program, QPLAN_NPU_BLOB_OPLIST, why);
+}

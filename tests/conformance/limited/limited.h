@@ -1,0 +1,19 @@
+/* The sample's device with less in it: real devices that take a few things only. The environment
+ * (QPLAN_LIMITED) says which: one library for the suite, the packer and the runtime. Each file here includes
+ * the sample's of the same name and replaces a function of it, as a vendor would. */
+#ifndef QPLAN_TESTS_CONFORMANCE_LIMITED_LIMITED_H_
+#define QPLAN_TESTS_CONFORMANCE_LIMITED_LIMITED_H_
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A blob of the device's own: these eight bytes, then an operator list with all bits turned over. */
+#define LIMITED_FORMAT QPLAN_NPU_FOURCC('L', 'I', 'M', '1')
+#define LIMITED_MAGIC "limited\n"
+
+static inline int limited_is(const char* kind) {
+  const char* named = getenv("QPLAN_LIMITED");
+  return named != NULL && strcmp(named, kind) == 0;
+}
+
+#endif /* QPLAN_TESTS_CONFORMANCE_LIMITED_LIMITED_H_ */

@@ -1,0 +1,62 @@
+/* dense: fully connected layers alone. c16: channels in multiples of 16, one scale a layer, zero points and
+ * borders of 0. acc32: accumulators alone. nothing: no operator at all. native: a blob format of its own.
+ * contradicts: c16 whose `supported` forgets it. no_answer: `supported` mistakes config for a device. */
+#include "tests/conformance/limited/limited.h"
+
+#define check_op sample_check_op
+#define fill_capabilities sample_capabilities
+#include "samples/npu_driver_skeleton/supported.c"
+#undef check_op
+#undef fill_capabilities
+
+enum { LIMITED_RULE = 77 };
+
+void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* c) {
+  sample_capabilities(max_window, c);
+  if (limited_is("c16") || limited_is("contradicts")) {
+    c->channel_pack = 16;
+    c->input_zero_point = c->output_zero_point = c->pad_value = 0;
+    c->contracts = QPLAN_NPU_TFL2;
+    c->contracts_per_channel = 0;
+  }
+  if (limited_is("acc32")) {
+    c->contracts = c->contracts_per_channel = QPLAN_NPU_ACC32;
+    c->output_zero_point = 0;
+  }
+  if (limited_is("nothing")) c->contracts = c->contracts_per_channel = 0;
+  if (limited_is("native")) c->blob_formats[0] = LIMITED_FORMAT;
+}
+
+static int takes_c16(const qplan_npu_op* op) {
+  const DLTensor *x = op->inputs[0], *y = op->output;
+  int i;
+  for (i = 0; i < 2; ++i) {
+    if (op->input_zero_points[i] != 0) return 0;
+  }
+  for (i = 0; i < 4 && op->op == QPLAN_NPU_OP_CONV2D && (op->flags & QPLAN_NPU_OP_PAD_VALUE) != 0; ++i) {
+    if (op->pads[i] != 0 && op->pad_value != 0) return 0;
+  }
+  if (op->output_zero_point != 0 || op->contract != QPLAN_NPU_TFL2) return 0;
+  if ((op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE) && op->num_scales > 1) return 0;
+  return x->ndim > 0 && y->ndim > 0 && x->shape[x->ndim - 1] % 16 == 0 && y->shape[y->ndim - 1] % 16 == 0;
+}
+
+static int takes(const qplan_npu_op* op) {
+  if (limited_is("dense")) return op->op == QPLAN_NPU_OP_DENSE;
+  if (limited_is("c16")) return takes_c16(op);
+  if (limited_is("acc32")) return op->contract == QPLAN_NPU_ACC32;
+  return !limited_is("nothing");
+}
+
+qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op* op, qplan_npu_reason* reasons,
+                          uint32_t* num_reasons) {
+  const uint32_t room = num_reasons == NULL ? 0 : *num_reasons;
+  qplan_npu_status status;
+  if (limited_is("no_answer")) return QPLAN_NPU_E_ARGUMENT;
+  status = sample_check_op(max_window, op, reasons, num_reasons);
+  if (status != QPLAN_NPU_OK || takes(op)) return status;
+  *num_reasons = 1;
+  if (reasons != NULL && room > 0)
+    qplan_oplist_refuse(reasons, 0, LIMITED_RULE, QPLAN_OPLIST_NONE, 0, 0, "the device has no such unit");
+  return QPLAN_NPU_E_UNSUPPORTED;
+}

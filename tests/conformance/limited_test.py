@@ -1,0 +1,151 @@
+"""Devices that take a few things only: the suite draws what they take, skips with a reason where there is
+nothing, and models packed for them give the CPU's bytes.
+
+usage: limited_test.py PROGRAM LIMITED_DEVICE COMMAND [unittest's arguments]
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+SHARED = pathlib.Path(os.environ.get("QPLAN_SHARED", REPOSITORY.parent / "shared"))
+DIGITS = REPOSITORY / "samples" / "models" / "digits.tflite"
+DIGITS_INPUT = REPOSITORY / "tests" / "data" / "digits" / "digit7_input.bin"
+# The checks that run no program.
+WITHOUT_PROGRAMS = {"entry.version", "entry.functions", "struct.inputs", "device.open_close", "handle.device",
+                    "handle.others", "capabilities.sane", "supported.reasons", "supported.capabilities"}
+UNKNOWN_CHECKSUM = {"blob.resealed", "blob.version", "blob.hash"}
+
+
+def run(kind, *command):
+    return subprocess.run([str(word) for word in command], env=dict(os.environ, QPLAN_LIMITED=kind),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
+
+
+class Suite(unittest.TestCase):
+    program = ""
+    device = ""
+
+    def checks(self, kind, *arguments):
+        begin = time.monotonic()
+        result = run(kind, self.program, self.device, "--json", *arguments)
+        checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+        failed = {name: check["why"] for name, check in checks.items() if check["result"] == "fail"}
+        self.assertEqual(result.returncode, 1 if failed else 0)
+        return checks, failed, time.monotonic() - begin
+
+    def test_devices_that_take_something_are_tried_with_it(self):
+        for kind in ("dense", "c16", "acc32"):
+            with self.subTest(kind=kind):
+                checks, failed, _ = self.checks(kind)
+                self.assertEqual(failed, {})
+                self.assertEqual({n: c["why"] for n, c in checks.items() if c["result"] == "skip"}, {})
+
+    def test_a_format_of_the_devices_own_is_written_by_the_target(self):
+        checks, failed, _ = self.checks("native")
+        self.assertEqual(failed, {})
+        self.assertEqual({n for n, c in checks.items() if c["result"] == "skip"}, UNKNOWN_CHECKSUM)
+
+    def test_a_device_that_takes_nothing_is_done_at_once(self):
+        checks, failed, seconds = self.checks("nothing")
+        self.assertEqual(failed, {})
+        for name in WITHOUT_PROGRAMS:
+            self.assertEqual(checks[name]["result"], "pass", checks[name])
+        for name in ("job.results", "queue.bounded", "blob.flipped", "threads.smoke"):
+            self.assertEqual(checks[name]["result"], "skip", checks[name])
+            self.assertIn("takes none of", checks[name]["why"])
+            self.assertIn("the device has no such unit", checks[name]["why"])
+        self.assertLess(seconds, 120)  # each of the checks has as much
+
+    def test_a_library_that_contradicts_itself_fails(self):
+        _, failed, _ = self.checks("contradicts", "--only", "supported")
+        self.assertEqual(list(failed), ["supported.capabilities"])
+        self.assertIn("the device's capabilities have", failed["supported.capabilities"])
+
+
+class Packer(unittest.TestCase):
+    device = ""
+    command = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def succeed(self, kind, *arguments):
+        result = run(kind, self.command, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def pack(self, kind, model):
+        plan = self.folder / "model.qplan"
+        self.succeed(kind, "pack", model, "-o", plan, "--target-lib", self.device, "--target", "skeleton, cpu",
+                     "--no-cost-gate")
+        return plan
+
+    def explain(self, kind, model):
+        return json.loads(self.succeed(kind, "explain", model, "--target-lib", self.device, "--target",
+                                       "skeleton, cpu", "--no-cost-gate", "--json"))
+
+    def output(self, kind, plan, data):
+        folder = self.folder / "out"
+        self.succeed(kind, "run", plan, "--input", data, "--output-dir", folder, "--driver", self.device,
+                     "--on-npu-failure", "fail", "--npu-verify")
+        return (folder / "output0.bin").read_bytes()
+
+    def composites(self, kind, model):
+        units = self.explain(kind, model)["units"]
+        return {unit["composite"] for unit in units if unit["target"] == "skeleton"}
+
+    @unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
+    def test_networks_on_limited_devices_give_their_golden_bytes(self):
+        expected = {"acc32": {"qplan.qconv2d_acc32", "qplan.qdepthwise_acc32", "qplan.qdense_acc32"},
+                    "dense": {"qplan.qdense"}}
+        for kind, composites in expected.items():
+            found = set()
+            for model in ("kws_ref_model", "pretrainedResnet_quant"):
+                path = SHARED / "models" / f"{model}.tflite"
+                found |= self.composites(kind, path)
+                plan = self.pack(kind, path)
+                cases = sorted(case for case in (SHARED / "golden" / model).iterdir() if case.is_dir())
+                self.assertTrue(cases, f"no golden case of '{model}'")
+                for case in cases:
+                    with self.subTest(kind=kind, model=model, case=case.name):
+                        self.assertEqual(self.output(kind, plan, case / "input0.bin"),
+                                         (case / "output0.bin").read_bytes())
+            self.assertEqual(found, composites)
+
+    def test_a_format_of_the_devices_own_runs(self):
+        plain = self.folder / "plain.qplan"
+        self.succeed("", "pack", DIGITS, "-o", plain)
+        self.succeed("", "run", plain, "--input", DIGITS_INPUT, "--output-dir", self.folder / "plain")
+        plan = self.pack("native", DIGITS)
+        self.assertIn("LIM1", self.succeed("native", "inspect", plan, "--json"))
+        self.assertEqual(self.output("native", plan, DIGITS_INPUT),
+                         (self.folder / "plain" / "output0.bin").read_bytes())
+
+    def test_a_library_is_told_that_it_contradicts_itself(self):
+        reasons = [reason for unit in self.explain("contradicts", DIGITS)["units"]
+                   for verdict in unit["verdicts"] for reason in verdict["reasons"]]
+        told = [reason for reason in reasons if "one of the two is wrong" in reason["text"]]
+        self.assertTrue(told)
+        self.assertTrue(all(reason["id"].startswith("skeleton.capabilities.") for reason in told), told)
+
+    def test_a_status_that_is_no_answer_is_named_once(self):
+        result = run("no_answer", self.command, "pack", DIGITS, "-o", self.folder / "x.qplan", "--target-lib",
+                     self.device, "--target", "skeleton, cpu")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.count("E_ARGUMENT"), 1, result.stderr)
+        self.assertIn("supported returned -1 (E_ARGUMENT)", result.stderr)
+
+
+if __name__ == "__main__":
+    Suite.program, Suite.device, Packer.command = sys.argv[1:4]
+    Packer.device = Suite.device
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -1,0 +1,70 @@
+// Programs in formats of the device's own: operator lists that the library's target compiles.
+#include <algorithm>
+#include <cstring>
+
+#include "qplan/npu_oplist.h"
+#include "tests/conformance/check.h"
+#include "tests/conformance/workload.h"
+
+namespace qplan::conformance {
+namespace {
+
+std::string format_text(uint32_t format) {
+  std::string text = "'";
+  for (int i = 0; i < 4; ++i) {
+    const auto c = static_cast<char>(format >> 8 * i);
+    text += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return text + "'";
+}
+
+}  // namespace
+
+bool has_compiler(const Source& source) {
+  if (source.target == nullptr || source.target->compile == nullptr) return false;
+  const auto& formats = source.capabilities.blob_formats;
+  return source.target->blob_format != 0 &&
+         std::ranges::find(formats, source.target->blob_format) != std::end(formats);
+}
+
+std::string compile_native(const Source& source, const Workload& list, Workload* native) {
+  const auto write = [](void* user, const void* bytes, uint64_t count) -> qplan_npu_status {
+    auto* to = static_cast<std::vector<uint8_t>*>(user);
+    const auto* from = static_cast<const uint8_t*>(bytes);
+    to->insert(to->end(), from, from + count);
+    return QPLAN_NPU_OK;
+  };
+  qplan_npu_reason why = {};
+  const qplan_npu_status status =
+      source.target->compile(source.config, list.blob.data(), list.blob.size(), write, &native->blob, &why);
+  if (status == QPLAN_NPU_OK) {
+    require(!native->blob.empty(), "compile of " + list.text + " wrote no byte");
+    native->format = source.target->blob_format;
+    return "";
+  }
+  const std::string text(why.text, strnlen(why.text, sizeof(why.text)));
+  return "compile returned " + status_text(status) + ": " + text;
+}
+
+void become_native(Workload native, Workload* workload) {
+  workload->format = native.format;
+  workload->blob = std::move(native.blob);
+  workload->seal = nullptr;
+  workload->header_bytes = workload->version_offset = workload->hash_offset = 0;
+  workload->text += ", compiled to " + format_text(native.format);
+}
+
+Workload make_workload(const Source& source, Size size, uint32_t seed) {
+  if (has_compiler(source)) return make_oplist_workload(source, size, seed);
+  std::string formats;
+  for (const uint32_t format : source.capabilities.blob_formats) {
+    if (format == QPLAN_NPU_BLOB_OPLIST) return make_oplist_workload(source, size, seed);
+    if (format == QPLAN_NPU_BLOB_VTA) return make_vta_workload(source.capabilities, size, seed);
+    if (format != 0) formats += (formats.empty() ? "" : ", ") + format_text(format);
+  }
+  throw Skipped("the driver takes " + (formats.empty() ? "no format" : formats) +
+                ", neither operator lists ('QOP1') nor VTA's streams ('VTA1'), and the library exports no "
+                "target whose compile writes one of them");
+}
+
+}  // namespace qplan::conformance
