@@ -102,7 +102,8 @@ Json report_json(const BenchOptions& options, const Session& session, const Step
   report["init_ns"] = session.init_ns();
   report["load_average"] = figures.load.average;
   report["warnings"] = warnings_of(session, figures);
-  if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
+  if (qplan_session_num_regions(session.get()) > 0)
+    report["npu"] = npu_json(session.get(), session.verifies());
   if (options.per_step) {
     report["peak_gmac_per_s"] = figures.peak_gmacs > 0 ? Json(figures.peak_gmacs) : Json();
     report["steps"] = steps_json({session, steps, figures.peak_gmacs, figures.schedules});
@@ -192,7 +193,7 @@ void run(const BenchOptions& options) {
   } else {
     if (options.per_step) print(steps_text({session, steps, figures.peak_gmacs, figures.schedules}));
     print(summary_text(session, figures));
-    print(npu_text(session.get()));
+    print(npu_text(session.get(), session.verifies()));
   }
   check_mismatches(session.get());
 }

@@ -78,6 +78,8 @@ class NpuDevices {
   [[nodiscard]] std::string write_error() const;
   // Closes the devices, after the sessions that use them.
   void close();
+  // The CPU repeats what a device did.
+  [[nodiscard]] bool verifies() const { return (flags_ & QPLAN_NPU_VERIFY) != 0; }
 
  private:
   static void log(void* user, uint32_t level, const char* text);
@@ -103,8 +105,9 @@ std::vector<qplan_region_info> region_infos(const qplan_session* session);
 std::vector<qplan_device_info> device_infos(const qplan_session* session);
 // "npu: 3 of 3 regions on 'vta' (vta-sim), 12.3 M cycles, 2 copies (150.5 kB)" and a line for each reason why
 // something did not run there; "" where the plan has no regions.
-std::string npu_text(const qplan_session* session);
-nlohmann::ordered_json npu_json(const qplan_session* session);
+// verifies: the CPU ran each region after its device, which counts as its runs too.
+std::string npu_text(const qplan_session* session, bool verifies);
+nlohmann::ordered_json npu_json(const qplan_session* session, bool verifies);
 // Failure where the device's bytes were not the CPU's.
 void check_mismatches(const qplan_session* session);
 

@@ -138,23 +138,30 @@ std::string region_name(const qplan_region_info& region) {
   return region.name[0] != '\0' ? one_line(region.name) : "step " + std::to_string(region.step);
 }
 
+// Runs in place of the device.
+uint64_t fallback_runs(const qplan_region_info& region, bool verifies) {
+  return region.cpu_runs - (verifies ? std::min(region.device_runs, region.cpu_runs) : 0);
+}
+
 // What happened: every run so far was on the device; before the first, whether that will be.
-bool is_on_device(const qplan_region_info& region) {
-  return region.device_runs + region.cpu_runs > 0 ? region.cpu_runs == 0 : region.on_device != 0;
+bool is_on_device(const qplan_region_info& region, bool verifies) {
+  const uint64_t cpu_runs = fallback_runs(region, verifies);
+  return region.device_runs + cpu_runs > 0 ? cpu_runs == 0 : region.on_device != 0;
 }
 
 // Why a region did not run on its device, or had trouble there; "" where all went well. A device that was
 // lost after the region's last run is no trouble of this region.
-std::string trouble(const qplan_region_info& region) {
+std::string trouble(const qplan_region_info& region, bool verifies) {
   const std::string text = region.text[0] != '\0' ? one_line(region.text) : qplan_status_name(region.status);
+  const uint64_t cpu_runs = fallback_runs(region, verifies);
   if (region.failures > 0) {
-    return plural(region.failures, "job failed", "jobs failed") + ", " +
-           plural(region.cpu_runs, "run", "runs") + " on the cpu: " + text;
+    return plural(region.failures, "job failed", "jobs failed") + ", " + plural(cpu_runs, "run", "runs") +
+           " on the cpu: " + text;
   }
-  if (is_on_device(region)) return "";
+  if (is_on_device(region, verifies)) return "";
   if (region.device_runs == 0) return "on the cpu: " + text;
-  return plural(region.cpu_runs, "run", "runs") + " of " +
-         std::to_string(region.device_runs + region.cpu_runs) + " on the cpu: " + text;
+  return std::to_string(cpu_runs) + " of " + plural(region.device_runs + cpu_runs, "run", "runs") +
+         " on the cpu: " + text;
 }
 
 }  // namespace
@@ -177,7 +184,7 @@ std::vector<qplan_device_info> device_infos(const qplan_session* session) {
   return infos;
 }
 
-std::string npu_text(const qplan_session* session) {
+std::string npu_text(const qplan_session* session, bool verifies) {
   const std::vector<qplan_region_info> regions = region_infos(session);
   std::string text;
   for (const qplan_device_info& device : device_infos(session)) {
@@ -200,7 +207,7 @@ std::string npu_text(const qplan_session* session) {
   // Regions with the same reason share a line.
   std::vector<std::pair<std::string, std::vector<std::string>>> troubles;
   for (const qplan_region_info& region : regions) {
-    const std::string why = trouble(region);
+    const std::string why = trouble(region, verifies);
     if (why.empty()) continue;
     auto found =
         std::find_if(troubles.begin(), troubles.end(), [&](const auto& t) { return t.first == why; });
@@ -215,7 +222,7 @@ std::string npu_text(const qplan_session* session) {
   return text;
 }
 
-Json npu_json(const qplan_session* session) {
+Json npu_json(const qplan_session* session, bool verifies) {
   Json json;
   json["devices"] = Json::array();
   for (const qplan_device_info& device : device_infos(session)) {
@@ -239,7 +246,7 @@ Json npu_json(const qplan_session* session) {
     json["regions"].push_back({{"name", region.name},
                                {"step", region.step},
                                {"target", region.target},
-                               {"on_device", is_on_device(region)},
+                               {"on_device", is_on_device(region, verifies)},
                                {"next_on_device", region.on_device != 0},
                                {"status", qplan_status_name(region.status)},
                                {"operators", region.num_operators},

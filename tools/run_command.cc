@@ -211,13 +211,14 @@ void print_json(const RunOptions& options, const std::vector<Run>& runs, const S
   const auto add = [&](Json& to, size_t r) {
     to["invoke_ns"] = runs[r].invoke_ns;
     if (r == 0 && runs.size() == 1 && qplan_session_num_regions(session.get()) > 0)
-      to["npu"] = npu_json(session.get());
+      to["npu"] = npu_json(session.get(), session.verifies());
     to["outputs"] = outputs_json(options, runs[r].outputs, labels, scored, r, runs.size());
   };
   if (runs.size() == 1) {
     add(report, 0);
   } else {
-    if (qplan_session_num_regions(session.get()) > 0) report["npu"] = npu_json(session.get());
+    if (qplan_session_num_regions(session.get()) > 0)
+      report["npu"] = npu_json(session.get(), session.verifies());
     report["runs"] = Json::array();
     for (size_t r = 0; r < runs.size(); ++r) {
       Json entry;
@@ -316,7 +317,7 @@ void run(const RunOptions& options) {
       if (options.output_dir.empty() && !scored) print_outputs(runs[r].outputs);
       if (scored) print_top(runs[r].outputs[*scored], labels, options.top);
     }
-    print(npu_text(session.get()));
+    print(npu_text(session.get(), session.verifies()));
   }
   record.finish(session.get(), session.write_error());
   check_mismatches(session.get());

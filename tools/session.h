@@ -64,6 +64,7 @@ class Session {
   [[nodiscard]] qplan_session* get() const { return session_; }
   // The simulator's failure to write so far; "": none.
   [[nodiscard]] std::string write_error() const { return npu_.write_error(); }
+  [[nodiscard]] bool verifies() const { return npu_.verifies(); }
   // Ends the session and closes its devices: the last files are written now. Failure where one could not be.
   void close();
   // How long it took to allocate the memories and to init the session in them.

@@ -103,6 +103,12 @@ class RunOnDevices(NpuTest):
         result = run("run", self.npu_plan, "--input", self.digit_input(5), *absent, "--on-npu-failure", "fail")
         self.assertEqual(result.returncode, 1)
 
+    def test_runs_that_verify_are_no_fallback(self):
+        run_on_both = ("run", self.npu_plan, "--input", self.digit_input(6), "--npu-verify")
+        self.assertEqual(len(re.findall("(?m)^npu: ", self.succeed(*run_on_both))), 1)
+        for region in self.succeed_json(*run_on_both, "--json")["npu"]["regions"]:
+            self.assertEqual((region["on_device"], region["device_runs"], region["cpu_runs"]), (True, 1, 1))
+
     def test_after_a_device_is_lost_regions_are_counted_where_they_ran(self):
         plan = self.folder / "three.qplan"
         pins = (word for name in ("block1/add", "block2/add") for word in ("--pin", f"{name}=cpu"))
