@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/zip_archive.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/pack_and_run.h"
@@ -49,7 +49,7 @@ const std::vector<int64_t> kSmallShape = {1, 2, 4, 4};
 // The archive with one entry changed.
 Bytes with_entry(const Bytes& archive, const std::string& name,
                  const std::function<Bytes(const Bytes&)>& change) {
-  pt::ZipArchive zip(archive);
+  importer::ZipArchive zip(archive);
   ZipBuilder builder;
   // PyTorch's order: the first entry names the folder.
   std::vector<std::string> names = zip.names_under("");

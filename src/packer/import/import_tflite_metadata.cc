@@ -6,9 +6,9 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
-#include "src/packer/import/pytorch/zip_archive.h"
 #include "src/packer/import/tflite/metadata_subset_generated.h"
 #include "src/packer/import/tflite/model_file.h"
+#include "src/packer/import/zip_archive.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
 
@@ -96,7 +96,7 @@ Json output_json(const tflite_metadata::TensorMetadata& tensor, std::span<const 
   const tflite_metadata::AssociatedFile* labels = labels_file(tensor);
   if (labels == nullptr) return json;
   const std::string name = labels->name()->str();
-  pt::ZipArchive archive(file);
+  importer::ZipArchive archive(file);
   if (!archive.has(name))
     invalid(cat("labels ", importer::quoted(name), " are not among the model's associated files"));
   json["labels"] = lines_of(archive.read(name), name);

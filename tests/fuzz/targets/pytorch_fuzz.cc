@@ -1,7 +1,7 @@
 // A .pt archive, to the packer; what packs runs. Mutants are sound zips, of which one entry is changed as
 // what it is: pickles by opcodes, code by tokens, storages by bytes.
 #include "src/packer/error.h"
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/zip_archive.h"
 #include "tests/fuzz/model_oracle.h"
 #include "tests/fuzz/mutators/pickle.h"
 #include "tests/fuzz/mutators/tokens.h"
@@ -18,7 +18,7 @@ struct Entry {
 
 bool read(const uint8_t* data, size_t size, std::vector<Entry>* entries) {
   try {
-    pt::ZipArchive zip({data, size});
+    importer::ZipArchive zip({data, size});
     const auto add = [&](const std::string& name) {
       const auto contents = zip.read(name);
       entries->push_back({name, {contents.begin(), contents.end()}});

@@ -181,7 +181,7 @@ class PytorchTensor : public ::testing::Test {
     ZipBuilder zip;
     zip.add("net/0", bytes_of(numbers));
     const Bytes bytes = zip.build();
-    pt::ZipArchive archive(bytes);
+    importer::ZipArchive archive(bytes);
     ValueTable values;
     pt::TensorReader reader(archive, values);
     try {

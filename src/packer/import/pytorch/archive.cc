@@ -5,7 +5,8 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/zip_archive.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {
@@ -20,7 +21,7 @@ std::string prefix_of(const std::string& first_name) {
   return slash == std::string::npos ? "" : first_name.substr(0, slash + 1);
 }
 
-[[noreturn]] void refuse_other_kind(const ZipArchive& zip, const std::string& prefix) {
+[[noreturn]] void refuse_other_kind(const importer::ZipArchive& zip, const std::string& prefix) {
   if (zip.has(prefix + "data.pkl")) {
     throw PackError(
         QPLAN_MODEL_UNSUPPORTED,
@@ -38,7 +39,7 @@ std::string prefix_of(const std::string& first_name) {
   invalid("the zip has no constants.pkl: it is no TorchScript archive");
 }
 
-Ref read_pickle_entry(ZipArchive& zip, const std::string& entry, const std::string& storage_prefix,
+Ref read_pickle_entry(importer::ZipArchive& zip, const std::string& entry, const std::string& storage_prefix,
                       ValueTable& values) {
   const std::span<const uint8_t> bytes = zip.read(entry);
   try {

@@ -14,7 +14,7 @@
 
 #include "src/packer/import/pytorch/script_parser.h"
 #include "src/packer/import/pytorch/value.h"
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/zip_archive.h"
 
 namespace qplan::pt {
 
@@ -32,7 +32,8 @@ struct TensorScales {
 
 class TensorReader {
  public:
-  TensorReader(ZipArchive& archive, const ValueTable& values) : archive_(archive), values_(values) {}
+  TensorReader(importer::ZipArchive& archive, const ValueTable& values)
+      : archive_(archive), values_(values) {}
 
   ScalarType type(const Tensor& tensor) const;
   // Row-major, packed, whatever the strides. PackError where sizes, strides and offset do not fit the storage
@@ -47,7 +48,7 @@ class TensorReader {
  private:
   std::vector<uint8_t> gather(const Tensor& tensor);
 
-  ZipArchive& archive_;
+  importer::ZipArchive& archive_;
   const ValueTable& values_;
   uint64_t charged_ = 0;
 };
@@ -72,7 +73,7 @@ class Archive {
  private:
   ScriptFile* find_file(std::string_view qualified_name);
 
-  ZipArchive zip_;
+  importer::ZipArchive zip_;
   std::string prefix_;  // "net/"
   ValueTable values_;
   TensorReader tensors_;

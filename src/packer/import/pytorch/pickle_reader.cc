@@ -5,7 +5,7 @@
 #include "src/packer/error.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

@@ -1,7 +1,7 @@
 #include "src/packer/import/pytorch/script_parser.h"
 
 #include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

@@ -5,7 +5,7 @@
 #include "src/base/checked.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/zip_archive.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
 
@@ -105,8 +105,8 @@ std::vector<uint8_t> TensorReader::gather(const Tensor& tensor) {
   }
   // Strides of 0 repeat elements: a small file could ask for any number of them.
   const auto size = static_cast<uint64_t>(type.size_bytes());
-  if (size > content_budget(archive_.size_bytes()) - charged_) {
-    invalid(cat("the tensors take more than ", kContentBytesPerFileByte, " times the file's size"));
+  if (size > importer::content_budget(archive_.size_bytes()) - charged_) {
+    invalid(cat("the tensors take more than ", importer::kContentBytesPerFileByte, " times the file's size"));
   }
   charged_ += size;
 

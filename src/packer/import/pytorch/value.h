@@ -95,7 +95,7 @@ const char* kind_name(const Value& value);
 
 class ValueTable {
  public:
-  // PackError when the table is full (zip_archive.h). References to values stay good only until the next add.
+  // PackError when the table is full (limits.h). References to values stay good only until the next add.
   Ref add(Value value);
   Value& at(Ref ref) { return values_.at(ref.index); }
   const Value& at(Ref ref) const { return values_.at(ref.index); }

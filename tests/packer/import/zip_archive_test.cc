@@ -1,14 +1,15 @@
 // Zip files, sound and hostile.
+#include "src/packer/import/zip_archive.h"
+
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/import/pytorch/zip_archive.h"
 #include "tests/packer/import/pytorch_builder.h"
 
-namespace qplan::pytorch_test::pytorch_zip_test {
+namespace qplan::pytorch_test::zip_archive_test {
 namespace {
 
-using pt::ZipArchive;
+using importer::ZipArchive;
 
 Bytes sample() {
   Bytes bytes(1000);
@@ -32,7 +33,7 @@ std::string error_of(const Bytes& zip, const std::string& name) {
   return "read";
 }
 
-TEST(PytorchZip, StoredDeflatedAndZip64EntriesAreRead) {
+TEST(ZipArchive, StoredDeflatedAndZip64EntriesAreRead) {
   ZipBuilder zip;
   zip.add("a/stored", sample());
   zip.add("a/deflated", sample(), true);
@@ -48,13 +49,13 @@ TEST(PytorchZip, StoredDeflatedAndZip64EntriesAreRead) {
   EXPECT_EQ(error_of(bytes, "a/other"), "the archive has no entry 'a/other'");
 }
 
-TEST(PytorchZip, NamesThatLookLikePathsAreOnlyNames) {
+TEST(ZipArchive, NamesThatLookLikePathsAreOnlyNames) {
   ZipBuilder zip;
   zip.add("../../etc/passwd", sample());
   EXPECT_EQ(read(zip.build(), "../../etc/passwd"), sample());
 }
 
-TEST(PytorchZip, EveryTruncationIsRefused) {
+TEST(ZipArchive, EveryTruncationIsRefused) {
   ZipBuilder zip;
   zip.add("a", sample(), true);
   const Bytes whole = zip.build();
@@ -64,7 +65,7 @@ TEST(PytorchZip, EveryTruncationIsRefused) {
   }
 }
 
-TEST(PytorchZip, DamageIsNoticed) {
+TEST(ZipArchive, DamageIsNoticed) {
   const auto error_after = [](auto&& change) {
     ZipBuilder zip;
     change(zip.add("a", sample(), true));
@@ -84,14 +85,14 @@ TEST(PytorchZip, DamageIsNoticed) {
   }
 }
 
-TEST(PytorchZip, TwoEntriesOfOneNameAreRefused) {
+TEST(ZipArchive, TwoEntriesOfOneNameAreRefused) {
   ZipBuilder zip;
   zip.add("a", sample());
   zip.add("a", {});
   EXPECT_EQ(error_of(zip.build(), "a"), "entry 'a' occurs twice");
 }
 
-TEST(PytorchZip, BombsAreRefusedBeforeTheyAreInflated) {
+TEST(ZipArchive, BombsAreRefusedBeforeTheyAreInflated) {
   ZipBuilder zip;
   auto& entry = zip.add("a", sample(), true);
   entry.zip64 = true;
@@ -99,19 +100,19 @@ TEST(PytorchZip, BombsAreRefusedBeforeTheyAreInflated) {
   EXPECT_EQ(error_of(zip.build(), "a"), "entry 'a': the entries take more than 16 times the file's size");
 }
 
-TEST(PytorchZip, EntriesTogetherAreBounded) {
+TEST(ZipArchive, EntriesTogetherAreBounded) {
   const Bytes zeros(16 << 20);
   ZipBuilder zip;
   for (int i = 0; i < 5; ++i) zip.add("a" + std::to_string(i), zeros, true);
   const Bytes bytes = zip.build();
-  ASSERT_LT(pt::content_budget(bytes.size()), 5 * zeros.size());
+  ASSERT_LT(importer::content_budget(bytes.size()), 5 * zeros.size());
   ZipArchive archive(bytes);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(archive.read("a" + std::to_string(i)).size(), zeros.size());
   EXPECT_THROW(archive.read("a4"), PackError);
   EXPECT_EQ(archive.read("a3").size(), zeros.size()) << "what was read stays";
 }
 
-TEST(PytorchZip, DirectoriesThatPromiseTooMuchAreRefused) {
+TEST(ZipArchive, DirectoriesThatPromiseTooMuchAreRefused) {
   ZipBuilder zip;
   zip.add("a", sample());
   const Bytes whole = zip.build();
@@ -124,4 +125,4 @@ TEST(PytorchZip, DirectoriesThatPromiseTooMuchAreRefused) {
 }
 
 }  // namespace
-}  // namespace qplan::pytorch_test::pytorch_zip_test
+}  // namespace qplan::pytorch_test::zip_archive_test

@@ -1,7 +1,6 @@
-// Limits of a PyTorch archive. Archives are untrusted: a small file can describe any amount of work, so that
-// each kind of work is counted against one of these.
-#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_ZIP_ARCHIVE_H_
-#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_ZIP_ARCHIVE_H_
+// Zip files, which PyTorch's archives are and which TFLite models may have appended.
+#ifndef QPLAN_SRC_PACKER_IMPORT_ZIP_ARCHIVE_H_
+#define QPLAN_SRC_PACKER_IMPORT_ZIP_ARCHIVE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,32 +10,16 @@
 #include <string_view>
 #include <vector>
 
-namespace qplan::pt {
+namespace qplan::importer {
 
-// Contents of zip entries, and, counted separately, bytes of constants.
+// A small file can describe any amount of work: the contents of all entries that are read, counted together,
+// are limited to this. PyTorch's constants, counted separately, are too.
 inline constexpr uint64_t kContentBytesPerFileByte = 16;
 constexpr uint64_t content_budget(uint64_t file_size) {
   return (uint64_t{64} << 20) + kContentBytesPerFileByte * file_size;
 }
 
-// Values that the pickles and the code make: a network of 1,000 layers has some 50,000.
-inline constexpr size_t kMaxValues = 1'000'000;
-// Bytes of names and strings of these values, which may be one string that is remembered and used again.
-inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
-// Bytes of one name. A pickle may use what it remembers any number of times: what a use copies is short.
-inline constexpr size_t kMaxNameBytes = 1024;
-// Tokens of the code that is read: the same network has some 200,000.
-inline constexpr size_t kMaxTokens = 2'000'000;
-// Marks of a pickle that wait for their end.
-inline constexpr size_t kMaxMarks = 1000;
-// Statements and operators that are read while forward is followed through the modules.
-inline constexpr size_t kMaxSteps = 1'000'000;
-// Nesting of brackets in one expression, and of expressions and calls while they are followed.
-inline constexpr size_t kMaxExpressionDepth = 200;
-inline constexpr size_t kMaxCallDepth = 1000;
-
 // A zip file in memory, read-only: nothing is ever written to a path. The file is untrusted.
-
 // Stored and deflated entries, zip64 or not, as PyTorch and common tools write them; one part, not encrypted.
 class ZipArchive {
  public:
@@ -45,6 +28,8 @@ class ZipArchive {
 
   const std::string& first_name() const { return first_name_; }
   bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  // Of an entry that is there, as the directory says.
+  uint64_t entry_bytes(std::string_view name) const { return entries_.find(name)->second.size; }
   std::vector<std::string> names_under(std::string_view prefix) const;
   // Contents of an entry, which live as long as the archive. The first call inflates and checks length and
   // CRC. PackError when there is no such entry, when it is damaged, or when the entries read so far take more
@@ -74,6 +59,6 @@ class ZipArchive {
   uint64_t charged_ = 0;
 };
 
-}  // namespace qplan::pt
+}  // namespace qplan::importer
 
-#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_ZIP_ARCHIVE_H_
+#endif  // QPLAN_SRC_PACKER_IMPORT_ZIP_ARCHIVE_H_

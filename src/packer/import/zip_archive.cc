@@ -1,6 +1,6 @@
 // Format: PKWARE's APPNOTE 6.3, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16
 // (ends), 4.5.3 (zip64 field).
-#include "src/packer/import/pytorch/zip_archive.h"
+#include "src/packer/import/zip_archive.h"
 
 #include <zlib.h>
 
@@ -12,11 +12,8 @@
 #include "src/packer/import/messages.h"
 #include "src/packer/ir/cat.h"
 
-namespace qplan::pt {
+namespace qplan::importer {
 namespace {
-
-using importer::invalid;
-using importer::quoted;
 
 constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50;
 constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
@@ -236,4 +233,4 @@ std::span<const uint8_t> ZipArchive::read(std::string_view name) {
   return entry.contents;
 }
 
-}  // namespace qplan::pt
+}  // namespace qplan::importer

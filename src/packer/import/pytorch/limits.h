@@ -1,0 +1,28 @@
+// Limits of a PyTorch archive. Archives are untrusted: a small file can describe any amount of work, so that
+// each kind of work is counted against one of these, and contents against zip_archive.h's.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
+
+#include <cstddef>
+
+namespace qplan::pt {
+
+// Values that the pickles and the code make: a network of 1,000 layers has some 50,000.
+inline constexpr size_t kMaxValues = 1'000'000;
+// Bytes of names and strings of these values, which may be one string that is remembered and used again.
+inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+// Bytes of one name. A pickle may use what it remembers any number of times: what a use copies is short.
+inline constexpr size_t kMaxNameBytes = 1024;
+// Tokens of the code that is read: the same network has some 200,000.
+inline constexpr size_t kMaxTokens = 2'000'000;
+// Marks of a pickle that wait for their end.
+inline constexpr size_t kMaxMarks = 1000;
+// Statements and operators that are read while forward is followed through the modules.
+inline constexpr size_t kMaxSteps = 1'000'000;
+// Nesting of brackets in one expression, and of expressions and calls while they are followed.
+inline constexpr size_t kMaxExpressionDepth = 200;
+inline constexpr size_t kMaxCallDepth = 1000;
+
+}  // namespace qplan::pt
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_LIMITS_H_
