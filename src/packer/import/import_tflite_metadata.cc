@@ -1,9 +1,12 @@
-// What a .tflite file says of its inputs and outputs for people: "TFLITE_METADATA", a flatbuffer of its own
-// in one of the model's buffers, and the files that it names, in a zip after the model.
+// Reads what a .tflite file says of its inputs and outputs for people: "TFLITE_METADATA" is a flatbuffer of
+// its own in one of the model's buffers, and the files that it names are in a zip after the model. All of it
+// is untrusted: the work and the memory for one model are limited, whatever its tensors and outputs share.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
+#include "format/plan_view.h"
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/tflite/metadata_subset_generated.h"
@@ -19,38 +22,71 @@ using ir::Json;
 using tfl::invalid;
 using tfl::ModelFile;
 
-// A network with more classes than ImageNet's 21,841 names none of them in practice.
+// Of all outputs together, since one small file may name the labels of each. A network with more classes than
+// ImageNet's 21,841 names none of them in practice.
 constexpr size_t kMaxLabels = 100'000;
 constexpr size_t kMaxLabelBytes = size_t{4} << 20;
-constexpr size_t kMaxChannels = 4096;
+// Means and standard deviations of all inputs together.
+constexpr size_t kMaxNumbers = 65'536;
 
 template <typename Vector>
 size_t count_of(const Vector* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
-// The names of a text, one a line; empty lines at the end do not count.
-Json lines_of(std::span<const uint8_t> text, const std::string& file) {
-  if (text.size() > kMaxLabelBytes)
-    invalid(cat("labels ", importer::quoted(file), ": ", text.size(), " bytes, expected at most ",
-                kMaxLabelBytes));
-  Json lines = Json::array();
-  std::string line;
-  for (const uint8_t byte : text) {
-    if (byte == '\n') {
-      lines.push_back(line);
-      line.clear();
-    } else if (byte != '\r') {
-      line += static_cast<char>(byte);
-    }
+// The label files of one model.
+class LabelFiles {
+ public:
+  explicit LabelFiles(std::span<const uint8_t> model) : model_(model) {}
+
+  Json read(const std::string& name) {
+    // Models whose metadata names no file have no zip.
+    if (!archive_) archive_.emplace(model_);
+    if (!archive_->has(name))
+      invalid(cat("labels ", importer::quoted(name), " are not among the model's associated files"));
+    const uint64_t size = archive_->entry_bytes(name);
+    if (size > kMaxLabelBytes - bytes_) refuse(name, cat(bytes_ + size, " bytes"), kMaxLabelBytes);
+    bytes_ += size;
+    return lines_of(archive_->read(name), name);
   }
-  if (!line.empty()) lines.push_back(line);
-  while (!lines.empty() && lines.back() == "") lines.erase(lines.size() - 1);
-  if (lines.size() > kMaxLabels)
-    invalid(
-        cat("labels ", importer::quoted(file), ": ", lines.size(), " names, expected at most ", kMaxLabels));
-  return lines;
-}
+
+ private:
+  // The names of a text, one a line; empty lines at the end do not count.
+  Json lines_of(std::span<const uint8_t> text, const std::string& name) {
+    Json lines = Json::array();
+    std::string line;
+    size_t num_empty = 0;  // lines before this one that are not written yet
+    const auto end_line = [&] {
+      ++num_empty;
+      if (line.empty()) return;
+      if (num_empty > kMaxLabels - names_) refuse(name, cat("more than ", kMaxLabels, " names"), kMaxLabels);
+      names_ += num_empty;
+      for (; num_empty > 1; --num_empty) lines.push_back("");
+      lines.push_back(line);
+      num_empty = 0;
+      line.clear();
+    };
+    for (const uint8_t byte : text) {
+      if (byte == '\n') {
+        end_line();
+      } else if (byte != '\r') {
+        line += static_cast<char>(byte);
+      }
+    }
+    end_line();
+    return lines;
+  }
+
+  [[noreturn]] static void refuse(const std::string& name, const std::string& found, size_t expected) {
+    invalid(cat("labels ", importer::quoted(name), ": with those of the outputs before it, there are ", found,
+                ", expected at most ", expected, "; shorten the file"));
+  }
+
+  std::span<const uint8_t> model_;
+  std::optional<importer::ZipArchive> archive_;
+  uint64_t bytes_ = 0;  // of the files that were read, once for each output
+  size_t names_ = 0;
+};
 
 // Labels without a locale come first: a model may bring translations of them.
 const tflite_metadata::AssociatedFile* labels_file(const tflite_metadata::TensorMetadata& tensor) {
@@ -66,9 +102,13 @@ const tflite_metadata::AssociatedFile* labels_file(const tflite_metadata::Tensor
   return found;
 }
 
-Json numbers_of(const flatbuffers::Vector<float>* values, const char* what, bool may_be_zero) {
-  if (count_of(values) > kMaxChannels)
-    invalid(cat(what, ": ", count_of(values), " numbers, expected at most ", kMaxChannels));
+// num_numbers: of all inputs so far.
+Json numbers_of(const flatbuffers::Vector<float>* values, const char* what, bool may_be_zero,
+                size_t* num_numbers) {
+  *num_numbers += count_of(values);
+  if (*num_numbers > kMaxNumbers)
+    invalid(cat(what, ": with those of the inputs before it, there are ", *num_numbers,
+                " numbers, expected at most ", kMaxNumbers, "; write one for all channels"));
   Json numbers = Json::array();
   for (uint32_t i = 0; i < count_of(values); ++i) {
     const float value = values->Get(i);
@@ -79,35 +119,31 @@ Json numbers_of(const flatbuffers::Vector<float>* values, const char* what, bool
   return numbers;
 }
 
-Json input_json(const tflite_metadata::TensorMetadata& tensor) {
+Json input_json(const tflite_metadata::TensorMetadata& tensor, size_t* num_numbers) {
   Json json = Json::object();
   for (uint32_t i = 0; i < count_of(tensor.process_units()); ++i) {
     const auto* options = tensor.process_units()->Get(i)->options_as_NormalizationOptions();
     if (options == nullptr) continue;
-    json["mean"] = numbers_of(options->mean(), "mean", true);
-    json["std"] = numbers_of(options->std(), "std", false);
+    json["mean"] = numbers_of(options->mean(), "mean", true, num_numbers);
+    json["std"] = numbers_of(options->std(), "std", false, num_numbers);
     break;
   }
   return json;
 }
 
-Json output_json(const tflite_metadata::TensorMetadata& tensor, std::span<const uint8_t> file) {
+Json output_json(const tflite_metadata::TensorMetadata& tensor, LabelFiles* files) {
   Json json = Json::object();
   const tflite_metadata::AssociatedFile* labels = labels_file(tensor);
-  if (labels == nullptr) return json;
-  const std::string name = labels->name()->str();
-  importer::ZipArchive archive(file);
-  if (!archive.has(name))
-    invalid(cat("labels ", importer::quoted(name), " are not among the model's associated files"));
-  json["labels"] = lines_of(archive.read(name), name);
+  if (labels != nullptr) json["labels"] = files->read(labels->name()->str());
   return json;
 }
 
 template <typename Write>
 Json tensors_json(const flatbuffers::Vector<flatbuffers::Offset<tflite_metadata::TensorMetadata>>* tensors,
-                  size_t expected, const char* what, const Write& write) {
+                  size_t expected, size_t most, const char* what, const Write& write) {
   Json json = Json::array();
   if (count_of(tensors) == 0) return json;
+  if (tensors->size() > most) invalid(cat(tensors->size(), " ", what, ", expected at most ", most));
   if (tensors->size() != expected) invalid(cat(tensors->size(), " ", what, ", the model has ", expected));
   for (const auto* tensor : *tensors) json.push_back(write(*tensor));
   return json;
@@ -130,9 +166,14 @@ std::string tflite_metadata_json(std::span<const uint8_t> bytes) {
     if (count_of(graphs) == 0) return "";
     const tflite_metadata::SubGraphMetadata& graph = *graphs->Get(0);
     Json json;
-    json["inputs"] = tensors_json(graph.input_tensor_metadata(), file.inputs().size(), "inputs", input_json);
-    json["outputs"] = tensors_json(graph.output_tensor_metadata(), file.outputs().size(), "outputs",
-                                   [&](const auto& tensor) { return output_json(tensor, bytes); });
+    size_t num_numbers = 0;
+    LabelFiles files(bytes);
+    json["inputs"] =
+        tensors_json(graph.input_tensor_metadata(), file.inputs().size(), format::kMaxFunctionInputs,
+                     "inputs", [&](const auto& tensor) { return input_json(tensor, &num_numbers); });
+    json["outputs"] =
+        tensors_json(graph.output_tensor_metadata(), file.outputs().size(), format::kMaxFunctionOutputs,
+                     "outputs", [&](const auto& tensor) { return output_json(tensor, &files); });
     const auto is_empty = [](const Json& tensor) { return tensor.empty(); };
     if (std::ranges::all_of(json["inputs"], is_empty) && std::ranges::all_of(json["outputs"], is_empty))
       return "";

@@ -30,7 +30,8 @@ struct Spec {
   std::string contents = "zero\none\r\ntwo\n\n";
   uint8_t type = 2;  // TENSOR_AXIS_LABELS
   std::vector<float> mean = {127.5f}, std = {127.5f, 1, 2};
-  size_t num_outputs = 1;
+  size_t num_outputs = 1;  // of the metadata
+  size_t num_model_outputs = 1;
   bool has_zip = true;
 };
 
@@ -91,7 +92,7 @@ Bytes model_of(const Bytes& metadata, const Spec& spec) {
   b.op(tflite::BuiltinOperator_RELU, {x}, {y});
   b.metadata("min_runtime_version", text("1.5.0"));
   b.metadata("TFLITE_METADATA", metadata);
-  const Bytes model = b.finish({x}, {y});
+  const Bytes model = b.finish({x}, std::vector<int32_t>(spec.num_model_outputs, y));
   if (!spec.has_zip) return model;
   pytorch_test::ZipBuilder zip;
   zip.add("translated.txt", text("null\neins\nzwei\n"));
@@ -155,8 +156,39 @@ TEST(TfliteMetadata, WrongOnesSayWhatIsWrong) {
   refused({.std = {1, 0}}, "std 1 is not a finite number other than 0");
   refused({.num_outputs = 2}, "2 outputs, the model has 1");
   refused({.has_zip = false}, "zip");
-  refused({.contents = std::string(5 << 20, 'a')}, "bytes, expected at most");
-  refused({.contents = std::string(200'001, '\n') + "a"}, "names, expected at most");
+  refused({.contents = std::string(5 << 20, 'a')},
+          "there are 5242880 bytes, expected at most 4194304; shorten the file");
+  refused({.contents = std::string(200'001, '\n') + "a"},
+          "there are more than 100000 names, expected at most 100000; shorten the file");
+}
+
+// The same tensor may be any number of outputs, each of which may have the same file.
+TEST(TfliteMetadata, LimitsAreThoseOfAllOutputsTogether) {
+  const auto read = [](size_t num_outputs, const std::string& contents) {
+    Spec spec;
+    spec.contents = contents;
+    spec.num_outputs = spec.num_model_outputs = num_outputs;
+    return error_of(model_of(spec));
+  };
+  std::string many;
+  for (int i = 0; i < 40'000; ++i) many += "a\n";
+  EXPECT_TRUE(read(2, many).starts_with("read: ")) << read(2, many);
+  EXPECT_NE(read(3, many).find("more than 100000 names"), std::string::npos) << read(3, many);
+  const std::string large(3 << 20, 'a');
+  EXPECT_TRUE(read(1, large).starts_with("read: "));
+  EXPECT_NE(read(2, large).find("there are 6291456 bytes"), std::string::npos) << read(2, large);
+  EXPECT_TRUE(read(256, "a\n").starts_with("read: "));
+  EXPECT_NE(read(257, "a\n").find("257 outputs, expected at most 256"), std::string::npos) << read(257, "a");
+}
+
+TEST(TfliteMetadata, EmptyLinesCountWhereANameFollows) {
+  const auto labels = [](const std::string& contents) {
+    Spec spec;
+    spec.contents = contents;
+    return Json::parse(tflite_metadata_json(model_of(spec))).at("outputs").at(0).at("labels");
+  };
+  EXPECT_EQ(labels("\na\n\n\r\nb" + std::string(200'000, '\n')), Json::parse(R"(["", "a", "", "", "b"])"));
+  EXPECT_EQ(labels("\n\n"), Json::array());
 }
 
 // Every byte of the metadata and of the zip, damaged: read or refused, and the network is the same.
