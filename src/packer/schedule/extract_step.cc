@@ -237,12 +237,31 @@ class Extraction {
     const auto producer = text(names == nullptr ? nullptr : names->producer());
     const auto source = text(names == nullptr ? nullptr : names->source());
     const auto digest = text(names == nullptr ? nullptr : names->source_digest());
+    Offset<flatbuffers::Vector<float>> scales = 0;
+    Offset<flatbuffers::Vector<int32_t>> zero_points = 0;
+    // Nobody has verified that there is one for each tensor.
+    if (names != nullptr && format::count_of(names->scales()) == places_.size() &&
+        format::count_of(names->zero_points()) == places_.size()) {
+      std::vector<float> all_scales(places_.size());
+      std::vector<int32_t> all_zero_points(places_.size());
+      for (uint32_t t = 0; t < places_.size(); ++t) {
+        if (!places_[t].is_used) continue;
+        all_scales[t] = names->scales()->Get(t);
+        all_zero_points[t] = names->zero_points()->Get(t);
+      }
+      scales = builder.CreateVector(all_scales);
+      zero_points = builder.CreateVector(all_zero_points);
+    }
     format::NamesBuilder table(builder);
     table.add_tensors(tensor_names);
     table.add_steps(step_names);
     table.add_producer(producer);
     table.add_source(source);
     table.add_source_digest(digest);
+    if (!scales.IsNull()) {
+      table.add_scales(scales);
+      table.add_zero_points(zero_points);
+    }
     builder.Finish(table.Finish());
     return builder.Release();
   }

@@ -82,11 +82,11 @@ class RootBuilder {
   }
 
   Offset<format::Function> function(const format::Function& function) {
-    return format::CreateFunction(builder_, old(function.name()), old(function.inputs()),
-                                  old(function.outputs()), function.first_step(), function.num_steps(),
-                                  function.scratch_per_worker(), old(function.scratch_offsets()),
-                                  old(function.scratch_sizes()), function.overwrites_inputs(),
-                                  old(function.states()));
+    return format::CreateFunction(
+        builder_, old(function.name()), old(function.inputs()), old(function.outputs()),
+        function.first_step(), function.num_steps(), function.scratch_per_worker(),
+        old(function.scratch_offsets()), old(function.scratch_sizes()), function.overwrites_inputs(),
+        old(function.states()), old(function.self_checks()), old(function.constant_checksums()));
   }
 
   const format::PlanView& view_;

@@ -130,6 +130,12 @@ void check_all_steps(const char* target, uint32_t fuse) {
     for (const Json& tensor : alone.json().at("inputs"))
       inputs.push_back(whole.written.at(tensor.at("tensor").get<uint32_t>()));
     ASSERT_NO_FATAL_FAILURE(alone.run(inputs));
+    for (uint32_t t = 0; t < plan.at("tensors").size(); ++t) {
+      const Json &there = plan.at("tensors").at(t), &here = alone.json().at("tensors").at(t);
+      if (here.at("name") == "") continue;
+      EXPECT_EQ(here.at("scale"), there.at("scale")) << there.at("name");
+      EXPECT_EQ(here.at("zero_point"), there.at("zero_point")) << there.at("name");
+    }
     const Json& outputs = alone.json().at("outputs");
     ASSERT_EQ(outputs.size(), plan.at("steps").at(s).at("outputs").size());
     for (uint32_t i = 0; i < outputs.size(); ++i) {
