@@ -31,6 +31,7 @@ QPLAN_FIELD(qplan_step_time, least_ns, 16);
 QPLAN_FIELD(qplan_step_time, total_ns, 24);
 QPLAN_FIELD(qplan_step_time, last_ns, 32);
 
+static_assert(sizeof(void*) != 8 || sizeof(qplan_pack_options) == 288, "size of qplan_pack_options is ABI");
 QPLAN_FIELD(qplan_pack_options, struct_size, 0);
 QPLAN_FIELD(qplan_pack_options, strip_names, 4);
 QPLAN_FIELD(qplan_pack_options, target, 8);
@@ -72,6 +73,11 @@ QPLAN_FIELD(qplan_pack_options, tuning_threads, 240);
 QPLAN_FIELD(qplan_pack_options, fuse, 244);
 QPLAN_FIELD(qplan_pack_options, cancelled, 248);
 QPLAN_FIELD(qplan_pack_options, prefer, 256);
+QPLAN_FIELD(qplan_pack_options, num_custom_operators, 260);
+QPLAN_FIELD(qplan_pack_options, custom_operators, 264);
+QPLAN_FIELD(qplan_pack_options, max_ram, 272);
+QPLAN_FIELD(qplan_pack_options, self_checks, 280);
+QPLAN_FIELD(qplan_pack_options, reserved3, 284);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_named_tensor) == 16, "size of qplan_named_tensor is ABI");
 QPLAN_FIELD(qplan_named_tensor, name, 0);
