@@ -115,7 +115,7 @@ TEST(OnnxGraph, AllUnsupportedUsesAreToldAtOnce) {
   EXPECT_EQ(refusal(b),
             "-49: onnx: 'net.onnx': 5 operators that qplan does not import:\n"
             "  2 x Cosh (first 'c')\n"
-            "  1 x MaxPool with data of rank 2; reshape it to rank 3 or 4 ('e')\n"
+            "  1 x MaxPool with data of rank 2; reshape it to rank 3, 4 or 5 ('e')\n"
             "  1 x Relu with attribute 'slope' ('f')\n"
             "  1 x my.domain.Foo ('a')");
 }

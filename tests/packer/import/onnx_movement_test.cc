@@ -131,13 +131,19 @@ TEST(OnnxResize, BilinearOnly) {
             "%0 = image.resize2d(%x, size=[5, 6], contract=\"f32e\");\n%0\n");
   EXPECT_EQ(refusal(model({linear, attr_string("coordinate_transformation_mode", "pytorch_half_pixel")}, {},
                           {1, 2, 1, 6})),
-            kList + "Resize with coordinate_transformation_mode 'pytorch_half_pixel' ('y')");
+            kList +
+                "Resize with coordinate_transformation_mode 'pytorch_half_pixel'; export it with half_pixel, "
+                "align_corners or asymmetric ('y')");
   EXPECT_EQ(refusal(model({attr_string("mode", "cubic")}, {1, 1, 2, 2}, {})),
-            kList + "Resize with mode 'cubic' ('y')");
+            kList + "Resize with mode 'cubic'; export it with linear or nearest ('y')");
   EXPECT_EQ(refusal(model({linear}, {1, 1, 1.3f, 2}, {})),
-            kList + "Resize with scale 1.3 of extent 4, which is no whole number ('y')");
-  EXPECT_EQ(refusal(model({linear}, {1, 2, 2, 2}, {})),
-            kList + "Resize with another axis than height and width ('y')");
+            kList +
+                "Resize with scale 1.3 of extent 4, which is no whole number; give it sizes instead of "
+                "scales ('y')");
+  EXPECT_EQ(
+      refusal(model({linear}, {1, 2, 2, 2}, {})),
+      kList +
+          "Resize with another axis than height and width; transpose it so that axes 2 and 3 change ('y')");
 }
 
 // The positions along an axis of 4 elements. Expected: ONNX's formulas by hand.

@@ -147,14 +147,16 @@ TEST(OnnxConv, OtherRanksAndBrokenWindows) {
   b.input("x", kFloat, {1, 2, 5, 1, 1, 1}).constant("w", kFloat, {1, 2, 1, 1, 1, 1}, std::vector<float>(2));
   b.node("Conv", {"x", "w"}, {"y"}).output("y", kFloat, {1, 1, 5, 1, 1, 1});
   const std::string end = "\n1 operator that qplan does not import: Conv with ";
-  EXPECT_TRUE(refusal(b).ends_with(end + "data of rank 6; reshape it to rank 3 or 4 ('y')")) << refusal(b);
+  EXPECT_TRUE(refusal(b).ends_with(end + "data of rank 6; reshape it to rank 3, 4 or 5 ('y')")) << refusal(b);
   const std::string pads = refusal(conv_model({attr_ints("pads", {-1, 0, 0, 0})}, false, {1, 2, 1, 1}));
-  EXPECT_TRUE(pads.ends_with(end + "negative pads ('y')")) << pads;
+  EXPECT_TRUE(pads.ends_with(end + "negative pads; cut the data with Slice ('y')")) << pads;
   EXPECT_EQ(
       refusal(conv_model({attr_ints("strides", {0, 1})}, false, {1, 2, 1, 1})),
       kInvalid + "node 0 Conv 'y': attribute 'strides' is [0, 1], expected values from 1 to 2147483648");
   EXPECT_EQ(refusal(conv_model({attr_ints("kernel_shape", {3, 3})}, false, {1, 2, 1, 1})),
             kInvalid + "node 0 Conv 'y': attribute 'kernel_shape' is [3, 3], but the weights have [1, 1]");
+  EXPECT_EQ(refusal(conv_model({}, false, {1, 2, 9, 1})),
+            kInvalid + "node 0 Conv 'y': a window of 9 does not fit an axis of 5 with pads 0 and 0");
   EXPECT_EQ(refusal(conv_model({attr_int("group", 0)}, false, {1, 2, 1, 1})),
             kInvalid + "node 0 Conv 'y': nn.conv2d 'y': attribute 'groups' is 0, expected at least 1");
 }
@@ -341,10 +343,11 @@ TEST(OnnxPool, CeilModePadsBehind) {
                         {attr_ints("kernel_shape", {2, 2}), attr_ints("strides", {4, 4}),
                          attr_ints("pads", {0, 0, 1, 1}), attr_int("ceil_mode", 1)}}),
             "%0 = nn.max_pool2d(%x, pool_size=[2, 2], strides=[4, 4], padding=[0, 0, 1, 1]);\n%0\n");
-  EXPECT_EQ(unary_refusal({"AveragePool",
-                           {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
-                            attr_int("ceil_mode", 1), attr_int("count_include_pad", 1)}}),
-            kList + "AveragePool with count_include_pad together with ceil_mode ('y')");
+  EXPECT_EQ(
+      unary_refusal({"AveragePool",
+                     {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
+                      attr_int("ceil_mode", 1), attr_int("count_include_pad", 1)}}),
+      kList + "AveragePool with count_include_pad together with ceil_mode; pad with Pad before it ('y')");
 }
 
 TEST(OnnxPool, IndicesAreRefused) {
@@ -397,6 +400,31 @@ TEST(OnnxProduct, IntegersTakeAZeroPointThatTheNetworkComputes) {
   const std::string convolution = import_body(c);
   for (const char* part : {"qnn.conv2d(%x, ", "cast(%z, dtype=\"int32\")", "subtract("})
     EXPECT_NE(convolution.find(part), std::string::npos) << part << " in\n" << convolution;
+}
+
+// The importer sums the weights of each output, less their zero points.
+TEST(OnnxProduct, ConvIntegerRefusesWeightsThatDoNotFitTheirZeroPoints) {
+  const auto model = [](std::vector<int64_t> kernel, size_t num_zero_points) {
+    OnnxBuilder b(11);
+    const auto count = static_cast<size_t>(kernel[0]);
+    b.input("x", kUint8, {1, 1, 2, 2}).input("z", kUint8, {});
+    b.constant<int8_t>("w", kInt8, kernel, std::vector<int8_t>(count));
+    b.constant<int8_t>("k", kInt8, {static_cast<int64_t>(num_zero_points)},
+                       std::vector<int8_t>(num_zero_points));
+    b.node("ConvInteger", {"x", "w", "z", "k"}, {"y"});
+    b.graph().message(12, Message().bytes(1, "y"));
+    return b;
+  };
+  EXPECT_EQ(refusal(model({9, 1, 1, 1}, 9)), "imported");
+  EXPECT_EQ(refusal(model({9, 1, 1, 1}, 2)),
+            kInvalid + "node 0 ConvInteger 'y': there are 2 zero points of the weights, expected 1 or 9");
+  EXPECT_NE(refusal(model({0, 1, 1, 1}, 1)).find("expected an output channel"), std::string::npos);
+  OnnxBuilder floats(11);
+  floats.input("x", kUint8, {1, 1, 2, 2})
+      .input("z", kUint8, {})
+      .constant<float>("w", kFloat, {1, 1, 1, 1}, {1e30f});
+  floats.node("ConvInteger", {"x", "w", "z"}, {"y"}).output("y", kInt32, {1, 1, 2, 2});
+  EXPECT_NE(refusal(floats).find("expected int8 or uint8"), std::string::npos) << refusal(floats);
 }
 
 TEST(OnnxActivation, LogSoftmaxGeluAndLayerNormalization) {

@@ -86,7 +86,8 @@ TEST(OnnxRecurrent, OtherFormsAreRefusedWithWhatToDo) {
         << text;
     EXPECT_NE(text.find(advice), std::string::npos) << text;
   };
-  const std::string plain = "export it as PyTorch's nn.LSTM";
+  const std::string plain =
+      "; use PyTorch's nn.LSTM or nn.GRU, or Keras' LSTM or GRU, with the default options, or";
   expect_refused({.attributes = {activations({"HardSigmoid", "Tanh", "Tanh"})}},
                  "activation 'HardSigmoid' in the place of sigmoid", plain);
   expect_refused({.op = "GRU", .attributes = {activations({"Sigmoid", "Relu"})}},

@@ -48,7 +48,7 @@ TEST(OnnxVolume, RefusedUses) {
       pool("AveragePool", {attr_ints("dilations", {2, 1, 1})}),
       kList + "AveragePool with dilations; average without them, or with a Conv of equal weights ('y')");
   EXPECT_EQ(pool("MaxPool", {attr_ints("pads", {-1, 0, 0, 0, 0, 0})}),
-            kList + "MaxPool with negative pads ('y')");
+            kList + "MaxPool with negative pads; cut the data with Slice ('y')");
   EXPECT_EQ(pool("MaxPool", {attr_ints("dilations", {1, 1, 2}), attr_ints("pads", {0, 0, 9, 0, 0, 0})}),
             kList + "MaxPool with a window that lies in the padding; give it fewer pads ('y')");
   const auto expect_invalid = [](const std::string& text, const char* reason) {

@@ -140,8 +140,7 @@ Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints&
 // Positions are lists of numbers: this many of an axis are none of a network.
 inline constexpr int64_t kMaxPositions = int64_t{1} << 24;
 
-// Windows of convolutions and pools as their attributes define them, over the height and width of rank 4.
-// What has one spatial axis is imported with a height of 1.
+// Windows of convolutions and pools. Data with one spatial axis is imported with a height of 1.
 enum class Layout { kNchw, kNhwc };
 
 inline std::string layout_name(Layout layout) { return layout == Layout::kNchw ? "NCHW" : "NHWC"; }
@@ -152,24 +151,40 @@ Layout layout_of(const OpContext& op);
 Value with_height(const OpContext& op, const Value& value);
 // The value, of what an operator made of the data with a height, in the data's rank.
 Value without_height(const OpContext& op, const Value& value, const Value& data);
-// Height and width of rank 4; Unsupported for other ranks, by name: "rank 3 data".
-ir::Ints spatial(const ir::Shape& shape, Layout layout);
+// Height and width of rank 4. Unsupported for other ranks. ranks: those that the operator may have in the
+// file, for the message: "3 or 4".
+ir::Ints spatial(const ir::Shape& shape, Layout layout, const char* ranks);
+
+// A window along one axis of `extent` elements, which it fits. By default: of an axis that it leaves as it
+// is.
+struct WindowAxis {
+  int64_t extent = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
+
+  int64_t covered() const { return (kernel - 1) * dilation + 1; }
+  int64_t outputs() const { return (extent + pad_begin + pad_end - covered()) / stride + 1; }
+};
+struct Window {
+  std::vector<WindowAxis> axes;   // depth, height, width, as far as the data has them
+  bool has_ceil_padding = false;  // some of the padding is there only for attribute ceil_mode
+
+  bool has_dilations() const;
+  // The attributes of operators over height and width, the last two axes: kernel_name, strides, padding.
+  ir::Attrs plane_attrs(const char* kernel_name) const;
+};
+// extents: of the data's axes. kernel: the weights' extents; where it is empty attribute kernel_shape must be
+// there. Reads auto_pad, ceil_mode, dilations, kernel_shape, pads, strides.
+Window read_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel);
+// Over height and width. one_axis: the file has attributes of the width alone.
+Window read_plane_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel, bool one_axis);
 
 // Layers over depth, height and width, of data [n, c, d, h, w]: Conv with its bias, and pools.
 Value volume_conv(const OpContext& op, const Value& data, const Value& weights);
 Value volume_average_pool(const OpContext& op, const Value& data);
 Value volume_max_pool(const OpContext& op, const Value& data);
+// Refuses windows of average pools that the IR's operators cannot express.
+void check_average(const Window& window, bool include_padding);
 // MaxPool with dilations, of any number of axes; nullopt where it has none.
 std::optional<Value> dilated_max_pool(const OpContext& op, const Value& data);
-
-struct Window {
-  ir::Ints kernel, strides, dilations;  // height, width
-  ir::Ints padding;                     // top, left, bottom, right
-  bool ceil_padding = false;            // some of it is there only for attribute ceil_mode
-};
-// kernel: the weights' extents; where it is empty attribute kernel_shape must be there. Reads auto_pad,
-// ceil_mode, dilations, kernel_shape, pads, strides; with one_axis they are those of the width alone.
-Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel, bool one_axis = false);
 
 }  // namespace qplan::onnx
 

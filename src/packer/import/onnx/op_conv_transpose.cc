@@ -22,19 +22,44 @@ struct Axis {
 int64_t entry(const std::optional<ir::Ints>& values, size_t i, size_t count, int64_t fallback,
               const char* name) {
   if (!values) return fallback;
-  if (values->size() != count) invalid(cat("attribute '", name, "' has ", values->size(), " values"));
+  if (values->size() != count)
+    invalid(cat("attribute '", name, "' has ", values->size(), " values, expected ", count));
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if ((*values)[i] < -kMost || (*values)[i] > kMost) {
+    invalid(cat("attribute '", name, "' is ", to_text(*values), ", expected values from ", -kMost, " to ",
+                kMost));
+  }
   return (*values)[i];
+}
+
+// The extents that attribute output_shape asks for, of the `count` spatial axes; it may have all axes.
+std::optional<ir::Ints> asked_extents(const OpContext& op, size_t count) {
+  const auto shape = op.attr_ints("output_shape");
+  if (!shape) return std::nullopt;
+  if (shape->size() != count && shape->size() != count + 2) {
+    invalid(
+        cat("attribute 'output_shape' has ", shape->size(), " values, expected ", count, " or ", count + 2));
+  }
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const ir::Ints extents(shape->end() - static_cast<int64_t>(count), shape->end());
+  for (const int64_t extent : extents) {
+    if (extent < 1 || extent > kMost) {
+      invalid(cat("attribute 'output_shape' is ", to_text(*shape), ", expected values from 1 to ", kMost));
+    }
+  }
+  return extents;
 }
 
 // Axes of height and width; of one axis the width.
 std::vector<Axis> read_axes(const OpContext& op, const ir::Shape& data, const ir::Shape& weights) {
   const size_t count = data.size() - 2;
   const auto strides = op.attr_ints("strides"), dilations = op.attr_ints("dilations"),
-             pads = op.attr_ints("pads"), padding = op.attr_ints("output_padding"),
-             shape = op.attr_ints("output_shape"), kernel = op.attr_ints("kernel_shape");
+             given_pads = op.attr_ints("pads"), padding = op.attr_ints("output_padding"),
+             shape = asked_extents(op, count), kernel = op.attr_ints("kernel_shape");
   const std::string mode = op.attr_string("auto_pad", "NOTSET");
   if (mode != "NOTSET" && mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER")
     invalid("attribute 'auto_pad' is " + quoted(mode));
+  const auto pads = mode == "VALID" ? std::nullopt : given_pads;
   std::vector<Axis> axes;
   for (size_t i = 0; i < count; ++i) {
     Axis axis{.extent = data[i + 2],
@@ -45,16 +70,16 @@ std::vector<Axis> read_axes(const OpContext& op, const ir::Shape& data, const ir
               .pad_end = entry(pads, i + count, 2 * count, 0, "pads"),
               .output_padding = entry(padding, i, count, 0, "output_padding")};
     if (entry(kernel, i, count, axis.kernel, "kernel_shape") != axis.kernel)
-      invalid("attribute 'kernel_shape' is not the weights'");
-    constexpr int64_t kMost = int64_t{1} << 20;
-    if (axis.stride < 1 || axis.stride > kMost || axis.dilation < 1 || axis.dilation > kMost ||
-        axis.output_padding < 0 || axis.output_padding > kMost || std::abs(axis.pad_begin) > kMost ||
-        std::abs(axis.pad_end) > kMost) {
-      invalid("a stride, a dilation or a pad is out of range");
+      invalid(
+          cat("attribute 'kernel_shape' is ", to_text(*kernel), ", but the weights are ", to_text(weights)));
+    if (axis.kernel < 1)
+      invalid(cat("the weights are ", to_text(weights), ", expected extents of at least 1"));
+    if (axis.stride < 1 || axis.dilation < 1 || axis.output_padding < 0) {
+      invalid(cat("stride ", axis.stride, ", dilation ", axis.dilation, " and output padding ",
+                  axis.output_padding, ", expected at least 1, 1 and 0"));
     }
     if (shape || mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      // An output_shape may have all axes.
-      const int64_t size = shape ? (*shape).at(shape->size() - count + i) : axis.extent * axis.stride;
+      const int64_t size = shape ? (*shape)[i] : axis.extent * axis.stride;
       const int64_t total =
           std::max<int64_t>(axis.stride * (axis.extent - 1) + axis.output_padding + axis.window() - size, 0);
       const bool is_upper = mode == "SAME_UPPER" || (shape && mode != "SAME_LOWER");
@@ -96,7 +121,7 @@ Value turned_weights(const OpContext& op, const Value& weights, int64_t groups) 
 void import_conv_transpose(const OpContext& op) {
   op.expect_counts(2, 3);
   const size_t rank = op.shape(op.input(0)).size();
-  if (rank != 3 && rank != 4) throw Unsupported{cat("data of rank ", rank)};
+  if (rank != 3 && rank != 4) throw Unsupported{cat("data of rank ", rank, "; reshape it to rank 3 or 4")};
   if (op.shape(op.input(1)).size() != rank) invalid(cat("the weights are ", op.type(op.input(1))));
   std::vector<Axis> axes = read_axes(op, op.shape(op.input(0)), op.shape(op.input(1)));
   if (rank == 3) axes.insert(axes.begin(), Axis{1, 1, 1, 1, 0, 0, 0});

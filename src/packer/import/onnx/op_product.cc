@@ -55,18 +55,20 @@ Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail&
 // Conv and QLinearConv over height and width. Weights are OIHW, whatever the layout of the data.
 namespace {
 
-// data and weights: with a height; one_axis: which the model's have not.
+// data and weights: with a height. one_axis: the model's have none.
 ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weights, Layout layout,
-                     bool one_axis) {
-  const ir::Ints input = spatial(op.shape(data), layout);
+                     bool one_axis, const char* ranks) {
+  const ir::Ints extents = spatial(op.shape(data), layout, ranks);
   const ir::Shape& kernel = op.shape(weights);
-  if (kernel.size() != 4) invalid(cat("the weights have rank ", kernel.size(), ", expected 4"));
-  const Window window = read_window(op, input, {kernel[2], kernel[3]}, one_axis);
-  ir::Attrs attrs{{"strides", window.strides}, {"padding", window.padding}};
-  if (window.dilations != ir::Ints{1, 1}) attrs.set("dilation", window.dilations);
+  if (kernel.size() != 4 || (one_axis && kernel[2] != 1))
+    invalid(cat("the weights are ", op.type(weights), ", expected rank ", one_axis ? 3 : 4));
+  if (kernel[0] < 1) invalid(cat("the weights are ", op.type(weights), ", expected an output channel"));
+  const Window window = read_plane_window(op, extents, {kernel[2], kernel[3]}, one_axis);
+  ir::Attrs attrs = window.plane_attrs("kernel_size");
+  if (window.has_dilations())
+    attrs.set("dilation", ir::Ints{window.axes[0].dilation, window.axes[1].dilation});
   if (const int64_t groups = op.attr_int("group", 1); groups != 1) attrs.set("groups", groups);
   attrs.set("channels", kernel[0]);
-  attrs.set("kernel_size", window.kernel);
   if (layout != Layout::kNchw) attrs.set("data_layout", layout_name(layout));
   return attrs;
 }
@@ -79,8 +81,8 @@ void import_conv(const OpContext& op) {
   if (rank == 5) return op.define(0, volume_conv(op, op.input(0), op.input(1)));
   const bool one_axis = rank == 3;
   const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
-  Value result =
-      op.emit("nn.conv2d", {data, weights}, conv_attrs(op, data, weights, Layout::kNchw, one_axis));
+  Value result = op.emit("nn.conv2d", {data, weights},
+                         conv_attrs(op, data, weights, Layout::kNchw, one_axis, "3, 4 or 5"));
   if (op.has_input(2)) result = op.emit("nn.bias_add", {result, op.input(2)}, {{"axis", int64_t{1}}});
   op.define(0, without_height(op, result, op.input(0)));
 }
@@ -94,7 +96,7 @@ void import_qlinear_conv(const OpContext& op) {
   const QParams input = op.per_tensor_qparams(1), kernel = op.qparams(4);
   const Value accumulator =
       op.emit("qnn.conv2d", {data, weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
-              conv_attrs(op, data, weights, layout, one_axis));
+              conv_attrs(op, data, weights, layout, one_axis, layout == Layout::kNchw ? "3 or 4" : "4"));
   MatmulTail tail;
   tail.input = input;
   tail.kernel = kernel;
@@ -142,7 +144,11 @@ namespace {
 // The sums of the weights of each output, less their zero points: what a zero point of the data of 1 has too
 // much of in a product without padding.
 std::vector<int32_t> sums_of_weights(const ir::Constant& weights, std::span<const int32_t> zero_points) {
+  if (weights.type().dtype != ir::kInt8 && weights.type().dtype != ir::kUint8)
+    invalid(cat("the weights are ", weights.type(), ", expected int8 or uint8"));
   const auto outputs = static_cast<size_t>(weights.type().shape[0]);
+  if (zero_points.size() != 1 && zero_points.size() != outputs)
+    invalid(cat("there are ", zero_points.size(), " zero points of the weights, expected 1 or ", outputs));
   const std::vector<double> values = numbers_of(weights);
   const size_t count = values.size() / outputs;
   std::vector<int32_t> sums(outputs);
@@ -180,7 +186,7 @@ void import_conv_integer(const OpContext& op) {
   const bool one_axis = op.shape(op.input(0)).size() == 3;
   Value data = with_height(op, op.input(0));
   const Value weights = with_height(op, op.input(1));
-  ir::Attrs attrs = conv_attrs(op, data, weights, Layout::kNchw, one_axis);
+  ir::Attrs attrs = conv_attrs(op, data, weights, Layout::kNchw, one_axis, "3 or 4");
   if (!has_computed_zero_point(op)) {
     const Value result = op.emit("qnn.conv2d", integer_operands(op, data, weights), std::move(attrs));
     return op.define(0, without_height(op, result, op.input(0)));

@@ -13,8 +13,8 @@ namespace qplan::onnx {
 namespace {
 
 constexpr const char* kPlain =
-    "; export it as PyTorch's nn.LSTM and nn.GRU and Keras' LSTM and GRU with their default activations are "
-    "exported, or write its steps with MatMul, Sigmoid and Tanh";
+    "; use PyTorch's nn.LSTM or nn.GRU, or Keras' LSTM or GRU, with the default options, or write its steps "
+    "with MatMul, Sigmoid and Tanh";
 
 // What a kind of layer has: its gates in the file, as their places in the IR's operator, and its states.
 struct RecurrentKind {

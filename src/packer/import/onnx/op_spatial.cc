@@ -1,5 +1,5 @@
 // Operators over height and width: pools, float and quantised, and Resize, bilinear or to the nearest
-// element.
+// element. A pool over depth, too, is in op_volume.cc.
 #include <algorithm>
 #include <cmath>
 
@@ -8,35 +8,31 @@
 
 namespace qplan::onnx {
 
-// Pools over height and width, float and quantised.
 namespace {
 
+// Ranks of the data of operators, for messages.
+constexpr const char* kFloatRanks = "3, 4 or 5";
+constexpr const char* kQuantizedRanks = "4";
+
 // data: of rank 4, while the model's may have one spatial axis.
-Window pool_window(const OpContext& op, const Value& data, Layout layout) {
-  return read_window(op, spatial(op.shape(data), layout), {}, op.shape(op.input(0)).size() == 3);
+Window pool_window(const OpContext& op, const Value& data, Layout layout, const char* ranks) {
+  return read_plane_window(op, spatial(op.shape(data), layout, ranks), {}, op.shape(op.input(0)).size() == 3);
 }
 
-ir::Attrs pool_attrs(const OpContext& op, const Value& data, Layout layout) {
-  const Window window = pool_window(op, data, layout);
-  if (window.dilations != ir::Ints{1, 1}) throw Unsupported{"dilations"};
-  ir::Attrs attrs{{"pool_size", window.kernel}, {"strides", window.strides}, {"padding", window.padding}};
+ir::Attrs average_attrs(const OpContext& op, const Value& data, Layout layout, const char* ranks) {
+  const bool include = op.attr_int("count_include_pad", 0) != 0;
+  const Window window = pool_window(op, data, layout, ranks);
+  check_average(window, include);
+  ir::Attrs attrs = window.plane_attrs("pool_size");
+  const ir::Ints padding = attrs.get_ints("padding", {});
+  const bool is_padded = std::ranges::any_of(padding, [](int64_t pad) { return pad != 0; });
+  if (include && is_padded) attrs.set("count_include_pad", true);
   if (layout != Layout::kNchw) attrs.set("layout", layout_name(layout));
   return attrs;
 }
 
-// As pool_attrs; count_include_pad counts the padding that the file names, not what ceil_mode adds.
-ir::Attrs average_attrs(const OpContext& op, const Value& data, Layout layout) {
-  const bool include = op.attr_int("count_include_pad", 0) != 0;
-  const Window window = pool_window(op, data, layout);
-  if (include && window.ceil_padding) throw Unsupported{"count_include_pad together with ceil_mode"};
-  ir::Attrs attrs = pool_attrs(op, data, layout);
-  const bool padded = std::ranges::any_of(window.padding, [](int64_t pad) { return pad != 0; });
-  if (include && padded) attrs.set("count_include_pad", true);
-  return attrs;
-}
-
-ir::Attrs global_attrs(const OpContext& op, const Value& data, Layout layout) {
-  const ir::Ints whole = spatial(op.shape(data), layout);
+ir::Attrs global_attrs(const OpContext& op, const Value& data, Layout layout, const char* ranks) {
+  const ir::Ints whole = spatial(op.shape(data), layout, ranks);
   ir::Attrs attrs{{"pool_size", whole}};
   if (layout != Layout::kNchw) attrs.set("layout", layout_name(layout));
   return attrs;
@@ -52,13 +48,22 @@ void quantized_average(const OpContext& op, ir::Attrs attrs) {
 
 }  // namespace
 
+// count_include_pad counts the padding that the file names, not what ceil_mode adds.
+void check_average(const Window& window, bool include_padding) {
+  if (window.has_dilations())
+    throw Unsupported{"dilations; average without them, or with a Conv of equal weights"};
+  if (include_padding && window.has_ceil_padding)
+    throw Unsupported{"count_include_pad together with ceil_mode; pad with Pad before it"};
+}
+
 void import_max_pool(const OpContext& op) {
   op.expect_counts(1, 1, 1);
   op.attr_int("storage_order", 0);  // of the indices, which are refused
   if (const auto dilated = dilated_max_pool(op, op.input(0))) return op.define(0, *dilated);
   if (op.shape(op.input(0)).size() == 5) return op.define(0, volume_max_pool(op, op.input(0)));
   const Value data = with_height(op, op.input(0));
-  const Value pooled = op.emit("nn.max_pool2d", {data}, pool_attrs(op, data, Layout::kNchw));
+  const Window window = pool_window(op, data, Layout::kNchw, kFloatRanks);
+  const Value pooled = op.emit("nn.max_pool2d", {data}, window.plane_attrs("pool_size"));
   op.define(0, without_height(op, pooled, op.input(0)));
 }
 
@@ -66,7 +71,7 @@ void import_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
   if (op.shape(op.input(0)).size() == 5) return op.define(0, volume_average_pool(op, op.input(0)));
   const Value data = with_height(op, op.input(0));
-  const Value pooled = op.emit("nn.avg_pool2d", {data}, average_attrs(op, data, Layout::kNchw));
+  const Value pooled = op.emit("nn.avg_pool2d", {data}, average_attrs(op, data, Layout::kNchw, kFloatRanks));
   op.define(0, without_height(op, pooled, op.input(0)));
 }
 
@@ -88,25 +93,25 @@ Value with_all_axes(const OpContext& op, const Value& pooled, const Value& data)
 void import_global_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
   const Value data = with_two_axes(op, op.input(0));
-  spatial(op.shape(data), Layout::kNchw);
+  spatial(op.shape(data), Layout::kNchw, kFloatRanks);
   op.define(0, with_all_axes(op, op.emit("nn.global_avg_pool2d", {data}), op.input(0)));
 }
 
 void import_global_max_pool(const OpContext& op) {
   op.expect_counts(1, 1);
   const Value data = with_two_axes(op, op.input(0));
-  const Value pooled = op.emit("nn.max_pool2d", {data}, global_attrs(op, data, Layout::kNchw));
+  const Value pooled = op.emit("nn.max_pool2d", {data}, global_attrs(op, data, Layout::kNchw, kFloatRanks));
   op.define(0, with_all_axes(op, pooled, op.input(0)));
 }
 
 void import_qlinear_average_pool(const OpContext& op) {
   op.expect_counts(4, 5);
-  quantized_average(op, average_attrs(op, op.input(0), layout_of(op)));
+  quantized_average(op, average_attrs(op, op.input(0), layout_of(op), kQuantizedRanks));
 }
 
 void import_qlinear_global_average_pool(const OpContext& op) {
   op.expect_counts(4, 5);
-  quantized_average(op, global_attrs(op, op.input(0), layout_of(op)));
+  quantized_average(op, global_attrs(op, op.input(0), layout_of(op), kQuantizedRanks));
 }
 
 // Resize: of height and width, bilinear, what image.resize2d can say; of any axes to the nearest element.
@@ -121,7 +126,8 @@ std::string coordinates(const OpContext& op, const ir::Shape& output) {
   if (mode == "half_pixel" || mode == "align_corners" || mode == "asymmetric") return mode;
   // Another position for a single output element only.
   if (mode == "pytorch_half_pixel" && output[2] > 1 && output[3] > 1) return "half_pixel";
-  throw Unsupported{"coordinate_transformation_mode " + quoted(mode)};
+  throw Unsupported{"coordinate_transformation_mode " + quoted(mode) +
+                    "; export it with half_pixel, align_corners or asymmetric"};
 }
 
 // The axes that sizes and scales belong to: all, or those of attribute axes.
@@ -143,7 +149,8 @@ int64_t scaled_extent(int64_t extent, float scale, bool whole) {
     invalid(cat("scale ", to_text(scale), " of extent ", extent));
   }
   if (whole && exact != std::floor(exact)) {
-    throw Unsupported{cat("scale ", to_text(scale), " of extent ", extent, ", which is no whole number")};
+    throw Unsupported{cat("scale ", to_text(scale), " of extent ", extent,
+                          ", which is no whole number; give it sizes instead of scales")};
   }
   return static_cast<int64_t>(std::floor(exact));
 }
@@ -219,7 +226,8 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
   for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners"}) {
     if (mode == known || mode == "asymmetric") break;
     if (known == std::string_view("align_corners")) {
-      throw Unsupported{"coordinate_transformation_mode " + quoted(mode)};
+      throw Unsupported{"coordinate_transformation_mode " + quoted(mode) +
+                        "; export it with half_pixel, align_corners or asymmetric"};
     }
   }
   if (rounding != "round_prefer_floor" && rounding != "round_prefer_ceil" && rounding != "floor" &&
@@ -249,10 +257,12 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
 void import_resize(const OpContext& op) {
   op.expect_counts(op.opset() < 11 ? 2 : 1, op.opset() < 11 ? 2 : 4);
   const std::string mode = op.attr_string("mode", "nearest");
-  if (mode != "linear" && mode != "nearest") throw Unsupported{"mode " + quoted(mode)};
-  if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'"};
+  if (mode != "linear" && mode != "nearest")
+    throw Unsupported{"mode " + quoted(mode) + "; export it with linear or nearest"};
+  if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'; export it without"};
   const std::string policy = op.attr_string("keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch") throw Unsupported{"keep_aspect_ratio_policy " + quoted(policy)};
+  if (policy != "stretch")
+    throw Unsupported{"keep_aspect_ratio_policy " + quoted(policy) + "; export it with stretch"};
   // Attributes of other modes are read, so that they are not refused.
   op.attr_float("cubic_coeff_a", 0);
   op.attr_int("exclude_outside", 0);
@@ -261,9 +271,10 @@ void import_resize(const OpContext& op) {
   const Value& data = op.input(0);
   const ir::Shape input = op.shape(data);
   if (mode == "nearest") return resize_to_nearest(op, data, resized_shape(op, input, false));
-  if (input.size() != 4) throw Unsupported{cat("data of rank ", input.size(), " (only 4 is known)")};
+  if (input.size() != 4) throw Unsupported{cat("data of rank ", input.size(), "; reshape it to rank 4")};
   const ir::Shape shape = resized_shape(op, input, true).shape;
-  if (shape[0] != input[0] || shape[1] != input[1]) throw Unsupported{"another axis than height and width"};
+  if (shape[0] != input[0] || shape[1] != input[1])
+    throw Unsupported{"another axis than height and width; transpose it so that axes 2 and 3 change"};
   op.define(0, op.emit("image.resize2d", {data},
                        {{"size", ir::Ints{shape[2], shape[3]}},
                         {"coordinate_transformation_mode", coordinates(op, shape)},

@@ -1,3 +1,4 @@
+// Windows of convolutions and pools over any number of axes: their attributes, and what these mean.
 #include <algorithm>
 
 #include "src/packer/import/onnx/op_context.h"
@@ -6,61 +7,43 @@
 namespace qplan::onnx {
 namespace {
 
-// The largest number that the IR accepts; sums and products of such numbers do not wrap.
+// The largest number that the IR accepts; sums and products of two such numbers do not wrap.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
 
-// one_axis: the file has the width's values; the height's are the fallback's.
-ir::Ints window_attr(const OpContext& op, std::string_view name, const ir::Ints& fallback, int64_t least,
-                     bool one_axis) {
-  std::optional<ir::Ints> found = op.attr_ints(name);
-  if (!found) return fallback;
-  if (found->size() != fallback.size() / (one_axis ? 2 : 1)) {
-    invalid(cat("attribute '", name, "' has ", found->size(), " values, expected ",
-                fallback.size() / (one_axis ? 2 : 1)));
-  }
-  if (one_axis) {
-    ir::Ints both = fallback;
-    for (size_t i = 0; i < found->size(); ++i) both[2 * i + 1] = (*found)[i];
-    found = both;
-  }
-  for (const int64_t value : *found) {
-    if (value < 0 && least == 0) throw Unsupported{cat("negative ", name)};
+// The attribute's values, `count` or none.
+std::optional<ir::Ints> window_attr(const OpContext& op, const char* name, size_t count, int64_t least) {
+  std::optional<ir::Ints> values = op.attr_ints(name);
+  if (!values) return values;
+  if (values->size() != count)
+    invalid(cat("attribute '", name, "' has ", values->size(), " values, expected ", count));
+  for (const int64_t value : *values) {
+    if (value < 0 && least == 0) throw Unsupported{cat("negative ", name, "; cut the data with Slice")};
     if (value < least || value > kMaxWindow) {
-      invalid(cat("attribute '", name, "' is ", to_text(*found), ", expected values from ", least, " to ",
+      invalid(cat("attribute '", name, "' is ", to_text(*values), ", expected values from ", least, " to ",
                   kMaxWindow));
     }
   }
-  return *found;
+  return values;
 }
 
-// SAME_UPPER, SAME_LOWER: ceil(input / stride) outputs, with the odd element of padding after or before the
-// input.
-void pad_same(const ir::Ints& input, bool upper, Window* window) {
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t stride = window->strides[i];
-    const int64_t covered = window->dilations[i] * (window->kernel[i] - 1) + 1;
-    const int64_t outputs = (input[i] - 1) / stride + 1;
-    const int64_t total = std::max<int64_t>((outputs - 1) * stride + covered - input[i], 0);
-    window->padding[i] = upper ? total / 2 : total - total / 2;
-    window->padding[i + 2] = total - window->padding[i];
-  }
+// SAME_UPPER, SAME_LOWER: ceil(extent / stride) outputs, with the odd element of padding after or before the
+// data.
+void pad_same(bool is_upper, WindowAxis* axis) {
+  const int64_t outputs = (axis->extent - 1) / axis->stride + 1;
+  const int64_t total = std::max<int64_t>((outputs - 1) * axis->stride + axis->covered() - axis->extent, 0);
+  axis->pad_begin = is_upper ? total / 2 : total - total / 2;
+  axis->pad_end = total - axis->pad_begin;
 }
 
-// Adds padding after the input for the last, incomplete window; a window that would begin in the padding is
-// left out.
-void pad_ceil(const ir::Ints& input, Window* window) {
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t stride = window->strides[i];
-    const int64_t covered = window->dilations[i] * (window->kernel[i] - 1) + 1;
-    const int64_t padded = input[i] + window->padding[i] + window->padding[i + 2];
-    if (padded < covered) continue;  // the window does not fit: inference says so
-    int64_t outputs = (padded - covered + stride - 1) / stride + 1;
-    if ((outputs - 1) * stride >= input[i] + window->padding[i]) --outputs;
-    const int64_t missing = (outputs - 1) * stride + covered - padded;
-    if (missing <= 0) continue;
-    window->padding[i + 2] += missing;
-    window->ceil_padding = true;
-  }
+// Adds padding after the data for the last, incomplete window, unless that window would begin in the padding.
+// Whether it added any.
+bool pad_ceil(WindowAxis* axis) {
+  const int64_t padded = axis->extent + axis->pad_begin + axis->pad_end;
+  int64_t outputs = (padded - axis->covered() + axis->stride - 1) / axis->stride + 1;
+  if ((outputs - 1) * axis->stride >= axis->extent + axis->pad_begin) --outputs;
+  const int64_t missing = (outputs - 1) * axis->stride + axis->covered() - padded;
+  if (missing > 0) axis->pad_end += missing;
+  return missing > 0;
 }
 
 }  // namespace
@@ -69,8 +52,9 @@ Layout layout_of(const OpContext& op) {
   return op.attr_int("channels_last", 0) != 0 ? Layout::kNhwc : Layout::kNchw;
 }
 
-ir::Ints spatial(const ir::Shape& shape, Layout layout) {
-  if (shape.size() != 4) throw Unsupported{cat("data of rank ", shape.size(), "; reshape it to rank 3 or 4")};
+ir::Ints spatial(const ir::Shape& shape, Layout layout, const char* ranks) {
+  if (shape.size() != 4)
+    throw Unsupported{cat("data of rank ", shape.size(), "; reshape it to rank ", ranks)};
   return layout == Layout::kNchw ? ir::Ints{shape[2], shape[3]} : ir::Ints{shape[1], shape[2]};
 }
 
@@ -88,30 +72,62 @@ Value without_height(const OpContext& op, const Value& value, const Value& data)
   return op.reshape(value, shape);
 }
 
-Window read_window(const OpContext& op, const ir::Ints& input, const ir::Ints& kernel, bool one_axis) {
-  Window window;
-  const ir::Ints missing = one_axis ? ir::Ints{1, 0} : ir::Ints{0, 0};
-  window.kernel = window_attr(op, "kernel_shape", kernel.empty() ? missing : kernel, 1, one_axis);
-  if (window.kernel == missing) invalid("attribute 'kernel_shape' is missing");
-  if (!kernel.empty() && window.kernel != kernel) {
-    invalid(cat("attribute 'kernel_shape' is ", to_text(window.kernel), ", but the weights have ",
-                to_text(kernel)));
-  }
-  window.strides = window_attr(op, "strides", {1, 1}, 1, one_axis);
-  window.dilations = window_attr(op, "dilations", {1, 1}, 1, one_axis);
-  window.padding = window_attr(op, "pads", {0, 0, 0, 0}, 0, one_axis);
-  if (window.kernel[0] > kMaxWindow || window.kernel[1] > kMaxWindow) invalid("the window is too large");
+bool Window::has_dilations() const {
+  return std::ranges::any_of(axes, [](const WindowAxis& axis) { return axis.dilation != 1; });
+}
 
-  const std::string auto_pad = op.attr_string("auto_pad", "NOTSET");
-  const bool ceil_mode = op.attr_int("ceil_mode", 0) != 0;
-  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-    pad_same(input, auto_pad == "SAME_UPPER", &window);
-  } else if (auto_pad == "VALID") {
-    window.padding = {0, 0, 0, 0};
-  } else if (auto_pad != "NOTSET") {
-    invalid("attribute 'auto_pad' is " + quoted(auto_pad));
+ir::Attrs Window::plane_attrs(const char* kernel_name) const {
+  const WindowAxis &h = axes.at(axes.size() - 2), &w = axes.back();
+  return {{kernel_name, ir::Ints{h.kernel, w.kernel}},
+          {"strides", ir::Ints{h.stride, w.stride}},
+          {"padding", ir::Ints{h.pad_begin, w.pad_begin, h.pad_end, w.pad_end}}};
+}
+
+Window read_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel) {
+  const size_t count = extents.size();
+  const auto shape = window_attr(op, "kernel_shape", count, 1),
+             strides = window_attr(op, "strides", count, 1),
+             dilations = window_attr(op, "dilations", count, 1), pads = window_attr(op, "pads", 2 * count, 0);
+  if (!shape && kernel.empty()) invalid("attribute 'kernel_shape' is missing");
+  if (shape && !kernel.empty() && *shape != kernel)
+    invalid(cat("attribute 'kernel_shape' is ", to_text(*shape), ", but the weights have ", to_text(kernel)));
+  const std::string mode = op.attr_string("auto_pad", "NOTSET");
+  const bool is_same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  if (!is_same && mode != "NOTSET" && mode != "VALID") {
+    invalid(cat("attribute 'auto_pad' is ", quoted(mode),
+                ", expected 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'"));
   }
-  if (ceil_mode && (auto_pad == "NOTSET" || auto_pad == "VALID")) pad_ceil(input, &window);
+  const bool has_ceil = op.attr_int("ceil_mode", 0) != 0 && !is_same;
+  Window window;
+  for (size_t i = 0; i < count; ++i) {
+    const auto entry = [&](const std::optional<ir::Ints>& values, size_t at, int64_t fallback) {
+      return values ? (*values)[at] : fallback;
+    };
+    const bool has_pads = mode == "NOTSET";
+    WindowAxis axis{.extent = extents[i],
+                    .kernel = kernel.empty() ? (*shape)[i] : kernel[i],
+                    .stride = entry(strides, i, 1),
+                    .dilation = entry(dilations, i, 1),
+                    .pad_begin = has_pads ? entry(pads, i, 0) : 0,
+                    .pad_end = has_pads ? entry(pads, i + count, 0) : 0};
+    if (axis.kernel < 1 || axis.kernel > kMaxWindow)
+      invalid(cat("the weights have a window of ", axis.kernel, ", expected 1 to ", kMaxWindow));
+    if (is_same) pad_same(mode == "SAME_UPPER", &axis);
+    if (axis.extent + axis.pad_begin + axis.pad_end < axis.covered()) {
+      invalid(cat("a window of ", axis.covered(), " does not fit an axis of ", axis.extent, " with pads ",
+                  axis.pad_begin, " and ", axis.pad_end));
+    }
+    if (has_ceil) window.has_ceil_padding |= pad_ceil(&axis);
+    window.axes.push_back(axis);
+  }
+  return window;
+}
+
+Window read_plane_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel,
+                         bool one_axis) {
+  if (!one_axis) return read_window(op, extents, kernel);
+  Window window = read_window(op, {extents[1]}, kernel.empty() ? ir::Ints{} : ir::Ints{kernel[1]});
+  window.axes.insert(window.axes.begin(), WindowAxis{});
   return window;
 }
 
