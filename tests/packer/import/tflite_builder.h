@@ -21,6 +21,7 @@ struct TensorSpec {
   bool is_variable = false;
   flatbuffers::Offset<tflite::SparsityParameters> sparsity = 0;
   std::vector<int32_t> signature = {};  // empty: absent
+  uint32_t buffer = 0;                  // one that is there, in place of data
 };
 
 template <typename T>
@@ -36,7 +37,7 @@ class TfliteBuilder {
 
   // The index of the tensor.
   int32_t tensor(const TensorSpec& spec) {
-    uint32_t buffer = 0;
+    uint32_t buffer = spec.buffer;
     if (!spec.data.empty()) {
       buffer = static_cast<uint32_t>(buffers_.size());
       buffers_.push_back(spec.data);

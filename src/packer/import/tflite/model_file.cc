@@ -93,7 +93,8 @@ bool TensorInfo::may_have(const ir::Shape& found) const {
   return true;
 }
 
-ModelFile::ModelFile(std::span<const uint8_t> bytes) : bytes_(bytes) {
+ModelFile::ModelFile(std::span<const uint8_t> bytes)
+    : bytes_(bytes), expanded_bytes_(std::make_shared<uint64_t>(0)) {
   // The root offset and the identifier; a verifier that is given less reads nothing.
   if (bytes.size() < 8) {
     invalid("the file has " + std::to_string(bytes.size()) +
@@ -120,7 +121,8 @@ ModelFile::ModelFile(std::span<const uint8_t> bytes) : bytes_(bytes) {
   open_subgraph(0);
 }
 
-ModelFile::ModelFile(const ModelFile& file, size_t subgraph) : bytes_(file.bytes_), model_(file.model_) {
+ModelFile::ModelFile(const ModelFile& file, size_t subgraph)
+    : bytes_(file.bytes_), model_(file.model_), expanded_bytes_(file.expanded_bytes_) {
   open_subgraph(subgraph);
 }
 
@@ -166,9 +168,9 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
     read_shape(tensor, info.get());
     info->data = buffer(tensor.buffer());
     if (info->is_constant() && info->dtype && tensor.sparsity() != nullptr) {
-      constexpr uint64_t kBytesPerFileByte = 64;  // a network that is sparser than that is none
-      info->dense = densified(*tensor.sparsity(), info->data, {*info->dtype, info->shape},
-                              size_bytes() * kBytesPerFileByte);
+      const ir::TensorType type = {*info->dtype, info->shape};
+      count_expanded(static_cast<uint64_t>(type.size_bytes()));
+      info->dense = densified(*tensor.sparsity(), info->data, type);
       info->data = info->dense;
     }
     if (info->is_constant() && info->dtype) {
@@ -178,6 +180,7 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
                 std::to_string(expected) + " for " + type_name(info->file_type) + " " + to_text(info->shape));
       }
       if (*info->dtype == ir::kInt4) {
+        count_expanded(2 * info->data.size());
         info->widened =
             ir::widened_4_bits(info->data, ir::TensorType{ir::kInt4, info->shape}.num_elements(), true);
         info->data = info->widened;
@@ -189,6 +192,17 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
   }
   slot = std::move(info);
   return *slot;
+}
+
+// Tensors may share a buffer, so that a small file could ask for any amount of memory.
+void ModelFile::count_expanded(uint64_t bytes) {
+  constexpr uint64_t kBytesPerFileByte = 64;  // a network that is sparser than that is none
+  const uint64_t limit = (uint64_t{1} << 20) + size_bytes() * kBytesPerFileByte;
+  if (bytes > limit - *expanded_bytes_) {
+    invalid("with it, the sparse constants and those of 4 bits take more than " + std::to_string(limit) +
+            " bytes, " + std::to_string(kBytesPerFileByte) + " times the file's size");
+  }
+  *expanded_bytes_ += bytes;
 }
 
 std::span<const uint8_t> ModelFile::metadata(std::string_view name) const {

@@ -77,6 +77,8 @@ class ModelFile {
  private:
   void open_subgraph(size_t index);
   std::span<const uint8_t> buffer(uint32_t index) const;
+  // Decoded bytes that the file does not have as they are. invalid() beyond the limit.
+  void count_expanded(uint64_t bytes);
   const tflite::OperatorCode& operator_code(const tflite::Operator& op) const;
 
   std::vector<uint64_t> aligned_copy_;  // holds the bytes where the caller's are not aligned
@@ -85,6 +87,7 @@ class ModelFile {
   const tflite::SubGraph* graph_ = nullptr;
   std::vector<int32_t> inputs_, outputs_;
   std::vector<std::unique_ptr<TensorInfo>> tensors_;  // null: not decoded yet
+  std::shared_ptr<uint64_t> expanded_bytes_;          // of all subgraphs
 };
 
 // Texts that all importers share, under the names that the TFLite importer uses.
@@ -113,10 +116,10 @@ void check_operand_count(const ModelFile& file);
 void list_subgraph_operators(const ModelFile& file, const std::set<size_t>& imported,
                              importer::UnsupportedList* unsupported);
 
-// The elements of a sparse tensor of this type, with its zeros, which are more than the file's bytes: at most
-// `limit` bytes. Throws with a text that begins after the tensor's name.
+// The elements of a sparse tensor of this type, with its zeros. Throws with a text that begins after the
+// tensor's name.
 std::vector<uint8_t> densified(const tflite::SparsityParameters& sparsity, std::span<const uint8_t> values,
-                               const ir::TensorType& type, uint64_t limit);
+                               const ir::TensorType& type);
 
 }  // namespace qplan::tfl
 

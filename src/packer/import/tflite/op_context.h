@@ -47,6 +47,7 @@ class Graph {
   // Counts bytes of constants. Tensors may share a buffer, so that a small file could ask for any amount of
   // them.
   void charge(uint64_t bytes);
+  uint64_t charged_bytes() const { return constant_bytes_; }
 
   // A tensor without elements that shape arithmetic made, as a loop's first round does.
   void define_empty(const TensorInfo& tensor) { empty_.insert(tensor.index); }
@@ -54,7 +55,8 @@ class Graph {
 
   // -- subgraphs that WHILE and IF run (op_control.cc)
   uint32_t depth() const { return depth_; }
-  uint64_t count_operator();  // of all subgraphs so far
+  // Adds to the operators of all subgraphs so far, and returns their number.
+  uint64_t count_operators(uint64_t count);
   void mark_imported(int32_t subgraph);
   const std::set<size_t>& imported_subgraphs() const { return imported_subgraphs_; }
   // The values of the file's constants, for another round of the same subgraph.

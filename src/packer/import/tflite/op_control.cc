@@ -9,7 +9,8 @@
 namespace qplan::tfl {
 namespace {
 
-// Loops in loops, and operators in all rounds of all loops: a small file could ask for any number.
+// Loops in loops, and operators in all rounds of all loops: a small file could ask for any number. A round
+// counts as an operator, too, since loops may have none.
 constexpr uint32_t kMaxLoopDepth = 8;
 constexpr uint64_t kMaxOperators = uint64_t{1} << 18;
 
@@ -18,10 +19,15 @@ constexpr uint64_t kMaxOperators = uint64_t{1} << 18;
   throw Unsupported{cat(name, " inside ", caller, reason.empty() ? "" : " with ", reason)};
 }
 
+void count_operators(Graph& graph, uint64_t count) {
+  if (graph.count_operators(count) <= kMaxOperators) return;
+  throw Unsupported{"more rounds than are worth unrolling; export the loop's body as the model"};
+}
+
 void import_operator(Graph& graph, size_t index, const std::string& caller) {
   const tflite::Operator& op = graph.file().op(index);
   const std::string name = graph.file().operator_name(op);
-  if (graph.count_operator() > kMaxOperators) throw Unsupported{"more rounds than are worth unrolling"};
+  count_operators(graph, 1);
   try {
     OpContext context(graph, op, name, index);
     const int32_t code = graph.file().builtin_code(op);
@@ -49,6 +55,9 @@ class Body {
     if (file_.inputs().size() != inputs.size()) {
       invalid(cat("a subgraph has ", file_.inputs().size(), " inputs, expected ", inputs.size()));
     }
+    constexpr uint64_t kTensorsPerOperator =
+        16;  // about as much work: each round has a value for each tensor
+    count_operators(op_.graph(), 1 + file_.num_tensors() / kTensorsPerOperator);
     Graph graph(op_.graph(), file_);
     if (constants_) graph.take_constants(*constants_);
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -156,7 +165,9 @@ Graph::Graph(Graph& caller, ModelFile& file)
       depth_(caller.depth_ + 1),
       values_(file.num_tensors()) {}
 
-uint64_t Graph::count_operator() { return caller_ != nullptr ? caller_->count_operator() : ++num_unrolled_; }
+uint64_t Graph::count_operators(uint64_t count) {
+  return caller_ != nullptr ? caller_->count_operators(count) : num_unrolled_ += count;
+}
 
 void Graph::mark_imported(int32_t subgraph) {
   if (caller_ != nullptr) return caller_->mark_imported(subgraph);

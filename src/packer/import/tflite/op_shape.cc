@@ -172,7 +172,7 @@ void import_range(OpContext& op) {
   const int64_t delta = op.constant_int(op.input(2), "delta");
   constexpr int64_t kMaxElements = int64_t{1} << 20;
   int64_t span = 0;
-  if (delta == 0 || delta == INT64_MIN || __builtin_sub_overflow(limit, start, &span)) {
+  if (delta == 0 || delta == INT64_MIN || __builtin_sub_overflow(limit, start, &span) || span == INT64_MIN) {
     invalid("a range from " + std::to_string(start) + " to " + std::to_string(limit) + " in steps of " +
             std::to_string(delta));
   }

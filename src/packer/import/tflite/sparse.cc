@@ -139,9 +139,8 @@ class Filler {
 }  // namespace
 
 std::vector<uint8_t> densified(const tflite::SparsityParameters& sparsity, std::span<const uint8_t> values,
-                               const ir::TensorType& type, uint64_t limit) {
+                               const ir::TensorType& type) {
   if (type.dtype.bits < 8 || type.dtype.lanes != 1) throw Unsupported{"a sparse constant of such a type"};
-  if (static_cast<uint64_t>(type.size_bytes()) > limit) invalid("it is much larger than the file");
   return Filler(read_levels(sparsity, type.shape), type, values).run();
 }
 

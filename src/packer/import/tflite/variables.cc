@@ -38,6 +38,9 @@ void run_once(Graph& graph, size_t subgraph, importer::UnsupportedList* unsuppor
   check_operand_count(file);
   ir::Function computed("init");
   Graph inner(file, computed, graph.log());
+  // Subgraphs may share buffers: all of them together are limited as one.
+  const uint64_t before = graph.charged_bytes();
+  inner.charge(before);
   for (size_t i = 0; i < file.num_operators(); ++i) {
     const tflite::Operator& op = file.op(i);
     const std::string name = file.operator_name(op);
@@ -58,12 +61,14 @@ void run_once(Graph& graph, size_t subgraph, importer::UnsupportedList* unsuppor
         row->import_op(context);
       }
     } catch (const Unsupported& use) {
-      unsupported->add(use.reason.empty() ? place : place + " with " + use.reason, importer::quoted(context.name()));
-      return;
+      unsupported->add(use.reason.empty() ? place : place + " with " + use.reason,
+                       importer::quoted(context.name()));
+      break;
     } catch (const PackError& error) {
       throw PackError(error.status(), cat("operator ", i, " ", place, ": ", error.what()));
     }
   }
+  graph.charge(inner.charged_bytes() - before);
 }
 
 }  // namespace
