@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/plan_view.h"
 #include "src/base/printable.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
@@ -167,6 +168,8 @@ PackOptions read_options(const qplan_pack_options& options) {
   read_tuning(options, &result);
   read_fuse(options, &result);
   result.max_ram = options.max_ram;
+  if (options.self_checks > format::kMaxSelfChecks)
+    fail(cat("self_checks is ", options.self_checks, ", expected at most ", format::kMaxSelfChecks));
   result.self_checks = options.self_checks;
   read_prefer(options, &result);
   read_functions(options, &result);

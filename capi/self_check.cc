@@ -12,7 +12,7 @@ namespace {
 
 using format::Named;
 
-// One run, with a hook of its own in the place of the application's: what other hooks get is passed on.
+// One run. Its hook replaces the application's, and its log and clock call the application's.
 struct Run {
   Session* session;
   const format::SelfCheck* check;
@@ -33,7 +33,7 @@ uint64_t pass_on_clock(void* user) {
 
 const flatbuffers::Vector<uint32_t>* inputs_of(const Session& session, uint32_t i) {
   const format::NpuStep* npu = session.plan.npu_step(session.step_index(i));
-  return npu != nullptr ? nullptr : session.plan.step(session.step_index(i)).inputs();
+  return npu != nullptr ? npu->inputs() : session.plan.step(session.step_index(i)).inputs();
 }
 
 const flatbuffers::Vector<uint32_t>* outputs_of(const Session& session, uint32_t i) {
@@ -51,20 +51,48 @@ uint32_t outputs_checksum(const Session& session, uint32_t i) {
   return crc.value();
 }
 
+// The state that the tensor is the input of, where it has an initial value in the plan.
+const format::State* initial_state_of(const Session& session, uint32_t tensor) {
+  const auto* states = session.function->states();
+  for (uint32_t k = 0; k < format::count_of(states); ++k) {
+    const format::State* state = states->Get(k);
+    if (state->input() == tensor && state->initial() != format::kNoTensorIndex) return state;
+  }
+  return nullptr;
+}
+
+// Meaningless where the session is cancelled meanwhile.
 uint32_t constants_checksum(const Session& session, uint32_t i) {
+  constexpr size_t kPiece = size_t{64} << 10;  // bytes between two looks at the request to cancel
   format::Crc32 crc;
   const auto add = [&](uint32_t tensor) {
-    if (const void* bytes = session.plan.constant_data(tensor))
-      crc.update(bytes, static_cast<size_t>(session.plan.tensor(tensor).size()));
+    const auto* bytes = static_cast<const uint8_t*>(session.plan.constant_data(tensor));
+    if (bytes == nullptr) return;
+    const auto size = static_cast<size_t>(session.plan.tensor(tensor).size());
+    for (size_t at = 0; at < size && !session.is_cancelled(); at += kPiece)
+      crc.update(bytes + at, size - at < kPiece ? size - at : kPiece);
   };
   const format::NpuStep* npu = session.plan.npu_step(session.step_index(i));
   if (npu != nullptr) add(npu->blob());
   const auto* inputs = inputs_of(session, i);
-  for (uint32_t k = 0; k < format::count_of(inputs); ++k) add(inputs->Get(k));
+  for (uint32_t k = 0; k < format::count_of(inputs); ++k) {
+    add(inputs->Get(k));
+    if (const format::State* state = initial_state_of(session, inputs->Get(k))) add(state->initial());
+  }
   return crc.value();
 }
 
-// What failed on its device runs on the CPU next.
+// What has that checksum, for messages.
+const char* constants_name(const Session& session, uint32_t i) {
+  const auto* inputs = inputs_of(session, i);
+  for (uint32_t k = 0; k < format::count_of(inputs); ++k) {
+    if (initial_state_of(session, inputs->Get(k)) != nullptr) return "constants and initial states";
+  }
+  return "constants";
+}
+
+// A region that failed on its device has no outputs yet: the steps of its fallback run next, and are
+// compared.
 void look_at_step(void* user, const qplan_event*, qplan_status status) {
   auto* run = static_cast<Run*>(user);
   if (status != QPLAN_OK || run->wrong_step != Session::kNoStep) return;
@@ -84,9 +112,16 @@ Error& begin_failure(Session* session, uint32_t i) {
 qplan_status check_constants(Session* session) {
   for (uint32_t i = 0; i < session->num_steps(); ++i) {
     const uint32_t found = constants_checksum(*session, i);
+    const uint32_t index = session->step_index(i);
+    if (session->is_cancelled()) {
+      return session->error.set(QPLAN_CANCELLED, static_cast<int32_t>(index))
+             << "self-check: cancelled at step " << index << Named{session->plan.step_name(index)}
+             << ", whose constants were compared";
+    }
     const uint32_t expected = session->function->constant_checksums()->Get(i);
     if (found == expected) continue;
-    return begin_failure(session, i) << ": its constants have checksum " << found << ", expected " << expected
+    return begin_failure(session, i) << ": its " << constants_name(*session, i) << " have checksum " << found
+                                     << ", expected " << expected
                                      << ": they are damaged; copy the plan again";
   }
   return QPLAN_OK;
@@ -101,6 +136,7 @@ void write_inputs(const Session& session, uint32_t seed) {
   }
 }
 
+// As qplan_session_invoke, which would forget a request to cancel that came between two runs.
 qplan_status invoke(Run* run) {
   Session* session = run->session;
   write_inputs(*session, run->check->seed());
@@ -109,7 +145,11 @@ qplan_status invoke(Run* run) {
   if (session->platform.now_ns != nullptr) session->platform.now_ns = pass_on_clock;
   session->platform.step_begin = nullptr;
   session->platform.step_end = look_at_step;
-  const qplan_status status = qplan_session_invoke(static_cast<qplan_session*>(session));
+  session->begin_running();
+  NpuWait wait = {UINT64_MAX};
+  const qplan_status status = begin_run(session, &wait);
+  session->state = SessionState::kDone;
+  session->last_run = status;
   session->platform = run->application;
   return status;
 }
@@ -124,8 +164,8 @@ qplan_status check_outputs(Session* session, uint32_t number) {
   const char* where = is_region ? "its device" : session->steps[run.wrong_step].variant->name;
   return begin_failure(session, run.wrong_step)
          << ": its outputs of self-check " << number << " have checksum " << run.found << ", expected "
-         << run.check->outputs()->Get(run.wrong_step) << "; its constants are intact: " << where
-         << ", the processor or its memory computes something else";
+         << run.check->outputs()->Get(run.wrong_step) << "; its " << constants_name(*session, run.wrong_step)
+         << " are intact: " << where << ", the processor or its memory computes something else";
 }
 
 qplan_status self_check(Session* session) {
@@ -140,8 +180,15 @@ qplan_status self_check(Session* session) {
     return session->error.set(QPLAN_INVALID_STATE, -1, static_cast<int32_t>(tensor))
            << "self-check: input " << k << " is bound to a buffer, which is only read; unbind it first";
   }
+  session->set_cancelled(false);
   qplan_status status = check_constants(session);
-  for (uint32_t i = 0; i < count && status == QPLAN_OK; ++i) status = check_outputs(session, i);
+  for (uint32_t i = 0; i < count && status == QPLAN_OK; ++i) {
+    status = check_outputs(session, i);
+    if (status == QPLAN_OK && session->is_cancelled()) {
+      status = session->error.set(QPLAN_CANCELLED)
+               << "self-check: cancelled after run " << i + 1 << " of " << count;
+    }
+  }
   reset_states(session);
   return status;
 }
@@ -157,8 +204,9 @@ qplan_status qplan_session_self_check(qplan_session* session) {
   } else {
     status = qplan::self_check(session);
   }
-  // A run that failed has logged its own error.
-  if (status == QPLAN_SELF_CHECK_FAILED)
-    qplan::log_text(session->platform, QPLAN_LOG_ERROR, session->error.text());
+  if (status < 0) {
+    const uint32_t level = status == QPLAN_CANCELLED ? QPLAN_LOG_INFO : QPLAN_LOG_ERROR;
+    qplan::log_text(session->platform, level, session->error.text());
+  }
   return status;
 }

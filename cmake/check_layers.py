@@ -80,7 +80,7 @@ LAYERS = [
                                                     "packer/pattern", "packer/op", "packer/text", "packer/ir"]),
     ("capi/pack", r"^capi/pack[^/]*\.(cc|h)$",
      ["runtime", "packer/pipeline", "packer/emit", "packer/schedule", "packer/inspect", "packer/import", "packer/passes", "packer/pattern", "packer/op_def", "packer/ir",
-      "include", "base"]),
+      "format", "include", "base"]),
     ("capi", r"^capi/", ["runtime", "runtime/bind", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),
     ("tools", r"^tools/", ["embedded", "include", "texts"]),

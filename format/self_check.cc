@@ -1,13 +1,12 @@
 #include "format/self_check.h"
 
+#include <dlpack/dlpack.h>
 #include <string.h>
 
 #include "format/dtype.h"
 
 namespace qplan::format {
 namespace {
-
-constexpr uint8_t kInteger = 0, kUnsigned = 1;  // DLPack's codes
 
 // The remainders of the sixteen values of four bits, for the polynomial 0xedb88320 (bits reversed). Two steps
 // a byte: a table of 256 entries would take 1 KB of a small device's flash.
@@ -38,7 +37,7 @@ uint32_t SelfCheckInputs::next() {
 }
 
 void SelfCheckInputs::fill(uint8_t type_code, uint8_t type_bits, void* bytes, size_t size) {
-  const bool is_integer = type_code == kInteger || type_code == kUnsigned;
+  const bool is_integer = type_code == kDLInt || type_code == kDLUInt;
   const size_t element = type_bits / 8u;
   auto* at = static_cast<uint8_t*>(bytes);
   for (size_t i = 0; i + element <= size; i += element) {

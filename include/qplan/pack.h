@@ -82,8 +82,8 @@ typedef struct qplan_pack_options {
                               none. docs/schedules.md */
   uint32_t tuning_threads; /* lines of it that count: those of so many threads; 0: 1 */
   uint32_t fuse;           /* QPLAN_FUSE_* */
-  /* The packer asks it before each pass and each operator that it lowers, in the thread that packs; non-zero
-   * ends the call with QPLAN_CANCELLED. */
+  /* The packer asks it before each pass and each operator that it lowers, and after each step of self_checks,
+   * in the thread that packs; non-zero ends the call with QPLAN_CANCELLED. */
   int32_t (*cancelled)(void* user);
   uint32_t prefer; /* QPLAN_PREFER_*: what decides whether a region is worth its device */
   uint32_t num_custom_operators;

@@ -366,9 +366,12 @@ QPLAN_API qplan_status qplan_session_step_output(qplan_session* session, uint32_
  * function, and compares the checksum of what each step wrote: on the kernels, threads and devices of this
  * session, with tensors as the plan has them (steps in place too; layers inside a cascade or a region are not
  * whole anywhere, and count as one step). QPLAN_SELF_CHECK_FAILED: the last error has the first step that is
- * wrong and says whether its constants are damaged. Afterwards the states are those after init, and the
- * inputs and outputs hold anything. step_begin and step_end are not called; qplan_session_cancel ends it.
- * Takes the time of N runs, and less than 20 operations for each byte of constants and outputs.
+ * wrong and says whether its constants (of a state: its initial value) are damaged. A device that fails does
+ * not fail the check where on_npu_failure lets the CPU compute the region: then the steps of the fallback are
+ * compared, and qplan_session_region_info counts the failure. A device that succeeds with other bytes fails
+ * the check. Afterwards the states are those after init, and the inputs and outputs hold anything. step_begin
+ * and step_end are not called. qplan_session_cancel ends it with QPLAN_CANCELLED, also between its runs.
+ * It takes the time of N runs, and less than 20 operations for each byte of constants and outputs.
  * QPLAN_INVALID_STATE while the session runs, and where an input is bound: unbind it first. */
 QPLAN_API qplan_status qplan_session_self_check(qplan_session* session);
 

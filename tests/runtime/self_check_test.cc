@@ -1,6 +1,9 @@
 // qplan_session_self_check on plans made by hand: the step it names, and what it leaves as it was.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "format/plan_view.h"
 #include "src/base/error.h"
 #include "tests/runtime/npu_fixture.h"
@@ -98,6 +101,45 @@ TEST(SelfCheck, NamesTheStepWhoseConstantLostABit) {
   EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_OK);
 }
 
+// next = x + state, from an initial value in the plan, which two steps read.
+TEST(SelfCheck, NamesTheFirstStepWhoseInitialStateLostABit) {
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({24}, "x"), a = spec.add_tensor({24}, "a"),
+                 state = spec.add_tensor({24}, "state"), next = spec.add_tensor({24}, "next"),
+                 y = spec.add_tensor({24}, "y");
+  const std::vector<uint8_t> first(24, 7);
+  const uint32_t initial = spec.add_constant({24}, first, "initial");
+  spec.add_step(kAddByte, {x}, {a}, copy_params(1), "first");
+  spec.add_step(kSum, {a, state}, {next}, concat_params(0), "sum");
+  spec.add_step(kSum, {x, state}, {y}, concat_params(0), "other");
+  spec.add_main({x}, {y}, 64);
+  StateSpec kept = {state, next, initial, 0};
+  spec.functions[0].states = {kept};
+  spec.functions[0].self_checks = {{kSeed, {crc_of(plus(1)), crc_of(plus(8)), crc_of(plus(7))}}};
+  spec.functions[0].constant_checksums = {0, crc_of(first), crc_of(first)};
+  const TestPlan plan(spec);
+  const TestSession session(plan, config_of());
+  ASSERT_EQ(qplan_session_self_check(session.get()), QPLAN_OK) << session.last_error();
+  format::PlanView view;
+  Error unused;
+  ASSERT_EQ(view.open(plan.bytes().data(), plan.bytes().size(), false, &unused), QPLAN_OK);
+  auto* at = const_cast<uint8_t*>(static_cast<const uint8_t*>(view.constant_data(initial)));
+  at[23] ^= 0x80;
+  EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_SELF_CHECK_FAILED);
+  EXPECT_EQ(last_error(session).step, 1);
+  EXPECT_NE(session.last_error().find("step 1 'sum': its constants and initial states have checksum"),
+            std::string::npos)
+      << session.last_error();
+  at[23] ^= 0x80;
+  EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_OK);
+  spec.functions[0].self_checks[0].outputs[2] ^= 1;
+  const TestPlan wrong(spec);
+  const TestSession other(wrong, config_of());
+  EXPECT_EQ(qplan_session_self_check(other.get()), QPLAN_SELF_CHECK_FAILED);
+  EXPECT_NE(other.last_error().find("; its constants and initial states are intact: "), std::string::npos)
+      << other.last_error();
+}
+
 TEST(SelfCheck, NeedsAPlanThatHasSome) {
   const TestPlan plan(sequence_spec());
   const TestSession session(plan, config_of());
@@ -155,6 +197,74 @@ TEST(SelfCheck, IsRefusedInsideARun) {
   EXPECT_EQ(status, QPLAN_INVALID_STATE);
 }
 
+// A large constant that is damaged: the request comes while its checksum is computed, and the damage is not
+// found.
+TEST(SelfCheck, IsCancelledWhileItComparesConstants) {
+  constexpr int64_t kBytes = int64_t{32} << 20;
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({24}, "x"), y = spec.add_tensor({24}, "y"),
+                 unused = spec.add_tensor({kBytes}, "unused");
+  const uint32_t constant = spec.add_constant({kBytes}, std::vector<uint8_t>(kBytes), "c");
+  spec.add_step(kAddByte, {constant}, {unused}, copy_params(1), "large");
+  spec.add_step(kAddByte, {x}, {y}, copy_params(1), "last");
+  spec.add_main({x}, {y}, 64);
+  spec.functions[0].self_checks = {{kSeed, {0, 0}}};
+  spec.functions[0].constant_checksums = {0, 0};
+  const TestPlan plan(spec);
+  const TestSession session(plan, config_of());
+  std::atomic<bool> is_there = false, is_over = false;
+  std::thread canceller([&] {
+    for (; !is_over; is_there = true) {
+      EXPECT_EQ(qplan_session_cancel(session.get()), QPLAN_OK);
+      std::this_thread::yield();
+    }
+  });
+  while (!is_there) std::this_thread::yield();
+  EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_CANCELLED);
+  is_over = true;
+  canceller.join();
+  EXPECT_EQ(session.last_error(), "self-check: cancelled at step 0 'large', whose constants were compared");
+  EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_SELF_CHECK_FAILED) << "the next one begins anew";
+}
+
+// The region is the last step: a run whose job has ended when the request comes ends well.
+TEST(SelfCheck, IsCancelledBetweenTwoRuns) {
+  PlanSpec spec = region_spec({.in_place = false});
+  spec.steps.pop_back();
+  spec.functions[0].num_steps = 4;
+  spec.functions[0].outputs = spec.steps[1].outputs;
+  const std::vector<uint32_t> outputs = {crc_of(plus(1)), crc_of(plus(6)), crc_of(plus(3)), crc_of(plus(6))};
+  spec.functions[0].self_checks = {{kSeed, outputs}, {kSeed, outputs}};
+  spec.functions[0].constant_checksums = {0, crc_of(fake_blob(5, {24}, {24})), 0, 0};
+  const TestPlan plan(spec);
+  static qplan_session* running;
+  static bool cancels;
+  qplan_npu_driver driver = *FakeNpu::driver();
+  driver.wait = [](qplan_npu_device device, qplan_npu_job job, uint64_t timeout_ns,
+                   qplan_npu_report* report) {
+    const qplan_npu_status status = FakeNpu::driver()->wait(device, job, timeout_ns, report);
+    if (cancels) {
+      EXPECT_EQ(qplan_session_cancel(running), QPLAN_OK);
+    }
+    return status;
+  };
+  FakeNpu npu;
+  DeviceConfigs devices;
+  devices.add("fake", &driver, npu.device());
+  Told told;
+  const TestSession session(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
+  running = session.get();
+  cancels = true;
+  told.log.clear();
+  EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_CANCELLED) << session.last_error();
+  EXPECT_EQ(npu.counts.submits, 1u);
+  ASSERT_EQ(told.log.size(), 1u);
+  EXPECT_EQ(told.last(QPLAN_LOG_INFO), "self-check: cancelled after run 1 of 2");
+  cancels = false;
+  EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_OK) << session.last_error();
+  EXPECT_EQ(npu.counts.submits, 3u);
+}
+
 // state' = state + x, from 1, 2, 3, ...: each self-check begins with the first state, and ends there.
 TEST(SelfCheck, BeginsAndEndsWithTheFirstStates) {
   PlanSpec spec;
@@ -200,6 +310,26 @@ TEST(SelfCheck, ComparesARegionOnItsDeviceAndItsFallbackOnTheCpu) {
     // The region's own entry is not looked at where the fallback runs.
     const TestSession on_cpu(plan, npu_config(DeviceConfigs{}));
     EXPECT_EQ(qplan_session_self_check(on_cpu.get()), QPLAN_OK) << on_cpu.last_error();
+  }
+}
+
+// The CPU computes the region where the session lets it, and its steps are compared.
+TEST(SelfCheck, PassesWhereTheCpuComputesWhatADeviceFailed) {
+  for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_FAIL}) {
+    const TestPlan plan(checked_region(crc_of(plus(6))));
+    FakeNpu npu;
+    DeviceConfigs devices;
+    devices.add("fake", npu);
+    const TestSession session(plan, npu_config(devices, policy));
+    npu.job_statuses = {QPLAN_NPU_E_BUS};
+    const bool falls_back = policy == QPLAN_NPU_FALLBACK;
+    EXPECT_EQ(qplan_session_self_check(session.get()), falls_back ? QPLAN_OK : QPLAN_DEVICE_ERROR)
+        << session.last_error();
+    EXPECT_EQ(region_info(session).failures, 1u);
+    EXPECT_EQ(region_info(session).cpu_runs, falls_back ? 1u : 0u);
+    EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_OK) << session.last_error();
+    npu.flips_outputs = true;
+    EXPECT_EQ(qplan_session_self_check(session.get()), QPLAN_SELF_CHECK_FAILED);
   }
 }
 

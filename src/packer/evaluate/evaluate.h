@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_EVALUATE_EVALUATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -61,11 +62,12 @@ class ReferenceSession {
 };
 
 // What sessions of the plan just made compare with qplan_session_self_check: `count` runs of the reference
-// kernels, 1 to format::kMaxSelfChecks. The same plan gives the same checks. PackError
-// (QPLAN_MODEL_UNSUPPORTED) where the CPU cannot run all of the plan here, or a step makes NaN, whose bits
-// differ between processors.
+// kernels, 1 to format::kMaxSelfChecks. The same plan gives the same checks. progress: called after each step
+// of each run; what it throws ends the runs and is passed on. PackError (QPLAN_MODEL_UNSUPPORTED) where the
+// CPU cannot run all of the plan here, or a step makes NaN, whose bits differ between processors.
+using Progress = std::function<void(uint32_t done, uint32_t total)>;
 write::SelfChecks make_self_checks(std::span<const uint8_t> plan, const target::Program& program,
-                                   uint32_t count);
+                                   uint32_t count, const Progress& progress = {});
 
 // Runs IR on the reference kernels: constant folding, and an interpreter for tests.
 

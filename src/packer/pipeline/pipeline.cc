@@ -158,12 +158,13 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
     if (has_devices) names.explain = explain->json();
   }
   AlignedBytes plan = write::write_plan(planned.program, profile, planned.arena, names);
-  evaluate::check_plan(plan.span(), planned.program, planned.arena);
   if (options.self_checks > 0) {
-    const write::SelfChecks checks =
-        evaluate::make_self_checks(plan.span(), planned.program, options.self_checks);
+    const write::SelfChecks checks = evaluate::make_self_checks(
+        plan.span(), planned.program, options.self_checks,
+        [&](uint32_t done, uint32_t total) { observer.progress("self-check", done, total); });
     plan = write::write_plan(planned.program, profile, planned.arena, names, checks);
   }
+  evaluate::check_plan(plan.span(), planned.program, planned.arena);
 
   if (tuning) tuning->check_used();
   planned = {};

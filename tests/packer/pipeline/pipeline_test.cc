@@ -65,6 +65,33 @@ TEST_F(PipelineOnDigits, LogAndDumpDoNotChangeThePlan) {
   }
 }
 
+// After each step of each run of a self-check, as between other stages.
+TEST_F(PipelineOnDigits, SelfChecksTellTheirProgressAndCanBeCancelled) {
+  PackOptions options;
+  options.self_checks = 2;
+  uint32_t calls = 0, last = 0;
+  options.progress = [&](const char* stage, uint32_t done, uint32_t total) {
+    if (std::string_view(stage) != "self-check") return;
+    EXPECT_EQ(done, ++calls);
+    last = total;
+  };
+  pack(model_, "m", options);
+  EXPECT_EQ(calls, last);
+  EXPECT_GT(calls, 2u);
+  for (const uint32_t at : {1u, last / 2 + 1, last}) {
+    calls = 0;
+    options.cancelled = [&] { return calls == at; };
+    try {
+      pack(model_, "m", options);
+      ADD_FAILURE() << "cancelled at step " << at;
+    } catch (const PackError& error) {
+      EXPECT_EQ(error.status(), QPLAN_CANCELLED);
+      EXPECT_EQ(std::string(error.what()), "packing was cancelled by the caller; nothing was written");
+    }
+    EXPECT_EQ(calls, at);
+  }
+}
+
 TEST_F(PipelineOnDigits, DumpAfterOnePassShowsThatPass) {
   PackOptions options;
   std::string text;

@@ -100,11 +100,9 @@ void import_strided_slice(OpContext& op) {
   const ir::Ints end = op.constant_ints(op.input(2), "end values");
   const ir::Ints steps = op.constant_ints(op.input(3), "strides");
   const size_t count = begin.size();
-  constexpr size_t kMaxEntries = 32;  // bits of a mask
-  if (end.size() != count || steps.size() != count || count > kMaxEntries) {
+  if (end.size() != count || steps.size() != count) {
     invalid("begin, end and strides have " + std::to_string(count) + ", " + std::to_string(end.size()) +
-            " and " + std::to_string(steps.size()) + " values, expected as many of each, at most " +
-            std::to_string(kMaxEntries));
+            " and " + std::to_string(steps.size()) + " values");
   }
   const auto has = [](int32_t mask, size_t i) { return (mask >> i & 1) != 0; };
   size_t num_sliced = 0;  // axes of the input that have an entry of their own
