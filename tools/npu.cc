@@ -66,8 +66,9 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
   command.add_flag("--npu-verify", options.verify,
                    "Run every region on the CPU too; other bytes are an error");
   command
-      .add_option("--npu-timeout-ms", options.timeout_ms,
-                  "Until a job counts as hung (default 1000; 60000 on the simulator)")
+      .add_option(
+          "--npu-timeout-ms", options.timeout_ms,
+          "Until a job counts as hung (default 1000, or 16 times a longer estimate; 60000 on the simulator)")
       ->type_name("MS")
       ->check([](const std::string& text) {
         uint32_t value = 0;

@@ -31,6 +31,7 @@ struct NpuDevice {
   bool is_shadow = false;
   bool is_asynchronous = false;
   uint32_t max_binds = 0;
+  uint32_t clock_khz = 0;  // 0: not stated
   uint32_t state = QPLAN_DEVICE_ABSENT;
   uint32_t max_failures = 0;
   uint32_t failures_in_a_row = 0;
@@ -80,7 +81,8 @@ struct NpuState {
   uint32_t num_regions = 0;
   uint32_t policy = QPLAN_NPU_FALLBACK;
   uint32_t flags = 0;
-  uint64_t timeout_ns = 0;  // of a job
+  uint64_t given_timeout_ns = 0;  // by the application; 0: by the estimate of the region
+  uint64_t timeout_ns = 0;        // of the job in flight
   NpuBuffer* buffers = nullptr;
   // The next step of the run in progress.
   uint32_t next_step = 0;

@@ -77,7 +77,7 @@ qplan_status read_options(const format::PlanView& plan, const qplan_session_conf
   options->on_npu_failure = known.on_npu_failure;
   options->npu_flags = known.npu_flags;
   options->max_work = known.max_work;
-  options->npu_timeout_ns = uint64_t{known.npu_timeout_us == 0 ? 1000000 : known.npu_timeout_us} * 1000;
+  options->npu_timeout_ns = uint64_t{known.npu_timeout_us} * 1000;
   if (known.on_npu_failure > QPLAN_NPU_FAIL ||
       (known.npu_flags & ~uint32_t{QPLAN_NPU_VERIFY | QPLAN_NPU_OFF}) != 0) {
     return error->set(QPLAN_INVALID_ARGUMENT)

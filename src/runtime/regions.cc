@@ -53,7 +53,7 @@ void place_regions(const SessionOptions& options, uint8_t* memory, Session* sess
   npu->lacks_client = options.npu == nullptr && options.num_devices > 0;
   npu->policy = options.on_npu_failure;
   npu->flags = options.npu_flags;
-  npu->timeout_ns = options.npu_timeout_ns;
+  npu->given_timeout_ns = options.npu_timeout_ns;
   npu->devices = reinterpret_cast<NpuDevice*>(memory);
   for (uint32_t target = 0; target < format::kMaxNpuTargets; ++target) {
     if ((targets >> target & 1) == 0) continue;

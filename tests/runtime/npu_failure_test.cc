@@ -18,7 +18,7 @@ struct Failing {
   TestSession& session() {
     if (!session_) {
       qplan_session_config config = npu_config(devices, policy_, flags, &told.platform);
-      config.npu_timeout_us = 5000;
+      config.npu_timeout_us = timeout_us;
       session_ = std::make_unique<TestSession>(plan, config);
       EXPECT_EQ(session_->status(), QPLAN_OK) << session_->text();
     }
@@ -31,6 +31,7 @@ struct Failing {
   DeviceConfigs devices;
   Told told;
   uint32_t flags = 0;
+  uint32_t timeout_us = 5000;
 
  private:
   uint32_t policy_;
@@ -395,6 +396,36 @@ TEST(NpuFailure, AJobThatHangsIsCancelledAfterTheTimeout) {
       ASSERT_EQ(f.run(), QPLAN_OK);
       EXPECT_EQ(region_info(f.session()).device_runs, 1u);
     }
+  }
+}
+
+TEST(NpuFailure, TheDefaultTimeoutFollowsTheEstimate) {
+  struct Expected {
+    uint64_t cycles;
+    uint32_t clock_khz;
+    uint64_t timeout_ns;
+  };
+  constexpr uint64_t kSecond = 1'000'000'000;
+  for (const Expected& e : {Expected{0, 0, kSecond},
+                            {1'000'000, 0, kSecond},
+                            {100'000'000, 0, 16'016'000'000},         // 1 s at 100 MHz
+                            {100'000'000, 1'000'000, 1'616'000'000},  // 100 ms at 1 GHz
+                            {UINT64_MAX, 0, 600 * kSecond},
+                            {UINT64_MAX, 1, 600 * kSecond}}) {
+    PlanSpec spec = region_spec();
+    for (StepSpec& step : spec.steps) {
+      if (step.npu) step.npu->estimated_cycles = e.cycles;
+    }
+    Failing f(QPLAN_NPU_FALLBACK, spec);
+    f.timeout_us = 0;
+    f.npu.hangs = 1;
+    f.npu.clock_khz = e.clock_khz;
+    f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+    f.npu.clock = &f.told.clock_ns;
+    const uint64_t begin = f.told.clock_ns;
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(device_info(f.session()).timeouts, 1u);
+    EXPECT_EQ(f.told.clock_ns - begin, e.timeout_ns) << e.cycles;
   }
 }
 

@@ -70,6 +70,7 @@ struct FakeNpuFunctions {
     c->flags =
         (npu->can_import ? QPLAN_NPU_CAN_IMPORT : 0) | (npu->is_asynchronous ? QPLAN_NPU_CAN_ASYNC : 0);
     c->max_binds = npu->max_binds;
+    c->clock_khz = npu->clock_khz;
     c->blob_formats[0] = kFakeBlobFormat;
     return npu->capabilities_status;
   }

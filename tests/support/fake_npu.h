@@ -41,6 +41,7 @@ class FakeNpu {
   uint32_t num_regions = 0;                    // that programs report; 0: as many as they have
   uint64_t device_address = 0x10000;           // of all buffers
   qplan_npu_status capabilities_status = QPLAN_NPU_OK;
+  uint32_t clock_khz = 0;
   qplan_npu_status import_status = QPLAN_NPU_OK;
   qplan_npu_status alloc_status = QPLAN_NPU_OK;
   qplan_npu_status load_status = QPLAN_NPU_OK;

@@ -30,7 +30,7 @@ Offset<format::NpuStep> npu_step(FlatBufferBuilder& builder, const StepSpec& ste
   }
   return format::CreateNpuStepDirect(builder, step.npu->target, step.npu->format, step.npu->blob,
                                      &step.inputs, &step.outputs, &binds, step.npu->num_alternative_steps,
-                                     step.npu->num_operators, step.macs, 0, 0);
+                                     step.npu->num_operators, step.macs, step.npu->estimated_cycles, 0);
 }
 
 uint32_t features_of(const PlanSpec& spec) {

@@ -87,6 +87,7 @@ struct NpuSpec {
   std::vector<BindSpec> binds;
   uint32_t num_alternative_steps = 0;
   uint32_t num_operators = 1;
+  uint64_t estimated_cycles = 0;
 };
 
 struct TargetSpec {

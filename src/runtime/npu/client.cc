@@ -134,6 +134,7 @@ void open_device(Session* session, const qplan_npu_device_config& config, NpuDev
     return make_absent(device, status, "its device states no capabilities: ", npu_status_text(status));
   device->is_asynchronous = (capabilities.flags & QPLAN_NPU_CAN_ASYNC) != 0;
   device->max_binds = capabilities.max_binds;
+  device->clock_khz = capabilities.clock_khz;
   status = take_bank(session, (capabilities.flags & QPLAN_NPU_CAN_IMPORT) != 0, device);
   if (status < 0) {
     release_bank(device);

@@ -119,6 +119,18 @@ qplan_npu_status take_completed_job(Session* session, NpuRegion* region, const q
   return QPLAN_NPU_OK;
 }
 
+// How long a job may take where the application does not say: a second, or 16 times what the plan estimates
+// at the device's clock (100 MHz where it states none, as the packer assumes), but no more than ten minutes:
+// a plan may come from anybody.
+uint64_t default_timeout_ns(const Session& session, const NpuRegion& region) {
+  constexpr uint64_t kNsPerMs = 1'000'000, kSlack = 16, kLeastNs = 1000 * kNsPerMs, kMostMs = 600'000;
+  const uint64_t clock_khz = region.device->clock_khz == 0 ? 100'000 : region.device->clock_khz;
+  const uint64_t ms = step_of(session, region).estimated_cycles() / clock_khz;
+  if (ms >= kMostMs / kSlack) return kMostMs * kNsPerMs;
+  const uint64_t ns = (ms + 1) * kSlack * kNsPerMs;
+  return ns > kLeastNs ? ns : kLeastNs;
+}
+
 // Pending, or refused.
 JobEnd submit_job(Session* session, NpuRegion* region) {
   NpuState& npu = *session->npu;
@@ -127,6 +139,7 @@ JobEnd submit_job(Session* session, NpuRegion* region) {
   JobBinds binds;
   qplan_npu_reason why = {};
   npu.is_cancelled = npu.is_reset = false;
+  npu.timeout_ns = npu.given_timeout_ns != 0 ? npu.given_timeout_ns : default_timeout_ns(*session, *region);
   ++device->jobs;
   qplan_npu_status status = bring_inputs(session, region, &binds);
   if (status >= 0) {
