@@ -67,14 +67,16 @@ inline uint8_t row_copy_sign_bias(const FullyConnectedArgs& a, bool keeps_bytes)
   return a.input_dtype == Dtype::kS8 && !keeps_bytes ? 0x80 : 0;
 }
 
-// Rows [first, first + count), filled up with zeros.
+// Rows [first, first + count), filled up to whole groups of four with the input's zero point: whatever
+// weights are there add nothing.
 template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t), bool kKeepsBytes>
 inline void copy_rows(const FullyConnectedArgs& a, uint32_t first, uint32_t count, uint8_t* to) {
   const uint8_t* row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   const uint8_t sign_bias = row_copy_sign_bias(a, kKeepsBytes);
+  const uint8_t tail = static_cast<uint8_t>(a.input_zero_point) ^ sign_bias;
   for (uint32_t p = 0; p < count; ++p, row += a.input_c, to += row_copy_bytes(a)) {
     kCopyRun(to, row, a.input_c, sign_bias);
-    for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = 0;
+    for (uint32_t k = a.input_c; k % 4 != 0; ++k) to[k] = tail;
   }
 }
 

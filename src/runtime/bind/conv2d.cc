@@ -194,34 +194,6 @@ uint64_t conv2d_work(const Conv2dArgs& args) {
 
 namespace {
 
-// Which of four inputs a byte of a group of o2h4 belongs to.
-uint64_t half_place(uint64_t at) {
-  constexpr uint64_t kOrder[] = {0, 2, 1, 3};
-  return kOrder[at / 2];
-}
-
-// Checks for zeros after the taps in layouts that variants multiply without repacking: they multiply the
-// bytes after a tap in memory, which must not reach an output.
-__attribute__((noinline)) bool check_taps(const StepCheck& check, const StepView& step) {
-  const uint16_t layout = params_of(step).weights_layout();
-  const LayoutTaps taps = layout_taps(layout, window_of(step));
-  const uint64_t group = taps.group, rest = taps.bytes % group;
-  if (layout == kLayout_ohwi || layout == kLayout_o16k4 || layout == kLayout_o4k16 || rest == 0) return true;
-  const auto* weights = static_cast<const int8_t*>(step.input_data(kWeights));
-  const uint64_t block = layout_block(layout) * group;
-  const uint64_t tap_bytes = taps.groups() * block, bytes = step.input(kWeights).size_bytes;
-  for (uint64_t last = tap_bytes - block; last < bytes; last += tap_bytes) {
-    for (uint64_t at = last; at < last + block; ++at) {
-      const uint64_t in_group = layout == kLayout_o2h4 ? half_place(at % block) : at % group;
-      if (in_group < rest || weights[at] == 0) continue;
-      return check.fail_input(kWeights, "weights")
-             << "in " << layout_name(layout) << " have " << int32_t{weights[at]} << " at byte " << at
-             << ", after a tap, expected 0";
-    }
-  }
-  return true;
-}
-
 // A function of its own, whose stack is free where checked steps are bound.
 __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
   if (!check_conv2d_operands(check, step)) return false;
@@ -236,7 +208,8 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
                       kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o2r4, kLayout_o2h4,
                       kLayout_o4k16) &&
-         check_conv2d_constants(check, step) && check_taps(check, step);
+         check_conv2d_constants(check, step) &&
+         check.zeros_after_taps(kWeights, p.weights_layout(), window_of(step));
 }
 
 qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {

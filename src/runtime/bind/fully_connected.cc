@@ -68,6 +68,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
                       kLayout_o4k16, kLayout_o16r8) &&
          check.constant(kWeights, "weights", Dtype::kS8,
                         layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
+         check.zeros_after_taps(kWeights, p.weights_layout(), {1, 1, columns(input)}) &&
          check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)),
                                  input_dtype == Dtype::kS16) &&
          check.float_epilogue(p, layout_channels(p.weights_layout(), columns(output)));

@@ -43,6 +43,7 @@ struct Problem {
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<float> scale;
   std::vector<float> float_scale, float_offset;
+  int8_t padding = 0;                            // bytes of packed weights that are no weight's
   std::vector<int32_t> expected, form_expected;  // by the contract; by the float epilogue where there is one
 
   std::string text() const {
@@ -132,6 +133,18 @@ Problem random_problem(uint64_t seed, Values values = Values::kWithEnds, Bias bi
   return problem;
 }
 
+std::vector<int8_t> padded_weights(const Problem& problem) {
+  const FullyConnectedArgs& a = problem.args;
+  std::vector<int8_t> packed =
+      testing::pack_weights(a.weights_layout, problem.weights, a.output_c, a.input_c);
+  const std::vector<int8_t> ones(problem.weights.size(), 1);
+  const std::vector<int8_t> is_weight = testing::pack_weights(a.weights_layout, ones, a.output_c, a.input_c);
+  for (size_t i = 0; i < packed.size(); ++i) {
+    if (is_weight[i] == 0) packed[i] = problem.padding;
+  }
+  return packed;
+}
+
 class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVariant*> {
  protected:
   void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
@@ -142,8 +155,7 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
     const KernelVariant& variant = *GetParam();
     FullyConnectedArgs args = problem.args;
     const Buffer<uint8_t> input(testing::to_bytes(problem.input), problem.seed % 5);
-    const Buffer<int8_t> weights(
-        testing::pack_weights(args.weights_layout, problem.weights, args.output_c, args.input_c));
+    const Buffer<int8_t> weights(padded_weights(problem));
     const Buffer<int32_t> bias(testing::pack_channels(args.weights_layout, problem.bias, 12345));
     const Buffer<int32_t> multiplier(
         testing::pack_channels(args.weights_layout, problem.multiplier, INT32_MAX));
@@ -233,6 +245,26 @@ TEST_P(FullyConnectedVariant, EqualsTheOracleForOneRowOfManyOutputs) {
     fill(random, Values::kWithEnds, Bias::kSmall, &problem);
     expect_correct(problem);
     if (HasFailure()) return;
+  }
+}
+
+// Of o16k4, where kernel argument binding does not ask for zeros.
+TEST_P(FullyConnectedVariant, WeightsAfterTheInputsReachNoOutput) {
+  uint64_t seed = 1700;
+  for (uint32_t which = 0; which < 48 && !HasFailure(); ++which) {
+    Random random(++seed);
+    Problem problem;
+    problem.seed = seed;
+    FullyConnectedArgs& a = problem.args;
+    a.rows = which % 2 == 0 ? 1 : 5;
+    a.input_c = 4 * (which / 12) * 5 + 1 + which / 2 % 3;  // 1 to 3 after whole groups of four
+    a.output_c = static_cast<uint32_t>(random.integer(1, 40));
+    draw_scalars(random, &a);
+    a.weights_layout = kLayout_o16k4;
+    a.input_zero_point = which / 6 % 2 == 0 ? dtype_min(a.input_dtype) : dtype_middle(a.input_dtype);
+    problem.padding = which % 4 < 2 ? INT8_MIN : 77;
+    fill(random, Values::kWithEnds, Bias::kSmall, &problem);
+    expect_correct(problem);
   }
 }
 

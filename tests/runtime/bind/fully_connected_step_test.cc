@@ -50,6 +50,13 @@ struct Spec {
     shift.assign(layout_channels(layout, 7), 1);
   }
 
+  // In groups of eight: of five inputs, three bytes are after them.
+  void clear_after_rows() {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (i % 8 >= 5) weights[i] = 0;
+    }
+  }
+
   void make(TestStep& step) {
     size_t count = 1;
     for (const int64_t extent : input_shape) count *= static_cast<size_t>(extent);
@@ -222,7 +229,8 @@ TEST(FullyConnectedStep, RefusesWhatItCannotProve) {
           {[](Spec& s) { s = acc32_spec(), s.output_zero_point = 1; },
            "output zero point under ACC32 1 is not in 0 .. 0"},
           {[](Spec& s) { s.layout = kLayout_hwo16; },
-           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o4k4, o4h4, o4k16 and o16r8", QPLAN_KERNEL_MISSING},
+           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o4k4, o4h4, o4k16 and o16r8",
+           QPLAN_KERNEL_MISSING},
           {dtype(Spec::kInput, 0, 32), "input has int32"},
           {dtype(Spec::kOutput, 2, 32), "output has float32"},
           {dtype(Spec::kWeights, 1, 8), "weights has uint8, expected int8"},
@@ -264,6 +272,36 @@ TEST(FullyConnectedStep, RefusesWhatItCannotProve) {
           {[](Spec& s) { s.clamp_max = 256; }, "clamp_max 256 is outside uint8"},
           {[](Spec& s) { s.clamp_min = 9, s.clamp_max = 8; }, "clamp_min 9 is above clamp_max 8"},
       });
+}
+
+// Five inputs in a group of eight: kernels multiply three bytes after them.
+TEST(FullyConnectedStep, RefusesWeightsAfterARowInGroupsOfEight) {
+  const auto byte = [](size_t at, int8_t value) {
+    return [=](Spec& s) {
+      s.set_layout(kLayout_o16r8);
+      s.clear_after_rows();
+      s.weights[at] = value;
+    };
+  };
+  testing::expect_refusals<Spec>(
+      kFullyConnectedFamily,
+      {
+          {byte(5, 7), "weights in o16r8 have 7 at byte 5, after a tap, expected 0"},
+          {byte(127, -128), "weights in o16r8 have -128 at byte 127, after a tap, expected 0"},
+      });
+}
+
+TEST(FullyConnectedStep, TakesAnyWeightsThatReachNoOutput) {
+  for (const uint16_t layout : {kLayout_o16k4, kLayout_o16r8, kLayout_o4k4, kLayout_o4h4, kLayout_o4k16}) {
+    Spec spec;
+    spec.set_layout(layout);
+    if (layout == kLayout_o16r8) spec.clear_after_rows();
+    TestStep step(kKernel_fully_connected);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    EXPECT_EQ(step.bind(kFullyConnectedFamily, &storage, &error), QPLAN_OK) << error.text();
+  }
 }
 
 TEST(FullyConnectedStep, ReferenceFamilyHasTheReferenceOnly) {
