@@ -29,7 +29,9 @@ const char* refusal_text(Refusal refusal) {
     case Refusal::kLayout:
       return "it does not read weights in this layout";
     case Refusal::kInputZeroPoint:
-      return "the input zero point is not the least value of the dtype";
+      return "it does not compute with this input zero point";
+    case Refusal::kWeightsZeroPoint:
+      return "it does not compute with this weights zero point";
     case Refusal::kGroups:
       return "the channels of a group are not whole blocks of 16";
     case Refusal::kWindow:
@@ -39,7 +41,7 @@ const char* refusal_text(Refusal refusal) {
     case Refusal::kScale:
       return "the positions are not multiples of a sixteenth";
     case Refusal::kTooSmall:
-      return "the tensor is smaller than its vectors";
+      return "the tensor is too small to gain from it";
     case Refusal::kTooLarge:
       return "the tensor or window is larger than it computes with";
   }

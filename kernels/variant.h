@@ -46,6 +46,7 @@ enum class Refusal : uint8_t {
   kDtype,
   kLayout,
   kInputZeroPoint,
+  kWeightsZeroPoint,
   kGroups,
   kWindow,
   kAxes,

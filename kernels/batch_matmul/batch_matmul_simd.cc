@@ -20,10 +20,10 @@ namespace {
 // A work item is a chunk of rows. The next item of the same matrix finds it packed; packing takes about as
 // long as the products of so many rows.
 constexpr uint32_t kMatmulRows = 64;
-// Packed matrices larger than this are the reference's: scratch would be most of a session's memory.
-constexpr uint64_t kMatmulMostPacked = uint64_t{1} << 21;
+// What needs more is the reference's: scratch would be most of a session's memory.
+constexpr uint64_t kMatmulMostScratch = uint64_t{1} << 22;
 
-inline size_t matmul_aligned(uint64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
+inline uint64_t matmul_aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline uint32_t matmul_chunk(const BatchMatmulArgs& a) { return a.m < kMatmulRows ? a.m : kMatmulRows; }
 inline uint32_t matmul_chunks(const BatchMatmulArgs& a) { return (a.m + kMatmulRows - 1) / kMatmulRows; }
 inline uint64_t matmul_channels(const BatchMatmulArgs& a) { return (uint64_t{a.n} + 15) / 16 * 16; }
@@ -31,7 +31,10 @@ inline uint64_t matmul_packed_bytes(const BatchMatmulArgs& a) {
   return matmul_channels(a) * ((uint64_t{a.k} + 3) / 4 * 4);
 }
 // Copies of rows reach over their ends.
-inline size_t matmul_copy_bytes(const BatchMatmulArgs& a) { return matmul_aligned(a.k) + 64; }
+inline size_t matmul_copy_bytes(const BatchMatmulArgs& a) {
+  return static_cast<size_t>(matmul_aligned(a.k)) + 64;
+}
+inline bool matmul_is_direct(const BatchMatmulArgs& a) { return a.k % 4 == 0; }  // rows are read as they are
 
 // In the order of the scratch.
 struct MatmulScratch {
@@ -93,6 +96,12 @@ inline void pack_matrix(const BatchMatmulArgs& a, const uint8_t* b, const Matmul
   }
 }
 
+inline uint64_t matmul_scratch(const BatchMatmulArgs& a) {
+  const uint64_t copies = matmul_is_direct(a) ? 0 : uint64_t{matmul_chunk(a)} * matmul_copy_bytes(a);
+  return matmul_aligned(matmul_packed_bytes(a)) + 4 * matmul_aligned(matmul_channels(a) * 4) +
+         matmul_aligned(kMatmulRows * 4) + copies;
+}
+
 inline Gemm matmul_gemm(const BatchMatmulArgs& a, const MatmulScratch& s, const size_t* no_offset) {
   Gemm g;
   g.weights = s.packed;
@@ -119,7 +128,7 @@ inline void batch_matmul_items(const BatchMatmulArgs& args, uint32_t begin, uint
   const bool is_signed = args.dtype == Dtype::kS8;
   const uint8_t sign_bias = is_signed ? 0x80 : 0;
   const int32_t w_zero = is_signed ? args.b_zero_point : args.b_zero_point - 128;
-  const bool is_direct = args.k % 4 == 0;
+  const bool is_direct = matmul_is_direct(args);
   if (w_zero != 0) g.row_term = s.terms;
   const uint32_t chunks = matmul_chunks(args);
   uint64_t packed = UINT64_MAX;  // the matrix that is packed
@@ -154,15 +163,11 @@ QPLAN_SIMD_NAMESPACE(batch_matmul) {
 #if !defined(QPLAN_ONLY_RUN)
 Refusal accepts(const BatchMatmulArgs& args) {
   if (args.m < 4) return Refusal::kTooSmall;  // packing takes longer than the products
-  return args.k < (1u << 30) && matmul_packed_bytes(args) <= kMatmulMostPacked ? Refusal::kNone
-                                                                               : Refusal::kTooLarge;
+  return args.k < (1u << 30) && matmul_scratch(args) <= kMatmulMostScratch ? Refusal::kNone
+                                                                           : Refusal::kTooLarge;
 }
 
-size_t scratch_bytes(const BatchMatmulArgs& args) {
-  return matmul_aligned(matmul_packed_bytes(args)) + 4 * matmul_aligned(matmul_channels(args) * 4) +
-         matmul_aligned(kMatmulRows * 4) +
-         (args.k % 4 == 0 ? 0 : matmul_chunk(args) * matmul_copy_bytes(args));
-}
+size_t scratch_bytes(const BatchMatmulArgs& args) { return static_cast<size_t>(matmul_scratch(args)); }
 
 uint32_t work_items(const BatchMatmulArgs& args) {
   return static_cast<uint32_t>(args.batches.elements) * matmul_chunks(args);

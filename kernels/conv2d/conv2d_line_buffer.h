@@ -181,8 +181,8 @@ inline bool pixels_are_copied(const Conv2dArgs& a, bool keeps_bytes) {
 
 // What the vector variants compute: ACC32 where the product makes sums, all other contracts, with whole
 // blocks of 16 channels in each group and a zero point that the product takes (the packer sees to both).
-inline Refusal line_buffer_accepts(const Conv2dArgs& a, bool makes_sums, bool takes_centred = false,
-                                   bool takes_eights = false) {
+inline Refusal line_buffer_accepts(const Conv2dArgs& a, bool makes_sums, bool takes_centred,
+                                   bool takes_eights) {
   constexpr uint64_t kMax = 1 << 28;
   if (a.contract == Contract::kAcc32 && !makes_sums) return Refusal::kContract;
   if (!has_whole_blocks(a)) return Refusal::kGroups;

@@ -236,7 +236,7 @@ Refusal accepts(const Conv2dTransposeArgs& args) {
   const bool is_8_bit = (args.input_dtype == Dtype::kS8 || args.input_dtype == Dtype::kU8) &&
                         (args.output_dtype == Dtype::kS8 || args.output_dtype == Dtype::kU8);
   if (!is_8_bit) return Refusal::kDtype;
-  if (args.weights_zero_point != 0) return Refusal::kInputZeroPoint;
+  if (args.weights_zero_point != 0) return Refusal::kWeightsZeroPoint;
   // Every phase has a tap.
   if (args.stride_h > args.kernel_h || args.stride_w > args.kernel_w) return Refusal::kWindow;
   if (args.stride_h > kUpconvMostStride || args.stride_w > kUpconvMostStride ||

@@ -59,13 +59,15 @@ inline void gru_samples(const FloatGruArgs& a, uint32_t begin, uint32_t end, voi
   auto* sums = static_cast<float*>(scratch);
   const GruScratch s = {sums, sums + padded, sums + 2 * padded, sums + 3 * padded};
   const uint64_t first = uint64_t{2} * a.cells / kFloatBlock;  // the candidate's first block
+  // Without reset_after the candidate's rows are multiplied by r * h alone.
+  const uint64_t state_blocks = a.reset_after ? blocks : float_row_blocks(uint64_t{2} * a.cells);
   for (uint32_t sample = begin; sample < end; ++sample) {
     float* h = a.last_state + uint64_t{sample} * a.cells;
     for (uint32_t i = 0; i < a.cells; ++i) h[i] = a.first_state[uint64_t{sample} * a.cells + i];
     for (uint32_t step = 0; step < a.steps; ++step) {
       const uint64_t row = gru_row(a, sample, step);
       float_row_sums(a.input_weights, a.input + row * a.input_c, a.input_c, blocks, s.of_input);
-      float_row_sums(a.recurrent_weights, h, a.cells, blocks, s.of_state);
+      float_row_sums(a.recurrent_weights, h, a.cells, state_blocks, s.of_state);
       if (!a.reset_after) {
         gru_reset_state(a, s, h);
         float_row_sums(a.recurrent_weights + first * kFloatBlock * a.cells, s.reset_state, a.cells,

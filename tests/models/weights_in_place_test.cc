@@ -28,7 +28,7 @@ class WeightsOf : public ::testing::TestWithParam<std::string> {
     ASSERT_EQ(kConv2dFamily.bind(step, true, storage, &error), QPLAN_OK) << error.text();
     const auto& args = *reinterpret_cast<const Conv2dArgs*>(storage);
     if (!has_vector_variants(args)) return;
-    EXPECT_EQ(line_buffer_accepts(args, true), Refusal::kNone) << name;
+    EXPECT_EQ(line_buffer_accepts(args, true, false, false), Refusal::kNone) << name;
   }
 };
 
