@@ -81,6 +81,12 @@ constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[nu
   return variant;
 }
 
+// For families whose vector variants prepare something in each call that all work items of the call use.
+constexpr KernelVariant with_shared_work(KernelVariant variant) {
+  if (variant.isa != QPLAN_ISA_REFERENCE) variant.neighbours_share = true;
+  return variant;
+}
+
 #define QPLAN_VARIANT_ROW(Args, name, isa) \
   ::qplan::make_variant<Args, name::accepts, name::scratch_bytes, name::work_items, name::run>(#name, isa)
 

@@ -31,7 +31,7 @@ struct LayoutWindow {
   uint64_t channels;  // of a group of the convolution
 };
 
-// The weights of an output that lie side by side.
+// The weights of an output that are neighbours.
 __attribute__((always_inline)) constexpr uint64_t layout_group(uint16_t layout) {
   return layout == kLayout_o16r8 || layout == kLayout_o16i8 || layout == kLayout_o16z8 ? 8 : 4;
 }
@@ -61,7 +61,7 @@ __attribute__((always_inline)) constexpr LayoutTaps layout_taps(uint16_t layout,
   }
 }
 
-// Outputs of a block, of which groups of weights of a tap lie side by side; 1: there are no blocks.
+// Outputs of a block, of which groups of weights of a tap are neighbours; 1: there are no blocks.
 __attribute__((always_inline)) constexpr uint64_t layout_block(uint16_t layout) {
   switch (layout) {
     case kLayout_ohwi:

@@ -53,23 +53,24 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
   for (int32_t places = 21; places >= 18; --places) {
     const int64_t factor1 = fixed_point_factor(args, args.input1_multiplier, args.input1_shift, places);
     const int64_t factor2 = fixed_point_factor(args, args.input2_multiplier, args.input2_shift, places);
-    // The sum and an output's zero point, lifted, fit int32.
+    // The sum and an output's zero point, as of uint8, fit int32.
     if ((factor1 + factor2) * 255 + (int64_t{258} << places) >= int64_t{1} << 31) continue;
-    const int32_t lift = args.dtype == Dtype::kS8 ? 128 : 0;
+    const int32_t to_unsigned = args.dtype == Dtype::kS8 ? 128 : 0;
     const int32_t error =
         256 + (args.output_shift + 1 + places >= 0 ? 1 << (args.output_shift + 1 + places) : 1);
     fixed.is_valid = true;
     fixed.places = places;
     fixed.factor1 = static_cast<int32_t>(factor1);
     fixed.factor2 = static_cast<int32_t>(subtract ? -factor2 : factor2);
-    const int64_t offset = (int64_t{args.output_zero_point + lift} << places) + (int64_t{1} << (places - 1)) +
-                           error - int64_t{fixed.factor1} * (args.input1_zero_point + lift) -
-                           int64_t{fixed.factor2} * (args.input2_zero_point + lift);
+    const int64_t offset = (int64_t{args.output_zero_point + to_unsigned} << places) +
+                           (int64_t{1} << (places - 1)) + error -
+                           int64_t{fixed.factor1} * (args.input1_zero_point + to_unsigned) -
+                           int64_t{fixed.factor2} * (args.input2_zero_point + to_unsigned);
     fixed.offset = static_cast<int32_t>(offset);
     fixed.doubt = static_cast<uint32_t>(2 * error) << (32 - places);
-    fixed.sign_bias = static_cast<uint8_t>(lift);
-    fixed.clamp_min = static_cast<uint8_t>(args.clamp_min + lift);
-    fixed.clamp_max = static_cast<uint8_t>(args.clamp_max + lift);
+    fixed.sign_bias = static_cast<uint8_t>(to_unsigned);
+    fixed.clamp_min = static_cast<uint8_t>(args.clamp_min + to_unsigned);
+    fixed.clamp_max = static_cast<uint8_t>(args.clamp_max + to_unsigned);
     return fixed;
   }
   return fixed;
@@ -77,22 +78,22 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
 
 // ---- the float epilogue (kernels/add/add.h) ----
 
-// kBytes elements at a time. The difference of sub is in the sign of a scale. int8 leaves as uint8 lifted by
+// kBytes elements at a time. The difference of sub is in the sign of a scale. int8 leaves as uint8, plus
 // 128, for which the packing instructions saturate.
 template <bool kSigned>
 struct FloatAddLanes {
-  static constexpr int32_t kLift = kSigned ? 128 : 0;
+  static constexpr int32_t kToUnsigned = kSigned ? 128 : 0;
   VecF32 scale1, scale2, offset;
-  VecI32 lift, sign_bias, clamp_min, clamp_max, zero;
+  VecI32 to_unsigned, sign_bias, clamp_min, clamp_max, zero;
 
   explicit FloatAddLanes(const AddArgs& args)
       : scale1(set_reals(args.float_scale1)),
         scale2(set_reals(args.float_scale2)),
         offset(set_reals(args.float_offset)),
-        lift(set_words(kLift)),
-        sign_bias(set_bytes(kLift)),
-        clamp_min(set_bytes(static_cast<uint8_t>(args.clamp_min + kLift))),
-        clamp_max(set_bytes(static_cast<uint8_t>(args.clamp_max + kLift))),
+        to_unsigned(set_words(kToUnsigned)),
+        sign_bias(set_bytes(kToUnsigned)),
+        clamp_min(set_bytes(static_cast<uint8_t>(args.clamp_min + kToUnsigned))),
+        clamp_max(set_bytes(static_cast<uint8_t>(args.clamp_max + kToUnsigned))),
         zero(set_ints(0)) {}
 
   // A byte becomes the highest of four where it has a sign, the lowest otherwise.
@@ -114,7 +115,7 @@ struct FloatAddLanes {
   VecI32 sum(VecF32 a, VecF32 b) const { return round(fma(a, scale1, fma(b, scale2, offset))); }
   VecI32 words(VecI32 a, VecI32 b) const {
     const VecI32 sums = pack_ints(sum(low_reals(a), low_reals(b)), sum(high_reals(a), high_reals(b)));
-    return kSigned ? add_words_saturating(sums, lift) : sums;
+    return kSigned ? add_words_saturating(sums, to_unsigned) : sums;
   }
   VecI32 outputs(VecI32 a, VecI32 b) const {
     const VecI32 bytes = pack_words(words(low_words(a), low_words(b)), words(high_words(a), high_words(b)));

@@ -10,7 +10,7 @@
 namespace qplan {
 namespace {
 
-// Bytes are seen as uint8: `sign_bias` lifts int8.
+// Bytes are seen as uint8: `sign_bias` is 0x80 for int8.
 
 // kIsWhole: a whole vector may be read, otherwise no more than the row.
 template <bool kIsWhole>

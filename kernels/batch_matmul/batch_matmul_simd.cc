@@ -4,17 +4,11 @@
 #include <stdint.h>
 
 #include "kernels/batch_matmul/batch_matmul.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {
-
-// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
-// hold.
-QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
-
 namespace {
 
 // A work item is a chunk of rows. The next item of the same matrix finds it packed; packing takes about as
@@ -23,7 +17,6 @@ constexpr uint32_t kMatmulRows = 64;
 // What needs more is the reference's: scratch would be most of a session's memory.
 constexpr uint64_t kMatmulMostScratch = uint64_t{1} << 22;
 
-inline uint64_t matmul_aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline uint32_t matmul_chunk(const BatchMatmulArgs& a) { return a.m < kMatmulRows ? a.m : kMatmulRows; }
 inline uint32_t matmul_chunks(const BatchMatmulArgs& a) { return (a.m + kMatmulRows - 1) / kMatmulRows; }
 inline uint64_t matmul_channels(const BatchMatmulArgs& a) { return (uint64_t{a.n} + 15) / 16 * 16; }
@@ -32,11 +25,11 @@ inline uint64_t matmul_packed_bytes(const BatchMatmulArgs& a) {
 }
 // Copies of rows reach over their ends.
 inline size_t matmul_copy_bytes(const BatchMatmulArgs& a) {
-  return static_cast<size_t>(matmul_aligned(a.k)) + 64;
+  return static_cast<size_t>(aligned_to_64(a.k)) + 64;
 }
 inline bool matmul_is_direct(const BatchMatmulArgs& a) { return a.k % 4 == 0; }  // rows are read as they are
 
-// In the order of the scratch.
+// The parts of the scratch memory, in their order.
 struct MatmulScratch {
   int8_t* packed;
   int32_t* bias;  // these: of each column, rounded up to 16
@@ -50,7 +43,7 @@ struct MatmulScratch {
     auto* bytes = static_cast<uint8_t*>(scratch);
     const auto take = [&](uint64_t size) {
       void* part = bytes;
-      bytes += matmul_aligned(size);
+      bytes += aligned_to_64(size);
       return part;
     };
     packed = static_cast<int8_t*>(take(matmul_packed_bytes(a)));
@@ -98,8 +91,8 @@ inline void pack_matrix(const BatchMatmulArgs& a, const uint8_t* b, const Matmul
 
 inline uint64_t matmul_scratch(const BatchMatmulArgs& a) {
   const uint64_t copies = matmul_is_direct(a) ? 0 : uint64_t{matmul_chunk(a)} * matmul_copy_bytes(a);
-  return matmul_aligned(matmul_packed_bytes(a)) + 4 * matmul_aligned(matmul_channels(a) * 4) +
-         matmul_aligned(kMatmulRows * 4) + copies;
+  return aligned_to_64(matmul_packed_bytes(a)) + 4 * aligned_to_64(matmul_channels(a) * 4) +
+         aligned_to_64(kMatmulRows * 4) + copies;
 }
 
 inline Gemm matmul_gemm(const BatchMatmulArgs& a, const MatmulScratch& s, const size_t* no_offset) {

@@ -1,5 +1,5 @@
 // concat: n inputs, one after the other along an axis; all dtypes and other extents agree. Elements are only
-// moved, or are there already: with one row an input may lie at its place in the output. Inputs whose
+// moved, or are there already: with one row an input may be at its place in the output. Inputs whose
 // quantisation differs from the output's are rescaled before (docs/numerics/data_movement.md).
 #ifndef QPLAN_KERNELS_CONCAT_CONCAT_H_
 #define QPLAN_KERNELS_CONCAT_CONCAT_H_

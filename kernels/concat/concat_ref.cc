@@ -1,5 +1,5 @@
-// A work item is a row: all that lies under one position of the axes before the concatenated one. An input
-// that lies where it belongs in the output is not moved.
+// A work item is a row: all that is under one position of the axes before the concatenated one. An input
+// that is where it belongs in the output is not moved.
 #include <string.h>
 
 #include "kernels/concat/concat.h"

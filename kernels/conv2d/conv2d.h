@@ -26,8 +26,9 @@
 //
 // or, with residual_is_a, of the two the other way round.
 //
-// Weights lie in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
-// hwo16, o4k4 and o4h4. In o16r4, o16i4, o16z4 and o2r4 there are zeros behind taps. bias, multiplier, shift
+// Weights are in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
+// hwo16, o4k4 and o4h4. There are zeros after taps in o16r4, o16i4, o16z4, their forms in groups of eight
+// (o16r8, o16i8, o16z8), o2r4 and o2h4. bias, multiplier, shift
 // and scale have layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
 // (kernels/numeric/requantize.h, FloatEpilogue).
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
@@ -46,7 +47,7 @@ namespace qplan {
 
 // Ranges that bind has checked: every extent is in [1, 2^31); y * stride_h + ky * dilation_h and pad_top are
 // below 2^31, so that positions and their differences fit int32 (horizontally too); groups divides input_c
-// and output_c; zero points and clamps lie within their dtypes, weights_zero_point within int8; output rows
+// and output_c; zero points and clamps are within their dtypes, weights_zero_point within int8; output rows
 // (batch * output_h) fit uint32; scales are finite and not negative.
 struct Conv2dArgs {
   const void* input = nullptr;  // [batch, input_h, input_w, input_c]

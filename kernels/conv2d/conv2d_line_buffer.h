@@ -1,5 +1,5 @@
 // The input under a block of output pixels as a line buffer: its rows copied side by side in scratch memory,
-// with padding where they end, so that windows lie at one distance from each other and have no borders. Each
+// with padding where they end, so that windows are at one distance from each other and have no borders. Each
 // input byte is copied about kernel_h / stride_h times and multiplied by kernel_h * kernel_w * output_c
 // weights. Shared by the ISA files, which pass their ways to copy and fill; internal linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_LINE_BUFFER_H_
@@ -167,13 +167,13 @@ inline bool windows_are_pixels(const Conv2dArgs& a) {
          a.output_w == a.input_w;
 }
 
-// A line buffer holds uint8: int8 is lifted by 128 on the way, unless products keep bytes as they are.
+// A line buffer holds uint8: 128 is added to int8 on the way, unless products keep bytes as they are.
 inline uint8_t line_buffer_sign_bias(const Conv2dArgs& a, bool keeps_bytes) {
   return a.input_dtype == Dtype::kS8 && !keeps_bytes ? 0x80 : 0;
 }
 
-// Whether int8 pixels are lifted once for all channels, and not by each tile: where products are few for the
-// outputs they make, tiles have no time for it.
+// Whether int8 pixels become uint8 once for all channels, and not in each tile: where products are few for
+// the outputs they make, tiles have no time for it.
 inline bool pixels_are_copied(const Conv2dArgs& a, bool keeps_bytes) {
   return line_buffer_sign_bias(a, keeps_bytes) != 0 && a.input_c <= kFewChannels &&
          a.output_c > kGroupChannels;

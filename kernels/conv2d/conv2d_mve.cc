@@ -41,8 +41,8 @@ class Convolution {
                            ? args.output_c / kTileChannels * kTileChannels
                            : 0),
         reads_in_place_(is_dense(args) && args.input_c % kChunk == 0 && !overlaps(args)) {
-    const size_t rest = chunks_ * kChunk - window_bytes_;
-    for (uint32_t p = 0; p < kTileRows && rest != 0; ++p) fill_bytes(copy_of(p) + window_bytes_, 0, rest);
+    const size_t tail = chunks_ * kChunk - window_bytes_;
+    for (uint32_t p = 0; p < kTileRows && tail != 0; ++p) fill_bytes(copy_of(p) + window_bytes_, 0, tail);
     pair_.weights = a_.weights;
     pair_.bias = a_.bias;
     pair_.chunks = chunks_;
@@ -134,7 +134,7 @@ class Convolution {
     inside_rows_ = a_.kernel_h;
     inside_y_ = y_;
     if (is_inside_down_) return;
-    // The rows of the window that lie inside the image are neighbours.
+    // The rows of the window that are inside the image are neighbours.
     inside_rows_ = 0;
     for (uint32_t ky = 0; ky < a_.kernel_h; ++ky) {
       const int32_t row = y_ + static_cast<int32_t>(ky * a_.dilation_h);

@@ -20,7 +20,7 @@ inline size_t window_bytes(const Conv2dArgs& a) {
   return size_t{a.kernel_h} * tap_quads(a) * kTileWords * sizeof(uint32_t);
 }
 inline size_t tap_copy_bytes(const Conv2dArgs& a) { return size_t{tap_quads(a)} * 4; }
-// Windows of one pixel without padding, of whole quads, lie inside the input.
+// Windows of one pixel without padding, of whole quads, are inside the input.
 inline bool needs_tap_copies(const Conv2dArgs& a) {
   return a.kernel_h != 1 || a.kernel_w != 1 || a.pad_top != 0 || a.pad_left != 0 || a.input_c % 4 != 0 ||
          uint64_t{a.output_h - 1} * a.stride_h >= a.input_h ||
@@ -57,7 +57,7 @@ inline Refusal scalar_accepts(const Conv2dArgs& a) {
 
 using MultiplyTile = void (*)(Tile*, const uint32_t*, const int8_t*, uint32_t);
 
-// The window of an output pixel: the input position of its first tap, and where that is, if all taps lie
+// The window of an output pixel: the input position of its first tap, and where that is, if all taps are
 // inside the input and can be read as whole quads.
 struct Window {
   const uint8_t* image;
@@ -313,7 +313,7 @@ class Convolution {
   void center() {
     if (!is_centered_) subtract_zero_point();
   }
-  // Apart, as four loops over tiles have it.
+  // A function of its own, because four loops over tiles contain the call.
   __attribute__((noinline)) void subtract_zero_point() {
     const uint32_t num_words = window_quads_ * kTileWords;
     if (a_.input_zero_point != 0) {
@@ -462,7 +462,7 @@ class Convolution {
   const bool is_signed_, has_halves_, has_form_tiles_;
   const bool is_centered_;                   // without zero points
   const bool is_dense_;                      // pixels of the input, one after another
-  const uint8_t *input_end_, *last_inside_;  // the last first tap of a window that lies inside
+  const uint8_t *input_end_, *last_inside_;  // the last first tap of a window that is inside
   int32_t last_inside_x_;
   size_t tap_step_, pixel_step_;  // bytes
   bool is_readable_, is_inside_down_ = false;

@@ -7,7 +7,6 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/conv2d_line_buffer.h"
 #include "kernels/elementwise/broadcast.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/interleave_rows.h"
@@ -15,10 +14,9 @@
 
 namespace qplan {
 
-// Declared by their headers too, but where a file is opened alone for an instruction set that this build
-// does not hold.
+// Declared by its header too, but where this file is opened alone for an instruction set that this build does
+// not have.
 QPLAN_DECLARE_VARIANT(QPLAN_SIMD_VECTOR_VARIANT(add), AddArgs)
-QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
 
 namespace {
 
@@ -50,7 +48,7 @@ inline GemmResidual residual_of(const Conv2dArgs& a) {
   return residual;
 }
 
-// Where the residual of outputs from `out` on lies.
+// The residual of outputs from `out` on.
 inline const uint8_t* residual_at(const Conv2dArgs& a, const uint8_t* out) {
   return static_cast<const uint8_t*>(a.residual) + (out - static_cast<const uint8_t*>(a.output));
 }
@@ -158,8 +156,8 @@ inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, 
                             const LineBufferScratch& parts, const Gemm& product) {
   const uint32_t blocks = a.output_c / a.groups / 16;  // of a group
   while (begin < end) {
-    const uint32_t group = begin / blocks, rest = (group + 1) * blocks;
-    const uint32_t stop = rest < end ? rest : end;
+    const uint32_t group = begin / blocks, group_end = (group + 1) * blocks;
+    const uint32_t stop = group_end < end ? group_end : end;
     place_taps(a, line_buffer, group, parts.tap_offsets);
     if (a.weights_zero_point != 0) row_sums(product, -a.weights_zero_point, parts.terms);
     QPLAN_SIMD_VARIANT(gemm)::run(product, begin, stop);

@@ -1,6 +1,6 @@
 // How the vector variants read the window of a convolution: in taps, runs of bytes that they multiply four at
-// a time; and the layout in which weights lie so. Both follow from the layer alone: the packer asks here,
-// too. Internal linkage only.
+// a time; and the layout that has the weights in this order. Both follow from the layer alone: the packer
+// asks here, too. Internal linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_
 

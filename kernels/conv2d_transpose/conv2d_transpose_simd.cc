@@ -4,27 +4,20 @@
 #include <stdint.h>
 
 #include "kernels/conv2d_transpose/conv2d_transpose.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {
-
-// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
-// hold.
-QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
-
 namespace {
 
-// Weights are packed in each call: a work item has as many rows as make this many outputs, so that packing
-// takes little beside them.
+// Each call packs the weights. A work item has enough rows for this many outputs, so that packing takes a
+// small part of the time.
 constexpr uint64_t kUpconvItemOutputs = 4096;
 constexpr uint32_t kUpconvMostTaps = 64;
 constexpr uint32_t kUpconvMostStride = 8;
 constexpr uint64_t kUpconvMostScratch = uint64_t{1} << 22;
 
-inline uint64_t upconv_aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline uint64_t upconv_channels(const Conv2dTransposeArgs& a) {
   return (uint64_t{a.output_c} + 15) / 16 * 16;
 }
@@ -57,16 +50,16 @@ inline uint64_t upconv_row_pixels(const Conv2dTransposeArgs& a) {
   return upconv_margin(a) + (reach > a.input_w ? reach : a.input_w);
 }
 inline uint64_t upconv_row_bytes(const Conv2dTransposeArgs& a) {
-  return upconv_aligned(upconv_row_pixels(a) * a.input_c + 64);
+  return aligned_to_64(upconv_row_pixels(a) * a.input_c + 64);
 }
 inline uint64_t upconv_rows(const Conv2dTransposeArgs& a) {
   return (uint64_t{a.kernel_h} + a.stride_h - 1) / a.stride_h;
 }
 inline uint64_t upconv_packed_bytes(const Conv2dTransposeArgs& a) {
-  return upconv_aligned(uint64_t{a.kernel_h} * a.kernel_w * upconv_tap_bytes(a));
+  return aligned_to_64(uint64_t{a.kernel_h} * a.kernel_w * upconv_tap_bytes(a));
 }
 inline uint64_t upconv_biases_bytes(const Conv2dTransposeArgs& a) {
-  return upconv_aligned(uint64_t{a.stride_h} * a.stride_w * upconv_channels(a) * 4);
+  return aligned_to_64(uint64_t{a.stride_h} * a.stride_w * upconv_channels(a) * 4);
 }
 
 struct UpconvScratch {
@@ -81,7 +74,7 @@ struct UpconvScratch {
     auto* bytes = static_cast<uint8_t*>(scratch);
     const auto take = [&](uint64_t size) {
       void* part = bytes;
-      bytes += upconv_aligned(size);
+      bytes += aligned_to_64(size);
       return part;
     };
     packed = static_cast<int8_t*>(take(upconv_packed_bytes(a)));
@@ -141,8 +134,8 @@ inline void pack_upconv_phases(const Conv2dTransposeArgs& a, const UpconvScratch
   }
 }
 
-// The rows of the input that the taps of output row y read, as uint8; around them and in the place of rows
-// outside the zero point, which adds nothing.
+// Copies the rows of the input that the taps of output row y read, as uint8. Margins, and rows outside the
+// input, are filled with the zero point, which adds nothing.
 inline void copy_upconv_rows(const Conv2dTransposeArgs& a, const uint8_t* image, uint32_t y,
                              UpconvPhase phase, uint8_t* to) {
   const auto u_zero = static_cast<uint8_t>(upconv_u_zero(a));
@@ -223,7 +216,7 @@ inline void upconv_items(const Conv2dTransposeArgs& a, uint32_t begin, uint32_t 
 }
 
 inline uint64_t upconv_scratch(const Conv2dTransposeArgs& a) {
-  return upconv_packed_bytes(a) + upconv_biases_bytes(a) + 3 * upconv_aligned(upconv_channels(a) * 4) +
+  return upconv_packed_bytes(a) + upconv_biases_bytes(a) + 3 * aligned_to_64(upconv_channels(a) * 4) +
          upconv_rows(a) * upconv_row_bytes(a);
 }
 

@@ -1,4 +1,4 @@
-// depthwise_conv2d of 3x3, eight channels at a time: two rows of a column lie beside each other as the words
+// depthwise_conv2d of 3x3, eight channels at a time: two rows of a column are beside each other as the words
 // of vpmaddwd, gathered once for all outputs that read them; at stride 1 four rows serve two rows of outputs.
 #include <immintrin.h>
 
@@ -45,16 +45,17 @@ void prepare_weights(const DepthwiseConv2dArgs& a, int32_t* to) {
   }
 }
 
-// Zero point and clamp of two vectors of outputs: 16 bytes in their order. int8 is lifted by 128 on the way.
+// Zero point and clamp of two vectors of outputs: 16 bytes in their order. int8 is uint8, plus 128, on the
+// way.
 struct Finish {
   __m256i zero_point;
   __m128i clamp_min, clamp_max, sign_bias;
   explicit Finish(const DepthwiseConv2dArgs& a) {
-    const int32_t lift = a.output_dtype == Dtype::kS8 ? 128 : 0;
-    zero_point = _mm256_set1_epi16(static_cast<int16_t>(a.output_zero_point + lift));
-    clamp_min = _mm_set1_epi8(static_cast<char>(a.clamp_min + lift));
-    clamp_max = _mm_set1_epi8(static_cast<char>(a.clamp_max + lift));
-    sign_bias = _mm_set1_epi8(static_cast<char>(lift));
+    const int32_t to_unsigned = a.output_dtype == Dtype::kS8 ? 128 : 0;
+    zero_point = _mm256_set1_epi16(static_cast<int16_t>(a.output_zero_point + to_unsigned));
+    clamp_min = _mm_set1_epi8(static_cast<char>(a.clamp_min + to_unsigned));
+    clamp_max = _mm_set1_epi8(static_cast<char>(a.clamp_max + to_unsigned));
+    sign_bias = _mm_set1_epi8(static_cast<char>(to_unsigned));
   }
   __attribute__((always_inline)) __m128i pack(__m256i first, __m256i second) const {
     const __m256i words = _mm256_adds_epi16(_mm256_packs_epi32(first, second), zero_point);

@@ -7,14 +7,13 @@
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_columns.h"
+#include "kernels/depthwise_conv2d/depthwise_weights_neon.h"
 #include "kernels/simd/neon.h"
 
 namespace qplan::depthwise_columns_neon {
 namespace {
 
 constexpr uint32_t kTaps = 9;
-
-inline size_t rounded_channels(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 15) / 16 * 16; }
 
 // Scratch, for all channels: a pixel of padding, the biases, and whether the weights of 16 channels are
 // split.
@@ -47,7 +46,7 @@ inline uint8x16_t load_channels(const uint8_t* from) {
   const uint8x8_t half = vld1_u8(from);
   return vcombine_u8(half, half);
 }
-inline int8x16_t flipped(uint8x16_t bytes, uint8x16_t sign_bias) {
+inline int8x16_t to_signed(uint8x16_t bytes, uint8x16_t sign_bias) {
   return vreinterpretq_s8_u8(veorq_u8(bytes, sign_bias));
 }
 
@@ -79,44 +78,43 @@ __attribute__((always_inline)) inline void add_window(const int8x16_t (&weights)
   const uint8x16_t second_sign_bias = vmvnq_u8(sign_bias);
 #pragma GCC unroll 4
   for (uint32_t t = 0; t + 1 < kTaps; t += 2) {
-    const int8x16_t u = flipped(tap(t), sign_bias), v = flipped(tap(t + 1), second_sign_bias);
+    const int8x16_t u = to_signed(tap(t), sign_bias), v = to_signed(tap(t + 1), second_sign_bias);
     const int8x16_t w = weights[t], x = weights[t + 1];
     int16x8_t high = vdupq_n_s16(0);
     if constexpr (kCount == 16) high = vmlsl_high_s8(vmull_high_s8(u, w), v, x);
     sums.add(vmlsl_s8(vmull_s8(vget_low_s8(u), vget_low_s8(w)), vget_low_s8(v), vget_low_s8(x)), high);
   }
-  const int8x16_t u = flipped(tap(kTaps - 1), sign_bias), w = weights[kTaps - 1];
+  const int8x16_t u = to_signed(tap(kTaps - 1), sign_bias), w = weights[kTaps - 1];
   sums.add(vmull_s8(vget_low_s8(u), vget_low_s8(w)), vmull_high_s8(u, w));
 }
 
-// The weights of 16 channels less their zero point: as near as a byte comes to them, and the rest. kTwice: of
-// 8 channels, twice.
-struct Weights {
-  int8x16_t near[kTaps], rest[kTaps];
+// The parts of the weights of 16 channels, or of 8 channels twice.
+struct WindowWeights {
+  int8x16_t near[kTaps], remainder[kTaps];
 
   template <bool kTwice>
   __attribute__((always_inline)) void load(const DepthwiseConv2dArgs& a, uint32_t channel) {
-    const int8x16_t zero_point = vdupq_n_s8(static_cast<int8_t>(a.weights_zero_point));
 #pragma GCC unroll 9
     for (uint32_t t = 0; t < kTaps; ++t) {
       const int8_t* from = a.weights + t * rounded_channels(a) + channel;
-      const int8x16_t w = kTwice ? vcombine_s8(vld1_s8(from), vld1_s8(from)) : vld1q_s8(from);
-      near[t] = vqsubq_s8(w, zero_point);
-      rest[t] = vsubq_s8(vsubq_s8(w, zero_point), near[t]);
+      const WeightParts<int8x16_t> parts =
+          weight_parts(a, kTwice ? vcombine_s8(vld1_s8(from), vld1_s8(from)) : vld1q_s8(from));
+      near[t] = parts.near;
+      remainder[t] = parts.remainder;
     }
   }
-  bool has_rest() const {
+  bool has_remainder() const {
     int8x16_t any = vdupq_n_s8(0);
-    for (const int8x16_t& v : rest) any = vorrq_s8(any, v);
+    for (const int8x16_t& v : remainder) any = vorrq_s8(any, v);
     return vmaxvq_u8(vreinterpretq_u8_s8(any)) != 0;
   }
 };
 
 template <uint32_t kCount, bool kSplit, typename Tap>
-__attribute__((always_inline)) inline void add_products(const Weights& weights, uint8x16_t sign_bias,
+__attribute__((always_inline)) inline void add_products(const WindowWeights& weights, uint8x16_t sign_bias,
                                                         const Tap& tap, Sums<kCount>& sums) {
   add_window<kCount>(weights.near, sign_bias, tap, sums);
-  if constexpr (kSplit) add_window<kCount>(weights.rest, sign_bias, tap, sums);
+  if constexpr (kSplit) add_window<kCount>(weights.remainder, sign_bias, tap, sums);
 }
 
 // Windows of bytes that are the input zero point have the sum 0: what products make of them is taken away
@@ -125,7 +123,7 @@ inline void prepare(const DepthwiseConv2dArgs& a, const Parts& parts) {
   __builtin_memset(parts.padding, static_cast<uint8_t>(a.pad_value), a.input_c);
   const uint8x16_t origin = vdupq_n_u8(a.input_zero_point == dtype_min(a.input_dtype) ? 0 : 0x80);
   for (uint32_t channel = 0; channel < a.input_c; channel += 16) {
-    Weights weights;
+    WindowWeights weights;
     weights.load<false>(a, channel);
     Sums<16> sums = {};
     add_products<16, true>(
@@ -133,11 +131,11 @@ inline void prepare(const DepthwiseConv2dArgs& a, const Parts& parts) {
     for (uint32_t i = 0; i < 4; ++i) {
       store_ints(parts.bias + channel + 4 * i, vsubq_s32(load_ints(a.bias + channel + 4 * i), sums.of[i]));
     }
-    parts.is_split[channel / 16] = weights.has_rest() ? 1 : 0;
+    parts.is_split[channel / 16] = weights.has_remainder() ? 1 : 0;
   }
 }
 
-// The outputs x whose windows lie within the input's columns.
+// The outputs x whose windows are within the input's columns.
 struct Inside {
   uint32_t begin, end;
 };
@@ -155,7 +153,7 @@ inline Inside inside_columns(const DepthwiseConv2dArgs& a) {
 // where windows are neighbours, two at a time where they are inside.
 template <uint32_t kCount, bool kTwoPixels, bool kSplit, typename Epilogue>
 __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const Row& row, uint32_t channel) {
-  Weights weights;
+  WindowWeights weights;
   weights.load<kTwoPixels>(a, channel);
   const uint8x16_t sign_bias = vdupq_n_u8(a.input_dtype == Dtype::kS8 ? 0 : 0x80);
   const OutputBytes bytes(a);
@@ -276,8 +274,7 @@ Refusal accepts(const DepthwiseConv2dArgs& a) {
   if (a.output_c != a.input_c || a.input_c % 8 != 0) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
   if (!is_product_origin(a.input_dtype, a.input_zero_point)) return Refusal::kInputZeroPoint;
-  if (a.weights_zero_point < -127 || a.weights_zero_point > 127)
-    return Refusal::kDtype;  // two bytes hold the rest
+  if (!two_bytes_hold_weights(a)) return Refusal::kWeightsZeroPoint;
   if (a.kernel_h != 3 || a.kernel_w != 3) return Refusal::kWindow;
   const bool fits = a.input_c < (1u << 20) && a.input_w < (1u << 20) && a.output_w < (1u << 20) &&
                     a.stride_w < (1u << 10) && a.dilation_w < (1u << 20) && a.pad_left < (1u << 20);

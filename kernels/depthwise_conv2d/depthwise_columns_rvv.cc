@@ -51,7 +51,7 @@ inline InputRow input_row(const DepthwiseConv2dArgs& a, const Band& band, uint32
   return {static_cast<const uint8_t*>(a.input) + pixels * a.input_c, a.input_c};
 }
 
-// The outputs x whose windows lie within the input's columns.
+// The outputs x whose windows are within the input's columns.
 struct Inside {
   uint32_t begin, end;
 };

@@ -8,7 +8,7 @@
 //   in_y         = y * stride_h + ky * dilation_h - pad_top
 //   in_x         = x * stride_w + kx * dilation_w - pad_left
 //
-// Weights [output_c, kernel_h, kernel_w, 1] lie in the layout ohwi or hwo16; the rest is as in conv2d.
+// Weights [output_c, kernel_h, kernel_w, 1] are in the layout ohwi or hwo16; the rest is as in conv2d.
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_CONV2D_H_
 #define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_CONV2D_H_
 

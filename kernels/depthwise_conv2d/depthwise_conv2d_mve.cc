@@ -269,9 +269,9 @@ class Depthwise {
       }
       return;
     }
-    const uint16x8_t flip = vdupq_n_u16(sign_bias_);
+    const uint16x8_t sign_biases = vdupq_n_u16(sign_bias_);
     for (uint32_t x = inside_columns_; x > 0; --x, to += kSlots, from += a_.input_c) {
-      vstrbq_scatter_offset_p_u16(to, offsets, veorq_u16(vldrbq_z_u16(from, lanes), flip), lanes);
+      vstrbq_scatter_offset_p_u16(to, offsets, veorq_u16(vldrbq_z_u16(from, lanes), sign_biases), lanes);
     }
 #else
     for (uint32_t x = 0; x < inside_columns_; ++x, to += kSlots) {

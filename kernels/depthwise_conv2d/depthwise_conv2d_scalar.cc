@@ -1,5 +1,5 @@
 // depthwise_conv2d for cores that compute in general registers. Windows of 3x3, which nearly all networks
-// have: four channels at a time, the three input rows under a row of output lie in scratch memory as pairs of
+// have: four channels at a time, the three input rows under a row of output are in scratch memory as pairs of
 // neighbouring columns, channel by channel, so that two outputs of a channel take three words and twelve
 // instructions that multiply. A row is expanded once for all rows of output in a range of work items, so that
 // the output may take the place of the input: what a stripe of output overwrites has been expanded before.

@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_columns.h"
+#include "kernels/depthwise_conv2d/depthwise_weights_neon.h"
 #include "kernels/simd/dotprod.h"
-#include "kernels/simd/plain_bytes_dotprod.h"
+#include "kernels/simd/plain_bytes_neon.h"
 
 namespace qplan::depthwise_dots_dotprod {
 namespace {
@@ -44,35 +45,26 @@ inline int8x16_t one_row_down(int8x16_t weights) {
 }
 
 // Whether bytes change their sign as they are loaded, and whether weights are the sum of two bytes.
-template <bool kFlipped, bool kSplit>
+template <bool kToSigned, bool kSplit>
 struct Bytes {
-  static constexpr bool kIsFlipped = kFlipped, kIsSplit = kSplit;
+  static constexpr bool kChangesSign = kToSigned, kIsSplit = kSplit;
 };
 
-// The weights of 8 channels less their zero point: as near as a byte comes to them, and the rest.
-struct Weights {
-  int8x8_t near, rest;
-};
-inline Weights weights_at(const DepthwiseConv2dArgs& a, const int8_t* from) {
-  const int8x8_t weights = vld1_s8(from), zero_point = vdup_n_s8(static_cast<int8_t>(a.weights_zero_point));
-  const int8x8_t near = vqsub_s8(weights, zero_point);
-  return {near, vsub_s8(vsub_s8(weights, zero_point), near)};
-}
-inline size_t weights_pitch(const DepthwiseConv2dArgs& a) { return (size_t{a.input_c} + 15) / 16 * 16; }
-
-// Which of 16 channels have a weight with a rest, as bytes of the first 8 and of the others.
-inline uint64x2_t rests_of(const DepthwiseConv2dArgs& a, uint32_t channel) {
+// Which of 16 channels have a weight with a remainder, as bytes of the first 8 and of the others.
+inline uint64x2_t remainders_of(const DepthwiseConv2dArgs& a, uint32_t channel) {
   const int8_t* from = a.weights + channel;
   int8x16_t least = vld1q_s8(from), most = least;
 #pragma GCC unroll 8
   for (uint32_t t = 1; t < 9; ++t) {
-    const int8x16_t weights = vld1q_s8(from + t * weights_pitch(a));
+    const int8x16_t weights = vld1q_s8(from + t * rounded_channels(a));
     least = vminq_s8(least, weights);
     most = vmaxq_s8(most, weights);
   }
   const int8x16_t zero_point = vdupq_n_s8(static_cast<int8_t>(a.weights_zero_point));
-  const auto rest = [&](int8x16_t v) { return veorq_s8(vqsubq_s8(v, zero_point), vsubq_s8(v, zero_point)); };
-  return vreinterpretq_u64_s8(vorrq_s8(rest(least), rest(most)));
+  const auto differs = [&](int8x16_t v) {
+    return veorq_s8(vqsubq_s8(v, zero_point), vsubq_s8(v, zero_point));
+  };
+  return vreinterpretq_u64_s8(vorrq_s8(differs(least), differs(most)));
 }
 
 // What all groups of rows of outputs share: kRows of them have kRows + 2 rows of inputs at stride 1, else
@@ -101,7 +93,7 @@ inline int8x16_t and_not(int8x16_t v, int8x16_t mask) { return vbicq_s8(v, mask)
 template <uint32_t kRows, uint32_t kStride, typename Kind, typename Epilogue>
 __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const Rows& rows,
                                             uint32_t channel) {
-  const size_t pitch = weights_pitch(a), row_bytes = size_t{a.input_w} * a.input_c;
+  const size_t pitch = rounded_channels(a), row_bytes = size_t{a.input_w} * a.input_c;
   const int8x16_t ones = vdupq_n_s8(1);
   // All bits of the lanes' bytes that stand for rows outside.
   uint32_t outside_bytes = 0;
@@ -110,7 +102,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   const bool is_centred = a.input_zero_point != dtype_min(a.input_dtype);
   const int32_t padding_factor = a.pad_value - a.input_zero_point;
   Column weights[kRows][3];
-  [[maybe_unused]] Column rests[kRows][3];
+  [[maybe_unused]] Column remainders[kRows][3];
   VecI32 begin[kRows][2];
 #pragma GCC unroll 2
   for (uint32_t r = 0; r < kRows; ++r) {
@@ -137,8 +129,9 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
 #pragma GCC unroll 3
   for (uint32_t j = 0; j < 3; ++j) {
     const int8_t* of_column = a.weights + j * pitch + channel;
-    const Weights rows_of[3] = {weights_at(a, of_column), weights_at(a, of_column + 3 * pitch),
-                                weights_at(a, of_column + 6 * pitch)};
+    const WeightParts<int8x8_t> rows_of[3] = {weight_parts(a, vld1_s8(of_column)),
+                                              weight_parts(a, vld1_s8(of_column + 3 * pitch)),
+                                              weight_parts(a, vld1_s8(of_column + 6 * pitch))};
     const auto column = [](int8x8_t row0, int8x8_t row1, int8x8_t row2) {
       return column_of(vreinterpret_u8_s8(row0), vreinterpret_u8_s8(row1), vreinterpret_u8_s8(row2),
                        vcreate_u8(0));
@@ -147,7 +140,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     for (uint32_t r = 0; r < kRows; ++r) {
       weights[r][j] = place(column(rows_of[0].near, rows_of[1].near, rows_of[2].near), r);
       if constexpr (Kind::kIsSplit) {
-        rests[r][j] = place(column(rows_of[0].rest, rows_of[1].rest, rows_of[2].rest), r);
+        remainders[r][j] = place(column(rows_of[0].remainder, rows_of[1].remainder, rows_of[2].remainder), r);
       }
     }
   }
@@ -188,7 +181,7 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
       if (at < row_bytes) {
         loaded = column_of(vld1_u8(inputs[0] + at), vld1_u8(inputs[1] + at), vld1_u8(inputs[2] + at),
                            kRows == 2 ? vld1_u8(inputs[kRows + 1] + at) : vcreate_u8(0));
-        if constexpr (Kind::kIsFlipped) {
+        if constexpr (Kind::kChangesSign) {
           loaded = {veorq_s8(loaded.low, sign_bias), veorq_s8(loaded.high, sign_bias)};
         }
       } else {
@@ -218,12 +211,12 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
         low = vdotq_s32(low, right.low, weights[r][2].low);
         high = vdotq_s32(high, right.high, weights[r][2].high);
         if constexpr (Kind::kIsSplit) {
-          low = vdotq_s32(low, left.low, rests[r][0].low);
-          high = vdotq_s32(high, left.high, rests[r][0].high);
-          low = vdotq_s32(low, middle.low, rests[r][1].low);
-          high = vdotq_s32(high, middle.high, rests[r][1].high);
-          low = vdotq_s32(low, right.low, rests[r][2].low);
-          high = vdotq_s32(high, right.high, rests[r][2].high);
+          low = vdotq_s32(low, left.low, remainders[r][0].low);
+          high = vdotq_s32(high, left.high, remainders[r][0].high);
+          low = vdotq_s32(low, middle.low, remainders[r][1].low);
+          high = vdotq_s32(high, middle.high, remainders[r][1].high);
+          low = vdotq_s32(low, right.low, remainders[r][2].low);
+          high = vdotq_s32(high, right.high, remainders[r][2].high);
         }
         outputs[r][0] = first.outputs(low);
         outputs[r][1] = second.outputs(high);
@@ -280,10 +273,11 @@ inline void run_groups(const DepthwiseConv2dArgs& a, const Rows& all, uint32_t c
 inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
   Rows pairs = rows, last = rows;
   pairs.end = last.first = rows.first + (rows.end - rows.first) / 2 * 2;
-  uint64x2_t rests = vdupq_n_u64(0);
+  uint64x2_t remainders = vdupq_n_u64(0);
   for (uint32_t channel = 0; channel < a.input_c; channel += kChannels) {
-    if (a.weights_zero_point != 0 && channel % 16 == 0) rests = rests_of(a, channel);
-    const uint64_t rest = channel % 16 == 0 ? vgetq_lane_u64(rests, 0) : vgetq_lane_u64(rests, 1);
+    if (a.weights_zero_point != 0 && channel % 16 == 0) remainders = remainders_of(a, channel);
+    const uint64_t remainder =
+        channel % 16 == 0 ? vgetq_lane_u64(remainders, 0) : vgetq_lane_u64(remainders, 1);
     with_epilogue_of_bytes(a, channel, [&](auto kind) {
       using Epilogue = typename decltype(kind)::Epilogue;
       const auto run = [&](auto kind_of_bytes) {
@@ -293,7 +287,7 @@ inline void run_band(const DepthwiseConv2dArgs& a, const Rows& rows) {
         run_groups<1, 1, Kind, Epilogue>(a, last, channel);
       };
       // int8 needs no other sign; where integers make the outputs, that is no gain.
-      if (rest != 0) {
+      if (remainder != 0) {
         run(Bytes<true, true>());
       } else if (a.input_dtype == Dtype::kS8 && Epilogue::kIsFloat) {
         run(Bytes<!Epilogue::kIsFloat, false>());
@@ -332,8 +326,7 @@ Refusal accepts(const DepthwiseConv2dArgs& a) {
   if (a.output_c != a.input_c || a.input_c % kChannels != 0) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
   if (!is_product_origin(a.input_dtype, a.input_zero_point)) return Refusal::kInputZeroPoint;
-  if (a.weights_zero_point < -127 || a.weights_zero_point > 127)
-    return Refusal::kDtype;  // two bytes hold the rest
+  if (!two_bytes_hold_weights(a)) return Refusal::kWeightsZeroPoint;
   const bool has_code = a.kernel_h == 3 && a.kernel_w == 3 && a.stride_h == a.stride_w && a.stride_h <= 2 &&
                         a.dilation_h == 1 && a.dilation_w == 1;
   if (!has_code) return Refusal::kWindow;

@@ -178,7 +178,8 @@ class RowExpansion {
 
 #if defined(QPLAN_SCALAR_DSP)
   template <bool kSigned>
-  __attribute__((always_inline)) uint32_t* expand_blocks(const uint8_t* from, uint32_t count, uint32_t* to) const {
+  __attribute__((always_inline)) uint32_t* expand_blocks(const uint8_t* from, uint32_t count,
+                                                         uint32_t* to) const {
     register const uint8_t* r0 __asm__("r0") = from;
     register uint32_t* r1 __asm__("r1") = to;
     register size_t r2 __asm__("r2") = a_.input_c;

@@ -1,5 +1,5 @@
 // 3x3 of images of 8 or 16 channels for depthwise_columns_avx512vnni.cc: a vector takes eight or four pixels
-// as they lie in a row, and the columns of the next pixels are found by shifting across two vectors. Internal
+// as they are in a row, and the columns of the next pixels are found by shifting across two vectors. Internal
 // linkage only.
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_NARROW_AVX512VNNI_H_
 #define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_NARROW_AVX512VNNI_H_

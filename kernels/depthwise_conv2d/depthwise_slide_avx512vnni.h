@@ -21,18 +21,18 @@ namespace {
 // Outputs that are computed together: four, of two rows or of one.
 constexpr uint32_t outputs_in_row(uint32_t stride) { return stride == 1 ? 2 : 4; }
 
-// Zero point and clamp of outputs that are words, as bytes. int8 is lifted by 128 on the way, so that most
+// Zero point and clamp of outputs that are words, as bytes. 128 is added to int8 on the way, so that most
 // layers, whose outputs fill their dtype from the zero point on, need nothing but the saturation of packing.
 struct Finish {
   __m512i zero_point;  // int16
   __m512i clamp_min, clamp_max, sign_bias;
   bool is_free;
   explicit Finish(const DepthwiseConv2dArgs& a) {
-    const int32_t lift = a.output_dtype == Dtype::kS8 ? 128 : 0;
-    zero_point = _mm512_set1_epi16(static_cast<int16_t>(a.output_zero_point + lift));
-    clamp_min = _mm512_set1_epi8(static_cast<char>(a.clamp_min + lift));
-    clamp_max = _mm512_set1_epi8(static_cast<char>(a.clamp_max + lift));
-    sign_bias = _mm512_set1_epi8(static_cast<char>(lift));
+    const int32_t to_unsigned = a.output_dtype == Dtype::kS8 ? 128 : 0;
+    zero_point = _mm512_set1_epi16(static_cast<int16_t>(a.output_zero_point + to_unsigned));
+    clamp_min = _mm512_set1_epi8(static_cast<char>(a.clamp_min + to_unsigned));
+    clamp_max = _mm512_set1_epi8(static_cast<char>(a.clamp_max + to_unsigned));
+    sign_bias = _mm512_set1_epi8(static_cast<char>(to_unsigned));
     is_free = a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min;
   }
   __attribute__((always_inline)) __m512i pack(__m512i words01, __m512i words23) const {

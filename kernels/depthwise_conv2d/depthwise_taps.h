@@ -1,4 +1,4 @@
-// Where the taps of an output row lie: for every output pixel the addresses of the kernel_h * kernel_w input
+// Where the taps of an output row are: for every output pixel the addresses of the kernel_h * kernel_w input
 // pixels under it, in pairs, a row of padding standing for those outside. Shared by the ISA files; internal
 // linkage only.
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_TAPS_H_
@@ -49,7 +49,7 @@ inline Taps taps_in(const DepthwiseConv2dArgs& a, void* scratch) {
           reinterpret_cast<int32_t*>(bytes + padding_bytes(a) + address_bytes(a))};
 }
 
-// The outputs x, of `count`, whose input column first + x * stride lies within the input.
+// The outputs x, of `count`, whose input column first + x * stride is within the input.
 struct TapRange {
   uint32_t begin, end;
 };

@@ -12,7 +12,7 @@
 // g = o / (output_c / groups). No variant may add in another order or fuse a product with its sum:
 // docs/numerics/float32.md.
 //
-// Weights and bias lie in blocks of 16 outputs: weight (o, k) with k = (ky * kernel_w + kx) * I + i is
+// Weights and bias are in blocks of 16 outputs: weight (o, k) with k = (ky * kernel_w + kx) * I + i is
 // weights[(o / 16 * K + k) * 16 + o % 16], K = kernel_h * kernel_w * I. What follows the last output
 // reaches none.
 #ifndef QPLAN_KERNELS_FLOAT_CONV2D_FLOAT_CONV2D_H_

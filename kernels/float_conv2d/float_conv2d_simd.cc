@@ -32,7 +32,7 @@ inline uint32_t num_float_block_groups(const FloatConv2dArgs& a) {
   return (a.output_c + kFloatBlocks * kFloatBlock - 1) / (kFloatBlocks * kFloatBlock);
 }
 
-// The positions [begin, end) of a window along one axis that lie inside the input.
+// The positions [begin, end) of a window along one axis that are inside the input.
 struct FloatTaps {
   uint32_t begin, end;
 };

@@ -5,9 +5,9 @@
 //
 // Sums are taken modulo 2^32; requant is that of conv2d (kernels/conv2d/conv2d.h), under the same contracts;
 // under ACC32 out[r,o] = acc[r,o], as int32. int16 is as there.
-// Weights [output_c, input_c] lie in the layout weights_layout: ohwi, o16k4, o4k4, o4h4 or o4k16
-// (kernels/layout.h). bias, multiplier, shift, scale, float_scale and float_offset have
-// layout_channels(weights_layout, output_c) entries.
+// Weights [output_c, input_c] are in the layout weights_layout: ohwi, o16k4, o16r8, o4k4, o4h4 or o4k16
+// (kernels/layout.h). In o16r8 there are zeros after the inputs. bias, multiplier, shift, scale, float_scale
+// and float_offset have layout_channels(weights_layout, output_c) entries.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_
 
@@ -21,7 +21,7 @@
 
 namespace qplan {
 
-// Ranges that bind has checked: extents are in [1, 2^31); zero points and clamps lie within their dtypes,
+// Ranges that bind has checked: extents are in [1, 2^31); zero points and clamps are within their dtypes,
 // weights_zero_point within int8; rows * ceil(output_c / 16) is below 2^31; scales are finite and not
 // negative.
 struct FullyConnectedArgs {

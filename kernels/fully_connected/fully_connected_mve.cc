@@ -26,11 +26,11 @@ class Rows {
                  !shifts_left(args.shift, args.output_c)) {}
 
   void run(uint32_t begin, uint32_t end, uint8_t* copy) const {
-    const uint32_t rest = chunks_ * kChunk - a_.input_c;
-    if (rest != 0) fill_bytes(copy + a_.input_c, 0, rest);
+    const uint32_t tail = chunks_ * kChunk - a_.input_c;
+    if (tail != 0) fill_bytes(copy + a_.input_c, 0, tail);
     for (uint32_t i = begin; i < end; ++i) {
       const uint8_t* row = static_cast<const uint8_t*>(a_.input) + size_t{i} * a_.input_c;
-      if (rest != 0) {
+      if (tail != 0) {
         copy_bytes(copy, row, a_.input_c);
         row = copy;
       }

@@ -1,4 +1,4 @@
-// Where the rows of a fully connected layer lie: in the input, or copied to whole groups of four bytes; and
+// Where the rows of a fully connected layer are: in the input, or copied to whole groups of four bytes; and
 // how they are cut into work items. Shared by the instruction sets; internal linkage only.
 #ifndef QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_
 #define QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_ROWS_H_

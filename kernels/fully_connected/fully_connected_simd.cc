@@ -4,17 +4,11 @@
 
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/fully_connected/fully_connected_rows.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {
-
-// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
-// hold.
-QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
-
 namespace {
 
 inline void fully_connected_gemm(const FullyConnectedArgs& args, uint32_t begin, uint32_t end,

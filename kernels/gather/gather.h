@@ -3,7 +3,7 @@
 //   out[i0, i1, ...] = in[p0(i0), p1(i1), ...], where pa(i) = begin + step * i, or table[i]
 //
 // So it takes slices, with steps of either sign, repeats and mirrors elements, and resizes to the nearest
-// element. Elements of any dtype are only moved, or are there already: what is one range of the input may lie
+// element. Elements of any dtype are only moved, or are there already: what is one range of the input may be
 // at its place in it.
 #ifndef QPLAN_KERNELS_GATHER_GATHER_H_
 #define QPLAN_KERNELS_GATHER_GATHER_H_
@@ -19,7 +19,7 @@ struct GatherArgs {
 
   const uint8_t* input = nullptr;  // where position 0 of every axis reads
   uint8_t* output = nullptr;
-  uint64_t block_bytes = 1;  // that lie together in the input and in the output
+  uint64_t block_bytes = 1;  // that are together in the input and in the output
   uint32_t rows = 1;         // the product of extents but the last; fits int32
   // Axes of the output around a block, outermost first; neighbours that can be counted through are merged.
   uint32_t rank = 1;  // at least 1

@@ -1,4 +1,4 @@
-// A work item is a row of the output: all that lies under one position of the axes but the last.
+// A work item is a row of the output: all that is under one position of the axes but the last.
 #include <string.h>
 
 #include "kernels/gather/gather.h"

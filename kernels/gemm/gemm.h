@@ -1,5 +1,6 @@
-// The product of kernels/numeric/gemm.h, compiled once for an instruction set: convolution, fully connected
-// layers and LSTM call it. A copy in each would be 480 KB more of libqplan.a for AVX-512 alone.
+// The product of kernels/numeric/gemm.h, compiled once for an instruction set: conv2d, conv2d_transpose,
+// fully_connected, batch_matmul and lstm call it. A copy in each of conv2d, fully_connected and lstm would be
+// 480 KB more of libqplan.a for AVX-512 alone.
 #ifndef QPLAN_KERNELS_GEMM_GEMM_H_
 #define QPLAN_KERNELS_GEMM_GEMM_H_
 

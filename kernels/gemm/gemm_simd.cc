@@ -1,15 +1,12 @@
-// gemm_<isa>: what conv2d needs of the product, which the others need less of.
+// gemm_<isa>, for conv2d, conv2d_transpose, fully_connected, batch_matmul and lstm. conv2d alone adds
+// residuals.
 #define QPLAN_PRODUCT_ADDS_RESIDUAL 1  // where it can
-#include "kernels/gemm/gemm.h"
-
 #include <stdint.h>
 
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {
-
-QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
 
 QPLAN_SIMD_NAMESPACE(gemm) {
 

@@ -10,7 +10,6 @@
 namespace qplan {
 namespace {
 
-inline size_t gru_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 // Scratch: the sums of the input, those of the state, those of r * h, r * h itself.
 inline uint64_t gru_padded_rows(const FloatGruArgs& a) { return float_row_blocks(gru_rows(a)) * kFloatBlock; }
 
@@ -88,7 +87,7 @@ Refusal accepts(const FloatGruArgs& args) {
 }
 
 size_t scratch_bytes(const FloatGruArgs& args) {
-  return gru_aligned((size_t{3} * gru_padded_rows(args) + args.cells) * sizeof(float));
+  return aligned_to_64((size_t{3} * gru_padded_rows(args) + args.cells) * sizeof(float));
 }
 
 uint32_t work_items(const FloatGruArgs& args) { return args.batch; }

@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/gemm/gemm.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/lstm/lstm_cell.h"
 #include "kernels/numeric/gemm.h"
@@ -11,22 +10,16 @@
 #include "kernels/simd/simd.h"
 
 namespace qplan {
-
-// Declared by gemm.h too, but where this file is opened alone for an instruction set that this build does not
-// hold.
-QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
-
 namespace {
 
-inline size_t lstm_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 // Copies of rows reach over their ends.
-inline size_t lstm_copy_bytes(uint32_t count) { return lstm_aligned(count) + 64; }
+inline size_t lstm_copy_bytes(uint32_t count) { return aligned_to_64(count) + 64; }
 // Scratch: the sums of the input, those of the state, the gates, a copy of a row.
 inline size_t lstm_sum_bytes(const LstmArgs& a) {
-  return lstm_aligned(size_t{lstm_rows(a.shape)} * sizeof(int32_t));
+  return aligned_to_64(size_t{lstm_rows(a.shape)} * sizeof(int32_t));
 }
 inline size_t lstm_gate_bytes(const LstmArgs& a) {
-  return lstm_aligned(size_t{lstm_rows(a.shape)} * sizeof(int16_t));
+  return aligned_to_64(size_t{lstm_rows(a.shape)} * sizeof(int16_t));
 }
 
 // The sums of all rows of the weights and x, of `count` elements.

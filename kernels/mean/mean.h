@@ -46,7 +46,7 @@ struct MeanArgs {
   uint64_t num_outputs = 1;
   uint32_t num_reduced = 1;  // [1, kMaxReduced]
   // The axes that stay and those that are reduced, each outermost first, adjacent ones merged; strides in
-  // elements of the input. Outputs lie in the order of the axes that stay.
+  // elements of the input. Outputs are in the order of the axes that stay.
   uint32_t kept_rank = 0;
   uint32_t reduced_rank = 0;
   uint64_t kept_extents[kMaxRank] = {};

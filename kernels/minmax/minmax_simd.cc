@@ -1,4 +1,4 @@
-// maximum and minimum by whole vectors of bytes. int8 is compared as uint8 with the sign bit flipped, which
+// maximum and minimum by whole vectors of bytes. int8 is compared as uint8 with the sign bias, which
 // keeps the order.
 #include "kernels/elementwise/binary_simd.h"
 #include "kernels/minmax/minmax.h"

@@ -2,14 +2,21 @@
 //
 //   out[p][o] = clamp(output_zero_point
 //                     + requant(bias[o] + row_term[p] + sum over k of (u(p, k) - origin) * weights[o][k]))
-//   u(p, k)   = (byte j of tap t of row p) ^ sign_bias, k = 4 * t * tap_k4 + j, j < tap_bytes,
-//               tap_k4 = ceil(tap_bytes / 4)
+//   u(p, k)   = (byte j of tap t of row p) ^ sign_bias, j < tap_bytes,
+//               k = t * group * ceil(tap_bytes / group) + j, group = 8 if has_eights, else 4
 //   origin    = 128 if is_centred, else 0
 //
-// under TFL2, TFL1 or F32E, or their float epilogue; with a residual, the sum of that and residual[p][o].
-// Under ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A row is a window of
-// the input: its taps are runs of bytes that lie the same way apart in every row. kernels/simd/gemm.h
-// computes it.
+// sign_bias is 0x80 where bytes are int8, and 0 where they are uint8, or copies of int8 plus 128. If
+// is_centred, bytes are as the input has them: int8 whose zero point is 0 (sign_bias 0x80), or uint8 whose
+// zero point is 128 (sign_bias 0), so that u - origin is the byte, or the byte less 128.
+//
+// Weight (o, k) is byte ((o / 16 * num_groups + k / group) * 16 + o % 16) * group + k % group, of num_groups
+// = num_taps * ceil(tap_bytes / group).
+//
+// The outputs are made under TFL2, TFL1 or F32E, or their float epilogue; with a residual, the sum of that
+// and residual[p][o]. Under ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A
+// row is a window of the input: its taps are runs of bytes at distances that are the same in every row.
+// kernels/simd/gemm.h computes it.
 #ifndef QPLAN_KERNELS_NUMERIC_GEMM_H_
 #define QPLAN_KERNELS_NUMERIC_GEMM_H_
 
@@ -21,7 +28,7 @@
 
 namespace qplan {
 
-// The float epilogue of a sum (kernels/add/add_formula.h) of the outputs and a tensor that lies as they do.
+// The float epilogue of a sum (kernels/add/add_formula.h) of the outputs and a tensor in the same order.
 struct GemmResidual {
   const uint8_t* first = nullptr;  // beside first_out
   bool is_a = false;               // of a and b
@@ -35,8 +42,9 @@ struct GemmResidual {
 
 struct Gemm {
   // Tap t of row p begins tap_offsets[t] bytes after the row's start. Rows are listed, or, where rows is
-  // null, are row_stride bytes apart. Up to three bytes after a tap are read; they meet weights that are
-  // zero.
+  // null, are row_stride bytes apart. Up to three bytes after a tap are read, in groups of eight too: they
+  // are the origin, or meet weights that are zero. So are the weights of a half of eight for which no byte is
+  // read.
   const uint8_t* const* rows = nullptr;  // [num_rows]
   const size_t* tap_offsets = nullptr;   // [num_taps], bytes
   const uint8_t* first_row = nullptr;
@@ -46,11 +54,11 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_taps = 0;
   uint32_t tap_bytes = 0;
-  uint8_t sign_bias = 0;            // 0x80 makes uint8 of int8, plus 128
-  bool is_centred = false;          // where the product takes it (is_product_origin)
-  bool has_eights = false;          // weights lie in groups of eight bytes, else of four (layout_group)
-  const int8_t* weights = nullptr;  // o16k4, of num_taps * tap_k4(g) groups of four, or the like of eights
-  const int32_t* bias = nullptr;    // these: one entry per channel, rounded up to 16
+  uint8_t sign_bias = 0;    // 0x80 makes uint8 of int8, plus 128
+  bool is_centred = false;  // where the product takes it (is_product_origin)
+  bool has_eights = false;  // groups of weights are of eight bytes, else of four (layout_group)
+  const int8_t* weights = nullptr;
+  const int32_t* bias = nullptr;  // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
   const float* scale = nullptr;  // F32E, without multiplier and shift

@@ -68,7 +68,7 @@ static constexpr int32_t requantize_tfl1(int32_t a, int32_t multiplier, int32_t 
 }
 
 // The end of every operator under F32E: clamp(round_half_even(real) + zero_point, lo, hi). real may be
-// infinite but not NaN; lo - zero_point and hi - zero_point lie within +-2^21 (those of 8 and 16 bit outputs
+// infinite but not NaN; lo - zero_point and hi - zero_point are within +-2^21 (those of 8 and 16 bit outputs
 // do). The clamp comes before the rounding, so that every float converts: both ends are integers, and the
 // order does not matter.
 static inline int32_t quantize_f32e(float real, int32_t zero_point, int32_t lo, int32_t hi) {

@@ -12,11 +12,11 @@ namespace {
 
 constexpr uint32_t kBytes = 16;
 
-// Bytes as unsigned ones: those of int8 with their highest bit flipped.
+// Bytes as unsigned ones: those of int8 ^ 0x80.
 void run_rows(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
   const size_t channels = args.channels, row_bytes = args.input_w * channels;
   const uint8_t sign_bias = args.dtype == Dtype::kS8 ? 0x80 : 0;
-  const uint8x16_t flip = vdupq_n_u8(sign_bias);
+  const uint8x16_t sign_biases = vdupq_n_u8(sign_bias);
   const uint8x16_t low = vdupq_n_u8(static_cast<uint8_t>(args.clamp_min) ^ sign_bias);
   const uint8x16_t high = vdupq_n_u8(static_cast<uint8_t>(args.clamp_max) ^ sign_bias);
   auto* out = static_cast<uint8_t*>(args.output) + size_t{begin} * args.output_w * channels;
@@ -34,10 +34,10 @@ void run_rows(const Pool2dArgs& args, uint32_t begin, uint32_t end) {
         for (uint32_t i = rows.begin; i < rows.end; ++i, from_row += row_bytes) {
           const uint8_t* from = from_row;
           for (uint32_t j = columns.begin; j < columns.end; ++j, from += channels) {
-            largest = vmaxq_u8(largest, veorq_u8(vldrbq_z_u8(from, lanes), flip));
+            largest = vmaxq_u8(largest, veorq_u8(vldrbq_z_u8(from, lanes), sign_biases));
           }
         }
-        vstrbq_p_u8(out + c, veorq_u8(vminq_u8(largest, high), flip), lanes);
+        vstrbq_p_u8(out + c, veorq_u8(vminq_u8(largest, high), sign_biases), lanes);
       }
     }
   }

@@ -18,7 +18,7 @@ struct Average {
     }
     const int64_t half = sum > 0 ? count / 2 : -(count / 2);
     const int64_t rounded = sum + half;
-    // Processors of 32 bits divide these in one instruction, and longer ones in sixty.
+    // Processors of 32 bits divide int32 in one instruction and int64 in about sixty.
     if (rounded == static_cast<int32_t>(rounded) && count <= INT32_MAX) {
       return static_cast<int32_t>(rounded) / static_cast<int32_t>(count);
     }

@@ -14,27 +14,27 @@ constexpr uint64_t kMaxAverageCount = 1u << 15;
 class Average {
  public:
   Average(const Pool2dArgs& args, uint32_t count)
-      : lift_(byte_lift(args.dtype)),
-        lifts_(set_ints(static_cast<int32_t>(count) * lift_)),
+      : sign_bias_(byte_sign_bias(args.dtype)),
+        sign_biases_(set_ints(static_cast<int32_t>(count) * sign_bias_)),
         half_(set_ints(static_cast<int32_t>(count / 2))),
         divisor_(set_reals(static_cast<float>(count))),
         bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
   void begin() { sums_ = ChannelSums(); }
   void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
-    sums_.add_positions(from, stride, count, channels, lift_);
+    sums_.add_positions(from, stride, count, channels, sign_bias_);
   }
   VecI32 bytes() const {
     return bytes_.pack(mean(sums_.of[0]), mean(sums_.of[1]), mean(sums_.of[2]), mean(sums_.of[3]));
   }
 
  private:
-  VecI32 mean(VecI32 lifted) const {
-    const VecI32 sum = sub(lifted, lifts_);
+  VecI32 mean(VecI32 unsigned_sum) const {
+    const VecI32 sum = sub(unsigned_sum, sign_biases_);
     return truncate(div(to_reals(if_positive(sum, add(sum, half_), sub(sum, half_))), divisor_));
   }
 
-  uint8_t lift_;
-  VecI32 lifts_, half_;
+  uint8_t sign_bias_;
+  VecI32 sign_biases_, half_;
   VecF32 divisor_;
   ChannelBytes bytes_;
   ChannelSums sums_;
@@ -43,13 +43,13 @@ class Average {
 class AverageF32e {
  public:
   AverageF32e(const Pool2dArgs& args, uint32_t count)
-      : lift_(byte_lift(args.dtype)),
-        zero_(set_ints(static_cast<int32_t>(count) * (args.input_zero_point + lift_))),
+      : sign_bias_(byte_sign_bias(args.dtype)),
+        zero_(set_ints(static_cast<int32_t>(count) * (args.input_zero_point + sign_bias_))),
         scale_(set_reals(pool_scale_f32e(args, count))),
         bytes_(args.dtype, args.output_zero_point, args.clamp_min, args.clamp_max) {}
   void begin() { sums_ = ChannelSums(); }
   void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
-    sums_.add_positions(from, stride, count, channels, lift_);
+    sums_.add_positions(from, stride, count, channels, sign_bias_);
   }
   VecI32 bytes() const {
     return bytes_.pack(mean(sums_.of[0]), mean(sums_.of[1]), mean(sums_.of[2]), mean(sums_.of[3]));
@@ -57,11 +57,11 @@ class AverageF32e {
 
  private:
   // What is below int32 becomes its minimum; what is above would, too, and is held back.
-  VecI32 mean(VecI32 lifted) const {
-    return round(min(mul(to_reals(sub(lifted, zero_)), scale_), set_reals(65536.0f)));
+  VecI32 mean(VecI32 unsigned_sum) const {
+    return round(min(mul(to_reals(sub(unsigned_sum, zero_)), scale_), set_reals(65536.0f)));
   }
 
-  uint8_t lift_;
+  uint8_t sign_bias_;
   VecI32 zero_;
   VecF32 scale_;
   ChannelBytes bytes_;
@@ -71,7 +71,8 @@ class AverageF32e {
 class Maximum {
  public:
   Maximum(const Pool2dArgs& args, uint32_t)
-      : sign_bias_(set_bytes(byte_lift(args.dtype))), bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
+      : sign_bias_(set_bytes(byte_sign_bias(args.dtype))),
+        bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
   void begin() { max_ = set_ints(0); }
   void add_row(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels) {
     for (uint32_t i = 0; i < count; ++i, from += stride) {

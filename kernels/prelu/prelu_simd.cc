@@ -1,5 +1,5 @@
-// prelu on 8 bits by vectors. Of the parts above and below the zero point one is 0 for each element, and
-// requantises to 0.
+// prelu on 8 bits by vectors. An output is the sum of two parts, of what is above the zero point and of what
+// is below it: one of them is 0 for each element, and requantises to 0.
 #include "kernels/elementwise/binary_simd.h"
 #include "kernels/prelu/prelu.h"
 #include "kernels/simd/simd.h"

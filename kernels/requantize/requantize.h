@@ -23,7 +23,7 @@ namespace qplan {
 // Elements of a work item; the last work item may have fewer.
 inline constexpr uint32_t kRequantizeChunk = 4096;
 
-// Ranges that bind has checked: zero points and clamps lie within their dtypes, multipliers >= 0, shifts in
+// Ranges that bind has checked: zero points and clamps are within their dtypes, multipliers >= 0, shifts in
 // [-31, 30], scales finite and not negative, inner * channels divides count, and there are fewer than 2^31
 // work items.
 struct RequantizeArgs {

@@ -1,4 +1,4 @@
-// Resizing where every output lies at a multiple of 1/16 between its neighbours: enlarging by 2, 4, 8 or 16
+// Resizing where every output is at a multiple of 1/16 between its neighbours: enlarging by 2, 4, 8 or 16
 // with aligned corners, by 2, 4 or 8 with half-pixel centres, and from one element. Weights are then
 // sixteenths and the sums multiples of 1/256 below 2^8: float32 holds each step of kFloat exactly, so that
 // both rules are the same integers, of 16 bits. Internal linkage only.
@@ -13,7 +13,7 @@
 namespace qplan {
 namespace {
 
-// Output o of an axis lies at o * scale + offset sixteenths of an element.
+// Output o of an axis is at o * scale + offset sixteenths of an element.
 struct SixteenthsAxis {
   int32_t scale;
   int32_t offset;

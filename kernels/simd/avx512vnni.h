@@ -238,7 +238,7 @@ class ByteTable {
   VecI32 words_[4];
 };
 
-// The largest of bytes, each flipped before.
+// The largest of bytes ^ sign_bias.
 inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
   const VecI32 sign_biases = set_bytes(sign_bias);
   VecI32 most = _mm512_setzero_si512();
@@ -349,7 +349,7 @@ inline RequantOnce load_requant_once(const int32_t* multiplier, const int32_t* s
 inline LaneBytes low_bytes(VecI32 v) { return _mm512_cvtepi32_epi8(v); }
 
 // Zero point and clamp of 64 outputs at once. The ends of the dtype are met by the saturation of what makes
-// bytes. Where the zero point is the lower one, outputs saturate as uint8 and then lose what lies below 0.
+// bytes. Where the zero point is the lower one, outputs saturate as uint8 and then lose what is below 0.
 struct OutputBytes {
   VecI32 zero_point;            // int16
   VecI32 clamp_min, clamp_max;  // of the dtype

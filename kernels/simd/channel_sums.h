@@ -10,8 +10,8 @@
 namespace qplan {
 namespace {
 
-// int8 is summed up as uint8, lifted by 128.
-inline uint8_t byte_lift(Dtype dtype) { return dtype == Dtype::kS8 ? 128 : 0; }
+// int8 is summed up as uint8, plus 128.
+inline uint8_t byte_sign_bias(Dtype dtype) { return dtype == Dtype::kS8 ? 128 : 0; }
 
 // How many of the bytes at each position are read where `channels` are wanted and `readable` follow the first
 // position: whole vectors if they do not reach beyond them.
@@ -24,8 +24,9 @@ struct ChannelSums {
   VecI32 of[4] = {set_ints(0), set_ints(0), set_ints(0), set_ints(0)};
 
   // `channels` (1 .. kBytes, as of positions_width) at each of count positions, stride bytes apart.
-  void add_positions(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels, uint8_t lift) {
-    const VecI32 zero = set_ints(0), sign_bias = set_bytes(lift);
+  void add_positions(const uint8_t* from, uint64_t stride, uint32_t count, uint32_t channels,
+                     uint8_t to_unsigned) {
+    const VecI32 zero = set_ints(0), sign_bias = set_bytes(to_unsigned);
     while (count != 0) {
       const uint32_t now = count < 256 ? count : 256;  // as many as 16 bits hold
       VecI32 low = zero, high = zero;
@@ -50,16 +51,16 @@ struct ChannelBytes {
   VecI32 clamp_min, clamp_max, sign_bias;
 
   ChannelBytes(Dtype dtype, int32_t zero, int32_t lo, int32_t hi) {
-    const int32_t lift = byte_lift(dtype);
-    zero_point = set_words(static_cast<int16_t>(zero + lift));
-    clamp_min = set_bytes(static_cast<uint8_t>(lo + lift));
-    clamp_max = set_bytes(static_cast<uint8_t>(hi + lift));
-    sign_bias = set_bytes(static_cast<uint8_t>(lift));
+    const int32_t to_unsigned = byte_sign_bias(dtype);
+    zero_point = set_words(static_cast<int16_t>(zero + to_unsigned));
+    clamp_min = set_bytes(static_cast<uint8_t>(lo + to_unsigned));
+    clamp_max = set_bytes(static_cast<uint8_t>(hi + to_unsigned));
+    sign_bias = set_bytes(static_cast<uint8_t>(to_unsigned));
   }
 
-  // Bytes as they were before they were lifted.
-  VecI32 clamp(VecI32 lifted) const {
-    return bit_xor(min_bytes(max_bytes(lifted, clamp_min), clamp_max), sign_bias);
+  // Bytes with the sign that they had.
+  VecI32 clamp(VecI32 bytes) const {
+    return bit_xor(min_bytes(max_bytes(bytes, clamp_min), clamp_max), sign_bias);
   }
 
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {

@@ -1,6 +1,6 @@
 // Products of rows of bytes with Armv8.1-M's vectors (MVE): VMLADAVA adds 16 products of int8 to a sum in a
 // general register, of which eight are even and can be one. So a tile is two rows by four channels, or a row
-// by eight, and its sums leave as vectors of four channels. Weights lie in kLayout_o4k16. What is compiled
+// by eight, and its sums leave as vectors of four channels. Weights are in kLayout_o4k16. What is compiled
 // from this for other processors, which packers and tests do, says the same in plain C.
 //
 // The loops are assembly: GCC 12 gives the sums odd registers as well, which takes a move around each

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/numeric/gemm.h"
-#include "kernels/simd/tile_parts_dotprod.h"
+#include "kernels/simd/tile_parts_neon.h"
 
 namespace qplan {
 namespace {
@@ -27,8 +27,8 @@ struct DotStart {
 // Which groups of weights are summed: all of them, or where the origin is 128 the second ones of two.
 enum class Summed { kNone, kSecond, kAll };
 
-// What add_dots leaves out of 8 channels, as it passes their weights: sums of the first and of the second
-// groups. In 16 bits there is room for 127 of each.
+// Sums of the weights of 8 channels, of their first and of their second groups, from which add_to computes
+// what add_dots leaves out. A lane of 16 bits has room for 127 groups.
 struct WeightSums {
   int16x8_t first[2] = {vdupq_n_s16(0), vdupq_n_s16(0)}, second[2] = {vdupq_n_s16(0), vdupq_n_s16(0)};
   void add_first(int8x16_t low, int8x16_t high) {
@@ -115,46 +115,74 @@ __attribute__((always_inline)) inline void add_pair_of_groups(const int8_t* weig
   if constexpr (kSummed != Summed::kNone) weight_sums.add_second(w2, w3);
 }
 
-// The products of 8 channels and `num_k4` groups of each row from `from` on. A group's weights are 64 bytes
-// after those of the group before.
-template <uint32_t kRows>
-__attribute__((always_inline)) inline void add_groups(const uint8_t* (&from)[kRows], uint32_t num_k4,
-                                                      const int8_t*& weights, uint8x16_t sign_biases,
-                                                      VecI32 (&sums)[kRows][kDotVectors]) {
-  WeightSums none;
-  int8x16_t rows[kRows];
-  for (const int8_t* end = weights + size_t{num_k4 / 4} * 256; weights != end; weights += 256) {
-#pragma GCC unroll 8
-    for (uint32_t p = 0; p < kRows; ++p) {
-      rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from[p]), sign_biases));
-      from[p] += 16;
-    }
-    add_pair_of_groups<0, Summed::kNone>(weights, rows, sums, none);
-    add_pair_of_groups<1, Summed::kNone>(weights, rows, sums, none);
+// Sums of kRows rows by 8 * kHalves channels, and of the weights of each 8.
+template <uint32_t kRows, uint32_t kHalves, Summed kSummed>
+struct DotSums {
+  VecI32 of[kHalves][kRows][kDotVectors];
+  WeightSums weights[kHalves];
+
+  // Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows.
+  template <int kPair>
+  __attribute__((always_inline)) void add_pair(const int8_t* from, const int8x16_t (&rows)[kRows]) {
+    add_pair_of_groups<kPair, kSummed>(from, rows, of[0], weights[0]);
+    if constexpr (kHalves == 2) add_pair_of_groups<kPair, kSummed>(from + 32, rows, of[1], weights[1]);
   }
-  if ((num_k4 & 2) != 0) {
+
+  // `num_k4` groups of each row from `from` on; moves rows and weights on. A group's weights are 64 bytes
+  // after those of the group before.
+  __attribute__((always_inline)) void add_groups(const uint8_t* (&from)[kRows], uint32_t num_k4,
+                                                 const int8_t*& at, uint8x16_t sign_biases) {
+    int8x16_t rows[kRows];
+    for (const int8_t* end = at + size_t{num_k4 / 4} * 256; at != end; at += 256) {
 #pragma GCC unroll 8
-    for (uint32_t p = 0; p < kRows; ++p) {
-      const uint8x8_t bytes = veor_u8(vld1_u8(from[p]), vget_low_u8(sign_biases));
-      rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, bytes));
-      from[p] += 8;
+      for (uint32_t p = 0; p < kRows; ++p) {
+        rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from[p]), sign_biases));
+        from[p] += 16;
+      }
+      add_pair<0>(at, rows);
+      add_pair<1>(at, rows);
     }
-    add_pair_of_groups<0, Summed::kNone>(weights, rows, sums, none);
-    weights += 2 * 64;
-  }
-  if ((num_k4 & 1) != 0) {
-    const int8x16_t w0 = vld1q_s8(weights), w1 = vld1q_s8(weights + 16);
-    const uint8x16_t sign_bias = vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
+    if ((num_k4 & 2) != 0) {
 #pragma GCC unroll 8
-    for (uint32_t p = 0; p < kRows; ++p) {
-      const int8x16_t row =
-          vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(load_four(from[p]))), sign_bias));
-      add_group(sums[p][0], sums[p][1], w0, row);
-      add_group(sums[p][2], sums[p][3], w1, row);
+      for (uint32_t p = 0; p < kRows; ++p) {
+        const uint8x8_t bytes = veor_u8(vld1_u8(from[p]), vget_low_u8(sign_biases));
+        rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, bytes));
+        from[p] += 8;
+      }
+      add_pair<0>(at, rows);
+      at += 2 * 64;
     }
-    weights += 64;
+    if ((num_k4 & 1) != 0) {
+      const uint8x16_t sign_bias =
+          vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p) {
+        rows[p] =
+            vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(load_four(from[p]))), sign_bias));
+        from[p] += 4;
+      }
+#pragma GCC unroll 2
+      for (uint32_t half = 0; half < kHalves; ++half) {
+        const int8x16_t low = vld1q_s8(at + 32 * half), high = vld1q_s8(at + 32 * half + 16);
+#pragma GCC unroll 8
+        for (uint32_t p = 0; p < kRows; ++p) {
+          add_group(of[half][p][0], of[half][p][1], low, rows[p]);
+          add_group(of[half][p][2], of[half][p][3], high, rows[p]);
+        }
+        if constexpr (kSummed == Summed::kAll) weights[half].add_first(low, high);
+      }
+      at += 64;
+    }
   }
-}
+
+  // Adds what was left out of the groups before.
+  __attribute__((always_inline)) void add_lacking_of_groups() {
+    for (uint32_t half = 0; half < kHalves; ++half) {
+      weights[half].template add_to<kSummed>(of[half][0]);
+      weights[half] = WeightSums();
+    }
+  }
+};
 
 // Groups after which WeightSums are added to 32 bits.
 constexpr uint32_t kMostSummedGroups = 240;
@@ -163,7 +191,7 @@ constexpr uint32_t kMostSummedGroups = 240;
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_two_taps(const Gemm& g, uint32_t first_row, uint32_t tap,
                                                         const int8_t* weights, uint8x16_t sign_biases,
-                                                        VecI32 (&sums)[kRows][kDotVectors]) {
+                                                        DotSums<kRows, 1, Summed::kNone>& sums) {
   int8x16_t rows[kRows];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
@@ -172,13 +200,12 @@ __attribute__((always_inline)) inline void add_two_taps(const Gemm& g, uint32_t 
     bytes = vsetq_lane_u32(load_four(row + (g.tap_offsets[tap + 1] - g.tap_offsets[tap])), bytes, 1);
     rows[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), sign_biases));
   }
-  WeightSums none;
-  add_pair_of_groups<0, Summed::kNone>(weights, rows, sums, none);
+  sums.template add_pair<0>(weights, rows);
 }
 
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const DotStart& start,
-                                                    VecI32 (&sums)[kRows][kDotVectors]) {
+                                                    DotSums<kRows, 1, Summed::kNone>& sums) {
   const int8_t* weights = g.weights;
   uint32_t num_k4 = tap_k4(g);
   uint32_t t = 0;
@@ -193,7 +220,7 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
     const uint8_t* from[kRows];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) from[p] = row_tap(g, first_row + p, t);
-    add_groups(from, num_k4, weights, start.sign_biases, sums);
+    sums.add_groups(from, num_k4, weights, start.sign_biases);
   }
 }
 

@@ -12,7 +12,8 @@ namespace qplan {
 namespace {
 
 constexpr uint32_t kFloatRowVectors = kFloatBlock / kLanes;
-// Blocks whose sums are made together: eight chains or more, which hide the latency of an addition.
+// Blocks whose sums are made together: eight vectors of sums, or four of 16 lanes. An addition waits three or
+// four cycles for the one before it in its chain.
 constexpr uint32_t kFloatRowBlocks = kLanes == 4 ? 2 : 4;
 
 inline uint64_t float_row_blocks(uint64_t rows) { return (rows + kFloatBlock - 1) / kFloatBlock; }
@@ -24,6 +25,8 @@ inline void float_block_sums(const float* weights, const float* x, uint32_t coun
   for (uint32_t b = 0; b < kBlocks; ++b) {
     for (uint32_t v = 0; v < kFloatRowVectors; ++v) totals[b][v] = set_reals(0.0f);
   }
+  // Unrolled: without these pragmas GCC 12 keeps the sums in memory, and loads and stores each of them for
+  // every k (AArch64).
   for (uint32_t k = 0; k < count; ++k, weights += kFloatBlock) {
     const VecF32 value = set_reals(x[k]);
 #pragma GCC unroll 4

@@ -4,24 +4,32 @@
 //   kDotVectors                         vectors that hold a row's sums of a tile of 2 * kLanes channels
 //   kDotRows                            rows of a tile, as many as registers allow: even
 //   kDotKeepsLanes                      their lanes are those channels' sums; else dot_sums makes them
-//   DotRow, dot_row(from, sign_bias)         four bytes of a row, flipped, for all channels
+//   DotRow, dot_row(from, sign_bias)    four bytes of a row ^ sign_bias, for all channels
 //   DotWeights, dot_weights(from)       the weights of a vector of sums
 //   dot_add(sums, row, weights)         adds the products
 //   dot_sums(sums, half)                the sums of the first or the second kLanes channels
 //   add_byte_sums, total_byte_sums      sums of bytes, in lanes that total_byte_sums adds up
-//   QPLAN_SIMD_ROW_SUMS                 the header of a row_sums of its own; those two are not looked at then
 //   store_halves(to, stride, bytes, count, rows)    kBytes / 2 outputs of one row, or of two
 //
-// An instruction set with tiles of its own, sums_blocks and gemm_blocks, names their header QPLAN_SIMD_TILES.
-// One with a product of its own names its header QPLAN_SIMD_GEMM. AVX-512's has tiles for short, narrow and
-// half products and 32 registers: 256 to 256 channels of 14 x 14 pixels take it 26.7 us, where this structure
-// takes 52.6 with the same instruction on 256 bits (Zen 5).
+// An instruction set may have parts of its own, by macros that name their headers; it then needs nothing of
+// the vocabulary that only the part in its place reads:
+//
+//   QPLAN_SIMD_TILES                    tiles: sums_blocks and gemm_blocks
+//   QPLAN_SIMD_ROW_SUMS                 row_sums
+//   QPLAN_SIMD_GEMM                     the whole product
+//
+// QPLAN_SIMD_EIGHTS: its tiles multiply weights in groups of eight bytes, too.
+//
+// AVX-512 has a product of its own, with tiles for short, narrow and half products and 32 registers: 256 to
+// 256 channels of 14 x 14 pixels take it 26.7 us, where this structure takes 52.6 with the same instruction
+// on 256 bits (Zen 5).
 #ifndef QPLAN_KERNELS_SIMD_GEMM_H_
 #define QPLAN_KERNELS_SIMD_GEMM_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/simd.h"
 
@@ -233,15 +241,15 @@ inline uint32_t row_sum(const Gemm& g, uint32_t p) {
   const size_t tap_bytes = g.tap_bytes;
   const VecI32 sign_bias = set_bytes(g.sign_bias);
   VecI32 sum = set_ints(0);
-  uint32_t rest = 0;
+  uint32_t tail = 0;
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* tap = row_tap(g, p, t);
     size_t i = 0;
     for (; i + kBytes <= tap_bytes; i += kBytes)
       sum = add_byte_sums(sum, bit_xor(load_ints(tap + i), sign_bias));
-    for (; i < tap_bytes; ++i) rest += static_cast<uint8_t>(tap[i] ^ g.sign_bias);
+    for (; i < tap_bytes; ++i) tail += static_cast<uint8_t>(tap[i] ^ g.sign_bias);
   }
-  return rest + total_byte_sums(sum);
+  return tail + total_byte_sums(sum);
 }
 
 // sums[p] = factor * the sum of row p's bytes (u - origin), modulo 2^32. Here the origin is 0.
@@ -272,5 +280,13 @@ inline void fill(uint8_t* to, uint8_t value, size_t count) {
 }  // namespace qplan
 
 #endif  // QPLAN_SIMD_GEMM
+
+namespace qplan {
+
+// The product, compiled once for all families of the instruction set. kernels/gemm/gemm.h declares those of
+// this build; a file that is opened alone may be for another.
+QPLAN_DECLARE_GEMM(QPLAN_SIMD_VARIANT(gemm))
+
+}  // namespace qplan
 
 #endif  // QPLAN_KERNELS_SIMD_GEMM_H_

@@ -8,7 +8,7 @@
 #define QPLAN_SIMD_VECTORS neon
 #endif
 
-// Weights may lie in groups of eight bytes.
+// The tiles multiply weights in groups of eight bytes, too: the layouts o16r8, o16i8 and o16z8.
 #define QPLAN_SIMD_EIGHTS 1
 // The tiles of the matrix product.
 #define QPLAN_SIMD_TILES "kernels/simd/tiles_i8mm.h"

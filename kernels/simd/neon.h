@@ -329,7 +329,7 @@ struct PixelMover {
   }
 };
 
-// The largest of bytes, each flipped before.
+// The largest of bytes ^ sign_bias.
 inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
   uint8_t most = 0;
   uint64_t i = 0;
@@ -407,19 +407,18 @@ inline LaneBytes low_bytes(VecI32 v) {
   return vmovn_u16(vcombine_u16(words, words));
 }
 
-// Zero point and clamp of 16 outputs at once, as uint8; what may be negative is int8, lifted by 128 on the
-// way.
+// Zero point and clamp of 16 outputs at once, as uint8; 128 is added to int8 on the way.
 struct OutputBytes {
   VecI32 zero_point;  // int16
   VecI32 clamp_min, clamp_max, sign_bias;
   template <typename Args>
   explicit OutputBytes(const Args& args) {
     const bool is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
-    const int32_t lift = is_signed ? 128 : 0;
-    zero_point = set_words(static_cast<int16_t>(args.output_zero_point + lift));
-    clamp_min = set_bytes(static_cast<uint8_t>(args.clamp_min + lift));
-    clamp_max = set_bytes(static_cast<uint8_t>(args.clamp_max + lift));
-    sign_bias = set_bytes(static_cast<uint8_t>(lift));
+    const int32_t to_unsigned = is_signed ? 128 : 0;
+    zero_point = set_words(static_cast<int16_t>(args.output_zero_point + to_unsigned));
+    clamp_min = set_bytes(static_cast<uint8_t>(args.clamp_min + to_unsigned));
+    clamp_max = set_bytes(static_cast<uint8_t>(args.clamp_max + to_unsigned));
+    sign_bias = set_bytes(static_cast<uint8_t>(to_unsigned));
   }
   // The bytes of a, then those of b, c, d. Everything on the way saturates.
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
@@ -475,7 +474,8 @@ struct SignedEpilogue {
 
 // ---- layers ----
 
-// Signed products need no sums of weights then. SMMLA and USMMLA take both kinds of bytes as they are.
+// Signed products need no sums of weights where the origin is 128. USMMLA (QPLAN_SIMD_EIGHTS) multiplies
+// uint8 whose zero point is 0 without them, too, so that int8 alone is centred there.
 #define QPLAN_SIMD_OWN_CENTRED 1
 inline bool takes_centred(Dtype dtype) {
 #if defined(QPLAN_SIMD_EIGHTS)
@@ -489,14 +489,6 @@ inline bool takes_centred(Dtype dtype) {
 
 #define QPLAN_SIMD_ROW_SUMS "kernels/simd/row_sums_neon.h"
 
-inline VecI32 add_byte_sums(VecI32 sums, VecI32 bytes) {
-#if defined(__ARM_FEATURE_DOTPROD)
-  return as_ints(vdotq_u32(as_unsigned(sums), as_bytes(bytes), vdupq_n_u8(1)));
-#else
-  return as_ints(vpadalq_u16(as_unsigned(sums), vpaddlq_u8(as_bytes(bytes))));
-#endif
-}
-inline uint32_t total_byte_sums(VecI32 sums) { return vaddvq_u32(as_unsigned(sums)); }
 inline void store_halves(uint8_t* to, size_t stride, VecI32 bytes, uint32_t count, uint32_t rows) {
   const uint8x16_t all = as_bytes(bytes);
   if (count == 8) {

@@ -17,14 +17,15 @@ template <bool kSigned>
 inline VecI32 add_sums_of_bytes(VecI32 sums, uint8x16_t bytes) {
 #if defined(__ARM_FEATURE_DOTPROD)
   if constexpr (kSigned) return vdotq_s32(sums, vreinterpretq_s8_u8(bytes), vdupq_n_s8(1));
+  return as_ints(vdotq_u32(as_unsigned(sums), bytes, vdupq_n_u8(1)));
 #else
   if constexpr (kSigned) return vpadalq_s16(sums, vpaddlq_s8(vreinterpretq_s8_u8(bytes)));
+  return as_ints(vpadalq_u16(as_unsigned(sums), vpaddlq_u8(bytes)));
 #endif
-  return add_byte_sums(sums, as_ints(bytes));
 }
 
 // The `count` bytes (1 .. 15) at `from`, and zeros. Not inlined: it is long, and needed once a row.
-__attribute__((noinline)) uint8x16_t load_rest(const uint8_t* from, uint32_t count) {
+__attribute__((noinline)) uint8x16_t load_tail(const uint8_t* from, uint32_t count) {
   return as_bytes(load_vector(from, count));
 }
 
@@ -33,7 +34,7 @@ template <uint32_t kRows, bool kSigned>
 __attribute__((always_inline)) inline VecI32 sums_of_rows(const Gemm& g, const uint8_t* first,
                                                           size_t stride) {
   VecI32 sums[4] = {set_ints(0), set_ints(0), set_ints(0), set_ints(0)};
-  const uint32_t rest = g.tap_bytes % kBytes, whole = g.tap_bytes - rest;
+  const uint32_t tail = g.tap_bytes % kBytes, whole = g.tap_bytes - tail;
   const size_t offsets[4] = {0, stride, 2 * stride, 3 * stride};
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* at = first + g.tap_offsets[t];
@@ -43,11 +44,11 @@ __attribute__((always_inline)) inline VecI32 sums_of_rows(const Gemm& g, const u
         sums[p] = add_sums_of_bytes<kSigned>(sums[p], vld1q_u8(at + offsets[p]));
       }
     }
-    if (rest == 0) continue;
+    if (tail == 0) continue;
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < kRows; ++p) {
       const uint8x16_t bytes =
-          rest == 8 ? vcombine_u8(vld1_u8(at + offsets[p]), vcreate_u8(0)) : load_rest(at + offsets[p], rest);
+          tail == 8 ? vcombine_u8(vld1_u8(at + offsets[p]), vcreate_u8(0)) : load_tail(at + offsets[p], tail);
       sums[p] = add_sums_of_bytes<kSigned>(sums[p], bytes);
     }
   }
@@ -57,9 +58,9 @@ __attribute__((always_inline)) inline VecI32 sums_of_rows(const Gemm& g, const u
 template <bool kSigned>
 __attribute__((noinline)) void row_sums_of(const Gemm& product, int32_t factor, int32_t* sums) {
   const Gemm g = product;  // which sums cannot change
-  // What bytes as they are lack of u - origin.
-  const int32_t lift = (kSigned ? 128 : 0) - (g.is_centred ? 128 : 0);
-  const uint32_t lacking = static_cast<uint32_t>(lift) * g.num_taps * g.tap_bytes;
+  // u - origin less the byte with the sign that it has.
+  const int32_t origin_shift = (kSigned ? 128 : 0) - (g.is_centred ? 128 : 0);
+  const uint32_t lacking = static_cast<uint32_t>(origin_shift) * g.num_taps * g.tap_bytes;
   const VecI32 more = set_ints(static_cast<int32_t>(lacking)), factors = set_ints(factor);
   uint32_t row = 0;
   if (g.rows == nullptr) {

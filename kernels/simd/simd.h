@@ -11,20 +11,22 @@
 //   VecF32, LaneBytes        as many float32; the bytes of as many elements
 //   kBytes                   how many bytes a VecI32 has
 //   set_*, load_*, store_*   with a count: the first so many elements, and no memory beyond them is touched
-//   add, sub, mul, max, ...  lane by lane; of bytes and 16 bits by names with _bytes and _words. What
-//   interleaves
-//                            and packs does so within 128 bits: packing what was interleaved has the old
+//   add, sub, mul, max, ...  lane by lane; names with _bytes and _words are of bytes and of 16 bits. They
+//                            interleave and pack within 128 bits: packing what was interleaved has the old
 //                            order
 //   first_bytes, first_equal what is searched in bytes; largest_in_all
 //   ByteTable                look_up(bytes) in a table of 256
 //   PixelMover               16 pixels of 2 to 4 channels between planes and pixels
 //   Requant, RequantOnce     TFL2 and TFL1: set_requant, load_requant (..._once), requantize
 //   low_bytes, OutputBytes   int32 to bytes, saturating
-//   kHasFma, PlainEpilogue,  the float epilogues (kernels/numeric/requantize.h), while a EpilogueRounding
-//   lives SignedEpilogue           around a function that is not inlined; not looked at where there is no FMA
+//   kHasFma                  whether there are float epilogues (kernels/numeric/requantize.h), PlainEpilogue
+//                            and SignedEpilogue: under an EpilogueRounding around a function that is not
+//                            inlined
 //   takes_centred            which zero points layers take; with QPLAN_SIMD_OWN_CENTRED
-//   kDot..., dot_*           dot products of groups of four bytes (kernels/simd/gemm.h); or QPLAN_SIMD_GEMM,
-//                            the header of a matrix product of its own
+//   kDot..., dot_*           dot products of groups of four bytes (kernels/simd/gemm.h). In their place:
+//                            QPLAN_SIMD_TILES, QPLAN_SIMD_ROW_SUMS or QPLAN_SIMD_GEMM, headers of its own
+//                            tiles, sums of rows, or whole product
+//   QPLAN_SIMD_EIGHTS        that product takes weights in groups of eight bytes, too
 // An editor that opens a file alone sees kernels/simd/generic.h. Internal linkage only, as for all code that
 // is compiled with an instruction set's flags.
 #ifndef QPLAN_KERNELS_SIMD_SIMD_H_
@@ -62,6 +64,9 @@ constexpr bool kKeepsBytes = true;
 inline bool is_product_origin(Dtype dtype, int32_t zero_point) {
   return zero_point == dtype_min(dtype) || (takes_centred(dtype) && zero_point == dtype_middle(dtype));
 }
+
+// Parts of scratch memory begin at multiples of 64 bytes.
+inline uint64_t aligned_to_64(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Zero point and clamp of an 8-bit output. The clamp comes first, less the zero point: that sum cannot wrap.
 struct Output {

@@ -231,7 +231,7 @@ struct TableRow {
 };
 using ByteTable = RowTable<TableRow>;
 
-// The largest of bytes, each flipped before.
+// The largest of bytes ^ sign_bias.
 inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bias) {
   uint8_t most = 0;
   uint64_t i = 0;
@@ -254,8 +254,8 @@ inline uint8_t largest_byte(const uint8_t* from, uint32_t count, uint8_t sign_bi
   return most;
 }
 
-// The first `count` (1 .. 2 * kLanes) bytes of a and b, flipped, as pairs of int16: of the first kLanes and
-// of the others.
+// The first `count` (1 .. 2 * kLanes) bytes of a and b, ^ sign_bias, as pairs of int16: of the first kLanes
+// and of the others.
 struct BytePairs {
   VecI32 low, high;
 };
@@ -387,19 +387,18 @@ inline LaneBytes low_bytes(VecI32 v) {
   return _mm_shuffle_epi8(v, _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
 }
 
-// Zero point and clamp of 16 outputs at once, as uint8; what may be negative is int8, lifted by 128 on the
-// way.
+// Zero point and clamp of 16 outputs at once, as uint8; 128 is added to int8 on the way.
 struct OutputBytes {
   VecI32 zero_point;  // int16
   VecI32 clamp_min, clamp_max, sign_bias;
   template <typename Args>
   explicit OutputBytes(const Args& args) {
     const bool is_signed = args.output_zero_point < 0 || args.clamp_min < 0;
-    const int32_t lift = is_signed ? 128 : 0;
-    zero_point = _mm_set1_epi16(static_cast<int16_t>(args.output_zero_point + lift));
-    clamp_min = _mm_set1_epi8(static_cast<char>(args.clamp_min + lift));
-    clamp_max = _mm_set1_epi8(static_cast<char>(args.clamp_max + lift));
-    sign_bias = _mm_set1_epi8(static_cast<char>(lift));
+    const int32_t to_unsigned = is_signed ? 128 : 0;
+    zero_point = _mm_set1_epi16(static_cast<int16_t>(args.output_zero_point + to_unsigned));
+    clamp_min = _mm_set1_epi8(static_cast<char>(args.clamp_min + to_unsigned));
+    clamp_max = _mm_set1_epi8(static_cast<char>(args.clamp_max + to_unsigned));
+    sign_bias = _mm_set1_epi8(static_cast<char>(to_unsigned));
   }
   // The bytes of a, then those of b, c, d. Everything on the way saturates.
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {

@@ -10,20 +10,20 @@
 #include <stdint.h>
 
 #include "kernels/numeric/gemm.h"
-#include "kernels/simd/tile_parts_dotprod.h"
+#include "kernels/simd/tile_parts_neon.h"
 
 namespace qplan {
 namespace {
 
-// Sums of kRows rows by 4 * kVectors channels. kFlips: bytes are uint8, and change their sign. kSumsWeights:
-// of one row, whose weights are summed on the way.
-template <uint32_t kRows, uint32_t kVectors, bool kFlips, bool kSumsWeights = false>
+// Sums of kRows rows by 4 * kVectors channels. kToSigned: bytes are uint8, of which 128 is subtracted.
+// kSumsWeights: of one row, whose weights are summed on the way.
+template <uint32_t kRows, uint32_t kVectors, bool kToSigned, bool kSumsWeights = false>
 struct TileSums {
   VecI32 of[kRows][kVectors];
   VecI32 of_weights[kVectors];
 
   static int8x16_t signed_bytes(uint8x16_t bytes, uint8x16_t sign_bias) {
-    return vreinterpretq_s8_u8(kFlips ? veorq_u8(bytes, sign_bias) : bytes);
+    return vreinterpretq_s8_u8(kToSigned ? veorq_u8(bytes, sign_bias) : bytes);
   }
 
   // Group kGroup of the bytes of rows; the weights of the first group are at `weights`.
@@ -115,9 +115,9 @@ struct TileStart {
     for (uint32_t q = 0; q < kVectors; ++q) store_ints(of + q * kLanes, sums[q]);
   }
 
-  template <uint32_t kRows, bool kFlips>
+  template <uint32_t kRows, bool kToSigned>
   __attribute__((always_inline)) void begin(const Gemm& g, uint32_t row,
-                                            TileSums<kRows, kVectors, kFlips>& sums) const {
+                                            TileSums<kRows, kVectors, kToSigned>& sums) const {
     const int32_t* from = of;
     __asm__("" : "+r"(from) : "m"(of));
     VecI32 first[kVectors];
@@ -137,30 +137,30 @@ struct TileStart {
   }
 };
 
-template <uint32_t kRows, bool kFlips, uint32_t kVectors, typename Writer>
+template <uint32_t kRows, bool kToSigned, uint32_t kVectors, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, uint32_t channel,
                                                      const TileStart<kVectors>& start, const Writer& writer) {
-  TileSums<kRows, kVectors, kFlips> sums;
+  TileSums<kRows, kVectors, kToSigned> sums;
   start.begin(g, row, sums);
   sums.add_rows(g, TileRows<kRows>(g, row), channel_weights(g, channel), dot_sign_bias(g));
   writer.write(g, row, channel, sums.of);
 }
 
 // All rows by 4 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
-template <uint32_t kVectors, bool kFlips, typename Writer>
+template <uint32_t kVectors, bool kToSigned, typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
   const Gemm g = product_of_channels(product, channel);
   constexpr uint32_t kRows = 16 / kVectors;
   const TileStart<kVectors> start(g, 0);
   const Writer writer(g);
   uint32_t row = 0;
-  for (; row + kRows <= g.num_rows; row += kRows) gemm_tile<kRows, kFlips>(g, row, 0, start, writer);
-  for (; row < g.num_rows; ++row) gemm_tile<1, kFlips>(g, row, 0, start, writer);
+  for (; row + kRows <= g.num_rows; row += kRows) gemm_tile<kRows, kToSigned>(g, row, 0, start, writer);
+  for (; row < g.num_rows; ++row) gemm_tile<1, kToSigned>(g, row, 0, start, writer);
 }
 
 // One row by channels [first_channel, end_channel), 16 at a time: weights are read once, and summed on the
 // way where their sums are missing.
-template <bool kFlips, bool kSumsWeights, typename Writer>
+template <bool kToSigned, bool kSumsWeights, typename Writer>
 __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
   const Gemm g = product_of_channels(product, first_channel);
   const Writer writer(g);
@@ -170,7 +170,7 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   const size_t block_bytes = size_t{g.num_taps} * tap_k4(g) * 64;
   const int8_t* weights = g.weights;
   for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16, weights += block_bytes) {
-    TileSums<1, 4, kFlips, kSumsWeights> sums;
+    TileSums<1, 4, kToSigned, kSumsWeights> sums;
 #pragma GCC unroll 4
     for (uint32_t q = 0; q < 4; ++q) {
       sums.of[0][q] = kSumsWeights ? begin : add(begin, load_ints(g.bias + channel + q * kLanes));
@@ -189,19 +189,19 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
 // Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
 template <typename Writer>
 inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
-  const bool flips = g.sign_bias == 0;
+  const bool to_signed = g.sign_bias == 0;
   if (g.num_rows != 1) {
     if (g.num_channels - channel > 8) {
-      flips ? gemm_rows<4, true, Writer>(g, channel) : gemm_rows<4, false, Writer>(g, channel);
+      to_signed ? gemm_rows<4, true, Writer>(g, channel) : gemm_rows<4, false, Writer>(g, channel);
     } else {
-      flips ? gemm_rows<2, true, Writer>(g, channel) : gemm_rows<2, false, Writer>(g, channel);
+      to_signed ? gemm_rows<2, true, Writer>(g, channel) : gemm_rows<2, false, Writer>(g, channel);
     }
     return channel + 16;
   }
   const uint32_t end = end_of_epilogue(g, channel, end_channel);
   if (!g.is_centred) {
     gemm_row<true, true, Writer>(g, channel, end);
-  } else if (flips) {
+  } else if (to_signed) {
     gemm_row<true, false, Writer>(g, channel, end);
   } else {
     gemm_row<false, false, Writer>(g, channel, end);

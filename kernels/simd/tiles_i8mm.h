@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/numeric/gemm.h"
-#include "kernels/simd/tile_parts_dotprod.h"
+#include "kernels/simd/tile_parts_neon.h"
 
 namespace qplan {
 namespace {
@@ -50,7 +50,7 @@ inline VecI32 high_halves(VecI32 a, VecI32 b) {
   return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
 }
 
-// What the bytes of rows are, and how weights lie.
+// What the bytes of rows are, and the size of the groups of weights.
 template <bool kSigned, bool kEights>
 struct PairKind {
   static constexpr bool kHasEights = kEights;

@@ -17,13 +17,14 @@ namespace {
 template <uint32_t kRows, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, const DotStart& start,
                                                      const Writer& writer) {
-  VecI32 sums[kRows][kDotVectors], whole[kRows][2];
-  start_dots<kRows>(g, start, row, sums);
+  DotSums<kRows, 1, Summed::kNone> sums;
+  VecI32 whole[kRows][2];
+  start_dots<kRows>(g, start, row, sums.of[0]);
   add_dots<kRows>(g, row, start, sums);
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < kRows; ++p) {
-    whole[p][0] = dot_sums(sums[p], 0);
-    whole[p][1] = dot_sums(sums[p], 1);
+    whole[p][0] = dot_sums(sums.of[0][p], 0);
+    whole[p][1] = dot_sums(sums.of[0][p], 1);
   }
   writer.write(g, row, 0, whole);
 }

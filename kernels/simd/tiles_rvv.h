@@ -22,13 +22,13 @@ constexpr size_t kWide = 16;
 enum class RowBytes {
   kUnsigned,
   kSigned,
-  kFlipped,  // int8, to which 128 is added: for one row, which would not pay for sums of weights
+  kToUnsigned,  // int8, to which 128 is added: for one row, which would not pay for sums of weights
 };
 
 template <RowBytes kBytesOfRow>
 inline int16_t row_byte(const uint8_t* at) {
   if constexpr (kBytesOfRow == RowBytes::kSigned) return *reinterpret_cast<const int8_t*>(at);
-  if constexpr (kBytesOfRow == RowBytes::kFlipped) return static_cast<int16_t>(*at ^ 0x80);
+  if constexpr (kBytesOfRow == RowBytes::kToUnsigned) return static_cast<int16_t>(*at ^ 0x80);
   return *at;
 }
 
@@ -127,7 +127,7 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
     writer.write(g, row, channel, sums, count);
   };
   uint32_t row = 0;
-  if constexpr (kBytesOfRow != RowBytes::kFlipped) {
+  if constexpr (kBytesOfRow != RowBytes::kToUnsigned) {
     for (; row + 4 <= g.num_rows; row += 4) wide_tile<4, kBytesOfRow>(g, row, weights, begin, finish);
     for (; row + 2 <= g.num_rows; row += 2) wide_tile<2, kBytesOfRow>(g, row, weights, begin, finish);
   }
@@ -137,7 +137,7 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
 template <typename Writer>
 inline void gemm_channels(const Gemm& g, uint32_t channel) {
   if (g.sign_bias == 0) return gemm_rows<RowBytes::kUnsigned, Writer>(g, channel);
-  g.num_rows == 1 ? gemm_rows<RowBytes::kFlipped, Writer>(g, channel)
+  g.num_rows == 1 ? gemm_rows<RowBytes::kToUnsigned, Writer>(g, channel)
                   : gemm_rows<RowBytes::kSigned, Writer>(g, channel);
 }
 

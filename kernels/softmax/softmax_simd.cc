@@ -114,7 +114,7 @@ inline void table_rows(const Rule& rule, uint32_t begin, uint32_t end,
   for (uint32_t row = begin; row < end; ++row) {
     const uint8_t* input = static_cast<const uint8_t*>(args.input) + uint64_t{row} * args.depth;
     uint8_t* output = static_cast<uint8_t*>(args.output) + uint64_t{row} * args.depth;
-    // Flipped or not, x differs from the largest by the same.
+    // With a sign bias or without, x differs from the largest by the same.
     const uint8_t top = static_cast<uint8_t>(largest_byte(input, args.depth, sign_bias) ^ sign_bias);
     if (args.depth <= kDistances) {
       for (uint32_t i = 0; i < args.depth; ++i) {

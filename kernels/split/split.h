@@ -1,5 +1,5 @@
 // split: one input, cut into n outputs along an axis; all dtypes and other extents agree. Elements are only
-// moved, or are there already: with one row an output may lie at its place in the input.
+// moved, or are there already: with one row an output may be at its place in the input.
 #ifndef QPLAN_KERNELS_SPLIT_SPLIT_H_
 #define QPLAN_KERNELS_SPLIT_SPLIT_H_
 

@@ -1,5 +1,5 @@
-// A work item is a row: all that lies under one position of the axes before the one that is cut. An output
-// that lies where it is found in the input is not moved.
+// A work item is a row: all that is under one position of the axes before the one that is cut. An output
+// that is where it is found in the input is not moved.
 #include <string.h>
 
 #include "kernels/split/split.h"

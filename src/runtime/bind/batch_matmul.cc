@@ -62,7 +62,8 @@ uint64_t work(const BatchMatmulArgs& args) {
 }
 
 constexpr KernelVariant kVariants[] = {
-#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(BatchMatmulArgs, name, isa),
+// Each call packs weights.
+#define QPLAN_VARIANT(name, isa) with_shared_work(QPLAN_VARIANT_ROW(BatchMatmulArgs, name, isa)),
     QPLAN_BATCH_MATMUL_VARIANTS
 #undef QPLAN_VARIANT
 };

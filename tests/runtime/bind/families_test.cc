@@ -46,6 +46,16 @@ TEST(Families, EndWithTheReference) {
   }
 }
 
+// One long range packs less often than several short ones.
+TEST(Families, VariantsThatPackWeightsInEachCallShareWork) {
+  for (const KernelFamily* family : {&kBatchMatmulFamily, &kConv2dTransposeFamily}) {
+    for (uint32_t i = 0; i < family->num_variants; ++i) {
+      const KernelVariant& variant = family->variants[i];
+      EXPECT_EQ(variant.neighbours_share, variant.isa != QPLAN_ISA_REFERENCE) << variant.name;
+    }
+  }
+}
+
 TEST(Families, AVariantsNameSaysWhatRunsAndBestStandsFirst) {
   const qplan_kernel_set* all = qplan_kernels_all();
   // Families may share variants, as maximum and minimum do.

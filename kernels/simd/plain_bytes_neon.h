@@ -1,7 +1,7 @@
 // Bytes of the plain float epilogue, for kernels whose epilogue is a large part of their time. Internal
 // linkage only.
-#ifndef QPLAN_KERNELS_SIMD_PLAIN_BYTES_DOTPROD_H_
-#define QPLAN_KERNELS_SIMD_PLAIN_BYTES_DOTPROD_H_
+#ifndef QPLAN_KERNELS_SIMD_PLAIN_BYTES_NEON_H_
+#define QPLAN_KERNELS_SIMD_PLAIN_BYTES_NEON_H_
 
 #include <arm_neon.h>
 #include <stdint.h>
@@ -67,4 +67,4 @@ inline void with_epilogue_of_bytes(const Args& args, uint32_t channel, const Run
 }  // namespace
 }  // namespace qplan
 
-#endif  // QPLAN_KERNELS_SIMD_PLAIN_BYTES_DOTPROD_H_
+#endif  // QPLAN_KERNELS_SIMD_PLAIN_BYTES_NEON_H_

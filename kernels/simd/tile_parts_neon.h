@@ -1,19 +1,19 @@
-// What the tiles of Arm's dot products and of its products of two by eight bytes have in common
-// (tiles_dotprod.h, tiles_i8mm.h): rows, channels, and the way from sums to outputs. Internal linkage only.
-#ifndef QPLAN_KERNELS_SIMD_TILE_PARTS_DOTPROD_H_
-#define QPLAN_KERNELS_SIMD_TILE_PARTS_DOTPROD_H_
+// What the tiles of 64-bit Arm have in common (tiles_neon.h, tiles_dotprod.h, tiles_i8mm.h): rows, channels,
+// and the way from sums to outputs. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_TILE_PARTS_NEON_H_
+#define QPLAN_KERNELS_SIMD_TILE_PARTS_NEON_H_
 
 #include <arm_neon.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/numeric/gemm.h"
-#include "kernels/simd/plain_bytes_dotprod.h"
+#include "kernels/simd/plain_bytes_neon.h"
 
 namespace qplan {
 namespace {
 
-// The rows of a tile: the first one, and how far from it the others lie, which is the same for all taps.
+// The rows of a tile: the first one, and the distance of the others from it, which is the same for all taps.
 template <uint32_t kRows>
 struct TileRows {
   const uint8_t* first;
@@ -120,4 +120,4 @@ inline uint32_t end_of_epilogue(const Gemm& g, uint32_t channel, uint32_t end_ch
 }  // namespace
 }  // namespace qplan
 
-#endif  // QPLAN_KERNELS_SIMD_TILE_PARTS_DOTPROD_H_
+#endif  // QPLAN_KERNELS_SIMD_TILE_PARTS_NEON_H_
