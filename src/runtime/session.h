@@ -37,7 +37,7 @@ struct SessionOptions {
   uint32_t on_npu_failure = QPLAN_NPU_FALLBACK;
   uint32_t npu_flags = 0;
   uint64_t npu_timeout_ns = 0;  // 0: by the estimate of the region
-  uint64_t max_work = 0;  // 0: no limit
+  uint64_t max_work = 0;        // 0: no limit
 };
 
 inline constexpr bool kKeepsArgs = format::keeps_args(sizeof(void*));
