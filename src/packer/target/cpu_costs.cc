@@ -47,7 +47,7 @@ constexpr uint64_t kInOrderPj = 154;
 // instructions a MAC of the portable kernels, on cores that issue one a cycle; the rest is estimated from it.
 //
 // NEON, DotProd, I8MM: the inner loops' cycles that llvm-mca 14 states for Cortex-A53 (NEON) and A55 (0.55,
-// 0.085 and 0.076 a MAC), depthwise convolutions, additions, pools and what surrounds products by
+// 0.085 and 0.064 a MAC), depthwise convolutions, additions, pools and what surrounds products by
 // instructions counted in QEMU for kws and mobilenet_v2, at one a cycle; tables, softmax and the rest are
 // estimated. RVV: 4 cycles for an instruction on four registers of 128 bits, as where the datapath is as
 // wide. None of it was measured on a board.
@@ -202,7 +202,7 @@ constexpr Figures kFigures[] = {
     {"aarch64",
      QPLAN_ISA_I8MM,
      {.clock_khz = 1'500'000,
-      .work = {{{76'000, 2'000'000},
+      .work = {{{64'000, 2'000'000},
                 {300'000, 1'200'000},
                 {0, 1'900'000},
                 {0, 700'000},

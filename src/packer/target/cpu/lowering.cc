@@ -143,8 +143,8 @@ TensorId Lowering::define(ir::ValueId value) {
   return id;
 }
 
-// The scale and zero point that the operator which makes the value states, or one before it whose result has
-// the same grid (a clamp, a pool).
+// Sets scale and zero point as the operator that computes the value states them. Operators that keep the grid
+// of their input (a clamp, a pool) state none; the one before them is asked then.
 void Lowering::describe(ir::ValueId value, ProgramTensor* tensor) const {
   constexpr int kMaxSteps = 16;
   for (int i = 0; i < kMaxSteps; ++i) {
