@@ -8,7 +8,7 @@ Packs models for a Cortex-M core, builds an image of each (samples/firmware), ru
 golden bytes, and counts what one invoke executes: instructions, loads and stores, by step and by function. Instructions
 are not cycles: a load or a taken branch takes more than one of those.
 
-  --core C         cortex-m0plus, cortex-m3, cortex-m4, cortex-m7, cortex-m33, cortex-m55   (default: cortex-m4)
+  --core C         cortex-m0plus, cortex-m3, cortex-m4, cortex-m7, cortex-m33, cortex-m55, cortex-m85   (default: cortex-m4)
   --target T       the packer's target                    (default: cpu,arch= the core)
   --fuse F         the packer's option                    (default: its own)
   --form F         plan, array or aot: the runtime's API, or what emit-c writes   (default: plan)
@@ -47,7 +47,7 @@ case $core in
   cortex-m4) board=mps2-an386 ;;
   cortex-m7) board=mps2-an500 ;;
   cortex-m33) board=mps2-an505 ;;
-  cortex-m55) board=mps3-an547 ;;
+  cortex-m55 | cortex-m85) board=mps3-an547 ;;
   *) echo "firmware.sh: --core '$core' is not known; see --help" >&2; exit 2 ;;
 esac
 : "${target:=cpu,arch=$core}"

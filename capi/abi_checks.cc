@@ -67,7 +67,7 @@ QPLAN_FIELD(qplan_event, macs, 24, 32);
 QPLAN_FIELD(qplan_event, bytes, 32, 40);
 QPLAN_FIELD(qplan_event, work, 40, 48);
 
-QPLAN_SIZE(qplan_platform, 32, 56);
+QPLAN_SIZE(qplan_platform, 40, 72);
 QPLAN_FIELD(qplan_platform, struct_size, 0, 0);
 QPLAN_FIELD(qplan_platform, log_level, 4, 4);
 QPLAN_FIELD(qplan_platform, user, 8, 8);
@@ -76,6 +76,8 @@ QPLAN_FIELD(qplan_platform, step_begin, 16, 24);
 QPLAN_FIELD(qplan_platform, step_end, 20, 32);
 QPLAN_FIELD(qplan_platform, now_ns, 24, 40);
 QPLAN_FIELD(qplan_platform, thread_pool, 28, 48);
+QPLAN_FIELD(qplan_platform, yield, 32, 56);
+QPLAN_FIELD(qplan_platform, yield_work, 36, 64);
 
 QPLAN_SIZE(qplan_memory, 8, 16);
 QPLAN_FIELD(qplan_memory, base, 0, 0);

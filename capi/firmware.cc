@@ -40,6 +40,16 @@ int32_t qplan_firmware_run(void* memory) {
   return session == nullptr ? qplan_status{QPLAN_INVALID_STATE} : qplan::run_steps(session);
 }
 
+int32_t qplan_firmware_run_yielding(void* memory, uint32_t work, void (*yield)(void* user), void* user) {
+  Session* session = live(memory);
+  if (session == nullptr) return QPLAN_INVALID_STATE;
+  session->platform.user = user;
+  session->platform.yield = yield;
+  session->platform.yield_work = work;
+  qplan::keep_args(session, qplan::kAllTensors);  // which hold the size of a piece
+  return qplan::run_steps(session);
+}
+
 void qplan_firmware_reset_state(void* memory) {
   Session* session = live(memory);
   if (session != nullptr) qplan::reset_states(session);

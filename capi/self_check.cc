@@ -31,6 +31,11 @@ uint64_t pass_on_clock(void* user) {
   return to.now_ns(to.user);
 }
 
+void pass_on_yield(void* user) {
+  const qplan_platform& to = static_cast<Run*>(user)->application;
+  to.yield(to.user);
+}
+
 const flatbuffers::Vector<uint32_t>* inputs_of(const Session& session, uint32_t i) {
   const format::NpuStep* npu = session.plan.npu_step(session.step_index(i));
   return npu != nullptr ? npu->inputs() : session.plan.step(session.step_index(i)).inputs();
@@ -143,6 +148,7 @@ qplan_status invoke(Run* run) {
   session->platform.user = run;
   if (session->platform.log != nullptr) session->platform.log = pass_on_log;
   if (session->platform.now_ns != nullptr) session->platform.now_ns = pass_on_clock;
+  if (session->platform.yield != nullptr) session->platform.yield = pass_on_yield;
   session->platform.step_begin = nullptr;
   session->platform.step_end = look_at_step;
   session->begin_running();

@@ -45,6 +45,10 @@ struct KernelVariant {
 // "its weights are in a layout that the variant does not read"; "" for kNone.
 const char* refusal_text(Refusal refusal);
 
+// Most calls that a step's work items of one thread are cut into where neighbours share work, which each call
+// repeats.
+inline constexpr uint64_t kMaxSharingCalls = 16;
+
 // Tasks that a step's work items become for each worker, where the work suffices: enough to even out workers
 // of different speed.
 constexpr uint32_t tasks_per_worker(const KernelVariant& variant) { return variant.neighbours_share ? 1 : 4; }

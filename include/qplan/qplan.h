@@ -171,6 +171,13 @@ typedef struct qplan_platform {
   void (*step_end)(void* user, const qplan_event* event, qplan_status status);
   uint64_t (*now_ns)(void* user);
   const qplan_thread_pool* thread_pool; /* NULL: everything on the calling thread */
+  /* Called after each piece of a step's work, to let other tasks run or to feed a watchdog; it may cancel the
+   * session. Each step that the CPU runs has at least one piece. It is called on the thread that did the
+   * piece: with a thread pool, on any of its threads and on several at once. NULL: steps are not cut. */
+  void (*yield)(void* user);
+  uint32_t yield_work; /* elementary operations (qplan_plan_work) of a piece, which may have up to twice as
+                          many; 0: 2^26. A piece is at least one work item of its kernel, such as a row of
+                          outputs. Steps whose pieces repeat work, as cascades do, have at most 16. */
 } qplan_platform;
 
 /* ---- kernels: passed in, never registered in a global, so that the linker drops what is not used ---- */

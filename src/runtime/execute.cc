@@ -10,27 +10,42 @@ namespace {
 // the run was cancelled. With vectors that is some milliseconds, with the reference some tenths of a second;
 // steps of most networks are smaller, and pay nothing.
 constexpr uint64_t kWorkPerCall = uint64_t{1} << 26;
-// Limit for variants whose work items share work with their neighbours, which each call repeats.
-constexpr uint64_t kMaxSharingCalls = 16;
+
+uint64_t work_per_call(const qplan_platform& platform) {
+  const bool is_smaller =
+      platform.yield != nullptr && platform.yield_work != 0 && platform.yield_work < kWorkPerCall;
+  return is_smaller ? platform.yield_work : kWorkPerCall;
+}
 
 // Work items of a step that a worker does in one call: all of them where the step is small.
 uint32_t work_items_per_call(const Session& session, const StepRecord& step, const void* args,
                              uint32_t work_items) {
-  if (session.work <= kWorkPerCall) return work_items;
-  uint64_t calls = step.family->work(args) / kWorkPerCall;
+  const uint64_t limit = work_per_call(session.platform);
+  if (session.work <= limit) return work_items;
+  uint64_t calls = step.family->work(args) / limit;
   if (step.variant->neighbours_share && calls > kMaxSharingCalls) calls = kMaxSharingCalls;
   if (calls < 2) return work_items;
   const uint64_t per_call = work_items / calls;
   return per_call > 0 ? static_cast<uint32_t>(per_call) : 1;
 }
 
-// Work items [begin, end), as far as the run is not cancelled.
-void run_work_items(const Session& session, const KernelVariant& variant, const void* args, uint32_t begin,
-                    uint32_t end, uint32_t per_call, uint8_t* scratch) {
-  while (begin < end && !session.is_cancelled()) {
+// Lets others run after a call; whether the run goes on.
+__attribute__((noinline)) bool goes_on(const Session& session) {
+  if (session.platform.yield != nullptr) session.platform.yield(session.platform.user);
+  return !session.is_cancelled();
+}
+
+// Work items [begin, end), as far as the run is not cancelled. A part of its callers, whose stack it shares.
+__attribute__((always_inline)) inline void run_work_items(const Session& session,
+                                                          const KernelVariant& variant, const void* args,
+                                                          uint32_t begin, uint32_t end, uint32_t per_call,
+                                                          uint8_t* scratch) {
+  if (session.is_cancelled()) return;
+  while (begin < end) {
     const uint32_t next = end - begin > per_call ? begin + per_call : end;
     variant.run(args, begin, next, scratch);
     begin = next;
+    if (!goes_on(session)) return;
   }
 }
 
@@ -55,7 +70,7 @@ void run_task(void* context, uint32_t index, uint32_t worker) {
   const auto begin = static_cast<uint32_t>(uint64_t{task->work_items} * index / task->num_tasks);
   const auto end = static_cast<uint32_t>(uint64_t{task->work_items} * (index + 1) / task->num_tasks);
   run_work_items(session, *task->variant, task->args, begin, end, task->per_call,
-                 session.scratch + worker * session.scratch_stride);
+                 session.scratch + worker * session.scratch_stride());
 }
 
 uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t min_units_per_task,

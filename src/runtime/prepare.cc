@@ -472,7 +472,7 @@ class Preparation {
     session_.steps[i].family = &family;
     session_.steps[i].variant = variant;
     if (logs(QPLAN_LOG_WARNING)) warn_of_short_scratch(i, family, args, *variant);
-    if (variant->isa > session_.isa) session_.isa = variant->isa;
+    if (variant->isa > session_.isa) session_.isa = static_cast<uint16_t>(variant->isa);
     session_.macs += plan_.step(index).macs();
     if (logs(QPLAN_LOG_DEBUG)) log_choice(index, *variant);
     return true;

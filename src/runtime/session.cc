@@ -100,7 +100,6 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   session->data = reinterpret_cast<void**>(base + layout.tensors);
   session->num_data = kKeepsArgs ? plan.num_tensors() : plan.num_leading_tensors();
   session->scratch = base + layout.scratch;
-  session->scratch_stride = static_cast<size_t>(options.function->scratch_per_worker());
   session->main_bytes = static_cast<size_t>(layout.total);
   for (uint32_t i = 0; i < needs.count; ++i) {
     const uint32_t bank = needs.need[i].bank;

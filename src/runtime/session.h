@@ -76,27 +76,26 @@ struct StepRecord : KeptStep<kKeepsArgs> {
 static_assert(sizeof(StepRecord) == format::step_record_bytes(sizeof(void*)), "memory_layout.h counts these");
 
 // kWaiting: a run goes on, outside of any call: a job is in flight.
-enum class SessionState : uint32_t { kReady, kRunning, kWaiting, kDone };
+enum class SessionState : uint16_t { kReady, kRunning, kWaiting, kDone };
 
 struct Session {
   static constexpr uint32_t kLive = 0x51534553;
 
   uint32_t tag = kLive;  // cleared by deinit
   SessionState state = SessionState::kReady;
+  uint16_t isa = QPLAN_ISA_REFERENCE;  // the highest among the chosen variants
   format::PlanView plan;
   const format::Function* function = nullptr;
   const qplan_kernel_set* kernels = nullptr;
   StepRecord* steps = nullptr;  // of the function, in order
   void** data = nullptr;        // address of each tensor of the plan; null where the function never has it
   uint32_t num_data = 0;        // entries of `data`; tensors from there on are constants
-  uint8_t* scratch = nullptr;   // worker w's begins at scratch + w * scratch_stride
-  size_t scratch_stride = 0;
-  size_t main_bytes = 0;                    // of memory 0, all included
+  uint8_t* scratch = nullptr;   // worker w's begins at scratch + w * scratch_stride()
+  size_t main_bytes = 0;        // of memory 0, all included
   uint8_t* arenas[format::kMaxBanks] = {};  // where the activations of each bank begin; null for constants
   uint64_t memory_bytes = 0;                // of all memories
   uint64_t macs = 0;                        // of one invoke
   uint64_t work = 0;                        // of all steps, those of regions' fallback too
-  uint32_t isa = QPLAN_ISA_REFERENCE;       // the highest among the chosen variants
   static constexpr uint32_t kNoStep = UINT32_MAX;
   // On small devices, no session has room for both.
   union {
@@ -121,6 +120,7 @@ struct Session {
     ended_step = kNoStep;
   }
   bool is_running() const { return state == SessionState::kRunning || state == SessionState::kWaiting; }
+  size_t scratch_stride() const { return static_cast<size_t>(function->scratch_per_worker()); }
   uint32_t num_steps() const { return function->num_steps(); }
   // Position in the plan of the function's step i.
   uint32_t step_index(uint32_t i) const { return function->first_step() + i; }
@@ -144,7 +144,7 @@ struct Session {
     return has_scratch_in_arena() ? arenas[plan.main_bank()] + function->scratch_offsets()->Get(i) : scratch;
   }
   size_t step_scratch_bytes(uint32_t i) const {
-    return has_scratch_in_arena() ? function->scratch_sizes()->Get(i) : scratch_stride;
+    return has_scratch_in_arena() ? function->scratch_sizes()->Get(i) : scratch_stride();
   }
   // Where the memory planner put a tensor; binding may have moved it since.
   void* planned_address(uint32_t tensor) const;

@@ -15,10 +15,12 @@ import emit_c_test
 from emit_c_test import ROOT, emit, models, run
 
 QEMU_ARM = ["qemu-system-arm", "-M"]
-# What runs images of the core. Cortex-M3 runs the code of Cortex-M0+, for which QEMU has no board of this memory.
+# What runs images of the core. Cortex-M3 runs the code of Cortex-M0+, for which QEMU has no board of this memory, and
+# Cortex-M55 that of Cortex-M85.
 EMULATORS = {"cortex-m0plus": [*QEMU_ARM, "mps2-an385"], "cortex-m3": [*QEMU_ARM, "mps2-an385"],
              "cortex-m7": [*QEMU_ARM, "mps2-an500"], "cortex-m33": [*QEMU_ARM, "mps2-an505"],
-             "cortex-m55": [*QEMU_ARM, "mps3-an547"], "riscv32": ["qemu-system-riscv32", "-M", "virt", "-bios", "none"]}
+             "cortex-m55": [*QEMU_ARM, "mps3-an547"], "cortex-m85": [*QEMU_ARM, "mps3-an547"],
+             "riscv32": ["qemu-system-riscv32", "-M", "virt", "-bios", "none"]}
 TARGETS = {"riscv32": "rv32imc"}  # where not of the core's name
 PACKAGES = {"arm": "gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm",
             "riscv": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf libstdc++-arm-none-eabi-newlib qemu-system-misc"}

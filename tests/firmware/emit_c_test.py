@@ -124,6 +124,35 @@ class Native(unittest.TestCase):
                     self.assertNotIn("flatbuffers", symbols)
                     self.assertNotIn("PlanView", symbols)
 
+    def test_yields_between_pieces_of_work_and_gives_the_same_bytes(self):
+        header = "extern unsigned yields;\n#define QPLAN_YIELD() ((void)++yields)\n"
+        body = NATIVE_MAIN.replace("int main", "unsigned yields;\nint main").replace(
+            "  return 0;", "  fwrite(&yields, sizeof(yields), 1, stdout);\n  return 0;")
+        for name, model, input_file, expected in models():
+            for form in FORMS:
+                for fuse in ("off", "auto"):
+                    with self.subTest(name=name, form=form, fuse=fuse):
+                        folder = os.path.join(BUILD, "yield-" + form)
+                        target = "cpu" if form == "array" else "cpu,arch=cortex-m4"
+                        code, plan = emit(folder, model, target, "digits", form, "--fuse", fuse)
+                        for file, text in (("yield.h", header), ("main.c", body)):
+                            with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+                                out.write(text)
+                        program = os.path.join(folder, "program")
+                        run("gcc", *STRICT, "-include", os.path.join(folder, "yield.h"), "-I" + os.path.join(ROOT, "include"),
+                            "-I" + code, os.path.join(folder, "main.c"), *sources(code), LIBRARY, "-o", program)
+                        printed = run(program, input_file, binary=True)
+                        self.assertEqual(printed[:-4], read(expected))
+                        steps = json.loads(run(QPLAN, "inspect", plan, "--json"))["steps"]
+                        runs, (yields,) = 2, struct.unpack("<I", printed[-4:])
+                        # A step is one piece or more: about one for each 131,072 operations, at most one for each work item.
+                        most = sum(1 + step["work"] // 131072 for step in steps)
+                        self.assertGreaterEqual(yields, runs * len(steps))
+                        if fuse == "off":
+                            self.assertLessEqual(yields, runs * 2 * most)
+                            if name in ("kws", "person", "resnet"):
+                                self.assertGreater(yields, runs * len(steps))
+
     def test_scratch_of_every_instruction_set_has_room_of_its_own(self):
         """A plan for a small device has scratch in its arena, as much as the kernels of its own instruction sets need."""
         cases = [(name, model, input_file, expected, fuse) for name, model, input_file, expected in models()

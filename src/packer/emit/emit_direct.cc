@@ -21,6 +21,25 @@ namespace {
 
 using format::PlanView;
 
+// How steps are called, in C.
+constexpr char kPiecesText[] =
+    R"(/* A kernel's work items [0, count). Where QPLAN_YIELD is defined they are `piece` at a time, with a call between. */
+#if defined(QPLAN_YIELD)
+#define RUN(kernel, args, count, piece, scratch) \
+  do { \
+    uint32_t item; \
+    for (item = 0u; item < (count); item += (piece)) { \
+      kernel(args, item, (count) - item < (piece) ? (count) : item + (piece), scratch); \
+      QPLAN_YIELD(); \
+    } \
+  } while (0)
+#else
+#define RUN(kernel, args, count, piece, scratch) kernel(args, 0u, count, scratch)
+#define QPLAN_YIELD() ((void)0)
+#endif
+
+)";
+
 // Layers of a cascade, in C: as src/runtime/cascade.cc goes about it, for layers that are all convolutions.
 constexpr char kCascadeText[] =
     R"(/* Layers that run a few rows at a time: what lies between two of them is a tile, which holds the rows that the
@@ -116,6 +135,7 @@ static void run_cascade(const struct cascade_layer *layers, uint32_t count, uint
         }
         run_layer(layer, input, output, image * layer->args->output_h, make[i], scratch);
       }
+      QPLAN_YIELD();
     }
   }
 }
@@ -191,8 +211,17 @@ class DirectCalls {
     use_variant(call, view.step->kernel());
     arguments(cat("step", index), call, view.step->kernel());
     need_scratch(index, call.variant->scratch_bytes(call.args), call.variant->name);
-    calls_ += cat("  qplan_", call.variant->name, "_run(&step", index, ", 0u, ",
-                  call.variant->work_items(call.args), "u, memory + ", scratch_of(index), "u);\n");
+    const uint32_t work_items = call.variant->work_items(call.args);
+    calls_ += cat("  RUN(qplan_", call.variant->name, "_run, &step", index, ", ", work_items, "u, ",
+                  piece_of(*call.variant, call.family->work(call.args), work_items), "u, memory + ",
+                  scratch_of(index), "u);\n");
+  }
+
+  // Work items between two yields, as sessions divide them.
+  static uint32_t piece_of(const KernelVariant& variant, uint64_t work, uint32_t work_items) {
+    uint64_t pieces = std::clamp<uint64_t>(work / kYieldWork, 1, work_items);
+    if (variant.neighbours_share) pieces = std::min<uint64_t>(pieces, kMaxSharingCalls);
+    return static_cast<uint32_t>(work_items / pieces);
   }
 
   std::string comment_of(uint32_t index) const {
@@ -444,6 +473,7 @@ class DirectCalls {
     text += cat("\n/* ---- memory: ", arena_bytes_, " bytes of activations and scratch ---- */\n");
     text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n");
     text += "\n";
+    text += kPiecesText;
     if (has_cascades_) text += kCascadeText;
     text += "/* ---- constants ---- */\n" + constants_;
     text += "/* ---- steps ---- */\n" + tables_;
