@@ -94,7 +94,7 @@ Json stack_json(const PlanView& view, const format::Function& main) {
     has_args_on_stack = has_args_on_stack || !view.step(index).params_as_CascadeParams()->keeps_arguments();
   }
   const uint32_t open = has_cascades ? 1248 : 1024;
-  const uint32_t invoke = has_args_on_stack ? 1312 : (has_cascades ? 1056 : 1024);
+  const uint32_t invoke = has_args_on_stack ? 1312 : 1056;
   return {{"32_bit", {{"open", open}, {"invoke", invoke}}}};
 }
 
