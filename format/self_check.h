@@ -1,5 +1,5 @@
 // Inputs and checksums of self-checks (plan.fbs, SelfCheck): what the packer writes down and sessions
-// compare. README.md, "Self-check", fixes both for ever.
+// compare. README.md, "Self-checks", fixes both for ever.
 #ifndef QPLAN_FORMAT_SELF_CHECK_H_
 #define QPLAN_FORMAT_SELF_CHECK_H_
 

@@ -116,7 +116,8 @@ bool asks_for_help(const CLI::App& app, const std::vector<std::string>& words) {
 
 int run(int argc, char** argv, std::string (*version_text)()) {
   CLI::App app("Packs quantised neural networks into plans and runs them.", "qplan");
-  app.set_version_flag("--version", version_text, "Print version, commit, compiler and instruction sets, and exit");
+  app.set_version_flag("--version", version_text,
+                       "Print version, commit, compiler and instruction sets, and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(0, 1);  // none is our own error: the library's would hide a misspelt one
   app.formatter(std::make_shared<HelpFormatter>());

@@ -5,8 +5,8 @@
 
 namespace qplan::tools {
 
-// Runs the command that the words of argv name and returns the exit status of the process. Errors are printed to
-// stderr. version_text: what --version prints.
+// Runs the command that the words of argv name and returns the exit status of the process. Errors are printed
+// to stderr. version_text: what --version prints.
 int run_command_line(int argc, char** argv, std::string (*version_text)());
 
 }  // namespace qplan::tools

@@ -2,4 +2,6 @@
 #include "tools/command_line.h"
 #include "tools/version/version.h"
 
-int main(int argc, char** argv) { return qplan::tools::run_command_line(argc, argv, qplan::tools::version_text); }
+int main(int argc, char** argv) {
+  return qplan::tools::run_command_line(argc, argv, qplan::tools::version_text);
+}

@@ -252,8 +252,8 @@ class Session {
   }
   // To its first values, what the network keeps from run to run.
   void reset_state() { check(qplan_session_reset_state(get())); }
-  // Throws QPLAN_SELF_CHECK_FAILED, with the step and its text, unless the plan computes here what it computed
-  // when it was packed; QPLAN_NOT_FOUND for a plan without self-checks. Inputs and states are lost.
+  // Throws QPLAN_SELF_CHECK_FAILED, with the step and its text, unless the plan computes here what it
+  // computed when it was packed; QPLAN_NOT_FOUND for a plan without self-checks. Inputs and states are lost.
   void self_check() { check(qplan_session_self_check(get())); }
   // From any thread: ends the run in progress, which throws QPLAN_CANCELLED.
   void cancel() { check(qplan_session_cancel(get())); }

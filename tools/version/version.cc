@@ -11,11 +11,11 @@ std::string version_text() {
   std::string here;
   for (uint32_t isa = QPLAN_ISA_AUTO + 1; isa < 256; ++isa) {
     const char* name = qplan_isa_name(isa);
-    if (name != nullptr && qplan_isa_available(isa) != 0) here += (here.empty() ? "" : " ") + std::string(name);
+    if (name != nullptr && qplan_isa_available(isa) != 0)
+      here += (here.empty() ? "" : " ") + std::string(name);
   }
-  return "qplan " QPLAN_VERSION
-         "\ncommit            " QPLAN_COMMIT "\ncompiler          " QPLAN_COMPILER ", " QPLAN_BUILD_TYPE
-         "\ninstruction sets  " +
+  return "qplan " QPLAN_VERSION "\ncommit            " QPLAN_COMMIT "\ncompiler          " QPLAN_COMPILER
+         ", " QPLAN_BUILD_TYPE "\ninstruction sets  " +
          here + " (of this build, on this machine)";
 }
 

@@ -13,7 +13,9 @@ constexpr uint32_t kScratchRegion = 1;
 // Constants and scratch have a region each.
 constexpr size_t kMaxBorder = kMaxRegions - 2;
 
-uint64_t aligned(uint64_t bytes) { return (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment; }
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+}
 
 // The largest first, each at the lowest offset that no value in use at the same time covers.
 uint64_t place_in_arena(const std::vector<size_t>& values, const RegionPlan& plan,
@@ -69,7 +71,8 @@ Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
         {is_input ? QPLAN_NPU_USE_INPUT : QPLAN_NPU_USE_OUTPUT, region, offset, value.bytes()});
     result.plan_slots.push_back({slot, is_input ? format::NpuUse_INPUT : format::NpuUse_OUTPUT,
                                  is_input ? *value.param : *value.output,
-                                 target::packed_arrangement(value.type), static_cast<uint32_t>(kRegionAlignment)});
+                                 target::packed_arrangement(value.type),
+                                 static_cast<uint32_t>(kRegionAlignment)});
   };
   if (border.size() > kMaxBorder) {
     // More tensors than base pointers: the driver copies them to and from an arena.

@@ -17,9 +17,9 @@ struct RegionLimits {
 };
 
 // Every operation uses registers that the stream set, keeps the limits of the architecture, fits SHRAM and
-// stays inside of its regions; transfers and kernels that touch the same bytes wait for each other; OP_STOP is
-// the last word. *word: where it is wrong. *cycles: of all operations one after the other, by the cost model.
-// Not looked at: whether the weights decode, and BLOCKDEP.
+// stays inside of its regions; transfers and kernels that touch the same bytes wait for each other; OP_STOP
+// is the last word. *word: where it is wrong. *cycles: of all operations one after the other, by the cost
+// model. Not looked at: whether the weights decode, and BLOCKDEP.
 [[nodiscard]] Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits,
                                    uint32_t* word, uint64_t* cycles);
 

@@ -270,8 +270,8 @@ Result move_before_pads(const RewriteContext& context, std::string* why) {
   return value;
 }
 
-// The inner concatenation is looked for in the new function, so that one visit merges a nest of any depth. More
-// parts than this stay nested: a nest of thousands would be copied once for each of its levels.
+// The inner concatenation is looked for in the new function, so that one visit merges a nest of any depth.
+// More parts than this stay nested: a nest of thousands would be copied once for each of its levels.
 constexpr size_t kMaxMergedParts = 64;
 
 int64_t concatenate_axis(const ir::Node& node, const ir::Shape& shape) {

@@ -48,7 +48,7 @@ struct PackOptions {
   schedule::Fuse fuse = schedule::Fuse::kAuto;
   // Bytes that a session with one thread may take, 0: any. Where it takes more, fuse is kMemory.
   uint64_t max_ram = 0;
-  uint32_t self_checks = 0;  // runs that qplan_session_self_check compares
+  uint32_t self_checks = 0;         // runs that qplan_session_self_check compares
   uint32_t planner_iterations = 0;  // 0: the planner's default
   std::string dump_after;           // "", "all", "import" or the name of a pass
   // What stands in the plan in place of what the model says; empty: the model decides.

@@ -56,8 +56,8 @@ void set_io_dtype(ir::Module* module, std::string_view io, const LogFunction& lo
 // The content decides, not the name. PackError (QPLAN_MODEL_INVALID) with the formats known.
 ir::Module import_any(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
                       const ImportOptions& options);
-// The plan's metadata (import.h, tflite_metadata_json). Damaged metadata becomes a warning: the network does not
-// depend on it.
+// The plan's metadata (import.h, tflite_metadata_json). Damaged metadata becomes a warning: the network does
+// not depend on it.
 std::string metadata_of(std::span<const uint8_t> model, std::string_view name, const LogFunction& log);
 
 std::string last_component(std::string_view path);

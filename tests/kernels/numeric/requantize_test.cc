@@ -159,8 +159,8 @@ TEST(RequantizeF32e, EqualsNearbyintClampedAfterwards) {
   ASSERT_EQ(std::fegetround(), FE_TONEAREST);
   Random random(5);
   for (int repeat = 0; repeat < 200; ++repeat) {
-    const float scale = static_cast<float>(
-        std::ldexp(0.5 + random.unit() / 2, static_cast<int>(random.integer(-31, 8))));
+    const float scale =
+        static_cast<float>(std::ldexp(0.5 + random.unit() / 2, static_cast<int>(random.integer(-31, 8))));
     const int32_t zero_point = static_cast<int32_t>(random.integer(-128, 255));
     for (const int32_t a : accumulators(random, 2000)) {
       const float product = static_cast<float>(a) * scale;

@@ -152,7 +152,8 @@ TEST(TfliteQuantize, BetweenTwo8BitTypesRequantizes) {
   EXPECT_EQ(import_body(unary_model(spec)),
             "%0 = qnn.requantize(%x, 0.5f, 3, 0.25f, 130, out_dtype=\"uint8\");\n%0\n");
   spec.in_type = tflite::TensorType_INT16;
-  EXPECT_EQ(import_error(unary_model(spec)), kList + "QUANTIZE with int16 tensors whose zero point is not 0 ('y')");
+  EXPECT_EQ(import_error(unary_model(spec)),
+            kList + "QUANTIZE with int16 tensors whose zero point is not 0 ('y')");
   spec.in_type = tflite::TensorType_INT64;
   EXPECT_EQ(import_error(unary_model(spec)), kList + "QUANTIZE with int64 input ('y')");
 }

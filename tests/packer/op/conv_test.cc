@@ -94,9 +94,10 @@ TEST(InferConv2d, LayoutsAndDtypesAreKnownOnes) {
             "qnn.conv2d 'c': attribute 'out_dtype' names an unknown dtype 'i'");
   EXPECT_EQ(conv("1, 4, 4", "1, 1, 1, 1", ""),
             "qnn.conv2d 'c': 'data' is Tensor[(1, 4, 4), uint8], expected rank 4");
-  EXPECT_EQ(infer_text("%x: Tensor[(1, 1, 1, 1), int32], %w: Tensor[(1, 1, 1, 1), int8]",
-                       "qnn.conv2d(%x, %w, 0, 0, 1f, 1f)"),
-            "qnn.conv2d (node 0): dtype int32 of 'data' is not supported, expected one of int8, uint8, int16");
+  EXPECT_EQ(
+      infer_text("%x: Tensor[(1, 1, 1, 1), int32], %w: Tensor[(1, 1, 1, 1), int8]",
+                 "qnn.conv2d(%x, %w, 0, 0, 1f, 1f)"),
+      "qnn.conv2d (node 0): dtype int32 of 'data' is not supported, expected one of int8, uint8, int16");
   EXPECT_EQ(infer_text("%x: Tensor[(1, 1, 1, 1), int16], %w: Tensor[(1, 1, 1, 1), int8]",
                        "qnn.conv2d(%x, %w, 0, 0, 1f, 1f, out_dtype=\"int64\")"),
             "Tensor[(1, 1, 1, 1), int64]");

@@ -19,8 +19,9 @@ TEST(InferQuantize, TakesItsDtypeFromTheAttribute) {
             "qnn.quantize (node 0): dtype int8 of 'data' is not supported, expected float32");
   EXPECT_EQ(infer("qnn.quantize(%f, 0.5f, 128)"),
             "qnn.quantize (node 0): 'output_zero_point' has a value 128, outside of int8");
-  EXPECT_EQ(infer("qnn.quantize(%f, 0.5f, 0, out_dtype=\"int64\")"),
-            "qnn.quantize (node 0): attribute 'out_dtype' is int64, expected one of int8, uint8, int16, int32");
+  EXPECT_EQ(
+      infer("qnn.quantize(%f, 0.5f, 0, out_dtype=\"int64\")"),
+      "qnn.quantize (node 0): attribute 'out_dtype' is int64, expected one of int8, uint8, int16, int32");
   EXPECT_EQ(
       infer("qnn.quantize(%f, 0.5f, 0, contract=\"tfl3\")"),
       "qnn.quantize (node 0): attribute 'contract' is 'tfl3', expected one of 'tfl2', 'tfl1', 'f32e', 'pot', "

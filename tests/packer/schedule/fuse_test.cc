@@ -1,10 +1,11 @@
+#include "src/packer/schedule/fuse.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "tests/packer/target/lower_helpers.h"
 

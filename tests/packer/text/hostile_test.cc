@@ -189,7 +189,8 @@ TEST(TextHostile, DepthIsBounded) {
   std::string comments;
   for (int i = 0; i < 100000; ++i) comments += "/*";
   EXPECT_NE(body_refusal(comments).find("this comment has no end"), std::string::npos);
-  EXPECT_NE(refusal("def @f() { 1 }\n#[metadata]\n" + list).find("nests more than 64 deep"), std::string::npos);
+  EXPECT_NE(refusal("def @f() { 1 }\n#[metadata]\n" + list).find("nests more than 64 deep"),
+            std::string::npos);
   EXPECT_NE(refusal("def @f" + open).find("expected ')', found the end"), std::string::npos);
 }
 

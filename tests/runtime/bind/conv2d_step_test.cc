@@ -291,7 +291,8 @@ TEST(Conv2dStep, RefusesWhatItCannotProve) {
            "input channels 4 are not divisible by groups 4294967295"},
           {[](Conv2dStepSpec& s) { s.groups = 1; }, "weights has 108 bytes, expected 216"},
           {[](Conv2dStepSpec& s) { s.layout = kLayout_hwo16; },
-           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o16r4, o16i4, o16z4, o16r8, o16i8, o16z8, o2r4, o2h4 and o4k16",
+           "no variant reads weight layout 2 (hwo16), only ohwi, o16k4, o16r4, o16i4, o16z4, o16r8, o16i8, "
+           "o16z8, o2r4, o2h4 and o4k16",
            QPLAN_KERNEL_MISSING},
           {[](Conv2dStepSpec& s) { s.layout = kLayout_o16k4; }, "weights has 108 bytes, expected 320"},
       });

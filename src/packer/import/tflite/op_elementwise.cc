@@ -187,7 +187,8 @@ void import_dequantize(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const TensorInfo& input = op.input(0);
   if (input.file_type == tflite::TensorType_FLOAT16 && op.is_known(input)) {
-    return op.define(op.output(), op.constant(importer::widened_halves(*op.known_contents(input)), input.name));
+    return op.define(op.output(),
+                     op.constant(importer::widened_halves(*op.known_contents(input)), input.name));
   }
   require_quantized(op, input, "input");
   if (op.output().dtype != ir::kFloat32) throw Unsupported{type_name(op.output().file_type) + " output"};

@@ -247,7 +247,8 @@ void fold_binary(OpContext& op, const IntegerBinary& binary) {
   const ir::Shape shape = op::broadcast_shape(lhs->type().shape, rhs->type().shape);
   const ir::TensorType type{*op.output().dtype, shape};
   if (const std::string error = ir::type_error(type); !error.empty()) invalid("its result: " + error);
-  op.charge(static_cast<uint64_t>(type.size_bytes()));
+  // Results are integers of 64 bits until they are stored, those of comparisons too.
+  op.charge(static_cast<uint64_t>(type.num_elements()) * sizeof(int64_t));
   const std::vector<int64_t> a = integers_of(*lhs), b = integers_of(*rhs);
   const std::vector<size_t> at_a = op::broadcast_indices(lhs->type().shape, shape);
   const std::vector<size_t> at_b = op::broadcast_indices(rhs->type().shape, shape);

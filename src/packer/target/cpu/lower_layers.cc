@@ -267,7 +267,8 @@ void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
   const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   uint16_t layout = lowering.profile().fully_connected_layout;
   if (layer.input_dtype == ir::kInt16) layout = kLayout_ohwi;
-  // SMMLA multiplies two rows at a time. A single row gains nothing from it, so it takes SDOT's groups of four.
+  // SMMLA multiplies two rows at a time. A single row gains nothing from it, so it takes SDOT's groups of
+  // four.
   const ir::Shape& shape = lowering.type(layer.nodes.product->operands[0]).shape;
   const bool has_rows = std::ranges::any_of(shape.begin(), shape.end() - 1, [](int64_t n) { return n != 1; });
   if (layout == kLayout_o16k4 && lowering.profile().prefers_eights && has_rows) layout = kLayout_o16r8;
