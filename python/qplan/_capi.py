@@ -135,7 +135,7 @@ class Platform(Sized):
         ("step_end", c.c_void_p),
         ("now_ns", c.c_void_p),
         ("thread_pool", c.POINTER(ThreadPool)),
-        ("yield_", c.c_void_p),
+        ("yield", c.c_void_p),
         ("yield_work", c.c_uint32),
     ]
 
