@@ -84,10 +84,16 @@ endforeach()
 
 # qplan_isa_intrinsics(<variable> <target> <isa> <options>...): the options by which a source of the target that is compiled
 # with these options reads <immintrin.h> precompiled. Reading it takes half a second, as long as all else of most kernels.
-# isa: "base" for sources without flags of an instruction set.
+# <variable>_file: the precompiled header, on which the source's object depends. Both are empty where sources read the header
+# itself: for other compilers; with a compiler cache, which by default does not cache what reads a precompiled header; for
+# editors and for the check of includes (preset "separate"); with several configurations in one build folder.
 function(qplan_isa_intrinsics variable target isa)
   set(${variable} "" PARENT_SCOPE)
-  if(NOT QPLAN_ARCH STREQUAL x86_64 OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU OR QPLAN_KERNELS_COMPILER)
+  set(${variable}_file "" PARENT_SCOPE)
+  get_property(has_configurations GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(NOT QPLAN_ARCH STREQUAL x86_64 OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU OR QPLAN_KERNELS_COMPILER
+     OR CMAKE_CXX_COMPILER_LAUNCHER OR NOT QPLAN_UNITY OR CMAKE_EXPORT_COMPILE_COMMANDS OR has_configurations
+     OR CMAKE_DISABLE_PRECOMPILE_HEADERS)
     return()
   endif()
   set(name ${target}_intrinsics_${isa})
@@ -97,7 +103,8 @@ function(qplan_isa_intrinsics variable target isa)
     file(CONFIGURE OUTPUT ${source} CONTENT "// CMake precompiles headers for targets with sources.\n" @ONLY)
     add_library(${name} OBJECT ${source})
     target_link_libraries(${name} PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES>)
-    target_compile_options(${name} PRIVATE ${ARGN})
+    target_compile_options(${name} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_OPTIONS> ${ARGN})
+    target_compile_definitions(${name} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
     target_precompile_headers(${name} PRIVATE <immintrin.h>)
     add_dependencies(${target} ${name})
   endif()
@@ -115,6 +122,7 @@ function(qplan_isa_run target isa name content)
   # This object and that of the queries each leave helpers of the other unused.
   set(options -O2 -Wno-unused-function ${QPLAN_ISA_FLAGS_${isa}} ${QPLAN_ISA_UNINSTRUMENTED})
   set(intrinsics)
+  set(intrinsics_file)
   if(NOT isa IN_LIST QPLAN_SCALAR_ISAS)
     qplan_isa_intrinsics(intrinsics ${target} ${isa} ${options})
   endif()

@@ -1,6 +1,6 @@
 # What the toolchains of Cortex-M cores share: GCC and newlib for ${CMAKE_SYSTEM_PROCESSOR}, or for the core that QPLAN_CPU
-# names, with the unit for floats that QPLAN_FLOAT_FLAGS states. On Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib (the runtime uses
-# FlatBuffers' headers, which include the C++ library's).
+# names, with the unit for floats that QPLAN_FLOAT_FLAGS states. On Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi
+# libstdc++-arm-none-eabi-newlib (the runtime uses FlatBuffers' headers, which include the C++ library's).
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_C_COMPILER arm-none-eabi-gcc)
 set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
