@@ -46,8 +46,13 @@ int32_t qplan_firmware_run_yielding(void* memory, uint32_t work, void (*yield)(v
   session->platform.user = user;
   session->platform.yield = yield;
   session->platform.yield_work = work;
-  qplan::keep_args(session, qplan::kAllTensors);  // which hold the size of a piece
-  return qplan::run_steps(session);
+  // Where arguments are kept, they hold the number of work items of a piece.
+  qplan::keep_args(session, qplan::kAllTensors);
+  const qplan_status status = qplan::run_steps(session);
+  session->platform.user = nullptr;
+  session->platform.yield = nullptr;
+  qplan::keep_args(session, qplan::kAllTensors);
+  return status;
 }
 
 void qplan_firmware_reset_state(void* memory) {

@@ -36,8 +36,9 @@ struct KernelVariant {
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;
   uint32_t num_knobs = 0;
-  // Whether work items share work with their neighbours, so that one long range takes less than short ones.
-  bool neighbours_share = false;
+  // Whether each call repeats work, so that one long range takes less than short ones: rows at the borders of
+  // ranges, or what is prepared for all work items of a call.
+  bool calls_repeat_work = false;
 
   bool accepts(const void* args) const { return refusal(args) == Refusal::kNone; }
 };
@@ -45,13 +46,26 @@ struct KernelVariant {
 // "its weights are in a layout that the variant does not read"; "" for kNone.
 const char* refusal_text(Refusal refusal);
 
-// Most calls that a step's work items of one thread are cut into where neighbours share work, which each call
-// repeats.
-inline constexpr uint64_t kMaxSharingCalls = 16;
+// Most calls that a step's work items of one thread become where calls repeat work.
+inline constexpr uint64_t kMaxRepeatingCalls = 16;
+
+// Work items of one call, for calls of about `limit` elementary operations, of a step with that many in all.
+constexpr uint32_t work_items_per_call(const KernelVariant& variant, uint64_t work, uint64_t limit,
+                                       uint32_t work_items) {
+  const uint64_t calls = work / limit;
+  if (calls < 2) return work_items;
+  if (variant.calls_repeat_work) {
+    const uint64_t most = calls < kMaxRepeatingCalls ? calls : kMaxRepeatingCalls;
+    return static_cast<uint32_t>((work_items + most - 1) / most);
+  }
+  return calls < work_items ? static_cast<uint32_t>(work_items / calls) : 1;
+}
 
 // Tasks that a step's work items become for each worker, where the work suffices: enough to even out workers
 // of different speed.
-constexpr uint32_t tasks_per_worker(const KernelVariant& variant) { return variant.neighbours_share ? 1 : 4; }
+constexpr uint32_t tasks_per_worker(const KernelVariant& variant) {
+  return variant.calls_repeat_work ? 1 : 4;
+}
 
 // The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and
 // scratch within scratch_limit bytes; the reference, which is the last one, accepts whatever is bound. Null
@@ -86,8 +100,8 @@ constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[nu
 }
 
 // For families whose vector variants prepare something in each call that all work items of the call use.
-constexpr KernelVariant with_shared_work(KernelVariant variant) {
-  if (variant.isa != QPLAN_ISA_REFERENCE) variant.neighbours_share = true;
+constexpr KernelVariant with_repeated_work(KernelVariant variant) {
+  if (variant.isa != QPLAN_ISA_REFERENCE) variant.calls_repeat_work = true;
   return variant;
 }
 

@@ -52,8 +52,8 @@ typedef struct qplan_firmware_model {
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size);
 /* memory: where init succeeded. */
 int32_t qplan_firmware_run(void* memory);
-/* The same, and calls yield(user) after each piece of a step's work, of about so many elementary operations:
- * qplan_platform in qplan.h has the details. work: above 0. */
+/* The same, and calls yield(user) after each piece of a step's work, of about `work` elementary operations
+ * (docs/work.md), above 0. yield must not call functions on the same memory. */
 int32_t qplan_firmware_run_yielding(void* memory, uint32_t work, void (*yield)(void* user), void* user);
 /* What the model keeps from run to run becomes what it is after init. */
 void qplan_firmware_reset_state(void* memory);

@@ -172,12 +172,15 @@ typedef struct qplan_platform {
   uint64_t (*now_ns)(void* user);
   const qplan_thread_pool* thread_pool; /* NULL: everything on the calling thread */
   /* Called after each piece of a step's work, to let other tasks run or to feed a watchdog; it may cancel the
-   * session. Each step that the CPU runs has at least one piece. It is called on the thread that did the
-   * piece: with a thread pool, on any of its threads and on several at once. NULL: steps are not cut. */
+   * session, and call no other function on it. Each step that the CPU runs has at least one piece; nothing is
+   * called while a device works. It is called on the thread that did the piece: with a thread pool, on any of
+   * its threads and on several at once. Its time counts into the step's. NULL: nothing is called, and pieces
+   * have 2^26 operations, after which a run can be cancelled. */
   void (*yield)(void* user);
   uint32_t yield_work; /* elementary operations (qplan_plan_work) of a piece, which may have up to twice as
-                          many; 0: 2^26. A piece is at least one work item of its kernel, such as a row of
-                          outputs. Steps whose pieces repeat work, as cascades do, have at most 16. */
+                          many; 0, or more than 2^26: 2^26. A piece is at least one work item of its kernel:
+                          a row of outputs of most, a whole image of some, a whole cascade that works in
+                          place. Steps whose pieces repeat work have at most 16 pieces a thread. */
 } qplan_platform;
 
 /* ---- kernels: passed in, never registered in a global, so that the linker drops what is not used ---- */
@@ -194,10 +197,10 @@ QPLAN_API const qplan_kernel_set* qplan_kernels_integer(void);
  * docs/work.md has the formula of each kernel family. It follows from shapes and parameters, which are
  * verified here, and never from figures that the plan states. The fallback steps of regions count, since the
  * CPU runs them when a device fails; the work of devices does not. UINT64_MAX: that many or more. The units
- * of a cascade are cut into at most 16 shares a thread, and rows at the borders of shares are computed again:
- * at most 16 times as much for each thread. function: NULL for "main". kernels: those that the session is
- * going to have. error may be NULL. QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT,
- * QPLAN_INVALID_ARGUMENT. */
+ * of a cascade are cut into at most 16 shares a thread, and rows at the borders of shares are computed again,
+ * as weights are packed again for products of two activations and transposed convolutions: at most 16 times
+ * as much for each thread. function: NULL for "main". kernels: those that the session is going to have. error
+ * may be NULL. QPLAN_NOT_FOUND, QPLAN_KERNEL_MISSING, QPLAN_PLAN_CORRUPT, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_plan_work(const qplan_plan* plan, const char* function,
                                        const qplan_kernel_set* kernels, uint64_t* work, qplan_error* error);
 

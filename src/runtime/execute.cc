@@ -17,25 +17,22 @@ uint64_t work_per_call(const qplan_platform& platform) {
   return is_smaller ? platform.yield_work : kWorkPerCall;
 }
 
-// Work items of a step that a worker does in one call: all of them where the step is small.
+// All of them where the session's steps are small.
 uint32_t work_items_per_call(const Session& session, const StepRecord& step, const void* args,
                              uint32_t work_items) {
   const uint64_t limit = work_per_call(session.platform);
   if (session.work <= limit) return work_items;
-  uint64_t calls = step.family->work(args) / limit;
-  if (step.variant->neighbours_share && calls > kMaxSharingCalls) calls = kMaxSharingCalls;
-  if (calls < 2) return work_items;
-  const uint64_t per_call = work_items / calls;
-  return per_call > 0 ? static_cast<uint32_t>(per_call) : 1;
+  return work_items_per_call(*step.variant, step.family->work(args), limit, work_items);
 }
 
-// Lets others run after a call; whether the run goes on.
+// Lets others run between two calls. Returns whether the run goes on.
 __attribute__((noinline)) bool goes_on(const Session& session) {
   if (session.platform.yield != nullptr) session.platform.yield(session.platform.user);
   return !session.is_cancelled();
 }
 
-// Work items [begin, end), as far as the run is not cancelled. A part of its callers, whose stack it shares.
+// Computes work items [begin, end) until the run is cancelled. It is inlined, since frames are dear on small
+// devices.
 __attribute__((always_inline)) inline void run_work_items(const Session& session,
                                                           const KernelVariant& variant, const void* args,
                                                           uint32_t begin, uint32_t end, uint32_t per_call,

@@ -212,10 +212,10 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
   text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n\n");
   text += cat("int32_t ", name,
               "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
-  text +=
-      cat("#if defined(QPLAN_YIELD)\nstatic void yield(void *user) {\n  (void)user;\n  QPLAN_YIELD();\n}\n");
-  text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run_yielding(memory, ", kYieldWork,
-              "u, yield, NULL); }\n#else\n");
+  text += cat("#if defined(QPLAN_YIELD)\nstatic void ", name,
+              "_yield(void *user) {\n  (void)user;\n  QPLAN_YIELD();\n}\n");
+  text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run_yielding(memory, ", kYieldWork, "u, ",
+              name, "_yield, NULL); }\n#else\n");
   text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run(memory); }\n#endif\n\n");
   if (has_states(view))
     text += cat("void ", name, "_reset_state(void) { qplan_firmware_reset_state(memory); }\n\n");

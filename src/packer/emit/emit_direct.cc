@@ -21,11 +21,12 @@ namespace {
 
 using format::PlanView;
 
-// How steps are called, in C.
+// The macro by which steps call kernels, in C.
 constexpr char kPiecesText[] =
-    R"(/* A kernel's work items [0, count). Where QPLAN_YIELD is defined they are `piece` at a time, with a call between. */
+    R"(/* Runs a kernel's work items [0, count). Where QPLAN_YIELD is defined it runs `piece` of them at a time, and calls
+ * QPLAN_YIELD() after each. */
 #if defined(QPLAN_YIELD)
-#define RUN(kernel, args, count, piece, scratch) \
+#define QPLAN_RUN(kernel, args, count, piece, scratch) \
   do { \
     uint32_t item; \
     for (item = 0u; item < (count); item += (piece)) { \
@@ -34,7 +35,7 @@ constexpr char kPiecesText[] =
     } \
   } while (0)
 #else
-#define RUN(kernel, args, count, piece, scratch) kernel(args, 0u, count, scratch)
+#define QPLAN_RUN(kernel, args, count, piece, scratch) kernel(args, 0u, count, scratch)
 #define QPLAN_YIELD() ((void)0)
 #endif
 
@@ -212,16 +213,9 @@ class DirectCalls {
     arguments(cat("step", index), call, view.step->kernel());
     need_scratch(index, call.variant->scratch_bytes(call.args), call.variant->name);
     const uint32_t work_items = call.variant->work_items(call.args);
-    calls_ += cat("  RUN(qplan_", call.variant->name, "_run, &step", index, ", ", work_items, "u, ",
-                  piece_of(*call.variant, call.family->work(call.args), work_items), "u, memory + ",
-                  scratch_of(index), "u);\n");
-  }
-
-  // Work items between two yields, as sessions divide them.
-  static uint32_t piece_of(const KernelVariant& variant, uint64_t work, uint32_t work_items) {
-    uint64_t pieces = std::clamp<uint64_t>(work / kYieldWork, 1, work_items);
-    if (variant.neighbours_share) pieces = std::min<uint64_t>(pieces, kMaxSharingCalls);
-    return static_cast<uint32_t>(work_items / pieces);
+    calls_ += cat("  QPLAN_RUN(qplan_", call.variant->name, "_run, &step", index, ", ", work_items, "u, ",
+                  work_items_per_call(*call.variant, call.family->work(call.args), kYieldWork, work_items),
+                  "u, memory + ", scratch_of(index), "u);\n");
   }
 
   std::string comment_of(uint32_t index) const {

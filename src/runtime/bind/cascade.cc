@@ -98,7 +98,7 @@ struct LayersUpTo {
   }
   static constexpr KernelVariant choice(const char* name) {
     KernelVariant choice = make_variant<CascadeArgs, accepts, scratch_bytes, work_items, run>(name, kIsa);
-    choice.neighbours_share = true;
+    choice.calls_repeat_work = true;
     return with_knobs(choice, kCascadeKnobs);
   }
 };

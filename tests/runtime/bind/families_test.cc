@@ -51,7 +51,7 @@ TEST(Families, VariantsThatPackWeightsInEachCallShareWork) {
   for (const KernelFamily* family : {&kBatchMatmulFamily, &kConv2dTransposeFamily}) {
     for (uint32_t i = 0; i < family->num_variants; ++i) {
       const KernelVariant& variant = family->variants[i];
-      EXPECT_EQ(variant.neighbours_share, variant.isa != QPLAN_ISA_REFERENCE) << variant.name;
+      EXPECT_EQ(variant.calls_repeat_work, variant.isa != QPLAN_ISA_REFERENCE) << variant.name;
     }
   }
 }
