@@ -1,42 +1,11 @@
-// A region whose device, driver or job fails: policies, error classes, states, counters, timeouts.
+// A region whose device, driver or job fails: policies, error classes, states, counters.
 #include <gtest/gtest.h>
-
-#include <memory>
 
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/malloc_trap.h"
 
 namespace qplan::testing::npu_failure_test {
 namespace {
-
-struct Failing {
-  explicit Failing(uint32_t policy = QPLAN_NPU_FALLBACK, const PlanSpec& spec = region_spec(),
-                   uint32_t max_failures = 0)
-      : plan(spec), policy_(policy) {
-    devices.add("fake", npu, max_failures);
-  }
-  TestSession& session() {
-    if (!session_) {
-      qplan_session_config config = npu_config(devices, policy_, flags, &told.platform);
-      config.npu_timeout_us = timeout_us;
-      session_ = std::make_unique<TestSession>(plan, config);
-      EXPECT_EQ(session_->status(), QPLAN_OK) << session_->text();
-    }
-    return *session_;
-  }
-  qplan_status run(uint8_t first = 5) { return run_and_check(session(), first); }
-
-  FakeNpu npu;
-  TestPlan plan;
-  DeviceConfigs devices;
-  Told told;
-  uint32_t flags = 0;
-  uint32_t timeout_us = 5000;
-
- private:
-  uint32_t policy_;
-  std::unique_ptr<TestSession> session_;
-};
 
 struct Case {
   qplan_npu_status status;
@@ -66,7 +35,7 @@ TEST(NpuFailure, FallbackRunsTheCpuStepsWithTheSameBits) {
       for (const bool is_asynchronous : {false, true}) {
         for (const bool in_place : {false, true}) {
           SCOPED_TRACE(std::to_string(c.status) + (at_submit ? " at submit" : " in the job"));
-          Failing f(QPLAN_NPU_FALLBACK, region_spec({in_place, true, 24}));
+          FailingRegion f(QPLAN_NPU_FALLBACK, region_spec({in_place, true, 24}));
           f.npu.is_asynchronous = is_asynchronous;
           (at_submit ? f.npu.submit_statuses : f.npu.job_statuses) = {c.status};
           ASSERT_EQ(f.run(), QPLAN_OK);
@@ -107,7 +76,7 @@ TEST(NpuFailure, RetryTriesOnceMoreWhereThatMakesSense) {
   for (const Case& c : kCases) {
     for (const bool is_asynchronous : {false, true}) {
       SCOPED_TRACE(std::to_string(c.status) + (is_asynchronous ? ", asynchronous" : ""));
-      Failing f(QPLAN_NPU_RETRY);
+      FailingRegion f(QPLAN_NPU_RETRY);
       f.npu.is_asynchronous = is_asynchronous;
       f.npu.job_statuses = {c.status};
       ASSERT_EQ(f.run(), QPLAN_OK);
@@ -122,7 +91,7 @@ TEST(NpuFailure, RetryTriesOnceMoreWhereThatMakesSense) {
 }
 
 TEST(NpuFailure, RetryThatFailsTooFallsBack) {
-  Failing f(QPLAN_NPU_RETRY);
+  FailingRegion f(QPLAN_NPU_RETRY);
   f.npu.job_statuses = {QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
   ASSERT_EQ(f.run(), QPLAN_OK);
   EXPECT_EQ(f.npu.counts.submits, 2u);
@@ -134,7 +103,7 @@ TEST(NpuFailure, RetryThatFailsTooFallsBack) {
 TEST(NpuFailure, FailEndsTheInvokeWithTheDriversText) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.status);
-    Failing f(QPLAN_NPU_FAIL);
+    FailingRegion f(QPLAN_NPU_FAIL);
     f.npu.job_statuses = {c.status};
     EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
     EXPECT_EQ(f.session().last_error(),
@@ -147,7 +116,7 @@ TEST(NpuFailure, FailEndsTheInvokeWithTheDriversText) {
 
 TEST(NpuFailure, WithoutCpuStepsAFailureEndsTheInvokeUnderEveryPolicy) {
   for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY, QPLAN_NPU_FAIL}) {
-    Failing f(policy, region_spec({true, false, 24}));
+    FailingRegion f(policy, region_spec({true, false, 24}));
     f.npu.job_statuses = {QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
     EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
     EXPECT_EQ(f.npu.counts.submits, policy == QPLAN_NPU_RETRY ? 2u : 1u);
@@ -182,7 +151,7 @@ TEST(NpuFailure, RefusedBlobsRunOnTheCpuOrFailInit) {
                                          {QPLAN_NPU_E_MEMORY, QPLAN_DEVICE_ERROR},
                                          {QPLAN_NPU_E_LOST, QPLAN_DRIVER_MISSING}}) {
     SCOPED_TRACE(status);
-    Failing f;
+    FailingRegion f;
     f.npu.load_status = status;
     f.npu.load_text = "bad blob";
     ASSERT_EQ(f.run(), QPLAN_OK);
@@ -197,13 +166,13 @@ TEST(NpuFailure, RefusedBlobsRunOnTheCpuOrFailInit) {
 
 TEST(NpuFailure, DevicesThatCannotBeUsedAreAbsent) {
   {
-    Failing f;
+    FailingRegion f;
     f.npu.capabilities_status = QPLAN_NPU_E_LOST;
     EXPECT_EQ(f.run(), QPLAN_OK);
     EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
   }
   {
-    Failing f;
+    FailingRegion f;
     f.npu.can_import = false;
     f.npu.alloc_status = QPLAN_NPU_E_MEMORY;
     EXPECT_EQ(f.run(), QPLAN_OK);
@@ -301,7 +270,7 @@ TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
     PlanSpec spec = region_spec();
     const uint32_t t = spec.add_constant({static_cast<int64_t>(blob.size())}, blob, "blob", kDLUInt);
     spec.steps[1].npu->blob = t;
-    Failing f(QPLAN_NPU_FALLBACK, spec);
+    FailingRegion f(QPLAN_NPU_FALLBACK, spec);
     f.npu.alignment = alignment;
     f.npu.max_binds = max_binds;
     f.npu.input_usage = input_usage;
@@ -333,7 +302,7 @@ TEST(NpuFailure, ProgramsThatWantOtherBindsStayOnTheCpu) {
 }
 
 TEST(NpuFailure, QuarantineAfterFailuresInARowUntilRecovered) {
-  Failing f(QPLAN_NPU_FALLBACK, region_spec(), 2);
+  FailingRegion f(QPLAN_NPU_FALLBACK, region_spec(), 2);
   f.npu.job_statuses = {QPLAN_NPU_E_BUS, QPLAN_NPU_OK, QPLAN_NPU_E_BUS, QPLAN_NPU_E_BUS};
   const auto state = [&] { return device_info(f.session()).state; };
   ASSERT_EQ(f.run(), QPLAN_OK);
@@ -356,7 +325,7 @@ TEST(NpuFailure, QuarantineAfterFailuresInARowUntilRecovered) {
 }
 
 TEST(NpuFailure, RecoveryThatFailsSaysWhy) {
-  Failing f(QPLAN_NPU_FALLBACK, region_spec(), 1);
+  FailingRegion f(QPLAN_NPU_FALLBACK, region_spec(), 1);
   f.npu.job_statuses = {QPLAN_NPU_E_BUS};
   ASSERT_EQ(f.run(), QPLAN_OK);
   f.npu.reset_status = QPLAN_NPU_E_BUS;
@@ -372,137 +341,6 @@ TEST(NpuFailure, RecoveryThatFailsSaysWhy) {
   EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
   EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_INVALID_STATE);
   ASSERT_EQ(f.run(), QPLAN_OK);
-}
-
-TEST(NpuFailure, AJobThatHangsIsCancelledAfterTheTimeout) {
-  for (const bool with_clock : {false, true}) {
-    for (const bool is_asynchronous : {false, true}) {
-      Failing f;
-      f.npu.is_asynchronous = is_asynchronous;
-      f.npu.hangs = 1;
-      if (with_clock) {
-        f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
-        f.npu.clock = &f.told.clock_ns;
-      }
-      ASSERT_EQ(f.run(), QPLAN_OK);
-      EXPECT_EQ(f.npu.counts.cancels, 1u);
-      EXPECT_EQ(f.npu.counts.resets, 1u) << "a timeout is of the class that resets";
-      EXPECT_EQ(f.npu.wait_timeouts, (std::vector<uint64_t>{5000000, 5000000}));
-      const qplan_device_info device = device_info(f.session());
-      EXPECT_EQ(device.timeouts, 1u);
-      EXPECT_EQ(device.last_status, QPLAN_NPU_E_TIMEOUT);
-      EXPECT_EQ(device.fallbacks, 1u);
-      EXPECT_EQ(f.npu.counts.live_jobs, 0u);
-      ASSERT_EQ(f.run(), QPLAN_OK);
-      EXPECT_EQ(region_info(f.session()).device_runs, 1u);
-    }
-  }
-}
-
-TEST(NpuFailure, TheDefaultTimeoutFollowsTheEstimate) {
-  struct Expected {
-    uint64_t cycles;
-    uint32_t clock_khz;
-    uint64_t timeout_ns;
-  };
-  constexpr uint64_t kSecond = 1'000'000'000;
-  for (const Expected& e : {Expected{0, 0, kSecond},
-                            {1'000'000, 0, kSecond},
-                            {100'000'000, 0, 16'016'000'000},         // 1 s at 100 MHz
-                            {100'000'000, 1'000'000, 1'616'000'000},  // 100 ms at 1 GHz
-                            {UINT64_MAX, 0, 600 * kSecond},
-                            {UINT64_MAX, 1, 600 * kSecond}}) {
-    PlanSpec spec = region_spec();
-    for (StepSpec& step : spec.steps) {
-      if (step.npu) step.npu->estimated_cycles = e.cycles;
-    }
-    Failing f(QPLAN_NPU_FALLBACK, spec);
-    f.timeout_us = 0;
-    f.npu.hangs = 1;
-    f.npu.clock_khz = e.clock_khz;
-    f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
-    f.npu.clock = &f.told.clock_ns;
-    const uint64_t begin = f.told.clock_ns;
-    ASSERT_EQ(f.run(), QPLAN_OK);
-    EXPECT_EQ(device_info(f.session()).timeouts, 1u);
-    EXPECT_EQ(f.told.clock_ns - begin, e.timeout_ns) << e.cycles;
-  }
-}
-
-TEST(NpuFailure, WhatCancelDoesNotEndResetDoes) {
-  Failing f(QPLAN_NPU_FAIL);
-  f.npu.is_asynchronous = true;
-  f.npu.hangs = 1;
-  f.npu.cancel_works = false;
-  EXPECT_EQ(f.run(), QPLAN_DEVICE_TIMEOUT);
-  EXPECT_EQ(f.npu.counts.cancels, 1u);
-  EXPECT_EQ(f.npu.counts.resets, 1u);
-  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_DEGRADED});
-  EXPECT_EQ(f.run(), QPLAN_OK);
-}
-
-TEST(NpuFailure, AJobThatIsNotEvenSubmittedHasItsOwnReset) {
-  Failing f;
-  f.npu.hangs = 1;
-  f.npu.cancel_works = false;
-  ASSERT_EQ(f.run(), QPLAN_OK);
-  EXPECT_EQ(f.npu.counts.resets, 1u);
-  f.npu.submit_statuses = {QPLAN_NPU_E_BUS};
-  ASSERT_EQ(f.run(), QPLAN_OK);
-  EXPECT_EQ(f.npu.counts.resets, 2u) << "the first job's reset is not the second's";
-}
-
-TEST(NpuFailure, WhatNothingEndsIsGone) {
-  Failing f;
-  f.npu.hangs = 1;
-  f.npu.cancel_works = f.npu.reset_works = false;
-  EXPECT_EQ(f.run(), QPLAN_OK);
-  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
-  EXPECT_EQ(f.run(), QPLAN_OK);
-  EXPECT_EQ(f.npu.counts.submits, 1u);
-}
-
-TEST(NpuFailure, AJobThatEndsWellAfterCancelCounts) {
-  Failing f;
-  f.npu.hangs = 1;
-  f.npu.finishes_late = true;
-  ASSERT_EQ(f.run(), QPLAN_OK);
-  EXPECT_EQ(region_info(f.session()).device_runs, 1u);
-  EXPECT_EQ(device_info(f.session()).failed_jobs, 0u);
-}
-
-TEST(NpuFailure, AResetThatFailedStandsThoughTheJobCompletes) {
-  Failing f;
-  f.npu.hangs = 1;
-  f.npu.cancel_works = false;
-  f.npu.finishes_late = true;
-  f.npu.reset_status = QPLAN_NPU_E_BUS;
-  ASSERT_EQ(f.run(), QPLAN_OK);
-  EXPECT_EQ(region_info(f.session()).device_runs, 1u);
-  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_QUARANTINED});
-}
-
-TEST(NpuFailure, ADeviceThatNothingStopsIsToldWhenTheSessionEnds) {
-  for (const bool reset_works : {true, false}) {
-    FakeNpu npu;
-    npu.is_asynchronous = true;
-    npu.hangs = 1;
-    npu.cancel_works = false;
-    npu.reset_works = reset_works;
-    Told told;
-    const TestPlan plan(region_spec());
-    DeviceConfigs devices;
-    devices.add("fake", npu);
-    {
-      const TestSession session(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
-      ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
-    }
-    EXPECT_EQ(told.last(QPLAN_LOG_ERROR),
-              reset_works
-                  ? ""
-                  : "npu: 'fake', driver 'fake-npu' could not be stopped, neither by cancel nor by reset: "
-                    "it may still write to the session's memory");
-  }
 }
 
 // Three regions one after the other: x -> y, y -> z, z -> w, each with its own slots.
@@ -525,7 +363,7 @@ PlanSpec three_regions() {
 
 TEST(NpuFailure, RecoveryLoadsAllRegionsAndTellsOfTheFirstThatGotLost) {
   // The first never ran on the device; the second is lost; the third is loaded all the same.
-  Failing f(QPLAN_NPU_FALLBACK, three_regions());
+  FailingRegion f(QPLAN_NPU_FALLBACK, three_regions());
   f.npu.load_statuses = {QPLAN_NPU_E_BLOB};
   ASSERT_EQ(run_and_check(f.session(), 5, 9), QPLAN_OK);
   f.npu.load_statuses = {QPLAN_NPU_E_BLOB};
@@ -542,36 +380,19 @@ TEST(NpuFailure, RecoveryLoadsAllRegionsAndTellsOfTheFirstThatGotLost) {
 }
 
 TEST(NpuFailure, TextsOfDriversEndWhateverTheDriverWrote) {
-  Failing job, submit, load;
+  FailingRegion job, submit, load;
   job.npu.fills_texts = submit.npu.fills_texts = load.npu.fills_texts = true;
   job.npu.job_statuses = {QPLAN_NPU_E_BUS};
   submit.npu.submit_statuses = {QPLAN_NPU_E_BUS};
   load.npu.load_status = QPLAN_NPU_E_BLOB;
-  for (Failing* f : {&job, &submit, &load}) {
+  for (FailingRegion* f : {&job, &submit, &load}) {
     ASSERT_EQ(f->run(), QPLAN_OK);
     EXPECT_EQ(region_info(f->session()).text, std::string(sizeof(qplan_npu_reason::text) - 1, '!'));
   }
 }
 
-TEST(NpuFailure, PollingNoticesTheTimeoutByTheClock) {
-  Failing f;
-  f.npu.is_asynchronous = true;
-  f.npu.hangs = 1;
-  f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
-  qplan_session* session = f.session().get();
-  write_bytes(f.session(), counting(24, 1));
-  ASSERT_EQ(qplan_session_submit(session), QPLAN_PENDING);
-  ASSERT_EQ(qplan_session_poll(session), QPLAN_PENDING);
-  f.told.clock_ns += 6000000;
-  ASSERT_EQ(qplan_session_poll(session), QPLAN_PENDING);
-  EXPECT_EQ(f.npu.counts.cancels, 1u);
-  ASSERT_EQ(qplan_session_poll(session), QPLAN_OK);
-  EXPECT_EQ(read_bytes(f.session(), 24), counting(24, 8));
-  EXPECT_EQ(device_info(f.session()).timeouts, 1u);
-}
-
 TEST(NpuVerify, EqualBytesAreNoMismatch) {
-  Failing f;
+  FailingRegion f;
   f.flags = QPLAN_NPU_VERIFY;
   ASSERT_EQ(f.run(), QPLAN_OK);
   const qplan_region_info region = region_info(f.session());
@@ -583,7 +404,7 @@ TEST(NpuVerify, EqualBytesAreNoMismatch) {
 
 TEST(NpuVerify, ADifferenceIsCountedAndTheCpusBytesStand) {
   for (const bool in_place : {false, true}) {
-    Failing f(QPLAN_NPU_FALLBACK, region_spec({in_place, true, 24}));
+    FailingRegion f(QPLAN_NPU_FALLBACK, region_spec({in_place, true, 24}));
     f.flags = QPLAN_NPU_VERIFY;
     f.npu.flips_outputs = true;
     ASSERT_EQ(f.run(), QPLAN_OK);

@@ -2,6 +2,7 @@
 #ifndef QPLAN_TESTS_RUNTIME_NPU_FIXTURE_H_
 #define QPLAN_TESTS_RUNTIME_NPU_FIXTURE_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -156,6 +157,36 @@ inline qplan_status run_and_check(const TestSession& session, uint8_t first, uin
   }
   return status;
 }
+
+// A session on a plan with a region, whose device fails as the test says.
+struct FailingRegion {
+  explicit FailingRegion(uint32_t policy = QPLAN_NPU_FALLBACK, const PlanSpec& spec = region_spec(),
+                         uint32_t max_failures = 0)
+      : plan(spec), policy_(policy) {
+    devices.add("fake", npu, max_failures);
+  }
+  TestSession& session() {
+    if (!session_) {
+      qplan_session_config config = npu_config(devices, policy_, flags, &told.platform);
+      config.npu_timeout_us = timeout_us;
+      session_ = std::make_unique<TestSession>(plan, config);
+      EXPECT_EQ(session_->status(), QPLAN_OK) << session_->text();
+    }
+    return *session_;
+  }
+  qplan_status run(uint8_t first = 5) { return run_and_check(session(), first); }
+
+  FakeNpu npu;
+  TestPlan plan;
+  DeviceConfigs devices;
+  Told told;
+  uint32_t flags = 0;
+  uint32_t timeout_us = 5000;
+
+ private:
+  uint32_t policy_;
+  std::unique_ptr<TestSession> session_;
+};
 
 }  // namespace qplan::testing
 

@@ -119,16 +119,24 @@ qplan_npu_status take_completed_job(Session* session, NpuRegion* region, const q
   return QPLAN_NPU_OK;
 }
 
-// How long a job may take where the application does not say: a second, or 16 times what the plan estimates
-// at the device's clock (100 MHz where it states none, as the packer assumes), but no more than ten minutes:
-// a plan may come from anybody.
+constexpr uint64_t kNsPerMs = 1'000'000, kSecondNs = 1000 * kNsPerMs;
+
+// How long a job may take if the application does not state it: a second, or 16 times what the plan estimates
+// at the device's clock (100 MHz if it states none, as the packer assumes) if that is more, but no more than
+// ten minutes, since plans are untrusted.
 uint64_t default_timeout_ns(const Session& session, const NpuRegion& region) {
-  constexpr uint64_t kNsPerMs = 1'000'000, kSlack = 16, kLeastNs = 1000 * kNsPerMs, kMostMs = 600'000;
+  constexpr uint64_t kSlack = 16, kMostMs = 600'000;
   const uint64_t clock_khz = region.device->clock_khz == 0 ? 100'000 : region.device->clock_khz;
   const uint64_t ms = step_of(session, region).estimated_cycles() / clock_khz;
   if (ms >= kMostMs / kSlack) return kMostMs * kNsPerMs;
   const uint64_t ns = (ms + 1) * kSlack * kNsPerMs;
-  return ns > kLeastNs ? ns : kLeastNs;
+  return ns > kSecondNs ? ns : kSecondNs;
+}
+
+// How long a job may take to end after a cancel, and again after a reset: these take no longer for a long
+// job.
+uint64_t stop_timeout_ns(const NpuState& npu) {
+  return npu.given_timeout_ns != 0 ? npu.given_timeout_ns : kSecondNs;
 }
 
 // Pending, or refused.
@@ -174,8 +182,8 @@ uint64_t elapsed_ns(const Session& session) {
 // A driver waits no longer at a time, so that a wait ends soon after the application has cancelled the run.
 constexpr uint64_t kMaxSliceNs = 10'000'000;
 
-// After the timeout, or when the run is cancelled, the job is cancelled; after the same time again the device
-// is reset, which ends it. False: not even that did.
+// After the timeout, or when the run is cancelled, the job is cancelled; after stop_timeout_ns the
+// device is reset, which ends it. False: not even that did.
 bool job_overdue(Session* session, NpuDevice* device) {
   NpuState& npu = *session->npu;
   if (!npu.is_cancelled) {
@@ -187,6 +195,7 @@ bool job_overdue(Session* session, NpuDevice* device) {
   } else {
     return false;
   }
+  npu.timeout_ns = stop_timeout_ns(npu);
   npu.started_ns = now_ns(*session);
   npu.waited_ns = 0;
   return true;
@@ -281,11 +290,11 @@ void stop_job(Session* session) {
   const NpuRegion& region = *session->steps[npu.next_step].region;
   const qplan_npu_driver& driver = *region.device->driver;
   (void)driver.cancel(region.device->device, npu.job);
-  qplan_npu_status status = driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+  qplan_npu_status status = driver.wait(region.device->device, npu.job, stop_timeout_ns(npu), nullptr);
   if (status == QPLAN_NPU_PENDING) {
     ++region.device->resets;
     (void)driver.reset(region.device->device);
-    status = driver.wait(region.device->device, npu.job, npu.timeout_ns, nullptr);
+    status = driver.wait(region.device->device, npu.job, stop_timeout_ns(npu), nullptr);
   }
   if (status == QPLAN_NPU_PENDING) {
     Error line;

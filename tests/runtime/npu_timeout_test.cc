@@ -1,0 +1,176 @@
+// Jobs that do not end: timeouts, cancel, reset, and devices that nothing stops.
+#include <gtest/gtest.h>
+
+#include "tests/runtime/npu_fixture.h"
+
+namespace qplan::testing::npu_timeout_test {
+namespace {
+
+TEST(NpuTimeout, AJobThatHangsIsCancelledAfterTheTimeout) {
+  for (const bool with_clock : {false, true}) {
+    for (const bool is_asynchronous : {false, true}) {
+      FailingRegion f;
+      f.npu.is_asynchronous = is_asynchronous;
+      f.npu.hangs = 1;
+      if (with_clock) {
+        f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+        f.npu.clock = &f.told.clock_ns;
+      }
+      ASSERT_EQ(f.run(), QPLAN_OK);
+      EXPECT_EQ(f.npu.counts.cancels, 1u);
+      EXPECT_EQ(f.npu.counts.resets, 1u) << "a timeout is of the class that resets";
+      EXPECT_EQ(f.npu.wait_timeouts, (std::vector<uint64_t>{5000000, 5000000}));
+      const qplan_device_info device = device_info(f.session());
+      EXPECT_EQ(device.timeouts, 1u);
+      EXPECT_EQ(device.last_status, QPLAN_NPU_E_TIMEOUT);
+      EXPECT_EQ(device.fallbacks, 1u);
+      EXPECT_EQ(f.npu.counts.live_jobs, 0u);
+      ASSERT_EQ(f.run(), QPLAN_OK);
+      EXPECT_EQ(region_info(f.session()).device_runs, 1u);
+    }
+  }
+}
+
+TEST(NpuTimeout, TheDefaultTimeoutFollowsTheEstimate) {
+  struct Expected {
+    uint64_t cycles;
+    uint32_t clock_khz;
+    uint64_t timeout_ns;
+  };
+  constexpr uint64_t kSecond = 1'000'000'000;
+  for (const Expected& e : {Expected{0, 0, kSecond},
+                            {1'000'000, 0, kSecond},
+                            {100'000'000, 0, 16'016'000'000},         // 1 s at 100 MHz
+                            {100'000'000, 1'000'000, 1'616'000'000},  // 100 ms at 1 GHz
+                            {UINT64_MAX, 0, 600 * kSecond},
+                            {UINT64_MAX, 1, 600 * kSecond}}) {
+    PlanSpec spec = region_spec();
+    for (StepSpec& step : spec.steps) {
+      if (step.npu) step.npu->estimated_cycles = e.cycles;
+    }
+    FailingRegion f(QPLAN_NPU_FALLBACK, spec);
+    f.timeout_us = 0;
+    f.npu.hangs = 1;
+    f.npu.clock_khz = e.clock_khz;
+    f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+    f.npu.clock = &f.told.clock_ns;
+    const uint64_t begin = f.told.clock_ns;
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(device_info(f.session()).timeouts, 1u);
+    EXPECT_EQ(f.told.clock_ns - begin, e.timeout_ns) << e.cycles;
+  }
+}
+
+// A job of minutes may take minutes, but a device takes no longer to stop it than another job.
+TEST(NpuTimeout, CancelAndResetOfALongJobTakeASecond) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  PlanSpec spec = region_spec();
+  for (StepSpec& step : spec.steps) {
+    if (step.npu) step.npu->estimated_cycles = UINT64_MAX;
+  }
+  FailingRegion f(QPLAN_NPU_FALLBACK, spec);
+  f.timeout_us = 0;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = f.npu.reset_works = false;
+  f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+  f.npu.clock = &f.told.clock_ns;
+  const uint64_t begin = f.told.clock_ns;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.told.clock_ns - begin, 602 * kSecond);
+}
+
+TEST(NpuTimeout, WhatCancelDoesNotEndResetDoes) {
+  FailingRegion f(QPLAN_NPU_FAIL);
+  f.npu.is_asynchronous = true;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = false;
+  EXPECT_EQ(f.run(), QPLAN_DEVICE_TIMEOUT);
+  EXPECT_EQ(f.npu.counts.cancels, 1u);
+  EXPECT_EQ(f.npu.counts.resets, 1u);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_DEGRADED});
+  EXPECT_EQ(f.run(), QPLAN_OK);
+}
+
+TEST(NpuTimeout, AJobThatIsNotEvenSubmittedHasItsOwnReset) {
+  FailingRegion f;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = false;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.resets, 1u);
+  f.npu.submit_statuses = {QPLAN_NPU_E_BUS};
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.resets, 2u) << "the first job's reset is not the second's";
+}
+
+TEST(NpuTimeout, WhatNothingEndsIsGone) {
+  FailingRegion f;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = f.npu.reset_works = false;
+  EXPECT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
+  EXPECT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.submits, 1u);
+}
+
+TEST(NpuTimeout, AJobThatEndsWellAfterCancelCounts) {
+  FailingRegion f;
+  f.npu.hangs = 1;
+  f.npu.finishes_late = true;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(region_info(f.session()).device_runs, 1u);
+  EXPECT_EQ(device_info(f.session()).failed_jobs, 0u);
+}
+
+TEST(NpuTimeout, AResetThatFailedStandsThoughTheJobCompletes) {
+  FailingRegion f;
+  f.npu.hangs = 1;
+  f.npu.cancel_works = false;
+  f.npu.finishes_late = true;
+  f.npu.reset_status = QPLAN_NPU_E_BUS;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(region_info(f.session()).device_runs, 1u);
+  EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_QUARANTINED});
+}
+
+TEST(NpuTimeout, ADeviceThatNothingStopsIsToldWhenTheSessionEnds) {
+  for (const bool reset_works : {true, false}) {
+    FakeNpu npu;
+    npu.is_asynchronous = true;
+    npu.hangs = 1;
+    npu.cancel_works = false;
+    npu.reset_works = reset_works;
+    Told told;
+    const TestPlan plan(region_spec());
+    DeviceConfigs devices;
+    devices.add("fake", npu);
+    {
+      const TestSession session(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
+      ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
+    }
+    EXPECT_EQ(told.last(QPLAN_LOG_ERROR),
+              reset_works
+                  ? ""
+                  : "npu: 'fake', driver 'fake-npu' could not be stopped, neither by cancel nor by reset: "
+                    "it may still write to the session's memory");
+  }
+}
+
+TEST(NpuTimeout, PollingNoticesTheTimeoutByTheClock) {
+  FailingRegion f;
+  f.npu.is_asynchronous = true;
+  f.npu.hangs = 1;
+  f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
+  qplan_session* session = f.session().get();
+  write_bytes(f.session(), counting(24, 1));
+  ASSERT_EQ(qplan_session_submit(session), QPLAN_PENDING);
+  ASSERT_EQ(qplan_session_poll(session), QPLAN_PENDING);
+  f.told.clock_ns += 6000000;
+  ASSERT_EQ(qplan_session_poll(session), QPLAN_PENDING);
+  EXPECT_EQ(f.npu.counts.cancels, 1u);
+  ASSERT_EQ(qplan_session_poll(session), QPLAN_OK);
+  EXPECT_EQ(read_bytes(f.session(), 24), counting(24, 8));
+  EXPECT_EQ(device_info(f.session()).timeouts, 1u);
+}
+
+}  // namespace
+}  // namespace qplan::testing::npu_timeout_test
