@@ -66,7 +66,7 @@ const format::State* initial_state_of(const Session& session, uint32_t tensor) {
   return nullptr;
 }
 
-// Meaningless where the session is cancelled meanwhile.
+// The checksum of the step's constants. A cancel ends it early, with another value.
 uint32_t constants_checksum(const Session& session, uint32_t i) {
   constexpr size_t kPiece = size_t{64} << 10;  // bytes between two looks at the request to cancel
   format::Crc32 crc;
@@ -87,7 +87,7 @@ uint32_t constants_checksum(const Session& session, uint32_t i) {
   return crc.value();
 }
 
-// What has that checksum, for messages.
+// The name, in messages, of what constants_checksum sums up.
 const char* constants_name(const Session& session, uint32_t i) {
   const auto* inputs = inputs_of(session, i);
   for (uint32_t k = 0; k < format::count_of(inputs); ++k) {
@@ -141,7 +141,8 @@ void write_inputs(const Session& session, uint32_t seed) {
   }
 }
 
-// As qplan_session_invoke, which would forget a request to cancel that came between two runs.
+// A run as by qplan_session_invoke, which would forget a request to cancel that came between two runs. States
+// are not kept: the next run begins with their initial values.
 qplan_status invoke(Run* run) {
   Session* session = run->session;
   write_inputs(*session, run->check->seed());
@@ -164,8 +165,8 @@ qplan_status check_outputs(Session* session, uint32_t number) {
   Run run = {session, session->function->self_checks()->Get(number), session->platform};
   reset_states(session);
   const qplan_status status = invoke(&run);
-  if (status < 0) return status;
-  if (run.wrong_step == Session::kNoStep) return QPLAN_OK;
+  // A wrong step may be why the run then failed.
+  if (run.wrong_step == Session::kNoStep || status == QPLAN_CANCELLED) return status;
   const bool is_region = session->plan.npu_step(session->step_index(run.wrong_step)) != nullptr;
   const char* where = is_region ? "its device" : session->steps[run.wrong_step].variant->name;
   return begin_failure(session, run.wrong_step)
