@@ -78,8 +78,8 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
 
 // ---- the float epilogue (kernels/add/add.h) ----
 
-// kBytes elements at a time. The difference of sub is in the sign of a scale. int8 leaves as uint8, plus
-// 128, for which the packing instructions saturate.
+// kBytes elements at a time. The difference of sub is in the sign of a scale. int8 is packed as uint8, 128
+// above, for which the packing instructions saturate.
 template <bool kSigned>
 struct FloatAddLanes {
   static constexpr int32_t kToUnsigned = kSigned ? 128 : 0;

@@ -45,8 +45,8 @@ void prepare_weights(const DepthwiseConv2dArgs& a, int32_t* to) {
   }
 }
 
-// Zero point and clamp of two vectors of outputs: 16 bytes in their order. int8 is uint8, plus 128, on the
-// way.
+// Zero point and clamp of two vectors of outputs: 16 bytes in their order. int8 is packed as
+// uint8, 128 above.
 struct Finish {
   __m256i zero_point;
   __m128i clamp_min, clamp_max, sign_bias;

@@ -30,10 +30,9 @@ inline void mean_of_work_items(const MeanArgs& args, uint32_t begin, uint32_t en
   const uint32_t blocks = mean_blocks(args);
   const uint64_t channels = args.kept_extents[args.kept_rank - 1];
   const uint64_t image_stride = args.kept_rank == 2 ? args.kept_strides[0] : 0;
-  const uint8_t to_unsigned = byte_sign_bias(args.dtype);
+  const uint8_t sign_bias = byte_sign_bias(args.dtype);
   // |zero| <= 255 * 2^23.
-  const VecI32 zero =
-      set_ints(static_cast<int32_t>(args.num_reduced) * (args.input_zero_point + to_unsigned));
+  const VecI32 zero = set_ints(static_cast<int32_t>(args.num_reduced) * (args.input_zero_point + sign_bias));
   const ChannelBytes bytes(args.dtype, args.output_zero_point, dtype_min(args.dtype), dtype_max(args.dtype));
   for (uint32_t work_item = begin; work_item < end; ++work_item) {
     const uint64_t image = work_item / blocks, first = uint64_t{work_item % blocks} * kBytes;
@@ -43,7 +42,7 @@ inline void mean_of_work_items(const MeanArgs& args, uint32_t begin, uint32_t en
                                            args.num_outputs * args.num_reduced - at);
     ChannelSums sums;
     sums.add_positions(static_cast<const uint8_t*>(args.input) + at, args.reduced_strides[0],
-                       args.num_reduced, width, to_unsigned);
+                       args.num_reduced, width, sign_bias);
     const VecI32 outputs = bytes.pack(finish(sub(sums.of[0], zero)), finish(sub(sums.of[1], zero)),
                                       finish(sub(sums.of[2], zero)), finish(sub(sums.of[3], zero)));
     store_vector(static_cast<uint8_t*>(args.output) + image * channels + first, outputs, now);

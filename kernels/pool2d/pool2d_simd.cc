@@ -15,7 +15,7 @@ class Average {
  public:
   Average(const Pool2dArgs& args, uint32_t count)
       : sign_bias_(byte_sign_bias(args.dtype)),
-        sign_biases_(set_ints(static_cast<int32_t>(count) * sign_bias_)),
+        origin_shift_(set_ints(static_cast<int32_t>(count) * sign_bias_)),
         half_(set_ints(static_cast<int32_t>(count / 2))),
         divisor_(set_reals(static_cast<float>(count))),
         bytes_(args.dtype, 0, args.clamp_min, args.clamp_max) {}
@@ -29,12 +29,12 @@ class Average {
 
  private:
   VecI32 mean(VecI32 unsigned_sum) const {
-    const VecI32 sum = sub(unsigned_sum, sign_biases_);
+    const VecI32 sum = sub(unsigned_sum, origin_shift_);
     return truncate(div(to_reals(if_positive(sum, add(sum, half_), sub(sum, half_))), divisor_));
   }
 
   uint8_t sign_bias_;
-  VecI32 sign_biases_, half_;
+  VecI32 origin_shift_, half_;
   VecF32 divisor_;
   ChannelBytes bytes_;
   ChannelSums sums_;

@@ -142,8 +142,8 @@ class StepCheck {
   // A constant: lies in a CONSTANT bank, has the dtype and exactly `count` elements in bytes; the shape that
   // the plan gives it is not looked at (packed layouts have none).
   bool constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const;
-  // Constant weights in that layout, whose size has been checked: zeros after each tap, where variants
-  // multiply what follows a tap in memory.
+  // Checks constant weights, of a size that has been checked, for zeros after each tap, if their layout needs
+  // them (layout_needs_zeros).
   bool zeros_after_taps(uint32_t i, uint16_t layout, const LayoutWindow& window) const;
   // The contents of a constant int32 input of `count` entries.
   bool constant_range(uint32_t i, const char* role, uint64_t count, int32_t min, int32_t max) const;

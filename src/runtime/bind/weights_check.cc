@@ -5,24 +5,6 @@
 namespace qplan {
 namespace {
 
-// Layouts whose groups variants multiply by the bytes that follow a tap in memory. Where variants fill up
-// copied rows (o16k4, o4k4, o4h4, o4k16), the weights there may be anything.
-bool needs_zeros(uint16_t layout) {
-  switch (layout) {
-    case kLayout_o16r4:
-    case kLayout_o16i4:
-    case kLayout_o16z4:
-    case kLayout_o16r8:
-    case kLayout_o16i8:
-    case kLayout_o16z8:
-    case kLayout_o2r4:
-    case kLayout_o2h4:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Which of four inputs a byte of a group of o2h4 belongs to.
 uint64_t half_place(uint64_t at) {
   constexpr uint64_t kOrder[] = {0, 2, 1, 3};
@@ -36,7 +18,7 @@ __attribute__((noinline)) bool StepCheck::zeros_after_taps(uint32_t i, uint16_t 
                                                            const LayoutWindow& window) const {
   const LayoutTaps taps = layout_taps(layout, window);
   const uint64_t group = taps.group, tail = taps.bytes % group;
-  if (!needs_zeros(layout) || tail == 0) return true;
+  if (!layout_needs_zeros(layout) || tail == 0) return true;
   const auto* weights = static_cast<const int8_t*>(step_.input_data(i));
   const uint64_t block = layout_block(layout) * group;
   const uint64_t tap_bytes = taps.groups() * block, bytes = step_.input(i).size_bytes;
