@@ -52,7 +52,8 @@ struct Victim {
     return false;
   }
 
-  // Of a format of the device's own, whose checksums this program does not know, damage may be harmless.
+  // Whether the blob has the device's own format. This program does not know its checksums, so a damaged blob
+  // may still be a valid one.
   bool is_native() const { return workload.seal == nullptr; }
   void require_known_checksum() const {
     if (is_native())

@@ -38,7 +38,7 @@ using Ask = std::function<std::string(const qplan_npu_op&)>;
 // kEndless: one operator, or one instruction, that takes a minute or more; nothing is expected of its output.
 enum class Size { kSmall, kRandom, kLong, kEndless };
 
-// Of whom workloads are made.
+// The device that workloads are drawn for.
 struct Source {
   const qplan_npu_capabilities& capabilities;
   Ask ask;

@@ -22,8 +22,8 @@ using ir::Json;
 using tfl::invalid;
 using tfl::ModelFile;
 
-// Of all outputs together, since one small file may name the labels of each. A network with more classes than
-// ImageNet's 21,841 names none of them in practice.
+// Limits for the labels of all outputs together: one small file may serve as the labels of each output.
+// ImageNet, among the largest sets of classes, has 21,841.
 constexpr size_t kMaxLabels = 100'000;
 constexpr size_t kMaxLabelBytes = size_t{4} << 20;
 // Means and standard deviations of all inputs together.

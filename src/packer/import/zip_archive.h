@@ -28,7 +28,7 @@ class ZipArchive {
 
   const std::string& first_name() const { return first_name_; }
   bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
-  // Of an entry that is there, as the directory says.
+  // The size of an entry's contents, as the directory states it. The archive must have the entry.
   uint64_t entry_bytes(std::string_view name) const { return entries_.find(name)->second.size; }
   std::vector<std::string> names_under(std::string_view prefix) const;
   // Contents of an entry, which live as long as the archive. The first call inflates and checks length and

@@ -89,8 +89,9 @@ struct Candidate {
   const ir::Node& root() const { return function().nodes()[nodes().back()]; }
   // The node that makes the value matched as `name`; null where the pattern left it out.
   const ir::Node* node(std::string_view name) const;
-  // Of a layer whose accumulators leave the device: an operator that reads them and is not qnn.requantize,
-  // the only one for which the CPU has a kernel. "" where there is none; they may be results of the function.
+  // The name of an operator, other than qnn.requantize, that reads the layer's accumulators; "" if there is
+  // none. The CPU has a kernel on accumulators for qnn.requantize alone. Results of the function do not
+  // count.
   std::string reader_besides_requantize() const;
   // The layer of a candidate with a "product". The first call reads it.
   const layer::QuantizedLayer& layer() const;

@@ -43,7 +43,7 @@ TEST(ParseJson, MembersOfAnObjectAreBoundedAndElementsOfAListAreNot) {
   std::string list = "[0";
   for (size_t i = 0; i < 2 * kMaxJsonMembers; ++i) list += ",0";
   EXPECT_EQ(parse_json(list + "]").size(), 2 * kMaxJsonMembers + 1);
-  // As many in two objects one after the other.
+  // The limit is that of one object, not of all together.
   EXPECT_TRUE(parse_json("[" + members(kMaxJsonMembers) + "," + members(kMaxJsonMembers) + "]").is_array());
 }
 

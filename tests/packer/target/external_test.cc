@@ -410,7 +410,7 @@ TEST(ExternalTarget, CapabilitiesDecideWhatADeviceGets) {
       Lines{});
 }
 
-// As of a library that knows its capabilities: it refuses too, and is not told that it is wrong.
+// A library that refuses what its capabilities exclude contradicts nothing, and is not told that it does.
 TEST(ExternalTarget, ARefusalThatCapabilitiesExplainIsNoContradiction) {
   std::mt19937 random(10);
   const std::vector<Reason> found = reasons(

@@ -196,7 +196,7 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
 
 // Tensors may share a buffer, so that a small file could ask for any amount of memory.
 void ModelFile::count_expanded(uint64_t bytes) {
-  constexpr uint64_t kBytesPerFileByte = 64;  // a network that is sparser than that is none
+  constexpr uint64_t kBytesPerFileByte = 64;  // no real network has so many zeros
   const uint64_t limit = (uint64_t{1} << 20) + size_bytes() * kBytesPerFileByte;
   if (bytes > limit - *expanded_bytes_) {
     invalid("with it, the sparse constants and those of 4 bits take more than " + std::to_string(limit) +
