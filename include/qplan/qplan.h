@@ -278,8 +278,10 @@ typedef struct qplan_session_config {
   uint32_t num_devices;
   uint32_t on_npu_failure; /* QPLAN_NPU_FALLBACK, ... */
   uint32_t npu_flags;      /* QPLAN_NPU_VERIFY, ... */
-  uint32_t npu_timeout_us; /* of one job, until it is cancelled, and again until its device is reset; 0: one
-                              second, or 16 times a longer estimate. By platform.now_ns; else time in waits */
+  uint32_t npu_timeout_us; /* until a job is cancelled, and again until its device is reset, and again after
+                              that. 0: one second, or 16 times the job's estimate if that is more, at most
+                              ten minutes; one second after the cancel, one after the reset. By
+                              platform.now_ns; without it, time in waits counts */
   uint64_t max_work;       /* init refuses a function of more work (qplan_plan_work) with QPLAN_WORK_LIMIT;
                               0: no limit */
 } qplan_session_config;

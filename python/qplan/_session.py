@@ -105,8 +105,8 @@ class Session(Running):
 
     devices: Device objects, at most one for each target; regions of the plan without a device run on the CPU, with the
     same bits. on_npu_failure: "fallback" (to the CPU), "retry" (once, then fallback) or "fail". npu_verify: run each
-    region on the CPU too and count differences in regions. npu_timeout_ms: until a job counts as hung; None: a second
-    or 16 times a longer estimate, a minute where a device is simulated.
+    region on the CPU too and count differences in regions. npu_timeout_ms: until a job counts as hung; None: a second,
+    or 16 times the job's estimate if that is more, at most ten minutes; a minute where a device is simulated.
 
     max_work: refuse a plan that computes more (Plan.work) with QPLAN_WORK_LIMIT; None: no limit.
     custom_operators: a shared library with operators that qplan does not have (docs/custom-operators.md).
