@@ -5,6 +5,7 @@
 
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
+#include "src/base/short_name.h"
 #include "tools/error.h"
 #include "tools/reports.h"
 
@@ -137,16 +138,6 @@ std::vector<PlanTarget> device_targets(const PlanFile& plan) {
 
 namespace {
 
-// "QOP1", as inspect prints it.
-std::string format_text(uint32_t format) {
-  std::string text;
-  for (int shift = 0; shift < 32; shift += 8) {
-    const auto c = static_cast<char>(format >> shift);
-    if (c >= ' ' && c <= '~') text += c;
-  }
-  return text;
-}
-
 // Why the device can load no program of the target; "" where it can, or says nothing.
 std::string format_mismatch(const PlanTarget& target, const qplan_host_device& device,
                             const std::string& name) {
@@ -159,7 +150,7 @@ std::string format_mismatch(const PlanTarget& target, const qplan_host_device& d
   std::string known;
   for (const uint32_t format : capabilities.blob_formats) {
     if (format == 0) break;
-    const std::string text = format_text(format);
+    const std::string text = four_characters(format);  // as inspect prints it
     if (std::find(target.formats.begin(), target.formats.end(), text) != target.formats.end()) return "";
     known += (known.empty() ? "'" : ", '") + text + "'";
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/short_name.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
@@ -25,12 +26,6 @@ struct InfoOptions {
 template <size_t N>
 std::string field(const char (&text)[N]) {
   return one_line(std::string(text, strnlen(text, N)));
-}
-
-std::string four_characters(uint32_t code) {
-  std::string text;
-  for (uint32_t i = 0; i < 4; ++i) text += static_cast<char>(code >> (8 * i));
-  return one_line(text);
 }
 
 template <typename T, size_t N>

@@ -125,10 +125,17 @@ class Packer(unittest.TestCase):
         plain = self.folder / "plain.qplan"
         self.succeed("", "pack", DIGITS, "-o", plain)
         self.succeed("", "run", plain, "--input", DIGITS_INPUT, "--output-dir", self.folder / "plain")
-        plan = self.pack("native", DIGITS)
-        self.assertIn("LIM1", self.succeed("native", "inspect", plan, "--json"))
-        self.assertEqual(self.output("native", plan, DIGITS_INPUT),
-                         (self.folder / "plain" / "output0.bin").read_bytes())
+        # "LIM1", and one of whose four bytes the last is no letter.
+        for kind, name in (("native", "LIM1"), ("binary", "0x014d494c")):
+            with self.subTest(kind=kind):
+                plan = self.pack(kind, DIGITS)
+                self.assertIn(f'"{name}"', self.succeed(kind, "inspect", plan, "--json"))
+                self.assertEqual(self.output(kind, plan, DIGITS_INPUT),
+                                 (self.folder / "plain" / "output0.bin").read_bytes())
+                info = self.succeed(kind, "npu", "info", "--driver", self.device, "--json")
+                self.assertIn(f'"{name}"', info)
+                other = run(kind, self.command, "run", plan, "--input", DIGITS_INPUT)
+                self.assertIn(f"those of the plan for 'skeleton' are '{name}'", other.stderr)
 
     def test_a_library_is_told_that_it_contradicts_itself(self):
         reasons = [reason for unit in self.explain("contradicts", DIGITS)["units"]

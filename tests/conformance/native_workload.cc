@@ -3,20 +3,14 @@
 #include <cstring>
 
 #include "qplan/npu_oplist.h"
+#include "src/base/short_name.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
 
 namespace qplan::conformance {
 namespace {
 
-std::string format_text(uint32_t format) {
-  std::string text = "'";
-  for (int i = 0; i < 4; ++i) {
-    const auto c = static_cast<char>(format >> 8 * i);
-    text += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return text + "'";
-}
+std::string format_text(uint32_t format) { return "'" + four_characters(format) + "'"; }
 
 }  // namespace
 

@@ -64,7 +64,6 @@ uint64_t macs_of(const format::PlanView& view, const format::Function& function)
 uint32_t bound_tensor(const format::NpuStep& step, const format::NpuBind& bind);
 
 std::string target_name(const format::PlanView& view, uint32_t target);
-std::string four_characters(uint32_t format);  // "VTA1", or hexadecimal
 
 // "slot 0: input %3 bank2+64, 4096 bytes, strides 1x2, ..."
 std::string bind_text(const format::PlanView& view, const format::NpuStep& step, const format::NpuBind& bind);

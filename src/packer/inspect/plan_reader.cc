@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "format/dtype.h"
@@ -100,20 +99,6 @@ std::string target_name(const PlanView& view, uint32_t target) {
   const auto* targets = view.plan().targets();
   if (target >= format::count_of(targets) || targets->Get(target)->name() == nullptr) return "?";
   return targets->Get(target)->name()->str();
-}
-
-std::string four_characters(uint32_t format) {
-  std::string text;
-  for (uint32_t shift = 0; shift < 32; shift += 8) {
-    const auto byte = static_cast<unsigned char>(format >> shift);
-    if (byte < 0x20 || byte >= 0x7f) {
-      char digits[16];
-      std::snprintf(digits, sizeof(digits), "0x%08x", format);
-      return digits;
-    }
-    text += static_cast<char>(byte);
-  }
-  return text;
 }
 
 std::string bind_text(const PlanView& view, const format::NpuStep& step, const format::NpuBind& bind) {

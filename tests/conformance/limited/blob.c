@@ -7,10 +7,10 @@
 
 qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_reason* why) {
   const size_t header = sizeof(LIMITED_MAGIC) - 1;
+  const uint32_t own = limited_format();
   uint64_t i;
-  if (!limited_is("native")) return read_list(program, format, why);
-  if (format != LIMITED_FORMAT)
-    return refuse(why, QPLAN_NPU_E_UNSUPPORTED, LIMITED_FORMAT, format, "limited: another format");
+  if (own == 0) return read_list(program, format, why);
+  if (format != own) return refuse(why, QPLAN_NPU_E_UNSUPPORTED, own, format, "limited: another format");
   if (program->bytes < header || memcmp(program->memory, LIMITED_MAGIC, header) != 0)
     return refuse(why, QPLAN_NPU_E_BLOB, 0, 0, "limited: does not begin as a program of this device");
   program->bytes -= header;

@@ -4,16 +4,22 @@
 #ifndef QPLAN_TESTS_CONFORMANCE_LIMITED_LIMITED_H_
 #define QPLAN_TESTS_CONFORMANCE_LIMITED_LIMITED_H_
 
+#include <qplan/npu_driver.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A blob of the device's own: these eight bytes, then an operator list with all bits turned over. */
-#define LIMITED_FORMAT QPLAN_NPU_FOURCC('L', 'I', 'M', '1')
 #define LIMITED_MAGIC "limited\n"
 
 static inline int limited_is(const char* kind) {
   const char* named = getenv("QPLAN_LIMITED");
   return named != NULL && strcmp(named, kind) == 0;
+}
+
+/* 0: operator lists. */
+static inline uint32_t limited_format(void) {
+  if (limited_is("native")) return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
+  return limited_is("binary") ? QPLAN_NPU_FOURCC('L', 'I', 'M', 1) : 0;
 }
 
 #endif /* QPLAN_TESTS_CONFORMANCE_LIMITED_LIMITED_H_ */

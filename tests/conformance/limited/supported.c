@@ -23,8 +23,8 @@ void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* c) {
     c->contracts = c->contracts_per_channel = QPLAN_NPU_ACC32;
     c->output_zero_point = 0;
   }
-  if (limited_is("nothing")) c->contracts = c->contracts_per_channel = 0;
-  if (limited_is("native")) c->blob_formats[0] = LIMITED_FORMAT;
+  if (limited_is("nothing") || limited_is("no_contracts")) c->contracts = c->contracts_per_channel = 0;
+  if (limited_format() != 0) c->blob_formats[0] = limited_format();
 }
 
 static int takes_c16(const qplan_npu_op* op) {

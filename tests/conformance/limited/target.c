@@ -26,9 +26,9 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
   const qplan_npu_target* sample = sample_target_entry(abi);
   if (sample == NULL) return NULL;
   limited = *sample;
-  if (limited_is("native")) {
+  if (limited_format() != 0) {
     limited.compile = compile;
-    limited.blob_format = LIMITED_FORMAT;
+    limited.blob_format = limited_format();
   }
   return &limited;
 }
