@@ -165,12 +165,14 @@ std::string Device::refusal(const qplan_npu_op& op) const {
 
 Workload Device::make(Size size, uint32_t seed) const {
   Source source = {capabilities, [this](const qplan_npu_op& op) { return refusal(op); }, subject.target, 0};
-  if (subject.target != nullptr && subject.target->configure != nullptr) {
-    qplan_npu_reason why = {};
-    require(subject.target->configure(subject.target_options.c_str(), &source.config, &why) == QPLAN_NPU_OK,
-            "configure of the target, with '" + subject.target_options + "': " + why.text);
-  }
   if (has_compiler(source)) {
+    if (subject.target->configure != nullptr) {
+      qplan_npu_reason why = {};
+      const qplan_npu_status status =
+          subject.target->configure(subject.target_options.c_str(), &source.config, &why);
+      require(status == QPLAN_NPU_OK, "configure of the target, with '" + subject.target_options +
+                                          "', returned " + status_text(status) + ": " + why.text);
+    }
     auto of_target = sized<qplan_npu_capabilities>();
     require_ok(subject.target->capabilities(source.config, &of_target), "capabilities of the target");
     require(of_target.hash == capabilities.hash,

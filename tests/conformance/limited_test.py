@@ -41,7 +41,7 @@ class Suite(unittest.TestCase):
         return checks, failed, time.monotonic() - begin
 
     def test_devices_that_take_something_are_tried_with_it(self):
-        for kind in ("dense", "c16", "acc32"):
+        for kind in ("dense", "c16", "acc32", "no_contracts"):
             with self.subTest(kind=kind):
                 checks, failed, _ = self.checks(kind)
                 self.assertEqual(failed, {})
@@ -51,6 +51,18 @@ class Suite(unittest.TestCase):
         checks, failed, _ = self.checks("native")
         self.assertEqual(failed, {})
         self.assertEqual({n for n, c in checks.items() if c["result"] == "skip"}, UNKNOWN_CHECKSUM)
+
+    def test_a_target_that_compiles_nothing_is_not_configured(self):
+        checks, failed, _ = self.checks("needs_options", "--only", "job.results", "--only", "supported")
+        self.assertEqual(failed, {})
+        self.assertEqual(checks["job.results"]["result"], "pass")
+
+    def test_a_target_that_the_packer_would_refuse_is_refused(self):
+        for kind in ("old_target", "other_major"):
+            with self.subTest(kind=kind):
+                result = run(kind, self.program, self.device, "--only", "job.results")
+                self.assertEqual(result.returncode, 2, result)
+                self.assertIn("was made for another version of qplan/npu_target.h", result.stderr)
 
     def test_a_device_that_takes_nothing_is_done_at_once(self):
         checks, failed, seconds = self.checks("nothing")
@@ -67,6 +79,10 @@ class Suite(unittest.TestCase):
         _, failed, _ = self.checks("contradicts", "--only", "supported")
         self.assertEqual(list(failed), ["supported.capabilities"])
         self.assertIn("the device's capabilities have", failed["supported.capabilities"])
+        _, failed, _ = self.checks("refuses", "--only", "supported", "--only", "job.results")
+        self.assertEqual(list(failed), ["supported.capabilities"])
+        self.assertIn("the capabilities name contracts", failed["supported.capabilities"])
+        self.assertIn("the device has no such unit", failed["supported.capabilities"])
 
 
 class Packer(unittest.TestCase):

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "qplan/npu_sim.h"
+#include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 
 namespace qplan::conformance {
@@ -97,7 +98,7 @@ std::vector<Check> all_checks() {
   return all;
 }
 
-// "" or why not.
+// "" or why not. PackError where the packer would refuse the target beside the driver.
 std::string load_driver(const std::string& name, Subject* subject) {
   if (name == "sim") {
     subject->entry = qplan_npu_sim_driver;
@@ -109,8 +110,8 @@ std::string load_driver(const std::string& name, Subject* subject) {
     void* symbol = dlsym(library, QPLAN_NPU_DRIVER_ENTRY_NAME);
     if (symbol == nullptr) return "'" + name + "' does not export " QPLAN_NPU_DRIVER_ENTRY_NAME;
     subject->entry = reinterpret_cast<qplan_npu_driver_entry_fn>(symbol);
-    if (void* target = dlsym(library, QPLAN_NPU_TARGET_ENTRY_NAME))
-      subject->target = reinterpret_cast<qplan_npu_target_entry_fn>(target)(QPLAN_NPU_TARGET_ABI);
+    if (dlsym(library, QPLAN_NPU_TARGET_ENTRY_NAME) != nullptr)
+      subject->target = &target::external::load_library(path, {});
   }
   subject->driver = subject->entry(QPLAN_NPU_ABI);
   return "";

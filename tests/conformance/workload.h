@@ -54,6 +54,9 @@ Workload make_workload(const Source& source, Size size, uint32_t seed);
 Workload make_oplist_workload(const Source& source, Size size, uint32_t seed);
 Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed);
 
+// The contracts of operators that are drawn.
+inline constexpr uint32_t kDrawnContracts =
+    QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E | QPLAN_NPU_ACC32;
 // Any operators at all, whatever a device takes; parameters have data. text: for messages.
 using See = std::function<void(const qplan_npu_op& op, const std::string& text)>;
 void see_random_operators(uint32_t count, uint32_t seed, const See& see);

@@ -1,6 +1,8 @@
 /* dense: fully connected layers alone. c16: channels in multiples of 16, one scale a layer, zero points and
- * borders of 0. acc32: accumulators alone. nothing: no operator at all. native: a blob format of its own.
- * contradicts: c16 whose `supported` forgets it. no_answer: `supported` mistakes config for a device. */
+ * borders of 0. acc32: accumulators alone. no_contracts: capabilities that leave all to `supported`.
+ * nothing: no contract and no operator at all. native: a blob format of its own; binary: one whose bytes are
+ * no letters. contradicts: c16 whose `supported` forgets it. refuses: contracts, and a `supported` that takes
+ * nothing. no_answer: `supported` mistakes config for a device. target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
 #define check_op sample_check_op
@@ -45,7 +47,7 @@ static int takes(const qplan_npu_op* op) {
   if (limited_is("dense")) return op->op == QPLAN_NPU_OP_DENSE;
   if (limited_is("c16")) return takes_c16(op);
   if (limited_is("acc32")) return op->contract == QPLAN_NPU_ACC32;
-  return !limited_is("nothing");
+  return !limited_is("nothing") && !limited_is("refuses");
 }
 
 qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op* op, qplan_npu_reason* reasons,

@@ -1,4 +1,5 @@
-/* The target; `native` compiles. */
+/* The target; it compiles where the format is the device's own. needs_options: it cannot be configured
+ * without. old_target: a table of an earlier header. other_major: of a later one. */
 #include "tests/conformance/limited/limited.h"
 
 #define qplan_npu_target_entry sample_target_entry
@@ -19,6 +20,12 @@ static qplan_npu_status compile(uint64_t config, const void* oplist, uint64_t by
   return status;
 }
 
+static qplan_npu_status configure_some(const char* options, uint64_t* config, qplan_npu_reason* why) {
+  if (options == NULL || options[0] == '\0')
+    return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, "limited: needs the option window");
+  return configure(options, config, why);
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -30,5 +37,8 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
     limited.compile = compile;
     limited.blob_format = limited_format();
   }
+  if (limited_is("needs_options")) limited.configure = configure_some;
+  if (limited_is("old_target")) limited.struct_size = offsetof(qplan_npu_target, configure);
+  if (limited_is("other_major")) limited.abi += 0x00010000u;
   return &limited;
 }
