@@ -230,7 +230,9 @@ void NpuDevices::open(const PlanTarget& target, const NpuOptions& options,
   qplan_host_device device{};
   qplan_error error = make_error();
   qplan_status status = QPLAN_INVALID_ARGUMENT;
+  std::string refused;
   for (size_t i = 0; i < texts.size() && status == QPLAN_INVALID_ARGUMENT; ++i) {
+    if (i > 0) refused = error.text;
     device = {};
     device.struct_size = sizeof device;
     error = make_error();
@@ -239,6 +241,12 @@ void NpuDevices::open(const PlanTarget& target, const NpuOptions& options,
   // Not there, or out of order: the policy's case. Wrong options are the user's mistake.
   if (status == QPLAN_INVALID_ARGUMENT || status == QPLAN_OUT_OF_MEMORY) {
     check(status, error, "--driver " + options.driver);
+  }
+  if (!refused.empty()) {
+    const std::string line = "--driver " + driver_name(options) + ": refused the options '" + target.options +
+                             "' of the plan's target '" + target.name +
+                             "' and was opened without them: " + refused;
+    std::fprintf(stderr, "qplan: npu: %s\n", one_line(line).c_str());
   }
   devices_.push_back(device);
   if (const std::string mismatch = format_mismatch(target, device, driver_name(options)); !mismatch.empty()) {

@@ -83,7 +83,7 @@ class NpuDevices {
 
  private:
   static void log(void* user, uint32_t level, const char* text);
-  // texts: options of `open`, tried in this order until the driver knows them.
+  // texts: options of `open`, tried in this order until the driver takes them: each as a whole.
   void open(const PlanTarget& target, const NpuOptions& options, const std::vector<std::string>& texts,
             const qplan_platform* platform);
 

@@ -84,13 +84,23 @@ class SkeletonModel(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(text, result.stderr)
 
-    # sram and mul of the target vta, which this driver refuses: it is opened without them.
+    # sram and mul of the target vta, which this driver refuses: it is opened without them, which a line says.
     def test_a_driver_need_not_know_the_options_of_the_plans_target(self):
         plan = self.folder / "vta.qplan"
         self.succeed("pack", DIGITS, "-o", plan, "--target", "vta, cpu", "--no-cost-gate")
         result = self.run_command("run", plan, "--input", DIGITS_INPUT, "--driver", self.device)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("takes programs of format 'QOP1', those of the plan for 'vta' are 'VTA1'", result.stderr)
+        self.assertIn(f"qplan: npu: --driver {self.device}: refused the options 'sram=default,mul=on' of the plan's "
+                      "target 'vta' and was opened without them: ", result.stderr)
+        self.assertIn("an option is not known; known: window", result.stderr)
+        # It knows the plan's option: nothing is dropped, and nothing is said. The user's own mistake is an error.
+        known = self.pack(DIGITS, ",window=8")
+        result = self.run_command("run", known, "--input", DIGITS_INPUT, "--driver", self.device)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        result = self.run_command("run", plan, "--input", DIGITS_INPUT, "--driver", f"{self.device},speed=2")
+        self.assertEqual(result.returncode, 1)
+        self.assertNotIn("was opened without them", result.stderr)
 
     @unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
     def test_models_give_their_golden_bytes(self):

@@ -149,9 +149,11 @@ class RunOnDevices(NpuTest):
 
     @needs_drivers
     def test_libraries(self):
-        npu = self.run_digit(8, "--driver", driver("sim"), "--on-npu-failure", "fail")["npu"]
-        self.assertEqual(npu["devices"][0]["driver"], "vta-sim")
-        self.run_digit(8, "--driver", f"{driver('sim')},explore=2")
+        for options in ("", ",explore=2"):
+            out, err = self.run_loud(8, "--driver", f"{driver('sim')}{options}", "--on-npu-failure", "fail", "--json")
+            self.assertEqual(json.loads(out)["npu"]["devices"][0]["driver"], "vta-sim")
+            self.assertRegex(err, r"^qplan: npu: .*: refused the options 'sram=default,mul=on' of the plan's target 'vta'")
+            self.assertEqual(len(err.splitlines()), 1)
         given = ("run", self.npu_plan, "--input", self.digit_input(0), "--driver")
         self.refused(1, ["none.so", "No such file"], *given, self.folder / "none.so")
         self.refused(1, ["text.so", "cannot be loaded"], *given, self.file("text.so", b"hello"))
