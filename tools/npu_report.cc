@@ -143,10 +143,9 @@ uint64_t fallback_runs(const qplan_region_info& region, bool verifies) {
   return region.cpu_runs - (verifies ? std::min(region.device_runs, region.cpu_runs) : 0);
 }
 
-// What happened: every run so far was on the device; before the first, whether that will be.
-bool is_on_device(const qplan_region_info& region, bool verifies) {
-  const uint64_t cpu_runs = fallback_runs(region, verifies);
-  return region.device_runs + cpu_runs > 0 ? cpu_runs == 0 : region.on_device != 0;
+// Every run so far was on the device, and there was one.
+bool ran_on_device(const qplan_region_info& region, bool verifies) {
+  return region.device_runs > 0 && fallback_runs(region, verifies) == 0;
 }
 
 // Why a region did not run on its device, or had trouble there; "" where all went well. A device that was
@@ -158,7 +157,8 @@ std::string trouble(const qplan_region_info& region, bool verifies) {
     return plural(region.failures, "job failed", "jobs failed") + ", " + plural(cpu_runs, "run", "runs") +
            " on the cpu: " + text;
   }
-  if (is_on_device(region, verifies)) return "";
+  const bool has_run = region.device_runs + cpu_runs > 0;
+  if (has_run ? cpu_runs == 0 : region.on_device != 0) return "";
   if (region.device_runs == 0) return "on the cpu: " + text;
   return std::to_string(cpu_runs) + " of " + plural(region.device_runs + cpu_runs, "run", "runs") +
          " on the cpu: " + text;
@@ -246,8 +246,8 @@ Json npu_json(const qplan_session* session, bool verifies) {
     json["regions"].push_back({{"name", region.name},
                                {"step", region.step},
                                {"target", region.target},
-                               {"on_device", is_on_device(region, verifies)},
-                               {"next_on_device", region.on_device != 0},
+                               {"on_device", region.on_device != 0},
+                               {"ran_on_device", ran_on_device(region, verifies)},
                                {"status", qplan_status_name(region.status)},
                                {"operators", region.num_operators},
                                {"has_alternative", region.has_alternative != 0},
