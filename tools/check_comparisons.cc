@@ -259,7 +259,11 @@ void Check::explain(const Comparison& comparison, const CheckCase& inputs, const
         "input";
     return;
   }
-  outcome->first = find_first_difference(other, comparison.found, inputs, options_.reproduce);
+  // The directory holds one difference, the first: another one would replace what the first says of it.
+  const bool is_first = std::ranges::none_of(
+      outcomes_, [](const Outcome& before) { return before.first && !before.first->written.empty(); });
+  outcome->first =
+      find_first_difference(other, comparison.found, inputs, is_first ? options_.reproduce : std::string());
 }
 
 }  // namespace qplan::tools

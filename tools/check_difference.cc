@@ -148,8 +148,7 @@ class Search {
     if (before.empty())
       return write_case(directory, result->plan, *found_side_.plan, inputs_.inputs, expected_.outputs);
     write_files(directory, {{result->plan, found_side_.plan->bytes(), found_side_.plan->size()}});
-    // Names of one length sort as numbers do. Later differences write into the same directory: they need the
-    // same names.
+    // Names of one length sort as numbers do.
     const size_t width = std::max<size_t>(6, std::to_string(before.size()).size());
     const auto folder = [&](size_t run) {
       const std::string number = std::to_string(run);

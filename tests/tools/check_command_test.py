@@ -173,34 +173,45 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
 }}
 """
         plans = []
-        for largest in (60, 50):
+        for largest in (120, 110):
             model = self.file(f"sum{largest}.relay", text.format(largest=largest).encode())
             plans.append(self.folder / f"sum{largest}.qplan")
             self.succeed("pack", model, "-o", plans[-1])
         expected, found = plans
         golden, shown = self.folder / "golden", self.folder / "shown"
-        for i in range(12):  # as many as have numbers of two digits
+        for i in range(14):  # the first to differ has a number of two digits
             (golden / f"run{i:02}").mkdir(parents=True)
             (golden / f"run{i:02}" / "input0.bin").write_bytes(bytes([10, 1]))
-            (golden / f"run{i:02}" / "output0.bin").write_bytes(bytes([min(10 * (i + 1), 60), i + 1]))
+            (golden / f"run{i:02}" / "output0.bin").write_bytes(bytes([min(10 * (i + 1), 120), i + 1]))
         self.succeed("check", expected, "--expect", golden)
         report = self.different(found, "--expect", golden, "--against", expected, "--reproduce", shown)
         wrong = [c for c in report["comparisons"] if c["against"] == f"'{expected}'" and not c["within_tolerance"]]
-        self.assertEqual([c["case"] for c in wrong], [f"run{i:02}" for i in range(5, 12)])
+        self.assertEqual([c["case"] for c in wrong], [f"run{i:02}" for i in range(11, 14)])
+        self.assertEqual(["reproduced" in c["first_difference"] for c in wrong], [True, False, False])
         first = wrong[0]["first_difference"]
         self.assertEqual((first["step"], first["comparison"]["different"]), (0, 1))
         self.assertFalse(first["reproduced"]["step_alone"])  # which has the state for an input
         self.assertEqual(first["reproduced"]["plan"], "plan.qplan")
         self.assertEqual((shown / "plan.qplan").read_bytes(), found.read_bytes())
-        # The runs in their order: all are needed to see it.
+        # The runs up to the first difference, in their order: all are needed to see it.
         runs = sorted(path for path in shown.iterdir() if path.is_dir())
         self.assertEqual(len(runs), 12)
         for i, path in enumerate(runs):
-            self.assertEqual((path / "output0.bin").read_bytes(), bytes([min(10 * (i + 1), 60), i + 1]))
+            self.assertEqual((path / "output0.bin").read_bytes(), bytes([10 * (i + 1), i + 1]))
         self.succeed("check", expected, "--expect", shown)
         words = first["reproduced"]["command"].split()
         again = self.different(*words[2:])
-        self.assertEqual(sum(not c["within_tolerance"] for c in again["comparisons"]), 7)
+        self.assertEqual([c["case"] for c in again["comparisons"] if not c["within_tolerance"]], ["run000011"])
+
+    def test_of_several_differences_the_first_is_written(self):
+        expected, found = self.models_with_another_scale()
+        shown, one = self.folder / "shown", self.folder / "one"
+        self.different(found, "--against", expected, "--random", "1", "--reproduce", one)
+        report = self.different(found, "--against", f"{expected},{expected}", "--random", "3", "--reproduce", shown)
+        firsts = [comparison["first_difference"] for comparison in report["comparisons"]]
+        self.assertEqual(["reproduced" in first for first in firsts], [True] + 5 * [False])
+        for name in ("input0.bin", "output0.bin", "step1.qplan"):
+            self.assertEqual((shown / name).read_bytes(), (one / name).read_bytes())
 
     @needs_faulty
     def test_a_planted_kernel_fault_is_found_and_shown(self):
