@@ -5,6 +5,7 @@ usage: install_test.py CMAKE BUILD_DIRECTORY [unittest's arguments]
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -196,6 +197,25 @@ class Install(unittest.TestCase):
         driver = self.build_project(REPOSITORY / "samples" / "npu_driver_skeleton", "skeleton") / "libnpu_skeleton.so"
         text = self.run_command(self.prefix / "bin" / "qplan-npu-conformance", driver)
         self.assertIn(" 0 failed, 0 skipped", text)
+
+    def test_the_first_ten_minutes_of_a_port(self):
+        page = (REPOSITORY / "docs" / "porting-npu.md").read_text()
+        section = page[page.index("## The first ten minutes"):]
+        block, prose = section.split("```\n")[1], section.split("```\n")[2]
+        folder = self.folder / "port"
+        folder.mkdir()
+        for name in ("samples", "tests"):
+            (folder / name).symlink_to(REPOSITORY / name)
+        environment = dict(os.environ, PATH=f"{self.prefix / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        lines = block.replace("\\\n", " ").replace("=PREFIX", f"='{self.prefix}'").splitlines()
+        self.assertEqual(len(lines), 5)
+        first = " ".join(prose.split("\n\n")[0].split())
+        claims = re.findall(r"`(\d+ checks, [^`]*|skeleton \d+[^`]*|\d+ of [^`]*)`", first)
+        self.assertEqual(len(claims), 3)
+        for commands in (lines, lines[1:]):  # the second time as after a change
+            printed = "".join(self.run_command("bash", "-c", line, cwd=folder, env=environment) for line in commands)
+            for claim in claims:
+                self.assertIn(claim, printed)
 
     def test_components(self):
         source = self.folder / "host_source"
