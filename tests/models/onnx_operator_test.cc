@@ -295,58 +295,5 @@ TEST(OnnxOperator, ProductsThatQuantizeTheirInput) {
               expected, "MatMulIntegerToFloat");
 }
 
-struct Transposed {
-  int64_t groups = 1, stride = 1, pad = 0, dilation = 1, output_padding = 0;
-};
-
-// Each element of the data adds a window of products to the output.
-void expect_conv_transpose(const Transposed& t) {
-  constexpr int64_t kIn = 4, kOut = 6, kHeight = 3, kWidth = 4, kKernel = 3;
-  const int64_t of_group = kOut / t.groups;
-  std::vector<float> x(kIn * kHeight * kWidth), w(static_cast<size_t>(kIn * of_group * kKernel * kKernel));
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 11) - 5;
-  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 5 % 13) - 6;
-  const auto size = [&](int64_t extent) {
-    return t.stride * (extent - 1) + t.output_padding + (kKernel - 1) * t.dilation + 1 - 2 * t.pad;
-  };
-  const int64_t height = size(kHeight), width = size(kWidth);
-  std::vector<double> expected(static_cast<size_t>(kOut * height * width));
-  for (int64_t i = 0; i < kIn; ++i) {
-    for (int64_t y = 0; y < kHeight; ++y) {
-      for (int64_t z = 0; z < kWidth; ++z) {
-        for (int64_t o = 0; o < of_group; ++o) {
-          for (int64_t k = 0; k < kKernel * kKernel; ++k) {
-            const int64_t oy = y * t.stride + k / kKernel * t.dilation - t.pad;
-            const int64_t ox = z * t.stride + k % kKernel * t.dilation - t.pad;
-            if (oy < 0 || oy >= height || ox < 0 || ox >= width) continue;
-            const int64_t channel = i / (kIn / t.groups) * of_group + o;
-            expected[static_cast<size_t>((channel * height + oy) * width + ox)] +=
-                static_cast<double>(x[static_cast<size_t>((i * kHeight + y) * kWidth + z)]) *
-                static_cast<double>(w[static_cast<size_t>((i * of_group + o) * kKernel * kKernel + k)]);
-          }
-        }
-      }
-    }
-  }
-  const auto weights = [&](OnnxBuilder& b, Names& inputs) {
-    b.constant<float>("w", kFloat, {kIn, of_group, kKernel, kKernel}, w);
-    inputs.push_back("w");
-  };
-  const std::vector<Message> attributes = {
-      attr_int("group", t.groups), attr_ints("strides", {t.stride, t.stride}),
-      attr_ints("pads", {t.pad, t.pad, t.pad, t.pad}), attr_ints("dilations", {t.dilation, t.dilation}),
-      attr_ints("output_padding", {t.output_padding, t.output_padding})};
-  expect_near(run<float>({"ConvTranspose", attributes}, kFloat, {1, kIn, kHeight, kWidth}, x, weights),
-              expected, "ConvTranspose");
-}
-
-TEST(OnnxOperator, ConvTransposeAddsWindows) {
-  expect_conv_transpose({});
-  expect_conv_transpose({.stride = 2});
-  expect_conv_transpose({.stride = 2, .pad = 1, .output_padding = 1});
-  expect_conv_transpose({.groups = 2, .stride = 3, .pad = 1});
-  expect_conv_transpose({.pad = 3, .dilation = 2});
-}
-
 }  // namespace
 }  // namespace qplan::testing::onnx_operator_test

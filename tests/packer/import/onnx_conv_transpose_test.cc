@@ -30,9 +30,13 @@ TEST(OnnxConvTranspose, Pads) {
   EXPECT_EQ(last_line(model({attr_ints("pads", {1, 0, 2, 1})})), "padding=[1, 2, 0, 1]");
   EXPECT_EQ(last_line(model({attr_ints("pads", {1, 0, 2, 1}), attr_string("auto_pad", "VALID")})),
             "padding=[2, 2, 2, 2]");
-  // 6 outputs without pads, 5 asked for: one pad, after the data.
-  EXPECT_EQ(last_line(model({attr_ints("output_shape", {5, 6})})), "padding=[2, 2, 1, 2]");
-  EXPECT_EQ(last_line(model({attr_ints("output_shape", {1, 1, 5, 6})})), "padding=[2, 2, 1, 2]");
+  // 6 outputs without pads, 5 asked for: one pad, before the output except under SAME_UPPER.
+  EXPECT_EQ(last_line(model({attr_ints("output_shape", {5, 6})})), "padding=[1, 2, 2, 2]");
+  EXPECT_EQ(last_line(model({attr_ints("output_shape", {1, 1, 5, 6})})), "padding=[1, 2, 2, 2]");
+  EXPECT_EQ(last_line(model({attr_ints("output_shape", {5, 6}), attr_string("auto_pad", "SAME_UPPER")})),
+            "padding=[2, 2, 1, 2]");
+  // More than there are: they follow the others.
+  EXPECT_EQ(last_line(model({attr_ints("output_shape", {7, 9})})), "padding=[2, 2, 3, 5]");
 }
 
 TEST(OnnxConvTranspose, AttributesOutOfRangeAreRefused) {
@@ -44,16 +48,20 @@ TEST(OnnxConvTranspose, AttributesOutOfRangeAreRefused) {
                  "attribute 'output_shape' has 1 values, expected 2 or 4");
   expect_invalid(
       model({attr_ints("output_shape", {kLeast, 5})}),
-      "attribute 'output_shape' is [-9223372036854775808, 5], expected values from 1 to 2147483648");
+      "attribute 'output_shape' is [-9223372036854775808, 5], expected values from 1 to 2147483647");
   expect_invalid(model({attr_ints("pads", {kLeast, 0, 0, 0})}),
-                 "attribute 'pads' is [-9223372036854775808, 0, 0, 0], expected values from -1048576 to "
-                 "1048576");
+                 "attribute 'pads' is [-9223372036854775808, 0, 0, 0], expected values from -2147483648 to "
+                 "2147483648");
   expect_invalid(model({attr_ints("strides", {0, 1})}),
-                 "stride 0, dilation 1 and output padding 0, expected at least 1, 1 and 0");
+                 "attribute 'strides' is [0, 1], expected values from 1 to 2147483648");
+  expect_invalid(model({attr_ints("output_padding", {0, -1})}),
+                 "attribute 'output_padding' is [0, -1], expected values from 0 to 2147483648");
+  expect_invalid(model({attr_string("auto_pad", "SAME")}),
+                 "attribute 'auto_pad' is 'SAME', expected 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'");
   expect_invalid(model({attr_ints("dilations", {1})}), "attribute 'dilations' has 1 values, expected 2");
   expect_invalid(model({attr_ints("kernel_shape", {3, 2})}),
-                 "attribute 'kernel_shape' is [3, 2], but the weights are [1, 1, 3, 3]");
-  expect_invalid(model({}, {1, 1, 0, 3}), "the weights are [1, 1, 0, 3], expected extents of at least 1");
+                 "attribute 'kernel_shape' is [3, 2], but the weights have [3, 3]");
+  expect_invalid(model({}, {1, 1, 0, 3}), "the weights have a window of 0, expected 1 to 2147483648");
 }
 
 }  // namespace

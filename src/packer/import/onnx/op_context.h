@@ -155,12 +155,14 @@ Value without_height(const OpContext& op, const Value& value, const Value& data)
 // file, for the message: "3 or 4".
 ir::Ints spatial(const ir::Shape& shape, Layout layout, const char* ranks);
 
-// A window along one axis of `extent` elements, which it fits. By default: of an axis that it leaves as it
-// is.
+// A window along one axis of `extent` elements. The default window leaves an axis of one element as it is.
 struct WindowAxis {
   int64_t extent = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
 
+  // Splits `total` elements of padding; the end or the beginning of the data gets the odd one.
+  void split_pads(int64_t total, bool is_odd_at_end);
   int64_t covered() const { return (kernel - 1) * dilation + 1; }
+  // Only for a window that fits the padded data.
   int64_t outputs() const { return (extent + pad_begin + pad_end - covered()) / stride + 1; }
 };
 struct Window {
@@ -168,13 +170,27 @@ struct Window {
   bool has_ceil_padding = false;  // some of the padding is there only for attribute ceil_mode
 
   bool has_dilations() const;
-  // The attributes of operators over height and width, the last two axes: kernel_name, strides, padding.
+  // The attributes of operators over height and width, the last two axes: kernel_name, strides, padding, and
+  // dilation if one of the two has any.
   ir::Attrs plane_attrs(const char* kernel_name) const;
 };
-// extents: of the data's axes. kernel: the weights' extents; where it is empty attribute kernel_shape must be
-// there. Reads auto_pad, ceil_mode, dilations, kernel_shape, pads, strides.
+
+// The largest number of a window that the IR accepts; sums and products of two such numbers do not wrap.
+inline constexpr int64_t kMaxWindow = int64_t{1} << 31;
+
+enum class AutoPad : uint8_t { kNotSet, kValid, kSameUpper, kSameLower };
+struct WindowAttributes {
+  std::vector<WindowAxis> axes;  // with the pads of attribute pads if auto_pad is kNotSet, else without pads
+  AutoPad auto_pad;
+};
+// Reads auto_pad, dilations, kernel_shape, pads, strides. extents: of the data's axes. kernel: the weights'
+// extents; if it is empty, the node must have attribute kernel_shape. least_pad: 0 or -kMaxWindow.
+WindowAttributes read_window_attributes(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel,
+                                        int64_t least_pad);
+// The window that these attributes and ceil_mode mean. It fits the padded data.
 Window read_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel);
-// Over height and width. one_axis: the file has attributes of the width alone.
+// The same for height and width: `extents` has both, `kernel` has both or is empty, and the result has both.
+// one_axis: the attributes of the file are of the width alone, and the height becomes a default WindowAxis.
 Window read_plane_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel, bool one_axis);
 
 // Layers over depth, height and width, of data [n, c, d, h, w]: Conv with its bias, and pools.

@@ -3,33 +3,38 @@
 // QuantizeLinear.
 #include <algorithm>
 
+#include "src/base/checked.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::onnx {
 namespace {
 
-struct Axis {
-  int64_t extent, kernel, stride, dilation, pad_begin, pad_end, output_padding;
+// The axis of the data, with the stride and the pads of the outputs. Negative pads are outputs that no window
+// reaches.
+struct Axis : WindowAxis {
+  int64_t output_padding = 0;
 
-  int64_t window() const { return (kernel - 1) * dilation + 1; }
+  // How many outputs there are without pads.
+  int64_t natural() const { return stride * (extent - 1) + output_padding + covered(); }
   // Elements of the spread data, [0, extent * stride), that outputs read before its first and after its last
   // one; negative where they read less than all.
-  int64_t before() const { return window() - 1 - pad_begin; }
-  int64_t after() const { return window() - 1 - pad_end + output_padding - (stride - 1); }
+  int64_t before() const { return covered() - 1 - pad_begin; }
+  int64_t after() const { return covered() - 1 - pad_end + output_padding - (stride - 1); }
 };
 
-int64_t entry(const std::optional<ir::Ints>& values, size_t i, size_t count, int64_t fallback,
-              const char* name) {
-  if (!values) return fallback;
-  if (values->size() != count)
-    invalid(cat("attribute '", name, "' has ", values->size(), " values, expected ", count));
-  constexpr int64_t kMost = int64_t{1} << 20;
-  if ((*values)[i] < -kMost || (*values)[i] > kMost) {
-    invalid(cat("attribute '", name, "' is ", to_text(*values), ", expected values from ", -kMost, " to ",
-                kMost));
+// Attribute output_padding.
+ir::Ints output_padding_of(const OpContext& op, size_t count) {
+  const ir::Ints padding = op.attr_ints("output_padding").value_or(ir::Ints(count, 0));
+  if (padding.size() != count)
+    invalid(cat("attribute 'output_padding' has ", padding.size(), " values, expected ", count));
+  for (const int64_t value : padding) {
+    if (value < 0 || value > kMaxWindow) {
+      invalid(cat("attribute 'output_padding' is ", to_text(padding), ", expected values from 0 to ",
+                  kMaxWindow));
+    }
   }
-  return (*values)[i];
+  return padding;
 }
 
 // The extents that attribute output_shape asks for, of the `count` spatial axes; it may have all axes.
@@ -40,52 +45,44 @@ std::optional<ir::Ints> asked_extents(const OpContext& op, size_t count) {
     invalid(
         cat("attribute 'output_shape' has ", shape->size(), " values, expected ", count, " or ", count + 2));
   }
-  constexpr int64_t kMost = int64_t{1} << 31;
   const ir::Ints extents(shape->end() - static_cast<int64_t>(count), shape->end());
   for (const int64_t extent : extents) {
-    if (extent < 1 || extent > kMost) {
-      invalid(cat("attribute 'output_shape' is ", to_text(*shape), ", expected values from 1 to ", kMost));
+    if (extent < 1 || extent >= kMaxWindow) {
+      invalid(cat("attribute 'output_shape' is ", to_text(*shape), ", expected values from 1 to ",
+                  kMaxWindow - 1));
     }
   }
   return extents;
 }
 
+// Chooses the pads that leave so many outputs. ONNX has no rule for more outputs than the natural ones: they
+// follow the others, as in its conformance case convtranspose_output_shape.
+void pad_for(int64_t outputs, bool is_odd_at_end, Axis* axis) {
+  const int64_t total = axis->natural() - outputs;
+  axis->split_pads(std::max<int64_t>(total, 0), is_odd_at_end);
+  if (total < 0) axis->pad_end = total;
+}
+
 // Axes of height and width; of one axis the width.
 std::vector<Axis> read_axes(const OpContext& op, const ir::Shape& data, const ir::Shape& weights) {
   const size_t count = data.size() - 2;
-  const auto strides = op.attr_ints("strides"), dilations = op.attr_ints("dilations"),
-             given_pads = op.attr_ints("pads"), padding = op.attr_ints("output_padding"),
-             shape = asked_extents(op, count), kernel = op.attr_ints("kernel_shape");
-  const std::string mode = op.attr_string("auto_pad", "NOTSET");
-  if (mode != "NOTSET" && mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER")
-    invalid("attribute 'auto_pad' is " + quoted(mode));
-  const auto pads = mode == "VALID" ? std::nullopt : given_pads;
+  const WindowAttributes window = read_window_attributes(op, {data.begin() + 2, data.end()},
+                                                         {weights.begin() + 2, weights.end()}, -kMaxWindow);
+  const ir::Ints padding = output_padding_of(op, count);
+  const auto shape = asked_extents(op, count);
+  const bool is_upper = window.auto_pad == AutoPad::kSameUpper;
+  const bool is_same = is_upper || window.auto_pad == AutoPad::kSameLower;
   std::vector<Axis> axes;
   for (size_t i = 0; i < count; ++i) {
-    Axis axis{.extent = data[i + 2],
-              .kernel = weights[i + 2],
-              .stride = entry(strides, i, count, 1, "strides"),
-              .dilation = entry(dilations, i, count, 1, "dilations"),
-              .pad_begin = entry(pads, i, 2 * count, 0, "pads"),
-              .pad_end = entry(pads, i + count, 2 * count, 0, "pads"),
-              .output_padding = entry(padding, i, count, 0, "output_padding")};
-    if (entry(kernel, i, count, axis.kernel, "kernel_shape") != axis.kernel)
-      invalid(
-          cat("attribute 'kernel_shape' is ", to_text(*kernel), ", but the weights are ", to_text(weights)));
-    if (axis.kernel < 1)
-      invalid(cat("the weights are ", to_text(weights), ", expected extents of at least 1"));
-    if (axis.stride < 1 || axis.dilation < 1 || axis.output_padding < 0) {
-      invalid(cat("stride ", axis.stride, ", dilation ", axis.dilation, " and output padding ",
-                  axis.output_padding, ", expected at least 1, 1 and 0"));
+    Axis axis{window.axes[i], padding[i]};
+    int64_t spread = 0;
+    if (!checked_mul(axis.extent, axis.stride, &spread) || std::max(spread, axis.covered()) > kMaxWindow) {
+      throw Unsupported{cat("an axis of ", axis.extent, ", stride ", axis.stride, " and a window of ",
+                            axis.covered(), ", more than ", kMaxWindow, " elements")};
     }
-    if (shape || mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      const int64_t size = shape ? (*shape)[i] : axis.extent * axis.stride;
-      const int64_t total =
-          std::max<int64_t>(axis.stride * (axis.extent - 1) + axis.output_padding + axis.window() - size, 0);
-      const bool is_upper = mode == "SAME_UPPER" || (shape && mode != "SAME_LOWER");
-      axis.pad_begin = is_upper ? total / 2 : total - total / 2;
-      axis.pad_end = total - axis.pad_begin;
-    }
+    if (shape || is_same) pad_for(shape ? (*shape)[i] : spread, is_upper, &axis);
+    if (const int64_t outputs = axis.natural() - axis.pad_begin - axis.pad_end; outputs >= kMaxWindow)
+      throw Unsupported{cat("an output axis of ", outputs, " elements, more than ", kMaxWindow - 1)};
     axes.push_back(axis);
   }
   return axes;
@@ -124,7 +121,7 @@ void import_conv_transpose(const OpContext& op) {
   if (rank != 3 && rank != 4) throw Unsupported{cat("data of rank ", rank, "; reshape it to rank 3 or 4")};
   if (op.shape(op.input(1)).size() != rank) invalid(cat("the weights are ", op.type(op.input(1))));
   std::vector<Axis> axes = read_axes(op, op.shape(op.input(0)), op.shape(op.input(1)));
-  if (rank == 3) axes.insert(axes.begin(), Axis{1, 1, 1, 1, 0, 0, 0});
+  if (rank == 3) axes.insert(axes.begin(), Axis{});
   const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
   const int64_t groups = op.attr_int("group", 1);
   if (groups < 1 || op.shape(data)[1] != op.shape(weights)[0] || op.shape(data)[1] % groups != 0)
@@ -141,11 +138,15 @@ void import_conv_transpose(const OpContext& op) {
   if (begin != ir::Ints{0, 0} || end != ir::Ints{s[2], s[3]}) {
     wide = op.emit("strided_slice", {wide}, {{"begin", begin}, {"end", end}, {"axes", ir::Ints{2, 3}}});
   }
-  ir::Attrs attrs{{"padding", ir::Ints{padded(axes[0].before()), padded(axes[1].before()),
-                                       padded(axes[0].after()), padded(axes[1].after())}},
-                  {"dilation", ir::Ints{axes[0].dilation, axes[1].dilation}},
-                  {"channels", channels},
-                  {"kernel_size", ir::Ints{axes[0].kernel, axes[1].kernel}}};
+  Window window;
+  for (const Axis& axis : axes) {
+    window.axes.push_back({.kernel = axis.kernel,
+                           .dilation = axis.dilation,
+                           .pad_begin = padded(axis.before()),
+                           .pad_end = padded(axis.after())});
+  }
+  ir::Attrs attrs = window.plane_attrs("kernel_size");
+  attrs.set("channels", channels);
   if (groups != 1) attrs.set("groups", groups);
   Value result = op.emit("nn.conv2d", {wide, turned_weights(op, weights, groups)}, std::move(attrs));
   if (op.has_input(2)) result = op.emit("nn.bias_add", {result, op.input(2)}, {{"axis", int64_t{1}}});

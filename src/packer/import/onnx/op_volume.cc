@@ -91,8 +91,6 @@ Value volume_conv(const OpContext& op, const Value& data, const Value& weights) 
   const Window window = read_window(op, axes_of(s), {k[2], k[3], k[4]});
   const std::vector<WindowAxis>& axes = window.axes;
   ir::Attrs attrs = window.plane_attrs("kernel_size");
-  if (axes[1].dilation != 1 || axes[2].dilation != 1)
-    attrs.set("dilation", ir::Ints{axes[1].dilation, axes[2].dilation});
   if (const int64_t groups = op.attr_int("group", 1); groups != 1) attrs.set("groups", groups);
   attrs.set("channels", k[0]);
   const Value frames = gathered_frames(op, data, axes[0]);

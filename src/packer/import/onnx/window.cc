@@ -7,9 +7,6 @@
 namespace qplan::onnx {
 namespace {
 
-// The largest number that the IR accepts; sums and products of two such numbers do not wrap.
-constexpr int64_t kMaxWindow = int64_t{1} << 31;
-
 // The attribute's values, `count` or none.
 std::optional<ir::Ints> window_attr(const OpContext& op, const char* name, size_t count, int64_t least) {
   std::optional<ir::Ints> values = op.attr_ints(name);
@@ -30,13 +27,12 @@ std::optional<ir::Ints> window_attr(const OpContext& op, const char* name, size_
 // data.
 void pad_same(bool is_upper, WindowAxis* axis) {
   const int64_t outputs = (axis->extent - 1) / axis->stride + 1;
-  const int64_t total = std::max<int64_t>((outputs - 1) * axis->stride + axis->covered() - axis->extent, 0);
-  axis->pad_begin = is_upper ? total / 2 : total - total / 2;
-  axis->pad_end = total - axis->pad_begin;
+  const int64_t total = (outputs - 1) * axis->stride + axis->covered() - axis->extent;
+  axis->split_pads(std::max<int64_t>(total, 0), is_upper);
 }
 
 // Adds padding after the data for the last, incomplete window, unless that window would begin in the padding.
-// Whether it added any.
+// Returns whether it added any.
 bool pad_ceil(WindowAxis* axis) {
   const int64_t padded = axis->extent + axis->pad_begin + axis->pad_end;
   int64_t outputs = (padded - axis->covered() + axis->stride - 1) / axis->stride + 1;
@@ -44,6 +40,16 @@ bool pad_ceil(WindowAxis* axis) {
   const int64_t missing = (outputs - 1) * axis->stride + axis->covered() - padded;
   if (missing > 0) axis->pad_end += missing;
   return missing > 0;
+}
+
+AutoPad auto_pad_of(const OpContext& op) {
+  const std::string mode = op.attr_string("auto_pad", "NOTSET");
+  if (mode == "NOTSET") return AutoPad::kNotSet;
+  if (mode == "VALID") return AutoPad::kValid;
+  if (mode == "SAME_UPPER") return AutoPad::kSameUpper;
+  if (mode == "SAME_LOWER") return AutoPad::kSameLower;
+  invalid(cat("attribute 'auto_pad' is ", quoted(mode),
+              ", expected 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'"));
 }
 
 }  // namespace
@@ -72,47 +78,61 @@ Value without_height(const OpContext& op, const Value& value, const Value& data)
   return op.reshape(value, shape);
 }
 
+void WindowAxis::split_pads(int64_t total, bool is_odd_at_end) {
+  pad_begin = is_odd_at_end ? total / 2 : total - total / 2;
+  pad_end = total - pad_begin;
+}
+
 bool Window::has_dilations() const {
   return std::ranges::any_of(axes, [](const WindowAxis& axis) { return axis.dilation != 1; });
 }
 
 ir::Attrs Window::plane_attrs(const char* kernel_name) const {
   const WindowAxis &h = axes.at(axes.size() - 2), &w = axes.back();
-  return {{kernel_name, ir::Ints{h.kernel, w.kernel}},
-          {"strides", ir::Ints{h.stride, w.stride}},
-          {"padding", ir::Ints{h.pad_begin, w.pad_begin, h.pad_end, w.pad_end}}};
+  ir::Attrs attrs{{kernel_name, ir::Ints{h.kernel, w.kernel}},
+                  {"strides", ir::Ints{h.stride, w.stride}},
+                  {"padding", ir::Ints{h.pad_begin, w.pad_begin, h.pad_end, w.pad_end}}};
+  if (h.dilation != 1 || w.dilation != 1) attrs.set("dilation", ir::Ints{h.dilation, w.dilation});
+  return attrs;
 }
 
-Window read_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel) {
+WindowAttributes read_window_attributes(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel,
+                                        int64_t least_pad) {
   const size_t count = extents.size();
   const auto shape = window_attr(op, "kernel_shape", count, 1),
              strides = window_attr(op, "strides", count, 1),
-             dilations = window_attr(op, "dilations", count, 1), pads = window_attr(op, "pads", 2 * count, 0);
+             dilations = window_attr(op, "dilations", count, 1),
+             pads = window_attr(op, "pads", 2 * count, least_pad);
   if (!shape && kernel.empty()) invalid("attribute 'kernel_shape' is missing");
   if (shape && !kernel.empty() && *shape != kernel)
     invalid(cat("attribute 'kernel_shape' is ", to_text(*shape), ", but the weights have ", to_text(kernel)));
-  const std::string mode = op.attr_string("auto_pad", "NOTSET");
-  const bool is_same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
-  if (!is_same && mode != "NOTSET" && mode != "VALID") {
-    invalid(cat("attribute 'auto_pad' is ", quoted(mode),
-                ", expected 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'"));
-  }
-  const bool has_ceil = op.attr_int("ceil_mode", 0) != 0 && !is_same;
-  Window window;
+  WindowAttributes result{.axes = {}, .auto_pad = auto_pad_of(op)};
+  const bool has_pads = result.auto_pad == AutoPad::kNotSet;
+  const auto entry = [](const std::optional<ir::Ints>& values, size_t at, int64_t fallback) {
+    return values ? (*values)[at] : fallback;
+  };
   for (size_t i = 0; i < count; ++i) {
-    const auto entry = [&](const std::optional<ir::Ints>& values, size_t at, int64_t fallback) {
-      return values ? (*values)[at] : fallback;
-    };
-    const bool has_pads = mode == "NOTSET";
-    WindowAxis axis{.extent = extents[i],
-                    .kernel = kernel.empty() ? (*shape)[i] : kernel[i],
-                    .stride = entry(strides, i, 1),
-                    .dilation = entry(dilations, i, 1),
-                    .pad_begin = has_pads ? entry(pads, i, 0) : 0,
-                    .pad_end = has_pads ? entry(pads, i + count, 0) : 0};
+    const WindowAxis axis{.extent = extents[i],
+                          .kernel = kernel.empty() ? (*shape)[i] : kernel[i],
+                          .stride = entry(strides, i, 1),
+                          .dilation = entry(dilations, i, 1),
+                          .pad_begin = has_pads ? entry(pads, i, 0) : 0,
+                          .pad_end = has_pads ? entry(pads, i + count, 0) : 0};
     if (axis.kernel < 1 || axis.kernel > kMaxWindow)
       invalid(cat("the weights have a window of ", axis.kernel, ", expected 1 to ", kMaxWindow));
-    if (is_same) pad_same(mode == "SAME_UPPER", &axis);
+    result.axes.push_back(axis);
+  }
+  return result;
+}
+
+Window read_window(const OpContext& op, const ir::Ints& extents, const ir::Ints& kernel) {
+  WindowAttributes attributes = read_window_attributes(op, extents, kernel, 0);
+  const bool is_upper = attributes.auto_pad == AutoPad::kSameUpper;
+  const bool is_same = is_upper || attributes.auto_pad == AutoPad::kSameLower;
+  const bool has_ceil = op.attr_int("ceil_mode", 0) != 0 && !is_same;
+  Window window;
+  for (WindowAxis& axis : attributes.axes) {
+    if (is_same) pad_same(is_upper, &axis);
     if (axis.extent + axis.pad_begin + axis.pad_end < axis.covered()) {
       invalid(cat("a window of ", axis.covered(), " does not fit an axis of ", axis.extent, " with pads ",
                   axis.pad_begin, " and ", axis.pad_end));
