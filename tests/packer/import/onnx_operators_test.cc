@@ -161,6 +161,36 @@ TEST(OnnxConv, OtherRanksAndBrokenWindows) {
             kInvalid + "node 0 Conv 'y': nn.conv2d 'y': attribute 'groups' is 0, expected at least 1");
 }
 
+// ONNX has weights of the data's rank: a kernel of height 1 more, or of one axis less, is another model.
+TEST(OnnxConv, WeightsHaveTheRankOfTheData) {
+  const struct {
+    std::vector<int64_t> data, weights;
+    const char* reason;
+  } cases[] = {
+      {{1, 1, 7}, {1, 1, 1, 3}, "(1, 1, 1, 3), float32], expected rank 3"},
+      {{1, 1, 7, 7}, {1, 1, 3}, "(1, 1, 3), float32], expected rank 4"},
+      {{1, 1, 7, 7}, {1, 1, 1, 3, 1}, "(1, 1, 1, 3, 1), float32], expected rank 4"},
+  };
+  for (const auto& [data, weights, reason] : cases) {
+    OnnxBuilder b;
+    b.input("x", kFloat, data).constant("w", kFloat, weights, std::vector<float>(3));
+    b.node("Conv", {"x", "w"}, {"y"}).graph().message(12, Message().bytes(1, "y"));
+    EXPECT_EQ(refusal(b), kInvalid + "node 0 Conv 'y': the weights are Tensor[" + reason);
+    OnnxBuilder integer;
+    integer.input("x", kUint8, data).constant("w", kUint8, weights, std::vector<uint8_t>(3));
+    integer.node("ConvInteger", {"x", "w"}, {"y"}).graph().message(12, Message().bytes(1, "y"));
+    EXPECT_NE(refusal(integer).find("ConvInteger 'y': the weights are"), std::string::npos)
+        << refusal(integer);
+    OnnxBuilder quantized;
+    quantized.input("x", kInt8, data).scale("s", 1).zero_point("z", 0);
+    quantized.constant("w", kInt8, weights, std::vector<int8_t>(3));
+    quantized.node("QLinearConv", {"x", "s", "z", "w", "s", "z", "s", "z"}, {"y"});
+    quantized.graph().message(12, Message().bytes(1, "y"));
+    EXPECT_NE(refusal(quantized).find("QLinearConv 'y': the weights are"), std::string::npos)
+        << refusal(quantized);
+  }
+}
+
 TEST(OnnxQLinearConv, BecomesIntegersAtOnce) {
   for (const bool bias : {false, true}) {
     OnnxBuilder b;

@@ -55,22 +55,28 @@ Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail&
 // Conv and QLinearConv over height and width. Weights are OIHW, whatever the layout of the data.
 namespace {
 
-// data and weights: with a height. one_axis: the model's have none.
-ir::Attrs conv_attrs(const OpContext& op, const Value& data, const Value& weights, Layout layout,
-                     bool one_axis, const char* ranks) {
-  const ir::Ints extents = spatial(op.shape(data), layout, ranks);
-  const ir::Shape& kernel = op.shape(weights);
-  if (kernel.size() != 4 || (one_axis && kernel[2] != 1))
-    invalid(cat("the weights are ", op.type(weights), ", expected rank ", one_axis ? 3 : 4));
-  if (kernel[0] < 1) invalid(cat("the weights are ", op.type(weights), ", expected an output channel"));
-  const Window window = read_plane_window(op, extents, {kernel[2], kernel[3]}, one_axis);
-  ir::Attrs attrs = window.plane_attrs("kernel_size");
-  if (window.has_dilations())
-    attrs.set("dilation", ir::Ints{window.axes[0].dilation, window.axes[1].dilation});
+// The operands of a convolution, both with a height, and its attributes.
+struct PlaneConv {
+  Value data, weights;
+  ir::Attrs attrs;
+};
+
+// weights: which input they are. ranks: those that the data may have, for the message.
+PlaneConv plane_conv(const OpContext& op, size_t weights, Layout layout, const char* ranks) {
+  const size_t rank = op.shape(op.input(0)).size();
+  PlaneConv conv{.data = with_height(op, op.input(0)), .weights = {}, .attrs = {}};
+  const ir::Ints extents = spatial(op.shape(conv.data), layout, ranks);
+  const ir::TensorType& type = op.type(op.input(weights));
+  if (type.shape.size() != rank) invalid(cat("the weights are ", type, ", expected rank ", rank));
+  if (type.shape[0] < 1) invalid(cat("the weights are ", type, ", expected an output channel"));
+  conv.weights = with_height(op, op.input(weights));
+  const ir::Shape& kernel = op.shape(conv.weights);
+  const Window window = read_plane_window(op, extents, {kernel[2], kernel[3]}, rank == 3);
+  ir::Attrs& attrs = conv.attrs = window.plane_attrs("kernel_size");
   if (const int64_t groups = op.attr_int("group", 1); groups != 1) attrs.set("groups", groups);
   attrs.set("channels", kernel[0]);
   if (layout != Layout::kNchw) attrs.set("data_layout", layout_name(layout));
-  return attrs;
+  return conv;
 }
 
 }  // namespace
@@ -79,10 +85,8 @@ void import_conv(const OpContext& op) {
   op.expect_counts(2, 3);
   const size_t rank = op.shape(op.input(0)).size();
   if (rank == 5) return op.define(0, volume_conv(op, op.input(0), op.input(1)));
-  const bool one_axis = rank == 3;
-  const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(1));
-  Value result = op.emit("nn.conv2d", {data, weights},
-                         conv_attrs(op, data, weights, Layout::kNchw, one_axis, "3, 4 or 5"));
+  PlaneConv conv = plane_conv(op, 1, Layout::kNchw, "3, 4 or 5");
+  Value result = op.emit("nn.conv2d", {conv.data, conv.weights}, std::move(conv.attrs));
   if (op.has_input(2)) result = op.emit("nn.bias_add", {result, op.input(2)}, {{"axis", int64_t{1}}});
   op.define(0, without_height(op, result, op.input(0)));
 }
@@ -90,13 +94,13 @@ void import_conv(const OpContext& op) {
 void import_qlinear_conv(const OpContext& op) {
   op.expect_counts(8, 9);
   const Layout layout = layout_of(op);
-  const bool one_axis = op.shape(op.input(0)).size() == 3;
-  if (one_axis && layout != Layout::kNchw) throw Unsupported{"channels_last data of rank 3"};
-  const Value data = with_height(op, op.input(0)), weights = with_height(op, op.input(3));
+  if (op.shape(op.input(0)).size() == 3 && layout != Layout::kNchw)
+    throw Unsupported{"channels_last data of rank 3"};
+  PlaneConv conv = plane_conv(op, 3, layout, layout == Layout::kNchw ? "3 or 4" : "4");
   const QParams input = op.per_tensor_qparams(1), kernel = op.qparams(4);
-  const Value accumulator =
-      op.emit("qnn.conv2d", {data, weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
-              conv_attrs(op, data, weights, layout, one_axis, layout == Layout::kNchw ? "3 or 4" : "4"));
+  const Value accumulator = op.emit(
+      "qnn.conv2d", {conv.data, conv.weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
+      std::move(conv.attrs));
   MatmulTail tail;
   tail.input = input;
   tail.kernel = kernel;
@@ -183,10 +187,7 @@ Value padded_with(const OpContext& op, const Value& data, const Value& zero_poin
 
 void import_conv_integer(const OpContext& op) {
   op.expect_counts(2, 4);
-  const bool one_axis = op.shape(op.input(0)).size() == 3;
-  Value data = with_height(op, op.input(0));
-  const Value weights = with_height(op, op.input(1));
-  ir::Attrs attrs = conv_attrs(op, data, weights, Layout::kNchw, one_axis, "3 or 4");
+  auto [data, weights, attrs] = plane_conv(op, 1, Layout::kNchw, "3 or 4");
   if (!has_computed_zero_point(op)) {
     const Value result = op.emit("qnn.conv2d", integer_operands(op, data, weights), std::move(attrs));
     return op.define(0, without_height(op, result, op.input(0)));
