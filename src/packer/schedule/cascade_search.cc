@@ -135,12 +135,12 @@ class CascadeSearch {
 
   // The time of a step with a residual may also come from those of its two layers.
   std::optional<uint64_t> time_of(uint32_t step, const TuningLog& tuning) const {
-    const std::optional<uint64_t> whole = tuning.shortest_ns(step_key(queries_.view(step), target_));
+    const std::optional<uint64_t> whole = tuning.shortest_ns(step_key(queries_.planned(step), target_));
     if (whole || !program_.steps[step].residual) return whole;
     const Program apart = residual_apart(program_, step);
     const StepQueries queries(apart);
-    const std::optional<uint64_t> layer = tuning.shortest_ns(step_key(queries.view(0), target_));
-    const std::optional<uint64_t> sum = tuning.shortest_ns(step_key(queries.view(1), target_));
+    const std::optional<uint64_t> layer = tuning.shortest_ns(step_key(queries.planned(0), target_));
+    const std::optional<uint64_t> sum = tuning.shortest_ns(step_key(queries.planned(1), target_));
     if (!layer || !sum) return std::nullopt;
     return *layer + *sum;
   }
@@ -155,7 +155,7 @@ class CascadeSearch {
     }
     const Program alone = cascade_alone(program_, cascade);
     const StepQueries queries(alone);
-    const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(queries.view(0), target_));
+    const std::optional<uint64_t> ns = tuning.shortest_ns(step_key(queries.planned(0), target_));
     if (!ns) return std::nullopt;
     times.cascade = *ns;
     return times;

@@ -42,7 +42,7 @@ void take_fastest(target::Program* program, const target::TargetProfile& profile
   for (uint32_t s = 0; s < program->steps.size(); ++s) {
     target::ProgramStep& step = program->steps[s];
     if (step.npu != nullptr) continue;
-    target::StepSchedule fastest = tuning->fastest(step_key(queries.view(s), target), step.kernel, log);
+    target::StepSchedule fastest = tuning->fastest(step_key(queries.planned(s), target), step.kernel, log);
     if (step.schedule.bytes != 0) fastest.bytes = step.schedule.bytes;
     step.schedule = fastest;
     if (step.schedule != target::StepSchedule()) ++num_set;

@@ -109,6 +109,9 @@ class StepQueries {
   explicit StepQueries(const target::Program& program);
 
   // Only for steps that a kernel computes.
+  // The step as the plan will have it: what keys of measurements are made of.
+  StepView planned(uint32_t step) const;
+  // The step that this build's kernels are asked about: its substitute where the program asks substitutes.
   StepView view(uint32_t step) const;
   // As memory::InPlaceQuery.
   bool may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const;
@@ -120,17 +123,19 @@ class StepQueries {
  private:
   struct Table {
     flatbuffers::DetachedBuffer bytes;  // empty: not packed yet
-    // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors, or,
-    // where substitutes are asked (substitute.h), its own, then its tiles.
+    // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors,
+    // then its tiles; a substitute (substitute.h) has tensors of its own, then its tiles.
     std::vector<StepTensor> tensors;
     std::deque<std::array<int64_t, 1>> shapes;  // of weights that are replaced by zeros
   };
-  void set_substitute(const SubstituteStep& substitute, Table* table) const;
+  void pack_substitute(const target::ProgramStep& step, Table* table) const;
+  StepView view_of(const Table& table) const;
   uint8_t* zeros(size_t bytes) const;
 
   const target::Program& program_;
   std::vector<StepTensor> tensors_;                 // per tensor of the program
   mutable std::vector<Table> tables_;               // per step
+  mutable std::vector<Table> substitutes_;          // per step, where the program asks them; else empty
   mutable std::deque<std::vector<uint8_t>> zeros_;  // the last has most; views refer to the others, too
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
@@ -33,6 +34,13 @@ StepTensor step_tensor(const target::ProgramTensor& tensor) {
   // Nobody writes through it: a step's output is never a constant.
   if (tensor.is_constant()) result.data = const_cast<uint8_t*>(tensor.constant->data());  // NOLINT
   return result;
+}
+
+void add_tiles(const target::ProgramStep& step, std::vector<StepTensor>* tensors) {
+  for (const target::ProgramTensor& tile : step.tiles) {
+    tensors->push_back(step_tensor(tile));
+    tensors->back().is_tile = true;
+  }
 }
 
 }  // namespace
@@ -76,12 +84,19 @@ uint32_t task_grain(const StepView& step, uint32_t units, const target::TargetPr
   return static_cast<uint32_t>(std::clamp<uint64_t>(static_cast<uint64_t>(scaled), 1, units));
 }
 
-StepQueries::StepQueries(const target::Program& program) : program_(program), tables_(program.steps.size()) {
+StepQueries::StepQueries(const target::Program& program)
+    : program_(program),
+      tables_(program.steps.size()),
+      substitutes_(program.asks_substitutes ? program.steps.size() : 0) {
   for (const target::ProgramTensor& tensor : program.tensors) tensors_.push_back(step_tensor(tensor));
 }
 
 // Queries look at the size of weights, not at their bytes: zeros replace them.
-void StepQueries::set_substitute(const SubstituteStep& substitute, Table* table) const {
+void StepQueries::pack_substitute(const target::ProgramStep& step, Table* table) const {
+  const SubstituteStep substitute = substitute_step(program_, step);
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(target::pack_kernel_step(substitute.step, substitute.tensors.size(), builder));
+  table->bytes = builder.Release();
   for (const target::TensorId id : substitute.tensors) table->tensors.push_back(tensors_[id]);
   for (const auto& [tensor, bytes] : substitute.weights) {
     table->shapes.push_back({static_cast<int64_t>(bytes)});
@@ -91,6 +106,7 @@ void StepQueries::set_substitute(const SubstituteStep& substitute, Table* table)
     weights.size_bytes = bytes;
     weights.data = zeros(bytes);
   }
+  add_tiles(step, &table->tensors);
 }
 
 uint8_t* StepQueries::zeros(size_t bytes) const {
@@ -99,27 +115,31 @@ uint8_t* StepQueries::zeros(size_t bytes) const {
   return zeros_.back().data();
 }
 
-StepView StepQueries::view(uint32_t step) const {
-  Table& table = tables_[step];
-  const target::ProgramStep& source = program_.steps[step];
-  if (table.bytes.size() == 0) {
-    flatbuffers::FlatBufferBuilder builder;
-    if (program_.asks_substitutes) {
-      const SubstituteStep substitute = substitute_step(program_, source);
-      builder.Finish(target::pack_kernel_step(substitute.step, substitute.tensors.size(), builder));
-      set_substitute(substitute, &table);
-    } else {
-      builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
-    }
-    table.bytes = builder.Release();
-    if (!source.tiles.empty() && table.tensors.empty()) table.tensors = tensors_;
-    for (const target::ProgramTensor& tile : source.tiles) {
-      table.tensors.push_back(step_tensor(tile));
-      table.tensors.back().is_tile = true;
-    }
-  }
+StepView StepQueries::view_of(const Table& table) const {
   return StepView::of_tensors(*flatbuffers::GetRoot<format::KernelStep>(table.bytes.data()),
                               table.tensors.empty() ? tensors_.data() : table.tensors.data());
+}
+
+StepView StepQueries::planned(uint32_t step) const {
+  Table& table = tables_[step];
+  if (table.bytes.size() == 0) {
+    const target::ProgramStep& source = program_.steps[step];
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
+    table.bytes = builder.Release();
+    if (!source.tiles.empty()) {
+      table.tensors = tensors_;
+      add_tiles(source, &table.tensors);
+    }
+  }
+  return view_of(table);
+}
+
+StepView StepQueries::view(uint32_t step) const {
+  if (!program_.asks_substitutes) return planned(step);
+  Table& table = substitutes_[step];
+  if (table.bytes.size() == 0) pack_substitute(program_.steps[step], &table);
+  return view_of(table);
 }
 
 bool StepQueries::may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const {

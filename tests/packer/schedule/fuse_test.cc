@@ -110,8 +110,10 @@ TEST(Fuse, CutsLongPathsIntoCascades) {
 }
 
 // A log with times of the plan's steps: of cascades `cascade` ns, of others `layer` ns.
-std::string log_of(const std::string& text, Fuse how, uint64_t cascade, uint64_t layer) {
-  const AlignedBytes plan = evaluate::make_plan(lower_text(text), target::parse_target("cpu"), {.how = how});
+std::string log_of(const std::string& text, Fuse how, uint64_t cascade, uint64_t layer,
+                   const std::string& target = "cpu") {
+  const AlignedBytes plan =
+      evaluate::make_plan(lower_text(text, target), target::parse_target(target), {.how = how});
   const inspect::PlanReader reader(plan.span());
   std::string log;
   std::vector<void*> data(reader.view().num_tensors());
@@ -129,16 +131,28 @@ std::string log_of(const std::string& text, Fuse how, uint64_t cascade, uint64_t
   return log;
 }
 
-// Four layers of 100 ns each; too small a model for cascades that save memory.
+// The kernels of a model after a log in which each layer takes 100 ns, and cascades so many.
+std::string fused_by_log(const std::string& text, uint64_t cascade, const std::string& target) {
+  TuningLog log("log",
+                log_of(text, Fuse::kOff, 0, 100, target) + log_of(text, Fuse::kAll, cascade, 100, target), 1);
+  return kernels_of(fuse_steps(lower_text(text, target), target::parse_target(target),
+                               {.how = Fuse::kAuto, .tuning = &log}));
+}
+
+// Both models are too small for cascades that save memory.
 TEST(Fuse, MakesCascadesThatAreFasterByTheLog) {
-  const std::string text = main_text(kX, bottleneck() + kSum + "  %6");
-  const auto fused = [&](uint64_t cascade) {
-    TuningLog log("log", log_of(text, Fuse::kOff, 0, 100) + log_of(text, Fuse::kAll, cascade, 100), 1);
-    return kernels_of(
-        fuse_steps(lower_text(text), target::parse_target("cpu"), {.how = Fuse::kAuto, .tuning = &log}));
-  };
-  EXPECT_EQ(fused(399), "chain");
-  EXPECT_EQ(fused(400), "conv2d depthwise_conv2d conv2d");
+  const std::string four = main_text(kX, bottleneck() + kSum + "  %6");
+  EXPECT_EQ(fused_by_log(four, 399, "cpu"), "chain");
+  EXPECT_EQ(fused_by_log(four, 400, "cpu"), "conv2d depthwise_conv2d conv2d");
+}
+
+// Packers on x86-64 ask other layers in place of these, of which the log has no times.
+TEST(Fuse, MakesCascadesThatAreFasterByTheLogOfAnotherArchitecture) {
+  const std::string three = main_text(kX, bottleneck() + "  %5");
+  for (const std::string target : {"cpu,arch=aarch64", "cpu,arch=aarch64,isa=i8mm"}) {
+    EXPECT_EQ(fused_by_log(three, 299, target), "chain") << target;
+    EXPECT_EQ(fused_by_log(three, 300, target), "conv2d depthwise_conv2d conv2d") << target;
+  }
 }
 
 TEST(Fuse, LeavesOutCascadesThatAreMuchSlowerByTheLog) {

@@ -139,6 +139,26 @@ TEST(Tuning, CountsLinesOfTheWantedNumberOfThreadsAlone) {
   EXPECT_EQ(first_schedule(pack_digits(log, 2), "conv2d"), Json({{"block_pixels", 24}}));
 }
 
+// Packers on x86-64 ask their own kernels about layers in other layouts. Keys have the layouts of the plan.
+TEST(Tuning, LogsOfPlansForAnotherArchitectureFitEachStep) {
+  const Json reference = {{"isa", "reference"}};
+  for (const Fuse fuse : {Fuse::kOff, Fuse::kAll}) {
+    PackOptions options;
+    options.target = "cpu,arch=aarch64,isa=i8mm";
+    options.fuse = fuse;
+    const AlignedBytes plan = pack(digits_model(), "digits.tflite", options);
+    const Json space = space_of(plan);
+    std::string log;
+    for (const Json& step : space.at("steps")) log += line(step.at("key"), reference, 1);
+    EXPECT_NE(log.find("=o16r8"), std::string::npos) << log;  // a layout that only kernels of I8MM read
+    options.tuning = {"t.jsonl", log, 1};
+    const AlignedBytes tuned = pack(digits_model(), "digits.tflite", options);
+    const inspect::PlanReader reader(tuned.span());
+    const Json report = Json::parse(inspect::inspect_json(reader.view()));
+    for (const Json& step : report.at("steps")) EXPECT_EQ(step.at("schedule"), reference) << step;
+  }
+}
+
 TEST(Tuning, TheSameLogGivesTheSameBytes) {
   const std::string log = line(key_of("conv2d"), {{"channel_groups", 2}, {"groups_outer", 1}}, 100);
   const AlignedBytes plan = pack_digits(log);
