@@ -138,7 +138,7 @@ class Tune(CommandTest):
 
     def test_what_is_wrong_is_an_error(self):
         log = self.file("bad.jsonl", b'{"key": "k", "schedule": {}, "threads": 1, "ns": 5}\n{"key": 7\n')
-        self.refused(1, [f"tuning '{log}' line 2: is not a JSON object"], "pack", DIGITS, "-o",
+        self.refused(1, [f"tuning '{log}' line 2: is not JSON (byte 10)"], "pack", DIGITS, "-o",
                      self.folder / "x.qplan", "--tuning", log)
         self.refused(1, ["missing.jsonl"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--tuning",
                      self.folder / "missing.jsonl")

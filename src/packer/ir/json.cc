@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "src/packer/ir/cat.h"
 
 namespace qplan::ir {
 
@@ -55,15 +58,21 @@ bool exceeds_json_depth(std::string_view text, size_t max_depth) {
   return !visit_structure(text, [&](char, size_t depth) { return depth <= max_depth; });
 }
 
-Json parse_json(std::string_view text, size_t* bad_byte) {
-  if (exceeds_json_depth(text) || has_too_large_objects(text)) return Json(Json::value_t::discarded);
+Json parse_json(std::string_view text, std::string* reason) {
+  const auto refuse = [&](std::string why) {
+    if (reason != nullptr) *reason = std::move(why);
+    return Json(Json::value_t::discarded);
+  };
+  if (exceeds_json_depth(text)) return refuse(cat("nests more than ", kMaxJsonDepth, " deep"));
+  if (has_too_large_objects(text))
+    return refuse(cat("has an object of more than ", kMaxJsonMembers, " members"));
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
-    if (bad_byte != nullptr) *bad_byte = error.byte;
-  } catch (const Json::exception&) {  // a number that no double holds
+    return refuse(cat("is not JSON (byte ", error.byte, ")"));
+  } catch (const Json::exception&) {
+    return refuse("has a number that no double holds");
   }
-  return Json(Json::value_t::discarded);
 }
 
 std::string json_text(const Json& value, int indent) {

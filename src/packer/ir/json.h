@@ -17,14 +17,13 @@ inline constexpr size_t kMaxJsonDepth = 64;
 inline constexpr size_t kMaxJsonMembers = 10'000;
 
 // Whether more than so many brackets are open somewhere in the text, which need not be JSON otherwise.
-// parse_json refuses a text beyond kMaxJsonDepth; callers that ask first can report the reason.
 bool exceeds_json_depth(std::string_view text, size_t max_depth = kMaxJsonDepth);
 
 // The document. It is_discarded() if the text is not JSON, if it nests too deep (copying and printing values
 // recurse) or if an object has more than kMaxJsonMembers members (finding one takes time in proportion to
-// their number). bad_byte: set to the number of the byte, from 1, at which the text stops being JSON;
-// otherwise unchanged.
-Json parse_json(std::string_view text, size_t* bad_byte = nullptr);
+// their number). reason: set to why, as what follows the text's name in a sentence: "is not JSON (byte 5)",
+// where bytes count from 1; otherwise unchanged.
+Json parse_json(std::string_view text, std::string* reason = nullptr);
 
 // On one line, or with so many spaces for each level. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const Json& value, int indent = -1);

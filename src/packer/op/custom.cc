@@ -17,8 +17,9 @@ constexpr std::initializer_list<ir::DType> kDTypes = {ir::kInt8,  ir::kUint8, ir
 
 Json parsed(const ir::Node& node, std::string_view name) {
   const std::string& text = attr_string(node, name);
-  Json json = ir::parse_json(text);
-  if (json.is_discarded()) invalid(cat("attribute '", name, "' is not JSON"));
+  std::string reason;
+  Json json = ir::parse_json(text, &reason);
+  if (json.is_discarded()) invalid(cat("attribute '", name, "' ", reason));
   return json;
 }
 

@@ -135,9 +135,15 @@ void check_indices(const Explain& explain) {
 }  // namespace
 
 Explain parse_explain(std::string_view text) {
+  const auto fail = [](std::string_view reason) {
+    throw PackError(QPLAN_PLAN_CORRUPT,
+                    cat("explain: the stored placement cannot be read: ", reason, "; pack the model again"));
+  };
+  std::string reason;
+  const Json json = ir::parse_json(text, &reason);
+  if (json.is_discarded()) fail("it " + reason);
+  Explain explain;
   try {
-    const Json json = ir::parse_json(text);
-    Explain explain;
     for (const Json& device : json.at("devices")) explain.devices.push_back(read_device(device));
     for (const Json& region : json.at("regions")) explain.regions.push_back(read_region(region));
     for (const Json& unit : json.at("units")) explain.units.push_back(read_unit(unit));
@@ -155,11 +161,10 @@ Explain parse_explain(std::string_view text) {
     explain.saved_constant_bytes = json.value("saved_constant_bytes", int64_t{0});
     explain.saved_memory_bytes = json.value("saved_memory_bytes", int64_t{0});
     check_indices(explain);
-    return explain;
   } catch (const Json::exception& error) {
-    throw PackError(QPLAN_PLAN_CORRUPT, cat("explain: the stored placement cannot be read: ", error.what(),
-                                            "; pack the model again"));
+    fail(error.what());
   }
+  return explain;
 }
 
 }  // namespace qplan::partition

@@ -127,8 +127,9 @@ void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
 }  // namespace
 
 AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules) {
-  if (ir::exceeds_json_depth(schedules)) fail(cat("they nest more than ", ir::kMaxJsonDepth, " deep"));
-  const Json list = ir::parse_json(schedules);
+  std::string reason;
+  const Json list = ir::parse_json(schedules, &reason);
+  if (list.is_discarded()) fail("the text " + reason);
   if (!list.is_array()) fail("expected a JSON list with an object for each step");
   if (list.size() != view.num_steps()) {
     fail("there are " + std::to_string(list.size()) + " of them, the plan has " +

@@ -138,9 +138,9 @@ Target read_target(const Json& object, const KnownTargets& known) {
 std::vector<Target> parse_target_file(std::string_view text, std::string_view file,
                                       const KnownTargets& known) {
   try {
-    if (ir::exceeds_json_depth(text)) fail_target(cat("it nests more than ", ir::kMaxJsonDepth, " deep"));
-    const Json json = ir::parse_json(text);
-    if (json.is_discarded()) fail_target("it is not JSON");
+    std::string reason;
+    const Json json = ir::parse_json(text, &reason);
+    if (json.is_discarded()) fail_target("the file " + reason);
     check_keys(json, "the file", {"targets"});
     if (!json.contains("targets") || !json["targets"].is_array() || json["targets"].empty()) {
       fail_target("there is no list 'targets'");

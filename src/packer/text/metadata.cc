@@ -215,14 +215,9 @@ std::string write_metadata(const std::vector<ir::ConstantRef>& constants) {
 }
 
 std::vector<ir::ConstantRef> read_metadata(std::string_view json) {
-  size_t bad_byte = 0;
-  const Json document = ir::parse_json(json, &bad_byte);
-  if (bad_byte != 0) fail("not JSON (byte " + std::to_string(bad_byte) + " after '#[metadata]')");
-  if (document.is_discarded()) {
-    fail("nests more than " + std::to_string(ir::kMaxJsonDepth) +
-         " deep, has a number beyond double, or more than " + std::to_string(ir::kMaxJsonMembers) +
-         " members in an object");
-  }
+  std::string reason;
+  const Json document = ir::parse_json(json, &reason);
+  if (document.is_discarded()) fail("the text after '#[metadata]' " + reason);
   const Json& nodes = member(document, "nodes");
   const Json* array = constant_array(nodes, element(nodes, member(document, "root"), "nodes"));
   std::vector<ir::ConstantRef> constants;

@@ -15,17 +15,26 @@ std::string members(size_t count) {
   return text + "}";
 }
 
-TEST(ParseJson, TextsThatAreNoJsonSayWhere) {
-  size_t bad_byte = 0;
-  EXPECT_TRUE(parse_json("[1, }", &bad_byte).is_discarded());
-  EXPECT_EQ(bad_byte, 5u);
-  EXPECT_TRUE(parse_json("").is_discarded());
+// Why a text is refused.
+std::string reason_of(const std::string& text) {
+  std::string reason;
+  EXPECT_TRUE(parse_json(text, &reason).is_discarded());
+  EXPECT_TRUE(parse_json(text).is_discarded());
+  return reason;
 }
 
-TEST(ParseJson, NumbersThatNoDoubleHoldsAreRefused) {
-  size_t bad_byte = 0;
-  EXPECT_TRUE(parse_json("{\"a\":1e999}", &bad_byte).is_discarded());
-  EXPECT_EQ(bad_byte, 0u);
+TEST(ParseJson, RefusalsSayWhy) {
+  EXPECT_EQ(reason_of("[1, }"), "is not JSON (byte 5)");
+  EXPECT_EQ(reason_of(""), "is not JSON (byte 1)");
+  EXPECT_EQ(reason_of("{\"a\":1e999}"), "has a number that no double holds");
+  EXPECT_EQ(reason_of(nested(kMaxJsonDepth + 1)), "nests more than 64 deep");
+  EXPECT_EQ(reason_of(members(kMaxJsonMembers + 1)), "has an object of more than 10000 members");
+}
+
+TEST(ParseJson, LeavesTheReasonAloneWhereThereIsNone) {
+  std::string reason = "none";
+  EXPECT_TRUE(parse_json("[]", &reason).is_array());
+  EXPECT_EQ(reason, "none");
 }
 
 TEST(ParseJson, DepthIsBounded) {

@@ -192,7 +192,8 @@ TEST(Tuning, PassesOverWhatItDoesNotKnowWithAWarning) {
 TEST(Tuning, RefusesMalformedLinesWithTheirNumber) {
   const std::string good = line("k", Json::object(), 1);
   const std::pair<const char*, const char*> wrong[] = {
-      {"{\"key\": ", "is not a JSON object"},
+      {"{\"key\": ", "is not JSON (byte 9)"},
+      {"{\"key\": 1e999}", "has a number that no double holds"},
       {"[1]", "is not a JSON object"},
       {"{\"schedule\": {}, \"threads\": 1, \"ns\": 1}", "has no 'key'"},
       {"{\"key\": 1, \"schedule\": {}, \"threads\": 1, \"ns\": 1}", "'key' is not a text"},
@@ -293,18 +294,23 @@ TEST(Reschedule, KeepsScratchInTheArenaAndInputsThatAreOverwritten) {
 TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   const AlignedBytes plan = pack_digits("");
   const inspect::PlanReader reader(plan.span());
-  EXPECT_THROW((void)reschedule(reader.view(), "{"), PackError);
-  EXPECT_THROW((void)reschedule(reader.view(), "[]"), PackError);
-  const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
-  EXPECT_THROW((void)reschedule(reader.view(), brackets), PackError);
+  const auto refusal = [&](const std::string& schedules) -> std::string {
+    try {
+      (void)reschedule(reader.view(), schedules);
+    } catch (const PackError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal("{"), "schedules: the text is not JSON (byte 2)");
+  EXPECT_EQ(refusal(std::string(200'000, '[') + std::string(200'000, ']')),
+            "schedules: the text nests more than 64 deep");
+  EXPECT_EQ(refusal("{}"), "schedules: expected a JSON list with an object for each step");
+  EXPECT_EQ(refusal("[]"), "schedules: there are 0 of them, the plan has " +
+                               std::to_string(reader.view().num_steps()) + " steps");
   Json schedules(reader.view().num_steps(), nullptr);
   schedules[1] = {{"warp", 1}};
-  try {
-    (void)reschedule(reader.view(), schedules.dump());
-    FAIL() << "a knob that there is not";
-  } catch (const PackError& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("schedules: step 1: ", 0), 0u) << error.what();
-  }
+  EXPECT_EQ(refusal(schedules.dump()).rfind("schedules: step 1: ", 0), 0u) << refusal(schedules.dump());
 }
 
 TEST(TuningSpace, HasTheDefaultFirstAndNothingTwice) {

@@ -157,14 +157,14 @@ TEST(TargetFile, SaysWhatAListSaysAndMore) {
 TEST(TargetFile, RefusesWhatNestsTooDeeply) {
   const std::string brackets = std::string(200'000, '[') + std::string(200'000, ']');
   EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "priority": )" + brackets + "}]}"),
-            "t.json: target: it nests more than 64 deep");
+            "t.json: target: the file nests more than 64 deep");
   // Brackets in a text open nothing.
   EXPECT_EQ(file_refusal(R"({"targets": [{"target": ")" + std::string(100, '[') + "\\\"\"}]}"),
             "t.json: target: '" + std::string(100, '[') + "\"' is not known; known: cpu, vta, " KNOWN_ARM);
 }
 
 TEST(TargetFile, RefusesWhatItDoesNotKnow) {
-  EXPECT_EQ(file_refusal("{"), "t.json: target: it is not JSON");
+  EXPECT_EQ(file_refusal("{"), "t.json: target: the file is not JSON (byte 2)");
   EXPECT_EQ(file_refusal("[]"), "t.json: target: the file is not an object");
   EXPECT_EQ(file_refusal("{}"), "t.json: target: there is no list 'targets'");
   EXPECT_EQ(file_refusal(R"({"targets": [{"target": "gpu"}]})"),

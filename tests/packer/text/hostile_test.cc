@@ -143,7 +143,7 @@ TEST(TextErrors, Metadata) {
         {"data": [3]}, {"type_key": "relay.Constant", "attrs": {"data": "0"}}], "b64ndarrays": [")" +
                     base64 + "\"]}");
   };
-  EXPECT_EQ(metadata("{"), "t:3:3: metadata: not JSON (byte 3 after '#[metadata]')");
+  EXPECT_EQ(metadata("{"), "t:3:3: metadata: the text after '#[metadata]' is not JSON (byte 3)");
   EXPECT_EQ(metadata("[]"), "t:3:3: metadata: 'nodes' is missing");
   EXPECT_EQ(metadata(R"({"nodes": [], "root": 0})"),
             "t:3:3: metadata: an index into 'nodes' is not a number below 0");
@@ -189,7 +189,11 @@ TEST(TextHostile, DepthIsBounded) {
   std::string comments;
   for (int i = 0; i < 100000; ++i) comments += "/*";
   EXPECT_NE(body_refusal(comments).find("this comment has no end"), std::string::npos);
-  EXPECT_NE(refusal("def @f() { 1 }\n#[metadata]\n" + list).find("nests more than 64 deep"),
+  EXPECT_NE(refusal("def @f() { 1 }\n#[metadata]\n" + list)
+                .find("metadata: the text after '#[metadata]' nests more than 64 deep"),
+            std::string::npos);
+  EXPECT_NE(refusal("def @f() { 1 }\n#[metadata]\n{\"a\": 1e999}")
+                .find("the text after '#[metadata]' has a number that no double holds"),
             std::string::npos);
   EXPECT_NE(refusal("def @f" + open).find("expected ')', found the end"), std::string::npos);
 }
