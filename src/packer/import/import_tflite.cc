@@ -99,6 +99,8 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
       }
     } catch (const tfl::Unsupported& use) {
       refuse(use.reason);
+    } catch (const tfl::ExpandsTooMuch& error) {
+      throw PackError(error.status(), place_of(graph.file(), op, i) + " " + node_name + ": " + error.what());
     } catch (const PackError& error) {
       // After a placeholder an error may be about the placeholder; the list is what the user needs.
       if (unsupported->empty()) {

@@ -26,35 +26,67 @@ TEST(TfliteHostile, LoopsWithoutOperatorsEnd) {
   EXPECT_NE(error.find("WHILE with more rounds than are worth unrolling"), std::string::npos) << error;
 }
 
-// Each operator below is refused by the dtype of its weights, which the importer has to decode for that.
-std::string error_of_operators(const TensorSpec& weights, int num_operators) {
+// Constants of which each takes 1 MiB once it is decoded.
+TensorSpec four_bits(TfliteBuilder&) {
+  return {.name = "w",
+          .type = tflite::TensorType_INT4,
+          .shape = {1 << 20},
+          .data = std::vector<uint8_t>(1 << 19)};
+}
+TensorSpec one_of_many(TfliteBuilder& b) {
+  const std::vector<int32_t> order = {0};
+  const auto list = [&](const std::vector<int32_t>& values) {
+    return tflite::CreateInt32VectorDirect(b.fbb(), &values).Union();
+  };
+  const auto segments = list({0, 1}), indices = list({7});
+  const std::vector<flatbuffers::Offset<tflite::DimensionMetadata>> levels = {tflite::CreateDimensionMetadata(
+      b.fbb(), tflite::DimensionType_SPARSE_CSR, 0, tflite::SparseIndexVector_Int32Vector, segments,
+      tflite::SparseIndexVector_Int32Vector, indices)};
+  return {.name = "w",
+          .shape = {1 << 20},
+          .data = {1},
+          .sparsity = tflite::CreateSparsityParametersDirect(b.fbb(), &order, nullptr, &levels)};
+}
+
+// Each operator below is refused by the quantisation of its operand, which the importer has to decode for
+// that. All operands share the first one's buffer and description.
+std::string error_of_operators(TensorSpec (*constant)(TfliteBuilder&), int num_operators) {
   TfliteBuilder b;
   std::vector<int32_t> outputs;
   const int32_t x = b.activation("x", {1, 4}, 0.5f, 0);
-  const int32_t first = b.tensor(weights);
-  uint32_t buffer = 1;
+  TensorSpec operand = constant(b);
   for (int i = 0; i < num_operators; ++i) {
-    const int32_t w = i == 0 ? first
-                             : b.tensor({.name = "w",
-                                         .type = weights.type,
-                                         .shape = weights.shape,
-                                         .sparsity = weights.sparsity,
-                                         .buffer = buffer});
+    const int32_t w = b.tensor(operand);
+    operand.data.clear();
+    operand.buffer = 1;
     outputs.push_back(b.activation("y", {1, 4}, 0.5f, 0));
     b.op(tflite::BuiltinOperator_RSQRT, {w}, {outputs.back()});
   }
   return import_error(b.finish({x}, outputs));
 }
 
+void expect_listed(const std::string& error, const std::string& count) {
+  EXPECT_NE(error.find(count + " that qplan does not import"), std::string::npos) << error;
+}
+
+// Operators after the first one that is not imported are listed where their tensors can be read. The limit is
+// an error all the same.
+void expect_limit(const std::string& error) {
+  EXPECT_NE(error.find("-48: tflite: 'net.tflite': operator "), std::string::npos) << error;
+  EXPECT_NE(error.find(" 'w': with it, the sparse constants and those of 4 bits take more than "),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find(" bytes, 1 MiB and 64 times the file's size"), std::string::npos) << error;
+}
+
 TEST(TfliteHostile, TensorsOfFourBitsThatShareABufferAreLimitedTogether) {
-  const TensorSpec weights = {.name = "w",
-                              .type = tflite::TensorType_INT4,
-                              .shape = {1 << 20},
-                              .data = std::vector<uint8_t>(1 << 19)};
-  const std::string few = error_of_operators(weights, 4), many = error_of_operators(weights, 200);
-  // Operators after the first one that is not imported are only listed where their tensors can be read.
-  EXPECT_NE(few.find("4 operators that qplan does not import"), std::string::npos) << few;
-  EXPECT_EQ(many.find("200 operators"), std::string::npos) << many;
+  expect_listed(error_of_operators(four_bits, 4), "4 operators");
+  expect_limit(error_of_operators(four_bits, 200));
+}
+
+TEST(TfliteHostile, SparseTensorsThatShareABufferAreLimitedTogether) {
+  expect_listed(error_of_operators(one_of_many, 1), "operator");
+  expect_limit(error_of_operators(one_of_many, 200));
 }
 
 }  // namespace

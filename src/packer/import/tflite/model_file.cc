@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
 
 namespace qplan::tfl {
@@ -187,8 +188,10 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
         info->dtype = ir::kInt8;
       }
     }
+  } catch (const ExpandsTooMuch& error) {
+    throw ExpandsTooMuch(cat("tensor ", index, " ", quoted(info->name), ": ", error.what()));
   } catch (const std::exception& error) {
-    invalid("tensor " + std::to_string(index) + " " + quoted(info->name) + ": " + error.what());
+    invalid(cat("tensor ", index, " ", quoted(info->name), ": ", error.what()));
   }
   slot = std::move(info);
   return *slot;
@@ -199,8 +202,8 @@ void ModelFile::count_expanded(uint64_t bytes) {
   constexpr uint64_t kBytesPerFileByte = 64;  // no real network has so many zeros
   const uint64_t limit = (uint64_t{1} << 20) + size_bytes() * kBytesPerFileByte;
   if (bytes > limit - *expanded_bytes_) {
-    invalid("with it, the sparse constants and those of 4 bits take more than " + std::to_string(limit) +
-            " bytes, " + std::to_string(kBytesPerFileByte) + " times the file's size");
+    throw ExpandsTooMuch(cat("with it, the sparse constants and those of 4 bits take more than ", limit,
+                             " bytes, 1 MiB and ", kBytesPerFileByte, " times the file's size"));
   }
   *expanded_bytes_ += bytes;
 }

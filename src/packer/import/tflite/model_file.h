@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/packer/error.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/import/tflite/tflite_subset_generated.h"
 #include "src/packer/ir/types.h"
@@ -77,7 +78,7 @@ class ModelFile {
  private:
   void open_subgraph(size_t index);
   std::span<const uint8_t> buffer(uint32_t index) const;
-  // Decoded bytes that the file does not have as they are. invalid() beyond the limit.
+  // Decoded bytes that the file does not have as they are. ExpandsTooMuch beyond the limit.
   void count_expanded(uint64_t bytes);
   const tflite::OperatorCode& operator_code(const tflite::Operator& op) const;
 
@@ -96,6 +97,14 @@ using importer::invalid;
 using importer::quoted;
 using importer::to_text;
 using importer::Unsupported;
+
+// The constants that ModelFile has decoded take more memory than a file of its size may ask for. It is an
+// error wherever it happens: another error of an operator may follow from one that is not imported, this one
+// does not.
+class ExpandsTooMuch : public PackError {
+ public:
+  explicit ExpandsTooMuch(const std::string& text) : PackError(QPLAN_MODEL_INVALID, text) {}
+};
 
 // What a .tflite file was made for, and how it was quantised: said first when it cannot be imported, as it
 // explains the list of its operators better than the list does.
