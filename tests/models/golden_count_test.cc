@@ -21,6 +21,8 @@ namespace {
 using Json = nlohmann::json;
 using Bytes = std::vector<uint8_t>;
 
+constexpr size_t kCases = 142;  // of groups A, B and C
+
 enum class Outcome { kEqual, kNear, kRefused, kWrong };
 constexpr const char* kNames[] = {"equal", "near", "refused", "wrong"};
 
@@ -73,8 +75,7 @@ TEST(GoldenCases, AreCountedOneByOne) {
   }
   std::printf("  %zu equal, %zu within 1e-5, %zu refused, %zu wrong\n", counts[0], counts[1], counts[2],
               counts[3]);
-  EXPECT_EQ(counts[0] + counts[1] + counts[2] + counts[3], index.size());
-  EXPECT_GT(index.size(), 0u);
+  EXPECT_GE(index.size(), kCases) << "cases that there were are missing";
   EXPECT_LE(counts[1], 2u) << "cases of floats that were equal are now near";
   EXPECT_EQ(counts[2], 0u) << "cases that packed are now refused";
   EXPECT_EQ(counts[3], 0u) << "cases whose outputs are wrong";

@@ -87,7 +87,7 @@ TEST(SelfCheckOfDigits, PassesOnTheSimulatorAndOnTheCpuInItsPlace) {
   (void)driver->close(config.device);
 }
 
-// One bit in the middle of each constant of each step and of each first state, after the session is made.
+// Flips one bit in the middle of a constant or a first state, after the session is made, and back.
 class Flips {
  public:
   explicit Flips(const std::vector<uint8_t>& plan)
@@ -113,6 +113,7 @@ class Flips {
     for (uint32_t s = 0; s < view_.num_steps(); ++s) {
       if (const format::NpuStep* npu = view_.npu_step(s)) {
         flip(npu->blob(), s);
+        for (const uint32_t tensor : *npu->inputs()) flip(tensor, s);
         continue;
       }
       for (const uint32_t tensor : *view_.step(s).inputs()) flip(tensor, s);
@@ -131,12 +132,14 @@ class Flips {
 
 TEST(SelfCheckOfDigits, NamesTheStepOfAnyConstantThatLosesABit) {
   for (const char* target : {"cpu", "vta, cpu"}) {
-    const Packed packed = pack_checked(kDigits, target, QPLAN_FUSE_OFF);
-    ASSERT_FALSE(packed.plan.empty()) << packed.error;
-    Flips flips(packed.plan);
-    flips.flip_constants_of_steps();
-    EXPECT_GT(flips.count(), 10u) << target;
-    EXPECT_EQ(qplan_session_self_check(flips.session()), QPLAN_OK) << error_of(flips.session());
+    for (const uint32_t fuse : {QPLAN_FUSE_OFF, QPLAN_FUSE_ALL}) {
+      const Packed packed = pack_checked(kDigits, target, fuse);
+      ASSERT_FALSE(packed.plan.empty()) << packed.error;
+      Flips flips(packed.plan);
+      flips.flip_constants_of_steps();
+      EXPECT_GT(flips.count(), 10u) << target << ", " << fuse;
+      EXPECT_EQ(qplan_session_self_check(flips.session()), QPLAN_OK) << error_of(flips.session());
+    }
   }
 }
 
