@@ -1,5 +1,5 @@
-// How a plan by hand gets its steps: layers with random weights in any layout, parameters of the families
-// that several steps share, constants.
+// Adds steps to a plan that is made by hand: layers with random weights in any layout, parameters of the
+// families that several steps share, and constants.
 #ifndef QPLAN_TESTS_FUZZ_STEPS_PLAN_H_
 #define QPLAN_TESTS_FUZZ_STEPS_PLAN_H_
 

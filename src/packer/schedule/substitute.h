@@ -1,8 +1,8 @@
 // A build lacks the kernels of other architectures than its own. A packer for one of those asks kernels of
 // its own build, the substitutes, for scratch memory and work items (TargetProfile::asked_isas). Substitutes
-// may want other zero points, and weights in groups of four bytes where the step has groups of eight; the
-// answers depend on neither. A plan whose kernels find less scratch memory than they want still runs: by
-// others.
+// may need other zero points, and weights in groups of four bytes where the step has groups of eight; the
+// answers depend on neither. If a kernel finds less scratch memory than it needs, the plan still runs, with
+// another variant.
 #ifndef QPLAN_SRC_PACKER_SCHEDULE_SUBSTITUTE_H_
 #define QPLAN_SRC_PACKER_SCHEDULE_SUBSTITUTE_H_
 

@@ -21,7 +21,7 @@ struct TensorSpec {
   bool is_variable = false;
   flatbuffers::Offset<tflite::SparsityParameters> sparsity = 0;
   std::vector<int32_t> signature = {};  // empty: absent
-  uint32_t buffer = 0;                  // one that is there, in place of data
+  uint32_t buffer = 0;  // if data is empty: the index of a buffer that another tensor has added
 };
 
 template <typename T>

@@ -58,14 +58,14 @@ TEST_F(PipelineOnDigits, LogAndDumpDoNotChangeThePlan) {
   EXPECT_EQ(bytes_of(pack(model_, "m", options)), plain);
   EXPECT_GT(lines, 0u);
   EXPECT_GE(dumps, 1 + passes::all_passes().size());
-  // The stages, and what goes on in them.
+  // These are the stages, and the work inside them.
   for (const char* stage :
        {"import", "rewrite", "fold_constants", "place and lower", "lower", "plan memory and write", "done"}) {
     EXPECT_EQ(stages.count(stage), 1u) << stage;
   }
 }
 
-// After each step of each run of a self-check, as between other stages.
+// Both are possible after each step of each run of a self-check, as they are between other stages.
 TEST_F(PipelineOnDigits, SelfChecksTellTheirProgressAndCanBeCancelled) {
   PackOptions options;
   options.self_checks = 2;
@@ -286,7 +286,7 @@ TEST(PackCApi, TheWholeErrorGoesThroughErrorText) {
       << call.error_text;
 }
 
-// Lines for people who read error_text, one line for logs.
+// People read error_text, which has lines. Logs get one line.
 TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
   PackCall call;
   const std::string model =

@@ -123,10 +123,11 @@ struct SoftmaxShape {
   ir::Shape shape;
   int64_t axis;
 };
-// Reads attribute axis. From opset 13 on it names one axis, before it all from there on.
+// Reads attribute axis. From opset 13 on it names the axis. Before, it names the first of the axes that are
+// flattened into one.
 SoftmaxShape softmax_shape(const OpContext& op, const ir::Shape& shape, int64_t opset);
 
-// What DynamicQuantizeLinear makes of data: uint8, with a scale and a zero point that the network computes.
+// The results of DynamicQuantizeLinear: uint8 data, with a scale and a zero point that the network computes.
 struct DynamicallyQuantized {
   Value data, scale, zero_point;
 };
@@ -137,7 +138,7 @@ bool depends_on_constants(const OpContext& op, const Value& value);
 
 // The elements at `positions` of the axis; the value itself where these are all of them in their order.
 Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints& positions);
-// Positions are lists of numbers: this many of an axis are none of a network.
+// Positions are lists of numbers. No network has an axis of so many.
 inline constexpr int64_t kMaxPositions = int64_t{1} << 24;
 
 // Windows of convolutions and pools. Data with one spatial axis is imported with a height of 1.
@@ -147,9 +148,10 @@ inline std::string layout_name(Layout layout) { return layout == Layout::kNchw ?
 // Attribute channels_last of ONNX Runtime's own operators.
 Layout layout_of(const OpContext& op);
 
-// The value [n, c, w] as [n, c, 1, w]; another rank as it is.
+// Gives a value [n, c, w] the shape [n, c, 1, w]. Returns values of other ranks as they are.
 Value with_height(const OpContext& op, const Value& value);
-// The value, of what an operator made of the data with a height, in the data's rank.
+// Takes the height away again from `value`, which an operator computed of with_height(data): it gets the rank
+// of `data`.
 Value without_height(const OpContext& op, const Value& value, const Value& data);
 // Height and width of rank 4. Unsupported for other ranks. ranks: those that the operator may have in the
 // file, for the message: "3 or 4".

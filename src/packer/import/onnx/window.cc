@@ -7,7 +7,7 @@
 namespace qplan::onnx {
 namespace {
 
-// The attribute's values, `count` or none.
+// Returns the attribute's `count` values, or nullopt if the node lacks it.
 std::optional<ir::Ints> window_attr(const OpContext& op, const char* name, size_t count, int64_t least) {
   std::optional<ir::Ints> values = op.attr_ints(name);
   if (!values) return values;
@@ -23,15 +23,15 @@ std::optional<ir::Ints> window_attr(const OpContext& op, const char* name, size_
   return values;
 }
 
-// SAME_UPPER, SAME_LOWER: ceil(extent / stride) outputs, with the odd element of padding after or before the
-// data.
+// Pads for ceil(extent / stride) outputs, as SAME_UPPER and SAME_LOWER ask. The odd element of padding is
+// after the data (is_upper) or before it.
 void pad_same(bool is_upper, WindowAxis* axis) {
   const int64_t outputs = (axis->extent - 1) / axis->stride + 1;
   const int64_t total = (outputs - 1) * axis->stride + axis->covered() - axis->extent;
   axis->split_pads(std::max<int64_t>(total, 0), is_upper);
 }
 
-// Adds padding after the data for the last, incomplete window, unless that window would begin in the padding.
+// Adds padding after the data, so that the last window is complete, unless it would begin in the padding.
 // Returns whether it added any.
 bool pad_ceil(WindowAxis* axis) {
   const int64_t padded = axis->extent + axis->pad_begin + axis->pad_end;

@@ -33,28 +33,31 @@ struct ReadOp {
   std::vector<float> scales;
 };
 
-// A candidate whose pattern names what it matched as the packer's do (target.h): "product", "pad",
-// "bias_add", "requantize", "sum", "pool", "clip". "" or what cannot be said in an operator list; then op is
-// not to be used.
+// Reads a candidate whose pattern has the names of the packer's own patterns (target.h): "product", "pad",
+// "bias_add", "requantize", "sum", "pool", "clip". Returns "", or what an operator list cannot express; then
+// result->op must not be used.
 std::string read_op(const Candidate& candidate, ReadOp* result);
 
 // The table of a target from outside the tree.
 
-// config: what the library's configure gave; so in all functions below. capabilities: of this config.
+// Returns the target's rows. In all functions below, config is what the library's configure() returned, and
+// capabilities are those of this config.
 std::vector<PatternRow> make_rows(const qplan_npu_target& library, uint64_t config,
                                   const qplan_npu_capabilities& capabilities);
-// What stands against an operator by each field of the capabilities that speaks of operators; "": nothing.
-// Capabilities without any contract say nothing about operators: `supported` alone decides.
+// Returns one text for each field of the capabilities that is about operators: the reason against this
+// operator, or "" if the field permits it. Capabilities without any contract are not about operators; then
+// `supported` alone decides.
 std::vector<std::string> capability_violations(const qplan_npu_capabilities& capabilities,
                                                const qplan_npu_op& op);
-// What a row may have against a candidate: what an operator list cannot express, what the capabilities lack,
-// each of the library's rules, anything else that `supported` refuses.
+// Returns a row's constraints. A candidate violates one if an operator list cannot express it, if the
+// capabilities lack something that it needs, if it breaks one of the library's rules, or if `supported`
+// refuses it for another reason.
 std::vector<Constraint> make_constraints(const qplan_npu_target& library);
-// What stands against each of these. PackError (QPLAN_INVALID_ARGUMENT) where `supported` returns a status
-// that is no answer.
+// Returns one text for each of make_constraints(): the reason against the candidate, or "" if there is none.
+// PackError (QPLAN_INVALID_ARGUMENT) if `supported` returns a status that is neither yes nor no.
 std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
                                const qplan_npu_capabilities& capabilities, const Candidate& candidate);
-// The library's program, or an operator list, for a region. Target::compile.
+// Compiles a region into the library's program or into an operator list (Target::compile).
 CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
                               const std::vector<PatternRow>& rows, const ir::Module& module,
                               const ir::Function& region);

@@ -1,5 +1,5 @@
-// What stands against a candidate: what operator lists cannot express, what the library's capabilities lack,
-// what its `supported` refuses.
+// Collects the reasons against a candidate: operator lists cannot express it, the library's capabilities lack
+// something that it needs, or the library's `supported` refuses it.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
