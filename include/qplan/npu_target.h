@@ -110,7 +110,8 @@ typedef struct qplan_npu_target {
   /* The region's operator list as a blob of blob_format, handed to write in any number of pieces. Slots must
    * be those of the list. A status other than QPLAN_NPU_OK ends the packing; place in why is the operator
    * that is to blame: the packer then leaves that one on the CPU and asks again. NULL: operator lists are
-   * what the driver loads. */
+   * what the driver loads. Where the library is a driver too, whose first device has the hash of these
+   * capabilities, its `load` is asked about the program: one that it refuses ends the packing. */
   qplan_npu_status (*compile)(uint64_t config, const void* oplist, uint64_t bytes, qplan_npu_write_fn write,
                               void* user, qplan_npu_reason* why);
 } qplan_npu_target;

@@ -160,6 +160,20 @@ class Packer(unittest.TestCase):
         self.assertTrue(told)
         self.assertTrue(all(reason["id"].startswith("skeleton.capabilities.") for reason in told), told)
 
+    def test_a_driver_that_refuses_what_its_library_compiled_says_so_while_packing(self):
+        plan = self.folder / "x.qplan"
+        arguments = ("pack", DIGITS, "-o", plan, "--target-lib", self.device, "--target", "skeleton, cpu",
+                     "--no-cost-gate")
+        result = run("one_operator", self.command, *arguments)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("target 'skeleton': its driver refuses the program that its compile made of region '", result.stderr)
+        self.assertIn("limited: the sequencer has room for one operator", result.stderr)
+        self.assertFalse(plan.exists())
+        # The device of this machine is not the one that the plan is for: its driver is not asked.
+        self.succeed("other_board", *arguments)
+        other = run("other_board", self.command, "run", plan, "--input", DIGITS_INPUT, "--driver", self.device)
+        self.assertIn("the blob was made for another device", other.stdout)
+
     def test_a_status_that_is_no_answer_is_named_once(self):
         result = run("no_answer", self.command, "pack", DIGITS, "-o", self.folder / "x.qplan", "--target-lib",
                      self.device, "--target", "skeleton, cpu")

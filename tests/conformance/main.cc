@@ -111,7 +111,7 @@ std::string load_driver(const std::string& name, Subject* subject) {
     if (symbol == nullptr) return "'" + name + "' does not export " QPLAN_NPU_DRIVER_ENTRY_NAME;
     subject->entry = reinterpret_cast<qplan_npu_driver_entry_fn>(symbol);
     if (dlsym(library, QPLAN_NPU_TARGET_ENTRY_NAME) != nullptr)
-      subject->target = &target::external::load_library(path, {});
+      subject->target = target::external::load_library(path, {}).target;
   }
   subject->driver = subject->entry(QPLAN_NPU_ABI);
   return "";

@@ -93,9 +93,9 @@ std::vector<target::Target> parse_target_file(std::string_view json, std::string
 }
 
 std::vector<target::Target> read_targets(const PackOptions& options) {
-  std::vector<const qplan_npu_target*> libraries;
+  std::vector<target::Library> libraries;
   for (const std::string& path : options.target_libs)
-    libraries.push_back(&target::external::load_library(path, own_targets()));
+    libraries.push_back(target::external::load_library(path, own_targets()));
   if (!options.target_file) return parse_targets(options.target, libraries);
   return parse_target_file(options.target_file->json, options.target_file->name, libraries);
 }

@@ -167,8 +167,12 @@ struct TargetKind {
   std::string (*page)();
 };
 
-// Descriptions of targets from outside the tree (external/external.h).
-using Libraries = std::span<const qplan_npu_target* const>;
+// A target from outside the tree (external/external.h).
+struct Library {
+  const qplan_npu_target* target;
+  const qplan_npu_driver* driver = nullptr;  // of the same library; null: it has none that can be called
+};
+using Libraries = std::span<const Library>;
 struct KnownTargets {
   std::span<const TargetKind> own;  // the CPU is one of them
   Libraries libraries = {};         // found before the packer's own

@@ -141,12 +141,12 @@ std::vector<TargetText> split_targets(std::string_view text) {
 Target make_named_target(const TargetText& text, const std::optional<MemorySizes>& memories,
                          const KnownTargets& known) {
   const auto library = std::ranges::find_if(
-      known.libraries, [&](const qplan_npu_target* target) { return text.name == target->name; });
+      known.libraries, [&](const Library& known_library) { return text.name == known_library.target->name; });
   const TargetKind* kind = find_kind(known.own, text.name);
   if (kind == nullptr && library == known.libraries.end()) {
     std::string names;
     for (const TargetKind& own : known.own) names += cat(names.empty() ? "" : ", ", own.name);
-    for (const qplan_npu_target* target : known.libraries) names += cat(", ", target->name);
+    for (const Library& other : known.libraries) names += cat(", ", other.target->name);
     fail_target(cat("'", text.name, "' is not known; known: ", names));
   }
   if (memories && (kind == nullptr || kind->memories.empty()))
@@ -163,7 +163,7 @@ Target make_named_target(const TargetText& text, const std::optional<MemorySizes
       options.emplace_back(key, value);
     }
   }
-  Target target = library != known.libraries.end() ? external::make_target(**library, options)
+  Target target = library != known.libraries.end() ? external::make_target(*library, options)
                                                    : kind->make(options, memories);
   target.name = text.name;
   if (priority) target.priority = *priority;

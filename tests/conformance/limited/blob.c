@@ -8,6 +8,7 @@
 qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_reason* why) {
   const size_t header = sizeof(LIMITED_MAGIC) - 1;
   const uint32_t own = limited_format();
+  qplan_npu_status status;
   uint64_t i;
   if (own == 0) return read_list(program, format, why);
   if (format != own) return refuse(why, QPLAN_NPU_E_UNSUPPORTED, own, format, "limited: another format");
@@ -16,5 +17,9 @@ qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_r
   program->bytes -= header;
   memmove(program->memory, program->memory + header, (size_t)program->bytes);
   for (i = 0; i < program->bytes; ++i) program->memory[i] ^= 0xff;
-  return read_list(program, QPLAN_NPU_BLOB_OPLIST, why);
+  status = read_list(program, QPLAN_NPU_BLOB_OPLIST, why);
+  if (status == QPLAN_NPU_OK && limited_is("one_operator") && program->instructions > 1)
+    return refuse(why, QPLAN_NPU_E_UNSUPPORTED, 1, (int64_t)program->instructions,
+                  "limited: the sequencer has room for one operator");
+  return status;
 }

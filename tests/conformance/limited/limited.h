@@ -18,7 +18,7 @@ static inline int limited_is(const char* kind) {
 
 /* 0: operator lists. */
 static inline uint32_t limited_format(void) {
-  if (limited_is("native")) return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
+  if (limited_is("native") || limited_is("one_operator")) return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
   return limited_is("binary") ? QPLAN_NPU_FOURCC('L', 'I', 'M', 1) : 0;
 }
 

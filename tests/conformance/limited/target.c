@@ -1,5 +1,6 @@
-/* The target; it compiles where the format is the device's own. needs_options: it cannot be configured
- * without. old_target: a table of an earlier header. other_major: of a later one. */
+/* The target; it compiles where the format is the device's own. other_board: it is for another device than
+ * the driver's. needs_options: it cannot be configured without. old_target: a table of an earlier header.
+ * other_major: of a later one. */
 #include "tests/conformance/limited/limited.h"
 
 #define qplan_npu_target_entry sample_target_entry
@@ -26,6 +27,12 @@ static qplan_npu_status configure_some(const char* options, uint64_t* config, qp
   return configure(options, config, why);
 }
 
+static qplan_npu_status capabilities_of_another(uint64_t config, qplan_npu_capabilities* to) {
+  const qplan_npu_status status = capabilities(config, to);
+  if (status == QPLAN_NPU_OK) to->hash ^= 1;
+  return status;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -37,6 +44,7 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
     limited.compile = compile;
     limited.blob_format = limited_format();
   }
+  if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("old_target")) limited.struct_size = offsetof(qplan_npu_target, configure);
   if (limited_is("other_major")) limited.abi += 0x00010000u;

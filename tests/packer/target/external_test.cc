@@ -61,14 +61,14 @@ qplan_npu_target acme() {
 }
 
 partition::PartitionResult place(const qplan_npu_target& library, const std::string& text) {
-  const qplan_npu_target* libraries[] = {&library};
+  const Library libraries[] = {{&library}};
   const std::vector<Target> targets = pipeline::parse_targets("acme, cpu", libraries);
   return partition::partition(text::parse(text, "test"), targets, {.cost_gate = false});
 }
 
 // The reasons of acme against the unit that ends in the node.
 std::vector<Reason> reasons(const qplan_npu_target& library, const std::string& text) {
-  const std::vector<Target> targets = {make_target(library, {})};
+  const std::vector<Target> targets = {make_target({&library}, {})};
   const ir::Module module = text::parse(text, "test");
   const pattern::Pre pre(module.main());
   for (const PatternRow& row : targets[0].table) {
@@ -122,7 +122,7 @@ void expect_like_the_cpu(const std::string& text, size_t input_elements, uint32_
   const qplan_npu_target library = acme();
   const partition::PartitionResult placed = place(library, text);
   ASSERT_EQ(placed.regions.size(), 1u) << text;
-  const Target target = make_target(library, {});
+  const Target target = make_target({&library}, {});
   const CompiledRegion region =
       target.compile(placed.module, *placed.module.find(placed.regions[0].function));
   EXPECT_EQ(region.format, QPLAN_NPU_BLOB_OPLIST);
@@ -244,7 +244,7 @@ TEST(ExternalTarget, PatternsOfTheLibraryAreTriedFirst) {
 TEST(ExternalTarget, LibrariesThatContradictThemselvesAreRefused) {
   const auto error_of = [](const qplan_npu_target& library) -> std::string {
     try {
-      make_target(library, {});
+      make_target({&library}, {});
       return "";
     } catch (const PackError& error) {
       return error.what();
@@ -265,7 +265,7 @@ TEST(ExternalTarget, LibrariesThatContradictThemselvesAreRefused) {
             "target library: target 'acme': pattern 'acme.odd': a chain does not begin with 'nn.bias_add'");
   EXPECT_THROW(load_library("/nonexistent/libx.so", pipeline::own_targets()), PackError);
   const qplan_npu_target good = acme();
-  const qplan_npu_target* libraries[] = {&good};
+  const Library libraries[] = {{&good}};
   EXPECT_THROW(pipeline::parse_targets("acme,speed=2, cpu", libraries), PackError);
   EXPECT_EQ(pipeline::parse_targets("acme,priority=7", libraries)[0].priority, 7);
 }
@@ -301,7 +301,7 @@ void expect_accumulators_like_the_cpu(const std::string& layer, const std::strin
   EXPECT_EQ(placed.explain.units[0].composite, composite);
   const qplan_npu_target library = acc32_only();
   const CompiledRegion region =
-      make_target(library, {}).compile(placed.module, *placed.module.find(placed.regions[0].function));
+      make_target({&library}, {}).compile(placed.module, *placed.module.find(placed.regions[0].function));
   std::mt19937 random(9);
   std::vector<int8_t> data(elements);
   for (int8_t& value : data) value = static_cast<int8_t>(random());
@@ -458,7 +458,8 @@ TEST(ExternalTarget, ACompilerOfTheLibrary) {
   };
   const auto compile = [&](const std::string& text) {
     const partition::PartitionResult placed = place(library, text);
-    return make_target(library, {}).compile(placed.module, *placed.module.find(placed.regions[0].function));
+    return make_target({&library}, {})
+        .compile(placed.module, *placed.module.find(placed.regions[0].function));
   };
   const std::string one = "  %0 = clip(%x, a_min=-50f, a_max=50f);\n";
   const CompiledRegion region =

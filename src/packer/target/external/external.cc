@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "qplan/host.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/region.h"
@@ -35,7 +36,7 @@ void set(uint64_t value, uint64_t* to) {
 
 }  // namespace
 
-const qplan_npu_target& load_library(const std::string& path, std::span<const TargetKind> own) {
+Library load_library(const std::string& path, std::span<const TargetKind> own) {
   // A name without a slash would be searched for elsewhere.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -59,10 +60,14 @@ const qplan_npu_target& load_library(const std::string& path, std::span<const Ta
              "', which is a target of the packer's own; give it another name"));
   if (target->supported == nullptr || target->capabilities == nullptr)
     fail(cat("'", path, "': target '", target->name, "' lacks supported or capabilities"));
-  return *target;
+  Library result = {target};
+  void* kept = nullptr;  // as the library itself
+  (void)qplan_host_driver_load(path.c_str(), &result.driver, &kept, nullptr);
+  return result;
 }
 
-Target make_target(const qplan_npu_target& library, const TargetOptions& options) {
+Target make_target(const Library& from, const TargetOptions& options) {
+  const qplan_npu_target& library = *from.target;
   Target target;
   target.name = library.name;
   for (const auto& [key, value] : options)
@@ -95,9 +100,9 @@ Target make_target(const qplan_npu_target& library, const TargetOptions& options
     fail(cat("target '", target.name, "' states no capabilities"));
   target.max_bank_bytes = capabilities.max_buffer_bytes;
   target.table = make_rows(library, config, capabilities);
-  target.compile = [&library, config, rows = target.table](const ir::Module& module,
-                                                           const ir::Function& region) {
-    return compile_region(library, config, rows, module, region);
+  target.compile = [from, options = target.options, config, rows = target.table](const ir::Module& module,
+                                                                                 const ir::Function& region) {
+    return compile_region(from, options, config, rows, module, region);
   };
   target.no_row_hint = "nothing to change in the model";
   return target;

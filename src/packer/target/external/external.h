@@ -57,21 +57,31 @@ std::vector<Constraint> make_constraints(const qplan_npu_target& library);
 // PackError (QPLAN_INVALID_ARGUMENT) if `supported` returns a status that is neither yes nor no.
 std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
                                const qplan_npu_capabilities& capabilities, const Candidate& candidate);
-// Compiles a region into the library's program or into an operator list (Target::compile).
-CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
+// Compiles a region into the library's program or into an operator list (Target::compile). options are those
+// that configure() made config of. PackError (QPLAN_INVALID_ARGUMENT) if the library's driver refuses the
+// program.
+CompiledRegion compile_region(const Library& library, const std::string& options, uint64_t config,
                               const std::vector<PatternRow>& rows, const ir::Module& module,
                               const ir::Function& region);
+// Returns the reason if `load` of the library's driver refuses the program, or if the program needs other
+// buffers than the plan binds. Returns "" if the driver takes it, and if nobody can be asked: the library has
+// no driver, or this machine has no device of these capabilities.
+std::string driver_refusal(const Library& library, const std::string& options, uint64_t capabilities_hash,
+                           const CompiledRegion& region);
+// Writes a status as "-1 (E_ARGUMENT)".
+std::string status_text(qplan_npu_status status);
 
 // Targets from outside the tree: shared libraries that describe a device (include/qplan/npu_target.h).
 
-// The description in a library, which stays loaded until the process ends. PackError (QPLAN_INVALID_ARGUMENT,
-// or QPLAN_FILE_ERROR) where there is none that this packer can use, or where it is named as one of `own`.
-const qplan_npu_target& load_library(const std::string& path, std::span<const TargetKind> own);
+// The description in a library, and its driver. It stays loaded until the process ends. PackError
+// (QPLAN_INVALID_ARGUMENT, or QPLAN_FILE_ERROR) where there is none that this packer can use, or where it is
+// named as one of `own`.
+Library load_library(const std::string& path, std::span<const TargetKind> own);
 
 // The target of a description: rows for its patterns and composites, with one constraint for each of its
 // rules, and a compiler that writes operator lists. options: without priority. PackError
 // (QPLAN_INVALID_ARGUMENT) where the library refuses them, or contradicts itself.
-Target make_target(const qplan_npu_target& library, const TargetOptions& options);
+Target make_target(const Library& library, const TargetOptions& options);
 
 // Writes operator lists: the format of include/qplan/npu_oplist.h.
 

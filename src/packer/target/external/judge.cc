@@ -98,7 +98,7 @@ constexpr Capability kCapabilities[] = {
 constexpr uint32_t kMostReasons = 16;
 constexpr uint32_t kNoCode = UINT32_MAX;  // of a reason that the library did not write
 
-const char* npu_status_name(qplan_npu_status status) {
+const char* status_name(qplan_npu_status status) {
   switch (status) {
     case QPLAN_NPU_PENDING:
       return "PENDING";
@@ -106,6 +106,10 @@ const char* npu_status_name(qplan_npu_status status) {
       return "E_ARGUMENT";
     case QPLAN_NPU_E_VERSION:
       return "E_VERSION";
+    case QPLAN_NPU_E_UNSUPPORTED:
+      return "E_UNSUPPORTED";
+    case QPLAN_NPU_E_BLOB:
+      return "E_BLOB";
     case QPLAN_NPU_E_MEMORY:
       return "E_MEMORY";
     case QPLAN_NPU_E_ABSENT:
@@ -131,8 +135,8 @@ std::vector<qplan_npu_reason> ask_supported(const qplan_npu_target& library, uin
   if (status == QPLAN_NPU_OK) return {};
   if (status != QPLAN_NPU_E_UNSUPPORTED) {
     throw PackError(QPLAN_INVALID_ARGUMENT,
-                    cat("target library: target '", library.name, "': supported returned ", status, " (",
-                        npu_status_name(status), ") for ", operator_label(op),
+                    cat("target library: target '", library.name, "': supported returned ",
+                        status_text(status), " for ", operator_label(op),
                         ", expected OK or E_UNSUPPORTED; its first argument is what configure gave, not a "
                         "device of the driver"));
   }
@@ -156,6 +160,8 @@ std::string reason_text(const qplan_npu_reason& reason) {
 }
 
 }  // namespace
+
+std::string status_text(qplan_npu_status status) { return cat(status, " (", status_name(status), ")"); }
 
 std::vector<std::string> capability_violations(const qplan_npu_capabilities& capabilities,
                                                const qplan_npu_op& op) {
