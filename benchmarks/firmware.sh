@@ -13,6 +13,7 @@ are not cycles: a load or a taken branch takes more than one of those.
   --fuse F         the packer's option                    (default: its own)
   --form F         plan, array or aot: the runtime's API, or what emit-c writes   (default: plan)
   --build-type T   of CMake, for all but the kernels that keep flags of their own   (default: MinSizeRel)
+  --start          counts the start in place of an invoke: opening the plan with its digest, and init (form plan)
   --steps          a table of the steps of each model, too
   --functions      a table of the functions of each model, too
   --output FOLDER  for plans, images and counts           (default: build/firmware-benchmark)
@@ -25,11 +26,12 @@ TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shared=${QPLAN_SHARED:-$root/../shared}
-core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= output=$root/build/firmware-benchmark tables=() models=()
+core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= start= output=$root/build/firmware-benchmark tables=() models=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --steps | --functions) tables+=("$1") ;;
+    --start) start=1 tables+=("$1") ;;
     --core | --target | --fuse | --form | --build-type | --output)
       [ $# -ge 2 ] || { echo "firmware.sh: $1 needs a value" >&2; exit 2; }
       name=${1#--}
@@ -55,6 +57,7 @@ case $form in
   plan | array | aot) ;;
   *) echo "firmware.sh: --form '$form' is not known; see --help" >&2; exit 2 ;;
 esac
+[ -z "$start" ] || [ "$form" = plan ] || { echo "firmware.sh: --start counts the form plan, not '$form'" >&2; exit 2; }
 qplan=${QPLAN_COMMAND:-$root/build/release/bin/qplan}
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
@@ -74,6 +77,7 @@ for model in "${models[@]}"; do
   "$qplan" pack "$shared/models/$model.tflite" -o "$folder/model.qplan" --target "$target" ${fuse:+--fuse "$fuse"} > "$folder/pack.txt"
   "$qplan" inspect "$folder/model.qplan" --json > "$folder/inspect.json"
   tree=$output/$core what=(-DFIRMWARE_PLAN="$folder/model.qplan") first='^qplan_session_invoke$' last='^qplan_session_view$'
+  [ -z "$start" ] || first='^qplan_plan_open$'  # the sample then looks for its input
   if [ "$form" != plan ]; then
     rm -rf "$folder/c"
     "$qplan" emit-c "$folder/model.qplan" -o "$folder/c" --name model $([ "$form" = aot ] && echo --aot) > /dev/null

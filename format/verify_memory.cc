@@ -204,7 +204,7 @@ bool PlanVerifier::tensor_place(uint32_t index, const Tensor& tensor) {
     return false;
   }
   const uint32_t alignment = element_bytes(tensor);
-  if (tensor.offset() % alignment != 0 || bank.alignment() < alignment) {
+  if (!is_multiple(tensor.offset(), alignment) || bank.alignment() < alignment) {
     corrupt_tensor(index) << "offset " << tensor.offset() << " in a bank aligned to " << bank.alignment()
                           << ", expected a multiple of " << alignment;
     return false;

@@ -16,7 +16,6 @@ class Sha256 {
   void finish(uint8_t digest[kDigestBytes]);
 
  private:
-  void block(const uint8_t* bytes);
   uint32_t state_[8];
   uint64_t total_ = 0;
   uint8_t pending_[64];

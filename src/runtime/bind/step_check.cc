@@ -124,13 +124,13 @@ bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t r
       return fail(QPLAN_PLAN_CORRUPT, index) << role << " has more than " << kMaxElements << " elements";
     }
   }
-  const uint64_t element_bytes = dtype_bytes(dtype);
+  const uint32_t element_bytes = dtype_bytes(dtype);
   const uint64_t size = step_.size_bytes(t), offset = step_.offset(t);
   if (size != elements * element_bytes) {
     return fail(QPLAN_PLAN_CORRUPT, index)
            << role << " has " << size << " bytes, expected " << elements * element_bytes;
   }
-  if (offset % element_bytes != 0) {
+  if (!is_multiple(offset, element_bytes)) {
     return fail(QPLAN_PLAN_CORRUPT, index)
            << role << " at offset " << offset << " is not aligned to " << element_bytes << " bytes";
   }
@@ -153,12 +153,13 @@ bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t cou
     return fail_input(i, role) << "has " << dtype_name(step_.dtype(t)) << ", expected " << dtype_name(dtype);
   }
   const uint64_t size = step_.size_bytes(t), offset = step_.offset(t);
-  const uint64_t element_bytes = dtype_bytes(dtype);
-  if (size / element_bytes != count || size % element_bytes != 0) {
+  const uint32_t element_bytes = dtype_bytes(dtype);
+  uint64_t expected = 0;
+  if (!checked_mul(count, uint64_t{element_bytes}, &expected) || size != expected) {
     return fail_input(i, role) << "has " << size << " bytes, expected " << count << " elements of "
                                << element_bytes;
   }
-  if (offset % element_bytes != 0) {
+  if (!is_multiple(offset, element_bytes)) {
     return fail_input(i, role) << "at offset " << offset << " is not aligned to " << element_bytes
                                << " bytes";
   }
@@ -167,13 +168,13 @@ bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t cou
 
 bool StepCheck::constant_range(uint32_t i, const char* role, uint64_t count, int32_t min, int32_t max) const {
   const auto* values = static_cast<const int32_t*>(step_.input_data(i));
-  for (uint64_t at = 0; at < count; ++at) {
-    if (values[at] < min || values[at] > max) {
-      return fail_input(i, role) << values[at] << " of channel " << at << " is not in " << min << " .. "
-                                 << max;
-    }
-  }
-  return true;
+  // Counted in 32 bits, as a start of a small device looks at thousands; constant() has compared the count.
+  const auto num = static_cast<uint32_t>(count);
+  const auto base = static_cast<uint32_t>(min), width = static_cast<uint32_t>(max) - base;
+  uint32_t at = 0;
+  while (at < num && static_cast<uint32_t>(values[at]) - base <= width) ++at;
+  if (at == num) return true;
+  return fail_input(i, role) << values[at] << " of channel " << at << " is not in " << min << " .. " << max;
 }
 
 bool StepCheck::constant_scales(uint32_t i, const char* role, uint64_t count) const {
