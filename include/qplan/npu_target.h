@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define QPLAN_NPU_TARGET_ABI 0x00010000u /* major << 16 | minor; majors must match */
+#define QPLAN_NPU_TARGET_ABI 0x00010001u /* major << 16 | minor; majors must match */
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
 typedef struct qplan_npu_target_costs {
@@ -114,6 +114,13 @@ typedef struct qplan_npu_target {
    * capabilities, its `load` is asked about the program: one that it refuses ends the packing. */
   qplan_npu_status (*compile)(uint64_t config, const void* oplist, uint64_t bytes, qplan_npu_write_fn write,
                               void* user, qplan_npu_reason* why);
+  /* Asked before `compile`, about the same list: the bytes of scratch that the program of `compile` will
+   * need. The plan declares them in place of those of the list's scratch slot; 0: it binds no scratch. The
+   * list that `compile` gets has a scratch slot of at least so many bytes. Status and why as of `compile`.
+   * NULL: what the list's operators leave to each other is all the scratch that there is. Optional;
+   * since 1.1. */
+  qplan_npu_status (*scratch)(uint64_t config, const void* oplist, uint64_t bytes, uint64_t* scratch_bytes,
+                              qplan_npu_reason* why);
 } qplan_npu_target;
 
 /* The function that the library exports. abi: QPLAN_NPU_TARGET_ABI of the packer; NULL: this library cannot

@@ -48,9 +48,11 @@ class Suite(unittest.TestCase):
                 self.assertEqual({n: c["why"] for n, c in checks.items() if c["result"] == "skip"}, {})
 
     def test_a_format_of_the_devices_own_is_written_by_the_target(self):
-        checks, failed, _ = self.checks("native")
-        self.assertEqual(failed, {})
-        self.assertEqual({n for n, c in checks.items() if c["result"] == "skip"}, UNKNOWN_CHECKSUM)
+        for kind in ("native", "scratch", "no_scratch"):
+            with self.subTest(kind=kind):
+                checks, failed, _ = self.checks(kind)
+                self.assertEqual(failed, {})
+                self.assertEqual({n for n, c in checks.items() if c["result"] == "skip"}, UNKNOWN_CHECKSUM)
 
     def test_a_target_that_compiles_nothing_is_not_configured(self):
         checks, failed, _ = self.checks("needs_options", "--only", "job.results", "--only", "supported")
@@ -152,6 +154,22 @@ class Packer(unittest.TestCase):
                 self.assertIn(f'"{name}"', info)
                 other = run(kind, self.command, "run", plan, "--input", DIGITS_INPUT)
                 self.assertIn(f"those of the plan for 'skeleton' are '{name}'", other.stderr)
+
+    def scratch(self, plan):
+        """Bytes of scratch that each region of the plan binds; 0: none."""
+        regions = json.loads(self.succeed("", "inspect", plan, "--json"))["regions"]
+        self.assertTrue(regions)
+        return [sum(bind["bytes"] for bind in region["binds"] if bind["use"] == "scratch") for region in regions]
+
+    def test_the_plan_has_the_scratch_that_the_compiler_asks_for(self):
+        expected = self.output("native", self.pack("native", DIGITS), DIGITS_INPUT)
+        inner = self.scratch(self.folder / "model.qplan")
+        self.assertIn(True, [size > 0 for size in inner])
+        for kind, sizes in (("scratch", [size + 4096 for size in inner]), ("no_scratch", [0 for _ in inner])):
+            with self.subTest(kind=kind):
+                plan = self.pack(kind, DIGITS)
+                self.assertEqual(self.scratch(plan), sizes)
+                self.assertEqual(self.output(kind, plan, DIGITS_INPUT), expected)
 
     def test_a_library_is_told_that_it_contradicts_itself(self):
         reasons = [reason for unit in self.explain("contradicts", DIGITS)["units"]

@@ -21,6 +21,15 @@ bool has_compiler(const Source& source) {
          std::ranges::find(formats, source.target->blob_format) != std::end(formats);
 }
 
+std::string scratch_of(const Source& source, const Workload& list, uint64_t* bytes) {
+  qplan_npu_reason why = {};
+  const qplan_npu_status status =
+      source.target->scratch(source.config, list.blob.data(), list.blob.size(), bytes, &why);
+  if (status == QPLAN_NPU_OK) return "";
+  return "scratch returned " + status_text(status) + ": " +
+         std::string(why.text, strnlen(why.text, sizeof(why.text)));
+}
+
 std::string compile_native(const Source& source, const Workload& list, Workload* native) {
   const auto write = [](void* user, const void* bytes, uint64_t count) -> qplan_npu_status {
     auto* to = static_cast<std::vector<uint8_t>*>(user);

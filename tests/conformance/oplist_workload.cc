@@ -79,6 +79,22 @@ class Generator {
     workload_.unpack = [](const std::vector<uint8_t>& bytes) { return bytes; };
     return "";
   }
+  // After draw: scratch of so many bytes takes the place of what the second operator reads, as in plans.
+  void set_scratch(uint64_t bytes) {
+    auto scratch = std::ranges::find(workload_.slots, QPLAN_NPU_USE_SCRATCH, &Slot::usage);
+    if (scratch == workload_.slots.end()) {
+      if (bytes == 0) return;
+      const uint32_t slot = writer_.add_slot(QPLAN_NPU_USE_SCRATCH, 0);
+      scratch = workload_.slots.insert(workload_.slots.end(), {slot, QPLAN_NPU_USE_SCRATCH, 0, {}});
+    }
+    scratch->bytes = bytes;
+    writer_.grow_slot(scratch->slot, bytes);
+    workload_.blob = writer_.finish(capabilities_.hash);
+    if (bytes != 0) return;
+    const auto position = static_cast<size_t>(scratch - workload_.slots.begin());
+    workload_.slots.erase(scratch);
+    if (workload_.output > position) --workload_.output;
+  }
   // After draw: with what is expected of the output.
   Workload finish() {
     for (Slot& slot : workload_.slots) {
@@ -439,6 +455,11 @@ Workload make_oplist_workload(const Source& source, Size size, uint32_t seed) {
     if (!last.empty()) continue;
     last = refusal(generator.workload(), source.ask);
     Workload native;
+    if (last.empty() && has_compiler(source) && target::external::asks_scratch(*source.target)) {
+      uint64_t bytes = 0;
+      last = scratch_of(source, generator.workload(), &bytes);
+      if (last.empty()) generator.set_scratch(bytes);
+    }
     if (last.empty() && has_compiler(source)) last = compile_native(source, generator.workload(), &native);
     if (!last.empty()) {
       last = generator.workload().text + ": " + last;

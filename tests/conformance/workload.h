@@ -64,6 +64,9 @@ void see_random_operators(uint32_t count, uint32_t seed, const See& see);
 // ---- native_workload.cc: formats of the device's own, by the target's `compile`
 // Whether the target writes a format that the device takes.
 bool has_compiler(const Source& source);
+// "" or why the target refuses to say how much scratch the list's program needs. Call it where it asks for
+// any.
+std::string scratch_of(const Source& source, const Workload& list, uint64_t* bytes);
 // "" or why the compiler refuses the list.
 std::string compile_native(const Source& source, const Workload& list, Workload* native);
 // The workload of a list, with the blob of its native form.

@@ -2,12 +2,54 @@
 #include "tests/conformance/limited/limited.h"
 
 #define read_blob read_list
+#define run_blob run_list
 #include "samples/npu_driver_skeleton/blob.c"
 #undef read_blob
+#undef run_blob
+
+/* Programs of `scratch` have a line buffer at the end of theirs, which each job fills. */
+static qplan_npu_status check_line_buffer(const struct program* program, qplan_npu_reason* why) {
+  uint32_t i;
+  for (i = 0; i < program->num_regions; ++i) {
+    const struct region* region = &program->regions[i];
+    if (region->usage == QPLAN_NPU_USE_SCRATCH && region->bytes >= LIMITED_LINE_BUFFER) return QPLAN_NPU_OK;
+  }
+  return refuse(why, QPLAN_NPU_E_BLOB, LIMITED_LINE_BUFFER, 0, "limited: no scratch for the line buffer");
+}
+
+void run_blob(const struct program* program, void* const* slots, const qplan_npu_status* stop,
+              qplan_npu_report* report) {
+  uint32_t i;
+  for (i = 0; limited_is("scratch") && i < program->num_regions; ++i) {
+    const struct region* region = &program->regions[i];
+    if (region->usage == QPLAN_NPU_USE_SCRATCH)
+      memset((uint8_t*)slots[i] + region->bytes - LIMITED_LINE_BUFFER, 0xa5, LIMITED_LINE_BUFFER);
+  }
+  run_list(program, slots, stop, report);
+}
+
+/* Programs of `no_scratch` carry theirs after the list. */
+static qplan_npu_status carry_scratch(struct program* program, uint64_t room, qplan_npu_reason* why) {
+  uint8_t* from = program->memory + program->bytes;
+  uint32_t i;
+  for (i = 0; i < program->num_regions; ++i) {
+    struct region* region = &program->regions[i];
+    if (region->usage != QPLAN_NPU_USE_SCRATCH) continue;
+    if (region->bytes > room)
+      return refuse(why, QPLAN_NPU_E_BLOB, (int64_t)room, (int64_t)region->bytes,
+                    "limited: the program ends before its scratch");
+    region->usage = QPLAN_NPU_USE_WEIGHTS;
+    region->memory = from;
+    from += region->bytes;
+    room -= region->bytes;
+  }
+  return QPLAN_NPU_OK;
+}
 
 qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_reason* why) {
   const size_t header = sizeof(LIMITED_MAGIC) - 1;
   const uint32_t own = limited_format();
+  uint64_t after = 0; /* bytes */
   qplan_npu_status status;
   uint64_t i;
   if (own == 0) return read_list(program, format, why);
@@ -17,9 +59,21 @@ qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_r
   program->bytes -= header;
   memmove(program->memory, program->memory + header, (size_t)program->bytes);
   for (i = 0; i < program->bytes; ++i) program->memory[i] ^= 0xff;
+  if (limited_is("no_scratch")) {
+    qplan_oplist_header list;
+    if (program->bytes < sizeof(list)) return refuse(why, QPLAN_NPU_E_BLOB, 0, 0, "limited: no list");
+    memcpy(&list, program->memory, sizeof(list));
+    if (list.total_bytes > program->bytes)
+      return refuse(why, QPLAN_NPU_E_BLOB, (int64_t)program->bytes, (int64_t)list.total_bytes,
+                    "limited: the program ends before its list");
+    after = program->bytes - list.total_bytes;
+    program->bytes = list.total_bytes;
+  }
   status = read_list(program, QPLAN_NPU_BLOB_OPLIST, why);
   if (status == QPLAN_NPU_OK && limited_is("one_operator") && program->instructions > 1)
     return refuse(why, QPLAN_NPU_E_UNSUPPORTED, 1, (int64_t)program->instructions,
                   "limited: the sequencer has room for one operator");
+  if (status == QPLAN_NPU_OK && limited_is("scratch")) status = check_line_buffer(program, why);
+  if (status == QPLAN_NPU_OK && limited_is("no_scratch")) status = carry_scratch(program, after, why);
   return status;
 }

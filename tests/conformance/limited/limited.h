@@ -16,9 +16,13 @@ static inline int limited_is(const char* kind) {
   return named != NULL && strcmp(named, kind) == 0;
 }
 
+/* Bytes that each program of `scratch` writes beside what its operators leave to each other. */
+#define LIMITED_LINE_BUFFER 4096u
+
 /* 0: operator lists. */
 static inline uint32_t limited_format(void) {
-  if (limited_is("native") || limited_is("one_operator")) return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
+  if (limited_is("native") || limited_is("one_operator") || limited_is("scratch") || limited_is("no_scratch"))
+    return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
   return limited_is("binary") ? QPLAN_NPU_FOURCC('L', 'I', 'M', 1) : 0;
 }
 

@@ -3,7 +3,8 @@
  * nothing: no contract and no operator at all. native: a blob format of its own; binary: one whose bytes are
  * no letters. contradicts: c16 whose `supported` forgets it. refuses: contracts, and a `supported` that takes
  * nothing. no_answer: `supported` mistakes config for a device. one_operator: native, and `load` refuses
- * programs of several. target.c has the rest. */
+ * programs of several. scratch: native, and its programs need more scratch than the list says; no_scratch:
+ * none, because they carry it. target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
 #define check_op sample_check_op

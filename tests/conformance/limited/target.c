@@ -7,6 +7,19 @@
 #include "samples/npu_driver_skeleton/target.c"
 #undef qplan_npu_target_entry
 
+/* What the operators leave to each other: of one slot, or of none. */
+static uint64_t scratch_of_list(const void* oplist, uint64_t bytes) {
+  qplan_oplist list;
+  uint64_t sum = 0;
+  uint32_t i;
+  if (qplan_oplist_open(oplist, bytes, &list, NULL) != QPLAN_NPU_OK) return 0;
+  for (i = 0; i < list.header.num_slots; ++i) {
+    const qplan_oplist_slot slot = qplan_oplist_slot_at(&list, i);
+    if (slot.usage == QPLAN_NPU_USE_SCRATCH) sum += slot.bytes;
+  }
+  return sum;
+}
+
 static qplan_npu_status compile(uint64_t config, const void* oplist, uint64_t bytes, qplan_npu_write_fn write,
                                 void* user, qplan_npu_reason* why) {
   const uint8_t* from = (const uint8_t*)oplist;
@@ -18,7 +31,20 @@ static qplan_npu_status compile(uint64_t config, const void* oplist, uint64_t by
     const uint8_t turned = (uint8_t)~from[i];
     status = write(user, &turned, 1);
   }
+  if (limited_is("no_scratch")) {
+    static const uint8_t zero = 0;
+    const uint64_t inner = scratch_of_list(oplist, bytes);
+    for (i = 0; i < inner && status == QPLAN_NPU_OK; ++i) status = write(user, &zero, 1);
+  }
   return status;
+}
+
+static qplan_npu_status scratch(uint64_t config, const void* oplist, uint64_t bytes, uint64_t* scratch_bytes,
+                                qplan_npu_reason* why) {
+  (void)config;
+  (void)why;
+  *scratch_bytes = limited_is("scratch") ? scratch_of_list(oplist, bytes) + LIMITED_LINE_BUFFER : 0;
+  return QPLAN_NPU_OK;
 }
 
 static qplan_npu_status configure_some(const char* options, uint64_t* config, qplan_npu_reason* why) {
@@ -44,6 +70,7 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
     limited.compile = compile;
     limited.blob_format = limited_format();
   }
+  if (limited_is("scratch") || limited_is("no_scratch")) limited.scratch = scratch;
   if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("old_target")) limited.struct_size = offsetof(qplan_npu_target, configure);

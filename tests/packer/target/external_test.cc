@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <string>
 #include <vector>
@@ -475,6 +476,82 @@ TEST(ExternalTarget, ACompilerOfTheLibrary) {
     ASSERT_EQ(refused.nodes().size(), 1u);
     EXPECT_EQ(refused.nodes()[0].node, 1u);
     EXPECT_EQ(refused.nodes()[0].reason.text, "one operator at a time");
+  }
+}
+
+// Bytes of scratch that the slots have; -1: there is none.
+int64_t scratch_bytes(const CompiledRegion& region) {
+  for (const RegionSlot& slot : region.slots) {
+    if (slot.use == format::NpuUse_SCRATCH) return static_cast<int64_t>(slot.arrangement.size);
+  }
+  return -1;
+}
+
+uint64_t wanted_scratch = 0;
+
+// The compiler's program is the list itself, whose slots the test reads.
+TEST(ExternalTarget, TheCompilerSaysHowMuchScratchItsProgramNeeds) {
+  qplan_npu_target library = acme();
+  library.blob_format = QPLAN_NPU_FOURCC('A', 'C', 'M', 'E');
+  library.compile = [](uint64_t, const void* list, uint64_t bytes, qplan_npu_write_fn write, void* user,
+                       qplan_npu_reason*) { return write(user, list, bytes); };
+  library.scratch = [](uint64_t, const void*, uint64_t, uint64_t* bytes, qplan_npu_reason*) {
+    *bytes = wanted_scratch;
+    return qplan_npu_status{QPLAN_NPU_OK};
+  };
+  const std::string one = "  %0 = clip(%x, a_min=-50f, a_max=50f);\n";
+  const std::string two = one + "  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n  %1";
+  const auto compile = [&](const std::string& body) {
+    const partition::PartitionResult placed =
+        place(library, qplan::testing::main_text("%x: Tensor[(1, 2, 2, 5), int8]", body));
+    return make_target({&library}, {})
+        .compile(placed.module, *placed.module.find(placed.regions[0].function));
+  };
+  // Of the list's scratch slot, in the program.
+  const auto list_bytes = [](const CompiledRegion& region) -> int64_t {
+    qplan_oplist list = {};
+    EXPECT_EQ(qplan_oplist_open(region.blob.data(), region.blob.size(), &list, nullptr), QPLAN_NPU_OK);
+    for (uint32_t i = 0; i < list.header.num_slots; ++i) {
+      const qplan_oplist_slot slot = qplan_oplist_slot_at(&list, i);
+      if (slot.usage == QPLAN_NPU_USE_SCRATCH) return static_cast<int64_t>(slot.bytes);
+    }
+    return -1;
+  };
+  struct Case {
+    const std::string& body;
+    uint64_t wanted;
+    int64_t plan, list;
+  };
+  // The 20 bytes between the two operators take 64.
+  for (const Case& c : {Case{two, 1000, 1000, 1000}, Case{two, 10, 10, 64}, Case{two, 0, -1, 64},
+                        Case{one + "  %0", 1000, 1000, 1000}, Case{one + "  %0", 0, -1, -1}}) {
+    wanted_scratch = c.wanted;
+    const CompiledRegion region = compile(c.body);
+    EXPECT_EQ(scratch_bytes(region), c.plan) << c.wanted;
+    EXPECT_EQ(list_bytes(region), c.list) << c.wanted;
+  }
+  wanted_scratch = UINT64_MAX;
+  EXPECT_THROW(compile(two), PackError);
+  library.struct_size = offsetof(qplan_npu_target, scratch);  // a library made for target ABI 1.0
+  EXPECT_EQ(scratch_bytes(compile(two)), 64);
+  library = acme();
+  library.scratch = [](uint64_t, const void*, uint64_t, uint64_t*, qplan_npu_reason*) {
+    return qplan_npu_status{QPLAN_NPU_E_ARGUMENT};
+  };
+  EXPECT_EQ(scratch_bytes(compile(two)), 64);  // not asked: there is no compiler
+  library.compile = [](uint64_t, const void*, uint64_t, qplan_npu_write_fn, void*, qplan_npu_reason*) {
+    return qplan_npu_status{QPLAN_NPU_OK};
+  };
+  library.scratch = [](uint64_t, const void*, uint64_t, uint64_t*, qplan_npu_reason* why) {
+    return qplan_oplist_refuse(why, QPLAN_NPU_E_UNSUPPORTED, 1, 1, 0, 0, "too wide a row");
+  };
+  try {
+    compile(two);
+    FAIL() << "expected RegionRefused";
+  } catch (const RegionRefused& refused) {
+    ASSERT_EQ(refused.nodes().size(), 1u);
+    EXPECT_EQ(refused.nodes()[0].node, 1u);
+    EXPECT_EQ(refused.nodes()[0].reason.text, "too wide a row");
   }
 }
 

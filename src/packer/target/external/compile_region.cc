@@ -32,6 +32,7 @@ class RegionCompiler {
     place_tensors();
     for (uint32_t n = 0; n < region_.nodes().size(); ++n) add_node(n);
     result_.blob = writer_.finish(capabilities.hash);
+    if (asks_scratch(library_)) ask_scratch(capabilities.hash);
     result_.format = QPLAN_NPU_BLOB_OPLIST;
     if (library_.compile != nullptr) translate();
     result_.program_bytes = result_.blob.size();
@@ -101,13 +102,43 @@ class RegionCompiler {
         tensor_of_[value.index] = writer_.add_tensor(*slot, block.offset, dl(type.dtype), type.shape);
       }
     }
-    if (!slot) return;
+    scratch_ = slot;
+    if (slot) bind_scratch(writer_.slot_bytes(*slot));
+  }
+
+  void bind_scratch(uint64_t bytes) {
     RegionSlot scratch;
-    scratch.slot = *slot;
+    scratch.slot = *scratch_;
     scratch.use = format::NpuUse_SCRATCH;
-    scratch.arrangement.size = writer_.slot_bytes(*slot);
+    scratch.arrangement.size = bytes;
     scratch.alignment = kAlignment;
     result_.slots.push_back(std::move(scratch));
+  }
+
+  // What the library says takes the place of what the list's operators leave to each other.
+  void ask_scratch(uint64_t capabilities_hash) {
+    uint64_t bytes = 0;
+    qplan_npu_reason why = {};
+    why.place = QPLAN_OPLIST_NONE;
+    if (library_.scratch(config_, result_.blob.data(), result_.blob.size(), &bytes, &why) != QPLAN_NPU_OK)
+      refuse_program(why);
+    constexpr uint64_t kMost = uint64_t{1} << 40;  // sums of a plan's buffers cannot wrap
+    if (bytes > kMost)
+      throw PackError(QPLAN_INVALID_ARGUMENT,
+                      cat("target library: target '", library_.name, "': asks for ", bytes,
+                          " bytes of scratch for region '", region_.name(), "', expected at most ", kMost));
+    std::erase_if(result_.slots, [](const RegionSlot& slot) { return slot.use == format::NpuUse_SCRATCH; });
+    if (bytes == 0) return;
+    if (!scratch_) scratch_ = writer_.add_slot(QPLAN_NPU_USE_SCRATCH, 0);
+    writer_.grow_slot(*scratch_, bytes);
+    bind_scratch(bytes);
+    result_.blob = writer_.finish(capabilities_hash);
+  }
+
+  [[noreturn]] void refuse_program(const qplan_npu_reason& why) const {
+    const std::string text(why.text, strnlen(why.text, sizeof(why.text)));
+    if (why.place < region_.nodes().size()) refuse(why.place, ".compile", text);
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, cat(library_.name, ": region '", region_.name(), "': ", text));
   }
 
   [[noreturn]] void refuse(uint32_t node, const char* id, std::string text) const {
@@ -208,9 +239,7 @@ class RegionCompiler {
     why.place = QPLAN_OPLIST_NONE;
     if (library_.compile(config_, result_.blob.data(), result_.blob.size(), write, &program, &why) !=
         QPLAN_NPU_OK) {
-      const std::string text(why.text, strnlen(why.text, sizeof(why.text)));
-      if (why.place < region_.nodes().size()) refuse(why.place, ".compile", text);
-      throw PackError(QPLAN_MODEL_UNSUPPORTED, cat(library_.name, ": region '", region_.name(), "': ", text));
+      refuse_program(why);
     }
     result_.blob = std::move(program);
     if (library_.blob_format != 0) result_.format = library_.blob_format;
@@ -222,6 +251,7 @@ class RegionCompiler {
   const ir::Module& module_;
   const ir::Function& region_;
   OplistWriter writer_;
+  std::optional<uint32_t> scratch_;         // the list's slot
   std::map<uint32_t, uint32_t> tensor_of_;  // by value of the region's function
   CompiledRegion result_;
 };

@@ -66,6 +66,11 @@ Library load_library(const std::string& path, std::span<const TargetKind> own) {
   return result;
 }
 
+bool asks_scratch(const qplan_npu_target& library) {
+  constexpr size_t kWithScratch = offsetof(qplan_npu_target, scratch) + sizeof(library.scratch);
+  return library.compile != nullptr && library.struct_size >= kWithScratch && library.scratch != nullptr;
+}
+
 Target make_target(const Library& from, const TargetOptions& options) {
   const qplan_npu_target& library = *from.target;
   Target target;

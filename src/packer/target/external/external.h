@@ -63,6 +63,9 @@ std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
 CompiledRegion compile_region(const Library& library, const std::string& options, uint64_t config,
                               const std::vector<PatternRow>& rows, const ir::Module& module,
                               const ir::Function& region);
+// Asks the library how much scratch the program of a list will need. Returns false if it has no `compile`, or
+// no `scratch`, as libraries made for target ABI 1.0.
+bool asks_scratch(const qplan_npu_target& library);
 // Returns the reason if `load` of the library's driver refuses the program, or if the program needs other
 // buffers than the plan binds. Returns "" if the driver takes it, and if nobody can be asked: the library has
 // no driver, or this machine has no device of these capabilities.
