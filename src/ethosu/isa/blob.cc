@@ -117,7 +117,8 @@ class Reader {
   }
 
   bool read_slots() {
-    uint32_t bound[kMaxRegions] = {};
+    uint32_t binder[kMaxRegions];  // the first slot of each bound region
+    for (uint32_t& slot : binder) slot = kMaxSlots;
     for (uint32_t s = 0; s < blob_.header.num_slots; ++s) {
       const BlobSlot slot = blob_slot(blob_, s);
       if (slot.usage != QPLAN_NPU_USE_INPUT && slot.usage != QPLAN_NPU_USE_OUTPUT &&
@@ -131,12 +132,17 @@ class Reader {
       if (slot.offset > region.bytes || slot.bytes > region.bytes - slot.offset)
         return fail(kBlobSlotRule, "a slot ends after its region", slot.offset + slot.bytes, region.bytes, s);
       if (region.kind == static_cast<uint32_t>(RegionKind::kArena)) continue;
-      if (slot.offset != 0 || slot.bytes != region.bytes)
-        return fail(kBlobSlotRule, "a slot is a bound region as a whole", slot.bytes, region.bytes, s);
-      if (++bound[slot.region] > 1) return fail(kBlobSlotRule, "a region is bound twice", slot.region, 1, s);
+      if (binder[slot.region] == kMaxSlots) {
+        if (slot.offset != 0 || slot.bytes != region.bytes)
+          return fail(kBlobSlotRule, "a slot is a bound region as a whole", slot.bytes, region.bytes, s);
+        binder[slot.region] = s;
+      } else if (blob_slot(blob_, binder[slot.region]).usage != QPLAN_NPU_USE_SCRATCH ||
+                 slot.usage == QPLAN_NPU_USE_SCRATCH) {
+        return fail(kBlobSlotRule, "a region is bound twice", slot.region, 1, s);
+      }
     }
     for (uint32_t r = 0; r < blob_.header.num_regions; ++r) {
-      if (blob_region(blob_, r).kind == static_cast<uint32_t>(RegionKind::kBound) && bound[r] == 0)
+      if (blob_region(blob_, r).kind == static_cast<uint32_t>(RegionKind::kBound) && binder[r] == kMaxSlots)
         return fail(kBlobSlotRule, "a region that no slot binds", r, 0, r);
     }
     return true;
@@ -160,12 +166,13 @@ class Reader {
       if (slot.usage != QPLAN_NPU_USE_INPUT) limits.is_writable[slot.region] = true;
     }
     uint32_t word = 0;
-    uint64_t cycles = 0;
-    if (const Problem p = check_stream(config_, blob_.payload, limits, &word, &cycles))
+    StreamWork work;
+    if (const Problem p = check_stream(config_, blob_.payload, limits, &word, &work))
       return fail(kBlobStream, p.text, static_cast<uint64_t>(p.found), static_cast<uint64_t>(p.limit), word);
     // Whoever waits for a job relies on the blob's estimate; operations one after the other take no less.
-    if (cycles > h.estimated_cycles)
-      return fail(kBlobWork, "a stream takes more cycles than its blob declares", cycles, h.estimated_cycles);
+    if (work.total_cycles > h.estimated_cycles)
+      return fail(kBlobWork, "a stream takes more cycles than its blob declares", work.total_cycles,
+                  h.estimated_cycles);
     return true;
   }
 
@@ -193,6 +200,15 @@ const char* region_kind_name(RegionKind kind) {
 BlobRegion blob_region(const Blob& blob, uint32_t index) { return load<BlobRegion>(blob.regions, index); }
 BlobSlot blob_slot(const Blob& blob, uint32_t index) { return load<BlobSlot>(blob.slots, index); }
 BlobLabel blob_label(const Blob& blob, uint32_t index) { return load<BlobLabel>(blob.labels, index); }
+
+bool is_copied_slot(const Blob& blob, uint32_t index) {
+  const uint32_t region = blob_slot(blob, index).region;
+  if (blob_region(blob, region).kind == static_cast<uint32_t>(RegionKind::kArena)) return true;
+  for (uint32_t s = 0; s < index; ++s) {
+    if (blob_slot(blob, s).region == region) return true;
+  }
+  return false;
+}
 
 const char* blob_node(const Blob& blob, uint32_t word) {
   const char* name = "";

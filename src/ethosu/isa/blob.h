@@ -4,8 +4,8 @@
 //
 // The device has eight base pointers. A region of the blob is one of them: constants that the blob carries, a
 // buffer that a job binds, or memory that the driver holds for the program (an arena). Slots are what a job
-// binds: a region as a whole, or a part of an arena, to which the driver copies inputs and from which it
-// copies outputs.
+// binds: a region as a whole, or a part of an arena or of bound scratch, to which the driver copies inputs
+// and from which it copies outputs.
 #ifndef QPLAN_SRC_ETHOSU_ISA_BLOB_H_
 #define QPLAN_SRC_ETHOSU_ISA_BLOB_H_
 
@@ -19,7 +19,7 @@ namespace qplan::ethosu {
 
 constexpr uint32_t kBlobMagic = 0x31555445;  // "ETU1"
 constexpr uint16_t kBlobMajor = 1;
-constexpr uint16_t kBlobMinor = 0;
+constexpr uint16_t kBlobMinor = 1;  // 1: slots that are parts of bound scratch
 constexpr uint32_t kMaxSlots = 256;
 constexpr uint32_t kMaxLabels = 1u << 16;
 
@@ -54,7 +54,9 @@ static_assert(sizeof(BlobRegion) == 24, "the layout is a file format");
 struct BlobSlot {
   uint32_t usage;  // QPLAN_NPU_USE_*, one of them
   uint32_t region;
-  uint64_t offset;  // into the region; 0 where the region is bound
+  // Into the region. The first slot of a bound region is all of it; where that is scratch, further ones are
+  // parts.
+  uint64_t offset;
   uint64_t bytes;
 };
 static_assert(sizeof(BlobSlot) == 24, "the layout is a file format");
@@ -97,6 +99,8 @@ struct Blob {
 BlobRegion blob_region(const Blob& blob, uint32_t index);
 BlobSlot blob_slot(const Blob& blob, uint32_t index);
 BlobLabel blob_label(const Blob& blob, uint32_t index);
+// The driver copies between the slot's buffer and the region, of which it is a part.
+bool is_copied_slot(const Blob& blob, uint32_t index);
 // The node that a word of the stream belongs to, "" when nothing is known.
 const char* blob_node(const Blob& blob, uint32_t word);
 

@@ -61,9 +61,9 @@ Access access_of(const Config& config, const Kernel& kernel) {
 class Checker {
  public:
   Checker(const Config& config, const Payload& payload, const RegionLimits& limits)
-      : config_(config), payload_(payload), limits_(limits) {}
+      : config_(config), payload_(payload), limits_(limits), time_(config) {}
 
-  Problem run(uint32_t* word, uint64_t* cycles) {
+  Problem run(uint32_t* word, StreamWork* work) {
     for (uint32_t at = 0;;) {
       *word = at;
       if (at >= payload_.stream_words) return {"a stream ends without OP_STOP", at, 0};
@@ -83,7 +83,8 @@ class Checker {
       }
       if (command.code == kOpStop) {
         if (at != payload_.stream_words) return {"words after OP_STOP", payload_.stream_words - at, 0};
-        *cycles = cycles_;
+        work_.cycles = time_.cycles();
+        *work = work_;
         return {};
       }
       if (const Problem p = operation(command)) return p;
@@ -95,9 +96,11 @@ class Checker {
     switch (command.code) {
       case kOpDmaWait:
         num_dmas_ = least(num_dmas_, command.parameter);
+        time_.wait_transfers(command.parameter);
         return {};
       case kOpKernelWait:
         num_kernels_ = least(num_kernels_, command.parameter);
+        time_.wait_kernels(command.parameter);
         return {};
       case kOpDmaStart:
         return transfer();
@@ -147,7 +150,10 @@ class Checker {
     for (uint32_t i = 0; i < num_dmas_; ++i) {
       if (conflict(access, dmas_[i])) return {"a kernel does not wait for a transfer", i, 0};
     }
-    cycles_ += kernel_cycles(config_, kernel);
+    const uint64_t cycles = kernel_cycles(config_, kernel);
+    work_.total_cycles += cycles;
+    work_.macs += kernel_macs(kernel);
+    time_.start_kernel(cycles);
     push(kernels_, kMaxUnfinishedKernels, &num_kernels_, access);
     return {};
   }
@@ -170,7 +176,9 @@ class Checker {
     for (uint32_t i = 0; i < num_kernels_; ++i) {
       if (conflict(access, kernels_[i])) return {"a transfer does not wait for a kernel", i, 0};
     }
-    cycles_ += transfer_cycles(config_, transfer.from.bytes);
+    const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
+    work_.total_cycles += cycles;
+    time_.start_transfer(cycles);
     push(dmas_, max_unfinished_dmas(config_), &num_dmas_, access);
     return {};
   }
@@ -188,14 +196,15 @@ class Checker {
   Registers registers_;
   Access kernels_[kMaxUnfinishedKernels], dmas_[2];
   uint32_t num_kernels_ = 0, num_dmas_ = 0;
-  uint64_t cycles_ = 0;
+  TimeLine time_;
+  StreamWork work_;
 };
 
 }  // namespace
 
 Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits, uint32_t* word,
-                     uint64_t* cycles) {
-  return Checker(config, payload, limits).run(word, cycles);
+                     StreamWork* work) {
+  return Checker(config, payload, limits).run(word, work);
 }
 
 }  // namespace qplan::ethosu

@@ -11,6 +11,13 @@
 
 namespace qplan::ethosu {
 
+// What a stream's operations take, by the cost model.
+struct StreamWork {
+  uint64_t total_cycles = 0;  // of all operations one after the other
+  uint64_t cycles = 0;        // with transfers beside kernels
+  uint64_t macs = 0;
+};
+
 struct RegionLimits {
   uint64_t bytes[kMaxRegions] = {};
   bool is_writable[kMaxRegions] = {};
@@ -18,10 +25,9 @@ struct RegionLimits {
 
 // Every operation uses registers that the stream set, keeps the limits of the architecture, fits SHRAM and
 // stays inside of its regions; transfers and kernels that touch the same bytes wait for each other; OP_STOP
-// is the last word. *word: where it is wrong. *cycles: of all operations one after the other, by the cost
-// model. Not looked at: whether the weights decode, and BLOCKDEP.
+// is the last word. *word: where it is wrong. Not looked at: whether the weights decode, and BLOCKDEP.
 [[nodiscard]] Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits,
-                                   uint32_t* word, uint64_t* cycles);
+                                   uint32_t* word, StreamWork* work);
 
 }  // namespace qplan::ethosu
 

@@ -73,6 +73,15 @@ uint64_t memory_cycles(const Config& config, uint64_t bytes) {
 
 }  // namespace
 
+uint64_t kernel_macs(const Kernel& k) {
+  if (!k.is_convolution()) return 0;
+  const uint64_t taps = uint64_t{k.taps_h()} * k.taps_w();
+  const uint64_t macs =
+      uint64_t{k.ofm.h} * k.ofm.w * k.ofm.d * taps * (k.kind == KernelKind::kDepthwise ? 1 : k.ifm.d);
+  // Three of four taps are on zeros.
+  return k.upscale == Upscale::kZeros ? macs / 4 : macs;
+}
+
 uint64_t kernel_cycles(const Config& config, const Kernel& k) {
   const uint64_t eighths = output_eighths(config, k);
   if (k.kind == KernelKind::kElementwise) return (uint64_t{k.ofm.h} * k.ofm.w * k.ofm.d * eighths + 7) / 8;

@@ -9,6 +9,8 @@
 
 namespace qplan::ethosu {
 
+// Multiply-accumulates of a convolution; 0 for other kernels.
+uint64_t kernel_macs(const Kernel& kernel);
 uint64_t kernel_cycles(const Config& config, const Kernel& kernel);
 uint64_t transfer_cycles(const Config& config, uint64_t bytes);
 

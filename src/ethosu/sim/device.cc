@@ -99,6 +99,7 @@ qplan_npu_status EthosuDevice::read(const void* bytes, uint64_t size, std::share
   }
   for (uint32_t s = 0; s < blob.header.num_slots; ++s) {
     result->slots.push_back(blob_slot(blob, s));
+    result->is_copied.push_back(is_copied_slot(blob, s));
     result->regions.push_back(slot_region(result->slots[s], s));
   }
   result->num_instructions = result->words.size();
@@ -145,7 +146,7 @@ qplan::sim::Fault EthosuDevice::execute(Job& job, const FaultRule* rule) {
   for (size_t s = 0; s < segments.size(); ++s) {
     const BlobSlot& slot = program.slots[s];
     const bool is_input = slot.usage == QPLAN_NPU_USE_INPUT;
-    if (is_kind(program.blob_regions[slot.region], RegionKind::kBound)) {
+    if (!program.is_copied[s]) {
       if (!is_input) std::memset(segments[s].memory, kStale, slot.bytes);
       record.regions[slot.region].is_constant = is_input;
       memory.set_region(slot.region, segments[s].memory, slot.bytes, !is_input, is_input);
@@ -170,14 +171,13 @@ qplan::sim::Fault EthosuDevice::execute(Job& job, const FaultRule* rule) {
   const Outcome outcome = machine.run(program.words);
   if (outcome.fault.is_set()) return fault_from(outcome.fault);
 
-  // Outputs of an arena go to their buffers.
+  // Outputs that are parts of a region go to their buffers.
   for (size_t s = 0; s < segments.size(); ++s) {
     const BlobSlot& slot = program.slots[s];
     if (slot.usage != QPLAN_NPU_USE_OUTPUT) continue;
     const uint8_t* const made = memory.region(slot.region).data + slot.offset;
     record.checks.push_back({slot.region, slot.offset, {made, made + slot.bytes}});
-    if (is_kind(program.blob_regions[slot.region], RegionKind::kArena))
-      std::memcpy(segments[s].memory, made, slot.bytes);
+    if (program.is_copied[s]) std::memcpy(segments[s].memory, made, slot.bytes);
   }
   std::string error;
   if (!options().record.empty() && !write_record(options().record, job.number, record, &error))

@@ -20,6 +20,7 @@ struct EthosuProgram : qplan::sim::Program {
   std::vector<uint32_t> words;  // of the stream
   std::vector<BlobRegion> blob_regions;
   std::vector<BlobSlot> slots;
+  std::vector<bool> is_copied;    // by slot: a part of its region
   std::vector<uint64_t> offsets;  // of regions that the program's memory has: constants, arenas
 };
 

@@ -115,15 +115,16 @@ TEST(ArmStreams, AreTakenByTheLoadersChecks) {
     limits.bytes[1] = model.arena_bytes, limits.is_writable[1] = true;
     limits.bytes[2] = model.fast_bytes, limits.is_writable[2] = true;
     uint32_t word = 0;
-    uint64_t cycles = 0;
+    StreamWork work;
     const Problem problem =
-        check_stream(*find_config_word(payload.config_word), payload, limits, &word, &cycles);
-    EXPECT_GT(cycles, 0u);
+        check_stream(*find_config_word(payload.config_word), payload, limits, &word, &work);
+    EXPECT_GT(work.cycles, 0u);
+    EXPECT_GE(work.total_cycles, work.cycles);
     EXPECT_FALSE(problem) << file.name << ", word " << word << ": " << problem.text;
     ++taken;
     // Without the arena there is nothing that it may write.
     limits.bytes[1] = 0;
-    EXPECT_TRUE(check_stream(*find_config_word(payload.config_word), payload, limits, &word, &cycles));
+    EXPECT_TRUE(check_stream(*find_config_word(payload.config_word), payload, limits, &word, &work));
   }
   if (taken == 0) GTEST_SKIP() << qplan::testing::kNoDataDirectory;
   EXPECT_EQ(taken, 190u);
