@@ -52,7 +52,7 @@ LAYERS = [
     ("packer/pattern", r"^src/packer/pattern/", ["packer/ir", "packer/op", "packer/text"]),
     ("packer/passes", r"^src/packer/passes/", ["packer/pattern", "packer/op", "packer/text", "packer/ir"]),
     ("packer/import", r"^src/packer/import/", ["packer/pattern", "packer/op", "packer/text", "packer/ir",
-                                                "tflite_schema"]),
+                                                "tflite_schema", "ethosu/isa"]),
     ("packer/layer", r"^src/packer/layer/", ["packer/op", "packer/ir"]),
     # What the packer brings itself; the interface that other devices see is "packer/target".
     ("packer/target/own", r"^src/packer/target/(cpu|external)/", ["packer/target", "packer/layer", "packer/pattern",

@@ -6,37 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "qplan/npu_sim.h"
+#include "tests/ethosu/sim_device.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
 
 namespace qplan::testing::ethosu_networks_test {
 namespace {
 
+using ethosu::testing::SimDevice;
+
 constexpr const char* kConfigs[] = {"ethos-u55-128", "ethos-u65-256"};
-
-class SimDevice {
- public:
-  explicit SimDevice(const std::string& config)
-      : driver_(qplan_npu_sim_driver(QPLAN_NPU_ABI)), name_(config) {
-    if (driver_->open(nullptr, 0, ("device=" + config).c_str(), &device_, nullptr) != QPLAN_NPU_OK)
-      throw std::runtime_error("the simulator does not open");
-    config_.struct_size = sizeof(config_);
-    config_.target = name_.c_str();
-    config_.driver = driver_;
-    config_.device = device_;
-  }
-  ~SimDevice() { (void)driver_->close(device_); }
-  SimDevice(const SimDevice&) = delete;
-  SimDevice& operator=(const SimDevice&) = delete;
-  const qplan_npu_device_config* config() const { return &config_; }
-
- private:
-  const qplan_npu_driver* driver_;
-  std::string name_;
-  qplan_npu_device device_ = 0;
-  qplan_npu_device_config config_{};
-};
 
 class EthosuNetworks : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
  protected:

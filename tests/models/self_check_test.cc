@@ -219,8 +219,9 @@ TEST(SelfCheckOfDigits, StaysWithThePlanThatGetsOtherSchedules) {
 TEST(SelfCheckOfANetwork, IsRefusedWhereNobodyCanSayWhatIsRight) {
   EXPECT_EQ(
       pack_checked(kDigits, "vta, cpu", QPLAN_FUSE_AUTO, 1, false).error,
-      "self-check: the plan has no fallback for its regions, and the CPU must compute what their devices "
-      "are compared with; pack it without --fallback none");
+      "self-check: the plan has no fallback for region 'qplan_vta_main_0', and the CPU must compute what its "
+      "device is compared with; pack it without --fallback none, or without --self-check where the region "
+      "is a program that was compiled before");
   for (const uint32_t count : {65u, UINT32_MAX}) {
     EXPECT_EQ(pack_checked(kDigits, nullptr, QPLAN_FUSE_AUTO, count).error,
               "pack options: self_checks is " + std::to_string(count) + ", expected at most 64");

@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "src/ethosu/compiler/blob_writer.h"
+#include "src/ethosu/compiler/program.h"
 #include "src/ethosu/compiler/region.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/program.h"
 
 namespace qplan::ethosu::compiler {
 namespace {
@@ -103,6 +105,8 @@ class RegionCompiler {
 
 CompiledRegion compile_region(const Config& config, uint64_t /*sram_bytes*/, const ir::Module& module,
                               const ir::Function& region) {
+  const ir::Node& first = region.nodes()[0];
+  if (first.op != nullptr && first.op->name == op::kProgramOperator) return compile_program(config, region);
   return RegionCompiler(config, module, region).run();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/ethosu/compiler/constraints.h"
+#include "src/ethosu/compiler/program.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 
@@ -144,6 +145,7 @@ std::vector<target::PatternRow> pattern_table(const Config& config) {
                        return unit_cycles(config, read, candidate);
                      }});
   }
+  table.push_back(program_row(config));  // has no unit
   return table;
 }
 

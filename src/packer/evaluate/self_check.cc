@@ -173,6 +173,13 @@ class Recorder {
   std::map<target::TensorId, Bytes> region_outputs_;  // of the region whose fallback runs
 };
 
+std::string first_without_fallback(const target::Program& program) {
+  for (const target::ProgramStep& step : program.steps) {
+    if (step.npu != nullptr && step.npu->num_alternative_steps == 0) return step.name;
+  }
+  return "";
+}
+
 }  // namespace
 
 write::SelfChecks make_self_checks(std::span<const uint8_t> plan, const target::Program& program,
@@ -183,8 +190,10 @@ write::SelfChecks make_self_checks(std::span<const uint8_t> plan, const target::
   }
   if (!runs_on_cpu(program)) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    "self-check: the plan has no fallback for its regions, and the CPU must compute what "
-                    "their devices are compared with; pack it without --fallback none");
+                    cat("self-check: the plan has no fallback for region '", first_without_fallback(program),
+                        "', and the CPU must compute what its device is compared with; pack it without "
+                        "--fallback none, or without --self-check where the region is a program that was "
+                        "compiled before"));
   }
   write::SelfChecks checks;
   for (const target::ProgramStep& step : program.steps)

@@ -91,12 +91,15 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
       }
       const qplan_custom_operator* custom =
           importer::find_custom(options.custom_operators, graph.file().custom_code(op));
-      if (custom == nullptr) {
-        refuse("");
-      } else {
+      if (custom != nullptr) {
         tfl::import_custom(context, *custom);
         continue;
       }
+      if (graph.file().custom_code(op) == "ethos-u") {
+        tfl::import_ethosu(context);
+        continue;
+      }
+      refuse("");
     } catch (const tfl::Unsupported& use) {
       refuse(use.reason);
     } catch (const tfl::ExpandsTooMuch& error) {
@@ -224,6 +227,9 @@ constexpr Advice kAdvice[] = {
      "branches are imported where all operators inside both are; else export the model with the branch that "
      "is "
      "meant"},
+    {"custom operator 'ethos-u' with ",
+     "the model holds a program of Arm's compiler that cannot be taken over; pack the .tflite file that Vela "
+     "was given"},
     {kCustomOperator,
      "TFLite's converter left custom operators: give them with --custom-operators LIB "
      "(docs/custom-operators.md), "

@@ -12,9 +12,6 @@ namespace {
 
 using ir::Json;
 
-constexpr std::initializer_list<ir::DType> kDTypes = {ir::kInt8,  ir::kUint8, ir::kInt16,
-                                                      ir::kInt32, ir::kInt64, ir::kFloat32};
-
 Json parsed(const ir::Node& node, std::string_view name) {
   const std::string& text = attr_string(node, name);
   std::string reason;
@@ -58,28 +55,6 @@ std::vector<float> read_scales(const ir::Node& node) {
   return scales;
 }
 
-// "int8,float32" and [[1, 4], [1]].
-std::vector<ir::TensorType> read_outputs(const ir::Node& node) {
-  const std::vector<ir::Ints>& shapes = attr_int_lists(node, "shapes");
-  const std::string& names = attr_string(node, "dtypes");
-  std::vector<ir::TensorType> types;
-  size_t begin = 0;
-  for (const ir::Ints& shape : shapes) {
-    const size_t end = std::min(names.find(',', begin), names.size());
-    const auto dtype =
-        begin > names.size() ? std::nullopt : ir::dtype_from_string(names.substr(begin, end - begin));
-    if (!dtype || std::find(kDTypes.begin(), kDTypes.end(), *dtype) == kDTypes.end())
-      invalid(cat("attribute 'dtypes' does not name a dtype of result ", types.size(),
-                  ": int8, uint8, int16, int32, int64 or float32"));
-    types.push_back({*dtype, shape});
-    const std::string error = ir::type_error(types.back());
-    if (!error.empty()) invalid(error);
-    begin = end + 1;
-  }
-  if (begin <= names.size()) invalid("attribute 'dtypes' has more entries than 'shapes'");
-  return types;
-}
-
 uint64_t bytes_attr(const ir::Node& node, std::string_view name) {
   const int64_t bytes = attr_int(node, name);
   if (bytes < 0 || bytes > INT32_MAX)
@@ -100,7 +75,7 @@ std::vector<ir::TensorType> infer(const InferInput& input) {
     invalid(cat(custom.scales.size(), " scales and ", custom.zero_points.size(), " zero points for ", count,
                 " operands and results"));
   for (size_t i = 0; i < num_operands; ++i) {
-    check_dtype(input, i, kDTypes);
+    check_dtype(input, i, kDeclaredDTypes);
     if (input.type(i).shape.size() > format::kMaxRank)
       unsupported(cat("operand ", i, " has more than 6 axes"));
   }
@@ -117,6 +92,28 @@ std::vector<ir::TensorType> infer(const InferInput& input) {
 }
 
 }  // namespace
+
+// "int8,float32" and [[1, 4], [1]].
+std::vector<ir::TensorType> declared_results(const ir::Node& node) {
+  const std::vector<ir::Ints>& shapes = attr_int_lists(node, "shapes");
+  const std::string& names = attr_string(node, "dtypes");
+  std::vector<ir::TensorType> types;
+  size_t begin = 0;
+  for (const ir::Ints& shape : shapes) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const auto dtype =
+        begin > names.size() ? std::nullopt : ir::dtype_from_string(names.substr(begin, end - begin));
+    if (!dtype || std::find(kDeclaredDTypes.begin(), kDeclaredDTypes.end(), *dtype) == kDeclaredDTypes.end())
+      invalid(cat("attribute 'dtypes' does not name a dtype of result ", types.size(),
+                  ": int8, uint8, int16, int32, int64 or float32"));
+    types.push_back({*dtype, shape});
+    const std::string error = ir::type_error(types.back());
+    if (!error.empty()) invalid(error);
+    begin = end + 1;
+  }
+  if (begin <= names.size()) invalid("attribute 'dtypes' has more entries than 'shapes'");
+  return types;
+}
 
 ir::Attrs attrs_of(const CustomAttributes& custom) {
   Json options = Json::object(), scales = Json::array();
@@ -148,7 +145,7 @@ CustomAttributes custom_of(const ir::Node& node) {
   CustomAttributes custom;
   custom.name = attr_string(node, "operator");
   custom.options = read_options(node);
-  custom.outputs = read_outputs(node);
+  custom.outputs = declared_results(node);
   custom.scales = read_scales(node);
   for (const int64_t zero_point : attr_ints(node, "zero_points")) {
     if (zero_point < INT32_MIN || zero_point > INT32_MAX) invalid("a zero point does not fit 32 bits");

@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_OP_CUSTOM_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ struct CustomAttributes {
 
 // What a plan can hold.
 inline constexpr size_t kMaxCustomOptions = 256;
+
+// The dtypes of operands and results of such operators.
+inline constexpr std::initializer_list<ir::DType> kDeclaredDTypes = {ir::kInt8,  ir::kUint8, ir::kInt16,
+                                                                     ir::kInt32, ir::kInt64, ir::kFloat32};
+// The results that attributes `shapes` and `dtypes` declare, of operators whose results nothing else says.
+std::vector<ir::TensorType> declared_results(const ir::Node& node);
 
 ir::Attrs attrs_of(const CustomAttributes& custom);
 // PackError (QPLAN_MODEL_INVALID) with a text that begins after the node's name.

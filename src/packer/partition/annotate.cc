@@ -93,7 +93,7 @@ class Annotator {
 
   void try_row(const Target& target, const PatternRow& row, uint32_t n, bool pinned,
                std::vector<bool>* refused) {
-    if (node(n).results.size() != 1) return;
+    if (node(n).results.size() != 1 && !row.is_program) return;
     const auto matches = pattern::match(row.pattern, pre_, pattern::PreValue{node(n).results[0]});
     if (!matches || matches->nodes().empty() || matches->nodes().back() != n) return;
     const std::vector<uint32_t>& nodes = matches->nodes();
@@ -188,6 +188,7 @@ class Annotator {
     for (const ir::ValueId result : node(unit->root()).results)
       unit->bytes += bytes_of(function_.type(result));
     const auto cpu = std::ranges::find_if(targets_, [](const Target* t) { return t->is_cpu; });
+    if (unit->is_program()) return;
     unit->cpu_ns =
         target::cpu_ns((*cpu)->cpu_costs, work_of(*unit), unit->macs, unit->bytes, unit->weight_bytes);
   }

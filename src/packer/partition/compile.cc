@@ -128,11 +128,17 @@ void report_cycles(CompiledPartition* result, std::span<const target::Target> ta
     report.ns = target::device_ns(region.target->costs, code.cycles);
     report.blob_bytes = code.blob.size();
     report.program_bytes = code.program_bytes;
+    report.macs += code.macs;
     if (code.units.size() != region.units.size()) continue;
     for (size_t u = 0; u < region.units.size(); ++u) {
       UnitReport& unit = explain.units[explain.nodes[region.units[u].front()].unit];
       unit.cycles = code.units[u].cycles;
       unit.ns = target::device_ns(region.target->costs, code.units[u].cycles);
+    }
+    if (code.macs == 0) continue;
+    explain.units[explain.nodes[region.units[0].front()].unit].macs += code.macs;
+    for (DeviceReport& device : explain.devices) {
+      if (device.target == region.target->name) device.macs += code.macs;
     }
   }
   for (DeviceReport& device : explain.devices) {

@@ -114,13 +114,14 @@ class Gate {
     for (const uint32_t u : island.units) {
       const Unit& unit = annotation_.units[u];
       decision.pinned |= unit.pinned;
+      decision.is_program |= unit.is_program();
       cycles += unit.cycles.value_or(0);
       decision.cpu_ns += unit.cpu_ns;
       decision.device_pj += target::device_pj(device.costs, unit.macs, unit.bytes + unit.weight_bytes);
     }
     const Copies needed = copies(i);
     const target::CpuCosts& costs = cpu_.cpu_costs;
-    if (prefer_ && !decision.pinned) decision.by = *prefer_;
+    if (prefer_ && !decision.pinned && !decision.is_program) decision.by = *prefer_;
     decision.device_ns = target::device_ns(device.costs, cycles);
     decision.copies = needed.on_device;
     decision.copy_ns = target::copy_ns(costs, needed.on_device.bytes);

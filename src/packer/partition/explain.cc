@@ -65,6 +65,7 @@ Json unit_json(const UnitReport& unit) {
   json["target"] = unit.target;
   json["region"] = unit.region;
   json["pinned"] = unit.pinned;
+  if (unit.is_program) json["is_program"] = true;
   json["macs"] = unit.macs;
   json["bytes"] = unit.bytes;
   json["weight_bytes"] = unit.weight_bytes;
@@ -80,6 +81,7 @@ Json region_json(const RegionReport& region) {
   Json json;
   json["function"] = region.function;
   json["target"] = region.target;
+  if (region.is_program) json["is_program"] = true;
   json["ops"] = region.num_ops;
   json["units"] = region.num_units;
   json["macs"] = region.macs;
@@ -173,7 +175,7 @@ std::string unit_text(const Explain& explain, const UnitReport& unit) {
               unit.region.empty() ? "" : cat(" in @", unit.region), ", ", count(unit.macs, "MAC", "MACs"),
               ", ", unit.bytes, " bytes, weights ", unit.weight_bytes, " bytes; ");
   if (unit.cycles) text += cat(unit.target, " ", *unit.cycles, " cycles, ", time_text(*unit.ns), "; ");
-  text += cat("cpu ", time_text(unit.cpu_ns), "\n");
+  text += unit.is_program ? "compiled before, no CPU runs it\n" : cat("cpu ", time_text(unit.cpu_ns), "\n");
   for (const TargetVerdict& verdict : unit.verdicts) {
     for (const target::Reason& reason : verdict.reasons) {
       text += cat("      not on ", verdict.target, ": ", tail(reason), "\n");
@@ -188,7 +190,9 @@ std::string decision_text(const Explain& explain, const DecisionReport& decision
       cat("  ", count(decision.num_ops, "operator", "operators"), " from ", unit_title(explain, first),
           ": on ", decision.region.empty() ? "cpu" : decision.target, "; ", decision.target, " ",
           time_text(decision.device_ns), " and ", count(decision.num_copies, "copy", "copies"), " ",
-          time_text(decision.copy_ns), ", cpu ", time_text(decision.cpu_ns));
+          time_text(decision.copy_ns));
+  if (decision.by == "program") return text + "; compiled before, for this device alone\n";
+  text += cat(", cpu ", time_text(decision.cpu_ns));
   if (decision.spared_ns != 0) text += cat(" and copies ", time_text(decision.spared_ns));
   if (decision.by == "energy") {
     text += cat("; ", decision.target, " ", energy_text(decision.device_pj), " and ",
@@ -202,9 +206,13 @@ std::string decision_text(const Explain& explain, const DecisionReport& decision
 // preference.
 std::string preference_text(const Explain& explain) {
   uint64_t device_ns = 0, cpu_ns = 0;
-  uint32_t num_ops = 0;
+  uint32_t num_ops = 0, num_programs = 0;
   std::string devices;
   for (const RegionReport& region : explain.regions) {
+    if (region.is_program) {  // there is nothing to prefer
+      num_programs += region.num_ops;
+      continue;
+    }
     device_ns += region.ns + region.copy_ns;
     cpu_ns += region.cpu_ns;
     num_ops += region.num_ops;
@@ -218,8 +226,8 @@ std::string preference_text(const Explain& explain) {
         cat("; ", devices, devices.find(" and ") == std::string::npos ? " is" : " are", " estimated ",
             tenths_text(tenths), " times slower than the CPU for ", count(num_ops, "operator", "operators"),
             " (", time_text(device_ns), " against ", time_text(cpu_ns), ")");
-    if (explain.num_ops_by_latency < num_ops) {
-      const uint32_t moved = num_ops - explain.num_ops_by_latency;
+    if (explain.num_ops_by_latency < num_ops + num_programs) {
+      const uint32_t moved = num_ops + num_programs - explain.num_ops_by_latency;
       text += cat("; --prefer latency keeps ",
                   moved == num_ops ? (moved == 1 ? "it" : "them") : cat(moved, " of them"), " on the CPU");
     }
@@ -290,9 +298,11 @@ std::string Explain::text() const {
     text +=
         cat("  @", region.function, " on ", region.target, ": ",
             count(region.num_ops, "operator", "operators"), " in ", count(region.num_units, "unit", "units"),
-            ", ", region.macs, " MACs, ", region.cycles, " cycles, ", time_text(region.ns), " (cpu ",
-            time_text(region.cpu_ns), "), ", count(region.num_copies, "boundary copy", "boundary copies"),
-            " (", region.copy_bytes, " bytes, ", time_text(region.copy_ns), ")\n");
+            ", ", region.macs, " MACs, ", region.cycles, " cycles, ", time_text(region.ns),
+            region.is_program ? " (compiled before, no CPU runs it), "
+                              : cat(" (cpu ", time_text(region.cpu_ns), "), "),
+            count(region.num_copies, "boundary copy", "boundary copies"), " (", region.copy_bytes, " bytes, ",
+            time_text(region.copy_ns), ")\n");
   }
   if (!decisions.empty()) text += cat("decisions (prefer ", prefer, "):\n");
   for (const DecisionReport& decision : decisions) text += decision_text(*this, decision);

@@ -46,6 +46,7 @@ struct UnitReport {
   std::string target;
   std::string region;  // the function; empty on the CPU
   bool pinned = false;
+  bool is_program = false;  // compiled before: no CPU runs it, cpu_ns is 0
   uint64_t macs = 0;
   uint64_t bytes = 0;                   // activations read and written
   uint64_t weight_bytes = 0;            // constants
@@ -64,6 +65,7 @@ struct NodeReport {
 
 struct RegionReport {
   std::string function, target;
+  bool is_program = false;  // of a unit that is one
   uint32_t num_ops = 0, num_units = 0;
   uint64_t macs = 0, bytes = 0, weight_bytes = 0;
   uint64_t cycles = 0, ns = 0, cpu_ns = 0;
@@ -79,7 +81,7 @@ struct DecisionReport {
   std::string region;  // its function; empty where it went to the CPU
   std::vector<uint32_t> units;
   uint32_t num_ops = 0;
-  std::string by;  // "npu", "latency", "energy"; "pin" or "none": it was not asked
+  std::string by;  // "npu", "latency", "energy"; "pin", "program" or "none": it was not asked
   uint64_t device_ns = 0, cpu_ns = 0;
   uint32_t num_copies = 0;  // at its boundary
   uint64_t copy_bytes = 0, copy_ns = 0;

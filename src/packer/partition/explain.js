@@ -220,10 +220,11 @@ function select(i, scroll) {
   const u = D.units[i];
   const out = [make('h2', '', tag(u.target), ' ', opName(u), ' ', make('code', '', unitName(u)))];
   out.push(make('div', 'quiet', [u.composite || 'no composite', u.region ? 'in @' + u.region : '',
-                                 u.pinned ? 'pinned by the user' : '', countText(u.macs) + ' MACs',
+                                 u.pinned ? 'pinned by the user' : '',
+                                 u.is_program ? 'compiled before, for this device alone' : '', countText(u.macs) + ' MACs',
                                  bytesText(u.bytes) + ' read and written', bytesText(u.weight_bytes) + ' of constants']
                                 .filter((t) => t !== '').join(', ')));
-  const estimates = [row('cpu', num('\u2013'), num(timeText(u.cpu_ns)))];
+  const estimates = u.is_program ? [] : [row('cpu', num('\u2013'), num(timeText(u.cpu_ns)))];
   if (u.target !== 'cpu') {
     estimates.push(row(u.target, num(orDash(u.estimated_cycles, (v) => v.toLocaleString('en'))), num(orDash(u.estimated_ns, timeText))));
   }
@@ -276,7 +277,7 @@ if (D.regions.length === 0) el('regions_section').hidden = true;
 el('regions').append(table(['region', 'on', '#operators', '#MACs', '#cycles', '#time', '#on the cpu', '#copies'],
     D.regions.map((r) => {
       const tr = row('@' + r.function, tag(r.target), num(r.ops), num(countText(r.macs)), num(countText(r.estimated_cycles)),
-                     num(timeText(r.estimated_ns)), num(timeText(r.cpu_ns)), num(r.copies + ' (' + bytesText(r.copy_bytes) + ')'));
+                     num(timeText(r.estimated_ns)), num(r.is_program ? '\u2013' : timeText(r.cpu_ns)), num(r.copies + ' (' + bytesText(r.copy_bytes) + ')'));
       tr.className = 'go';
       tr.title = 'in: ' + r.inputs.join(', ') + '\nout: ' + r.outputs.join(', ');
       tr.onclick = () => select(D.units.findIndex((u) => u.region === r.function), true);

@@ -46,6 +46,7 @@ UnitReport read_unit(const Json& json) {
   unit.target = json.at("target");
   unit.region = json.at("region");
   unit.pinned = json.at("pinned");
+  unit.is_program = json.value("is_program", false);
   unit.macs = json.at("macs");
   unit.bytes = json.at("bytes");
   unit.weight_bytes = json.at("weight_bytes");
@@ -60,6 +61,7 @@ RegionReport read_region(const Json& json) {
   RegionReport region;
   region.function = json.at("function");
   region.target = json.at("target");
+  region.is_program = json.value("is_program", false);
   region.num_ops = json.at("ops");
   region.num_units = json.at("units");
   region.macs = json.at("macs");

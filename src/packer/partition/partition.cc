@@ -20,7 +20,9 @@ UnitGraph graph_of(const ir::Function& function, const Annotation& annotation,
   for (uint32_t u = 0; u < annotation.units.size(); ++u) {
     const Unit& unit = annotation.units[u];
     const auto place = std::ranges::find(targets, unit.target) - targets.begin();
-    graph.device.push_back(unit.target->is_cpu ? kNoDevice : static_cast<int32_t>(place));
+    graph.device.push_back(unit.target->is_cpu ? kNoDevice
+                           : unit.is_program() ? static_cast<int32_t>(targets.size() + u)
+                                               : static_cast<int32_t>(place));
     for (const uint32_t n : unit.nodes) {
       for (const ir::ValueId operand : function.nodes()[n].operands) {
         const ir::Value& value = function.value(operand);
@@ -89,6 +91,7 @@ class Reporter {
     const uint32_t island = islands_.island_of[u];
     if (island != kNoRegion) report.region = outlined_.function_name[island];
     report.pinned = unit.pinned;
+    report.is_program = unit.is_program();
     report.macs = unit.macs;
     report.bytes = unit.bytes;
     report.weight_bytes = unit.weight_bytes;
@@ -143,6 +146,7 @@ class Reporter {
       report.num_units = static_cast<uint32_t>(island.units.size());
       for (const uint32_t u : island.units) {
         const UnitReport& unit = explain_.units[u];
+        report.is_program |= unit.is_program;
         report.num_ops += static_cast<uint32_t>(unit.nodes.size());
         report.macs += unit.macs;
         report.bytes += unit.bytes;
@@ -172,7 +176,7 @@ class Reporter {
       for (const uint32_t u : island.units) {
         report.num_ops += static_cast<uint32_t>(annotation_.units[u].nodes.size());
       }
-      report.by = decision.pinned ? "pin" : prefer_name(decision.by);
+      report.by = decision.is_program ? "program" : decision.pinned ? "pin" : prefer_name(decision.by);
       report.device_ns = decision.device_ns;
       report.cpu_ns = decision.cpu_ns;
       report.num_copies = decision.copies.num_copies;

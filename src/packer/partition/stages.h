@@ -25,13 +25,15 @@ struct Unit {
   const target::PatternRow* row = nullptr;  // null: a single node that no pattern took
   bool pinned = false;
   uint64_t macs = 0, bytes = 0, weight_bytes = 0;
-  uint64_t cpu_ns = 0;
+  uint64_t cpu_ns = 0;             // 0 of a program, which no CPU runs
   std::optional<uint64_t> cycles;  // of a device's row
   // Decided after annotation.
   std::optional<target::Reason> gated;  // why it went back from `gated_from` to the CPU
   const target::Target* gated_from = nullptr;
 
   uint32_t root() const { return nodes.back(); }
+  // A region of its own, which stays on its device.
+  bool is_program() const { return row != nullptr && row->is_program; }
 };
 
 // A pattern matched, but constraints do not hold.
@@ -66,7 +68,8 @@ inline constexpr uint32_t kNoRegion = UINT32_MAX;
 struct UnitGraph {
   // The units that each unit reads; all of them come before it.
   std::vector<std::vector<uint32_t>> reads;
-  std::vector<int32_t> device;  // kNoDevice: belongs to no region
+  // kNoDevice: belongs to no region. A unit that must be a region alone has a number of its own.
+  std::vector<int32_t> device;
 };
 
 // The region of each unit, numbered by their first units; kNoRegion for units of no device. The graph whose
@@ -109,6 +112,7 @@ std::vector<Crossing> crossings(const ir::Function& function, const Annotation& 
 struct Decision {
   Prefer by = Prefer::kDefault;  // kDefault: nothing was asked
   bool pinned = false;
+  bool is_program = false;
   uint64_t device_ns = 0, cpu_ns = 0;
   Crossing copies;  // at its boundary, with the island on the device
   uint64_t copy_ns = 0;
@@ -117,7 +121,8 @@ struct Decision {
 };
 
 // Sends islands back to the CPU until each that is left pays, by what is preferred (not kDefault; null: all
-// stay); their units say why. Islands with pinned units stay. Returns the last decision about each island.
+// stay); their units say why. Islands with pinned units or programs stay. Returns the last decision about
+// each island.
 std::vector<Decision> gate_by_cost(const ir::Function& function, const target::Target& cpu,
                                    std::optional<Prefer> prefer, Annotation* annotation, Islands* islands);
 
@@ -133,8 +138,9 @@ struct Outlined {
   std::vector<std::string> function_name;  // by island; empty for those that are not alive
 };
 
-// The living islands become functions qplan_<target>_main_<n> with Compiler, Primitive and global_symbol;
-// units of composites become functions with Composite and Primitive. Everything else stays in main.
+// The living islands become functions qplan_<target>_main_<n>, or qplan_<target>_program_<n>, with Compiler,
+// Primitive and global_symbol; units of composites become functions with Composite and Primitive. Everything
+// else stays in main.
 Outlined outline(const ir::Function& main, const Annotation& annotation, const Islands& islands);
 
 }  // namespace qplan::partition

@@ -127,6 +127,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
   std::unique_ptr<pipeline::Placed> placed;
   if (has_devices || !options.pins.empty() || options.strict_placement) {
     placed = pipeline::place(module, targets, options);
+    pipeline::check_programs(*placed, module.main());
     pipeline::check_all_compiled(*placed);
   }
   target::Program program = lower(placed ? placed->main() : module.main(), module.main(), profile,

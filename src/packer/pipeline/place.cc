@@ -3,6 +3,7 @@
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/program.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/target/external/external.h"
@@ -69,6 +70,22 @@ void check_all_compiled(const Placed& placed) {
         cat("target '", region.target->name, "': region '", region.function,
             "' is placed on it, but it has no compiler: no plan can be made for it; 'qplan explain' "
             "shows the placement"));
+  }
+}
+
+void check_programs(const Placed& placed, const ir::Function& canonical) {
+  const partition::Explain& explain = placed.partition.placed.explain;
+  for (const partition::UnitReport& unit : explain.units) {
+    const ir::Node& node = canonical.nodes()[unit.nodes.front()];
+    if (node.op == nullptr || node.op->name != op::kProgramOperator || !unit.region.empty()) continue;
+    const std::string device = op::program_of(node).device;
+    std::string text = cat("'", node.name, "' is a program that was compiled for '", device,
+                           "' and runs on no other device; pack it with --target \"", device, ", cpu\"");
+    for (const partition::TargetVerdict& verdict : unit.verdicts) {
+      for (const target::Reason& reason : verdict.reasons)
+        text += cat("\n  not on '", verdict.target, "': ", reason.text, " [", reason.id, "]");
+    }
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, text);
   }
 }
 

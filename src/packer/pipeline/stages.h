@@ -144,6 +144,9 @@ std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target
 
 // PackError (QPLAN_INVALID_ARGUMENT) naming a region whose target has no compiler.
 void check_all_compiled(const Placed& placed);
+// PackError (QPLAN_MODEL_UNSUPPORTED) naming a program of another compiler's that none of the targets takes,
+// with the reasons of each.
+void check_programs(const Placed& placed, const ir::Function& canonical);
 
 // From a lowered program to what a plan will hold of it: the stages that pack() runs before it writes.
 

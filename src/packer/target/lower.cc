@@ -111,6 +111,7 @@ class FunctionLowering {
     step.name = call.callee;
     for (const ir::ValueId operand : call.operands) step.inputs.push_back(lowering_.tensor(operand));
     for (const ir::ValueId result : call.results) step.outputs.push_back(lowering_.define(result));
+    step.macs = code.compiled->macs;
     for (const ir::Node& node : code.body->nodes()) step.macs += node_macs(*code.body, node);
     region->target = code.device;
     region->format = code.compiled->format;
@@ -122,9 +123,14 @@ class FunctionLowering {
                                           std::make_shared<const std::vector<uint8_t>>(code.compiled->blob),
                                           call.callee + ".program");
 
+    const std::vector<TensorId> inputs = step.inputs, outputs = step.outputs;
+    if (!code.compiled->has_fallback) {
+      step.npu = std::move(region);
+      lowering_.add_step(std::move(step));
+      return;
+    }
     const Program fallback = FunctionLowering(*code.body, profile_, {}, &refusals_).run({});
     if (regions_.fallback) region->num_alternative_steps = static_cast<uint32_t>(fallback.steps.size());
-    const std::vector<TensorId> inputs = step.inputs, outputs = step.outputs;
     step.npu = std::move(region);
     lowering_.add_step(std::move(step));
     if (regions_.fallback && refusals_.empty()) splice(fallback, inputs, outputs);

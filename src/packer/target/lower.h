@@ -32,7 +32,8 @@ using LowerProgress = std::function<void(uint32_t done, uint32_t total)>;
 
 // PackError (QPLAN_MODEL_UNSUPPORTED) naming every node that no kernel computes, each with its reason. A call
 // of one of the regions becomes its step, followed by the CPU's steps for its body. Bodies are lowered in any
-// case: a plan without the steps is refused where the one with them would be.
+// case, but for programs that were compiled before: a plan without the steps is refused where the one with
+// them would be.
 Program lower_function(const ir::Function& function, const TargetProfile& profile,
                        const RegionCodes& regions = {}, const LowerProgress& progress = {});
 

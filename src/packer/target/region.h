@@ -51,6 +51,9 @@ struct CompiledRegion {
   uint64_t program_bytes = 0;
   uint64_t cycles = 0;  // estimated, from the first instruction to the last
   std::vector<UnitCycles> units;
+  // Of a program that was compiled before: no operators are known that the CPU could run in its place.
+  bool has_fallback = true;
+  uint64_t macs = 0;  // of such a program: its operators do not say them
 };
 
 // What every reader of plans relies on: each parameter and result in one slot, elements inside of their

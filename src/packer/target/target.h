@@ -113,6 +113,9 @@ struct PatternRow {
   std::function<uint64_t(const Candidate&, const DeviceCosts&)> cycles;
   // Set by targets that answer for all constraints at once: the reason against each of them, in their order.
   std::function<std::vector<std::string>(const Candidate&)> judge = {};
+  // What it takes is a region of its own, and no cost gate takes it off the device: a program that is
+  // compiled already. The operator may have several results.
+  bool is_program = false;
 
   // All reasons against the candidate, in the order of the constraints; empty: the target takes it.
   std::vector<Reason> check(const Candidate& candidate) const;

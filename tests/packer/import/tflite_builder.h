@@ -77,12 +77,14 @@ class TfliteBuilder {
   // code 32 with a custom_code: a custom operator.
   void op(int32_t code, const std::vector<int32_t>& inputs, const std::vector<int32_t>& outputs,
           tflite::BuiltinOptions options_type = tflite::BuiltinOptions_NONE,
-          flatbuffers::Offset<void> options = 0, const char* custom_code = nullptr) {
+          flatbuffers::Offset<void> options = 0, const char* custom_code = nullptr,
+          const std::vector<uint8_t>& custom_options = {}) {
     const auto narrow = static_cast<int8_t>(code < 127 ? code : 127);
     codes_.push_back(tflite::CreateOperatorCodeDirect(fbb_, narrow, custom_code, 1,
                                                       static_cast<tflite::BuiltinOperator>(code)));
     operators_.push_back(tflite::CreateOperatorDirect(fbb_, static_cast<uint32_t>(codes_.size()) - 1, &inputs,
-                                                      &outputs, options_type, options));
+                                                      &outputs, options_type, options,
+                                                      custom_options.empty() ? nullptr : &custom_options));
   }
 
   // A named buffer beside the network.

@@ -24,7 +24,6 @@ TEST(TfliteModelKind, CompiledModelsNameTheirDeviceFirst) {
   };
   EXPECT_EQ(custom_error("edgetpu-custom-op"),
             expected("edgetpu-custom-op", "the Coral Edge TPU", "edgetpu_compiler"));
-  EXPECT_EQ(custom_error("ethos-u"), expected("ethos-u", "an Arm Ethos-U", "Vela"));
   EXPECT_EQ(custom_error("NeutronGraph"),
             expected("NeutronGraph", "NXP's eIQ Neutron NPU", "neutron-converter"));
   EXPECT_EQ(custom_error("vsi-npu"), expected("vsi-npu", "a VeriSilicon NPU", "its compiler"));

@@ -70,6 +70,10 @@ inline const std::map<std::string, std::string>& examples() {
         {"custom",
          "(%q, %f), operator=\"Op\", options=\"{\\\"a\\\": [1, 2.5]}\", shapes=[[3, 2]], dtypes=\"int16\", "
          "scales=\"[0.5, 0.0, 0.25]\", zero_points=[1, 0, 0], scratch_bytes=8"},
+        {"npu.program",
+         "(const(Tensor[(2), uint8], [1, 2]), %q), format=\"f\", device=\"d\", shapes=[[3, 2]], "
+         "dtypes=\"int16\", "
+         "memory_bytes=64, input_offsets=[0], output_offsets=[16]"},
         {"nn.lstm", "%sf, %wi, %wr, %bf, %bf, %syf, %syf"},
         {"nn.gru", "%sf, %gi, %gr, %gb, %gb, %syf"},
         {"qnn.conv2d_transpose", "%c, %t, 0, 0, 0.5f, 0.5f, strides=[2, 1], crop=[1, 0], output_size=[8, 8]"},

@@ -98,7 +98,8 @@ TEST(OpProperties, AgreeWithOneAnother) {
     if (op->kind == OpKind::kElementwise || op->kind == OpKind::kBroadcast) {
       EXPECT_TRUE(op->follows_layout);
     }
-    EXPECT_EQ(op->variadic, op->movement == Movement::kJoin || op->name == "custom");
+    EXPECT_EQ(op->variadic,
+              op->movement == Movement::kJoin || op->name == "custom" || op->name == "npu.program");
     // A transposed convolution has weights, but no pass folds anything into them.
     EXPECT_EQ(is_product(op) || op->name == "qnn.conv2d_transpose",
               operand_with(*op, OperandRole::kWeight).has_value());

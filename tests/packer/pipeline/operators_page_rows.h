@@ -293,6 +293,7 @@ inline const std::vector<Row>& rows() {
        {QPLAN_BINARY("floor_divide")}},
       {"positions in several axes", "GATHER_ND", "", "", "gather_nd", {}},
       {"operators of the application (custom-operators.md)", "", "", "", "custom", {}},
+      {"programs of Arm's compiler (ethosu.md)", "", "", "", "npu.program", {}},
       {"pad",
        "PAD PADV2",
        "Pad",

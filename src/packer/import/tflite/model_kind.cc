@@ -18,7 +18,6 @@ struct Compiled {
 };
 constexpr Compiled kCompiled[] = {
     {"edgetpu-custom-op", "the Coral Edge TPU", "edgetpu_compiler"},
-    {"ethos-u", "an Arm Ethos-U", "Vela"},
     {"NeutronGraph", "NXP's eIQ Neutron NPU", "neutron-converter"},
     {"vsi-npu", "a VeriSilicon NPU", "its compiler"},
 };

@@ -258,6 +258,9 @@ ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
 // An operator of the caller's (op_custom.cc).
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);
 
+// A program of Arm's compiler, custom operator `ethos-u` (op_ethosu.cc).
+void import_ethosu(OpContext& op);
+
 // TANH of 8 bits (op_table.cc).
 void import_tanh_table(OpContext& op);
 

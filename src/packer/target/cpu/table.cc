@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/program.h"
 
 namespace qplan::target::cpu {
 
@@ -115,11 +116,32 @@ void lower_custom(Lowering& lowering, const NodeSequence& sequence) {
 }
 std::vector<TableRow> custom_rows() { return {{"custom", match_custom, {}, lower_custom}}; }
 
+// A program for an NPU, which the CPU only refuses.
+NodeSequence match_program(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, op::kProgramOperator) ? NodeSequence{node} : NodeSequence{};
+}
+void lower_program(Lowering& lowering, const NodeSequence& sequence) {
+  throw PackError(QPLAN_INTERNAL,
+                  cat("program '", lowering.node(sequence.front()).name, "' was not refused"));
+}
+std::vector<TableRow> program_rows() {
+  return {{"npu.program",
+           match_program,
+           {{"cpu.program.device", "none: a program of an NPU's compiler runs on its device alone",
+             "name the device in --target",
+             [](const Matched& match) {
+               const std::string& device = op::attr_string(*node_of(match), "device");
+               return cat("it is a program that was compiled for '", device,
+                          "', which no CPU runs; pack it with --target \"", device, ", cpu\"");
+             }}},
+           lower_program}};
+}
+
 std::vector<TableRow> all_rows() {
   std::vector<TableRow> rows;
   for (const auto& group : {resize_rows, float_rows, layer_rows, gather_rows, number_rows, binary_rows,
                             image_rows, reduce_rows, softmax_rows, unary_chain_rows, quantize_rows,
-                            movement_rows, concat_rows, recurrent_rows, custom_rows}) {
+                            movement_rows, concat_rows, recurrent_rows, custom_rows, program_rows}) {
     std::vector<TableRow> of_group = group();
     rows.insert(rows.end(), std::move_iterator(of_group.begin()), std::move_iterator(of_group.end()));
   }
